@@ -1,0 +1,1 @@
+"""Runs stages; knows none by name."""

@@ -1,0 +1,103 @@
+"""What can go wrong, as types; only the command line prints them and picks the exit code.
+
+    SsdbenchError               exit 1   (never raised itself)
+    ├── UsageError              exit 2   a wrong command line or argument
+    │   └── ProfileError        exit 2   a wrong profile; carries one Diagnostic per mistake
+    ├── TargetRefused           exit 3   the target must not be written; carries every reason
+    ├── HostLacks               exit 4   something is missing on the host (fio, root, a module)
+    │   └── CommandFailed       exit 4   a program that we started failed
+    ├── DeviceError             exit 5   the drive answered with an error
+    │   └── DeviceLost          exit 5   the drive went away or changed its size
+    └── Interrupted             exit 130 or 143
+
+A bad *result* is no exception: it is a `ssdbench.model.finding.Finding`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class SsdbenchError(Exception):
+    """One sentence that says what is wrong and where, and a hint that says what to do."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(SsdbenchError):
+    """The command line asks for something that cannot be."""
+
+    exit_code = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One mistake in a file, in the form that compilers and editors use."""
+
+    file: str
+    line: int
+    column: int
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}: {self.message}"
+
+
+class ProfileError(UsageError):
+    """A profile is wrong; all its mistakes at once."""
+
+    def __init__(self, diagnostics: Sequence[Diagnostic], *, hint: str = "") -> None:
+        super().__init__("\n".join(str(d) for d in diagnostics), hint=hint)
+        self.diagnostics = tuple(diagnostics)
+
+
+class TargetRefused(SsdbenchError):
+    """The target must not be written; every reason, so that all can be mended in one go."""
+
+    exit_code = 3
+
+    def __init__(self, target: str, reasons: Sequence[str], *, hint: str = "") -> None:
+        super().__init__("\n".join(f"{target}: {reason}" for reason in reasons), hint=hint)
+        self.target = target
+        self.reasons = tuple(reasons)
+
+
+class HostLacks(SsdbenchError):
+    """The host lacks a program, a right or a feature that the work needs."""
+
+    exit_code = 4
+
+
+class CommandFailed(HostLacks):
+    """A program that ssdbench started ended badly."""
+
+    def __init__(self, argv: Sequence[str], status: int, stderr: str, *, hint: str = "") -> None:
+        last = stderr.strip().splitlines()[-1:] or ["it said nothing"]
+        how = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
+        super().__init__(f"{' '.join(argv)}: {how}: {last[0]}", hint=hint)
+        self.argv = tuple(argv)
+        self.status = status
+        self.stderr = stderr
+
+
+class DeviceError(SsdbenchError):
+    """The drive answered a request with an error."""
+
+    exit_code = 5
+
+
+class DeviceLost(DeviceError):
+    """The drive went away, or is no longer the size that it was."""
+
+
+class Interrupted(SsdbenchError):
+    """The user or the system asked the run to end."""
+
+    def __init__(self, signal_number: int) -> None:
+        super().__init__("interrupted; what was measured is kept")
+        self.signal_number = signal_number
+        self.exit_code = 128 + signal_number

@@ -1,0 +1,1 @@
+"""Things that apply a workload."""

@@ -1,0 +1,142 @@
+"""The contract between stages and whatever applies a workload: fio, the in-kernel slammer, a fake.
+
+A running workload is an iterator of one-second samples that the judge may stop:
+
+    with generator.start(jobs, artifacts=directory) as running:
+        for second in running:
+            if judge(second):
+                running.stop()
+    outcome = running.outcome()
+
+On a real drive the samples come from the kernel's counters while one long job runs; on a
+simulated one from the drive's own clock, which moves only as far as the iterator is consumed.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol, Self
+
+from ssdbench.model.workload import Workload
+from ssdbench.stats.histogram import Histogram
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One workload and how long it lasts; several in a list run one after another in one start.
+
+    A job ends by itself after `total_bytes` (a fill: every block of the range exactly once per
+    pass) or `runtime_s`; with neither it runs until it is stopped.
+    """
+
+    name: str
+    workload: Workload
+    seed: int  # of offsets; each repeat has its own
+    runtime_s: float | None = None
+    total_bytes: int | None = None  # over all numjobs
+    histogram_log: bool = False  # keep a latency histogram per second and direction
+    latency_log: bool = False  # keep every I/O with its offset (short jobs only)
+    cover: bool = False  # random pattern: each block once per pass (random map), for fills
+
+
+@dataclass(frozen=True, slots=True)
+class Second:
+    """What the drive did in one second of its clock; `duration_s` is 1 but for delays."""
+
+    t_s: float  # end of the second, since the first job started
+    duration_s: float
+    read_ios: int
+    write_ios: int
+    read_bytes: int
+    write_bytes: int
+    busy_ms: float | None = None  # time with I/O in flight, where the source tells
+    foreign_ios: int = 0  # I/O on the drive that was not ours, where the source tells
+
+    @property
+    def ios(self) -> int:
+        """I/Os of both directions."""
+        return self.read_ios + self.write_ios
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of both directions."""
+        return self.read_bytes + self.write_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """Totals of one direction of one job over its whole life, as the generator counted them."""
+
+    ios: int = 0
+    bytes: int = 0
+    runtime_s: float = 0.0
+    latency: Histogram = field(default_factory=Histogram.empty)
+    lat_mean_ns: float = 0.0
+    lat_max_ns: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedIo:
+    """Every I/O of a job with `latency_log`, in order of completion; arrays of equal length."""
+
+    t_ns: "Sequence[int]"
+    latency_ns: "Sequence[int]"
+    offset_bytes: "Sequence[int]"
+    is_write: "Sequence[bool]"
+
+
+@dataclass(frozen=True, slots=True)
+class JobOutcome:
+    """What one job did."""
+
+    name: str
+    read: Direction
+    write: Direction
+    io_errors: int = 0
+    cpu_user_percent: float = 0.0
+    cpu_system_percent: float = 0.0
+
+
+class Outcome(Protocol):
+    """What a start did; histogram logs are read only when they are asked for."""
+
+    jobs: tuple[JobOutcome, ...]
+    seconds: tuple[Second, ...]
+    artifacts: tuple[Path, ...]
+
+    def latency(self, direction: str, *, from_s: float, to_s: float) -> Histogram:
+        """Histogram of "read" or "write" between two times on the clock of `seconds`.
+
+        Needs a job with `histogram_log`.
+        """
+        ...
+
+    def logged(self, job: str) -> LoggedIo:
+        """All I/Os of a job with `latency_log`."""
+        ...
+
+
+class Running(Protocol):
+    """A workload at work; iterating moves on second by second and ends when the jobs end."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *exc: object) -> None: ...
+    def __iter__(self) -> Iterator[Second]: ...
+
+    def stop(self) -> None:
+        """Ask the jobs to end now; what they did so far counts."""
+        ...
+
+    def outcome(self) -> Outcome:
+        """Totals and logs, once the iterator has ended. Raises DeviceError, DeviceLost, HostLacks."""
+        ...
+
+
+class Generator(Protocol):
+    """Applies workloads to one target."""
+
+    name: str  # "fio 3.33", "ssdb_slam", …
+
+    def start(self, jobs: Sequence[Job], *, artifacts: Path) -> Running:
+        """Start jobs, one after another; everything run is kept below `artifacts`."""
+        ...

@@ -1,0 +1,1 @@
+"""fio as the generator of workloads."""

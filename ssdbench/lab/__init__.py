@@ -1,0 +1,1 @@
+"""Boots and drives the QEMU guest."""

@@ -1,0 +1,1 @@
+"""What is read and stored: frozen models, no I/O, no clock."""

@@ -1,0 +1,59 @@
+"""What the user must know about a result: typed, with advice; never an exception."""
+
+from enum import StrEnum
+
+from ssdbench.model.base import Model
+
+
+class Severity(StrEnum):
+    """INVALIDATES keeps a point (or run) from being VALIDATED; the others only inform."""
+
+    INVALIDATES = "invalidates"
+    WARNS = "warns"
+    NOTES = "notes"
+
+
+class Code(StrEnum):
+    """Every finding there is; a new one is added here and nowhere else."""
+
+    NOT_STEADY = "not-steady"  # the steady-state rule did not hold before the budget ended
+    NOT_STEADY_POINT = "not-steady-point"  # a repeat's settle phase did not become steady
+    CV_TOO_HIGH = "cv-too-high"  # repeats differ by more than the gate (Heger: 4 %)
+    TOO_FEW_REPEATS = "too-few-repeats"
+    TREND = "trend"  # the repeats drift with their order
+    DRIFT_IN_WINDOW = "drift-in-window"
+    FEW_SAMPLES = "few-samples"  # too few I/Os for this percentile
+    LITTLE_MISMATCH = "little-mismatch"  # IOPS x latency is not the queue depth
+    HOST_BOUND = "host-bound"  # the host, not the drive, is the limit
+    DISTURBED = "disturbed"  # other work on the host or the drive during a repeat
+    BIMODAL = "bimodal"
+    NOT_PLANNABLE = "not-plannable"  # a file, loop, dm or cloud volume
+    SIMULATED = "simulated"
+    PARTIAL_FILL = "partial-fill"  # fill level below 100 %
+    COMPRESSIBLE = "compressible"  # zeros were written
+    FILL_UNPROVEN = "fill-unproven"  # counters do not show the bytes of the fill
+    QUICK_RULE = "quick-rule"  # a rule that never validates (pss-quick, seppanen, snia early)
+    NOT_APPLICABLE = "not-applicable"  # such as a 512 B point on a 4 KiB drive
+    CUT_SHORT = "cut-short"  # --max-time, --max-writes or Ctrl-C
+    RESUMED = "resumed"
+    IO_ERRORS = "io-errors"
+    THROTTLED = "throttled"
+    HIDDEN_BY_BUFFER = "hidden-by-buffer"
+    NO_BOUNDARY = "no-boundary"
+    HOST_CHANGED = "host-changed"
+    UNSAFE_OPTION = "unsafe-option"
+    COORDINATED_OMISSION = "coordinated-omission"
+    BELOW_REMAP_UNIT = "below-remap-unit"
+    BISTABLE = "bistable"
+
+
+class Finding(Model):
+    """One thing to know: what was seen, why it matters, what to do."""
+
+    code: Code
+    severity: Severity
+    message: str  # one sentence with the numbers in it
+    advice: str = ""  # what the user can do
+    point: str | None = None  # Point.id
+    repeat: int | None = None
+    stage: str | None = None

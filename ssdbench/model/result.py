@@ -1,0 +1,111 @@
+"""What a run found, as it is stored and as reports read it.
+
+Schema history, newest first:
+1  the first
+"""
+
+from typing import Literal
+
+from pydantic import Field
+
+from ssdbench.model.base import Model
+from ssdbench.model.estimate import Estimate
+from ssdbench.model.finding import Finding
+from ssdbench.model.target import TargetInfo
+from ssdbench.model.workload import Point
+
+SCHEMA = 1
+
+Verdict = Literal["VALIDATED", "NOT VALIDATED", "MEASURED, NOT PLANNABLE"]
+
+
+class SteadyVerdict(Model):
+    """The answer of one steady-state rule about one series, with its evidence."""
+
+    rule: str
+    steady: bool
+    checked_s: float  # time of the last check, on the series' clock
+    volume_fills: float  # bytes written by the workload / span
+    window_from_s: float = 0.0
+    window_to_s: float = 0.0
+    window_blocks: tuple[float, ...] = ()  # means of the window's blocks, bytes/s or IOPS
+    mean: float = 0.0
+    lower_bound: float = 0.0  # what the rule is ready to publish
+    slope_per_s: float = 0.0  # of the straight line fitted to the window
+    intercept: float = 0.0  # its value at window_from_s
+    criteria: dict[str, tuple[float, float]] = {}  # name -> (measured, allowed)
+    reason: str = ""  # why not steady, as a sentence
+
+
+class Repeat(Model):
+    """One measured section of one point."""
+
+    repeat: int
+    pass_order: int  # position in its shuffled pass
+    sequence: int  # position over all sections of the stage, for the trend test
+    seed: int
+    settle_s: float
+    settle: SteadyVerdict | None
+    measure_from_s: float
+    measure_to_s: float
+    iops: float
+    bw_bytes_per_s: float
+    worst_second_iops: float
+    worst_minute_iops: float
+    findings: tuple[Finding, ...] = ()
+    artifacts: str  # directory below the run directory; holds seconds.csv and histograms.npz
+
+
+class PointResult(Model):
+    """One point over all its repeats."""
+
+    point: Point
+    repeats: tuple[Repeat, ...]
+    estimates: tuple[Estimate, ...]
+    verdict: Verdict
+    findings: tuple[Finding, ...] = ()
+
+    def estimate(self, metric: str) -> Estimate | None:
+        """The estimate of one metric, or None."""
+        return next((e for e in self.estimates if e.metric == metric), None)
+
+
+class StageResult(Model):
+    """What one stage did; `series` and other bulk data lie in its directory."""
+
+    name: str  # "02-steady"
+    kind: str  # precondition | steady | sweep | span | blocksize | purge | …
+    title: str
+    started_at: str  # ISO 8601, UTC
+    duration_s: float  # on the target's clock
+    wall_s: float
+    bytes_read: int = 0
+    bytes_written: int = 0
+    summary: dict[str, str | int | float | bool | None] = {}
+    steady: tuple[SteadyVerdict, ...] = ()
+    points: tuple[PointResult, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    figures: tuple[dict[str, str], ...] = ()  # {"kind": "series", "csv": path, "title": …}
+    data: dict[str, object] = Field(default_factory=dict)  # stage-specific, JSON only
+    complete: bool = True
+
+
+class RunResult(Model):
+    """A whole run: everything that a report needs besides the bulk files."""
+
+    schema_version: int = SCHEMA
+    run_id: str
+    title: str
+    ssdbench_version: str
+    started_at: str
+    finished_at: str | None
+    target: TargetInfo
+    profile_text: str
+    seed: int
+    verdict: Verdict
+    findings: tuple[Finding, ...]
+    stages: tuple[StageResult, ...]
+    host: dict[str, str] = {}
+    settings: tuple[dict[str, str], ...] = ()  # host settings that were changed, with reasons
+    bytes_written: int = 0
+    interrupted: bool = False

@@ -1,0 +1,41 @@
+"""What is known about the device under test."""
+
+from enum import StrEnum
+
+from ssdbench.model.base import Model
+
+
+class TargetKind(StrEnum):
+    """What stands behind a target; only DRIVE and SIMULATED can be validated for planning."""
+
+    DRIVE = "drive"
+    SIMULATED = "simulated"
+    FILE = "file"
+    LOOP = "loop"
+    MAPPED = "mapped"  # dm, md, bcache, zvol, drbd
+    VIRTUAL = "virtual"  # a cloud or hypervisor volume, or a guest's disk
+
+    @property
+    def plannable(self) -> bool:
+        """Whether a number from such a target may be used for planning."""
+        return self in (TargetKind.DRIVE, TargetKind.SIMULATED)
+
+
+class TargetInfo(Model):
+    """Identity and geometry of a target, as they were when they were read."""
+
+    kind: TargetKind
+    name: str  # as the user named it: /dev/nvme0n1, sim:x25m-g2-160, a path
+    node: str  # what is opened: resolved device node, file, or simulated state file
+    id: str  # identity that consent is given for, such as eui.0025385b91b0a4d2
+    size_bytes: int
+    logical_block_bytes: int = 512
+    physical_block_bytes: int = 512
+    model: str = ""
+    serial: str = ""
+    firmware: str = ""
+    major_minor: str = ""  # "259:0"; empty for files and simulated drives
+    facts: dict[str, str] = {}  # everything else, for the report: name -> value
+    simulated: bool = False
+    sim_model: str = ""  # model name and the parameters set, for sim: targets
+    sim_seed: int | None = None

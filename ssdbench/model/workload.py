@@ -1,0 +1,81 @@
+"""What is done to a drive: patterns, active ranges, workloads and points."""
+
+from enum import StrEnum
+
+from pydantic import Field, model_validator
+
+from ssdbench.model.base import Model
+from ssdbench.units import format_size
+
+
+class Pattern(StrEnum):
+    """The order of offsets. STRIDED writes one block, then skips to the next stride."""
+
+    RANDOM = "random"
+    SEQUENTIAL = "sequential"
+    STRIDED = "strided"
+
+
+class Content(StrEnum):
+    """What the written data look like to a compressing drive."""
+
+    RANDOM = "random"
+    ZEROS = "zeros"
+
+
+class ActiveRange(Model):
+    """The LBAs that a workload may touch."""
+
+    offset_bytes: int = Field(ge=0)
+    length_bytes: int = Field(gt=0)
+
+
+class Workload(Model):
+    """One steady stream of requests, as SNIA PTS and fio both describe it."""
+
+    pattern: Pattern
+    block_bytes: int = Field(gt=0)
+    read_percent: int = Field(ge=0, le=100)
+    iodepth: int = Field(default=1, ge=1)
+    numjobs: int = Field(default=1, ge=1)
+    range: ActiveRange
+    stride_bytes: int | None = None  # STRIDED only: distance between the starts of two blocks
+    content: Content = Content.RANDOM
+    rate_iops: float | None = None  # offered rate over all jobs; None = as fast as it goes
+    thinktime_us: int = 0
+    block_split: tuple[tuple[int, int], ...] = ()  # ((block bytes, percent), …) replaces block_bytes
+    zones: tuple[tuple[float, float], ...] = ()  # ((percent of I/O, percent of range), …)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "Workload":
+        if self.block_bytes > self.range.length_bytes:
+            raise ValueError(
+                f"a block of {format_size(self.block_bytes)} does not fit into a range of "
+                f"{format_size(self.range.length_bytes)}"
+            )
+        if (self.pattern is Pattern.STRIDED) != (self.stride_bytes is not None):
+            raise ValueError("a strided pattern, and only that, needs a stride")
+        return self
+
+    @property
+    def writes(self) -> bool:
+        """Whether the workload writes at all."""
+        return self.read_percent < 100
+
+    def label(self) -> str:
+        """Short text for people: `4 KiB random write, QD 32 x 4`."""
+        mix = {0: "write", 100: "read"}.get(self.read_percent)
+        mix = mix or f"{self.read_percent}/{100 - self.read_percent} read/write"
+        return (
+            f"{format_size(self.block_bytes)} {self.pattern} {mix}, "
+            f"QD {self.iodepth} x {self.numjobs}"
+        )
+
+
+class Point(Model):
+    """One cell of a sweep: a workload with a name that is stable across runs of a plan."""
+
+    id: str
+    sweep: str  # which stage of the profile it belongs to, such as "01-sweep"
+    workload: Workload
+    span_percent: float | None = None  # LBA-span sweeps: share of the drive that is touched

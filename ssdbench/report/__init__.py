@@ -1,0 +1,1 @@
+"""From a stored run to pages and tables; never measures."""

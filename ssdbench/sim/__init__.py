@@ -1,0 +1,1 @@
+"""The simulated drive's user-space fronts and model files."""

@@ -1,0 +1,1 @@
+"""Host settings: values with a reason, recorded before they change."""

@@ -1,0 +1,139 @@
+"""Sizes, durations and rates: read from what people write, printed as people read.
+
+Sizes of ranges and blocks are binary (`4KiB`, `4k`); capacities and throughput are printed in
+decimal units, as drives are sold. Inside ssdbench a size is an `int` of bytes and a time an
+`int` of nanoseconds or a `float` of seconds, with the unit in the name.
+"""
+
+import re
+
+KIB = 1024
+MIB = 1024**2
+GIB = 1024**3
+TIB = 1024**4
+NS_PER_S = 1_000_000_000
+
+_BINARY = {"": 1, "b": 1}
+for _power, _letter in enumerate("kmgtp", start=1):
+    _BINARY[_letter] = _BINARY[f"{_letter}ib"] = 1024**_power
+
+_DURATION_NS = {
+    "ns": 1,
+    "us": 1_000,
+    "ms": 1_000_000,
+    "s": NS_PER_S,
+    "m": 60 * NS_PER_S,
+    "min": 60 * NS_PER_S,
+    "h": 3600 * NS_PER_S,
+    "d": 86400 * NS_PER_S,
+}
+
+_NUMBER = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z%µ]*)\s*")
+
+
+def parse_size(text: str | int) -> int:
+    """Bytes of `4k`, `4KiB`, `512`, `1.5GiB`; `4KB` is refused, because readers disagree on it.
+
+    Raises ValueError with a sentence for the user.
+    """
+    if isinstance(text, bool) or not isinstance(text, str | int):
+        raise ValueError(f"a size looks like 4KiB or 512, got {text!r}")
+    if isinstance(text, int):
+        if text < 0:
+            raise ValueError(f"a size cannot be negative, got {text}")
+        return text
+    found = _NUMBER.fullmatch(text)
+    if not found:
+        raise ValueError(f"a size looks like 4KiB or 512, got {text!r}")
+    number, unit = found.groups()
+    if re.fullmatch(r"[kmgtp]b", unit.lower()):
+        first = unit[0].upper() if unit[0].lower() != "k" else "K"
+        raise ValueError(
+            f"{text!r} is ambiguous (1000 or 1024?); write {number}{first}iB for the binary size"
+        )
+    factor = _BINARY.get(unit.lower())
+    if factor is None:
+        raise ValueError(f"unknown unit {unit!r} in size {text!r}; write B, KiB, MiB, GiB or TiB")
+    if "." not in number:
+        return int(number) * factor
+    whole, fraction = number.split(".")
+    scaled = int(whole + fraction) * factor
+    size, rest = divmod(scaled, 10 ** len(fraction))
+    if rest:
+        raise ValueError(f"{text!r} is not a whole number of bytes")
+    return size
+
+
+def parse_duration_ns(text: str | int | float) -> int:
+    """Nanoseconds of `10ms`, `90s`, `1.5h`; a bare number is refused, because its unit is unknown.
+
+    Raises ValueError with a sentence for the user.
+    """
+    found = _NUMBER.fullmatch(text) if isinstance(text, str) else None
+    factor = _DURATION_NS.get(found.group(2)) if found else None
+    if not found or factor is None:
+        raise ValueError(f"a duration looks like 10ms, 90s or 2h, got {text!r}")
+    return round(float(found.group(1)) * factor)
+
+
+def parse_percent(text: str | int | float) -> float:
+    """A percentage of `25%`, as 25.0. Raises ValueError with a sentence for the user."""
+    found = _NUMBER.fullmatch(text) if isinstance(text, str) else None
+    if not found or found.group(2) != "%":
+        raise ValueError(f"a percentage looks like 25%, got {text!r}")
+    return float(found.group(1))
+
+
+def format_size(size_bytes: int) -> str:
+    """A block or range size in the largest binary unit that is exact: `4 KiB`, `1.5 GiB`."""
+    for unit, factor in (("TiB", TIB), ("GiB", GIB), ("MiB", MIB), ("KiB", KIB)):
+        if size_bytes >= factor:
+            value = size_bytes / factor
+            return f"{value:.0f} {unit}" if value == int(value) else f"{value:.4g} {unit}"
+    return f"{size_bytes} B"
+
+
+def format_capacity(size_bytes: int) -> str:
+    """A drive's capacity in decimal units, as it is sold: `160 GB`, `3.84 TB`."""
+    for unit, factor in (("PB", 10**15), ("TB", 10**12), ("GB", 10**9), ("MB", 10**6)):
+        if size_bytes >= factor:
+            return f"{size_bytes / factor:.4g} {unit}"
+    return f"{size_bytes} B"
+
+
+def format_rate(bytes_per_s: float) -> str:
+    """Throughput in decimal units: `212 MB/s`."""
+    for unit, factor in (("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3)):
+        if bytes_per_s >= factor:
+            return f"{bytes_per_s / factor:.4g} {unit}"
+    return f"{bytes_per_s:.4g} B/s"
+
+
+def format_count(number: float) -> str:
+    """A count with thin grouping and at most four significant digits below 10 000."""
+    return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.4g}"
+
+
+def format_ns(duration_ns: float) -> str:
+    """A latency in the unit that keeps it readable: `812 ns`, `81.2 us`, `5.31 ms`, `2.1 s`."""
+    for unit, factor in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if duration_ns >= factor:
+            return f"{duration_ns / factor:.4g} {unit}"
+    return f"{duration_ns:.0f} ns"
+
+
+def format_duration(duration_s: float) -> str:
+    """A span of time for people: `48 s`, `5 min 20 s`, `2 h 05 min`, `3 d 4 h`."""
+    seconds = round(duration_s)
+    if seconds < 1:
+        return f"{duration_s:.2g} s"
+    if seconds < 60:
+        return f"{seconds} s"
+    minutes, seconds = divmod(seconds, 60)
+    if minutes < 60:
+        return f"{minutes} min {seconds:02d} s"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours} h {minutes:02d} min"
+    days, hours = divmod(hours, 24)
+    return f"{days} d {hours} h"
