@@ -1,0 +1,101 @@
+"""Checks, tests, benchmarks and documents: `nox -l` lists them.
+
+Sessions without an environment of their own run in the one that started nox, which `./bootstrap
+setup` makes in .venv; `unit` makes one for each Python.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import nox
+
+nox.needs_version = ">=2024.4.15"
+nox.options.sessions = ["lint", "types", "tests"]
+nox.options.reuse_existing_virtualenvs = True
+nox.options.error_on_missing_interpreters = False
+
+PYTHONS = ["3.11", "3.13"]
+SOURCES = ["ssdbench", "tests", "benchmarks", "noxfile.py", "hatch_build.py"]
+
+
+def python(session: nox.Session, *args: str, **env: str) -> None:
+    """Run a module of the environment that started nox."""
+    session.run(sys.executable, *args, external=True, env={**os.environ, **env})
+
+
+@nox.session(venv_backend="none")
+def lint(session: nox.Session) -> None:
+    """Format, lint, import contract, spelling, shell scripts."""
+    python(session, "-m", "ruff", "format", "--check", *SOURCES)
+    python(session, "-m", "ruff", "check", *SOURCES)
+    session.run(str(Path(sys.executable).parent / "lint-imports"), external=True)
+    python(session, "-m", "codespell_lib", "ssdbench", "docs", "tests", "kmod", "README.md")
+    session.run("shellcheck", "bootstrap", ".ci/run", external=True)
+
+
+@nox.session(venv_backend="none")
+def types(session: nox.Session) -> None:
+    """Strict type check of package, tests and this file."""
+    python(session, "-m", "mypy")
+
+
+@nox.session(venv_backend="none")
+def tests(session: nox.Session) -> None:
+    """Tests that need no root: pure code, the simulated drive, the command line."""
+    python(session, "-m", "pytest", "-n", "2", "-m", "not host and not vm and not soak", *session.posargs)
+
+
+@nox.session(python=PYTHONS)
+def unit(session: nox.Session) -> None:
+    """The same tests on the oldest and the newest Python, each with an install of its own."""
+    session.run("python", "-m", "pip", "install", "-q", "--upgrade", "pip>=25.1")
+    session.run("python", "-m", "pip", "install", "-q", "-e", ".", "--group", "test")
+    session.run("pytest", "-n", "2", "-m", "not host and not vm and not soak", *session.posargs)
+
+
+@nox.session(venv_backend="none")
+def host(session: nox.Session) -> None:
+    """Tests on this host: root, loop devices and real fio."""
+    python(session, "-m", "pytest", "-m", "host and not soak", *session.posargs, SSDBENCH_REQUIRE="host")
+
+
+@nox.session(venv_backend="none")
+def vm(session: nox.Session) -> None:
+    """Tests inside a QEMU guest."""
+    code = [0] if any(Path("tests/vm").glob("test_*.py")) else [0, 5]
+    session.run(
+        sys.executable, "-m", "pytest", "-m", "vm and not soak", *session.posargs,
+        external=True, success_codes=code,
+    )  # fmt: skip
+
+
+@nox.session(venv_backend="none")
+def soak(session: nox.Session) -> None:
+    """Endurance tests at their full count; hours."""
+    python(session, "-m", "pytest", "-m", "soak", "--timeout", "0", *session.posargs)
+
+
+@nox.session(venv_backend="none")
+def bench(session: nox.Session) -> None:
+    """What ssdbench costs the measurement, and how fast the simulated drive is."""
+    python(session, "-m", "benchmarks.overhead", *session.posargs)
+    python(session, "-m", "benchmarks.sim_core", *session.posargs)
+
+
+@nox.session(venv_backend="none", name="judge-the-judges")
+def judge_the_judges(session: nox.Session) -> None:
+    """Every steady-state rule over the zoo of simulated drives, in one table."""
+    python(session, "-m", "benchmarks.judge_the_judges", *session.posargs)
+
+
+@nox.session(venv_backend="none")
+def gallery(session: nox.Session) -> None:
+    """Rebuild the example reports in reports/gallery from new runs on the simulated drive."""
+    python(session, "-m", "benchmarks.gallery", *session.posargs)
+
+
+@nox.session(venv_backend="none")
+def docs(session: nox.Session) -> None:
+    """Check that the documents' links and commands are true."""
+    python(session, "-m", "pytest", "tests/unit/test_docs.py", *session.posargs)
