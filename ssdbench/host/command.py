@@ -1,0 +1,182 @@
+"""Starts programs; nothing else in ssdbench does.
+
+Every program runs with messages in English (LC_ALL=C), because callers parse them, in a process
+group of its own, so that one signal reaches all of it.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ssdbench.errors import CommandFailed, HostLacks
+
+# The child asks the kernel to be killed when we die, and only then looks whether we still live:
+# the other order would leave a moment in which our death goes unnoticed.
+_DIE_WITH_US = '[ "$PPID" = "$0" ] && exec env "$@"'
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """What a program said before it ended."""
+
+    stdout: str
+    stderr: str
+    status: int
+    raw: bytes = b""  # stdout as it came, for binary log pages
+
+
+def which(program: str) -> str | None:
+    """The path of a program, or None when it is not installed."""
+    return shutil.which(program)
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    ok: Collection[int] = (0,),
+    hint: str = "",
+    env: Mapping[str, str] | None = None,
+    timeout_s: float | None = None,
+    input: bytes | None = None,  # noqa: A002 - subprocess calls it so
+) -> Completed:
+    """Run a program to its end.
+
+    `env` is added to ours. Raises CommandFailed for a status outside `ok` or when `timeout_s`
+    passes (the program is then killed), HostLacks when it is not installed.
+    """
+    try:
+        with subprocess.Popen(
+            list(argv),
+            stdin=subprocess.DEVNULL if input is None else subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=_environment(env),
+            process_group=0,
+        ) as process:
+            try:
+                stdout, stderr = process.communicate(input, timeout=timeout_s)
+            except BaseException as error:
+                _signal_group(process.pid, signal.SIGKILL)
+                process.wait()
+                if isinstance(error, subprocess.TimeoutExpired):
+                    raise CommandFailed(
+                        argv, -signal.SIGKILL, f"no answer within {timeout_s:g} s", hint=hint
+                    ) from None
+                raise
+    except OSError as error:
+        raise _not_startable(argv[0], error, hint) from error
+    said = stderr.decode(errors="replace")
+    if process.returncode not in ok:
+        raise CommandFailed(argv, process.returncode, said, hint=hint)
+    return Completed(stdout.decode(errors="replace"), said, process.returncode, stdout)
+
+
+class Process:
+    """A program at work, together with everything in its process group."""
+
+    def __init__(self, popen: "subprocess.Popen[bytes]", argv: Sequence[str]) -> None:
+        self._popen = popen
+        self.pid = popen.pid
+        self.argv = tuple(argv)
+
+    def poll(self) -> int | None:
+        """The exit status (negative: signal), or None while it runs."""
+        return self._popen.poll()
+
+    def wait(self, timeout_s: float | None = None) -> int | None:
+        """Wait for the end; None when `timeout_s` passed first."""
+        try:
+            return self._popen.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def send(self, signal_number: int) -> None:
+        """Signal the whole group; nothing happens when it has ended."""
+        if self._popen.poll() is None:
+            _signal_group(self.pid, signal_number)
+
+    def terminate(self, grace_s: float = 5.0) -> int:
+        """SIGTERM, wait at most `grace_s`, then SIGKILL the whole group; returns the status."""
+        self.send(signal.SIGTERM)
+        status = self.wait(grace_s)
+        return self.kill() if status is None else status
+
+    def kill(self) -> int:
+        """SIGKILL the whole group and wait; returns the status."""
+        self.send(signal.SIGKILL)
+        return self._popen.wait()
+
+
+def spawn(
+    argv: Sequence[str],
+    *,
+    stdout: Path,
+    stderr: Path,
+    env: Mapping[str, str] | None = None,
+    pass_fds: Sequence[int] = (),
+    cwd: Path | None = None,
+    cpus: Collection[int] | None = None,
+) -> Process:
+    """Start a program that dies when the calling thread does, even by SIGKILL.
+
+    `env` is added to ours, for the program alone; `pass_fds` stay open in it; `cpus` are the
+    processors that it may use. Raises HostLacks when it is not installed.
+    """
+    for needed in (argv[0], "setpriv"):
+        if shutil.which(needed) is None:
+            raise HostLacks(f"{needed} is not installed", hint=_how_to_install(needed))
+    if cwd is not None and not cwd.is_dir():
+        raise HostLacks(f"{cwd} is not a directory to run {argv[0]} in")
+    pin = ["taskset", "-c", ",".join(str(cpu) for cpu in sorted(cpus))] if cpus else []
+    # The variables are set by env(1), so that a preloaded library meets the program alone.
+    # setpriv, sh, taskset and env each replace themselves: the process id stays.
+    chain = [
+        "setpriv", "--pdeathsig", "KILL",
+        *pin,
+        "sh", "-c", _DIE_WITH_US, str(os.getpid()),
+        *(f"{name}={value}" for name, value in (env or {}).items()),
+        *argv,
+    ]  # fmt: skip
+    try:
+        with stdout.open("wb") as out, stderr.open("wb") as err:
+            popen = subprocess.Popen(
+                chain,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                env=_environment(None),
+                pass_fds=tuple(pass_fds),
+                cwd=cwd,
+                process_group=0,
+            )
+    except OSError as error:
+        raise _not_startable(argv[0], error, "") from error
+    return Process(popen, argv)
+
+
+def _environment(extra: Mapping[str, str] | None) -> dict[str, str]:
+    return {**os.environ, "LC_ALL": "C", **(extra or {})}
+
+
+def _signal_group(pid: int, signal_number: int) -> None:
+    try:
+        os.killpg(pid, signal_number)
+    except ProcessLookupError:
+        return
+
+
+def _how_to_install(program: str) -> str:
+    package = {"setpriv": "util-linux", "wipefs": "util-linux", "nvme": "nvme-cli"}.get(
+        program, program
+    )
+    return f"install it, for example with `apt-get install {package}`"
+
+
+def _not_startable(program: str, error: OSError, hint: str) -> HostLacks:
+    if isinstance(error, FileNotFoundError):
+        return HostLacks(f"{program} is not installed", hint=hint or _how_to_install(program))
+    return HostLacks(f"{program} cannot be started: {error.strerror}", hint=hint)

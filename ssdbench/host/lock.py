@@ -1,0 +1,99 @@
+"""One run per host and per target, by advisory locks that end with their process."""
+
+import fcntl
+import os
+import re
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Self
+
+from ssdbench.errors import HostLacks, SsdbenchError, TargetRefused
+from ssdbench.host.files import unwritable
+
+
+class Lock:
+    """A lock file held from `with` to its end; a killed process gives it up as well.
+
+    Entering raises what `taken` makes of the holder ("process 4711") when another has it.
+    """
+
+    def __init__(self, path: Path, taken: Callable[[str], SsdbenchError]) -> None:
+        self._path = path
+        self._taken = taken
+        self._descriptor = -1
+
+    def __enter__(self) -> Self:
+        try:
+            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        except OSError as error:
+            raise unwritable(self._path, error) from error
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._descriptor)
+            self._descriptor = -1
+            holder = self.holder()
+            raise self._taken(f"process {holder}" if holder else "another process") from None
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        # The file stays: removing it would let two processes lock two files of one name.
+        os.close(self._descriptor)
+        self._descriptor = -1
+
+    def holder(self) -> int | None:
+        """Process id that the lock file names, if any."""
+        try:
+            text = self._path.read_text().strip()
+        except OSError:
+            return None
+        return int(text) if text.isdigit() else None
+
+
+def host_lock(directory: Path | None = None) -> Lock:
+    """The lock of this host: two runs at once would disturb each other."""
+    return Lock(
+        (directory or lock_directory()) / "host.lock",
+        lambda holder: HostLacks(
+            f"another ssdbench run ({holder}) is at work on this host",
+            hint="wait for it, or end it with `ssdbench stop`",
+        ),
+    )
+
+
+def target_lock(target_id: str, directory: Path | None = None) -> Lock:
+    """The lock of one target, by its identity."""
+    name = re.sub(r"[^A-Za-z0-9._-]", "_", target_id)[:180]
+    return Lock(
+        (directory or lock_directory()) / f"target-{name}.lock",
+        lambda holder: TargetRefused(
+            target_id,
+            [f"another ssdbench run ({holder}) is at work on it"],
+            hint="wait for it, or end it with `ssdbench stop`",
+        ),
+    )
+
+
+def lock_directory() -> Path:
+    """A directory for locks that only this user can write: /run, the session's, or below /tmp.
+
+    Raises HostLacks when the directory belongs to someone else.
+    """
+    session = os.environ.get("XDG_RUNTIME_DIR")
+    if os.geteuid() == 0:
+        directory = Path("/run/ssdbench")
+    elif session:
+        directory = Path(session) / "ssdbench"
+    else:
+        directory = Path(f"/tmp/ssdbench-{os.geteuid()}")  # noqa: S108 - its owner is checked
+    try:
+        directory.mkdir(mode=0o755, exist_ok=True)
+        found = directory.lstat()
+    except OSError as error:
+        raise unwritable(directory, error) from error
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+        raise HostLacks(f"{directory} belongs to another user", hint="remove it, or ask its owner")
+    return directory

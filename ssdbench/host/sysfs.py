@@ -1,0 +1,72 @@
+"""Attribute files of the kernel below a root that tests replace.
+
+Attributes are named by their full path, such as `/sys/block/sda/queue/scheduler`.
+"""
+
+import os
+import re
+from pathlib import Path
+
+from ssdbench.errors import HostLacks
+
+
+class Sysfs:
+    """Attribute files below `root`; the real host is `Sysfs(Path("/"))`."""
+
+    def __init__(self, root: Path = Path("/")) -> None:
+        self.root = root
+
+    def path(self, attribute: str) -> Path:
+        """Where an attribute lies on this machine."""
+        return self.root / attribute.lstrip("/")
+
+    def read(self, attribute: str) -> str:
+        """The value, without its newline. Raises OSError when it cannot be read."""
+        return self.path(attribute).read_text(errors="replace").rstrip("\n")
+
+    def find(self, attribute: str) -> str | None:
+        """The value, or None when there is no such attribute or it cannot be read now."""
+        try:
+            return self.read(attribute)
+        except OSError:
+            return None
+
+    def number(self, attribute: str) -> int | None:
+        """The value as an integer, or None when there is none."""
+        value = self.find(attribute)
+        return int(value) if value is not None and re.fullmatch(r"\s*-?[0-9]+\s*", value) else None
+
+    def names(self, directory: str) -> list[str]:
+        """What a directory holds, sorted; empty when there is no such directory."""
+        try:
+            return sorted(entry.name for entry in self.path(directory).iterdir())
+        except OSError:
+            return []
+
+    def exists(self, attribute: str) -> bool:
+        """Whether there is such an attribute or directory."""
+        return self.path(attribute).exists()
+
+    def write(self, attribute: str, value: str) -> None:
+        """Write a value and require that it reads back.
+
+        The kernel takes some values, and quietly keeps others: rq_affinity=5 reads 2, nomerges=7
+        reads 1. Raises HostLacks with both values when that happens, or when it is refused.
+        """
+        try:
+            descriptor = os.open(self.path(attribute), os.O_WRONLY)  # never creates a file
+            try:
+                os.write(descriptor, value.encode())
+            finally:
+                os.close(descriptor)
+            kept = chosen(self.read(attribute))
+        except OSError as error:
+            raise HostLacks(f"{attribute} cannot be set to {value}: {error.strerror}") from error
+        if kept != value.strip():
+            raise HostLacks(f"{attribute} was set to {value}, but the kernel keeps {kept}")
+
+
+def chosen(value: str) -> str:
+    """The value in force, of a list such as `mq-deadline [none]`; otherwise the value itself."""
+    marked = re.search(r"\[([^]]*)\]", value)
+    return marked.group(1) if marked else value.strip()
