@@ -1,0 +1,202 @@
+"""The journal of a run: what was intended, begun and finished, safe against a power cut.
+
+One JSON object per line, written with one append and one fsync each. A line that was torn by a
+crash can only be the last; it is ignored and cut off before the next record. A gap anywhere else
+means that the file was damaged, and nothing after it is believed.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+
+from ssdbench.errors import UsageError
+from ssdbench.host.files import Appender
+
+NAME = "journal.jsonl"
+
+
+class Kind(StrEnum):
+    """Every kind of record."""
+
+    RUN = "run"  # the first record: run id, seed, target identity
+    INTENDED = "intended"  # a stage, with the order of its units
+    BEGUN = "begun"  # a unit (or, without unit, a stage) starts to touch the drive
+    ALIVE = "alive"  # counters while a unit is at work
+    FINISHED = "finished"  # its result is stored; never repeated
+    INTERRUPTED = "interrupted"
+    FAILED = "failed"
+    RESUMED = "resumed"
+    ENDED = "ended"  # result.json is written
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One line of the journal."""
+
+    n: int  # position, from 0; shows a missing line
+    at: str  # ISO 8601, UTC
+    kind: Kind
+    stage: str = ""
+    unit: str = ""
+    data: Mapping[str, object] = field(default_factory=dict)
+
+    def line(self) -> str:
+        """The record as a line of JSON."""
+        fields = {"n": self.n, "at": self.at, "kind": self.kind}
+        fields |= {"stage": self.stage} if self.stage else {}
+        fields |= {"unit": self.unit} if self.unit else {}
+        fields |= {"data": dict(self.data)} if self.data else {}
+        return json.dumps(fields, separators=(",", ":"))
+
+
+def utc_now() -> str:
+    """The time as it stands in records and results."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def parse(text: bytes, *, path: str) -> tuple[list[Record], int]:
+    """The records of a journal, and the length in bytes of what is whole.
+
+    Raises UsageError for damage anywhere but in the last line.
+    """
+    records: list[Record] = []
+    whole = 0
+    lines = text.split(b"\n")
+    for number, line in enumerate(lines):
+        last = number >= len(lines) - 2 and not b"".join(lines[number + 1 :])
+        record = _record(line) if line else None
+        ended = number < len(lines) - 1  # followed by a newline
+        if record is not None and ended and record.n == len(records):
+            records.append(record)
+            whole += len(line) + 1
+        elif not last or (record is not None and ended):
+            raise UsageError(
+                f"{path}:{number + 1}:1: the journal is damaged, record {len(records)} is missing",
+                hint="The results so far can still be shown: ssdbench report RUN. "
+                "Start a new run to measure again.",
+            )
+        else:
+            break
+    return records, whole
+
+
+def _record(line: bytes) -> Record | None:
+    try:
+        fields = json.loads(line)
+        return Record(
+            n=int(fields["n"]),
+            at=str(fields["at"]),
+            kind=Kind(fields["kind"]),
+            stage=str(fields.get("stage", "")),
+            unit=str(fields.get("unit", "")),
+            data=dict(fields.get("data", {})),
+        )
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+class Journal:
+    """The journal of one run, open for appending."""
+
+    def __init__(
+        self,
+        path: Path,
+        records: Iterable[Record] = (),
+        *,
+        now: Callable[[], str] = utc_now,
+    ) -> None:
+        self._file = Appender(path)
+        self._records = list(records)
+        self._now = now
+
+    @classmethod
+    def create(cls, path: Path, *, now: Callable[[], str] = utc_now) -> "Journal":
+        """A new journal. Raises UsageError when there is one already."""
+        if path.exists():
+            raise UsageError(f"{path} exists already", hint="Continue it: ssdbench resume RUN.")
+        return cls(path, now=now)
+
+    @classmethod
+    def open(cls, path: Path, *, now: Callable[[], str] = utc_now) -> "Journal":
+        """An existing journal; a torn last line is cut off. Raises UsageError."""
+        if not path.is_file():
+            raise UsageError(
+                f"{path.parent} is not a run directory: it has no {path.name}",
+                hint="Name the directory that `ssdbench run` printed.",
+            )
+        text = path.read_bytes()
+        records, whole = parse(text, path=str(path))
+        if not records:
+            raise UsageError(
+                f"{path} holds no record", hint="The run never began; start a new one."
+            )
+        if whole < len(text):
+            with path.open("r+b") as file:
+                file.truncate(whole)
+        return cls(path, records, now=now)
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """All records, oldest first."""
+        return tuple(self._records)
+
+    def append(
+        self,
+        kind: Kind,
+        *,
+        stage: str = "",
+        unit: str = "",
+        data: Mapping[str, object] | None = None,
+    ) -> Record:
+        """Add a record; it is on stable storage when this returns."""
+        record = Record(len(self._records), self._now(), kind, stage, unit, data or {})
+        self._file.append(record.line())
+        self._records.append(record)
+        return record
+
+    def close(self) -> None:
+        """Close the file; nothing can be added any more."""
+        self._file.close()
+
+    def finished(self, stage: str) -> dict[str, Record]:
+        """The finished units of a stage; the stage itself stands under ""."""
+        return {r.unit: r for r in self._records if r.kind is Kind.FINISHED and r.stage == stage}
+
+    def last_counters(self) -> Mapping[str, object] | None:
+        """The newest counters of the target in any record."""
+        for record in reversed(self._records):
+            counters = record.data.get("counters")
+            if isinstance(counters, Mapping):
+                return counters
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class StageJournal:
+    """The journal as a stage sees it: its own units only."""
+
+    journal: Journal
+    stage: str
+
+    def intended(self, **data: object) -> None:
+        """Store what the stage is about to do, before it does it."""
+        self.journal.append(Kind.INTENDED, stage=self.stage, data=data)
+
+    def begun(self, unit: str, **data: object) -> None:
+        """A unit is about to touch the drive."""
+        self.journal.append(Kind.BEGUN, stage=self.stage, unit=unit, data=data)
+
+    def alive(self, unit: str, **data: object) -> None:
+        """A unit is still at work; `counters` bound what a crash may leave unexplained."""
+        self.journal.append(Kind.ALIVE, stage=self.stage, unit=unit, data=data)
+
+    def finished(self, unit: str, **data: object) -> None:
+        """A unit's result is stored and durable."""
+        self.journal.append(Kind.FINISHED, stage=self.stage, unit=unit, data=data)
+
+    def done(self) -> dict[str, Record]:
+        """The finished units, without the stage's own record."""
+        return {unit: r for unit, r in self.journal.finished(self.stage).items() if unit}

@@ -1,0 +1,63 @@
+"""The target while it is ours: what a run may ask of it, whatever stands behind it."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from ssdbench.generator.base import Generator
+from ssdbench.model.base import Model
+from ssdbench.model.target import TargetInfo
+
+
+class Counters(Model):
+    """What was ever written to a target, by a counter that is not the generator's own.
+
+    Two readings compare only within one `epoch`: the boot of a kernel counter, the state file of
+    a simulated drive. Without an epoch (a regular file) nothing is proven.
+    """
+
+    written_bytes: int = 0
+    discarded_bytes: int = 0
+    epoch: str = ""
+    source: str = "none"  # "kernel" | "simulated drive" | "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Reattached:
+    """What became of a target between two parts of a run."""
+
+    stands: bool  # whether what was written before is still there
+    reason: str  # as a sentence for the finding
+
+
+class TargetSession(Protocol):
+    """A target that is claimed: exclusively ours until `close`."""
+
+    info: TargetInfo
+    spare_bytes: int | None  # over-provisioned area, where it is known
+
+    def generator(self, *, step_s: int = 1) -> Generator:
+        """A generator on this target.
+
+        `step_s`: how many seconds of the target's clock may pass between two looks of the judge.
+        A drive that keeps its own time ignores it.
+        """
+        ...
+
+    def recheck(self) -> None:
+        """Make sure that it is still the drive that consent was given for.
+
+        Raises TargetRefused or DeviceLost; called before every destructive stage.
+        """
+        ...
+
+    def counters(self) -> Counters:
+        """The counters as they are now."""
+        ...
+
+    def save(self) -> None:
+        """Make everything about the target durable at a checkpoint (simulated drives)."""
+        ...
+
+    def close(self) -> None:
+        """Release the target."""
+        ...

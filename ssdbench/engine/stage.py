@@ -1,0 +1,122 @@
+"""What a stage is, and the one door through which it reaches the world.
+
+The engine runs stages and knows none by name; stages know the engine and not each other.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from ssdbench.engine.events import Event, FindingRaised
+from ssdbench.engine.journal import StageJournal
+from ssdbench.engine.session import TargetSession
+from ssdbench.engine.store import StageStore
+from ssdbench.model.finding import Finding
+from ssdbench.model.result import StageResult
+from ssdbench.model.target import TargetInfo
+
+
+@dataclass(frozen=True, slots=True)
+class RateHint:
+    """What a drive may do, for estimates only: the slowest and the fastest that is likely."""
+
+    sequential_bytes_per_s: tuple[float, float] = (100e6, 3e9)
+    random_write_iops: tuple[float, float] = (1_000, 300_000)
+    random_read_iops: tuple[float, float] = (10_000, 800_000)
+    source: str = "any SATA or NVMe drive"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Hard bounds of a run that the user set; None where there is none."""
+
+    max_time_s: float | None = None  # on the target's clock
+    max_writes_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StagePlan:
+    """What a stage would do: from the least to the most that is likely."""
+
+    name: str
+    kind: str
+    title: str
+    destructive: bool
+    jobs: tuple[str, ...]  # one line for people per job, or kind of job
+    seconds: tuple[float, float]  # on the target's clock
+    bytes_written: tuple[int, int]
+    bytes_read: tuple[int, int] = (0, 0)
+    fills: tuple[float, float] = (0.0, 0.0)  # bytes written / capacity
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Meter:
+    """What a run used up so far, and the limits that end it."""
+
+    limits: Limits
+    seconds: float = 0.0  # on the target's clock
+    bytes_written: int = 0
+    bytes_read: int = 0
+
+    def add(self, *, seconds: float, bytes_read: int, bytes_written: int) -> None:
+        """Count what a second of the target's clock brought."""
+        self.seconds += seconds
+        self.bytes_read += bytes_read
+        self.bytes_written += bytes_written
+
+    def exceeded(self, *, ahead_bytes: int = 0) -> str | None:
+        """Why the run must end now, or None; `ahead_bytes`: what the next second may write."""
+        limits = self.limits
+        if limits.max_time_s is not None and self.seconds >= limits.max_time_s:
+            return f"--max-time of {limits.max_time_s:.0f} s was reached"
+        writes = limits.max_writes_bytes
+        if writes is not None and self.bytes_written + ahead_bytes > writes:
+            return f"--max-writes of {writes} bytes was reached"
+        return None
+
+
+@dataclass(frozen=True)
+class Context:
+    """Everything that a running stage may use; its only door to the world."""
+
+    session: TargetSession
+    store: StageStore
+    journal: StageJournal
+    emit: Callable[[Event], None]
+    interrupted: Callable[[], int | None]  # number of the signal that asks to end, or None
+    meter: Meter
+    seed: int  # of the run; stages derive their own
+    run_path: Path
+    hint: RateHint = RateHint()
+    resumed: bool = False
+    results: tuple[StageResult, ...] = ()  # of the stages before this one
+    wall: Callable[[], float] = field(default=lambda: 0.0)  # monotonic seconds
+
+    @property
+    def target(self) -> TargetInfo:
+        """The device under test."""
+        return self.session.info
+
+    def raised(self, finding: Finding) -> Finding:
+        """Tell the user about a finding at once; it must also go into the result."""
+        self.emit(FindingRaised(finding))
+        return finding
+
+
+class Stage(Protocol):
+    """One step of a run."""
+
+    name: str  # "02-steady": order and directory below stages/
+    kind: str  # precondition | steady | sweep | span | …
+    title: str
+    destructive: bool
+
+    def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
+        """What `run` would do; touches nothing."""
+        ...
+
+    def run(self, context: Context) -> StageResult:
+        """Do it. A bad result is a finding; errors of drive and host are raised."""
+        ...

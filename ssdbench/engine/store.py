@@ -1,0 +1,138 @@
+"""The run directory: where everything lies, written so that a crash leaves no half file.
+
+manifest.json            what was run: versions, profile, seed, target, hashes
+journal.jsonl            what was intended, begun and finished
+host-before.json         host-after.json
+stages/NN-name/          everything of one stage; stage.json is its StageResult
+result.json              the RunResult, also after an interruption
+sim/                     spec.json and state.ssdb of a simulated target
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from ssdbench.errors import UsageError
+from ssdbench.host.files import make_directory, write_atomic
+from ssdbench.model.result import RunResult, StageResult
+
+MANIFEST = "manifest.json"
+RESULT = "result.json"
+STAGE_RESULT = "stage.json"
+
+M = TypeVar("M", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class StageStore:
+    """The directory of one stage."""
+
+    run: Path
+    name: str
+
+    @property
+    def path(self) -> Path:
+        """The stage's directory."""
+        return self.run / "stages" / self.name
+
+    def directory(self, *parts: str) -> Path:
+        """A directory below the stage's, made if it is missing."""
+        path = self.path.joinpath(*parts)
+        make_directory(path)
+        return path
+
+    def relative(self, path: Path) -> str:
+        """A path as results name it: below the run directory."""
+        return path.relative_to(self.run).as_posix()
+
+    def save(self, path: str, value: BaseModel) -> Path:
+        """Store a model durably under a name below the stage's directory."""
+        target = self.path / path
+        make_directory(target.parent)
+        write_atomic(target, value.model_dump_json(indent=1) + "\n")
+        return target
+
+    def load(self, path: str, kind: type[M]) -> M:
+        """Read a stored model. Raises UsageError when it is not there or damaged."""
+        return load(self.path / path, kind)
+
+
+@dataclass(frozen=True, slots=True)
+class RunStore:
+    """A run directory."""
+
+    path: Path
+
+    @classmethod
+    def create(cls, path: Path) -> "RunStore":
+        """A new run directory. Raises UsageError when one is there already."""
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise UsageError(
+                f"{path} exists already and is not empty",
+                hint="Choose another --output, or continue the run there: ssdbench resume.",
+            )
+        make_directory(path)
+        return cls(path)
+
+    @classmethod
+    def open(cls, path: Path) -> "RunStore":
+        """An existing run directory. Raises UsageError."""
+        if not (path / MANIFEST).is_file():
+            raise UsageError(
+                f"{path} is not a run directory: it has no {MANIFEST}",
+                hint="Name the directory that `ssdbench run` printed.",
+            )
+        return cls(path)
+
+    def stage(self, name: str) -> StageStore:
+        """The store of one stage."""
+        return StageStore(self.path, name)
+
+    def write_json(self, name: str, value: Mapping[str, object]) -> None:
+        """Store a JSON object durably."""
+        write_atomic(self.path / name, json.dumps(value, indent=1) + "\n")
+
+    def read_json(self, name: str) -> dict[str, object]:
+        """Read a stored JSON object. Raises UsageError when it is damaged."""
+        path = self.path / name
+        try:
+            value = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise UsageError(f"{path} cannot be read: {error}") from error
+        if not isinstance(value, dict):
+            raise UsageError(f"{path} does not hold a JSON object")
+        return value
+
+    def write_result(self, result: RunResult) -> None:
+        """Store the run's result durably."""
+        write_atomic(self.path / RESULT, result.model_dump_json(indent=1) + "\n")
+
+    def read_result(self) -> RunResult:
+        """The stored result. Raises UsageError when there is none."""
+        return load(self.path / RESULT, RunResult)
+
+    def write_stage(self, result: StageResult) -> None:
+        """Store a stage's result durably."""
+        self.stage(result.name).save(STAGE_RESULT, result)
+
+    def read_stage(self, name: str) -> StageResult | None:
+        """A stage's stored result, or None when it never ended."""
+        if not (self.stage(name).path / STAGE_RESULT).is_file():
+            return None
+        return self.stage(name).load(STAGE_RESULT, StageResult)
+
+
+def load(path: Path, kind: type[M]) -> M:
+    """Read a stored model. Raises UsageError with the file's name."""
+    try:
+        return kind.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise UsageError(f"{path} is damaged: {where}: {first['msg']}") from error
