@@ -1,0 +1,141 @@
+"""Packages for the guest, from the distribution's archive, without touching the system.
+
+A private apt root holds lists, cache and an extraction directory; the system's package lists and
+package database are read, never written. Packages are extracted, not installed.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ssdbench.errors import CommandFailed, HostLacks
+from ssdbench.host import command, files
+
+SUITES = ("bookworm", "bookworm-updates", "bookworm-backports")
+KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+NEEDED_HINT = (
+    "The lab takes kernels and QEMU from Debian 12's archive. Set SSDBENCH_LAB_ARCHIVE to the "
+    "address of a Debian mirror if this machine's own sources name none."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Package:
+    """One package in one version."""
+
+    name: str
+    version: str
+
+
+def archive_address(sources: Sequence[str]) -> str | None:
+    """The address of Debian's main archive in the texts of apt source files, or None.
+
+    Reads both the deb822 form and the one-line form; an archive counts when it serves the suite
+    `bookworm` itself.
+    """
+    for text in sources:
+        for stanza in re.split(r"\n\s*\n", text):
+            fields = dict(re.findall(r"^(URIs|Suites):[ \t]*(\S.*)$", stanza, flags=re.MULTILINE))
+            if "bookworm" in fields.get("Suites", "").split():
+                return fields["URIs"].split()[0]
+        line = re.search(r"^deb\s+(?:\[[^\]]*\]\s+)?(\S+)\s+bookworm\s", text, flags=re.MULTILINE)
+        if line:
+            return line.group(1)
+    return None
+
+
+class Archive:
+    """A private view of the distribution's archive below `root`."""
+
+    def __init__(self, root: Path, *, address: str | None = None) -> None:
+        self.root = root
+        self._address = address
+        self._updated = False
+
+    def _config(self) -> Path:
+        apt = self.root / "apt"
+        config = apt / "apt.conf"
+        if config.exists():
+            return config
+        for directory in ("lists/partial", "cache/archives/partial", "state", "parts"):
+            files.make_directory(apt / directory)
+        address = self._address or archive_address(_system_sources())
+        if address is None or not KEYRING.exists():
+            raise HostLacks("no Debian 12 package archive is known here", hint=NEEDED_HINT)
+        files.write_atomic(
+            apt / "parts" / "lab.sources",
+            f"Types: deb\nURIs: {address}\nSuites: {' '.join(SUITES)}\nComponents: main\n"
+            f"Signed-By: {KEYRING}\n",
+        )
+        files.write_atomic(
+            config,
+            'Dir::Etc::sourcelist "/dev/null";\n'
+            f'Dir::Etc::sourceparts "{apt}/parts";\n'
+            f'Dir::State "{apt}/state";\n'
+            f'Dir::State::lists "{apt}/lists";\n'
+            'Dir::State::status "/var/lib/dpkg/status";\n'
+            f'Dir::Cache "{apt}/cache";\n'
+            'APT::Sandbox::User "root";\n',
+        )
+        return config
+
+    def _apt(self, *argv: str, cwd: Path | None = None) -> str:
+        config = self._config()
+        if not self._updated:
+            self._updated = True
+            self._apt("apt-get", "update", "-q")
+        where = ["env", "-C", str(cwd)] if cwd else []
+        try:
+            return command.run(
+                [*where, *argv], env={"APT_CONFIG": str(config)}, timeout_s=600
+            ).stdout
+        except CommandFailed as failed:
+            raise HostLacks(
+                f"the package archive gave no {argv[-1]}: {failed.message}", hint=NEEDED_HINT
+            ) from failed
+
+    def versions(self, package: str) -> list[str]:
+        """All versions on offer, newest first."""
+        lines = self._apt("apt-cache", "madison", package).splitlines()
+        return [line.split("|")[1].strip() for line in lines if "|" in line]
+
+    def names(self, pattern: str) -> list[str]:
+        """All package names that match a regular expression."""
+        lines = self._apt("apt-cache", "search", "--names-only", pattern).splitlines()
+        return [line.split(" ")[0] for line in lines]
+
+    def download(self, package: Package) -> Path:
+        """The package's file, from the cache or the archive."""
+        folder = self.root / "packages"
+        stamp = folder / f"{package.name}_{package.version}.path"
+        if stamp.exists() and Path(stamp.read_text()).exists():
+            return Path(stamp.read_text())
+        into = folder / f"{package.name}_{package.version}"
+        files.make_directory(into)
+        self._apt("apt-get", "download", "-q", f"{package.name}={package.version}", cwd=into)
+        found = next(into.glob("*.deb"))
+        files.write_atomic(stamp, str(found))
+        return found
+
+    def download_with_needs(self, packages: Sequence[Package]) -> list[Path]:
+        """These packages and all that they need and this machine lacks."""
+        wanted = [f"{package.name}={package.version}" for package in packages]
+        self._apt(
+            "apt-get", "install", "-y", "-q", "--no-install-recommends", "--reinstall",
+            "--download-only", *wanted,
+        )  # fmt: skip
+        return sorted((self.root / "apt" / "cache" / "archives").glob("*.deb"))
+
+
+def extract(packages: Sequence[Path], into: Path) -> None:
+    """Unpack package files below a directory; nothing of them is run."""
+    files.make_directory(into)
+    for package in packages:
+        command.run(["dpkg-deb", "-x", str(package), str(into)])
+
+
+def _system_sources() -> list[str]:
+    folder = Path("/etc/apt")
+    paths = [folder / "sources.list", *sorted((folder / "sources.list.d").glob("*"))]
+    return [path.read_text(errors="replace") for path in paths if path.is_file()]

@@ -1,0 +1,255 @@
+"""Boots a guest, runs one command in it, and brings back what it said.
+
+The host's root file system is exported from a private bind mount that is read-only on the host's
+side and holds no /proc, /sys or /dev, so nothing that the guest does can reach the host. The one
+writable share is the job's own directory. A panic, oops or WARNING fails the run and is shown.
+"""
+
+import json
+import re
+import shlex
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from ssdbench.errors import HostLacks, SsdbenchError
+from ssdbench.host import command, files
+from ssdbench.lab import cpio
+from ssdbench.lab.archive import Archive, Package, extract
+from ssdbench.lab.kernels import Kernel, fetch, module_bytes
+from ssdbench.lab.machine import Machine, arguments
+
+BOOT_MODULES = (
+    "virtio_pci", "fuse", "virtiofs", "overlay", "configfs",
+    "nvme", "ahci", "sd_mod", "virtio_blk", "virtio_scsi",
+)  # fmt: skip
+QEMU_FROM = "bpo12"  # QEMU 7.2's TCG corrupts 6.12 guests; 10.0 of the backports does not
+_TROUBLE = re.compile(r"(Kernel panic|Oops:|BUG:|WARNING:|general protection|RIP: .*\+0x)")
+
+
+class GuestTrouble(SsdbenchError):
+    """The guest's kernel complained: a panic, an oops or a WARNING."""
+
+    exit_code = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the command in the guest said."""
+
+    status: int
+    stdout: str
+    stderr: str
+    console: str
+    boot_s: float  # uptime of the guest when the command began
+    wall_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """QEMU and its companions, extracted."""
+
+    qemu: Path
+    firmware: tuple[Path, ...]
+    libraries: Path
+    virtiofsd: Path
+    busybox: Path
+
+
+def fetch_tools(archive: Archive) -> Tools:
+    """A QEMU that runs both kernels, from the cache or the archive."""
+    root = archive.root / "qemu"
+    if not (root / "complete").exists():
+        version = next(v for v in archive.versions("qemu-system-x86") if QEMU_FROM in v)
+        seabios = next(v for v in archive.versions("seabios") if QEMU_FROM in v)
+        busybox = archive.versions("busybox-static")[0]
+        names = ("qemu-system-x86", "qemu-system-common", "qemu-system-data")
+        packages = [Package(name, version) for name in names]
+        packages += [Package("seabios", seabios), Package("busybox-static", busybox)]
+        extract(archive.download_with_needs(packages), root)
+        # The C virtiofsd left QEMU after 7.2; it still serves newer ones.
+        older = next(v for v in archive.versions("qemu-system-common") if QEMU_FROM not in v)
+        common = Package("qemu-system-common", older)
+        extract([archive.download(common)], archive.root / "virtiofsd")
+        files.write_atomic(root / "complete", version)
+    return Tools(
+        qemu=root / "usr/bin/qemu-system-x86_64",
+        firmware=(root / "usr/share/qemu", root / "usr/share/seabios"),
+        libraries=root / "usr/lib/x86_64-linux-gnu",
+        virtiofsd=archive.root / "virtiofsd/usr/lib/qemu/virtiofsd",
+        busybox=root / "bin/busybox",
+    )
+
+
+def build_initramfs(kernel: Kernel, tools: Tools) -> bytes:
+    """The guest's first file system: busybox, the boot modules and the init script."""
+    order = kernel.insertion_order(*BOOT_MODULES)
+    names = [path.name.removesuffix(".xz") for path in order]
+    programs = {"bin/busybox": tools.busybox.read_bytes()}
+    programs["init"] = Path(__file__).with_name("init.sh").read_bytes()
+    programs["modules/order"] = "\n".join(names).encode() + b"\n"
+    for name, path in zip(names, order, strict=True):
+        programs[f"modules/{name}"] = module_bytes(path)
+    return cpio.initramfs(["bin", "modules"], programs)
+
+
+class Lab:
+    """Guests on one kernel."""
+
+    def __init__(self, archive: Archive, series: str) -> None:
+        self.kernel = fetch(archive, series)
+        self.tools = fetch_tools(archive)
+        self._initramfs = archive.root / f"initramfs-{self.kernel.release}.gz"
+        script = Path(__file__).with_name("init.sh")
+        if not self._initramfs.exists() or self._initramfs.stat().st_mtime < script.stat().st_mtime:
+            files.write_atomic(self._initramfs, build_initramfs(self.kernel, self.tools))
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        machine: Machine | None = None,
+        cwd: Path,
+        timeout_s: float,
+        prepare: str = "",
+        expect_trouble: bool = False,
+        while_running: Callable[[Path], None] | None = None,
+    ) -> Answer:
+        """Run one command in a fresh guest and wait for its end.
+
+        `prepare` is shell text that runs before the command (loading modules). `while_running`
+        is called about twice a second with the job directory, to serve hot-unplug and the like.
+        Raises GuestTrouble when the kernel complained, HostLacks when the guest did not boot.
+        """
+        with ExitStack() as stack:
+            job = Path(stack.enter_context(TemporaryDirectory(prefix="ssdbench-lab-")))
+            share = job / "share"
+            for directory in ("root", "job", "modules"):
+                (share / directory).mkdir(parents=True)
+            made = self._complete(machine, job)
+            self._write_job(share / "job", argv, made, cwd=cwd, prepare=prepare)
+            daemon = self._export(share, job)
+            stack.callback(daemon.kill)
+            _await(job / "share.sock", daemon, job)
+            began = time.monotonic()
+            qemu = command.spawn(
+                arguments(made),
+                env={"LD_LIBRARY_PATH": str(self.tools.libraries)},
+                stdout=job / "qemu.stdout",
+                stderr=job / "qemu.stderr",
+            )
+            stack.callback(qemu.kill)
+            self._wait(qemu, share / "job", began + timeout_s, while_running)
+            answer = _collect(job, share / "job", time.monotonic() - began)
+        complaint = _trouble(answer.console)
+        if complaint and not expect_trouble:
+            raise GuestTrouble(
+                f"the guest's kernel complained: {complaint}",
+                hint="its console:\n" + answer.console,
+            )
+        return answer
+
+    def _complete(self, machine: Machine | None, job: Path) -> Machine:
+        paths = {
+            "qemu": self.tools.qemu,
+            "firmware": self.tools.firmware,
+            "kernel": self.kernel.image,
+            "initramfs": self._initramfs,
+            "console": job / "console",
+            "share_socket": job / "share.sock",
+            "control_socket": job / "control.sock",
+        }
+        if machine is None:
+            return Machine(**paths)  # type: ignore[arg-type]
+        return replace(machine, **paths)  # type: ignore[arg-type]
+
+    def _write_job(
+        self, job: Path, argv: Sequence[str], machine: Machine, *, cwd: Path, prepare: str
+    ) -> None:
+        lines = [
+            "export HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+            "export SSDBENCH_LAB=1",
+            f"export KDIR={shlex.quote(str(self.kernel.headers))}",
+            f"export KSRC={shlex.quote(str(self.kernel.block_source))}",
+            prepare,
+            f"cd {shlex.quote(str(cwd))}",
+            "exec " + shlex.join(argv) if argv else "true",
+        ]
+        files.write_atomic(job / "command", "\n".join(line for line in lines if line) + "\n")
+        disks = [{"serial": disk.serial, "bus": disk.bus} for disk in machine.disks]
+        files.write_atomic(job / "disks.json", json.dumps(disks))
+
+    def _export(self, share: Path, job: Path) -> command.Process:
+        """Serve the host's root read-only, the kernel's modules, and the job's own directory."""
+        script = (
+            'mount --bind / "$1/root" && mount -o remount,bind,ro "$1/root" && '
+            'mount --bind "$2" "$1/modules" && mount -o remount,bind,ro "$1/modules" && '
+            'exec "$3" --socket-path="$4" -o source="$1" -o sandbox=chroot -o cache=auto '
+            "-o xattr --thread-pool-size=2"
+        )
+        return command.spawn(
+            [
+                "unshare", "--mount", "--propagation", "private",
+                "sh", "-c", script, "sh",
+                str(share), str(self.kernel.modules), str(self.tools.virtiofsd),
+                str(job / "share.sock"),
+            ],
+            stdout=job / "share.stdout",
+            stderr=job / "share.stderr",
+        )  # fmt: skip
+
+    def _wait(
+        self,
+        qemu: command.Process,
+        job: Path,
+        deadline: float,
+        while_running: Callable[[Path], None] | None,
+    ) -> None:
+        while qemu.wait(0.2) is None:
+            if while_running is not None:
+                while_running(job)
+            if time.monotonic() > deadline:
+                qemu.kill()
+                return
+
+
+def _await(socket: Path, daemon: command.Process, job: Path) -> None:
+    for _ in range(200):
+        if socket.exists():
+            return
+        if daemon.poll() is not None:
+            break
+        time.sleep(0.02)
+    said = (job / "share.stderr").read_text(errors="replace").strip()
+    raise HostLacks(
+        f"the host's file system could not be shared with the guest: {said or 'no answer'}",
+        hint="The lab needs root and mount namespaces.",
+    )
+
+
+def _collect(job: Path, said: Path, wall_s: float) -> Answer:
+    def text(path: Path) -> str:
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    console = text(job / "console")
+    status = text(said / "status").strip()
+    if not status and not _trouble(console):
+        reason = text(job / "qemu.stderr").strip() or "it did not end in time"
+        raise HostLacks(
+            f"the guest did not finish the command: {reason}", hint=f"its console:\n{console}"
+        )
+    return Answer(
+        status=int(status or 128),
+        stdout=text(said / "stdout"),
+        stderr=text(said / "stderr"),
+        console=console + text(said / "dmesg"),
+        boot_s=float(text(said / "booted_s") or 0),
+        wall_s=wall_s,
+    )
+
+
+def _trouble(console: str) -> str | None:
+    return next((line for line in console.splitlines() if _TROUBLE.search(line)), None)

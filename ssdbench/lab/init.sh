@@ -1,0 +1,46 @@
+#!/bin/busybox sh
+# First process of the guest: the host's root, read-only, under a writable layer in memory; then
+# the command, whose output and status go to the shared directory /run/ssdbench-lab.
+/bin/busybox mkdir -p /bin /proc /sys /dev /share /layer /root
+/bin/busybox --install -s /bin
+export PATH=/bin:/sbin:/usr/bin:/usr/sbin
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t devtmpfs devtmpfs /dev
+for module in $(cat /modules/order); do
+	options=
+	# The multipath head is bio-based: without a queue there is no scheduler to test.
+	[ "$module" = nvme-core.ko ] && options=multipath=N
+	# shellcheck disable=SC2086 # none or one word
+	insmod "/modules/$module" $options || echo "lab: insmod $module failed"
+done
+mount -t virtiofs host /share || { echo "lab: no shared file system"; poweroff -f; }
+mount -t tmpfs -o size=75% tmpfs /layer
+mkdir -p /layer/upper /layer/work
+mount -t overlay -o "lowerdir=/share/root,upperdir=/layer/upper,workdir=/layer/work" overlay /root ||
+	{ echo "lab: no overlay"; poweroff -f; }
+mkdir -p /root/proc /root/sys /root/dev /root/tmp /root/run /root/usr/lib/modules
+mount -t proc proc /root/proc
+mount -t sysfs sysfs /root/sys
+mount -t devtmpfs devtmpfs /root/dev
+mkdir -p /root/dev/pts /root/dev/shm
+mount -t devpts devpts /root/dev/pts
+mount -t tmpfs tmpfs /root/dev/shm
+mount -t tmpfs tmpfs /root/run
+mount -t tmpfs tmpfs /root/tmp
+mount -t debugfs debugfs /root/sys/kernel/debug 2>/dev/null
+mount -t tracefs tracefs /root/sys/kernel/tracing 2>/dev/null
+mount -t configfs configfs /root/sys/kernel/config 2>/dev/null
+release=$(uname -r)
+mkdir -p "/root/usr/lib/modules/$release" /root/run/ssdbench-lab
+mount --bind "/share/modules/$release" "/root/usr/lib/modules/$release"
+mount --bind /share/job /root/run/ssdbench-lab
+ip link set lo up 2>/dev/null
+echo 0 > /proc/sys/kernel/hung_task_timeout_secs 2>/dev/null
+cut -d' ' -f1 /proc/uptime > /root/run/ssdbench-lab/booted_s
+chroot /root /bin/sh /run/ssdbench-lab/command > /share/job/stdout 2> /share/job/stderr
+echo $? > /share/job/status.new
+dmesg > /share/job/dmesg
+mv /share/job/status.new /share/job/status
+sync
+poweroff -f

@@ -1,0 +1,131 @@
+"""A guest as a value, and the QEMU command line that makes it (pure)."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+
+class Bus(StrEnum):
+    """How the guest sees a disk."""
+
+    NVME = "nvme"
+    AHCI = "ahci"
+    VIRTIO = "virtio"
+    SCSI = "scsi"
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """One disk of the guest; `serial` is how consent inside the guest knows it."""
+
+    bus: Bus
+    serial: str
+    nbd_socket: Path | None = None  # a simulated drive behind the NBD server
+    image: Path | None = None  # a file
+    null_bytes: int | None = None  # QEMU's null device
+    fail_read_sector: int | None = None  # inject a read error there (blkdebug; file only)
+    io_queues: int | None = None  # NVMe: fewer queues than CPUs leave interrupts movable
+    hotplug: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Everything that the command line is made from."""
+
+    qemu: Path
+    firmware: tuple[Path, ...]
+    kernel: Path
+    initramfs: Path
+    console: Path
+    share_socket: Path
+    control_socket: Path
+    disks: tuple[Disk, ...] = ()
+    cpus: int = 2
+    memory_mib: int = 2048
+    kvm: bool = False
+    reproducible: bool = False
+    append: str = ""
+
+
+_ALWAYS = "console=ttyS0 loglevel=4 panic=-1 oops=panic net.ifnames=0"
+# icount: one instruction is 2 ns of guest time, whatever the host does meanwhile.
+_REPRODUCIBLE = "nokaslr norandmaps tsc=reliable"
+
+
+def arguments(machine: Machine) -> list[str]:
+    """The command line. With `reproducible`, time is counted in instructions on one CPU."""
+    accelerator = "kvm" if machine.kvm and not machine.reproducible else "tcg"
+    cpu = "host" if accelerator == "kvm" else "max,la57=off"
+    cpus = 1 if machine.reproducible else machine.cpus
+    boot = [_ALWAYS, *([_REPRODUCIBLE] if machine.reproducible else []), machine.append]
+    argv = [
+        str(machine.qemu),
+        "-machine", "q35", "-accel", accelerator, "-cpu", cpu, "-smp", str(cpus),
+        "-m", f"{machine.memory_mib}M",
+        "-object", f"memory-backend-memfd,id=mem,size={machine.memory_mib}M,share=on",
+        "-numa", "node,memdev=mem",
+        "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+        "-kernel", str(machine.kernel), "-initrd", str(machine.initramfs),
+        "-append", " ".join(part for part in boot if part),
+        "-serial", f"file:{machine.console}",
+        "-qmp", f"unix:{machine.control_socket},server=on,wait=off",
+        "-chardev", f"socket,id=share,path={machine.share_socket}",
+        "-device", "vhost-user-fs-pci,chardev=share,tag=host",
+    ]  # fmt: skip
+    for directory in machine.firmware:
+        argv += ["-L", str(directory)]
+    if machine.reproducible:
+        argv += [
+            "-icount", "shift=1,sleep=off",
+            "-rtc", "base=2025-01-01,clock=vm",
+            "-seed", "1",
+        ]  # fmt: skip
+    if any(disk.bus is Bus.AHCI for disk in machine.disks):
+        argv += ["-device", "ahci,id=ahci"]
+    if any(disk.bus is Bus.SCSI for disk in machine.disks):
+        argv += ["-device", "virtio-scsi-pci,id=scsi"]
+    for index, disk in enumerate(machine.disks):
+        argv += _disk(index, disk)
+    return argv
+
+
+def _disk(index: int, disk: Disk) -> list[str]:
+    node = f"disk{index}"
+    return [*_backend(node, disk), *_front(index, node, disk)]
+
+
+def _backend(node: str, disk: Disk) -> list[str]:
+    if disk.nbd_socket is not None:
+        return ["-blockdev", f"driver=nbd,server.type=unix,server.path={disk.nbd_socket},"
+                f"node-name={node},discard=unmap"]  # fmt: skip
+    if disk.null_bytes is not None:
+        return ["-blockdev", f"driver=null-co,size={disk.null_bytes},read-zeroes=on,"
+                f"node-name={node}"]  # fmt: skip
+    file = f"driver=file,filename={disk.image},discard=unmap"
+    if disk.fail_read_sector is None:
+        return ["-blockdev", f"{file},node-name={node}"]
+    return [
+        "-blockdev", f"{file},node-name={node}f",
+        "-blockdev", f"driver=blkdebug,node-name={node},image={node}f,"
+        "inject-error.0.event=none,inject-error.0.iotype=read,inject-error.0.errno=5,"
+        f"inject-error.0.sector={disk.fail_read_sector},inject-error.0.once=off",
+    ]  # fmt: skip
+
+
+def _front(index: int, node: str, disk: Disk) -> list[str]:
+    port: list[str] = []
+    bus = ""
+    if disk.hotplug:
+        port = ["-device", f"pcie-root-port,id=port{index},slot={index + 1},chassis={index + 1}"]
+        bus = f",bus=port{index}"
+    name = f"drive={node},serial={disk.serial},id=dev{index}"
+    match disk.bus:
+        case Bus.NVME:
+            queues = f",max_ioqpairs={disk.io_queues}" if disk.io_queues else ""
+            return [*port, "-device", f"nvme,{name}{queues}{bus}"]
+        case Bus.AHCI:
+            return ["-device", f"ide-hd,{name},bus=ahci.{index}"]
+        case Bus.VIRTIO:
+            return [*port, "-device", f"virtio-blk-pci,{name}{bus}"]
+        case Bus.SCSI:
+            return ["-device", f"scsi-hd,{name},bus=scsi.0"]
