@@ -1,0 +1,187 @@
+"""What a figure shows, as data: the view side of a plot, without any drawing.
+
+Long series are thinned to the smallest and the largest value of each bin, never to a mean, so
+that no stall and no burst is lost.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+BINS = 600  # of a wide figure; about one per pixel on paper
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trace:
+    """Extremes of a series per bin: `low` and `high` between consecutive `x`."""
+
+    x: Floats
+    low: Floats
+    high: Floats
+
+
+def thinned(x: Floats, y: Floats, *, bins: int = BINS) -> Trace:
+    """The smallest and largest value in each of `bins` equal parts of the series."""
+    if len(x) <= bins:
+        return Trace(x, y, y)
+    edges = np.linspace(0, len(x), bins + 1).astype(np.int64)[:-1]
+    return Trace(x[edges], np.minimum.reduceat(y, edges), np.maximum.reduceat(y, edges))
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A judged window on a series, with the straight line that was fitted to it."""
+
+    start: float
+    end: float
+    mean: float
+    bound: float
+    fit_start: float
+    fit_end: float
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesFigure:
+    """A rate over the whole length of a section, from zero."""
+
+    trace: Trace
+    x_label: str
+    y_label: str
+    window: Window | None = None
+    worst: tuple[float, float, float] | None = None  # worst minute: from, to, rate
+    marks: tuple[tuple[float, str], ...] = ()  # x and words
+
+
+@dataclass(frozen=True, slots=True)
+class WindowFigure:
+    """The measurement window alone: block means, average, band and fit, as SNIA PTS draws it."""
+
+    x: tuple[float, ...]
+    blocks: tuple[float, ...]
+    window: Window
+    x_label: str
+    y_label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of measured values with intervals and pessimistic bounds, where there are any."""
+
+    label: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
+    bound: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LinesFigure:
+    """Lines over an axis; `ticks` are its places and words."""
+
+    lines: tuple[Line, ...]
+    x_label: str
+    y_label: str
+    ticks: tuple[tuple[float, str], ...]
+    log_x: bool = False
+    log_y: bool = False
+    latency: bool = False  # y in nanoseconds
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """Every repeat of one point, in percent of their mean."""
+
+    label: str
+    values: tuple[float, ...]
+    bound: float | None
+    bad: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StripFigure:
+    """Repeats of all points side by side."""
+
+    strips: tuple[Strip, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Dots:
+    """One point's latencies: name of the percentile and nanoseconds."""
+
+    label: str
+    values: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DotsFigure:
+    """Latency percentiles of points, one row each."""
+
+    rows: tuple[Dots, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curve:
+    """Share of I/Os that took longer than a latency."""
+
+    label: str
+    latency_ns: Floats
+    share: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class CurvesFigure:
+    """Exceedance curves on two log axes."""
+
+    curves: tuple[Curve, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Section:
+    """One repeat: what was left out as settling, then what counts."""
+
+    settle: Trace
+    measure: Trace
+
+
+@dataclass(frozen=True, slots=True)
+class SettlePanel:
+    """All repeats of one point over each other."""
+
+    label: str
+    sections: tuple[Section, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SettleFigure:
+    """Small panels, one per point."""
+
+    panels: tuple[SettlePanel, ...]
+    x_label: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScatterFigure:
+    """Single measurements over an axis; `peaks` marks those that stand out."""
+
+    x: Floats
+    y: Floats
+    peaks: npt.NDArray[np.bool_]
+    x_label: str
+    y_label: str
+    latency: bool = False
+
+
+AnyFigure = (
+    SeriesFigure
+    | WindowFigure
+    | LinesFigure
+    | StripFigure
+    | DotsFigure
+    | CurvesFigure
+    | SettleFigure
+    | ScatterFigure
+)

@@ -1,0 +1,125 @@
+"""The sheet that all plots are drawn on, and its way into a page.
+
+Colours are sentinels that become CSS variables, so that one SVG serves the light and the dark
+page; fonts stay text; ids are made unique to the page; nothing in it depends on time or chance.
+"""
+
+import io
+import re
+from collections.abc import Callable
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from ssdbench.units import format_ns
+
+INK, MUTED, GRID, SHADE = "#010203", "#010204", "#010205", "#010206"
+GOOD, BAD, ACCENT = "#010207", "#010208", "#010209"
+SERIES = ("#01020a", "#01020b", "#01020c", "#01020d", "#01020e", "#01020f")
+MARKERS = ("o", "s", "^", "D", "v", "P")
+DASHES = ("-", (0, (5, 2)), (0, (2, 1.5)), (0, (7, 2, 1.5, 2)), (0, (4, 1, 1, 1, 1, 1)), (0, (1, 1)))
+
+_VARIABLES = {
+    INK: "ink",
+    MUTED: "muted",
+    GRID: "grid",
+    SHADE: "shade",
+    GOOD: "good",
+    BAD: "bad",
+    ACCENT: "accent",
+    **{colour: f"c{number}" for number, colour in enumerate(SERIES, start=1)},
+}
+
+STYLE: dict[str, Any] = {
+    "svg.fonttype": "none",
+    "text.parse_math": False,
+    "path.simplify": False,  # it would drop points that the bins kept
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "savefig.facecolor": "none",
+    "font.size": 9.5,
+    "axes.titlesize": 9.5,
+    "axes.labelsize": 9.5,
+    "legend.fontsize": 9,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": MUTED,
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": GRID,
+    "grid.linewidth": 0.7,
+    "legend.frameon": False,
+    "legend.handlelength": 2.6,
+}
+
+WIDE = (10.4, 3.5)
+HALF = (6.2, 4.0)
+
+
+def sheet(size: tuple[float, float]) -> Figure:
+    """An empty figure; inches count as 72 pixels on a page."""
+    return Figure(figsize=size, layout="constrained")
+
+
+def svg(draw: Callable[[], Figure], name: str) -> str:
+    """Draw a figure as an `<svg>` element for a page; `name` keeps its ids apart from others'."""
+    stream = io.StringIO()
+    with mpl.rc_context(STYLE | {"svg.hashsalt": name}):
+        draw().savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
+    return _inline(stream.getvalue(), name)
+
+
+def _inline(text: str, name: str) -> str:
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
+    text = re.sub(r"<!--.*?-->\s*", "", text, flags=re.DOTALL)
+    used = set(re.findall(r"(?:xlink:href=\"#|url\(#)([^\")]+)", text))
+    text = re.sub(
+        r' id="([^"]+)"',
+        lambda m: f' id="{name}-{m.group(1)}"' if m.group(1) in used else "",
+        text,
+    )
+    text = re.sub(r'(xlink:href="#|url\(#)', rf"\g<1>{name}-", text)
+    for colour, variable in _VARIABLES.items():
+        text = text.replace(colour, f"var(--{variable})")
+    text = re.sub(r"'DejaVu Sans'[^;\"]*sans-serif", "var(--sans)", text)
+    text = re.sub(r'(<svg [^>]*?)width="[^"]*pt"', r"\1", text, count=1)
+    text = re.sub(r'(<svg [^>]*?)height="[^"]*pt"', r'\1aria-hidden="true" focusable="false"', text, count=1)
+    return re.sub(r"\n\s*", "\n", text).strip()
+
+
+def counts(axis: Any) -> None:
+    """Ticks as plain numbers with thousands apart; a "k" without a unit helps nobody."""
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.4g}" if value < 1000 else f"{value:,.0f}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def latencies(axis: Any) -> None:
+    """Ticks of nanoseconds as `100 us`."""
+    axis.set_major_formatter(FuncFormatter(lambda value, _: format_ns(value) if value > 0 else "0"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def from_zero(axes: Axes, *, headroom: float = 1.08) -> None:
+    """Start the y axis at zero, so that a small wobble looks small."""
+    top = axes.get_ylim()[1]
+    axes.set_ylim(0, top * headroom / 1.05 if top > 0 else 1)
+
+
+def log(axes: Axes, which: str) -> None:
+    """A log axis with ticks at 1, 2 and 5 of each decade where it spans few decades."""
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    (axes.set_xscale if which == "x" else axes.set_yscale)("log")
+    low, high = sorted(axis.get_view_interval())
+    few = low > 0 and high / low < 300
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if few else (1.0,), numticks=12))

@@ -1,0 +1,123 @@
+"""Points against each other: block sizes, queues, spans, latencies and single repeats."""
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from ssdbench.report.figures import CurvesFigure, DotsFigure, LinesFigure, ScatterFigure, StripFigure
+from ssdbench.report.plots import canvas
+
+GATE_PERCENT = 4.0  # Heger's limit for the variation of repeats
+
+
+def lines(view: LinesFigure) -> Figure:
+    """Means with 95 % intervals; a dash below each marks the pessimistic bound."""
+    figure = canvas.sheet(canvas.HALF)
+    axes = figure.subplots()
+    for index, line in enumerate(view.lines):
+        style = index % len(canvas.SERIES)
+        colour = canvas.SERIES[style]
+        axes.plot(
+            line.x, line.y, color=colour, ls=canvas.DASHES[style], lw=1.4,
+            marker=canvas.MARKERS[style], ms=4.5, label=line.label,
+        )  # fmt: skip
+        if line.low:
+            axes.vlines(line.x, line.low, line.high, color=colour, lw=2.4)
+        if line.bound:
+            axes.plot(line.x, line.bound, "_", color=colour, ms=10, mew=1.6)
+    _scales(axes, view)
+    axes.set(xlabel=view.x_label, ylabel=view.y_label)
+    if len(view.lines) > 1 or view.lines[0].label:
+        figure.legend(loc="outside upper left", ncols=3, columnspacing=1.4)
+    return figure
+
+
+def _scales(axes: Axes, view: LinesFigure) -> None:
+    if view.log_x:
+        axes.set_xscale("log")
+    if view.log_y:
+        canvas.log(axes, "y")
+    else:
+        canvas.from_zero(axes)
+    (canvas.latencies if view.latency else canvas.counts)(axes.yaxis)
+    words = dict(view.ticks)
+    axes.xaxis.set_major_locator(FixedLocator(list(words)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: words.get(value, f"{value:g}")))
+
+
+def strips(view: StripFigure) -> Figure:
+    """Every repeat of every point in percent of the point's mean; none is left out."""
+    figure = canvas.sheet((10.4, 1.0 + 0.22 * len(view.strips)))
+    axes = figure.subplots()
+    axes.axvspan(-GATE_PERCENT, GATE_PERCENT, color=canvas.SHADE, lw=0)
+    for row, strip in enumerate(view.strips):
+        colour = canvas.BAD if strip.bad else canvas.SERIES[0]
+        marker = "X" if strip.bad else "o"
+        axes.plot(strip.values, [row] * len(strip.values), marker, ms=4.5, mew=0, alpha=0.75, color=colour)
+        if strip.bound is not None:
+            axes.plot([strip.bound], [row], "|", color=canvas.INK, ms=9, mew=1.8)
+    axes.axvline(0, color=canvas.MUTED, lw=0.8)
+    axes.set_yticks(range(len(view.strips)), [strip.label for strip in view.strips])
+    axes.set_ylim(len(view.strips) - 0.4, -0.6)
+    axes.set_xlabel("difference from the point's mean [%]   (| = lower bound, shaded = ± 4 %)")
+    return figure
+
+
+def dots(view: DotsFigure) -> Figure:
+    """Latency percentiles of each point on a log axis."""
+    figure = canvas.sheet((10.4, 1.2 + 0.22 * len(view.rows)))
+    axes = figure.subplots()
+    names = list(dict.fromkeys(name for row in view.rows for name, _ in row.values))
+    for index, row in enumerate(view.rows):
+        ends = [value for _, value in row.values]
+        axes.hlines(index, min(ends), max(ends), color=canvas.GRID, lw=2.5)
+    for place, name in enumerate(names):
+        found = [(v, i) for i, row in enumerate(view.rows) for n, v in row.values if n == name]
+        style = place % len(canvas.SERIES)
+        axes.plot(
+            [value for value, _ in found], [index for _, index in found],
+            canvas.MARKERS[style], ms=5, mew=0, color=canvas.SERIES[style], label=name,
+        )  # fmt: skip
+    canvas.log(axes, "x")
+    canvas.latencies(axes.xaxis)
+    axes.set_yticks(range(len(view.rows)), [row.label for row in view.rows])
+    axes.set_ylim(len(view.rows) - 0.4, -0.6)
+    axes.set_xlabel("latency")
+    figure.legend(loc="outside upper left", ncols=6, columnspacing=1.4)
+    return figure
+
+
+def curves(view: CurvesFigure) -> Figure:
+    """How large a share of the I/Os took longer than a given time."""
+    figure = canvas.sheet(canvas.WIDE)
+    axes = figure.subplots()
+    for index, curve in enumerate(view.curves):
+        style = index % len(canvas.SERIES)
+        axes.step(
+            curve.latency_ns, curve.share * 100, where="post", lw=1.5,
+            color=canvas.SERIES[style], ls=canvas.DASHES[style], label=curve.label,
+        )  # fmt: skip
+    canvas.log(axes, "x")
+    canvas.log(axes, "y")
+    canvas.latencies(axes.xaxis)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g} %"))
+    axes.set(xlabel="latency", ylabel="share of I/Os that took longer")
+    figure.legend(loc="outside upper left", ncols=3, columnspacing=1.4)
+    return figure
+
+
+def scatter(view: ScatterFigure) -> Figure:
+    """Each single measurement as a point; what stands out is marked by shape and colour."""
+    figure = canvas.sheet(canvas.WIDE)
+    axes = figure.subplots()
+    plain = ~view.peaks
+    axes.plot(view.x[plain], view.y[plain], ".", ms=2.5, mew=0, color=canvas.SERIES[0], label="writes")
+    if view.peaks.any():
+        axes.plot(view.x[view.peaks], view.y[view.peaks], "^", ms=5, mew=0, color=canvas.BAD, label="peaks")
+        figure.legend(loc="outside upper left", ncols=2)
+    axes.set(xlabel=view.x_label, ylabel=view.y_label)
+    canvas.from_zero(axes)
+    canvas.counts(axes.xaxis)
+    (canvas.latencies if view.latency else canvas.counts)(axes.yaxis)
+    return figure

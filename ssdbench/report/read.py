@@ -1,0 +1,164 @@
+"""A stored run, as the report reads it: result.json and the bulk files beside it.
+
+Nothing outside the run directory is ever opened, whatever paths a result names, and a bulk file
+that is missing or torn (a run that was killed) is skipped and remembered in `missing`, never fatal.
+"""
+
+import io
+import zipfile
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from pydantic import ValidationError
+
+from ssdbench.errors import UsageError
+from ssdbench.model.result import RunResult
+from ssdbench.stats.histogram import BINS, Histogram
+
+Floats = npt.NDArray[np.float64]
+
+_SECONDS = ("t_s", "duration_s", "read_ios", "write_ios", "read_bytes", "write_bytes")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Seconds:
+    """The seconds of one section; arrays of equal length, `t_s` is the end of each second."""
+
+    t_s: Floats
+    duration_s: Floats
+    ios: Floats
+    bytes: Floats
+    write_bytes: Floats
+    measured: npt.NDArray[np.bool_]  # False while settling or warming up
+
+    def rate(self, unit: str) -> Floats:
+        """I/Os or bytes per second ("1/s" or "B/s") of each second."""
+        return (self.ios if unit == "1/s" else self.bytes) / self.duration_s
+
+
+@dataclass(slots=True)
+class StoredRun:
+    """A run directory; `missing` grows as files turn out to be absent or unreadable."""
+
+    directory: Path
+    result: RunResult
+    missing: list[str] = field(default_factory=list)
+
+    @classmethod
+    def open(cls, directory: Path) -> "StoredRun":
+        """Read result.json. Raises UsageError when there is none, or none that this version reads."""
+        path = directory / "result.json"
+        try:
+            text = path.read_bytes()
+        except OSError as error:
+            raise UsageError(
+                f"{directory} holds no result.json",
+                hint="Name a run directory; a run that was killed gets one from `ssdbench resume`.",
+            ) from error
+        try:
+            return cls(directory, RunResult.model_validate_json(text))
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"]) or "the document"
+            raise UsageError(
+                f"{path} is not a result that this ssdbench reads: {where}: {first['msg']}",
+                hint="It may be damaged, or written by a newer ssdbench.",
+            ) from error
+
+    def path(self, relative: str) -> Path | None:
+        """A file below the run directory, or None when the name leads out of it."""
+        parts = PurePosixPath(relative)
+        if not relative or parts.is_absolute() or ".." in parts.parts:
+            return None
+        root = self.directory.resolve()
+        full = (root / relative).resolve()
+        return full if full.is_relative_to(root) else None
+
+    def text(self, relative: str, *, limit: int = 4000) -> str | None:
+        """The first `limit` characters of a text file, or None when there is none."""
+        data = self._bytes(relative, expected=False)
+        return None if data is None else data[: 4 * limit].decode("utf-8", "replace")[:limit]
+
+    def files(self, relative: str) -> list[str]:
+        """Names of all files below a directory of the run, sorted, relative to the run."""
+        top = self.path(relative)
+        if top is None or not top.is_dir():
+            return []
+        root = self.directory.resolve()
+        return sorted(p.relative_to(root).as_posix() for p in top.rglob("*") if p.is_file())
+
+    def table(self, relative: str) -> dict[str, Floats] | None:
+        """Columns of numbers of a CSV file; cells that are no numbers become NaN."""
+        frame = self._frame(relative)
+        if frame is None:
+            return None
+        return {
+            str(name): pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=np.float64)
+            for name in frame.columns
+        }
+
+    def seconds(self, relative: str) -> Seconds | None:
+        """A `seconds.csv`; rows that a crash tore are left out."""
+        frame = self._frame(relative)
+        if frame is None:
+            return None
+        if any(name not in frame.columns for name in _SECONDS):
+            self.missing.append(f"{relative} (columns are missing)")
+            return None
+        numbers = frame[list(_SECONDS)].apply(pd.to_numeric, errors="coerce")
+        sound = (numbers.notna().all(axis=1) & (numbers["duration_s"] > 0)).to_numpy()
+        phase = frame["phase"].to_numpy() if "phase" in frame.columns else None
+        column = {name: numbers[name].to_numpy(dtype=np.float64)[sound] for name in _SECONDS}
+        if not sound.any():
+            return None
+        return Seconds(
+            t_s=column["t_s"],
+            duration_s=column["duration_s"],
+            ios=column["read_ios"] + column["write_ios"],
+            bytes=column["read_bytes"] + column["write_bytes"],
+            write_bytes=column["write_bytes"],
+            measured=(
+                np.ones(int(sound.sum()), dtype=np.bool_)
+                if phase is None
+                else np.asarray(phase == "measure", dtype=np.bool_)[sound]
+            ),
+        )
+
+    def histograms(self, relative: str) -> dict[str, Histogram]:
+        """The latency histograms "read" and "write" of a `histograms.npz`; empty when there is none."""
+        data = self._bytes(relative)
+        if data is None:
+            return {}
+        try:
+            with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+                found = {name: np.asarray(arrays[name]) for name in arrays.files}
+        except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile):
+            self.missing.append(f"{relative} (unreadable)")
+            return {}
+        return {
+            name: Histogram(counts.astype(np.int64))
+            for name, counts in found.items()
+            if name in ("read", "write") and counts.shape == (BINS,)
+        }
+
+    def _frame(self, relative: str) -> pd.DataFrame | None:
+        data = self._bytes(relative)
+        if data is None:
+            return None
+        try:
+            return pd.read_csv(io.BytesIO(data), on_bad_lines="skip", skipinitialspace=True)
+        except (ValueError, pd.errors.ParserError):
+            self.missing.append(f"{relative} (unreadable)")
+            return None
+
+    def _bytes(self, relative: str, *, expected: bool = True) -> bytes | None:
+        path = self.path(relative)
+        try:
+            return None if path is None else path.read_bytes()
+        except OSError:
+            if expected:
+                self.missing.append(relative)
+            return None
