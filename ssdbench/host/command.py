@@ -5,6 +5,7 @@ group of its own, so that one signal reaches all of it.
 """
 
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -88,11 +89,19 @@ class Process:
         return self._popen.poll()
 
     def wait(self, timeout_s: float | None = None) -> int | None:
-        """Wait for the end; None when `timeout_s` passed first."""
-        try:
-            return self._popen.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            return None
+        """Wait for the end, without polling; None when `timeout_s` passed first."""
+        if timeout_s is not None and self._popen.poll() is None:
+            try:
+                descriptor = os.pidfd_open(self.pid)
+            except ProcessLookupError:
+                return self._popen.wait()
+            try:
+                ended, _, _ = select.select([descriptor], [], [], max(timeout_s, 0.0))
+            finally:
+                os.close(descriptor)
+            if not ended:
+                return None
+        return self._popen.wait()
 
     def send(self, signal_number: int) -> None:
         """Signal the whole group; nothing happens when it has ended."""

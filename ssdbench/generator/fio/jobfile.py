@@ -1,0 +1,185 @@
+"""Workloads as the text of a fio job file; pure.
+
+fio reads `4KiB` as 4000 bytes, so every size is an integer of bytes. The options that close a
+trap of fio say which.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from ssdbench.errors import UsageError
+from ssdbench.generator.base import Job
+from ssdbench.generator.fio.layout import Section, sections, wants_lfsr
+from ssdbench.model.workload import Content, Pattern, Workload
+
+Options = dict[str, str | int]
+
+UNTIL_STOPPED_S = 10 * 365 * 86400  # time_based needs a time; this one is never reached
+HISTOGRAM_INTERVAL_MS = 1000
+
+_ALWAYS: Mapping[str, str | int] = {
+    "group_reporting": 1,
+    "allow_file_create": 0,  # else a mistyped device becomes a regular file in /dev, with status 0
+    "randrepeat": 0,  # else every start replays the same offsets, and randseed is ignored
+    "exitall_on_error": 1,
+    "disk_util": 0,  # we read the kernel's counters ourselves
+    "log_unix_epoch": 1,  # log times count from one origin over all jobs of a file
+    "lat_percentiles": 1,
+}
+
+
+def jobfile(jobs: Sequence[Job], *, options: Mapping[str, str | int]) -> str:
+    """A job file that runs `jobs` one after another; `options` are those of the attachment.
+
+    Raises UsageError for a workload that fio cannot express.
+    """
+    lines = ["[global]", *_lines({**_ALWAYS, **options})]
+    for index, job in enumerate(jobs):
+        for number, section in enumerate(parts := sections(job)):
+            lines += ["", f"[{_section_name(index, job, number if len(parts) > 1 else None)}]"]
+            # A stonewall also begins a group, so that each job is reported on its own.
+            wall: Options = {"stonewall": 1} if index and not number else {}
+            lines += _lines({**wall, **_section_options(job, section), **_logs(index, job)})
+    return "\n".join(lines) + "\n"
+
+
+def filename(path: str) -> str:
+    """A path as the value of `filename`, where a colon separates names.
+
+    Raises UsageError for a path that a job file cannot carry.
+    """
+    if re.search(r"[\n\r]|\$\{|^\s|\s$", path):
+        raise UsageError(f"fio cannot open a file named {path!r}", hint="use another name")
+    return path.replace("\\", "\\\\").replace(":", "\\:")
+
+
+def log_prefix(index: int, job: Job) -> str:
+    """What the names of the logs of a job begin with, in the directory of its start."""
+    return f"{index:02d}-{re.sub(r'[^A-Za-z0-9_]', '-', job.name)[:60]}"
+
+
+def histogram_logs(directory: Path, index: int, job: Job) -> list[Path]:
+    """The histogram logs of a job, one for each of its threads."""
+    return sorted(directory.glob(f"{log_prefix(index, job)}_clat_hist.*.log"))
+
+
+def latency_logs(directory: Path, index: int, job: Job) -> list[Path]:
+    """The logs of every I/O of a job, one for each of its threads."""
+    return sorted(directory.glob(f"{log_prefix(index, job)}_lat.*.log"))
+
+
+def _section_name(index: int, job: Job, part: int | None) -> str:
+    return log_prefix(index, job) + ("" if part is None else f".{part}")
+
+
+def _lines(options: Mapping[str, str | int]) -> Iterator[str]:
+    return (f"{name}={value}" for name, value in options.items())
+
+
+def _section_options(job: Job, section: Section) -> Options:
+    workload = job.workload
+    return {
+        **_direction(workload),
+        **_blocks(workload, section),
+        "offset": section.offset_bytes,
+        "size": section.size_bytes,
+        "iodepth": section.iodepth,
+        "numjobs": section.numjobs,
+        **_offsets(job, section),
+        **_buffers(workload),
+        **_pace(workload, share=section.numjobs / workload.numjobs, threads=section.numjobs),
+        **_end(job, section),
+    }
+
+
+def _direction(workload: Workload) -> Options:
+    prefix = "rand" if workload.pattern is Pattern.RANDOM else ""
+    skip = ""
+    if workload.stride_bytes is not None:
+        if workload.stride_bytes <= workload.block_bytes:
+            raise UsageError("a stride must be larger than the block")
+        # Not zonemode=strided, which ignores the size and goes beyond the range.
+        skip = f":{workload.stride_bytes - workload.block_bytes}"
+    match workload.read_percent:
+        case 0:
+            return {"rw": f"{prefix}write{skip}"}
+        case 100:
+            return {"rw": f"{prefix}read{skip}"}
+        case percent:
+            return {"rw": (f"{prefix}rw" if prefix else "rw") + skip, "rwmixread": percent}
+
+
+def _blocks(workload: Workload, section: Section) -> Options:
+    if workload.block_split and not section.tail:
+        return {"bssplit": ":".join(f"{size}/{share}" for size, share in workload.block_split)}
+    return {"bs": section.block_bytes}
+
+
+def _offsets(job: Job, section: Section) -> Options:
+    workload = job.workload
+    seed: Options = {"randseed": job.seed + 1}  # a seed of 0 would give all threads one sequence
+    if workload.pattern is not Pattern.RANDOM or section.tail:
+        return seed
+    if job.cover:
+        return {**seed, "random_generator": "lfsr"} if wants_lfsr(section) else seed
+    # Without a map a pass of fio touches 63 % of the blocks; right for steady random I/O, which
+    # has no memory, and wrong for a fill.
+    return {**seed, "norandommap": 1, **_zones(workload)}
+
+
+def _zones(workload: Workload) -> Options:
+    if not workload.zones:
+        return {}
+    if any(value != int(value) for zone in workload.zones for value in zone):
+        raise UsageError("fio takes whole percentages in zones")
+    text = ":".join(f"{int(share)}/{int(part)}" for share, part in workload.zones)
+    return {"random_distribution": f"zoned:{text}"}
+
+
+def _buffers(workload: Workload) -> Options:
+    if not workload.writes:
+        return {}
+    # fio's default buffers differ in 24 bytes of 4096 and shrink to 7 %.
+    return {"zero_buffers": 1} if workload.content is Content.ZEROS else {"refill_buffers": 1}
+
+
+def _pace(workload: Workload, *, share: float, threads: int) -> Options:
+    pace: Options = {}
+    if workload.rate_iops is not None:
+        rate = workload.rate_iops * share / threads
+        reads = round(rate * workload.read_percent / 100)
+        writes = round(rate) - reads
+        # fio applies the rate to each direction on its own.
+        pace["rate_iops"] = f"{max(reads, 1)},{max(writes, 1)}"
+    if workload.thinktime_us:
+        pace["thinktime"] = workload.thinktime_us
+    return pace
+
+
+def _end(job: Job, section: Section) -> Options:
+    end: Options = {}
+    if section.io_bytes is not None:
+        end["io_size"] = section.io_bytes
+    else:
+        end["time_based"] = 1
+    if job.runtime_s is not None:
+        end["runtime"] = f"{max(1, round(job.runtime_s * 1000))}ms"
+    elif section.io_bytes is None:
+        end["runtime"] = UNTIL_STOPPED_S
+    return end
+
+
+def _logs(index: int, job: Job) -> Options:
+    logs: Options = {}
+    if job.histogram_log:
+        logs |= {
+            "write_hist_log": log_prefix(index, job),
+            "log_hist_msec": HISTOGRAM_INTERVAL_MS,
+            "clat_percentiles": 1,  # the histogram log is a view of these bins
+        }
+    if job.latency_log:
+        logs |= {"write_lat_log": log_prefix(index, job), "log_offset": 1, "disable_slat": 1}
+        if not job.histogram_log:
+            logs["disable_clat"] = 1
+    return logs

@@ -1,0 +1,102 @@
+"""How the range of a job is laid out over fio's threads; pure arithmetic on bytes."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from ssdbench.generator.base import Job
+from ssdbench.model.workload import Pattern, Workload
+
+LFSR_FROM_BLOCKS = 1 << 26  # a random map of more blocks than this costs over 8 MiB: use an LFSR
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of the range, worked on by `numjobs` threads that each do `io_bytes`."""
+
+    offset_bytes: int
+    size_bytes: int
+    block_bytes: int
+    numjobs: int = 1
+    iodepth: int = 1
+    io_bytes: int | None = None  # per thread; None = until runtime or stop
+    tail: bool = False  # the last part of a range that is not a whole number of blocks
+
+
+def largest_block(workload: Workload) -> int:
+    """The largest block that the workload uses."""
+    return max((size for size, _ in workload.block_split), default=workload.block_bytes)
+
+
+def sections(job: Job) -> tuple[Section, ...]:
+    """The parts of the range of a job.
+
+    Threads share the range only where their offsets are drawn at random: in a sequence, and in a
+    random pattern that covers each block once, each thread has a part of its own. A fill also
+    gets the tail of a range that is not a whole number of blocks. Raises ValueError when a total
+    is not positive.
+    """
+    if job.total_bytes is not None and job.total_bytes <= 0:
+        raise ValueError(f"{job.name}: the total must be positive, got {job.total_bytes}")
+    workload = job.workload
+    unit = workload.stride_bytes or largest_block(workload)
+    length = workload.range.length_bytes
+    body = length if workload.stride_bytes else length // unit * unit
+    tail_io = _tail_io(job, length=length, tail=length - body)
+    total = None if job.total_bytes is None else job.total_bytes - tail_io
+    shared = workload.pattern is Pattern.RANDOM and not job.cover
+    parts = [(0, body)] if shared else list(_split(body, unit, workload.numjobs))
+    threads = workload.numjobs if shared else 1
+    found = [
+        Section(
+            offset_bytes=workload.range.offset_bytes + start,
+            size_bytes=size,
+            block_bytes=workload.block_bytes,
+            numjobs=threads,
+            iodepth=workload.iodepth,
+            io_bytes=_share(total, size, body * threads, largest_block(workload)),
+        )
+        for start, size in parts
+    ]
+    if tail_io:
+        found.append(
+            replace(
+                found[-1],
+                offset_bytes=workload.range.offset_bytes + body,
+                size_bytes=length - body,
+                block_bytes=length - body,
+                iodepth=1,
+                io_bytes=tail_io,
+                tail=True,
+            )
+        )
+    return tuple(found)
+
+
+def wants_lfsr(section: Section) -> bool:
+    """Whether a random map of the section would be too large to keep in fio's memory."""
+    return section.size_bytes // section.block_bytes > LFSR_FROM_BLOCKS
+
+
+def _tail_io(job: Job, *, length: int, tail: int) -> int:
+    """Bytes to do in the tail: all of it in each whole pass of a fill."""
+    fill = job.total_bytes is not None and (job.cover or job.workload.pattern is Pattern.SEQUENTIAL)
+    return tail * ((job.total_bytes or 0) // length) if fill else 0
+
+
+def _split(length: int, unit: int, numjobs: int) -> Iterator[tuple[int, int]]:
+    """(start, size) of at most `numjobs` parts of whole units; the last takes what remains."""
+    units = max(1, length // unit)
+    parts = min(numjobs, units)
+    start = 0
+    for part in range(parts):
+        share = units // parts + (part < units % parts)
+        size = length - start if part == parts - 1 else share * unit
+        yield start, size
+        start += size
+
+
+def _share(total: int | None, size: int, of: int, block: int) -> int | None:
+    """A thread's part of the total, in whole blocks, rounded up."""
+    if total is None:
+        return None
+    return max(1, -(-total * size // (of * block))) * block

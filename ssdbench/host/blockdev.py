@@ -1,0 +1,96 @@
+"""Block devices by their nodes: claim, size, block sizes, discard."""
+
+import errno
+import fcntl
+import os
+import stat
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+from ssdbench.errors import DeviceLost, HostLacks
+
+# <linux/fs.h>; the same numbers on every architecture that Debian builds fio for.
+BLKROGET = 0x125E
+BLKDISCARD = 0x1277
+BLKSSZGET = 0x1268
+BLKPBSZGET = 0x127B
+BLKGETSIZE64 = 0x80081272
+
+
+@dataclass(frozen=True, slots=True)
+class Geometry:
+    """What an open block device says of itself."""
+
+    size_bytes: int
+    logical_block_bytes: int
+    physical_block_bytes: int
+    read_only: bool
+
+
+def claim(node: Path) -> int:
+    """Open a block device for reading and writing so that nobody else may claim or mount it.
+
+    Returns a descriptor that the caller closes. Raises BlockingIOError when it is claimed
+    already, DeviceLost when it is no block device any more, HostLacks without the right to.
+    """
+    try:
+        descriptor = os.open(node, os.O_RDWR | os.O_EXCL | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno == errno.EBUSY:
+            raise BlockingIOError(error.errno, f"{node} is claimed already") from error
+        raise _not_openable(node, error) from error
+    if not stat.S_ISBLK(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise DeviceLost(f"{node} is not a block device")
+    return descriptor
+
+
+def geometry(node: Path) -> Geometry:
+    """Size and block sizes of a block device. Raises DeviceLost or HostLacks."""
+    try:
+        descriptor = os.open(node, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise _not_openable(node, error) from error
+    try:
+        return geometry_of(descriptor)
+    except OSError as error:
+        raise DeviceLost(f"{node} does not tell its size: {error.strerror}") from error
+    finally:
+        os.close(descriptor)
+
+
+def geometry_of(descriptor: int) -> Geometry:
+    """The same of an open device. Raises OSError."""
+    return Geometry(
+        size_bytes=size_of(descriptor),
+        logical_block_bytes=_number(descriptor, BLKSSZGET, "i"),
+        physical_block_bytes=_number(descriptor, BLKPBSZGET, "I"),
+        read_only=_number(descriptor, BLKROGET, "i") != 0,
+    )
+
+
+def size_of(descriptor: int) -> int:
+    """Bytes of an open block device. Raises OSError when it has gone."""
+    return _number(descriptor, BLKGETSIZE64, "Q")
+
+
+def discard(descriptor: int, *, offset_bytes: int, length_bytes: int) -> None:
+    """Tell the device that a range holds nothing any more. Raises OSError where it cannot."""
+    fcntl.ioctl(descriptor, BLKDISCARD, struct.pack("QQ", offset_bytes, length_bytes))
+
+
+def major_minor(device_number: int) -> str:
+    """`259:0` of a device number such as st_rdev."""
+    return f"{os.major(device_number)}:{os.minor(device_number)}"
+
+
+def _number(descriptor: int, request: int, form: str) -> int:
+    answer = fcntl.ioctl(descriptor, request, bytes(struct.calcsize(form)))
+    return int(struct.unpack(form, answer)[0])
+
+
+def _not_openable(node: Path, error: OSError) -> DeviceLost | HostLacks:
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return HostLacks(f"{node} cannot be opened: {error.strerror}", hint="run ssdbench as root")
+    return DeviceLost(f"{node} cannot be opened: {error.strerror}")

@@ -1,0 +1,85 @@
+"""The kernel's I/O counters of a device and of a process, cheap enough to read each second."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+SECTOR_BYTES = 512  # the unit of the kernel's counters, whatever the device's block is
+
+
+@dataclass(frozen=True, slots=True)
+class DiskStat:
+    """Completed I/O of a block device since it appeared (Documentation/block/stat.rst)."""
+
+    read_ios: int
+    read_bytes: int
+    write_ios: int
+    write_bytes: int
+    in_flight: int
+    busy_ms: int  # time with at least one I/O in flight
+
+    @classmethod
+    def parse(cls, text: str) -> "DiskStat":
+        """From one line of /sys/dev/block/M:m/stat. Raises ValueError when it is none."""
+        fields = [int(field) for field in text.split()]
+        if len(fields) < 11:
+            raise ValueError(f"a block device's statistics have 11 fields or more, got {text!r}")
+        return cls(
+            read_ios=fields[0],
+            read_bytes=fields[2] * SECTOR_BYTES,
+            write_ios=fields[4],
+            write_bytes=fields[6] * SECTOR_BYTES,
+            in_flight=fields[8],
+            busy_ms=fields[9],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessIo:
+    """Bytes that a process and its threads submitted to storage (proc(5), /proc/PID/io)."""
+
+    read_bytes: int
+    write_bytes: int
+
+    @classmethod
+    def parse(cls, text: str) -> "ProcessIo":
+        """From the text of /proc/PID/io. Raises ValueError when a field is missing."""
+        fields = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
+        try:
+            return cls(int(fields["read_bytes"]), int(fields["write_bytes"]))
+        except KeyError as error:
+            raise ValueError(f"no {error} in the I/O counters of a process") from error
+
+
+class CounterFile:
+    """A file of the kernel kept open and read anew from its start each time."""
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor = os.open(path, os.O_RDONLY)
+
+    def read(self) -> str:
+        """The text as it is now. Raises OSError when what it counts has gone."""
+        return os.pread(self._descriptor, 4096, 0).decode()
+
+    def close(self) -> None:
+        """Close the file; reading it fails from now on."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def disk_counters(major_minor: str, root: Path = Path("/")) -> CounterFile:
+    """The statistics of a block device, for DiskStat.parse. Raises OSError when it is gone."""
+    return CounterFile(root / f"sys/dev/block/{major_minor}/stat")
+
+
+def process_counters(pid: int, root: Path = Path("/")) -> CounterFile:
+    """The I/O counters of a process, for ProcessIo.parse. Raises OSError when it is gone."""
+    return CounterFile(root / f"proc/{pid}/io")
