@@ -35,6 +35,8 @@ class SteadyVerdict(Model):
     intercept: float = 0.0  # its value at window_from_s
     criteria: dict[str, tuple[float, float]] = {}  # name -> (measured, allowed)
     reason: str = ""  # why not steady, as a sentence
+    shape: str = "flat"  # flat | bistable | periodic: how the rate moves once it is steady
+    lower_mode: float | None = None  # mean of the lower level or phase; bistable and periodic only
 
 
 class Repeat(Model):

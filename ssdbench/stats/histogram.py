@@ -23,7 +23,7 @@ def _lower_edges() -> Counts:
     index = np.arange(BINS + 1, dtype=np.int64)
     shift = np.maximum((index >> GROUP_BITS) - 1, 0)
     mantissa = np.where(index < 2 * BINS_PER_GROUP, index, (index & 63) + BINS_PER_GROUP)
-    return mantissa << shift
+    return np.asarray(mantissa << shift, dtype=np.int64)
 
 
 LOWER_EDGES_NS: Counts = _lower_edges()  # BINS + 1 entries; bin i covers [edge i, edge i+1)

@@ -1,0 +1,76 @@
+"""fio's own steady-state criteria, as a cross-check and for the comparison of rules.
+
+From fio's steadystate.c: a window of one-second samples, tested every second, so that the first
+crossing wins; the slope is in per cent of the mean *per sample*, so that its drift over the
+window is the limit times the window's length.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ssdbench.stats.series import Floats, History
+from ssdbench.stats.watch import Criterion, Look
+
+
+def _second_samples(history: History, at_s: float, window_s: int) -> Floats:
+    return history.means(at_s - np.arange(window_s, -1, -1.0))
+
+
+@dataclass(frozen=True, slots=True)
+class FioSlope:
+    """fio `--ss=iops_slope:LIMIT% --ss_dur=WINDOW`."""
+
+    name: str = "fio-iops-slope"
+    limit_percent: float = 0.3  # of the mean, per sample
+    window_s: int = 10
+    min_fills: float = 0.0
+    validates: bool = False
+    step_s: float = 1.0
+    hold: int = 1
+    budget_fills: float = 6.0
+
+    def look(self, history: History, at_s: float) -> Look:
+        """Judge the last `window_s` samples."""
+        if at_s < self.window_s or history.fills_at(at_s) < self.min_fills:
+            return Look(early="fio's window is not full")
+        samples = _second_samples(history, at_s, self.window_s)
+        x = np.arange(self.window_s) - (self.window_s - 1) / 2
+        slope = float((x * samples).sum() / (x * x).sum())
+        percent = 100 * abs(slope) / (float(samples.mean()) or np.inf)
+        return Look(
+            from_s=at_s - self.window_s,
+            to_s=at_s,
+            blocks=samples,
+            criteria=(Criterion("slope_percent_per_sample", percent, self.limit_percent),),
+            lower_bound=float(samples.mean()),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FioDeviation:
+    """fio `--ss=iops:LIMIT% --ss_dur=WINDOW`: the largest deviation from the mean."""
+
+    name: str = "fio-iops-deviation"
+    limit_percent: float = 20.0
+    window_s: int = 300
+    min_fills: float = 0.0
+    validates: bool = False
+    step_s: float = 1.0
+    hold: int = 1
+    budget_fills: float = 6.0
+
+    def look(self, history: History, at_s: float) -> Look:
+        """Judge the last `window_s` samples."""
+        if at_s < self.window_s or history.fills_at(at_s) < self.min_fills:
+            return Look(early="fio's window is not full")
+        samples = _second_samples(history, at_s, self.window_s)
+        mean = float(samples.mean())
+        percent = 100 * float(np.abs(samples - mean).max()) / (mean or np.inf)
+        return Look(
+            from_s=at_s - self.window_s,
+            to_s=at_s,
+            blocks=samples,
+            criteria=(Criterion("deviation_percent", percent, self.limit_percent),),
+            lower_bound=mean,
+        )

@@ -1,0 +1,90 @@
+"""The pessimist's steady-state rules: believe a plateau that lasted as long as all before it.
+
+The window is the last half of the run, so the rule has no time scale of its own: whatever
+decays over an hour is looked at for two, whatever decays over a day for two days. Inside it four
+limits must hold together, at five looks in a row (the rates of error are in docs and printed by
+`nox -s judge-the-judges`):
+
+halves  the two halves of the window differ by at most 1 % (Seppanen 2010 III.A, on halves)
+cv      the ten blocks vary by at most 4 % (Heger 2011)
+pairs   the five pairs of blocks range over at most 10 % (half of the SNIA PTS band)
+slope   the fitted line falls or rises by at most 5 % (half of the SNIA PTS slope)
+
+What it cannot see: a step that is still to come.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ssdbench.stats.distributions import tolerance_factor
+from ssdbench.stats.series import Floats, History
+from ssdbench.stats.watch import Criterion, Look
+
+BLOCKS = 10
+MAX_HALVES = 0.01  # Seppanen et al., MSST 2010, section III.A
+MAX_CV = 0.04  # Heger, CMG 2011
+MAX_PAIRS = 0.10  # half of PTS' 20 %
+MAX_SLOPE = 0.05  # half of PTS' 10 %
+HOLD = 5
+STEP_S = 60.0
+BUDGET_FILLS = 6.0  # give up after that many fills of the range
+_TOLERANCE = 2.911  # tolerance_factor(BLOCKS), 95 % of blocks with 95 % confidence
+
+
+def window_criteria(
+    blocks: Floats, *, halves: float = MAX_HALVES, cv: float = MAX_CV
+) -> tuple[Criterion, ...]:
+    """The four limits on the means of the window's blocks."""
+    mean = float(blocks.mean()) or np.inf
+    half = len(blocks) // 2
+    pairs = blocks.reshape(half, 2).mean(axis=1)
+    x = np.arange(len(blocks)) - (len(blocks) - 1) / 2
+    slope = float((x * blocks).sum() / (x * x).sum())
+    return (
+        Criterion("halves", abs(float(blocks[:half].mean() - blocks[half:].mean())) / mean, halves),
+        Criterion("cv", float(blocks.std(ddof=1)) / mean, cv),
+        Criterion("pairs", float(np.ptp(pairs)) / mean, MAX_PAIRS),
+        Criterion("slope", abs(slope) * (len(blocks) - 1) / mean, MAX_SLOPE),
+    )
+
+
+def sustained_lower(history: History, from_s: float, to_s: float, blocks: Floats) -> float:
+    """What the drive sustains: the lower of the tolerance bound and the worst minute."""
+    factor = _TOLERANCE if len(blocks) == BLOCKS else tolerance_factor(len(blocks))
+    bound = float(blocks.mean() - factor * blocks.std(ddof=1))
+    worst_minute = float(history.steps(from_s, to_s, min(60.0, to_s - from_s)).min())
+    return max(0.0, min(bound, worst_minute))
+
+
+@dataclass(frozen=True, slots=True)
+class Pss:
+    """Half-run window after a minimum of drive fills; read-only workloads need no fills."""
+
+    name: str
+    validates: bool
+    min_fills: float
+    min_window_s: float = 1800.0
+    min_read_window_s: float = 600.0
+    max_halves: float = MAX_HALVES
+    step_s: float = STEP_S
+    hold: int = HOLD
+    budget_fills: float = BUDGET_FILLS
+
+    def look(self, history: History, at_s: float) -> Look:
+        """Judge the history up to `at_s`."""
+        if history.writes and (fills := history.fills_at(at_s)) < self.min_fills:
+            return Look(early=f"{fills:.2f} of at least {self.min_fills:g} drive fills written")
+        shortest_s = self.min_window_s if history.writes else self.min_read_window_s
+        window_s = max(shortest_s, at_s / 2)
+        if at_s < window_s:
+            return Look(early=f"{at_s:.0f} s of at least {window_s:.0f} s seen")
+        from_s = at_s - window_s
+        blocks = history.blocks(from_s, at_s, BLOCKS)
+        return Look(
+            from_s=from_s,
+            to_s=at_s,
+            blocks=blocks,
+            criteria=window_criteria(blocks, halves=self.max_halves),
+            lower_bound=sustained_lower(history, from_s, at_s, blocks),
+        )
