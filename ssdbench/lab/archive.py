@@ -38,10 +38,10 @@ def archive_address(sources: Sequence[str]) -> str | None:
         for stanza in re.split(r"\n\s*\n", text):
             fields = dict(re.findall(r"^(URIs|Suites):[ \t]*(\S.*)$", stanza, flags=re.MULTILINE))
             if "bookworm" in fields.get("Suites", "").split():
-                return fields["URIs"].split()[0]
+                return str(fields["URIs"].split()[0])
         line = re.search(r"^deb\s+(?:\[[^\]]*\]\s+)?(\S+)\s+bookworm\s", text, flags=re.MULTILINE)
         if line:
-            return line.group(1)
+            return str(line.group(1))
     return None
 
 

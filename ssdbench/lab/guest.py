@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 
 from ssdbench.errors import HostLacks, SsdbenchError
 from ssdbench.host import command, files
+from ssdbench.host.sysfs import Sysfs
 from ssdbench.lab import cpio
 from ssdbench.lab.archive import Archive, Package, extract
 from ssdbench.lab.kernels import Kernel, fetch, module_bytes
@@ -151,6 +152,29 @@ class Lab:
                 hint="its console:\n" + answer.console,
             )
         return answer
+
+    def kvm_works(self) -> bool:
+        """Whether a guest truly boots under KVM here; asked once per boot of this host.
+
+        /dev/kvm may open and still run no Linux guest (nested virtual machines), so it is tried.
+        """
+        if not Path("/dev/kvm").exists():
+            return False
+        boot = Sysfs().read("proc/sys/kernel/random/boot_id").strip()
+        record = self._initramfs.with_name(f"kvm-{boot}")
+        if not record.exists():
+            machine = Machine(
+                qemu=self.tools.qemu, firmware=(), kernel=self.kernel.image,
+                initramfs=self._initramfs, console=Path(), share_socket=Path(),
+                control_socket=Path(), kvm=True, cpus=1, memory_mib=1024,
+            )  # fmt: skip
+            try:
+                self.run(["true"], machine=machine, cwd=Path("/"), timeout_s=30)
+                works = "yes"
+            except SsdbenchError:
+                works = "no"
+            files.write_atomic(record, works)
+        return record.read_text() == "yes"
 
     def _complete(self, machine: Machine | None, job: Path) -> Machine:
         paths = {

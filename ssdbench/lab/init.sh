@@ -7,13 +7,13 @@ export PATH=/bin:/sbin:/usr/bin:/usr/sbin
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
 mount -t devtmpfs devtmpfs /dev
-for module in $(cat /modules/order); do
+while read -r module; do
 	options=
 	# The multipath head is bio-based: without a queue there is no scheduler to test.
 	[ "$module" = nvme-core.ko ] && options=multipath=N
 	# shellcheck disable=SC2086 # none or one word
 	insmod "/modules/$module" $options || echo "lab: insmod $module failed"
-done
+done < /modules/order
 mount -t virtiofs host /share || { echo "lab: no shared file system"; poweroff -f; }
 mount -t tmpfs -o size=75% tmpfs /layer
 mkdir -p /layer/upper /layer/work

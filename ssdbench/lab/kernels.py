@@ -1,4 +1,4 @@
-"""Distribution kernels for the guest: image, modules, headers and the block layer's private headers.
+"""Distribution kernels for the guest: image, modules, headers, the block layer's private headers.
 
 Facts behind the steps (checked on Debian 12): extracted headers work once their Makefile names the
 extraction directory; 6.12 headers carry a `vmlinux` that makes the build ask for pahole, and its
@@ -87,25 +87,24 @@ def fetch(archive: Archive, series: str) -> Kernel:
     if record.exists():
         release = record.read_text().strip()
         return Kernel(series, release, archive.root / f"linux-{release}")
-    names = archive.names(rf"^linux-headers-{re.escape(series)}\..*amd64$")
-    sources = archive.versions(f"linux-source-{series}")
-    release = None
-    while names and not release:
-        candidate = newest(names, series)
-        if candidate is None:
-            break
-        offered = archive.versions(f"linux-headers-{candidate}")
-        common = [version for version in offered if version in sources]
-        if common and archive.versions(f"linux-image-{candidate}"):
-            release, version = candidate, common[0]
-            break
-        names.remove(f"linux-headers-{candidate}")
-    if not release:
-        raise HostLacks(f"the package archive has no kernel {series} with its source")
+    release, version = _choose(archive, series)
     kernel = Kernel(series, release, archive.root / f"linux-{release}")
     _unpack(archive, kernel, version)
     files.write_atomic(record, release + "\n")
     return kernel
+
+
+def _choose(archive: Archive, series: str) -> tuple[str, str]:
+    """The newest release, and its package version, that comes with image and source."""
+    names = archive.names(rf"^linux-headers-{re.escape(series)}\..*amd64$")
+    sources = archive.versions(f"linux-source-{series}") if names else []
+    while (release := newest(names, series)) is not None:
+        offered = archive.versions(f"linux-headers-{release}")
+        common = [version for version in offered if version in sources]
+        if common and archive.versions(f"linux-image-{release}"):
+            return release, common[0]
+        names.remove(f"linux-headers-{release}")
+    raise HostLacks(f"the package archive has no kernel {series} with its source")
 
 
 def _unpack(archive: Archive, kernel: Kernel, version: str) -> None:
