@@ -13,7 +13,7 @@ GIB = 1024**3
 TIB = 1024**4
 NS_PER_S = 1_000_000_000
 
-_BINARY = {"": 1, "b": 1}
+_BINARY: dict[str, int] = {"": 1, "b": 1}
 for _power, _letter in enumerate("kmgtp", start=1):
     _BINARY[_letter] = _BINARY[f"{_letter}ib"] = 1024**_power
 
@@ -55,10 +55,10 @@ def parse_size(text: str | int) -> int:
     if factor is None:
         raise ValueError(f"unknown unit {unit!r} in size {text!r}; write B, KiB, MiB, GiB or TiB")
     if "." not in number:
-        return int(number) * factor
+        return int(number) * int(factor)
     whole, fraction = number.split(".")
-    scaled = int(whole + fraction) * factor
-    size, rest = divmod(scaled, 10 ** len(fraction))
+    scaled = int(whole + fraction) * int(factor)
+    size, rest = divmod(scaled, int(10 ** len(fraction)))
     if rest:
         raise ValueError(f"{text!r} is not a whole number of bytes")
     return size

@@ -1,0 +1,90 @@
+import gzip
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ssdbench.errors import UsageError
+from ssdbench.lab.archive import archive_address
+from ssdbench.lab.cpio import initramfs
+from ssdbench.lab.disks import DEFAULT, parse, parse_all
+from ssdbench.lab.kernels import newest
+from ssdbench.lab.machine import Bus, Disk, Machine, arguments
+
+ONE = Machine(
+    qemu=Path("/q/qemu"), firmware=(Path("/q/fw"),), kernel=Path("/k"), initramfs=Path("/i"),
+    console=Path("/c"), share_socket=Path("/s"), control_socket=Path("/m"),
+)  # fmt: skip
+
+
+def test_the_archive_is_found_in_both_forms_of_source_files() -> None:
+    modern = "Types: deb\nURIs: http://mirror.example/debian\nSuites: bookworm bookworm-updates\n"
+    classic = "deb [arch=amd64] http://mirror.example/debian bookworm main\n"
+    other = "Types: deb\nURIs: http://mirror.example/security\nSuites: bookworm-security\n"
+
+    assert archive_address([other, modern]) == "http://mirror.example/debian"
+    assert archive_address([classic]) == "http://mirror.example/debian"
+    assert archive_address([other]) is None
+
+
+def test_the_newest_generic_kernel_wins_over_cloud_and_realtime() -> None:
+    names = [
+        "linux-headers-6.1.0-9-amd64", "linux-headers-6.1.0-50-amd64",
+        "linux-headers-6.1.0-51-cloud-amd64", "linux-headers-6.1.0-52-rt-amd64",
+        "linux-headers-6.12.95+deb12-amd64",
+    ]  # fmt: skip
+
+    assert newest(names, "6.1") == "6.1.0-50-amd64"
+    assert newest(names, "6.12") == "6.12.95+deb12-amd64"
+    assert newest(names, "6.6") is None
+
+
+def test_the_first_file_system_is_a_cpio_archive_with_every_program() -> None:
+    data = gzip.decompress(initramfs(["bin"], {"init": b"#!/bin/sh\n", "bin/x": b"12345"}))
+
+    assert data.startswith(b"070701")
+    assert data.count(b"070701") == 6  # dev, bin, console, init, bin/x, trailer
+    assert b"#!/bin/sh\n" in data
+    assert data.endswith(b"TRAILER!!!\0\0\0\0") or b"TRAILER!!!" in data[-128:]
+
+
+def test_a_reproducible_guest_counts_time_in_instructions_on_one_cpu() -> None:
+    argv = arguments(replace(ONE, reproducible=True, kvm=True, cpus=4))
+
+    assert argv[argv.index("-icount") + 1] == "shift=1,sleep=off"
+    assert argv[argv.index("-accel") + 1] == "tcg"
+    assert argv[argv.index("-smp") + 1] == "1"
+
+
+def test_every_bus_gets_its_device_and_its_serial() -> None:
+    disks = tuple(Disk(bus, f"S{bus}", null_bytes=1 << 30) for bus in Bus)
+
+    argv = arguments(replace(ONE, disks=disks))
+
+    devices = [value for flag, value in zip(argv, argv[1:], strict=False) if flag == "-device"]
+    for bus, driver in {"nvme": "nvme,", "ahci": "ide-hd,", "virtio": "virtio-blk-pci,",
+                        "scsi": "scsi-hd,"}.items():  # fmt: skip
+        assert any(d.startswith(driver) and f"serial=S{bus}" in d for d in devices)
+
+
+def test_without_disks_asked_for_there_is_one_simulated_nvme_drive() -> None:
+    (request,) = parse_all([])
+
+    assert request.disk.bus is Bus.NVME
+    assert request.sim == DEFAULT.removeprefix("nvme=")
+
+
+def test_a_disk_line_carries_its_options() -> None:
+    request = parse("nvme,queues=1,hotplug=sim:p4800x,capacity=1GiB", 3)
+
+    assert (request.disk.io_queues, request.disk.hotplug) == (1, True)
+    assert request.sim == "sim:p4800x,capacity=1GiB"
+    assert request.disk.serial.endswith("3")
+
+
+@pytest.mark.parametrize(
+    "text", ["nvme", "floppy=null:1GiB", "nvme,warp=null:1GiB", "nvme=/nowhere"]
+)
+def test_a_wrong_disk_line_gets_a_sentence(text: str) -> None:
+    with pytest.raises(UsageError, match="disk"):
+        parse(text, 0)
