@@ -128,7 +128,7 @@ class Running(Protocol):
         ...
 
     def outcome(self) -> Outcome:
-        """Totals and logs, once the iterator has ended. Raises DeviceError, DeviceLost, HostLacks."""
+        """Totals and logs, once the iterator has ended. Raises DeviceError or HostLacks."""
         ...
 
 

@@ -1,0 +1,249 @@
+"""One-second samples of a running fio, from the kernel's counters.
+
+A loop of absolute deadlines: a late sample is longer, and the next one is on time again.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, Self
+
+from ssdbench.generator.base import Job, Second
+from ssdbench.generator.fio.layout import sections
+from ssdbench.host.command import Process
+from ssdbench.host.counters import DiskStat, ProcessIo, disk_counters, process_counters
+
+FIRST_IO_POLL_S = 0.01  # how exactly the start of the first second is known
+STOP_GRACE_S = 15.0  # fio ends its I/O, writes logs and its report
+KILL_GRACE_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Sums of what was done up to now; I/Os that were not ours are left out of the others."""
+
+    read_ios: int = 0
+    write_ios: int = 0
+    read_bytes: int = 0
+    write_bytes: int = 0
+    busy_ms: int | None = None
+    foreign_ios: int = 0
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """What changes as long as I/O finishes."""
+        return self.read_bytes, self.write_bytes
+
+    def since(self, before: "Reading", *, t_s: float, duration_s: float) -> Second:
+        """What was done between two readings."""
+        busy = None
+        if self.busy_ms is not None and before.busy_ms is not None:
+            busy = float(self.busy_ms - before.busy_ms)
+        return Second(
+            t_s=t_s,
+            duration_s=duration_s,
+            read_ios=max(0, self.read_ios - before.read_ios),
+            write_ios=max(0, self.write_ios - before.write_ios),
+            read_bytes=max(0, self.read_bytes - before.read_bytes),
+            write_bytes=max(0, self.write_bytes - before.write_bytes),
+            busy_ms=busy,
+            foreign_ios=max(0, self.foreign_ios - before.foreign_ios),
+        )
+
+
+class Meter(Protocol):
+    """Reads the counters of a start of fio."""
+
+    def read(self) -> Reading:
+        """The sums now; after the end of fio the last that could be read."""
+        ...
+
+    def close(self) -> None:
+        """Give up the counters."""
+        ...
+
+
+def one_block(jobs: Sequence[Job]) -> int | None:
+    """The size of every I/O of the jobs, or None when there are several."""
+    blocks = {section.block_bytes for job in jobs for section in sections(job) if not section.tail}
+    split = any(job.workload.block_split for job in jobs)
+    return blocks.pop() if len(blocks) == 1 and not split else None
+
+
+class DeviceMeter:
+    """The counters of a block device, with those of fio beside them to tell ours from others'.
+
+    fio's counters move when an I/O is submitted and the device's when it is done, so that ours
+    are never behind; what the device has done beyond ours is someone else's. With one block size
+    the I/Os are counted by it, because the kernel merges and splits what it counts.
+    """
+
+    def __init__(self, major_minor: str, pid: int, *, block_bytes: int | None, root: Path) -> None:
+        self._block = block_bytes
+        self._disk = disk_counters(major_minor, root)
+        try:
+            self._process = process_counters(pid, root)
+        except OSError:
+            self._disk.close()
+            raise
+        self._base: tuple[DiskStat, ProcessIo] | None = None
+        self._foreign = (0, 0)  # bytes read and written by others, at most so far
+        self._last = Reading()
+
+    def read(self) -> Reading:
+        """The sums now."""
+        try:
+            disk = DiskStat.parse(self._disk.read())
+        except (OSError, ValueError):
+            return self._last  # the device has gone: fio's report will tell
+        ours = self._ours()
+        if self._base is None:
+            self._base = disk, ours or ProcessIo(0, 0)
+        first, first_ours = self._base
+        done = disk.read_bytes - first.read_bytes, disk.write_bytes - first.write_bytes
+        if ours is not None:
+            beyond = (
+                done[0] - (ours.read_bytes - first_ours.read_bytes),
+                done[1] - (ours.write_bytes - first_ours.write_bytes),
+            )
+            self._foreign = max(self._foreign[0], beyond[0]), max(self._foreign[1], beyond[1])
+        self._last = self._reading(disk, first, done)
+        return self._last
+
+    def close(self) -> None:
+        """Give up the counters."""
+        self._disk.close()
+        self._process.close()
+
+    def _ours(self) -> ProcessIo | None:
+        try:
+            return ProcessIo.parse(self._process.read())
+        except (OSError, ValueError):
+            return None
+
+    def _reading(self, disk: DiskStat, first: DiskStat, done: tuple[int, int]) -> Reading:
+        read_bytes = done[0] - self._foreign[0]
+        write_bytes = done[1] - self._foreign[1]
+        read_ios = disk.read_ios - first.read_ios
+        write_ios = disk.write_ios - first.write_ios
+        mean = max(1, sum(done) // max(1, read_ios + write_ios))
+        block = self._block or mean
+        foreign = sum(self._foreign) // block
+        if self._block:
+            read_ios, write_ios = read_bytes // block, write_bytes // block
+        return Reading(read_ios, write_ios, read_bytes, write_bytes, disk.busy_ms, foreign)
+
+
+class FileMeter:
+    """fio's own I/O, for a file: its file system shares the device with others."""
+
+    def __init__(self, pid: int, *, block_bytes: int, root: Path) -> None:
+        self._block = block_bytes
+        self._process = process_counters(pid, root)
+        self._base: ProcessIo | None = None
+        self._last = Reading()
+
+    def read(self) -> Reading:
+        """The sums now."""
+        try:
+            now = ProcessIo.parse(self._process.read())
+        except (OSError, ValueError):
+            return self._last
+        if self._base is None:
+            self._base = now
+        read_bytes = now.read_bytes - self._base.read_bytes
+        write_bytes = now.write_bytes - self._base.write_bytes
+        self._last = Reading(
+            read_bytes // self._block, write_bytes // self._block, read_bytes, write_bytes
+        )
+        return self._last
+
+    def close(self) -> None:
+        """Give up the counters."""
+        self._process.close()
+
+
+class Watch:
+    """Seconds of a running fio until it ends; ends it when it hangs or does not heed a stop."""
+
+    def __init__(
+        self,
+        process: Process,
+        meter: Meter,
+        *,
+        stall_s: float,
+        clock: Callable[[], float] = time.monotonic,
+        unix_clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._process = process
+        self._meter = meter
+        self._stall_s = stall_s
+        self._clock = clock
+        self._unix_clock = unix_clock
+        self._stopped_at: float | None = None
+        self._moved: tuple[float, tuple[int, int]] = (clock(), (0, 0))
+        self.origin_unix_s = unix_clock()  # time of t_s = 0
+        self.hung_s: float | None = None  # set when fio was killed because no I/O finished
+
+    def stopping(self) -> None:
+        """fio was asked to end; from now on it has STOP_GRACE_S to do so."""
+        self._stopped_at = self._stopped_at or self._clock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._meter.close()
+
+    def seconds(self) -> Iterator[Second]:
+        """One Second after another; the last is what fio did since, and shorter."""
+        with ExitStack() as stack:
+            stack.callback(self._meter.close)
+            start, before = self._first_io()
+            last = start
+            for number in self._numbers(start):
+                ended = self._wait(start + number)
+                now, reading = self._clock(), self._meter.read()
+                second = reading.since(before, t_s=now - start, duration_s=now - last)
+                if not ended or second.ios:
+                    yield second
+                if ended:
+                    return
+                last, before = now, reading
+
+    def _numbers(self, start: float) -> Iterator[int]:
+        """The next full second, again and again; seconds that have passed are left out."""
+        number = 0
+        while True:
+            number = max(number + 1, int(self._clock() - start) + 1)
+            yield number
+
+    def _first_io(self) -> tuple[float, Reading]:
+        """When the first I/O was seen, and the counters just before it."""
+        before = self._meter.read()
+        now = self._clock()
+        while not self._wait(self._clock() + FIRST_IO_POLL_S):
+            last, now = now, self._clock()
+            reading = self._meter.read()
+            if reading.progress != before.progress:
+                self.origin_unix_s = self._unix_clock() - (now - last)
+                return last, before
+        return now, before
+
+    def _wait(self, until: float) -> bool:
+        """Whether fio ended before the time `until`; looks after its health meanwhile."""
+        if self._process.wait(max(0.0, until - self._clock())) is not None:
+            return True
+        now, progress = self._clock(), self._meter.read().progress
+        if progress != self._moved[1]:
+            self._moved = now, progress
+        if self._stopped_at is not None and now - self._stopped_at > STOP_GRACE_S:
+            self._process.terminate(KILL_GRACE_S)
+            return True
+        if now - self._moved[0] > self._stall_s:
+            self.hung_s = now - self._moved[0]
+            self._process.terminate(KILL_GRACE_S)
+            return True
+        return False

@@ -1,0 +1,158 @@
+"""Whether a run of fio may be believed; pure: status, report and messages in, an error out.
+
+fio ends with status 0 over a vanished device, reads 0 bytes without an error, and reports error 0
+beside a status of 1: no sign is trusted alone.
+"""
+
+import errno
+import os
+import re
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ssdbench.errors import CommandFailed, DeviceError, DeviceLost, HostLacks, SsdbenchError
+from ssdbench.generator.base import Job
+from ssdbench.generator.fio.output import CutShort, Group, Report, parse
+
+STATUS_AFTER_SIGINT = 128
+EARLY_S = 1.0  # a timed job that ends this much too early did not end by its clock
+
+_GONE = {errno.ENODEV, errno.ENXIO, errno.ESHUTDOWN, errno.ENOENT, errno.ENOMEDIUM}
+_OURS = {errno.EPERM, errno.EACCES, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN}
+_IO_ERROR = re.compile(
+    r"io_u error on file (?P<file>.+?): (?P<text>[^:]+): (?P<direction>\w+) offset=(?P<offset>\d+)"
+)
+_MESSAGE = re.compile(r"^(?:fio: |.*\berror=|.*failed)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a run of fio ended."""
+
+    argv: tuple[str, ...]
+    status: int
+    output: str  # the report with whatever surrounds it
+    stderr: str
+    stopped: bool  # we asked it to end
+    target: str  # the name for people
+    hung_s: float | None = None  # no I/O finished for so long, and we killed it
+
+
+def believed(ending: Ending, jobs: Sequence[Job]) -> Report:
+    """The report of a run, once nothing speaks against it.
+
+    Raises DeviceError, DeviceLost, HostLacks or CommandFailed (fio crashed, or cut its report).
+    """
+    if ending.hung_s is not None:
+        raise DeviceError(
+            f"{ending.target}: no I/O finished for {ending.hung_s:.0f} s, so fio was killed",
+            hint="look at the kernel's log (`dmesg`) for what the drive did",
+        )
+    try:
+        report = parse(ending.output, [job.name for job in jobs])
+    except CutShort as error:
+        raise _without_report(ending, error) from error
+    _check_errors(ending, report)
+    if ending.status not in ({0, STATUS_AFTER_SIGINT} if ending.stopped else {0}):
+        raise _failed(ending)
+    for job, group in zip(jobs, report.groups, strict=True):
+        _check_work(ending, job, group)
+    return report
+
+
+def _without_report(ending: Ending, error: CutShort) -> SsdbenchError:
+    seen = _io_error(ending)
+    if seen is not None:
+        return seen
+    if ending.status:
+        return _failed(ending)
+    return CommandFailed(ending.argv, ending.status, str(error))
+
+
+def _failed(ending: Ending) -> SsdbenchError:
+    said = _last_message(ending)
+    if ending.status == -signal.SIGKILL:
+        hint = "look at the kernel's log (`dmesg`): was fio killed for want of memory?"
+        return CommandFailed(ending.argv, ending.status, said, hint=hint)
+    for number in (*_GONE, *_OURS):
+        if os.strerror(number) in said:
+            return _named(ending, number, said)
+    return CommandFailed(ending.argv, ending.status, said)
+
+
+def _check_errors(ending: Ending, report: Report) -> None:
+    number = next((group.error for group in report.groups if group.error), 0)
+    if number:
+        raise _io_error(ending) or _named(ending, number, _last_message(ending))
+    if any(group.short_ios or group.dropped_ios for group in report.groups):
+        raise DeviceLost(
+            f"{ending.target}: an I/O moved fewer bytes than asked, as on a drive that shrank",
+            hint="check that the drive is still there, then start again",
+        )
+    if any(group.errors_seen for group in report.groups):
+        raise _io_error(ending) or DeviceError(f"{ending.target}: fio counted I/O errors")
+
+
+def _check_work(ending: Ending, job: Job, group: Group) -> None:
+    done = group.outcome.read.bytes + group.outcome.write.bytes
+    ran_s = max(group.outcome.read.runtime_s, group.outcome.write.runtime_s)
+    if ending.stopped:
+        return
+    if not group.outcome.read.ios + group.outcome.write.ios:
+        raise DeviceLost(
+            f"{ending.target}: fio did no I/O at all in {job.name}, and says no reason"
+        )
+    timed = job.runtime_s is not None
+    if job.total_bytes is not None and done < job.total_bytes and not timed:
+        raise DeviceLost(
+            f"{ending.target}: fio ended {job.name} after {done} of {job.total_bytes} bytes",
+            hint="check that the drive is still there and as large as it was",
+        )
+    if job.runtime_s is not None and job.total_bytes is None and ran_s < job.runtime_s - EARLY_S:
+        raise DeviceLost(
+            f"{ending.target}: fio ended {job.name} after {ran_s:.1f} of {job.runtime_s:g} s",
+            hint="check that the drive is still there and as large as it was",
+        )
+
+
+def _io_error(ending: Ending) -> DeviceError | None:
+    found = _IO_ERROR.search(ending.stderr) or _IO_ERROR.search(ending.output)
+    if not found:
+        return None
+    number = _number_of(found["text"].strip())
+    kind = DeviceLost if number in _GONE else DeviceError
+    name = errno.errorcode.get(number, "unknown error")
+    return kind(
+        f"{ending.target}: a {found['direction']} at byte {found['offset']} failed with {name} "
+        f"({found['text'].strip()})",
+        hint="look at the kernel's log (`dmesg`) and the drive's SMART data",
+    )
+
+
+def _named(ending: Ending, number: int, said: str) -> SsdbenchError:
+    name = f"{errno.errorcode.get(number, number)} ({os.strerror(number)})"
+    if number in _GONE:
+        return DeviceLost(f"{ending.target} is gone: fio got {name}: {said}")
+    if number == errno.EAGAIN:
+        return HostLacks(
+            f"fio got {name}: {said}",
+            hint="the kernel may be out of asynchronous I/O contexts: raise fs.aio-max-nr",
+        )
+    if number in _OURS:
+        return HostLacks(
+            f"fio got {name}: {said}", hint="give ssdbench the rights or memory it lacks"
+        )
+    return DeviceError(f"{ending.target}: fio got {name}: {said}")
+
+
+def _last_message(ending: Ending) -> str:
+    before_report = re.split(r"^\{", ending.output, maxsplit=1, flags=re.MULTILINE)[0]
+    lines = [line.strip() for line in (before_report + "\n" + ending.stderr).splitlines()]
+    lines = [line for line in lines if line]
+    telling = [line for line in lines if _MESSAGE.match(line)]
+    return (telling or lines or ["fio said nothing"])[-1]
+
+
+def _number_of(text: str) -> int:
+    return next((number for number in errno.errorcode if os.strerror(number) == text), 0)
