@@ -165,21 +165,22 @@ class Journal:
         """The finished units of a stage; the stage itself stands under ""."""
         return {r.unit: r for r in self._records if r.kind is Kind.FINISHED and r.stage == stage}
 
-    def last_counters(self) -> Mapping[str, object] | None:
-        """The newest counters of the target in any record."""
-        for record in reversed(self._records):
-            counters = record.data.get("counters")
-            if isinstance(counters, Mapping):
-                return counters
-        return None
+
+def _nothing() -> dict[str, object]:
+    return {}
 
 
 @dataclass(frozen=True, slots=True)
 class StageJournal:
-    """The journal as a stage sees it: its own units only."""
+    """The journal as a stage sees it: its own units only.
+
+    `observe` gives what every record of a unit carries: the target's counters, and what the run
+    used up so far.
+    """
 
     journal: Journal
     stage: str
+    observe: Callable[[], Mapping[str, object]] = _nothing
 
     def intended(self, **data: object) -> None:
         """Store what the stage is about to do, before it does it."""
@@ -187,16 +188,19 @@ class StageJournal:
 
     def begun(self, unit: str, **data: object) -> None:
         """A unit is about to touch the drive."""
-        self.journal.append(Kind.BEGUN, stage=self.stage, unit=unit, data=data)
+        self._append(Kind.BEGUN, unit, data)
 
-    def alive(self, unit: str, **data: object) -> None:
-        """A unit is still at work; `counters` bound what a crash may leave unexplained."""
-        self.journal.append(Kind.ALIVE, stage=self.stage, unit=unit, data=data)
+    def alive(self, unit: str) -> None:
+        """A unit is still at work: bounds what a crash may leave unexplained."""
+        self._append(Kind.ALIVE, unit, {})
 
     def finished(self, unit: str, **data: object) -> None:
         """A unit's result is stored and durable."""
-        self.journal.append(Kind.FINISHED, stage=self.stage, unit=unit, data=data)
+        self._append(Kind.FINISHED, unit, data)
 
     def done(self) -> dict[str, Record]:
         """The finished units, without the stage's own record."""
         return {unit: r for unit, r in self.journal.finished(self.stage).items() if unit}
+
+    def _append(self, kind: Kind, unit: str, data: Mapping[str, object]) -> None:
+        self.journal.append(kind, stage=self.stage, unit=unit, data={**data, **self.observe()})

@@ -3,8 +3,10 @@
 The engine runs stages and knows none by name; stages know the engine and not each other.
 """
 
+import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
 
@@ -60,11 +62,21 @@ class Meter:
     bytes_written: int = 0
     bytes_read: int = 0
 
+    def spent(self) -> dict[str, object]:
+        """The counts as journal records carry them."""
+        return {"seconds": round(self.seconds, 3), "bytes_written": self.bytes_written}
+
     def add(self, *, seconds: float, bytes_read: int, bytes_written: int) -> None:
         """Count what a second of the target's clock brought."""
         self.seconds += seconds
         self.bytes_read += bytes_read
         self.bytes_written += bytes_written
+
+    @property
+    def may_write_bytes(self) -> int | None:
+        """What may still be written; None when there is no limit."""
+        limit = self.limits.max_writes_bytes
+        return None if limit is None else max(0, limit - self.bytes_written)
 
     def exceeded(self, *, ahead_bytes: int = 0) -> str | None:
         """Why the run must end now, or None; `ahead_bytes`: what the next second may write."""
@@ -92,7 +104,7 @@ class Context:
     hint: RateHint = RateHint()
     resumed: bool = False
     results: tuple[StageResult, ...] = ()  # of the stages before this one
-    wall: Callable[[], float] = field(default=lambda: 0.0)  # monotonic seconds
+    wall: Callable[[], float] = time.monotonic
 
     @property
     def target(self) -> TargetInfo:
@@ -105,6 +117,14 @@ class Context:
         return finding
 
 
+class Lasting(StrEnum):
+    """What becomes of a finished stage when a run is resumed after a crash."""
+
+    RESULTS = "results"  # measurements: never repeated
+    CONTENT = "content"  # stands if nobody else wrote to the drive meanwhile
+    NOTHING = "nothing"  # a state of the drive that passes, such as being steady: proven again
+
+
 class Stage(Protocol):
     """One step of a run."""
 
@@ -112,6 +132,7 @@ class Stage(Protocol):
     kind: str  # precondition | steady | sweep | span | …
     title: str
     destructive: bool
+    lasting: Lasting
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
         """What `run` would do; touches nothing."""

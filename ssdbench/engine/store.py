@@ -45,6 +45,16 @@ class StageStore:
         make_directory(path)
         return path
 
+    def fresh_directory(self, *parts: str) -> Path:
+        """The same, empty; what an earlier attempt left there is kept beside it as NAME.1, …"""
+        path = self.path.joinpath(*parts)
+        if path.exists():
+            number = 1
+            while (beside := path.with_name(f"{path.name}.{number}")).exists():
+                number += 1
+            path.rename(beside)
+        return self.directory(*parts)
+
     def relative(self, path: Path) -> str:
         """A path as results name it: below the run directory."""
         return path.relative_to(self.run).as_posix()

@@ -1,0 +1,105 @@
+"""One-second samples as they come: arrays for the judge, a CSV file for report and resume."""
+
+from collections.abc import Callable
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from ssdbench.generator.base import Second
+from ssdbench.host.files import unwritable
+
+HEADER = "t_s,duration_s,read_ios,write_ios,read_bytes,write_bytes,phase\n"
+COLUMNS = ("t_s", "duration_s", "read_ios", "write_ios", "read_bytes", "write_bytes")
+
+Floats = npt.NDArray[np.float64]
+
+
+class Recorder:
+    """Keeps every second of a section, in memory and in `seconds.csv`.
+
+    A virtual hour passes in a second of wall time, so adding a second must cost microseconds:
+    the arrays double when they are full, and the file is buffered until `flush`.
+    """
+
+    def __init__(self, path: Path, *, phase: str) -> None:
+        self.phase = phase
+        self._path = path
+        self._rows: Floats = np.zeros((1024, len(COLUMNS)))
+        self._n = 0
+        self._file = self._open()
+
+    def _open(self) -> TextIOWrapper:
+        try:
+            file = self._path.open("w", encoding="ascii", buffering=1 << 16)
+            file.write(HEADER)
+        except OSError as error:
+            raise unwritable(self._path, error) from error
+        return file
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._written(self._file.close)
+
+    def __len__(self) -> int:
+        return self._n
+
+    def add(self, second: Second) -> None:
+        """Keep one second. Raises HostLacks when the disk is full."""
+        if self._n == len(self._rows):
+            self._rows = np.concatenate((self._rows, np.zeros_like(self._rows)))
+        row = (
+            second.t_s,
+            second.duration_s,
+            second.read_ios,
+            second.write_ios,
+            second.read_bytes,
+            second.write_bytes,
+        )
+        self._rows[self._n] = row
+        self._n += 1
+        text = f"{row[0]:.3f},{row[1]:.3f},{row[2]},{row[3]},{row[4]},{row[5]},{self.phase}\n"
+        try:
+            self._file.write(text)
+        except OSError as error:
+            raise unwritable(self._path, error) from error
+
+    def flush(self) -> None:
+        """Hand the buffered lines to the file, so that a crash loses seconds, not hours."""
+        self._written(self._file.flush)
+
+    def _written(self, action: Callable[[], None]) -> None:
+        try:
+            action()
+        except OSError as error:
+            raise unwritable(self._path, error) from error
+
+    def column(self, name: str) -> Floats:
+        """All values of one column so far."""
+        return self._rows[: self._n, COLUMNS.index(name)]
+
+    @property
+    def t_s(self) -> Floats:
+        """End of each second, since the section began."""
+        return self.column("t_s")
+
+    @property
+    def iops(self) -> Floats:
+        """I/Os of both directions per second."""
+        return (self.column("read_ios") + self.column("write_ios")) / self._durations()
+
+    @property
+    def bytes_per_s(self) -> Floats:
+        """Bytes of both directions per second."""
+        return (self.column("read_bytes") + self.column("write_bytes")) / self._durations()
+
+    def written(self) -> Floats:
+        """Bytes written since the section began, at the end of each second."""
+        return np.cumsum(self.column("write_bytes"))
+
+    def _durations(self) -> Floats:
+        return np.maximum(self.column("duration_s"), 1e-9)

@@ -1,0 +1,72 @@
+"""After a crash: is the drive still as the journal left it? Pure; who asks brings the counters."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+
+from ssdbench.engine.journal import Kind, Record
+from ssdbench.engine.section import ALIVE_EVERY_S
+from ssdbench.engine.session import Counters
+from ssdbench.units import format_capacity
+
+# Writes of our own that no record shows: those since the newest record of a unit that was at work.
+# Records come every ALIVE_EVERY_S; a busy host may be late by as much again.
+UNSEEN_S = 2 * ALIVE_EVERY_S
+FASTEST_BYTES_PER_S = 16e9  # of one drive, where the journal shows no rate (PCIe 5.0 x4)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Whether what the run wrote is still there, and why one thinks so."""
+
+    stands: bool
+    reason: str  # a clause: "the drive's counters match the journal"
+
+
+def standing(records: Sequence[Record], now: Counters) -> Standing:
+    """Compare the journal's newest counters with those of now.
+
+    Other people's writes cannot undo a fill, but discards can, and a drive that was written
+    elsewhere may have been reformatted as well; so any write that is not ours ends the standing.
+    """
+    seen = [(record, Counters.model_validate(c)) for record in records if (c := _counters(record))]
+    if not seen or not now.epoch:
+        return Standing(False, "this kind of target has no counter of what is written to it")
+    record, last = seen[-1]
+    if last.epoch != now.epoch:
+        what = (
+            "its state was made anew" if now.source == "simulated drive" else "the host restarted"
+        )
+        return Standing(False, f"{what} since, and nothing shows what was written meanwhile")
+    if now.discarded_bytes != last.discarded_bytes:
+        return Standing(False, "blocks were discarded on it since")
+    unseen = now.written_bytes - last.written_bytes
+    at_work = record.kind in (Kind.BEGUN, Kind.ALIVE)
+    allowed = _rate(seen) * UNSEEN_S if at_work else 0.0
+    if not 0 <= unseen <= allowed:
+        return Standing(
+            False,
+            f"its counters moved by {format_capacity(abs(unseen))} that this run did not write",
+        )
+    return Standing(True, "its identity and write counters match the journal")
+
+
+def _counters(record: Record) -> Mapping[str, object] | None:
+    counters = record.data.get("counters")
+    return counters if isinstance(counters, Mapping) else None
+
+
+def _rate(seen: Sequence[tuple[Record, Counters]]) -> float:
+    """The fastest rate of writing between two records; the fastest drive's where there is none."""
+    rates = [
+        (b.written_bytes - a.written_bytes) / elapsed_s
+        for (one, a), (two, b) in pairwise(seen)
+        if a.epoch == b.epoch and (elapsed_s := _elapsed_s(one, two)) >= 1
+    ]
+    fastest = max(rates, default=0.0)
+    return fastest if fastest > 0 else FASTEST_BYTES_PER_S
+
+
+def _elapsed_s(one: Record, two: Record) -> float:
+    return (datetime.fromisoformat(two.at) - datetime.fromisoformat(one.at)).total_seconds()

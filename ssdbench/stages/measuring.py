@@ -1,0 +1,250 @@
+"""One repeat of one point: a section of its own, whose settle phase is stored and not counted.
+
+Two windows of one section are never two repeats: they share what the drive happened to be doing.
+So each repeat is a start of the generator with other offsets, in an order that chance decides
+(sweeps), and each proves again that what the point before left in the drive is over.
+
+Overhead: one generator start per repeat.
+"""
+
+import io
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from ssdbench.engine.progress import Reporter
+from ssdbench.engine.section import Section
+from ssdbench.engine.series import Floats, Recorder
+from ssdbench.engine.stage import Context
+from ssdbench.generator.base import Job, Outcome, Second
+from ssdbench.host.files import write_atomic
+from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.result import Repeat, SteadyVerdict
+from ssdbench.model.workload import Point, Workload
+from ssdbench.stats.histogram import Histogram
+from ssdbench.stats.settle import Settle
+from ssdbench.stats.steadystate import Watch, findings
+
+REPEAT = "repeat.json"
+HISTOGRAMS = "histograms.npz"
+
+# Where the spare area is not known, the largest that drives are sold with is assumed (28 % of
+# the capacity): settling for too long costs time, settling too briefly costs the truth.
+UNKNOWN_SPARE_SHARE = 0.28
+
+STEP_S = 10  # the settle rule looks every 10 s
+MINUTE_S = 60.0
+DISTURBED_SHARE = 0.01  # of our own I/Os; below, housekeeping such as a SMART poll
+
+
+@dataclass(frozen=True, slots=True)
+class Measuring:
+    """How every repeat of a stage is measured."""
+
+    measure_s: float = 60.0
+    settle_fills: float = 2.0  # budget of the settle phase of a point that writes
+    settle_s: float = 1800.0  # budget of one that does not
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One repeat that is to be measured."""
+
+    point: Point
+    repeat: int  # from 1
+    pass_order: int  # position in its pass
+    sequence: int  # position over the whole stage
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """Name in the journal and directory below the stage's."""
+        return f"{self.point.id}/repeat-{self.repeat:02d}"
+
+
+@dataclass(slots=True)
+class Wake:
+    """What the drive has digested: bytes of the workload that wrote last."""
+
+    workload: Workload | None = None
+    written_bytes: int = 0
+
+    def follows(self, workload: Workload, written_bytes: int) -> None:
+        """A section of a workload ended. Reads leave no trace."""
+        if not workload.writes:
+            return
+        if workload != self.workload:
+            self.workload, self.written_bytes = workload, 0
+        self.written_bytes += written_bytes
+
+    def of(self, workload: Workload) -> int:
+        """Bytes that this very workload wrote since another one did."""
+        return self.written_bytes if workload == self.workload else 0
+
+
+@dataclass(slots=True)
+class _Phase:
+    """Where a section is: settling until `from_s` is known, then measuring."""
+
+    watch: Watch
+    settle: SteadyVerdict | None = None
+    from_s: float | None = None
+    foreign_ios: int = 0
+
+
+def measure(
+    context: Context, unit: Unit, how: Measuring, *, wake: Wake, reporter: Reporter
+) -> Repeat | str:
+    """Settle, measure, store; or why the run must end, with nothing finished.
+
+    The repeat and its bulk files are durable when this returns; the caller tells the journal.
+    """
+    workload = unit.point.workload
+    directory = context.store.fresh_directory(unit.name)
+    context.journal.begun(unit.name, seed=unit.seed)
+    job = Job(name="measure", workload=workload, seed=unit.seed, histogram_log=True)
+    phase = _Phase(Watch(Settle(_gate_fills(context, workload, wake))))
+    with Section(
+        context,
+        [job],
+        directory=directory,
+        unit=unit.name,
+        phase="settle",
+        reporter=reporter,
+        step_s=STEP_S,
+    ) as section:
+        for second in section:
+            _follow(section, second, phase, workload, how)
+        outcome = section.outcome()
+        wake.follows(workload, section.bytes_written)
+        if section.cut_short:
+            return section.cut_short
+        if phase.settle is None or phase.from_s is None or not _complete(section, phase, how):
+            return "the generator ended before the measurement did"
+        return _store(context, unit, how, directory, section.series, outcome, phase)
+
+
+def spare_bytes(context: Context) -> float:
+    """The drive's spare area, as it is known or pessimistically assumed."""
+    known = context.session.spare_bytes
+    return known if known is not None else UNKNOWN_SPARE_SHARE * context.target.size_bytes
+
+
+def _gate_fills(context: Context, workload: Workload, wake: Wake) -> float:
+    missing = max(0.0, spare_bytes(context) - wake.of(workload))
+    return missing / workload.range.length_bytes if workload.writes else 0.0
+
+
+def _follow(
+    section: Section, second: Second, phase: _Phase, workload: Workload, how: Measuring
+) -> None:
+    """One second on: still settling, measuring, or done."""
+    if phase.from_s is not None:
+        phase.foreign_ios += second.foreign_ios
+        if second.t_s >= phase.from_s + how.measure_s - 1e-6:
+            section.stop()
+        return
+    fills = section.bytes_written / workload.range.length_bytes
+    rate = second.ios / max(second.duration_s, 1e-9)
+    settled = phase.watch.push(second.t_s, rate, fills if workload.writes else None)
+    spent = fills >= how.settle_fills if workload.writes else second.t_s >= how.settle_s
+    if settled or spent:
+        phase.settle = phase.watch.verdict()
+        phase.from_s = second.t_s
+        section.series.phase = "measure"
+
+
+def _complete(section: Section, phase: _Phase, how: Measuring) -> bool:
+    """Whether the window was measured to its end, give or take one sample."""
+    last_s = float(section.series.t_s[-1])
+    return last_s >= (phase.from_s or 0.0) + how.measure_s - 1.5
+
+
+def _store(
+    context: Context,
+    unit: Unit,
+    how: Measuring,
+    directory: Path,
+    series: Recorder,
+    outcome: Outcome,
+    phase: _Phase,
+) -> Repeat:
+    from_s = phase.from_s or 0.0
+    to_s = float(series.t_s[-1])
+    window = series.t_s > from_s + 1e-9
+    iops, rate = series.iops[window], series.bytes_per_s[window]
+    read = outcome.latency("read", from_s=from_s, to_s=to_s)
+    write = outcome.latency("write", from_s=from_s, to_s=to_s)
+    write_histograms(directory / HISTOGRAMS, read=read, write=write)
+    repeat = Repeat(
+        repeat=unit.repeat,
+        pass_order=unit.pass_order,
+        sequence=unit.sequence,
+        seed=unit.seed,
+        settle_s=from_s,
+        settle=phase.settle,
+        measure_from_s=from_s,
+        measure_to_s=to_s,
+        iops=_mean(iops, series, window),
+        bw_bytes_per_s=_mean(rate, series, window),
+        worst_second_iops=float(iops.min()),
+        worst_minute_iops=worst_minute(iops),
+        findings=tuple(_findings(context, unit, outcome, phase, ios=float(iops.sum()))),
+        artifacts=context.store.relative(directory),
+    )
+    context.store.save(f"{unit.name}/{REPEAT}", repeat)
+    return repeat
+
+
+def _mean(rates: Floats, series: Recorder, window: npt.NDArray[np.bool_]) -> float:
+    durations = series.column("duration_s")[window]
+    return float((rates * durations).sum() / durations.sum())
+
+
+def worst_minute(rates: Floats) -> float:
+    """The lowest mean over any 60 seconds in a row; over all where there are fewer."""
+    n = min(len(rates), int(MINUTE_S))
+    sums = np.concatenate([[0.0], np.cumsum(rates)])
+    return float(((sums[n:] - sums[:-n]) / n).min())
+
+
+def write_histograms(path: Path, *, read: Histogram, write: Histogram) -> None:
+    """Store the latency histograms of a measured window."""
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, read=read.counts, write=write.counts)
+    write_atomic(path, buffer.getvalue())
+
+
+def read_histograms(path: Path) -> dict[str, Histogram]:
+    """The stored histograms by direction."""
+    with np.load(path) as stored:
+        return {name: Histogram(stored[name]) for name in ("read", "write")}
+
+
+def _findings(
+    context: Context, unit: Unit, outcome: Outcome, phase: _Phase, *, ios: float
+) -> list[Finding]:
+    where = {"point": unit.point.id, "repeat": unit.repeat, "stage": context.store.name}
+    found = list(findings(phase.settle, point=unit.point.id)) if phase.settle else []
+    errors = sum(job.io_errors for job in outcome.jobs)
+    if errors:
+        found.append(
+            Finding(
+                code=Code.IO_ERRORS,
+                severity=Severity.INVALIDATES,
+                message=f"{errors} requests failed",
+                advice="The drive is faulty or worn out; see its SMART log.",
+            )
+        )
+    if phase.foreign_ios > DISTURBED_SHARE * ios:
+        found.append(
+            Finding(
+                code=Code.DISTURBED,
+                severity=Severity.INVALIDATES,
+                message=f"{phase.foreign_ios} requests on the drive were not ours",
+                advice="Find out what else uses the drive (`ssdbench check`), and measure again.",
+            )
+        )
+    return [finding.model_copy(update=where) for finding in found]
