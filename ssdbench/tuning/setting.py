@@ -1,0 +1,52 @@
+"""A change to the host or drive as a value: what, to which value, and why (pure)."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Medium(StrEnum):
+    """Where a setting lives, and so how it is read, written and how long it lasts."""
+
+    SYSFS = "sysfs"  # a kernel attribute: lasts until reboot
+    BLOCK = "block"  # an attribute below the drive's /sys/block directory: found by identity
+    IRQ = "irq"  # /proc/irq/N/smp_affinity_list: lasts until reboot
+    NVME_FEATURE = "nvme-feature"  # may outlive a reboot
+    WRITE_CACHE = "write-cache"  # ATA or SCSI caching page: may outlive a reboot
+    SERVICE = "service"  # a system service that is stopped meanwhile
+    MODULE = "module"  # a kernel module that is loaded meanwhile
+    MOUNT = "mount"  # a file system that is mounted meanwhile
+    TRACER = "tracer"  # a tracefs instance
+    ATA_PASSWORD = "ata-password"  # set for a secure erase; outlives a reboot and locks the drive
+
+    @property
+    def outlives_reboot(self) -> bool:
+        """Whether the change is still there after the host was restarted."""
+        return self in (Medium.NVME_FEATURE, Medium.WRITE_CACHE, Medium.ATA_PASSWORD)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One attribute, the value wanted, and why a benchmark wants it.
+
+    `drive` is the identity of the drive that it belongs to (TargetInfo.id), empty for the host:
+    a drive may have moved to another slot before its settings are put back.
+    """
+
+    medium: Medium
+    attribute: str  # "/sys/…", "queue/scheduler", interrupt number, feature id, service, …
+    value: str
+    reason: str
+    drive: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.drive + ' ' if self.drive else ''}{self.attribute} = {self.value}"
+
+
+# Writing the scheduler resets these (measured: nr_requests 64 -> 256 -> 128), so they are recorded
+# before, and restored after, every change of the scheduler.
+RESET_BY_SCHEDULER = ("queue/nr_requests", "queue/wbt_lat_usec", "queue/async_depth")
+
+
+def restore_order(attribute: str) -> int:
+    """What must be restored before what: the scheduler before all that it resets."""
+    return 0 if attribute.endswith("queue/scheduler") else 1

@@ -1,0 +1,178 @@
+from pathlib import Path
+
+import pytest
+
+from ssdbench.errors import HostLacks
+from ssdbench.tuning.journal import NotRestored, SettingsJournal, parse, restore_all
+from ssdbench.tuning.media import Reach
+from ssdbench.tuning.queue import queue_settings
+from ssdbench.tuning.setting import Medium, Setting
+
+DRIVE = "eui.0025385b91b0a4d2"
+
+
+class Queue:
+    """A drive's queue as Linux has it: a new scheduler resets nr_requests."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.values = {"queue/scheduler": "mq-deadline", "queue/nr_requests": "64", "x": "1"}
+        self.stuck: set[str] = set()
+        self.journal = path
+        self.seen_on_disk: list[bool] = []
+
+    def read(self, attribute: str, drive: str) -> str:
+        if attribute not in self.values:
+            raise HostLacks(f"there is no setting {attribute} here")
+        return self.values[attribute]
+
+    def write(self, attribute: str, value: str, drive: str) -> None:
+        if attribute in self.stuck:
+            raise HostLacks(f"{attribute} is stuck")
+        if self.journal is not None and self.journal.exists():
+            text = self.journal.read_text()
+            self.seen_on_disk.append(attribute in text)
+        self.values[attribute] = value
+        if attribute == "queue/scheduler":
+            self.values["queue/nr_requests"] = "256"
+
+
+def reach(queue: Queue) -> dict[Medium, Reach]:
+    return {Medium.BLOCK: queue}
+
+
+def journal(path: Path, queue: Queue, *, boot: str = "b1", host: str = "h1") -> SettingsJournal:
+    return SettingsJournal(path / "run.jsonl", reach(queue), boot_id=boot, host_id=host)
+
+
+def setting(attribute: str, value: str) -> Setting:
+    return Setting(Medium.BLOCK, attribute, value, "test", DRIVE)
+
+
+def test_settings_are_as_before_when_the_journal_is_left(tmp_path: Path) -> None:
+    queue = Queue()
+    before = dict(queue.values)
+
+    with journal(tmp_path, queue) as changes:
+        changes.apply([setting("queue/scheduler", "none"), setting("x", "2")])
+        during = dict(queue.values)
+
+    assert during == {"queue/scheduler": "none", "queue/nr_requests": "256", "x": "2"}
+    assert queue.values == before
+    assert not list(tmp_path.glob("*.jsonl"))
+
+
+def test_what_the_scheduler_resets_is_restored_after_it(tmp_path: Path) -> None:
+    queue = Queue()
+
+    with journal(tmp_path, queue) as changes:
+        changes.apply(queue_settings({"scheduler": "none", "nr_requests": 32}, DRIVE))
+
+    assert queue.values["queue/nr_requests"] == "64"
+
+
+def test_every_change_is_on_disk_before_it_is_made(tmp_path: Path) -> None:
+    queue = Queue(tmp_path / "run.jsonl")
+
+    with journal(tmp_path, queue) as changes:
+        changes.apply([setting("x", "2"), setting("queue/scheduler", "none")])
+
+        assert queue.seen_on_disk == [True, True]
+
+
+def test_a_setting_that_has_the_wanted_value_is_not_touched(tmp_path: Path) -> None:
+    queue = Queue()
+
+    with journal(tmp_path, queue) as changes:
+        made = changes.apply([setting("x", "1")])
+
+    assert made == []
+
+
+def test_the_rest_is_restored_when_one_setting_is_stuck(tmp_path: Path) -> None:
+    queue = Queue()
+    changes = journal(tmp_path, queue)
+    changes.__enter__()
+    changes.apply([setting("x", "2"), setting("queue/scheduler", "none")])
+    queue.stuck = {"x"}
+
+    with pytest.raises(NotRestored, match="x was '1'"):
+        changes.__exit__()
+
+    assert queue.values["queue/scheduler"] == "mq-deadline"
+    assert [c.attribute for c in parse((tmp_path / "run.jsonl").read_text())] == ["x"]
+
+
+def killed(path: Path, queue: Queue, *, host: str = "h1") -> None:
+    """Leave a journal as a killed run does: changed, not restored, its lock gone."""
+    changes = journal(path, queue, host=host)
+    changes.__enter__()
+    changes.apply([setting("x", "2"), setting("queue/scheduler", "none")])
+    changes._file.close()
+    changes._lock.__exit__()
+
+
+def test_restore_puts_back_what_a_killed_run_left(tmp_path: Path) -> None:
+    queue = Queue()
+    before = dict(queue.values)
+    killed(tmp_path, queue)
+
+    restored = restore_all(tmp_path, reach(queue), boot_id="b1", host_id="h1")
+
+    assert queue.values == before
+    assert {c.attribute for c in restored} == {"x", "queue/scheduler", "queue/nr_requests"}
+    assert restore_all(tmp_path, reach(queue), boot_id="b1", host_id="h1") == []
+
+
+def test_after_a_reboot_only_what_outlives_one_is_touched(tmp_path: Path) -> None:
+    queue = Queue()
+    killed(tmp_path, queue)
+    queue.values["x"] = "as the new boot made it"
+
+    restored = restore_all(tmp_path, reach(queue), boot_id="b2", host_id="h1")
+
+    assert restored == []
+    assert queue.values["x"] == "as the new boot made it"
+
+
+def test_a_journal_of_another_host_is_refused(tmp_path: Path) -> None:
+    queue = Queue()
+    killed(tmp_path, queue, host="elsewhere")
+
+    with pytest.raises(NotRestored, match="another host"):
+        restore_all(tmp_path, reach(queue), boot_id="b1", host_id="h1")
+
+    assert queue.values["x"] == "2"
+
+
+def test_the_journal_of_a_living_run_is_left_alone(tmp_path: Path) -> None:
+    queue = Queue()
+
+    with journal(tmp_path, queue) as changes:
+        changes.apply([setting("x", "2")])
+        restored = restore_all(tmp_path, reach(queue), boot_id="b1", host_id="h1")
+
+        assert restored == []
+        assert queue.values["x"] == "2"
+
+
+def test_a_torn_last_line_was_never_acknowledged(tmp_path: Path) -> None:
+    queue = Queue()
+    killed(tmp_path, queue)
+    path = tmp_path / "run.jsonl"
+    path.write_text(path.read_text() + '{"kind":"changing","n":9,"attr')
+
+    restored = restore_all(tmp_path, reach(queue), boot_id="b1", host_id="h1")
+
+    assert len(restored) == 3
+
+
+def test_an_unknown_setting_is_a_sentence_and_leaves_nothing_changed(tmp_path: Path) -> None:
+    queue = Queue()
+
+    with (
+        pytest.raises(HostLacks, match="no setting queue/warp"),
+        journal(tmp_path, queue) as changes,
+    ):
+        changes.apply([setting("x", "2"), setting("queue/warp", "9")])
+
+    assert queue.values["x"] == "1"
