@@ -1,0 +1,79 @@
+"""Checks that a number is about the drive: queueing law, host limits, buffers, pauses."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from ssdbench.stats.histogram import LOWER_EDGES_NS, Histogram
+from ssdbench.stats.series import Floats
+from ssdbench.units import NS_PER_S
+
+LITTLE_TOLERANCE = 0.05  # of the queue depth
+HOST_CPU_PERCENT = 90.0  # of one core, per generator thread
+HOST_CEILING_SHARE = 0.8  # of the rate that the host reached with no drive behind it
+MIN_BUFFERS_PER_WINDOW = 20.0  # a window must write that many times the buffer
+
+
+def in_flight(iops: float, lat_mean_ns: float) -> float:
+    """Mean number of requests in flight by Little's law (1961)."""
+    return iops * lat_mean_ns / NS_PER_S
+
+
+def little_error(iops: float, lat_mean_ns: float, queue_depth: int) -> float:
+    """How far rate times latency is from the queue depth, as a share of the depth."""
+    return in_flight(iops, lat_mean_ns) / queue_depth - 1
+
+
+def host_bound(iops: float, *, cpu_percent: float | None, ceiling_iops: float | None) -> str | None:
+    """Why the host and not the drive seems to set this rate, or None.
+
+    `cpu_percent` is that of the busiest generator thread; `ceiling_iops` what this host reached
+    with the same depth and jobs on a null target.
+    """
+    if cpu_percent is not None and cpu_percent >= HOST_CPU_PERCENT:
+        return f"a generator thread used {cpu_percent:.0f} % of a core"
+    if ceiling_iops is not None and iops >= HOST_CEILING_SHARE * ceiling_iops:
+        share = 100 * iops / ceiling_iops
+        return f"{iops:.0f} IOPS is {share:.0f} % of what this host reaches without a drive"
+    return None
+
+
+def omission_corrected(histogram: Histogram, rate_iops: float) -> Histogram:
+    """What requests that came at a fixed rate would have seen (as HdrHistogram corrects it).
+
+    A generator that waits for a slow request does not send those that were due meanwhile. For
+    each latency l longer than the interval 1/rate, requests of l - 1/rate, l - 2/rate, … are
+    added. An upper estimate where several requests are in flight, since their waits overlap:
+    give the rate of one of them.
+    """
+    interval_ns = NS_PER_S / rate_iops
+    edges = LOWER_EDGES_NS.astype(np.float64)
+    middle = (edges[:-1] + edges[1:]) / 2
+    counts = histogram.counts.astype(np.float64)
+    for index in np.flatnonzero((histogram.counts > 0) & (middle > interval_ns)):
+        counts += histogram.counts[index] * _missed(edges, float(middle[index]), interval_ns)
+    return Histogram(np.rint(counts).astype(np.int64))
+
+
+def _missed(edges: Floats, latency_ns: float, interval_ns: float) -> Floats:
+    """How many of l - i, l - 2i, … (down to i, as HdrHistogram stops there) fall into each bin."""
+    terms = math.floor(latency_ns / interval_ns) - 1
+    if terms < 1:
+        return np.zeros(len(edges) - 1)
+    # the k-th term l - k*i lies below an edge e when k > (l - e) / i
+    above = np.clip(np.floor((latency_ns - edges) / interval_ns), 0, terms)
+    return np.asarray(above[:-1] - above[1:], dtype=np.float64)
+
+
+def omitted(histogram: Histogram, rate_iops: float) -> int:
+    """How many requests the correction adds."""
+    return omission_corrected(histogram, rate_iops).n - histogram.n
+
+
+def windows_too_small(written_bytes: Sequence[int], *, buffer_bytes: int) -> float | None:
+    """The smallest window in buffers, if below the 20 that a bound needs, else None."""
+    if not buffer_bytes or not written_bytes:
+        return None
+    smallest = min(written_bytes) / buffer_bytes
+    return smallest if smallest < MIN_BUFFERS_PER_WINDOW else None

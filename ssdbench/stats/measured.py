@@ -1,0 +1,85 @@
+"""What one repeat measured, as arrays, and what its verdict depends on besides."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from ssdbench.model.finding import Finding
+from ssdbench.stats.histogram import Histogram
+from ssdbench.stats.series import Floats, Series
+
+MINUTE_S = 60.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """The bulk data of one repeat's measured window; arrays hold one entry per second."""
+
+    duration_s: Floats
+    read_ios: npt.NDArray[np.int64]
+    write_ios: npt.NDArray[np.int64]
+    read_bytes: npt.NDArray[np.int64]
+    write_bytes: npt.NDArray[np.int64]
+    read: Histogram = field(default_factory=Histogram.empty)
+    write: Histogram = field(default_factory=Histogram.empty)
+    cpu_percent: float | None = None  # of the busiest generator thread
+
+    @property
+    def series(self) -> Series:
+        """I/Os per second of both directions over the window."""
+        ios = (self.read_ios + self.write_ios).astype(np.float64)
+        return Series(np.cumsum(self.duration_s), ios / self.duration_s, unit="1/s")
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a verdict depends on besides the repeats themselves."""
+
+    plannable: bool  # TargetKind.plannable
+    rule: str = "pss"  # the steady-state rule of the run
+    rule_validates: bool = True
+    min_repeats: int = 10
+    cv_gate: float = 0.04  # Heger, CMG 2011
+    simulated: bool = False
+    host_ceiling_iops: float | None = None  # null target, same depth and jobs
+    buffer_bytes: int = 0  # the drive's write buffer, where it was found
+    remap_unit_bytes: int = 0  # the drive's indirection unit, where it is known
+    findings: tuple[Finding, ...] = ()  # from the stage and the run: throttled, disturbed, …
+
+
+@dataclass(frozen=True, slots=True)
+class WindowRates:
+    """The rates of one measured window; a Repeat is built from them."""
+
+    iops: float
+    bw_bytes_per_s: float
+    worst_second_iops: float
+    worst_minute_iops: float
+
+
+def window_rates(measured: Measured) -> WindowRates:
+    """Mean rates, the worst whole second and the worst minute (any 60 s, sliding by seconds).
+
+    A window shorter than a minute is its own worst minute. Raises ValueError for an empty one.
+    """
+    seconds_s = float(measured.duration_s.sum()) if len(measured.duration_s) else 0.0
+    if seconds_s <= 0:
+        raise ValueError("a measured window must hold at least one sample")
+    series = measured.series
+    return WindowRates(
+        iops=float((measured.read_ios + measured.write_ios).sum()) / seconds_s,
+        bw_bytes_per_s=float((measured.read_bytes + measured.write_bytes).sum()) / seconds_s,
+        worst_second_iops=float(series.rate.min()),
+        worst_minute_iops=_worst_minute(series, seconds_s),
+    )
+
+
+def _worst_minute(series: Series, seconds_s: float) -> float:
+    length_s = min(MINUTE_S, seconds_s)
+    t_s = np.concatenate([[0.0], series.t_s])
+    done = np.concatenate([[0.0], np.cumsum(series.rate * np.diff(t_s))])
+    ends_s = series.t_s[series.t_s >= length_s - 1e-6]
+    return float(
+        ((np.interp(ends_s, t_s, done) - np.interp(ends_s - length_s, t_s, done)) / length_s).min()
+    )
