@@ -75,9 +75,33 @@ def size_of(descriptor: int) -> int:
     return _number(descriptor, BLKGETSIZE64, "Q")
 
 
+def still(node: Path, descriptor: int, *, size_bytes: int) -> None:
+    """Require that a node still leads to the claimed device, and that it kept its size.
+
+    Raises DeviceLost with what changed.
+    """
+    try:
+        found, held = node.stat(), os.fstat(descriptor)
+        size = size_of(descriptor)
+    except OSError as error:
+        raise DeviceLost(f"{node} is gone: {error.strerror}") from error
+    if not stat.S_ISBLK(found.st_mode):
+        raise DeviceLost(f"{node} is not a block device any more")
+    if found.st_rdev != held.st_rdev:
+        was, now = major_minor(held.st_rdev), major_minor(found.st_rdev)
+        raise DeviceLost(f"{node} now leads to device {now}; the run began with {was}")
+    if size != size_bytes:
+        raise DeviceLost(f"{node} has {size} bytes now; it had {size_bytes}")
+
+
 def discard(descriptor: int, *, offset_bytes: int, length_bytes: int) -> None:
     """Tell the device that a range holds nothing any more. Raises OSError where it cannot."""
     fcntl.ioctl(descriptor, BLKDISCARD, struct.pack("QQ", offset_bytes, length_bytes))
+
+
+def device_number(descriptor: int) -> str:
+    """`259:0` of an open block device."""
+    return major_minor(os.fstat(descriptor).st_rdev)
 
 
 def major_minor(device_number: int) -> str:

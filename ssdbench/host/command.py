@@ -20,6 +20,9 @@ from ssdbench.errors import CommandFailed, HostLacks
 _DIE_WITH_US = '[ "$PPID" = "$0" ] && exec env "$@"'
 
 
+UNKILLABLE_S = 10.0
+
+
 @dataclass(frozen=True, slots=True)
 class Completed:
     """What a program said before it ended."""
@@ -115,9 +118,14 @@ class Process:
         return self.kill() if status is None else status
 
     def kill(self) -> int:
-        """SIGKILL the whole group and wait; returns the status."""
+        """SIGKILL the whole group and wait; returns the status.
+
+        A program stuck in a request of a dead drive cannot be killed; it is left to the kernel
+        after UNKILLABLE_S.
+        """
         self.send(signal.SIGKILL)
-        return self._popen.wait()
+        status = self.wait(UNKILLABLE_S)
+        return -signal.SIGKILL if status is None else status
 
 
 def spawn(

@@ -3,12 +3,13 @@
 A loop of absolute deadlines: a late sample is longer, and the next one is on time again.
 """
 
+import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Protocol
 
 from ssdbench.generator.base import Job, Second
 from ssdbench.generator.fio.layout import sections
@@ -51,6 +52,21 @@ class Reading:
             busy_ms=busy,
             foreign_ios=max(0, self.foreign_ios - before.foreign_ios),
         )
+
+
+class Feed(Protocol):
+    """Where the seconds of a start come from."""
+
+    origin_unix_s: float  # time of t_s = 0, on the clock of fio's logs
+    hung_s: float | None  # set when fio was killed because no I/O finished for so long
+
+    def seconds(self) -> Iterator[Second]:
+        """One Second after another, until fio has ended."""
+        ...
+
+    def stop(self) -> None:
+        """Ask fio to end its I/O and report."""
+        ...
 
 
 class Meter(Protocol):
@@ -165,7 +181,7 @@ class FileMeter:
         self._process.close()
 
 
-class Watch:
+class KernelFeed:
     """Seconds of a running fio until it ends; ends it when it hangs or does not heed a stop."""
 
     def __init__(
@@ -187,15 +203,11 @@ class Watch:
         self.origin_unix_s = unix_clock()  # time of t_s = 0
         self.hung_s: float | None = None  # set when fio was killed because no I/O finished
 
-    def stopping(self) -> None:
-        """fio was asked to end; from now on it has STOP_GRACE_S to do so."""
-        self._stopped_at = self._stopped_at or self._clock()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._meter.close()
+    def stop(self) -> None:
+        """Ask fio to end its I/O and report; it has STOP_GRACE_S to do so."""
+        if self._stopped_at is None:
+            self._stopped_at = self._clock()
+            self._process.send(signal.SIGINT)
 
     def seconds(self) -> Iterator[Second]:
         """One Second after another; the last is what fio did since, and shorter."""

@@ -1,0 +1,157 @@
+"""How fio reaches a target: which engine and name, which descriptors, whose clock."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from ssdbench.errors import HostLacks
+from ssdbench.generator.base import Job
+from ssdbench.generator.fio.jobfile import Options, filename
+from ssdbench.generator.fio.sampling import DeviceMeter, Feed, FileMeter, KernelFeed, one_block
+from ssdbench.host import blockdev, regular
+from ssdbench.host.command import Process
+
+STALL_S = 120.0  # four times the 30 s after which the kernel gives a request of a drive up
+ROOT = Path("/")
+
+
+class Attachment(Protocol):
+    """The way to one target."""
+
+    name: str  # for messages
+    engine: str  # fio's I/O engine
+    exact: bool  # whether the feed counts I/O of the target alone
+
+    def options(self) -> Options:
+        """Options for the [global] section."""
+        ...
+
+    def environment(self) -> dict[str, str]:
+        """Variables for fio."""
+        ...
+
+    def pass_fds(self) -> tuple[int, ...]:
+        """Descriptors that fio inherits, so that a claim lasts as long as it writes."""
+        ...
+
+    def check(self) -> None:
+        """Require that the target is what it was. Raises DeviceLost."""
+        ...
+
+    def watch(self, process: Process, jobs: Sequence[Job]) -> Feed:
+        """The seconds of a fio that has just been started."""
+        ...
+
+
+class DeviceAttachment:
+    """A block device whose claim we hold; the kernel counts."""
+
+    exact = True
+
+    def __init__(
+        self,
+        node: Path,
+        claim_fd: int,
+        *,
+        engine: str = "libaio",
+        stall_s: float = STALL_S,
+        root: Path = ROOT,
+    ) -> None:
+        self.name = str(node)
+        self.engine = engine
+        self._node = node
+        self._claim = claim_fd
+        self._size_bytes = blockdev.size_of(claim_fd)
+        self._major_minor = blockdev.device_number(claim_fd)
+        self._stall_s = stall_s
+        self._root = root
+
+    def options(self) -> Options:
+        """Direct I/O by threads, so that nothing outlives the process that dies with us."""
+        return {
+            "ioengine": self.engine,
+            "direct": 1,
+            "thread": 1,
+            "filename": filename(self.name),
+        }
+
+    def environment(self) -> dict[str, str]:
+        """Nothing."""
+        return {}
+
+    def pass_fds(self) -> tuple[int, ...]:
+        """The claim: the device stays busy until fio has ended, even when we are killed."""
+        return (self._claim,)
+
+    def check(self) -> None:
+        """Require the same device at the same size. Raises DeviceLost."""
+        blockdev.still(self._node, self._claim, size_bytes=self._size_bytes)
+
+    def watch(self, process: Process, jobs: Sequence[Job]) -> Feed:
+        """Seconds from the device's counters."""
+        meter = DeviceMeter(
+            self._major_minor, process.pid, block_bytes=one_block(jobs), root=self._root
+        )
+        return KernelFeed(process, meter, stall_s=self._stall_s)
+
+
+class FileAttachment:
+    """A preallocated regular file; fio's own counters count, as others share the file system."""
+
+    exact = False
+
+    def __init__(
+        self,
+        path: Path,
+        claim_fd: int,
+        *,
+        engine: str = "libaio",
+        stall_s: float = STALL_S,
+        root: Path = ROOT,
+    ) -> None:
+        if not regular.direct_io_works(path):
+            raise HostLacks(
+                f"{path} is on a file system without direct I/O: memory would be measured",
+                hint="choose a file on ext4, xfs or btrfs",
+            )
+        self.name = str(path)
+        self.engine = engine
+        self._path = path
+        self._claim = claim_fd
+        self._size_bytes = path.stat().st_size
+        self._stall_s = stall_s
+        self._root = root
+
+    def options(self) -> Options:
+        """Direct I/O, without fio laying out or growing the file."""
+        return {
+            "ioengine": self.engine,
+            "direct": 1,
+            "thread": 1,
+            "fallocate": "none",
+            "filename": filename(self.name),
+        }
+
+    def environment(self) -> dict[str, str]:
+        """Nothing."""
+        return {}
+
+    def pass_fds(self) -> tuple[int, ...]:
+        """The locked descriptor: the lock lasts until fio has ended."""
+        return (self._claim,)
+
+    def check(self) -> None:
+        """Require the same file at the same size. Raises DeviceLost."""
+        regular.still(self._path, self._claim, size_bytes=self._size_bytes)
+
+    def watch(self, process: Process, jobs: Sequence[Job]) -> Feed:
+        """Seconds from fio's counters.
+
+        Raises ValueError for jobs of several block sizes: the kernel counts a process' bytes,
+        not its I/Os.
+        """
+        block_bytes = one_block(jobs)
+        if block_bytes is None:
+            raise ValueError("on a file, the jobs of one start need one block size")
+        meter = FileMeter(process.pid, block_bytes=block_bytes, root=self._root)
+        return KernelFeed(process, meter, stall_s=self._stall_s)

@@ -1,0 +1,265 @@
+"""Runs fio: one process per start, believed only when nothing speaks against it.
+
+Below `artifacts` everything of a start is kept: job.fio, command, stdout, stderr, status,
+versions, the report (fio.json) and the logs.
+"""
+
+import platform
+import shlex
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import Self
+
+from ssdbench.errors import HostLacks
+from ssdbench.generator.base import Direction, Job, JobOutcome, LoggedIo, Second
+from ssdbench.generator.fio import jobfile, logs
+from ssdbench.generator.fio.attachment import Attachment
+from ssdbench.generator.fio.output import engines_of, version_of
+from ssdbench.generator.fio.sampling import Feed
+from ssdbench.generator.fio.verdict import Ending, believed
+from ssdbench.host import command, files
+from ssdbench.stats.histogram import Histogram
+
+OLDEST = (3, 33)
+INSTALL = "install fio 3.33 or newer, for example with `apt-get install fio`"
+HISTOGRAM_HALF_S = jobfile.HISTOGRAM_INTERVAL_MS / 2000
+
+
+class Fio:
+    """fio against one target. Raises HostLacks when fio is missing, too old or lacks the engine."""
+
+    def __init__(self, attachment: Attachment, *, cpus: Collection[int] | None = None) -> None:
+        self._attachment = attachment
+        self._cpus = cpus
+
+    @cached_property
+    def name(self) -> str:
+        """`fio 3.33`."""
+        if command.which("fio") is None:
+            raise HostLacks("fio is not installed", hint=INSTALL)
+        said = command.run(["fio", "--version"], hint=INSTALL, timeout_s=20).stdout
+        try:
+            version = version_of(said)
+        except ValueError as error:
+            raise HostLacks(f"the program fio is not fio: {error}", hint=INSTALL) from error
+        if version < OLDEST:
+            raise HostLacks(f"fio {version[0]}.{version[1]} is too old", hint=INSTALL)
+        self._require_engine()
+        return f"fio {version[0]}.{version[1]}"
+
+    def start(self, jobs: Sequence[Job], *, artifacts: Path) -> "FioRunning":
+        """Start jobs, one after another, in one process.
+
+        Raises DeviceLost when the target is not what it was, ValueError for no job at all.
+        """
+        if not jobs:
+            raise ValueError("nothing to start: the list of jobs is empty")
+        name = self.name
+        text = jobfile.jobfile(jobs, options=self._attachment.options())
+        files.make_directory(artifacts)
+        argv = ["fio", "--eta=never", "--output-format=json+", "--output=fio.json", "job.fio"]
+        environment = self._attachment.environment()
+        shown = [f"{variable}={value}" for variable, value in environment.items()]
+        _keep(artifacts / "job.fio", text)
+        _keep(
+            artifacts / "command", shlex.join([*(["env"] if shown else []), *shown, *argv]) + "\n"
+        )
+        _keep(artifacts / "versions", f"{name}\nkernel {platform.release()}\n")
+        self._attachment.check()
+        process = command.spawn(
+            argv,
+            stdout=artifacts / "stdout",
+            stderr=artifacts / "stderr",
+            env=environment,
+            pass_fds=self._attachment.pass_fds(),
+            cwd=artifacts,
+            cpus=self._cpus,
+        )
+        try:
+            feed = self._attachment.watch(process, jobs)
+        except BaseException:
+            process.kill()
+            raise
+        return FioRunning(self._attachment, process, feed, jobs, artifacts)
+
+    def _require_engine(self) -> None:
+        engines = engines_of(command.run(["fio", "--enghelp"], timeout_s=20).stdout)
+        if self._attachment.engine not in engines:
+            raise HostLacks(
+                f"this fio was built without its {self._attachment.engine} engine", hint=INSTALL
+            )
+
+
+class FioRunning:
+    """A fio at work; it never outlives the `with` block."""
+
+    def __init__(
+        self,
+        attachment: Attachment,
+        process: command.Process,
+        feed: Feed,
+        jobs: Sequence[Job],
+        artifacts: Path,
+    ) -> None:
+        self._attachment = attachment
+        self._process = process
+        self._feed = feed
+        self._jobs = tuple(jobs)
+        self._artifacts = artifacts
+        self._iterator = self._kept_seconds()
+        self._seconds: list[Second] = []
+        self._stopped = False
+        self._outcome: FioOutcome | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *exc: object) -> None:
+        if kind is None and self._stopped:
+            self._drain()
+        if self._process.poll() is None:
+            self._process.terminate()
+
+    def __iter__(self) -> Iterator[Second]:
+        return self._iterator
+
+    def stop(self) -> None:
+        """Ask fio to end its I/O now and report."""
+        self._stopped = True
+        self._feed.stop()
+
+    def outcome(self) -> "FioOutcome":
+        """Totals and logs; waits for the end of the jobs.
+
+        Raises DeviceError, DeviceLost, HostLacks or CommandFailed when fio cannot be believed.
+        """
+        if self._outcome is None:
+            self._drain()
+            status = self._process.wait()
+            _keep(self._artifacts / "status", f"{status}\n")
+            report = believed(self._ending(status or 0), self._jobs)
+            self._attachment.check()
+            self._outcome = FioOutcome(
+                jobs=tuple(group.outcome for group in report.groups),
+                seconds=self._closed(tuple(group.outcome for group in report.groups)),
+                artifacts=tuple(sorted(self._artifacts.iterdir())),
+                directory=self._artifacts,
+                planned=self._jobs,
+                origin_unix_s=self._feed.origin_unix_s,
+            )
+        return self._outcome
+
+    def _kept_seconds(self) -> Iterator[Second]:
+        for second in self._feed.seconds():
+            self._seconds.append(second)
+            yield second
+
+    def _drain(self) -> None:
+        for _ in self._iterator:
+            pass
+
+    def _ending(self, status: int) -> Ending:
+        return Ending(
+            argv=self._process.argv,
+            status=status,
+            output=_text(self._artifacts / "fio.json"),
+            stderr=_text(self._artifacts / "stdout") + _text(self._artifacts / "stderr"),
+            stopped=self._stopped,
+            target=self._attachment.name,
+            hung_s=self._feed.hung_s,
+        )
+
+    def _closed(self, outcomes: Sequence[JobOutcome]) -> tuple[Second, ...]:
+        """The seconds, the last one without what fio wrote into its own logs at the end."""
+        if self._attachment.exact or not self._seconds:
+            return tuple(self._seconds)
+        *others, last = self._seconds
+
+        def left(done: Sequence[int], total: int, seen: int) -> int:
+            return max(0, min(seen, total - sum(done)))
+
+        reads, writes = [job.read for job in outcomes], [job.write for job in outcomes]
+        return (
+            *others,
+            replace(
+                last,
+                read_ios=left([s.read_ios for s in others], _ios(reads), last.read_ios),
+                write_ios=left([s.write_ios for s in others], _ios(writes), last.write_ios),
+                read_bytes=left([s.read_bytes for s in others], _bytes(reads), last.read_bytes),
+                write_bytes=left([s.write_bytes for s in others], _bytes(writes), last.write_bytes),
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FioOutcome:
+    """What a start of fio did; its logs are read only when they are asked for."""
+
+    jobs: tuple[JobOutcome, ...]
+    seconds: tuple[Second, ...]
+    artifacts: tuple[Path, ...]
+    directory: Path
+    planned: tuple[Job, ...]
+    origin_unix_s: float
+
+    def latency(self, direction: str, *, from_s: float, to_s: float) -> Histogram:
+        """Completion latencies of "read" or "write" between two times on the clock of `seconds`.
+
+        A row of fio's log belongs to the window that holds its middle. Raises ValueError when no
+        job kept a histogram log.
+        """
+        if not any(job.histogram_log for job in self.planned):
+            raise ValueError("no job of this start kept a histogram log")
+        shift_s = self.origin_unix_s + HISTOGRAM_HALF_S
+        window = {
+            "from_ms": (from_s + shift_s) * 1000,
+            "to_ms": (to_s + shift_s) * 1000,
+        }
+        found = Histogram.empty()
+        for index, job in enumerate(self.planned):
+            for path in jobfile.histogram_logs(self.directory, index, job):
+                with path.open() as lines:
+                    part = logs.merged(logs.histogram_rows(lines, **window), direction)
+                found = Histogram.merged([found, part])
+        return found
+
+    def logged(self, job: str) -> LoggedIo:
+        """All I/Os of a job with `latency_log`, on the clock of `seconds`.
+
+        Raises ValueError when no such job kept one.
+        """
+        kept = [(i, j) for i, j in enumerate(self.planned) if j.name == job and j.latency_log]
+        if not kept:
+            raise ValueError(f"no job named {job} kept a log of its I/Os")
+        paths = chain.from_iterable(
+            jobfile.latency_logs(self.directory, index, found) for index, found in kept
+        )
+        return logs.logged_io(
+            (path.read_text().splitlines(keepends=True) for path in paths),
+            origin_unix_ms=self.origin_unix_s * 1000,
+        )
+
+
+def _keep(path: Path, text: str) -> None:
+    try:
+        path.write_text(text)
+    except OSError as error:
+        raise files.unwritable(path, error) from error
+
+
+def _ios(directions: Sequence[Direction]) -> int:
+    return sum(direction.ios for direction in directions)
+
+
+def _bytes(directions: Sequence[Direction]) -> int:
+    return sum(direction.bytes for direction in directions)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except FileNotFoundError:
+        return ""

@@ -1,0 +1,121 @@
+"""Regular files as targets: what they hold, who made them, room for them."""
+
+import errno
+import fcntl
+import os
+import stat
+from pathlib import Path
+
+from ssdbench.errors import DeviceLost, HostLacks
+
+MARK = "user.ssdbench"  # extended attribute of a file whose content ssdbench made
+MEMORY_FILE_SYSTEMS = frozenset({"tmpfs", "ramfs", "devtmpfs", "hugetlbfs"})
+
+
+def is_marked(path: Path) -> bool:
+    """Whether ssdbench made the content of a file."""
+    try:
+        os.getxattr(path, MARK)
+    except OSError:
+        return _record(path).exists()
+    return True
+
+
+def mark(path: Path) -> None:
+    """Remember that the content of a file is ours: on the file, else in a record beside it."""
+    try:
+        os.setxattr(path, MARK, b"1")
+    except OSError as error:
+        if error.errno != errno.ENOTSUP:
+            raise HostLacks(f"{path} cannot be marked as ours: {error.strerror}") from error
+        _record(path).write_text("ssdbench made the content of the file of this name\n")
+
+
+def has_data(path: Path) -> bool:
+    """Whether a file holds anything but holes and zeros that were never written."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.lseek(descriptor, 0, os.SEEK_DATA)
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            return False
+        raise
+    else:
+        return True
+    finally:
+        os.close(descriptor)
+
+
+def claim(path: Path) -> int:
+    """Open a file for reading and writing under an exclusive lock; the caller closes it.
+
+    Raises BlockingIOError when another process holds the lock, HostLacks without the right to.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError as error:
+        raise HostLacks(f"{path} cannot be opened: {error.strerror}") from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def allocate(descriptor: int, size_bytes: int) -> None:
+    """Give a file its blocks, so that no later write runs out of room.
+
+    Raises HostLacks when there is no room for it.
+    """
+    try:
+        os.posix_fallocate(descriptor, 0, size_bytes)
+    except OSError as error:
+        raise HostLacks(
+            f"there is no room for a target of {size_bytes} bytes: {error.strerror}",
+            hint="choose a smaller file or another file system",
+        ) from error
+
+
+def direct_io_works(path: Path) -> bool:
+    """Whether the file system lets the page cache be bypassed."""
+    try:
+        os.close(os.open(path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC))
+    except OSError as error:
+        if error.errno == errno.EINVAL:
+            return False
+        raise
+    return True
+
+
+def room(path: Path) -> tuple[int, int, int]:
+    """Bytes of the file system, bytes free for users, and bytes that the file has already."""
+    system, found = os.statvfs(path), path.stat()
+    return (
+        system.f_frsize * system.f_blocks,
+        system.f_frsize * system.f_bavail,
+        (found.st_blocks * 512),
+    )
+
+
+def still(path: Path, descriptor: int, *, size_bytes: int) -> None:
+    """Require that a path still leads to the claimed file, and that it kept its size.
+
+    Raises DeviceLost with what changed.
+    """
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise DeviceLost(f"{path} is gone: {error.strerror}") from error
+    held = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode) or (found.st_dev, found.st_ino) != (
+        held.st_dev,
+        held.st_ino,
+    ):
+        raise DeviceLost(f"{path} was replaced by another file during the run")
+    if found.st_size != size_bytes:
+        raise DeviceLost(f"{path} has {found.st_size} bytes now; it had {size_bytes}")
+
+
+def _record(path: Path) -> Path:
+    return path.with_name(f".{path.name}.ssdbench")
