@@ -4,7 +4,7 @@ The engine runs stages and knows none by name; stages know the engine and not ea
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -64,7 +64,17 @@ class Meter:
 
     def spent(self) -> dict[str, object]:
         """The counts as journal records carry them."""
-        return {"seconds": round(self.seconds, 3), "bytes_written": self.bytes_written}
+        return {
+            "seconds": round(self.seconds, 3),
+            "bytes_read": self.bytes_read,
+            "bytes_written": self.bytes_written,
+        }
+
+    def restore(self, spent: Mapping[str, object]) -> None:
+        """Go on from the counts of a record; a record without them changes nothing."""
+        self.seconds = float(str(spent.get("seconds", self.seconds)))
+        self.bytes_read = int(str(spent.get("bytes_read", self.bytes_read)))
+        self.bytes_written = int(str(spent.get("bytes_written", self.bytes_written)))
 
     def add(self, *, seconds: float, bytes_read: int, bytes_written: int) -> None:
         """Count what a second of the target's clock brought."""
@@ -128,11 +138,30 @@ class Lasting(StrEnum):
 class Stage(Protocol):
     """One step of a run."""
 
-    name: str  # "02-steady": order and directory below stages/
-    kind: str  # precondition | steady | sweep | span | …
-    title: str
-    destructive: bool
-    lasting: Lasting
+    @property
+    def name(self) -> str:
+        """Order, and directory below stages/: "02-steady"."""
+        ...
+
+    @property
+    def kind(self) -> str:
+        """precondition | steady | sweep | span | …"""
+        ...
+
+    @property
+    def title(self) -> str:
+        """What it does, for people."""
+        ...
+
+    @property
+    def destructive(self) -> bool:
+        """Whether it writes to the target."""
+        ...
+
+    @property
+    def lasting(self) -> Lasting:
+        """What becomes of it after a crash."""
+        ...
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
         """What `run` would do; touches nothing."""

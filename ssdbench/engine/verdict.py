@@ -29,16 +29,15 @@ def run_verdict(
 ) -> Verdict:
     """The word over a whole run."""
     points = [point for stage in stages for point in stage.points]
+    if points and not target.kind.plannable:
+        return "MEASURED, NOT PLANNABLE"
     spoilt = any(
-        finding.severity is Severity.INVALIDATES and finding.code is not Code.NOT_PLANNABLE
+        finding.severity is Severity.INVALIDATES
         for finding in (*findings, *(f for stage in stages for f in stage.findings))
     )
-    measured = bool(points) and all(stage.complete for stage in stages) and not spoilt
-    if not measured or any(point.verdict == "NOT VALIDATED" for point in points):
-        return "NOT VALIDATED"
-    if not target.kind.plannable or any(point.verdict != "VALIDATED" for point in points):
-        return "MEASURED, NOT PLANNABLE"
-    return "VALIDATED"
+    valid = all(point.verdict == "VALIDATED" for point in points)
+    whole = all(stage.complete for stage in stages)
+    return "VALIDATED" if points and valid and whole and not spoilt else "NOT VALIDATED"
 
 
 def about_target(target: TargetInfo) -> tuple[Finding, ...]:

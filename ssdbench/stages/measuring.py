@@ -10,32 +10,34 @@ Overhead: one generator start per repeat.
 import io
 from dataclasses import dataclass
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
-import numpy.typing as npt
 
 from ssdbench.engine.progress import Reporter
 from ssdbench.engine.section import Section
-from ssdbench.engine.series import Floats, Recorder
+from ssdbench.engine.series import Recorder
 from ssdbench.engine.stage import Context
+from ssdbench.errors import UsageError
 from ssdbench.generator.base import Job, Outcome, Second
 from ssdbench.host.files import write_atomic
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.result import Repeat, SteadyVerdict
 from ssdbench.model.workload import Point, Workload
 from ssdbench.stats.histogram import Histogram
+from ssdbench.stats.point import Measured, window_rates
 from ssdbench.stats.settle import Settle
 from ssdbench.stats.steadystate import Watch, findings
 
 REPEAT = "repeat.json"
-HISTOGRAMS = "histograms.npz"
+MEASURED = "histograms.npz"  # and the seconds of the window
+SECONDS = ("duration_s", "read_ios", "write_ios", "read_bytes", "write_bytes")
 
 # Where the spare area is not known, the largest that drives are sold with is assumed (28 % of
 # the capacity): settling for too long costs time, settling too briefly costs the truth.
 UNKNOWN_SPARE_SHARE = 0.28
 
 STEP_S = 10  # the settle rule looks every 10 s
-MINUTE_S = 60.0
 DISTURBED_SHARE = 0.01  # of our own I/Os; below, housekeeping such as a SMART poll
 
 
@@ -123,7 +125,7 @@ def measure(
             return section.cut_short
         if phase.settle is None or phase.from_s is None or not _complete(section, phase, how):
             return "the generator ended before the measurement did"
-        return _store(context, unit, how, directory, section.series, outcome, phase)
+    return _store(context, unit, directory, section, outcome, phase)
 
 
 def spare_bytes(context: Context) -> float:
@@ -165,19 +167,16 @@ def _complete(section: Section, phase: _Phase, how: Measuring) -> bool:
 def _store(
     context: Context,
     unit: Unit,
-    how: Measuring,
     directory: Path,
-    series: Recorder,
+    section: Section,
     outcome: Outcome,
     phase: _Phase,
 ) -> Repeat:
     from_s = phase.from_s or 0.0
-    to_s = float(series.t_s[-1])
-    window = series.t_s > from_s + 1e-9
-    iops, rate = series.iops[window], series.bytes_per_s[window]
-    read = outcome.latency("read", from_s=from_s, to_s=to_s)
-    write = outcome.latency("write", from_s=from_s, to_s=to_s)
-    write_histograms(directory / HISTOGRAMS, read=read, write=write)
+    to_s = float(section.series.t_s[-1])
+    measured = _measured(context, section.series, outcome, from_s=from_s, to_s=to_s)
+    write_measured(directory / MEASURED, measured)
+    rates = window_rates(measured)
     repeat = Repeat(
         repeat=unit.repeat,
         pass_order=unit.pass_order,
@@ -187,44 +186,72 @@ def _store(
         settle=phase.settle,
         measure_from_s=from_s,
         measure_to_s=to_s,
-        iops=_mean(iops, series, window),
-        bw_bytes_per_s=_mean(rate, series, window),
-        worst_second_iops=float(iops.min()),
-        worst_minute_iops=worst_minute(iops),
-        findings=tuple(_findings(context, unit, outcome, phase, ios=float(iops.sum()))),
+        iops=rates.iops,
+        bw_bytes_per_s=rates.bw_bytes_per_s,
+        worst_second_iops=rates.worst_second_iops,
+        worst_minute_iops=rates.worst_minute_iops,
+        findings=tuple(_findings(context, unit, outcome, phase, measured)),
         artifacts=context.store.relative(directory),
     )
     context.store.save(f"{unit.name}/{REPEAT}", repeat)
     return repeat
 
 
-def _mean(rates: Floats, series: Recorder, window: npt.NDArray[np.bool_]) -> float:
-    durations = series.column("duration_s")[window]
-    return float((rates * durations).sum() / durations.sum())
+def _measured(
+    context: Context, series: Recorder, outcome: Outcome, *, from_s: float, to_s: float
+) -> Measured:
+    window = series.t_s > from_s + 1e-9
+    # In virtual time the generator's CPU use is made up.
+    busiest = max(
+        (job.cpu_user_percent + job.cpu_system_percent for job in outcome.jobs), default=0
+    )
+    return Measured(
+        duration_s=series.column("duration_s")[window],
+        read_ios=series.column("read_ios")[window].astype(np.int64),
+        write_ios=series.column("write_ios")[window].astype(np.int64),
+        read_bytes=series.column("read_bytes")[window].astype(np.int64),
+        write_bytes=series.column("write_bytes")[window].astype(np.int64),
+        read=outcome.latency("read", from_s=from_s, to_s=to_s),
+        write=outcome.latency("write", from_s=from_s, to_s=to_s),
+        cpu_percent=None if context.target.simulated else busiest,
+    )
 
 
-def worst_minute(rates: Floats) -> float:
-    """The lowest mean over any 60 seconds in a row; over all where there are fewer."""
-    n = min(len(rates), int(MINUTE_S))
-    sums = np.concatenate([[0.0], np.cumsum(rates)])
-    return float(((sums[n:] - sums[:-n]) / n).min())
-
-
-def write_histograms(path: Path, *, read: Histogram, write: Histogram) -> None:
-    """Store the latency histograms of a measured window."""
+def write_measured(path: Path, measured: Measured) -> None:
+    """Store a measured window durably: latency histograms and seconds."""
+    cpu = np.nan if measured.cpu_percent is None else measured.cpu_percent
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, read=read.counts, write=write.counts)
+    np.savez_compressed(
+        buffer,
+        read=measured.read.counts,
+        write=measured.write.counts,
+        duration_s=measured.duration_s,
+        read_ios=measured.read_ios,
+        write_ios=measured.write_ios,
+        read_bytes=measured.read_bytes,
+        write_bytes=measured.write_bytes,
+        cpu_percent=np.array(cpu),
+    )
     write_atomic(path, buffer.getvalue())
 
 
-def read_histograms(path: Path) -> dict[str, Histogram]:
-    """The stored histograms by direction."""
-    with np.load(path) as stored:
-        return {name: Histogram(stored[name]) for name in ("read", "write")}
+def read_measured(path: Path) -> Measured:
+    """A stored window. Raises UsageError when it is damaged or not there."""
+    try:
+        with np.load(path) as stored:
+            cpu = float(stored["cpu_percent"])
+            return Measured(
+                **{name: stored[name] for name in SECONDS},
+                read=Histogram(stored["read"]),
+                write=Histogram(stored["write"]),
+                cpu_percent=None if np.isnan(cpu) else cpu,
+            )
+    except (OSError, ValueError, KeyError, BadZipFile) as error:
+        raise UsageError(f"{path} is damaged: {error}") from error
 
 
 def _findings(
-    context: Context, unit: Unit, outcome: Outcome, phase: _Phase, *, ios: float
+    context: Context, unit: Unit, outcome: Outcome, phase: _Phase, measured: Measured
 ) -> list[Finding]:
     where = {"point": unit.point.id, "repeat": unit.repeat, "stage": context.store.name}
     found = list(findings(phase.settle, point=unit.point.id)) if phase.settle else []
@@ -238,6 +265,7 @@ def _findings(
                 advice="The drive is faulty or worn out; see its SMART log.",
             )
         )
+    ios = int((measured.read_ios + measured.write_ios).sum())
     if phase.foreign_ios > DISTURBED_SHARE * ios:
         found.append(
             Finding(

@@ -1,0 +1,192 @@
+"""What sweeps and spans share: measure all repeats that are not measured yet, then judge."""
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from ssdbench.engine.journal import utc_now
+from ssdbench.engine.progress import Reporter
+from ssdbench.engine.stage import Context, Meter, RateHint, Stage, StagePlan
+from ssdbench.engine.verdict import inherited
+from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.result import PointResult, Repeat, StageResult
+from ssdbench.model.target import TargetInfo
+from ssdbench.model.workload import Point, Workload
+from ssdbench.stages.measuring import (
+    MEASURED,
+    REPEAT,
+    UNKNOWN_SPARE_SHARE,
+    Measuring,
+    Unit,
+    Wake,
+    measure,
+    read_measured,
+)
+from ssdbench.stats.point import Context as Judged
+from ssdbench.stats.point import judge_point
+from ssdbench.stats.settle import WINDOW_S
+from ssdbench.stats.steadystate import rule
+
+LEAST_SPARE_SHARE = 0.07  # for the optimistic end of an estimate
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """What the profile asks of a point before it may be called valid."""
+
+    rule: str = "pss"
+    min_repeats: int = 10
+
+
+def measure_all(
+    context: Context,
+    stage: Stage,
+    units: Sequence[Unit],
+    how: Measuring,
+    judging: Judging,
+    skipped: Sequence[Finding],
+) -> StageResult:
+    """Measure the units in their order, skip those that the journal calls finished, and judge."""
+    started_at, wall = utc_now(), time.monotonic()
+    finished = context.journal.done()
+    context.journal.intended(order=[unit.name for unit in units])
+    reporter = Reporter(stage.name, emit=context.emit, wall=context.wall)
+    wake = _wake(context)
+    before = _spent_before(context)
+    repeats: dict[str, Repeat] = {}
+    cut_short = ""
+    for number, unit in enumerate(units):
+        if unit.name in finished:
+            repeats[unit.name] = context.store.load(f"{unit.name}/{REPEAT}", Repeat)
+            continue
+        if cut_short:
+            continue
+        _announce(reporter, unit, number, len(units))
+        measured = measure(context, unit, how, wake=wake, reporter=reporter)
+        if isinstance(measured, str):
+            cut_short = measured
+            continue
+        context.session.save()
+        context.journal.finished(unit.name)
+        repeats[unit.name] = measured
+        for finding in measured.findings:
+            context.raised(finding)
+    spent = context.meter
+    findings = list(skipped)
+    if cut_short:
+        findings.append(_cut_short(cut_short, len(repeats), len(units), stage.name))
+    result = StageResult(
+        name=stage.name,
+        kind=stage.kind,
+        title=stage.title,
+        started_at=started_at,
+        duration_s=spent.seconds - before.seconds,
+        wall_s=time.monotonic() - wall,
+        bytes_read=spent.bytes_read - before.bytes_read,
+        bytes_written=spent.bytes_written - before.bytes_written,
+        summary={"points": len({unit.point.id for unit in units}), "repeats": len(repeats)},
+        points=tuple(judged(context, units, repeats, judging)),
+        findings=tuple(findings),
+        data={"order": [unit.name for unit in units]},
+        complete=not cut_short,
+    )
+    if result.complete:
+        context.store.save("stage.json", result)
+    return result
+
+
+def judged(
+    context: Context, units: Sequence[Unit], repeats: dict[str, Repeat], judging: Judging
+) -> Iterable[PointResult]:
+    """Every point that has a repeat, over all of them."""
+    by_rule = Judged(
+        plannable=context.target.kind.plannable,
+        rule=judging.rule,
+        rule_validates=rule(judging.rule).validates,
+        min_repeats=judging.min_repeats,
+        simulated=context.target.simulated,
+        findings=inherited(context.results),
+    )
+    for point in dict.fromkeys(unit.point for unit in units):
+        of_point = [repeats[u.name] for u in units if u.point == point and u.name in repeats]
+        if of_point:
+            windows = [
+                read_measured(context.run_path / repeat.artifacts / MEASURED) for repeat in of_point
+            ]
+            yield judge_point(point, of_point, windows, by_rule)
+
+
+def planned(
+    stage: Stage,
+    points: Sequence[Point],
+    repeats: int,
+    how: Measuring,
+    target: TargetInfo,
+    hint: RateHint,
+) -> StagePlan:
+    """Time and bytes of all repeats; each may settle at once, or use up its budget."""
+    least = [_section(p.workload, how, target, hint, fast=True) for p in points]
+    most = [_section(p.workload, how, target, hint, fast=False) for p in points]
+    written = tuple(repeats * sum(int(b) for _, b in side) for side in (least, most))
+    seconds = tuple(repeats * sum(s for s, _ in side) for side in (least, most))
+    return StagePlan(
+        name=stage.name,
+        kind=stage.kind,
+        title=stage.title,
+        destructive=stage.destructive,
+        jobs=tuple(f"{repeats} x {p.workload.label()}" for p in points),
+        seconds=(seconds[0], seconds[1]),
+        bytes_written=(written[0], written[1]),
+        fills=(written[0] / target.size_bytes, written[1] / target.size_bytes),
+        notes=(f"each repeat settles first, then counts for {how.measure_s:g} s",),
+    )
+
+
+def _section(
+    workload: Workload, how: Measuring, target: TargetInfo, hint: RateHint, *, fast: bool
+) -> tuple[float, float]:
+    """Seconds and bytes written of one repeat, by a fast drive or a slow one."""
+    share = workload.read_percent / 100
+    slow_fast = hint.random_read_iops if share == 1 else hint.random_write_iops
+    write_rate = slow_fast[fast] * workload.block_bytes * (1 - share)
+    if not workload.writes:
+        return WINDOW_S * (1 if fast else 3) + how.measure_s, 0.0
+    spare = LEAST_SPARE_SHARE if fast else UNKNOWN_SPARE_SHARE
+    settle_s = max(WINDOW_S, spare * target.size_bytes / write_rate)
+    settle_s = settle_s if fast else 2 * settle_s
+    return settle_s + how.measure_s, write_rate * (settle_s + how.measure_s)
+
+
+def _wake(context: Context) -> Wake:
+    """What wrote last before this stage: the warm-up, if it came directly before."""
+    wake = Wake()
+    last = context.results[-1] if context.results else None
+    if last is not None and last.kind == "steady" and "workload" in last.data:
+        wake.follows(Workload.model_validate(last.data["workload"]), last.bytes_written)
+    return wake
+
+
+def _announce(reporter: Reporter, unit: Unit, number: int, of: int) -> None:
+    text = f"{unit.point.workload.label()}, repeat {unit.repeat} ({number + 1} of {of})"
+    reporter.doing(text, lambda: number / of)
+
+
+def _spent_before(context: Context) -> Meter:
+    """What the run had used up when this stage first began, before any crash."""
+    before = replace(context.meter)
+    own = [r for r in context.journal.journal.records if r.stage == context.journal.stage]
+    for record in own:
+        if "seconds" in record.data:
+            before.restore(record.data)
+            break
+    return before
+
+
+def _cut_short(why: str, done: int, of: int, stage: str) -> Finding:
+    return Finding(
+        code=Code.CUT_SHORT,
+        severity=Severity.INVALIDATES,
+        message=f"{done} of {of} repeats were measured: {why}",
+        advice="Go on with `ssdbench resume`, or set wider limits.",
+        stage=stage,
+    )
