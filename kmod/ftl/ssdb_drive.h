@@ -84,6 +84,7 @@ int ssdb_attach(const void *state, u64 bytes);		/* is this a usable state of our
 const struct ssdb_params *ssdb_state_params(const void *state);
 u64 ssdb_capacity_bytes(const void *state);
 u32 ssdb_lba_bytes(const void *state);
+u64 ssdb_max_request_bytes(const void *state);		/* of a read or write; TRIM has no limit */
 u64 ssdb_now_ns(const void *state);			/* device time of the last request */
 
 struct ssdb_cmd {
@@ -116,5 +117,13 @@ void ssdb_prefetch(const void *state, u64 offset);
 u32 ssdb_counter_count(void);
 const char *ssdb_counter_name(u32 index);
 u64 ssdb_counter(const void *state, u32 index);
+
+/*
+ * Walks all maps and counts and answers 0 when they agree, else the number of the first broken
+ * invariant (check.c). Takes time in proportion to the capacity; for tests, fuzzing and restores.
+ */
+int ssdb_check(const void *state);
+/* Forgive a torn request: after ssdb_check() found the state sound, it may be used again. */
+int ssdb_repair(void *state, u64 bytes);
 
 #endif

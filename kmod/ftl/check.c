@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: (MIT OR GPL-2.0-only)
+/*
+ * Are all maps and counts in agreement? Reads everything, changes nothing, allocates nothing.
+ *
+ * Every answer other than 0 names one invariant, so that a fuzzer's report says what broke.
+ */
+#include "drive.h"
+
+enum broken {
+	SOUND,
+	BAD_UNIT,	/* a logical unit maps outside of what was written */
+	BAD_REVERSE,	/* the physical unit does not name the logical unit that maps to it */
+	BAD_SLOT,	/* the cache slot does not name the logical unit that maps to it */
+	BAD_MAPPED,	/* the count of mapped units */
+	BAD_VALID,	/* a superblock's count of valid units */
+	BAD_FREE,	/* a free superblock is not empty, not marked so, or listed twice */
+	BAD_STREAM,	/* a stream's place */
+	BAD_GROUP,	/* a group's least is not at most that of its candidates */
+	BAD_SLC,	/* the count of SLC superblocks */
+	BAD_CACHE,	/* the cache's count or a slot of it */
+	BAD_LOG,	/* a log block and its block do not name one another */
+};
+
+/* Units of a superblock that have been written. */
+static u32 written(const struct drive *d, u32 sb)
+{
+	if (sb == d->host.sb)
+		return d->host.pos;
+	if (sb == d->gc.sb)
+		return d->gc.pos;
+	return SB_MODE(d)[sb] & SB_SLC ? d->g.slc_units : d->g.sb_units;
+}
+
+static int check_maps(const struct drive *d)
+{
+	u64 i, mapped = 0;
+
+	for (i = 0; i < d->g.n_units; i++) {
+		u32 unit = L2P(d)[i];
+		u32 sb = unit >> d->g.sb_shift;
+		u32 pos = unit & ((1U << d->g.sb_shift) - 1);
+
+		if (unit == UNIT_NONE)
+			continue;
+		mapped++;
+		if (unit >= UNIT_CACHED) {
+			if (unit - UNIT_CACHED >= d->g.cache_units ||
+			    CACHE(d)[unit - UNIT_CACHED] != i)
+				return BAD_SLOT;
+			continue;
+		}
+		if (sb >= d->g.n_sb || pos >= written(d, sb))
+			return BAD_UNIT;
+		if (P2L(d)[(u64)sb * d->g.sb_units + pos] != i)
+			return BAD_REVERSE;
+	}
+	return mapped == d->mapped ? SOUND : BAD_MAPPED;
+}
+
+static int is_free(const struct drive *d, u32 sb)
+{
+	return VCNT(d)[sb] == VCNT_BUSY && sb != d->host.sb && sb != d->gc.sb && sb != d->victim.sb;
+}
+
+static u32 valid_in(const struct drive *d, u32 sb)
+{
+	const u32 *p2l = P2L(d) + (u64)sb * d->g.sb_units;
+	u32 i, n = written(d, sb), valid = 0;
+
+	for (i = 0; i < n; i++)
+		valid += p2l[i] < d->g.n_units && L2P(d)[p2l[i]] == (sb << d->g.sb_shift | i);
+	return valid;
+}
+
+/* What is in the free ring is free; the counts of all others are of what they hold. */
+static int check_superblocks(const struct drive *d)
+{
+	const u32 *ring = at(d, d->free_ring);
+	u32 slc = 0, sb, i;
+	u64 total = 0, nand = 0;
+
+	for (i = 0; i < d->free_count; i++) {
+		u32 one = ring[ssdb_mod((u64)d->free_head + i, d->g.n_sb)];
+
+		if (one >= d->g.n_sb || !is_free(d, one) || SB_MODE(d)[one])
+			return BAD_FREE;
+	}
+	for (sb = 0; sb < d->g.n_sb; sb++) {
+		u32 count = VCNT(d)[sb];
+		u32 open = 0;
+
+		slc += !!(SB_MODE(d)[sb] & SB_SLC);
+		if (!(count & VCNT_BUSY) && count < GROUP_MIN(d)[sb >> GROUP_SHIFT])
+			return BAD_GROUP;
+		if (is_free(d, sb) && !(SB_MODE(d)[sb] & SB_SLC))
+			continue;	/* its p2l has never been written, or is stale */
+		if (sb == d->host.sb)
+			open = d->host.end - d->host.pos;
+		else if (sb == d->gc.sb)
+			open = d->gc.end - d->gc.pos;
+		if ((count & ~VCNT_BUSY) != valid_in(d, sb) + open)
+			return BAD_VALID;
+		nand += (count & ~VCNT_BUSY) - open;
+	}
+	for (i = 0; i < d->g.n_units; i++)
+		total += L2P(d)[i] < UNIT_CACHED;
+	if (total != nand)
+		return BAD_VALID;
+	return slc == d->slc_used ? SOUND : BAD_SLC;
+}
+
+static int check_stream(const struct drive *d, const struct stream *s)
+{
+	u32 pus;
+
+	if (s->sb == UNIT_NONE)
+		return s->pos || s->end ? BAD_STREAM : SOUND;
+	pus = s->pos / d->g.pu_units;
+	if (s->sb >= d->g.n_sb || s->pos >= s->end || s->end > d->g.sb_units ||
+	    s->pu_left != d->g.pu_units - s->pos % d->g.pu_units || s->die != pus % d->g.n_die)
+		return BAD_STREAM;
+	return SOUND;
+}
+
+static int check_cache(const struct drive *d)
+{
+	u32 i;
+
+	if (d->cache_used > d->g.cache_units)
+		return BAD_CACHE;
+	for (i = 0; i < d->cache_used; i++) {
+		u32 slot = (u32)ssdb_mod((u64)d->cache_head + i, d->g.cache_units);
+		u32 lpn = CACHE(d)[slot];
+
+		if (lpn != UNIT_NONE && (lpn >= d->g.n_units || L2P(d)[lpn] != UNIT_CACHED + slot))
+			return BAD_CACHE;
+	}
+	return SOUND;
+}
+
+static int check_page(const struct drive *d)
+{
+	int broken = check_stream(d, &d->host);
+
+	if (!broken)
+		broken = check_stream(d, &d->gc);
+	if (!broken && d->victim.sb != UNIT_NONE && d->victim.sb >= d->g.n_sb)
+		broken = BAD_STREAM;
+	if (!broken)
+		broken = check_maps(d);
+	if (!broken)
+		broken = check_superblocks(d);
+	if (!broken)
+		broken = check_cache(d);
+	return broken;
+}
+
+int ssdb_check(const void *state)
+{
+	const struct drive *d = state;
+
+	if (d->p.ftl == SSDB_FTL_PAGE)
+		return check_page(d);
+	if (d->p.ftl == SSDB_FTL_BLOCKLOG)
+		return blocklog_check(d) ? BAD_LOG : SOUND;
+	return SOUND;
+}

@@ -1,0 +1,580 @@
+// SPDX-License-Identifier: (MIT OR GPL-2.0-only)
+/*
+ * The drive as its host sees it: memory, attaching, commands, the queue and the link, counters.
+ *
+ * What happens behind the link is the matter of page_map.c, block_log.c and direct.c.
+ */
+#include "drive.h"
+
+static u32 log2_up(u64 x)
+{
+	u32 shift = 0;
+
+	while ((1ULL << shift) < x)
+		shift++;
+	return shift;
+}
+
+static u32 at_least(u64 x, u32 min)
+{
+	return x < min ? min : (u32)x;
+}
+
+void geometry_of(const struct ssdb_params *p, struct geometry *g)
+{
+	u64 program = p->program_unit_bytes * p->planes;
+	u64 sb_units, slc_rows, wbuf_pus;
+
+	g->unit_shift = log2_up(p->map_unit_bytes);
+	g->n_chan = (u32)p->channels;
+	g->n_die = (u32)(p->channels * p->dies_per_channel);
+	g->pu_units = at_least(program >> g->unit_shift, 1);
+	g->pu_programs = at_least(ssdb_div(p->map_unit_bytes, program), 1);
+	g->page_units = at_least(p->read_unit_bytes >> g->unit_shift, 1);
+	g->page_reads = at_least(ssdb_div(ssdb_div(p->map_unit_bytes, p->read_unit_bytes),
+					  p->planes), 1);
+	g->row_units = g->pu_units * g->n_die;
+	sb_units = (p->erase_block_bytes >> g->unit_shift) * g->n_die;
+	g->sb_units = (u32)sb_units;
+	g->sb_shift = log2_up(sb_units);
+	slc_rows = ssdb_div(p->erase_block_bytes, ((u64)g->pu_units << g->unit_shift) * p->slc_bits);
+	g->slc_units = (u32)slc_rows * g->row_units;
+	g->n_units = p->capacity_bytes >> g->unit_shift;
+	g->user_sb = ssdb_div(g->n_units + sb_units - 1, sb_units ? sb_units : 1);
+	g->n_sb = ssdb_div(g->n_units + ssdb_div(g->n_units * p->op_ppm, 1000000),
+			   sb_units ? sb_units : 1);
+	g->slc_static_sb = 0;
+	if (p->slc_bytes && g->slc_units)
+		g->slc_static_sb = (u32)ssdb_div((p->slc_bytes >> g->unit_shift) + g->slc_units - 1,
+						 g->slc_units);
+	g->n_sb += g->slc_static_sb;
+	wbuf_pus = p->ftl == SSDB_FTL_BLOCKLOG ? p->wbuf_bytes >> g->unit_shift :
+		   ssdb_div(p->wbuf_bytes, (u64)g->pu_units << g->unit_shift);
+	g->ring = p->wbuf_bytes ? at_least(wbuf_pus, 2) : 2 * g->n_die;
+	g->cache_units = (u32)(p->cache_bytes >> g->unit_shift);
+	g->fits = sb_units && sb_units < (1U << 30) && g->n_units < UNIT_CACHED &&
+		  g->cache_units < UNIT_NONE - UNIT_CACHED &&
+		  (g->n_sb << g->sb_shift) <= UNIT_CACHED;
+}
+
+static u64 place(u64 *offset, u64 count, u64 size)
+{
+	u64 here = (*offset + 63) & ~63ULL;
+
+	*offset = here + count * size;
+	return here;
+}
+
+/* Gives every array its offset; answers the bytes of the whole state. */
+static u64 layout(struct drive *d, const struct ssdb_params *p)
+{
+	u64 end = sizeof(struct drive);
+	struct geometry g;
+
+	geometry_of(p, &g);
+	d->slots = place(&end, p->queue_slots, 8);
+	d->chan_free = place(&end, g.n_chan, 8);
+	d->die_free = place(&end, g.n_die, 8);
+	d->die_read = place(&end, g.n_die, 8);
+	d->die_gc = place(&end, g.n_die, 8);
+	d->release = place(&end, g.ring, 8);
+	if (p->ftl == SSDB_FTL_PAGE) {
+		d->cache = place(&end, g.cache_units, 4);
+		d->vcnt = place(&end, g.n_sb, 4);
+		d->group_min = place(&end, (g.n_sb >> GROUP_SHIFT) + 1, 4);
+		d->wear = place(&end, g.n_sb, 4);
+		d->sb_seq = place(&end, g.n_sb, 4);
+		d->free_ring = place(&end, g.n_sb, 4);
+		d->closed_ring = place(&end, g.n_sb, 4);
+		d->slc_ring = place(&end, g.n_sb, 4);
+		d->sb_mode = place(&end, g.n_sb, 1);
+		d->l2p = place(&end, g.n_units, 4);
+		d->p2l = place(&end, g.n_sb * g.sb_units + 64, 4); /* read ahead of */
+	} else if (p->ftl == SSDB_FTL_BLOCKLOG) {
+		u64 n = ssdb_div(p->capacity_bytes, p->block_bytes) + 2;
+
+		d->block_log = place(&end, n, 4);
+		d->block_data = place(&end, n, 1);
+		d->logs = place(&end, p->log_blocks, 64);
+	}
+	return (end + 4095) & ~4095ULL;
+}
+
+/* The structure's copy is written word by word: there is no memcpy here. */
+static void clear_words(u64 *to, u64 bytes)
+{
+	u64 i;
+
+	for (i = 0; i < bytes / 8; i++) {
+		to[i] = 0;
+		__asm__ __volatile__("" ::: "memory");
+	}
+}
+
+static void copy_params(struct ssdb_params *to, const struct ssdb_params *from)
+{
+	u64 i;
+
+	for (i = 0; i < sizeof(*to) / 8; i++) {
+		((u64 *)to)[i] = ((const u64 *)from)[i];
+		__asm__ __volatile__("" ::: "memory");
+	}
+}
+
+u64 ssdb_state_bytes(const struct ssdb_params *p)
+{
+	struct drive d;
+
+	if (ssdb_params_check(p, 0))
+		return 0;
+	return layout(&d, p);
+}
+
+int ssdb_init(void *state, u64 bytes, const struct ssdb_params *p)
+{
+	struct drive *d = state;
+	u64 need = ssdb_state_bytes(p);
+
+	if (!need)
+		return SSDB_E_PARAM;
+	if (!state || bytes < need)
+		return SSDB_E_MEMORY;
+	clear_words(state, sizeof(*d));
+	layout(d, p);
+	copy_params(&d->p, p);
+	geometry_of(p, &d->g);
+	d->bytes = need;
+	d->params_bytes = sizeof(d->p);
+	d->rng = p->seed * 0x9e3779b97f4a7c15ULL + 0x1234567;
+	if (!d->rng)
+		d->rng = 1;
+	clear_words(at(d, d->slots), d->release + 8ULL * d->g.ring - d->slots);
+	if (p->ftl == SSDB_FTL_PAGE)
+		page_init(d);
+	else if (p->ftl == SSDB_FTL_BLOCKLOG)
+		blocklog_init(d);
+	trouble_init(d);
+	d->abi = SSDB_DRIVE_ABI;
+	d->magic = SSDB_MAGIC;
+	return SSDB_OK;
+}
+
+static int usable(const struct drive *d, u64 bytes)
+{
+	struct drive expected;
+
+	if (bytes < sizeof(*d))
+		return SSDB_E_MEMORY;
+	if (d->magic != SSDB_MAGIC || d->abi != SSDB_DRIVE_ABI ||
+	    d->params_bytes != sizeof(d->p) || ssdb_params_check(&d->p, 0))
+		return SSDB_E_VERSION;
+	if (layout(&expected, &d->p) != d->bytes || expected.l2p != d->l2p ||
+	    expected.die_free != d->die_free)
+		return SSDB_E_VERSION;
+	return bytes < d->bytes ? SSDB_E_MEMORY : SSDB_OK;
+}
+
+int ssdb_attach(const void *state, u64 bytes)
+{
+	const struct drive *d = state;
+	int error = state ? usable(d, bytes) : SSDB_E_MEMORY;
+
+	if (!error && d->in_request)
+		error = SSDB_E_TORN;
+	return error;
+}
+
+int ssdb_repair(void *state, u64 bytes)
+{
+	struct drive *d = state;
+	int error = ssdb_attach(state, bytes);
+
+	if (error != SSDB_E_TORN)
+		return error;
+	if (ssdb_check(state))
+		return SSDB_E_TORN;
+	d->in_request = 0;
+	return SSDB_OK;
+}
+
+const struct ssdb_params *ssdb_state_params(const void *state)
+{
+	return &((const struct drive *)state)->p;
+}
+
+u64 ssdb_capacity_bytes(const void *state)
+{
+	return ((const struct drive *)state)->p.capacity_bytes;
+}
+
+u32 ssdb_lba_bytes(const void *state)
+{
+	return (u32)((const struct drive *)state)->p.lba_bytes;
+}
+
+u64 ssdb_max_request_bytes(const void *state)
+{
+	(void)state;
+	return SSDB_MAX_REQUEST;
+}
+
+u64 ssdb_now_ns(const void *state)
+{
+	return ((const struct drive *)state)->now_ns;
+}
+
+static int sane(const struct drive *d, const struct ssdb_cmd *cmd)
+{
+	if (cmd->op > SSDB_ZEROES)
+		return SSDB_E_OP;
+	if (cmd->op == SSDB_FLUSH)
+		return SSDB_OK;
+	if ((cmd->offset | cmd->bytes) & (d->p.lba_bytes - 1) || !cmd->bytes)
+		return SSDB_E_ALIGN;
+	if (cmd->offset >= d->p.capacity_bytes || cmd->bytes > d->p.capacity_bytes - cmd->offset)
+		return SSDB_E_RANGE;
+	if (cmd->op <= SSDB_WRITE && cmd->bytes > SSDB_MAX_REQUEST)
+		return SSDB_E_SIZE;
+	return SSDB_OK;
+}
+
+/*
+ * Waits for a slot of the drive's queue. The completion times of commands under way are kept
+ * unsorted; those that are past are dropped only when the array is full.
+ */
+static u64 slot_wait(struct drive *d, u64 t)
+{
+	u64 *slots = at(d, d->slots);
+	u64 earliest = SSDB_NEVER;
+	u32 i, kept = 0;
+
+	if (ssdb_likely(!d->p.queue_slots || d->slots_used < d->p.queue_slots))
+		return t;
+	for (i = 0; i < d->slots_used; i++) {
+		u64 done = slots[i];
+
+		if (done < earliest)
+			earliest = done;
+		if (done > t)
+			slots[kept++] = done;
+	}
+	d->slots_used = kept;
+	if (kept < d->p.queue_slots)
+		return t;
+	for (i = 0; slots[i] != earliest; i++)
+		;
+	slots[i] = slots[--d->slots_used];
+	d->why |= SSDB_WHY_QUEUE_FULL;
+	d->c.queue_wait_ns += earliest - t;
+	return earliest;
+}
+
+static void slot_take(struct drive *d, u64 done)
+{
+	u64 *slots = at(d, d->slots);
+
+	if (d->p.queue_slots)
+		slots[d->slots_used++] = done;
+}
+
+static u64 *link_of(struct drive *d, int write)
+{
+	return &d->link_free_ns[write && d->p.link_duplex];
+}
+
+/* The command's way in: queue, stall, serial part and, for written data, the link. */
+static u64 way_in(struct drive *d, u64 now, u64 read_bytes, u64 write_bytes)
+{
+	u64 link_ns = scaled(read_bytes, d->link_fp[0]) + scaled(write_bytes, d->link_fp[1]);
+	u64 t = slot_wait(d, now);
+
+	if (ssdb_unlikely(t >= d->stall_begin_ns))
+		t = trouble_stall(d, t);
+	if (!d->p.cmd_overlap)
+		return occupy(&d->cmd_free_ns, t, d->svc_ns[SVC_CMD] + link_ns);
+	t = occupy(&d->cmd_free_ns, t, d->svc_ns[SVC_CMD]);
+	if (write_bytes)
+		t = occupy(link_of(d, 1), t, scaled(write_bytes, d->link_fp[1]));
+	return t;
+}
+
+/* Read data's way out: the link is a backlog from the command's arrival on. */
+static u64 way_out(struct drive *d, u64 arrived, u64 ready, u64 bytes)
+{
+	u64 first = bytes < d->p.map_unit_bytes ? bytes : d->p.map_unit_bytes;
+	u64 drained;
+
+	if (!d->p.cmd_overlap)
+		return ready;
+	drained = occupy(link_of(d, 0), arrived, scaled(bytes, d->link_fp[0]));
+	return later(ready + scaled(first, d->link_fp[0]), drained);
+}
+
+static u64 do_read(struct drive *d, u64 t, const struct ssdb_cmd *cmd)
+{
+	u64 ready;
+
+	t += noisy(d, d->svc_ns[SVC_FW_READ]);
+	d->c.host_read_commands++;
+	d->c.host_read_bytes += cmd->bytes;
+	if (d->p.ftl == SSDB_FTL_PAGE)
+		ready = page_read(d, t, cmd->offset, cmd->bytes);
+	else if (d->p.ftl == SSDB_FTL_BLOCKLOG)
+		ready = blocklog_read(d, t, cmd->offset, cmd->bytes);
+	else
+		ready = direct_access(d, t, cmd->offset, cmd->bytes, 0);
+	return way_out(d, t, ready, cmd->bytes);
+}
+
+static u64 do_flush(struct drive *d, u64 t)
+{
+	if (d->p.wbuf_volatile && d->p.ftl == SSDB_FTL_PAGE)
+		t = page_flush(d, t);
+	else if (d->p.wbuf_volatile && d->p.ftl == SSDB_FTL_BLOCKLOG)
+		t = blocklog_flush(d, t);
+	return t;
+}
+
+static u64 write_range(struct drive *d, u64 t, u64 offset, u64 bytes, int through)
+{
+	if (d->p.ftl == SSDB_FTL_PAGE)
+		return page_write(d, t, offset, bytes, through);
+	if (d->p.ftl == SSDB_FTL_BLOCKLOG)
+		return blocklog_write(d, t, offset, bytes, through);
+	return direct_access(d, t, offset, bytes, 1);
+}
+
+static u64 do_write(struct drive *d, u64 t, const struct ssdb_cmd *cmd)
+{
+	int fua = cmd->flags & SSDB_FUA && d->p.wbuf_volatile;
+
+	t += noisy(d, d->svc_ns[SVC_FW_WRITE]);
+	d->c.host_write_commands++;
+	d->c.host_write_bytes += cmd->bytes;
+	return write_range(d, t, cmd->offset, cmd->bytes, fua);
+}
+
+static void trim_units(struct drive *d, u64 first, u64 end)
+{
+	if (d->p.ftl == SSDB_FTL_PAGE)
+		page_trim(d, first, end);
+	else if (d->p.ftl == SSDB_FTL_BLOCKLOG)
+		blocklog_trim(d, first, end);
+}
+
+/* Whole units are unmapped; zeroes for parts of units are written. */
+static u64 do_trim(struct drive *d, u64 t, const struct ssdb_cmd *cmd)
+{
+	u64 unit = d->p.map_unit_bytes;
+	u64 last = cmd->offset + cmd->bytes;
+	u64 first_unit = (cmd->offset + unit - 1) >> d->g.unit_shift;
+	u64 end_unit = last >> d->g.unit_shift;
+
+	t += d->p.t_trim_ns;
+	if (first_unit < end_unit)
+		trim_units(d, first_unit, end_unit);
+	if (cmd->op != SSDB_ZEROES)
+		return t;
+	if (first_unit > end_unit)
+		return write_range(d, t, cmd->offset, cmd->bytes, 0);
+	if (cmd->offset & (unit - 1))
+		t = write_range(d, t, cmd->offset, (first_unit << d->g.unit_shift) - cmd->offset, 0);
+	if (last & (unit - 1) && !d->error)
+		t = write_range(d, t, end_unit << d->g.unit_shift, last & (unit - 1), 0);
+	return t;
+}
+
+static u64 carry_out(struct drive *d, u64 t, const struct ssdb_cmd *cmd)
+{
+	if (d->p.error_ops && trouble_media(d, cmd->op, cmd->offset, cmd->bytes)) {
+		d->error = SSDB_E_MEDIUM;
+		d->c.media_errors++;
+		return t + d->svc_ns[SVC_FW_READ] + d->svc_ns[SVC_READ];
+	}
+	switch (cmd->op) {
+	case SSDB_READ:
+		return do_read(d, t, cmd);
+	case SSDB_WRITE:
+		return do_write(d, t, cmd);
+	case SSDB_FLUSH:
+		d->why |= SSDB_WHY_FLUSH;
+		d->c.flushes++;
+		return do_flush(d, t) + d->p.t_flush_ns;
+	default:
+		return do_trim(d, t, cmd);
+	}
+}
+
+static void background(struct drive *d, u64 now)
+{
+	u64 from = later(d->last_done_ns + d->p.idle_delay_ns, d->idle_from_ns);
+
+	if (d->p.ftl != SSDB_FTL_PAGE || now <= from)
+		return;
+	page_idle(d, from, now);
+	d->idle_from_ns = now;
+}
+
+static void begin_request(struct drive *d, u64 now)
+{
+	*(volatile u32 *)&d->in_request = 1;
+	d->error = SSDB_OK;
+	d->why = d->throttled ? SSDB_WHY_THROTTLED : 0;
+	d->now_ns = now;
+	if (ssdb_unlikely(now > d->last_done_ns + d->p.idle_delay_ns))
+		background(d, now);
+	if (ssdb_unlikely(now >= d->next_change_ns ||
+			  d->c.host_write_bytes >= d->next_change_bytes))
+		trouble_update(d, now);
+}
+
+static void end_request(struct drive *d, u64 done_ns, struct ssdb_done *done)
+{
+	slot_take(d, done_ns);
+	d->last_done_ns = later(d->last_done_ns, done_ns);
+	done->done_ns = done_ns;
+	done->why = d->why;
+	done->error = d->error;
+	*(volatile u32 *)&d->in_request = 0;
+}
+
+static void refuse(u64 now, int error, struct ssdb_done *done)
+{
+	done->done_ns = now;
+	done->why = 0;
+	done->error = (u32)error;
+}
+
+void ssdb_submit(void *state, u64 now_ns, const struct ssdb_cmd *cmd, struct ssdb_done *done)
+{
+	struct drive *d = state;
+	int error = now_ns < d->now_ns ? SSDB_E_TIME : sane(d, cmd);
+	u64 t;
+
+	if (ssdb_unlikely(error)) {
+		refuse(now_ns, error, done);
+		return;
+	}
+	begin_request(d, now_ns);
+	t = way_in(d, now_ns, cmd->op == SSDB_READ ? cmd->bytes : 0,
+		   cmd->op == SSDB_WRITE ? cmd->bytes : 0);
+	end_request(d, carry_out(d, t, cmd), done);
+}
+
+void ssdb_submit_vector(void *state, u64 now_ns, const struct ssdb_cmd *cmds, u32 count,
+			struct ssdb_done *done)
+{
+	struct drive *d = state;
+	u64 bytes[2] = { 0, 0 };
+	u64 t, end;
+	int error = now_ns < d->now_ns ? SSDB_E_TIME : SSDB_OK;
+	u32 i;
+
+	if (!count || count > SSDB_VECTOR_MAX)
+		error = SSDB_E_SIZE;
+	for (i = 0; !error && i < count; i++) {
+		error = cmds[i].op > SSDB_WRITE ? SSDB_E_OP : sane(d, &cmds[i]);
+		if (!error)
+			bytes[cmds[i].op] += cmds[i].bytes;
+	}
+	if (!error && bytes[0] + bytes[1] > SSDB_MAX_REQUEST)
+		error = SSDB_E_SIZE;
+	if (ssdb_unlikely(error)) {
+		refuse(now_ns, error, done);
+		return;
+	}
+	begin_request(d, now_ns);
+	t = way_in(d, now_ns, bytes[0], bytes[1]);
+	end = t;
+	for (i = 0; i < count && !d->error; i++)
+		end = later(end, carry_out(d, t, &cmds[i]));
+	end_request(d, end, done);
+}
+
+void ssdb_idle(void *state, u64 now_ns)
+{
+	struct drive *d = state;
+
+	if (now_ns < d->now_ns)
+		return;
+	*(volatile u32 *)&d->in_request = 1;
+	d->now_ns = now_ns;
+	background(d, now_ns);
+	*(volatile u32 *)&d->in_request = 0;
+}
+
+void ssdb_prefetch(const void *state, u64 offset)
+{
+	const struct drive *d = state;
+
+	if (d->p.ftl == SSDB_FTL_PAGE)
+		__builtin_prefetch(L2P(d) + (offset >> d->g.unit_shift), 1);
+}
+
+static const char *const counter_names[] = {
+#define SSDB_COUNTER_NAME(name) #name,
+	SSDB_COUNTER_LIST(SSDB_COUNTER_NAME)
+#undef SSDB_COUNTER_NAME
+	"free_superblocks", "superblocks", "superblock_units", "physical_units", "mapped_units",
+	"max_wear", "min_wear", "slc_superblocks", "throttled", "warm_mk", "service_ppm",
+};
+
+#define STORED (sizeof(struct counters) / sizeof(u64))
+#define COUNTERS (sizeof(counter_names) / sizeof(counter_names[0]))
+
+u32 ssdb_counter_count(void)
+{
+	return COUNTERS;
+}
+
+const char *ssdb_counter_name(u32 index)
+{
+	return index < COUNTERS ? counter_names[index] : 0;
+}
+
+static u64 wear_limit(const struct drive *d, int max)
+{
+	const u32 *wear = WEAR(d);
+	u32 found = d->g.n_sb ? wear[0] : 0;
+	u64 i;
+
+	for (i = 1; i < d->g.n_sb; i++)
+		if (max ? wear[i] > found : wear[i] < found)
+			found = wear[i];
+	return found;
+}
+
+u64 ssdb_counter(const void *state, u32 index)
+{
+	const struct drive *d = state;
+	int page = d->p.ftl == SSDB_FTL_PAGE;
+
+	if (index < STORED)
+		return ((const u64 *)&d->c)[index];
+	switch (index - STORED) {
+	case 0:
+		return page ? d->free_count : 0;
+	case 1:
+		return page ? d->g.n_sb : 0;
+	case 2:
+		return page ? d->g.sb_units : 0;
+	case 3:
+		return page ? d->g.n_sb * d->g.sb_units : 0;
+	case 4:
+		return d->mapped;
+	case 5:
+		return page ? wear_limit(d, 1) : 0;
+	case 6:
+		return page ? wear_limit(d, 0) : 0;
+	case 7:
+		return d->slc_used;
+	case 8:
+		return d->throttled;
+	case 9:
+		return ssdb_div(d->warm_uk, 1000);
+	case 10:
+		return 1000000 + d->slow_ppm;
+	default:
+		return 0;
+	}
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: (MIT OR GPL-2.0-only)
+/*
+ * Parameters by name: the table, setting and getting, and what contradicts what.
+ */
+#include "drive.h"
+
+#define SSDB_SHORTEST_NS 1000000ULL	/* of planted periods: they are stepped through */
+
+static const char *const ssdb_choices_ftl[] = { "page", "blocklog", "direct", 0 };
+static const char *const ssdb_choices_duplex[] = { "half", "full", 0 };
+static const char *const ssdb_choices_read_priority[] = { "fifo", "bypass", "suspend", 0 };
+static const char *const ssdb_choices_overlap[] = { "no", "yes", 0 };
+static const char *const ssdb_choices_volatile[] = { "protected", "volatile", 0 };
+static const char *const ssdb_choices_gc_policy[] = { "greedy", "fifo", "dchoice", 0 };
+static const char *const ssdb_choices_paced[] = { "stop", "paced", 0 };
+static const char *const ssdb_choices_no_yes[] = { "no", "yes", 0 };
+static const char *const ssdb_choices_slc_full[] = { "direct", "fold", 0 };
+static const char *const ssdb_choices_error_ops[] = { "none", "read", "write", "both", 0 };
+
+static const struct ssdb_param_desc table[] = {
+#define SSDB_PARAM_ROW(name, unit, min, max, def, choices, doc) \
+	{ #name, unit, doc, min, max, def, \
+	  (u32)__builtin_offsetof(struct ssdb_params, name), sizeof(u64), choices },
+	SSDB_PARAM_LIST(SSDB_PARAM_ROW)
+#undef SSDB_PARAM_ROW
+};
+
+static const char *const outside[] = {
+#define SSDB_PARAM_OUTSIDE(name, unit, min, max, def, choices, doc) \
+	#name " is outside its limits",
+	SSDB_PARAM_LIST(SSDB_PARAM_OUTSIDE)
+#undef SSDB_PARAM_OUTSIDE
+};
+
+#define COUNT (sizeof(table) / sizeof(table[0]))
+
+u32 ssdb_param_count(void)
+{
+	return COUNT;
+}
+
+const struct ssdb_param_desc *ssdb_param_desc(u32 index)
+{
+	return index < COUNT ? &table[index] : 0;
+}
+
+u64 ssdb_params_bytes(void)
+{
+	return sizeof(struct ssdb_params);
+}
+
+static u64 *field(struct ssdb_params *p, const struct ssdb_param_desc *desc)
+{
+	return (u64 *)((u8 *)p + desc->offset);
+}
+
+static u64 value_of(const struct ssdb_params *p, const struct ssdb_param_desc *desc)
+{
+	return *(const u64 *)((const u8 *)p + desc->offset);
+}
+
+static int same(const char *a, const char *b)
+{
+	while (*a && *a == *b) {
+		a++;
+		b++;
+	}
+	return *a == *b;
+}
+
+static const struct ssdb_param_desc *find(const char *name)
+{
+	u32 i;
+
+	for (i = 0; name && i < COUNT; i++)
+		if (same(table[i].name, name))
+			return &table[i];
+	return 0;
+}
+
+void ssdb_params_default(struct ssdb_params *p)
+{
+	u32 i;
+
+	for (i = 0; i < COUNT; i++)
+		*field(p, &table[i]) = table[i].def;
+}
+
+int ssdb_param_set(struct ssdb_params *p, const char *name, u64 value)
+{
+	const struct ssdb_param_desc *desc = find(name);
+
+	if (!desc || value < desc->min || value > desc->max)
+		return SSDB_E_PARAM;
+	*field(p, desc) = value;
+	return SSDB_OK;
+}
+
+int ssdb_param_get(const struct ssdb_params *p, const char *name, u64 *value)
+{
+	const struct ssdb_param_desc *desc = find(name);
+
+	if (!desc)
+		return SSDB_E_PARAM;
+	*value = value_of(p, desc);
+	return SSDB_OK;
+}
+
+static int power_of_two(u64 x)
+{
+	return x && !(x & (x - 1));
+}
+
+static const char *check_common(const struct ssdb_params *p)
+{
+	u32 i;
+
+	for (i = 0; i < COUNT; i++) {
+		u64 value = value_of(p, &table[i]);
+
+		if (value < table[i].min || value > table[i].max)
+			return outside[i];
+	}
+	if (!power_of_two(p->lba_bytes))
+		return "lba_bytes must be a power of two";
+	if (!power_of_two(p->map_unit_bytes))
+		return "map_unit_bytes must be a power of two";
+	if (p->map_unit_bytes < p->lba_bytes)
+		return "map_unit_bytes must not be smaller than lba_bytes";
+	if (p->capacity_bytes & (p->map_unit_bytes - 1))
+		return "capacity_bytes must be a multiple of map_unit_bytes";
+	if (p->throttle_off_mk > p->throttle_on_mk)
+		return "throttle_off_mk must not be above throttle_on_mk";
+	if (p->stall_period_ns && p->stall_ns >= p->stall_period_ns / 2)
+		return "stall_ns must be less than half of stall_period_ns";
+	if (p->stall_period_ns && p->stall_period_ns < SSDB_SHORTEST_NS)
+		return "stall_period_ns must be 0 or at least 1 ms";
+	if (p->bistable_period_ns && p->bistable_period_ns < SSDB_SHORTEST_NS)
+		return "bistable_period_ns must be 0 or at least 1 ms";
+	return 0;
+}
+
+static const char *check_page(const struct ssdb_params *p)
+{
+	u64 program = p->program_unit_bytes * p->planes;
+	u64 larger = program > p->map_unit_bytes ? program : p->map_unit_bytes;
+	struct geometry g;
+
+	if (program % p->map_unit_bytes && p->map_unit_bytes % program)
+		return "program_unit_bytes * planes and map_unit_bytes must divide one another";
+	if (p->read_unit_bytes > program || program % p->read_unit_bytes)
+		return "read_unit_bytes must divide program_unit_bytes * planes";
+	if (p->read_unit_bytes % p->map_unit_bytes && p->map_unit_bytes % p->read_unit_bytes)
+		return "read_unit_bytes and map_unit_bytes must divide one another";
+	if (p->erase_block_bytes % larger)
+		return "erase_block_bytes must be a multiple of the program unit and of the map unit";
+	if ((p->slc_bytes || p->slc_dynamic_ppm) &&
+	    p->erase_block_bytes / larger < p->slc_bits)
+		return "an erase block must hold at least slc_bits program units";
+	geometry_of(p, &g);
+	if (!g.fits)
+		return "more units than the map can number: raise map_unit_bytes";
+	if (g.n_sb < g.user_sb + p->gc_low + 4)
+		return "no spare: raise op_ppm, lower gc_low or erase_block_bytes (spare superblocks < gc_low + 4)";
+	return 0;
+}
+
+static const char *check_blocklog(const struct ssdb_params *p)
+{
+	if (p->block_bytes % p->map_unit_bytes)
+		return "block_bytes must be a multiple of map_unit_bytes";
+	if (p->block_phase_bytes % p->map_unit_bytes)
+		return "block_phase_bytes must be a multiple of map_unit_bytes";
+	if (p->block_phase_bytes >= p->block_bytes)
+		return "block_phase_bytes must be less than block_bytes";
+	if (p->block_bytes > p->capacity_bytes)
+		return "block_bytes must not exceed capacity_bytes";
+	return 0;
+}
+
+int ssdb_params_check(const struct ssdb_params *p, const char **why)
+{
+	const char *bad = check_common(p);
+
+	if (!bad && p->ftl == SSDB_FTL_PAGE)
+		bad = check_page(p);
+	if (!bad && p->ftl == SSDB_FTL_BLOCKLOG)
+		bad = check_blocklog(p);
+	if (why)
+		*why = bad ? bad : "";
+	return bad ? SSDB_E_PARAM : SSDB_OK;
+}
