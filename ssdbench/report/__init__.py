@@ -1,1 +1,15 @@
-"""From a stored run to pages and tables; never measures."""
+"""Stored run to files: never measures, and may be repeated at any time with the same result."""
+
+from pathlib import Path
+
+
+def render(run_dir: Path) -> list[Path]:
+    """Write report.html, results.csv, results.parquet and summary.csv into a run directory.
+
+    Everything comes from result.json and the bulk files beside it; a run that was interrupted, or
+    that lacks bulk files, gets the report of what there is. Returns the paths, report.html first.
+    Raises UsageError when there is no readable result.json, OSError when a file cannot be written.
+    """
+    from ssdbench.report.write import write_report  # pandas and matplotlib cost a second
+
+    return write_report(run_dir)

@@ -125,7 +125,7 @@ class DotsFigure:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Curve:
-    """Share of I/Os that took longer than a latency."""
+    """Share of I/Os that took a latency or longer."""
 
     label: str
     latency_ns: Floats

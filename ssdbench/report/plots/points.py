@@ -89,7 +89,7 @@ def dots(view: DotsFigure) -> Figure:
 
 
 def curves(view: CurvesFigure) -> Figure:
-    """How large a share of the I/Os took longer than a given time."""
+    """How large a share of the I/Os took a given time or longer."""
     figure = canvas.sheet(canvas.WIDE)
     axes = figure.subplots()
     for index, curve in enumerate(view.curves):
@@ -102,7 +102,7 @@ def curves(view: CurvesFigure) -> Figure:
     canvas.log(axes, "y")
     canvas.latencies(axes.xaxis)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g} %"))
-    axes.set(xlabel="latency", ylabel="share of I/Os that took longer")
+    axes.set(xlabel="latency", ylabel="share of I/Os, this time or longer")
     figure.legend(loc="outside upper left", ncols=3, columnspacing=1.4)
     return figure
 

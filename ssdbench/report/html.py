@@ -1,0 +1,34 @@
+"""A page as one HTML file that needs nothing else: no script, no font, no request."""
+
+from functools import cache
+from importlib.resources import files
+
+import jinja2
+from markupsafe import Markup
+
+from ssdbench.report.plots.draw import draw
+from ssdbench.report.view.page import Page, Plot
+
+
+@cache
+def environment() -> jinja2.Environment:
+    """Templates that escape all text and refuse a name that the view lacks."""
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("ssdbench.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def render_page(page: Page) -> str:
+    """The whole document."""
+    style = files("ssdbench.report").joinpath("style.css").read_text(encoding="utf-8")
+    template = environment().get_template("report.html.j2")
+    return template.render(page=page, style=Markup(style), svg=_svg)
+
+
+def _svg(plot: Plot) -> Markup:
+    # matplotlib escapes the words it draws; the rest of the SVG is its own
+    return Markup(draw(plot.figure, plot.name))

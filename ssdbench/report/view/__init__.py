@@ -1,0 +1,1 @@
+"""RunResult to page: all arithmetic and all wording ends here, before any template is filled."""

@@ -1,0 +1,148 @@
+"""What was tested and how: drive, conditions, host, profile, files, words."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ssdbench.model.result import RunResult
+from ssdbench.report.label import simulated_label
+from ssdbench.report.read import StoredRun
+from ssdbench.report.view import words
+from ssdbench.report.view.page import Block, Cell, Column, Facts, Prose, Section, Table, Verbatim
+from ssdbench.units import format_capacity, format_duration, format_size
+
+MAX_FILES = 400
+RUN_FILES = (
+    ("result.json", "everything this page was made from"),
+    ("results.csv", "one row per point, repeat and metric"),
+    ("results.parquet", "the same, typed"),
+    ("summary.csv", "one row per point"),
+    ("manifest.json", "versions, profile, target and hashes"),
+    ("journal.jsonl", "what was intended, begun and finished, as it happened"),
+    ("host-before.json", "the host before the run"),
+    ("host-after.json", "the host after the run"),
+    ("sim/spec.json", "the simulated drive"),
+)
+
+
+def drive(result: RunResult) -> Section:
+    """Which drive, or what stood in for one."""
+    target = result.target
+    label = simulated_label(target)
+    items = [
+        ("What it is", words.KIND_WORDS[target.kind].removeprefix("a ")),
+        *([("Simulated", label)] if label else []),
+        ("Model", target.model),
+        ("Serial number", target.serial),
+        ("Firmware", target.firmware),
+        ("Capacity", f"{format_capacity(target.size_bytes)} ({target.size_bytes:,} bytes)"),
+        ("Logical block", format_size(target.logical_block_bytes)),
+        ("Physical block", format_size(target.physical_block_bytes)),
+        ("Named as", target.name),
+        ("Opened as", target.node),
+        ("Identity", target.id),
+        *target.facts.items(),
+    ]
+    return Section("drive", "The drive", [Facts("", [(n, v or words.NONE) for n, v in items])])
+
+
+def test(result: RunResult) -> Section:
+    """The header that SNIA PTS-style reports begin with."""
+    fills = [s for s in result.stages if s.kind == "precondition"]
+    steady = [verdict for stage in result.stages for verdict in stage.steady]
+    points = [point for stage in result.stages for point in stage.points]
+    length = sum(stage.duration_s for stage in result.stages)
+    purge = [s for s in result.stages if s.kind == "purge"]
+    items = [
+        ("Started", words.moment(result.started_at)),
+        ("Ended", words.moment(result.finished_at)),
+        ("Length on the drive's clock", format_duration(length)),
+        ("Written by the run", _written(result)),
+        ("Purge", "; ".join(s.title for s in purge) or "none"),
+        ("Preconditioning", "; ".join(s.title for s in fills) or "none"),
+        ("Steady-state rule", words.listing(list(dict.fromkeys(v.rule for v in steady))) or "none"),
+        ("Active range", _ranges(result)),
+        ("Data pattern", words.listing(_unique(str(p.point.workload.content) for p in points))),
+        ("Queue depth × jobs", words.listing(_unique(
+            f"{p.point.workload.iodepth} × {p.point.workload.numjobs}" for p in points))),
+        ("Measured", f"{words.plural(len(points), 'point')}, "
+                     f"{words.plural(sum(len(p.repeats) for p in points), 'repeat')}"),
+        ("Order", "shuffled anew for each pass"),
+        ("Seed", str(result.seed)),
+        ("Tool", f"ssdbench {result.ssdbench_version}"),
+    ]  # fmt: skip
+    return Section("conditions", "Test conditions", [Facts("", [(n, v or words.NONE) for n, v in items])])
+
+
+def _unique(values: Iterator[str]) -> list[str]:
+    return list(dict.fromkeys(values))
+
+
+def _written(result: RunResult) -> str:
+    fills = result.bytes_written / max(result.target.size_bytes, 1)
+    return f"{format_capacity(result.bytes_written)} ({fills:.3g} drive fills)"
+
+
+def _ranges(result: RunResult) -> str:
+    size = max(result.target.size_bytes, 1)
+    lengths = [p.point.workload.range.length_bytes for s in result.stages for p in s.points]
+    shares = sorted({round(100 * length / size, 1) for length in lengths})
+    return words.listing([f"{share:g} %" for share in shares]) + (" of the drive" if shares else "")
+
+
+def host(result: RunResult) -> Section:
+    """The machine, and what was changed on it."""
+    blocks: list[Block] = []
+    if result.host:
+        blocks.append(Facts("The machine", [words.fact(n, v) for n, v in result.host.items()]))
+    if result.settings:
+        keys = list(dict.fromkeys(key for setting in result.settings for key in setting))
+        rows = [_setting(setting, keys) for setting in result.settings]
+        columns = [Column(words.fact(key, "")[0]) for key in keys]
+        blocks.append(Table("Settings changed for the run, and put back after it", columns, rows))
+    else:
+        blocks.append(Prose("No host setting was changed for this run."))
+    return Section("host", "The host", blocks)
+
+
+def _setting(setting: Mapping[str, str], keys: Sequence[str]) -> list[Cell]:
+    return [Cell(setting.get(key, words.NONE)) for key in keys]
+
+
+def provenance(run: StoredRun) -> Section:
+    """Where each number comes from: profile, commands, files."""
+    blocks: list[Block] = [Facts("", [("Run", run.result.run_id), ("Seed", str(run.result.seed))])]
+    present = set(run.files("."))
+    rows = [[Cell(n, href=words.link(n)), Cell(what)] for n, what in RUN_FILES if n in present]
+    if rows:
+        blocks.append(Table("Files of the run", [Column("File"), Column("What it holds")], rows))
+    blocks += _artifacts(run)
+    if run.missing:
+        missing = [[Cell(name)] for name in dict.fromkeys(run.missing)]
+        blocks.append(Table("Files that could not be read", [Column("File")], missing))
+    if run.result.profile_text:
+        blocks.append(Verbatim("The profile, as it was run", run.result.profile_text))
+    return Section("provenance", "Where the numbers come from", blocks)
+
+
+def _artifacts(run: StoredRun) -> list[Block]:
+    found = [name for name in run.files("stages") if not name.endswith(("seconds.csv", ".npz"))]
+    commands = [name for name in found if name.rsplit("/", 1)[-1].startswith("command")]
+    blocks: list[Block] = []
+    if commands:
+        rows = [
+            [Cell(name, href=words.link(name)), Cell(run.text(name, limit=600) or "")]
+            for name in commands[:MAX_FILES]
+        ]
+        columns = [Column("File"), Column("Command")]
+        fold = f"{words.plural(len(commands), 'command')} that made the load"
+        blocks.append(Table("Commands", columns, rows, fold=fold))
+    if found:
+        rows = [[Cell(name, href=words.link(name))] for name in found[:MAX_FILES]]
+        more = f", the first {MAX_FILES} of them here" if len(found) > MAX_FILES else ""
+        fold = f"{words.plural(len(found), 'file')} of the stages{more}"
+        blocks.append(Table("Files of the stages", [Column("File")], rows, fold=fold))
+    return blocks
+
+
+def glossary() -> Section:
+    """The words of this page."""
+    return Section("words", "Words used here", [Facts("", list(words.GLOSSARY))])

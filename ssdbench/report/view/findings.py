@@ -1,0 +1,89 @@
+"""Everything that was found, gathered from the run, its stages, points and repeats."""
+
+from collections.abc import Iterator
+
+from ssdbench.model.finding import Finding, Severity
+from ssdbench.model.result import RunResult
+from ssdbench.report.view import words
+from ssdbench.report.view.page import FindingGroup, Findings, Prose, Section
+
+_ORDER = list(Severity)
+
+
+def all_findings(result: RunResult) -> tuple[Finding, ...]:
+    """Each finding once, worst first; a stage, point and repeat are filled in where they lie."""
+    found = dict.fromkeys(_walk(result))
+    return tuple(sorted(found, key=lambda f: (_ORDER.index(f.severity), str(f.code))))
+
+
+def _walk(result: RunResult) -> Iterator[Finding]:
+    yield from result.findings
+    for stage in result.stages:
+        yield from (_at(f, stage=stage.name) for f in stage.findings)
+        for point in stage.points:
+            at = {"stage": stage.name, "point": point.point.id}
+            yield from (_at(f, **at) for f in point.findings)
+            for repeat in point.repeats:
+                yield from (_at(f, **at, repeat=repeat.repeat) for f in repeat.findings)
+
+
+def _at(finding: Finding, **place: str | int) -> Finding:
+    absent = {name: value for name, value in place.items() if getattr(finding, name) is None}
+    return finding.model_copy(update=absent) if absent else finding
+
+
+def section(result: RunResult) -> Section:
+    """All findings with what to do about them."""
+    groups: dict[tuple[str, ...], list[Finding]] = {}
+    for finding in all_findings(result):
+        key = (finding.severity, str(finding.code), finding.advice)
+        groups.setdefault(key, []).append(finding)
+    title = "What to know about these numbers"
+    if not groups:
+        return Section("findings", title, [Prose("Nothing was found that you would need to know.")])
+    return Section("findings", title, [Findings([_group(found) for found in groups.values()])])
+
+
+def _group(found: list[Finding]) -> FindingGroup:
+    first = found[0]
+    return FindingGroup(
+        tone=words.SEVERITY_TONES[first.severity],
+        severity=words.SEVERITY_WORDS[first.severity],
+        code=str(first.code),
+        advice=first.advice,
+        places=[(_where(finding), words.sentence(finding.message)) for finding in found],
+    )
+
+
+def _where(finding: Finding) -> str:
+    parts = [finding.stage or "whole run"]
+    if finding.point:
+        parts.append(finding.point)
+    if finding.repeat is not None:
+        parts.append(f"repeat {finding.repeat}")
+    return " · ".join(parts)
+
+
+def reasons(result: RunResult, *, limit: int = 8) -> list[str]:
+    """Why the run is not validated: each reason once, with the number of places it was seen."""
+    if result.verdict == "VALIDATED":
+        return []
+    groups: dict[str, list[Finding]] = {}
+    for finding in all_findings(result):
+        if finding.severity is Severity.INVALIDATES:
+            groups.setdefault(str(finding.code), []).append(finding)
+    found = [_reason(group) for group in groups.values()]
+    if result.interrupted:
+        found.insert(0, "The run was interrupted; what is missing was not measured.")
+    if not result.target.kind.plannable:
+        kind = words.KIND_WORDS[result.target.kind]
+        found.insert(0, f"The target is {kind}; only a whole drive can be planned on.")
+    if not found:
+        found = ["No reason was stored with this verdict."]
+    return found if len(found) <= limit else [*found[:limit], f"{len(found) - limit} more, below."]
+
+
+def _reason(group: list[Finding]) -> str:
+    more = "" if len(group) == 1 else f" (and {len(group) - 1} more like it)"
+    place = _where(group[0])
+    return f"{words.sentence(group[0].message)}{more} [{place}]"

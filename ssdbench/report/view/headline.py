@@ -1,0 +1,170 @@
+"""Which number stands first, and what stands behind it.
+
+The number to plan on is the lowest pessimistic bound among the points of the worst measured kind:
+random, over the whole drive, with the smallest read share, at the block size nearest to 4 KiB.
+"""
+
+import math
+from dataclasses import dataclass
+
+from ssdbench.model.estimate import Estimate
+from ssdbench.model.result import PointResult, RunResult, SteadyVerdict
+from ssdbench.model.workload import Pattern
+from ssdbench.report.csv import variation_percent
+from ssdbench.report.metrics import percentile_name, worst_percentiles
+from ssdbench.report.view import words
+from ssdbench.report.view.page import Headline
+from ssdbench.units import format_count, format_duration, format_ns, format_rate
+
+USUAL_BLOCK_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """The point whose bound is the headline, and how many were in question."""
+
+    point: PointResult
+    iops: Estimate
+    bound: float
+    rivals: int
+
+
+def planned(result: RunResult) -> Planned | None:
+    """The point to plan on, or None when no point of the whole drive has a bound."""
+    found = [
+        (point, estimate, estimate.bound)
+        for stage in result.stages
+        for point in stage.points
+        if (estimate := point.estimate("iops")) and estimate.bound is not None
+        if point.point.workload.pattern is Pattern.RANDOM
+        if point.point.span_percent is None or point.point.span_percent >= 100
+    ]
+    if not found:
+        return None
+    least = min(point.point.workload.read_percent for point, _, _ in found)
+    found = [entry for entry in found if entry[0].point.workload.read_percent == least]
+    near = min(_octaves(point) for point, _, _ in found)
+    found = [entry for entry in found if _octaves(entry[0]) == near]
+    point, estimate, bound = min(found, key=lambda entry: entry[2])
+    return Planned(point, estimate, bound, len(found))
+
+
+def _octaves(point: PointResult) -> float:
+    return abs(math.log2(point.point.workload.block_bytes / USUAL_BLOCK_BYTES))
+
+
+def headline(result: RunResult) -> Headline:
+    """The box on top of the page."""
+    if (best := planned(result)) is not None:
+        return _of_point(result, best)
+    verdict = next((v for s in reversed(result.stages) for v in reversed(s.steady)), None)
+    if verdict is not None:
+        return _of_steady(result, verdict)
+    return Headline(
+        label="No number",
+        number=words.NONE,
+        unit="",
+        holds_for="",
+        meaning="The run ended before any point was measured, so there is nothing to plan on.",
+        evidence=(),
+        tone="bad",
+    )
+
+
+def _of_point(result: RunResult, best: Planned) -> Headline:
+    point, estimate = best.point, best.iops
+    sound = result.verdict == "VALIDATED" and point.verdict == "VALIDATED"
+    lowest = f", the lowest of {best.rivals} queue settings measured" if best.rivals > 1 else ""
+    return Headline(
+        label=_label(result, sound=sound),
+        number=format_count(math.floor(best.bound)),
+        unit="IOPS",
+        holds_for=f"{words.workload_label(point.point.workload)}, whole drive{lowest}",
+        meaning=_meaning(point, sound=sound),
+        evidence=_evidence(point, estimate),
+        tone=words.VERDICT_TONES[result.verdict],
+    )
+
+
+def _label(result: RunResult, *, sound: bool) -> str:
+    if not sound:
+        return "Measured lower bound – do not plan on it"
+    return "Number to plan on (simulated drive)" if result.target.simulated else "Number to plan on"
+
+
+def _meaning(point: PointResult, *, sound: bool) -> str:
+    length = max((r.measure_to_s - r.measure_from_s for r in point.repeats), default=0.0)
+    start = "Plan on this or less." if sound else "For the record only; the reasons stand above."
+    return (
+        f"{start} The bound is computed so that, with 95 % confidence, at least 95 out of 100 "
+        f"further repeats like these ({format_duration(length)} each, same drive, same workload, "
+        "same conditions) reach it; and it is never above the slowest minute seen. It says nothing "
+        "about other drives of this model, and single seconds can be slower."
+    )
+
+
+def _evidence(point: PointResult, estimate: Estimate) -> list[tuple[str, str]]:
+    repeats = point.repeats
+    rows = []
+    if repeats:
+        rows.append(("Worst second", f"{format_count(min(r.worst_second_iops for r in repeats))} IOPS"))
+        rows.append(("Worst minute", f"{format_count(min(r.worst_minute_iops for r in repeats))} IOPS"))
+    for share, latency in worst_percentiles(point.estimates).items():
+        if share >= 99 and latency.status == "published":
+            rows.append((f"Latency {percentile_name(share)}", format_ns(latency.value)))
+    rows.append(("Mean", f"{format_count(estimate.value)} IOPS"))
+    rows.append(("95 % interval of the mean", words.interval(estimate)))
+    throughput = point.estimate("bw_bytes_per_s")
+    if throughput:
+        rows.append(("Mean throughput", format_rate(throughput.value)))
+    variation = variation_percent(point)
+    rows.append(("Repeats", str(len(repeats))))
+    if variation is not None:
+        rows.append(("Repeats differ by (CV)", f"{variation:.2g} %"))
+    if repeats:
+        rows.append(("Counted per repeat", _window(point)))
+    if estimate.method:
+        rows.append(("Method", estimate.method))
+    return rows
+
+
+def _window(point: PointResult) -> str:
+    counted = [r.measure_to_s - r.measure_from_s for r in point.repeats]
+    settled = [r.settle_s for r in point.repeats]
+    return f"{_span(counted)}, after {_span(settled)} of settling"
+
+
+def _span(seconds: list[float]) -> str:
+    low, high = format_duration(min(seconds)), format_duration(max(seconds))
+    return low if low == high else f"{low} to {high}"
+
+
+def _of_steady(result: RunResult, verdict: SteadyVerdict) -> Headline:
+    stage = next(s for s in reversed(result.stages) if verdict in s.steady)
+    unit = str(stage.data.get("unit", ""))
+    rate = verdict.lower_bound if verdict.steady else verdict.mean
+    text = words.quantity(rate, unit)
+    number, _, unit_text = text.partition(" ")
+    if verdict.steady:
+        meaning = (
+            "The drive reached steady state, and this is the lower bound of that one stretch. No "
+            "point was measured with repeats afterwards, so it is no number to plan on."
+        )
+    else:
+        meaning = (
+            "The rate was still moving when the run ended. What it would have settled at is not "
+            f"known; it may be far lower. {verdict.reason}"
+        )
+    return Headline(
+        label="Not repeated – do not plan on it" if verdict.steady else "At most this, not steady",
+        number=number,
+        unit=unit_text,
+        holds_for=str(stage.summary.get("workload", stage.title)),
+        meaning=meaning,
+        evidence=[
+            ("Rule", verdict.rule),
+            ("Watched for", format_duration(verdict.checked_s)),
+            ("Written", f"{verdict.volume_fills:.2g} drive fills"),
+        ],
+        tone=words.VERDICT_TONES[result.verdict],
+    )

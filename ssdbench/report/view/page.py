@@ -1,0 +1,146 @@
+"""The page as data: sections of blocks, ready to be placed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ssdbench.report.figures import AnyFigure
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One cell; `tone` is good, bad, warn or empty."""
+
+    text: str
+    tone: str = ""
+    href: str = ""
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column; numbers are set flush right."""
+
+    title: str
+    number: bool = False
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of cells. With `fold` words the table is closed at first, under these words."""
+
+    caption: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Cell]]
+    fold: str = ""
+    kind: str = field(default="table", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Names and values."""
+
+    caption: str
+    items: Sequence[tuple[str, str]]
+    kind: str = field(default="facts", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """A figure with the words that stand for it where it cannot be seen."""
+
+    name: str
+    title: str
+    caption: str
+    alt: str
+    figure: AnyFigure
+
+
+@dataclass(frozen=True, slots=True)
+class Plots:
+    """Figures; side by side where there is room, unless they are `wide`."""
+
+    plots: Sequence[Plot]
+    wide: bool = False
+    fold: str = ""
+    kind: str = field(default="plots", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Prose:
+    """A paragraph; with a tone it stands in a box."""
+
+    text: str
+    tone: str = ""
+    kind: str = field(default="prose", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Verbatim:
+    """Text as it was stored."""
+
+    title: str
+    text: str
+    kind: str = field(default="verbatim", init=False)
+
+
+@dataclass(frozen=True, slots=True)
+class FindingGroup:
+    """Findings of one code with one advice, and where each was seen."""
+
+    tone: str
+    severity: str
+    code: str
+    advice: str
+    places: Sequence[tuple[str, str]]  # where, what was seen
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """All findings, worst first."""
+
+    groups: Sequence[FindingGroup]
+    kind: str = field(default="findings", init=False)
+
+
+Block = Table | Facts | Plots | Prose | Verbatim | Findings
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of the page with a heading of its own."""
+
+    id: str
+    title: str
+    blocks: Sequence[Block]
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """The number first: what it is, what it means, what stands behind it."""
+
+    label: str
+    number: str
+    unit: str
+    holds_for: str
+    meaning: str
+    evidence: Sequence[tuple[str, str]]
+    tone: str
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One report."""
+
+    title: str
+    run_id: str
+    when: str
+    target: str
+    version: str
+    verdict: str
+    tone: str
+    verdict_meaning: str
+    reasons: Sequence[str]
+    simulated: str
+    headline: Headline
+    sections: Sequence[Section]

@@ -1,0 +1,225 @@
+"""The points of a sweep as figures."""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+import numpy as np
+
+from ssdbench.model.estimate import Estimate
+from ssdbench.model.result import PointResult, StageResult
+from ssdbench.report.figures import (
+    Curve,
+    CurvesFigure,
+    Dots,
+    DotsFigure,
+    Line,
+    LinesFigure,
+)
+from ssdbench.report.metrics import percentile_name, worst_percentiles
+from ssdbench.report.read import StoredRun
+from ssdbench.report.view import words
+from ssdbench.report.view.headline import USUAL_BLOCK_BYTES
+from ssdbench.report.view.page import Block, Plot, Plots
+from ssdbench.report.view.points import bound, worst_first
+from ssdbench.stats.histogram import LOWER_EDGES_NS, Histogram
+from ssdbench.units import format_count, format_size
+
+MAX_LINES = 6  # a seventh line could not be told from the first
+MAX_FIGURES = 8
+MAX_ROWS = 40
+
+
+def plots(run: StoredRun, stage: StageResult) -> list[Block]:
+    """All figures of a stage's points that its points can fill."""
+    points = [p for p in stage.points if p.estimate("iops") is not None]
+    spans = [p for p in points if p.point.span_percent is not None]
+    whole = [p for p in points if p.point.span_percent is None]
+    half = [*_by_block(stage, whole), *_by_queue(stage, whole), *_by_span(stage, spans)]
+    blocks: list[Block] = []
+    if half:
+        blocks.append(Plots(half[:MAX_FIGURES]))
+    wide = [*_percentiles(stage, points), *_exceedance(run, stage)]
+    return [*blocks, Plots(wide, wide=True)] if wide else blocks
+
+
+def _iops(point: PointResult) -> Estimate:
+    estimate = point.estimate("iops")
+    assert estimate is not None
+    return estimate
+
+
+def _line(label: str, points: Sequence[PointResult], x: Sequence[float]) -> Line:
+    found = [_iops(point) for point in points]
+    lows = [e.value if e.ci_low is None else e.ci_low for e in found]
+    highs = [e.value if e.ci_high is None else e.ci_high for e in found]
+    bounds = [e.bound for e in found if e.bound is not None]
+    return Line(
+        label=label,
+        x=tuple(x),
+        y=tuple(e.value for e in found),
+        low=tuple(lows),
+        high=tuple(highs),
+        bound=tuple(bounds) if len(bounds) == len(found) else (),
+    )
+
+
+_NOTE = "Dots: mean; thick strokes: 95 % interval of the mean; dashes: lower bound to plan on."
+
+
+def _range(points: Sequence[PointResult]) -> str:
+    values = [b if (b := bound(p)) is not None else _iops(p).value for p in points]
+    return f"{format_count(min(values))} to {format_count(max(values))} IOPS"
+
+
+def _by_block(stage: StageResult, points: Sequence[PointResult]) -> Iterator[Plot]:
+    queues = dict.fromkeys(_queue(p) for p in points)
+    for number, queue in enumerate(queues):
+        here = [p for p in points if _queue(p) == queue]
+        sizes = sorted({p.point.workload.block_bytes for p in here})
+        if len(sizes) < 2:
+            continue
+        lines = []
+        for read in sorted({p.point.workload.read_percent for p in here}):
+            same = [p for p in here if p.point.workload.read_percent == read]
+            same.sort(key=lambda p: p.point.workload.block_bytes)
+            sizes_here = [float(p.point.workload.block_bytes) for p in same]
+            lines.append(_line(f"{read} % read", same, sizes_here))
+        pattern, depth, jobs = queue
+        yield Plot(
+            name=f"block-{stage.name}-{number}",
+            title=f"IOPS and block size, {pattern}, QD {depth} × {jobs}",
+            caption=f"Two log axes, as in SNIA PTS-style reports. {_NOTE}",
+            alt=f"Lower bounds over block sizes from {format_size(sizes[0])} to "
+            f"{format_size(sizes[-1])}: {_range(here)}.",
+            figure=LinesFigure(
+                lines=tuple(lines[:MAX_LINES]),
+                x_label="block size",
+                y_label="IOPS",
+                ticks=tuple((float(size), format_size(size)) for size in sizes),
+                log_x=True,
+                log_y=True,
+            ),
+        )
+
+
+def _queue(point: PointResult) -> tuple[str, int, int]:
+    workload = point.point.workload
+    return str(workload.pattern), workload.iodepth, workload.numjobs
+
+
+def _by_queue(stage: StageResult, points: Sequence[PointResult]) -> Iterator[Plot]:
+    queues = sorted({_queue(p)[1:] for p in points}, key=lambda q: (q[0] * q[1], q[1]))
+    if len(queues) < 2:
+        return
+    place = {queue: float(index) for index, queue in enumerate(queues)}
+    for read in sorted({p.point.workload.read_percent for p in points}):
+        here = [p for p in points if p.point.workload.read_percent == read]
+        sizes = sorted({p.point.workload.block_bytes for p in here}, key=_distance)[:MAX_LINES]
+        lines = []
+        for size in sorted(sizes):
+            same = [p for p in here if p.point.workload.block_bytes == size]
+            same.sort(key=lambda p: place[_queue(p)[1:]])
+            lines.append(_line(format_size(size), same, [place[_queue(p)[1:]] for p in same]))
+        yield Plot(
+            name=f"queue-{stage.name}-{read}",
+            title=f"IOPS and queue depth × jobs, {read} % read",
+            caption=f"From left to right, more I/Os in flight. {_NOTE}",
+            alt=f"Lower bounds over {len(queues)} queue settings: {_range(here)}.",
+            figure=LinesFigure(
+                lines=tuple(lines),
+                x_label="queue depth × jobs",
+                y_label="IOPS",
+                ticks=tuple((place[q], f"{q[0]} × {q[1]}") for q in queues),
+            ),
+        )
+
+
+def _distance(block_bytes: int) -> float:
+    return float(abs(np.log2(block_bytes / USUAL_BLOCK_BYTES)))
+
+
+def _by_span(stage: StageResult, points: Sequence[PointResult]) -> Iterator[Plot]:
+    if len(points) < 2:
+        return
+    kinds = dict.fromkeys(words.workload_label(p.point.workload) for p in points)
+    lines = []
+    for kind in kinds:
+        same = [p for p in points if words.workload_label(p.point.workload) == kind]
+        same.sort(key=lambda p: p.point.span_percent or 0.0)
+        lines.append(_line(kind, same, [p.point.span_percent or 0.0 for p in same]))
+    spans = sorted({p.point.span_percent or 0.0 for p in points})
+    yield Plot(
+        name=f"span-{stage.name}",
+        title="IOPS and the share of the drive in use",
+        caption="The same writes to a growing part of the drive. A test that touches a part only "
+        f"looks faster than the whole drive will ever be. {_NOTE}",
+        alt=f"Lower bounds over spans from {spans[0]:g} % to {spans[-1]:g} %: {_range(points)}.",
+        figure=LinesFigure(
+            lines=tuple(lines[:MAX_LINES]),
+            x_label="share of the drive that is touched [%]",
+            y_label="IOPS",
+            ticks=tuple((span, f"{span:g}") for span in spans),
+        ),
+    )
+
+
+def _percentiles(stage: StageResult, points: Sequence[PointResult]) -> Iterator[Plot]:
+    rows = []
+    for point in worst_first(points):
+        found = worst_percentiles(point.estimates)
+        values = [
+            (percentile_name(share), estimate.value)
+            for share, estimate in found.items()
+            if estimate.status != "suppressed" and estimate.value > 0
+        ]
+        if values:
+            rows.append(Dots(words.point_label(point.point), tuple(values)))
+    if not rows:
+        return
+    slowest = max(value for row in rows for _, value in row.values)
+    cut = f" The first {MAX_ROWS} of {len(rows)} points." if len(rows) > MAX_ROWS else ""
+    yield Plot(
+        name=f"latency-{stage.name}",
+        title="Latency percentiles",
+        caption=f"Log axis; read shares in between take the slower direction.{cut}",
+        alt=f"Latency percentiles of {len(rows)} points; the slowest is "
+        f"{words.quantity(slowest, 'ns')}.",
+        figure=DotsFigure(tuple(rows[:MAX_ROWS])),
+    )
+
+
+def _exceedance(run: StoredRun, stage: StageResult) -> Iterator[Plot]:
+    curves = tuple(islice(_curves(run, stage), MAX_LINES))
+    if not curves:
+        return
+    worst = max(curves, key=lambda curve: float(curve.latency_ns[-1]))
+    yield Plot(
+        name=f"tail-{stage.name}",
+        title="How often an I/O takes longer",
+        caption="Read: “this share of all I/Os took this time or longer”. All repeats merged. "
+        f"The points nearest to 4 KiB, lowest bound first, at most {MAX_LINES} lines.",
+        alt=f"Tail of latencies; the slowest I/O shown took "
+        f"{words.quantity(float(worst.latency_ns[-1]), 'ns')} ({worst.label}).",
+        figure=CurvesFigure(curves),
+    )
+
+
+def _curves(run: StoredRun, stage: StageResult) -> Iterator[Curve]:
+    if not stage.points:
+        return
+    nearest = min(_distance(p.point.workload.block_bytes) for p in stage.points)
+    near = [p for p in stage.points if _distance(p.point.workload.block_bytes) == nearest]
+    for point in worst_first(near):
+        stored = [run.histograms(f"{r.artifacts}/histograms.npz") for r in point.repeats]
+        for name in ("write", "read"):
+            merged = Histogram.merged(parts[name] for parts in stored if name in parts)
+            if merged.n:
+                mixed = 0 < point.point.workload.read_percent < 100
+                label = words.point_label(point.point) + (f" ({name}s)" if mixed else "")
+                yield _curve(label, merged)
+
+
+def _curve(label: str, histogram: Histogram) -> Curve:
+    used = np.flatnonzero(histogram.counts)
+    at_least = np.cumsum(histogram.counts[::-1])[::-1][used] / histogram.n
+    return Curve(label, np.maximum(LOWER_EDGES_NS[used], 1).astype(np.float64), at_least)

@@ -1,0 +1,155 @@
+"""The points of a sweep as tables: worst first, the bound before the mean."""
+
+from collections.abc import Sequence
+
+from ssdbench.model.finding import Severity
+from ssdbench.model.result import PointResult
+from ssdbench.report.csv import point_findings, variation_percent
+from ssdbench.report.metrics import percentile_name, worst_percentiles
+from ssdbench.report.view import words
+from ssdbench.report.view.page import Block, Cell, Column, Prose, Table
+from ssdbench.units import format_count, format_rate, format_size
+
+_VERDICT_ORDER = ("NOT VALIDATED", "MEASURED, NOT PLANNABLE", "VALIDATED")
+
+
+def bound(point: PointResult) -> float | None:
+    """The pessimistic bound of the point's IOPS."""
+    estimate = point.estimate("iops")
+    return None if estimate is None else estimate.bound
+
+
+def worst_first(points: Sequence[PointResult]) -> list[PointResult]:
+    """What is not validated before what is; then from the lowest bound up."""
+    return sorted(points, key=lambda p: (_VERDICT_ORDER.index(p.verdict), bound(p) or 0.0))
+
+
+def tables(points: Sequence[PointResult]) -> list[Block]:
+    """Introduction, matrix of bounds, table of points, table of latencies."""
+    blocks: list[Block] = [_introduction(points)]
+    blocks += _matrices(points)
+    blocks.append(_rates(points))
+    latency = _latencies(points)
+    return [*blocks, latency] if latency else blocks
+
+
+def _introduction(points: Sequence[PointResult]) -> Prose:
+    counts = {verdict: sum(p.verdict == verdict for p in points) for verdict in _VERDICT_ORDER}
+    told = words.listing([f"{n} {verdict}" for verdict, n in counts.items() if n])
+    numbers = sorted({len(p.repeats) for p in points})
+    each = f"{numbers[0]}" if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
+    return Prose(
+        f"{words.plural(len(points), 'point')}: {told}. Each was measured {each} times, in "
+        "separate, freshly shuffled passes. Every rate starts with its lower bound: that is the one "
+        "to plan on. Worst first."
+    )
+
+
+def _matrices(points: Sequence[PointResult]) -> list[Block]:
+    queues = dict.fromkeys(
+        (str(w.pattern), w.iodepth, w.numjobs) for w in (p.point.workload for p in points)
+    )
+    blocks: list[Block] = []
+    for pattern, depth, jobs in queues:
+        same = {
+            (p.point.workload.block_bytes, p.point.workload.read_percent): p
+            for p in points
+            if (str(p.point.workload.pattern), p.point.workload.iodepth, p.point.workload.numjobs)
+            == (pattern, depth, jobs)
+            and p.point.span_percent is None
+        }
+        sizes, reads = sorted({key[0] for key in same}), sorted({key[1] for key in same})
+        if len(sizes) > 1 and len(reads) > 1:
+            caption = f"Lower bound of IOPS, {pattern}, QD {depth} × {jobs}"
+            blocks.append(_matrix(caption, same, sizes, reads))
+    return blocks
+
+
+def _matrix(
+    caption: str,
+    cells: dict[tuple[int, int], PointResult],
+    sizes: Sequence[int],
+    reads: Sequence[int],
+) -> Table:
+    columns = [Column("Block size")]
+    columns += [Column(f"{read} % read", number=True) for read in reads]
+    rows = []
+    for size in sizes:
+        found = [cells.get((size, read)) for read in reads]
+        rows.append([Cell(format_size(size)), *(_matrix_cell(point) for point in found)])
+    return Table(caption, columns, rows)
+
+
+def _matrix_cell(point: PointResult | None) -> Cell:
+    if point is None:
+        return Cell(words.NONE)
+    bad = point.verdict == "NOT VALIDATED"
+    text = words.count(bound(point))
+    return Cell(f"{text} ✗" if bad else text, "bad" if bad else "", hint=point.verdict)
+
+
+def _rates(points: Sequence[PointResult]) -> Table:
+    columns = [
+        Column("Point"),
+        Column("Lower bound [IOPS]", number=True),
+        Column("Mean [IOPS]", number=True),
+        Column("95 % interval of the mean", number=True),
+        Column("CV", number=True),
+        Column("Worst minute", number=True),
+        Column("Worst second", number=True),
+        Column("Throughput", number=True),
+        Column("Repeats", number=True),
+        Column("Verdict and reasons"),
+    ]
+    return Table("Rates of all points", columns, [_rate_row(p) for p in worst_first(points)])
+
+
+def _rate_row(point: PointResult) -> list[Cell]:
+    iops, throughput = point.estimate("iops"), point.estimate("bw_bytes_per_s")
+    variation = variation_percent(point)
+    repeats = point.repeats
+    return [
+        Cell(words.point_label(point.point), hint=point.point.id),
+        Cell(words.count(bound(point)), "strong"),
+        Cell(words.count(iops.value if iops else None)),
+        Cell(words.interval(iops) if iops else words.NONE),
+        Cell(words.NONE if variation is None else f"{variation:.2g} %"),
+        Cell(words.count(min((r.worst_minute_iops for r in repeats), default=None))),
+        Cell(words.count(min((r.worst_second_iops for r in repeats), default=None))),
+        Cell(format_rate(throughput.value) if throughput else words.NONE),
+        Cell(str(len(repeats))),
+        _verdict(point),
+    ]
+
+
+def _verdict(point: PointResult) -> Cell:
+    found = [f for f in point_findings(point) if f.severity is Severity.INVALIDATES]
+    why = " ".join(dict.fromkeys(words.sentence(f.message) for f in found))
+    text = f"{point.verdict}: {why}" if why else point.verdict
+    return Cell(text, words.VERDICT_TONES[point.verdict])
+
+
+def _latencies(points: Sequence[PointResult]) -> Table | None:
+    names = sorted({share for p in points for share in worst_percentiles(p.estimates)}, reverse=True)
+    if not names:
+        return None
+    columns = [Column("Point"), *(Column(percentile_name(n), number=True) for n in names)]
+    columns += [Column("Mean", number=True), Column("I/Os behind it", number=True)]
+    rows = sorted((_latency_row(p, names) for p in points), key=lambda row: row[0], reverse=True)
+    caption = "Latency of all points, slowest first (all repeats merged, then percentiles)"
+    return Table(caption, columns, [cells for _, cells in rows])
+
+
+def _latency_row(point: PointResult, names: Sequence[float]) -> tuple[float, list[Cell]]:
+    found = worst_percentiles(point.estimates)
+    mean = max(
+        (e for e in point.estimates if e.metric.endswith("lat_mean_ns")),
+        key=lambda e: e.value,
+        default=None,
+    )
+    slowest = max((e.value for e in found.values() if e.status == "published"), default=0.0)
+    behind = max((e.n for e in found.values()), default=0)
+    cells = [Cell(words.point_label(point.point), hint=point.point.id)]
+    cells += [words.latency_cell(found.get(name)) for name in names]
+    cells += [words.latency_cell(mean), Cell(format_count(behind) if behind else words.NONE)]
+    return slowest, cells

@@ -1,0 +1,128 @@
+"""Every repeat that was run: side by side, from its first second, and as a table."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ssdbench.model.result import PointResult, Repeat, StageResult
+from ssdbench.report.figures import Section as Stretch
+from ssdbench.report.figures import SettleFigure, SettlePanel, Strip, StripFigure, Trace, thinned
+from ssdbench.report.read import StoredRun
+from ssdbench.report.view import words
+from ssdbench.report.view.page import Block, Cell, Column, Plot, Plots, Table
+from ssdbench.report.view.points import bound, worst_first
+from ssdbench.units import format_count, format_duration
+
+MAX_PANELS = 24
+PLOTTED_BINS = 24_000  # over all repeats; keeps the page below a few megabytes
+
+
+def blocks(run: StoredRun, stage: StageResult) -> list[Block]:
+    """Strip plot, settling and table of a stage's repeats."""
+    points = [p for p in worst_first(stage.points) if p.repeats]
+    if not points:
+        return []
+    found: list[Block] = [Plots([_strips(stage, points)], wide=True)]
+    settle = _settle(run, stage, points)
+    if settle is not None:
+        found.append(Plots([settle], wide=True))
+    return [*found, _table(points)]
+
+
+def _strips(stage: StageResult, points: Sequence[PointResult]) -> Plot:
+    total = sum(len(p.repeats) for p in points)
+    widest = max((max(s.values) - min(s.values) for s in map(_strip, points)), default=0.0)
+    return Plot(
+        name=f"repeats-{stage.name}",
+        title="Every repeat",
+        caption=f"All {format_count(total)} repeats that were run; none was dropped or run again. "
+        "Crosses: points that are not validated.",
+        alt=f"{total} repeats in percent of their point's mean; the widest point spreads over "
+        f"{widest:.2g} %.",
+        figure=StripFigure(tuple(_strip(point) for point in points)),
+    )
+
+
+def _strip(point: PointResult) -> Strip:
+    rates = np.array([repeat.iops for repeat in point.repeats])
+    mean = float(rates.mean()) or 1.0
+    low = bound(point)
+    return Strip(
+        label=words.point_label(point.point),
+        values=tuple(float(v) for v in 100 * (rates / mean - 1)),
+        bound=None if low is None else 100 * (low / mean - 1),
+        bad=point.verdict == "NOT VALIDATED",
+    )
+
+
+def _settle(run: StoredRun, stage: StageResult, points: Sequence[PointResult]) -> Plot | None:
+    shown = points[:MAX_PANELS]
+    bins = PLOTTED_BINS // max(sum(2 * len(p.repeats) for p in shown), 1)
+    panels = [_panel(run, point, bins=min(max(bins, 20), 150)) for point in shown]
+    panels = [panel for panel in panels if panel.sections]
+    if not panels:
+        return None
+    rest = len(points) - len(shown)
+    more = f" The {rest} points with higher bounds are not drawn; the table has them." if rest else ""
+    return Plot(
+        name=f"settle-{stage.name}",
+        title="Settling, and what is counted",
+        caption="All repeats of each point over each other, from zero. Grey: settling, stored and "
+        f"not counted. Coloured: what the numbers come from.{more}",
+        alt=f"Rate over time of all repeats of {len(panels)} points, settling apart from measuring.",
+        figure=SettleFigure(tuple(panels), x_label="seconds since the repeat started"),
+    )
+
+
+def _panel(run: StoredRun, point: PointResult, *, bins: int) -> SettlePanel:
+    sections = [_section(run, repeat, bins=bins) for repeat in point.repeats]
+    label = words.point_label(point.point).replace(", QD", "\nQD").replace(": ", ":\n")
+    return SettlePanel(label, tuple(section for section in sections if section is not None))
+
+
+def _section(run: StoredRun, repeat: Repeat, *, bins: int) -> Stretch | None:
+    seconds = run.seconds(f"{repeat.artifacts}/seconds.csv")
+    if seconds is None:
+        return None
+    start = seconds.t_s[0] - seconds.duration_s[0]
+    t, rate, counted = seconds.t_s - start, seconds.rate("1/s"), seconds.measured
+    parts: list[Trace] = [thinned(t[part], rate[part], bins=bins) for part in (~counted, counted)]
+    return Stretch(settle=parts[0], measure=parts[1])
+
+
+def _table(points: Sequence[PointResult]) -> Table:
+    columns = [
+        Column("Point"),
+        Column("Repeat", number=True),
+        Column("Worst minute [IOPS]", number=True),
+        Column("Worst second [IOPS]", number=True),
+        Column("IOPS", number=True),
+        Column("Place in pass", number=True),
+        Column("Order of all", number=True),
+        Column("Seed", number=True),
+        Column("Settled for", number=True),
+        Column("Counted", number=True),
+        Column("Findings"),
+        Column("Files"),
+    ]
+    rows = [_row(point, repeat) for point in points for repeat in point.repeats]
+    return Table("All repeats", columns, rows, fold=f"All {len(rows)} repeats, one row each")
+
+
+def _row(point: PointResult, repeat: Repeat) -> list[Cell]:
+    found = " ".join(words.sentence(f.message) for f in repeat.findings)
+    unsettled = repeat.settle is not None and not repeat.settle.steady
+    return [
+        Cell(words.point_label(point.point), hint=point.point.id),
+        Cell(str(repeat.repeat)),
+        Cell(format_count(repeat.worst_minute_iops)),
+        Cell(format_count(repeat.worst_second_iops)),
+        Cell(format_count(repeat.iops)),
+        Cell(str(repeat.pass_order)),
+        Cell(str(repeat.sequence)),
+        Cell(str(repeat.seed)),
+        Cell(format_duration(repeat.settle_s), "bad" if unsettled else ""),
+        Cell(format_duration(repeat.measure_to_s - repeat.measure_from_s)),
+        Cell(found, "bad" if found else ""),
+        Cell("files", href=words.link(repeat.artifacts)),
+    ]

@@ -1,0 +1,151 @@
+"""How steady state was proven: the whole series from zero, the window judged, each criterion."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ssdbench.model.result import RunResult, StageResult, SteadyVerdict
+from ssdbench.report.figures import SeriesFigure, Window, WindowFigure, thinned
+from ssdbench.report.read import Seconds, StoredRun
+from ssdbench.report.view import stretch, words
+from ssdbench.report.view.page import Block, Cell, Column, Facts, Plot, Plots, Prose, Section, Table
+from ssdbench.units import format_count, format_duration
+
+
+def section(run: StoredRun) -> Section:
+    """Everything about the steady-state verdicts of the run's stages."""
+    blocks: list[Block] = []
+    for stage in run.result.stages:
+        for number, verdict in enumerate(stage.steady):
+            blocks += _verdict(run, stage, verdict, name=f"{stage.name}-{number}")
+    title = "Was the drive in steady state?"
+    if not blocks:
+        blocks = [Prose(_absent(run.result), tone="warn")]
+    return Section("steady", title, blocks)
+
+
+def _absent(result: RunResult) -> str:
+    if result.interrupted:
+        return "The run was interrupted before steady state could be judged."
+    return "No stage of this run judged steady state, so no rate in it is known to last."
+
+
+def _verdict(
+    run: StoredRun, stage: StageResult, verdict: SteadyVerdict, *, name: str
+) -> Sequence[Block]:
+    seconds = stretch.stage_seconds(run, stage)
+    unit = stretch.rate_unit(stage, verdict.mean, seconds)
+    blocks: list[Block] = [_answer(verdict, unit), _facts(stage, verdict, unit)]
+    if verdict.criteria:
+        blocks.append(_criteria(verdict))
+    if seconds is not None and len(seconds.t_s) > 1:
+        blocks.append(Plots([_whole(verdict, seconds, unit, name)], wide=True))
+    if verdict.window_blocks:
+        blocks.append(Plots([_window_plot(verdict, unit, name)]))
+    return blocks
+
+
+def _answer(verdict: SteadyVerdict, unit: str) -> Prose:
+    watched = format_duration(verdict.window_to_s - verdict.window_from_s)
+    if verdict.steady:
+        return Prose(
+            f"Yes, by the rule “{verdict.rule}”: over the last {watched} the rate neither drifted "
+            f"nor jumped, after {verdict.volume_fills:.2g} drive fills of the test workload. "
+            f"Its lower bound is {words.quantity(verdict.lower_bound, unit)}.",
+            tone="good",
+        )
+    return Prose(
+        f"No, by the rule “{verdict.rule}”. {words.sentence(verdict.reason)} Rates of this run are "
+        f"at most what the drive can hold, not what it will hold: at most "
+        f"{words.quantity(verdict.mean, unit)}, not steady.",
+        tone="bad",
+    )
+
+
+def _facts(stage: StageResult, verdict: SteadyVerdict, unit: str) -> Facts:
+    length = verdict.window_to_s - verdict.window_from_s
+    drift = 100 * verdict.slope_per_s * length / verdict.mean if verdict.mean else 0.0
+    return Facts(
+        "The evidence",
+        [
+            ("Lower bound", words.quantity(verdict.lower_bound, unit)),
+            ("Mean of the window", words.quantity(verdict.mean, unit)),
+            ("Drift over the window", f"{drift:+.2g} % (straight-line fit)"),
+            ("Window", f"{format_duration(verdict.window_from_s)} to "
+                       f"{format_duration(verdict.window_to_s)} after the start"),
+            ("Watched in all", format_duration(max(verdict.checked_s, stage.duration_s))),
+            ("Written by the workload", f"{verdict.volume_fills:.3g} drive fills"),
+            ("Rule", verdict.rule),
+        ],
+    )  # fmt: skip
+
+
+def _criteria(verdict: SteadyVerdict) -> Table:
+    rows = [
+        [Cell(name.replace("_", " ")), Cell(f"{measured:.4g}"), Cell(f"{allowed:.4g}")]
+        for name, (measured, allowed) in verdict.criteria.items()
+    ]
+    columns = [Column("Criterion"), Column("Measured", number=True), Column("Limit", number=True)]
+    return Table(f"What the rule “{verdict.rule}” asks for", columns, rows)
+
+
+def _window(verdict: SteadyVerdict, clock: stretch.Clock, divisor: float) -> Window:
+    length = verdict.window_to_s - verdict.window_from_s
+    return Window(
+        start=verdict.window_from_s / clock.seconds,
+        end=verdict.window_to_s / clock.seconds,
+        mean=verdict.mean / divisor,
+        bound=verdict.lower_bound / divisor,
+        fit_start=verdict.intercept / divisor,
+        fit_end=(verdict.intercept + verdict.slope_per_s * length) / divisor,
+    )
+
+
+def _whole(verdict: SteadyVerdict, seconds: Seconds, unit: str, name: str) -> Plot:
+    clock = stretch.clock(float(seconds.t_s[-1]))
+    divisor, label = stretch.scaled(unit)
+    worst = stretch.worst_minute(
+        seconds, unit, start_s=verdict.window_from_s, end_s=verdict.window_to_s
+    )
+    place = None
+    if worst is not None:
+        place = (worst[0] / clock.seconds, worst[1] / clock.seconds, worst[2] / divisor)
+    slowest = "" if worst is None else f"; its slowest minute ran at {words.quantity(worst[2], unit)}"
+    mean = words.quantity(verdict.mean, unit)
+    return Plot(
+        name=f"steady-{name}",
+        title="The whole run-up, from the first second",
+        caption="From zero, in full length. Each bin shows the range from its slowest to its fastest "
+        f"second. Shaded: the window that was judged, with mean {mean}{slowest}.",
+        alt=f"Rate over time; the judged window has a mean of {mean}{slowest}.",
+        figure=SeriesFigure(
+            trace=thinned(seconds.t_s / clock.seconds, seconds.rate(unit) / divisor),
+            x_label=f"{clock.name} since the test workload started",
+            y_label=label,
+            window=_window(verdict, clock, divisor),
+            worst=place,
+        ),
+    )
+
+
+def _window_plot(verdict: SteadyVerdict, unit: str, name: str) -> Plot:
+    clock = stretch.clock(verdict.window_to_s)
+    divisor, label = stretch.scaled(unit)
+    blocks = verdict.window_blocks
+    edges = np.linspace(verdict.window_from_s, verdict.window_to_s, len(blocks) + 1)
+    middles = (edges[:-1] + edges[1:]) / 2 / clock.seconds
+    low, high = (words.quantity(f(blocks), unit) for f in (min, max))
+    return Plot(
+        name=f"window-{name}",
+        title="The measurement window",
+        caption=f"The window in {format_count(len(blocks))} equal blocks, between {low} and {high}; "
+        "dotted: 90 % and 110 % of the mean, as SNIA PTS-style reports draw it.",
+        alt=f"Block means of the window lie between {low} and {high}.",
+        figure=WindowFigure(
+            x=tuple(float(x) for x in middles),
+            blocks=tuple(block / divisor for block in blocks),
+            window=_window(verdict, clock, divisor),
+            x_label=f"{clock.name} since the test workload started",
+            y_label=label,
+        ),
+    )

@@ -1,0 +1,194 @@
+"""How numbers and names are put into words for somebody who is no statistician."""
+
+from collections.abc import Sequence
+from urllib.parse import quote
+
+from ssdbench.model.estimate import Estimate
+from ssdbench.model.finding import Severity
+from ssdbench.model.result import Verdict
+from ssdbench.model.target import TargetKind
+from ssdbench.model.workload import Point, Workload
+from ssdbench.report.view.page import Cell
+from ssdbench.units import (
+    format_count,
+    format_duration,
+    format_ns,
+    format_rate,
+    format_size,
+)
+
+NONE = "–"
+
+VERDICT_TONES: dict[Verdict, str] = {
+    "VALIDATED": "good",
+    "NOT VALIDATED": "bad",
+    "MEASURED, NOT PLANNABLE": "warn",
+}
+SEVERITY_TONES = {Severity.INVALIDATES: "bad", Severity.WARNS: "warn", Severity.NOTES: "note"}
+SEVERITY_WORDS = {
+    Severity.INVALIDATES: "keeps it from being validated",
+    Severity.WARNS: "warning",
+    Severity.NOTES: "note",
+}
+KIND_WORDS = {
+    TargetKind.DRIVE: "a whole drive",
+    TargetKind.SIMULATED: "a simulated drive",
+    TargetKind.FILE: "a regular file",
+    TargetKind.LOOP: "a loop device",
+    TargetKind.MAPPED: "a mapped device (dm, md or the like)",
+    TargetKind.VIRTUAL: "a virtual disk",
+}
+
+GLOSSARY = (
+    ("IOPS", "Reads or writes that the drive completes in one second."),
+    (
+        "Lower bound",
+        "The rate to plan on. Computed so that, with 95 % confidence, at least 95 out of 100 "
+        "repeats like these reach it, and never above the slowest minute that was seen. It speaks "
+        "of this drive, this workload and these conditions, not of other drives of the model.",
+    ),
+    ("95 % interval", "Where the long-run mean lies, with 95 % confidence. No bound for planning."),
+    ("CV", "How much the repeats differ: their standard deviation in percent of their mean."),
+    ("Steady state", "The rate no longer changes while the same work goes on. Before that, a drive "
+     "lives on spare area that it will not have again; such rates are too good to plan on."),
+    ("Repeat", "A separate measurement of the same point in another, freshly shuffled pass over all "
+     "points. Every repeat that was run is shown; none was dropped or run again."),
+    ("Settle", "The start of each repeat, in which the drive gets used to the new work. Stored and "
+     "shown, not counted."),
+    ("p99.9", "999 of 1,000 I/Os were at least this fast. Latencies of all repeats are merged "
+     "before a percentile is taken."),
+    ("Drive fill", "As many bytes as the part of the drive under test holds, written once."),
+    ("QD 32 × 4", "Four jobs, each keeping 32 I/Os in flight."),
+    ("Indicative, suppressed", "A percentile with fewer than 100 independent slower I/Os behind it is "
+     "marked ≈; with fewer than 10 it is not printed."),
+)  # fmt: skip
+
+
+def workload_label(workload: Workload) -> str:
+    """`4 KiB random write, QD 32 × 4`."""
+    return workload.label().replace(" x ", " × ")
+
+
+def point_label(point: Point) -> str:
+    """A workload, and the share of the drive where it is not the whole."""
+    label = workload_label(point.workload)
+    return label if point.span_percent is None else f"{point.span_percent:g} % of drive: {label}"
+
+
+def count(value: float | None) -> str:
+    """A rate or count, or a dash."""
+    return NONE if value is None else format_count(value)
+
+
+def quantity(value: float | None, unit: str) -> str:
+    """A value in the words of its unit."""
+    if value is None:
+        return NONE
+    match unit:
+        case "ns":
+            return format_ns(value)
+        case "B/s":
+            return format_rate(value)
+        case "1/s":
+            return f"{format_count(value)} IOPS"
+        case "s":
+            return format_duration(value)
+        case _:
+            return f"{format_count(value)} {unit}".strip()
+
+
+def interval(estimate: Estimate) -> str:
+    """The two-sided 95 % interval, without its unit."""
+    if estimate.ci_low is None or estimate.ci_high is None:
+        return NONE
+    return f"{count(estimate.ci_low)} to {count(estimate.ci_high)}"
+
+
+def verdict_cell(verdict: Verdict) -> Cell:
+    """A verdict in its colour; the word alone says it as well."""
+    return Cell(verdict, VERDICT_TONES[verdict])
+
+
+def latency_cell(estimate: Estimate | None) -> Cell:
+    """A latency with the mark of how far it can be trusted."""
+    if estimate is None:
+        return Cell(NONE)
+    if estimate.status == "suppressed":
+        return Cell("too few", "muted", hint="fewer than 10 independent I/Os lie beyond it")
+    mark = "≈ " if estimate.status == "indicative" else ""
+    return Cell(mark + format_ns(estimate.value), "muted" if mark else "")
+
+
+def link(relative: str) -> str:
+    """A link to a file of the run, or nothing for a path that leads out of it."""
+    if not relative or relative.startswith("/") or ".." in relative.split("/"):
+        return ""
+    return quote(relative)
+
+
+_SUFFIXES = {"_bytes": format_size, "_s": format_duration, "_ns": format_ns}
+
+
+def fact(name: str, value: object) -> tuple[str, str]:
+    """`block_bytes: 4096` as `block: 4 KiB`."""
+    for suffix, words in _SUFFIXES.items():
+        if name.endswith(suffix) and isinstance(value, int | float) and not isinstance(value, bool):
+            size = int(value) if suffix == "_bytes" else value
+            return _title(name.removesuffix(suffix)), words(size)  # type: ignore[arg-type]
+    if name.endswith("_percent") and isinstance(value, int | float):
+        return _title(name.removesuffix("_percent")), f"{value:.4g} %"
+    return _title(name), plain(value)
+
+
+def plain(value: object) -> str:
+    """Any JSON value in words."""
+    match value:
+        case None:
+            return NONE
+        case bool():
+            return "yes" if value else "no"
+        case int():
+            return f"{value:,}" if abs(value) >= 10_000 else str(value)
+        case float():
+            return format_count(value)
+        case list() | tuple():
+            return ", ".join(plain(item) for item in value)
+        case dict():
+            return ", ".join(f"{key}: {plain(item)}" for key, item in value.items())
+        case _:
+            return str(value)
+
+
+def _title(name: str) -> str:
+    words = name.replace("_", " ").strip()
+    for short in ("iops", "lba", "qd", "cv", "waf", "dwpd"):
+        words = " ".join(short.upper() if word == short else word for word in words.split(" "))
+    return words[:1].upper() + words[1:]
+
+
+def listing(words: Sequence[str]) -> str:
+    """`a, b and c`."""
+    if len(words) < 2:
+        return "".join(words)
+    return f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def plural(number: int, word: str) -> str:
+    """`1 repeat`, `10 repeats`."""
+    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+
+
+def sentence(text: str) -> str:
+    """A message with a capital letter and a full stop."""
+    text = text.strip()
+    if not text:
+        return ""
+    return text[:1].upper() + text[1:] + ("" if text[-1] in ".!?" else ".")
+
+
+def moment(iso: str | None) -> str:
+    """`2026-11-21 02:30:00 UTC` of an ISO 8601 time."""
+    if not iso:
+        return NONE
+    text = iso.replace("T", " ").removesuffix("Z").removesuffix("+00:00")
+    return f"{text.split('.')[0]} UTC"

@@ -1,0 +1,42 @@
+"""Writes the files of a report; each appears complete or not at all."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from ssdbench.report import csv
+from ssdbench.report.html import render_page
+from ssdbench.report.read import StoredRun
+from ssdbench.report.view.build import page
+
+
+def write_report(run_dir: Path) -> list[Path]:
+    """See `ssdbench.report.render`."""
+    run = StoredRun.open(run_dir)
+    result = run.result
+    frame = csv.results_frame(result)
+
+    def parquet(path: Path) -> None:
+        csv.write_parquet(frame, path, run_id=result.run_id, version=result.ssdbench_version)
+
+    tables = [
+        _replaced(run_dir / "results.csv", _content(csv.csv_bytes(frame))),
+        _replaced(run_dir / "summary.csv", _content(csv.csv_bytes(csv.summary_frame(result)))),
+        _replaced(run_dir / "results.parquet", parquet),
+    ]
+    # The page comes last: it links to the tables, and names only files that are there.
+    html = _replaced(run_dir / "report.html", _content(render_page(page(run)).encode()))
+    return [html, *tables]
+
+
+def _content(data: bytes) -> Callable[[Path], None]:
+    return lambda path: path.write_bytes(data) and None
+
+
+def _replaced(path: Path, fill: Callable[[Path], None]) -> Path:
+    draft = path.with_name(f".{path.name}.draft")
+    try:
+        fill(draft)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+    return path
