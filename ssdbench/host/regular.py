@@ -7,6 +7,8 @@ import stat
 from pathlib import Path
 
 from ssdbench.errors import DeviceLost, HostLacks
+from ssdbench.host.blockdev import major_minor
+from ssdbench.host.procfs import Procfs
 
 MARK = "user.ssdbench"  # extended attribute of a file whose content ssdbench made
 MEMORY_FILE_SYSTEMS = frozenset({"tmpfs", "ramfs", "devtmpfs", "hugetlbfs"})
@@ -86,6 +88,13 @@ def direct_io_works(path: Path) -> bool:
             return False
         raise
     return True
+
+
+def in_memory(path: Path) -> bool:
+    """Whether a file lies in memory, where some kernels offer direct I/O all the same."""
+    device = major_minor(path.stat().st_dev)
+    mounts = [mount for mount in Procfs().mounts() if mount.major_minor == device]
+    return any(mount.file_system in MEMORY_FILE_SYSTEMS for mount in mounts)
 
 
 def room(path: Path) -> tuple[int, int, int]:

@@ -10,6 +10,7 @@ from ssdbench.generator.fio.jobfile import Options, filename
 from ssdbench.generator.fio.sampling import DeviceMeter, Feed, FileMeter, KernelFeed, one_block
 from ssdbench.host import blockdev, regular
 from ssdbench.host.command import Process
+from ssdbench.model.target import TargetInfo, TargetKind
 
 STALL_S = 120.0  # four times the 30 s after which the kernel gives a request of a drive up
 ROOT = Path("/")
@@ -155,3 +156,17 @@ class FileAttachment:
             raise ValueError("on a file, the jobs of one start need one block size")
         meter = FileMeter(process.pid, block_bytes=block_bytes, root=self._root)
         return KernelFeed(process, meter, stall_s=self._stall_s)
+
+
+def attachment(info: TargetInfo, claim_fd: int) -> Attachment:
+    """The way to a claimed device or file.
+
+    Raises ValueError for a simulated drive: it is reached with SimAttachment.
+    """
+    match info.kind:
+        case TargetKind.SIMULATED:
+            raise ValueError(f"{info.name} is simulated and has no node")
+        case TargetKind.FILE:
+            return FileAttachment(Path(info.node), claim_fd)
+        case _:
+            return DeviceAttachment(Path(info.node), claim_fd)

@@ -1,0 +1,98 @@
+"""Regular files as targets: why one must not be overwritten, and making it ready."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from ssdbench.errors import HostLacks, TargetRefused
+from ssdbench.host import regular
+from ssdbench.host.procfs import Procfs, Wanted
+from ssdbench.host.sysfs import Sysfs
+from ssdbench.host.usage import loops_over
+from ssdbench.model.target import TargetInfo
+from ssdbench.units import format_capacity
+
+FREE_SHARE = 0.10  # of the file system that stays free
+
+
+def objections(info: TargetInfo, *, root: Path = Path("/")) -> list[str]:
+    """Why a file must not be overwritten; empty means it may."""
+    path = Path(info.node)
+    try:
+        status = path.stat()
+        return [
+            *_content(path),
+            *_links(status),
+            *_users(path, status, root),
+            *_place(path),
+            *_room(path, info.size_bytes),
+        ]
+    except OSError as error:
+        return [f"it cannot be examined: {error.strerror}"]
+
+
+def prepare(info: TargetInfo, descriptor: int) -> None:
+    """Give a claimed file all its blocks and mark its content as ours.
+
+    Raises HostLacks when the blocks cannot be had.
+    """
+    regular.allocate(descriptor, os.fstat(descriptor).st_size)
+    regular.mark(Path(info.node))
+
+
+def claim(info: TargetInfo) -> int:
+    """Open and lock a file; the caller closes it. Raises TargetRefused when it is taken."""
+    try:
+        return regular.claim(Path(info.node))
+    except BlockingIOError as error:
+        raise TargetRefused(info.name, ["another process has locked it"]) from error
+
+
+def _content(path: Path) -> Iterator[str]:
+    if not regular.is_marked(path) and regular.has_data(path):
+        yield "it holds data that ssdbench did not make"
+
+
+def _links(status: os.stat_result) -> Iterator[str]:
+    if status.st_nlink > 1:
+        yield f"it has {status.st_nlink} names (hard links)"
+
+
+def _users(path: Path, status: os.stat_result, root: Path) -> Iterator[str]:
+    for name in loops_over(str(path), sysfs=Sysfs(root)):
+        yield f"the loop device /dev/{name} uses it"
+    procfs = Procfs(root)
+    if any(_same(area, path) for area in procfs.swap_areas()):
+        yield "the kernel swaps to it"
+    wanted = Wanted(inodes=frozenset({(status.st_dev, status.st_ino)}))
+    for opener in procfs.openers(wanted):
+        yield f"{opener} has it open"
+
+
+def _place(path: Path) -> Iterator[str]:
+    if not os.access(path, os.R_OK | os.W_OK):
+        yield "it may not be written"
+        return
+    try:
+        direct = regular.direct_io_works(path)
+    except OSError as error:
+        raise HostLacks(f"{path} cannot be opened: {error.strerror}") from error
+    if regular.in_memory(path) or not direct:
+        yield "its file system is memory or has no direct I/O, so that memory would be measured"
+
+
+def _room(path: Path, size_bytes: int) -> Iterator[str]:
+    total, free, held = regular.room(path)
+    left = free - max(0, size_bytes - held)
+    if left < FREE_SHARE * total:
+        yield (
+            f"its blocks would leave {format_capacity(max(0, left))} of "
+            f"{format_capacity(total)} on its file system free; 10 % must stay"
+        )
+
+
+def _same(area: str, path: Path) -> bool:
+    try:
+        return path.samefile(area)
+    except OSError:
+        return False

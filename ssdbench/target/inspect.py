@@ -1,0 +1,177 @@
+"""From what a user names to a TargetInfo: what it is, how large, and which one exactly."""
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+from ssdbench.errors import HostLacks, TargetRefused, UsageError
+from ssdbench.host import blockdev
+from ssdbench.host.sysfs import Sysfs
+from ssdbench.model.target import TargetInfo, TargetKind
+from ssdbench.sim import spec as simspec
+from ssdbench.target.kind import kind_of
+
+BY_ID = "/dev/disk/by-id"
+ROOT = Sysfs()
+
+
+def inspect(name: str, *, sysfs: Sysfs = ROOT) -> TargetInfo:
+    """What `name` is: /dev/…, a regular file, or sim:MODEL.
+
+    Raises UsageError for what cannot be a target at all, TargetRefused for a partition or a
+    controller, HostLacks without the right to look.
+    """
+    if name.startswith(simspec.PREFIX):
+        return _simulated(name)
+    path = Path(name)
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise _absent(name, error) from error
+    mode = status.st_mode
+    if stat.S_ISBLK(mode):
+        return _block_device(name, Path(os.path.realpath(path)), status.st_rdev, sysfs)
+    if stat.S_ISREG(mode):
+        return _regular_file(name, Path(os.path.realpath(path)), status)
+    raise _unfit(name, mode)
+
+
+def kernel_name(info: TargetInfo, *, sysfs: Sysfs = ROOT) -> str:
+    """The name of a block device below /sys/block. Raises OSError when it is gone."""
+    return sysfs.path(f"/sys/dev/block/{info.major_minor}").resolve().name
+
+
+def _simulated(name: str) -> TargetInfo:
+    drive = simspec.parse(name)
+    block = int(drive.params.get("lba_bytes", 512))
+    return TargetInfo(
+        kind=TargetKind.SIMULATED,
+        name=drive.text,
+        node="",  # the run makes its state file
+        id=drive.text,
+        size_bytes=drive.capacity_bytes,
+        logical_block_bytes=block,
+        physical_block_bytes=int(drive.params.get("physical_block_bytes", block)),
+        model=drive.title,
+        facts=_notes(drive.notes),
+        simulated=True,
+        sim_model=drive.text.removeprefix(simspec.PREFIX),
+        sim_seed=drive.seed,
+    )
+
+
+def _notes(notes: tuple[str, ...]) -> dict[str, str]:
+    return {f"simulation note {number}": note for number, note in enumerate(notes, start=1)}
+
+
+def _block_device(name: str, node: Path, device: int, sysfs: Sysfs) -> TargetInfo:
+    number = blockdev.major_minor(device)
+    directory = sysfs.path(f"/sys/dev/block/{number}").resolve()
+    if (directory / "partition").exists():
+        raise TargetRefused(
+            name,
+            [f"it is a partition of /dev/{directory.parent.name}"],
+            hint="a benchmark needs the whole drive: its speed depends on all of it",
+        )
+    geometry = blockdev.geometry(node)
+    kernel = directory.name
+    read = _attributes(sysfs, kernel)
+    return TargetInfo(
+        kind=kind_of(kernel, read),
+        name=name,
+        node=str(node),
+        id=_identity(kernel, read, geometry.size_bytes),
+        size_bytes=geometry.size_bytes,
+        logical_block_bytes=geometry.logical_block_bytes,
+        physical_block_bytes=geometry.physical_block_bytes,
+        model=read.get("device/model", ""),
+        serial=read.get("device/serial", ""),
+        firmware=read.get("device/firmware_rev", "") or read.get("device/rev", ""),
+        major_minor=number,
+        facts={
+            "kernel name": kernel,
+            **{f"sysfs {attribute}": value for attribute, value in read.items() if value},
+            **({"links": ", ".join(links)} if (links := _links(node, sysfs)) else {}),
+        },
+    )
+
+
+_READ = (
+    "device/model", "device/vendor", "device/serial", "device/firmware_rev", "device/rev",
+    "device/wwid", "device/transport", "device/subsysnqn", "wwid", "nguid", "eui", "uuid", "nsid",
+    "removable", "ro", "loop/backing_file", "loop/offset", "loop/sizelimit", "loop/dio", "dm/name",
+    "dm/uuid", "md/uuid", "queue/rotational", "queue/zoned", "queue/scheduler", "queue/write_cache",
+    "queue/max_sectors_kb", "queue/nr_requests", "queue/nr_zones",
+)  # fmt: skip
+
+
+def _attributes(sysfs: Sysfs, kernel: str) -> dict[str, str]:
+    found = ((name, sysfs.find(f"/sys/block/{kernel}/{name}")) for name in _READ)
+    return {name: value.strip() for name, value in found if value is not None and value.strip()}
+
+
+def _identity(kernel: str, read: dict[str, str], size_bytes: int) -> str:
+    """What consent is given for: of the thing itself, never of the slot that it is in."""
+    if "loop/backing_file" in read:
+        return f"loop:{read['loop/backing_file']}:{size_bytes}"
+    for attribute in ("wwid", "device/wwid", "nguid", "eui", "uuid", "dm/uuid", "md/uuid"):
+        value = read.get(attribute, "")
+        if value.strip("0-. "):
+            return value.replace(" ", "_")
+    serial = read.get("device/serial")
+    return f"serial.{serial}" if serial else f"node.{kernel}:{size_bytes}"
+
+
+def _links(node: Path, sysfs: Sysfs) -> list[str]:
+    directory = sysfs.path(BY_ID)
+    names = sysfs.names(BY_ID)
+    return [f"{BY_ID}/{link}" for link in names if (directory / link).resolve() == node]
+
+
+def _regular_file(name: str, path: Path, status: os.stat_result) -> TargetInfo:
+    if status.st_size == 0:
+        raise UsageError(
+            f"{name} is empty, so it has no size to measure",
+            hint=f"give it one, for example with `truncate -s 8G {name}`",
+        )
+    block = status.st_blksize if status.st_blksize in (512, 4096) else 4096
+    return TargetInfo(
+        kind=TargetKind.FILE,
+        name=name,
+        node=str(path),
+        id=f"file:{path}:{status.st_size}",
+        size_bytes=status.st_size // block * block,
+        logical_block_bytes=block,
+        physical_block_bytes=block,
+        facts={"device of the file system": blockdev.major_minor(status.st_dev)},
+    )
+
+
+def _absent(name: str, error: OSError) -> UsageError | HostLacks:
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return HostLacks(f"{name} cannot be looked at: {error.strerror}", hint="run as root")
+    if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP):
+        if name.startswith("/dev/"):
+            return UsageError(
+                f"there is no device {name}", hint="`ssdbench drives` lists what there is"
+            )
+        return UsageError(
+            f"there is no file {name}",
+            hint=f"make one with `truncate -s 8G {name}`, or name a device or `sim:MODEL`",
+        )
+    return UsageError(f"{name} cannot be a target: {error.strerror}")
+
+
+def _unfit(name: str, mode: int) -> UsageError | TargetRefused:
+    if stat.S_ISDIR(mode):
+        return UsageError(
+            f"{name} is a directory", hint="name a block device, a regular file or `sim:MODEL`"
+        )
+    if stat.S_ISCHR(mode):
+        return TargetRefused(
+            name,
+            ["it is a character device, not a block device"],
+            hint="an NVMe drive is named with its namespace, such as /dev/nvme0n1",
+        )
+    return UsageError(f"{name} is neither a block device nor a regular file")
