@@ -43,7 +43,9 @@ class Workload(Model):
     content: Content = Content.RANDOM
     rate_iops: float | None = None  # offered rate over all jobs; None = as fast as it goes
     thinktime_us: int = 0
-    block_split: tuple[tuple[int, int], ...] = ()  # ((block bytes, percent), …) replaces block_bytes
+    block_split: tuple[
+        tuple[int, int], ...
+    ] = ()  # ((block bytes, percent), …) replaces block_bytes
     zones: tuple[tuple[float, float], ...] = ()  # ((percent of I/O, percent of range), …)
 
     @model_validator(mode="after")

@@ -1,0 +1,174 @@
+"""Profile text to a Profile, or every mistake in it with its line and column; pure, no files."""
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from ssdbench.errors import Diagnostic, ProfileError
+from ssdbench.model.profile import Profile
+from ssdbench.model.yamltext import Document, Path, dotted, read
+
+HINT = "`ssdbench schema` prints every key with its meaning and default."
+
+_LIMITS = {
+    "greater_than": ("above", "gt"),
+    "greater_than_equal": ("at least", "ge"),
+    "less_than": ("below", "lt"),
+    "less_than_equal": ("at most", "le"),
+}
+_KINDS = {
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "string_type": "text",
+    "bool_type": "true or false",
+    "tuple_type": "a list",
+    "list_type": "a list",
+    "model_type": "keys with values",
+    "model_attributes_type": "keys with values",
+    "dict_type": "keys with values",
+    "string_too_short": "some text",
+    "too_short": "at least one value",
+}
+
+
+def load_profile(text: str, file: str) -> Profile:
+    """Read a profile. `file` only names it in messages.
+
+    Raises ProfileError with all mistakes at once, in the order in which they stand.
+    """
+    document = read(text, file)
+    profile = None
+    if not document.diagnostics or document.data is not None:
+        profile = _validate(document)
+    if document.diagnostics or profile is None:
+        raise ProfileError(_ordered(document.diagnostics), hint=HINT)
+    return profile
+
+
+def profile_schema() -> dict[str, Any]:
+    """The JSON Schema of profiles, for editors."""
+    schema = Profile.model_json_schema(by_alias=True)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _validate(document: Document) -> Profile | None:
+    data = document.data
+    if data is None:
+        document.complain(document.value_at(()), "the profile is empty")
+        return None
+    try:
+        return Profile.model_validate(data)
+    except ValidationError as error:
+        for details in error.errors(include_url=False):
+            _explain(document, details)
+    return None
+
+
+def _ordered(diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
+    unique = dict.fromkeys(diagnostics)
+    return sorted(unique, key=lambda found: (found.line, found.column))
+
+
+def _explain(document: Document, details: ErrorDetails) -> None:
+    path = _known_path(document, details["loc"])
+    kind = details["type"]
+    if kind == "mistakes":
+        for below, message in details["ctx"]["mistakes"]:
+            where = (*path, *below)
+            document.complain(document.value_at(where), f"{dotted(where)}: {message}")
+    elif kind == "extra_forbidden":
+        document.complain(document.key_at(path), _unknown_key(path))
+    elif kind == "missing":
+        document.complain(document.value_at(path[:-1]), f"missing key '{dotted(path)}'")
+    else:
+        name = f"{dotted(path)}: " if path else ""
+        document.complain(document.value_at(path), name + _sentence(details))
+
+
+def _known_path(document: Document, location: tuple[int | str, ...]) -> Path:
+    """The part of pydantic's location that stands in the file; it names union members as well."""
+    path: Path = ()
+    last = len(location) - 1
+    for index, part in enumerate(location):
+        longer = (*path, part)
+        if longer in document.values or longer in document.keys:
+            path = longer
+        elif index == last and isinstance(part, str) and "[" not in part and "-" not in part:
+            children = [known for known in document.values if known[: len(path)] == path]
+            if len(children) > 1 or not path:
+                path = longer
+    return path
+
+
+def _sentence(details: ErrorDetails) -> str:
+    kind, given, context = details["type"], details["input"], details.get("ctx", {})
+    if kind in _LIMITS:
+        word, key = _LIMITS[kind]
+        return f"must be {word} {context[key]:g}, got {given!r}"
+    if kind in ("enum", "literal_error"):
+        return _not_one_of(str(context["expected"]), given)
+    if kind in _KINDS:
+        return f"must be {_KINDS[kind]}, got {_shown(given)}"
+    return details["msg"].removeprefix("Value error, ")
+
+
+def _shown(given: object) -> str:
+    if isinstance(given, Mapping):
+        return "keys with values"
+    if isinstance(given, list | tuple):
+        return "an empty list" if not given else "a list"
+    return "nothing" if given is None or given == "" else repr(given)
+
+
+def _not_one_of(expected: str, given: object) -> str:
+    choices = [word.strip("' ") for word in expected.replace(" or ", ", ").split(",")]
+    meant = _did_you_mean(str(given), choices)
+    return f"must be one of {', '.join(choices)}, got {_shown(given)}{meant}"
+
+
+def _unknown_key(path: Path) -> str:
+    key = str(path[-1])
+    known = list(_keys_at(Profile, path[:-1]))
+    meant = _did_you_mean(key, known)
+    where = f" in {dotted(path[:-1])}" if len(path) > 1 else ""
+    choices = f" (known: {', '.join(known)})"
+    return f"unknown key '{key}'{where}{meant or choices}"
+
+
+def _did_you_mean(word: str, choices: Sequence[str]) -> str:
+    close = difflib.get_close_matches(word, choices, n=1, cutoff=0.6)
+    return f" (did you mean '{close[0]}'?)" if close else ""
+
+
+def _keys_at(model: type[BaseModel], path: Path) -> Iterator[str]:
+    """The keys that are allowed at `path`, from the JSON Schema, which knows every model."""
+    schema = model.model_json_schema(by_alias=True)
+    definitions = schema.get("$defs", {})
+    nodes = [schema]
+    for part in path:
+        nodes = [child for node in _expanded(nodes, definitions) for child in _children(node, part)]
+    for node in _expanded(nodes, definitions):
+        yield from node.get("properties", ())
+
+
+def _expanded(nodes: Sequence[Any], definitions: Mapping[str, Any]) -> Iterator[Any]:
+    for node in nodes:
+        if "$ref" in node:
+            yield from _expanded([definitions[node["$ref"].rsplit("/", 1)[1]]], definitions)
+        elif "anyOf" in node:
+            yield from _expanded(node["anyOf"], definitions)
+        else:
+            yield node
+
+
+def _children(node: Mapping[str, Any], part: str | int) -> Iterator[Any]:
+    if isinstance(part, int):
+        if "items" in node:
+            yield node["items"]
+    elif part in node.get("properties", {}):
+        yield node["properties"][part]

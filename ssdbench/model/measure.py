@@ -1,0 +1,255 @@
+"""What a profile may measure: sweeps, span sweeps, the search for the block size.
+
+A new kind of stage is a model and one field of `Measure`; the loader, the JSON Schema and the
+editor's completion follow.
+"""
+
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from ssdbench.model.base import Model
+from ssdbench.model.quantity import (
+    WHOLE,
+    Count,
+    Extent,
+    OneOrMany,
+    ReadPercent,
+    Seconds,
+    SizeBytes,
+    Span,
+)
+from ssdbench.model.workload import Pattern
+from ssdbench.units import KIB, format_size
+
+Mistake = tuple[tuple[str | int, ...], str]  # path below the model, and what is wrong there
+
+
+def refuse(mistakes: Sequence[Mistake]) -> None:
+    """Raise what the loader turns into one diagnostic per mistake, each where it belongs."""
+    if mistakes:
+        context: dict[str, Any] = {"mistakes": list(mistakes)}
+        raise PydanticCustomError("mistakes", "{mistakes}", context)
+
+
+class AccessOrder(StrEnum):
+    """The order of offsets that a profile may ask for."""
+
+    RANDOM = "random"
+    SEQUENTIAL = "sequential"
+
+    @property
+    def pattern(self) -> Pattern:
+        """The same, as a workload names it."""
+        return Pattern(self.value)
+
+
+class Rest(StrEnum):
+    """What lies on the drive outside a span while the span is measured."""
+
+    STATIC = "static"
+    EMPTY = "empty"
+
+
+def _repeated(name: str, values: Sequence[object]) -> Iterator[Mistake]:
+    for index, value in enumerate(values):
+        if value in values[:index]:
+            text = format_size(value) if name in ("block", "strides") else value  # type: ignore[arg-type]
+            yield (name, index), f"{text} is given twice"
+
+
+def _too_large(block_bytes: int, span: Extent) -> Iterator[str]:
+    if span.size_bytes is not None and block_bytes > span.size_bytes:
+        block, room = format_size(block_bytes), format_size(span.size_bytes)
+        yield f"a block of {block} does not fit into a span of {room}"
+
+
+class Sweep(Model):
+    """Every combination of the lists below is one point."""
+
+    pattern: Annotated[tuple[AccessOrder, ...], OneOrMany()] = Field(
+        default=(AccessOrder.RANDOM,), min_length=1, description="Order of offsets."
+    )
+    block_bytes: Annotated[tuple[SizeBytes, ...], OneOrMany()] = Field(
+        default=(4 * KIB,), alias="block", min_length=1, description="Sizes of one request."
+    )
+    read_percent: Annotated[tuple[ReadPercent, ...], OneOrMany()] = Field(
+        default=(0,), alias="read", min_length=1, description="Shares of reads, in percent."
+    )
+    iodepth: Annotated[tuple[Count, ...], OneOrMany()] = Field(
+        default=(32,), min_length=1, description="Requests in flight per job."
+    )
+    numjobs: Annotated[tuple[Count, ...], OneOrMany()] = Field(
+        default=(1,), min_length=1, description="Jobs at the same time."
+    )
+    span: Span = Field(default=WHOLE, description="Part of the drive that is used, from its start.")
+    repeats: Count | None = Field(
+        default=None, description="Repeats per point; without it, those of the profile."
+    )
+    window_s: Seconds | None = Field(
+        default=None,
+        alias="window",
+        description="Time measured per repeat; without it, that of the profile.",
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        refuse(
+            [
+                *_repeated("pattern", self.pattern),
+                *_repeated("block", self.block_bytes),
+                *_repeated("read", self.read_percent),
+                *_repeated("iodepth", self.iodepth),
+                *_repeated("numjobs", self.numjobs),
+                *(
+                    (("block", index), message)
+                    for index, block in enumerate(self.block_bytes)
+                    for message in _too_large(block, self.span)
+                ),
+            ]
+        )
+        return self
+
+    @property
+    def reads(self) -> bool:
+        """Whether some point reads."""
+        return any(self.read_percent)
+
+
+class SpanSweep(Model):
+    """One workload over growing parts of the drive, smallest first, the whole drive last."""
+
+    pattern: AccessOrder = Field(default=AccessOrder.RANDOM, description="Order of offsets.")
+    block_bytes: SizeBytes = Field(
+        default=4 * KIB, alias="block", description="Size of one request."
+    )
+    read_percent: ReadPercent = Field(
+        default=0, alias="read", description="Share of reads, in percent."
+    )
+    iodepth: Count = Field(default=32, description="Requests in flight per job.")
+    numjobs: Count = Field(default=1, description="Jobs at the same time.")
+    spans: Annotated[tuple[Span, ...], OneOrMany()] = Field(
+        default=tuple(Extent(percent=share) for share in (5.0, 25.0, 50.0, 100.0)),
+        min_length=1,
+        description="Parts of the drive, as shares or sizes, from its start.",
+    )
+    rest: Rest = Field(
+        default=Rest.STATIC,
+        description="What fills the drive outside the span: static data, as in a drive in "
+        "use, or nothing, which flatters it.",
+    )
+    repeats: Count | None = Field(
+        default=None, description="Repeats per span; without it, those of the profile."
+    )
+    window_s: Seconds | None = Field(
+        default=None,
+        alias="window",
+        description="Time measured per repeat; without it, that of the profile.",
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        refuse(
+            [
+                *_repeated("spans", self.spans),
+                *(
+                    (("spans", index), message)
+                    for index, span in enumerate(self.spans)
+                    for message in _too_large(self.block_bytes, span)
+                ),
+            ]
+        )
+        return self
+
+    @property
+    def reads(self) -> bool:
+        """Whether it reads."""
+        return self.read_percent > 0
+
+
+class BlockSize(Model):
+    """Find the drive's block size and internal buffer by strided writes."""
+
+    strides: Literal["auto"] | tuple[SizeBytes, ...] = Field(
+        default="auto", description="Distances between writes, or auto to choose them."
+    )
+    block_bytes: SizeBytes = Field(default=4 * KIB, alias="block", description="Size of one write.")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        strides = () if self.strides == "auto" else self.strides
+        refuse(
+            [
+                *_repeated("strides", strides),
+                *(
+                    (
+                        ("strides", index),
+                        f"a stride of {format_size(stride)} must be larger than "
+                        f"the block of {format_size(self.block_bytes)}",
+                    )
+                    for index, stride in enumerate(strides)
+                    if stride <= self.block_bytes
+                ),
+            ]
+        )
+        return self
+
+    @property
+    def reads(self) -> bool:
+        """Whether it reads."""
+        return False
+
+
+MeasuredStage = Sweep | SpanSweep | BlockSize
+
+
+def _empty(body: object) -> object:
+    """`- sweep:` with nothing below it asks for the defaults."""
+    return {} if body is None else body
+
+
+_Body = BeforeValidator(_empty)
+
+
+class Measure(Model):
+    """One stage of measuring: exactly one of the keys below."""
+
+    model_config = {"json_schema_extra": {"minProperties": 1, "maxProperties": 1}}
+
+    sweep: Annotated[Sweep | None, _Body] = Field(
+        default=None, description="Points over block size, read share, depth and jobs."
+    )
+    span: Annotated[SpanSweep | None, _Body] = Field(
+        default=None, description="One workload over growing parts of the drive."
+    )
+    blocksize: Annotated[BlockSize | None, _Body] = Field(
+        default=None, description="Block size and internal buffer from strided writes."
+    )
+
+    @model_validator(mode="after")
+    def _one_key(self) -> Self:
+        kinds = [name for name in type(self).model_fields if name in self.model_fields_set]
+        if not kinds:
+            known = ", ".join(type(self).model_fields)
+            refuse([((), f"a stage needs one of the keys {known}")])
+        refuse(
+            [
+                ((extra,), f"'{extra}' is a second stage; start a new list item with a dash")
+                for extra in kinds[1:]
+            ]
+        )
+        return self
+
+    @property
+    def kind(self) -> str:
+        """The key: sweep, span, blocksize."""
+        return next(name for name in type(self).model_fields if name in self.model_fields_set)
+
+    @property
+    def stage(self) -> MeasuredStage:
+        """The stage under the key."""
+        found: MeasuredStage = getattr(self, self.kind)
+        return found

@@ -1,0 +1,291 @@
+"""What a user asks for: the schema of `profiles/*.yaml`.
+
+Every setting has a default, and every default is the pessimist's: a full drive, incompressible
+data, small random writes, no TRIM, and a host that is left as it is. Consent to destroy a drive is
+never part of a profile. `ssdbench.model.loading` reads one from text; a new kind of stage is
+added in `ssdbench.model.measure`.
+"""
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from ssdbench.model.base import Model
+from ssdbench.model.measure import AccessOrder, Measure, Mistake, SpanSweep, Sweep, refuse
+from ssdbench.model.quantity import (
+    Count,
+    Percent,
+    Positive,
+    ReadPercent,
+    Seconds,
+    Share,
+    SizeBytes,
+)
+from ssdbench.model.workload import Content
+from ssdbench.units import KIB, MIB, format_size
+
+KEEP = "keep"
+
+
+class Purge(StrEnum):
+    """How the drive is brought back to its fresh state before anything else."""
+
+    NONE = "none"
+    DISCARD = "discard"
+    FORMAT = "format"
+    SANITIZE = "sanitize"
+    ATA_ERASE = "ata_erase"
+
+
+class RuleName(StrEnum):
+    """Steady-state rules; which of them may validate a result, `ssdbench.stats` knows."""
+
+    PSS = "pss"
+    PSS_PARANOID = "pss-paranoid"
+    PSS_QUICK = "pss-quick"
+    SNIA = "snia"
+    SNIA_WSAT = "snia-wsat"
+    SEPPANEN = "seppanen"
+    HEGER = "heger"
+
+
+class IrqAffinity(StrEnum):
+    """Where the interrupts of the drive are handled, relative to the CPUs that submit."""
+
+    KEEP = "keep"
+    LOCAL = "local"
+    NEIGHBOUR = "neighbour"
+    REMOTE = "remote"
+    SPREAD = "spread"
+
+
+class Host(Model):
+    """Settings of the host during the run; `keep` changes nothing."""
+
+    scheduler: str = Field(
+        default=KEEP, min_length=1, description="I/O scheduler of the drive, or keep."
+    )
+    irq_affinity: IrqAffinity = Field(
+        default=IrqAffinity.KEEP, description="CPUs that handle the drive's interrupts, or keep."
+    )
+    governor: str = Field(
+        default=KEEP, min_length=1, description="CPU frequency governor, or keep."
+    )
+    kernel_modules: tuple[str, ...] = Field(
+        default=(), description="Bundled kernel modules to load for the run."
+    )
+
+    def changes(self) -> dict[str, str]:
+        """The settings that are not left as they are, by name."""
+        wanted = {
+            "scheduler": self.scheduler,
+            "irq_affinity": self.irq_affinity.value,
+            "governor": self.governor,
+            "kernel_modules": ", ".join(self.kernel_modules) or KEEP,
+        }
+        return {name: value for name, value in wanted.items() if value != KEEP}
+
+
+class Fill(Model):
+    """One step of preconditioning: the drive written from end to end, once or more often."""
+
+    pattern: AccessOrder = Field(
+        default=AccessOrder.SEQUENTIAL, description="Order in which the blocks are written."
+    )
+    block_bytes: SizeBytes = Field(
+        default=128 * KIB, alias="block", description="Size of one write."
+    )
+    fill: Count = Field(
+        default=2, description="How often the drive is written in full, in drive fills."
+    )
+    content: Content | None = Field(
+        default=None, description="Data of this fill; without it, the content of the profile."
+    )
+    iodepth: Count = Field(default=32, description="Writes in flight.")
+
+
+class SteadyWorkload(Model):
+    """The writes under which the drive must become steady before anything is measured."""
+
+    pattern: AccessOrder = Field(default=AccessOrder.RANDOM, description="Order of the writes.")
+    block_bytes: SizeBytes = Field(
+        default=4 * KIB, alias="block", description="Size of one request."
+    )
+    read_percent: Annotated[int, Field(strict=True, ge=0, le=99)] = Field(
+        default=0,
+        alias="read",
+        description="Share of reads in percent; without writes a drive does not age.",
+    )
+    iodepth: Count = Field(default=32, description="Requests in flight per job.")
+    numjobs: Count = Field(default=1, description="Jobs at the same time.")
+
+
+class Steady(Model):
+    """When the drive counts as steady, and how long it is given."""
+
+    rule: RuleName = Field(
+        default=RuleName.PSS,
+        description="Steady-state rule. Only pss and pss-paranoid can validate a result.",
+    )
+    workload: SteadyWorkload = Field(
+        default=SteadyWorkload(), description="What is written until the rule holds."
+    )
+    max_fills: Positive = Field(
+        default=6.0, description="Give up, and say so, after this many drive fills."
+    )
+    max_time_s: Seconds | None = Field(
+        default=None,
+        alias="max_time",
+        description="Give up, and say so, after this time; no limit unless it is set.",
+    )
+
+
+class Settle(Model):
+    """The part of each repeat that is stored but not counted."""
+
+    window_s: Seconds = Field(
+        default=600.0,
+        alias="window",
+        description="Points that write: the rule must hold again over at least this long.",
+    )
+    spare_percent: Percent | None = Field(
+        default=None,
+        alias="spare",
+        description="Points that write: this share of the drive is written first. Without it, "
+        "the drive's spare area where it is known (a simulated drive), else 28%, a large one.",
+    )
+    flat_s: Seconds = Field(
+        default=60.0,
+        alias="flat",
+        description="Points that only read: the rate must be flat for this long.",
+    )
+    max_fills: Positive = Field(
+        default=2.0, description="Count the repeat as not steady after this many drive fills."
+    )
+    max_time_s: Seconds | None = Field(
+        default=None,
+        alias="max_time",
+        description="Count the repeat as not steady after this time; no limit unless it is "
+        "set, but points that only read never settle longer than 30 times `flat`.",
+    )
+
+
+class CapacityPlan(Model):
+    """The demand that drives are planned for; all of it is optional."""
+
+    demand_iops: Positive | None = Field(
+        default=None, description="Rate that the drives must carry together, in IOPS."
+    )
+    growth_percent: Percent = Field(
+        default=0.0, alias="growth", description="Growth of the demand to plan for."
+    )
+    p99_s: Seconds | None = Field(
+        default=None, alias="p99", description="Highest 99th percentile of latency allowed."
+    )
+    utilisation_percent: Share = Field(
+        default=70.0,
+        alias="utilisation",
+        description="Share of a drive's pessimistic rate that a plan may use.",
+    )
+    failure_reserve: Annotated[int, Field(strict=True, ge=0)] = Field(
+        default=1, description="Drives that may fail without the demand being missed."
+    )
+    price: Positive | None = Field(default=None, description="Price of one drive.")
+    endurance_tb: Positive | None = Field(
+        default=None, description="Rated endurance of one drive in TB written (10^12 bytes)."
+    )
+    block_bytes: SizeBytes | None = Field(
+        default=None,
+        alias="block",
+        description="The plan stands on the points of this block size; without it, on all.",
+    )
+    read_percent: ReadPercent | None = Field(
+        default=None,
+        alias="read",
+        description="The plan stands on the points of this read share; without it, on all.",
+    )
+
+
+class Limits(Model):
+    """Where a run ends early, with a partial report; the command line may set them too."""
+
+    max_time_s: Seconds | None = Field(
+        default=None, alias="max_time", description="Longest time, on the target's clock."
+    )
+    max_writes_bytes: SizeBytes | None = Field(
+        default=None, alias="max_writes", description="Most bytes written to the target."
+    )
+
+
+class Profile(Model):
+    """A run as a user asks for it."""
+
+    title: str = Field(default="", description="One line for the report's head.")
+    target: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Device, file or sim:MODEL; --target on the command line goes first.",
+    )
+    host: Host = Field(default=Host(), description="Settings of the host during the run.")
+    purge: Purge = Field(
+        default=Purge.NONE, description="How the drive is made fresh before the run."
+    )
+    precondition: tuple[Fill, ...] = Field(
+        default=(
+            Fill(),
+            Fill(pattern=AccessOrder.RANDOM, block=4 * KIB, fill=1),
+        ),
+        description="Fills before anything is judged or measured, in order.",
+    )
+    fill_level_percent: Share = Field(
+        default=100.0,
+        alias="fill_level",
+        description="Share of the drive that is used at all; the rest is never written. "
+        "Below 100% the drive has extra spare area, and the report says so.",
+    )
+    content: Content = Field(
+        default=Content.RANDOM, description="Data that are written: incompressible, or zeros."
+    )
+    steady: Steady = Field(default=Steady(), description="Warm-up until the drive is steady.")
+    repeats: Count = Field(
+        default=10, description="Repeats per point, each in its own shuffled pass."
+    )
+    window_s: Seconds = Field(
+        default=60.0, alias="window", description="Time measured and counted per repeat."
+    )
+    settle: Settle = Field(
+        default=Settle(), description="The start of each repeat, stored but not counted."
+    )
+    seed: Annotated[int, Field(strict=True, ge=0, lt=2**63)] = Field(
+        default=1, description="Seed of offsets, data and order; the report shows it."
+    )
+    measure: tuple[Measure, ...] = Field(
+        default=(Measure(sweep=Sweep()), Measure(span=SpanSweep())),
+        description="What is measured, in order.",
+    )
+    limits: Limits = Field(default=Limits(), description="Where a run ends early.")
+    plan: CapacityPlan = Field(default=CapacityPlan(), description="The demand to plan drives for.")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        refuse([*self._oversized_fills(), *self._unwritten_reads()])
+        return self
+
+    def _oversized_fills(self) -> Iterator[Mistake]:
+        for index, step in enumerate(self.precondition):
+            if step.block_bytes > 64 * MIB:
+                size = format_size(step.block_bytes)
+                yield ("precondition", index, "block"), f"a write of {size} is above 64 MiB"
+
+    def _unwritten_reads(self) -> Iterator[Mistake]:
+        """Reads touch only what this run wrote, so something must write all of it."""
+        if self.precondition:
+            return
+        for index, measure in enumerate(self.measure):
+            if measure.stage.reads:
+                yield (
+                    ("measure", index, measure.kind, "read"),
+                    "reads need data that this run wrote; give `precondition` at least one step",
+                )

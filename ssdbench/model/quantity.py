@@ -1,0 +1,162 @@
+"""Quantities as profiles write them: sizes, durations, shares, and one value or several.
+
+Each type reads what `ssdbench.units` reads, and describes itself in the JSON Schema with the same
+pattern, so that an editor and the loader agree.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import (
+    BeforeValidator,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    PlainSerializer,
+    PlainValidator,
+    WithJsonSchema,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
+
+from ssdbench.units import NS_PER_S, format_size, parse_duration_ns, parse_percent, parse_size
+
+_SIZE_SCHEMA: JsonSchemaValue = {
+    "anyOf": [
+        {"type": "integer", "minimum": 1},
+        {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)? ?([bB]|[kKmMgGtTpP]([iI][bB])?)?$"},
+    ],
+    "examples": ["4KiB", "64GiB", 512],
+}
+_DURATION_SCHEMA: JsonSchemaValue = {
+    "type": "string",
+    "pattern": r"^[0-9]+(\.[0-9]+)? ?(ns|us|ms|s|m|min|h|d)$",
+    "examples": ["10ms", "90s", "2h"],
+}
+_PERCENT_SCHEMA: JsonSchemaValue = {
+    "type": "string",
+    "pattern": r"^[0-9]+(\.[0-9]+)? ?%$",
+    "examples": ["25%"],
+}
+_EXTENT_SCHEMA: JsonSchemaValue = {"anyOf": [_PERCENT_SCHEMA, *_SIZE_SCHEMA["anyOf"]]}
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """A part of the drive, counted from its start: a share of it, or a size."""
+
+    percent: float | None = None
+    size_bytes: int | None = None
+
+    def bytes_of(self, whole_bytes: int, *, align_bytes: int) -> int:
+        """Length on a drive of `whole_bytes`, rounded down to whole `align_bytes`."""
+        if self.size_bytes is not None:
+            wanted = min(self.size_bytes, whole_bytes)
+        else:
+            wanted = round(whole_bytes * (self.percent or 0.0) / 100)
+        return wanted // align_bytes * align_bytes
+
+    def __str__(self) -> str:
+        if self.size_bytes is not None:
+            return format_size(self.size_bytes).replace(" ", "")
+        return f"{self.percent:g}%"
+
+
+WHOLE = Extent(percent=100.0)
+
+
+def _positive_size(value: object) -> int:
+    size = parse_size(value)  # type: ignore[arg-type]  # it checks the type itself
+    if size == 0:
+        raise ValueError("a size of zero bytes has nothing in it")
+    return size
+
+
+def _seconds(value: object) -> float:
+    duration_ns = parse_duration_ns(value)  # type: ignore[arg-type]  # it checks the type itself
+    if duration_ns == 0:
+        raise ValueError("a duration of zero leaves no time for anything")
+    return duration_ns / NS_PER_S
+
+
+def _percent(value: object) -> float:
+    return parse_percent(value)  # type: ignore[arg-type]  # it checks the type itself
+
+
+def _share(value: object) -> float:
+    percent = _percent(value)
+    if not 0 < percent <= 100:
+        raise ValueError(f"a share of the drive is above 0% and at most 100%, got {value!r}")
+    return percent
+
+
+def _extent(value: object) -> Extent:
+    if isinstance(value, Extent):
+        return value
+    if isinstance(value, str) and value.strip().endswith("%"):
+        return Extent(percent=_share(value))
+    try:
+        return Extent(size_bytes=_positive_size(value))
+    except ValueError as error:
+        if isinstance(value, str) and re.match(r"\s*[0-9]", value):
+            raise
+        message = f"a span is a share such as 25% or a size such as 64GiB, got {value!r}"
+        raise ValueError(message) from error
+
+
+def _percent_text(percent: float) -> str:
+    return f"{percent:g}%"
+
+
+def _duration_text(duration_s: float) -> str:
+    return f"{duration_s:g}s"
+
+
+class OneOrMany:
+    """A tuple that may be written without brackets when it has one element."""
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return core_schema.no_info_before_validator_function(_listed, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        many = handler(schema)
+        return {"anyOf": [many["items"], many]}
+
+
+def _listed(value: object) -> object:
+    return value if isinstance(value, list | tuple) else [value]
+
+
+SizeBytes = Annotated[int, BeforeValidator(_positive_size), WithJsonSchema(_SIZE_SCHEMA)]
+Seconds = Annotated[
+    float,
+    BeforeValidator(_seconds),
+    PlainSerializer(_duration_text, when_used="json"),
+    WithJsonSchema(_DURATION_SCHEMA),
+]
+Percent = Annotated[
+    float,
+    BeforeValidator(_percent),
+    PlainSerializer(_percent_text, when_used="json"),
+    WithJsonSchema(_PERCENT_SCHEMA),
+]
+Share = Annotated[
+    float,
+    BeforeValidator(_share),
+    PlainSerializer(_percent_text, when_used="json"),
+    WithJsonSchema(_PERCENT_SCHEMA),
+]
+Span = Annotated[
+    Extent,
+    PlainValidator(_extent),
+    PlainSerializer(str, when_used="json"),
+    WithJsonSchema(_EXTENT_SCHEMA),
+]
+Count = Annotated[int, Field(strict=True, ge=1)]
+ReadPercent = Annotated[int, Field(strict=True, ge=0, le=100)]
+Positive = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]

@@ -1,0 +1,176 @@
+"""YAML 1.2 text to plain data that remembers where each part stood; pure, no files.
+
+The reader takes nothing on trust: a key given twice, an alias that contains itself and a tag are
+mistakes with a position, not surprises. YAML 1.1 is not read, because it takes `on` for true and
+`1:30` for 90.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from ssdbench.errors import Diagnostic
+
+Path = tuple[str | int, ...]
+
+MAX_DEPTH = 32
+MAX_NODES = 20_000  # aliases can make a short text huge
+
+_PLAIN_TAGS = frozenset(
+    f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "seq", "map")
+)
+# Resolved by ruamel from plain text, but nothing that a profile knows: kept as the text it was.
+_TEXT_TAGS = frozenset(f"tag:yaml.org,2002:{name}" for name in ("timestamp", "merge", "value"))
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Line and column, both counted from 1, as editors and compilers do."""
+
+    line: int
+    column: int
+
+
+@dataclass(slots=True)
+class Document:
+    """A text as data, with the position of every key and value, and what was wrong with it."""
+
+    file: str
+    data: object = None
+    keys: dict[Path, Position] = field(default_factory=dict)
+    values: dict[Path, Position] = field(default_factory=dict)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+
+    def complain(self, position: Position, message: str) -> None:
+        """Add one mistake."""
+        self.diagnostics.append(Diagnostic(self.file, position.line, position.column, message))
+
+    def value_at(self, path: Path) -> Position:
+        """Where the value at `path` stands; of the nearest part around it, if it is not there."""
+        return self.values.get(path) or self._around(path)
+
+    def key_at(self, path: Path) -> Position:
+        """Where the key that leads to `path` stands."""
+        return self.keys.get(path) or self.value_at(path)
+
+    def _around(self, path: Path) -> Position:
+        while path:
+            path = path[:-1]
+            if path in self.keys:
+                return self.keys[path]
+            if path in self.values:
+                return self.values[path]
+        return Position(1, 1)
+
+
+def read(text: str, file: str) -> Document:
+    """Read one YAML document; its mistakes are in `diagnostics`, and never raised."""
+    document = Document(file)
+    yaml = YAML(typ="safe", pure=True)
+    try:
+        node = yaml.compose(text)
+        if node is not None:
+            document.data = _Reader(document, yaml).read(node, (), 0)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        document.complain(_position(mark) if mark else Position(1, 1), _syntax_message(error))
+    except YAMLError as error:
+        document.complain(_unreadable_at(text), f"not YAML: {_one_line(str(error))}")
+    except RecursionError:
+        document.complain(Position(1, 1), "the brackets of this file are nested too deep")
+    _refuse_yaml_1_1(document, text)
+    return document
+
+
+class _Reader:
+    def __init__(self, document: Document, yaml: YAML) -> None:
+        self._document = document
+        self._construct = yaml.constructor.construct_object
+        self._nodes = 0
+
+    def read(self, node: Node, path: Path, depth: int) -> object:
+        self._nodes += 1
+        position = _position(node.start_mark)
+        self._document.values.setdefault(path, position)
+        if depth > MAX_DEPTH or self._nodes > MAX_NODES:
+            if self._nodes <= MAX_NODES + 1:
+                self._document.complain(position, "nested too deep, or an alias of itself")
+            self._nodes = max(self._nodes, MAX_NODES + 1)
+            return None
+        if isinstance(node, MappingNode):
+            return self._mapping(node, path, depth)
+        if isinstance(node, SequenceNode):
+            return [self.read(item, (*path, i), depth + 1) for i, item in enumerate(node.value)]
+        return self._scalar(node, position)
+
+    def _mapping(self, node: MappingNode, path: Path, depth: int) -> dict[str, object]:
+        data: dict[str, object] = {}
+        for key_node, value_node in node.value:
+            position = _position(key_node.start_mark)
+            if not isinstance(key_node, ScalarNode):
+                self._document.complain(position, "a key must be a plain word")
+                continue
+            key = str(key_node.value)
+            if key in data:
+                first = self._document.keys[(*path, key)]
+                self._document.complain(
+                    position, f"duplicate key '{key}' (first given in line {first.line})"
+                )
+                continue
+            self._document.keys[(*path, key)] = position
+            data[key] = self.read(value_node, (*path, key), depth + 1)
+        return data
+
+    def _scalar(self, node: Node, position: Position) -> object:
+        tag = str(node.tag)
+        if tag in _TEXT_TAGS:
+            return str(node.value)
+        if tag not in _PLAIN_TAGS:
+            self._document.complain(position, f"tags such as '{tag}' have no meaning here")
+            return str(node.value)
+        try:
+            return self._construct(node)
+        except (YAMLError, ValueError):
+            return str(node.value)
+
+
+def _position(mark: object) -> Position:
+    return Position(getattr(mark, "line", 0) + 1, getattr(mark, "column", 0) + 1)
+
+
+def _syntax_message(error: MarkedYAMLError) -> str:
+    problem = _one_line(str(error.problem or "cannot be read"))
+    if "'\\t'" in problem:
+        return "a tab is no indentation in YAML; use spaces"
+    context = f" {_one_line(str(error.context))}" if error.context else ""
+    return f"not YAML: {problem}{context}"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _unreadable_at(text: str) -> Position:
+    """The first character that YAML does not allow, such as a NUL of a binary file."""
+    for line, content in enumerate(text.split("\n"), start=1):
+        for column, character in enumerate(content, start=1):
+            if character != "\t" and not character.isprintable() and character != "\r":
+                return Position(line, column)
+    return Position(1, 1)
+
+
+def _refuse_yaml_1_1(document: Document, text: str) -> None:
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.startswith("%YAML") and line.split()[1:2] != ["1.2"]:
+            document.complain(Position(number, 1), "this file is read as YAML 1.2; drop this line")
+
+
+def dotted(path: Sequence[str | int]) -> str:
+    """A path for people: `measure[0].sweep.block`."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
