@@ -5,7 +5,7 @@ The engine runs stages and knows none by name; stages know the engine and not ea
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
@@ -14,6 +14,7 @@ from ssdbench.engine.events import Event, FindingRaised
 from ssdbench.engine.journal import StageJournal
 from ssdbench.engine.session import TargetSession
 from ssdbench.engine.store import StageStore
+from ssdbench.errors import SsdbenchError
 from ssdbench.model.finding import Finding
 from ssdbench.model.result import StageResult
 from ssdbench.model.target import TargetInfo
@@ -115,11 +116,20 @@ class Context:
     resumed: bool = False
     results: tuple[StageResult, ...] = ()  # of the stages before this one
     wall: Callable[[], float] = time.monotonic
+    failures: list[SsdbenchError] = field(default_factory=list)
 
     @property
     def target(self) -> TargetInfo:
         """The device under test."""
         return self.session.info
+
+    def failed(self, error: SsdbenchError) -> str:
+        """Keep an error until the partial result is stored; the run then ends with it.
+
+        Returns its sentence.
+        """
+        self.failures.append(error)
+        return error.message
 
     def raised(self, finding: Finding) -> Finding:
         """Tell the user about a finding at once; it must also go into the result."""

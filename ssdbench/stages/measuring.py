@@ -38,6 +38,7 @@ SECONDS = ("duration_s", "read_ios", "write_ios", "read_bytes", "write_bytes")
 UNKNOWN_SPARE_SHARE = 0.28
 
 STEP_S = 10  # the settle rule looks every 10 s
+READ_BUDGET = 30  # windows
 DISTURBED_SHARE = 0.01  # of our own I/Os; below, housekeeping such as a SMART poll
 
 
@@ -46,8 +47,16 @@ class Measuring:
     """How every repeat of a stage is measured."""
 
     measure_s: float = 60.0
-    settle_fills: float = 2.0  # budget of the settle phase of a point that writes
-    settle_s: float = 1800.0  # budget of one that does not
+    write_window_s: float = 600.0  # a point that writes must be flat for at least this long
+    flat_s: float = 60.0  # one that only reads, for this long
+    spare_share: float | None = None  # of the drive, written first; None = as the drive tells
+    settle_fills: float = 2.0  # budget of a point that writes, in fills of the whole drive
+    settle_s: float | None = None  # and in time; reads give up after READ_BUDGET windows anyway
+
+    def read_budget_s(self) -> float:
+        """How long a point that only reads may take to become flat."""
+        longest = READ_BUDGET * self.flat_s
+        return longest if self.settle_s is None else min(longest, self.settle_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +116,7 @@ def measure(
     directory = context.store.fresh_directory(unit.name)
     context.journal.begun(unit.name, seed=unit.seed)
     job = Job(name="measure", workload=workload, seed=unit.seed, histogram_log=True)
-    phase = _Phase(Watch(Settle(_gate_fills(context, workload, wake))))
+    phase = _Phase(Watch(_rule(context, workload, how, wake)))
     with Section(
         context,
         [job],
@@ -118,7 +127,7 @@ def measure(
         step_s=STEP_S,
     ) as section:
         for second in section:
-            _follow(section, second, phase, workload, how)
+            _follow(section, second, phase, workload, how, context.target.size_bytes)
         outcome = section.outcome()
         wake.follows(workload, section.bytes_written)
         if section.cut_short:
@@ -128,19 +137,35 @@ def measure(
     return _store(context, unit, directory, section, outcome, phase)
 
 
-def spare_bytes(context: Context) -> float:
-    """The drive's spare area, as it is known or pessimistically assumed."""
+def spare_bytes(context: Context, how: Measuring) -> float:
+    """The drive's spare area: as the profile says, as it is known, or pessimistically assumed."""
+    if how.spare_share is not None:
+        return how.spare_share * context.target.size_bytes
     known = context.session.spare_bytes
     return known if known is not None else UNKNOWN_SPARE_SHARE * context.target.size_bytes
 
 
-def _gate_fills(context: Context, workload: Workload, wake: Wake) -> float:
-    missing = max(0.0, spare_bytes(context) - wake.of(workload))
-    return missing / workload.range.length_bytes if workload.writes else 0.0
+def _rule(context: Context, workload: Workload, how: Measuring, wake: Wake) -> Settle:
+    if not workload.writes:
+        return Settle(window_s=how.flat_s)
+    missing = max(0.0, spare_bytes(context, how) - wake.of(workload))
+    return Settle(missing / workload.range.length_bytes, window_s=how.write_window_s)
+
+
+def _spent(how: Measuring, workload: Workload, *, drive_fills: float, t_s: float) -> bool:
+    """Whether the settle phase has used up its budget."""
+    if not workload.writes:
+        return t_s >= how.read_budget_s()
+    return drive_fills >= how.settle_fills or (how.settle_s is not None and t_s >= how.settle_s)
 
 
 def _follow(
-    section: Section, second: Second, phase: _Phase, workload: Workload, how: Measuring
+    section: Section,
+    second: Second,
+    phase: _Phase,
+    workload: Workload,
+    how: Measuring,
+    size_bytes: int,
 ) -> None:
     """One second on: still settling, measuring, or done."""
     if phase.from_s is not None:
@@ -151,7 +176,8 @@ def _follow(
     fills = section.bytes_written / workload.range.length_bytes
     rate = second.ios / max(second.duration_s, 1e-9)
     settled = phase.watch.push(second.t_s, rate, fills if workload.writes else None)
-    spent = fills >= how.settle_fills if workload.writes else second.t_s >= how.settle_s
+    drive_fills = section.bytes_written / size_bytes
+    spent = _spent(how, workload, drive_fills=drive_fills, t_s=second.t_s)
     if settled or spent:
         phase.settle = phase.watch.verdict()
         phase.from_s = second.t_s

@@ -8,6 +8,7 @@ from ssdbench.engine.journal import utc_now
 from ssdbench.engine.progress import Reporter
 from ssdbench.engine.stage import Context, Meter, RateHint, Stage, StagePlan
 from ssdbench.engine.verdict import inherited
+from ssdbench.errors import SsdbenchError
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.result import PointResult, Repeat, StageResult
 from ssdbench.model.target import TargetInfo
@@ -24,7 +25,6 @@ from ssdbench.stages.measuring import (
 )
 from ssdbench.stats.point import Context as Judged
 from ssdbench.stats.point import judge_point
-from ssdbench.stats.settle import WINDOW_S
 from ssdbench.stats.steadystate import rule
 
 LEAST_SPARE_SHARE = 0.07  # for the optimistic end of an estimate
@@ -62,7 +62,7 @@ def measure_all(
         if cut_short:
             continue
         _announce(reporter, unit, number, len(units))
-        measured = measure(context, unit, how, wake=wake, reporter=reporter)
+        measured = _measured(context, unit, how, wake, reporter)
         if isinstance(measured, str):
             cut_short = measured
             continue
@@ -93,6 +93,16 @@ def measure_all(
     if result.complete:
         context.store.save("stage.json", result)
     return result
+
+
+def _measured(
+    context: Context, unit: Unit, how: Measuring, wake: Wake, reporter: Reporter
+) -> Repeat | str:
+    """One repeat; a failing drive or host must not take the repeats before with it."""
+    try:
+        return measure(context, unit, how, wake=wake, reporter=reporter)
+    except SsdbenchError as error:
+        return context.failed(error)
 
 
 def judged(
@@ -150,9 +160,9 @@ def _section(
     slow_fast = hint.random_read_iops if share == 1 else hint.random_write_iops
     write_rate = slow_fast[fast] * workload.block_bytes * (1 - share)
     if not workload.writes:
-        return WINDOW_S * (1 if fast else 3) + how.measure_s, 0.0
-    spare = LEAST_SPARE_SHARE if fast else UNKNOWN_SPARE_SHARE
-    settle_s = max(WINDOW_S, spare * target.size_bytes / write_rate)
+        return how.flat_s * (1 if fast else 3) + how.measure_s, 0.0
+    spare = LEAST_SPARE_SHARE if fast else how.spare_share or UNKNOWN_SPARE_SHARE
+    settle_s = max(how.write_window_s, spare * target.size_bytes / write_rate)
     settle_s = settle_s if fast else 2 * settle_s
     return settle_s + how.measure_s, write_rate * (settle_s + how.measure_s)
 

@@ -10,7 +10,9 @@ deduplicate; random data make both useless to it.
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import groupby
+from math import ceil
 
 from ssdbench.engine.journal import utc_now
 from ssdbench.engine.progress import Reporter
@@ -21,7 +23,7 @@ from ssdbench.engine.stage import Context, Lasting, RateHint, StagePlan
 from ssdbench.generator.base import Job
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.result import StageResult
-from ssdbench.model.target import TargetInfo
+from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.model.workload import ActiveRange, Content, Pattern, Workload
 from ssdbench.units import format_capacity, format_size
 
@@ -36,7 +38,7 @@ class Fill:
 
     pattern: Pattern
     block_bytes: int
-    passes: int = 1
+    passes: float = 1.0  # of the filled part of the drive; the last may be a part
     content: Content = Content.RANDOM
     iodepth: int = 32
 
@@ -85,10 +87,11 @@ class Precondition:
                 f"{number}-{fill.pattern}-{turn}",
                 fill,
                 length,
-                derived(seed, self.name, number, turn),
+                share=min(1.0, fill.passes - (turn - 1)),
+                seed=derived(seed, self.name, number, turn),
             )
             for number, fill in enumerate(self.fills, start=1)
-            for turn in range(1, fill.passes + 1)
+            for turn in range(1, ceil(fill.passes) + 1)
         ]
 
     def level_bytes(self, target: TargetInfo) -> int:
@@ -100,54 +103,69 @@ class Precondition:
         """Fill; stopped early, the result is incomplete and says so."""
         started_at, wall = utc_now(), time.monotonic()
         jobs = self.jobs(context.target, seed=context.seed)
-        planned = sum(job.total_bytes or 0 for job in jobs)
+        done = _Done(planned_bytes=sum(job.total_bytes or 0 for job in jobs))
         before = context.session.counters()
-        context.journal.begun(UNIT, planned_bytes=planned)
-        with Section(
-            context,
-            jobs,
-            directory=context.store.fresh_directory(),
-            unit=UNIT,
-            phase="fill",
-            reporter=Reporter(self.name, emit=context.emit, wall=context.wall),
-            step_s=STEP_S,
-        ) as section:
-            section.doing(self.title, lambda: section.bytes_written / max(planned, 1))
-            for _ in section:
-                pass
-            errors = sum(job.io_errors for job in section.outcome().jobs)
+        context.journal.begun(UNIT, planned_bytes=done.planned_bytes)
+        reporter = Reporter(self.name, emit=context.emit, wall=context.wall)
+        reporter.doing(self.title, lambda: done.written_bytes / max(done.planned_bytes, 1))
+        context.store.fresh_directory()
+        for number, start in enumerate(starts(jobs, context.target), start=1):
+            if not done.cut_short:
+                self._fill(context, start, f"start-{number}", done, reporter)
         context.session.save()
         after = context.session.counters()
         findings = [
             *self._labels(context.target),
-            *_proof(planned, section.bytes_written, before, after, cut_short=section.cut_short),
-            *_errors(errors),
+            *_proof(done, before, after),
+            *_errors(done.io_errors),
         ]
         result = StageResult(
             name=self.name,
             kind=self.kind,
             title=self.title,
             started_at=started_at,
-            duration_s=float(section.series.t_s[-1]) if len(section.series) else 0.0,
+            duration_s=done.seconds,
             wall_s=time.monotonic() - wall,
-            bytes_read=section.bytes_read,
-            bytes_written=section.bytes_written,
+            bytes_written=done.written_bytes,
             summary={
-                "planned_bytes": planned,
+                "planned_bytes": done.planned_bytes,
                 "counted_bytes": after.written_bytes - before.written_bytes,
                 "counter": after.source,
                 "level_percent": self.level_percent,
                 "filled_bytes": self.level_bytes(context.target),
-                "fills": section.bytes_written / context.target.size_bytes,
+                "fills": done.written_bytes / context.target.size_bytes,
             },
             findings=tuple(finding.model_copy(update={"stage": self.name}) for finding in findings),
-            figures=(_figure(context),),
-            complete=not section.cut_short,
+            figures=tuple({"kind": "series", "csv": csv, "title": "Fill"} for csv in done.csv),
+            complete=not done.cut_short,
         )
         if result.complete:
             context.store.save("stage.json", result)
             context.journal.finished(UNIT)
         return result
+
+    def _fill(
+        self, context: Context, jobs: list[Job], name: str, done: "_Done", reporter: Reporter
+    ) -> None:
+        """One start of the generator; all fills, where its clock can tell them apart."""
+        directory = context.store.directory(name)
+        with Section(
+            context,
+            jobs,
+            directory=directory,
+            unit=UNIT,
+            phase="fill",
+            reporter=reporter,
+            step_s=STEP_S,
+        ) as section:
+            earlier = done.written_bytes
+            for _ in section:
+                done.written_bytes = earlier + section.bytes_written
+            done.io_errors += sum(job.io_errors for job in section.outcome().jobs)
+        done.written_bytes = earlier + section.bytes_written
+        done.seconds += float(section.series.t_s[-1]) if len(section.series) else 0.0
+        done.cut_short = section.cut_short
+        done.csv.append(context.store.relative(directory / "seconds.csv"))
 
     def _labels(self, target: TargetInfo) -> list[Finding]:
         findings = []
@@ -175,12 +193,12 @@ class Precondition:
     def _described(self, fill: Fill, target: TargetInfo) -> str:
         what = "zeros" if fill.content is Content.ZEROS else "incompressible data"
         return (
-            f"{fill.passes} x {format_capacity(self.level_bytes(target))} {fill.pattern} write, "
+            f"{fill.passes:g} x {format_capacity(self.level_bytes(target))} {fill.pattern} write, "
             f"{format_size(fill.block_bytes)}, {what}"
         )
 
 
-def _job(name: str, fill: Fill, length: int, seed: int) -> Job:
+def _job(name: str, fill: Fill, length: int, *, share: float, seed: int) -> Job:
     workload = Workload(
         pattern=fill.pattern,
         block_bytes=fill.block_bytes,
@@ -193,22 +211,48 @@ def _job(name: str, fill: Fill, length: int, seed: int) -> Job:
         name=name,
         workload=workload,
         seed=seed,
-        total_bytes=length,
+        total_bytes=length if share == 1 else _part(length, share, fill.block_bytes),
         cover=fill.pattern is Pattern.RANDOM,
     )
 
 
-def _proof(
-    planned: int, seen: int, before: Counters, after: Counters, *, cut_short: str
-) -> Sequence[Finding]:
+def _part(length: int, share: float, block_bytes: int) -> int:
+    return max(block_bytes, int(length * share) // block_bytes * block_bytes)
+
+
+@dataclass(slots=True)
+class _Done:
+    """What the fills did so far."""
+
+    planned_bytes: int
+    written_bytes: int = 0
+    seconds: float = 0.0
+    io_errors: int = 0
+    cut_short: str = ""
+    csv: list[str] = field(default_factory=list)
+
+
+def starts(jobs: Sequence[Job], target: TargetInfo) -> list[list[Job]]:
+    """Jobs that one start of the generator can take: all, but on a file those of one block size.
+
+    The kernel counts a process' bytes and not its I/Os, so on a file a second of two block sizes
+    could not be told apart.
+    """
+    if target.kind is not TargetKind.FILE:
+        return [list(jobs)]
+    return [list(group) for _, group in groupby(jobs, key=lambda job: job.workload.block_bytes)]
+
+
+def _proof(done: _Done, before: Counters, after: Counters) -> Sequence[Finding]:
     """What keeps the fill from being proven, by the drive's or the kernel's counters."""
-    if cut_short:
+    planned, seen = done.planned_bytes, done.written_bytes
+    if done.cut_short:
         return [
             Finding(
                 code=Code.CUT_SHORT,
                 severity=Severity.INVALIDATES,
                 message=f"the fill ended after {format_capacity(seen)} of "
-                f"{format_capacity(planned)}: {cut_short}",
+                f"{format_capacity(planned)}: {done.cut_short}",
                 advice="Go on with `ssdbench resume`, or set wider limits.",
             )
         ]
@@ -238,8 +282,3 @@ def _errors(errors: int) -> Sequence[Finding]:
             advice="The drive is faulty or worn out; see its SMART log.",
         )
     ]
-
-
-def _figure(context: Context) -> dict[str, str]:
-    csv = context.store.relative(context.store.path / "seconds.csv")
-    return {"kind": "series", "csv": csv, "title": "Fill"}

@@ -1,0 +1,284 @@
+"""Runs stages in order: checkpoints, crash and resume, interruption, partial result.
+
+It knows no stage by name. What it decides: which stages still have to run, when the target must
+be checked again, what a crash undid, and when a run is over.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ssdbench import __version__
+from ssdbench.engine.events import (
+    Event,
+    FindingRaised,
+    RunFinished,
+    RunStarted,
+    StageFinished,
+    StageStarted,
+)
+from ssdbench.engine.journal import NAME, Journal, Kind, StageJournal, utc_now
+from ssdbench.engine.session import TargetSession
+from ssdbench.engine.stage import Context, Lasting, Limits, Meter, RateHint, Stage, StagePlan
+from ssdbench.engine.standing import standing
+from ssdbench.engine.store import RunStore
+from ssdbench.engine.verdict import about_target, run_verdict
+from ssdbench.errors import SsdbenchError, TargetRefused, UsageError
+from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.result import RunResult, StageResult
+from ssdbench.units import format_capacity
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What is run, as it is kept: everything besides the stages and the target."""
+
+    run_id: str
+    title: str
+    profile_text: str
+    seed: int
+    limits: Limits = Limits()
+    hint: RateHint = RateHint()
+    host: Mapping[str, str] = field(default_factory=dict)  # facts of the host, for the report
+    settings: tuple[dict[str, str], ...] = ()  # host settings that were changed
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """How a run meets its user: events out, signals in, and wall time."""
+
+    emit: Callable[[Event], None]
+    interrupted: Callable[[], int | None] = lambda: None
+    wall: Callable[[], float] = time.monotonic
+
+
+def check_limits(plans: Sequence[StagePlan], limits: Limits) -> None:
+    """Refuse a run that cannot even prepare the drive within its limits. Raises UsageError."""
+    fills = sum(plan.bytes_written[0] for plan in plans if plan.kind == "precondition")
+    allowed = limits.max_writes_bytes
+    if allowed is not None and fills > allowed:
+        raise UsageError(
+            f"the fills alone write {format_capacity(fills)}, more than --max-writes "
+            f"{format_capacity(allowed)}",
+            hint="Raise --max-writes, or ask for fewer fills in `precondition`.",
+        )
+
+
+class Runner:
+    """One run of stages on one claimed target, into one run directory."""
+
+    def __init__(
+        self,
+        order: Order,
+        stages: Sequence[Stage],
+        session: TargetSession,
+        store: RunStore,
+        world: World,
+    ) -> None:
+        self._order = order
+        self._stages = stages
+        self._session = session
+        self._store = store
+        self._world = world
+        self._meter = Meter(order.limits)
+        self._findings: list[Finding] = []
+        self._results: list[StageResult] = []
+        self._started_at = utc_now()
+        self._resumed = False
+
+    def run(self) -> RunResult:
+        """From the first stage to the last. Errors of drive and host leave a partial result."""
+        plans = [stage.plan(self._session.info, self._order.hint) for stage in self._stages]
+        check_limits(plans, self._order.limits)
+        journal = Journal.create(self._store.path / NAME)
+        info = self._session.info
+        journal.append(
+            Kind.RUN,
+            data={
+                "run_id": self._order.run_id,
+                "seed": self._order.seed,
+                "target": info.id,
+                "size_bytes": info.size_bytes,
+                "stages": [stage.name for stage in self._stages],
+                **self._observe(),
+            },
+        )
+        return self._go(journal, plans, reusable=frozenset())
+
+    def resume(self) -> RunResult:
+        """Go on after a crash, a signal or a limit: nothing that was measured is repeated."""
+        self._resumed = True
+        plans = [stage.plan(self._session.info, self._order.hint) for stage in self._stages]
+        journal = Journal.open(self._store.path / NAME)
+        first = journal.records[0]
+        self._started_at = first.at
+        self._same_target(first.data)
+        for record in journal.records:
+            self._meter.restore(record.data)
+        found = standing(journal.records, self._session.counters())
+        reusable = self._reusable(journal, content_stands=found.stands)
+        repeated = [
+            stage.name
+            for stage in self._stages
+            if stage.name not in reusable and self._store.read_stage(stage.name) is not None
+        ]
+        self._raise(_resumed(len(journal.records), found.reason, repeated))
+        journal.append(
+            Kind.RESUMED, data={"stands": found.stands, "reason": found.reason, **self._observe()}
+        )
+        return self._go(journal, plans, reusable=reusable)
+
+    def _go(
+        self, journal: Journal, plans: Sequence[StagePlan], *, reusable: frozenset[str]
+    ) -> RunResult:
+        for finding in about_target(self._session.info):
+            self._raise(finding)
+        titles = tuple(stage.title for stage in self._stages)
+        self._world.emit(
+            RunStarted(
+                self._order.run_id, self._store.path, self._session.info, titles, self._resumed
+            )
+        )
+        try:
+            for number, (stage, plan) in enumerate(zip(self._stages, plans, strict=True), start=1):
+                started = StageStarted(stage.name, stage.title, number, len(plans), plan.seconds)
+                self._world.emit(started)
+                if not self._stage(journal, stage, reuse=stage.name in reusable):
+                    break
+        except SsdbenchError as error:
+            journal.append(Kind.FAILED, data={"error": error.message})
+            self._finish(journal)
+            raise
+        return self._finish(journal)
+
+    def _stage(self, journal: Journal, stage: Stage, *, reuse: bool) -> bool:
+        """Run a stage, or take its stored result; whether the run goes on."""
+        stored = self._store.read_stage(stage.name) if reuse else None
+        if stored is not None:
+            self._results.append(stored)
+            self._world.emit(StageFinished(stored, reused=True))
+            return True
+        if self._world.interrupted() is not None:
+            return False
+        if stage.destructive:
+            self._session.recheck()
+        context = self._context(journal, stage)
+        result = stage.run(context)
+        self._results.append(result)
+        for finding in result.findings:
+            self._world.emit(FindingRaised(finding))
+        if result.complete:
+            journal.append(Kind.FINISHED, stage=stage.name, data=self._observe())
+        self._world.emit(StageFinished(result))
+        if context.failures:
+            raise context.failures[0]
+        return result.complete
+
+    def _context(self, journal: Journal, stage: Stage) -> Context:
+        return Context(
+            session=self._session,
+            store=self._store.stage(stage.name),
+            journal=StageJournal(journal, stage.name, self._observe),
+            emit=self._world.emit,
+            interrupted=self._world.interrupted,
+            meter=self._meter,
+            seed=self._order.seed,
+            run_path=self._store.path,
+            hint=self._order.hint,
+            resumed=self._resumed,
+            results=tuple(self._results),
+            wall=self._world.wall,
+        )
+
+    def _finish(self, journal: Journal) -> RunResult:
+        signal_number = self._world.interrupted()
+        complete = len(self._results) == len(self._stages) and all(
+            result.complete for result in self._results
+        )
+        if signal_number is not None:
+            journal.append(Kind.INTERRUPTED, data={"signal": signal_number})
+        if not complete:
+            self._raise(_cut_short(len(self._results), len(self._stages), signal_number))
+        info = self._session.info
+        result = RunResult(
+            run_id=self._order.run_id,
+            title=self._order.title,
+            ssdbench_version=__version__,
+            started_at=self._started_at,
+            finished_at=utc_now() if complete else None,
+            target=info,
+            profile_text=self._order.profile_text,
+            seed=self._order.seed,
+            verdict=run_verdict(info, self._results, self._findings),
+            findings=tuple(self._findings),
+            stages=tuple(self._results),
+            host=dict(self._order.host),
+            settings=self._order.settings,
+            bytes_written=self._meter.bytes_written,
+            interrupted=signal_number is not None,
+        )
+        self._store.write_result(result)
+        journal.append(Kind.ENDED, data={"verdict": result.verdict, **self._observe()})
+        journal.close()
+        self._world.emit(RunFinished(result, self._store.path))
+        return result
+
+    def _reusable(self, journal: Journal, *, content_stands: bool) -> frozenset[str]:
+        """The stages whose stored result stands.
+
+        A preparation is needed only while something after it is still to be measured; a state
+        that passes is then always proven again.
+        """
+        finished = {stage.name for stage in self._stages if "" in journal.finished(stage.name)}
+        open_results = [
+            number
+            for number, stage in enumerate(self._stages)
+            if stage.lasting is Lasting.RESULTS and stage.name not in finished
+        ]
+        last_open = max(open_results, default=-1)
+        return frozenset(
+            stage.name
+            for number, stage in enumerate(self._stages)
+            if stage.name in finished
+            and (
+                stage.lasting is Lasting.RESULTS
+                or number > last_open
+                or (stage.lasting is Lasting.CONTENT and content_stands)
+            )
+        )
+
+    def _same_target(self, stored: Mapping[str, object]) -> None:
+        info = self._session.info
+        if stored.get("target") != info.id or stored.get("size_bytes") != info.size_bytes:
+            raise TargetRefused(
+                info.name,
+                [f"it is {info.id}, but the run was begun on {stored.get('target')}"],
+                hint="Attach the drive that the run was begun on, or start a new run.",
+            )
+
+    def _observe(self) -> dict[str, object]:
+        return {"counters": self._session.counters().model_dump(), **self._meter.spent()}
+
+    def _raise(self, finding: Finding) -> None:
+        self._findings.append(finding)
+        self._world.emit(FindingRaised(finding))
+
+
+def _resumed(records: int, reason: str, repeated: Sequence[str]) -> Finding:
+    again = f"; done again: {', '.join(repeated)}" if repeated else ""
+    return Finding(
+        code=Code.RESUMED,
+        severity=Severity.NOTES,
+        message=f"the run was resumed after {records} journal records: {reason}{again}",
+        advice="Finished repeats were kept; steady state was proven again before new ones.",
+    )
+
+
+def _cut_short(done: int, of: int, signal_number: int | None) -> Finding:
+    why = f"signal {signal_number} asked for it" if signal_number else "a stage could not end"
+    return Finding(
+        code=Code.CUT_SHORT,
+        severity=Severity.INVALIDATES,
+        message=f"the run ended in stage {done} of {of}: {why}",
+        advice="Go on with `ssdbench resume`; what was measured is kept.",
+    )
