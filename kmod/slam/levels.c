@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Where requests enter the stack: as bios, as requests past the scheduler, as SCSI or as NVMe
+ * commands. A completion only notes the time and wakes the worker: resubmitting from it is not
+ * safe (it may run inside a plug flush, and taking a tag may sleep).
+ */
+#include <linux/module.h>
+#include <linux/nvme.h>
+#include <scsi/scsi_cmnd.h>
+#include <scsi/scsi_proto.h>
+
+#include "slam.h"
+
+static struct request_queue *slam_queue(struct slam *slam)
+{
+	return bdev_get_queue(slam->dev.bdev);
+}
+
+/* -- bio ----------------------------------------------------------------------------------- */
+
+static void slam_bio_done(struct bio *bio)
+{
+	slam_done(bio->bi_private, bio->bi_status);
+}
+
+static void slam_fill_bio(struct slam *slam, struct slam_slot *slot, sector_t sector)
+{
+	bio_reset(slot->bio, slam->dev.bdev, slot->read ? REQ_OP_READ : REQ_OP_WRITE);
+	slot->bio->bi_iter.bi_sector = sector;
+	slot->bio->bi_private = slot;
+	__bio_add_page(slot->bio, slot->page, slam->config.block_bytes, 0);
+}
+
+static int slam_bio_send(struct slam *slam, struct slam_slot *slot, sector_t sector)
+{
+	slam_fill_bio(slam, slot, sector);
+	slot->bio->bi_end_io = slam_bio_done;
+	submit_bio(slot->bio);
+	return 0;
+}
+
+static int slam_any(struct slam *slam)
+{
+	return 0;
+}
+
+/* -- request: past merging and scheduler ------------------------------------------------------ */
+
+static int slam_has_queue(struct slam *slam)
+{
+	/* A bio-based device (a multipath head, dm) has no queue to enter. */
+	return slam_queue(slam)->mq_ops ? 0 : -EOPNOTSUPP;
+}
+
+static void slam_inner_bio_done(struct bio *bio)
+{
+	/* The request's own end tells; its bio is only the carrier of the page. */
+}
+
+static enum rq_end_io_ret slam_request_done(struct request *rq, blk_status_t status)
+{
+	slam_done(rq->end_io_data, status);
+	return RQ_END_IO_FREE;
+}
+
+static int slam_request_send(struct slam *slam, struct slam_slot *slot, sector_t sector)
+{
+	blk_opf_t op = slot->read ? REQ_OP_READ : REQ_OP_WRITE;
+	blk_status_t status;
+	struct request *rq;
+
+	rq = blk_mq_alloc_request(slam_queue(slam), op, 0);
+	if (IS_ERR(rq))
+		return PTR_ERR(rq);
+	slam_fill_bio(slam, slot, sector);
+	slot->bio->bi_end_io = slam_inner_bio_done;
+	rq->bio = slot->bio;
+	rq->biotail = slot->bio;
+	rq->__sector = sector;
+	rq->__data_len = slam->config.block_bytes;
+	rq->nr_phys_segments = 1;
+	rq->end_io = slam_request_done;
+	rq->end_io_data = slot;
+	do {
+		status = blk_insert_cloned_request(rq);
+		if (status == BLK_STS_RESOURCE || status == BLK_STS_DEV_RESOURCE)
+			cond_resched();
+	} while (status == BLK_STS_RESOURCE || status == BLK_STS_DEV_RESOURCE);
+	if (status != BLK_STS_OK) {
+		blk_mq_free_request(rq);
+		return blk_status_to_errno(status);
+	}
+	return 0;
+}
+
+/* -- SCSI and NVMe passthrough: reads only ----------------------------------------------------- */
+
+static bool slam_parent_is(struct slam *slam, const char *bus, const char *class)
+{
+	struct device *parent = disk_to_dev(slam->dev.bdev->bd_disk)->parent;
+
+	if (!parent)
+		return false;
+	if (bus && parent->bus && !strcmp(parent->bus->name, bus))
+		return true;
+	return class && parent->class && !strcmp(parent->class->name, class);
+}
+
+static int slam_map(struct slam *slam, struct slam_slot *slot, struct request *rq)
+{
+	int error = blk_rq_map_kern(slam_queue(slam), rq, page_address(slot->page),
+				    slam->config.block_bytes, GFP_NOIO);
+
+	if (error)
+		return error;
+	rq->end_io = slam_request_done;
+	rq->end_io_data = slot;
+	return 0;
+}
+
+/*
+ * The symbols of scsi_mod and nvme-core are taken while an instance runs, so that this module
+ * loads on a host that has neither.
+ */
+static typeof(&scsi_alloc_request) slam_scsi_alloc;
+static int slam_scsi_users;
+extern void nvme_init_request(struct request *req, struct nvme_command *cmd);
+static typeof(&nvme_init_request) slam_nvme_init;
+static int slam_nvme_users;
+static DEFINE_MUTEX(slam_symbols);
+
+static int slam_scsi_check(struct slam *slam)
+{
+	int error = slam_has_queue(slam);
+
+	if (error || !slam_parent_is(slam, "scsi", NULL))
+		return -EOPNOTSUPP;
+	mutex_lock(&slam_symbols);
+	if (!slam_scsi_users)
+		slam_scsi_alloc = symbol_get(scsi_alloc_request);
+	if (slam_scsi_alloc)
+		slam_scsi_users++;
+	else
+		error = -EOPNOTSUPP;
+	mutex_unlock(&slam_symbols);
+	return error;
+}
+
+static void slam_scsi_release(struct slam *slam)
+{
+	mutex_lock(&slam_symbols);
+	if (!--slam_scsi_users)
+		symbol_put(scsi_alloc_request);
+	mutex_unlock(&slam_symbols);
+}
+
+static int slam_scsi_send(struct slam *slam, struct slam_slot *slot, sector_t sector)
+{
+	unsigned int lba_bytes = bdev_logical_block_size(slam->dev.bdev);
+	struct scsi_cmnd *cmd;
+	struct request *rq;
+	int error;
+
+	rq = slam_scsi_alloc(slam_queue(slam), REQ_OP_DRV_IN, 0);
+	if (IS_ERR(rq))
+		return PTR_ERR(rq);
+	error = slam_map(slam, slot, rq);
+	if (error) {
+		blk_mq_free_request(rq);
+		return error;
+	}
+	cmd = blk_mq_rq_to_pdu(rq);
+	memset(cmd->cmnd, 0, sizeof(cmd->cmnd));
+	cmd->cmd_len = 16;
+	cmd->cmnd[0] = READ_16;
+	put_unaligned_be64(div_u64(sector << SECTOR_SHIFT, lba_bytes), cmd->cmnd + 2);
+	put_unaligned_be32(slam->config.block_bytes / lba_bytes, cmd->cmnd + 10);
+	cmd->allowed = 0;
+	rq->timeout = 30 * HZ;
+	blk_execute_rq_nowait(rq, false);
+	return 0;
+}
+
+static int slam_nvme_check(struct slam *slam)
+{
+	int error = slam_has_queue(slam);
+
+	if (error || !slam_parent_is(slam, NULL, "nvme"))
+		return -EOPNOTSUPP;
+	mutex_lock(&slam_symbols);
+	if (!slam_nvme_users)
+		slam_nvme_init = symbol_get(nvme_init_request);
+	if (slam_nvme_init)
+		slam_nvme_users++;
+	else
+		error = -EOPNOTSUPP;
+	mutex_unlock(&slam_symbols);
+	return error;
+}
+
+static void slam_nvme_release(struct slam *slam)
+{
+	mutex_lock(&slam_symbols);
+	if (!--slam_nvme_users)
+		symbol_put(nvme_init_request);
+	mutex_unlock(&slam_symbols);
+}
+
+static int slam_nvme_send(struct slam *slam, struct slam_slot *slot, sector_t sector)
+{
+	unsigned int lba_bytes = bdev_logical_block_size(slam->dev.bdev);
+	struct nvme_command cmd = {};
+	struct request *rq;
+	int error;
+
+	rq = blk_mq_alloc_request(slam_queue(slam), REQ_OP_DRV_IN, 0);
+	if (IS_ERR(rq))
+		return PTR_ERR(rq);
+	cmd.rw.opcode = nvme_cmd_read;
+	cmd.rw.nsid = cpu_to_le32(slam->config.nsid);
+	cmd.rw.slba = cpu_to_le64(div_u64(sector << SECTOR_SHIFT, lba_bytes));
+	cmd.rw.length = cpu_to_le16(slam->config.block_bytes / lba_bytes - 1);
+	slam_nvme_init(rq, &cmd);
+	error = slam_map(slam, slot, rq);
+	if (error) {
+		blk_mq_free_request(rq);
+		return error;
+	}
+	blk_execute_rq_nowait(rq, false);
+	return 0;
+}
+
+const struct slam_level_ops slam_levels[SLAM_LEVELS] = {
+	[SLAM_BIO] = { .name = "bio", .check = slam_any, .send = slam_bio_send },
+	[SLAM_REQUEST] = { .name = "request", .check = slam_has_queue, .send = slam_request_send },
+	[SLAM_SCSI] = {
+		.name = "scsi",
+		.passthrough = true,
+		.check = slam_scsi_check,
+		.send = slam_scsi_send,
+		.release = slam_scsi_release,
+	},
+	[SLAM_NVME] = {
+		.name = "nvme",
+		.passthrough = true,
+		.check = slam_nvme_check,
+		.send = slam_nvme_send,
+		.release = slam_nvme_release,
+	},
+};

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * One thread per instance keeps `depth` requests in flight: it takes finished slots from a
+ * lock-free list, counts them, and sends them again under one plug.
+ */
+#include <linux/kthread.h>
+#include <linux/ktime.h>
+#include <linux/module.h>
+#include <linux/sched/signal.h>
+#include <linux/vmalloc.h>
+
+#include "slam.h"
+#include "worker.h"
+
+void slam_done(struct slam_slot *slot, blk_status_t status)
+{
+	struct slam *slam = slot->slam;
+
+	slot->status = status;
+	slot->completed_ns = ktime_get_ns();
+	/*
+	 * Once pushed, the worker may send the slot again. Only an empty list can have left it
+	 * asleep, so only the first of a batch wakes it.
+	 */
+	if (llist_add(&slot->done, &slam->done))
+		wake_up(&slam->wait);
+}
+
+static void slam_count(struct slam *slam, struct slam_slot *slot)
+{
+	u64 ns = slot->completed_ns - slot->submitted_ns;
+
+	if (slot->status != BLK_STS_OK) {
+		WRITE_ONCE(slam->errors, slam->errors + 1);
+		return;
+	}
+	WRITE_ONCE(slam->ios, slam->ios + 1);
+	WRITE_ONCE(slam->bytes, slam->bytes + slam->config.block_bytes);
+	slam->histogram[!slot->read][ssdb_hist_bin(ns)]++;
+}
+
+static int slam_send(struct slam *slam, struct slam_slot *slot)
+{
+	u64 block = slam_pattern_block(&slam->pattern);
+	u64 sectors = slam->config.block_bytes >> SECTOR_SHIFT;
+
+	slot->read = slam_pattern_reads(&slam->pattern);
+	slot->submitted_ns = ktime_get_ns();
+	return slam_levels[slam->config.level].send(slam, slot,
+						    slam->sectors_offset + block * sectors);
+}
+
+/* Send what may still be sent; returns how many went out. A send that fails ends the run. */
+static u32 slam_fill(struct slam *slam, struct llist_node *free, struct llist_node **rest,
+		     u64 *budget)
+{
+	struct blk_plug plug;
+	u32 sent = 0;
+
+	blk_start_plug(&plug);
+	while (free && *budget && !READ_ONCE(slam->stop)) {
+		struct slam_slot *slot = llist_entry(free, struct slam_slot, done);
+
+		free = free->next;
+		if (slam_send(slam, slot)) {
+			WRITE_ONCE(slam->errors, slam->errors + 1);
+			WRITE_ONCE(slam->stop, true);
+			break;
+		}
+		(*budget)--;
+		sent++;
+	}
+	blk_finish_plug(&plug);
+	*rest = free;
+	return sent;
+}
+
+static struct llist_node *slam_all_slots(struct slam *slam)
+{
+	struct llist_node *list = NULL;
+	u32 i;
+
+	for (i = 0; i < slam->config.depth; i++) {
+		slam->slots[i].done.next = list;
+		list = &slam->slots[i].done;
+	}
+	return list;
+}
+
+static int slam_work(void *data)
+{
+	struct slam *slam = data;
+	u64 began = ktime_get_ns(), now = began;
+	u64 budget = slam->config.ios ? slam->config.ios : U64_MAX;
+	struct llist_node *free = slam_all_slots(slam);
+	u32 flying = 0;
+
+	while (flying || (free && budget && !READ_ONCE(slam->stop))) {
+		flying += slam_fill(slam, free, &free, &budget);
+		if (flying)
+			wait_event(slam->wait, !llist_empty(&slam->done));
+		free = llist_del_all(&slam->done);
+		for (struct llist_node *node = free; node; node = node->next) {
+			slam_count(slam, llist_entry(node, struct slam_slot, done));
+			flying--;
+		}
+		now = ktime_get_ns();
+		WRITE_ONCE(slam->elapsed_ns, now - began);
+		if (slam->config.runtime_ns && now - began >= slam->config.runtime_ns)
+			WRITE_ONCE(slam->stop, true);
+		cond_resched();
+	}
+	WRITE_ONCE(slam->finished, true);
+	/* The stopper waits for us with the instance's lock held: see slam_stop(). */
+	set_current_state(TASK_INTERRUPTIBLE);
+	while (!kthread_should_stop()) {
+		schedule();
+		set_current_state(TASK_INTERRUPTIBLE);
+	}
+	__set_current_state(TASK_RUNNING);
+	return 0;
+}
+
+static void slam_free_slots(struct slam *slam)
+{
+	u32 i;
+
+	for (i = 0; slam->slots && i < slam->config.depth; i++) {
+		if (slam->slots[i].bio)
+			bio_put(slam->slots[i].bio);
+		if (slam->slots[i].page)
+			__free_pages(slam->slots[i].page, get_order(slam->config.block_bytes));
+	}
+	kvfree(slam->slots);
+	slam->slots = NULL;
+}
+
+static int slam_make_slots(struct slam *slam)
+{
+	u32 i;
+
+	slam->slots = kvcalloc(slam->config.depth, sizeof(*slam->slots), GFP_KERNEL);
+	if (!slam->slots)
+		return -ENOMEM;
+	for (i = 0; i < slam->config.depth; i++) {
+		struct slam_slot *slot = &slam->slots[i];
+
+		slot->slam = slam;
+		slot->bio = bio_alloc(slam->dev.bdev, 1, REQ_OP_READ, GFP_KERNEL);
+		slot->page = alloc_pages(GFP_KERNEL | __GFP_ZERO | __GFP_COMP,
+					 get_order(slam->config.block_bytes));
+		if (!slot->bio || !slot->page)
+			return -ENOMEM;
+		/* Not zeros: a compressing drive would answer too fast. */
+		get_random_bytes(page_address(slot->page), slam->config.block_bytes);
+	}
+	return 0;
+}
+
+/* Limits of this device; -ERANGE for a span, -EINVAL for a block size that it cannot serve. */
+static int slam_fit(struct slam *slam)
+{
+	struct slam_config *config = &slam->config;
+	struct request_queue *queue = bdev_get_queue(slam->dev.bdev);
+	u64 size = bdev_nr_bytes(slam->dev.bdev);
+	u64 span = config->span_bytes;
+
+	if (config->block_bytes % bdev_logical_block_size(slam->dev.bdev) ||
+	    config->offset_bytes % config->block_bytes ||
+	    config->block_bytes >> SECTOR_SHIFT > queue_max_sectors(queue) ||
+	    config->block_bytes > queue_max_segment_size(queue))
+		return -EINVAL;
+	if (config->offset_bytes >= size)
+		return -ERANGE;
+	if (!span)
+		span = size - config->offset_bytes;
+	if (span > size - config->offset_bytes || span < config->block_bytes)
+		return -ERANGE;
+	slam->sectors_offset = config->offset_bytes >> SECTOR_SHIFT;
+	slam->pattern = (struct slam_pattern) {
+		.blocks = div_u64(span, config->block_bytes),
+		.state = config->seed,
+		.read_percent = config->read_percent,
+		.random = config->random,
+	};
+	return 0;
+}
+
+/* Writes need a word for this very drive: its number and its size. */
+static int slam_may_write(struct slam *slam)
+{
+	char identity[64];
+
+	if (slam->config.read_percent >= 100)
+		return 0;
+	if (slam_levels[slam->config.level].passthrough)
+		return -EPERM;
+	snprintf(identity, sizeof(identity), "%u:%u %llu", MAJOR(slam->dev.bdev->bd_dev),
+		 MINOR(slam->dev.bdev->bd_dev), (u64)bdev_nr_bytes(slam->dev.bdev));
+	return strcmp(identity, slam->config.armed) ? -EPERM : 0;
+}
+
+int slam_start(struct slam *slam)
+{
+	const struct slam_level_ops *level = &slam_levels[slam->config.level];
+	int error;
+
+	error = ssdb_bdev_open(&slam->dev, slam->config.device, slam->config.read_percent < 100,
+			       slam);
+	if (error)
+		return error;
+	error = slam_may_write(slam);
+	if (!error)
+		error = slam_fit(slam);
+	if (!error)
+		error = level->check(slam);
+	if (error)
+		goto out_close;
+	error = slam_make_slots(slam);
+	if (error)
+		goto out_free;
+	init_llist_head(&slam->done);
+	memset(slam->histogram, 0, sizeof(slam->histogram));
+	slam->ios = 0;
+	slam->bytes = 0;
+	slam->errors = 0;
+	slam->elapsed_ns = 0;
+	slam->stop = false;
+	slam->finished = false;
+	slam->task = kthread_create(slam_work, slam, "ssdb_slam/%s",
+				    config_item_name(&slam->item));
+	if (IS_ERR(slam->task)) {
+		error = PTR_ERR(slam->task);
+		slam->task = NULL;
+		goto out_free;
+	}
+	if (slam->config.cpu >= 0)
+		kthread_bind(slam->task, slam->config.cpu);
+	wake_up_process(slam->task);
+	return 0;
+
+out_free:
+	slam_free_slots(slam);
+	if (level->release)
+		level->release(slam);
+out_close:
+	ssdb_bdev_close(&slam->dev);
+	return error;
+}
+
+void slam_stop(struct slam *slam)
+{
+	const struct slam_level_ops *level = &slam_levels[slam->config.level];
+
+	WRITE_ONCE(slam->stop, true);
+	kthread_stop(slam->task);
+	slam->task = NULL;
+	slam_free_slots(slam);
+	if (level->release)
+		level->release(slam);
+	ssdb_bdev_close(&slam->dev);
+}
