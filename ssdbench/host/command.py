@@ -91,19 +91,23 @@ class Process:
         """The exit status (negative: signal), or None while it runs."""
         return self._popen.poll()
 
+    def ended(self, within_s: float) -> bool:
+        """Whether it ends within a time, without polling; what /proc says of it stays readable.
+
+        Only `poll` and `wait` take its status and let the kernel forget it.
+        """
+        if self._popen.returncode is not None:
+            return True
+        descriptor = os.pidfd_open(self.pid)
+        try:
+            return bool(select.select([descriptor], [], [], max(within_s, 0.0))[0])
+        finally:
+            os.close(descriptor)
+
     def wait(self, timeout_s: float | None = None) -> int | None:
         """Wait for the end, without polling; None when `timeout_s` passed first."""
-        if timeout_s is not None and self._popen.poll() is None:
-            try:
-                descriptor = os.pidfd_open(self.pid)
-            except ProcessLookupError:
-                return self._popen.wait()
-            try:
-                ended, _, _ = select.select([descriptor], [], [], max(timeout_s, 0.0))
-            finally:
-                os.close(descriptor)
-            if not ended:
-                return None
+        if timeout_s is not None and not self.ended(timeout_s):
+            return None
         return self._popen.wait()
 
     def send(self, signal_number: int) -> None:

@@ -7,13 +7,11 @@ from typing import Protocol
 
 from ssdbench.errors import HostLacks, TargetRefused
 from ssdbench.host import usage
-from ssdbench.host.blockdev import geometry
 from ssdbench.host.procfs import Mount, Opener, Procfs
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.target import fileguard
 from ssdbench.target.inspect import kernel_name
-
 
 # udev reads a device for a moment whenever its last writer closes it.
 UDEV = frozenset({"systemd-udevd", "(udev-worker)", "udevd"})
@@ -55,7 +53,7 @@ class LiveHost(usage.BlockUsage):
 
     def read_only(self) -> bool:
         """Whether the kernel refuses writes to it."""
-        return geometry(self._node).read_only
+        return self._sysfs.read(f"/sys/block/{self._name}/ro").strip() != "0"
 
     def claimed(self) -> bool:
         """Whether anyone but us has claimed it."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ssdbench.errors import HostLacks, TargetRefused, UsageError
 from ssdbench.host import blockdev
+from ssdbench.host.counters import SECTOR_BYTES
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.sim import spec as simspec
@@ -74,17 +75,20 @@ def _block_device(name: str, node: Path, device: int, sysfs: Sysfs) -> TargetInf
             [f"it is a partition of /dev/{directory.parent.name}"],
             hint="a benchmark needs the whole drive: its speed depends on all of it",
         )
-    geometry = blockdev.geometry(node)
     kernel = directory.name
+    # From sysfs, not from the device: looking needs no right to open it.
+    size_bytes = (sysfs.number(f"/sys/block/{kernel}/size") or 0) * SECTOR_BYTES
+    block_bytes = sysfs.number(f"/sys/block/{kernel}/queue/logical_block_size") or SECTOR_BYTES
+    physical = sysfs.number(f"/sys/block/{kernel}/queue/physical_block_size") or block_bytes
     read = _attributes(sysfs, kernel)
     return TargetInfo(
         kind=kind_of(kernel, read),
         name=name,
         node=str(node),
-        id=_identity(kernel, read, geometry.size_bytes),
-        size_bytes=geometry.size_bytes,
-        logical_block_bytes=geometry.logical_block_bytes,
-        physical_block_bytes=geometry.physical_block_bytes,
+        id=_identity(kernel, read, size_bytes),
+        size_bytes=size_bytes,
+        logical_block_bytes=block_bytes,
+        physical_block_bytes=physical,
         model=read.get("device/model", ""),
         serial=read.get("device/serial", ""),
         firmware=read.get("device/firmware_rev", "") or read.get("device/rev", ""),

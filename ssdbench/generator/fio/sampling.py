@@ -246,7 +246,7 @@ class KernelFeed:
 
     def _wait(self, until: float) -> bool:
         """Whether fio ended before the time `until`; looks after its health meanwhile."""
-        if self._process.wait(max(0.0, until - self._clock())) is not None:
+        if self._process.ended(until - self._clock()):
             return True
         now, progress = self._clock(), self._meter.read().progress
         if progress != self._moved[1]:
