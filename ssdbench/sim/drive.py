@@ -1,0 +1,262 @@
+"""A simulated drive on disk: its state file, what it is, copies of it, and who uses it.
+
+The state file is the core's memory itself, mapped shared, so that what the drive did is in the
+file even when its user is killed. Beside `NAME.ssdb` lie `NAME.spec.json`, which says what the
+drive is, and, for drives that were served with their data, `NAME.data`.
+"""
+
+import fcntl
+import json
+import mmap
+import os
+from dataclasses import asdict
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from ssdbench.errors import DeviceError, HostLacks, SsdbenchError, UsageError
+from ssdbench.host.files import unwritable, write_atomic
+from ssdbench.sim.core import CoreError, Drive
+from ssdbench.sim.spec import SimSpec
+
+_FICLONE = 0x40049409  # linux/fs.h: share the blocks of another file
+_STEP = 1 << 20
+
+
+def spec_path(state: Path) -> Path:
+    """Where the specification of a state file stands."""
+    return state.with_suffix(".spec.json")
+
+
+def data_path(state: Path) -> Path:
+    """Where the data of a served drive stand."""
+    return state.with_suffix(".data")
+
+
+class SimDrive:
+    """A simulated drive in its state file, held for this process until it is closed."""
+
+    def __init__(self, path: Path, descriptor: int, spec: SimSpec) -> None:
+        self.path = path
+        self.spec = spec
+        self._descriptor = descriptor
+        self._memory = mmap.mmap(descriptor, 0, mmap.MAP_SHARED)
+        self.core = Drive(self._memory)
+
+    @classmethod
+    def create(cls, spec: SimSpec, path: Path) -> Self:
+        """Make a fresh drive. Raises UsageError when `path` exists, HostLacks without room."""
+        if path.suffix != ".ssdb":
+            raise UsageError(f"the state file of a simulated drive ends in .ssdb, got {path}")
+        params = spec.core_params()
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        except FileExistsError:
+            raise UsageError(
+                f"{path} exists already", hint="remove it, or name another state file"
+            ) from None
+        except OSError as error:
+            raise unwritable(path, error) from error
+        try:
+            _lock(descriptor, path)
+            os.ftruncate(descriptor, params.state_bytes())
+            drive = cls(path, descriptor, spec)
+            drive.core.initialise(params)
+            write_atomic(spec_path(path), json.dumps(asdict(spec), indent=1) + "\n")
+        except (OSError, SsdbenchError) as error:
+            os.close(descriptor)
+            path.unlink()
+            if isinstance(error, OSError):
+                raise unwritable(path, error) from error
+            raise
+        return drive
+
+    @classmethod
+    def open(cls, path: Path, *, repair: bool = False) -> Self:
+        """Open an existing drive.
+
+        A state whose last user died inside a request is refused, or with `repair` checked and,
+        if all its maps agree, used again. Raises UsageError when there is no such state, it is
+        in use, of another version or not whole; DeviceError when it is torn.
+        """
+        spec = read_spec(path)
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        except OSError as error:
+            raise UsageError(f"{path} cannot be opened: {error.strerror}") from error
+        try:
+            _lock(descriptor, path)
+            if not os.fstat(descriptor).st_size:
+                raise UsageError(f"{path} is empty: it was truncated")
+            drive = cls(path, descriptor, spec)
+            drive._examine(repair)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return drive
+
+    def _examine(self, repair: bool) -> None:
+        error = self.core.attach()
+        if error is CoreError.TORN and repair:
+            error = self.core.repair()
+        if error is not CoreError.OK:
+            self.core.release()
+            self._memory.close()
+            raise _refusal(self.path, error, repair)
+        found = self.core.params()
+        if found != dict(self.spec.params):
+            wrong = next(name for name in found if found[name] != self.spec.params.get(name))
+            self.core.release()
+            self._memory.close()
+            raise UsageError(
+                f"{spec_path(self.path)} does not belong to {self.path}: {wrong} differs",
+                hint="restore both files from the same snapshot",
+            )
+
+    def info(self) -> dict[str, Any]:
+        """What the drive is and where its clock stands."""
+        return {
+            "path": str(self.path),
+            "target": self.spec.text,
+            "model": self.spec.model,
+            "title": self.spec.title,
+            "simulated": True,
+            "seed": self.spec.seed,
+            "capacity_bytes": self.core.capacity_bytes,
+            "logical_block_bytes": self.core.lba_bytes,
+            "device_time_ns": self.core.now_ns,
+            "state_bytes": len(self._memory),
+            "notes": list(self.spec.notes),
+        }
+
+    def counters(self) -> dict[str, int]:
+        """The core's counters, by name."""
+        return self.core.counters()
+
+    def snapshot(self, to: Path) -> None:
+        """Copy the drive as it is now; `to` must not exist. Shares blocks where it can."""
+        if to.suffix != ".ssdb":
+            raise UsageError(f"the state file of a simulated drive ends in .ssdb, got {to}")
+        if to.exists():
+            raise UsageError(f"{to} exists already", hint="remove it, or name another file")
+        self._memory.flush()
+        write_atomic(spec_path(to), spec_path(self.path).read_bytes())
+        if data_path(self.path).exists():
+            _copy(data_path(self.path), data_path(to))
+        _copy(self.path, to)
+
+    def restore(self, source: Path) -> None:
+        """Become the drive that `source` holds; the state as it was is lost.
+
+        Raises UsageError when `source` is no whole state of a drive of the same size in memory.
+        """
+        with type(self).open(source) as other:
+            spec = other.spec
+            beside = self.path.with_suffix(".restoring")
+            _copy(source, beside)
+            if data_path(source).exists():
+                _copy(data_path(source), data_path(self.path))
+        descriptor = os.open(beside, os.O_RDWR | os.O_CLOEXEC)
+        _lock(descriptor, beside)  # ours before it has a name that others look for
+        write_atomic(spec_path(self.path), spec_path(source).read_bytes())
+        beside.replace(self.path)
+        self.close()
+        self.__init__(self.path, descriptor, spec)  # type: ignore[misc]
+
+    def close(self) -> None:
+        """Save and let others use the drive."""
+        if self._descriptor >= 0:
+            self.core.release()
+            self._memory.flush()
+            self._memory.close()
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def read_spec(state: Path) -> SimSpec:
+    """The specification beside a state file. Raises UsageError when it is missing or damaged."""
+    path = spec_path(state)
+    try:
+        data = json.loads(path.read_text())
+        return SimSpec(
+            **{**data, **{key: tuple(data[key]) for key in ("notes", "sources")}},
+        )
+    except OSError as error:
+        raise UsageError(
+            f"{path} cannot be read: {error.strerror}",
+            hint=f"a simulated drive is {state.name} and {path.name}, side by side",
+        ) from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"{path} is damaged: {error}") from error
+
+
+def _refusal(path: Path, error: CoreError, repair: bool) -> SsdbenchError:
+    match error:
+        case CoreError.TORN if repair:
+            return DeviceError(
+                f"{path} is damaged: its last user died inside a request, and its maps disagree",
+                hint="restore it from a snapshot, or create it again",
+            )
+        case CoreError.TORN:
+            return DeviceError(
+                f"{path} is torn: its last user died inside a request",
+                hint=f"`ssdbench sim inspect --repair {path}` checks whether it is sound",
+            )
+        case CoreError.MEMORY:
+            return UsageError(f"{path} is truncated", hint="restore it from a snapshot")
+        case _:
+            return UsageError(
+                f"{path} is the state of another version of the simulated drive, or none at all",
+                hint="create it again",
+            )
+
+
+def _lock(descriptor: int, path: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise UsageError(
+            f"{path} is in use by another process", hint="end its user, or work on a snapshot"
+        ) from None
+
+
+def _copy(source: Path, to: Path) -> None:
+    """Copy a file, sharing its blocks if the file system can, else leaving out its holes."""
+    try:
+        with source.open("rb") as reader, to.open("wb") as writer:
+            try:
+                fcntl.ioctl(writer.fileno(), _FICLONE, reader.fileno())
+            except OSError:
+                _copy_data(reader.fileno(), writer.fileno())
+            os.fsync(writer.fileno())
+    except OSError as error:
+        to.unlink(missing_ok=True)
+        raise HostLacks(f"{source} cannot be copied to {to}: {error.strerror}") from error
+
+
+def _copy_data(reader: int, writer: int) -> None:
+    size = os.fstat(reader).st_size
+    os.ftruncate(writer, size)
+    at = 0
+    while at < size:
+        try:
+            at = os.lseek(reader, at, os.SEEK_DATA)
+        except OSError:  # ENXIO: nothing but a hole to the end
+            return
+        end = os.lseek(reader, at, os.SEEK_HOLE)
+        while at < end:
+            data = os.pread(reader, min(_STEP, end - at), at)
+            if not data:
+                return
+            at += os.pwrite(writer, data, at)

@@ -1,0 +1,171 @@
+"""The drive core's shared library and its parameters and counters by name.
+
+One table in C (`kmod/ftl/ssdb_params.h`) names every parameter, with unit, limits and a sentence;
+Python, configfs and the model files all go by it.
+"""
+
+import ctypes
+from ctypes import POINTER, c_char_p, c_int, c_uint32, c_uint64, c_void_p
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from ssdbench.errors import HostLacks, UsageError
+
+LIBRARY = Path(__file__).parent / "bin" / "libssdb_drive.so"
+
+
+class _ParamDesc(ctypes.Structure):
+    _fields_ = (
+        ("name", c_char_p),
+        ("unit", c_char_p),
+        ("doc", c_char_p),
+        ("min", c_uint64),
+        ("max", c_uint64),
+        ("default", c_uint64),
+        ("offset", c_uint32),
+        ("size", c_uint32),
+        ("choices", POINTER(c_char_p)),
+    )
+
+
+_SIGNATURES: dict[str, tuple[object, list[object]]] = {
+    "ssdb_param_count": (c_uint32, []),
+    "ssdb_param_desc": (POINTER(_ParamDesc), [c_uint32]),
+    "ssdb_params_bytes": (c_uint64, []),
+    "ssdb_params_default": (None, [c_void_p]),
+    "ssdb_param_set": (c_int, [c_void_p, c_char_p, c_uint64]),
+    "ssdb_param_get": (c_int, [c_void_p, c_char_p, POINTER(c_uint64)]),
+    "ssdb_params_check": (c_int, [c_void_p, POINTER(c_char_p)]),
+    "ssdb_state_bytes": (c_uint64, [c_void_p]),
+    "ssdb_init": (c_int, [c_void_p, c_uint64, c_void_p]),
+    "ssdb_attach": (c_int, [c_void_p, c_uint64]),
+    "ssdb_check": (c_int, [c_void_p]),
+    "ssdb_repair": (c_int, [c_void_p, c_uint64]),
+    "ssdb_state_params": (c_void_p, [c_void_p]),
+    "ssdb_capacity_bytes": (c_uint64, [c_void_p]),
+    "ssdb_lba_bytes": (c_uint32, [c_void_p]),
+    "ssdb_max_request_bytes": (c_uint64, [c_void_p]),
+    "ssdb_now_ns": (c_uint64, [c_void_p]),
+    "ssdb_submit": (None, [c_void_p, c_uint64, c_void_p, c_void_p]),
+    "ssdb_submit_vector": (None, [c_void_p, c_uint64, c_void_p, c_uint32, c_void_p]),
+    "ssdb_idle": (None, [c_void_p, c_uint64]),
+    "ssdb_counter_count": (c_uint32, []),
+    "ssdb_counter_name": (c_char_p, [c_uint32]),
+    "ssdb_counter": (c_uint64, [c_void_p, c_uint32]),
+    "ssdb_run": (c_int, [c_void_p, c_void_p, c_void_p]),
+    "ssdb_job_bytes": (c_uint64, []),
+    "ssdb_result_bytes": (c_uint64, []),
+}
+
+
+@cache
+def library() -> ctypes.CDLL:
+    """The loaded core. Raises HostLacks when it has not been built."""
+    try:
+        loaded = ctypes.CDLL(str(LIBRARY))
+    except OSError as error:
+        raise HostLacks(
+            f"the simulated drive's library cannot be loaded: {error}",
+            hint="build it with `make -C ssdbench/sim/native`, or install ssdbench from its wheel",
+        ) from error
+    for name, (result, arguments) in _SIGNATURES.items():
+        function = getattr(loaded, name)
+        function.restype = result
+        function.argtypes = arguments
+    return loaded
+
+
+@dataclass(frozen=True, slots=True)
+class ParamDesc:
+    """One parameter of the drive: what may be set, and what it means."""
+
+    name: str  # such as "t_prog_ns"
+    unit: str  # "B", "ns", "ppm", "MB/s" and the like; empty for counts and choices
+    doc: str
+    minimum: int
+    maximum: int
+    default: int
+    choices: tuple[str, ...]
+
+
+def _choices(pointer: "ctypes._Pointer[c_char_p]") -> tuple[str, ...]:
+    found: list[str] = []
+    while pointer and (name := pointer[len(found)]) is not None:
+        found.append(bytes(name).decode())
+    return tuple(found)
+
+
+@cache
+def parameters() -> dict[str, ParamDesc]:
+    """All parameters of the core, by name, in the order of its table."""
+    core = library()
+    found = [core.ssdb_param_desc(i).contents for i in range(core.ssdb_param_count())]
+    return {
+        desc.name.decode(): ParamDesc(
+            name=desc.name.decode(),
+            unit=desc.unit.decode(),
+            doc=desc.doc.decode(),
+            minimum=desc.min,
+            maximum=desc.max,
+            default=desc.default,
+            choices=_choices(desc.choices),
+        )
+        for desc in found
+    }
+
+
+@cache
+def counter_names() -> tuple[str, ...]:
+    """The names of the drive's counters, in the core's order."""
+    core = library()
+    return tuple(core.ssdb_counter_name(i).decode() for i in range(core.ssdb_counter_count()))
+
+
+class Params:
+    """The core's parameter structure, filled by name; what is not given has its default."""
+
+    def __init__(self, values: dict[str, int]) -> None:
+        core = library()
+        self._memory = ctypes.create_string_buffer(core.ssdb_params_bytes())
+        core.ssdb_params_default(self._memory)
+        for name, value in values.items():
+            self._set(name, value)
+
+    def _set(self, name: str, value: int) -> None:
+        desc = parameters().get(name)
+        if desc is None:
+            raise UsageError(f"the simulated drive has no parameter {name!r}")
+        if not desc.minimum <= value <= desc.maximum:
+            unit = f" {desc.unit}" if desc.unit else ""
+            raise UsageError(
+                f"{name} must be from {desc.minimum} to {desc.maximum}{unit}, got {value}",
+                hint=desc.doc,
+            )
+        library().ssdb_param_set(self._memory, name.encode(), value)
+
+    @property
+    def address(self) -> int:
+        """Where the structure is, for calls into the core."""
+        return ctypes.addressof(self._memory)
+
+    def check(self) -> None:
+        """Raise UsageError with the core's sentence when parameters contradict one another."""
+        why = c_char_p()
+        if library().ssdb_params_check(self._memory, ctypes.byref(why)):
+            said = (why.value or b"the parameters are wrong").decode()
+            raise UsageError(f"this drive cannot be: {said}")
+
+    def state_bytes(self) -> int:
+        """Memory that such a drive needs."""
+        return int(library().ssdb_state_bytes(self._memory))
+
+
+def params_at(address: int) -> dict[str, int]:
+    """All values of a parameter structure of the core."""
+    value = c_uint64()
+    found: dict[str, int] = {}
+    for name in parameters():
+        library().ssdb_param_get(address, name.encode(), ctypes.byref(value))
+        found[name] = value.value
+    return found

@@ -1,0 +1,89 @@
+"""Model files: a drive's parameters, the figures published for it and where they stand."""
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, ValidationError
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError
+
+from ssdbench.errors import Diagnostic, ProfileError, UsageError
+from ssdbench.model.base import Model
+
+MODELS = Path(__file__).parent / "models"
+
+
+class ModelFile(Model):
+    """A model file as it is written; parameters are still what people write (`1.3ms`)."""
+
+    name: str
+    reference: str  # what stands after `sim:`
+    title: str = Field(min_length=1)
+    sources: tuple[str, ...] = Field(min_length=1)
+    figures: Mapping[str, float] = {}  # published
+    simulated: Mapping[str, float] = {}  # what the model gives, measured with the core
+    differences: tuple[str, ...] = ()
+    simulate_bytes: int | None = None  # simulated by default; None = the whole drive
+    params: Mapping[str, int | str]
+
+
+@cache
+def embedded_models() -> tuple[str, ...]:
+    """Names of the models that come with ssdbench."""
+    return tuple(sorted(path.stem for path in MODELS.glob("*.yaml")))
+
+
+@cache
+def load_embedded(name: str) -> ModelFile:
+    """An embedded model."""
+    path = MODELS / f"{name}.yaml"
+    return read_model(path.read_text(), file=str(path), name=name, reference=name)
+
+
+def load_path(path: str) -> ModelFile:
+    """A user's model file. Raises UsageError, ProfileError with line and column."""
+    try:
+        text = Path(path).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise UsageError(f"the model file {path} cannot be read: {reason}") from error
+    return read_model(text, file=path, name=Path(path).stem, reference=path)
+
+
+def read_model(text: str, *, file: str, name: str, reference: str) -> ModelFile:
+    """A model file from its text. Raises ProfileError with every mistake."""
+    try:
+        data = YAML(typ="rt").load(text)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark
+        line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+        said = Diagnostic(file, line, column, str(error.problem or "this is not YAML"))
+        raise ProfileError([said]) from error
+    if not isinstance(data, Mapping):
+        raise ProfileError([Diagnostic(file, 1, 1, "a model file is a mapping with a title")])
+    try:
+        return ModelFile.model_validate({**data, "name": name, "reference": reference})
+    except ValidationError as error:
+        raise ProfileError(
+            [Diagnostic(file, *_place(data, found["loc"]), _said(found)) for found in error.errors()],
+            hint="the models below ssdbench/sim/models are examples",
+        ) from error
+
+
+def _said(found: Any) -> str:
+    where = ".".join(str(part) for part in found["loc"])
+    return f"{where}: {found['msg']}" if where else str(found["msg"])
+
+
+def _place(data: Any, location: tuple[int | str, ...]) -> tuple[int, int]:
+    """Line and column of the deepest part of `location` that the text has."""
+    line, column = 1, 1
+    for part in location:
+        try:
+            line, column = (place + 1 for place in data.lc.data[part][:2])
+            data = data[part]
+        except (AttributeError, KeyError, IndexError, TypeError):
+            break
+    return line, column

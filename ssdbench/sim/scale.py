@@ -1,0 +1,92 @@
+"""A smaller drive with the same physics.
+
+A drive of 1/s of the capacity has the same write amplification, IOPS and latency, and its cliff
+after the same number of drive writes, when its spare ratio, the shares of buffer and caches and
+its service times stay and it still has many superblocks; only its time axis is s times shorter.
+"""
+
+from collections.abc import Mapping
+
+from ssdbench.errors import UsageError
+from ssdbench.units import format_capacity, format_size
+
+MIN_SUPERBLOCKS = 1000
+_PAGE, _DIRECT = 0, 2  # values of the parameter `ftl`
+
+
+def scaled(
+    params: Mapping[str, int], capacity_bytes: int, *, keep: frozenset[str] = frozenset()
+) -> tuple[dict[str, int], tuple[str, ...]]:
+    """The parameters for another capacity, and sentences on what was changed.
+
+    Parameters in `keep` were set by the user and stay. Raises UsageError when no drive of this
+    size can have the physics of the model.
+    """
+    found = dict(params)
+    full = params["capacity_bytes"]
+    unit = max(params["map_unit_bytes"], params["lba_bytes"])
+    found["capacity_bytes"] = capacity_bytes // unit * unit
+    if capacity_bytes == full:
+        return found, ()
+    notes = [
+        f"capacity is {format_capacity(capacity_bytes)} instead of {format_capacity(full)}: "
+        f"all that takes its time from the capacity happens {full / capacity_bytes:.3g} times "
+        "as soon, rates and latencies are unchanged"
+        if capacity_bytes < full
+        else f"capacity is {format_capacity(capacity_bytes)} instead of {format_capacity(full)}"
+    ]
+    if params["ftl"] == _PAGE:
+        notes += _shares(found, full, keep)
+        notes += _superblocks(found, keep)
+    return found, tuple(notes)
+
+
+def _shares(params: dict[str, int], full: int, keep: frozenset[str]) -> list[str]:
+    """Caches keep their share of the capacity; the buffer, besides, two programs per die."""
+    notes = []
+    dies = params["channels"] * params["dies_per_channel"]
+    row = max(params["program_unit_bytes"] * params["planes"], params["map_unit_bytes"]) * dies
+    for name, floor in (("cache_bytes", 1), ("slc_bytes", 1), ("wbuf_bytes", 2 * row)):
+        if name in keep or not params[name]:
+            continue
+        before = params[name]
+        share = before * params["capacity_bytes"] // full
+        params[name] = max(share, min(before, floor))
+        if params[name] != before:
+            notes.append(f"{name} is {format_size(params[name])} instead of {format_size(before)}")
+    return notes
+
+
+def _superblocks(params: dict[str, int], keep: frozenset[str]) -> list[str]:
+    """Shorten the erase block, and its erase time with it, until there are enough superblocks."""
+    before = params["erase_block_bytes"]
+    smallest = max(params["program_unit_bytes"] * params["planes"], params["map_unit_bytes"])
+    if params["slc_bytes"] or params["slc_dynamic_ppm"]:
+        smallest *= params["slc_bits"]
+    while superblocks(params) < MIN_SUPERBLOCKS and "erase_block_bytes" not in keep:
+        half = params["erase_block_bytes"] // smallest // 2 * smallest
+        if not half:
+            break
+        params["t_erase_ns"] = params["t_erase_ns"] * half // params["erase_block_bytes"]
+        params["erase_block_bytes"] = half
+    if superblocks(params) < MIN_SUPERBLOCKS and "erase_block_bytes" not in keep:
+        least = params["capacity_bytes"] * MIN_SUPERBLOCKS // max(1, superblocks(params))
+        raise UsageError(
+            f"a drive of {format_size(params['capacity_bytes'])} is too small for this model's "
+            f"physics: it would have fewer than {MIN_SUPERBLOCKS} superblocks",
+            hint=f"give it at least {format_size(least)}, or set erase_block yourself",
+        )
+    if params["erase_block_bytes"] == before:
+        return []
+    return [
+        f"erase blocks are {format_size(params['erase_block_bytes'])} instead of "
+        f"{format_size(before)}, with their erase time in proportion, to keep "
+        f"{superblocks(params)} superblocks"
+    ]
+
+
+def superblocks(params: Mapping[str, int]) -> int:
+    """Superblocks of the medium: one erase block of every die each."""
+    dies = params["channels"] * params["dies_per_channel"]
+    physical = params["capacity_bytes"] * (1_000_000 + params["op_ppm"]) // 1_000_000
+    return physical // (params["erase_block_bytes"] * dies)

@@ -1,0 +1,220 @@
+"""What a simulated drive is to be: `sim:MODEL[,key=value…]` and model files.
+
+A target names a model (`sim:x25m-g2-160`) or a model file (`sim:drive.yaml`), and may set any
+parameter of the core behind it: `sim:x25m-g2-160,capacity=8GiB,op=28%,t_prog=1.3ms,seed=7`. Keys
+are the names of the core's table, with or without their unit; `scale=20` makes a drive of a
+twentieth of the capacity that behaves the same (`ssdbench.sim.scale`).
+"""
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from ssdbench.errors import UsageError
+from ssdbench.sim.library import ParamDesc, Params, parameters
+from ssdbench.sim.modelfile import ModelFile, embedded_models, load_embedded, load_path
+from ssdbench.sim.scale import scaled
+from ssdbench.units import parse_duration_ns, parse_percent, parse_size
+
+PREFIX = "sim:"
+_UNIT_SUFFIX = re.compile(r"_(bytes|ns|ppm|mbps|mk|mk_per_gb|ppm_per_fill)$")
+_TRUE, _FALSE = ("yes", "on", "true"), ("no", "off", "false")
+
+
+@dataclass(frozen=True, slots=True)
+class SimSpec:
+    """A simulated drive, fully said: the core needs nothing else to build it."""
+
+    model: str
+    title: str
+    params: Mapping[str, int]  # every parameter of the core, by its name in the core's table
+    seed: int
+    notes: tuple[str, ...]  # what was changed to simulate it, for the report
+    sources: tuple[str, ...]
+    text: str  # canonical target, such as "sim:x25m-g2-160,capacity=8GiB,seed=7"
+
+    @property
+    def capacity_bytes(self) -> int:
+        """The size that the host sees."""
+        return self.params["capacity_bytes"]
+
+    def core_params(self) -> Params:
+        """The core's parameter structure. Raises UsageError when parameters contradict."""
+        params = Params(dict(self.params))
+        params.check()
+        return params
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCard:
+    """An embedded model, for lists."""
+
+    name: str
+    title: str
+    capacity_bytes: int  # of the real drive
+    simulated_bytes: int  # of the drive that `sim:NAME` simulates
+    figures: Mapping[str, float]  # published
+    simulated: Mapping[str, float]  # what the model gives
+    differences: tuple[str, ...]  # where and why the two disagree
+    sources: tuple[str, ...]
+
+
+def catalogue() -> list[ModelCard]:
+    """All embedded models, by name."""
+    return [_card(load_embedded(name)) for name in embedded_models()]
+
+
+def parse(text: str) -> SimSpec:
+    """A simulated drive from `sim:MODEL[,key=value…]` or `sim:PATH.yaml[,key=value…]`.
+
+    Raises UsageError with a sentence for an unknown model, an unknown key (and what was probably
+    meant), a value that does not parse, or parameters that contradict one another.
+    """
+    name, *settings = text.removeprefix(PREFIX).split(",")
+    model = _model(name.strip())
+    wanted = dict(_setting(text, setting) for setting in settings if setting.strip())
+    if len(wanted) != len([s for s in settings if s.strip()]):
+        raise UsageError(f"{text}: a parameter is given twice")
+    scale = wanted.pop("scale", None)
+    return _spec(model, wanted, scale)
+
+
+def value_of(desc: ParamDesc, text: str | int) -> int:
+    """A parameter's value from what people write: `8GiB`, `1.3ms`, `28%`, `greedy`, `yes`.
+
+    A bare number is in the unit of the core's table. Raises UsageError with a sentence.
+    """
+    said = str(text).strip()
+    if desc.choices:
+        return _choice(desc, said)
+    if re.fullmatch(r"[0-9]+", said):
+        return int(said)
+    try:
+        match desc.unit:
+            case "B":
+                return parse_size(said)
+            case "ns":
+                return parse_duration_ns(said)
+            case "ppm":
+                return round(parse_percent(said) * 10_000)
+            case "MB/s":
+                return int(said.removesuffix("MB/s").strip())
+            case _:
+                return int(said)
+    except ValueError as error:
+        detail = str(error) if "invalid literal" not in str(error) else f"got {said!r}"
+        unit = f" in {desc.unit}" if desc.unit else " without a unit"
+        raise UsageError(f"{desc.name} is a number{unit}: {detail}", hint=desc.doc) from None
+
+
+@cache
+def short_names() -> dict[str, str]:
+    """Keys that may be used for parameters: their names, and their names without the unit."""
+    names = {_UNIT_SUFFIX.sub("", name): name for name in parameters()}
+    return {**names, **{name: name for name in parameters()}}
+
+
+def param_name(key: str) -> str:
+    """The parameter that a key means. Raises UsageError with the nearest names."""
+    found = short_names().get(key)
+    if found:
+        return found
+    near = difflib.get_close_matches(key, [*short_names(), "scale"], n=1, cutoff=0.5)
+    raise UsageError(
+        f"the simulated drive has no parameter {key!r}"
+        + (f"; did you mean {near[0]!r}?" if near else ""),
+        hint="`ssdbench sim models --parameters` lists them all",
+    )
+
+
+def _model(name: str) -> ModelFile:
+    if name.endswith((".yaml", ".yml")):
+        return load_path(name)
+    if name in embedded_models():
+        return load_embedded(name)
+    near = difflib.get_close_matches(name, embedded_models(), n=1, cutoff=0.4)
+    raise UsageError(
+        f"there is no simulated drive {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""),
+        hint="`ssdbench sim models` lists them; `sim:PATH.yaml` reads your own",
+    )
+
+
+def _setting(text: str, setting: str) -> tuple[str, int]:
+    key, equals, said = (part.strip() for part in setting.partition("="))
+    if not equals or not said:
+        raise UsageError(f"{text}: a setting looks like key=value, got {setting.strip()!r}")
+    if key == "scale":
+        if not re.fullmatch(r"[1-9][0-9]*", said):
+            raise UsageError(f"{text}: scale is a whole number such as 20, got {said!r}")
+        return key, int(said)
+    name = param_name(key)
+    return name, value_of(parameters()[name], said)
+
+
+def _spec(model: ModelFile, wanted: dict[str, int], scale: int | None) -> SimSpec:
+    if scale is not None and "capacity_bytes" in wanted:
+        raise UsageError("capacity and scale both set the size; give one of them")
+    base = {name: desc.default for name, desc in parameters().items()}
+    base |= _model_params(model)
+    full = base["capacity_bytes"]
+    capacity = wanted.get("capacity_bytes")
+    if capacity is None:
+        capacity = full // scale if scale else min(model.simulate_bytes or full, full)
+    base |= {name: value for name, value in wanted.items() if name != "capacity_bytes"}
+    params, notes = scaled(base, capacity, keep=frozenset(wanted))
+    spec = SimSpec(
+        model=model.name,
+        title=model.title,
+        params=params,
+        seed=params["seed"],
+        notes=notes,
+        sources=model.sources,
+        text=_canonical(model, params, wanted, scale),
+    )
+    spec.core_params()
+    return spec
+
+
+def _model_params(model: ModelFile) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for key, said in model.params.items():
+        name = param_name(key)
+        found[name] = value_of(parameters()[name], said)
+    return found
+
+
+def _canonical(
+    model: ModelFile, params: Mapping[str, int], wanted: Mapping[str, int], scale: int | None
+) -> str:
+    parts = [f"scale={scale}"] if scale else []
+    parts += [f"{name}={_said(parameters()[name], params[name])}" for name in sorted(wanted)]
+    return ",".join([f"{PREFIX}{model.reference}", *parts])
+
+
+def _said(desc: ParamDesc, value: int) -> str:
+    return desc.choices[value] if desc.choices else str(value)
+
+
+def _choice(desc: ParamDesc, said: str) -> int:
+    if said in desc.choices:
+        return desc.choices.index(said)
+    if len(desc.choices) == 2 and said in (*_TRUE, *_FALSE):
+        return int(said in _TRUE)
+    raise UsageError(f"{desc.name} is one of {', '.join(desc.choices)}; got {said!r}")
+
+
+def _card(model: ModelFile) -> ModelCard:
+    params = _model_params(model)
+    full = params["capacity_bytes"]
+    return ModelCard(
+        name=model.name,
+        title=model.title,
+        capacity_bytes=full,
+        simulated_bytes=min(model.simulate_bytes or full, full),
+        figures=model.figures,
+        simulated=model.simulated,
+        differences=model.differences,
+        sources=model.sources,
+    )

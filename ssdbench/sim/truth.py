@@ -1,0 +1,298 @@
+"""What is true of a simulated drive: write amplification, sustained rates, block, cache, unit.
+
+The closed forms stand here in Python and share no code with the core that they judge:
+
+* Write amplification of uniform random writes: Desnoyers, "Analytic modeling of SSD write
+  performance" (SYSTOR 2012, ACM TOS 2014) for greedy collection with a finite number of units per
+  block, and Xiang and Kurkoski (arXiv:1110.4245) for FIFO, both by Lambert's W; with the blocks
+  that a finite drive cannot use as spare taken off.
+* Sustained IOPS: the time that one host write costs each resource (dies, channels, link, the
+  serial part of a command), and the resource that is exhausted first.
+
+Where no closed form exists, `ssdbench.sim.simulation` runs the core for long, and says so.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from ssdbench.errors import UsageError
+from ssdbench.model.workload import Pattern
+from ssdbench.units import NS_PER_S, format_size
+
+PAGE, BLOCKLOG, DIRECT = 0, 1, 2  # the parameter `ftl`
+GREEDY, FIFO = 0, 1  # the parameter `gc_policy`
+
+
+class Rest(StrEnum):
+    """What lies outside the span: data that nobody touches, or nothing."""
+
+    STATIC = "static"
+    UNMAPPED = "unmapped"
+
+
+class Method(StrEnum):
+    """Where a figure comes from."""
+
+    CLOSED_FORM = "closed form"
+    SIMULATION = "simulation"
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A uniform workload, as far as the truth depends on it."""
+
+    block_bytes: int = 4096
+    read_percent: int = 0
+    iodepth: int = 32
+    span_bytes: int | None = None  # from the start of the drive; None = all of it
+    pattern: Pattern = Pattern.RANDOM
+    rest: Rest = Rest.STATIC
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """What is true of a drive under a load."""
+
+    target: str
+    load: Load
+    method: Method
+    write_amplification: float | None  # None when nothing is written, or there is no flash
+    iops: float
+    bytes_per_s: float
+    limits_iops: Mapping[str, float] = field(default_factory=dict)  # closed form: by resource
+    limited_by: str = ""
+    boundary_bytes: int | None = None  # what strided writes show; None = no boundary
+    erase_block_bytes: int = 0
+    cache_bytes: int = 0  # rewrites within it cost nothing
+    remap_unit_bytes: int = 0
+    over_provisioning: float = 0.0  # nominal, (physical - exported) / exported
+    spare_usable: float = 0.0  # the same, without what a finite drive cannot use
+    notes: tuple[str, ...] = ()
+
+
+def greedy_write_amplification(alpha: float, units_per_block: int) -> float:
+    """Greedy collection, uniform random writes; alpha = physical / exported, usable.
+
+    Desnoyers 2014: with k = (1 + 1/2Np) alpha, X0 = 1/2 - (Np / alpha) W(-k e^-k),
+    WA = Np / (Np - (X0 - 1)).
+    """
+    if alpha <= 1:
+        raise UsageError("a drive without spare cannot be collected")
+    np_ = units_per_block
+    k = (1 + 1 / (2 * np_)) * alpha
+    x0 = 0.5 - np_ / alpha * _lambert(-k * math.exp(-k))
+    return np_ / (np_ - (x0 - 1))
+
+
+def fifo_write_amplification(alpha: float) -> float:
+    """FIFO collection, and greedy for very large blocks: alpha / (alpha + W(-alpha e^-alpha))."""
+    if alpha <= 1:
+        raise UsageError("a drive without spare cannot be collected")
+    return alpha / (alpha + _lambert(-alpha * math.exp(-alpha)))
+
+
+@dataclass(frozen=True, slots=True)
+class Medium:
+    """A page-mapped drive's flash, counted in map units; derived from parameters alone."""
+
+    user_units: int
+    superblock_units: int
+    superblocks: int
+    reserved_superblocks: float  # never available as spare
+    dies: int
+    units_per_program: int
+    programs_per_unit_row: int  # programs to write one program's worth of units
+    units_per_page: int
+    reads_per_page: int
+
+    @property
+    def alpha(self) -> float:
+        """Usable physical over exported capacity."""
+        usable = (self.superblocks - self.reserved_superblocks) * self.superblock_units
+        return usable / self.user_units
+
+
+def medium(p: Mapping[str, int]) -> Medium:
+    """The flash behind a page-mapped drive's parameters."""
+    unit = p["map_unit_bytes"]
+    program = p["program_unit_bytes"] * p["planes"]
+    dies = p["channels"] * p["dies_per_channel"]
+    user = p["capacity_bytes"] // unit
+    superblock = p["erase_block_bytes"] // unit * dies
+    physical = user + user * p["op_ppm"] // 1_000_000
+    return Medium(
+        user_units=user,
+        superblock_units=superblock,
+        superblocks=physical // superblock,
+        # The low-water mark, and half each of the superblocks that the host and the collector
+        # are filling.
+        reserved_superblocks=p["gc_low"] + 1,
+        dies=dies,
+        units_per_program=max(1, program // unit),
+        programs_per_unit_row=max(1, unit // program),
+        units_per_page=max(1, p["read_unit_bytes"] // unit),
+        reads_per_page=max(1, unit // p["read_unit_bytes"] // p["planes"]),
+    )
+
+
+def write_amplification(p: Mapping[str, int], load: Load) -> float | None:
+    """Write amplification of uniform random writes in steady state; None without closed form."""
+    if load.pattern is not Pattern.RANDOM:
+        return 1.0
+    if p["ftl"] != PAGE or p["gc_policy"] not in (GREEDY, FIFO):
+        return None
+    flash = medium(p)
+    total = flash.alpha * flash.user_units
+    hot = min(flash.user_units, _span(p, load) / p["map_unit_bytes"])
+    cold = flash.user_units - hot if load.rest is Rest.STATIC else 0.0
+    alpha = (total - cold) / hot
+    if alpha > 20:
+        return 1.0
+    if p["gc_policy"] == FIFO and cold:
+        return None  # FIFO moves the cold data too
+    if p["gc_policy"] == FIFO:
+        return fifo_write_amplification(alpha)
+    return greedy_write_amplification(alpha, flash.superblock_units)
+
+
+def page_limits(p: Mapping[str, int], load: Load, wa: float) -> dict[str, float]:
+    """Host writes per second that each resource of a page-mapped drive can sustain."""
+    flash, unit = medium(p), p["map_unit_bytes"]
+    missed = 1 - min(1.0, p["cache_bytes"] / _span(p, load))  # writes that reach the flash
+    partial = load.block_bytes % unit != 0 and load.pattern is Pattern.RANDOM
+    units = math.ceil(load.block_bytes / unit)
+    if load.pattern is not Pattern.RANDOM:
+        units, missed = load.block_bytes / unit, 1.0
+    page_ns = p["t_read_ns"] * flash.reads_per_page
+    moved = (wa - 1) * _reads_per_unit(wa, flash)
+    die_ns = units * missed * (
+        wa * p["t_prog_ns"] * flash.programs_per_unit_row / flash.units_per_program
+        + wa * p["t_erase_ns"] / (p["erase_block_bytes"] // unit)
+        + moved * page_ns
+    ) + (missed * page_ns if partial else 0)
+    channel_bytes = unit * missed * (units * (wa + wa - 1) + partial)
+    return {
+        "dies": flash.dies * NS_PER_S / die_ns if die_ns else math.inf,
+        "channels": p["channels"] * p["channel_mbps"] * 1e6 / channel_bytes
+        if channel_bytes
+        else math.inf,
+        **host_limits(p, load, write=True),
+    }
+
+
+def host_limits(p: Mapping[str, int], load: Load, *, write: bool) -> dict[str, float]:
+    """I/Os per second that the way between host and medium can carry."""
+    mbps = (p["link_write_mbps"] if write else 0) or p["link_mbps"]
+    link_ns = load.block_bytes * 1e3 / mbps
+    serial_ns = p["cmd_serial_ns"] + (0 if p["cmd_overlap"] else link_ns)
+    latency_ns = p["cmd_serial_ns"] + link_ns + p["fw_write_ns" if write else "fw_read_ns"]
+    depth = min(load.iodepth, p["queue_slots"] or load.iodepth)
+    return {
+        "link": NS_PER_S / link_ns,
+        "command": NS_PER_S / serial_ns if serial_ns else math.inf,
+        "depth": depth * NS_PER_S / latency_ns if latency_ns else math.inf,
+    }
+
+
+def direct_limits(p: Mapping[str, int], load: Load) -> dict[str, float]:
+    """I/Os per second of a drive without translation layer, for one direction."""
+    write = load.read_percent == 0
+    medium_ns = p["t_prog_ns" if write else "t_read_ns"]
+    units = math.ceil(load.block_bytes / p["map_unit_bytes"])
+    limits = host_limits(p, load, write=write)
+    if medium_ns:
+        dies = p["channels"] * p["dies_per_channel"]
+        limits["medium"] = dies * NS_PER_S / (units * medium_ns)
+        alone_ns = load.iodepth * NS_PER_S / limits["depth"] + medium_ns
+        limits["depth"] = load.iodepth * NS_PER_S / alone_ns
+    return limits
+
+
+def boundary_bytes(p: Mapping[str, int]) -> int | None:
+    """What strided writes show: the block of a block-associative drive; None elsewhere."""
+    return p["block_bytes"] if p["ftl"] == BLOCKLOG else None
+
+
+def closed_form(target: str, p: Mapping[str, int], load: Load) -> Truth | None:
+    """The truth by closed forms, or None where there is none for this drive and load."""
+    check(p, load)
+    if not _has_closed_form(p, load):
+        return None
+    wa = write_amplification(p, load) if p["ftl"] == PAGE else None
+    limits = direct_limits(p, load) if wa is None else page_limits(p, load, wa)
+    limited_by = min(limits, key=lambda name: limits[name])
+    return Truth(
+        target=target,
+        load=load,
+        method=Method.CLOSED_FORM,
+        write_amplification=wa,
+        iops=limits[limited_by],
+        bytes_per_s=limits[limited_by] * load.block_bytes,
+        limits_iops=limits,
+        limited_by=limited_by,
+        **facts(p),
+    )
+
+
+def facts(p: Mapping[str, int]) -> dict[str, object]:
+    """What is true of a drive whatever the load, as fields of Truth."""
+    page = p["ftl"] == PAGE
+    return {
+        "boundary_bytes": boundary_bytes(p),
+        "erase_block_bytes": p["erase_block_bytes"] if page else (boundary_bytes(p) or 0),
+        "cache_bytes": p["cache_bytes"] if page else 0,
+        "remap_unit_bytes": p["map_unit_bytes"],
+        "over_provisioning": p["op_ppm"] / 1e6 if page else 0.0,
+        "spare_usable": medium(p).alpha - 1 if page else 0.0,
+    }
+
+
+def check(p: Mapping[str, int], load: Load) -> None:
+    """Raise UsageError when the load does not fit the drive."""
+    if load.block_bytes % p["lba_bytes"]:
+        raise UsageError(
+            f"a block of {format_size(load.block_bytes)} is no multiple of the logical block of "
+            f"{format_size(p['lba_bytes'])}"
+        )
+    if not load.block_bytes <= _span(p, load) <= p["capacity_bytes"]:
+        raise UsageError("the span must hold at least one block and be no larger than the drive")
+
+
+def _has_closed_form(p: Mapping[str, int], load: Load) -> bool:
+    troubled = ("throttle_mk_per_gb", "bistable_period_ns", "step_after_ppm", "stall_period_ns")
+    if any(p[name] for name in (*troubled, "drift_ppm_per_fill")):
+        return False
+    if p["ftl"] == DIRECT:
+        return load.read_percent in (0, 100) and _direct_is_simple(p, load)
+    slc = p["slc_bytes"] or p["slc_dynamic_ppm"]
+    if p["ftl"] != PAGE or slc or load.read_percent or not p["wbuf_bytes"]:
+        return False
+    if load.pattern is not Pattern.RANDOM and load.block_bytes % p["map_unit_bytes"]:
+        return False
+    return write_amplification(p, load) is not None
+
+
+def _direct_is_simple(p: Mapping[str, int], load: Load) -> bool:
+    """Whether nothing queues at a die: a medium that takes no time, or one request at a time."""
+    medium_ns = p["t_read_ns" if load.read_percent else "t_prog_ns"]
+    return not medium_ns or (load.iodepth == 1 and load.block_bytes <= p["map_unit_bytes"])
+
+
+def _span(p: Mapping[str, int], load: Load) -> int:
+    return p["capacity_bytes"] if load.span_bytes is None else load.span_bytes
+
+
+def _reads_per_unit(wa: float, flash: Medium) -> float:
+    """Flash page reads per unit that collection moves: pages without a valid unit are skipped."""
+    valid = 1 - 1 / wa
+    if valid <= 0:
+        return 0.0
+    return (1 - (1 - valid) ** flash.units_per_page) / (valid * flash.units_per_page)
+
+
+def _lambert(x: float) -> float:
+    from scipy.special import lambertw  # imported late: it takes a third of a second
+
+    return float(lambertw(x).real)
