@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT
+/*
+ * The drive: its state file, mapped and locked for as long as this fio lives.
+ *
+ * The drive's clock stands still between two fio processes. The core keeps the time of its last
+ * request in the state itself, so a fio that was killed leaves no gap and no step back.
+ */
+#include "vt.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void *state;
+static u64 device_start_ns;	/* device time when fio's clock was fio_start_ns */
+static u64 fio_start_ns;
+static int data_fd = -1;
+
+static const char *sentence(int error)
+{
+	switch (error) {
+	case SSDB_E_VERSION:
+		return "is not the state of a simulated drive, or of another version";
+	case SSDB_E_TORN:
+		return "is torn: its last user died in the middle of a request";
+	case SSDB_E_MEMORY:
+		return "is truncated";
+	default:
+		return "cannot be used";
+	}
+}
+
+static void map_state(int fd, const char *path)
+{
+	struct stat st;
+	int error;
+
+	if (fstat(fd, &st))
+		vt_die(VT_EXIT_STATE, "%s: %s", path, strerror(errno));
+	if (!st.st_size)
+		vt_die(VT_EXIT_STATE, "%s is truncated: the file is empty", path);
+	/* In real time the first touch of a page would show as latency. */
+	state = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE,
+		     MAP_SHARED | (vt_config.mode == VT_REAL ? MAP_POPULATE : 0), fd, 0);
+	if (state == MAP_FAILED)
+		vt_die(VT_EXIT_STATE, "%s cannot be mapped: %s", path, strerror(errno));
+	madvise(state, (size_t)st.st_size, MADV_HUGEPAGE);
+	error = ssdb_attach(state, (u64)st.st_size);
+	if (error)
+		vt_die(VT_EXIT_STATE, "%s %s", path, sentence(error));
+}
+
+/* Ours, or one that our parent has locked already: a lock belongs to the open file. */
+static int open_state(const char *path)
+{
+	struct stat given, named;
+	int fd = vt_config.state_fd;
+
+	if (fd < 0)
+		fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &given) || stat(path, &named))
+		vt_die(VT_EXIT_STATE, "%s: %s", path, strerror(errno));
+	if (given.st_dev != named.st_dev || given.st_ino != named.st_ino)
+		vt_die(VT_EXIT_STATE, "SSDB_VT_STATE_FD is not %s", path);
+	if (flock(fd, LOCK_EX | LOCK_NB))
+		vt_die(VT_EXIT_STATE, "%s is in use by another process", path);
+	return fd;
+}
+
+void vt_drive_open(void)
+{
+	const char *path = vt_config.state_path;
+	int fd = open_state(path);
+
+	map_state(fd, path);	/* fd stays open: it holds the lock */
+	if (vt_config.data_path) {
+		data_fd = open(vt_config.data_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+		if (data_fd < 0 || ftruncate(data_fd, (off_t)ssdb_capacity_bytes(state)))
+			vt_die(VT_EXIT_STATE, "%s: %s", vt_config.data_path, strerror(errno));
+	}
+}
+
+void vt_drive_start(u64 now_ns)
+{
+	device_start_ns = ssdb_now_ns(state);
+	fio_start_ns = now_ns;
+}
+
+u64 vt_drive_bytes(void)
+{
+	return ssdb_capacity_bytes(state);
+}
+
+bool vt_drive_has_data(void)
+{
+	return data_fd >= 0;
+}
+
+/* What a block layer would tell fio; 0 for a drive that is at fault itself. */
+int vt_drive_errno(u32 error)
+{
+	switch (error) {
+	case SSDB_OK:
+		return 0;
+	case SSDB_E_RANGE:
+	case SSDB_E_ALIGN:
+	case SSDB_E_SIZE:
+	case SSDB_E_OP:
+		return EINVAL;
+	case SSDB_E_NOSPACE:
+		return ENOSPC;
+	default:
+		return EIO;
+	}
+}
+
+void vt_drive_submit(u64 now_ns, const struct ssdb_cmd *cmd, struct ssdb_done *done)
+{
+	u64 device_ns = device_start_ns + (now_ns - fio_start_ns);
+
+	ssdb_submit(state, device_ns, cmd, done);
+	if (done->error == SSDB_E_TORN || done->error == SSDB_E_VERSION)
+		vt_die(VT_EXIT_STATE, "%s %s", vt_config.state_path, sentence((int)done->error));
+	/* Back to fio's clock; a refused request takes no time. */
+	if (done->done_ns < device_ns)
+		done->done_ns = device_ns;
+	done->done_ns -= device_start_ns - fio_start_ns;
+}
+
+static void transfer(const struct ssdb_cmd *cmd, char *buffer)
+{
+	u64 moved = 0;
+
+	while (moved < cmd->bytes) {
+		off_t at = (off_t)(cmd->offset + moved);
+		ssize_t n = cmd->op == SSDB_READ
+			? pread(data_fd, buffer + moved, cmd->bytes - moved, at)
+			: pwrite(data_fd, buffer + moved, cmd->bytes - moved, at);
+
+		if (n <= 0)
+			vt_die(VT_EXIT_STATE, "%s: %s", vt_config.data_path,
+			       n ? strerror(errno) : "shorter than the drive");
+		moved += (u64)n;
+	}
+}
+
+/* Contents, where they are kept; else a read only shows which block it is. */
+void vt_drive_data(const struct ssdb_cmd *cmd, void *buffer)
+{
+	if (data_fd < 0) {
+		if (cmd->op == SSDB_READ && cmd->bytes >= sizeof(cmd->offset))
+			memcpy(buffer, &cmd->offset, sizeof(cmd->offset));
+		return;
+	}
+	if (cmd->op == SSDB_READ || cmd->op == SSDB_WRITE)
+		transfer(cmd, buffer);
+	else if (cmd->op == SSDB_TRIM)
+		fallocate(data_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+			  (off_t)cmd->offset, (off_t)cmd->bytes);
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: MIT
+/*
+ * How the baton goes from one actor to the next.
+ *
+ * The reference way is a futex per OS thread. It works for threads and for forked jobs, and costs
+ * two context switches per hand-over. The fast way, for threads of one process, is fibers: each
+ * thread is created as usual, parked with all signals blocked, and lends its thread pointer (so
+ * errno, locks and other thread-local state are its own) to one OS thread that runs all stacks.
+ */
+#include "vt.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define FIBER_STACK_BYTES (1024 * 1024)	/* touched pages only; fio's jobs use about 100 KiB */
+#define DEAD_HOLDER_NS 100000000ULL
+
+static struct vt_actor *fiber_ended;	/* its stack may go once we are off it */
+
+long vt_futex_wait(u32 *word, u32 value, u64 timeout_ns)
+{
+	struct timespec t = { timeout_ns / VT_SECOND_NS, timeout_ns % VT_SECOND_NS };
+
+	return syscall(SYS_futex, word, FUTEX_WAIT, value, timeout_ns ? &t : NULL, NULL, 0);
+}
+
+void vt_futex_wake(u32 *word)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
+
+void vt_hand_over(struct vt_actor *to)
+{
+	struct vt_carrier *c = &vt_s->carriers[to->carrier];
+
+	__atomic_store_n(&c->run, to->id + 1, __ATOMIC_SEQ_CST);
+	vt_futex_wake(&c->run);
+}
+
+struct vt_actor *vt_carrier_wait(u32 carrier)
+{
+	u32 *run = &vt_s->carriers[carrier].run;
+
+	for (;;) {
+		u32 id = __atomic_exchange_n(run, 0, __ATOMIC_SEQ_CST);
+
+		if (id)
+			return &vt_s->actors[id - 1];
+		if (vt_futex_wait(run, 0, DEAD_HOLDER_NS) && errno == ETIMEDOUT)
+			vt_bury_dead_jobs();
+	}
+}
+
+#if defined(__x86_64__)
+
+bool vt_fibers_possible(void)
+{
+	unsigned long shadow_stack = 0;
+
+	/* AT_HWCAP2 bit 1: user space may set the thread pointer. A hardware shadow stack would
+	 * not follow us.
+	 */
+	syscall(SYS_arch_prctl, 0x5005, &shadow_stack);
+	return (getauxval(AT_HWCAP2) & 2) && !(shadow_stack & 1);
+}
+
+u64 vt_thread_pointer(void)
+{
+	u64 value;
+
+	__asm__ volatile("mov %%fs:0, %0" : "=r"(value));
+	return value;
+}
+
+void vt_swap(void **save_sp, void *load_sp, u64 thread_pointer);
+
+__asm__(
+	".text\n"
+	".globl vt_swap\n"
+	".hidden vt_swap\n"
+	".type vt_swap, @function\n"
+	"vt_swap:\n"
+	"	pushq %rbp\n"
+	"	pushq %rbx\n"
+	"	pushq %r12\n"
+	"	pushq %r13\n"
+	"	pushq %r14\n"
+	"	pushq %r15\n"
+	"	movq %rsp, (%rdi)\n"
+	"	movq %rsi, %rsp\n"
+	"	wrfsbase %rdx\n"
+	"	popq %r15\n"
+	"	popq %r14\n"
+	"	popq %r13\n"
+	"	popq %r12\n"
+	"	popq %rbx\n"
+	"	popq %rbp\n"
+	"	ret\n"
+	".size vt_swap, . - vt_swap\n");
+
+#else
+
+/* Only the reference way here: without a tested register swap, fibers are off. */
+bool vt_fibers_possible(void) { return false; }
+u64 vt_thread_pointer(void) { return 0; }
+static void vt_swap(void **save_sp, void *load_sp, u64 thread_pointer)
+{
+	(void)save_sp, (void)load_sp, (void)thread_pointer;
+	__builtin_trap();
+}
+
+#endif
+
+static void bury_fiber(void)
+{
+	struct vt_actor *a = fiber_ended;
+
+	if (!a)
+		return;
+	fiber_ended = NULL;
+	munmap(a->stack, a->stack_bytes);
+	a->stack = NULL;
+	__atomic_store_n(&a->home, 2, __ATOMIC_SEQ_CST);
+	vt_futex_wake(&a->home);
+}
+
+/* Run `to` on this OS thread, or wait here until somebody hands us one of our actors. */
+static struct vt_actor *next_here(struct vt_actor *from, struct vt_actor *to)
+{
+	if (to->carrier == from->carrier)
+		return to;
+	vt_hand_over(to);
+	return vt_carrier_wait(from->carrier);
+}
+
+void vt_switch(struct vt_actor *from, struct vt_actor *to)
+{
+	vt_s->current = to->id;
+	if (to == from)
+		return;
+	to = next_here(from, to);
+	if (to == from)
+		return;
+	vt_swap(&from->sp, to->sp, to->thread_pointer);
+	if (vt_unlikely(fiber_ended))
+		bury_fiber();
+}
+
+void vt_fiber_end(struct vt_actor *from, struct vt_actor *to)
+{
+	void *unused;
+
+	vt_s->current = to->id;
+	to = next_here(from, to);
+	fiber_ended = from;
+	vt_swap(&unused, to->sp, to->thread_pointer);
+	__builtin_unreachable();
+}
+
+static void fiber_main(void)
+{
+	struct vt_actor *self = vt_current();
+
+	if (fiber_ended)
+		bury_fiber();
+	vt_busy = 0;
+	self->result = self->start(self->arg);
+	vt_wake(self, true);
+	vt_leave();
+	__builtin_unreachable();
+}
+
+/* Give an actor a stack whose first return goes to fiber_main(). */
+void vt_fiber_prepare(struct vt_actor *a)
+{
+	size_t guard = (size_t)sysconf(_SC_PAGESIZE);
+	u64 *top;
+
+	a->stack_bytes = FIBER_STACK_BYTES + guard;
+	a->stack = mmap(NULL, a->stack_bytes, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (a->stack == MAP_FAILED || mprotect(a->stack, guard, PROT_NONE))
+		vt_die(VT_EXIT_STUCK, "no memory for the stack of a job: %s", strerror(errno));
+	top = (u64 *)((char *)a->stack + a->stack_bytes);
+	*--top = 0;			/* so that the stack is aligned as after a call */
+	*--top = (u64)(uintptr_t)fiber_main;
+	top -= 6;			/* callee-saved registers */
+	a->sp = top;
+}

@@ -1,0 +1,242 @@
+"""fio's clock, from outside: how far time may go, and what the drive did in each second.
+
+The library that is preloaded into an unmodified fio shares one page with us
+(`native/vt_page.h`). In virtual time it stops at the end of the second that we allow, so that a
+judge may look at every second and stop the jobs at exactly this one. On the real clock nothing
+stops; the seconds come as they pass.
+"""
+
+import ctypes
+import fcntl
+import mmap
+import os
+from collections.abc import Callable
+from ctypes import c_char, c_uint32, c_uint64
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from ssdbench.errors import HostLacks
+from ssdbench.sim import futex
+from ssdbench.sim.native_files import library
+from ssdbench.units import NS_PER_S
+
+_MAGIC = 0x5654534244425353
+_VERSION = 1
+_SAMPLES = 4096
+_NEVER = 2**64 - 1
+_LOOK_S = 0.1  # how often a fio that says nothing is looked after
+
+_NEW, _RUNNING, _HELD, _ENDED, _FAILED = range(5)
+
+
+class _Sample(ctypes.Structure):
+    _fields_ = (
+        ("end_ns", c_uint64),
+        ("duration_ns", c_uint64),
+        ("ios", c_uint64 * 3),
+        ("bytes", c_uint64 * 3),
+        ("latency_sum_ns", c_uint64 * 3),
+        ("latency_max_ns", c_uint64 * 3),
+        ("busy_ns", c_uint64),
+        ("inflight_ns", c_uint64),
+    )
+
+
+class _Page(ctypes.Structure):
+    _fields_ = (
+        ("magic", c_uint64),
+        ("version", c_uint32),
+        ("state", c_uint32),
+        ("go", c_uint32),
+        ("event", c_uint32),
+        ("hold_at_s", c_uint64),
+        ("stop_at_s", c_uint64),
+        ("seconds", c_uint64),
+        ("samples", c_uint64),
+        ("now_ns", c_uint64),
+        ("first_io_ns", c_uint64),
+        ("fio_pid", c_uint32),
+        ("inflight", c_uint32),
+        ("busy_since_ns", c_uint64),
+        ("counted_to_ns", c_uint64),
+        ("last_completion_ns", c_uint64),
+        ("ios_total", c_uint64),
+        ("message", c_char * 512),
+        ("open", _Sample),
+        ("ring", _Sample * _SAMPLES),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class VtSample:
+    """What the drive did in one second of its clock, as a block layer would count it.
+
+    Latency runs from fio's submission to its completion, in the second of the completion.
+    """
+
+    t_s: float  # end of the second, since fio's first I/O
+    duration_s: float  # 1, but for the rest after the last whole second
+    read_ios: int
+    write_ios: int
+    trim_ios: int
+    read_bytes: int
+    write_bytes: int
+    trim_bytes: int
+    read_lat_sum_ns: int
+    write_lat_sum_ns: int
+    read_lat_max_ns: int
+    write_lat_max_ns: int
+    busy_ns: int  # at least one I/O in flight
+    inflight_ns: int  # summed over I/Os: divided by the duration, the mean queue depth
+
+
+def _sample(raw: _Sample) -> VtSample:
+    return VtSample(
+        t_s=raw.end_ns / NS_PER_S,
+        duration_s=raw.duration_ns / NS_PER_S,
+        read_ios=raw.ios[0],
+        write_ios=raw.ios[1],
+        trim_ios=raw.ios[2],
+        read_bytes=raw.bytes[0],
+        write_bytes=raw.bytes[1],
+        trim_bytes=raw.bytes[2],
+        read_lat_sum_ns=raw.latency_sum_ns[0],
+        write_lat_sum_ns=raw.latency_sum_ns[1],
+        read_lat_max_ns=raw.latency_max_ns[0],
+        write_lat_max_ns=raw.latency_max_ns[1],
+        busy_ns=raw.busy_ns,
+        inflight_ns=raw.inflight_ns,
+    )
+
+
+class VirtualClock:
+    """The clock of one fio process; make a new one for the next."""
+
+    def __init__(
+        self, page: Path, descriptor: int, environment: dict[str, str], *, realtime: bool
+    ) -> None:
+        self.path = page
+        self.realtime = realtime
+        self._descriptor = descriptor
+        self._environment = environment
+        self._memory = mmap.mmap(descriptor, ctypes.sizeof(_Page))
+        self._page = _Page.from_buffer(self._memory)
+        self._go = c_uint32.from_buffer(self._memory, _Page.go.offset)
+        self._event = c_uint32.from_buffer(self._memory, _Page.event.offset)
+        self._allowed_s = 0
+        self._read = 0
+        self._stopped = False
+
+    @classmethod
+    def create(
+        cls,
+        page: Path,
+        *,
+        state: Path,
+        realtime: bool = False,
+        data: Path | None = None,
+        state_fd: int | None = None,
+    ) -> Self:
+        """Make a control page for one fio on the drive in `state`.
+
+        fio locks the state file for itself. Whoever holds that lock already gives the descriptor
+        that holds it as `state_fd`, and passes it on to fio. `data` keeps what is written.
+        Raises HostLacks when the library is not built or the page cannot be made.
+        """
+        environment = {
+            "LD_PRELOAD": str(library("libssdb_virtualtime.so")),
+            "SSDB_VT_STATE": str(state),
+            "SSDB_VT_PAGE": str(page),
+            "SSDB_VT_CLOCK": "real" if realtime else "virtual",
+        }
+        if data is not None:
+            environment["SSDB_VT_DATA"] = str(data)
+        if state_fd is not None:
+            environment["SSDB_VT_STATE_FD"] = str(state_fd)
+        try:
+            descriptor = os.open(page, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+            os.ftruncate(descriptor, ctypes.sizeof(_Page))
+            # fio ends by itself once nobody holds this lock any more.
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise HostLacks(f"{page} cannot be made: {error.strerror}") from error
+        clock = cls(page, descriptor, environment, realtime=realtime)
+        clock._page.version = _VERSION
+        clock._page.stop_at_s = _NEVER
+        clock._page.magic = _MAGIC
+        return clock
+
+    def environment(self) -> dict[str, str]:
+        """Variables for fio; other programs started with them are not touched."""
+        return dict(self._environment)
+
+    @property
+    def message(self) -> str:
+        """Why the library ended fio, as a sentence; empty if it did not."""
+        return bytes(self._page.message).split(b"\0", 1)[0].decode(errors="replace")
+
+    def advance(self, seconds: int, *, alive: Callable[[], bool]) -> list[VtSample]:
+        """Let time pass by that many seconds, and return them; fewer when fio has ended.
+
+        The last sample of an ended fio may be shorter than a second. `alive` says whether the
+        process still runs; it is asked when nothing has been heard for a while.
+        """
+        found: list[VtSample] = []
+        end_s = self._allowed_s + seconds
+        while self._allowed_s < end_s:
+            self._allowed_s = min(end_s, self._allowed_s + _SAMPLES // 2)
+            ended = self._run_to(self._allowed_s, alive)
+            found += self._collect()
+            if ended:
+                break
+        return found
+
+    def stop(self) -> None:
+        """End the jobs at the second where time stands; the next `advance` returns the rest.
+
+        fio finishes what is in flight and reports as after the end of its runtime.
+        """
+        self._stopped = True
+        self._page.stop_at_s = 0
+        self._bump()
+
+    def close(self) -> None:
+        """Give the page back; a fio that still runs ends with an error."""
+        if self._descriptor < 0:
+            return
+        del self._page, self._go, self._event
+        self._memory.close()
+        os.close(self._descriptor)
+        self._descriptor = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def _bump(self) -> None:
+        self._go.value = (self._go.value + 1) & 0xFFFFFFFF
+        futex.wake(self._go)
+
+    def _run_to(self, second: int, alive: Callable[[], bool]) -> bool:
+        """Wait for the end of a second; True when fio has ended instead."""
+        page = self._page
+        if not self._stopped:
+            page.hold_at_s = second
+            self._bump()
+        while True:
+            seen = self._event.value
+            if page.state >= _ENDED:
+                return True
+            if page.seconds >= second and (self.realtime or page.state == _HELD):
+                return False
+            if not futex.wait(self._event, seen, timeout_s=_LOOK_S) and not alive():
+                return True
+
+    def _collect(self) -> list[VtSample]:
+        last = self._page.samples
+        first = max(self._read, last - _SAMPLES)
+        self._read = last
+        return [_sample(self._page.ring[i % _SAMPLES]) for i in range(first, last)]
