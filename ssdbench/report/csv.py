@@ -12,7 +12,7 @@ import pandas as pd
 
 from ssdbench.model.estimate import Estimate
 from ssdbench.model.finding import Finding, Severity
-from ssdbench.model.result import PointResult, Repeat, RunResult, StageResult
+from ssdbench.model.result import SCHEMA, PointResult, Repeat, RunResult, StageResult
 from ssdbench.model.workload import Workload
 from ssdbench.report.label import simulated_label
 from ssdbench.report.metrics import direction, worst_percentiles
@@ -94,14 +94,15 @@ def csv_bytes(frame: pd.DataFrame) -> bytes:
 def write_parquet(frame: pd.DataFrame, path: Path, *, run_id: str, version: str) -> None:
     """Write the tidy table as Parquet with its types, its schema version and its origin."""
     columns = ", ".join(f'"{name}" {_SQL_TYPES[kind]}' for name, kind in RESULT_TYPES.items())
-    metadata = f"{{schema_version: '1', tool: {_quoted(f'ssdbench {version}')}, run_id: {_quoted(run_id)}}}"
+    origin = {"schema_version": str(SCHEMA), "tool": f"ssdbench {version}", "run_id": run_id}
+    metadata = ", ".join(f"{name}: {_quoted(value)}" for name, value in origin.items())
     with duckdb.connect(config={"threads": 1}) as database:
         database.execute(f"CREATE TABLE results ({columns})")
         database.register("frame", frame)
         database.execute("INSERT INTO results SELECT * FROM frame")
         database.execute(
             f"COPY results TO {_quoted(str(path))} "
-            f"(FORMAT parquet, COMPRESSION zstd, KV_METADATA {metadata})"
+            f"(FORMAT parquet, COMPRESSION zstd, KV_METADATA {{{metadata}}})"
         )
 
 

@@ -49,7 +49,7 @@ class StoredRun:
 
     @classmethod
     def open(cls, directory: Path) -> "StoredRun":
-        """Read result.json. Raises UsageError when there is none, or none that this version reads."""
+        """Read result.json. Raises UsageError when there is none that this version reads."""
         path = directory / "result.json"
         try:
             text = path.read_bytes()
@@ -128,7 +128,7 @@ class StoredRun:
         )
 
     def histograms(self, relative: str) -> dict[str, Histogram]:
-        """The latency histograms "read" and "write" of a `histograms.npz`; empty when there is none."""
+        """The latency histograms "read" and "write" of a `histograms.npz`; none may be there."""
         data = self._bytes(relative)
         if data is None:
             return {}

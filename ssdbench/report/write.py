@@ -28,11 +28,11 @@ def write_report(run_dir: Path) -> list[Path]:
     return [html, *tables]
 
 
-def _content(data: bytes) -> Callable[[Path], None]:
-    return lambda path: path.write_bytes(data) and None
+def _content(data: bytes) -> Callable[[Path], object]:
+    return lambda path: path.write_bytes(data)
 
 
-def _replaced(path: Path, fill: Callable[[Path], None]) -> Path:
+def _replaced(path: Path, fill: Callable[[Path], object]) -> Path:
     draft = path.with_name(f".{path.name}.draft")
     try:
         fill(draft)

@@ -20,7 +20,14 @@ INK, MUTED, GRID, SHADE = "#010203", "#010204", "#010205", "#010206"
 GOOD, BAD, ACCENT = "#010207", "#010208", "#010209"
 SERIES = ("#01020a", "#01020b", "#01020c", "#01020d", "#01020e", "#01020f")
 MARKERS = ("o", "s", "^", "D", "v", "P")
-DASHES = ("-", (0, (5, 2)), (0, (2, 1.5)), (0, (7, 2, 1.5, 2)), (0, (4, 1, 1, 1, 1, 1)), (0, (1, 1)))
+DASHES = (
+    "-",
+    (0, (5, 2)),
+    (0, (2, 1.5)),
+    (0, (7, 2, 1.5, 2)),
+    (0, (4, 1, 1, 1, 1, 1)),
+    (0, (1, 1)),
+)
 
 _VARIABLES = {
     INK: "ink",
@@ -33,7 +40,7 @@ _VARIABLES = {
     **{colour: f"c{number}" for number, colour in enumerate(SERIES, start=1)},
 }
 
-STYLE: dict[str, Any] = {
+STYLE: Any = {  # its keys are a closed set in some versions of matplotlib
     "svg.fonttype": "none",
     "text.parse_math": False,
     "path.simplify": False,  # it would drop points that the bins kept
@@ -90,17 +97,27 @@ def _inline(text: str, name: str) -> str:
         text,
     )
     text = re.sub(r'(xlink:href="#|url\(#)', rf"\g<1>{name}-", text)
+    text = re.sub(r"\d+\.\d{3,}", _short, text)
     for colour, variable in _VARIABLES.items():
         text = text.replace(colour, f"var(--{variable})")
     text = re.sub(r"'DejaVu Sans'[^;\"]*sans-serif", "var(--sans)", text)
     text = re.sub(r'(<svg [^>]*?)width="[^"]*pt"', r"\1", text, count=1)
-    text = re.sub(r'(<svg [^>]*?)height="[^"]*pt"', r'\1aria-hidden="true" focusable="false"', text, count=1)
+    text = re.sub(
+        r'(<svg [^>]*?)height="[^"]*pt"', r'\1aria-hidden="true" focusable="false"', text, count=1
+    )
     return re.sub(r"\n\s*", "\n", text).strip()
+
+
+def _short(number: re.Match[str]) -> str:
+    """Hundredths of a point are finer than any printer; the rest is half of the file."""
+    return f"{float(number.group()):.2f}".rstrip("0").rstrip(".")
 
 
 def counts(axis: Any) -> None:
     """Ticks as plain numbers with thousands apart; a "k" without a unit helps nobody."""
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.4g}" if value < 1000 else f"{value:,.0f}"))
+    axis.set_major_formatter(
+        FuncFormatter(lambda value, _: f"{value:,.4g}" if value < 1000 else f"{value:,.0f}")
+    )
     axis.set_minor_formatter(NullFormatter())
 
 

@@ -1,10 +1,18 @@
 """Points against each other: block sizes, queues, spans, latencies and single repeats."""
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from ssdbench.report.figures import CurvesFigure, DotsFigure, LinesFigure, ScatterFigure, StripFigure
+from ssdbench.report.figures import (
+    CurvesFigure,
+    DotsFigure,
+    Floats,
+    LinesFigure,
+    ScatterFigure,
+    StripFigure,
+)
 from ssdbench.report.plots import canvas
 
 GATE_PERCENT = 4.0  # Heger's limit for the variation of repeats
@@ -28,7 +36,8 @@ def lines(view: LinesFigure) -> Figure:
     _scales(axes, view)
     axes.set(xlabel=view.x_label, ylabel=view.y_label)
     if len(view.lines) > 1 or view.lines[0].label:
-        figure.legend(loc="outside upper left", ncols=3, columnspacing=1.4)
+        columns = 2 if max(len(line.label) for line in view.lines) > 16 else 4
+        figure.legend(loc="outside upper left", ncols=columns, columnspacing=1.4)
     return figure
 
 
@@ -54,7 +63,9 @@ def strips(view: StripFigure) -> Figure:
     for row, strip in enumerate(view.strips):
         colour = canvas.BAD if strip.bad else canvas.SERIES[0]
         marker = "X" if strip.bad else "o"
-        axes.plot(strip.values, [row] * len(strip.values), marker, ms=4.5, mew=0, alpha=0.75, color=colour)
+        axes.plot(
+            strip.values, [row] * len(strip.values), marker, ms=4.5, mew=0, alpha=0.75, color=colour
+        )
         if strip.bound is not None:
             axes.plot([strip.bound], [row], "|", color=canvas.INK, ms=9, mew=1.8)
     axes.axvline(0, color=canvas.MUTED, lw=0.8)
@@ -112,12 +123,30 @@ def scatter(view: ScatterFigure) -> Figure:
     figure = canvas.sheet(canvas.WIDE)
     axes = figure.subplots()
     plain = ~view.peaks
-    axes.plot(view.x[plain], view.y[plain], ".", ms=2.5, mew=0, color=canvas.SERIES[0], label="writes")
+    _specks(axes, view.x[plain], view.y[plain])
+    axes.plot([], [], "o", ms=3, mew=0, color=canvas.SERIES[0], label="others")
     if view.peaks.any():
-        axes.plot(view.x[view.peaks], view.y[view.peaks], "^", ms=5, mew=0, color=canvas.BAD, label="peaks")
+        axes.plot(
+            view.x[view.peaks],
+            view.y[view.peaks],
+            "^",
+            ms=5,
+            mew=0,
+            color=canvas.BAD,
+            label="peaks",
+        )
         figure.legend(loc="outside upper left", ncols=2)
     axes.set(xlabel=view.x_label, ylabel=view.y_label)
     canvas.from_zero(axes)
     canvas.counts(axes.xaxis)
     (canvas.latencies if view.latency else canvas.counts)(axes.yaxis)
     return figure
+
+
+def _specks(axes: Axes, x: Floats, y: Floats) -> None:
+    """Dots as one path of zero-length strokes with round ends: a quarter of the size of markers."""
+    gap = np.full(len(x), np.nan)
+    axes.plot(
+        np.stack([x, x, gap], axis=1).ravel(), np.stack([y, y, gap], axis=1).ravel(),
+        color=canvas.SERIES[0], lw=2, solid_capstyle="round",
+    )  # fmt: skip

@@ -3,24 +3,40 @@
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ssdbench.report.figures import SeriesFigure, SettleFigure, SettlePanel, Trace, Window, WindowFigure
+from ssdbench.report.figures import (
+    SeriesFigure,
+    SettleFigure,
+    SettlePanel,
+    Trace,
+    Window,
+    WindowFigure,
+)
 from ssdbench.report.plots import canvas
 
 BAND = 0.10  # of the window's mean, as in the plots of SNIA PTS
 
 
 def series(view: SeriesFigure) -> Figure:
-    """A rate over the whole section, with the judged window, its band, its fit and the worst minute."""
+    """A rate over a whole section, with the judged window, its band and fit, and the worst minute."""
     figure = canvas.sheet(canvas.WIDE)
     axes = figure.subplots()
     if view.window:
-        axes.axvspan(view.window.start, view.window.end, color=canvas.SHADE, lw=0, label="window judged")
+        axes.axvspan(
+            view.window.start, view.window.end, color=canvas.SHADE, lw=0, label="window judged"
+        )
     _trace(axes, view.trace, color=canvas.SERIES[0], label="every second (range per bin)")
     if view.window:
         _window(axes, view.window)
     if view.worst:
         start, end, rate = view.worst
-        axes.plot([start, end], [rate, rate], color=canvas.BAD, lw=4, solid_capstyle="butt", label="worst minute")
+        axes.plot(
+            [start, end],
+            [rate, rate],
+            color=canvas.BAD,
+            lw=4,
+            solid_capstyle="butt",
+            label="worst minute",
+        )
     for x, words in view.marks:
         axes.axvline(x, color=canvas.MUTED, lw=0.8, ls=(0, (3, 2)))
         axes.annotate(
@@ -39,7 +55,9 @@ def window(view: WindowFigure) -> Figure:
     """Block means of the judged window with average, 90 % and 110 % of it, and the best fit."""
     figure = canvas.sheet(canvas.HALF)
     axes = figure.subplots()
-    axes.plot(view.x, view.blocks, "o", color=canvas.SERIES[0], label="mean of each block", zorder=3)
+    axes.plot(
+        view.x, view.blocks, "o", color=canvas.SERIES[0], label="mean of each block", zorder=3
+    )
     _window(axes, view.window)
     axes.set(xlabel=view.x_label, ylabel=view.y_label)
     axes.set_xlim(view.window.start, view.window.end)
@@ -91,7 +109,9 @@ def _window(axes: Axes, window: Window) -> None:
     axes.plot(ends, band[1], color=canvas.INK, lw=0.9, ls=canvas.DASHES[2])
     fit = [window.fit_start, window.fit_end]
     axes.plot(ends, fit, color=canvas.ACCENT, lw=1.8, label="straight-line fit")
-    axes.plot(ends, [window.bound] * 2, color=canvas.BAD, lw=1.4, ls=canvas.DASHES[1], label="lower bound")
+    axes.plot(
+        ends, [window.bound] * 2, color=canvas.BAD, lw=1.4, ls=canvas.DASHES[1], label="lower bound"
+    )
 
 
 def _legend_above(figure: Figure, axes: Axes) -> None:

@@ -21,6 +21,7 @@ def page(run: StoredRun) -> Page:
         tone=words.VERDICT_TONES[result.verdict],
         verdict_meaning=_meaning(result),
         reasons=findings.reasons(result),
+        proofs=findings.proofs(result),
         simulated=simulated_label(result.target),
         headline=headline(result),
         sections=_sections(run),

@@ -39,7 +39,7 @@ def drive(result: RunResult) -> Section:
         ("Named as", target.name),
         ("Opened as", target.node),
         ("Identity", target.id),
-        *target.facts.items(),
+        *(words.fact(name, value) for name, value in target.facts.items()),
     ]
     return Section("drive", "The drive", [Facts("", [(n, v or words.NONE) for n, v in items])])
 
@@ -69,7 +69,9 @@ def test(result: RunResult) -> Section:
         ("Seed", str(result.seed)),
         ("Tool", f"ssdbench {result.ssdbench_version}"),
     ]  # fmt: skip
-    return Section("conditions", "Test conditions", [Facts("", [(n, v or words.NONE) for n, v in items])])
+    return Section(
+        "conditions", "Test conditions", [Facts("", [(n, v or words.NONE) for n, v in items])]
+    )
 
 
 def _unique(values: Iterator[str]) -> list[str]:

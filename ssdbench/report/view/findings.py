@@ -87,3 +87,23 @@ def _reason(group: list[Finding]) -> str:
     more = "" if len(group) == 1 else f" (and {len(group) - 1} more like it)"
     place = _where(group[0])
     return f"{words.sentence(group[0].message)}{more} [{place}]"
+
+
+def proofs(result: RunResult) -> list[tuple[str, str]]:
+    """What the verdict rests on, met or not, in the order in which it is asked for."""
+    written = sum(s.bytes_written for s in result.stages if s.kind == "precondition")
+    fills = written / max(result.target.size_bytes, 1)
+    steady = [verdict for stage in result.stages for verdict in stage.steady]
+    points = [point for stage in result.stages for point in stage.points]
+    found = [("Filled before measuring", f"{fills:.3g} drive fills" if written else "not filled")]
+    if steady:
+        last = steady[-1]
+        answer = "proven" if last.steady else "not reached"
+        after = f"after {last.volume_fills:.2g} drive fills"
+        found.append(("Steady state", f"{answer} by rule {last.rule}, {after}"))
+    else:
+        found.append(("Steady state", "not judged"))
+    if points:
+        validated = sum(point.verdict == "VALIDATED" for point in points)
+        found.append(("Points validated", f"{validated} of {len(points)}"))
+    return found

@@ -74,7 +74,7 @@ def headline(result: RunResult) -> Headline:
 def _of_point(result: RunResult, best: Planned) -> Headline:
     point, estimate = best.point, best.iops
     sound = result.verdict == "VALIDATED" and point.verdict == "VALIDATED"
-    lowest = f", the lowest of {best.rivals} queue settings measured" if best.rivals > 1 else ""
+    lowest = f"; the lowest of {best.rivals} such points" if best.rivals > 1 else ""
     return Headline(
         label=_label(result, sound=sound),
         number=format_count(math.floor(best.bound)),
@@ -107,8 +107,12 @@ def _evidence(point: PointResult, estimate: Estimate) -> list[tuple[str, str]]:
     repeats = point.repeats
     rows = []
     if repeats:
-        rows.append(("Worst second", f"{format_count(min(r.worst_second_iops for r in repeats))} IOPS"))
-        rows.append(("Worst minute", f"{format_count(min(r.worst_minute_iops for r in repeats))} IOPS"))
+        rows.append(
+            ("Worst second", f"{format_count(min(r.worst_second_iops for r in repeats))} IOPS")
+        )
+        rows.append(
+            ("Worst minute", f"{format_count(min(r.worst_minute_iops for r in repeats))} IOPS")
+        )
     for share, latency in worst_percentiles(point.estimates).items():
         if share >= 99 and latency.status == "published":
             rows.append((f"Latency {percentile_name(share)}", format_ns(latency.value)))

@@ -141,6 +141,7 @@ class Page:
     tone: str
     verdict_meaning: str
     reasons: Sequence[str]
+    proofs: Sequence[tuple[str, str]]
     simulated: str
     headline: Headline
     sections: Sequence[Section]

@@ -29,17 +29,19 @@ MAX_FIGURES = 8
 MAX_ROWS = 40
 
 
-def plots(run: StoredRun, stage: StageResult) -> list[Block]:
-    """All figures of a stage's points that its points can fill."""
+def rates(stage: StageResult) -> list[Block]:
+    """IOPS over block size, queue and span, as far as the points differ in them."""
     points = [p for p in stage.points if p.estimate("iops") is not None]
     spans = [p for p in points if p.point.span_percent is not None]
     whole = [p for p in points if p.point.span_percent is None]
-    half = [*_by_block(stage, whole), *_by_queue(stage, whole), *_by_span(stage, spans)]
-    blocks: list[Block] = []
-    if half:
-        blocks.append(Plots(half[:MAX_FIGURES]))
-    wide = [*_percentiles(stage, points), *_exceedance(run, stage)]
-    return [*blocks, Plots(wide, wide=True)] if wide else blocks
+    found = [*_by_span(stage, spans), *_by_block(stage, whole), *_by_queue(stage, whole)]
+    return [Plots(found[:MAX_FIGURES])] if found else []
+
+
+def latencies(run: StoredRun, stage: StageResult) -> list[Block]:
+    """Percentiles of all points, and the tail of those nearest to 4 KiB."""
+    found = [*_percentiles(stage, stage.points), *_exceedance(run, stage)]
+    return [Plots(found, wide=True)] if found else []
 
 
 def _iops(point: PointResult) -> Estimate:

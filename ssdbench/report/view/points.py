@@ -10,6 +10,7 @@ from ssdbench.report.view import words
 from ssdbench.report.view.page import Block, Cell, Column, Prose, Table
 from ssdbench.units import format_count, format_rate, format_size
 
+MAX_OPEN_ROWS = 30  # a longer table of latencies is closed at first
 _VERDICT_ORDER = ("NOT VALIDATED", "MEASURED, NOT PLANNABLE", "VALIDATED")
 
 
@@ -24,13 +25,9 @@ def worst_first(points: Sequence[PointResult]) -> list[PointResult]:
     return sorted(points, key=lambda p: (_VERDICT_ORDER.index(p.verdict), bound(p) or 0.0))
 
 
-def tables(points: Sequence[PointResult]) -> list[Block]:
-    """Introduction, matrix of bounds, table of points, table of latencies."""
-    blocks: list[Block] = [_introduction(points)]
-    blocks += _matrices(points)
-    blocks.append(_rates(points))
-    latency = _latencies(points)
-    return [*blocks, latency] if latency else blocks
+def overview(points: Sequence[PointResult]) -> list[Block]:
+    """What was measured, and the lower bounds at a glance."""
+    return [_introduction(points), *_matrices(points)]
 
 
 def _introduction(points: Sequence[PointResult]) -> Prose:
@@ -40,8 +37,8 @@ def _introduction(points: Sequence[PointResult]) -> Prose:
     each = f"{numbers[0]}" if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
     return Prose(
         f"{words.plural(len(points), 'point')}: {told}. Each was measured {each} times, in "
-        "separate, freshly shuffled passes. Every rate starts with its lower bound: that is the one "
-        "to plan on. Worst first."
+        "separate, freshly shuffled passes. Every row starts with its lower bound: that is the "
+        "rate to plan on. Worst first."
     )
 
 
@@ -88,10 +85,12 @@ def _matrix_cell(point: PointResult | None) -> Cell:
     return Cell(f"{text} ✗" if bad else text, "bad" if bad else "", hint=point.verdict)
 
 
-def _rates(points: Sequence[PointResult]) -> Table:
+def rates(points: Sequence[PointResult]) -> Table:
+    """One row per point, the bound and the verdict first."""
     columns = [
         Column("Point"),
         Column("Lower bound [IOPS]", number=True),
+        Column("Verdict and reasons"),
         Column("Mean [IOPS]", number=True),
         Column("95 % interval of the mean", number=True),
         Column("CV", number=True),
@@ -99,7 +98,6 @@ def _rates(points: Sequence[PointResult]) -> Table:
         Column("Worst second", number=True),
         Column("Throughput", number=True),
         Column("Repeats", number=True),
-        Column("Verdict and reasons"),
     ]
     return Table("Rates of all points", columns, [_rate_row(p) for p in worst_first(points)])
 
@@ -111,6 +109,7 @@ def _rate_row(point: PointResult) -> list[Cell]:
     return [
         Cell(words.point_label(point.point), hint=point.point.id),
         Cell(words.count(bound(point)), "strong"),
+        _verdict(point),
         Cell(words.count(iops.value if iops else None)),
         Cell(words.interval(iops) if iops else words.NONE),
         Cell(words.NONE if variation is None else f"{variation:.2g} %"),
@@ -118,7 +117,6 @@ def _rate_row(point: PointResult) -> list[Cell]:
         Cell(words.count(min((r.worst_second_iops for r in repeats), default=None))),
         Cell(format_rate(throughput.value) if throughput else words.NONE),
         Cell(str(len(repeats))),
-        _verdict(point),
     ]
 
 
@@ -129,15 +127,19 @@ def _verdict(point: PointResult) -> Cell:
     return Cell(text, words.VERDICT_TONES[point.verdict])
 
 
-def _latencies(points: Sequence[PointResult]) -> Table | None:
-    names = sorted({share for p in points for share in worst_percentiles(p.estimates)}, reverse=True)
+def latencies(points: Sequence[PointResult]) -> Table | None:
+    """Percentiles of each point, or None where none were stored."""
+    names = sorted(
+        {share for p in points for share in worst_percentiles(p.estimates)}, reverse=True
+    )
     if not names:
         return None
     columns = [Column("Point"), *(Column(percentile_name(n), number=True) for n in names)]
     columns += [Column("Mean", number=True), Column("I/Os behind it", number=True)]
     rows = sorted((_latency_row(p, names) for p in points), key=lambda row: row[0], reverse=True)
     caption = "Latency of all points, slowest first (all repeats merged, then percentiles)"
-    return Table(caption, columns, [cells for _, cells in rows])
+    fold = f"{caption}: {len(rows)} points" if len(rows) > MAX_OPEN_ROWS else ""
+    return Table(caption, columns, [cells for _, cells in rows], fold=fold)
 
 
 def _latency_row(point: PointResult, names: Sequence[float]) -> tuple[float, list[Cell]]:

@@ -14,7 +14,7 @@ from ssdbench.report.view.points import bound, worst_first
 from ssdbench.units import format_count, format_duration
 
 MAX_PANELS = 24
-PLOTTED_BINS = 24_000  # over all repeats; keeps the page below a few megabytes
+PLOTTED_BINS = 20_000  # over all repeats; keeps the page below a few megabytes
 
 
 def blocks(run: StoredRun, stage: StageResult) -> list[Block]:
@@ -63,13 +63,15 @@ def _settle(run: StoredRun, stage: StageResult, points: Sequence[PointResult]) -
     if not panels:
         return None
     rest = len(points) - len(shown)
-    more = f" The {rest} points with higher bounds are not drawn; the table has them." if rest else ""
+    more = (
+        f" The {rest} points with higher bounds are not drawn; the table has them." if rest else ""
+    )
     return Plot(
         name=f"settle-{stage.name}",
         title="Settling, and what is counted",
         caption="All repeats of each point over each other, from zero. Grey: settling, stored and "
         f"not counted. Coloured: what the numbers come from.{more}",
-        alt=f"Rate over time of all repeats of {len(panels)} points, settling apart from measuring.",
+        alt=f"Rate over time of all repeats of {len(panels)} points, settling and counted part.",
         figure=SettleFigure(tuple(panels), x_label="seconds since the repeat started"),
     )
 

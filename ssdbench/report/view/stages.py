@@ -19,8 +19,8 @@ _FIRST = ("plan", "sweep", "span", "blocksize")
 
 LEADS = {
     "plan": "From the lower bound, never from the mean.",
-    "blocksize": "Writes at a fixed stride; where their latency jumps regularly, the drive begins a "
-    "new block, or empties a buffer.",
+    "blocksize": "Writes at a fixed stride; where their latency jumps regularly, the drive begins "
+    "a new block, or empties a buffer.",
     "precondition": "Before anything is measured, the whole drive is written, so that no fresh "
     "flash makes it look faster than it will be.",
     "span": "How the rate depends on how much of the drive is used, from small to the whole.",
@@ -32,6 +32,8 @@ def sections(run: StoredRun) -> Iterator[Section]:
     order = {kind: place for place, kind in enumerate(_FIRST)}
     stages = sorted(run.result.stages, key=lambda s: order.get(s.kind, len(order)))
     for stage in stages:
+        if stage.steady and not stage.points:
+            continue
         yield Section(f"stage-{stage.name}", stage.title, list(_blocks(run, stage)))
 
 
@@ -43,8 +45,13 @@ def _blocks(run: StoredRun, stage: StageResult) -> Iterator[Block]:
     if stage.kind in ("plan", "blocksize") and stage.summary:
         yield _summary(stage)
     if stage.points:
-        yield from points.tables(stage.points)
-        yield from pointplots.plots(run, stage)
+        yield from points.overview(stage.points)
+        yield from pointplots.rates(stage)
+        yield points.rates(stage.points)
+        yield from pointplots.latencies(run, stage)
+        latencies = points.latencies(stage.points)
+        if latencies is not None:
+            yield latencies
         yield from repeats.blocks(run, stage)
     yield from _tables(stage.data)
     drawn = [plot for plot in _figures(run, stage) if plot is not None]
@@ -52,7 +59,7 @@ def _blocks(run: StoredRun, stage: StageResult) -> Iterator[Block]:
         yield Plots(drawn, wide=True)
     if stage.kind not in ("plan", "blocksize") and stage.summary:
         yield _summary(stage)
-    yield _cost(stage)
+    yield cost(stage)
 
 
 def _summary(stage: StageResult) -> Facts:
@@ -60,7 +67,8 @@ def _summary(stage: StageResult) -> Facts:
     return Facts(caption, [words.fact(name, value) for name, value in stage.summary.items()])
 
 
-def _cost(stage: StageResult) -> Facts:
+def cost(stage: StageResult) -> Facts:
+    """When a stage ran, how long, and how much it moved."""
     items = [
         ("Stage", stage.name),
         ("Started", words.moment(stage.started_at)),
@@ -118,8 +126,8 @@ def _fill(run: StoredRun, stage: StageResult) -> Plot | None:
     return Plot(
         name=f"fill-{stage.name}",
         title="Throughput while filling",
-        caption=f"Over {fills[-1]:.2f} drive fills; each bin from its slowest to its fastest second. "
-        f"Slowest second {format_rate(low)}, towards the end {format_rate(last)}.",
+        caption=f"Over {fills[-1]:.2f} drive fills; each bin from its slowest to its fastest "
+        f"second. Slowest second {format_rate(low)}, towards the end {format_rate(last)}.",
         alt=f"Write throughput over {fills[-1]:.2f} drive fills, at the end {format_rate(last)}.",
         figure=SeriesFigure(
             trace=thinned(fills, rate / 1e6),
@@ -131,7 +139,7 @@ def _fill(run: StoredRun, stage: StageResult) -> Plot | None:
 
 
 def _stored(run: StoredRun, figure: Mapping[str, str], name: str) -> Plot | None:
-    """A figure from a CSV that a stage named: kind, csv, title and, where not the first, x and y."""
+    """A figure from a CSV that a stage named; x and y are its first columns unless named too."""
     table = run.table(figure["csv"])
     if table is None or len(table) < 2:
         return None
@@ -165,7 +173,9 @@ def _stored(run: StoredRun, figure: Mapping[str, str], name: str) -> Plot | None
     return Plot(name, title, caption, f"{title}. {len(x):,} measurements. {caption}", drawn)
 
 
-def _kept(peaks: "np.ndarray[tuple[int, ...], np.dtype[np.bool_]]") -> "np.ndarray[tuple[int, ...], np.dtype[np.bool_]]":
+def _kept(
+    peaks: "np.ndarray[tuple[int, ...], np.dtype[np.bool_]]",
+) -> "np.ndarray[tuple[int, ...], np.dtype[np.bool_]]":
     """All peaks, and every n-th of the rest, so that a page stays small."""
     step = max(1, -(-len(peaks) // MAX_DOTS))
     kept = peaks.copy()

@@ -9,7 +9,8 @@ from ssdbench.report.figures import SeriesFigure, Window, WindowFigure, thinned
 from ssdbench.report.read import Seconds, StoredRun
 from ssdbench.report.view import stretch, words
 from ssdbench.report.view.page import Block, Cell, Column, Facts, Plot, Plots, Prose, Section, Table
-from ssdbench.units import format_count, format_duration
+from ssdbench.report.view.stages import cost
+from ssdbench.units import format_duration
 
 
 def section(run: StoredRun) -> Section:
@@ -18,6 +19,8 @@ def section(run: StoredRun) -> Section:
     for stage in run.result.stages:
         for number, verdict in enumerate(stage.steady):
             blocks += _verdict(run, stage, verdict, name=f"{stage.name}-{number}")
+        if stage.steady and not stage.points:
+            blocks.append(cost(stage))
     title = "Was the drive in steady state?"
     if not blocks:
         blocks = [Prose(_absent(run.result), tone="warn")]
@@ -75,7 +78,7 @@ def _facts(stage: StageResult, verdict: SteadyVerdict, unit: str) -> Facts:
                        f"{format_duration(verdict.window_to_s)} after the start"),
             ("Watched in all", format_duration(max(verdict.checked_s, stage.duration_s))),
             ("Written by the workload", f"{verdict.volume_fills:.3g} drive fills"),
-            ("Rule", verdict.rule),
+            *(words.fact(name, value) for name, value in stage.summary.items()),
         ],
     )  # fmt: skip
 
@@ -110,13 +113,15 @@ def _whole(verdict: SteadyVerdict, seconds: Seconds, unit: str, name: str) -> Pl
     place = None
     if worst is not None:
         place = (worst[0] / clock.seconds, worst[1] / clock.seconds, worst[2] / divisor)
-    slowest = "" if worst is None else f"; its slowest minute ran at {words.quantity(worst[2], unit)}"
+    slowest = (
+        "" if worst is None else f"; its slowest minute ran at {words.quantity(worst[2], unit)}"
+    )
     mean = words.quantity(verdict.mean, unit)
     return Plot(
         name=f"steady-{name}",
         title="The whole run-up, from the first second",
-        caption="From zero, in full length. Each bin shows the range from its slowest to its fastest "
-        f"second. Shaded: the window that was judged, with mean {mean}{slowest}.",
+        caption="From zero, in full length. Each bin shows the range from its slowest to its "
+        f"fastest second. Shaded: the window that was judged, with mean {mean}{slowest}.",
         alt=f"Rate over time; the judged window has a mean of {mean}{slowest}.",
         figure=SeriesFigure(
             trace=thinned(seconds.t_s / clock.seconds, seconds.rate(unit) / divisor),
@@ -138,7 +143,7 @@ def _window_plot(verdict: SteadyVerdict, unit: str, name: str) -> Plot:
     return Plot(
         name=f"window-{name}",
         title="The measurement window",
-        caption=f"The window in {format_count(len(blocks))} equal blocks, between {low} and {high}; "
+        caption=f"The window in {len(blocks)} equal blocks, between {low} and {high}; "
         "dotted: 90 % and 110 % of the mean, as SNIA PTS-style reports draw it.",
         alt=f"Block means of the window lie between {low} and {high}.",
         figure=WindowFigure(

@@ -51,16 +51,16 @@ GLOSSARY = (
     ("CV", "How much the repeats differ: their standard deviation in percent of their mean."),
     ("Steady state", "The rate no longer changes while the same work goes on. Before that, a drive "
      "lives on spare area that it will not have again; such rates are too good to plan on."),
-    ("Repeat", "A separate measurement of the same point in another, freshly shuffled pass over all "
-     "points. Every repeat that was run is shown; none was dropped or run again."),
+    ("Repeat", "A separate measurement of the same point, in another, freshly shuffled pass over "
+     "all points. Every repeat that was run is shown; none was dropped or run again."),
     ("Settle", "The start of each repeat, in which the drive gets used to the new work. Stored and "
      "shown, not counted."),
     ("p99.9", "999 of 1,000 I/Os were at least this fast. Latencies of all repeats are merged "
      "before a percentile is taken."),
     ("Drive fill", "As many bytes as the part of the drive under test holds, written once."),
     ("QD 32 × 4", "Four jobs, each keeping 32 I/Os in flight."),
-    ("Indicative, suppressed", "A percentile with fewer than 100 independent slower I/Os behind it is "
-     "marked ≈; with fewer than 10 it is not printed."),
+    ("Indicative, suppressed", "A percentile with fewer than 100 independent slower I/Os behind it "
+     "is marked ≈; with fewer than 10 it is not printed."),
 )  # fmt: skip
 
 

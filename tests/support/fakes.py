@@ -1,0 +1,199 @@
+"""Drives that are not there but behave: on a clock of their own, with a memory of what was written.
+
+`WearyDrive` is fast while fresh and tires towards a floor as its spare area is used up. It obeys
+`ssdbench.generator.base.Generator` and `ssdbench.engine.session.TargetSession`, so that stages and
+the engine are tested without fio, root or a device, and thousands of its seconds take a moment.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from math import exp
+from pathlib import Path
+from random import Random
+from typing import Self
+
+from ssdbench.engine.session import KERNEL, Counters
+from ssdbench.generator.base import Direction, Job, JobOutcome, LoggedIo, Second
+from ssdbench.model.target import TargetInfo, TargetKind
+from ssdbench.stats.histogram import Histogram
+
+MIB = 1024 * 1024
+
+
+class Killed(BaseException):
+    """The process died: nothing below pytest may catch it."""
+
+
+@dataclass
+class WearyDrive:
+    """A drive with a floor, and everything that a run asks of its target."""
+
+    size_bytes: int = 64 * MIB
+    fresh_iops: float = 1_000.0
+    floor_iops: float = 100.0  # 4 KiB random writes in steady state
+    read_iops: float = 2_000.0
+    tires_fills: float = 0.5  # drive fills of writing after which most of the burst is gone
+    noise: float = 0.002  # standard deviation of a second's rate
+    drift_per_fill: float = 0.0  # the floor sinks by this share of itself, for ever
+    kind: TargetKind = TargetKind.DRIVE
+    spare_bytes: int | None = 4 * MIB
+    logical_block_bytes: int = 512
+    written_bytes: int = 0
+    loses_bytes: int = 0  # of every fill: what its counters do not show
+    epoch: str = "boot-1"
+    discarded_bytes: int = 0
+    starts: list[list[Job]] = field(default_factory=list)
+    rechecks: int = 0
+    foreign_ios: int = 0
+    on_second: Callable[["WearyDrive", Second], None] = lambda drive, second: None
+    on_save: Callable[["WearyDrive"], None] = lambda drive: None
+    chance: Random = field(default_factory=lambda: Random(7))
+
+    name: str = "weary"
+
+    @property
+    def info(self) -> TargetInfo:
+        """What it claims to be."""
+        return TargetInfo(
+            kind=self.kind,
+            name="/dev/weary",
+            node="/dev/weary",
+            id="eui.weary",
+            size_bytes=self.size_bytes,
+            logical_block_bytes=self.logical_block_bytes,
+        )
+
+    def generator(self, *, step_s: int = 1) -> "WearyDrive":
+        """It drives itself."""
+        return self
+
+    def recheck(self) -> None:
+        """Always the same drive."""
+        self.rechecks += 1
+
+    def counters(self) -> Counters:
+        """What it was written."""
+        return Counters(
+            written_bytes=self.written_bytes - self.loses_bytes,
+            discarded_bytes=self.discarded_bytes,
+            epoch=self.epoch,
+            source=KERNEL if self.epoch else "none",
+        )
+
+    def save(self) -> None:
+        """Nothing to save, but a moment at which a test may strike."""
+        self.on_save(self)
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+    def start(self, jobs: Sequence[Job], *, artifacts: Path) -> "WearyRunning":
+        """Run jobs on the drive's own clock."""
+        artifacts.mkdir(parents=True, exist_ok=True)
+        self.starts.append(list(jobs))
+        return WearyRunning(self, jobs)
+
+    def rate_iops(self, job: Job) -> float:
+        """What it does in the next second."""
+        workload = job.workload
+        fills = self.written_bytes / self.size_bytes
+        floor = self.floor_iops * (1 - self.drift_per_fill) ** fills
+        burst = (self.fresh_iops - floor) * exp(-fills / self.tires_fills)
+        write_s = 4096 / workload.block_bytes * (floor + burst)
+        share = workload.read_percent / 100
+        mixed = 1 / (share / self.read_iops + (1 - share) / write_s)
+        return mixed * (1 + self.noise * self.chance.gauss(0, 1))
+
+
+class WearyRunning:
+    """Jobs at work on a WearyDrive."""
+
+    def __init__(self, drive: WearyDrive, jobs: Sequence[Job]) -> None:
+        self._drive = drive
+        self._jobs = jobs
+        self._stopped = False
+        self._t_s = 0.0
+        self._seconds: list[Second] = []
+        self._iterator = self._run()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._stopped = True
+
+    def __iter__(self) -> Iterator[Second]:
+        return self._iterator
+
+    def stop(self) -> None:
+        """End after this second."""
+        self._stopped = True
+
+    def outcome(self) -> "WearyOutcome":
+        """What was done."""
+        return WearyOutcome(tuple(self._jobs), tuple(self._seconds))
+
+    def _run(self) -> Iterator[Second]:
+        for job in self._jobs:
+            done, elapsed_s = 0, 0.0
+            while not self._stopped and not _ended(job, done, elapsed_s):
+                second = self._second(job, done)
+                done += second.bytes
+                elapsed_s += second.duration_s
+                self._drive.on_second(self._drive, second)
+                yield second
+
+    def _second(self, job: Job, done: int) -> Second:
+        drive, workload = self._drive, job.workload
+        ios = max(1, round(drive.rate_iops(job)))
+        if job.total_bytes is not None:
+            ios = min(ios, -(-(job.total_bytes - done) // workload.block_bytes))
+        reads = round(ios * workload.read_percent / 100)
+        writes = ios - reads
+        self._t_s += 1.0
+        drive.written_bytes += writes * workload.block_bytes
+        second = Second(
+            t_s=self._t_s,
+            duration_s=1.0,
+            read_ios=reads,
+            write_ios=writes,
+            read_bytes=reads * workload.block_bytes,
+            write_bytes=writes * workload.block_bytes,
+            foreign_ios=drive.foreign_ios,
+        )
+        self._seconds.append(second)
+        return second
+
+
+def _ended(job: Job, done: int, elapsed_s: float) -> bool:
+    full = job.total_bytes is not None and done >= job.total_bytes
+    late = job.runtime_s is not None and elapsed_s >= job.runtime_s
+    return full or late
+
+
+@dataclass(frozen=True)
+class WearyOutcome:
+    """What a start did; every I/O took what Little's law says."""
+
+    planned: tuple[Job, ...]
+    seconds: tuple[Second, ...]
+    artifacts: tuple[Path, ...] = ()
+
+    @property
+    def jobs(self) -> tuple[JobOutcome, ...]:
+        """Totals are of no interest here."""
+        return tuple(JobOutcome(job.name, Direction(), Direction()) for job in self.planned)
+
+    def latency(self, direction: str, *, from_s: float, to_s: float) -> Histogram:
+        """One latency for all I/Os of the window."""
+        inside = [s for s in self.seconds if from_s < s.t_s <= to_s]
+        ios = sum(s.read_ios if direction == "read" else s.write_ios for s in inside)
+        total = sum(s.ios for s in inside)
+        workload = self.planned[-1].workload
+        depth = workload.iodepth * workload.numjobs
+        latency_ns = round(1e9 * depth * len(inside) / total) if total else 0
+        return Histogram.of([latency_ns] * ios) if ios else Histogram.empty()
+
+    def logged(self, job: str) -> LoggedIo:
+        """Not kept."""
+        raise ValueError(f"no job named {job} kept a log of its I/Os")
