@@ -4,9 +4,10 @@ from itertools import product
 
 from ssdbench.engine.stage import Stage
 from ssdbench.errors import UsageError
-from ssdbench.model import profile as asked
+from ssdbench.model import measure as asked
 from ssdbench.model.finding import Code, Finding, Severity
-from ssdbench.model.profile import Profile
+from ssdbench.model.profile import Fill as AskedFill
+from ssdbench.model.profile import Profile, Purge
 from ssdbench.model.quantity import Extent
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import ActiveRange, Point, Workload
@@ -46,7 +47,7 @@ def stages(profile: Profile, target: TargetInfo) -> tuple[Stage, ...]:
 
 
 def _require_supported(profile: Profile) -> None:
-    if profile.purge is not asked.Purge.NONE:
+    if profile.purge is not Purge.NONE:
         raise UsageError(
             f"this version cannot purge a drive ({profile.purge})",
             hint="Purge it with nvme-cli or hdparm before, and set `purge: none`.",
@@ -65,7 +66,7 @@ def _name(found: list[Stage], kind: str) -> str:
     return f"{len(found) + 1:02d}-{kind}"
 
 
-def _fill(step: asked.Fill, profile: Profile) -> Fill:
+def _fill(step: AskedFill, profile: Profile) -> Fill:
     return Fill(
         pattern=step.pattern.pattern,
         block_bytes=step.block_bytes,
@@ -175,12 +176,12 @@ def _span(
 
 def _how(profile: Profile, window_s: float | None) -> Measuring:
     settle = profile.settle
-    explicit = "spare_percent" in settle.model_fields_set
+    spare = settle.spare_percent
     return Measuring(
         measure_s=window_s or profile.window_s,
         write_window_s=settle.window_s,
         flat_s=settle.flat_s,
-        spare_share=settle.spare_percent / 100 if explicit else None,
+        spare_share=None if spare is None else spare / 100,
         settle_fills=settle.max_fills,
         settle_s=settle.max_time_s,
     )

@@ -1,11 +1,13 @@
 """The target while it is ours: what a run may ask of it, whatever stands behind it."""
 
-from dataclasses import dataclass
 from typing import Protocol
 
 from ssdbench.generator.base import Generator
 from ssdbench.model.base import Model
 from ssdbench.model.target import TargetInfo
+
+SIMULATED = "simulated drive"
+KERNEL = "kernel"
 
 
 class Counters(Model):
@@ -18,15 +20,7 @@ class Counters(Model):
     written_bytes: int = 0
     discarded_bytes: int = 0
     epoch: str = ""
-    source: str = "none"  # "kernel" | "simulated drive" | "none"
-
-
-@dataclass(frozen=True, slots=True)
-class Reattached:
-    """What became of a target between two parts of a run."""
-
-    stands: bool  # whether what was written before is still there
-    reason: str  # as a sentence for the finding
+    source: str = "none"  # KERNEL | SIMULATED | "none"
 
 
 class TargetSession(Protocol):

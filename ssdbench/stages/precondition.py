@@ -12,7 +12,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from math import ceil
 
 from ssdbench.engine.journal import utc_now
 from ssdbench.engine.progress import Reporter
@@ -38,7 +37,7 @@ class Fill:
 
     pattern: Pattern
     block_bytes: int
-    passes: float = 1.0  # of the filled part of the drive; the last may be a part
+    passes: int = 1  # over the filled part of the drive
     content: Content = Content.RANDOM
     iodepth: int = 32
 
@@ -87,11 +86,10 @@ class Precondition:
                 f"{number}-{fill.pattern}-{turn}",
                 fill,
                 length,
-                share=min(1.0, fill.passes - (turn - 1)),
                 seed=derived(seed, self.name, number, turn),
             )
             for number, fill in enumerate(self.fills, start=1)
-            for turn in range(1, ceil(fill.passes) + 1)
+            for turn in range(1, fill.passes + 1)
         ]
 
     def level_bytes(self, target: TargetInfo) -> int:
@@ -193,12 +191,12 @@ class Precondition:
     def _described(self, fill: Fill, target: TargetInfo) -> str:
         what = "zeros" if fill.content is Content.ZEROS else "incompressible data"
         return (
-            f"{fill.passes:g} x {format_capacity(self.level_bytes(target))} {fill.pattern} write, "
+            f"{fill.passes} x {format_capacity(self.level_bytes(target))} {fill.pattern} write, "
             f"{format_size(fill.block_bytes)}, {what}"
         )
 
 
-def _job(name: str, fill: Fill, length: int, *, share: float, seed: int) -> Job:
+def _job(name: str, fill: Fill, length: int, *, seed: int) -> Job:
     workload = Workload(
         pattern=fill.pattern,
         block_bytes=fill.block_bytes,
@@ -211,13 +209,9 @@ def _job(name: str, fill: Fill, length: int, *, share: float, seed: int) -> Job:
         name=name,
         workload=workload,
         seed=seed,
-        total_bytes=length if share == 1 else _part(length, share, fill.block_bytes),
+        total_bytes=length,
         cover=fill.pattern is Pattern.RANDOM,
     )
-
-
-def _part(length: int, share: float, block_bytes: int) -> int:
-    return max(block_bytes, int(length * share) // block_bytes * block_bytes)
 
 
 @dataclass(slots=True)
