@@ -113,6 +113,10 @@ class SimDrive:
                 hint="restore both files from the same snapshot",
             )
 
+    def fileno(self) -> int:
+        """The descriptor that holds the lock, for a child that shares the drive with us."""
+        return self._descriptor
+
     def info(self) -> dict[str, Any]:
         """What the drive is and where its clock stands."""
         return {
