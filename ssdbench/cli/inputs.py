@@ -1,0 +1,82 @@
+"""Finds and reads the profile that a command names."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ssdbench.errors import UsageError
+
+if TYPE_CHECKING:
+    from ssdbench.model.profile import Profile
+
+MAX_PROFILE_BYTES = 1 << 20
+_SUFFIXES = (".yaml", ".yml")
+
+
+def read_profile(name: str) -> "tuple[Profile, str]":
+    """The profile of that name or path, and its text.
+
+    Raises UsageError for a file that is not there or no text, ProfileError for its mistakes.
+    """
+    from ssdbench.model.loading import load_profile  # pydantic and ruamel cost 200 ms
+
+    path = find_profile(name)
+    text = _text(path)
+    return load_profile(text, str(path)), text
+
+
+def find_profile(name: str) -> Path:
+    """The file that `name` means: a path, or the bare name of a profile that is installed."""
+    path = Path(name)
+    if path.exists() or os.sep in name or path.suffix in _SUFFIXES:
+        return path
+    for directory in profile_directories():
+        if (found := directory / f"{name}.yaml").is_file():
+            return found
+    known = ", ".join(installed_profiles()) or "none"
+    raise UsageError(
+        f"there is no profile {name!r}", hint=f"Name a file, or one of those installed: {known}."
+    )
+
+
+def profile_directories() -> list[Path]:
+    """Where profiles are looked for by name, the user's own before the shipped ones."""
+    base = os.environ.get("XDG_CONFIG_HOME")
+    own = Path(base) if base else Path(os.environ.get("HOME", "/")) / ".config"
+    package = Path(__file__).resolve().parent.parent
+    return [
+        own / "ssdbench",
+        Path("/etc/ssdbench"),
+        package / "profiles",  # in a wheel
+        package.parent / "profiles",  # in a clone
+    ]
+
+
+def installed_profiles() -> list[str]:
+    """Names of the profiles that can be run without a path."""
+    found = (path for directory in profile_directories() for path in directory.glob("*.yaml"))
+    return sorted({path.stem for path in found})
+
+
+def _text(path: Path) -> str:
+    if path.is_dir():
+        raise UsageError(f"{path} is a directory, not a profile", hint="Name a .yaml file in it.")
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_PROFILE_BYTES + 1)
+    except FileNotFoundError as error:
+        known = ", ".join(installed_profiles()) or "none"
+        raise UsageError(
+            f"there is no profile {path}", hint=f"Profiles known by name: {known}."
+        ) from error
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from error
+    if len(data) > MAX_PROFILE_BYTES:
+        raise UsageError(f"{path} is no profile: it is larger than 1 MiB")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise UsageError(
+            f"{path}:{line}:1: a byte that is not UTF-8", hint="Save the file as UTF-8 text."
+        ) from error

@@ -1,0 +1,218 @@
+"""The command line's one door: finds sub-commands, prints errors, picks exit codes.
+
+Sub-commands are imported when they are run, so that `ssdbench --help` costs next to nothing.
+"""
+
+import errno
+import importlib
+import json
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from ssdbench import __version__
+from ssdbench.errors import ProfileError, SsdbenchError, TargetRefused
+
+EXIT_BUG = 70  # EX_SOFTWARE of sysexits.h
+EXIT_BROKEN_PIPE = 141  # what a shell says of a program that SIGPIPE ended
+
+# Name: (module below ssdbench.cli, one line for the list of commands), in the order of a first day.
+COMMANDS = {
+    "run": ("run", "Take a target from unknown to a validated report."),
+    "plan": ("plan", "Show what `run` would do: stages, hours, bytes. Changes nothing."),
+    "resume": ("resume", "Go on with a run after a crash, a signal or a limit."),
+    "report": ("report", "Render a stored run again."),
+    "drives": ("drives", "List block devices and simulated models as targets."),
+    "check": ("check", "Say what is missing or noisy on this host."),
+    "attach": ("attach", "Follow a detached run to its end."),
+    "stop": ("stop", "End a detached run cleanly, with a partial report."),
+    "sim": ("sim", "Create, inspect, snapshot and serve simulated drives."),
+    "schema": ("schema", "Print the JSON Schema of profiles, for editors."),
+    "completion": ("completion", "Print the completion script of a shell."),
+}
+
+
+@dataclass(slots=True)
+class Place:
+    """Where the story of this call is kept, once there is such a place."""
+
+    run_directory: Path | None = None
+
+
+class Commands(click.Group):
+    """The sub-commands, by name, each imported when it is needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """All names, in the order of COMMANDS."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import one sub-command."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"ssdbench.cli.{COMMANDS[cmd_name][0]}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """The list of commands, without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 valid, 1 not validated, 2 usage or profile, 3 target refused, "
+    "4 something missing on the host, 5 device error, 130/143 interrupted.",
+)
+@click.version_option(__version__, prog_name="ssdbench")
+def ssdbench() -> None:
+    """The pessimist's SSD benchmark: from a drive to a number that you can plan on.
+
+    A first look, without a drive: ssdbench run demo
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and leave with its exit code; no traceback ever gets out."""
+    sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def run(arguments: list[str]) -> int:
+    """Run the command line; returns the exit code."""
+    as_json = "--json" in arguments
+    place = Place()
+    try:
+        code = ssdbench.main(arguments, prog_name="ssdbench", standalone_mode=False, obj=place)
+        sys.stdout.flush()
+    except SsdbenchError as error:
+        return _failed(error, as_json=as_json)
+    except click.ClickException as error:
+        return _misused(error, as_json=as_json)
+    except (click.Abort, KeyboardInterrupt):
+        _tell("interrupted")
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_BROKEN_PIPE
+    except OSError as error:
+        return _system_error(error, place, as_json=as_json)
+    except Exception as error:  # noqa: BLE001 - the last catch; the traceback goes to a file
+        return _bug(error, place, as_json=as_json)
+    return code if isinstance(code, int) else 0
+
+
+def document(error: SsdbenchError) -> dict[str, object]:
+    """An error as the JSON document that takes the place of the answer."""
+    fields: dict[str, object] = {
+        "kind": type(error).__name__,
+        "message": error.message,
+        "hint": error.hint,
+        "exit_code": error.exit_code,
+    }
+    if isinstance(error, ProfileError):
+        fields["diagnostics"] = [
+            {"file": d.file, "line": d.line, "column": d.column, "message": d.message}
+            for d in error.diagnostics
+        ]
+    if isinstance(error, TargetRefused):
+        fields["target"], fields["reasons"] = error.target, list(error.reasons)
+    return {"error": fields}
+
+
+def _failed(error: SsdbenchError, *, as_json: bool) -> int:
+    if isinstance(error, ProfileError):
+        _tell(error.message)  # file:line:column: …, which editors and CI read
+    else:
+        word = "refused" if isinstance(error, TargetRefused) else "error"
+        for line in error.message.splitlines():
+            _tell(f"{word}: {line}")
+    if error.hint:
+        _tell(f"hint: {error.hint}")
+    if as_json:
+        _print_document(document(error))
+    return error.exit_code
+
+
+def _misused(error: click.ClickException, *, as_json: bool) -> int:
+    message = error.format_message()
+    _tell(f"error: {message}")
+    context = getattr(error, "ctx", None)
+    hint = f"`{context.command_path} --help` shows what there is" if context else ""
+    if hint:
+        _tell(f"hint: {hint}")
+    if as_json:
+        fields = {"kind": "UsageError", "message": message, "hint": hint, "exit_code": 2}
+        _print_document({"error": fields})
+    return 2
+
+
+def _system_error(error: OSError, place: Place, *, as_json: bool) -> int:
+    what = f"{error.filename}: " if error.filename else ""
+    message = f"{what}{error.strerror or error}"
+    hint = ""
+    if error.errno == errno.ENOSPC:
+        hint = "free some space"
+        if place.run_directory:
+            hint += f", then run `ssdbench resume {place.run_directory}`"
+    lacks = SsdbenchError(message, hint=hint)
+    lacks.exit_code = 4
+    return _failed(lacks, as_json=as_json)
+
+
+def _bug(error: Exception, place: Place, *, as_json: bool) -> int:
+    text = "".join(traceback.format_exception(error))
+    kept = _keep(text, place)
+    where = f"; the details are in {kept}" if kept else ""
+    bug = SsdbenchError(
+        f"this is a bug in ssdbench ({type(error).__name__}){where}",
+        hint="report it with that file; a run can go on with `ssdbench resume`" if kept else "",
+    )
+    bug.exit_code = EXIT_BUG
+    return _failed(bug, as_json=as_json)
+
+
+def _keep(text: str, place: Place) -> Path | None:
+    """Write a traceback where it can be found: with the run, else with the user's state."""
+    for directory in (place.run_directory, state_directory()):
+        if directory is None:
+            continue
+        path = directory / f"traceback-{os.getpid()}.txt"
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        except OSError:
+            continue
+        return path
+    return None
+
+
+def state_directory() -> Path:
+    """Where ssdbench keeps what belongs to no run."""
+    if os.geteuid() == 0:
+        return Path("/var/lib/ssdbench")
+    base = os.environ.get("XDG_STATE_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "state") / "ssdbench"
+
+
+def _tell(line: str) -> None:
+    """One line of the story; a terminal that went away is no reason to fail."""
+    try:
+        click.echo(line, err=True)
+    except OSError:
+        return
+
+
+def _print_document(value: dict[str, object]) -> None:
+    try:
+        click.echo(json.dumps(value, indent=1))
+        sys.stdout.flush()
+    except OSError:
+        return

@@ -1,0 +1,66 @@
+"""Options that several sub-commands share, and the types of their values."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from ssdbench.units import NS_PER_S, parse_duration_ns, parse_size
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Size(click.ParamType[int]):
+    """Bytes, written as 4KiB or 1.5TiB."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Bytes of what was typed."""
+        try:
+            return parse_size(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class Duration(click.ParamType[float]):
+    """Seconds, written as 90s or 2h."""
+
+    name = "duration"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Seconds of what was typed."""
+        if isinstance(value, float):
+            return value
+        try:
+            return parse_duration_ns(value) / NS_PER_S
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="One JSON document on stdout, the story on stderr."
+)
+target_option = click.option(
+    "--target", metavar="T", help="/dev/…, a file or sim:MODEL; goes before the profile's."
+)
+run_argument = click.argument("directory", metavar="RUN", type=click.Path(path_type=Path))
+profile_argument = click.argument("profile", metavar="PROFILE")
+
+
+def limits(function: F) -> F:
+    """--max-time, --max-writes and --seed."""
+    for option in (
+        click.option("--seed", type=click.IntRange(min=0, max=2**63 - 1), help="Seed of the run."),
+        click.option(
+            "--max-writes", type=Size(), metavar="SIZE", help="End after writing this much."
+        ),
+        click.option(
+            "--max-time", type=Duration(), metavar="D", help="End after this time (90s, 2h)."
+        ),
+    ):
+        function = option(function)
+    return function

@@ -1,0 +1,63 @@
+"""stdout is the answer, stderr is the story: how both are written."""
+
+import json
+import math
+import os
+import sys
+from collections.abc import Mapping, Sequence
+
+import click
+
+
+def answer(text: str) -> None:
+    """A line of the answer."""
+    click.echo(text)
+
+
+def tell(text: str) -> None:
+    """A line of the story. A terminal that was closed must not end a run."""
+    try:
+        click.echo(text, err=True)
+    except OSError:
+        return
+
+
+def document(value: Mapping[str, object]) -> None:
+    """The answer as one JSON document; what JSON cannot hold (infinity, NaN) becomes null."""
+    click.echo(json.dumps(_finite(value), indent=1, allow_nan=False, default=str))
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns of text, aligned; numbers to the right."""
+    columns = list(zip(header, *rows, strict=True))
+    widths = [max(len(cell) for cell in column) for column in columns]
+    right = [bool(rows) and all(_numeric(cell) for cell in column[1:]) for column in columns]
+    lines = [_line(header, widths, right), _line(["-" * width for width in widths], widths, right)]
+    return "\n".join([*lines, *(_line(row, widths, right) for row in rows)])
+
+
+def colours() -> bool:
+    """Whether the story goes to a terminal that wants colours."""
+    return sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
+    parts = (
+        cell.rjust(width) if to_right else cell.ljust(width)
+        for cell, width, to_right in zip(cells, widths, right, strict=True)
+    )
+    return "  ".join(parts).rstrip()
+
+
+def _numeric(cell: str) -> bool:
+    return not cell or cell == "-" or cell[0].isdigit()
+
+
+def _finite(value: object) -> object:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return value
