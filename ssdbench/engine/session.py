@@ -26,8 +26,15 @@ class Counters(Model):
 class TargetSession(Protocol):
     """A target that is claimed: exclusively ours until `close`."""
 
-    info: TargetInfo
-    spare_bytes: int | None  # over-provisioned area, where it is known
+    @property
+    def info(self) -> TargetInfo:
+        """Identity and geometry."""
+        ...
+
+    @property
+    def spare_bytes(self) -> int | None:
+        """The over-provisioned area, where it is known."""
+        ...
 
     def generator(self, *, step_s: int = 1) -> Generator:
         """A generator on this target.

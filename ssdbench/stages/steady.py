@@ -3,7 +3,8 @@
 One long job, so that no idle second lets the drive recover; the judge sits outside the generator
 and sees the target's own one-second samples. There is no limit in time unless the profile sets
 one (a fill of a slow or large drive takes days), but one in drive fills: a drive that is not
-steady after that is published as "at most X, not steady".
+steady after that is published as "at most X, not steady". A drive that is filled in minutes is
+given the time for two of the rule's windows all the same: no rule can be satisfied before.
 
 Overhead: one generator start. Limits: a step that comes later than everything seen so far cannot
 be foreseen by any rule (METHODS §2, "late step").
@@ -27,6 +28,7 @@ from ssdbench.units import format_duration, format_rate
 
 UNIT = "warm-up"
 MAX_FILLS = 6.0  # METHODS §2: what the rules were tried with
+LEAST_S = 600.0  # given to a rule that names no shortest window
 STEP_S = 60  # rules look once a minute
 
 
@@ -50,7 +52,7 @@ class Steady:
         block = self.workload.block_bytes
         slow, fast = (iops * block for iops in hint.random_write_iops)
         written = (round(min(2.0, self.max_fills) * span), round(self.max_fills * span))
-        longest = written[1] / slow
+        longest = max(self.least_s(), written[1] / slow)
         return StagePlan(
             name=self.name,
             kind=self.kind,
@@ -63,7 +65,10 @@ class Steady:
             ),
             bytes_written=written,
             fills=(written[0] / target.size_bytes, written[1] / target.size_bytes),
-            notes=(f"ends at {self.max_fills:g} drive fills, steady or not",),
+            notes=(
+                f"ends at {self.max_fills:g} drive fills, but not before "
+                f"{format_duration(self.least_s())}, steady or not",
+            ),
         )
 
     def run(self, context: Context) -> StageResult:
@@ -129,19 +134,23 @@ class Steady:
             self.workload.label(),
             lambda: max(section.bytes_written / span / self.max_fills, 0.0),
         )
-        spent = ""
+        spent, least_s = "", self.least_s()
         for second in section:
             rate = second.bytes / max(second.duration_s, 1e-9)
             fills = section.bytes_written / span
             steady = watch.push(second.t_s, rate, fills if writes else None)
-            spent = "" if steady else self._spent(fills, second.t_s)
+            spent = "" if steady else self._spent(fills, second.t_s, least_s)
             if steady or spent:
                 section.stop()
         return watch.verdict(), spent
 
-    def _spent(self, fills: float, t_s: float) -> str:
+    def least_s(self) -> float:
+        """How long the warm-up lasts at least before it is given up."""
+        return 2 * float(getattr(rule(self.rule), "min_window_s", LEAST_S / 2))
+
+    def _spent(self, fills: float, t_s: float, least_s: float) -> str:
         """Which budget is used up, if any."""
-        if fills >= self.max_fills:
+        if fills >= self.max_fills and t_s >= least_s:
             return f"the budget of {self.max_fills:g} fills"
         if self.max_time_s is not None and t_s >= self.max_time_s:
             return f"the limit of {format_duration(self.max_time_s)}"

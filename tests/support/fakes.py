@@ -5,15 +5,24 @@
 the engine are tested without fio, root or a device, and thousands of its seconds take a moment.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from math import exp
 from pathlib import Path
 from random import Random
 from typing import Self
 
 from ssdbench.engine.session import KERNEL, Counters
-from ssdbench.generator.base import Direction, Job, JobOutcome, LoggedIo, Second
+from ssdbench.generator.base import (
+    Direction,
+    Generator,
+    Job,
+    JobOutcome,
+    LoggedIo,
+    Outcome,
+    Running,
+    Second,
+)
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.stats.histogram import Histogram
 
@@ -63,7 +72,7 @@ class WearyDrive:
             logical_block_bytes=self.logical_block_bytes,
         )
 
-    def generator(self, *, step_s: int = 1) -> "WearyDrive":
+    def generator(self, *, step_s: int = 1) -> Generator:
         """It drives itself."""
         return self
 
@@ -87,7 +96,7 @@ class WearyDrive:
     def close(self) -> None:
         """Nothing to close."""
 
-    def start(self, jobs: Sequence[Job], *, artifacts: Path) -> "WearyRunning":
+    def start(self, jobs: Sequence[Job], *, artifacts: Path) -> Running:
         """Run jobs on the drive's own clock."""
         artifacts.mkdir(parents=True, exist_ok=True)
         self.starts.append(list(jobs))
@@ -97,8 +106,8 @@ class WearyDrive:
         """What it does in the next second."""
         workload = job.workload
         fills = self.written_bytes / self.size_bytes
-        floor = self.floor_iops * (1 - self.drift_per_fill) ** fills
-        burst = (self.fresh_iops - floor) * exp(-fills / self.tires_fills)
+        floor = self.floor_iops * math.pow(1 - self.drift_per_fill, fills)
+        burst = (self.fresh_iops - floor) * math.exp(-fills / self.tires_fills)
         write_s = 4096 / workload.block_bytes * (floor + burst)
         share = workload.read_percent / 100
         mixed = 1 / (share / self.read_iops + (1 - share) / write_s)
@@ -129,9 +138,10 @@ class WearyRunning:
         """End after this second."""
         self._stopped = True
 
-    def outcome(self) -> "WearyOutcome":
-        """What was done."""
-        return WearyOutcome(tuple(self._jobs), tuple(self._seconds))
+    def outcome(self) -> Outcome:
+        """What was done; the totals of jobs are of no interest here."""
+        jobs = tuple(JobOutcome(job.name, Direction(), Direction()) for job in self._jobs)
+        return WearyOutcome(jobs, tuple(self._seconds), tuple(self._jobs))
 
     def _run(self) -> Iterator[Second]:
         for job in self._jobs:
@@ -171,18 +181,14 @@ def _ended(job: Job, done: int, elapsed_s: float) -> bool:
     return full or late
 
 
-@dataclass(frozen=True)
+@dataclass
 class WearyOutcome:
     """What a start did; every I/O took what Little's law says."""
 
-    planned: tuple[Job, ...]
+    jobs: tuple[JobOutcome, ...]
     seconds: tuple[Second, ...]
+    planned: tuple[Job, ...]
     artifacts: tuple[Path, ...] = ()
-
-    @property
-    def jobs(self) -> tuple[JobOutcome, ...]:
-        """Totals are of no interest here."""
-        return tuple(JobOutcome(job.name, Direction(), Direction()) for job in self.planned)
 
     def latency(self, direction: str, *, from_s: float, to_s: float) -> Histogram:
         """One latency for all I/Os of the window."""

@@ -1,0 +1,153 @@
+"""Runs as tests tell them: built, interrupted, killed, resumed, and what happened in order.
+
+a_run().precondition().steady().sweep().interrupted_in("03-sweep").expect("01-precondition", …)
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from ssdbench.engine.events import Event, StageFinished
+from ssdbench.engine.journal import NAME, Journal, Kind
+from ssdbench.engine.runner import Order, Runner, World
+from ssdbench.engine.stage import Limits, Stage
+from ssdbench.engine.store import RunStore
+from ssdbench.generator.base import Second
+from ssdbench.model.result import RunResult, StageResult
+from ssdbench.model.workload import ActiveRange, Pattern, Point, Workload
+from ssdbench.stages.measuring import Measuring
+from ssdbench.stages.precondition import Fill, Precondition
+from ssdbench.stages.span import Span
+from ssdbench.stages.steady import Steady
+from ssdbench.stages.sweep import Sweep
+from tests.support.fakes import Killed, WearyDrive
+
+QUICK = Measuring(measure_s=60, write_window_s=60, flat_s=60)
+
+
+def a_workload(
+    drive: WearyDrive, *, read: int = 0, block: int = 4096, share: float = 1
+) -> Workload:
+    """Random I/O on a share of the drive."""
+    length = int(drive.size_bytes * share) // block * block
+    return Workload(
+        pattern=Pattern.RANDOM,
+        block_bytes=block,
+        read_percent=read,
+        iodepth=4,
+        range=ActiveRange(offset_bytes=0, length_bytes=length),
+    )
+
+
+def a_point(drive: WearyDrive, name: str, *, read: int = 0, block: int = 4096) -> Point:
+    """A point of a sweep."""
+    return Point(id=name, sweep="sweep", workload=a_workload(drive, read=read, block=block))
+
+
+@dataclass
+class ARun:
+    """A run in the making; `go` and `resume` return its result."""
+
+    path: Path
+    drive: WearyDrive = field(default_factory=WearyDrive)
+    stages: list[Stage] = field(default_factory=list)
+    limits: Limits = Limits()
+    seed: int = 1
+    events: list[Event] = field(default_factory=list)
+    signal: int | None = None
+
+    def precondition(self, *fills: Fill, level_percent: float = 100.0) -> Self:
+        """Add fills: one sequential one unless told."""
+        wanted = fills or (Fill(Pattern.SEQUENTIAL, 131072),)
+        self.stages.append(Precondition(self._name("precondition"), wanted, level_percent))
+        return self
+
+    def steady(self, rule: str = "pss", *, max_fills: float = 6.0) -> Self:
+        """Add a warm-up."""
+        workload = a_workload(self.drive)
+        self.stages.append(Steady(self._name("steady"), workload, rule, max_fills))
+        return self
+
+    def sweep(self, *points: Point, repeats: int = 3) -> Self:
+        """Add a sweep: one write point and one read point unless told."""
+        wanted = points or (a_point(self.drive, "write"), a_point(self.drive, "read", read=100))
+        self.stages.append(Sweep(self._name("sweep"), wanted, repeats, QUICK))
+        return self
+
+    def span(self, *shares: float, repeats: int = 2) -> Self:
+        """Add a span sweep."""
+        points = tuple(
+            Point(id=f"span-{share:g}", sweep="span", workload=a_workload(self.drive, share=share))
+            for share in shares
+        )
+        self.stages.append(Span(self._name("span"), points, repeats, QUICK))
+        return self
+
+    def interrupted_in(self, stage: str, *, after_s: float = 5) -> Self:
+        """A signal comes while a stage is at work."""
+        self._strike(stage, after_s, self._signal)
+        return self
+
+    def killed_in(self, stage: str, *, after_s: float = 5) -> Self:
+        """The process dies while a stage is at work."""
+        self._strike(stage, after_s, self._kill)
+        return self
+
+    def go(self) -> RunResult:
+        """Run it."""
+        return self._runner(RunStore.create(self.path)).run()
+
+    def resume(self) -> RunResult:
+        """Go on in a new process: nothing but the disk and the drive is left."""
+        self.signal = None
+        self.events.clear()
+        self.drive.starts.clear()
+        self.drive.on_second = lambda drive, second: None
+        self.drive.on_save = lambda drive: None
+        return self._runner(RunStore.open(self.path)).resume()
+
+    def finished(self) -> list[str]:
+        """The stages that ended completely, in order."""
+        return [e.result.name for e in self._ends() if e.result.complete and not e.reused]
+
+    def reused(self) -> list[str]:
+        """The stages that stood from before."""
+        return [e.result.name for e in self._ends() if e.reused]
+
+    def units(self, kind: Kind) -> list[str]:
+        """The units of all records of a kind, in order."""
+        journal = Journal.open(self.path / NAME)
+        journal.close()
+        return [record.unit for record in journal.records if record.kind is kind and record.unit]
+
+    def _ends(self) -> list[StageFinished]:
+        return [event for event in self.events if isinstance(event, StageFinished)]
+
+    def _name(self, kind: str) -> str:
+        return f"{len(self.stages) + 1:02d}-{kind}"
+
+    def _runner(self, store: RunStore) -> Runner:
+        (store.path / "manifest.json").write_text("{}")
+        order = Order("run-1", "a test", "", self.seed, self.limits)
+        world = World(emit=self.events.append, interrupted=lambda: self.signal)
+        return Runner(order, self.stages, self.drive, store, world)
+
+    def _strike(self, stage: str, after_s: float, blow: Callable[[], None]) -> None:
+        def on_second(drive: WearyDrive, second: Second) -> None:
+            at_work = (self.path / "stages" / stage).exists()
+            if at_work and second.t_s >= after_s:
+                blow()
+
+        self.drive.on_second = on_second
+
+    def _signal(self) -> None:
+        self.signal = 2
+
+    def _kill(self) -> None:
+        raise Killed
+
+
+def result_of(result: RunResult, stage: str) -> StageResult:
+    """One stage of a result."""
+    return next(found for found in result.stages if found.name == stage)

@@ -1,0 +1,224 @@
+from pathlib import Path
+
+import pytest
+
+from ssdbench.engine.journal import Kind
+from ssdbench.engine.stage import Limits
+from ssdbench.errors import DeviceError, TargetRefused, UsageError
+from ssdbench.model.finding import Code
+from ssdbench.model.result import RunResult
+from tests.support.fakes import Killed, WearyDrive
+from tests.support.runs import ARun, a_point, result_of
+
+
+def codes(result: RunResult) -> set[Code]:
+    return {finding.code for finding in result.findings}
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> ARun:
+    return ARun(tmp_path / "run")
+
+
+def test_stages_run_in_their_order_and_are_stored(run: ARun) -> None:
+    run.precondition().steady().sweep()
+
+    result = run.go()
+
+    assert run.finished() == ["01-precondition", "02-steady", "03-sweep"]
+    assert (run.path / "result.json").is_file()
+    assert [stage.name for stage in result.stages] == run.finished()
+
+
+def test_every_destructive_stage_checks_the_target_again(run: ARun) -> None:
+    run.precondition().steady().sweep(a_point(run.drive, "read", read=100))
+
+    run.go()
+
+    assert run.drive.rechecks == 2
+
+
+def test_ten_repeats_of_a_steady_drive_are_valid(run: ARun) -> None:
+    run.precondition().steady().sweep(repeats=10)
+
+    result = run.go()
+
+    assert [point.verdict for point in result.stages[-1].points] == ["VALIDATED"] * 2
+    assert result.verdict == "VALIDATED"
+
+
+def test_a_run_on_a_drive_that_is_never_steady_is_not_valid(run: ARun) -> None:
+    run.drive = WearyDrive(drift_per_fill=0.2)
+    run.precondition().steady().sweep(repeats=10)
+
+    result = run.go()
+
+    assert result.verdict == "NOT VALIDATED"
+    assert Code.NOT_STEADY in {f.code for f in result_of(result, "02-steady").findings}
+    inherited = {f.code for point in result.stages[-1].points for f in point.findings}
+    assert Code.NOT_STEADY in inherited
+
+
+def test_an_interrupted_run_keeps_a_partial_result(run: ARun) -> None:
+    run.precondition().steady().sweep().interrupted_in("03-sweep", after_s=70)
+
+    result = run.go()
+
+    assert result.interrupted
+    assert run.finished() == ["01-precondition", "02-steady"]
+    assert not result.stages[-1].complete
+    assert Code.CUT_SHORT in codes(result)
+    assert result.verdict == "NOT VALIDATED"
+
+
+@pytest.mark.parametrize("stage", ["01-precondition", "02-steady", "03-sweep", "04-span"])
+def test_a_run_killed_in_any_stage_repeats_no_finished_repeat(run: ARun, stage: str) -> None:
+    run.precondition().steady().sweep().span(0.5, 1).killed_in(stage, after_s=100)
+    with pytest.raises(Killed):
+        run.go()
+    before = run.units(Kind.FINISHED)
+
+    result = run.resume()
+
+    finished = [unit for unit in run.units(Kind.FINISHED) if "repeat" in unit]
+    assert len(finished) == len(set(finished)) == 2 * 3 + 2 * 2
+    assert [u for u in before if "repeat" in u] == finished[: sum("repeat" in u for u in before)]
+    assert Code.RESUMED in codes(result)
+    assert all(stage.complete for stage in result.stages)
+
+
+def test_steady_state_is_proven_again_after_a_crash_and_the_fill_is_not(run: ARun) -> None:
+    run.precondition().steady().sweep().killed_in("03-sweep", after_s=100)
+    with pytest.raises(Killed):
+        run.go()
+
+    run.resume()
+
+    assert run.reused() == ["01-precondition"]
+    assert run.finished() == ["02-steady", "03-sweep"]
+
+
+def test_nothing_is_written_when_only_the_report_was_lost(run: ARun) -> None:
+    run.precondition().steady().sweep()
+    first = run.go()
+    (run.path / "result.json").unlink()
+
+    again = run.resume()
+
+    assert run.drive.starts == []
+    assert [s.points for s in again.stages] == [s.points for s in first.stages]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        pytest.param({"epoch": "boot-2"}, "restarted", id="host-restarted"),
+        pytest.param({"written_bytes": 1 << 40}, "did not write", id="written-by-others"),
+        pytest.param({"discarded_bytes": 4096}, "discarded", id="discarded"),
+    ],
+)
+def test_a_fill_is_repeated_when_the_drive_is_not_as_it_was_left(
+    run: ARun, change: dict[str, object], reason: str
+) -> None:
+    run.precondition().steady().sweep().killed_in("03-sweep", after_s=100)
+    with pytest.raises(Killed):
+        run.go()
+    for name, value in change.items():
+        setattr(run.drive, name, value)
+
+    result = run.resume()
+
+    assert run.reused() == []
+    assert reason in next(f.message for f in result.findings if f.code is Code.RESUMED)
+
+
+def test_a_fill_is_repeated_where_nothing_counts_writes(run: ARun) -> None:
+    run.drive = WearyDrive(epoch="")
+    run.precondition().steady().sweep().killed_in("03-sweep", after_s=100)
+    with pytest.raises(Killed):
+        run.go()
+
+    run.resume()
+
+    assert run.reused() == []
+
+
+def test_a_kill_between_the_stored_repeat_and_its_record_repeats_only_that_one(run: ARun) -> None:
+    run.precondition().steady().sweep()
+    saves = []
+
+    def die_at_the_third_repeat(drive: WearyDrive) -> None:
+        saves.append(drive)
+        if len(saves) == 5:  # fill, warm-up, three repeats
+            raise Killed
+
+    run.drive.on_save = die_at_the_third_repeat
+    with pytest.raises(Killed):
+        run.go()
+
+    run.resume()
+
+    begun = [unit for unit in run.units(Kind.BEGUN) if "repeat" in unit]
+    assert len(begun) == 6 + 1
+
+
+def test_another_drive_is_refused_on_resume(run: ARun) -> None:
+    run.precondition().steady().killed_in("02-steady")
+    with pytest.raises(Killed):
+        run.go()
+    run.drive.size_bytes *= 2
+
+    with pytest.raises(TargetRefused, match="begun on"):
+        run.resume()
+
+
+def test_fills_above_the_write_limit_are_refused_before_anything_is_written(run: ARun) -> None:
+    run.limits = Limits(max_writes_bytes=run.drive.size_bytes - 1)
+    run.precondition()
+
+    with pytest.raises(UsageError, match="--max-writes"):
+        run.go()
+
+    assert run.drive.written_bytes == 0
+
+
+def test_the_write_limit_is_never_exceeded(run: ARun) -> None:
+    limit = 2 * run.drive.size_bytes
+    run.limits = Limits(max_writes_bytes=limit)
+    run.precondition().steady().sweep()
+
+    result = run.go()
+
+    assert run.drive.size_bytes < run.drive.written_bytes <= limit
+    assert not result.stages[-1].complete
+    assert "--max-writes" in " ".join(f.message for s in result.stages for f in s.findings)
+
+
+def test_the_time_limit_ends_the_run_with_an_upper_bound(run: ARun) -> None:
+    run.limits = Limits(max_time_s=600)
+    run.precondition().steady().sweep()
+
+    result = run.go()
+
+    steady = result_of(result, "02-steady")
+    assert "at most" in " ".join(finding.message for finding in steady.findings)
+    assert sum(stage.duration_s for stage in result.stages) <= 601
+
+
+def test_a_failing_drive_leaves_what_was_measured(run: ARun) -> None:
+    run.precondition().steady().sweep()
+    seconds = []
+
+    def fail_late(drive: WearyDrive, second: object) -> None:
+        if (run.path / "stages/03-sweep").exists():
+            seconds.append(second)
+        if len(seconds) == 400:
+            raise DeviceError("the drive answered with EIO")
+
+    run.drive.on_second = fail_late
+    with pytest.raises(DeviceError):
+        run.go()
+
+    stored = RunResult.model_validate_json((run.path / "result.json").read_bytes())
+    assert stored.stages[-1].points
+    assert not stored.stages[-1].complete
