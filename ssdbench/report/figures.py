@@ -38,7 +38,7 @@ class Window:
     start: float
     end: float
     mean: float
-    bound: float
+    bound: float | None
     fit_start: float
     fit_end: float
 

@@ -346,7 +346,7 @@ def _estimates(workload: Workload, rates: list[float]) -> tuple[Estimate, ...]:
     n = len(rates)
     found = [
         Estimate(metric="iops", unit="1/s", value=mean, ci_low=mean - half, ci_high=mean + half,
-                 bound=bound, n=n, method=f"t on {n} repeats; bound: tolerance 95/95, worst minute"),
+                 bound=bound, n=n, method=f"t on {n} repeats; bound: tolerance 95/95"),
         Estimate(metric="bw_bytes_per_s", unit="B/s", value=mean * workload.block_bytes, n=n,
                  method=f"t on {n} repeats"),
         Estimate(metric="lat_mean_ns", unit="ns", value=latency, n=n, method=f"t on {n} repeats"),

@@ -17,7 +17,7 @@ BAND = 0.10  # of the window's mean, as in the plots of SNIA PTS
 
 
 def series(view: SeriesFigure) -> Figure:
-    """A rate over a whole section, with the judged window, its band and fit, and the worst minute."""
+    """A rate over a whole section; in it the judged window, its band and fit, the worst minute."""
     figure = canvas.sheet(canvas.WIDE)
     axes = figure.subplots()
     if view.window:
@@ -109,9 +109,9 @@ def _window(axes: Axes, window: Window) -> None:
     axes.plot(ends, band[1], color=canvas.INK, lw=0.9, ls=canvas.DASHES[2])
     fit = [window.fit_start, window.fit_end]
     axes.plot(ends, fit, color=canvas.ACCENT, lw=1.8, label="straight-line fit")
-    axes.plot(
-        ends, [window.bound] * 2, color=canvas.BAD, lw=1.4, ls=canvas.DASHES[1], label="lower bound"
-    )
+    if window.bound is not None:
+        bound = [window.bound] * 2
+        axes.plot(ends, bound, color=canvas.BAD, lw=1.4, ls=canvas.DASHES[1], label="lower bound")
 
 
 def _legend_above(figure: Figure, axes: Axes) -> None:

@@ -65,13 +65,19 @@ def test(result: RunResult) -> Section:
             f"{p.point.workload.iodepth} × {p.point.workload.numjobs}" for p in points))),
         ("Measured", f"{words.plural(len(points), 'point')}, "
                      f"{words.plural(sum(len(p.repeats) for p in points), 'repeat')}"),
-        ("Order", "shuffled anew for each pass"),
+        ("Order", _order(result)),
         ("Seed", str(result.seed)),
         ("Tool", f"ssdbench {result.ssdbench_version}"),
     ]  # fmt: skip
     return Section(
         "conditions", "Test conditions", [Facts("", [(n, v or words.NONE) for n, v in items])]
     )
+
+
+def _order(result: RunResult) -> str:
+    spans = {p.point.span_percent is not None for s in result.stages for p in s.points}
+    told = {False: "points shuffled anew for each pass", True: "spans from small to whole"}
+    return "; ".join(words for is_span, words in told.items() if is_span in spans)
 
 
 def _unique(values: Iterator[str]) -> list[str]:

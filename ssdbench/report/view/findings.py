@@ -13,7 +13,9 @@ _ORDER = list(Severity)
 def all_findings(result: RunResult) -> tuple[Finding, ...]:
     """Each finding once, worst first; a stage, point and repeat are filled in where they lie."""
     found = dict.fromkeys(_walk(result))
-    return tuple(sorted(found, key=lambda f: (_ORDER.index(f.severity), str(f.code))))
+    return tuple(
+        sorted(found, key=lambda f: (_ORDER.index(f.severity), f.stage is not None, str(f.code)))
+    )
 
 
 def _walk(result: RunResult) -> Iterator[Finding]:
@@ -40,7 +42,12 @@ def section(result: RunResult) -> Section:
         groups.setdefault(key, []).append(finding)
     title = "What to know about these numbers"
     if not groups:
-        return Section("findings", title, [Prose("Nothing was found that you would need to know.")])
+        text = "The checks found nothing that you would need to know."
+        if result.verdict != "VALIDATED":
+            text = (
+                "No further findings were stored; the box above says why the run is not validated."
+            )
+        return Section("findings", title, [Prose(text)])
     return Section("findings", title, [Findings([_group(found) for found in groups.values()])])
 
 

@@ -8,11 +8,13 @@ import math
 from dataclasses import dataclass
 
 from ssdbench.model.estimate import Estimate
+from ssdbench.model.finding import Code, Severity
 from ssdbench.model.result import PointResult, RunResult, SteadyVerdict
 from ssdbench.model.workload import Pattern
 from ssdbench.report.csv import variation_percent
 from ssdbench.report.metrics import percentile_name, worst_percentiles
 from ssdbench.report.view import words
+from ssdbench.report.view.findings import all_findings
 from ssdbench.report.view.page import Headline
 from ssdbench.units import format_count, format_duration, format_ns, format_rate
 
@@ -73,33 +75,54 @@ def headline(result: RunResult) -> Headline:
 
 def _of_point(result: RunResult, best: Planned) -> Headline:
     point, estimate = best.point, best.iops
-    sound = result.verdict == "VALIDATED" and point.verdict == "VALIDATED"
+    steady = _steady(result)
+    sound = steady and result.verdict == "VALIDATED" and point.verdict == "VALIDATED"
     lowest = f"; the lowest of {best.rivals} such points" if best.rivals > 1 else ""
     return Headline(
-        label=_label(result, sound=sound),
-        number=format_count(math.floor(best.bound)),
+        label=_label(result, sound=sound, steady=steady),
+        number=format_count(math.floor(best.bound if steady else estimate.value)),
         unit="IOPS",
         holds_for=f"{words.workload_label(point.point.workload)}, whole drive{lowest}",
-        meaning=_meaning(point, sound=sound),
+        meaning=_meaning(point, sound=sound, steady=steady),
         evidence=_evidence(point, estimate),
         tone=words.VERDICT_TONES[result.verdict],
     )
 
 
-def _label(result: RunResult, *, sound: bool) -> str:
+def _steady(result: RunResult) -> bool:
+    """Whether nothing says that the rates were still moving."""
+    judged = [verdict for stage in result.stages for verdict in stage.steady]
+    return (not judged or judged[-1].steady) and not any(
+        finding.code is Code.NOT_STEADY and finding.severity is Severity.INVALIDATES
+        for finding in all_findings(result)
+    )
+
+
+def _label(result: RunResult, *, sound: bool, steady: bool) -> str:
+    if not steady:
+        return "At most this, not steady – do not plan on it"
     if not sound:
         return "Measured lower bound – do not plan on it"
     return "Number to plan on (simulated drive)" if result.target.simulated else "Number to plan on"
 
 
-def _meaning(point: PointResult, *, sound: bool) -> str:
+def _meaning(point: PointResult, *, sound: bool, steady: bool) -> str:
+    if not steady:
+        return (
+            "The mean of what was measured while the rate was still moving. What the drive holds "
+            "in the long run is not known; it may be far lower."
+        )
+    if not sound:
+        return (
+            "For the record only. It was computed as a bound to plan on would be, but the reasons "
+            "beside it mean that nobody can promise that the next measurement reaches it."
+        )
     length = max((r.measure_to_s - r.measure_from_s for r in point.repeats), default=0.0)
-    start = "Plan on this or less." if sound else "For the record only; the reasons stand above."
     return (
-        f"{start} The bound is computed so that, with 95 % confidence, at least 95 out of 100 "
-        f"further repeats like these ({format_duration(length)} each, same drive, same workload, "
-        "same conditions) reach it; and it is never above the slowest minute seen. It says nothing "
-        "about other drives of this model, and single seconds can be slower."
+        "Plan on this or less. The bound is computed so that, with 95 % confidence, at least 95 "
+        f"out of 100 further repeats like these ({format_duration(length)} each, same drive, same "
+        "workload, same conditions) reach it; and it is never above the slowest minute seen. It "
+        "says nothing about other drives of this model, and single seconds can be slower."
     )
 
 

@@ -35,10 +35,11 @@ def _introduction(points: Sequence[PointResult]) -> Prose:
     told = words.listing([f"{n} {verdict}" for verdict, n in counts.items() if n])
     numbers = sorted({len(p.repeats) for p in points})
     each = f"{numbers[0]}" if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
+    spans = any(p.point.span_percent is not None for p in points)
+    order = "from the smallest span to the whole drive" if spans else "in freshly shuffled passes"
     return Prose(
-        f"{words.plural(len(points), 'point')}: {told}. Each was measured {each} times, in "
-        "separate, freshly shuffled passes. Every row starts with its lower bound: that is the "
-        "rate to plan on. Worst first."
+        f"{words.plural(len(points), 'point')}: {told}. Each was measured {each} times, {order}. "
+        "Every row starts with its lower bound: that is the rate to plan on. Worst first."
     )
 
 

@@ -78,7 +78,7 @@ def _settle(run: StoredRun, stage: StageResult, points: Sequence[PointResult]) -
 
 def _panel(run: StoredRun, point: PointResult, *, bins: int) -> SettlePanel:
     sections = [_section(run, repeat, bins=bins) for repeat in point.repeats]
-    label = words.point_label(point.point).replace(", QD", "\nQD").replace(": ", ":\n")
+    label = words.point_label(point.point).replace(", QD", ",\nQD").replace(": ", ":\n")
     return SettlePanel(label, tuple(section for section in sections if section is not None))
 
 

@@ -71,7 +71,7 @@ def _facts(stage: StageResult, verdict: SteadyVerdict, unit: str) -> Facts:
     return Facts(
         "The evidence",
         [
-            ("Lower bound", words.quantity(verdict.lower_bound, unit)),
+            ("Lower bound", _bound(verdict, unit)),
             ("Mean of the window", words.quantity(verdict.mean, unit)),
             ("Drift over the window", f"{drift:+.2g} % (straight-line fit)"),
             ("Window", f"{format_duration(verdict.window_from_s)} to "
@@ -81,6 +81,10 @@ def _facts(stage: StageResult, verdict: SteadyVerdict, unit: str) -> Facts:
             *(words.fact(name, value) for name, value in stage.summary.items()),
         ],
     )  # fmt: skip
+
+
+def _bound(verdict: SteadyVerdict, unit: str) -> str:
+    return words.quantity(verdict.lower_bound, unit) if verdict.steady else "none, as not steady"
 
 
 def _criteria(verdict: SteadyVerdict) -> Table:
@@ -98,7 +102,7 @@ def _window(verdict: SteadyVerdict, clock: stretch.Clock, divisor: float) -> Win
         start=verdict.window_from_s / clock.seconds,
         end=verdict.window_to_s / clock.seconds,
         mean=verdict.mean / divisor,
-        bound=verdict.lower_bound / divisor,
+        bound=verdict.lower_bound / divisor if verdict.steady else None,
         fit_start=verdict.intercept / divisor,
         fit_end=(verdict.intercept + verdict.slope_per_s * length) / divisor,
     )

@@ -18,6 +18,7 @@ from ssdbench.units import (
 )
 
 NONE = "–"
+NO_BREAK = "\u00a0"
 
 VERDICT_TONES: dict[Verdict, str] = {
     "VALIDATED": "good",
@@ -66,7 +67,8 @@ GLOSSARY = (
 
 def workload_label(workload: Workload) -> str:
     """`4 KiB random write, QD 32 × 4`."""
-    return workload.label().replace(" x ", " × ")
+    what, _, queue = workload.label().replace(" x ", " × ").rpartition(", ")
+    return f"{what}, {queue.replace(' ', NO_BREAK)}"
 
 
 def point_label(point: Point) -> str:
