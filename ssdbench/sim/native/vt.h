@@ -26,7 +26,7 @@
 
 #define VT_NEVER UINT64_MAX
 #define VT_SECOND_NS 1000000000ULL
-#define VT_ACTORS 8192			/* fio allows 4096 jobs, each with helpers */
+#define VT_ACTORS 8192			/* a power of two; fio allows 4096 jobs, each with helpers */
 #define VT_NOBODY UINT32_MAX
 
 #define VT_EXIT_REFUSED 95		/* an option that virtual time cannot honour */
@@ -48,8 +48,7 @@ struct vt_actor {
 	u32 carrier;
 	bool live;
 	/* waiting */
-	u64 wake_ns, wake_seq;		/* key in the heap */
-	u32 heap_pos;			/* or VT_NOBODY */
+	bool in_heap;			/* knows when it goes on */
 	const void *waits_for;		/* address, or NULL */
 	u32 wait_prev, wait_next;	/* in the list of those who wait for an address */
 	bool timed_out;
@@ -89,7 +88,7 @@ struct vt_sched {
 	u64 started_ns;			/* first I/O */
 	bool started;
 	pid_t main_pid;
-	struct vt_heap_slot { u64 wake_ns, seq; u32 id; } heap[VT_ACTORS];
+	struct vt_heap_slot { u64 wake_ns, order; } heap[VT_ACTORS];
 	struct vt_actor actors[VT_ACTORS];
 	struct vt_carrier carriers[VT_ACTORS];
 };

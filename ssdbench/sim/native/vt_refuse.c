@@ -33,9 +33,19 @@ static const struct rule rules[] = {
 	{ "client", NULL, NULL, NULL, "the jobs would run elsewhere" },
 };
 
+#define SHORTEST_ABBREVIATION 4	/* getopt takes any that is not ambiguous */
+
 static bool is(const char *a, const char *b)
 {
 	return b && !strcasecmp(a, b);
+}
+
+static bool names(const char *given, const char *option, bool abbreviated)
+{
+	size_t n = strlen(given);
+
+	return is(given, option) ||
+	       (abbreviated && n >= SHORTEST_ABBREVIATION && !strncasecmp(given, option, n));
 }
 
 static void refuse(const char *option, const char *value, const char *reason)
@@ -44,22 +54,22 @@ static void refuse(const char *option, const char *value, const char *reason)
 	       *value ? "=" : "", value, reason);
 }
 
-static void check(const char *option, const char *value)
+static void check(const char *option, const char *value, bool abbreviated)
 {
 	for (size_t i = 0; i < sizeof(rules) / sizeof(*rules); i++) {
 		const struct rule *r = &rules[i];
 
-		if (!is(option, r->option))
+		if (!names(option, r->option, abbreviated))
 			continue;
 		if (r->only ? is(value, r->only) : !is(value, r->but) && !is(value, r->or_but))
-			refuse(option, value, r->reason);
+			refuse(r->option, value, r->reason);
 	}
 	if (is(option, "verify") && !vt_drive_has_data() && !is(value, "none") && !is(value, "0"))
 		refuse(option, value, "it keeps no data; set SSDB_VT_DATA to a file that keeps it");
 }
 
 /* "option = value" with blanks anywhere; changes the line. */
-static void check_line(char *line)
+static void check_line(char *line, bool abbreviated)
 {
 	char *value, *end;
 
@@ -78,7 +88,7 @@ static void check_line(char *line)
 	for (end = value + strlen(value); end > value && isspace((unsigned char)end[-1]);)
 		*--end = 0;
 	line[strcspn(line, " \t")] = 0;
-	check(line, value);
+	check(line, value, abbreviated);
 }
 
 static void check_job_file(const char *path)
@@ -90,7 +100,7 @@ static void check_job_file(const char *path)
 	if (!file)
 		return;		/* fio says so itself */
 	while (getline(&line, &room, file) >= 0)
-		check_line(line);
+		check_line(line, false);
 	free(line);
 	fclose(file);
 }
@@ -101,7 +111,7 @@ static void check_argument(char *argument)
 	if (argument[0] != '-')
 		check_job_file(argument);
 	else if (argument[1])
-		check_line(argument + strspn(argument, "-"));
+		check_line(argument + strspn(argument, "-"), true);
 }
 
 void vt_refuse_options(void)

@@ -10,51 +10,52 @@
 struct vt_sched *vt_s;
 volatile int vt_busy;
 
-static bool before(const struct vt_heap_slot *a, const struct vt_heap_slot *b)
+static inline bool before(struct vt_heap_slot a, struct vt_heap_slot b)
 {
-	return a->wake_ns < b->wake_ns || (a->wake_ns == b->wake_ns && a->seq < b->seq);
+	return a.wake_ns < b.wake_ns || (a.wake_ns == b.wake_ns && a.order < b.order);
 }
 
-static void heap_set(u32 pos, struct vt_heap_slot slot)
+static inline struct vt_actor *actor_of(struct vt_heap_slot slot)
 {
-	vt_s->heap[pos] = slot;
-	vt_s->actors[slot.id].heap_pos = pos;
+	return &vt_s->actors[slot.order % VT_ACTORS];
 }
 
 static void sift_down(u32 pos, struct vt_heap_slot slot)
 {
+	struct vt_heap_slot *heap = vt_s->heap;
+	u32 size = vt_s->heap_size;
+
 	for (;;) {
 		u32 child = 2 * pos + 1;
 
-		if (child >= vt_s->heap_size)
+		if (child >= size)
 			break;
-		if (child + 1 < vt_s->heap_size &&
-		    before(&vt_s->heap[child + 1], &vt_s->heap[child]))
+		if (child + 1 < size && before(heap[child + 1], heap[child]))
 			child++;
-		if (!before(&vt_s->heap[child], &slot))
+		if (!before(heap[child], slot))
 			break;
-		heap_set(pos, vt_s->heap[child]);
+		heap[pos] = heap[child];
 		pos = child;
 	}
-	heap_set(pos, slot);
+	heap[pos] = slot;
 }
 
 static void sift_up(u32 pos, struct vt_heap_slot slot)
 {
-	while (pos) {
-		u32 parent = (pos - 1) / 2;
+	struct vt_heap_slot *heap = vt_s->heap;
 
-		if (!before(&slot, &vt_s->heap[parent]))
-			break;
-		heap_set(pos, vt_s->heap[parent]);
-		pos = parent;
+	while (pos && before(slot, heap[(pos - 1) / 2])) {
+		heap[pos] = heap[(pos - 1) / 2];
+		pos = (pos - 1) / 2;
 	}
-	heap_set(pos, slot);
+	heap[pos] = slot;
 }
 
+/* Sequence number above, actor below: one comparison, and the actor itself is not touched. */
 static struct vt_heap_slot slot_of(struct vt_actor *a, u64 wake_ns)
 {
-	return (struct vt_heap_slot){ wake_ns, ++vt_s->seq, a->id };
+	a->in_heap = true;
+	return (struct vt_heap_slot){ wake_ns, ++vt_s->seq * VT_ACTORS + a->id };
 }
 
 static void heap_push(struct vt_actor *a, u64 wake_ns)
@@ -62,19 +63,27 @@ static void heap_push(struct vt_actor *a, u64 wake_ns)
 	sift_up(vt_s->heap_size++, slot_of(a, wake_ns));
 }
 
-static void heap_remove(struct vt_actor *a)
+static void heap_remove_at(u32 pos)
 {
-	u32 pos = a->heap_pos;
-	struct vt_heap_slot last;
+	struct vt_heap_slot last = vt_s->heap[--vt_s->heap_size];
 
-	a->heap_pos = VT_NOBODY;
-	last = vt_s->heap[--vt_s->heap_size];
-	if (last.id == a->id)
+	if (pos == vt_s->heap_size)
 		return;
-	if (pos && before(&last, &vt_s->heap[(pos - 1) / 2]))
+	if (pos && before(last, vt_s->heap[(pos - 1) / 2]))
 		sift_up(pos, last);
 	else
 		sift_down(pos, last);
+}
+
+/* Rare: somebody who would have timed out is woken, or died. */
+static void heap_remove(struct vt_actor *a)
+{
+	u32 pos = 0;
+
+	while (actor_of(vt_s->heap[pos]) != a)
+		pos++;
+	heap_remove_at(pos);
+	a->in_heap = false;
 }
 
 static void list_add(struct vt_actor *a, const void *address)
@@ -107,7 +116,7 @@ static void list_remove(struct vt_actor *a)
 static void wake_one(struct vt_actor *a)
 {
 	list_remove(a);
-	if (a->heap_pos != VT_NOBODY)
+	if (a->in_heap)
 		heap_remove(a);
 	a->timed_out = false;
 	heap_push(a, vt_s->now_ns);
@@ -145,8 +154,9 @@ static struct vt_actor *pop_next(void)
 	if (!vt_s->heap_size)
 		vt_die(VT_EXIT_STUCK, "every thread of fio waits for another one: virtual time "
 		       "cannot go on");
-	next = &vt_s->actors[vt_s->heap[0].id];
-	heap_remove(next);
+	next = actor_of(vt_s->heap[0]);
+	next->in_heap = false;
+	heap_remove_at(0);
 	return next;
 }
 
@@ -176,7 +186,6 @@ struct vt_actor *vt_actor_new(void)
 		*a = (struct vt_actor){ .id = a->id };
 	}
 	a->live = true;
-	a->heap_pos = VT_NOBODY;
 	a->carrier = a->id;
 	vt_did_something(a);
 	return a;
@@ -191,7 +200,7 @@ void vt_actor_ready(struct vt_actor *a)
 void vt_actor_gone(struct vt_actor *a)
 {
 	a->live = false;
-	if (a->heap_pos != VT_NOBODY)
+	if (a->in_heap)
 		heap_remove(a);
 	if (a->waits_for)
 		list_remove(a);
@@ -213,8 +222,8 @@ void vt_park(u64 until_ns)
 	}
 	top = vt_s->heap[0];
 	sift_down(0, slot_of(self, until_ns));
-	next = &vt_s->actors[top.id];
-	next->heap_pos = VT_NOBODY;
+	next = actor_of(top);
+	next->in_heap = false;
 	dispatch(next, top.wake_ns);
 	vt_switch(self, next);
 	vt_busy = 0;
