@@ -7,12 +7,14 @@ from typing import Protocol
 from ssdbench.errors import HostLacks
 from ssdbench.generator.base import Job
 from ssdbench.generator.fio.jobfile import Options, filename
+from ssdbench.generator.fio.layout import within
 from ssdbench.generator.fio.sampling import DeviceMeter, Feed, FileMeter, KernelFeed, one_block
 from ssdbench.host import blockdev, regular
 from ssdbench.host.command import Process
 from ssdbench.model.target import TargetInfo, TargetKind
 
 STALL_S = 120.0  # four times the 30 s after which the kernel gives a request of a drive up
+FILE_BLOCK_BYTES = 512
 ROOT = Path("/")
 
 
@@ -27,12 +29,16 @@ class Attachment(Protocol):
         """Options for the [global] section."""
         ...
 
-    def environment(self) -> dict[str, str]:
-        """Variables for fio."""
+    def environment(self, directory: Path) -> dict[str, str]:
+        """Variables for the next fio, which keeps its files in `directory`."""
         ...
 
     def pass_fds(self) -> tuple[int, ...]:
         """Descriptors that fio inherits, so that a claim lasts as long as it writes."""
+        ...
+
+    def require(self, jobs: Sequence[Job]) -> None:
+        """Require that the target can serve the jobs. Raises UsageError."""
         ...
 
     def check(self) -> None:
@@ -62,7 +68,9 @@ class DeviceAttachment:
         self.engine = engine
         self._node = node
         self._claim = claim_fd
-        self._size_bytes = blockdev.size_of(claim_fd)
+        geometry = blockdev.geometry_of(claim_fd)
+        self._size_bytes = geometry.size_bytes
+        self._block_bytes = geometry.logical_block_bytes
         self._major_minor = blockdev.device_number(claim_fd)
         self._stall_s = stall_s
         self._root = root
@@ -76,13 +84,18 @@ class DeviceAttachment:
             "filename": filename(self.name),
         }
 
-    def environment(self) -> dict[str, str]:
+    def environment(self, directory: Path) -> dict[str, str]:
         """Nothing."""
         return {}
 
     def pass_fds(self) -> tuple[int, ...]:
         """The claim: the device stays busy until fio has ended, even when we are killed."""
         return (self._claim,)
+
+    def require(self, jobs: Sequence[Job]) -> None:
+        """Raise UsageError for jobs beyond the end or with other blocks than the device's."""
+        for job in jobs:
+            within(job, size_bytes=self._size_bytes, block_bytes=self._block_bytes)
 
     def check(self) -> None:
         """Require the same device at the same size. Raises DeviceLost."""
@@ -133,13 +146,18 @@ class FileAttachment:
             "filename": filename(self.name),
         }
 
-    def environment(self) -> dict[str, str]:
+    def environment(self, directory: Path) -> dict[str, str]:
         """Nothing."""
         return {}
 
     def pass_fds(self) -> tuple[int, ...]:
         """The locked descriptor: the lock lasts until fio has ended."""
         return (self._claim,)
+
+    def require(self, jobs: Sequence[Job]) -> None:
+        """Raise UsageError for jobs beyond the end or with blocks that cannot be direct."""
+        for job in jobs:
+            within(job, size_bytes=self._size_bytes, block_bytes=FILE_BLOCK_BYTES)
 
     def check(self) -> None:
         """Require the same file at the same size. Raises DeviceLost."""

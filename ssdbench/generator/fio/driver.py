@@ -53,15 +53,17 @@ class Fio:
     def start(self, jobs: Sequence[Job], *, artifacts: Path) -> "FioRunning":
         """Start jobs, one after another, in one process.
 
-        Raises DeviceLost when the target is not what it was, ValueError for no job at all.
+        Raises DeviceLost when the target is not what it was, UsageError for jobs that it or fio
+        cannot serve, ValueError for no job at all.
         """
         if not jobs:
             raise ValueError("nothing to start: the list of jobs is empty")
         name = self.name
+        self._attachment.require(jobs)
         text = jobfile.jobfile(jobs, options=self._attachment.options())
         files.make_directory(artifacts)
         argv = ["fio", "--eta=never", "--output-format=json+", "--output=fio.json", "job.fio"]
-        environment = self._attachment.environment()
+        environment = self._attachment.environment(artifacts)
         shown = [f"{variable}={value}" for variable, value in environment.items()]
         _keep(artifacts / "job.fio", text)
         _keep(
@@ -120,8 +122,8 @@ class FioRunning:
     def __exit__(self, kind: object, *exc: object) -> None:
         if kind is None and self._stopped:
             self._drain()
-        if self._process.poll() is None:
-            self._process.terminate()
+        if not self._process.ended(0.0):
+            self._feed.abandon()
 
     def __iter__(self) -> Iterator[Second]:
         return self._iterator

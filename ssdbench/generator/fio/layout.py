@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from ssdbench.errors import UsageError
 from ssdbench.generator.base import Job
 from ssdbench.model.workload import Pattern, Workload
 
@@ -70,6 +71,23 @@ def sections(job: Job) -> tuple[Section, ...]:
             )
         )
     return tuple(found)
+
+
+def within(job: Job, *, size_bytes: int, block_bytes: int) -> None:
+    """Require that a job stays within a target and fits its blocks.
+
+    fio would clip the range in silence. Raises UsageError.
+    """
+    workload = job.workload
+    end = workload.range.offset_bytes + workload.range.length_bytes
+    if end > size_bytes:
+        raise UsageError(f"{job.name} reaches to byte {end} of a target of {size_bytes} bytes")
+    sizes = [size for size, _ in workload.block_split] or [workload.block_bytes]
+    wrong = [n for n in (*sizes, workload.range.offset_bytes) if n % block_bytes]
+    if wrong:
+        raise UsageError(
+            f"{job.name}: {wrong[0]} bytes is no multiple of the target's block of {block_bytes}"
+        )
 
 
 def wants_lfsr(section: Section) -> bool:

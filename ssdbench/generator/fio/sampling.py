@@ -68,6 +68,10 @@ class Feed(Protocol):
         """Ask fio to end its I/O and report."""
         ...
 
+    def abandon(self) -> None:
+        """End fio now; what it did does not matter any more."""
+        ...
+
 
 class Meter(Protocol):
     """Reads the counters of a start of fio."""
@@ -224,6 +228,10 @@ class KernelFeed:
                 if ended:
                     return
                 last, before = now, reading
+
+    def abandon(self) -> None:
+        """End fio now."""
+        self._process.terminate(KILL_GRACE_S)
 
     def _numbers(self, start: float) -> Iterator[int]:
         """The next full second, again and again; seconds that have passed are left out."""

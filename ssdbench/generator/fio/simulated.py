@@ -1,0 +1,131 @@
+"""An unmodified fio on the simulated drive: the drive's clock moves as far as the judge looks."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ssdbench.errors import UsageError
+from ssdbench.generator.base import Job, Second
+from ssdbench.generator.fio.jobfile import Options
+from ssdbench.generator.fio.layout import largest_block, within
+from ssdbench.host.command import Process
+from ssdbench.sim.drive import SimDrive
+from ssdbench.sim.virtualtime import VirtualClock, VtSample
+from ssdbench.units import MIB
+
+LARGEST_BLOCK = 64 * MIB  # fio's nbd engine aborts above it
+SECTOR_BYTES = 512  # and refuses what is no multiple of it
+REPORT_GRACE_S = 60.0  # real seconds to write logs and report after the last virtual one
+PAGE = "clock"
+
+
+class SimFeed:
+    """Seconds of virtual time; the drive waits while nobody asks for the next."""
+
+    def __init__(self, process: Process, clock: VirtualClock, *, step_s: int) -> None:
+        self._process = process
+        self._clock = clock
+        self._step_s = step_s
+        self._over = False
+        self.origin_unix_s = 0.0
+        self.hung_s: float | None = None  # the library has a watchdog of its own
+
+    def seconds(self) -> Iterator[Second]:
+        """One Second after another, in steps; the last may be shorter."""
+        while not self._over:
+            samples = self._clock.advance(self._step_s, alive=self._alive)
+            self.origin_unix_s = self._clock.first_io_unix_s
+            if len(samples) < self._step_s:
+                self._finish()
+            yield from (_second(sample) for sample in samples)
+
+    def stop(self) -> None:
+        """End the jobs at the second where time stands."""
+        if not self._over:
+            self._clock.stop()
+
+    def abandon(self) -> None:
+        """End fio now, between two requests, so that the drive stays whole."""
+        self.stop()
+        for _ in self.seconds():
+            pass
+
+    def _alive(self) -> bool:
+        return not self._process.ended(0.0)
+
+    def _finish(self) -> None:
+        self._over = True
+        if not self._process.ended(REPORT_GRACE_S):
+            self._process.kill()
+        self._clock.close()
+        self._clock.path.unlink(missing_ok=True)
+
+
+class SimAttachment:
+    """A simulated drive in its state file, in virtual time or, with `realtime`, on the real clock.
+
+    `step_s` is how many seconds of the drive's clock pass between two looks of the judge.
+    """
+
+    engine = "nbd"
+    exact = True
+
+    def __init__(self, drive: SimDrive, *, step_s: int = 1, realtime: bool = False) -> None:
+        if step_s < 1:
+            raise ValueError(f"a step is at least one second, got {step_s}")
+        self.name = drive.spec.text
+        self._drive = drive
+        self._step_s = step_s
+        self._realtime = realtime
+        self._clock: VirtualClock | None = None
+
+    def options(self) -> Options:
+        """fio's nbd engine, as threads: forked jobs would be twenty times slower."""
+        return {
+            "ioengine": self.engine,
+            "uri": "sim:",
+            "thread": 1,
+            "clocksource": "clock_gettime",
+        }
+
+    def environment(self, directory: Path) -> dict[str, str]:
+        """A new clock for the next fio; its page lies in `directory` until fio ends."""
+        self._clock = VirtualClock.create(
+            directory / PAGE,
+            state=self._drive.path,
+            state_fd=self._drive.fileno(),
+            realtime=self._realtime,
+        )
+        return self._clock.environment()
+
+    def pass_fds(self) -> tuple[int, ...]:
+        """The lock of the state file."""
+        return (self._drive.fileno(),)
+
+    def require(self, jobs: Sequence[Job]) -> None:
+        """Raise UsageError for jobs that fio's nbd engine or the drive cannot serve."""
+        for job in jobs:
+            if largest_block(job.workload) > LARGEST_BLOCK:
+                raise UsageError("fio reaches a simulated drive with blocks of up to 64 MiB")
+            within(job, size_bytes=self._drive.spec.capacity_bytes, block_bytes=SECTOR_BYTES)
+
+    def check(self) -> None:
+        """Nothing: nobody else can change a drive that we hold."""
+
+    def watch(self, process: Process, jobs: Sequence[Job]) -> SimFeed:
+        """Seconds from the drive itself."""
+        if self._clock is None:
+            raise ValueError("environment() makes the clock that watch() reads")
+        clock, self._clock = self._clock, None
+        return SimFeed(process, clock, step_s=self._step_s)
+
+
+def _second(sample: VtSample) -> Second:
+    return Second(
+        t_s=sample.t_s,
+        duration_s=sample.duration_s,
+        read_ios=sample.read_ios,
+        write_ios=sample.write_ios,
+        read_bytes=sample.read_bytes,
+        write_bytes=sample.write_bytes,
+        busy_ms=sample.busy_ns / 1e6,
+    )
