@@ -18,6 +18,7 @@ class DiskStat:
     write_bytes: int
     in_flight: int
     busy_ms: int  # time with at least one I/O in flight
+    discard_bytes: int = 0  # counted since Linux 4.18
 
     @classmethod
     def parse(cls, text: str) -> "DiskStat":
@@ -32,6 +33,7 @@ class DiskStat:
             write_bytes=fields[6] * SECTOR_BYTES,
             in_flight=fields[8],
             busy_ms=fields[9],
+            discard_bytes=fields[13] * SECTOR_BYTES if len(fields) > 13 else 0,
         )
 
 
