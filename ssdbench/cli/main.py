@@ -3,6 +3,7 @@
 Sub-commands are imported when they are run, so that `ssdbench --help` costs next to nothing.
 """
 
+import difflib
 import errno
 import importlib
 import json
@@ -33,6 +34,7 @@ COMMANDS = {
     "attach": ("attach", "Follow a detached run to its end."),
     "stop": ("stop", "End a detached run cleanly, with a partial report."),
     "sim": ("sim", "Create, inspect, snapshot and serve simulated drives."),
+    "lab": ("lab", "Boot a guest with the kernel modules, and run in it."),
     "schema": ("schema", "Print the JSON Schema of profiles, for editors."),
     "completion": ("completion", "Print the completion script of a shell."),
 }
@@ -59,6 +61,16 @@ class Commands(click.Group):
         module = importlib.import_module(f"ssdbench.cli.{COMMANDS[cmd_name][0]}")
         command: click.Command = module.command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the sub-command of a command line; a wrong name gets the nearest ones."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            meant = f" (did you mean '{near[0]}'?)" if near else ""
+            ctx.fail(f"there is no command '{args[0]}'{meant}")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """The list of commands, without importing any."""

@@ -1,0 +1,173 @@
+"""Events of a run as a story for people: lines, or a moving bar on a terminal."""
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol, Self
+
+from ssdbench.cli.output import tell
+from ssdbench.engine.events import (
+    Event,
+    FindingRaised,
+    Progress,
+    RunFinished,
+    RunStarted,
+    StageFinished,
+    StageStarted,
+)
+from ssdbench.model.finding import Finding, Severity
+from ssdbench.units import format_count, format_duration, format_rate
+
+if TYPE_CHECKING:
+    pass
+
+LINE_EVERY_S = 30.0
+
+_WORDS = {
+    Severity.INVALIDATES: "not valid",
+    Severity.WARNS: "warning",
+    Severity.NOTES: "note",
+}
+
+
+class Story(Protocol):
+    """Shows events until its `with` ends."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *exc: object) -> None: ...
+    def show(self, event: Event) -> None: ...
+
+
+def story(*, moving: bool) -> Story:
+    """A bar when `moving`, lines otherwise."""
+    return Moving() if moving else Lines()
+
+
+class Lines:
+    """One line per thing that happens, and a sign of life now and then."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._told = clock()
+        self._findings: set[Finding] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        return
+
+    def show(self, event: Event) -> None:
+        """Write the line that an event is worth, if any."""
+        text = self._line(event)
+        if text:
+            self._told = self._clock()
+            tell(text)
+
+    def _line(self, event: Event) -> str:
+        match event:
+            case Progress():
+                return "" if self._clock() - self._told < LINE_EVERY_S else f"  {said(event)}"
+            case FindingRaised(finding=finding):
+                if finding in self._findings:
+                    return ""
+                self._findings.add(finding)
+                return f"  {finding_line(finding)}"
+            case _:
+                return headline(event)
+
+
+class Moving:
+    """A bar that moves, with lines above it; the terminal library is imported only here."""
+
+    def __init__(self) -> None:
+        from rich.console import Console  # 120 ms of CPU, for a terminal only
+        from rich.progress import BarColumn, TextColumn
+        from rich.progress import Progress as Bar
+
+        self._lines = Lines()
+        self._bar: Bar = Bar(
+            TextColumn("  {task.fields[share]}", markup=False),
+            BarColumn(bar_width=24),
+            TextColumn("{task.description}", markup=False),
+            console=Console(stderr=True, highlight=False),
+            transient=True,
+            refresh_per_second=4,
+        )
+        self._task = self._bar.add_task("", total=1.0, share="", visible=False)
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        try:
+            self._bar.stop()
+        except OSError:
+            return  # the terminal went away; the run did not
+
+    def show(self, event: Event) -> None:
+        """Move the bar, or put a line above it."""
+        try:
+            self._show(event)
+        except OSError:
+            return
+
+    def _show(self, event: Event) -> None:
+        if isinstance(event, Progress):
+            share = "" if event.fraction is None else f"{100 * event.fraction:3.0f} %"
+            self._bar.update(
+                self._task,
+                completed=event.fraction or 0.0,
+                description=_rest(event),
+                share=share,
+                visible=True,
+            )
+            return
+        if isinstance(event, StageStarted | StageFinished | RunFinished):
+            self._bar.update(self._task, visible=False, completed=0.0)
+        text = self._lines._line(event)
+        if text:
+            self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def said(event: Progress) -> str:
+    """A progress event as a line: `43 %, 5 min 20 s left: 4 KiB random write, 212 MB/s`."""
+    share = [] if event.fraction is None else [f"{100 * event.fraction:.0f} %"]
+    return ", ".join([*share, _rest(event)])
+
+
+def _rest(event: Progress) -> str:
+    left = [] if event.left_s is None else [f"{format_duration(event.left_s)} left"]
+    rate = []
+    if event.rate_iops:
+        rate = [f"{format_count(event.rate_iops)} IOPS, {format_rate(event.rate_bytes_per_s)}"]
+    return ": ".join(part for part in (", ".join([*left, *rate]), event.text) if part)
+
+
+def headline(event: Event) -> str:
+    """The line of an event that ends or begins something."""
+    match event:
+        case RunStarted():
+            word = "resumed" if event.resumed else "started"
+            simulated = " (simulated)" if event.target.simulated else ""
+            return f"{word} on {event.target.name}{simulated}: {event.directory}"
+        case StageStarted():
+            low, high = (format_duration(seconds) for seconds in event.seconds)
+            clock = f", {low} to {high} on the target's clock" if event.seconds[1] else ""
+            return f"[{event.number}/{event.of}] {event.title}{clock}"
+        case StageFinished(result=result, reused=reused):
+            if reused:
+                return "  stands from before; not repeated"
+            end = "done" if result.complete else "cut short"
+            took = format_duration(result.wall_s)
+            own = format_duration(result.duration_s)
+            return f"  {end} in {took}" + (f" ({own} of the target's clock)" if own != took else "")
+        case _:
+            return ""
+
+
+def finding_line(finding: Finding) -> str:
+    """A finding in one line, with what to do."""
+    where = f"{finding.point}: " if finding.point else ""
+    advice = f" ({finding.advice})" if finding.advice else ""
+    return f"{_WORDS[finding.severity]}: {where}{finding.message}{advice}"
