@@ -145,8 +145,8 @@ __attribute__((constructor)) static void start(void)
 	vt_drive_open();
 	vt_refuse_options();
 	vt_drive_start(vt_config.mode == VT_REAL ? vt_real_now() : 0);
-	vt_guard_start();
 	vt_mode = vt_config.mode;
+	vt_guard_start();
 }
 
 __attribute__((destructor)) static void end(void)

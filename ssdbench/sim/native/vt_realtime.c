@@ -65,7 +65,7 @@ static void watch_progress(void)
 	static u64 seen, since_ns;
 	u64 now_ns = vt_real_now();
 
-	if (vt_s->progress != seen || vt_in_child_program || vt_page_held()) {
+	if (!since_ns || vt_s->progress != seen || vt_in_child_program || vt_page_held()) {
 		seen = vt_s->progress;
 		since_ns = now_ns;
 	} else if (now_ns - since_ns > vt_config.watchdog_s * VT_SECOND_NS) {
