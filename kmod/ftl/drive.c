@@ -168,6 +168,7 @@ static int usable(const struct drive *d, u64 bytes)
 	if (d->magic != SSDB_MAGIC || d->abi != SSDB_DRIVE_ABI ||
 	    d->params_bytes != sizeof(d->p) || ssdb_params_check(&d->p, 0))
 		return SSDB_E_VERSION;
+	expected.l2p = d->l2p;		/* only a page map has one */
 	if (layout(&expected, &d->p) != d->bytes || expected.l2p != d->l2p ||
 	    expected.die_free != d->die_free)
 		return SSDB_E_VERSION;

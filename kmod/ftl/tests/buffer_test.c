@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: (MIT OR GPL-2.0-only)
+/* Write buffer and lazy cache: hits, coalescing, flush, FUA, writing through. */
+#include "rig.h"
+
+TEST(what_is_still_in_the_buffer_is_read_from_there)
+{
+	struct rig rig;
+	struct ssdb_done done;
+	u64 now = SEC;
+
+	rig_begin(&rig);
+	rig_build(&rig);
+	submit(&rig, now, SSDB_WRITE, 0, 4096);		/* an open program unit */
+	done = submit(&rig, now + 10000, SSDB_READ, 0, 4096);
+	CHECK(done.why & SSDB_WHY_BUFFER_HIT);
+	submit(&rig, now + 20000, SSDB_WRITE, 4096, 4096);	/* programmed from now on */
+	CHECK(submit(&rig, now + 100000, SSDB_READ, 0, 4096).why & SSDB_WHY_BUFFER_HIT);
+	done = submit(&rig, now + 1000000, SSDB_READ, 0, 4096);
+	CHECK(!(done.why & SSDB_WHY_BUFFER_HIT));
+	CHECK(done.done_ns - (now + 1000000) >= 50000);
+	CHECK_EQUAL(counter(&rig, "buffer_hits"), 2);
+	rig_end(&rig);
+}
+
+TEST(a_burst_up_to_the_buffer_is_fast_and_then_waits_for_programs)
+{
+	struct rig rig;
+	struct ssdb_done done = { 0, 0, 0 };
+	u64 i;
+
+	rig_begin(&rig);
+	rig_build(&rig);
+	for (i = 0; i < 256; i++) {	/* 1 MiB */
+		done = submit(&rig, SEC, SSDB_WRITE, i * 4096, 4096);
+		CHECK(!(done.why & SSDB_WHY_BUFFER_FULL));
+	}
+	/* The transfer into the buffer is all that it takes. */
+	CHECK(done.done_ns < SEC + 1 * MS);
+	done = submit(&rig, SEC, SSDB_WRITE, 256 * 4096, 4096);
+	CHECK(done.why & SSDB_WHY_BUFFER_FULL);
+	rig_end(&rig);
+}
+
+TEST(a_span_within_the_lazy_cache_is_not_written_to_the_flash)
+{
+	struct rig rig;
+
+	rig_begin(&rig);
+	rig_set(&rig, "cache_bytes", 2 << 20);
+	rig_build(&rig);
+	fill(&rig, 1);
+	random_io(&rig, 5000, 1 << 20, 0, 8);
+	{
+		u64 nand = counter(&rig, "nand_write_units");
+		u64 hits = counter(&rig, "coalesced_units");
+
+		random_io(&rig, 20000, 1 << 20, 0, 8);
+		CHECK_EQUAL(counter(&rig, "nand_write_units"), nand);
+		CHECK_EQUAL(counter(&rig, "coalesced_units") - hits, 20000);
+		/* A span four times the cache: a quarter is found in it, and FIFO's decay. */
+		random_io(&rig, 20000, 8 << 20, 0, 8);
+		hits = counter(&rig, "coalesced_units");
+		random_io(&rig, 40000, 8 << 20, 0, 8);
+		hits = counter(&rig, "coalesced_units") - hits;
+		CHECK_NEAR((double)hits / 40000, 0.25, 0.05);
+	}
+	rig_end(&rig);
+}
+
+TEST(a_flush_of_a_volatile_buffer_waits_for_the_program_and_of_a_protected_one_does_not)
+{
+	u64 took[2];
+	int is_volatile;
+
+	for (is_volatile = 0; is_volatile < 2; is_volatile++) {
+		struct rig rig;
+
+		rig_begin(&rig);
+		rig_set(&rig, "wbuf_volatile", (u64)is_volatile);
+		rig_set(&rig, "cache_bytes", 65536);
+		rig_build(&rig);
+		submit(&rig, SEC, SSDB_WRITE, 0, 4096);
+		took[is_volatile] = submit(&rig, SEC + 20000, SSDB_FLUSH, 0, 0).done_ns - SEC - 20000;
+		CHECK_EQUAL(counter(&rig, "pad_units"), is_volatile);
+		CHECK_EQUAL(counter(&rig, "flushes"), 1);
+		rig_end(&rig);
+	}
+	CHECK(took[0] < 10000);
+	CHECK(took[1] >= 400000);
+}
+
+TEST(FUA_on_a_volatile_buffer_and_no_buffer_at_all_answer_when_programmed)
+{
+	struct ssdb_cmd cmd = { .op = SSDB_WRITE, .flags = SSDB_FUA, .bytes = 4096 };
+	struct ssdb_done done;
+	struct rig rig;
+
+	rig_begin(&rig);
+	rig_set(&rig, "wbuf_volatile", 1);
+	rig_build(&rig);
+	ssdb_submit(rig.state, SEC, &cmd, &done);
+	CHECK(done.done_ns - SEC >= 400000);
+	CHECK(latency(&rig, SSDB_WRITE, 0, 4096) < 100000);
+	rig_end(&rig);
+
+	rig_begin(&rig);
+	rig_set(&rig, "wbuf_bytes", 0);
+	rig_build(&rig);
+	CHECK(latency(&rig, SSDB_WRITE, 0, 4096) >= 400000);
+	/* 8 dies, 64 KiB: every die programs one unit at the same time. */
+	CHECK(latency(&rig, SSDB_WRITE, 65536, 65536) < 700000);
+	rig_end(&rig);
+}
+
+TEST(trimming_what_is_in_the_cache_leaves_nothing_to_write)
+{
+	struct rig rig;
+
+	rig_begin(&rig);
+	rig_set(&rig, "cache_bytes", 1 << 20);
+	rig_set(&rig, "wbuf_volatile", 1);
+	rig_build(&rig);
+	latency(&rig, SSDB_WRITE, 0, 65536);
+	latency(&rig, SSDB_TRIM, 0, 65536);
+	latency(&rig, SSDB_FLUSH, 0, 0);
+	CHECK_EQUAL(counter(&rig, "nand_write_units"), 0);
+	CHECK_EQUAL(counter(&rig, "mapped_units"), 0);
+	rig_end(&rig);
+}

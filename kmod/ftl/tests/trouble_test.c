@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: (MIT OR GPL-2.0-only)
+/* Planted trouble comes when and as large as planted. */
+#include "rig.h"
+
+static struct ssdb_second seconds[4000];
+
+/* Reads with 1 under way for a while; the rate of each second. */
+static void watch(struct rig *rig, u64 duration, u32 read_ppm)
+{
+	struct ssdb_job job = { .iodepth = 1, .block_bytes = 4096, .read_ppm = read_ppm,
+				.stop_ns = duration, .seed = 9 };
+
+	memset(seconds, 0, sizeof(seconds));
+	rig->r.seconds = seconds;
+	rig->r.seconds_count = 4000;
+	CHECK_EQUAL(ssdb_run(rig->state, &job, &rig->r), SSDB_OK);
+}
+
+static void prepare(struct rig *rig)
+{
+	rig_begin(rig);
+	rig_set(rig, "fw_read_ns", 900000);	/* some 1000 a second */
+	rig_set(rig, "fw_write_ns", 900000);
+}
+
+TEST(bistable_service_alternates_with_the_planted_period)
+{
+	struct rig rig;
+	int i, slow = 0, edges = 0;
+
+	prepare(&rig);
+	rig_set(&rig, "bistable_period_ns", 20 * SEC);
+	rig_set(&rig, "bistable_slow_ppm", 500000);
+	rig_build(&rig);
+	watch(&rig, 200 * SEC, 1000000);
+	for (i = 1; i < 200; i++) {
+		int now = seconds[i].ios[0] < 900;
+
+		slow += now;
+		edges += now != (seconds[i - 1].ios[0] < 900);
+	}
+	CHECK_NEAR(slow, 100, 0.1);
+	CHECK(edges >= 18 && edges <= 20);
+	rig_end(&rig);
+}
+
+TEST(a_late_step_comes_after_the_planted_drive_writes)
+{
+	struct rig rig;
+	double before;
+
+	prepare(&rig);
+	rig_set(&rig, "step_after_ppm", 2500000);
+	rig_set(&rig, "step_slow_ppm", 300000);
+	rig_build(&rig);
+	fill(&rig, 2);
+	watch(&rig, 5 * SEC, 1000000);
+	before = iops(&rig);
+	fill(&rig, 1);
+	watch(&rig, 5 * SEC, 1000000);
+	CHECK_NEAR(iops(&rig), before / 1.3, 0.01);
+	rig_end(&rig);
+}
+
+TEST(drift_grows_by_the_planted_share_per_drive_write)
+{
+	struct rig rig;
+	double before;
+
+	prepare(&rig);
+	rig_set(&rig, "drift_ppm_per_fill", 20000);
+	rig_build(&rig);
+	fill(&rig, 1);
+	watch(&rig, 5 * SEC, 1000000);
+	before = iops(&rig);
+	fill(&rig, 5);
+	watch(&rig, 5 * SEC, 1000000);
+	CHECK_NEAR(iops(&rig), before * 1.02 / 1.12, 0.01);
+	rig_end(&rig);
+}
+
+TEST(media_errors_are_in_the_planted_range_only)
+{
+	struct rig rig;
+
+	rig_begin(&rig);
+	rig_set(&rig, "error_ops", SSDB_ERROR_READ);
+	rig_set(&rig, "error_offset_bytes", 1 << 20);
+	rig_set(&rig, "error_bytes", 8192);
+	rig_build(&rig);
+	fill(&rig, 1);
+	CHECK_EQUAL(submit(&rig, 100 * SEC, SSDB_READ, (1 << 20) - 4096, 4096).error, SSDB_OK);
+	CHECK_EQUAL(submit(&rig, 100 * SEC, SSDB_READ, 1 << 20, 4096).error, SSDB_E_MEDIUM);
+	CHECK_EQUAL(submit(&rig, 100 * SEC, SSDB_READ, (1 << 20) - 4096, 65536).error, SSDB_E_MEDIUM);
+	CHECK_EQUAL(submit(&rig, 100 * SEC, SSDB_READ, (1 << 20) + 8192, 4096).error, SSDB_OK);
+	CHECK_EQUAL(submit(&rig, 100 * SEC, SSDB_WRITE, 1 << 20, 4096).error, SSDB_OK);
+	CHECK_EQUAL(counter(&rig, "media_errors"), 2);
+	rig_end(&rig);
+}
+
+TEST(stalls_come_with_the_planted_period_and_length)
+{
+	struct rig rig;
+	int random;
+
+	for (random = 0; random < 2; random++) {
+		prepare(&rig);
+		rig_set(&rig, "stall_period_ns", 10 * SEC);
+		rig_set(&rig, "stall_ns", 2 * SEC);
+		rig_set(&rig, "stall_random", (u64)random);
+		rig_build(&rig);
+		watch(&rig, 400 * SEC, 1000000);
+		CHECK_NEAR((double)counter(&rig, "stall_ns"), 80e9, random ? 0.25 : 0.03);
+		CHECK_NEAR((double)rig.r.latency_max_ns[0], 2e9, 0.01);
+		CHECK(rig.r.why & SSDB_WHY_STALL);
+		rig_end(&rig);
+	}
+}
+
+TEST(a_drive_that_gets_hot_throttles_and_recovers_when_idle)
+{
+	struct rig rig;
+	double cold, hot;
+
+	rig_begin(&rig);
+	rig_set(&rig, "throttle_mk_per_gb", 20000);
+	rig_set(&rig, "throttle_tau_ns", 30 * SEC);
+	rig_set(&rig, "throttle_slow_ppm", 1000000);
+	rig_build(&rig);
+	fill(&rig, 1);
+	watch(&rig, SEC, 1000000);
+	cold = iops(&rig);
+	CHECK_EQUAL(counter(&rig, "throttled"), 0);
+	{
+		struct ssdb_job load = { .iodepth = 32, .block_bytes = 65536, .read_ppm = 1000000,
+					 .stop_ns = 20 * SEC };
+
+		ssdb_run(rig.state, &load, &rig.r);
+	}
+	CHECK_EQUAL(counter(&rig, "throttled"), 1);
+	watch(&rig, SEC, 1000000);
+	hot = iops(&rig);
+	CHECK_NEAR(hot, cold / 2, 0.05);
+	CHECK(rig.r.why & SSDB_WHY_THROTTLED);
+	submit(&rig, ssdb_now_ns(rig.state) + 300 * SEC, SSDB_READ, 0, 4096);
+	CHECK_EQUAL(counter(&rig, "throttled"), 0);
+	rig_end(&rig);
+}
