@@ -163,11 +163,7 @@ class Lab:
         boot = Sysfs().read("proc/sys/kernel/random/boot_id").strip()
         record = self._initramfs.with_name(f"kvm-{boot}")
         if not record.exists():
-            machine = Machine(
-                qemu=self.tools.qemu, firmware=(), kernel=self.kernel.image,
-                initramfs=self._initramfs, console=Path(), share_socket=Path(),
-                control_socket=Path(), kvm=True, cpus=1, memory_mib=1024,
-            )  # fmt: skip
+            machine = replace(Machine.unbooted(), kvm=True, cpus=1, memory_mib=1024)
             try:
                 self.run(["true"], machine=machine, cwd=Path("/"), timeout_s=30)
                 works = "yes"
@@ -177,18 +173,16 @@ class Lab:
         return record.read_text() == "yes"
 
     def _complete(self, machine: Machine | None, job: Path) -> Machine:
-        paths = {
-            "qemu": self.tools.qemu,
-            "firmware": self.tools.firmware,
-            "kernel": self.kernel.image,
-            "initramfs": self._initramfs,
-            "console": job / "console",
-            "share_socket": job / "share.sock",
-            "control_socket": job / "control.sock",
-        }
-        if machine is None:
-            return Machine(**paths)  # type: ignore[arg-type]
-        return replace(machine, **paths)  # type: ignore[arg-type]
+        return replace(
+            machine or Machine.unbooted(),
+            qemu=self.tools.qemu,
+            firmware=self.tools.firmware,
+            kernel=self.kernel.image,
+            initramfs=self._initramfs,
+            console=job / "console",
+            share_socket=job / "share.sock",
+            control_socket=job / "control.sock",
+        )
 
     def _write_job(
         self, job: Path, argv: Sequence[str], machine: Machine, *, cwd: Path, prepare: str

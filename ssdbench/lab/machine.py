@@ -46,6 +46,15 @@ class Machine:
     reproducible: bool = False
     append: str = ""
 
+    @classmethod
+    def unbooted(cls) -> "Machine":
+        """A machine whose files the lab fills in when it boots."""
+        nowhere = Path()
+        return cls(
+            qemu=nowhere, firmware=(), kernel=nowhere, initramfs=nowhere, console=nowhere,
+            share_socket=nowhere, control_socket=nowhere,
+        )  # fmt: skip
+
 
 _ALWAYS = "console=ttyS0 loglevel=4 panic=-1 oops=panic net.ifnames=0"
 # icount: one instruction is 2 ns of guest time, whatever the host does meanwhile.

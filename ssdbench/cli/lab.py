@@ -1,0 +1,80 @@
+"""`ssdbench lab`: the same commands inside a QEMU guest, on a distribution kernel."""
+
+import os
+from pathlib import Path
+
+import click
+
+DEFAULT_CACHE = "/var/cache/ssdbench/lab"
+
+
+@click.group()
+def lab() -> None:
+    """Run commands in a guest with the kernel modules loaded; this host stays untouched."""
+
+
+@lab.command(context_settings={"ignore_unknown_options": True})
+@click.option("--kernel", default="6.12", show_default=True, help="Kernel series: 6.1 or 6.12.")
+@click.option(
+    "--disk", "disks", multiple=True, metavar="BUS=BACKEND",
+    help="nvme|ahci|virtio|scsi = sim:MODEL | null:SIZE | FILE; may be given several times. "
+    "Options after the bus: hotplug, queues=N, fail=SECTOR.",
+)  # fmt: skip
+@click.option("--cpus", default=2, show_default=True, type=click.IntRange(1, 64))
+@click.option("--memory", default="2GiB", show_default=True, help="Memory of the guest.")
+@click.option("--reproducible", is_flag=True, help="Count time in instructions, on one CPU.")
+@click.option("--modules/--no-modules", default=True, help="Build and load the bundled modules.")
+@click.option("--timeout", default="1h", show_default=True, help="End the guest after this time.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def run(
+    kernel: str,
+    disks: tuple[str, ...],
+    cpus: int,
+    memory: str,
+    *,
+    reproducible: bool,
+    modules: bool,
+    timeout: str,
+    as_json: bool,
+    command: tuple[str, ...],
+) -> None:
+    """Run COMMAND in a fresh guest; its output and exit status become ours.
+
+    Without --disk there is one simulated drive, /dev/nvme0n1.
+    """
+    from ssdbench.errors import UsageError
+    from ssdbench.lab.disks import parse_all
+    from ssdbench.lab.kernels import SERIES
+    from ssdbench.lab.session import GuestRequest, run_in_guest
+    from ssdbench.units import MIB, NS_PER_S, parse_duration_ns, parse_size
+
+    if kernel not in SERIES:
+        raise UsageError(f"there is no kernel {kernel} in the lab; it has {', '.join(SERIES)}")
+    try:
+        memory_mib, timeout_s = parse_size(memory) // MIB, parse_duration_ns(timeout) / NS_PER_S
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    answer = run_in_guest(
+        GuestRequest(
+            argv=command,
+            series=kernel,
+            disks=tuple(parse_all(disks)),
+            cwd=Path.cwd(),
+            cpus=cpus,
+            memory_mib=memory_mib,
+            reproducible=reproducible,
+            modules=modules,
+            timeout_s=timeout_s,
+        ),
+        Path(os.environ.get("SSDBENCH_LAB_CACHE", DEFAULT_CACHE)),
+    )
+    if as_json:
+        import dataclasses
+        import json
+
+        click.echo(json.dumps(dataclasses.asdict(answer), indent=2))
+    else:
+        click.echo(answer.stdout, nl=False)
+        click.echo(answer.stderr, nl=False, err=True)
+    raise SystemExit(answer.status)

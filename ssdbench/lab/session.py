@@ -1,0 +1,94 @@
+"""What the command line asks of the lab: disks served, modules built, one command run."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import monotonic, sleep
+
+from ssdbench.errors import HostLacks
+from ssdbench.host import command
+from ssdbench.lab.archive import Archive
+from ssdbench.lab.disks import DiskRequest
+from ssdbench.lab.guest import Answer, Lab
+from ssdbench.lab.machine import Disk, Machine
+from ssdbench.lab.modules import built_modules, load_script
+from ssdbench.sim.drive import SimDrive
+from ssdbench.sim.native_files import library
+from ssdbench.sim.spec import parse
+
+
+@dataclass(frozen=True, slots=True)
+class GuestRequest:
+    """Everything that one `lab run` asks for."""
+
+    argv: tuple[str, ...]
+    series: str
+    disks: tuple[DiskRequest, ...]
+    cwd: Path
+    cpus: int = 2
+    memory_mib: int = 2048
+    reproducible: bool = False
+    modules: bool = True
+    timeout_s: float = 3600.0
+
+
+def run_in_guest(request: GuestRequest, cache: Path) -> Answer:
+    """Boot, run, and return what the command said. Raises GuestTrouble, HostLacks."""
+    lab = Lab(Archive(cache), request.series)
+    prepare = ""
+    if request.modules:
+        prepare = load_script(built_modules(lab.kernel, cache))
+    with serve_disks(request.disks) as disks:
+        machine = replace(
+            Machine.unbooted(),
+            disks=disks,
+            cpus=request.cpus,
+            memory_mib=request.memory_mib,
+            reproducible=request.reproducible,
+            kvm=lab.kvm_works(),
+        )
+        return lab.run(
+            request.argv,
+            machine=machine,
+            cwd=request.cwd,
+            timeout_s=request.timeout_s,
+            prepare=prepare,
+        )
+
+
+@contextmanager
+def serve_disks(requests: Sequence[DiskRequest]) -> Iterator[tuple[Disk, ...]]:
+    """Disks whose simulated drives answer on sockets until the end of the block."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="ssdbench-disks-")))
+        disks = []
+        for index, request in enumerate(requests):
+            disk = request.disk
+            if request.sim is not None:
+                disk = replace(disk, nbd_socket=_serve(stack, folder / str(index), request.sim))
+            disks.append(disk)
+        yield tuple(disks)
+
+
+def _serve(stack: ExitStack, folder: Path, sim: str) -> Path:
+    folder.mkdir()
+    state, socket = folder / "state.ssdb", folder / "nbd.sock"
+    SimDrive.create(parse(sim), state).close()
+    server = command.spawn(
+        [
+            str(library("ssdb-nbd")),
+            "--state", str(state), "--socket", str(socket), "--data", str(folder / "data"),
+        ],
+        stdout=folder / "stdout",
+        stderr=folder / "stderr",
+    )  # fmt: skip
+    stack.callback(server.terminate)
+    deadline = monotonic() + 10
+    while not socket.exists():
+        if server.poll() is not None or monotonic() > deadline:
+            said = (folder / "stderr").read_text(errors="replace").strip()
+            raise HostLacks(f"the simulated drive {sim} could not be served: {said}")
+        sleep(0.02)
+    return socket

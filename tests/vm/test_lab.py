@@ -1,0 +1,56 @@
+import pytest
+
+from ssdbench.errors import HostLacks
+from ssdbench.lab.guest import GuestTrouble
+from ssdbench.lab.kernels import SERIES
+from tests.vm.conftest import REPOSITORY, Guest
+
+pytestmark = pytest.mark.vm
+
+
+def test_the_guest_runs_the_kernel_that_was_asked_for(guest: Guest) -> None:
+    answer = guest("uname -r; cat /sys/block/nvme0n1/queue/scheduler; exit 7", modules=False)
+
+    release, scheduler = answer.stdout.splitlines()
+    assert answer.status == 7
+    assert any(release.startswith(f"{series}.") for series in SERIES)
+    assert "[none]" in scheduler
+
+
+def test_what_the_guest_writes_does_not_reach_the_host(guest: Guest) -> None:
+    mark = REPOSITORY / "written-by-a-guest"
+
+    answer = guest(
+        f"touch {mark} && mount -o remount,rw /share 2>/dev/null || true; "
+        f"rm -f {REPOSITORY}/LICENSE; ls {mark}; ls /proc/1/root/share 2>/dev/null || true",
+        modules=False,
+    )
+
+    assert str(mark) in answer.stdout
+    assert not mark.exists()
+    assert (REPOSITORY / "LICENSE").exists()
+
+
+def test_an_oops_in_the_guest_fails_the_run_and_is_shown(guest: Guest) -> None:
+    with pytest.raises((GuestTrouble, HostLacks), match=r"complained|panic") as caught:
+        guest("sleep 1; echo c > /proc/sysrq-trigger; sleep 5", modules=False)
+
+    assert "sysrq triggered crash" in caught.value.hint.lower()
+
+
+def test_a_simulated_drive_answers_behind_each_bus(guest: Guest) -> None:
+    small = "sim:dram-ssd-2012,capacity=64MiB"
+
+    answer = guest(
+        "sleep 1; lsblk -bdno NAME,SIZE,SERIAL; dd if=/dev/urandom of=/tmp/x bs=64k count=8 2>&1;"
+        "for d in nvme0n1 sda vda; do dd if=/tmp/x of=/dev/$d bs=64k oflag=direct status=none;"
+        "dd if=/dev/$d bs=64k count=8 iflag=direct status=none | cmp - /tmp/x && echo $d same;"
+        "done",
+        disks=(f"nvme={small}", f"ahci={small}", f"virtio={small}"),
+        modules=False,
+    )
+
+    assert "SSDBENCH-LAB-0" in answer.stdout
+    for device in ("nvme0n1", "sda", "vda"):
+        assert f"{device} same" in answer.stdout
+    assert answer.stdout.count(str(64 * 1024 * 1024)) == 3
