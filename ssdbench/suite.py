@@ -1,14 +1,28 @@
-"""From a profile and a target to the stages of a run: the one module that knows all stages."""
+"""From a profile and a target to a run: the one module that knows all stages.
 
+`plan` and `stages` touch nothing; `run` and `resume` claim the target and fill a run directory.
+Rendering a report is the caller's, so that a mistake in a page never costs a night of wear.
+"""
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from itertools import product
+from pathlib import Path
 
-from ssdbench.engine.stage import Stage
+from ssdbench.engine.manifest import Manifest, manifest
+from ssdbench.engine.runner import Order, Runner, World, check_limits
+from ssdbench.engine.session import TargetSession
+from ssdbench.engine.stage import Limits, RateHint, Stage, StagePlan
+from ssdbench.engine.store import MANIFEST, RunStore, load
+from ssdbench.engine.targets import claimed, require_leave
 from ssdbench.errors import UsageError
 from ssdbench.model import measure as asked
 from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.loading import load_profile
 from ssdbench.model.profile import Fill as AskedFill
 from ssdbench.model.profile import Profile, Purge
 from ssdbench.model.quantity import Extent
+from ssdbench.model.result import RunResult
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import ActiveRange, Point, Workload
 from ssdbench.stages.measuring import Measuring
@@ -17,7 +31,146 @@ from ssdbench.stages.precondition import Fill, Precondition
 from ssdbench.stages.span import Span
 from ssdbench.stages.steady import Steady
 from ssdbench.stages.sweep import Sweep
+from ssdbench.target.inspect import inspect
 from ssdbench.units import format_size
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a user asks for, besides the profile."""
+
+    profile: Profile
+    profile_name: str  # for messages, such as profiles/demo.yaml
+    profile_text: str
+    target: str = ""  # goes before the profile's
+    seed: int | None = None  # likewise
+    limits: Limits = Limits()  # likewise, each on its own
+    destroy_id: str | None = None
+    overwrite_signatures: bool = False
+    argv: tuple[str, ...] = ()
+
+    @property
+    def target_name(self) -> str:
+        """The target, from the command line or the profile. Raises UsageError without one."""
+        name = self.target or self.profile.target
+        if not name:
+            raise UsageError(
+                f"{self.profile_name} names no target",
+                hint="Add --target, such as --target sim:x25m-g2-160; see `ssdbench drives`.",
+            )
+        return name
+
+    @property
+    def all_limits(self) -> Limits:
+        """The command line's limits, and the profile's where it sets none."""
+        given, kept = self.limits, self.profile.limits
+        return Limits(
+            kept.max_time_s if given.max_time_s is None else given.max_time_s,
+            kept.max_writes_bytes if given.max_writes_bytes is None else given.max_writes_bytes,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """What `run` would do, and from the least to the most that it would take."""
+
+    target: TargetInfo
+    stages: tuple[StagePlan, ...]
+    limits: Limits
+    hint: RateHint
+    seconds: tuple[float, float]  # on the target's clock
+    bytes_written: tuple[int, int]
+    fills: tuple[float, float]
+
+
+def plan(asked_for: Asked) -> RunPlan:
+    """Look at the target and say what `run` would do. Raises UsageError, TargetRefused."""
+    info = inspect(asked_for.target_name)
+    hint = RateHint()
+    plans = tuple(stage.plan(info, hint) for stage in stages(asked_for.profile, info))
+    limits = asked_for.all_limits
+    check_limits(plans, limits)
+    return RunPlan(
+        target=info,
+        stages=plans,
+        limits=limits,
+        hint=hint,
+        seconds=(sum(p.seconds[0] for p in plans), sum(p.seconds[1] for p in plans)),
+        bytes_written=(
+            sum(p.bytes_written[0] for p in plans),
+            sum(p.bytes_written[1] for p in plans),
+        ),
+        fills=(sum(p.fills[0] for p in plans), sum(p.fills[1] for p in plans)),
+    )
+
+
+def run(asked_for: Asked, output: Path, world: World) -> RunResult:
+    """The main job, into a new run directory; result.json and all bulk files are there after it.
+
+    Nothing is created or changed when the target is refused. Raises SsdbenchError; what was
+    measured until then is stored.
+    """
+    info = inspect(asked_for.target_name)
+    chosen = stages(asked_for.profile, info)
+    plans = [stage.plan(info, RateHint()) for stage in chosen]
+    check_limits(plans, asked_for.all_limits)
+    require_leave(
+        info,
+        destroy_id=asked_for.destroy_id,
+        overwrite_signatures=asked_for.overwrite_signatures,
+    )
+    store = RunStore.create(output)
+    seed = asked_for.profile.seed if asked_for.seed is None else asked_for.seed
+    kept = manifest(
+        run_id=output.resolve().name,
+        title=asked_for.profile.title or f"{info.model or info.name}",
+        argv=asked_for.argv,
+        profile_name=asked_for.profile_name,
+        profile_text=asked_for.profile_text,
+        target=info,
+        seed=seed,
+        limits=asked_for.all_limits,
+        destroy_id=asked_for.destroy_id,
+        overwrite_signatures=asked_for.overwrite_signatures,
+    )
+    store.write_json(MANIFEST, kept.model_dump(mode="json"))
+    with _claimed(kept, info, store) as session:
+        return Runner(_order(kept), chosen, session, store, world).run()
+
+
+def resume(run_path: Path, world: World, *, limits: Limits | None = None) -> RunResult:
+    """Go on with a run after a crash, a signal or a limit. Raises SsdbenchError."""
+    store = RunStore.open(run_path)
+    kept = load(run_path / MANIFEST, Manifest)
+    profile = load_profile(kept.profile_text, kept.profile_name)
+    info = inspect(kept.target.name)
+    order = _order(kept)
+    if limits is not None:
+        order = replace(order, limits=limits)
+    with _claimed(kept, info, store) as session:
+        return Runner(order, stages(profile, info), session, store, world).resume()
+
+
+def _claimed(
+    kept: Manifest, info: TargetInfo, store: RunStore
+) -> AbstractContextManager[TargetSession]:
+    return claimed(
+        info,
+        store.path,
+        destroy_id=kept.destroy_id,
+        overwrite_signatures=kept.overwrite_signatures,
+    )
+
+
+def _order(kept: Manifest) -> Order:
+    return Order(
+        run_id=kept.run_id,
+        title=kept.title,
+        profile_text=kept.profile_text,
+        seed=kept.seed,
+        limits=kept.limits,
+        host={**kept.host, **{f"{name} version": v for name, v in kept.versions.items()}},
+    )
 
 
 def stages(profile: Profile, target: TargetInfo) -> tuple[Stage, ...]:

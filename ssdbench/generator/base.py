@@ -100,9 +100,12 @@ class JobOutcome:
 class Outcome(Protocol):
     """What a start did; histogram logs are read only when they are asked for."""
 
-    jobs: tuple[JobOutcome, ...]
-    seconds: tuple[Second, ...]
-    artifacts: tuple[Path, ...]
+    @property
+    def jobs(self) -> tuple[JobOutcome, ...]: ...
+    @property
+    def seconds(self) -> tuple[Second, ...]: ...
+    @property
+    def artifacts(self) -> tuple[Path, ...]: ...
 
     def latency(self, direction: str, *, from_s: float, to_s: float) -> Histogram:
         """Histogram of "read" or "write" between two times on the clock of `seconds`.
@@ -135,7 +138,10 @@ class Running(Protocol):
 class Generator(Protocol):
     """Applies workloads to one target."""
 
-    name: str  # "fio 3.33", "ssdb_slam", …
+    @property
+    def name(self) -> str:
+        """`fio 3.33`, `ssdb_slam`, …"""
+        ...
 
     def start(self, jobs: Sequence[Job], *, artifacts: Path) -> Running:
         """Start jobs, one after another; everything run is kept below `artifacts`."""

@@ -1,0 +1,97 @@
+"""manifest.json: what a run was asked for and with what, enough to resume and to audit it."""
+
+import platform
+import sys
+from collections.abc import Sequence
+from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
+
+from ssdbench import __version__
+from ssdbench.engine.journal import utc_now
+from ssdbench.engine.stage import Limits
+from ssdbench.model.base import Model
+from ssdbench.model.target import TargetInfo
+
+PACKAGES = ("numpy", "scipy", "pandas", "pydantic", "matplotlib", "duckdb")
+
+
+class Manifest(Model):
+    """Everything that a run does not find out, but was given."""
+
+    schema_version: int = 1
+    run_id: str
+    title: str
+    created_at: str
+    ssdbench_version: str
+    versions: dict[str, str]
+    argv: tuple[str, ...] = ()
+    profile_name: str
+    profile_text: str
+    profile_sha256: str
+    target: TargetInfo
+    destroy_id: str | None = None  # the consent that was given, for exactly this identity
+    overwrite_signatures: bool = False
+    seed: int
+    max_time_s: float | None = None
+    max_writes_bytes: int | None = None
+    host: dict[str, str] = {}
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of the run."""
+        return Limits(self.max_time_s, self.max_writes_bytes)
+
+
+def manifest(
+    *,
+    run_id: str,
+    title: str,
+    argv: Sequence[str],
+    profile_name: str,
+    profile_text: str,
+    target: TargetInfo,
+    seed: int,
+    limits: Limits,
+    destroy_id: str | None,
+    overwrite_signatures: bool,
+) -> Manifest:
+    """The manifest of a run that is about to begin."""
+    return Manifest(
+        run_id=run_id,
+        title=title,
+        created_at=utc_now(),
+        ssdbench_version=__version__,
+        versions=versions(),
+        argv=tuple(argv),
+        profile_name=profile_name,
+        profile_text=profile_text,
+        profile_sha256=sha256(profile_text.encode()).hexdigest(),
+        target=target,
+        destroy_id=destroy_id,
+        overwrite_signatures=overwrite_signatures,
+        seed=seed,
+        max_time_s=limits.max_time_s,
+        max_writes_bytes=limits.max_writes_bytes,
+        host=host_facts(),
+    )
+
+
+def versions() -> dict[str, str]:
+    """Versions of what computes the results."""
+    found = {"ssdbench": __version__, "python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def host_facts() -> dict[str, str]:
+    """The host, as far as the interpreter tells."""
+    return {
+        "host name": platform.node(),
+        "kernel": platform.release(),
+        "machine": platform.machine(),
+        "python": sys.version.split()[0],
+    }

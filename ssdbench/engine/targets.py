@@ -1,0 +1,162 @@
+"""Claims a target for a run: a device, a file, or a simulated drive in the run directory."""
+
+import json
+import secrets
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from ssdbench.engine.session import KERNEL, SIMULATED, Counters, TargetSession
+from ssdbench.errors import DeviceError, DeviceLost
+from ssdbench.generator.base import Generator
+from ssdbench.generator.fio.attachment import attachment
+from ssdbench.generator.fio.driver import Fio
+from ssdbench.generator.fio.simulated import SimAttachment
+from ssdbench.host.counters import DiskStat, disk_counters
+from ssdbench.host.files import make_directory, write_atomic
+from ssdbench.host.lock import host_lock, target_lock
+from ssdbench.host.sysfs import Sysfs
+from ssdbench.model.target import TargetInfo, TargetKind
+from ssdbench.sim.drive import SimDrive, data_path, spec_path
+from ssdbench.sim.spec import parse
+from ssdbench.target import consent, guard
+from ssdbench.target.claim import Claim
+
+STATE = Path("sim") / "state.ssdb"
+EPOCH = Path("sim") / "epoch.json"
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+PPM = 1_000_000
+
+
+class ClaimedSession:
+    """A device or file that is held by a claim."""
+
+    spare_bytes: int | None = None  # no drive tells
+
+    def __init__(self, info: TargetInfo, claim: Claim) -> None:
+        self.info = info
+        self._claim = claim
+
+    def generator(self, *, step_s: int = 1) -> Generator:
+        """fio on the claimed target; real time passes second by second."""
+        return Fio(attachment(self.info, self._descriptor()))
+
+    def recheck(self) -> None:
+        """Identity, size and everything that the guard asks, while the claim is held."""
+        self._claim.check()
+
+    def counters(self) -> Counters:
+        """The kernel's counters of a device; a file has none that survives us."""
+        if self.info.kind is TargetKind.FILE:
+            return Counters()
+        try:
+            with disk_counters(self.info.major_minor) as file:
+                stat = DiskStat.parse(file.read())
+        except OSError as error:
+            raise DeviceLost(f"{self.info.name} is gone: {error.strerror}") from error
+        return Counters(
+            written_bytes=stat.write_bytes,
+            discarded_bytes=stat.discard_bytes,
+            epoch=f"boot {(Sysfs().find(BOOT_ID) or '').strip()}",
+            source=KERNEL,
+        )
+
+    def save(self) -> None:
+        """A device keeps itself."""
+
+    def close(self) -> None:
+        """Whoever made the claim gives it up."""
+
+    def _descriptor(self) -> int:
+        if self._claim.fd is None:
+            raise DeviceLost(f"{self.info.name} is not claimed any more")
+        return self._claim.fd
+
+
+class SimulatedSession:
+    """A simulated drive whose state lies in the run directory."""
+
+    def __init__(self, info: TargetInfo, run_path: Path) -> None:
+        self.info = info.model_copy(update={"node": STATE.as_posix()})
+        self._path = run_path / STATE
+        self._epoch_path = run_path / EPOCH
+        self._drive = self._open()
+        self._epoch = str(json.loads(self._epoch_path.read_text())["epoch"])
+
+    @property
+    def spare_bytes(self) -> int | None:
+        """The model's over-provisioning."""
+        params = self._drive.spec.params
+        return params["capacity_bytes"] * params.get("op_ppm", 0) // PPM
+
+    def generator(self, *, step_s: int = 1) -> Generator:
+        """fio on the drive's own clock, which the judge lets go `step_s` at a time."""
+        return Fio(SimAttachment(self._drive, step_s=step_s))
+
+    def recheck(self) -> None:
+        """Nobody else can have it: its state is locked."""
+
+    def counters(self) -> Counters:
+        """The core's own."""
+        return Counters(
+            written_bytes=self._drive.counters()["host_write_bytes"],
+            epoch=self._epoch,
+            source=SIMULATED,
+        )
+
+    def save(self) -> None:
+        """The state is a mapped file: it is there even when we are killed."""
+
+    def close(self) -> None:
+        """Let others use the state."""
+        self._drive.close()
+
+    def _open(self) -> SimDrive:
+        """The drive as it was left, a repaired one, or a fresh one with an epoch of its own."""
+        if self._path.exists() and self._epoch_path.exists():
+            for repair in (False, True):
+                try:
+                    return SimDrive.open(self._path, repair=repair)
+                except DeviceError:
+                    continue
+        make_directory(self._path.parent)
+        for old in (self._path, spec_path(self._path), data_path(self._path)):
+            old.unlink(missing_ok=True)
+        drive = SimDrive.create(parse(self.info.name), self._path)
+        write_atomic(self._epoch_path, json.dumps({"epoch": f"state {secrets.token_hex(8)}"}))
+        return drive
+
+
+def require_leave(
+    info: TargetInfo, *, destroy_id: str | None, overwrite_signatures: bool = False
+) -> None:
+    """Raise TargetRefused, with every reason, unless this target may be overwritten."""
+    guard.check(info, overwrite_signatures=overwrite_signatures)
+    consent.require(info, destroy_id)
+
+
+@contextmanager
+def claimed(
+    info: TargetInfo,
+    run_path: Path,
+    *,
+    destroy_id: str | None,
+    overwrite_signatures: bool = False,
+) -> Iterator[TargetSession]:
+    """The session of a run, from `with` to its end, under the locks of host and target.
+
+    A simulated run has the drive to itself and keeps its own time, so it takes no lock.
+    Raises TargetRefused with every reason, HostLacks when another run is at work on this host.
+    """
+    require_leave(info, destroy_id=destroy_id, overwrite_signatures=overwrite_signatures)
+    with ExitStack() as held:
+        session: TargetSession
+        if info.simulated:
+            session = SimulatedSession(info, run_path)
+        else:
+            held.enter_context(host_lock())
+            held.enter_context(target_lock(info.id))
+            claim = held.enter_context(Claim(info, overwrite_signatures=overwrite_signatures))
+            session = ClaimedSession(info, claim)
+        held.callback(session.close)
+        yield session
