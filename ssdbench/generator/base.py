@@ -15,6 +15,7 @@ simulated one from the drive's own clock, which moves only as far as the iterato
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import TracebackType
 from typing import Protocol, Self
 
 from ssdbench.model.workload import Workload
@@ -123,7 +124,12 @@ class Running(Protocol):
     """A workload at work; iterating moves on second by second and ends when the jobs end."""
 
     def __enter__(self) -> Self: ...
-    def __exit__(self, *exc: object) -> None: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
     def __iter__(self) -> Iterator[Second]: ...
 
     def stop(self) -> None:
