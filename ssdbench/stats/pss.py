@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ssdbench.stats.distributions import tolerance_factor
+from ssdbench.stats.levels import MIN_GAP, MIN_VISITS, two_levels
 from ssdbench.stats.series import Floats, History
 from ssdbench.stats.watch import Criterion, Look
 
@@ -29,6 +30,11 @@ MAX_SLOPE = 0.05  # half of PTS' 10 %
 HOLD = 5
 STEP_S = 60.0
 BUDGET_FILLS = 6.0  # give up after that many fills of the range
+MAX_LEVEL_DRIFT = 0.02
+MAX_VISITS_PER_STEP = 0.25  # a visit lasts four steps on average; faster waves are noise
+MAX_NEWEST = 0.02  # below the worst minute before it
+MIN_LEVELS_S = 2700.0
+MEMORY = 0.75  # share of the run in which the worst minute counts
 _TOLERANCE = 2.911  # tolerance_factor(BLOCKS), 95 % of blocks with 95 % confidence
 
 
@@ -47,6 +53,13 @@ def window_criteria(
         Criterion("pairs", float(np.ptp(pairs)) / mean, MAX_PAIRS),
         Criterion("slope", abs(slope) * (len(blocks) - 1) / mean, MAX_SLOPE),
     )
+
+
+def newest_minute(history: History, from_s: float, at_s: float) -> Criterion:
+    """How far the newest minute is below all others of the window: a step that just begins."""
+    minutes = history.steps(from_s, at_s, STEP_S)
+    below = 1 - float(minutes[-1]) / (float(minutes[:-1].min()) or np.inf)
+    return Criterion("newest_minute", below, MAX_NEWEST)
 
 
 def sustained_lower(history: History, from_s: float, to_s: float, blocks: Floats) -> float:
@@ -72,7 +85,45 @@ class Pss:
     budget_fills: float = BUDGET_FILLS
 
     def look(self, history: History, at_s: float) -> Look:
-        """Judge the history up to `at_s`."""
+        """Judge the history up to `at_s`: flat, or else between two levels."""
+        flat = self._flat(history, at_s)
+        if flat.early or flat.holds:
+            return flat
+        return self._between_levels(history, at_s) or flat
+
+    def _between_levels(self, history: History, at_s: float) -> Look | None:
+        from_s = history.time_at_fills(self.min_fills / 2) if history.writes else at_s / 4
+        if at_s - from_s < max(MIN_LEVELS_S, at_s / 2):
+            return None
+        levels = two_levels(history.steps(from_s, at_s, STEP_S))
+        if levels is None or levels.gap < MIN_GAP:
+            return None
+        criteria = (
+            Criterion("drift", abs(levels.drift), MAX_LEVEL_DRIFT),
+            newest_minute(history, from_s, at_s),
+            Criterion(
+                "visits_per_step",
+                (levels.visits_low + levels.visits_high) / len(levels.low),
+                MAX_VISITS_PER_STEP,
+            ),
+            Criterion("missing_visits_low", MIN_VISITS - levels.visits_low, 0),
+            Criterion("missing_visits_high", MIN_VISITS - levels.visits_high, 0),
+        )
+        if not all(c.holds for c in criteria):
+            return None
+        steps = history.steps(from_s, at_s, STEP_S)
+        low = steps[levels.low]
+        return Look(
+            from_s=at_s - STEP_S * len(steps),
+            to_s=at_s,
+            blocks=steps,
+            criteria=criteria,
+            lower_bound=float(min(low.min(), levels.lower)),
+            shape="periodic" if levels.regular else "bistable",
+            lower_mode=levels.lower,
+        )
+
+    def _flat(self, history: History, at_s: float) -> Look:
         if history.writes and (fills := history.fills_at(at_s)) < self.min_fills:
             return Look(early=f"{fills:.2f} of at least {self.min_fills:g} drive fills written")
         shortest_s = self.min_window_s if history.writes else self.min_read_window_s
@@ -85,6 +136,12 @@ class Pss:
             from_s=from_s,
             to_s=at_s,
             blocks=blocks,
-            criteria=window_criteria(blocks, halves=self.max_halves),
-            lower_bound=sustained_lower(history, from_s, at_s, blocks),
+            criteria=(
+                *window_criteria(blocks, halves=self.max_halves),
+                newest_minute(history, from_s, at_s),
+            ),
+            lower_bound=min(
+                sustained_lower(history, from_s, at_s, blocks),
+                sustained_lower(history, at_s * (1 - MEMORY), at_s, blocks),
+            ),
         )

@@ -1,0 +1,96 @@
+"""Rates that move between two levels and keep coming back: bistable and periodic drives.
+
+Such a drive is steady, only not flat: garbage collection that comes in waves, folding, a fan. No
+window of it ever looks alike, and refusing an answer helps nobody. It is believed when both
+levels were visited at least twice, and neither moves over time; what it sustains is what it
+sustains on the lower level.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from ssdbench.stats.series import Floats
+
+MIN_VISITS = 2  # complete or not, of each level
+MIN_GAP = 0.08  # of the upper level; smaller waves pass the flat rule
+REGULAR = 0.2  # coefficient of variation of the times between visits
+_ENTER = 0.35  # share of the gap at which a level counts as entered: noise must not flip it
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Levels:
+    """Two levels of equal steps of time."""
+
+    lower: float
+    upper: float
+    low: npt.NDArray[np.bool_]  # per step
+    visits_low: int
+    visits_high: int
+    drift: float  # over the whole time, common to both levels, as a share of the mean
+    regular: bool
+
+    @property
+    def gap(self) -> float:
+        """Distance of the levels as a share of the upper one."""
+        return 1 - self.lower / self.upper if self.upper else 0.0
+
+
+def two_levels(steps: Floats) -> Levels | None:
+    """Split equal steps of time into visits to two levels; None for fewer than eight steps."""
+    if len(steps) < 8:
+        return None
+    threshold_low, threshold_high = _thresholds(steps)
+    low = _with_hysteresis(steps, threshold_low, threshold_high)
+    if low.all() or not low.any():
+        return None
+    starts = np.flatnonzero(np.diff(low.astype(np.int8), prepend=2))
+    low_starts = [int(i) for i in starts if low[i]]
+    return Levels(
+        lower=float(steps[low].mean()),
+        upper=float(steps[~low].mean()),
+        low=low,
+        visits_low=len(low_starts),
+        visits_high=len(starts) - len(low_starts),
+        drift=_common_drift(steps, low),
+        regular=_regular(low_starts),
+    )
+
+
+def _thresholds(steps: Floats) -> tuple[float, float]:
+    """Otsu's split of the values, widened to a band between the two means."""
+    data = np.sort(steps)
+    count = np.arange(1, len(data))
+    below = np.cumsum(data)[:-1]
+    left, right = below / count, (data.sum() - below) / (len(data) - count)
+    split = int(np.argmax(count * (len(data) - count) * (right - left) ** 2))
+    gap = right[split] - left[split]
+    return float(left[split] + _ENTER * gap), float(right[split] - _ENTER * gap)
+
+
+def _with_hysteresis(steps: Floats, enter_low: float, enter_high: float) -> npt.NDArray[np.bool_]:
+    """Low from the step below `enter_low` on until one above `enter_high`."""
+    state = np.where(steps <= enter_low, 1, np.where(steps >= enter_high, 0, -1))
+    known = np.where(state >= 0, np.arange(len(state)), 0)
+    first = int(np.argmax(state >= 0))
+    state[:first] = state[first]
+    return np.asarray(state[np.maximum.accumulate(known)] == 1, dtype=np.bool_)
+
+
+def _common_drift(steps: Floats, low: npt.NDArray[np.bool_]) -> float:
+    """Change over the whole time after the levels are taken out: least squares per level."""
+    t = np.linspace(-0.5, 0.5, len(steps))
+    inside_t, inside_y = t.copy(), steps / steps.mean()
+    for group in (low, ~low):
+        level = inside_y[group].mean()
+        inside_t[group] -= inside_t[group].mean()
+        inside_y[group] = inside_y[group] / level - 1
+    spread = float((inside_t * inside_t).sum())
+    return float((inside_t * inside_y).sum()) / spread if spread else 0.0
+
+
+def _regular(starts: list[int]) -> bool:
+    gaps = np.array([b - a for a, b in pairwise(starts[1:])], dtype=np.float64)
+    return len(gaps) >= 2 and float(gaps.std(ddof=1)) <= REGULAR * float(gaps.mean())
