@@ -48,6 +48,7 @@ RESULT_TYPES = {
     "artifacts": "str",
 }
 
+SUMMARY_DECIMALS = 3  # the summary is for people; results.csv keeps every digit
 SUMMARY_PERCENTILES = {50.0: "lat_p50_ns", 99.0: "lat_p99_ns", 99.9: "lat_p99_9_ns"}
 _SQL_TYPES = {"str": "VARCHAR", "Int64": "BIGINT", "Float64": "DOUBLE"}
 
@@ -83,7 +84,7 @@ def summary_frame(result: RunResult) -> pd.DataFrame:
     """One row per point, in the order in which the run stored them."""
     rows = [_summary_row(result, stage, point) for stage in result.stages for point in stage.points]
     columns = list(_summary_columns())
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(rows, columns=columns).round(SUMMARY_DECIMALS)
 
 
 def csv_bytes(frame: pd.DataFrame) -> bytes:

@@ -129,7 +129,7 @@ class StoredRunBuilder:
         """Two sequential fills and a random one."""
         fast, slow = np.full(2600, 98e6), 98e6 * (0.25 + 0.75 * np.exp(-np.arange(3000) / 400))
         rate = np.concatenate([fast, slow]) * (1 + 0.02 * self.rng.standard_normal(5600))
-        self._seconds("01-precondition", rate, block_bytes=131072, phase="fill")
+        self._seconds(self._name("precondition"), rate, block_bytes=131072, phase="fill")
         return self._stage(
             "precondition",
             "Fill the whole drive",
@@ -143,7 +143,7 @@ class StoredRunBuilder:
         rate = 24.6e6 * (1 + 3.2 * np.exp(-t / 500) + 0.04 * np.sin(t / 40))
         rate *= 1 + 0.02 * self.rng.standard_normal(7200)
         rate[5000:5060] *= 0.95  # the worst minute
-        self._seconds("02-steady", rate, block_bytes=4096, phase="warmup")
+        self._seconds(self._name("steady"), rate, block_bytes=4096, phase="warmup")
         return self._stage(
             "steady",
             "Warm up to steady state",
@@ -161,7 +161,7 @@ class StoredRunBuilder:
         noisy: tuple[str, ...] = (),
     ) -> "StoredRunBuilder":
         """Block size x read share x queue depth; points named in `noisy` fail the CV gate."""
-        name = f"{len(self.stages) + 1:02d}-sweep"
+        name = self._name("sweep")
         points = []
         for depth in depths:
             for read in reads:
@@ -174,7 +174,7 @@ class StoredRunBuilder:
 
     def span(self, spans: tuple[float, ...] = (5, 25, 50, 100)) -> "StoredRunBuilder":
         """4 KiB random writes to a growing part of the drive."""
-        name = f"{len(self.stages) + 1:02d}-span"
+        name = self._name("span")
         points = []
         for span in spans:
             length = int(CAPACITY_BYTES * span / 100)
@@ -185,7 +185,7 @@ class StoredRunBuilder:
 
     def blocksize(self) -> "StoredRunBuilder":
         """Strided writes with a latency peak at every 1024 KiB."""
-        name = f"{len(self.stages) + 1:02d}-blocksize"
+        name = self._name("blocksize")
         offset = np.arange(4096) * 32 * 1024
         peak = offset % (1024 * 1024) == 0
         latency = np.where(peak, 900_000, 85_000) * (1 + 0.08 * self.rng.standard_normal(4096))
@@ -234,9 +234,12 @@ class StoredRunBuilder:
         self._text("result.json", result.model_dump_json(indent=1))
         return result
 
+    def _name(self, kind: str) -> str:
+        return f"{len(self.stages) + 1:02d}-{kind}"
+
     def _stage(self, kind: str, title: str, **changes: Any) -> "StoredRunBuilder":
         values: dict[str, Any] = {
-            "name": f"{len(self.stages) + 1:02d}-{kind}",
+            "name": self._name(kind),
             "kind": kind,
             "title": title,
             "started_at": "2026-11-21T02:30:00+00:00",

@@ -65,7 +65,7 @@ def _line(label: str, points: Sequence[PointResult], x: Sequence[float]) -> Line
     )
 
 
-_NOTE = "Dots: mean; thick strokes: 95 % interval of the mean; dashes: lower bound to plan on."
+_NOTE = "Dots: mean; thick strokes: 95 % interval of the mean; dashes: lower bound."
 
 
 def _range(points: Sequence[PointResult]) -> str:

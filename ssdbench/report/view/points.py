@@ -39,7 +39,8 @@ def _introduction(points: Sequence[PointResult]) -> Prose:
     order = "from the smallest span to the whole drive" if spans else "in freshly shuffled passes"
     return Prose(
         f"{words.plural(len(points), 'point')}: {told}. Each was measured {each} times, {order}. "
-        "Every row starts with its lower bound: that is the rate to plan on. Worst first."
+        "Each row starts with its lower bound; plan on it only where the point is VALIDATED. "
+        "Worst first."
     )
 
 

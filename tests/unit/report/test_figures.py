@@ -1,0 +1,103 @@
+import re
+
+import numpy as np
+import pytest
+
+from ssdbench.report.figures import (
+    Curve,
+    CurvesFigure,
+    Line,
+    LinesFigure,
+    ScatterFigure,
+    SeriesFigure,
+    Strip,
+    StripFigure,
+    thinned,
+)
+from ssdbench.report.plots.draw import draw
+from ssdbench.report.read import Seconds
+from ssdbench.report.view.stretch import worst_minute
+
+TICKS = ((1.0, "one"), (2.0, "two"))
+LINES = LinesFigure((Line("a <b> & $c$", (1.0, 2.0), (3.0, 4.0)),), "x", "IOPS", TICKS)
+
+
+def test_thinning_keeps_every_stall_and_every_burst() -> None:
+    y = np.full(100_000, 5_000.0)
+    outliers = np.random.default_rng(3).choice(100_000, 20, replace=False)
+    y[outliers[:10]], y[outliers[10:]] = np.arange(10.0), 9_000 + np.arange(10.0)
+
+    trace = thinned(np.arange(100_000.0), y, bins=1000)
+
+    assert len(trace.x) == 1000
+    assert set(np.arange(10.0)) <= set(trace.low)
+    assert set(9_000 + np.arange(10.0)) <= set(trace.high)
+
+
+def test_a_short_series_is_not_thinned() -> None:
+    y = np.arange(10.0)
+
+    trace = thinned(np.arange(10.0), y, bins=20)
+
+    assert list(trace.low) == list(trace.high) == list(y)
+
+
+def test_a_drawn_figure_has_no_colours_dates_or_ids_of_its_own() -> None:
+    first, second = draw(LINES, "lines"), draw(LINES, "lines")
+
+    assert first == second
+    assert re.findall(r"#0102[0-9a-f]{2}", first) == []
+    assert "var(--c1)" in first and "<metadata" not in first
+    assert [i for i in re.findall(r'id="([^"]+)"', first) if not i.startswith("lines-")] == []
+
+
+def test_words_are_escaped_text_and_dollars_no_formulas() -> None:
+    figure = LinesFigure(
+        (LINES.lines[0], Line("second", (1.0, 2.0), (1.0, 1.0))), "x", "IOPS", TICKS
+    )
+
+    found = draw(figure, "words")
+
+    assert "a &lt;b&gt; &amp; $c$" in found
+
+
+@pytest.mark.parametrize(
+    "figure",
+    [
+        pytest.param(
+            SeriesFigure(thinned(np.array([0.0, 1.0]), np.zeros(2)), "s", "IOPS"), id="all-zero"
+        ),
+        pytest.param(
+            LinesFigure((Line("", (1.0,), (5.0,)),), "x", "y", TICKS[:1], log_x=True, log_y=True),
+            id="one-point-on-log-axes",
+        ),
+        pytest.param(StripFigure((Strip("only", (0.0,), None, True),)), id="one-repeat"),
+        pytest.param(
+            CurvesFigure((Curve("one", np.array([1000.0]), np.array([1.0])),)), id="one-latency"
+        ),
+        pytest.param(
+            ScatterFigure(np.array([1.0]), np.array([2.0]), np.array([True]), "x", "y"),
+            id="only-peaks",
+        ),
+    ],
+)
+def test_figures_of_almost_nothing_are_drawn_without_a_warning(figure: object) -> None:
+    assert "<svg" in draw(figure, "edge")  # type: ignore[arg-type]
+
+
+def test_the_worst_minute_is_found_where_it_was_planted() -> None:
+    n = 600
+    rate = np.full(n, 100.0)
+    rate[300:360] = 40.0
+    ones = np.ones(n)
+    seconds = Seconds(
+        np.arange(1.0, n + 1), ones, rate, rate * 4096, rate * 4096, ones.astype(bool)
+    )
+
+    found = worst_minute(seconds, "1/s", start_s=0, end_s=600)
+    early = worst_minute(seconds, "1/s", start_s=0, end_s=200)
+    short = worst_minute(seconds, "1/s", start_s=0, end_s=59)
+
+    assert found == pytest.approx((300.0, 360.0, 40.0))
+    assert early is not None and early[2] == pytest.approx(100.0)
+    assert short is None

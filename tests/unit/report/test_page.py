@@ -1,0 +1,258 @@
+import html
+import re
+from pathlib import Path
+
+import jinja2
+import pytest
+
+from ssdbench.model.finding import Code, Severity
+from ssdbench.model.result import RunResult
+from ssdbench.model.target import TargetKind
+from ssdbench.report import render
+from ssdbench.report.html import environment
+from ssdbench.report.view import words
+from tests.support.builders import (
+    SUSTAINED_WRITE_IOPS,
+    StoredRunBuilder,
+    a_finding,
+    a_small_run,
+    a_target,
+)
+
+HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)> $x^2$ {{ 7*7 }}"
+Full = tuple[Path, RunResult, str]
+
+
+def page_of(directory: Path) -> str:
+    return render(directory)[0].read_text(encoding="utf-8")
+
+
+def test_the_page_asks_for_nothing_from_elsewhere(full_run: Full) -> None:
+    _, _, page = full_run
+
+    loaded = re.findall(r"""(?:src|href|action|data|srcset)\s*=\s*["']([^"']*)""", page)
+
+    assert [link for link in loaded if re.match(r"[a-z]+:|//", link)] == []
+    assert "<script" not in page and "<link" not in page and "@import" not in page
+    assert re.findall(r"url\((?!#)", page) == []
+    assert "default-src 'none'; style-src 'unsafe-inline'; img-src data:" in page
+
+
+def test_the_page_stays_below_three_megabytes(full_run: Full) -> None:
+    directory, _, _ = full_run
+
+    assert (directory / "report.html").stat().st_size < 3_000_000
+
+
+def test_ids_are_unique_and_every_inner_link_has_a_target(full_run: Full) -> None:
+    _, _, page = full_run
+
+    ids = re.findall(r'\sid="([^"]+)"', page)
+    used = re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', page)
+
+    assert len(ids) == len(set(ids))
+    assert {a or b for a, b in used} <= set(ids)
+
+
+def test_every_point_and_every_repeat_is_on_the_page(full_run: Full) -> None:
+    _, result, page = full_run
+    points = [point for stage in result.stages for point in stage.points]
+
+    rows = re.findall(r'title="([^"]+)">[^<]+</th>\s*<td class="number ">(\d+)</td>', page)
+
+    assert {(p.point.id, str(r.repeat)) for p in points for r in p.repeats} <= set(rows)
+    assert sum(len(p.repeats) for p in points) == 280
+
+
+def test_every_finding_is_on_the_page_wherever_it_was_stored(tmp_path: Path) -> None:
+    builder = StoredRunBuilder(tmp_path, repeats=2, measure_s=20)
+    builder.sweep(blocks=(4096,), reads=(0,), depths=(32,))
+    stage = builder.stages[0]
+    point = stage.points[0]
+    told = [f"planted finding number {number}" for number in range(4)]
+    repeat = point.repeats[0].model_copy(update={"findings": (a_finding(message=told[0]),)})
+    repeats = (repeat, *point.repeats[1:])
+    point = point.model_copy(
+        update={"repeats": repeats, "findings": (a_finding(Code.TREND, message=told[1]),)}
+    )
+    builder.stages[0] = stage.model_copy(
+        update={
+            "points": (point,),
+            "findings": (a_finding(Code.RESUMED, severity=Severity.NOTES, message=told[2]),),
+        }
+    )
+    builder.write(verdict="NOT VALIDATED", findings=(a_finding(Code.DISTURBED, message=told[3]),))
+
+    page = page_of(tmp_path)
+    findings = page[page.index('id="findings"') : page.index('id="drive"')]
+
+    assert [text for text in told if text.capitalize() not in findings] == []
+    assert findings.index(told[3].capitalize()) < findings.index(told[2].capitalize())
+
+
+def test_a_simulated_drive_is_named_in_every_section_row_and_figure(full_run: Full) -> None:
+    _, _, page = full_run
+    label = "SIMULATED: x25m-g2-160, seed 7"
+
+    sections = re.findall(r"<section.*?</section>", page, re.DOTALL)
+    rows = re.findall(r"<tbody>(.*?)</tbody>", page, re.DOTALL)
+    lines = [line for body in rows for line in re.findall(r"<tr>.*?</tr>", body, re.DOTALL)]
+    captions = re.findall(r"<figcaption>.*?</figcaption>", page, re.DOTALL)
+
+    assert len(sections) > 8 and len(lines) > 280 and len(captions) > 10
+    assert [s for s in sections if label not in s] == []
+    assert [line for line in lines if "SIMULATED" not in line or label not in line] == []
+    assert [c for c in captions if label not in c] == []
+    assert label in page[: page.index("<style>")]
+
+
+def test_a_real_target_is_nowhere_called_simulated(tmp_path: Path) -> None:
+    builder = StoredRunBuilder(tmp_path, target=a_target(TargetKind.LOOP), repeats=2, measure_s=20)
+    builder.sweep(blocks=(4096,), reads=(0,), depths=(32,))
+    builder.write(verdict="MEASURED, NOT PLANNABLE")
+
+    page = page_of(tmp_path)
+
+    assert "SIMULATED" not in page
+    assert "MEASURED, NOT PLANNABLE" in page
+    assert "The target is a loop device; only a whole drive can be planned on." in page
+
+
+def test_the_number_first_is_the_lower_bound_of_the_planted_point(full_run: Full) -> None:
+    _, result, page = full_run
+    bounds = [
+        estimate.bound
+        for stage in result.stages
+        for point in stage.points
+        if point.point.workload.block_bytes == 4096 and point.point.workload.read_percent == 0
+        if point.point.span_percent in (None, 100)
+        if (estimate := point.estimate("iops")) and estimate.bound is not None
+    ]
+
+    shown = re.search(r'class="value">([\d,]+) ', page)
+
+    assert shown is not None
+    assert int(shown.group(1).replace(",", "")) == int(min(bounds)) < SUSTAINED_WRITE_IOPS
+
+
+def test_hostile_text_is_text_everywhere(tmp_path: Path) -> None:
+    target = a_target(name=HOSTILE, model=HOSTILE, sim_model=HOSTILE, facts={HOSTILE: HOSTILE})
+    builder = StoredRunBuilder(tmp_path, target=target, repeats=2, measure_s=20)
+    builder.steady().sweep(blocks=(4096,), reads=(0,), depths=(32,))
+    stage = builder.stages[1]
+    point = stage.points[0]
+    findings = (a_finding(message=HOSTILE, advice=HOSTILE),)
+    builder.stages[1] = stage.model_copy(
+        update={
+            "title": HOSTILE,
+            "points": (point.model_copy(update={"findings": findings}),),
+            "summary": {HOSTILE: HOSTILE},
+            "data": {"rows": [{HOSTILE: HOSTILE}]},
+            "figures": ({"kind": "scatter", "csv": "../../etc/passwd", "title": HOSTILE},),
+        }
+    )
+    builder.write(
+        verdict="NOT VALIDATED",
+        title=HOSTILE,
+        profile_text=HOSTILE,
+        host={HOSTILE: HOSTILE},
+        settings=({HOSTILE: HOSTILE},),
+    )
+
+    page = page_of(tmp_path)
+
+    assert "<script>alert" not in page and "<img src=x" not in page
+    assert html.escape("<script>alert(1)</script>") in page
+    assert "{{ 7*7 }}" in page
+
+
+def test_words_in_figures_are_escaped_and_never_read_as_formulas(tmp_path: Path) -> None:
+    builder = StoredRunBuilder(tmp_path)
+    builder.blocksize()
+    stage = builder.stages[0]
+    figure = stage.figures[0] | {"title": HOSTILE, "x": "offset_bytes", "y": "latency_ns"}
+    builder.stages[0] = stage.model_copy(update={"figures": (figure,)})
+    builder.write(verdict="NOT VALIDATED")
+
+    page = page_of(tmp_path)
+
+    assert "<img src=x" not in page and "<script>alert" not in page
+    assert "128 writes stand out, usually 1 MiB apart" in page
+
+
+def test_a_link_never_leaves_the_run_directory() -> None:
+    assert words.link("stages/03-sweep/p 1/fio.json") == "stages/03-sweep/p%201/fio.json"
+    assert words.link("javascript:alert(1)") == "javascript%3Aalert%281%29"
+    assert words.link("../other-run/result.json") == ""
+    assert words.link("/etc/passwd") == ""
+
+
+def test_a_template_that_names_what_the_view_lacks_is_an_error() -> None:
+    template = environment().from_string("{{ page.nonsense }}")
+
+    with pytest.raises(jinja2.UndefinedError):
+        template.render(page=object())
+
+
+def test_two_renders_are_the_same_to_the_last_byte(tmp_path: Path) -> None:
+    a_small_run(tmp_path)
+
+    first = {path.name: path.read_bytes() for path in render(tmp_path)}
+    second = {path.name: path.read_bytes() for path in render(tmp_path)}
+
+    assert sorted(first) == ["report.html", "results.csv", "results.parquet", "summary.csv"]
+    assert [name for name in first if first[name] != second[name]] == []
+
+
+def test_a_run_without_any_stage_still_gets_a_report(tmp_path: Path) -> None:
+    StoredRunBuilder(tmp_path).write(verdict="NOT VALIDATED", interrupted=True, finished_at=None)
+
+    page = page_of(tmp_path)
+
+    assert "there is nothing to plan on" in page
+    assert "The run was interrupted" in page
+
+
+def test_a_run_cut_short_while_warming_up_publishes_only_an_upper_limit(tmp_path: Path) -> None:
+    builder = StoredRunBuilder(tmp_path).precondition().steady(steady=False)
+    builder.write(verdict="NOT VALIDATED", interrupted=True, finished_at=None)
+
+    page = page_of(tmp_path)
+
+    assert "At most this, not steady" in page
+    assert 'class="value">24.6 <span class="unit">MB/s' in page
+    assert "Plan on this or less" not in page
+    assert "none, as not steady" in page
+
+
+def test_points_measured_before_steady_state_are_no_lower_bound(tmp_path: Path) -> None:
+    builder = StoredRunBuilder(tmp_path, repeats=2, measure_s=20).steady(steady=False)
+    builder.sweep(blocks=(4096,), reads=(0,), depths=(32,))
+    builder.write(verdict="NOT VALIDATED")
+
+    page = page_of(tmp_path)
+
+    assert "At most this, not steady – do not plan on it" in page
+    assert "Plan on this or less" not in page
+
+
+def test_a_run_that_lost_its_bulk_files_says_which(tmp_path: Path) -> None:
+    result = a_small_run(tmp_path)
+    repeat = result.stages[1].points[0].repeats[0]
+    (tmp_path / repeat.artifacts / "seconds.csv").unlink()
+    (tmp_path / repeat.artifacts / "histograms.npz").write_bytes(b"torn")
+
+    page = page_of(tmp_path)
+
+    assert "Files that could not be read" in page
+    assert f"{repeat.artifacts}/seconds.csv" in page
+    assert f"{repeat.artifacts}/histograms.npz (unreadable)" in page
+
+
+def test_every_figure_has_words_for_those_who_cannot_see_it(full_run: Full) -> None:
+    _, _, page = full_run
+
+    canvases = re.findall(r'<div class="canvas" role="img" aria-label="([^"]*)"', page)
+
+    assert len(canvases) == page.count("<svg ") == page.count("<figcaption>")
+    assert [text for text in canvases if not re.search(r"\d", text)] == []

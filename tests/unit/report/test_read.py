@@ -1,0 +1,69 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ssdbench.errors import UsageError
+from ssdbench.report.read import StoredRun
+from ssdbench.stats.histogram import Histogram
+from tests.support.builders import a_small_run
+
+
+def test_a_directory_without_a_result_is_refused_with_a_hint(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="holds no result.json") as caught:
+        StoredRun.open(tmp_path)
+
+    assert "resume" in caught.value.hint
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"run_id": 1}', "[]"])
+def test_a_damaged_result_is_refused_in_one_sentence(tmp_path: Path, text: str) -> None:
+    (tmp_path / "result.json").write_text(text)
+
+    with pytest.raises(UsageError, match="is not a result that this ssdbench reads"):
+        StoredRun.open(tmp_path)
+
+
+def test_nothing_outside_the_run_directory_is_read(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    a_small_run(tmp_path / "run")
+    (tmp_path / "secret.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "run" / "link.csv").symlink_to(tmp_path / "secret.csv")
+    run = StoredRun.open(tmp_path / "run")
+
+    assert run.table("../secret.csv") is None
+    assert run.table(str(tmp_path / "secret.csv")) is None
+    assert run.table("link.csv") is None
+
+
+def test_a_torn_last_line_costs_only_itself(tmp_path: Path) -> None:
+    a_small_run(tmp_path)
+    path = tmp_path / "stages/01-steady/seconds.csv"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join(lines[:101]) + "\n101,1,0,6")
+    run = StoredRun.open(tmp_path)
+
+    seconds = run.seconds("stages/01-steady/seconds.csv")
+
+    assert seconds is not None
+    assert len(seconds.t_s) == 100 and seconds.t_s[-1] == 100
+
+
+def test_settling_seconds_are_told_from_counted_ones(tmp_path: Path) -> None:
+    result = a_small_run(tmp_path)
+    repeat = result.stages[1].points[0].repeats[0]
+
+    seconds = StoredRun.open(tmp_path).seconds(f"{repeat.artifacts}/seconds.csv")
+
+    assert seconds is not None
+    assert (int((~seconds.measured).sum()), int(seconds.measured.sum())) == (20, 20)
+
+
+def test_histograms_come_back_as_they_were_stored(tmp_path: Path) -> None:
+    a_small_run(tmp_path)
+    stored = Histogram.of(np.array([1000, 2000, 2000]))
+    np.savez(tmp_path / "h.npz", read=stored.counts, other=np.zeros(3))
+
+    found = StoredRun.open(tmp_path).histograms("h.npz")
+
+    assert list(found) == ["read"] and found["read"].n == 3
