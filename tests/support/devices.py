@@ -1,0 +1,54 @@
+"""Loop devices over files of the test, detached whatever happens."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ssdbench.host.command import run
+from ssdbench.units import MIB
+
+
+@dataclass(frozen=True, slots=True)
+class LoopDevice:
+    """A loop device and the file behind it."""
+
+    node: Path
+    backing: Path
+    size_bytes: int
+    block_bytes: int
+
+    @staticmethod
+    @contextmanager
+    def several(directory: Path) -> Iterator[Callable[..., "LoopDevice"]]:
+        """A function that attaches one loop device after another."""
+        with ExitStack() as stack:
+            made = 0
+
+            def make(*, size_bytes: int = 64 * MIB, block_bytes: int = 512) -> LoopDevice:
+                nonlocal made
+                made += 1
+                return stack.enter_context(
+                    attached_loop(
+                        directory / f"disk{made}.img",
+                        size_bytes=size_bytes,
+                        block_bytes=block_bytes,
+                    )
+                )
+
+            yield make
+
+
+@contextmanager
+def attached_loop(
+    backing: Path, *, size_bytes: int = 64 * MIB, block_bytes: int = 512
+) -> Iterator[LoopDevice]:
+    """An empty loop device over a new sparse file."""
+    with backing.open("wb") as file:
+        file.truncate(size_bytes)
+    argv = ["losetup", "--find", "--show", "--direct-io=on", "-b", str(block_bytes), str(backing)]
+    node = Path(run(argv).stdout.strip())
+    try:
+        yield LoopDevice(node, backing, size_bytes, block_bytes)
+    finally:
+        run(["losetup", "--detach", str(node)])

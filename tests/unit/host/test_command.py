@@ -1,0 +1,138 @@
+"""Starting programs: what they say, how they fail, and that none outlives us."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ssdbench.errors import CommandFailed, HostLacks
+from ssdbench.host.command import Process, run, spawn
+
+
+def started(tmp_path: Path, *argv: str, **options: object) -> Process:
+    return spawn(argv, stdout=tmp_path / "out", stderr=tmp_path / "err", **options)  # type: ignore[arg-type]
+
+
+def until(condition: Callable[[], object], *, within_s: float = 10.0) -> bool:
+    end = time.monotonic() + within_s
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_run_returns_what_the_program_said() -> None:
+    completed = run(["sh", "-c", "echo out; echo err >&2"])
+
+    assert (completed.stdout, completed.stderr, completed.status) == ("out\n", "err\n", 0)
+
+
+def test_run_speaks_english_and_adds_variables() -> None:
+    completed = run(["sh", "-c", 'echo "$LC_ALL $EXTRA"'], env={"EXTRA": "more"})
+
+    assert completed.stdout == "C more\n"
+
+
+def test_run_names_command_status_and_last_message_of_a_failure() -> None:
+    with pytest.raises(CommandFailed, match="ended with status 3: no such thing") as failure:
+        run(["sh", "-c", "echo no such thing >&2; exit 3"], hint="try another")
+
+    assert failure.value.hint == "try another"
+
+
+def test_run_accepts_the_statuses_that_are_asked_for() -> None:
+    assert run(["sh", "-c", "exit 3"], ok={0, 3}).status == 3
+
+
+def test_run_says_how_to_get_a_program_that_is_missing() -> None:
+    with pytest.raises(HostLacks, match="nonesuch is not installed") as failure:
+        run(["nonesuch"])
+
+    assert "apt-get install nonesuch" in failure.value.hint
+
+
+def test_run_kills_a_program_and_its_children_when_time_is_up(tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+
+    with pytest.raises(CommandFailed, match=r"no answer within 0\.3 s"):
+        run(["sh", "-c", f"sleep 60 & echo $! > {pid_file}; wait"], timeout_s=0.3)
+
+    child = Path(f"/proc/{pid_file.read_text().strip()}/stat")
+    assert until(lambda: not child.exists() or " Z " in child.read_text())
+
+
+def test_run_gives_raw_bytes_and_takes_input() -> None:
+    assert run(["cat"], input=b"\xff\x00").raw == b"\xff\x00"
+
+
+def test_spawn_keeps_output_and_gives_variables_to_the_program_alone(tmp_path: Path) -> None:
+    process = started(tmp_path, "sh", "-c", "echo $ONLY; echo oops >&2", env={"ONLY": "mine"})
+
+    assert process.wait() == 0
+    assert (tmp_path / "out").read_text() == "mine\n"
+    assert (tmp_path / "err").read_text() == "oops\n"
+
+
+def test_spawn_hands_descriptors_on_and_stays_on_its_processors(tmp_path: Path) -> None:
+    with (tmp_path / "held").open("w") as held:
+        process = started(
+            tmp_path, "sh", "-c", f"echo hello > /dev/fd/{held.fileno()}; taskset -p $$",
+            pass_fds=(held.fileno(),), cpus={0},
+        )  # fmt: skip
+        process.wait()
+
+    assert (tmp_path / "held").read_text() == "hello\n"
+    assert (tmp_path / "out").read_text().endswith("mask: 1\n")
+
+
+def test_waiting_without_taking_the_status_leaves_the_process_readable(tmp_path: Path) -> None:
+    process = started(tmp_path, "true")
+
+    assert process.ended(10.0)
+    assert Path(f"/proc/{process.pid}/io").read_text().startswith("rchar")
+    assert process.wait() == 0
+
+
+def test_wait_gives_up_when_its_time_has_passed(tmp_path: Path) -> None:
+    process = started(tmp_path, "sleep", "60")
+
+    assert process.wait(0.05) is None
+    assert process.terminate(5.0) == -signal.SIGTERM
+
+
+def test_terminate_kills_a_program_that_will_not_end(tmp_path: Path) -> None:
+    process = started(tmp_path, "sh", "-c", "trap '' TERM; echo on; while :; do sleep 0.05; done")
+    assert until((tmp_path / "out").read_text)
+
+    assert process.terminate(0.2) == -signal.SIGKILL
+
+
+def test_spawn_refuses_a_program_that_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(HostLacks, match="nonesuch is not installed"):
+        started(tmp_path, "nonesuch")
+
+
+def test_nothing_goes_on_after_we_are_killed(tmp_path: Path) -> None:
+    """ECOSYSTEM F6: an orphaned fio writes on over whatever comes next."""
+    script = tmp_path / "parent.py"
+    script.write_text(
+        "import sys, time\nfrom pathlib import Path\nfrom ssdbench.host.command import spawn\n"
+        f"here = Path({str(tmp_path)!r})\n"
+        "child = spawn(['sleep', '60'], stdout=here / 'out', stderr=here / 'err')\n"
+        "(here / 'pid').write_text(str(child.pid)); (here / 'ready').touch()\ntime.sleep(60)\n"
+    )
+    root = str(Path(__file__).parents[3])
+    parent = started(tmp_path, sys.executable, str(script), env={"PYTHONPATH": root})
+    assert until((tmp_path / "ready").exists)
+    child = Path(f"/proc/{(tmp_path / 'pid').read_text()}/stat")
+    assert child.exists()
+
+    os.kill(parent.pid, signal.SIGKILL)
+    parent.wait()
+
+    assert until(lambda: not child.exists() or " Z " in child.read_text())

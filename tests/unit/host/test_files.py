@@ -1,0 +1,78 @@
+"""Files that survive: whole or not at all, line by line."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from ssdbench.errors import HostLacks
+from ssdbench.host import files
+
+
+def test_a_replaced_file_has_the_new_bytes_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    path.write_text("old")
+
+    files.write_atomic(path, "new")
+
+    assert path.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_full_disk_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "result.json"
+    path.write_text("old")
+    monkeypatch.setattr(os, "fsync", full_disk)
+
+    with pytest.raises(HostLacks, match="No space left on device"):
+        files.write_atomic(path, "new")
+
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_appended_lines_are_all_there(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+
+    for line in ("one", "two"):
+        with files.Appender(path) as journal:
+            journal.append(line)
+
+    assert path.read_text() == "one\ntwo\n"
+
+
+@pytest.mark.parametrize("torn", ["tw", "x" * 200_000], ids=["short", "longer-than-a-block"])
+def test_opening_drops_a_line_that_was_torn(tmp_path: Path, torn: str) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.write_text("one\n" + torn)
+
+    with files.Appender(path) as journal:
+        journal.append("three")
+
+    assert path.read_text() == "one\nthree\n"
+
+
+def test_a_failed_append_leaves_the_file_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "journal.jsonl"
+    with files.Appender(path) as journal:
+        journal.append("one")
+        monkeypatch.setattr(os, "fsync", full_disk)
+
+        with pytest.raises(HostLacks, match="cannot be written"):
+            journal.append("two")
+
+    assert path.read_text() == "one\n"
+
+
+def test_a_directory_that_cannot_be_made_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    with pytest.raises(HostLacks, match="Not a directory"):
+        files.make_directory(tmp_path / "file" / "below")
+
+
+def full_disk(_: int) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

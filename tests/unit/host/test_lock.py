@@ -1,0 +1,45 @@
+"""One run per host and per target."""
+
+from pathlib import Path
+
+import pytest
+
+from ssdbench.errors import HostLacks, TargetRefused
+from ssdbench.host.lock import host_lock, target_lock
+
+
+def test_a_second_run_on_the_host_is_told_who_has_it(tmp_path: Path) -> None:
+    with (
+        host_lock(tmp_path),
+        pytest.raises(HostLacks, match=r"another ssdbench run \(process [0-9]+\)"),
+        host_lock(tmp_path),
+    ):
+        pass
+
+
+def test_a_lock_is_free_again_after_its_end(tmp_path: Path) -> None:
+    with host_lock(tmp_path):
+        pass
+
+    with host_lock(tmp_path) as lock:
+        assert lock.holder()
+
+
+def test_two_targets_may_be_held_at_once_and_one_not_twice(tmp_path: Path) -> None:
+    with (
+        target_lock("eui.1/a", tmp_path),
+        target_lock("eui.2", tmp_path),
+        pytest.raises(TargetRefused, match="another ssdbench run"),
+        target_lock("eui.1/a", tmp_path),
+    ):
+        pass
+
+
+def test_a_link_in_the_place_of_the_lock_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "victim").write_text("precious")
+    (tmp_path / "host.lock").symlink_to(tmp_path / "victim")
+
+    with pytest.raises(HostLacks, match="cannot be written"), host_lock(tmp_path):
+        pass
+
+    assert (tmp_path / "victim").read_text() == "precious"
