@@ -86,8 +86,7 @@ class SimDrive:
             raise UsageError(f"{path} cannot be opened: {error.strerror}") from error
         try:
             _lock(descriptor, path)
-            if not os.fstat(descriptor).st_size:
-                raise UsageError(f"{path} is empty: it was truncated")
+            _require_bytes(descriptor, path)
             drive = cls(path, descriptor, spec)
             drive._examine(repair)
         except BaseException:
@@ -233,6 +232,11 @@ def _lock(descriptor: int, path: Path) -> None:
         raise UsageError(
             f"{path} is in use by another process", hint="end its user, or work on a snapshot"
         ) from None
+
+
+def _require_bytes(descriptor: int, path: Path) -> None:
+    if not os.fstat(descriptor).st_size:
+        raise UsageError(f"{path} is truncated: it is empty", hint="restore it from a snapshot")
 
 
 def _copy(source: Path, to: Path) -> None:

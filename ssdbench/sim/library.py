@@ -91,7 +91,7 @@ class ParamDesc:
 
 def _choices(pointer: "ctypes._Pointer[c_char_p]") -> tuple[str, ...]:
     found: list[str] = []
-    while pointer and (name := pointer[len(found)]) is not None:
+    while bool(pointer) and (name := pointer[len(found)]) is not None:
         found.append(bytes(name).decode())
     return tuple(found)
 

@@ -67,7 +67,10 @@ def read_model(text: str, *, file: str, name: str, reference: str) -> ModelFile:
         return ModelFile.model_validate({**data, "name": name, "reference": reference})
     except ValidationError as error:
         raise ProfileError(
-            [Diagnostic(file, *_place(data, found["loc"]), _said(found)) for found in error.errors()],
+            [
+                Diagnostic(file, *_place(data, found["loc"]), _said(found))
+                for found in error.errors()
+            ],
             hint="the models below ssdbench/sim/models are examples",
         ) from error
 

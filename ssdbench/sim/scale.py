@@ -38,6 +38,7 @@ def scaled(
     if params["ftl"] == _PAGE:
         notes += _shares(found, full, keep)
         notes += _superblocks(found, keep)
+        notes += _usable_spare(found, params, keep)
     return found, tuple(notes)
 
 
@@ -82,6 +83,35 @@ def _superblocks(params: dict[str, int], keep: frozenset[str]) -> list[str]:
         f"erase blocks are {format_size(params['erase_block_bytes'])} instead of "
         f"{format_size(before)}, with their erase time in proportion, to keep "
         f"{superblocks(params)} superblocks"
+    ]
+
+
+def _usable_spare(
+    params: dict[str, int], full: Mapping[str, int], keep: frozenset[str]
+) -> list[str]:
+    """Keep the share of spare that collection can use.
+
+    A few superblocks are never spare (being filled, or the low-water mark); of a smaller drive
+    they are a larger share, for which the over-provisioning makes up.
+    """
+    if {"op_ppm", "gc_low"} & keep:
+        return []
+    reserved = params["gc_low"] + 1
+    before, now = (
+        reserved
+        * p["erase_block_bytes"]
+        * p["channels"]
+        * p["dies_per_channel"]
+        * 1_000_000
+        // p["capacity_bytes"]
+        for p in (full, params)
+    )
+    if now <= before:
+        return []
+    params["op_ppm"] += now - before
+    return [
+        f"over-provisioning is {params['op_ppm'] / 1e4:.2f} % instead of "
+        f"{full['op_ppm'] / 1e4:.2f} %, so that the spare that collection can use stays the same"
     ]
 
 

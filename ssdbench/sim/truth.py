@@ -52,10 +52,23 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
+class DriveTruth:
+    """What is true of a drive under any load."""
+
+    boundary_bytes: int | None  # what strided writes show; None = no boundary
+    erase_block_bytes: int  # 0 where nothing is erased
+    cache_bytes: int  # rewrites within it cost nothing
+    remap_unit_bytes: int
+    over_provisioning: float  # nominal, (physical - exported) / exported
+    spare_usable: float  # the same, without what a finite drive cannot use
+
+
+@dataclass(frozen=True, slots=True)
 class Truth:
     """What is true of a drive under a load."""
 
     target: str
+    drive: DriveTruth
     load: Load
     method: Method
     write_amplification: float | None  # None when nothing is written, or there is no flash
@@ -63,13 +76,6 @@ class Truth:
     bytes_per_s: float
     limits_iops: Mapping[str, float] = field(default_factory=dict)  # closed form: by resource
     limited_by: str = ""
-    boundary_bytes: int | None = None  # what strided writes show; None = no boundary
-    erase_block_bytes: int = 0
-    cache_bytes: int = 0  # rewrites within it cost nothing
-    remap_unit_bytes: int = 0
-    over_provisioning: float = 0.0  # nominal, (physical - exported) / exported
-    spare_usable: float = 0.0  # the same, without what a finite drive cannot use
-    notes: tuple[str, ...] = ()
 
 
 def greedy_write_amplification(alpha: float, units_per_block: int) -> float:
@@ -162,7 +168,7 @@ def page_limits(p: Mapping[str, int], load: Load, wa: float) -> dict[str, float]
     flash, unit = medium(p), p["map_unit_bytes"]
     missed = 1 - min(1.0, p["cache_bytes"] / _span(p, load))  # writes that reach the flash
     partial = load.block_bytes % unit != 0 and load.pattern is Pattern.RANDOM
-    units = math.ceil(load.block_bytes / unit)
+    units = float(math.ceil(load.block_bytes / unit))
     if load.pattern is not Pattern.RANDOM:
         units, missed = load.block_bytes / unit, 1.0
     page_ns = p["t_read_ns"] * flash.reads_per_page
@@ -225,6 +231,7 @@ def closed_form(target: str, p: Mapping[str, int], load: Load) -> Truth | None:
     limited_by = min(limits, key=lambda name: limits[name])
     return Truth(
         target=target,
+        drive=drive_truth(p),
         load=load,
         method=Method.CLOSED_FORM,
         write_amplification=wa,
@@ -232,21 +239,20 @@ def closed_form(target: str, p: Mapping[str, int], load: Load) -> Truth | None:
         bytes_per_s=limits[limited_by] * load.block_bytes,
         limits_iops=limits,
         limited_by=limited_by,
-        **facts(p),
     )
 
 
-def facts(p: Mapping[str, int]) -> dict[str, object]:
-    """What is true of a drive whatever the load, as fields of Truth."""
+def drive_truth(p: Mapping[str, int]) -> DriveTruth:
+    """What is true of a drive whatever the load."""
     page = p["ftl"] == PAGE
-    return {
-        "boundary_bytes": boundary_bytes(p),
-        "erase_block_bytes": p["erase_block_bytes"] if page else (boundary_bytes(p) or 0),
-        "cache_bytes": p["cache_bytes"] if page else 0,
-        "remap_unit_bytes": p["map_unit_bytes"],
-        "over_provisioning": p["op_ppm"] / 1e6 if page else 0.0,
-        "spare_usable": medium(p).alpha - 1 if page else 0.0,
-    }
+    return DriveTruth(
+        boundary_bytes=boundary_bytes(p),
+        erase_block_bytes=p["erase_block_bytes"] if page else (boundary_bytes(p) or 0),
+        cache_bytes=p["cache_bytes"] if page else 0,
+        remap_unit_bytes=p["map_unit_bytes"],
+        over_provisioning=p["op_ppm"] / 1e6 if page else 0.0,
+        spare_usable=medium(p).alpha - 1 if page else 0.0,
+    )
 
 
 def check(p: Mapping[str, int], load: Load) -> None:

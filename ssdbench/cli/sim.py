@@ -1,0 +1,274 @@
+"""`ssdbench sim`: the simulated drives themselves, without a benchmark around them."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ssdbench.errors import UsageError
+from ssdbench.model.workload import Pattern
+from ssdbench.sim import nbd
+from ssdbench.sim.drive import SimDrive, data_path
+from ssdbench.sim.library import parameters
+from ssdbench.sim.simulation import simulate
+from ssdbench.sim.spec import SimSpec, catalogue, parse
+from ssdbench.sim.truth import Load, Rest, Truth, closed_form
+from ssdbench.units import (
+    format_capacity,
+    format_count,
+    format_ns,
+    format_rate,
+    format_size,
+    parse_percent,
+    parse_size,
+)
+
+_as_json = click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
+
+
+def _print(data: Any, as_json: bool, lines: list[str]) -> None:
+    click.echo(json.dumps(data, indent=1) if as_json else "\n".join(lines))
+
+
+def _size(_: click.Context, __: click.Parameter, value: str) -> int:
+    try:
+        return parse_size(value)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+@click.group()
+def sim() -> None:
+    """Simulated flash drives: list, create, copy, serve, and say what is true of them."""
+
+
+@sim.command()
+@click.option("--parameters", "show_parameters", is_flag=True, help="List what can be set.")
+@_as_json
+def models(show_parameters: bool, as_json: bool) -> None:
+    """List the embedded models, or every parameter of the drive."""
+    if show_parameters:
+        found = list(parameters().values())
+        _print([asdict(desc) for desc in found], as_json, [_parameter_line(d) for d in found])
+        return
+    cards = catalogue()
+    lines = [line for card in cards for line in _card_lines(asdict(card))]
+    _print([{"target": f"sim:{card.name}", **asdict(card)} for card in cards], as_json, lines)
+
+
+@sim.command()
+@click.argument("target")
+@click.argument("state", type=click.Path(path_type=Path))
+@_as_json
+def create(target: str, state: Path, as_json: bool) -> None:
+    """Make a fresh drive TARGET (such as sim:p4500-4t,capacity=8GiB) in the file STATE."""
+    with SimDrive.create(parse(target), state) as drive:
+        info = drive.info()
+    _print(info, as_json, _info_lines(info))
+
+
+@sim.command()
+@click.argument("state", type=click.Path(path_type=Path))
+@click.option("--repair", is_flag=True, help="Check a torn state, and use it if it is sound.")
+@_as_json
+def inspect(state: Path, repair: bool, as_json: bool) -> None:
+    """Say what the drive in STATE is, what it has done, and whether its maps agree."""
+    with SimDrive.open(state, repair=repair) as drive:
+        info = {
+            **drive.info(),
+            "sound": drive.core.broken_invariant() == 0,
+            "counters": drive.counters(),
+        }
+    counters = [f"  {name}: {value}" for name, value in info["counters"].items()]
+    sound = "all maps agree" if info["sound"] else "DAMAGED: its maps disagree"
+    _print(info, as_json, [*_info_lines(info), sound, "counters:", *counters])
+
+
+@sim.command()
+@click.argument("state", type=click.Path(path_type=Path))
+@click.argument("to", type=click.Path(path_type=Path))
+@_as_json
+def snapshot(state: Path, to: Path, as_json: bool) -> None:
+    """Copy the drive in STATE, with its past, to the file TO."""
+    with SimDrive.open(state) as drive:
+        drive.snapshot(to)
+    _print({"state": str(state), "snapshot": str(to)}, as_json, [f"{state} is kept in {to}"])
+
+
+@sim.command()
+@click.argument("state", type=click.Path(path_type=Path))
+@click.argument("source", type=click.Path(path_type=Path))
+@_as_json
+def restore(state: Path, source: Path, as_json: bool) -> None:
+    """Make the drive in STATE what it was when SOURCE was copied from it."""
+    with SimDrive.open(state) as drive:
+        drive.restore(source)
+    _print({"state": str(state), "source": str(source)}, as_json, [f"{state} is as in {source}"])
+
+
+@sim.command()
+@click.argument("target")
+@click.option("--socket", "socket_path", type=click.Path(path_type=Path), required=True)
+@click.option(
+    "--state",
+    type=click.Path(path_type=Path),
+    help="Keep the drive here; made when missing. Default: beside the socket.",
+)
+@click.option("--no-data", is_flag=True, help="Keep no data: what is read is zeros.")
+@click.option(
+    "--overhead-ns",
+    type=click.IntRange(min=0),
+    default=nbd.OVERHEAD_NS,
+    show_default=True,
+    help="What the socket adds to each request on this machine; taken off the latency.",
+)
+@_as_json
+def serve(
+    target: str,
+    socket_path: Path,
+    state: Path | None,
+    no_data: bool,
+    overhead_ns: int,
+    as_json: bool,
+) -> None:
+    """Serve TARGET (a model or a STATE file) over NBD in real time, until SIGTERM or Ctrl-C."""
+    path = _state_to_serve(target, socket_path, state)
+    uri = nbd.uri(socket_path)
+    _print({"uri": uri, "state": str(path), "simulated": True}, as_json, [f"{uri} (simulated)"])
+    nbd.become_server(
+        path,
+        socket_path,
+        data=None if no_data else data_path(path),
+        overhead_ns=overhead_ns,
+    )
+
+
+@sim.command()
+@click.argument("target")
+@click.option("--block", default="4KiB", show_default=True, callback=_size)
+@click.option("--read", default=0, show_default=True, type=click.IntRange(0, 100))
+@click.option("--iodepth", default=32, show_default=True, type=click.IntRange(1, 1024))
+@click.option("--span", default="100%", show_default=True, help="Share of the drive, or a size.")
+@click.option("--sequential", is_flag=True, help="Sequential instead of random.")
+@click.option("--unmapped-rest", is_flag=True, help="Outside the span nothing was ever written.")
+@click.option("--simulate", "by_simulation", is_flag=True, help="Simulate, closed form or not.")
+@_as_json
+def truth(
+    target: str,
+    block: int,
+    read: int,
+    iodepth: int,
+    span: str,
+    sequential: bool,
+    unmapped_rest: bool,
+    by_simulation: bool,
+    as_json: bool,
+) -> None:
+    """Print what is true of TARGET: write amplification, sustained IOPS, block, cache, unit."""
+    spec = _spec_of(target)
+    load = Load(
+        block_bytes=block,
+        read_percent=read,
+        iodepth=iodepth,
+        span_bytes=_span_bytes(span, spec, block),
+        pattern=Pattern.SEQUENTIAL if sequential else Pattern.RANDOM,
+        rest=Rest.UNMAPPED if unmapped_rest else Rest.STATIC,
+    )
+    found = None if by_simulation else closed_form(spec.text, spec.params, load)
+    found = found or simulate(spec.text, spec.params, load)
+    data = {**asdict(found), "simulated": True, "seed": spec.seed, "spec_notes": list(spec.notes)}
+    _print(_finite(data), as_json, _truth_lines(spec, found))
+
+
+def _state_to_serve(target: str, socket_path: Path, state: Path | None) -> Path:
+    if target.endswith(".ssdb"):
+        if state is not None:
+            raise UsageError("TARGET is a state file already; leave out --state")
+        return Path(target)
+    path = state or socket_path.with_suffix(".ssdb")
+    if not path.exists():
+        SimDrive.create(parse(target), path).close()
+    return path
+
+
+def _spec_of(target: str) -> SimSpec:
+    if target.endswith(".ssdb"):
+        with SimDrive.open(Path(target)) as drive:
+            return drive.spec
+    return parse(target)
+
+
+def _span_bytes(span: str, spec: SimSpec, block_bytes: int) -> int:
+    try:
+        size = (
+            round(spec.capacity_bytes * parse_percent(span) / 100)
+            if span.strip().endswith("%")
+            else parse_size(span)
+        )
+    except ValueError as error:
+        raise UsageError(f"--span: {error}") from error
+    return size // block_bytes * block_bytes
+
+
+def _finite(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Without infinite limits, which JSON cannot say."""
+    limits = data["limits_iops"]
+    return {**data, "limits_iops": {k: v for k, v in limits.items() if v != float("inf")}}
+
+
+def _parameter_line(desc: Any) -> str:
+    if desc.choices:
+        said, unit = desc.choices[desc.default], "|".join(desc.choices)
+    else:
+        said, unit = str(desc.default), desc.unit
+    return f"{desc.name}={said}  ({unit or 'number'})  {desc.doc}"
+
+
+def _card_lines(card: Mapping[str, Any]) -> list[str]:
+    figures = ", ".join(
+        f"{name} {format_count(value)} (model: {format_count(card['simulated'][name])})"
+        for name, value in card["figures"].items()
+        if name in card["simulated"]
+    )
+    smaller = (
+        f"; simulates {format_capacity(card['simulated_bytes'])}"
+        if card["simulated_bytes"] < card["capacity_bytes"]
+        else ""
+    )
+    size = format_capacity(card["capacity_bytes"])
+    return [f"sim:{card['name']}  {card['title']}, {size}{smaller}", f"    {figures}"]
+
+
+def _info_lines(info: Mapping[str, Any]) -> list[str]:
+    return [
+        f"{info['target']}  SIMULATED: {info['title']}, seed {info['seed']}",
+        f"{format_capacity(info['capacity_bytes'])} in {info['path']} "
+        f"({format_size(info['state_bytes'])} of state)",
+        f"device time {format_ns(info['device_time_ns'])}",
+        *(f"note: {note}" for note in info["notes"]),
+    ]
+
+
+def _truth_lines(spec: SimSpec, found: Truth) -> list[str]:
+    amplification = found.write_amplification
+    return [
+        f"{spec.text}  SIMULATED: {spec.title}, seed {spec.seed}",
+        *(f"note: {note}" for note in spec.notes),
+        f"method: {found.method}",
+        f"sustained: {format_count(found.iops)} IOPS, {format_rate(found.bytes_per_s)}"
+        + (f", limited by {found.limited_by}" if found.limited_by else ""),
+        *([f"write amplification: {amplification:.4g}"] if amplification else []),
+        "block boundary: "
+        + (
+            format_size(found.drive.boundary_bytes)
+            if found.drive.boundary_bytes
+            else "none to be found"
+        ),
+        f"remap unit: {format_size(found.drive.remap_unit_bytes)}",
+        f"cache: {format_size(found.drive.cache_bytes) if found.drive.cache_bytes else 'none'}",
+        f"over-provisioning: {found.drive.over_provisioning:.2%}, of it usable "
+        f"{max(found.drive.spare_usable, 0):.2%}",
+    ]

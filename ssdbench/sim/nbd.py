@@ -1,0 +1,99 @@
+"""The NBD front: the simulated drive in real time on a unix socket, for any NBD client."""
+
+import os
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import NoReturn, Self
+
+from ssdbench.errors import CommandFailed, HostLacks
+from ssdbench.host.command import spawn
+from ssdbench.sim.drive import SimDrive
+
+SERVER = Path(__file__).parent / "bin" / "ssdb-nbd"
+
+# What client, socket and server add to each request, measured at queue depth 1 with a drive that
+# takes no time (benchmarks/sim_nbd.py prints it for this machine).
+OVERHEAD_NS = 6_000
+
+_START_S = 30.0  # a large state must be read in before the server answers
+_STOP_S = 60.0  # the data are written back
+
+
+def uri(socket_path: Path) -> str:
+    """What NBD clients and fio's nbd engine call the server."""
+    return f"nbd+unix:///?socket={socket_path}"
+
+
+def argv(
+    state: Path, socket_path: Path, *, data: Path | None, overhead_ns: int = OVERHEAD_NS
+) -> list[str]:
+    """The server's command line; without `data`, what is read is zeros.
+
+    Raises HostLacks when the server has not been built.
+    """
+    if not SERVER.exists():
+        raise HostLacks(
+            "the simulated drive's NBD server is not there",
+            hint="build it with `make -C ssdbench/sim/native`, or install ssdbench from its wheel",
+        )
+    return [
+        str(SERVER),
+        "--state", str(state),
+        "--socket", str(socket_path),
+        "--overhead-ns", str(overhead_ns),
+        *(["--data", str(data)] if data else []),
+    ]  # fmt: skip
+
+
+def become_server(
+    state: Path, socket_path: Path, *, data: Path | None, overhead_ns: int = OVERHEAD_NS
+) -> NoReturn:
+    """Turn this process into the server, so that signals reach it and nobody must pass them on.
+
+    Raises what `SimDrive.open` raises when the state cannot be used.
+    """
+    SimDrive.open(state).close()
+    command = argv(state, socket_path, data=data, overhead_ns=overhead_ns)
+    os.execv(command[0], command)
+
+
+class NbdServer:
+    """A server at work in its own process, from `with` to its end."""
+
+    def __init__(
+        self,
+        state: Path,
+        socket_path: Path,
+        *,
+        data: Path | None = None,
+        overhead_ns: int = OVERHEAD_NS,
+    ) -> None:
+        self.uri = uri(socket_path)
+        self.socket_path = socket_path
+        self._argv = argv(state, socket_path, data=data, overhead_ns=overhead_ns)
+        self._log = socket_path.with_suffix(".log")
+
+    def __enter__(self) -> Self:
+        """Start and wait until it answers. Raises CommandFailed with the server's sentence."""
+        self.process = spawn(self._argv, stdout=Path(os.devnull), stderr=self._log)
+        deadline = time.monotonic() + _START_S
+        while "ready" not in self._log.read_text():
+            status = self.process.poll()
+            if status is not None or time.monotonic() > deadline:
+                self.process.terminate()
+                raise CommandFailed(self._argv, status or 0, self._log.read_text())
+            time.sleep(0.01)
+        return self
+
+    def stop(self) -> int:
+        """End it cleanly: what is under way is answered, state and data are saved."""
+        return self.process.terminate(grace_s=_STOP_S)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
