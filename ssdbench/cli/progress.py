@@ -35,6 +35,7 @@ class Story(Protocol):
     def __enter__(self) -> Self: ...
     def __exit__(self, *exc: object) -> None: ...
     def show(self, event: Event) -> None: ...
+    def line(self, text: str) -> None: ...
 
 
 def story(*, moving: bool) -> Story:
@@ -58,12 +59,17 @@ class Lines:
 
     def show(self, event: Event) -> None:
         """Write the line that an event is worth, if any."""
-        text = self._line(event)
+        text = self.text(event)
         if text:
-            self._told = self._clock()
-            tell(text)
+            self.line(text)
 
-    def _line(self, event: Event) -> str:
+    def line(self, text: str) -> None:
+        """Write a line as it is."""
+        self._told = self._clock()
+        tell(text)
+
+    def text(self, event: Event) -> str:
+        """The line that an event is worth now, or nothing."""
         match event:
             case Progress():
                 return "" if self._clock() - self._told < LINE_EVERY_S else f"  {said(event)}"
@@ -125,9 +131,16 @@ class Moving:
             return
         if isinstance(event, StageStarted | StageFinished | RunFinished):
             self._bar.update(self._task, visible=False, completed=0.0)
-        text = self._lines._line(event)
+        text = self._lines.text(event)
         if text:
+            self.line(text)
+
+    def line(self, text: str) -> None:
+        """Put a line above the bar."""
+        try:
             self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        except OSError:
+            return
 
 
 def said(event: Progress) -> str:

@@ -1,0 +1,54 @@
+"""`ssdbench attach`."""
+
+import sys
+import time
+from pathlib import Path
+
+import click
+
+from ssdbench.cli.options import json_option, run_argument
+from ssdbench.cli.output import document, tell
+
+EVERY_S = 0.5
+
+
+@click.command("attach")
+@run_argument
+@json_option
+def command(directory: Path, as_json: bool) -> int:
+    """Follow a run to its end; Ctrl-C leaves it running. Ends with the run's own exit code."""
+    try:
+        code = _follow(directory, moving=not as_json and sys.stderr.isatty())
+    except KeyboardInterrupt:
+        tell(f"the run goes on; end it with `ssdbench stop {directory}`")
+        return 130
+    report = directory / "report.html"
+    if as_json:
+        document({"directory": str(directory), "exit_code": code, "report": str(report)})
+    elif report.exists():
+        click.echo(f"report: {report}")
+    return code
+
+
+def _follow(directory: Path, *, moving: bool) -> int:
+    from ssdbench.cli.background import ended, worker
+    from ssdbench.cli.eventlog import Reader
+    from ssdbench.cli.progress import story
+    from ssdbench.errors import SsdbenchError
+
+    process, reader = worker(directory), Reader(directory)
+    with story(moving=moving) as shown:
+        while True:
+            alive, code = process.alive(), ended(directory)
+            for line in reader.lines():
+                shown.line(line)
+            if code is not None:
+                return code
+            if not alive:
+                raise SsdbenchError(
+                    f"process {process.pid} died before the run in {directory} ended",
+                    hint=f"What was measured is kept; go on: ssdbench resume {directory}",
+                )
+            if progress := reader.progress():
+                shown.show(progress)
+            time.sleep(EVERY_S)

@@ -1,0 +1,135 @@
+"""A run that outlives its terminal, and what others can know of one: who does it, how it ended."""
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from ssdbench.errors import UsageError
+from ssdbench.host import command, processes
+from ssdbench.host.files import write_atomic
+from ssdbench.host.processes import ProcessId
+
+PROCESS = "process.json"
+ENDED = "ended.json"
+LOG = "run.log"
+_NOWHERE = Path(os.devnull)
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """This side of a fork: what became of the other."""
+
+    directory: Path | None  # of the run; None when it ended before it began
+    exit_code: int  # of the other side, in that case
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """That side of a fork, in a session of its own."""
+
+    writer: int
+
+    def started(self, directory: Path) -> None:
+        """Let the parent go; from now on everything that is said goes to the run's log."""
+        log = os.open(directory / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        for descriptor, standard in ((nothing, 0), (log, 1), (log, 2)):
+            os.dup2(descriptor, standard)
+        os.close(log)
+        os.close(nothing)
+        os.write(self.writer, os.fsencode(directory))
+        os.close(self.writer)
+
+
+def detach() -> Parent | Child:
+    """Fork. The parent waits until the child's run has begun, or ended before it did.
+
+    Until then the child shares the terminal, so that a refusal is seen where it was asked for.
+    Call it early: threads do not survive a fork.
+    """
+    reader, writer = os.pipe()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    if pid == 0:
+        os.close(reader)
+        os.setsid()
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        return Child(writer)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        said = pipe.read()
+    if said:
+        return Parent(Path(os.fsdecode(said)), 0)
+    _, status = os.waitpid(pid, 0)
+    code = os.waitstatus_to_exitcode(status)
+    return Parent(None, code if code >= 0 else 128 - code)
+
+
+def begin(directory: Path) -> None:
+    """Say who does the run, and forget an earlier end."""
+    (directory / ENDED).unlink(missing_ok=True)
+    write_atomic(directory / PROCESS, json.dumps(asdict(processes.ours())) + "\n")
+
+
+def end(directory: Path, exit_code: int) -> None:
+    """Say how the run ended; a full disk must not hide why it did."""
+    try:
+        write_atomic(directory / ENDED, json.dumps({"exit_code": exit_code}) + "\n")
+    except Exception:  # noqa: BLE001 - the run's own end is what matters
+        return
+
+
+def ended(directory: Path) -> int | None:
+    """The exit code of a run that ended, or None."""
+    try:
+        return int(json.loads((directory / ENDED).read_text())["exit_code"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def worker(directory: Path) -> ProcessId:
+    """The process that does, or did, the run. Raises UsageError when none is known."""
+    path = directory / PROCESS
+    try:
+        fields = json.loads(path.read_text())
+        return ProcessId(
+            pid=int(fields["pid"]),
+            started_ticks=int(fields["started_ticks"]),
+            boot_id=str(fields["boot_id"]),
+        )
+    except OSError as error:
+        raise UsageError(
+            f"{directory} is not a run directory: it has no {PROCESS}",
+            hint="Name the directory that `ssdbench run` printed.",
+        ) from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"{path} is damaged: {error}") from error
+
+
+@contextmanager
+def awake(*, exists: Callable[[Path], bool] = Path.exists) -> Iterator[None]:
+    """Keep the host from suspending, where systemd decides about that."""
+    if command.which("systemd-inhibit") is None or not exists(Path("/run/systemd/system")):
+        yield
+        return
+    argv = [
+        "systemd-inhibit",
+        "--what", "sleep:idle",
+        "--who", "ssdbench",
+        "--why", "a drive is being measured",
+        "--mode", "block",
+        "sleep", "infinity",
+    ]  # fmt: skip
+    inhibitor = command.spawn(argv, stdout=_NOWHERE, stderr=_NOWHERE)
+    try:
+        yield
+    finally:
+        inhibitor.terminate(1.0)

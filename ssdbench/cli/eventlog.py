@@ -1,0 +1,103 @@
+"""The story of a run as files in its directory, for whoever attaches to it.
+
+events.jsonl     one line per thing that happened, with its text
+progress.json    how far the run is now; replaced in place, so that it stays small
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ssdbench.cli.progress import finding_line, headline
+from ssdbench.engine.events import Event, FindingRaised, Progress, RunFinished
+from ssdbench.model.finding import Finding
+
+EVENTS = "events.jsonl"
+PROGRESS = "progress.json"
+
+
+@dataclass(slots=True)
+class EventLog:
+    """Writes events; a disk that is full or slow never ends a run because of it."""
+
+    directory: Path
+    _findings: set[Finding] = field(default_factory=set)
+
+    def write(self, event: Event) -> None:
+        """Store one event."""
+        try:
+            if isinstance(event, Progress):
+                self._progress(event)
+            else:
+                self._append(event)
+        except OSError:
+            return
+
+    def _progress(self, event: Progress) -> None:
+        beside = self.directory / f".{PROGRESS}.tmp"
+        beside.write_text(json.dumps(asdict(event)))
+        beside.replace(self.directory / PROGRESS)
+
+    def _append(self, event: Event) -> None:
+        if isinstance(event, FindingRaised):
+            if event.finding in self._findings:
+                return
+            self._findings.add(event.finding)
+        record = {
+            "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "event": type(event).__name__,
+            "text": text_of(event),
+        }
+        with (self.directory / EVENTS).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+
+
+def text_of(event: Event) -> str:
+    """An event as a line; empty when it is worth none."""
+    match event:
+        case FindingRaised(finding=finding):
+            return f"  {finding_line(finding)}"
+        case RunFinished(result=result):
+            return result.verdict
+        case _:
+            return headline(event)
+
+
+@dataclass(slots=True)
+class Reader:
+    """Reads what has been added since the last look."""
+
+    directory: Path
+    _offset: int = 0
+    _last: str = ""
+
+    def lines(self) -> Iterator[str]:
+        """The texts of new events; a line that is still being written waits."""
+        try:
+            with (self.directory / EVENTS).open("rb") as file:
+                file.seek(self._offset)
+                data = file.read()
+        except FileNotFoundError:
+            return
+        whole = data[: data.rfind(b"\n") + 1]
+        self._offset += len(whole)
+        for line in whole.splitlines():
+            try:
+                text = str(json.loads(line)["text"])
+            except (ValueError, KeyError, TypeError):
+                continue
+            if text:
+                yield text
+
+    def progress(self) -> Progress | None:
+        """How far the run is, if that is news."""
+        try:
+            text = (self.directory / PROGRESS).read_text()
+            if text == self._last:
+                return None
+            self._last = text
+            return Progress(**json.loads(text))
+        except (OSError, ValueError, TypeError):
+            return None

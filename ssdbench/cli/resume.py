@@ -1,0 +1,37 @@
+"""`ssdbench resume`."""
+
+from pathlib import Path
+
+import click
+
+from ssdbench.cli.main import Place
+from ssdbench.cli.options import Duration, Size, json_option, run_argument
+
+
+@click.command("resume")
+@run_argument
+@click.option("--max-time", type=Duration(), metavar="D", help="End after this time in total.")
+@click.option("--max-writes", type=Size(), metavar="SIZE", help="End after this much in total.")
+@json_option
+@click.pass_obj
+def command(
+    place: Place,
+    directory: Path,
+    *,
+    max_time: float | None,
+    max_writes: int | None,
+    as_json: bool,
+) -> int:
+    """Go on with a run after a crash, a signal or a limit; nothing finished is repeated."""
+    from ssdbench.cli.background import worker
+    from ssdbench.cli.conduct import Wishes, reopen
+    from ssdbench.cli.run import carry_out
+    from ssdbench.errors import UsageError
+
+    prepared = reopen(directory, Wishes(max_time_s=max_time, max_writes_bytes=max_writes))
+    if (directory / "process.json").exists() and worker(directory).alive():
+        raise UsageError(
+            f"process {worker(directory).pid} is still at work on {directory}",
+            hint=f"Follow it: ssdbench attach {directory}",
+        )
+    return carry_out(prepared, place=place, as_json=as_json, resuming=True)

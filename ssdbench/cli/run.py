@@ -1,0 +1,111 @@
+"""`ssdbench run`."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ssdbench.cli.main import Place
+from ssdbench.cli.options import json_option, limits, profile_argument, target_option
+from ssdbench.cli.output import answer, document, tell
+
+if TYPE_CHECKING:
+    from ssdbench.cli.background import Child
+    from ssdbench.cli.conduct import Prepared
+
+
+@click.command("run")
+@profile_argument
+@target_option
+@click.option(
+    "--output", type=click.Path(path_type=Path), metavar="DIR", help="Run directory to make."
+)
+@click.option("--destroy", metavar="ID", help="Consent to destroy what the drive ID holds.")
+@click.option(
+    "--overwrite-signatures",
+    is_flag=True,
+    help="Overwrite partition tables and file systems that are not in use.",
+)
+@click.option("--detach", is_flag=True, help="Go on without this terminal; see attach and stop.")
+@limits
+@json_option
+@click.pass_obj
+def command(
+    place: Place,
+    profile: str,
+    target: str | None,
+    output: Path | None,
+    destroy: str | None,
+    *,
+    overwrite_signatures: bool,
+    detach: bool,
+    max_time: float | None,
+    max_writes: int | None,
+    seed: int | None,
+    as_json: bool,
+) -> int:
+    """Take a target from unknown to a validated report.
+
+    PROFILE is a file, or the name of a shipped profile: demo, quick, pessimistic.
+    """
+    child = None
+    if detach:
+        from ssdbench.cli.background import Parent
+        from ssdbench.cli.background import detach as fork
+
+        side = fork()
+        if isinstance(side, Parent):
+            return _detached(side.directory, side.exit_code, as_json=as_json)
+        child = side
+    from ssdbench.cli.conduct import Wishes, prepare  # everything heavy comes with it
+
+    wishes = Wishes(target, output, destroy, overwrite_signatures, max_time, max_writes, seed)
+    return carry_out(prepare(profile, wishes), place=place, child=child, as_json=as_json)
+
+
+def carry_out(
+    prepared: "Prepared",
+    *,
+    place: Place,
+    child: "Child | None" = None,
+    as_json: bool,
+    resuming: bool = False,
+) -> int:
+    """Conduct a run, tell its story, print its answer; returns the exit code."""
+    from ssdbench.cli.conduct import conduct
+    from ssdbench.cli.progress import story
+    from ssdbench.cli.summary import run_document, run_lines
+
+    def started(directory: Path) -> None:
+        place.run_directory = directory
+        if child:
+            child.started(directory)
+
+    moving = child is None and not as_json and sys.stderr.isatty()
+    with story(moving=moving) as shown:
+        ended = conduct(prepared, show=shown.show, started=started, resuming=resuming)
+    if as_json:
+        document(run_document(ended))
+    else:
+        for line in run_lines(ended):
+            answer(line)
+    return ended.exit_code
+
+
+def _detached(directory: Path | None, exit_code: int, *, as_json: bool) -> int:
+    if directory is None:
+        return exit_code
+    if as_json:
+        document(
+            {
+                "directory": str(directory),
+                "attach": ["ssdbench", "attach", str(directory)],
+                "stop": ["ssdbench", "stop", str(directory)],
+            }
+        )
+        return 0
+    answer(str(directory))
+    tell(f"follow it: ssdbench attach {directory}")
+    tell(f"end it:    ssdbench stop {directory}")
+    return 0

@@ -1,0 +1,43 @@
+"""`ssdbench stop`."""
+
+import signal
+import time
+from pathlib import Path
+
+import click
+
+from ssdbench.cli.options import Duration, json_option, run_argument
+from ssdbench.cli.output import answer, document
+
+
+@click.command("stop")
+@run_argument
+@click.option(
+    "--wait", type=Duration(), default="2m", show_default=True, metavar="D", help="How long."
+)
+@json_option
+def command(directory: Path, wait: float, as_json: bool) -> int:
+    """End a run cleanly: what was measured is kept, with a partial report."""
+    from ssdbench.cli.background import ended, worker
+    from ssdbench.errors import SsdbenchError, UsageError
+
+    process = worker(directory)
+    if not process.send(signal.SIGINT):
+        raise UsageError(
+            f"no process is at work on {directory}",
+            hint=f"Go on with it: ssdbench resume {directory}",
+        )
+    until = time.monotonic() + wait
+    while process.alive():
+        if time.monotonic() > until:
+            raise SsdbenchError(
+                f"process {process.pid} has not ended yet",
+                hint=f"Wait, or send it a second signal: kill -INT {process.pid}",
+            )
+        time.sleep(0.1)
+    report = directory / "report.html"
+    if as_json:
+        document({"directory": str(directory), "pid": process.pid, "exit_code": ended(directory)})
+    else:
+        answer(f"stopped; report: {report}" if report.exists() else "stopped")
+    return 0

@@ -1,0 +1,68 @@
+"""The answer of a run for the terminal and as JSON; the report has the rest."""
+
+from collections.abc import Iterator
+
+from ssdbench.cli.conduct import Ended
+from ssdbench.cli.output import table
+from ssdbench.model.finding import Finding, Severity
+from ssdbench.model.result import PointResult, RunResult
+from ssdbench.report.csv import reasons
+from ssdbench.units import format_count, format_ns
+
+
+def run_lines(ended: Ended) -> Iterator[str]:
+    """The verdict, a line per point, and where the report is."""
+    result = ended.result
+    points = [point for stage in result.stages for point in stage.points]
+    if points:
+        yield table(
+            ("point", "IOPS, at least", "IOPS, mean", "p99", "verdict"),
+            [_row(point) for point in points],
+        )
+        yield ""
+    simulated = ", a simulated drive" if result.target.simulated else ""
+    yield f"{result.verdict}: {result.target.name}{simulated}"
+    for reason in _why_not(result):
+        yield f"  {reason}"
+    yield f"report: {ended.files[0]}"
+
+
+def run_document(ended: Ended) -> dict[str, object]:
+    """The same, whole, for programs."""
+    return {
+        "directory": str(ended.directory),
+        "report": str(ended.files[0]),
+        "exit_code": ended.exit_code,
+        "verdict": ended.result.verdict,
+        "simulated": ended.result.target.simulated,
+        "result": ended.result.model_dump(mode="json"),
+    }
+
+
+def _row(point: PointResult) -> tuple[str, ...]:
+    iops = point.estimate("iops")
+    p99 = max(
+        (e.value for e in point.estimates if "p99_ns" in e.metric and e.status == "published"),
+        default=None,
+    )
+    span = point.point.span_percent
+    label = point.point.workload.label()
+    return (
+        label if span is None else f"{label}, {span:g} % of the drive",
+        format_count(iops.bound) if iops and iops.bound is not None else "-",
+        format_count(iops.value) if iops else "-",
+        "-" if p99 is None else format_ns(p99),
+        point.verdict,
+    )
+
+
+def _why_not(result: RunResult) -> list[str]:
+    found: list[Finding] = [f for f in result.findings if f.severity is Severity.INVALIDATES]
+    for stage in result.stages:
+        found += [f for f in stage.findings if f.severity is Severity.INVALIDATES]
+    text = dict.fromkeys(f.message for f in found)
+    invalid = [p for stage in result.stages for p in stage.points if p.verdict != "VALIDATED"]
+    if invalid and not text:
+        codes = dict.fromkeys(reasons(p.findings) for p in invalid)
+        return [f"{len(invalid)} points are not valid: {'; '.join(codes)}"]
+    return list(text)
