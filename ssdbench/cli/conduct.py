@@ -16,7 +16,7 @@ from ssdbench.engine.events import Event, RunStarted
 from ssdbench.engine.runner import Order, Runner, World, check_limits
 from ssdbench.engine.stage import Limits, RateHint, Stage, StagePlan
 from ssdbench.engine.store import MANIFEST, RunStore, load
-from ssdbench.engine.targets import Claimed
+from ssdbench.engine.targets import claimed, require_leave
 from ssdbench.errors import SsdbenchError, UsageError
 from ssdbench.host.facts import host_facts
 from ssdbench.model.loading import load_profile
@@ -90,7 +90,7 @@ def prepare(profile_name: str, wishes: Wishes) -> Prepared:
     info = inspect(target)
     now = datetime.now(UTC)
     title = profile.title or Path(profile_name).stem
-    directory = wishes.output or RUNS / _run_name(now, profile_name, info)
+    directory = (wishes.output or RUNS / _run_name(now, profile_name, info)).absolute()
     limits = profile.limits
     manifest = Manifest(
         run_id=directory.name,
@@ -124,7 +124,7 @@ def reopen(directory: Path, wishes: Wishes) -> Prepared:
             "destroy_id": wishes.destroy_id or stored.destroy_id,
         }
     )
-    return _prepared(manifest, profile, directory)
+    return _prepared(manifest, profile, directory.absolute())
 
 
 def _prepared(manifest: Manifest, profile: Profile, directory: Path) -> Prepared:
@@ -148,21 +148,27 @@ def conduct(
     host are raised after a partial report was written.
     """
     directory = prepared.directory
+    manifest = prepared.manifest
+    require_leave(
+        prepared.info,
+        destroy_id=manifest.destroy_id,
+        overwrite_signatures=manifest.overwrite_signatures,
+    )
     store = RunStore.open(directory) if resuming else RunStore.create(directory)
     try:
         with (
             Signals() as signals,
-            Claimed(
+            claimed(
                 prepared.info,
                 directory,
-                destroy_id=prepared.manifest.destroy_id,
-                overwrite_signatures=prepared.manifest.overwrite_signatures,
+                destroy_id=manifest.destroy_id,
+                overwrite_signatures=manifest.overwrite_signatures,
             ) as session,
             background.awake(),
         ):
             if not resuming:
-                store.write_json(MANIFEST, prepared.manifest.model_dump(mode="json"))
-                store.write_json("host-before.json", dict(prepared.manifest.host))
+                store.write_json(MANIFEST, manifest.model_dump(mode="json"))
+                store.write_json("host-before.json", dict(manifest.host))
             background.begin(directory)
             world = World(
                 emit=_emitter(directory, show, started),
