@@ -145,6 +145,7 @@ int ssdb_init(void *state, u64 bytes, const struct ssdb_params *p)
 	geometry_of(p, &d->g);
 	d->bytes = need;
 	d->params_bytes = sizeof(d->p);
+	d->drive_bytes = sizeof(*d);
 	d->rng = p->seed * 0x9e3779b97f4a7c15ULL + 0x1234567;
 	if (!d->rng)
 		d->rng = 1;
@@ -166,7 +167,8 @@ static int usable(const struct drive *d, u64 bytes)
 	if (bytes < sizeof(*d))
 		return SSDB_E_MEMORY;
 	if (d->magic != SSDB_MAGIC || d->abi != SSDB_DRIVE_ABI ||
-	    d->params_bytes != sizeof(d->p) || ssdb_params_check(&d->p, 0))
+	    d->params_bytes != sizeof(d->p) || d->drive_bytes != sizeof(*d) ||
+	    ssdb_params_check(&d->p, 0))
 		return SSDB_E_VERSION;
 	expected.l2p = d->l2p;		/* only a page map has one */
 	if (layout(&expected, &d->p) != d->bytes || expected.l2p != d->l2p ||
@@ -574,7 +576,7 @@ u64 ssdb_counter(const void *state, u32 index)
 	case 9:
 		return ssdb_div(d->warm_uk, 1000);
 	case 10:
-		return 1000000 + d->slow_ppm;
+		return 1000000 + d->slow_ppm + d->slow_write_ppm;
 	default:
 		return 0;
 	}

@@ -105,7 +105,8 @@ struct drive {
 	u32 abi;
 	u32 in_request;
 	u64 bytes;
-	u64 params_bytes;
+	u64 params_bytes;	/* of a drive built from other sources the sizes differ */
+	u64 drive_bytes;
 	struct ssdb_params p;
 
 	struct geometry g;
@@ -116,6 +117,7 @@ struct drive {
 	u64 link_fp[2];		/* by direction */
 	u64 noise_fp;
 	u64 slow_ppm;		/* by how much service is slower than the data sheet now */
+	u64 slow_write_ppm;	/* the same, for programs and erases in addition */
 	u64 next_change_ns;	/* when the service times must be looked at again */
 	u64 next_change_bytes;	/* the same, in bytes written by the host */
 	u64 edge_ns;		/* end of the bistable phase */

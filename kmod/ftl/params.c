@@ -15,6 +15,7 @@ static const char *const ssdb_choices_gc_policy[] = { "greedy", "fifo", "dchoice
 static const char *const ssdb_choices_paced[] = { "stop", "paced", 0 };
 static const char *const ssdb_choices_no_yes[] = { "no", "yes", 0 };
 static const char *const ssdb_choices_slc_full[] = { "direct", "fold", 0 };
+static const char *const ssdb_choices_bistable_scope[] = { "programs", "all", 0 };
 static const char *const ssdb_choices_error_ops[] = { "none", "read", "write", "both", 0 };
 
 static const struct ssdb_param_desc table[] = {

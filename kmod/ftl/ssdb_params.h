@@ -21,6 +21,7 @@ enum ssdb_ftl { SSDB_FTL_PAGE, SSDB_FTL_BLOCKLOG, SSDB_FTL_DIRECT };
 enum ssdb_read_priority { SSDB_READ_FIFO, SSDB_READ_BYPASS, SSDB_READ_SUSPEND };
 enum ssdb_gc_policy { SSDB_GC_GREEDY, SSDB_GC_FIFO, SSDB_GC_DCHOICE };
 enum ssdb_slc_full { SSDB_SLC_FULL_DIRECT, SSDB_SLC_FULL_FOLD };
+enum ssdb_bistable_scope { SSDB_BISTABLE_PROGRAMS, SSDB_BISTABLE_ALL };
 enum ssdb_error_ops { SSDB_ERROR_NONE, SSDB_ERROR_READ, SSDB_ERROR_WRITE, SSDB_ERROR_BOTH };
 
 #define SSDB_PARAM_LIST(P) \
@@ -134,6 +135,8 @@ P(bistable_period_ns, "ns", 0, SSDB_DAY_NS, 0, 0, \
   "Trouble: mean length of a slow plus a fast phase; 0: none.") \
 P(bistable_slow_ppm, "ppm", 0, 100000000, 500000, 0, \
   "Trouble: by how much service times grow in slow phases.") \
+P(bistable_scope, "", 0, 1, SSDB_BISTABLE_PROGRAMS, ssdb_choices_bistable_scope, \
+  "Trouble: whether slow phases are of programs and erases only, as of garbage collection, or of all.") \
 P(bistable_random, "", 0, 1, 0, ssdb_choices_no_yes, \
   "Trouble: whether the phases' lengths are random (uniform, 0.5 to 1.5 of their mean).") \
 P(step_after_ppm, "ppm", 0, 100000000000ULL, 0, 0, \

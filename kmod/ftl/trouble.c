@@ -16,10 +16,22 @@ static u64 interval(struct drive *d, u64 mean, u64 random)
 	return random ? mean / 2 + ((mean * (random_u64(&d->rng) >> 48)) >> 16) : mean;
 }
 
+static int writes_flash(u32 service)
+{
+	return service == SVC_PROG || service == SVC_ERASE || service == SVC_SLC_PROG ||
+	       service == SVC_MERGE;
+}
+
+/* Fixed-point ns per byte at a rate. */
+static u64 per_byte(u64 mbps, u64 factor)
+{
+	return ssdb_div(ssdb_div(1000 * SSDB_ONE, mbps) * factor, 1000000);
+}
+
 static void set_service(struct drive *d)
 {
 	const struct ssdb_params *p = &d->p;
-	u64 factor = 1000000 + d->slow_ppm;
+	u64 all = 1000000 + d->slow_ppm;
 	u64 base[SVC_COUNT];
 	u32 i;
 
@@ -33,11 +45,11 @@ static void set_service(struct drive *d)
 	base[SVC_FW_READ] = p->fw_read_ns;
 	base[SVC_FW_WRITE] = p->fw_write_ns;
 	for (i = 0; i < SVC_COUNT; i++)
-		d->svc_ns[i] = ssdb_div(base[i] * factor, 1000000);
-	d->chan_fp = ssdb_div(ssdb_div(1000 * SSDB_ONE, p->channel_mbps) * factor, 1000000);
-	d->link_fp[0] = ssdb_div(ssdb_div(1000 * SSDB_ONE, p->link_mbps) * factor, 1000000);
-	d->link_fp[1] = ssdb_div(ssdb_div(1000 * SSDB_ONE, p->link_write_mbps ? p->link_write_mbps :
-				 p->link_mbps) * factor, 1000000);
+		d->svc_ns[i] = ssdb_div(base[i] * (all + (writes_flash(i) ? d->slow_write_ppm : 0)),
+					1000000);
+	d->chan_fp = per_byte(p->channel_mbps, all);
+	d->link_fp[0] = per_byte(p->link_mbps, all);
+	d->link_fp[1] = per_byte(p->link_write_mbps ? p->link_write_mbps : p->link_mbps, all);
 }
 
 /* Warming follows what was moved and decays with the time constant; steps of one tick. */
@@ -106,7 +118,10 @@ void trouble_update(struct drive *d, u64 now)
 		update_phase(d, now);
 		if (d->edge_ns < d->next_change_ns)
 			d->next_change_ns = d->edge_ns;
-		slow += d->slow_phase ? p->bistable_slow_ppm : 0;
+		if (p->bistable_scope == SSDB_BISTABLE_ALL)
+			slow += d->slow_phase ? p->bistable_slow_ppm : 0;
+		else
+			d->slow_write_ppm = d->slow_phase ? p->bistable_slow_ppm : 0;
 	}
 	if (written >= step)
 		slow += p->step_slow_ppm;

@@ -49,7 +49,7 @@ TEST(strides_of_32_64_and_512_KiB_peak_exactly_every_1024_KiB)
 	int i;
 
 	blocklog(&rig, 1 << 20, 0);
-	fill(&rig, 1);
+	fill(&rig, 2);	/* so that every block has an old one to erase */
 	for (i = 0; i < 3; i++)
 		CHECK(peaks_at_boundaries(&rig, strides[i] << 10, 1 << 20, 0) >= 100);
 	rig_end(&rig);
@@ -60,7 +60,7 @@ TEST(a_stride_of_a_block_or_more_peaks_at_every_write)
 	struct rig rig;
 
 	blocklog(&rig, 1 << 20, 0);
-	fill(&rig, 1);
+	fill(&rig, 2);	/* so that every block has an old one to erase */
 	CHECK_EQUAL(peaks_at_boundaries(&rig, 1 << 20, 1 << 20, 0), 200);
 	CHECK_EQUAL(peaks_at_boundaries(&rig, 2 << 20, 1 << 20, 0), 100);
 	rig_end(&rig);
@@ -71,11 +71,11 @@ TEST(a_planted_phase_and_a_block_that_is_no_power_of_two_are_found_where_they_ar
 	struct rig rig;
 
 	blocklog(&rig, 1536 << 10, 256 << 10);
-	fill(&rig, 1);
+	fill(&rig, 2);	/* so that every block has an old one to erase */
 	peaks_at_boundaries(&rig, 64 << 10, 1536 << 10, 256 << 10);
 	rig_end(&rig);
 	blocklog(&rig, 4 << 20, 0);
-	fill(&rig, 1);
+	fill(&rig, 2);	/* so that every block has an old one to erase */
 	peaks_at_boundaries(&rig, 32 << 10, 4 << 20, 0);
 	rig_end(&rig);
 }

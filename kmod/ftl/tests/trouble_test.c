@@ -31,6 +31,7 @@ TEST(bistable_service_alternates_with_the_planted_period)
 	prepare(&rig);
 	rig_set(&rig, "bistable_period_ns", 20 * SEC);
 	rig_set(&rig, "bistable_slow_ppm", 500000);
+	rig_set(&rig, "bistable_scope", SSDB_BISTABLE_ALL);
 	rig_build(&rig);
 	watch(&rig, 200 * SEC, 1000000);
 	for (i = 1; i < 200; i++) {
@@ -41,6 +42,31 @@ TEST(bistable_service_alternates_with_the_planted_period)
 	}
 	CHECK_NEAR(slow, 100, 0.1);
 	CHECK(edges >= 18 && edges <= 20);
+	rig_end(&rig);
+}
+
+LARGE_TEST(bistable_garbage_collection_slows_writes_but_not_reads)
+{
+	double reads[2], writes[2];
+	struct rig rig;
+	int slow;
+
+	rig_begin(&rig);
+	rig_set(&rig, "bistable_period_ns", 2000 * SEC);
+	rig_set(&rig, "bistable_slow_ppm", 500000);
+	rig_build(&rig);
+	fill(&rig, 1);
+	for (slow = 0; slow < 2; slow++) {
+		submit(&rig, (u64)(slow * 1000 + 500) * SEC, SSDB_READ, 0, 4096);
+		CHECK_EQUAL(counter(&rig, "service_ppm"), slow ? 1500000 : 1000000);
+		watch(&rig, 5 * SEC, 1000000);
+		reads[slow] = iops(&rig);
+		random_io(&rig, 100000, 0, 0, 32);
+		random_io(&rig, 500000, 0, 0, 32);
+		writes[slow] = iops(&rig);
+	}
+	CHECK_NEAR(reads[1], reads[0], 0.001);
+	CHECK_NEAR(writes[1], writes[0] / 1.45, 0.05);
 	rig_end(&rig);
 }
 

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: (MIT OR GPL-2.0-only)
+/*
+ * Any drive, any requests: no memory error, no hang, time does not go back, all maps agree.
+ *
+ * The first bytes set parameters, the rest are requests. Built for libFuzzer, or, with
+ * SSDB_FUZZ_PLAIN, with a main() that feeds it a fixed random sequence.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../ssdb_drive.h"
+#include "../ssdb_params.h"
+
+#define STATE_LIMIT (64 << 20)
+
+struct bytes {
+	const uint8_t *data;
+	size_t left;
+};
+
+static u64 take(struct bytes *in, unsigned int n)
+{
+	u64 value = 0;
+
+	while (n-- && in->left) {
+		value = value << 8 | *in->data++;
+		in->left--;
+	}
+	return value;
+}
+
+static void expect(int condition, const char *what)
+{
+	if (!condition) {
+		fprintf(stderr, "broken: %s\n", what);
+		abort();
+	}
+}
+
+/* Small drives, so that they fill and collect; any value for everything else. */
+static void small_drive(struct ssdb_params *p)
+{
+	ssdb_params_default(p);
+	ssdb_param_set(p, "capacity_bytes", 4 << 20);
+	ssdb_param_set(p, "op_ppm", 300000);
+	ssdb_param_set(p, "channels", 2);
+	ssdb_param_set(p, "dies_per_channel", 2);
+	ssdb_param_set(p, "program_unit_bytes", 8192);
+	ssdb_param_set(p, "read_unit_bytes", 4096);
+	ssdb_param_set(p, "erase_block_bytes", 16384);
+	ssdb_param_set(p, "wbuf_bytes", 65536);
+	ssdb_param_set(p, "slc_bits", 2);
+}
+
+/* One of the parameters: a raw value, a small one, or a power of two. */
+static void set_one(struct ssdb_params *p, struct bytes *in)
+{
+	u32 which = (u32)take(in, 1) % ssdb_param_count();
+	u32 kind = (u32)take(in, 1) % 4;
+	u64 value = kind == 0 ? take(in, 8) : kind == 1 ? take(in, 1) :
+		    kind == 2 ? 1ULL << take(in, 1) % 40 : take(in, 2) * 4096;
+
+	ssdb_param_set(p, ssdb_param_desc(which)->name, value);
+}
+
+static u64 request(void *state, u64 now, struct bytes *in, u64 *last)
+{
+	const struct ssdb_params *p = ssdb_state_params(state);
+	u64 blocks = p->capacity_bytes / p->lba_bytes;
+	u32 op = (u32)take(in, 1);
+	struct ssdb_cmd cmd[2];
+	struct ssdb_done done;
+
+	memset(cmd, 0, sizeof(cmd));
+	now += op & 0x80 ? take(in, 4) * 1000 : take(in, 1) * 100;
+	if ((op & 0x60) == 0x60)
+		now = *last > now ? *last : now;
+	cmd[0].op = op % 6;
+	cmd[0].flags = op >> 3 & 1;
+	cmd[0].offset = take(in, 3) % (blocks + 2) * p->lba_bytes;
+	cmd[0].bytes = (take(in, 1) + 1) * (op & 0x10 ? p->lba_bytes : p->map_unit_bytes);
+	if (cmd[0].op == 5)
+		cmd[0].bytes = take(in, 4);	/* unknown operation, any size */
+	if (op & 4 && op & 1) {
+		cmd[1] = cmd[0];
+		cmd[1].offset ^= p->lba_bytes;
+		ssdb_submit_vector(state, now, cmd, 2, &done);
+	} else {
+		ssdb_submit(state, now, cmd, &done);
+	}
+	expect(done.done_ns >= now, "a request is done before it began");
+	expect(done.error <= SSDB_E_SIZE, "an unknown error");
+	if (done.done_ns > *last)
+		*last = done.done_ns;
+	return ssdb_now_ns(state);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct bytes in = { data, size };
+	struct ssdb_params p;
+	const char *why = 0;
+	u64 bytes, now = 0, last = 0, n = 0;
+	u32 i, sets;
+	void *state;
+
+	small_drive(&p);
+	sets = (u32)take(&in, 1) % 8;
+	for (i = 0; i < sets; i++)
+		set_one(&p, &in);
+	if (ssdb_params_check(&p, &why)) {
+		expect(why && *why, "a refusal without a reason");
+		return 0;
+	}
+	bytes = ssdb_state_bytes(&p);
+	if (bytes > STATE_LIMIT || p.capacity_bytes > 64 << 20)
+		return 0;
+	state = malloc(bytes);
+	expect(state != 0, "memory");
+	memset(state, 0x5a, bytes);
+	expect(ssdb_init(state, bytes, &p) == SSDB_OK, "checked parameters are refused");
+	while (in.left) {
+		now = request(state, now, &in, &last);
+		if (++n % 256 == 0)
+			expect(ssdb_check(state) == 0, "the maps");
+	}
+	i = (u32)ssdb_check(state);
+	if (i)
+		fprintf(stderr, "ssdb_check: %u\n", i);
+	expect(i == 0, "the maps at the end");
+	expect(ssdb_attach(state, bytes) == SSDB_OK, "attaching");
+	free(state);
+	return 0;
+}
+
+#ifdef SSDB_FUZZ_PLAIN
+static u64 xorshift(u64 *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned long rounds = argc > 1 ? strtoul(argv[1], 0, 0) : 300;
+	u64 seed = argc > 2 ? strtoull(argv[2], 0, 0) : 42;
+	static uint8_t input[16384];
+	unsigned long i;
+	size_t j;
+
+	for (i = 0; i < rounds; i++) {
+		u64 state = (seed + i) * 0x9e3779b97f4a7c15ULL + 1;
+		size_t size = 64 + xorshift(&state) % (sizeof(input) - 64);
+
+		for (j = 0; j < size; j++)
+			input[j] = (uint8_t)(xorshift(&state) >> 32);
+		if (i % 2)
+			input[0] = 0;	/* half of the rounds on the plain small drive */
+		LLVMFuzzerTestOneInput(input, size);
+	}
+	printf("%lu rounds\n", rounds);
+	return 0;
+}
+#endif
