@@ -221,3 +221,14 @@ void vt_page_fail(const char *message)
 	snprintf(page->message, sizeof(page->message), "%s", message);
 	tell(VT_PAGE_FAILED);
 }
+
+/* Where things are in the page, so that a test may compare it with the other side's view. */
+extern const u64 ssdb_vt_layout[];
+VT_EXPORT const u64 ssdb_vt_layout[] = {
+	VT_PAGE_VERSION, sizeof(struct vt_page), sizeof(struct vt_sample),
+	offsetof(struct vt_page, state), offsetof(struct vt_page, go),
+	offsetof(struct vt_page, event), offsetof(struct vt_page, hold_at_s),
+	offsetof(struct vt_page, samples), offsetof(struct vt_page, first_io_ns),
+	offsetof(struct vt_page, message), offsetof(struct vt_page, ring),
+	offsetof(struct vt_sample, latency_max_ns), offsetof(struct vt_sample, inflight_ns),
+};
