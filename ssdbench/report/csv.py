@@ -15,7 +15,7 @@ from ssdbench.model.finding import Finding, Severity
 from ssdbench.model.result import SCHEMA, PointResult, Repeat, RunResult, StageResult
 from ssdbench.model.workload import Workload
 from ssdbench.report.label import simulated_label
-from ssdbench.report.metrics import direction, worst_percentiles
+from ssdbench.report.metrics import direction, percentiles_of, whole
 
 RESULT_TYPES = {
     "run_id": "str",
@@ -137,8 +137,8 @@ def _steady_rows(stage: StageResult) -> Iterator[Row]:
             "direction": "total",
             "metric": "steady_rate",
             "value": verdict.mean,
-            "bound": verdict.lower_bound,
-            "unit": str(stage.data.get("unit", "")),
+            "bound": verdict.lower_bound if verdict.steady else None,
+            "unit": str(stage.data.get("unit", "B/s")),
             "n": len(verdict.window_blocks),
             "method": f"steady-state rule {verdict.rule}",
             "status": "published" if verdict.steady else "suppressed",
@@ -166,7 +166,7 @@ def _workload_columns(point: PointResult) -> Row:
 def _estimate_columns(estimate: Estimate, workload: Workload) -> Row:
     return {
         "repeat": "all",
-        "direction": direction(estimate.metric, workload),
+        "direction": direction(estimate, workload),
         "metric": estimate.metric,
         "value": estimate.value,
         "unit": estimate.unit,
@@ -190,7 +190,7 @@ def _repeat_rows(repeat: Repeat, workload: Workload) -> Iterator[Row]:
     for metric, value, unit in metrics:
         yield {
             "repeat": str(repeat.repeat),
-            "direction": direction(metric, workload),
+            "direction": whole(workload),
             "metric": metric,
             "value": value,
             "unit": unit,
@@ -231,7 +231,7 @@ def _summary_row(result: RunResult, stage: StageResult, point: PointResult) -> R
         "worst_second_iops": min((r.worst_second_iops for r in point.repeats), default=None),
         "reasons": reasons(point_findings(point)),
     }
-    percentiles = worst_percentiles(point.estimates)
+    percentiles = percentiles_of(point.estimates)
     for share, name in SUMMARY_PERCENTILES.items():
         estimate = percentiles.get(share)
         row[name] = estimate.value if estimate and estimate.status != "suppressed" else None

@@ -1,4 +1,4 @@
-"""What the name of a metric says: its direction and, for a latency, its percentile."""
+"""What an estimate speaks of: its direction and, for a latency, its percentile."""
 
 import re
 from collections.abc import Iterable
@@ -6,19 +6,21 @@ from collections.abc import Iterable
 from ssdbench.model.estimate import Estimate
 from ssdbench.model.workload import Workload
 
-_PERCENTILE = re.compile(r"(?:(?:read|write|total)_)?(?:c?lat)_p([0-9]+)(?:[._]([0-9]+))?_ns")
+_PERCENTILE = re.compile(r"c?lat_p([0-9]+)(?:[._]([0-9]+))?_ns")
 
 
-def direction(metric: str, workload: Workload) -> str:
-    """Which I/Os a metric speaks of: its prefix, else what the workload does."""
-    for name in ("read", "write", "total"):
-        if metric.startswith(f"{name}_"):
-            return name
+def direction(estimate: Estimate, workload: Workload) -> str:
+    """Which I/Os an estimate speaks of: what it says, or all that the workload does."""
+    return whole(workload) if estimate.direction == "total" else estimate.direction
+
+
+def whole(workload: Workload) -> str:
+    """What a metric over all I/Os of a workload speaks of: read, write, or the total of both."""
     return {0: "write", 100: "read"}.get(workload.read_percent, "total")
 
 
 def percentile(metric: str) -> float | None:
-    """99.9 for `lat_p99_9_ns`, `lat_p99.9_ns`, `lat_p999_ns` or `write_lat_p999_ns`, else None."""
+    """99.9 for `lat_p99_9_ns`, `lat_p99.9_ns` or `lat_p999_ns`, else None."""
     found = _PERCENTILE.fullmatch(metric)
     if not found:
         return None
@@ -33,7 +35,7 @@ def percentile_name(value: float) -> str:
     return f"p{value:g}"
 
 
-def worst_percentiles(estimates: Iterable[Estimate]) -> dict[float, Estimate]:
+def percentiles_of(estimates: Iterable[Estimate]) -> dict[float, Estimate]:
     """For each percentile the slowest direction, from the lowest percentile to the highest."""
     worst: dict[float, Estimate] = {}
     for estimate in estimates:

@@ -97,7 +97,7 @@ def _inline(text: str, name: str) -> str:
         text,
     )
     text = re.sub(r'(xlink:href="#|url\(#)', rf"\g<1>{name}-", text)
-    text = re.sub(r"\d+\.\d{3,}", _short, text)
+    text = re.sub(r' (?:d|x|y|width|height|points|transform|viewBox)="[^"]*"', _short, text)
     for colour, variable in _VARIABLES.items():
         text = text.replace(colour, f"var(--{variable})")
     text = re.sub(r"'DejaVu Sans'[^;\"]*sans-serif", "var(--sans)", text)
@@ -108,9 +108,14 @@ def _inline(text: str, name: str) -> str:
     return re.sub(r"\n\s*", "\n", text).strip()
 
 
-def _short(number: re.Match[str]) -> str:
-    """Hundredths of a point are finer than any printer; the rest is half of the file."""
-    return f"{float(number.group()):.2f}".rstrip("0").rstrip(".")
+def _short(attribute: re.Match[str]) -> str:
+    """Hundredths of a point are finer than any printer; the rest is half of the file.
+
+    Only geometry is touched: a label such as 0.001 % is text and stays as it is.
+    """
+    return re.sub(
+        r"\d+\.\d{3,}", lambda n: f"{float(n[0]):.2f}".rstrip("0").rstrip("."), attribute[0]
+    )
 
 
 def counts(axis: Any) -> None:

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from ssdbench.model.finding import Finding, Severity
-from ssdbench.model.result import RunResult
+from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.result import RunResult, SteadyVerdict
 from ssdbench.report.view import words
 from ssdbench.report.view.page import FindingGroup, Findings, Prose, Section
 
@@ -58,8 +58,16 @@ def _group(found: list[Finding]) -> FindingGroup:
         severity=words.SEVERITY_WORDS[first.severity],
         code=str(first.code),
         advice=first.advice,
-        places=[(_where(finding), words.sentence(finding.message)) for finding in found],
+        places=_places(found),
     )
+
+
+def _places(found: list[Finding]) -> list[tuple[str, str]]:
+    """Each message once, with all places where it holds."""
+    where: dict[str, list[str]] = {}
+    for finding in found:
+        where.setdefault(words.sentence(finding.message), []).append(_where(finding))
+    return [(", ".join(dict.fromkeys(places)), message) for message, places in where.items()]
 
 
 def _where(finding: Finding) -> str:
@@ -91,9 +99,9 @@ def reasons(result: RunResult, *, limit: int = 8) -> list[str]:
 
 
 def _reason(group: list[Finding]) -> str:
-    more = "" if len(group) == 1 else f" (and {len(group) - 1} more like it)"
-    place = _where(group[0])
-    return f"{words.sentence(group[0].message)}{more} [{place}]"
+    places = list(dict.fromkeys(_where(finding) for finding in group))
+    more = f", and {len(places) - 1} more" if len(places) > 1 else ""
+    return f"{words.sentence(group[0].message)} ({places[0]}{more})"
 
 
 def proofs(result: RunResult) -> list[tuple[str, str]]:
@@ -105,12 +113,17 @@ def proofs(result: RunResult) -> list[tuple[str, str]]:
     found = [("Filled before measuring", f"{fills:.3g} drive fills" if written else "not filled")]
     if steady:
         last = steady[-1]
-        answer = "proven" if last.steady else "not reached"
-        after = f"after {last.volume_fills:.2g} drive fills"
-        found.append(("Steady state", f"{answer} by rule {last.rule}, {after}"))
+        found.append(("Steady state", _steadiness(result, last)))
     else:
         found.append(("Steady state", "not judged"))
     if points:
         validated = sum(point.verdict == "VALIDATED" for point in points)
         found.append(("Points validated", f"{validated} of {len(points)}"))
     return found
+
+
+def _steadiness(result: RunResult, verdict: SteadyVerdict) -> str:
+    hasty = any(f.code is Code.QUICK_RULE for f in all_findings(result))
+    answer = "only claimed" if hasty else "proven"
+    after = f"after {verdict.volume_fills:.2g} drive fills"
+    return f"{answer if verdict.steady else 'not reached'} by rule {verdict.rule}, {after}"

@@ -12,7 +12,7 @@ from ssdbench.model.finding import Code, Severity
 from ssdbench.model.result import PointResult, RunResult, SteadyVerdict
 from ssdbench.model.workload import Pattern
 from ssdbench.report.csv import variation_percent
-from ssdbench.report.metrics import percentile_name, worst_percentiles
+from ssdbench.report.metrics import percentile_name, percentiles_of
 from ssdbench.report.view import words
 from ssdbench.report.view.findings import all_findings
 from ssdbench.report.view.page import Headline
@@ -121,8 +121,8 @@ def _meaning(point: PointResult, *, sound: bool, steady: bool) -> str:
     return (
         "Plan on this or less. The bound is computed so that, with 95 % confidence, at least 95 "
         f"out of 100 further repeats like these ({format_duration(length)} each, same drive, same "
-        "workload, same conditions) reach it; and it is never above the slowest minute seen. It "
-        "says nothing about other drives of this model, and single seconds can be slower."
+        "workload, same conditions) reach it; and it is never above the slowest repeat or minute "
+        "seen. It says nothing about other drives of this model, and single seconds can be slower."
     )
 
 
@@ -136,7 +136,7 @@ def _evidence(point: PointResult, estimate: Estimate) -> list[tuple[str, str]]:
         rows.append(
             ("Worst minute", f"{format_count(min(r.worst_minute_iops for r in repeats))} IOPS")
         )
-    for share, latency in worst_percentiles(point.estimates).items():
+    for share, latency in percentiles_of(point.estimates).items():
         if share >= 99 and latency.status == "published":
             rows.append((f"Latency {percentile_name(share)}", format_ns(latency.value)))
     rows.append(("Mean", f"{format_count(estimate.value)} IOPS"))
@@ -186,7 +186,7 @@ def _of_steady(result: RunResult, verdict: SteadyVerdict) -> Headline:
         label="Not repeated – do not plan on it" if verdict.steady else "At most this, not steady",
         number=number,
         unit=unit_text,
-        holds_for=str(stage.summary.get("workload", stage.title)),
+        holds_for=words.times(str(stage.summary.get("workload", stage.title))),
         meaning=meaning,
         evidence=[
             ("Rule", verdict.rule),

@@ -15,7 +15,7 @@ from ssdbench.report.figures import (
     Line,
     LinesFigure,
 )
-from ssdbench.report.metrics import percentile_name, worst_percentiles
+from ssdbench.report.metrics import percentile_name, percentiles_of
 from ssdbench.report.read import StoredRun
 from ssdbench.report.view import words
 from ssdbench.report.view.headline import USUAL_BLOCK_BYTES
@@ -168,7 +168,7 @@ def _by_span(stage: StageResult, points: Sequence[PointResult]) -> Iterator[Plot
 def _percentiles(stage: StageResult, points: Sequence[PointResult]) -> Iterator[Plot]:
     rows = []
     for point in worst_first(points):
-        found = worst_percentiles(point.estimates)
+        found = percentiles_of(point.estimates)
         values = [
             (percentile_name(share), estimate.value)
             for share, estimate in found.items()

@@ -1,11 +1,11 @@
 """The points of a sweep as tables: worst first, the bound before the mean."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ssdbench.model.finding import Severity
 from ssdbench.model.result import PointResult
 from ssdbench.report.csv import point_findings, variation_percent
-from ssdbench.report.metrics import percentile_name, worst_percentiles
+from ssdbench.report.metrics import direction, percentile_name, percentiles_of
 from ssdbench.report.view import words
 from ssdbench.report.view.page import Block, Cell, Column, Prose, Table
 from ssdbench.units import format_count, format_rate, format_size
@@ -130,30 +130,34 @@ def _verdict(point: PointResult) -> Cell:
 
 
 def latencies(points: Sequence[PointResult]) -> Table | None:
-    """Percentiles of each point, or None where none were stored."""
-    names = sorted(
-        {share for p in points for share in worst_percentiles(p.estimates)}, reverse=True
-    )
+    """Percentiles of each point and direction, or None where none were stored."""
+    names = sorted({share for p in points for share in percentiles_of(p.estimates)}, reverse=True)
     if not names:
         return None
-    columns = [Column("Point"), *(Column(percentile_name(n), number=True) for n in names)]
+    columns = [Column("Point"), Column("I/Os"), *(_latency_column(name) for name in names)]
     columns += [Column("Mean", number=True), Column("I/Os behind it", number=True)]
-    rows = sorted((_latency_row(p, names) for p in points), key=lambda row: row[0], reverse=True)
+    found = [row for point in points for row in _latency_rows(point, names)]
+    found.sort(key=lambda row: row[0], reverse=True)
     caption = "Latency of all points, slowest first (all repeats merged, then percentiles)"
-    fold = f"{caption}: {len(rows)} points" if len(rows) > MAX_OPEN_ROWS else ""
-    return Table(caption, columns, [cells for _, cells in rows], fold=fold)
+    fold = f"{caption}: {len(found)} rows" if len(found) > MAX_OPEN_ROWS else ""
+    return Table(caption, columns, [cells for _, cells in found], fold=fold)
 
 
-def _latency_row(point: PointResult, names: Sequence[float]) -> tuple[float, list[Cell]]:
-    found = worst_percentiles(point.estimates)
-    mean = max(
-        (e for e in point.estimates if e.metric.endswith("lat_mean_ns")),
-        key=lambda e: e.value,
-        default=None,
-    )
-    slowest = max((e.value for e in found.values() if e.status == "published"), default=0.0)
-    behind = max((e.n for e in found.values()), default=0)
-    cells = [Cell(words.point_label(point.point), hint=point.point.id)]
-    cells += [words.latency_cell(found.get(name)) for name in names]
-    cells += [words.latency_cell(mean), Cell(format_count(behind) if behind else words.NONE)]
-    return slowest, cells
+def _latency_column(share: float) -> Column:
+    return Column(percentile_name(share), number=True)
+
+
+def _latency_rows(point: PointResult, names: Sequence[float]) -> Iterator[tuple[float, list[Cell]]]:
+    workload = point.point.workload
+    for side in ("write", "read", "total"):
+        here = [e for e in point.estimates if direction(e, workload) == side]
+        found = percentiles_of(here)
+        if not found:
+            continue
+        mean = next((e for e in here if e.metric == "lat_mean_ns"), None)
+        slowest = max((e.value for e in found.values() if e.status == "published"), default=0.0)
+        cells = [Cell(words.point_label(point.point), hint=point.point.id)]
+        cells.append(Cell("all" if side == "total" else f"{side}s"))
+        cells += [words.latency_cell(found.get(name)) for name in names]
+        cells += [words.latency_cell(mean), Cell(format_count(max(e.n for e in found.values())))]
+        yield slowest, cells

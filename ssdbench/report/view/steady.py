@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ssdbench.model.finding import Code
 from ssdbench.model.result import RunResult, StageResult, SteadyVerdict
 from ssdbench.report.figures import SeriesFigure, Window, WindowFigure, thinned
 from ssdbench.report.read import Seconds, StoredRun
@@ -38,7 +39,7 @@ def _verdict(
 ) -> Sequence[Block]:
     seconds = stretch.stage_seconds(run, stage)
     unit = stretch.rate_unit(stage, verdict.mean, seconds)
-    blocks: list[Block] = [_answer(verdict, unit), _facts(stage, verdict, unit)]
+    blocks: list[Block] = [_answer(stage, verdict, unit), _facts(stage, verdict, unit)]
     if verdict.criteria:
         blocks.append(_criteria(verdict))
     if seconds is not None and len(seconds.t_s) > 1:
@@ -48,20 +49,29 @@ def _verdict(
     return blocks
 
 
-def _answer(verdict: SteadyVerdict, unit: str) -> Prose:
+def _answer(stage: StageResult, verdict: SteadyVerdict, unit: str) -> Prose:
     watched = format_duration(verdict.window_to_s - verdict.window_from_s)
-    if verdict.steady:
+    if not verdict.steady:
         return Prose(
-            f"Yes, by the rule “{verdict.rule}”: over the last {watched} the rate neither drifted "
-            f"nor jumped, after {verdict.volume_fills:.2g} drive fills of the test workload. "
-            f"Its lower bound is {words.quantity(verdict.lower_bound, unit)}.",
-            tone="good",
+            f"No, by the rule “{verdict.rule}”. {words.sentence(verdict.reason)} Rates of this run "
+            "are at most what the drive can hold, not what it will hold: at most "
+            f"{words.quantity(verdict.mean, unit)}, not steady.",
+            tone="bad",
+        )
+    seen = (
+        f"over the last {watched} the rate neither drifted nor jumped more than the rule allows, "
+        f"after {verdict.volume_fills:.2g} drive fills of the test workload"
+    )
+    if any(finding.code is Code.QUICK_RULE for finding in stage.findings):
+        return Prose(
+            f"Only by the rule “{verdict.rule}”, which calls drives steady too early to plan on: "
+            f"{seen}.",
+            tone="warn",
         )
     return Prose(
-        f"No, by the rule “{verdict.rule}”. {words.sentence(verdict.reason)} Rates of this run are "
-        f"at most what the drive can hold, not what it will hold: at most "
-        f"{words.quantity(verdict.mean, unit)}, not steady.",
-        tone="bad",
+        f"Yes, by the rule “{verdict.rule}”: {seen}. Its lower bound is "
+        f"{words.quantity(verdict.lower_bound, unit)}.",
+        tone="good",
     )
 
 
@@ -77,23 +87,59 @@ def _facts(stage: StageResult, verdict: SteadyVerdict, unit: str) -> Facts:
             ("Window", f"{format_duration(verdict.window_from_s)} to "
                        f"{format_duration(verdict.window_to_s)} after the start"),
             ("Watched in all", format_duration(max(verdict.checked_s, stage.duration_s))),
+            *_shape(verdict, unit),
             ("Written by the workload", f"{verdict.volume_fills:.3g} drive fills"),
-            *(words.fact(name, value) for name, value in stage.summary.items()),
+            ("Workload", words.times(str(stage.summary.get("workload", stage.title)))),
         ],
     )  # fmt: skip
+
+
+def _shape(verdict: SteadyVerdict, unit: str) -> list[tuple[str, str]]:
+    if verdict.lower_mode is None:
+        return []
+    told = f"{verdict.shape}: its lower level is {words.quantity(verdict.lower_mode, unit)}"
+    return [("How it moves", told)]
 
 
 def _bound(verdict: SteadyVerdict, unit: str) -> str:
     return words.quantity(verdict.lower_bound, unit) if verdict.steady else "none, as not steady"
 
 
+# The names that rules give to their criteria; all but the last two are shares of the mean.
+_CRITERIA = {
+    "halves": "Difference between the two halves of the window",
+    "cv": "Variation of the blocks (CV)",
+    "pairs": "Spread of pairs of blocks",
+    "slope": "Drift of the fitted line over the window",
+    "newest_minute": "Newest minute below the slowest of the others",
+    "difference": "Difference between the two sections",
+    "excursion": "Spread of the rounds",
+    "slope_excursion": "Drift of the fitted line over the rounds",
+    "range": "Spread of the rounds",
+    "drift": "Drift of the levels",
+    "missing_visits_low": "Visits to the lower level still missing",
+    "missing_visits_high": "Visits to the upper level still missing",
+}
+_COUNTS = ("missing_visits_low", "missing_visits_high")
+
+
 def _criteria(verdict: SteadyVerdict) -> Table:
     rows = [
-        [Cell(name.replace("_", " ")), Cell(f"{measured:.4g}"), Cell(f"{allowed:.4g}")]
+        [
+            Cell(_CRITERIA.get(name, name.replace("_", " "))),
+            Cell(_limit(name, measured), "" if measured <= allowed else "bad"),
+            Cell(_limit(name, allowed)),
+        ]
         for name, (measured, allowed) in verdict.criteria.items()
     ]
     columns = [Column("Criterion"), Column("Measured", number=True), Column("Limit", number=True)]
     return Table(f"What the rule “{verdict.rule}” asks for", columns, rows)
+
+
+def _limit(name: str, value: float) -> str:
+    if name in _CRITERIA and name not in _COUNTS:
+        return f"{100 * value:.2g} %"
+    return f"{value:.4g}"
 
 
 def _window(verdict: SteadyVerdict, clock: stretch.Clock, divisor: float) -> Window:

@@ -30,7 +30,9 @@ def clock(length_s: float) -> Clock:
 
 def stage_seconds(run: StoredRun, stage: StageResult) -> Seconds | None:
     """The series of a stage: the one it names, else `seconds.csv` in its directory."""
-    named = [f["csv"] for f in stage.figures if f.get("kind") == "series" and "csv" in f]
+    named = [
+        f["csv"] for f in stage.figures if f.get("kind") in ("series", "steady") and "csv" in f
+    ]
     return run.seconds(named[0] if named else f"stages/{stage.name}/seconds.csv")
 
 

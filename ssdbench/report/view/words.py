@@ -45,8 +45,8 @@ GLOSSARY = (
     (
         "Lower bound",
         "The rate to plan on. Computed so that, with 95 % confidence, at least 95 out of 100 "
-        "repeats like these reach it, and never above the slowest minute that was seen. It speaks "
-        "of this drive, this workload and these conditions, not of other drives of the model.",
+        "repeats like these reach it, and never above the slowest repeat or minute that was seen. "
+        "It speaks of this drive, this workload and these conditions, not of other drives.",
     ),
     ("95 % interval", "Where the long-run mean lies, with 95 % confidence. No bound for planning."),
     ("CV", "How much the repeats differ: their standard deviation in percent of their mean."),
@@ -67,8 +67,13 @@ GLOSSARY = (
 
 def workload_label(workload: Workload) -> str:
     """`4 KiB random write, QD 32 × 4`."""
-    what, _, queue = workload.label().replace(" x ", " × ").rpartition(", ")
-    return f"{what}, {queue.replace(' ', NO_BREAK)}"
+    return times(workload.label())
+
+
+def times(label: str) -> str:
+    """A workload's label with a proper sign, and a queue that stays on one line."""
+    what, comma, queue = label.rpartition(", ")
+    return what + comma + queue.replace(" x ", " × ").replace(" ", NO_BREAK)
 
 
 def point_label(point: Point) -> str:
@@ -133,6 +138,8 @@ _SUFFIXES = {"_bytes": format_size, "_s": format_duration, "_ns": format_ns}
 
 def fact(name: str, value: object) -> tuple[str, str]:
     """`block_bytes: 4096` as `block: 4 KiB`."""
+    if name.endswith("_bytes_per_s") and isinstance(value, int | float):
+        return _title(name.removesuffix("_bytes_per_s")), format_rate(value)
     for suffix, words in _SUFFIXES.items():
         if name.endswith(suffix) and isinstance(value, int | float) and not isinstance(value, bool):
             size = int(value) if suffix == "_bytes" else value
@@ -185,7 +192,9 @@ def sentence(text: str) -> str:
     text = text.strip()
     if not text:
         return ""
-    return text[:1].upper() + text[1:] + ("" if text[-1] in ".!?" else ".")
+    first = text.split(maxsplit=1)[0]
+    start = text[:1].upper() if first.isalpha() else text[:1]  # not of sim:NAME or /dev/NAME
+    return start + text[1:] + ("" if text[-1] in ".!?" else ".")
 
 
 def moment(iso: str | None) -> str:

@@ -101,3 +101,17 @@ def test_the_worst_minute_is_found_where_it_was_planted() -> None:
     assert found == pytest.approx((300.0, 360.0, 40.0))
     assert early is not None and early[2] == pytest.approx(100.0)
     assert short is None
+
+
+def test_geometry_is_shortened_but_no_number_that_is_read() -> None:
+    figure = LinesFigure(
+        (Line("p99.9999", (1.0, 2.0), (1.0, 2.0)), Line("0.00001 %", (1.0, 2.0), (2.0, 1.0))),
+        "x",
+        "y",
+        ((1.0, "0.0123"), (2.0, "two")),
+    )
+
+    found = draw(figure, "numbers")
+
+    assert all(f">{text}</text>" in found for text in ("p99.9999", "0.00001 %", "0.0123"))
+    assert re.findall(r' d="[^"]*\.\d{3}', found) == []
