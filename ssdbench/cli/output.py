@@ -3,10 +3,13 @@
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 
 import click
+
+_NUMBER = re.compile(r"[0-9][0-9.,e+]*( [A-Za-zµ/%]+)?")
 
 
 def answer(text: str) -> None:
@@ -50,7 +53,7 @@ def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) ->
 
 
 def _numeric(cell: str) -> bool:
-    return not cell or cell == "-" or cell[0].isdigit()
+    return cell in ("", "-") or bool(_NUMBER.fullmatch(cell))
 
 
 def _finite(value: object) -> object:

@@ -1,0 +1,99 @@
+"""`ssdbench check`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ssdbench.cli.options import json_option
+from ssdbench.cli.output import answer, document
+
+if TYPE_CHECKING:
+    from ssdbench.engine.preflight import HostState, Requirement
+
+PROGRAMS = ("setpriv", "taskset", "wipefs", "lsblk")
+
+
+@click.command("check")
+@click.argument("target", required=False)
+@json_option
+def command(target: str | None, as_json: bool) -> int:
+    """Say what is missing or noisy on this host, for TARGET or for any.
+
+    Ends with 4 when something is missing; noise alone ends with 0.
+    """
+    from ssdbench.engine.preflight import Grade, requirements
+    from ssdbench.target.inspect import inspect
+
+    found = requirements(_state(), inspect(target) if target else None)
+    missing = any(requirement.grade is Grade.MISSING for requirement in found)
+    if as_json:
+        document({"ready": not missing, "requirements": [_fields(r) for r in found]})
+    else:
+        for requirement in found:
+            answer(_line(requirement))
+    return 4 if missing else 0
+
+
+def _fields(requirement: "Requirement") -> dict[str, str]:
+    return {
+        "name": requirement.name,
+        "grade": requirement.grade.value,
+        "said": requirement.said,
+        "hint": requirement.hint,
+    }
+
+
+def _line(requirement: "Requirement") -> str:
+    hint = f"  ({requirement.hint})" if requirement.hint else ""
+    return f"{requirement.grade.value:<8} {requirement.name}: {requirement.said}{hint}"
+
+
+def _state() -> "HostState":
+    import os
+
+    from ssdbench.engine.preflight import HostState
+    from ssdbench.errors import SsdbenchError
+    from ssdbench.generator.fio.driver import OLDEST
+    from ssdbench.host import command as programs
+    from ssdbench.host.facts import free_bytes, host_facts
+    from ssdbench.sim.library import library
+
+    fio, engines, fault = _fio()
+    simulation_fault = ""
+    try:
+        library()
+    except SsdbenchError as error:
+        simulation_fault = f"{error.message}; {error.hint}"
+    try:
+        free = free_bytes(Path.cwd())
+    except OSError:
+        free = None
+    return HostState(
+        facts=host_facts(),
+        root=os.geteuid() == 0,
+        free_bytes=free,
+        programs={name: programs.which(name) for name in PROGRAMS},
+        fio=fio,
+        fio_engines=engines,
+        fio_oldest=".".join(str(number) for number in OLDEST),
+        fio_fault=fault,
+        simulation_fault=simulation_fault,
+    )
+
+
+def _fio() -> tuple[str | None, frozenset[str], str]:
+    """Version, engines, and why it cannot be used."""
+    from ssdbench.errors import SsdbenchError
+    from ssdbench.generator.fio.driver import OLDEST
+    from ssdbench.generator.fio.output import engines_of, version_of
+    from ssdbench.host import command as programs
+
+    try:
+        version = version_of(programs.run(["fio", "--version"], timeout_s=20).stdout)
+        engines = engines_of(programs.run(["fio", "--enghelp"], timeout_s=20).stdout)
+    except (SsdbenchError, ValueError) as error:
+        return None, frozenset(), str(error)
+    text = ".".join(str(number) for number in version)
+    fault = f"fio {text} is too old" if version < OLDEST else ""
+    return text, frozenset(engines), fault

@@ -1,0 +1,97 @@
+"""`ssdbench drives`."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ssdbench.cli.options import json_option
+from ssdbench.cli.output import answer, document, table
+from ssdbench.units import format_capacity
+
+if TYPE_CHECKING:
+    from ssdbench.sim.spec import ModelCard
+
+
+@click.command("drives")
+@json_option
+def command(as_json: bool) -> None:
+    """List block devices and simulated models as targets.
+
+    Of each block device: its identity for --destroy, and every reason why it may not be written.
+    """
+    from ssdbench.host.sysfs import Sysfs
+    from ssdbench.sim.spec import catalogue
+
+    devices = [found for name in Sysfs().names("/sys/block") if (found := _device(name))]
+    models = catalogue()
+    if as_json:
+        document({"devices": devices, "models": [_model(card) for card in models]})
+        return
+    for device in devices:
+        answer(f"{device['target']}  {device['description']}")
+        for reason in device["reasons"]:
+            answer(f"    not writable: {reason}")
+        if device["id"]:
+            answer(f"    id: {device['id']}")
+    if not devices:
+        answer("no block device with a size")
+    answer("")
+    rows = [
+        (f"sim:{card.name}", format_capacity(card.capacity_bytes), _figures(card), card.title)
+        for card in models
+    ]
+    answer(table(("simulated", "capacity", "published figures", "drive"), rows))
+
+
+def _device(name: str) -> dict[str, Any] | None:
+    """A block device; None for one without a size, such as an unused loop device."""
+    from ssdbench.errors import SsdbenchError
+    from ssdbench.target import guard
+    from ssdbench.target.inspect import inspect
+
+    node = f"/dev/{name.replace('!', '/')}"
+    try:
+        info = inspect(node)
+    except SsdbenchError as error:
+        return _entry(node, reasons=[error.message])
+    if not info.size_bytes:
+        return None
+    try:
+        found = guard.objections(info, guard.LiveHost(info))
+        reasons = [objection.reason for objection in found]
+    except OSError as error:
+        reasons = [f"it cannot be examined: {error.strerror}"]
+    words = (format_capacity(info.size_bytes), info.kind.value, info.model, info.serial)
+    return _entry(
+        node,
+        reasons=reasons,
+        description=" ".join(word for word in words if word),
+        id=info.id,
+        kind=info.kind.value,
+        size_bytes=info.size_bytes,
+        logical_block_bytes=info.logical_block_bytes,
+        model=info.model,
+        serial=info.serial,
+        plannable=info.kind.plannable,
+    )
+
+
+def _entry(node: str, *, reasons: list[str], **fields: object) -> dict[str, Any]:
+    return {"target": node, "description": "", "id": "", **fields, "reasons": reasons}
+
+
+def _model(card: "ModelCard") -> dict[str, object]:
+    return {
+        "target": f"sim:{card.name}",
+        "title": card.title,
+        "capacity_bytes": card.capacity_bytes,
+        "simulated_bytes": card.simulated_bytes,
+        "published": dict(card.figures),
+        "simulated": dict(card.simulated),
+        "differences": list(card.differences),
+        "sources": list(card.sources),
+    }
+
+
+def _figures(card: "ModelCard") -> str:
+    return ", ".join(f"{name} {value:,.6g}" for name, value in list(card.figures.items())[:3])
