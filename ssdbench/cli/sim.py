@@ -40,12 +40,12 @@ def _size(_: click.Context, __: click.Parameter, value: str) -> int:
         raise UsageError(str(error)) from error
 
 
-@click.group()
-def sim() -> None:
+@click.group("sim")
+def command() -> None:
     """Simulated flash drives: list, create, copy, serve, and say what is true of them."""
 
 
-@sim.command()
+@command.command()
 @click.option("--parameters", "show_parameters", is_flag=True, help="List what can be set.")
 @_as_json
 def models(show_parameters: bool, as_json: bool) -> None:
@@ -59,7 +59,7 @@ def models(show_parameters: bool, as_json: bool) -> None:
     _print([{"target": f"sim:{card.name}", **asdict(card)} for card in cards], as_json, lines)
 
 
-@sim.command()
+@command.command()
 @click.argument("target")
 @click.argument("state", type=click.Path(path_type=Path))
 @_as_json
@@ -70,7 +70,7 @@ def create(target: str, state: Path, as_json: bool) -> None:
     _print(info, as_json, _info_lines(info))
 
 
-@sim.command()
+@command.command()
 @click.argument("state", type=click.Path(path_type=Path))
 @click.option("--repair", is_flag=True, help="Check a torn state, and use it if it is sound.")
 @_as_json
@@ -87,7 +87,7 @@ def inspect(state: Path, repair: bool, as_json: bool) -> None:
     _print(info, as_json, [*_info_lines(info), sound, "counters:", *counters])
 
 
-@sim.command()
+@command.command()
 @click.argument("state", type=click.Path(path_type=Path))
 @click.argument("to", type=click.Path(path_type=Path))
 @_as_json
@@ -98,7 +98,7 @@ def snapshot(state: Path, to: Path, as_json: bool) -> None:
     _print({"state": str(state), "snapshot": str(to)}, as_json, [f"{state} is kept in {to}"])
 
 
-@sim.command()
+@command.command()
 @click.argument("state", type=click.Path(path_type=Path))
 @click.argument("source", type=click.Path(path_type=Path))
 @_as_json
@@ -109,7 +109,7 @@ def restore(state: Path, source: Path, as_json: bool) -> None:
     _print({"state": str(state), "source": str(source)}, as_json, [f"{state} is as in {source}"])
 
 
-@sim.command()
+@command.command()
 @click.argument("target")
 @click.option("--socket", "socket_path", type=click.Path(path_type=Path), required=True)
 @click.option(
@@ -146,7 +146,7 @@ def serve(
     )
 
 
-@sim.command()
+@command.command()
 @click.argument("target")
 @click.option("--block", default="4KiB", show_default=True, callback=_size)
 @click.option("--read", default=0, show_default=True, type=click.IntRange(0, 100))

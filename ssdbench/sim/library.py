@@ -88,6 +88,15 @@ class ParamDesc:
     default: int
     choices: tuple[str, ...]
 
+    def check(self, value: int) -> None:
+        """Raise UsageError when a value is outside the limits."""
+        if not self.minimum <= value <= self.maximum:
+            unit = f" {self.unit}" if self.unit else ""
+            raise UsageError(
+                f"{self.name} must be from {self.minimum} to {self.maximum}{unit}, got {value}",
+                hint=self.doc,
+            )
+
 
 def _choices(pointer: "ctypes._Pointer[c_char_p]") -> tuple[str, ...]:
     found: list[str] = []
@@ -136,12 +145,7 @@ class Params:
         desc = parameters().get(name)
         if desc is None:
             raise UsageError(f"the simulated drive has no parameter {name!r}")
-        if not desc.minimum <= value <= desc.maximum:
-            unit = f" {desc.unit}" if desc.unit else ""
-            raise UsageError(
-                f"{name} must be from {desc.minimum} to {desc.maximum}{unit}, got {value}",
-                hint=desc.doc,
-            )
+        desc.check(value)
         library().ssdb_param_set(self._memory, name.encode(), value)
 
     @property

@@ -150,7 +150,9 @@ def _setting(text: str, setting: str) -> tuple[str, int]:
             raise UsageError(f"{text}: scale is a whole number such as 20, got {said!r}")
         return key, int(said)
     name = param_name(key)
-    return name, value_of(parameters()[name], said)
+    value = value_of(parameters()[name], said)
+    parameters()[name].check(value)
+    return name, value
 
 
 def _spec(model: ModelFile, wanted: dict[str, int], scale: int | None) -> SimSpec:
@@ -182,6 +184,7 @@ def _model_params(model: ModelFile) -> dict[str, int]:
     for key, said in model.params.items():
         name = param_name(key)
         found[name] = value_of(parameters()[name], said)
+        parameters()[name].check(found[name])
     return found
 
 
