@@ -1,0 +1,299 @@
+"""What ssdbench costs the measurement: `python -m benchmarks.overhead` or `nox -s bench`.
+
+The same job file runs under plain fio and under ssdbench, in alternating pairs (plain first, then
+ssdbench first), on fio's null engine and on a loop device in memory, both with logs, at the
+highest rate that the machine reaches. Reported are the ratio of the IOPS with its 95 % lower limit
+(Student's t on the logarithms of the paired ratios, one-sided), our own CPU time while fio runs,
+and the time that a start takes beyond its I/O. A control of plain against plain, taken in the same
+way, shows how far this host can tell the two apart.
+"""
+
+import argparse
+import json
+import math
+import os
+import platform
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
+
+from scipy.stats import t as student
+
+from ssdbench.generator.base import Job
+from ssdbench.generator.fio.attachment import Attachment, DeviceAttachment
+from ssdbench.generator.fio.driver import Fio
+from ssdbench.generator.fio.jobfile import Options, jobfile
+from ssdbench.generator.fio.output import parse
+from ssdbench.generator.fio.sampling import DeviceMeter, Feed, KernelFeed, Reading
+from ssdbench.host import blockdev
+from ssdbench.host.command import Process, run
+from ssdbench.model.workload import ActiveRange, Pattern, Workload
+from ssdbench.units import GIB, MIB
+
+LIMIT_RATIO = 0.99
+LIMIT_CPU = 0.01
+LIMIT_DEAD_S = 0.5
+LIMIT_HELP_S = 0.150
+MEMORY = Path("/dev/shm")  # noqa: S108 - a file of our own in a directory of its own
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """One start of fio, under ssdbench or alone."""
+
+    iops: float
+    dead_s: float  # wall time beyond the I/O
+    cpu_share: float = 0.0  # our own CPU time over wall time while fio ran
+
+
+@dataclass(slots=True)
+class Comparison:
+    """All pairs on one target."""
+
+    target: str
+    plain: list[Start] = field(default_factory=list)
+    ours: list[Start] = field(default_factory=list)
+    control: list[Start] = field(default_factory=list)  # plain again, where ours would run
+
+    def ratios(self, other: Sequence[Start]) -> list[float]:
+        """IOPS of `other` over plain fio, pair by pair."""
+        return [b.iops / a.iops for a, b in zip(self.plain, other, strict=True)]
+
+
+def mean_and_lower(ratios: Sequence[float]) -> tuple[float, float]:
+    """Geometric mean of the ratios and its one-sided 95 % lower limit."""
+    logs = [math.log(ratio) for ratio in ratios]
+    mean = statistics.fmean(logs)
+    half = float(student.ppf(0.95, len(logs) - 1)) * statistics.stdev(logs) / math.sqrt(len(logs))
+    return math.exp(mean), math.exp(mean - half)
+
+
+class NullMeter:
+    """Reads the same counters as on a device, of a device that idles, and calls it progress."""
+
+    def __init__(self, meter: DeviceMeter) -> None:
+        self._meter = meter
+        self._reads = 0
+
+    def read(self) -> Reading:
+        """The counters, as if something had been done since."""
+        self._meter.read()
+        self._reads += 1
+        return Reading(self._reads, 0, self._reads * 4096, 0)
+
+    def close(self) -> None:
+        """Give up the counters."""
+        self._meter.close()
+
+
+class NullAttachment:
+    """fio's null engine: no device, the highest rate that fio itself reaches."""
+
+    name = "null"
+    engine = "null"
+    exact = True
+
+    def __init__(self, idle_device: str) -> None:
+        self._idle = idle_device
+
+    def options(self) -> Options:
+        """The engine and a size to address."""
+        return {"ioengine": "null", "thread": 1}
+
+    def environment(self, directory: Path) -> dict[str, str]:
+        """Nothing."""
+        return {}
+
+    def pass_fds(self) -> tuple[int, ...]:
+        """Nothing."""
+        return ()
+
+    def require(self, jobs: Sequence[Job]) -> None:
+        """Anything goes."""
+
+    def check(self) -> None:
+        """There is nothing to lose."""
+
+    def watch(self, process: Process, jobs: Sequence[Job]) -> Feed:
+        """Seconds at the cost of a device's."""
+        meter = DeviceMeter(self._idle, process.pid, block_bytes=4096, root=Path("/"))
+        return KernelFeed(process, NullMeter(meter), stall_s=60)
+
+
+def a_job(*, numjobs: int, iodepth: int, seconds: float, size_bytes: int) -> Job:
+    """4 KiB random reads with a histogram log."""
+    workload = Workload(
+        pattern=Pattern.RANDOM,
+        block_bytes=4096,
+        read_percent=100,
+        iodepth=iodepth,
+        numjobs=numjobs,
+        range=ActiveRange(offset_bytes=0, length_bytes=size_bytes),
+    )
+    return Job("bench", workload, seed=1, runtime_s=seconds, histogram_log=True)
+
+
+def run_plain(attachment: Attachment, job: Job, directory: Path) -> Start:
+    """The same job file under fio alone."""
+    (directory / "job.fio").write_text(jobfile([job], options=attachment.options()))
+    began = time.monotonic()
+    argv = ["fio", "--eta=never", "--output-format=json+", "--output=fio.json", "job.fio"]
+    run(["sh", "-c", f"cd '{directory}' && exec {' '.join(argv)}"], timeout_s=300)
+    wall = time.monotonic() - began
+    done = parse((directory / "fio.json").read_text(), [job.name]).groups[0].outcome.read
+    return Start(done.ios / done.runtime_s, wall - done.runtime_s)
+
+
+def run_ours(attachment: Attachment, job: Job, directory: Path) -> Start:
+    """The job under ssdbench, with a judge that looks at every second."""
+    fio = Fio(attachment)
+    assert fio.name  # asked once per run of ssdbench, not once per start
+    began, cpu_began = time.monotonic(), time.process_time()
+    with fio.start([job], artifacts=directory) as running:
+        for _ in running:
+            pass
+    cpu, watched = time.process_time() - cpu_began, time.monotonic() - began
+    done = running.outcome().jobs[0].read
+    wall = time.monotonic() - began
+    return Start(done.ios / done.runtime_s, wall - done.runtime_s, cpu / watched)
+
+
+def compare(attachment: Attachment, job: Job, *, pairs: int) -> Comparison:
+    """Alternating pairs, each with a control."""
+    found = Comparison(attachment.name)
+    runs: list[tuple[list[Start], Callable[[Attachment, Job, Path], Start]]] = [
+        (found.plain, run_plain), (found.ours, run_ours), (found.control, run_plain),
+    ]  # fmt: skip
+    for pair in range(pairs):
+        for into, start in runs if pair % 2 == 0 else reversed(runs):
+            with tempfile.TemporaryDirectory(prefix="ssdbench-bench-") as directory:
+                into.append(start(attachment, job, Path(directory)))
+        say(f"{found.target}: pair {pair + 1} of {pairs}")
+    return found
+
+
+@contextmanager
+def memory_loop(size_bytes: int) -> Iterator[Path]:
+    """A loop device over written memory."""
+    with tempfile.TemporaryDirectory(prefix="ssdbench-bench-", dir=MEMORY) as directory:
+        backing = Path(directory) / "disk.img"
+        backing.write_bytes(os.urandom(MIB) * (size_bytes // MIB))
+        node = Path(run(["losetup", "--find", "--show", str(backing)]).stdout.strip())
+        try:
+            yield node
+        finally:
+            run(["losetup", "--detach", str(node)])
+
+
+def help_cpu_s(times: int = 7) -> float:
+    """CPU time of `ssdbench --help`, the least of several."""
+    found = []
+    for _ in range(times):
+        before = getrusage(RUSAGE_CHILDREN)
+        run([sys.executable, "-m", "ssdbench", "--help"], timeout_s=60)
+        after = getrusage(RUSAGE_CHILDREN)
+        found.append(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
+    return min(found)
+
+
+def measure(*, pairs: int, seconds: float, numjobs: int) -> list[Comparison]:
+    """Both targets."""
+    with memory_loop(256 * MIB) as node:
+        descriptor = blockdev.claim(node)
+        try:
+            idle = blockdev.device_number(descriptor)
+            null = a_job(numjobs=numjobs, iodepth=1, seconds=seconds, size_bytes=GIB)
+            loop = a_job(numjobs=numjobs, iodepth=32, seconds=seconds, size_bytes=256 * MIB)
+            return [
+                compare(NullAttachment(idle), null, pairs=pairs),
+                compare(DeviceAttachment(node, descriptor), loop, pairs=pairs),
+            ]
+        finally:
+            os.close(descriptor)
+
+
+def summary(found: Comparison) -> dict[str, float | int | str]:
+    """The figures of one target."""
+    ratio, lower = mean_and_lower(found.ratios(found.ours))
+    control, control_lower = mean_and_lower(found.ratios(found.control))
+    return {
+        "target": found.target,
+        "pairs": len(found.plain),
+        "plain_iops": statistics.median(start.iops for start in found.plain),
+        "ratio": ratio,
+        "ratio_lower_95": lower,
+        "control_ratio": control,
+        "control_lower_95": control_lower,
+        "cpu_share": statistics.fmean(start.cpu_share for start in found.ours),
+        "dead_s": statistics.median(start.dead_s for start in found.ours),
+        "dead_worst_s": max(start.dead_s for start in found.ours),
+        "plain_dead_s": statistics.median(start.dead_s for start in found.plain),
+    }
+
+
+def table(rows: Sequence[dict[str, float | int | str]], help_s: float) -> str:
+    """The figures beside what they ought to be."""
+    lines = [
+        f"{'target':12} {'pairs':>5} {'plain IOPS':>12} {'ratio':>7} {'95 % low':>8} "
+        f"{'control':>8} {'its low':>8} {'our CPU':>8} {'dead':>7} {'worst':>7} {'fio own':>7}"
+    ]
+    for row in rows:
+        lines.append(
+            f"{row['target']!s:12} {row['pairs']:>5} {row['plain_iops']:>12,.0f} "
+            f"{row['ratio']:>7.4f} {row['ratio_lower_95']:>8.4f} {row['control_ratio']:>8.4f} "
+            f"{row['control_lower_95']:>8.4f} {row['cpu_share']:>8.2%} {row['dead_s']:>6.3f}s "
+            f"{row['dead_worst_s']:>6.3f}s {row['plain_dead_s']:>6.3f}s"
+        )
+    lines += [
+        f"{'wanted':12} {'>= 20':>5} {'':>12} {'':>7} {f'>= {LIMIT_RATIO}':>8} {'':>8} {'':>8} "
+        f"{f'<= {LIMIT_CPU:.0%}':>8} {f'<={LIMIT_DEAD_S}s':>7}",
+        f"ssdbench --help: {help_s * 1000:.0f} ms of CPU (wanted: <= {LIMIT_HELP_S * 1000:.0f} ms)",
+    ]
+    return "\n".join(lines)
+
+
+def say(text: str) -> None:
+    """Progress, beside the answer."""
+    print(text, file=sys.stderr)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure and print; with --strict the status says whether all limits hold."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--pairs", type=int, default=20)
+    parser.add_argument("--seconds", type=float, default=4.0)
+    parser.add_argument("--numjobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--strict", action="store_true", help="status 1 when a limit is missed")
+    options = parser.parse_args(arguments)
+    found = measure(pairs=options.pairs, seconds=options.seconds, numjobs=options.numjobs)
+    rows, help_s = [summary(comparison) for comparison in found], help_cpu_s()
+    if options.json:
+        host = {"cpus": os.cpu_count(), "kernel": platform.release(), "load": os.getloadavg()}
+        starts = [asdict(comparison) for comparison in found]
+        print(
+            json.dumps({"host": host, "rows": rows, "help_s": help_s, "starts": starts}, indent=1)
+        )
+    else:
+        print(table(rows, help_s))
+    return 1 if options.strict and not held(rows, help_s) else 0
+
+
+def held(rows: Sequence[dict[str, float | int | str]], help_s: float) -> bool:
+    """Whether every figure is what it ought to be."""
+    return help_s <= LIMIT_HELP_S and all(
+        float(row["ratio_lower_95"]) >= LIMIT_RATIO
+        and float(row["cpu_share"]) <= LIMIT_CPU
+        and float(row["dead_s"]) <= LIMIT_DEAD_S
+        for row in rows
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
