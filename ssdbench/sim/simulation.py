@@ -1,6 +1,7 @@
 """Long runs of the core, for what no closed form says: fill, wear in, measure until it stays."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from ssdbench.model.workload import Pattern
 from ssdbench.sim.core import Drive
@@ -21,6 +22,7 @@ def simulate(target: str, p: Mapping[str, int], load: Load) -> Truth:
     drive = Drive.in_memory(Params(dict(p)))
     if load.rest is Rest.STATIC:
         fill(drive)
+    wear_in(drive, _job(p, load, read_percent=0))
     if load.read_percent:
         steady(drive, _job(p, load, read_percent=0))
     result, amplification = steady(drive, _job(p, load, read_percent=load.read_percent))
@@ -53,13 +55,25 @@ def fill(drive: Drive) -> RunResult:
     return result
 
 
-def steady(drive: Drive, job: Job) -> tuple[RunResult, float | None]:
-    """Run stretches of half a span until rate and amplification stay; answers the last ones.
+def wear_in(drive: Drive, job: Job) -> None:
+    """Write as much as the whole flash holds, so that nothing of it is left unwritten."""
+    p = drive.params()
+    if p["ftl"] == PAGE:
+        physical = p["capacity_bytes"] * (1_000_000 + p["op_ppm"]) // 1_000_000
+        drive.run(replace(job, read_percent=0, stop_bytes=physical + p["slc_bytes"]))
 
-    The amplification is None when nothing was written.
+
+def steady(drive: Drive, job: Job) -> tuple[RunResult, float | None]:
+    """Run stretches until rate and amplification stay; answers the last ones.
+
+    A stretch of a page-mapped drive is half a span. Its spare must have been used up before:
+    a fresh drive is deceptively steady (`wear_in`). The amplification is None when nothing was
+    written.
     """
     span = job.span_bytes or drive.capacity_bytes
-    ios = max(_LEAST_IOS, span // job.block_bytes // 2)
+    ios = _LEAST_IOS
+    if drive.params()["ftl"] == PAGE:
+        ios = max(ios, span // job.block_bytes // 2)
     before: tuple[float, float] = (0.0, 0.0)
     agreed = 0
     result, amplification = _stretch(drive, job, ios, 0, job.position)
@@ -78,18 +92,7 @@ def _stretch(
     drive: Drive, job: Job, ios: int, stretch: int, position: int
 ) -> tuple[RunResult, float | None]:
     began = drive.counters()
-    result = drive.run(
-        Job(
-            order=job.order,
-            read_percent=job.read_percent,
-            iodepth=job.iodepth,
-            block_bytes=job.block_bytes,
-            span_bytes=job.span_bytes,
-            position=position,
-            seed=job.seed + stretch,
-            stop_ios=ios,
-        )
-    )
+    result = drive.run(replace(job, position=position, seed=job.seed + stretch, stop_ios=ios))
     ended = drive.counters()
     host = ended["host_write_bytes"] - began["host_write_bytes"]
     unit = drive.params()["map_unit_bytes"]

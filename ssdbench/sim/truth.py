@@ -153,7 +153,8 @@ def write_amplification(p: Mapping[str, int], load: Load) -> float | None:
     total = flash.alpha * flash.user_units
     hot = min(flash.user_units, _span(p, load) / p["map_unit_bytes"])
     cold = flash.user_units - hot if load.rest is Rest.STATIC else 0.0
-    alpha = (total - cold) / hot
+    # What is in the cache has no valid copy in the flash.
+    alpha = (total - cold) / max(1.0, hot - p["cache_bytes"] // p["map_unit_bytes"])
     if alpha > 20:
         return 1.0
     if p["gc_policy"] == FIFO and cold:

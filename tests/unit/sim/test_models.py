@@ -26,9 +26,7 @@ CARDS = {card.name: card for card in catalogue()}
 SMALLER = {"x25m-g2-160": "sim:x25m-g2-160,scale=20"}
 # What takes seconds to become steady is left to the soak tier, except where it is the point.
 SLOW = {("bm1743", "random_write_16k_iops"), ("p4800x", "random_write_iops")}
-FIGURES = [
-    (name, figure) for name in sorted(NAMED) for figure in CARDS[name].figures
-]
+FIGURES = [(name, figure) for name in sorted(NAMED) for figure in CARDS[name].figures]
 
 
 def test_all_models_of_the_plan_are_there_with_sources() -> None:

@@ -1,0 +1,211 @@
+"""The closed forms against published values, and the core against the closed forms."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from ssdbench.errors import UsageError
+from ssdbench.model.workload import Pattern
+from ssdbench.sim.core import Drive
+from ssdbench.sim.library import Params
+from ssdbench.sim.loop import Job
+from ssdbench.sim.simulation import fill, simulate, steady, wear_in
+from ssdbench.sim.spec import parse
+from ssdbench.sim.truth import (
+    Load,
+    Method,
+    Rest,
+    closed_form,
+    fifo_write_amplification,
+    greedy_write_amplification,
+)
+from ssdbench.units import GIB, MIB
+
+A_MODEL = """\
+title: Page-mapped, without corners
+sources: [planted]
+params: {capacity: 4GiB, erase_block: 64KiB, t_prog: 600us, cmd_serial: 100ns, link: 20000}
+"""
+
+
+@pytest.fixture
+def params(tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
+    path = tmp_path_factory.mktemp("model") / "plain.yaml"
+    path.write_text(A_MODEL)
+    return dict(parse(f"sim:{path}").params)
+
+
+def measured(p: Mapping[str, int], load: Load) -> tuple[float, float]:
+    """IOPS and write amplification of the core, worn in."""
+    drive = Drive.in_memory(Params(dict(p)))
+    if load.rest is Rest.STATIC:
+        fill(drive)
+    job = Job(block_bytes=load.block_bytes, iodepth=load.iodepth, span_bytes=load.span_bytes or 0)
+    wear_in(drive, job)
+    result, amplification = steady(drive, job)
+    assert amplification is not None
+    return result.iops, amplification
+
+
+def test_lambert_form_gives_the_published_value() -> None:
+    # Xiang and Kurkoski (arXiv:1110.4245): 2.36 at 30 % over-provisioning.
+    assert fifo_write_amplification(1.3) == pytest.approx(2.36, abs=0.005)
+
+
+def test_greedy_with_large_blocks_tends_to_the_lambert_form() -> None:
+    assert greedy_write_amplification(1.14, 1_000_000) == pytest.approx(
+        fifo_write_amplification(1.14), rel=1e-4
+    )
+
+
+def test_greedy_with_small_blocks_gains() -> None:
+    assert greedy_write_amplification(1.07, 64) < 0.98 * fifo_write_amplification(1.07)
+
+
+def test_without_spare_there_is_no_truth() -> None:
+    with pytest.raises(UsageError):
+        greedy_write_amplification(1.0, 512)
+
+
+@pytest.mark.parametrize("policy", [0, 1], ids=["greedy", "fifo"])
+@pytest.mark.parametrize("op_ppm", [70_000, 140_000, 280_000], ids=["7%", "14%", "28%"])
+def test_the_core_amplifies_as_the_closed_form_says(
+    params: dict[str, int], op_ppm: int, policy: int
+) -> None:
+    p = {**params, "op_ppm": op_ppm, "gc_policy": policy}
+    truth = closed_form("planted", p, Load())
+
+    iops, amplification = measured(p, Load())
+
+    assert truth is not None and truth.write_amplification is not None
+    assert amplification == pytest.approx(truth.write_amplification, rel=0.01)
+    assert iops == pytest.approx(truth.iops, rel=0.02)
+    assert truth.limited_by == "dies"
+
+
+@pytest.mark.parametrize(
+    ("share", "rest"),
+    [(0.75, Rest.STATIC), (0.75, Rest.UNMAPPED), (0.25, Rest.STATIC), (0.25, Rest.UNMAPPED)],
+)
+def test_a_narrow_span_has_the_spare_of_the_whole_drive(
+    params: dict[str, int], share: float, rest: Rest
+) -> None:
+    load = Load(span_bytes=int(params["capacity_bytes"] * share), rest=rest)
+    truth = closed_form("planted", params, load)
+
+    iops, amplification = measured(params, load)
+
+    assert truth is not None and truth.write_amplification is not None
+    assert amplification == pytest.approx(truth.write_amplification, rel=0.01)
+    assert iops == pytest.approx(truth.iops, rel=0.02)
+
+
+def test_a_remap_unit_of_16_kib_makes_4_kib_writes_read_and_write_it_all(
+    params: dict[str, int],
+) -> None:
+    p = {**params, "map_unit_bytes": 16384, "op_ppm": 140_000, "erase_block_bytes": 256 * 1024}
+    truth = closed_form("planted", p, Load())
+
+    iops, amplification = measured(p, Load())
+
+    assert truth is not None and truth.write_amplification is not None
+    assert amplification == pytest.approx(truth.write_amplification, rel=0.01)
+    assert iops == pytest.approx(truth.iops, rel=0.02)
+
+
+def test_rewrites_within_the_cache_cost_the_flash_nothing(params: dict[str, int]) -> None:
+    p = {**params, "cache_bytes": 64 * MIB}
+    load = Load(span_bytes=128 * MIB)
+    truth = closed_form("planted", p, load)
+
+    iops, _ = measured(p, load)
+
+    assert truth is not None
+    assert truth.drive.cache_bytes == 64 * MIB
+    assert iops == pytest.approx(truth.iops, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("change", "limit"),
+    [
+        ({"channel_mbps": 20, "channels": 2, "dies_per_channel": 8}, "channels"),
+        ({"link_mbps": 10}, "link"),
+        ({"cmd_serial_ns": 500_000}, "command"),
+    ],
+    ids=["channels", "link", "command"],
+)
+def test_the_resource_that_is_exhausted_first_sets_the_rate(
+    params: dict[str, int], change: dict[str, int], limit: str
+) -> None:
+    p = {**params, **change, "op_ppm": 280_000}
+    truth = closed_form("planted", p, Load())
+
+    iops, _ = measured(p, Load())
+
+    assert truth is not None and truth.limited_by == limit
+    assert iops == pytest.approx(truth.iops, rel=0.02)
+
+
+def test_sequential_writes_are_not_amplified(params: dict[str, int]) -> None:
+    load = Load(block_bytes=128 * 1024, pattern=Pattern.SEQUENTIAL)
+    truth = closed_form("planted", params, load)
+
+    simulated = simulate("planted", params, load)
+
+    assert truth is not None
+    assert simulated.iops == pytest.approx(truth.iops, rel=0.02)
+
+
+def test_where_no_closed_form_exists_the_truth_is_simulated_and_says_so(
+    params: dict[str, int],
+) -> None:
+    load = Load(read_percent=70)
+
+    simulated = simulate("planted", {**params, "capacity_bytes": GIB}, load)
+
+    assert closed_form("planted", params, load) is None
+    assert simulated.method is Method.SIMULATION
+    assert simulated.write_amplification is not None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"gc_policy": 2}, {"slc_bytes": GIB}, {"bistable_period_ns": 10**9}, {"ftl": 1}],
+    ids=["dchoice", "slc", "bistable", "blocklog"],
+)
+def test_the_closed_form_knows_where_it_ends(
+    params: dict[str, int], change: dict[str, int]
+) -> None:
+    assert closed_form("planted", {**params, **change}, Load()) is None
+
+
+def test_a_load_that_does_not_fit_the_drive_is_refused(params: dict[str, int]) -> None:
+    with pytest.raises(UsageError):
+        closed_form("planted", params, Load(block_bytes=100))
+    with pytest.raises(UsageError):
+        closed_form("planted", params, Load(span_bytes=params["capacity_bytes"] + 4096))
+
+
+def test_only_a_block_associative_drive_has_a_boundary(params: dict[str, int]) -> None:
+    dunn = parse("sim:transcend-ts16gssd25")
+
+    boundary = simulate(dunn.text, dunn.params, Load(iodepth=1)).drive.boundary_bytes
+    page = closed_form("planted", params, Load())
+
+    assert boundary == MIB
+    assert page is not None and page.drive.boundary_bytes is None
+
+
+@pytest.mark.parametrize(
+    ("load", "expected"),
+    [(Load(read_percent=100, iodepth=1), 8_706), (Load(iodepth=1), 9_798)],
+    ids=["read", "write"],
+)
+def test_a_direct_drive_takes_the_sum_of_its_parts(load: Load, expected: int) -> None:
+    spec = parse("sim:p4800x")
+
+    truth = closed_form(spec.text, spec.params, load)
+
+    assert truth is not None
+    assert 1e9 / truth.iops == pytest.approx(expected, rel=0.01)
+    assert simulate(spec.text, spec.params, load).iops == pytest.approx(truth.iops, rel=0.01)
