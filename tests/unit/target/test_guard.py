@@ -1,0 +1,144 @@
+"""Why a target must not be overwritten: every reason, at once, and closed in doubt."""
+
+import errno
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from ssdbench.errors import HostLacks, TargetRefused
+from ssdbench.host.procfs import Mount, Opener
+from ssdbench.model.target import TargetInfo, TargetKind
+from ssdbench.target import guard
+
+
+@dataclass
+class FakeHost:
+    """A host that answers as told; an answer that is an exception is raised."""
+
+    answers: dict[str, Any] = field(default_factory=dict)
+
+    def _answer(self, question: str, default: Any) -> Any:
+        answer = self.answers.get(question, default)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def partitions(self) -> list[str]:
+        return list(self._answer("partitions", []))
+
+    def holders(self) -> list[str]:
+        return list(self._answer("holders", []))
+
+    def mounts(self) -> list[Mount]:
+        return list(self._answer("mounts", []))
+
+    def swap_areas(self) -> list[str]:
+        return list(self._answer("swap_areas", []))
+
+    def openers(self) -> list[Opener]:
+        return list(self._answer("openers", []))
+
+    def holds_system(self) -> bool:
+        return bool(self._answer("holds_system", False))
+
+    def read_only(self) -> bool:
+        return bool(self._answer("read_only", False))
+
+    def claimed(self) -> bool:
+        return bool(self._answer("claimed", False))
+
+    def signatures(self) -> list[str]:
+        return list(self._answer("signatures", []))
+
+
+LOOP = TargetInfo(
+    kind=TargetKind.LOOP, name="/dev/loop0", node="/dev/loop0", id="loop:/x:1", size_bytes=1 << 20
+)
+IN_USE: dict[str, tuple[Any, str]] = {
+    "partitions": (["loop0p1"], "it has partitions: loop0p1"),
+    "holders": (["dm-3"], "it is in use by /dev/dm-3"),
+    "mounts": ([Mount("7:0", "/srv", "ext4", "/dev/loop0")], "is mounted on /srv"),
+    "swap_areas": (["/dev/loop0p2"], "the kernel swaps to /dev/loop0p2"),
+    "openers": ([Opener(42, "qemu")], "process 42 (qemu) has it open"),
+    "holds_system": (True, "it holds the running system"),
+    "read_only": (True, "it is read-only"),
+    "claimed": (True, "claimed it for itself"),
+    "signatures": (["LVM2_member"], "it holds the signature of LVM2_member"),
+}
+
+
+def reasons(host: FakeHost, info: TargetInfo = LOOP) -> list[str]:
+    return [o.reason for o in guard.objections(info, host)]
+
+
+def test_an_idle_empty_device_may_be_overwritten() -> None:
+    assert guard.objections(LOOP, FakeHost()) == []
+
+
+@pytest.mark.parametrize("question", IN_USE)
+def test_each_use_of_a_device_is_a_reason(question: str) -> None:
+    answer, reason = IN_USE[question]
+
+    (found,) = reasons(FakeHost({question: answer}))
+
+    assert reason in found
+
+
+def test_all_reasons_come_at_once() -> None:
+    host = FakeHost({question: answer for question, (answer, _) in IN_USE.items()})
+
+    assert len(reasons(host)) == len(IN_USE)
+
+
+@pytest.mark.parametrize("question", IN_USE)
+@pytest.mark.parametrize(
+    "failure",
+    [OSError(errno.EIO, "Input/output error"), HostLacks("wipefs is not installed")],
+    ids=["io-error", "tool-missing"],
+)
+def test_a_question_without_an_answer_is_a_reason(question: str, failure: Exception) -> None:
+    (found,) = reasons(FakeHost({question: failure}))
+
+    assert "cannot be known" in found
+
+
+def test_udev_looking_at_a_device_is_no_reason() -> None:
+    assert reasons(FakeHost({"openers": [Opener(9, "(udev-worker)")]})) == []
+
+
+@pytest.mark.parametrize("kind", [TargetKind.DRIVE, TargetKind.MAPPED, TargetKind.VIRTUAL])
+def test_real_drives_are_not_written_by_this_version(kind: TargetKind) -> None:
+    found = reasons(FakeHost(), LOOP.model_copy(update={"kind": kind}))
+
+    assert found == ["this version writes to loop devices, files and simulated drives only"]
+
+
+def test_a_reader_without_a_medium_is_refused() -> None:
+    assert reasons(FakeHost(), LOOP.model_copy(update={"size_bytes": 0})) == [
+        "it has no medium: its size is 0"
+    ]
+
+
+def test_only_signatures_and_partitions_can_be_overridden() -> None:
+    soft = guard.objections(LOOP, FakeHost({"signatures": ["gpt"], "partitions": ["loop0p1"]}))
+    hard = guard.objections(LOOP, FakeHost({"signatures": ["gpt"], "claimed": True}))
+
+    guard.refuse(LOOP, soft, overwrite_signatures=True)
+    with pytest.raises(TargetRefused) as refusal:
+        guard.refuse(LOOP, soft, overwrite_signatures=False)
+    assert "--overwrite-signatures" in refusal.value.hint
+    with pytest.raises(TargetRefused) as refusal:
+        guard.refuse(LOOP, hard, overwrite_signatures=True)
+    assert len(refusal.value.reasons) == 1
+
+
+def test_a_simulated_drive_needs_no_guard() -> None:
+    guard.check(LOOP.model_copy(update={"kind": TargetKind.SIMULATED}))
+
+
+def test_a_device_that_is_gone_is_refused() -> None:
+    gone = LOOP.model_copy(update={"node": "/dev/absent", "major_minor": "499:7"})
+
+    with pytest.raises(TargetRefused):
+        guard.check(gone)
