@@ -13,13 +13,25 @@ from ssdbench.report.view.page import Page, Plot
 @cache
 def environment() -> jinja2.Environment:
     """Templates that escape all text and refuse a name that the view lacks."""
-    return jinja2.Environment(
+    found = jinja2.Environment(
         loader=jinja2.PackageLoader("ssdbench.report"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    found.filters["css_string"] = css_string
+    return found
+
+
+def css_string(text: str) -> Markup:
+    """Text as a CSS string, for the head of each printed page; nothing in it can end the string."""
+    return Markup('"' + "".join(_css(letter) for letter in text) + '"')
+
+
+def _css(letter: str) -> str:
+    plain = letter.isascii() and (letter.isalnum() or letter in " :,.-_=")
+    return letter if plain else f"\\{ord(letter):06x}"
 
 
 def render_page(page: Page) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from ssdbench.units import format_ns
 
@@ -139,9 +139,13 @@ def from_zero(axes: Axes, *, headroom: float = 1.08) -> None:
 
 
 def log(axes: Axes, which: str) -> None:
-    """A log axis with ticks at 1, 2 and 5 of each decade where it spans few decades."""
+    """A log axis with ticks at 1, 2 and 5 of each decade, or closer, where it spans little."""
     axis = axes.xaxis if which == "x" else axes.yaxis
     (axes.set_xscale if which == "x" else axes.set_yscale)("log")
     low, high = sorted(axis.get_view_interval())
-    few = low > 0 and high / low < 300
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if few else (1.0,), numticks=12))
+    decades = high / low if low > 0 else float("inf")
+    if decades < 5:
+        axis.set_major_locator(MaxNLocator(5))
+        return
+    steps = (1.0, 2.0, 5.0) if decades < 300 else (1.0,)
+    axis.set_major_locator(LogLocator(subs=steps, numticks=12))

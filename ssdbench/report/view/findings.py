@@ -71,9 +71,13 @@ def _places(found: list[Finding]) -> list[tuple[str, str]]:
 
 
 def _where(finding: Finding) -> str:
-    parts = [finding.stage or "whole run"]
-    if finding.point:
-        parts.append(finding.point)
+    point = finding.point or ""
+    # the names of points begin with the name of their stage
+    parts = (
+        [] if finding.stage and point.startswith(finding.stage) else [finding.stage or "whole run"]
+    )
+    if point:
+        parts.append(point)
     if finding.repeat is not None:
         parts.append(f"repeat {finding.repeat}")
     return " · ".join(parts)

@@ -153,8 +153,8 @@ def _by_span(stage: StageResult, points: Sequence[PointResult]) -> Iterator[Plot
     yield Plot(
         name=f"span-{stage.name}",
         title="IOPS and the share of the drive in use",
-        caption="The same writes to a growing part of the drive. A test that touches a part only "
-        f"looks faster than the whole drive will ever be. {_NOTE}",
+        caption="The same work on a growing part of the drive. What a part does is no promise "
+        f"for the whole: plan on the last point. {_NOTE}",
         alt=f"Lower bounds over spans from {spans[0]:g} % to {spans[-1]:g} %: {_range(points)}.",
         figure=LinesFigure(
             lines=tuple(lines[:MAX_LINES]),

@@ -170,9 +170,9 @@ def plain(value: object) -> str:
 
 def _title(name: str) -> str:
     words = name.replace("_", " ").strip()
-    for short in ("iops", "lba", "qd", "cv", "waf", "dwpd"):
+    for short in ("iops", "lba", "qd", "cv", "waf", "dwpd", "cpu"):
         words = " ".join(short.upper() if word == short else word for word in words.split(" "))
-    return words[:1].upper() + words[1:]
+    return words if words.startswith("fio") else words[:1].upper() + words[1:]
 
 
 def listing(words: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from ssdbench.model.finding import Code, Severity
 from ssdbench.model.result import RunResult
 from ssdbench.model.target import TargetKind
 from ssdbench.report import render
-from ssdbench.report.html import environment
+from ssdbench.report.html import css_string, environment
 from ssdbench.report.view import words
 from tests.support.builders import (
     SUSTAINED_WRITE_IOPS,
@@ -178,6 +178,13 @@ def test_words_in_figures_are_escaped_and_never_read_as_formulas(tmp_path: Path)
 
     assert "<img src=x" not in page and "<script>alert" not in page
     assert "128 writes stand out, usually 1 MiB apart" in page
+
+
+def test_a_printed_page_is_labelled_by_a_string_that_nothing_can_end() -> None:
+    assert css_string("SIMULATED: a-1, seed 7") == '"SIMULATED: a-1, seed 7"'
+    assert (
+        css_string('"; } </style>') == '"\\000022\\00003b \\00007d \\00003c\\00002fstyle\\00003e"'
+    )
 
 
 def test_a_link_never_leaves_the_run_directory() -> None:
