@@ -122,6 +122,8 @@ class _Reader:
                 continue
             self._document.keys[(*path, key)] = position
             data[key] = self.read(value_node, (*path, key), depth + 1)
+            if data[key] is None:  # what is not written stands nowhere
+                self._document.values[*path, key] = position
         return data
 
     def _scalar(self, node: Node, position: Position) -> object:
