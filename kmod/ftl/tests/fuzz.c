@@ -53,6 +53,50 @@ static void small_drive(struct ssdb_params *p)
 	ssdb_param_set(p, "slc_bits", 2);
 }
 
+/* Every part of the drive gets its share of the rounds. */
+static void preset(struct ssdb_params *p, u32 which)
+{
+	switch (which) {
+	case 1:
+		ssdb_param_set(p, "slc_bytes", 1 << 18);
+		ssdb_param_set(p, "slc_full", SSDB_SLC_FULL_FOLD);
+		break;
+	case 2:
+		ssdb_param_set(p, "slc_dynamic_ppm", 500000);
+		break;
+	case 3:
+		ssdb_param_set(p, "cache_bytes", 1 << 18);
+		ssdb_param_set(p, "wbuf_volatile", 1);
+		break;
+	case 4:
+		ssdb_param_set(p, "ftl", SSDB_FTL_BLOCKLOG);
+		ssdb_param_set(p, "block_bytes", 3 << 14);
+		ssdb_param_set(p, "block_phase_bytes", 1 << 14);
+		break;
+	case 5:
+		ssdb_param_set(p, "ftl", SSDB_FTL_DIRECT);
+		break;
+	case 6:
+		ssdb_param_set(p, "gc_policy", SSDB_GC_FIFO);
+		ssdb_param_set(p, "gc_paced", 0);
+		break;
+	case 7:
+		ssdb_param_set(p, "gc_policy", SSDB_GC_DCHOICE);
+		ssdb_param_set(p, "queue_slots", 3);
+		break;
+	case 8:
+		ssdb_param_set(p, "map_unit_bytes", 16384);
+		break;
+	case 9:
+		ssdb_param_set(p, "gc_idle_free_ppm", 600000);
+		ssdb_param_set(p, "slc_bytes", 1 << 18);
+		ssdb_param_set(p, "idle_delay_ns", 10000);
+		break;
+	default:
+		break;
+	}
+}
+
 /* One of the parameters: a raw value, a small one, or a power of two. */
 static void set_one(struct ssdb_params *p, struct bytes *in)
 {
@@ -64,6 +108,25 @@ static void set_one(struct ssdb_params *p, struct bytes *in)
 	ssdb_param_set(p, ssdb_param_desc(which)->name, value);
 }
 
+/* Mostly small writes, so that collection has something valid to move. */
+static u32 operation(u32 byte)
+{
+	static const u8 mix[16] = {
+		SSDB_WRITE, SSDB_WRITE, SSDB_WRITE, SSDB_WRITE, SSDB_WRITE, SSDB_WRITE, SSDB_WRITE,
+		SSDB_WRITE, SSDB_WRITE, SSDB_READ, SSDB_READ, SSDB_READ, SSDB_TRIM, SSDB_FLUSH,
+		SSDB_ZEROES, SSDB_ZEROES + 1,
+	};
+
+	return mix[byte & 15];
+}
+
+static u64 size_of(u32 byte, const struct ssdb_params *p)
+{
+	u64 unit = byte & 1 ? p->map_unit_bytes : p->lba_bytes;
+
+	return unit * (byte > 250 ? byte : 1 + (byte >> 1 & 3));
+}
+
 static u64 request(void *state, u64 now, struct bytes *in, u64 *last)
 {
 	const struct ssdb_params *p = ssdb_state_params(state);
@@ -73,16 +136,16 @@ static u64 request(void *state, u64 now, struct bytes *in, u64 *last)
 	struct ssdb_done done;
 
 	memset(cmd, 0, sizeof(cmd));
-	now += op & 0x80 ? take(in, 4) * 1000 : take(in, 1) * 100;
-	if ((op & 0x60) == 0x60)
-		now = *last > now ? *last : now;
-	cmd[0].op = op % 6;
-	cmd[0].flags = op >> 3 & 1;
+	now += op & 0x80 ? take(in, 3) * 1000 : take(in, 1) * 100;
+	if ((op & 0x60) == 0x60 && *last > now)
+		now = *last;
+	cmd[0].op = operation(op);
+	cmd[0].flags = op >> 4 & 1;
 	cmd[0].offset = take(in, 3) % (blocks + 2) * p->lba_bytes;
-	cmd[0].bytes = (take(in, 1) + 1) * (op & 0x10 ? p->lba_bytes : p->map_unit_bytes);
-	if (cmd[0].op == 5)
-		cmd[0].bytes = take(in, 4);	/* unknown operation, any size */
-	if (op & 4 && op & 1) {
+	cmd[0].bytes = size_of((u32)take(in, 1), p);
+	if (op & 0x40)
+		cmd[0].offset &= ~(p->map_unit_bytes - 1);
+	if ((op & 0x31) == 0x31) {
 		cmd[1] = cmd[0];
 		cmd[1].offset ^= p->lba_bytes;
 		ssdb_submit_vector(state, now, cmd, 2, &done);
@@ -107,7 +170,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	void *state;
 
 	small_drive(&p);
-	sets = (u32)take(&in, 1) % 8;
+	sets = (u32)take(&in, 1);
+	preset(&p, sets >> 4);
+	sets %= 4;
 	for (i = 0; i < sets; i++)
 		set_one(&p, &in);
 	if (ssdb_params_check(&p, &why)) {
@@ -159,7 +224,7 @@ int main(int argc, char **argv)
 		for (j = 0; j < size; j++)
 			input[j] = (uint8_t)(xorshift(&state) >> 32);
 		if (i % 2)
-			input[0] = 0;	/* half of the rounds on the plain small drive */
+			input[0] &= 0xf0;	/* half of the rounds as preset, and nothing else */
 		LLVMFuzzerTestOneInput(input, size);
 	}
 	printf("%lu rounds\n", rounds);
