@@ -92,6 +92,8 @@ def reasons(result: RunResult, *, limit: int = 8) -> list[str]:
         if finding.severity is Severity.INVALIDATES:
             groups.setdefault(str(finding.code), []).append(finding)
     found = [_reason(group) for group in groups.values()]
+    if str(Code.NOT_STEADY) not in groups:
+        found += _unsteady(result)
     if result.interrupted:
         found.insert(0, "The run was interrupted; what is missing was not measured.")
     if not result.target.kind.plannable:
@@ -100,6 +102,13 @@ def reasons(result: RunResult, *, limit: int = 8) -> list[str]:
     if not found:
         found = ["No reason was stored with this verdict."]
     return found if len(found) <= limit else [*found[:limit], f"{len(found) - limit} more, below."]
+
+
+def _unsteady(result: RunResult) -> list[str]:
+    judged = [verdict for stage in result.stages for verdict in stage.steady]
+    if not judged or judged[-1].steady:
+        return []
+    return [f"Steady state was not reached. {words.sentence(judged[-1].reason)}".strip()]
 
 
 def _reason(group: list[Finding]) -> str:

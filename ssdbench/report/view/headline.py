@@ -38,6 +38,7 @@ def planned(result: RunResult) -> Planned | None:
         for stage in result.stages
         for point in stage.points
         if (estimate := point.estimate("iops")) and estimate.bound is not None
+        if math.isfinite(estimate.bound) and math.isfinite(estimate.value)
         if point.point.workload.pattern is Pattern.RANDOM
         if point.point.span_percent is None or point.point.span_percent >= 100
     ]

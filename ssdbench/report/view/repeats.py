@@ -14,7 +14,7 @@ from ssdbench.report.view.points import bound, worst_first
 from ssdbench.units import format_count, format_duration
 
 MAX_PANELS = 24
-PLOTTED_BINS = 20_000  # over all repeats; keeps the page below a few megabytes
+PLOTTED_BINS = 14_000  # over all repeats; keeps the page below a few megabytes
 
 
 def blocks(run: StoredRun, stage: StageResult) -> list[Block]:

@@ -1,5 +1,6 @@
 """How numbers and names are put into words for somebody who is no statistician."""
 
+import math
 from collections.abc import Sequence
 from urllib.parse import quote
 
@@ -84,12 +85,12 @@ def point_label(point: Point) -> str:
 
 def count(value: float | None) -> str:
     """A rate or count, or a dash."""
-    return NONE if value is None else format_count(value)
+    return NONE if value is None or not math.isfinite(value) else format_count(value)
 
 
 def quantity(value: float | None, unit: str) -> str:
     """A value in the words of its unit."""
-    if value is None:
+    if value is None or not math.isfinite(value):
         return NONE
     match unit:
         case "ns":

@@ -1,4 +1,5 @@
 import html
+import math
 import re
 from pathlib import Path
 
@@ -6,7 +7,7 @@ import jinja2
 import pytest
 
 from ssdbench.model.finding import Code, Severity
-from ssdbench.model.result import RunResult
+from ssdbench.model.result import PointResult, RunResult
 from ssdbench.model.target import TargetKind
 from ssdbench.report import render
 from ssdbench.report.html import css_string, environment
@@ -229,6 +230,7 @@ def test_a_run_cut_short_while_warming_up_publishes_only_an_upper_limit(tmp_path
     assert "At most this, not steady" in page
     assert 'class="value">24.6 <span class="unit">MB/s' in page
     assert "Plan on this or less" not in page
+    assert "Steady state was not reached. The halves of the window differ" in page
     assert "none, as not steady" in page
 
 
@@ -263,3 +265,31 @@ def test_every_figure_has_words_for_those_who_cannot_see_it(full_run: Full) -> N
 
     assert len(canvases) == page.count("<svg ") == page.count("<figcaption>")
     assert [text for text in canvases if not re.search(r"\d", text)] == []
+
+
+def test_numbers_that_are_none_at_all_are_shown_as_missing(tmp_path: Path) -> None:
+    builder = StoredRunBuilder(tmp_path, repeats=2, measure_s=20)
+    builder.sweep(blocks=(4096, 8192), reads=(0, 50), depths=(1, 32))
+    stage = builder.stages[0]
+    broken = [
+        with_iops(stage.points[0], value=0.0, bound=0.0, ci_low=-5.0, ci_high=5.0),
+        with_iops(stage.points[1], value=math.nan, bound=math.nan, ci_low=math.nan),
+        with_iops(stage.points[2], value=math.inf, bound=math.inf, ci_high=math.inf),
+        stage.points[3].model_copy(update={"repeats": (), "estimates": ()}),
+    ]
+    points = (*broken, *stage.points[4:])
+    builder.stages[0] = stage.model_copy(update={"points": points})
+    builder.write(verdict="NOT VALIDATED")
+
+    page = page_of(tmp_path)
+
+    assert re.search(r">[^<]*\b(nan|inf)\b[^<]*<", page) is None
+    assert 'class="value">0 ' in page
+
+
+def with_iops(point: PointResult, **changes: float) -> PointResult:
+    estimates = (
+        estimate.model_copy(update=changes) if estimate.metric == "iops" else estimate
+        for estimate in point.estimates
+    )
+    return point.model_copy(update={"estimates": tuple(estimates)})
