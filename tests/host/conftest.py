@@ -1,0 +1,31 @@
+"""Processes that hold what a test wants held."""
+
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ssdbench.host.command import Process, spawn
+
+
+@pytest.fixture
+def holder(tmp_path: Path) -> Iterator[Callable[[Path], int]]:
+    """Starts a process that keeps a device or file open, and returns its process id."""
+    started: list[Process] = []
+
+    def start(path: Path) -> int:
+        with path.open("rb") as held:
+            process = spawn(
+                ["sleep", "600"],
+                stdout=tmp_path / "holder.out",
+                stderr=tmp_path / "holder.err",
+                pass_fds=(held.fileno(),),
+            )
+        started.append(process)
+        return process.pid
+
+    yield start
+    for process in started:
+        process.send(signal.SIGKILL)
+        process.wait()

@@ -1,0 +1,178 @@
+"""The gate on real loop devices in dangerous states: refused, named, and not a byte changed."""
+
+import hashlib
+import os
+import struct
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ssdbench.errors import DeviceLost, TargetRefused
+from ssdbench.host.command import run
+from ssdbench.model.target import TargetKind
+from ssdbench.target import guard
+from ssdbench.target.claim import Claim
+from ssdbench.target.inspect import inspect
+from tests.support.devices import LoopDevice, attached_loop
+
+
+def refused(device: LoopDevice, *, overwrite: bool = False) -> str:
+    """The reasons; that nothing was changed is checked on the way."""
+    before = hashlib.sha256(device.backing.read_bytes()).digest()
+    with pytest.raises(TargetRefused) as refusal:
+        guard.check(inspect(str(device.node)), overwrite_signatures=overwrite)
+    assert hashlib.sha256(device.backing.read_bytes()).digest() == before
+    return str(refusal.value)
+
+
+def partition(device: LoopDevice) -> None:
+    """Write a table of one partition of 1000 blocks, from block 8 on."""
+    table = bytearray(512)
+    table[446:462] = struct.pack("<B3sB3sII", 0, b"\0\2\0", 0x83, b"\0\2\0", 8, 1000)
+    table[510:] = b"\x55\xaa"
+    with device.node.open("r+b", buffering=0) as disk:
+        disk.write(bytes(table).ljust(device.block_bytes, b"\0"))
+        os.fsync(disk.fileno())
+
+
+@pytest.fixture
+def mounted(loop_device: LoopDevice, tmp_path: Path) -> Iterator[Path]:
+    run(["mkfs.ext4", "-q", str(loop_device.node)])
+    (tmp_path / "mnt").mkdir()
+    run(["mount", str(loop_device.node), str(tmp_path / "mnt")])
+    yield tmp_path / "mnt"
+    run(["umount", str(tmp_path / "mnt")])
+
+
+def test_an_empty_loop_device_passes_and_is_known_by_its_file(loop_device: LoopDevice) -> None:
+    info = inspect(str(loop_device.node))
+
+    guard.check(info)
+
+    assert info.kind is TargetKind.LOOP
+    assert info.id == f"loop:{loop_device.backing}:{loop_device.size_bytes}"
+    assert info.logical_block_bytes == loop_device.block_bytes
+
+
+def test_a_mounted_device_is_refused_even_with_signatures_overridden(
+    loop_device: LoopDevice, mounted: Path
+) -> None:
+    reasons = refused(loop_device, overwrite=True)
+
+    assert f"mounted on {mounted}" in reasons
+    assert "claimed" in reasons
+
+
+@pytest.mark.parametrize(
+    ("argv", "signature"),
+    [
+        (["mkfs.ext4", "-q"], "ext4"),
+        (["mkswap"], "swap"),
+    ],
+    ids=["ext4", "swap"],
+)
+def test_an_idle_signature_is_refused_unless_overridden(
+    loop_device: LoopDevice, argv: list[str], signature: str
+) -> None:
+    run([*argv, str(loop_device.node)])
+
+    assert f"signature of {signature}" in refused(loop_device)
+    guard.check(inspect(str(loop_device.node)), overwrite_signatures=True)
+
+
+def test_a_partition_table_is_refused(loop_device: LoopDevice) -> None:
+    """ECOSYSTEM F5: fio wrote over a partitioned disk with status 0."""
+    partition(loop_device)
+
+    assert "signature of dos" in refused(loop_device)
+
+
+def test_a_partition_is_no_target(make_loop: Callable[..., LoopDevice]) -> None:
+    device = make_loop()
+    partition(device)
+    run(["partx", "--add", str(device.node)])
+    try:
+        with pytest.raises(TargetRefused, match=f"partition of {device.node}"):
+            inspect(f"{device.node}p1")
+        assert f"partitions: {device.node.name}p1" in refused(device)
+    finally:
+        run(["partx", "--delete", str(device.node)])
+
+
+def test_an_active_swap_area_is_refused(loop_device: LoopDevice) -> None:
+    run(["mkswap", str(loop_device.node)])
+    run(["swapon", str(loop_device.node)])
+    try:
+        assert f"swaps to {loop_device.node}" in refused(loop_device, overwrite=True)
+    finally:
+        run(["swapoff", str(loop_device.node)])
+
+
+def test_a_device_under_another_loop_device_is_refused(
+    loop_device: LoopDevice,
+) -> None:
+    upper = run(["losetup", "--find", "--show", str(loop_device.node)]).stdout.strip()
+    try:
+        assert f"in use by {upper}" in refused(loop_device)
+    finally:
+        run(["losetup", "--detach", upper])
+
+
+def test_a_device_that_another_process_has_open_is_refused(
+    loop_device: LoopDevice, holder: Callable[[Path], int]
+) -> None:
+    pid = holder(loop_device.node)
+
+    assert f"process {pid}" in refused(loop_device)
+
+
+def test_a_read_only_device_is_refused(tmp_path: Path) -> None:
+    with attached_loop(tmp_path / "disk.img") as device:
+        run(["blockdev", "--setro", str(device.node)])
+        try:
+            assert "it is read-only" in refused(device)
+        finally:
+            run(["blockdev", "--setrw", str(device.node)])  # it would outlive the attachment
+
+
+def test_the_file_behind_a_loop_device_is_refused(loop_device: LoopDevice) -> None:
+    with pytest.raises(TargetRefused, match=f"loop device {loop_device.node} uses it"):
+        guard.check(inspect(str(loop_device.backing)))
+
+
+def test_all_reasons_come_at_once(
+    loop_device: LoopDevice, mounted: Path, holder: Callable[[Path], int]
+) -> None:
+    pid = holder(loop_device.node)
+
+    reasons = refused(loop_device)
+
+    for part in (f"mounted on {mounted}", f"process {pid}", "claimed", "signature of ext4"):
+        assert part in reasons
+
+
+def test_a_claim_keeps_others_out_and_notices_a_new_signature(loop_device: LoopDevice) -> None:
+    info = inspect(str(loop_device.node))
+
+    with Claim(info) as claim:
+        with pytest.raises(TargetRefused, match="claimed"), Claim(info):
+            pass
+        claim.check()
+
+        assert claim.fd is not None
+        os.pwrite(claim.fd, b"\x53\xef", 1080)  # the magic of ext2
+        os.fsync(claim.fd)
+        with pytest.raises(TargetRefused, match="signature of ext2"):
+            claim.check()
+
+
+def test_a_claim_notices_another_backing_file(loop_device: LoopDevice, tmp_path: Path) -> None:
+    info = inspect(str(loop_device.node))
+
+    with Claim(info) as claim:
+        os.truncate(loop_device.backing, loop_device.size_bytes // 2)
+        run(["losetup", "--set-capacity", str(loop_device.node)])
+
+        with pytest.raises(DeviceLost, match="exchanged|is now"):
+            claim.check()
