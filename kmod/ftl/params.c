@@ -134,6 +134,8 @@ static const char *check_common(const struct ssdb_params *p)
 		return "throttle_off_mk must not be above throttle_on_mk";
 	if (p->stall_period_ns && p->stall_ns >= p->stall_period_ns / 2)
 		return "stall_ns must be less than half of stall_period_ns";
+	if (p->error_every_bytes && p->error_every_bytes < p->error_bytes)
+		return "error_every_bytes must be 0 or at least error_bytes";
 	if (p->stall_period_ns && p->stall_period_ns < SSDB_SHORTEST_NS)
 		return "stall_period_ns must be 0 or at least 1 ms";
 	if (p->bistable_period_ns && p->bistable_period_ns < SSDB_SHORTEST_NS)
@@ -147,16 +149,16 @@ static const char *check_page(const struct ssdb_params *p)
 	u64 larger = program > p->map_unit_bytes ? program : p->map_unit_bytes;
 	struct geometry g;
 
-	if (program % p->map_unit_bytes && p->map_unit_bytes % program)
+	if (ssdb_mod(program, p->map_unit_bytes) && p->map_unit_bytes % program)
 		return "program_unit_bytes * planes and map_unit_bytes must divide one another";
-	if (p->read_unit_bytes > program || program % p->read_unit_bytes)
+	if (p->read_unit_bytes > program || ssdb_mod(program, p->read_unit_bytes))
 		return "read_unit_bytes must divide program_unit_bytes * planes";
-	if (p->read_unit_bytes % p->map_unit_bytes && p->map_unit_bytes % p->read_unit_bytes)
+	if (ssdb_mod(p->read_unit_bytes, p->map_unit_bytes) && ssdb_mod(p->map_unit_bytes, p->read_unit_bytes))
 		return "read_unit_bytes and map_unit_bytes must divide one another";
-	if (p->erase_block_bytes % larger)
+	if (ssdb_mod(p->erase_block_bytes, larger))
 		return "erase_block_bytes must be a multiple of the program unit and of the map unit";
 	if ((p->slc_bytes || p->slc_dynamic_ppm) &&
-	    p->erase_block_bytes / larger < p->slc_bits)
+	    ssdb_div(p->erase_block_bytes, larger) < p->slc_bits)
 		return "an erase block must hold at least slc_bits program units";
 	geometry_of(p, &g);
 	if (!g.fits)
@@ -168,9 +170,9 @@ static const char *check_page(const struct ssdb_params *p)
 
 static const char *check_blocklog(const struct ssdb_params *p)
 {
-	if (p->block_bytes % p->map_unit_bytes)
+	if (ssdb_mod(p->block_bytes, p->map_unit_bytes))
 		return "block_bytes must be a multiple of map_unit_bytes";
-	if (p->block_phase_bytes % p->map_unit_bytes)
+	if (ssdb_mod(p->block_phase_bytes, p->map_unit_bytes))
 		return "block_phase_bytes must be a multiple of map_unit_bytes";
 	if (p->block_phase_bytes >= p->block_bytes)
 		return "block_phase_bytes must be less than block_bytes";

@@ -151,6 +151,8 @@ P(error_offset_bytes, "B", 0, 16 * SSDB_TIB, 0, 0, \
   "Trouble: start of the range with media errors.") \
 P(error_bytes, "B", 0, 16 * SSDB_TIB, 0, 0, \
   "Trouble: length of the range with media errors.") \
+P(error_every_bytes, "B", 0, 16 * SSDB_TIB, 0, 0, \
+  "Trouble: the range with media errors comes again at every multiple of this; 0: once.") \
 P(stall_period_ns, "ns", 0, SSDB_DAY_NS, 0, 0, \
   "Trouble: mean time from stall to stall; 0: none.") \
 P(stall_ns, "ns", 0, SSDB_DAY_NS, 100000000, 0, \

@@ -63,7 +63,8 @@ static void update_heat(struct drive *d, u64 now)
 	d->warm_bytes = moved;
 	while (passed && d->warm_uk) {
 		u64 step = passed < TICK_NS ? passed : TICK_NS;
-		u64 lost = ssdb_div(d->warm_uk * (step / 1000), p->throttle_tau_ns / 1000);
+		u64 lost = ssdb_div(d->warm_uk * ssdb_div(step, 1000),
+				    ssdb_div(p->throttle_tau_ns, 1000));
 
 		passed -= step;
 		if (!lost && step == TICK_NS)
@@ -169,13 +170,18 @@ u64 trouble_stall(struct drive *d, u64 t)
 	return d->stall_end_ns;
 }
 
-/* Does this request meet the planted bad range? */
+/* Does this request meet a planted bad range? They repeat every error_every_bytes. */
 int trouble_media(struct drive *d, u32 op, u64 offset, u64 bytes)
 {
 	const struct ssdb_params *p = &d->p;
+	u64 begin = p->error_offset_bytes;
+	u64 every = p->error_every_bytes;
 
 	if (op > SSDB_WRITE || !(p->error_ops & (op == SSDB_READ ? SSDB_ERROR_READ : SSDB_ERROR_WRITE)))
 		return 0;
-	return offset < p->error_offset_bytes + p->error_bytes &&
-	       offset + bytes > p->error_offset_bytes;
+	if (every && offset > begin)
+		begin += ssdb_div(offset - begin, every) * every;
+	if (offset < begin + p->error_bytes && offset + bytes > begin)
+		return 1;
+	return every && p->error_bytes && offset + bytes > begin + every;
 }

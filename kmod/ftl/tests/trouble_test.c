@@ -124,6 +124,25 @@ TEST(media_errors_are_in_the_planted_range_only)
 	rig_end(&rig);
 }
 
+TEST(media_errors_come_again_at_the_planted_distance)
+{
+	struct rig rig;
+
+	rig_begin(&rig);
+	rig_set(&rig, "error_ops", SSDB_ERROR_WRITE);
+	rig_set(&rig, "error_offset_bytes", 4096);
+	rig_set(&rig, "error_bytes", 4096);
+	rig_set(&rig, "error_every_bytes", 1 << 20);
+	rig_build(&rig);
+	CHECK_EQUAL(submit(&rig, SEC, SSDB_WRITE, 0, 4096).error, SSDB_OK);
+	CHECK_EQUAL(submit(&rig, SEC, SSDB_WRITE, 4096, 512).error, SSDB_E_MEDIUM);
+	CHECK_EQUAL(submit(&rig, SEC, SSDB_WRITE, 8192, 1 << 20).error, SSDB_E_MEDIUM);
+	CHECK_EQUAL(submit(&rig, SEC, SSDB_WRITE, 8192, (1 << 20) - 4096).error, SSDB_OK);
+	CHECK_EQUAL(submit(&rig, SEC, SSDB_WRITE, (5 << 20) + 4096, 4096).error, SSDB_E_MEDIUM);
+	CHECK_EQUAL(submit(&rig, SEC, SSDB_WRITE, (5 << 20) + 8192, 4096).error, SSDB_OK);
+	rig_end(&rig);
+}
+
 TEST(stalls_come_with_the_planted_period_and_length)
 {
 	struct rig rig;
