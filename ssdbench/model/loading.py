@@ -65,7 +65,9 @@ def _validate(document: Document) -> Profile | None:
         return Profile.model_validate(data)
     except ValidationError as error:
         for details in error.errors(include_url=False):
-            _explain(document, details)
+            # A list whose only element is wrong counts as too short as well.
+            if details["type"] != "too_short" or not details["input"]:
+                _explain(document, details)
     return None
 
 

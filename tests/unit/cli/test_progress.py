@@ -1,0 +1,94 @@
+"""Events as lines, for people and for whoever attaches."""
+
+from pathlib import Path
+
+import pytest
+
+from ssdbench.cli.eventlog import EventLog, Reader
+from ssdbench.cli.output import document, table
+from ssdbench.cli.progress import Lines, Moving, said
+from ssdbench.engine.events import FindingRaised, Progress, StageStarted
+from ssdbench.model.finding import Code, Finding, Severity
+
+SLOW = Finding(code=Code.TREND, severity=Severity.WARNS, message="it drifts", advice="wait")
+HALF = Progress("02-steady", 0.5, 320.0, "4 KiB random write", 212e6, 51_757.8)
+
+
+def test_progress_is_a_line_with_time_left_and_rate() -> None:
+    assert said(HALF) == ("50 %, 5 min 20 s left, 51,758 IOPS, 212 MB/s: 4 KiB random write")
+
+
+def test_progress_is_told_now_and_then_and_findings_once(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    now = [0.0]
+    lines = Lines(clock=lambda: now[0])
+
+    lines.show(StageStarted("02-steady", "Warm up", 2, 4, (60.0, 7200.0)))
+    lines.show(HALF)
+    now[0] = 31.0
+    lines.show(HALF)
+    lines.show(HALF)
+    lines.show(FindingRaised(SLOW))
+    lines.show(FindingRaised(SLOW))
+
+    assert capfd.readouterr().err.splitlines() == [
+        "[2/4] Warm up, 1 min 00 s to 2 h 00 min on the target's clock",
+        f"  {said(HALF)}",
+        "  warning: it drifts (wait)",
+    ]
+
+
+def test_the_bar_writes_to_stderr_only(capfd: pytest.CaptureFixture[str]) -> None:
+    with Moving() as bar:
+        bar.show(HALF)
+        bar.show(FindingRaised(SLOW))
+
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "it drifts" in err
+
+
+def test_whoever_attaches_sees_each_event_once(tmp_path: Path) -> None:
+    log, reader = EventLog(tmp_path), Reader(tmp_path)
+    assert list(reader.lines()) == []
+
+    log.write(FindingRaised(SLOW))
+    log.write(FindingRaised(SLOW))
+    log.write(HALF)
+
+    assert list(reader.lines()) == ["  warning: it drifts (wait)"]
+    assert list(reader.lines()) == []
+    assert reader.progress() == HALF
+    assert reader.progress() is None
+
+
+def test_a_log_that_cannot_be_written_ends_nothing(tmp_path: Path) -> None:
+    EventLog(tmp_path / "not there").write(FindingRaised(SLOW))
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_json_has_no_infinity(capfd: pytest.CaptureFixture[str]) -> None:
+    document({"a": float("inf"), "b": [float("nan"), 1.5]})
+
+    assert capfd.readouterr().out.split() == [
+        "{",
+        '"a":',
+        "null,",
+        '"b":',
+        "[",
+        "null,",
+        "1.5",
+        "]",
+        "}",
+    ]
+
+
+def test_numbers_of_a_table_stand_to_the_right() -> None:
+    assert table(("name", "IOPS"), [("a", "5"), ("bc", "1,234")]).splitlines() == [
+        "name   IOPS",
+        "----  -----",
+        "a         5",
+        "bc    1,234",
+    ]
