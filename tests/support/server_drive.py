@@ -5,9 +5,10 @@ import json
 import os
 import struct
 import subprocess
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 ROOT = Path(__file__).parents[2]
 NATIVE = ROOT / "ssdbench" / "sim" / "native"
@@ -74,13 +75,15 @@ class FioRun:
 
     @property
     def iops(self) -> float:
-        return sum(job[way]["iops"] for job in self.jobs for way in ("read", "write", "trim"))
+        return float(
+            sum(job[way]["iops"] for job in self.jobs for way in ("read", "write", "trim"))
+        )
 
     @property
     def mean_latency_s(self) -> float:
         reads = [job["read"] for job in self.jobs]
         total = sum(r["total_ios"] for r in reads)
-        return sum(r["lat_ns"]["mean"] * r["total_ios"] for r in reads) / total / 1e9
+        return float(sum(r["lat_ns"]["mean"] * r["total_ios"] for r in reads) / total / 1e9)
 
     @property
     def digest(self) -> str:
@@ -114,7 +117,15 @@ class SimFio:
         argv = [f"{name}={value}" for name, value in defaults.items() if name not in given]
         return ["timeout", "--signal=KILL", "120", "fio", *argv, *options]
 
-    def start(self, *options: str, env: dict[str, str] | None = None) -> "subprocess.Popen[str]":
+    def start(self, *options: str, env: dict[str, str] | None = None) -> "Started":
+        """Output goes to a file: nobody reads a pipe while time is stepped."""
+        said = self.directory / f"fio.{time.monotonic_ns()}.out"
+        with said.open("w") as out:
+            return Started(self._spawn(out, *options, env=env), said)
+
+    def _spawn(
+        self, out: TextIO, *options: str, env: dict[str, str] | None
+    ) -> "subprocess.Popen[str]":
         return subprocess.Popen(
             self.command(*options),
             env={
@@ -126,16 +137,27 @@ class SimFio:
             },
             cwd=self.directory,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=out,
             stderr=subprocess.PIPE,
             text=True,
         )
 
     def run(self, *options: str, env: dict[str, str] | None = None) -> FioRun:
-        return finish(self.start(*options, env=env))
+        return self.start(*options, env=env).finish()
 
 
-def finish(process: "subprocess.Popen[str]") -> FioRun:
-    """Wait for a fio and read what it said."""
-    out, err = process.communicate()
-    return FioRun(process.returncode, err, out[out.find("{") :] if "{" in out else out)
+@dataclass(frozen=True)
+class Started:
+    """A fio that runs, and the file of what it says."""
+
+    process: "subprocess.Popen[str]"
+    said: Path
+
+    def alive(self) -> bool:
+        return self.process.poll() is None
+
+    def finish(self) -> FioRun:
+        """Wait for its end and read what it said."""
+        _, err = self.process.communicate()
+        out = self.said.read_text()
+        return FioRun(self.process.returncode, err, out[out.find("{") :] if "{" in out else out)
