@@ -156,10 +156,11 @@ class VirtualClock:
         if state_fd is not None:
             environment["SSDB_VT_STATE_FD"] = str(state_fd)
         try:
-            descriptor = os.open(page, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-            os.ftruncate(descriptor, ctypes.sizeof(_Page))
+            descriptor = os.open(page, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             # fio ends by itself once nobody holds this lock any more.
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(descriptor, 0)
+            os.ftruncate(descriptor, ctypes.sizeof(_Page))
         except OSError as error:
             raise HostLacks(f"{page} cannot be made: {error.strerror}") from error
         clock = cls(page, descriptor, environment, realtime=realtime)
