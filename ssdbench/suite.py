@@ -284,7 +284,7 @@ def _sweep(
         name=name,
         points=tuple(points),
         repeats=wanted.repeats or profile.repeats,
-        how=_how(profile, wanted.window_s),
+        how=_how(profile, wanted),
         judging=Judging(rule=profile.steady.rule.value),
         skipped=tuple(skipped),
     )
@@ -321,17 +321,17 @@ def _span(
         name=name,
         points=tuple(points),
         repeats=wanted.repeats or profile.repeats,
-        how=_how(profile, wanted.window_s),
+        how=_how(profile, wanted),
         judging=Judging(rule=profile.steady.rule.value),
         skipped=tuple(skipped),
     )
 
 
-def _how(profile: Profile, window_s: float | None) -> Measuring:
-    settle = profile.settle
+def _how(profile: Profile, wanted: asked.Sweep | asked.SpanSweep) -> Measuring:
+    settle = wanted.settle or profile.settle
     spare = settle.spare_percent
     return Measuring(
-        measure_s=window_s or profile.window_s,
+        measure_s=wanted.window_s or profile.window_s,
         write_window_s=settle.window_s,
         flat_s=settle.flat_s,
         spare_share=None if spare is None else spare / 100,

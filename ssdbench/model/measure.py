@@ -17,6 +17,8 @@ from ssdbench.model.quantity import (
     Count,
     Extent,
     OneOrMany,
+    Percent,
+    Positive,
     ReadPercent,
     Seconds,
     SizeBytes,
@@ -67,6 +69,36 @@ def _too_large(block_bytes: int, span: Extent) -> Iterator[str]:
         yield f"a block of {block} does not fit into a span of {room}"
 
 
+class Settle(Model):
+    """The part of each repeat that is stored but not counted."""
+
+    window_s: Seconds = Field(
+        default=600.0,
+        alias="window",
+        description="Points that write: the rule must hold again over at least this long.",
+    )
+    spare_percent: Percent | None = Field(
+        default=None,
+        alias="spare",
+        description="Points that write: this share of the drive is written first. Without it, "
+        "the drive's spare area where it is known (a simulated drive), else 28%, a large one.",
+    )
+    flat_s: Seconds = Field(
+        default=60.0,
+        alias="flat",
+        description="Points that only read: the rate must be flat for this long.",
+    )
+    max_fills: Positive = Field(
+        default=2.0, description="Count the repeat as not steady after this many drive fills."
+    )
+    max_time_s: Seconds | None = Field(
+        default=None,
+        alias="max_time",
+        description="Count the repeat as not steady after this time; no limit unless it is "
+        "set, but points that only read never settle longer than 30 times `flat`.",
+    )
+
+
 class Sweep(Model):
     """Every combination of the lists below is one point."""
 
@@ -93,6 +125,10 @@ class Sweep(Model):
         default=None,
         alias="window",
         description="Time measured per repeat; without it, that of the profile.",
+    )
+    settle: Settle | None = Field(
+        default=None,
+        description="How repeats of this stage settle; without it, as the profile says.",
     )
 
     @model_validator(mode="after")
@@ -148,6 +184,10 @@ class SpanSweep(Model):
         default=None,
         alias="window",
         description="Time measured per repeat; without it, that of the profile.",
+    )
+    settle: Settle | None = Field(
+        default=None,
+        description="How repeats of this stage settle; without it, as the profile says.",
     )
 
     @model_validator(mode="after")

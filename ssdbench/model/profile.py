@@ -13,7 +13,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from ssdbench.model.base import Model
-from ssdbench.model.measure import AccessOrder, Measure, Mistake, SpanSweep, Sweep, refuse
+from ssdbench.model.measure import AccessOrder, Measure, Mistake, Settle, SpanSweep, Sweep, refuse
 from ssdbench.model.quantity import (
     Count,
     Percent,
@@ -139,36 +139,6 @@ class Steady(Model):
         default=None,
         alias="max_time",
         description="Give up, and say so, after this time; no limit unless it is set.",
-    )
-
-
-class Settle(Model):
-    """The part of each repeat that is stored but not counted."""
-
-    window_s: Seconds = Field(
-        default=600.0,
-        alias="window",
-        description="Points that write: the rule must hold again over at least this long.",
-    )
-    spare_percent: Percent | None = Field(
-        default=None,
-        alias="spare",
-        description="Points that write: this share of the drive is written first. Without it, "
-        "the drive's spare area where it is known (a simulated drive), else 28%, a large one.",
-    )
-    flat_s: Seconds = Field(
-        default=60.0,
-        alias="flat",
-        description="Points that only read: the rate must be flat for this long.",
-    )
-    max_fills: Positive = Field(
-        default=2.0, description="Count the repeat as not steady after this many drive fills."
-    )
-    max_time_s: Seconds | None = Field(
-        default=None,
-        alias="max_time",
-        description="Count the repeat as not steady after this time; no limit unless it is "
-        "set, but points that only read never settle longer than 30 times `flat`.",
     )
 
 
