@@ -149,7 +149,7 @@ static const char *check_page(const struct ssdb_params *p)
 	u64 larger = program > p->map_unit_bytes ? program : p->map_unit_bytes;
 	struct geometry g;
 
-	if (ssdb_mod(program, p->map_unit_bytes) && p->map_unit_bytes % program)
+	if (ssdb_mod(program, p->map_unit_bytes) && ssdb_mod(p->map_unit_bytes, program))
 		return "program_unit_bytes * planes and map_unit_bytes must divide one another";
 	if (p->read_unit_bytes > program || ssdb_mod(program, p->read_unit_bytes))
 		return "read_unit_bytes must divide program_unit_bytes * planes";
