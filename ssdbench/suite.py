@@ -200,14 +200,20 @@ def stages(profile: Profile, target: TargetInfo) -> tuple[Stage, ...]:
 
 
 def _require_supported(profile: Profile) -> None:
+    if changes := profile.host.changes():
+        wanted = ", ".join(f"{name}: {value}" for name, value in changes.items())
+        raise UsageError(
+            f"this version changes no host settings, and the profile asks for {wanted}",
+            hint="Make them yourself before the run, and write `keep` into the profile.",
+        )
     if profile.purge is not Purge.NONE:
         raise UsageError(
             f"this version cannot purge a drive ({profile.purge})",
             hint="Purge it with nvme-cli or hdparm before, and set `purge: none`.",
         )
     for measure in profile.measure:
-        wanted = measure.stage
-        if isinstance(wanted, asked.SpanSweep) and wanted.rest is asked.Rest.EMPTY:
+        stage = measure.stage
+        if isinstance(stage, asked.SpanSweep) and stage.rest is asked.Rest.EMPTY:
             raise UsageError(
                 "a span sweep with an empty rest needs a purge between spans, which this version "
                 "cannot do",

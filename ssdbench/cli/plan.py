@@ -10,8 +10,9 @@ from ssdbench.cli.output import answer, document, table
 from ssdbench.units import format_capacity, format_duration
 
 if TYPE_CHECKING:
-    from ssdbench.cli.conduct import Prepared
     from ssdbench.engine.stage import StagePlan
+    from ssdbench.model.target import TargetInfo
+    from ssdbench.suite import Asked, RunPlan
 
 N = TypeVar("N", int, float)
 
@@ -31,74 +32,75 @@ def command(
     as_json: bool,
 ) -> None:
     """Show what `run` would do: stages, hours, bytes, drive fills. Changes nothing."""
-    from ssdbench.cli.conduct import Wishes, prepare  # everything heavy comes with it
+    from ssdbench import suite  # everything heavy comes with it
+    from ssdbench.cli.conduct import asked
+    from ssdbench.engine.stage import Limits
 
-    wishes = Wishes(target=target, max_time_s=max_time, max_writes_bytes=max_writes, seed=seed)
-    prepared = prepare(profile, wishes)
+    wishes = asked(profile, target=target, seed=seed, limits=Limits(max_time, max_writes))
+    plan = suite.plan(wishes)
     if as_json:
-        document(_document(prepared))
+        document(_document(wishes, plan))
         return
-    for line in _lines(prepared):
+    for line in _lines(wishes, plan):
         answer(line)
 
 
-def _lines(prepared: "Prepared") -> list[str]:
-    info = prepared.info
+def _lines(wishes: "Asked", plan: "RunPlan") -> list[str]:
+    info = plan.target
     lines = [
-        prepared.manifest.title,
+        wishes.profile.title or wishes.profile_name,
         f"target: {info.name} ({format_capacity(info.size_bytes)}, {info.kind.value})",
         "",
         table(
             ("stage", "what", "time", "written", "drive fills"),
-            [_row(plan) for plan in prepared.plans],
+            [_row(stage) for stage in plan.stages],
         ),
         "",
     ]
-    for plan in prepared.plans:
-        lines.append(f"{plan.name}: {plan.title}")
-        lines += [f"  {job}" for job in plan.jobs]
-        lines += [f"  note: {note}" for note in plan.notes]
-    seconds, written, fills = _totals(prepared.plans)
+    for stage in plan.stages:
+        lines.append(f"{stage.name}: {stage.title}")
+        lines += [f"  {job}" for job in stage.jobs]
+        lines += [f"  note: {note}" for note in stage.notes]
     lines += [
         "",
-        f"time on the target's clock: {_range(format_duration, seconds)}",
-        f"written: {_range(format_capacity, written)}, {_fills(fills)} drive fills",
-        f"host settings: {_host(prepared)}",
+        f"time on the target's clock: {_range(format_duration, plan.seconds)}",
+        f"written: {_range(format_capacity, plan.bytes_written)}, {_fills(plan.fills)} drive fills",
+        "host settings: kept as they are",
     ]
     if info.simulated:
         lines.append("a simulated drive's hours pass in seconds")
-    lines += [f"would be refused: {reason}" for reason in _refusals(prepared)]
+    lines += [f"would be refused: {reason}" for reason in _refusals(info)]
     return lines
 
 
-def _document(prepared: "Prepared") -> dict[str, object]:
-    seconds, written, fills = _totals(prepared.plans)
-    info = prepared.info
+def _document(wishes: "Asked", plan: "RunPlan") -> dict[str, object]:
+    info = plan.target
     return {
-        "title": prepared.manifest.title,
+        "title": wishes.profile.title or wishes.profile_name,
         "target": info.model_dump(mode="json"),
         "simulated": info.simulated,
-        "seed": prepared.manifest.seed,
-        "stages": [
-            {
-                "name": plan.name,
-                "kind": plan.kind,
-                "title": plan.title,
-                "destructive": plan.destructive,
-                "jobs": list(plan.jobs),
-                "seconds": list(plan.seconds),
-                "bytes_written": list(plan.bytes_written),
-                "bytes_read": list(plan.bytes_read),
-                "drive_fills": list(plan.fills),
-                "notes": list(plan.notes),
-            }
-            for plan in prepared.plans
-        ],
-        "seconds": seconds,
-        "bytes_written": written,
-        "drive_fills": fills,
-        "host_settings": prepared.profile.host.changes(),
-        "refusals": _refusals(prepared),
+        "seed": wishes.profile.seed if wishes.seed is None else wishes.seed,
+        "stages": [_stage(stage) for stage in plan.stages],
+        "seconds": plan.seconds,
+        "bytes_written": plan.bytes_written,
+        "drive_fills": plan.fills,
+        "host_settings": wishes.profile.host.changes(),
+        "refusals": _refusals(info),
+    }
+
+
+def _stage(plan: "StagePlan") -> dict[str, object]:
+    return {
+        "name": plan.name,
+        "kind": plan.kind,
+        "title": plan.title,
+        "destructive": plan.destructive,
+        "jobs": plan.jobs,
+        "seconds": plan.seconds,
+        "bytes_written": plan.bytes_written,
+        "bytes_read": plan.bytes_read,
+        "drive_fills": plan.fills,
+        "notes": plan.notes,
     }
 
 
@@ -112,16 +114,6 @@ def _row(plan: "StagePlan") -> tuple[str, ...]:
     )
 
 
-def _totals(
-    plans: "tuple[StagePlan, ...]",
-) -> tuple[tuple[float, float], tuple[int, int], tuple[float, float]]:
-    return (
-        (sum(p.seconds[0] for p in plans), sum(p.seconds[1] for p in plans)),
-        (sum(p.bytes_written[0] for p in plans), sum(p.bytes_written[1] for p in plans)),
-        (sum(p.fills[0] for p in plans), sum(p.fills[1] for p in plans)),
-    )
-
-
 def _range(form: Callable[[N], str], ends: tuple[N, N]) -> str:
     low, high = (form(end) for end in ends)
     return low if low == high else f"{low} to {high}"
@@ -132,23 +124,16 @@ def _fills(fills: tuple[float, float]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def _host(prepared: "Prepared") -> str:
-    changes = prepared.profile.host.changes()
-    if not changes:
-        return "kept as they are"
-    return ", ".join(f"{name}: {value}" for name, value in changes.items())
-
-
-def _refusals(prepared: "Prepared") -> list[str]:
+def _refusals(info: "TargetInfo") -> list[str]:
     """Why `run` would refuse the target now, consent apart."""
     from ssdbench.errors import TargetRefused
     from ssdbench.target import consent, guard
 
     found: list[str] = []
     try:
-        guard.check(prepared.info)
+        guard.check(info)
     except TargetRefused as refused:
         found += refused.reasons
-    if consent.needed(prepared.info):
-        found.append(f"it needs consent: --destroy {prepared.info.id}")
+    if consent.needed(info):
+        found.append(f"it needs consent: --destroy {info.id}")
     return found

@@ -23,15 +23,19 @@ def command(
     as_json: bool,
 ) -> int:
     """Go on with a run after a crash, a signal or a limit; nothing finished is repeated."""
-    from ssdbench.cli.background import worker
-    from ssdbench.cli.conduct import Wishes, reopen
+    from ssdbench.cli import conduct
+    from ssdbench.cli.background import PROCESS, worker
     from ssdbench.cli.run import carry_out
+    from ssdbench.engine.stage import Limits
     from ssdbench.errors import UsageError
 
-    prepared = reopen(directory, Wishes(max_time_s=max_time, max_writes_bytes=max_writes))
-    if (directory / "process.json").exists() and worker(directory).alive():
+    if (directory / PROCESS).exists() and worker(directory).alive():
         raise UsageError(
             f"process {worker(directory).pid} is still at work on {directory}",
             hint=f"Follow it: ssdbench attach {directory}",
         )
-    return carry_out(prepared, place=place, as_json=as_json, resuming=True)
+    given = max_time is not None or max_writes is not None
+    limits = Limits(max_time, max_writes) if given else None
+    return carry_out(
+        lambda audience: conduct.resume(directory, limits, audience), place=place, as_json=as_json
+    )

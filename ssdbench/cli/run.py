@@ -1,6 +1,7 @@
 """`ssdbench run`."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from ssdbench.cli.output import answer, document, tell
 
 if TYPE_CHECKING:
     from ssdbench.cli.background import Child
-    from ssdbench.cli.conduct import Prepared
+    from ssdbench.cli.conduct import Audience, Ended
 
 
 @click.command("run")
@@ -58,22 +59,35 @@ def command(
         if isinstance(side, Parent):
             return _detached(side.directory, side.exit_code, as_json=as_json)
         child = side
-    from ssdbench.cli.conduct import Wishes, prepare  # everything heavy comes with it
+    from ssdbench.cli import conduct  # everything heavy comes with it
+    from ssdbench.engine.stage import Limits
 
-    wishes = Wishes(target, output, destroy, overwrite_signatures, max_time, max_writes, seed)
-    return carry_out(prepare(profile, wishes), place=place, child=child, as_json=as_json)
+    wishes = conduct.asked(
+        profile,
+        target=target,
+        seed=seed,
+        limits=Limits(max_time, max_writes),
+        destroy_id=destroy,
+        overwrite_signatures=overwrite_signatures,
+    )
+    directory = output or conduct.new_directory(profile, wishes.target_name)
+    return carry_out(
+        lambda audience: conduct.run(wishes, directory, audience),
+        place=place,
+        child=child,
+        as_json=as_json,
+    )
 
 
 def carry_out(
-    prepared: "Prepared",
+    work: "Callable[[Audience], Ended]",
     *,
     place: Place,
     child: "Child | None" = None,
     as_json: bool,
-    resuming: bool = False,
 ) -> int:
-    """Conduct a run, tell its story, print its answer; returns the exit code."""
-    from ssdbench.cli.conduct import conduct
+    """Do a run's work, tell its story, print its answer; returns the exit code."""
+    from ssdbench.cli.conduct import Audience
     from ssdbench.cli.progress import story
     from ssdbench.cli.summary import run_document, run_lines
 
@@ -84,7 +98,7 @@ def carry_out(
 
     moving = child is None and not as_json and sys.stderr.isatty()
     with story(moving=moving) as shown:
-        ended = conduct(prepared, show=shown.show, started=started, resuming=resuming)
+        ended = work(Audience(shown.show, started))
     if as_json:
         document(run_document(ended))
     else:

@@ -1,7 +1,6 @@
 """manifest.json: what a run was asked for and with what, enough to resume and to audit it."""
 
 import platform
-import sys
 from collections.abc import Sequence
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
@@ -9,6 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from ssdbench import __version__
 from ssdbench.engine.journal import utc_now
 from ssdbench.engine.stage import Limits
+from ssdbench.host.facts import host_facts
 from ssdbench.model.base import Model
 from ssdbench.model.target import TargetInfo
 
@@ -85,13 +85,3 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             found[package] = "not installed"
     return found
-
-
-def host_facts() -> dict[str, str]:
-    """The host, as far as the interpreter tells."""
-    return {
-        "host name": platform.node(),
-        "kernel": platform.release(),
-        "machine": platform.machine(),
-        "python": sys.version.split()[0],
-    }
