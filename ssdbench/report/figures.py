@@ -24,11 +24,13 @@ class Trace:
 
 
 def thinned(x: Floats, y: Floats, *, bins: int = BINS) -> Trace:
-    """The smallest and largest value in each of `bins` equal parts of the series."""
+    """The smallest and largest value in each of `bins` equal parts of the axis; `x` ascends."""
     if len(x) <= bins:
         return Trace(x, y, y)
-    edges = np.linspace(0, len(x), bins + 1).astype(np.int64)[:-1]
-    return Trace(x[edges], np.minimum.reduceat(y, edges), np.maximum.reduceat(y, edges))
+    length = float(x[-1] - x[0]) or 1.0
+    place = np.minimum((x - x[0]) / length * bins, bins - 1).astype(np.int64)
+    starts = np.flatnonzero(np.diff(place, prepend=-1))
+    return Trace(x[starts], np.minimum.reduceat(y, starts), np.maximum.reduceat(y, starts))
 
 
 @dataclass(frozen=True, slots=True)

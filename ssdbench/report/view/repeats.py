@@ -36,7 +36,8 @@ def _strips(stage: StageResult, points: Sequence[PointResult]) -> Plot:
         name=f"repeats-{stage.name}",
         title="Every repeat",
         caption=f"All {format_count(total)} repeats that were run; none was dropped or run again. "
-        "Crosses: points that are not validated.",
+        "Crosses: points that are not validated. The limit of 4 % is one for their variation (CV); "
+        "single repeats may lie outside the shade.",
         alt=f"{total} repeats in percent of their point's mean; the widest point spreads over "
         f"{widest:.2g} %.",
         figure=StripFigure(tuple(_strip(point) for point in points)),

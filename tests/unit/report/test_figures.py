@@ -34,6 +34,16 @@ def test_thinning_keeps_every_stall_and_every_burst() -> None:
     assert set(9_000 + np.arange(10.0)) <= set(trace.high)
 
 
+def test_bins_are_equal_on_the_axis_even_where_the_samples_are_not() -> None:
+    fast, slow = np.linspace(0, 2, 40, endpoint=False), np.linspace(2, 3, 4000)
+    rate = np.concatenate([np.full(40, 100.0), np.full(4000, 1.0)])
+
+    trace = thinned(np.concatenate([fast, slow]), rate, bins=300)
+
+    assert 0.9 < len(trace.x[trace.x < 2]) / 40 <= 1
+    assert 95 <= len(trace.x[trace.x >= 2]) <= 101
+
+
 def test_a_short_series_is_not_thinned() -> None:
     y = np.arange(10.0)
 
