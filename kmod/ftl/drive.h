@@ -91,7 +91,7 @@ C(trimmed_units) C(flushes) C(nand_write_units) C(nand_read_pages) C(gc_units) C
 C(pad_units) C(rmw) C(buffer_hits) C(coalesced_units) C(unmapped_reads) C(erases) \
 C(slc_write_units) C(folded_units) C(slc_erases) C(merges) C(switch_merges) C(partial_merges) \
 C(collections) C(stall_ns) C(buffer_wait_ns) C(queue_wait_ns) C(suspends) C(media_errors) \
-C(idle_units) C(gc_stops) C(no_space)
+C(idle_units) C(gc_stops) C(retired_superblocks) C(no_space)
 
 struct counters {
 #define SSDB_COUNTER_FIELD(name) u64 name;

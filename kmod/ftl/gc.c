@@ -4,8 +4,11 @@
  *
  * Collected units go to a stream of their own. One spare superblock is always kept for it: before a
  * victim is begun, that stream and the free superblocks have room for a whole superblock, and after
- * it again, since a victim without anything to gain is never taken. So a full drive answers
- * SSDB_E_NOSPACE instead of hanging.
+ * it again, since a victim without anything to gain is never taken. So a full or worn-out drive
+ * answers SSDB_E_NOSPACE instead of hanging.
+ *
+ * Spare that garbage collection keeps for itself, for closed forms: gc_low + 1 superblocks (gc_low
+ * free ones, and two being written that are half full on average).
  */
 #include "nand.h"
 #include "page_map.h"
@@ -167,9 +170,19 @@ static void begin_victim(struct drive *d, u32 sb)
 		regroup(d, sb >> GROUP_SHIFT);
 }
 
-static void begin_slc_victim(struct drive *d)
+/* Is there room to move `valid` units? Always, until superblocks are retired. */
+static int has_room(const struct drive *d, u32 valid)
 {
+	return d->gc.end - d->gc.pos + (u64)gc_spare(d) * d->g.sb_units >= valid;
+}
+
+/* Begins to fold the oldest SLC superblock; answers 0 if there is none, or no room. */
+static int begin_slc_victim(struct drive *d)
+{
+	if (!d->slc_count || !has_room(d, d->g.slc_units))
+		return 0;
 	begin_victim(d, ring_pop(d, d->slc_ring, &d->slc_head, &d->slc_count));
+	return 1;
 }
 
 /* Takes the next victim; answers 0 if no superblock would gain anything. */
@@ -177,10 +190,10 @@ static int next_victim(struct drive *d)
 {
 	u32 sb;
 
-	if (slc_surplus(d)) {
-		begin_slc_victim(d);
+	if (slc_surplus(d) && begin_slc_victim(d))
 		return 1;
-	}
+	if (!has_room(d, d->g.sb_units))
+		return 0;
 	sb = pick(d);
 	if (sb == UNIT_NONE || VCNT(d)[sb] >= d->g.sb_units)
 		return 0;
@@ -200,7 +213,10 @@ static void finish_victim(struct drive *d)
 		d->slc_used--;
 		d->c.slc_erases += d->g.n_die;
 	}
-	ring_push(d, d->free_ring, d->free_head, &d->free_count, v->sb);
+	if (d->p.endurance_cycles && WEAR(d)[v->sb] >= d->p.endurance_cycles)
+		d->c.retired_superblocks++;
+	else
+		ring_push(d, d->free_ring, d->free_head, &d->free_count, v->sb);
 	v->sb = UNIT_NONE;
 }
 
@@ -322,9 +338,8 @@ static void fold_now(struct drive *d, u64 t)
 {
 	while (d->victim.sb != UNIT_NONE)
 		collect(d, t, d->g.sb_units);
-	if (!d->slc_count)
+	if (!begin_slc_victim(d))
 		return;
-	begin_slc_victim(d);
 	d->why |= SSDB_WHY_SLC_FOLD;
 	collect(d, t, d->g.sb_units);
 }
@@ -397,10 +412,8 @@ static int idle_victim(struct drive *d)
 		return 1;
 	if (gc_spare(d) < 2)
 		return 0;
-	if (d->p.slc_idle_fold && d->slc_count) {
-		begin_slc_victim(d);
+	if (d->p.slc_idle_fold && begin_slc_victim(d))
 		return 1;
-	}
 	return d->p.gc_idle_free_ppm && gc_spare(d) < wanted && next_victim(d);
 }
 

@@ -97,6 +97,8 @@ P(gc_idle_free_ppm, "ppm", 0, 1000000, 0, 0, \
   "Share of the spare superblocks that idle-time collection frees; 0: none.") \
 P(idle_delay_ns, "ns", 0, SSDB_DAY_NS, 100000000, 0, \
   "Quiet time after which background work begins.") \
+P(endurance_cycles, "", 0, 1000000000, 0, 0, \
+  "Erases after which a superblock is retired, until no spare is left; 0: never.") \
 P(slc_bytes, "B", 0, SSDB_TIB, 0, 0, \
   "Static SLC write cache, in bytes of user data.") \
 P(slc_dynamic_ppm, "ppm", 0, 1000000, 0, 0, \

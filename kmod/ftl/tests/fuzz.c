@@ -92,6 +92,15 @@ static void preset(struct ssdb_params *p, u32 which)
 		ssdb_param_set(p, "slc_bytes", 1 << 18);
 		ssdb_param_set(p, "idle_delay_ns", 10000);
 		break;
+	case 10:
+		ssdb_param_set(p, "endurance_cycles", 3);
+		break;
+	case 11:
+		ssdb_param_set(p, "endurance_cycles", 2);
+		ssdb_param_set(p, "slc_bytes", 1 << 18);
+		ssdb_param_set(p, "gc_policy", SSDB_GC_FIFO);
+		ssdb_param_set(p, "cache_bytes", 1 << 16);
+		break;
 	default:
 		break;
 	}

@@ -274,3 +274,32 @@ TEST(the_least_spare_that_is_accepted_never_hangs)
 	CHECK_EQUAL(counter(&rig, "no_space"), 0);
 	rig_end(&rig);
 }
+
+TEST(a_drive_that_wears_out_refuses_writes_still_reads_and_never_hangs)
+{
+	struct ssdb_job job = { .iodepth = 8, .block_bytes = 4096, .stop_ios = 5000000 };
+	static const u64 slc[] = { 0, 1 << 20 };
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		struct rig rig;
+		u64 now;
+
+		rig_begin(&rig);
+		rig_set(&rig, "capacity_bytes", 8 << 20);
+		rig_set(&rig, "endurance_cycles", 20);
+		rig_set(&rig, "slc_bytes", slc[i]);
+		rig_set(&rig, "slc_full", SSDB_SLC_FULL_FOLD);
+		rig_build(&rig);
+		fill(&rig, 1);
+		CHECK_EQUAL(ssdb_run(rig.state, &job, &rig.r), SSDB_OK);
+		CHECK_EQUAL(rig.r.first_error, SSDB_E_NOSPACE);
+		CHECK(counter(&rig, "retired_superblocks") > 0);
+		CHECK(counter(&rig, "max_wear") == 20);
+		now = ssdb_now_ns(rig.state) + SEC;
+		CHECK_EQUAL(submit(&rig, now, SSDB_READ, 0, 4096).error, SSDB_OK);
+		CHECK_EQUAL(submit(&rig, now, SSDB_WRITE, 0, 4096).error, SSDB_E_NOSPACE);
+		CHECK_EQUAL(counter(&rig, "mapped_units"), 2048);	/* nothing was lost */
+		rig_end(&rig);
+	}
+}
