@@ -162,6 +162,34 @@ def test_content_is_what_was_asked_for(
     assert (share < 0.1) if compressible else (share > 0.98)
 
 
+def test_a_paced_mix_of_blocks_and_zones_does_what_it_says(
+    make_loop: Callable[..., LoopDevice], tmp_path: Path
+) -> None:
+    device = make_loop()
+    job = a_job(
+        device,
+        read_percent=40,
+        block_split=((512, 20), (4096, 80)),
+        zones=((50, 5), (30, 15), (20, 80)),
+        rate_iops=2000,
+        numjobs=4,
+        runtime_s=3,
+        latency_log=True,
+    )
+
+    with fio_on(device) as fio:
+        outcome = carried_out(fio, [job], tmp_path / "run")
+
+    done = outcome.jobs[0]
+    offsets = np.array(outcome.logged("job").offset_bytes)
+    assert done.read.ios + done.write.ios == pytest.approx(6000, rel=0.05)
+    assert done.read.ios / (done.read.ios + done.write.ios) == pytest.approx(0.4, abs=0.03)
+    assert (offsets < 0.05 * device.size_bytes).mean() == pytest.approx(0.5, abs=0.05)
+    assert sum(s.ios for s in outcome.seconds) == pytest.approx(
+        done.read.ios + done.write.ios, rel=0.02
+    )
+
+
 def test_seconds_agree_with_fio_and_a_stop_ends_cleanly(
     loop_device: LoopDevice, tmp_path: Path
 ) -> None:

@@ -25,6 +25,7 @@ from ssdbench.stats.histogram import Histogram
 
 OLDEST = (3, 33)
 INSTALL = "install fio 3.33 or newer, for example with `apt-get install fio`"
+UNREAPED_S = 10.0  # a fio stuck in a dead drive is left to the kernel
 HISTOGRAM_HALF_S = jobfile.HISTOGRAM_INTERVAL_MS / 2000
 
 
@@ -62,6 +63,7 @@ class Fio:
         self._attachment.require(jobs)
         text = jobfile.jobfile(jobs, options=self._attachment.options())
         files.make_directory(artifacts)
+        _clear(artifacts)
         argv = ["fio", "--eta=never", "--output-format=json+", "--output=fio.json", "job.fio"]
         environment = self._attachment.environment(artifacts)
         shown = [f"{variable}={value}" for variable, value in environment.items()]
@@ -124,6 +126,7 @@ class FioRunning:
             self._drain()
         if not self._process.ended(0.0):
             self._feed.abandon()
+        self._process.wait(UNREAPED_S)
 
     def __iter__(self) -> Iterator[Second]:
         return self._iterator
@@ -243,6 +246,13 @@ class FioOutcome:
             (path.read_text().splitlines(keepends=True) for path in paths),
             origin_unix_ms=self.origin_unix_s * 1000,
         )
+
+
+def _clear(directory: Path) -> None:
+    """Remove what an earlier start left, so that its report or logs are not taken for ours."""
+    names = ("status", "fio.json", "*_clat_hist.*.log", "*_lat.*.log")
+    for path in chain.from_iterable(directory.glob(name) for name in names):
+        path.unlink()
 
 
 def _keep(path: Path, text: str) -> None:

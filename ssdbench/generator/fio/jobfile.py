@@ -147,7 +147,7 @@ def _buffers(workload: Workload) -> Options:
 def _pace(workload: Workload, *, share: float, threads: int) -> Options:
     pace: Options = {}
     if workload.rate_iops is not None:
-        rate = workload.rate_iops * share / threads
+        rate = workload.rate_iops * share / threads * _rate_factor(workload)
         reads = round(rate * workload.read_percent / 100)
         writes = round(rate) - reads
         # fio applies the rate to each direction on its own.
@@ -155,6 +155,15 @@ def _pace(workload: Workload, *, share: float, threads: int) -> Options:
     if workload.thinktime_us:
         pace["thinktime"] = workload.thinktime_us
     return pace
+
+
+def _rate_factor(workload: Workload) -> float:
+    """What makes rate_iops true for several block sizes: fio paces bytes, at its smallest block."""
+    split = workload.block_split
+    if not split:
+        return 1.0
+    mean = sum(size * share for size, share in split) / sum(share for _, share in split)
+    return mean / min(size for size, _ in split)
 
 
 def _end(job: Job, section: Section) -> Options:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ssdbench.errors import CommandFailed, DeviceError, DeviceLost, HostLacks, UsageError
-from ssdbench.generator.base import Generator, Job
+from ssdbench.generator.base import Generator, Job, Outcome
 from ssdbench.generator.fio.driver import Fio
 from ssdbench.generator.fio.jobfile import Options
 from ssdbench.generator.fio.sampling import FileMeter, KernelFeed
@@ -210,3 +210,29 @@ def test_asking_for_logs_that_were_not_kept_is_an_error(fake_fio: FakeFio, tmp_p
         outcome.latency("read", from_s=0, to_s=1)
     with pytest.raises(ValueError, match="no job named job kept a log"):
         outcome.logged("job")
+
+
+def test_a_report_of_an_earlier_start_is_not_taken_for_this_ones(
+    fake_fio: FakeFio, tmp_path: Path
+) -> None:
+    def outcome(report: str) -> Outcome:
+        fake_fio.will(report=report)
+        with Fio(FakeAttachment()).start(JOBS, artifacts=tmp_path / "start") as running:
+            list(running)
+        return running.outcome()
+
+    assert outcome(a_report(a_job(write_ios=10))).jobs[0].write.ios == 10
+    with pytest.raises(CommandFailed, match="wrote no report"):
+        outcome("")
+
+
+def test_logs_of_an_earlier_start_are_removed(fake_fio: FakeFio, tmp_path: Path) -> None:
+    stale = tmp_path / "start/00-job_clat_hist.7.log"
+    stale.parent.mkdir()
+    stale.write_text("1, 0, 4096, 5\n")
+    fake_fio.will(report=a_report(a_job(write_ios=10)))
+
+    with Fio(FakeAttachment()).start(JOBS, artifacts=stale.parent) as running:
+        list(running)
+
+    assert not stale.exists()
