@@ -21,7 +21,7 @@ from ssdbench.engine.series import Recorder
 from ssdbench.engine.stage import Context
 from ssdbench.generator.base import Job, Outcome, Running, Second
 
-ALIVE_EVERY_S = 5.0  # of wall time: what a crash may leave unflushed and unexplained
+ALIVE_EVERY_S = 10.0  # of wall time: what a crash may leave unflushed and unexplained
 
 
 class Section:

@@ -20,7 +20,7 @@ def inherited(results: Iterable[StageResult]) -> tuple[Finding, ...]:
         for result in results
         if result.kind in PREPARES
         for finding in result.findings
-        if finding.severity is Severity.INVALIDATES
+        if finding.severity is Severity.INVALIDATES and finding.code is not Code.QUICK_RULE
     )
 
 
