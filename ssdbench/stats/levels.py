@@ -54,7 +54,7 @@ def two_levels(steps: Floats) -> Levels | None:
         low=low,
         visits_low=len(low_starts),
         visits_high=len(starts) - len(low_starts),
-        drift=_common_drift(steps, low),
+        drift=_drift_over_cycles(steps, low, low_starts),
         regular=_regular(low_starts),
     )
 
@@ -77,6 +77,16 @@ def _with_hysteresis(steps: Floats, enter_low: float, enter_high: float) -> npt.
     first = int(np.argmax(state >= 0))
     state[:first] = state[first]
     return np.asarray(state[np.maximum.accumulate(known)] == 1, dtype=np.bool_)
+
+
+def _drift_over_cycles(steps: Floats, low: npt.NDArray[np.bool_], starts: list[int]) -> float:
+    """The common drift, from whole cycles where there are two; cut ones would tilt a wave."""
+    whole = starts[1:] if starts[0] == 0 else starts
+    if len(whole) < 3:
+        return _common_drift(steps, low)
+    cycles = slice(whole[0], whole[-1])
+    share = (whole[-1] - whole[0]) / len(steps)
+    return _common_drift(steps[cycles], low[cycles]) / share
 
 
 def _common_drift(steps: Floats, low: npt.NDArray[np.bool_]) -> float:

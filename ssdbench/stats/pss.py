@@ -33,7 +33,7 @@ BUDGET_FILLS = 6.0  # give up after that many fills of the range
 MAX_LEVEL_DRIFT = 0.02
 MAX_VISITS_PER_STEP = 0.25  # a visit lasts four steps on average; faster waves are noise
 MAX_NEWEST = 0.02  # below the worst minute before it
-MIN_LEVELS_S = 2700.0
+MIN_WINDOW_S = 2700.0  # three times the longest rhythm of collection that is known (15 min)
 MEMORY = 0.75  # share of the run in which the worst minute counts
 _TOLERANCE = 2.911  # tolerance_factor(BLOCKS), 95 % of blocks with 95 % confidence
 
@@ -77,7 +77,7 @@ class Pss:
     name: str
     validates: bool
     min_fills: float
-    min_window_s: float = 1800.0
+    min_window_s: float = MIN_WINDOW_S
     min_read_window_s: float = 600.0
     max_halves: float = MAX_HALVES
     step_s: float = STEP_S
@@ -93,7 +93,7 @@ class Pss:
 
     def _between_levels(self, history: History, at_s: float) -> Look | None:
         from_s = history.time_at_fills(self.min_fills / 2) if history.writes else at_s / 4
-        if at_s - from_s < max(MIN_LEVELS_S, at_s / 2):
+        if at_s - from_s < max(MIN_WINDOW_S, at_s / 2):
             return None
         levels = two_levels(history.steps(from_s, at_s, STEP_S))
         if levels is None or levels.gap < MIN_GAP:

@@ -1,0 +1,314 @@
+"""The zoo: simulated drives from a seed, with the truth from the simulator, to judge rules by.
+
+Each drive is filled, worn in or not, and then written at random by the core's own closed loop; a
+rule sees the seconds from there on and nothing else. The truth comes from the same drive without
+its planted trouble, run on until twice the time that a rule has. Trouble that makes all service
+slower by a factor makes the rate lower by that factor, so the level after a step and the lower
+level of a bistable drive follow without a second measurement.
+
+Drives are small (131 072 units, about a thousand superblocks) and slow, so that a fill takes 15 to
+90 minutes of their time: write amplification and everything counted in fills does not depend on
+the size. Not in the zoo: wear, power loss, read disturb, compression, more than one stream.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from synthetic import BUDGET_FILLS, Rng, Sample
+
+from ssdbench.sim.core import Drive
+from ssdbench.sim.library import Params
+from ssdbench.sim.loop import Job, Order, RunResult
+from ssdbench.sim.truth import fifo_write_amplification
+
+UNIT_BYTES = 4096
+UNITS = 131_072
+CAPACITY_BYTES = UNIT_BYTES * UNITS
+SEEN_FILLS = BUDGET_FILLS + 0.5
+TRUTH_FROM_FILLS, TRUTH_TO_FILLS = 9.0, 13.0
+_DIES = 2
+_BLOCK_BYTES = CAPACITY_BYTES // 1024 // _DIES  # a superblock is 1/1024 of the drive
+_FOREVER_S = 1e6
+
+Values = dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Animal:
+    """One simulated drive, its workload, and the trouble planted in it."""
+
+    family: str
+    kind: str  # steady | bistable | periodic | drifting
+    body: Values  # parameters without the trouble
+    fill_s: float  # about, in steady state
+    span: float = 1.0  # active range as a share of the drive
+    hot: float = 0.0  # share of the range that gets 80 % of the writes; 0: uniform
+    worn_in: bool = True  # a random fill before the rule looks
+    trouble: Values = field(default_factory=dict)
+    slowed: float = 1.0  # factor of the trouble on the final (or lower) rate
+    step_fills: float = 0.0  # when a planted step comes, in fills of the drive
+
+
+def animal(seed: int, family: str | None = None) -> Animal:
+    """The drive of that seed."""
+    rng = np.random.default_rng([0x200, seed])
+    name = family or list(FAMILIES)[seed % len(FAMILIES)]
+    return FAMILIES[name](name, rng)
+
+
+def observe(creature: Animal, seed: int) -> Sample:
+    """Simulate a drive for as long as a rule may look, and find out the truth."""
+    seconds = _seconds(creature, seed, creature.body | creature.trouble, SEEN_FILLS)
+    span_bytes = _span_bytes(creature)
+    truth = math.nan
+    if creature.kind != "drifting":
+        calm = _seconds(creature, seed, creature.body, TRUTH_TO_FILLS)
+        fills = np.cumsum(calm) / span_bytes
+        truth = float(calm[fills > TRUTH_FROM_FILLS].mean()) * creature.slowed
+    return Sample(
+        family=creature.family,
+        kind=creature.kind,
+        rate=seconds,
+        bytes_per_fill=float(span_bytes),
+        truth=truth,
+        lower=truth,
+        unseen_until_s=_unseen(creature, seconds, truth),
+    )
+
+
+def sample(seed: int, family: str | None = None) -> Sample:
+    """The drive of that seed, simulated."""
+    return observe(animal(seed, family), seed)
+
+
+def _unseen(
+    creature: Animal, seconds: "np.ndarray[tuple[int], np.dtype[np.float64]]", truth: float
+) -> float:
+    """Until when nobody can know of the lower level: the planted step, or the first slow phase."""
+    if creature.step_fills:
+        written = np.cumsum(seconds) / CAPACITY_BYTES
+        return float(np.searchsorted(written, creature.step_fills))
+    if creature.kind != "bistable":
+        return 0.0
+    minutes = seconds[: len(seconds) // 60 * 60].reshape(-1, 60).mean(axis=1)
+    low = np.flatnonzero(minutes < truth / math.sqrt(creature.slowed))
+    return 60.0 * float(low[0]) if len(low) else math.inf
+
+
+def _span_bytes(creature: Animal) -> int:
+    return int(creature.span * UNITS) * UNIT_BYTES
+
+
+def _seconds(
+    creature: Animal, seed: int, values: Values, fills: float
+) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+    """Bytes of each second of the workload after the drive was prepared."""
+    drive = Drive.in_memory(Params(values | {"seed": seed + 1}))
+    drive.run(Job(order=Order.SEQUENTIAL, block_bytes=1 << 20, stop_bytes=CAPACITY_BYTES))
+    if creature.worn_in:
+        drive.run(Job(seed=seed + 7, stop_bytes=CAPACITY_BYTES))
+    total = int(fills * _span_bytes(creature))
+    if not creature.hot:
+        result = drive.run(
+            Job(span_bytes=_span_bytes(creature), seed=seed + 11, stop_bytes=total),
+            seconds=int(12 * fills * creature.fill_s),
+        )
+        return _whole(result)
+    return _binned(_hot_and_cold(drive, creature, seed, total), int(12 * fills * creature.fill_s))
+
+
+def _whole(result: RunResult) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+    """All seconds but the last, which is cut."""
+    return result.seconds["bytes"].sum(axis=1).astype(np.float64)[: int(result.duration_s)]
+
+
+_SLICE_BYTES = 320 * UNIT_BYTES
+
+
+def _hot_and_cold(
+    drive: Drive, creature: Animal, seed: int, total: int
+) -> Iterator[tuple[float, int]]:
+    """Alternating slices, 80 % of the bytes to the hot share: (seconds, bytes) of each."""
+    hot_bytes = int(creature.hot * UNITS) * UNIT_BYTES
+    for index in range(total // _SLICE_BYTES):
+        duration_s, size = 0.0, 0
+        for share, offset, span in (
+            (0.8, 0, hot_bytes),
+            (0.2, hot_bytes, CAPACITY_BYTES - hot_bytes),
+        ):
+            job = Job(
+                offset_bytes=offset,
+                span_bytes=span,
+                seed=seed + 13 + 1_000_003 * index,
+                stop_bytes=int(share * _SLICE_BYTES),
+            )
+            result = drive.run(job)
+            duration_s, size = duration_s + result.duration_s, size + sum(result.bytes)
+        yield duration_s, size
+
+
+def _binned(
+    slices: Iterator[tuple[float, int]], longest_s: int
+) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+    """Bytes per second from slices that lie across seconds."""
+    pairs = np.array([(0.0, 0.0), *slices]).cumsum(axis=0)
+    whole = int(min(pairs[-1, 0], longest_s))
+    return np.diff(np.interp(np.arange(whole + 1.0), pairs[:, 0], pairs[:, 1]))
+
+
+def _body(rng: Rng, *, op: float | None = None, **more: int) -> tuple[Values, float]:
+    """A page-mapped drive whose fill takes 15 to 90 minutes, with noise and stalls."""
+    spare = float(np.exp(rng.uniform(np.log(0.07), np.log(0.5)))) if op is None else op
+    fill_s = float(rng.uniform(900, 5400))
+    amplification = fifo_write_amplification(1 + spare)
+    # per unit written: programs of four units, an erase per block, a read per unit moved
+    per_unit = amplification * (0.25 + 5 * UNIT_BYTES / _BLOCK_BYTES) + (amplification - 1) * 0.08
+    t_prog_s = fill_s * _DIES / UNITS / per_unit
+    values: Values = {
+        "capacity_bytes": CAPACITY_BYTES,
+        "op_ppm": round(spare * 1e6),
+        "map_unit_bytes": UNIT_BYTES,
+        "channels": _DIES,
+        "dies_per_channel": 1,
+        "program_unit_bytes": 4 * UNIT_BYTES,
+        "read_unit_bytes": 4 * UNIT_BYTES,
+        "erase_block_bytes": _BLOCK_BYTES,
+        "t_prog_ns": round(1e9 * t_prog_s),
+        "t_read_ns": round(1e8 * t_prog_s),
+        "t_erase_ns": round(5e9 * t_prog_s),
+        "wbuf_bytes": 64 * UNIT_BYTES,
+        "gc_paced": int(rng.integers(2)),
+        "noise_ppm": int(rng.uniform(0, 300_000)),
+    }
+    if rng.integers(2):
+        values |= {
+            "stall_period_ns": int(1e9 * rng.uniform(30, 900)),
+            "stall_ns": int(1e9 * rng.uniform(0.2, 3)),
+            "stall_random": 1,
+        }
+    return values | more, fill_s
+
+
+def _page(name: str, rng: Rng) -> Animal:
+    policy = int(rng.integers(3))
+    body, fill_s = _body(rng, gc_policy=policy)
+    return Animal(name, "steady", body, fill_s, worn_in=bool(rng.integers(2)))
+
+
+def _little_spare(name: str, rng: Rng) -> Animal:
+    body, fill_s = _body(rng, op=float(rng.uniform(0.05, 0.12)))
+    return Animal(name, "steady", body, fill_s, worn_in=bool(rng.integers(2)))
+
+
+def _slc(name: str, rng: Rng) -> Animal:
+    cache = float(rng.uniform(0.01, 0.06))
+    body, fill_s = _body(rng, op=float(rng.uniform(0.25, 0.6)))
+    body |= {
+        "slc_bytes": int(cache * UNITS) * UNIT_BYTES,
+        "slc_dynamic_ppm": int(rng.uniform(0, 500_000)),
+        "slc_t_prog_ns": body["t_prog_ns"] // 6,
+        "slc_t_read_ns": body["t_read_ns"] // 2,
+        "slc_full": int(rng.integers(2)),
+        "gc_paced": 1,
+    }
+    return Animal(name, "steady", body, fill_s, worn_in=bool(rng.integers(2)))
+
+
+def _bistable(name: str, rng: Rng) -> Animal:
+    body, fill_s = _body(rng)
+    slow = float(rng.uniform(0.15, 1.0))
+    trouble = {
+        "bistable_period_ns": int(2e9 * rng.uniform(600, 1800)),
+        "bistable_random": 1,
+        "bistable_slow_ppm": int(slow * 1e6),
+    }
+    return Animal(name, "bistable", body, fill_s, trouble=trouble, slowed=1 / (1 + slow))
+
+
+def _late_step(name: str, rng: Rng) -> Animal:
+    body, fill_s = _body(rng)
+    slow, after = float(rng.uniform(0.15, 2.0)), float(rng.uniform(1.0, 5.0))
+    before = 2.0  # one sequential and one random fill of preparation count, too
+    trouble = {
+        "step_after_ppm": round((after + before) * 1e6),
+        "step_slow_ppm": int(slow * 1e6),
+    }
+    return Animal(
+        name, "steady", body, fill_s, trouble=trouble, slowed=1 / (1 + slow), step_fills=after
+    )
+
+
+def _drifting(name: str, rng: Rng) -> Animal:
+    body, fill_s = _body(rng, op=float(rng.uniform(0.15, 0.5)))
+    trouble = {"drift_ppm_per_fill": int(rng.uniform(80_000, 400_000))}
+    return Animal(name, "drifting", body, fill_s, trouble=trouble)
+
+
+def _buffered(name: str, rng: Rng) -> Animal:
+    body, fill_s = _body(rng)
+    body |= {
+        "wbuf_bytes": int(rng.uniform(0.005, 0.05) * UNITS) * UNIT_BYTES,
+        "cache_bytes": int(rng.uniform(0.0, 0.05) * UNITS) * UNIT_BYTES,
+    }
+    return Animal(name, "steady", body, fill_s, worn_in=bool(rng.integers(2)))
+
+
+def _hot_cold(name: str, rng: Rng) -> Animal:
+    body, fill_s = _body(rng)
+    return Animal(name, "steady", body, fill_s, hot=float(rng.uniform(0.05, 0.3)))
+
+
+def _part(name: str, rng: Rng) -> Animal:
+    """Part of the range is written, the rest holds data that nobody touches."""
+    body, fill_s = _body(rng)
+    return Animal(name, "steady", body, fill_s, span=float(rng.uniform(0.3, 0.8)))
+
+
+def _throttling(name: str, rng: Rng) -> Animal:
+    """Heats up as it works, slows down, cools, and so on; or stays slow."""
+    body, fill_s = _body(rng)
+    gb_per_s = CAPACITY_BYTES / fill_s / 1e9
+    tau_s = float(np.exp(rng.uniform(np.log(60), np.log(1200))))
+    warm_mk = 60_000  # in equilibrium at full speed
+    on_mk = int(rng.uniform(0.5, 0.9) * warm_mk)
+    body |= {
+        "throttle_mk_per_gb": min(1_000_000, int(warm_mk / gb_per_s / tau_s)),
+        "throttle_tau_ns": int(tau_s * 1e9),
+        "throttle_on_mk": on_mk,
+        "throttle_off_mk": int(on_mk * rng.uniform(0.75, 0.98)),
+        "throttle_slow_ppm": int(rng.uniform(0.2e6, 2e6)),
+    }
+    return Animal(name, "steady", body, fill_s)
+
+
+def _block_mapped(name: str, rng: Rng) -> Animal:
+    body, fill_s = _body(rng)
+    pages = int(rng.choice([32, 64, 128]))
+    write_s = fill_s / UNITS  # about a merge per write: a block copied and two erased
+    body |= {
+        "ftl": 1,
+        "block_bytes": pages * UNIT_BYTES,
+        "log_blocks": int(rng.integers(2, 9)),
+        "merge_page_ns": int(0.6e9 * write_s / pages),
+        "t_erase_ns": int(0.15e9 * write_s),
+        "t_prog_ns": int(0.1e9 * write_s),
+        "t_read_ns": int(0.02e9 * write_s),
+    }
+    return Animal(name, "steady", body, fill_s, worn_in=bool(rng.integers(2)))
+
+
+FAMILIES: dict[str, Callable[[str, Rng], Animal]] = {
+    "page-mapped": _page,
+    "little-spare": _little_spare,
+    "slc-cache": _slc,
+    "sim-bistable": _bistable,
+    "sim-late-step": _late_step,
+    "sim-drifting": _drifting,
+    "buffer-heavy": _buffered,
+    "hot-and-cold": _hot_cold,
+    "partial-span": _part,
+    "throttling": _throttling,
+    "block-mapped": _block_mapped,
+}
