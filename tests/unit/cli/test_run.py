@@ -1,0 +1,217 @@
+"""The main job from the command line, on a small simulated drive with real fio."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ssdbench.cli.background import ended, worker
+from ssdbench.cli.main import run
+
+SMALL = """
+title: Small
+target: sim:x25m-g2-160,capacity=256MiB
+precondition: [{pattern: sequential, block: 128KiB, fill: 1}]
+steady: {rule: pss-quick, max_fills: 1}
+repeats: 1
+window: 10s
+settle: {window: 10s, flat: 10s, spare: 1%, max_time: 20s}
+measure: [{sweep: {read: 100}}]
+"""
+LONG = SMALL.replace("repeats: 1", "repeats: 1000").replace("256MiB", "1GiB")
+
+
+def ssdbench(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "ssdbench", *arguments]
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, object], int]:
+    """A whole run with --json: its directory, its document, its exit code."""
+    place = tmp_path_factory.mktemp("run")
+    (place / "small.yaml").write_text(SMALL)
+    done = subprocess.run(
+        ssdbench(
+            "run",
+            str(place / "small.yaml"),
+            "--output",
+            str(place / "out"),
+            "--seed",
+            "7",
+            "--json",
+        ),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode in (0, 1), done.stderr
+    return place / "out", json.loads(done.stdout), done.returncode
+
+
+def test_a_quick_run_ends_with_a_report_and_is_not_validated(
+    stored: tuple[Path, dict[str, object], int],
+) -> None:
+    directory, document, code = stored
+
+    assert code == 1
+    assert document["verdict"] == "NOT VALIDATED"
+    assert document["simulated"] is True
+    assert Path(str(document["report"])) == directory / "report.html"
+    assert (directory / "report.html").stat().st_size > 10_000
+    assert json.loads((directory / "manifest.json").read_text())["seed"] == 7
+    assert {"host-before.json", "host-after.json", "results.csv", "summary.csv"} <= {
+        path.name for path in directory.iterdir()
+    }
+
+
+def test_a_run_that_ended_can_be_attached_to(
+    stored: tuple[Path, dict[str, object], int], capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["attach", str(stored[0])]) == 1
+
+    out, err = capfd.readouterr()
+    assert "report.html" in out
+    assert "[1/3] Fill the drive" in err
+    assert "NOT VALIDATED" in err
+
+
+def test_a_report_is_rendered_again(
+    stored: tuple[Path, dict[str, object], int], capfd: pytest.CaptureFixture[str]
+) -> None:
+    (stored[0] / "report.html").unlink()
+
+    assert run(["report", str(stored[0]), "--json"]) == 0
+
+    files = json.loads(capfd.readouterr().out)["files"]
+    assert files[0] == str(stored[0] / "report.html")
+    assert all(Path(path).exists() for path in files)
+
+
+def test_a_run_never_overwrites_another(
+    stored: tuple[Path, dict[str, object], int], capfd: pytest.CaptureFixture[str]
+) -> None:
+    profile = stored[0].parent / "small.yaml"
+
+    assert run(["run", str(profile), "--output", str(stored[0])]) == 2
+    assert "exists already" in capfd.readouterr().err
+
+
+@pytest.fixture
+def long_profile(tmp_path: Path) -> Path:
+    (tmp_path / "long.yaml").write_text(LONG)
+    return tmp_path / "long.yaml"
+
+
+def test_sigterm_ends_a_run_with_a_partial_report(long_profile: Path) -> None:
+    out = long_profile.parent / "out"
+    with subprocess.Popen(
+        ssdbench("run", str(long_profile), "--output", str(out)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        _wait_for(out / "process.json")
+        process.send_signal(signal.SIGTERM)
+        stdout, stderr = process.communicate(timeout=120)
+
+    assert process.returncode == 143, stderr
+    assert "Traceback" not in stderr
+    assert f"report: {out}/report.html" in stdout
+    assert ended(out) == 143
+    assert json.loads((out / "result.json").read_text())["interrupted"] is True
+
+
+def test_a_detached_run_is_stopped_with_a_partial_report(long_profile: Path) -> None:
+    out = long_profile.parent / "out"
+    begun = subprocess.run(
+        ssdbench("run", str(long_profile), "--output", str(out), "--detach"),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+    assert (begun.returncode, begun.stdout) == (0, f"{out}\n"), begun.stderr
+    assert worker(out).alive()
+    assert run(["stop", str(out)]) == 0
+    assert not worker(out).alive()
+    assert ended(out) == 130
+    assert (out / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["--target", "sim:x25m-g2-16"], 2, "did you mean 'x25m-g2-160'"),
+        (["--target", "sim:x25m-g2-160,capacty=1GiB"], 2, "capacty"),
+        (["--target", "/dev/no-such-drive"], 2, "there is no device /dev/no-such-drive"),
+        (["--target", "no-such-file"], 2, "there is no file no-such-file"),
+        (["--target", "."], 2, "is a directory"),
+        (["--target", "/dev/null"], 3, "character device"),
+        (["--max-writes", "1MiB"], 2, "more than --max-writes"),
+        (["--max-time", "10"], 2, "a duration looks like"),
+        (["--seed", "-1"], 2, "--seed"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_run_that_cannot_be_is_refused_and_leaves_nothing(
+    long_profile: Path,
+    capfd: pytest.CaptureFixture[str],
+    arguments: list[str],
+    code: int,
+    said: str,
+) -> None:
+    out = long_profile.parent / "out"
+
+    assert run(["run", str(long_profile), "--output", str(out), *arguments]) == code
+
+    stdout, stderr = capfd.readouterr()
+    assert stdout == ""
+    assert said in stderr
+    assert not out.exists()
+
+
+def test_a_profile_without_a_target_says_what_to_add(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["plan", "quick"]) == 2
+    assert "--target" in capfd.readouterr().err
+
+
+def test_host_settings_that_would_be_ignored_are_refused(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "p.yaml").write_text(f"host: {{scheduler: none}}\n{SMALL}")
+
+    assert run(["plan", str(tmp_path / "p.yaml")]) == 2
+    assert "scheduler: none" in capfd.readouterr().err
+
+
+def test_all_mistakes_of_a_profile_are_printed_for_editors(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "p.yaml"
+    path.write_text("titel: x\nrepeats: many\n")
+
+    assert run(["run", str(path)]) == 2
+
+    lines = capfd.readouterr().err.splitlines()
+    assert lines[0] == f"{path}:1:1: unknown key 'titel' (did you mean 'title'?)"
+    assert lines[1] == f"{path}:2:10: repeats: must be a whole number, got 'many'"
+
+
+def test_resume_of_what_is_no_run_is_refused(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["resume", str(tmp_path)]) == 2
+    assert "is not a run directory" in capfd.readouterr().err
+
+
+def _wait_for(path: Path) -> None:
+    until = time.monotonic() + 60
+    while not path.exists():
+        assert time.monotonic() < until, f"{path} never came"
+        time.sleep(0.02)
