@@ -81,6 +81,15 @@ struct victim {
 	u64 credit;		/* fixed point */
 };
 
+/* A sequential reader, and the two batches read ahead for it: each up to `end`, there at `ready_ns`. */
+#define READERS 4
+struct reader {
+	u64 next;		/* the unit with which it would go on */
+	u64 end[2];
+	u64 ready_ns[2];
+	u64 used;		/* reader_clock when last seen */
+};
+
 enum service { SVC_READ, SVC_PROG, SVC_ERASE, SVC_SLC_READ, SVC_SLC_PROG, SVC_MERGE, SVC_CMD,
 	       SVC_FW_READ, SVC_FW_WRITE, SVC_COUNT };
 
@@ -91,7 +100,7 @@ C(trimmed_units) C(flushes) C(nand_write_units) C(nand_read_pages) C(gc_units) C
 C(pad_units) C(rmw) C(buffer_hits) C(coalesced_units) C(unmapped_reads) C(erases) \
 C(slc_write_units) C(folded_units) C(slc_erases) C(merges) C(switch_merges) C(partial_merges) \
 C(collections) C(stall_ns) C(buffer_wait_ns) C(queue_wait_ns) C(suspends) C(media_errors) \
-C(idle_units) C(gc_stops) C(retired_superblocks) C(no_space)
+C(readahead_units) C(idle_units) C(gc_stops) C(retired_superblocks) C(no_space)
 
 struct counters {
 #define SSDB_COUNTER_FIELD(name) u64 name;
@@ -162,6 +171,9 @@ struct drive {
 	/* Lazy cache: a ring of logical units. */
 	u32 cache_head;
 	u32 cache_used;
+
+	struct reader readers[READERS];
+	u64 reader_clock;
 
 	/* Block-associative log. */
 	u64 n_blocks;
@@ -256,6 +268,11 @@ u64 page_flush(struct drive *d, u64 t);
 void page_trim(struct drive *d, u64 first, u64 end);
 void page_idle(struct drive *d, u64 from, u64 now);
 u64 page_append(struct drive *d, u64 t, u32 lpn);
+
+u64 page_read_units(struct drive *d, u64 t, u64 first, u64 end, u64 bytes);
+
+/* readahead.c */
+u64 readahead(struct drive *d, u64 t, u64 first, u64 end, u64 *ready);
 
 /* gc.c */
 int gc_open_host(struct drive *d, u64 t);

@@ -163,17 +163,14 @@ static u64 read_unit(struct drive *d, u64 t, struct run *run, u32 unit, u64 byte
 	return end;
 }
 
-u64 page_read(struct drive *d, u64 t, u64 offset, u64 bytes)
+/* Reads units that are on the flash; `bytes` of each go over the channel. Answers when all are there. */
+u64 page_read_units(struct drive *d, u64 t, u64 first, u64 end, u64 bytes)
 {
-	u64 unit_bytes = d->p.map_unit_bytes;
-	u32 first = (u32)(offset >> d->g.unit_shift);
-	u32 last = (u32)((offset + bytes - 1) >> d->g.unit_shift);
 	struct run run = { 0, 0, 0, 0, 0 };
 	u64 ready = t;
-	u32 i;
+	u64 i;
 
-	d->c.host_read_units += (u64)last - first + 1;
-	for (i = first; i <= last; i++) {
+	for (i = first; i < end; i++) {
 		u32 unit = L2P(d)[i];
 
 		if (unit == UNIT_NONE) {
@@ -183,15 +180,25 @@ u64 page_read(struct drive *d, u64 t, u64 offset, u64 bytes)
 			d->why |= SSDB_WHY_BUFFER_HIT;
 			d->c.buffer_hits++;
 		} else {
-			u64 end = read_unit(d, t, &run, unit,
-					    bytes < unit_bytes ? bytes : unit_bytes);
-
-			ready = later(ready, end);
+			ready = later(ready, read_unit(d, t, &run, unit, bytes));
 		}
 	}
 	if (run.pages)
 		ready = later(ready, read_run(d, t, &run));
 	return ready;
+}
+
+u64 page_read(struct drive *d, u64 t, u64 offset, u64 bytes)
+{
+	u64 first = offset >> d->g.unit_shift;
+	u64 end = ((offset + bytes - 1) >> d->g.unit_shift) + 1;
+	u64 each = bytes < d->p.map_unit_bytes ? bytes : d->p.map_unit_bytes;
+	u64 ready = t;
+
+	d->c.host_read_units += end - first;
+	if (d->p.readahead_bytes)
+		first = readahead(d, t, first, end, &ready);
+	return later(ready, page_read_units(d, t, first, end, each));
 }
 
 /* A part of a unit is written: the rest must be read first, unless it is in the buffer. */

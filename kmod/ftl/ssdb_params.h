@@ -81,6 +81,8 @@ P(wbuf_volatile, "", 0, 1, 0, ssdb_choices_volatile, \
   "Protected against power loss (flush and FUA are free), or volatile.") \
 P(cache_bytes, "B", 0, 16 * SSDB_GIB, 0, 0, \
   "Lazy write cache before the buffer: rewritten units coalesce in it, oldest leave first.") \
+P(readahead_bytes, "B", 0, 64 * SSDB_MIB, 0, 0, \
+  "What the drive reads ahead of each of up to 4 sequential readers; 0: nothing.") \
 P(t_flush_ns, "ns", 0, SSDB_MINUTE_NS, 0, 0, \
   "Fixed cost of a flush, besides writing what is volatile.") \
 P(t_trim_ns, "ns", 0, SSDB_MINUTE_NS, 10000, 0, \

@@ -127,3 +127,35 @@ TEST(trimming_what_is_in_the_cache_leaves_nothing_to_write)
 	CHECK_EQUAL(counter(&rig, "mapped_units"), 0);
 	rig_end(&rig);
 }
+
+TEST(a_sequential_reader_finds_what_was_read_ahead_and_a_random_one_does_not)
+{
+	struct ssdb_job job = { .pattern = SSDB_SEQUENTIAL, .iodepth = 1, .block_bytes = 4096,
+				.read_ppm = 1000000, .stop_ios = 10000 };
+	double plain, ahead;
+	struct rig rig;
+	u64 reads;
+
+	rig_begin(&rig);
+	rig_set(&rig, "readahead_bytes", 262144);
+	rig_build(&rig);
+	fill(&rig, 1);
+	rest(&rig);
+	random_io(&rig, 10000, 0, 1000000, 1);
+	plain = (double)rig.r.latency_sum_ns[0] / 10000;
+	CHECK(counter(&rig, "readahead_units") < 1000);
+	reads = counter(&rig, "nand_read_pages");
+	ssdb_run(rig.state, &job, &rig.r);
+	ahead = (double)rig.r.latency_sum_ns[0] / 10000;
+	CHECK_NEAR(ahead, 500 + 5000 + 1280, 0.15);
+	CHECK(plain > 8 * ahead);
+	/* Two units to a page: nothing is read twice. */
+	CHECK_NEAR((double)(counter(&rig, "nand_read_pages") - reads), 5000, 0.05);
+	/* Large reads at depth are bounded by the flash as before. */
+	job.block_bytes = 131072;
+	job.iodepth = 8;
+	job.stop_ios = 2000;
+	ssdb_run(rig.state, &job, &rig.r);
+	CHECK((double)rig.r.done_bytes[0] * 1e3 / (double)rig.r.duration_ns < 8 * 8192e3 / 50000);
+	rig_end(&rig);
+}
