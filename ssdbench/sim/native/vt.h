@@ -126,7 +126,9 @@ void vt_poll_control(void);
 static inline struct vt_actor *vt_current(void) { return &vt_s->actors[vt_s->current]; }
 static inline bool vt_is_actor(void)
 {
-	return vt_mode == VT_VIRTUAL && vt_self == vt_s->current && !vt_busy;
+	/* With fibers, the one thread that runs has the baton. */
+	return vt_mode == VT_VIRTUAL && !vt_busy &&
+	       (vt_config.fibers || vt_self == vt_s->current);
 }
 static inline void vt_did_something(struct vt_actor *a)
 {

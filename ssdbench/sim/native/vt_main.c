@@ -16,6 +16,7 @@
 #include "vt_real.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -145,6 +146,8 @@ __attribute__((constructor)) static void start(void)
 	vt_drive_open();
 	vt_refuse_options();
 	vt_drive_start(vt_config.mode == VT_REAL ? vt_real_now() : 0);
+	if (vt_config.mode == VT_VIRTUAL && vt_config.fibers)
+		mallopt(M_ARENA_MAX, 1);	/* one thread runs: an arena per job only scatters */
 	vt_mode = vt_config.mode;
 	vt_guard_start();
 }

@@ -19,6 +19,9 @@
 #include <unistd.h>
 
 #define FIBER_STACK_BYTES (1024 * 1024)	/* touched pages only; fio's jobs use about 100 KiB */
+/* Stacks that all start at the same offset in a page would share a few sets of the cache. */
+#define STACK_COLOURS 61
+#define STACK_COLOUR_BYTES 832
 #define DEAD_HOLDER_NS 100000000ULL
 
 static struct vt_actor *fiber_ended;	/* its stack may go once we are off it */
@@ -187,7 +190,7 @@ void vt_fiber_prepare(struct vt_actor *a)
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (a->stack == MAP_FAILED || mprotect(a->stack, guard, PROT_NONE))
 		vt_die(VT_EXIT_STUCK, "no memory for the stack of a job: %s", strerror(errno));
-	top = (u64 *)((char *)a->stack + a->stack_bytes);
+	top = (u64 *)((char *)a->stack + a->stack_bytes - a->id % STACK_COLOURS * STACK_COLOUR_BYTES);
 	*--top = 0;			/* so that the stack is aligned as after a call */
 	*--top = (u64)(uintptr_t)fiber_main;
 	top -= 6;			/* callee-saved registers */
