@@ -1,8 +1,8 @@
 """What the NBD front adds to each request on this machine: `python -m benchmarks.sim_nbd`.
 
 fio's nbd engine against a drive that takes no time, client and server on one processor with
-real-time priority, then against one that takes 80 us. The first mean is the constant for
-`ssdbench sim serve --overhead-ns`.
+real-time priority, then against one that takes 80 us, without and with the constant that the
+server measures at its start.
 """
 
 import json
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ssdbench.host.command import run, spawn
 from ssdbench.sim.drive import SimDrive
-from ssdbench.sim.nbd import OVERHEAD_NS, argv, uri
+from ssdbench.sim.nbd import argv, uri
 from ssdbench.sim.spec import parse
 
 MODEL = """\
@@ -26,7 +26,7 @@ ON_ONE_PROCESSOR = ["chrt", "-r", "5", "taskset", "-c", "0"]
 
 
 def measure(
-    directory: Path, *, read_us: int, overhead_ns: int, iodepth: int
+    directory: Path, *, read_us: int, overhead_ns: int | None, iodepth: int
 ) -> tuple[float, float]:
     """Mean latency in us and IOPS of random reads."""
     name = f"{read_us}-{overhead_ns}-{iodepth}"
@@ -54,15 +54,13 @@ def main() -> int:
     """Print the table."""
     print(f"{'drive':>7} {'taken off':>10} {'QD':>4} {'mean us':>9} {'IOPS':>9}")
     with tempfile.TemporaryDirectory(prefix="ssdb") as name:
-        for read_us, overhead_ns in ((0, 0), (80, 0), (80, OVERHEAD_NS)):
+        for read_us, overhead_ns in ((0, 0), (80, 0), (80, None)):
             for iodepth in (1, 32):
                 mean_us, iops = measure(
                     Path(name), read_us=read_us, overhead_ns=overhead_ns, iodepth=iodepth
                 )
-                print(
-                    f"{read_us:>4} us {overhead_ns / 1e3:>7.1f} us {iodepth:>4} "
-                    f"{mean_us:>9.1f} {iops:>9.0f}"
-                )
+                taken = "measured" if overhead_ns is None else "nothing"
+                print(f"{read_us:>4} us {taken:>10} {iodepth:>4} {mean_us:>9.1f} {iops:>9.0f}")
     return 0
 
 

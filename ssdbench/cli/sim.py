@@ -121,9 +121,7 @@ def restore(state: Path, source: Path, as_json: bool) -> None:
 @click.option(
     "--overhead-ns",
     type=click.IntRange(min=0),
-    default=nbd.OVERHEAD_NS,
-    show_default=True,
-    help="What the socket adds to each request on this machine; taken off the latency.",
+    help="What the socket adds to each request; taken off the latency. Default: measured.",
 )
 @_as_json
 def serve(
@@ -131,7 +129,7 @@ def serve(
     socket_path: Path,
     state: Path | None,
     no_data: bool,
-    overhead_ns: int,
+    overhead_ns: int | None,
     as_json: bool,
 ) -> None:
     """Serve TARGET (a model or a STATE file) over NBD in real time, until SIGTERM or Ctrl-C."""

@@ -12,10 +12,6 @@ from ssdbench.sim.drive import SimDrive
 
 SERVER = Path(__file__).parent / "bin" / "ssdb-nbd"
 
-# What client, socket and server add to each request, measured at queue depth 1 with a drive that
-# takes no time (benchmarks/sim_nbd.py prints it for this machine).
-OVERHEAD_NS = 6_000
-
 _START_S = 30.0  # a large state must be read in before the server answers
 _STOP_S = 60.0  # the data are written back
 
@@ -26,9 +22,12 @@ def uri(socket_path: Path) -> str:
 
 
 def argv(
-    state: Path, socket_path: Path, *, data: Path | None, overhead_ns: int = OVERHEAD_NS
+    state: Path, socket_path: Path, *, data: Path | None, overhead_ns: int | None = None
 ) -> list[str]:
     """The server's command line; without `data`, what is read is zeros.
+
+    `overhead_ns` is what the socket adds to each request, and is taken off the drive's latency;
+    None lets the server measure a round trip on this machine first.
 
     Raises HostLacks when the server has not been built.
     """
@@ -41,13 +40,13 @@ def argv(
         str(SERVER),
         "--state", str(state),
         "--socket", str(socket_path),
-        "--overhead-ns", str(overhead_ns),
+        *(["--overhead-ns", str(overhead_ns)] if overhead_ns is not None else []),
         *(["--data", str(data)] if data else []),
     ]  # fmt: skip
 
 
 def become_server(
-    state: Path, socket_path: Path, *, data: Path | None, overhead_ns: int = OVERHEAD_NS
+    state: Path, socket_path: Path, *, data: Path | None, overhead_ns: int | None = None
 ) -> NoReturn:
     """Turn this process into the server, so that signals reach it and nobody must pass them on.
 
@@ -67,7 +66,7 @@ class NbdServer:
         socket_path: Path,
         *,
         data: Path | None = None,
-        overhead_ns: int = OVERHEAD_NS,
+        overhead_ns: int | None = None,
     ) -> None:
         self.uri = uri(socket_path)
         self.socket_path = socket_path

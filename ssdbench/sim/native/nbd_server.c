@@ -31,6 +31,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -63,6 +64,7 @@ enum { NBD_EPERM = 1, NBD_EIO = 5, NBD_ENOMEM = 12, NBD_EINVAL = 22, NBD_ENOSPC 
 #define SPIN_NS 60000			/* sleep until this long before the next answer */
 #define IDLE_NS 100000000		/* without requests: background work this often */
 #define DRAIN_NS 10000000000ull		/* at the end: at most this long for answers under way */
+#define CALIBRATE_ROUNDS 1000
 #define NS_PER_S 1000000000ull
 
 enum phase { WANT_FLAGS, WANT_OPTION, WANT_REQUEST };
@@ -827,6 +829,56 @@ static void serve(void)
 	}
 }
 
+/* ---- what the socket adds ---- */
+
+static _Noreturn void echo(int fd)
+{
+	u8 message[28];
+
+	while (read(fd, message, sizeof(message)) > 0)
+		if (write(fd, message, 16) != 16)
+			break;
+	_exit(0);
+}
+
+static int compare_u64(const void *a, const void *b)
+{
+	u64 x = *(const u64 *)a, y = *(const u64 *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* The median round trip of a request and its reply between two processes on this machine. */
+static u64 round_trip_ns(void)
+{
+	u8 message[28] = {0};
+	u64 took_ns[CALIBRATE_ROUNDS], began_ns;
+	int pair[2], round = 0;
+	pid_t child;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
+		return 0;
+	child = fork();
+	if (!child) {
+		close(pair[0]);
+		echo(pair[1]);
+	}
+	close(pair[1]);
+	for (; child > 0 && round < CALIBRATE_ROUNDS; round++) {
+		began_ns = clock_ns();
+		if (write(pair[0], message, 28) != 28 || read(pair[0], message, 16) != 16)
+			break;
+		took_ns[round] = clock_ns() - began_ns;
+	}
+	close(pair[0]);
+	if (child > 0)
+		waitpid(child, NULL, 0);
+	if (round < CALIBRATE_ROUNDS)
+		return 0;
+	qsort(took_ns, CALIBRATE_ROUNDS, sizeof(took_ns[0]), compare_u64);
+	return took_ns[CALIBRATE_ROUNDS / 2];
+}
+
 /* ---- start and end ---- */
 
 static void open_state(const char *path)
@@ -926,7 +978,8 @@ static _Noreturn void usage(void)
 	fputs("usage: ssdb-nbd --state FILE --socket PATH [--data FILE] [--export NAME]\n"
 	      "                [--overhead-ns N]\n"
 	      "Without --data, what is read is zeros. --overhead-ns is what the socket adds to\n"
-	      "each request on this machine; it is taken off the drive's latency.\n", stderr);
+	      "each request on this machine, and is taken off the drive's latency; without it,\n"
+	      "it is measured first.\n", stderr);
 	exit(2);
 }
 
@@ -937,7 +990,7 @@ int main(int argc, char **argv)
 		{"data", required_argument, NULL, 'd'}, {"export", required_argument, NULL, 'e'},
 		{"overhead-ns", required_argument, NULL, 'o'}, {0},
 	};
-	const char *state = NULL, *socket_path = NULL, *data = NULL;
+	const char *state = NULL, *socket_path = NULL, *data = NULL, *overhead = NULL;
 	int option;
 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -946,7 +999,7 @@ int main(int argc, char **argv)
 		case 'u': socket_path = optarg; break;
 		case 'd': data = optarg; break;
 		case 'e': server.export_name = optarg; break;
-		case 'o': server.overhead_ns = strtoull(optarg, NULL, 10); break;
+		case 'o': overhead = optarg; break;
 		default: usage();
 		}
 	}
@@ -954,11 +1007,13 @@ int main(int argc, char **argv)
 		usage();
 	open_state(state);
 	open_data(data);
+	server.overhead_ns = overhead ? strtoull(overhead, NULL, 10) : round_trip_ns();
 	server.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	watch_signals();
 	listen_on(socket_path);
 	watch_fd(server.listen_fd, &server.listen_fd);
-	fprintf(stderr, "ssdb-nbd: ready on %s\n", socket_path);
+	fprintf(stderr, "ssdb-nbd: ready on %s, taking %llu ns off each request\n", socket_path,
+		(unsigned long long)server.overhead_ns);
 	serve();
 	return finish(socket_path);
 }
