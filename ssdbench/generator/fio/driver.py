@@ -227,7 +227,7 @@ class FioOutcome:
         for index, job in enumerate(self.planned):
             for path in jobfile.histogram_logs(self.directory, index, job):
                 with path.open() as lines:
-                    part = logs.merged(logs.histogram_rows(lines, **window), direction)
+                    part = logs.merged(logs.histogram_rows(lines, direction, **window))
                 found = Histogram.merged([found, part])
         return found
 

@@ -10,7 +10,6 @@ from ssdbench.stats.histogram import BINS, Counts, Histogram
 
 NS_PER_MS = 1_000_000
 _DIRECTIONS = {"0": "read", "1": "write", "2": "trim"}
-_HEAD_FIELDS = 3  # time, direction, block size; then one count for each bin
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -18,12 +17,13 @@ class HistogramRow:
     """The latencies of the I/Os that one thread finished in one interval."""
 
     unix_ms: int  # end of the interval
-    direction: str
     counts: Counts
 
 
-def histogram_rows(lines: Iterable[str], *, from_ms: float, to_ms: float) -> Iterator[HistogramRow]:
-    """The rows of a histogram log whose time lies in (from_ms, to_ms].
+def histogram_rows(
+    lines: Iterable[str], direction: str, *, from_ms: float, to_ms: float
+) -> Iterator[HistogramRow]:
+    """The rows of "read" or "write" of a histogram log whose time lies in (from_ms, to_ms].
 
     A torn last line is left out: fio writes the log in one go after the job. Raises ValueError
     for a log with other bins than ours.
@@ -32,19 +32,20 @@ def histogram_rows(lines: Iterable[str], *, from_ms: float, to_ms: float) -> Ite
         time_ms, _, rest = line.partition(",")
         if not line.endswith("\n") or not from_ms < int(time_ms) <= to_ms:
             continue
-        direction, _, bins = rest.partition(",")
-        counts = np.array(bins.split(",")[1:], dtype=np.int64)
+        number, _, bins = rest.partition(",")
+        if _DIRECTIONS[number.strip()] != direction:
+            continue
+        counts = np.fromstring(bins.partition(",")[2], dtype=np.int64, sep=",")
         if len(counts) != BINS:
             raise ValueError(f"a histogram log with {len(counts)} bins instead of {BINS}")
-        yield HistogramRow(int(time_ms), _DIRECTIONS[direction.strip()], counts)
+        yield HistogramRow(int(time_ms), counts)
 
 
-def merged(rows: Iterable[HistogramRow], direction: str) -> Histogram:
-    """All rows of one direction as one histogram."""
+def merged(rows: Iterable[HistogramRow]) -> Histogram:
+    """All rows as one histogram."""
     total = np.zeros(BINS, dtype=np.int64)
     for row in rows:
-        if row.direction == direction:
-            total += row.counts
+        total += row.counts
     return Histogram(total)
 
 

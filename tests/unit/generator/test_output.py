@@ -102,12 +102,15 @@ def test_rows_of_a_histogram_log_are_chosen_by_time() -> None:
     lines = recorded("mix_clat_hist.1.log").splitlines(keepends=True)
     times = sorted({int(line.split(",")[0]) for line in lines})
 
-    all_rows = list(histogram_rows(lines, from_ms=0, to_ms=times[-1]))
-    first = list(histogram_rows(lines, from_ms=0, to_ms=times[0]))
+    reads, writes = (
+        list(histogram_rows(lines, direction, from_ms=0, to_ms=times[-1]))
+        for direction in ("read", "write")
+    )
+    first = list(histogram_rows(lines, "read", from_ms=0, to_ms=times[0]))
 
-    assert len(all_rows) == len(lines)
+    assert len(reads) + len(writes) == len(lines)
     assert {row.unix_ms for row in first} == {times[0]}
-    assert merged(all_rows, "read").n + merged(all_rows, "write").n == sum(
+    assert merged(reads).n + merged(writes).n == sum(
         sum(int(count) for count in line.split(",")[3:]) for line in lines
     )
 
@@ -115,11 +118,11 @@ def test_rows_of_a_histogram_log_are_chosen_by_time() -> None:
 def test_a_torn_last_row_is_left_out_and_foreign_bins_are_refused() -> None:
     lines = recorded("mix_clat_hist.1.log").splitlines(keepends=True)
 
-    torn = histogram_rows([*lines[:1], lines[1][:500]], from_ms=0, to_ms=float("inf"))
+    torn = histogram_rows([lines[0], lines[2][:500]], "read", from_ms=0, to_ms=float("inf"))
 
     assert len(list(torn)) == 1
     with pytest.raises(ValueError, match="2 bins instead of 1856"):
-        list(histogram_rows(["5, 0, 4096, 1, 2\n"], from_ms=0, to_ms=10))
+        list(histogram_rows(["5, 0, 4096, 1, 2\n"], "read", from_ms=0, to_ms=10))
 
 
 @pytest.mark.parametrize("more", ["", ", 0x0", ", 0, 77"], ids=["6-columns", "priority", "later"])
