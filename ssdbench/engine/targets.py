@@ -17,7 +17,7 @@ from ssdbench.host.files import make_directory, write_atomic
 from ssdbench.host.lock import host_lock, target_lock
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.model.target import TargetInfo, TargetKind
-from ssdbench.sim.drive import SimDrive, data_path, spec_path
+from ssdbench.sim.drive import SimDrive, StateUnusable, data_path, spec_path
 from ssdbench.sim.spec import parse
 from ssdbench.target import consent, guard
 from ssdbench.target.claim import Claim
@@ -117,7 +117,7 @@ class SimulatedSession:
             for repair in (False, True):
                 try:
                     return SimDrive.open(self._path, repair=repair)
-                except DeviceError:
+                except (DeviceError, StateUnusable):
                     continue
         make_directory(self._path.parent)
         for old in (self._path, spec_path(self._path), data_path(self._path)):

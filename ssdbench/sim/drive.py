@@ -33,6 +33,10 @@ def data_path(state: Path) -> Path:
     return state.with_suffix(".data")
 
 
+class StateUnusable(UsageError):
+    """A state file of another version, or cut off: nothing can be read from it."""
+
+
 class SimDrive:
     """A simulated drive in its state file, held for this process until it is closed."""
 
@@ -217,9 +221,9 @@ def _refusal(path: Path, error: CoreError, repair: bool) -> SsdbenchError:
                 hint=f"`ssdbench sim inspect --repair {path}` checks whether it is sound",
             )
         case CoreError.MEMORY:
-            return UsageError(f"{path} is truncated", hint="restore it from a snapshot")
+            return StateUnusable(f"{path} is truncated", hint="restore it from a snapshot")
         case _:
-            return UsageError(
+            return StateUnusable(
                 f"{path} is the state of another version of the simulated drive, or none at all",
                 hint="create it again",
             )
