@@ -412,3 +412,30 @@ class TestState:
         assert written.status == 0
         assert written.jobs[0]["read"]["total_ios"] == 2048
         assert rotten.status != 0
+
+
+class TestOnTheRealClock:
+    def test_seconds_come_as_they_pass_and_can_be_stopped(self, fio: SimFio) -> None:
+        page = fio.directory / "page"
+        with VirtualClock.create(page, state=fio.state, realtime=True) as clock:
+            started = fio.start("--thread", "--runtime=60", env=clock.environment())
+            begun_s = time.monotonic()
+            samples = clock.advance(2, alive=started.alive)
+            took_s = time.monotonic() - begun_s
+            clock.stop()
+            samples += clock.advance(10, alive=started.alive)
+            run = started.finish()
+
+        assert run.status == 0
+        assert took_s > 1.9
+        assert sum(s.read_ios for s in samples) == run.ios
+        assert 0 < samples[1].read_ios <= 1 / SERVICE_S  # never faster than the drive
+        assert run.jobs[0]["read"]["lat_ns"]["min"] >= SERVICE_S * 1e9
+
+    def test_forked_jobs_share_one_drive(self, fio: SimFio) -> None:
+        make_state(fio.state, servers=1, service_ns=2_000_000)
+
+        run = fio.run("--numjobs=4", "--runtime=1", env={"SSDB_VT_CLOCK": "real"})
+
+        assert run.status == 0
+        assert 400 < run.iops <= 505  # one server of 2 ms for all four

@@ -1,0 +1,60 @@
+"""The real core behind unmodified fio: what flash does is as repeatable as what a formula does."""
+
+from pathlib import Path
+
+import pytest
+
+from ssdbench.sim.drive import SimDrive
+from ssdbench.sim.native_files import library
+from ssdbench.sim.spec import parse
+from ssdbench.units import MIB
+from tests.support.server_drive import SimFio
+
+FILL = ("--thread", "--rw=write", "--bs=131072", "--size=100%", "--time_based=0", "--runtime=0")
+
+
+@pytest.fixture
+def fio(tmp_path: Path) -> SimFio:
+    return SimFio(library("libssdb_virtualtime.so"), tmp_path / "drive.ssdb", tmp_path)
+
+
+def fresh(fio: SimFio) -> SimFio:
+    """A new flash drive of 256 MiB."""
+    fio.state.unlink(missing_ok=True)
+    SimDrive.create(parse(f"sim:x25m-g2-160,capacity={256 * MIB}"), fio.state).close()
+    return fio
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--rw=randrw", "--iodepth=8"),
+        ("--rw=randwrite", "--rate_iops=300", "--rate_process=poisson", "--numjobs=4"),
+        ("--rw=randwrite", "--thinktime=500", "--numjobs=4"),
+        ("--rw=randrw", "--numjobs=128"),
+    ],
+    ids=lambda options: " ".join(options).replace("--", ""),
+)
+def test_a_worn_drive_answers_the_same_way_each_time(fio: SimFio, options: tuple[str, ...]) -> None:
+    said = []
+    for _ in range(3):
+        fresh(fio).run(*FILL)
+        said.append(fio.run("--thread", "--size=100%", "--runtime=2", *options).text)
+
+    assert '"total_ios"' in said[0]
+    assert said[1:] == said[:1] * 2
+
+
+def test_the_drive_remembers_what_an_earlier_fio_wrote(fio: SimFio) -> None:
+    first_day = fresh(fio).run("--thread", "--rw=randwrite", "--size=100%", "--runtime=2")
+    fio.run(*FILL)
+    fio.run("--thread", "--rw=randwrite", "--size=100%", "--runtime=10", "--iodepth=8")
+    worn = fio.run("--thread", "--rw=randwrite", "--size=100%", "--runtime=2")
+
+    assert worn.iops < first_day.iops / 2
+
+
+def test_beyond_the_end_is_refused(fio: SimFio) -> None:
+    run = fresh(fio).run("--thread", "--rw=read", "--size=257m", "--time_based=0", "--runtime=0")
+
+    assert run.jobs[0]["read"]["io_bytes"] <= 256 * MIB
