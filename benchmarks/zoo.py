@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-from synthetic import BUDGET_FILLS, Rng, Sample
 
+from benchmarks.synthetic import BUDGET_FILLS, Floats, Rng, Sample
 from ssdbench.sim.core import Drive
 from ssdbench.sim.library import Params
 from ssdbench.sim.loop import Job, Order, RunResult
@@ -30,7 +30,6 @@ SEEN_FILLS = BUDGET_FILLS + 0.5
 TRUTH_FROM_FILLS, TRUTH_TO_FILLS = 9.0, 13.0
 _DIES = 2
 _BLOCK_BYTES = CAPACITY_BYTES // 1024 // _DIES  # a superblock is 1/1024 of the drive
-_FOREVER_S = 1e6
 
 Values = dict[str, int]
 
@@ -83,9 +82,7 @@ def sample(seed: int, family: str | None = None) -> Sample:
     return observe(animal(seed, family), seed)
 
 
-def _unseen(
-    creature: Animal, seconds: "np.ndarray[tuple[int], np.dtype[np.float64]]", truth: float
-) -> float:
+def _unseen(creature: Animal, seconds: Floats, truth: float) -> float:
     """Until when nobody can know of the lower level: the planted step, or the first slow phase."""
     if creature.step_fills:
         written = np.cumsum(seconds) / CAPACITY_BYTES
@@ -101,9 +98,7 @@ def _span_bytes(creature: Animal) -> int:
     return int(creature.span * UNITS) * UNIT_BYTES
 
 
-def _seconds(
-    creature: Animal, seed: int, values: Values, fills: float
-) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+def _seconds(creature: Animal, seed: int, values: Values, fills: float) -> Floats:
     """Bytes of each second of the workload after the drive was prepared."""
     drive = Drive.in_memory(Params(values | {"seed": seed + 1}))
     drive.run(Job(order=Order.SEQUENTIAL, block_bytes=1 << 20, stop_bytes=CAPACITY_BYTES))
@@ -119,9 +114,10 @@ def _seconds(
     return _binned(_hot_and_cold(drive, creature, seed, total), int(12 * fills * creature.fill_s))
 
 
-def _whole(result: RunResult) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+def _whole(result: RunResult) -> Floats:
     """All seconds but the last, which is cut."""
-    return result.seconds["bytes"].sum(axis=1).astype(np.float64)[: int(result.duration_s)]
+    bytes_done = np.asarray(result.seconds["bytes"].sum(axis=1), dtype=np.float64)
+    return bytes_done[: int(result.duration_s)]
 
 
 _SLICE_BYTES = 320 * UNIT_BYTES
@@ -149,9 +145,7 @@ def _hot_and_cold(
         yield duration_s, size
 
 
-def _binned(
-    slices: Iterator[tuple[float, int]], longest_s: int
-) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+def _binned(slices: Iterator[tuple[float, int]], longest_s: int) -> Floats:
     """Bytes per second from slices that lie across seconds."""
     pairs = np.array([(0.0, 0.0), *slices]).cumsum(axis=0)
     whole = int(min(pairs[-1, 0], longest_s))

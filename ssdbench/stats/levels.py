@@ -54,7 +54,7 @@ def two_levels(steps: Floats) -> Levels | None:
         low=low,
         visits_low=len(low_starts),
         visits_high=len(starts) - len(low_starts),
-        drift=_drift_over_cycles(steps, low, low_starts),
+        drift=_worst_drift(steps, low, low_starts),
         regular=_regular(low_starts),
     )
 
@@ -79,14 +79,19 @@ def _with_hysteresis(steps: Floats, enter_low: float, enter_high: float) -> npt.
     return np.asarray(state[np.maximum.accumulate(known)] == 1, dtype=np.bool_)
 
 
-def _drift_over_cycles(steps: Floats, low: npt.NDArray[np.bool_], starts: list[int]) -> float:
-    """The common drift, from whole cycles where there are two; cut ones would tilt a wave."""
+def _worst_drift(steps: Floats, low: npt.NDArray[np.bool_], starts: list[int]) -> float:
+    """The larger of the drift over all steps and that over whole cycles.
+
+    A wave that is cut in mid-cycle tilts the first, and may hide a drift; a level that was left
+    for good tells nothing in the second.
+    """
+    over_all = _common_drift(steps, low)
     whole = starts[1:] if starts[0] == 0 else starts
     if len(whole) < 3:
-        return _common_drift(steps, low)
+        return over_all
     cycles = slice(whole[0], whole[-1])
-    share = (whole[-1] - whole[0]) / len(steps)
-    return _common_drift(steps[cycles], low[cycles]) / share
+    over_cycles = _common_drift(steps[cycles], low[cycles]) * len(steps) / (whole[-1] - whole[0])
+    return max(over_all, over_cycles, key=abs)
 
 
 def _common_drift(steps: Floats, low: npt.NDArray[np.bool_]) -> float:

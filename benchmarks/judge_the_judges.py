@@ -1,0 +1,228 @@
+"""Every steady-state rule over the same drives: how often is it wrong, and how long does it take?
+
+    nox -s judge-the-judges                                  1,100 simulated and 1,100 replayed
+    nox -s judge-the-judges -- --drives 110 --check          a quick look; fails when pss misses
+
+Rules are tuned on seeds below 100,000 only; what is printed comes from seeds above a million.
+What is compared with the truth is what each rule publishes: the bound for the pss family, the
+mean of the window for the others, which know no bound. A published number counts as wrong when it
+is more than 5 % above what the drive sustains (the lower level, for a bistable one). A step down
+that comes after the verdict is nobody's error, and counted apart ("unseen").
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks import synthetic, zoo
+from ssdbench.stats.distributions import binomial_upper_limit
+from ssdbench.stats.peerrules import FioSlope
+from ssdbench.stats.standardrules import Snia
+from ssdbench.stats.steadystate import RULES, Series, judge
+from ssdbench.stats.watch import WindowRule
+
+HELD_OUT = 1_000_000
+WRONG = 0.05
+
+CONTENDERS: dict[str, Callable[[], WindowRule]] = {
+    **RULES,
+    "snia after 2 fills": lambda: Snia("snia after 2 fills", min_fills=2.0),
+    "fio-iops-slope 300 s": lambda: FioSlope(limit_percent=0.033, window_s=300),
+    "fio-iops-slope 300 s after 2 fills": lambda: FioSlope(
+        limit_percent=0.033, window_s=300, min_fills=2.0
+    ),
+}
+CORPORA: dict[str, Callable[[int], synthetic.Sample]] = {
+    "simulated": zoo.sample,
+    "replayed": synthetic.sample,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One rule's answer about one drive."""
+
+    rule: str
+    seed: int
+    family: str
+    kind: str
+    accepted: bool
+    shape: str
+    published: float  # over the truth; NaN for a drifting drive
+    mode: float  # lower mode over its truth; NaN where none was reported
+    fills: float
+    hours: float
+    unseen: bool
+
+    @property
+    def wrong(self) -> bool:
+        """Whether the published number is too high, other than by a step still to come."""
+        return self.accepted and not self.unseen and self.published > 1 + WRONG
+
+
+def cases(corpus: str, seed: int, rules: Sequence[str]) -> list[Case]:
+    """The answers of all rules about one drive."""
+    sample = CORPORA[corpus](seed)
+    whole = Series.of(sample.rate, bytes_per_fill=sample.bytes_per_fill)
+    assert whole.written_fills is not None
+    seen = int(np.searchsorted(whole.written_fills, synthetic.BUDGET_FILLS))
+    series = Series(whole.t_s[:seen], whole.rate[:seen], whole.written_fills[:seen])
+    return [_case(name, seed, sample, series) for name in rules]
+
+
+def _case(name: str, seed: int, sample: synthetic.Sample, series: Series) -> Case:
+    verdict = judge(series, CONTENDERS[name]())
+    return Case(
+        rule=name,
+        seed=seed,
+        family=sample.family,
+        kind=sample.kind,
+        accepted=verdict.steady,
+        shape=verdict.shape,
+        published=verdict.lower_bound / sample.truth,
+        mode=(verdict.lower_mode or np.nan) / sample.lower,
+        fills=verdict.volume_fills,
+        hours=verdict.checked_s / 3600,
+        unseen=sample.kind != "drifting" and verdict.checked_s <= sample.unseen_until_s,
+    )
+
+
+def run(corpus: str, seeds: Iterable[int], rules: Sequence[str], jobs: int) -> list[Case]:
+    """All rules on all drives."""
+    tasks = list(seeds)
+    if jobs == 1:
+        return [case for seed in tasks for case in cases(corpus, seed, rules)]
+    with ProcessPoolExecutor(jobs) as pool:
+        parts = pool.map(cases, [corpus] * len(tasks), tasks, [rules] * len(tasks), chunksize=8)
+        return [case for part in parts for case in part]
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """What one rule did over some drives."""
+
+    drives: int
+    steady_accepted: float  # share of the steady drives
+    mean_error: float  # mean |published / truth - 1| of what was accepted
+    p95_error: float
+    wrong: int
+    wrong_limit: float  # one-sided 95 % limit of the share of wrong ones among the accepted
+    unseen: int
+    false_accepts: int
+    drifting: int
+    median_fills: float
+    median_hours: float
+    accepted: int
+
+
+def score(found: Sequence[Case]) -> Score:
+    """Add up the answers of one rule."""
+    drifting = [c for c in found if c.kind == "drifting"]
+    others = [c for c in found if c.kind != "drifting"]
+    steady = [c for c in others if c.kind == "steady"]
+    accepted = [c for c in others if c.accepted]
+    errors = np.array([abs(c.published - 1) for c in accepted if not c.unseen] or [np.nan])
+    wrong = sum(c.wrong for c in accepted)
+    judged = sum(not c.unseen for c in accepted)
+    return Score(
+        drives=len(found),
+        steady_accepted=sum(c.accepted for c in steady) / max(len(steady), 1),
+        mean_error=float(errors.mean()),
+        p95_error=float(np.quantile(errors, 0.95)),
+        wrong=wrong,
+        wrong_limit=binomial_upper_limit(wrong, judged) if judged else 1.0,
+        unseen=sum(c.unseen for c in accepted),
+        false_accepts=sum(c.accepted for c in drifting),
+        drifting=len(drifting),
+        median_fills=float(np.median([c.fills for c in accepted] or [np.nan])),
+        median_hours=float(np.median([c.hours for c in accepted] or [np.nan])),
+        accepted=judged,
+    )
+
+
+HEAD = (
+    f"{'':36}{'steady':>8}{'error %':>9}{'p95':>7}{'wrong >+5 %':>15}{'limit':>8}"
+    f"{'unseen':>8}{'drift':>10}{'fills':>7}{'hours':>7}"
+)
+
+
+def row(label: str, s: Score) -> str:
+    """One line of the table."""
+    steady = f"{100 * s.steady_accepted:.0f} %"
+    wrong = f"{s.wrong} of {s.accepted}"
+    drift = f"{s.false_accepts} of {s.drifting}"
+    return (
+        f"{label:36}{steady:>8}{100 * s.mean_error:>9.1f}{100 * s.p95_error:>7.1f}{wrong:>15}"
+        f"{100 * s.wrong_limit:>7.2f}%{s.unseen:>8}{drift:>10}"
+        f"{s.median_fills:>7.2f}{s.median_hours:>7.2f}"
+    )
+
+
+def misses(s: Score) -> list[str]:
+    """Which of the promises of `pss` a score does not keep."""
+    return [
+        text
+        for kept, text in (
+            (s.wrong_limit <= 0.01, f"wrong in up to {100 * s.wrong_limit:.2f} %, promised 1 %"),
+            (s.false_accepts == 0, f"{s.false_accepts} drifting drives accepted"),
+            (s.steady_accepted >= 0.95, f"{100 * s.steady_accepted:.1f} % of steady accepted"),
+            (s.median_fills <= 2.5, f"median of {s.median_fills:.2f} fills, promised 2.5"),
+        )
+        if not kept
+    ]
+
+
+def report(corpus: str, found: Sequence[Case], rules: Sequence[str], detail: str) -> list[str]:
+    """Print both tables; answers what the rule `detail` misses."""
+    print(f"\n{corpus}: {len({c.seed for c in found})} drives, seeds from {found[0].seed}")
+    print(HEAD)
+    for name in rules:
+        print(row(name, score([c for c in found if c.rule == name])))
+    own = [c for c in found if c.rule == detail]
+    print(f"\n{detail}, by family")
+    print(HEAD)
+    for family in dict.fromkeys(c.family for c in own):
+        part = [c for c in own if c.family == family]
+        shapes = {k: sum(c.accepted and c.shape == k for c in part) for k in _SHAPES}
+        modes = [abs(c.mode - 1) for c in part if c.kind == "bistable" and not np.isnan(c.mode)]
+        extra = f"  lower mode off by {100 * np.median(modes):.1f} %" if modes else ""
+        named = ", ".join(f"{count} {shape}" for shape, count in shapes.items() if count)
+        print(row(family, score(part)) + f"  {named}{extra}")
+    for case in own:
+        if case.wrong or (case.kind == "drifting" and case.accepted):
+            print(f"  wrong: {case.family} seed {case.seed}: {case.published:.3f} of the truth")
+    return misses(score(own))
+
+
+_SHAPES = ("flat", "bistable", "periodic")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Parse, run, print; status 1 when `--check` is given and a promise is not kept."""
+    parser = argparse.ArgumentParser(description="steady-state rules over simulated drives")
+    parser.add_argument("--drives", type=int, default=1100, help="of each corpus")
+    parser.add_argument("--first-seed", type=int, default=HELD_OUT)
+    parser.add_argument("--corpus", choices=[*CORPORA, "both"], default="both")
+    parser.add_argument("--rules", default=",".join(CONTENDERS), help="separated by commas")
+    parser.add_argument("--detail", default="pss", help="the rule shown by family")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args(argv)
+    rules = [name.strip() for name in options.rules.split(",")]
+    missed: list[str] = []
+    for corpus in CORPORA if options.corpus == "both" else [options.corpus]:
+        seeds = range(options.first_seed, options.first_seed + options.drives)
+        found = run(corpus, seeds, rules, options.jobs)
+        missed += [f"{corpus}: {m}" for m in report(corpus, found, rules, options.detail)]
+    for text in missed:
+        print(f"MISSED {text}")
+    return 1 if missed and options.check else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
