@@ -59,8 +59,9 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"ssdbench.cli.{COMMANDS[cmd_name][0]}")
-        command: click.Command = module.command
-        return command
+        named = getattr(module, cmd_name, None)  # a group has the name of its command
+        found: click.Command = named if isinstance(named, click.Command) else module.command
+        return found
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

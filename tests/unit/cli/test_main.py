@@ -48,6 +48,11 @@ def test_every_command_has_json_and_a_help(name: str) -> None:
     assert "--json" in said.output
 
 
+@pytest.mark.parametrize("name", list(COMMANDS))
+def test_every_command_can_be_loaded(name: str) -> None:
+    assert CliRunner().invoke(ssdbench, [name, "--help"]).exit_code == 0
+
+
 def test_help_imports_nothing_heavy() -> None:
     program = (
         "import sys\n"
