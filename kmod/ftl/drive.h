@@ -251,7 +251,7 @@ static inline u64 noisy(struct drive *d, u64 ns)
 	return ns;
 }
 
-/* params.c, drive.c */
+/* state.c */
 void geometry_of(const struct ssdb_params *p, struct geometry *g);
 
 /* trouble.c: what makes the drive slower than its data sheet */
