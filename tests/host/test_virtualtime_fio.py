@@ -245,9 +245,12 @@ class TestNeverHangs:
         assert f"pid={jobs[1]}, got signal=9" in run.stderr
         assert len(run.jobs) == 3
 
-    def test_fio_ends_when_nobody_steers_it_any_more(self, fio: SimFio) -> None:
+    @pytest.mark.parametrize("kind", [("--thread",), ()], ids=["threads", "forks"])
+    def test_fio_ends_when_nobody_steers_it_any_more(
+        self, fio: SimFio, kind: tuple[str, ...]
+    ) -> None:
         clock = VirtualClock.create(fio.directory / "page", state=fio.state)
-        started = fio.start("--thread", "--runtime=1000", env=clock.environment())
+        started = fio.start(*kind, "--runtime=1000", "--numjobs=3", env=clock.environment())
         clock.advance(1, alive=started.alive)
         clock.close()
 

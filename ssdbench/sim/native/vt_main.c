@@ -17,7 +17,6 @@
 
 #include <errno.h>
 #include <malloc.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,10 +55,8 @@ void vt_die(int status, const char *format, ...)
 	(void)n;
 	vt_page_fail(message);
 	if (vt_s) {
-		vt_s->died = (u32)status;
+		vt_s->died = (u32)status;	/* the main process ends with it, too */
 		vt_kill_others();
-		if (getpid() != vt_s->main_pid)
-			kill(vt_s->main_pid, SIGKILL);
 	}
 	end_now(status);
 	__builtin_unreachable();

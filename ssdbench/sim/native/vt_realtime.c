@@ -92,6 +92,8 @@ static void *guard_main(void *unused)
 	(void)unused;
 	while (vt_mode != VT_OFF) {
 		real_sleep(until_next_look());
+		if (vt_s->died)
+			_exit((int)vt_s->died);
 		if (vt_mode == VT_REAL) {
 			vt_real_lock();
 			vt_page_tick();
