@@ -240,7 +240,7 @@ def _lock(descriptor: int, path: Path) -> None:
 
 def _require_bytes(descriptor: int, path: Path) -> None:
     if not os.fstat(descriptor).st_size:
-        raise UsageError(f"{path} is truncated: it is empty", hint="restore it from a snapshot")
+        raise StateUnusable(f"{path} is truncated: it is empty", hint="restore it from a snapshot")
 
 
 def _copy(source: Path, to: Path) -> None:

@@ -8,11 +8,9 @@ import ctypes
 from ctypes import POINTER, c_char_p, c_int, c_uint32, c_uint64, c_void_p
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 from ssdbench.errors import HostLacks, UsageError
-
-LIBRARY = Path(__file__).parent / "bin" / "libssdb_drive.so"
+from ssdbench.sim import native_files
 
 
 class _ParamDesc(ctypes.Structure):
@@ -63,11 +61,11 @@ _SIGNATURES: dict[str, tuple[object, list[object]]] = {
 def library() -> ctypes.CDLL:
     """The loaded core. Raises HostLacks when it has not been built."""
     try:
-        loaded = ctypes.CDLL(str(LIBRARY))
+        loaded = ctypes.CDLL(str(native_files.library("libssdb_drive.so")))
     except OSError as error:
         raise HostLacks(
             f"the simulated drive's library cannot be loaded: {error}",
-            hint="build it with `make -C ssdbench/sim/native`, or install ssdbench from its wheel",
+            hint="build it again with `make -C ssdbench/sim/native`",
         ) from error
     for name, (result, arguments) in _SIGNATURES.items():
         function = getattr(loaded, name)

@@ -6,11 +6,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import NoReturn, Self
 
-from ssdbench.errors import CommandFailed, HostLacks
+from ssdbench.errors import CommandFailed
 from ssdbench.host.command import spawn
+from ssdbench.sim import native_files
 from ssdbench.sim.drive import SimDrive
-
-SERVER = Path(__file__).parent / "bin" / "ssdb-nbd"
 
 _START_S = 30.0  # a large state must be read in before the server answers
 _STOP_S = 60.0  # the data are written back
@@ -31,13 +30,8 @@ def argv(
 
     Raises HostLacks when the server has not been built.
     """
-    if not SERVER.exists():
-        raise HostLacks(
-            "the simulated drive's NBD server is not there",
-            hint="build it with `make -C ssdbench/sim/native`, or install ssdbench from its wheel",
-        )
     return [
-        str(SERVER),
+        str(native_files.library("ssdb-nbd")),
         "--state", str(state),
         "--socket", str(socket_path),
         *(["--overhead-ns", str(overhead_ns)] if overhead_ns is not None else []),
