@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
+from ssdbench.engine.hints import rate_hint
 from ssdbench.engine.manifest import Manifest, manifest
 from ssdbench.engine.runner import Order, Runner, World, check_limits
 from ssdbench.engine.session import TargetSession
@@ -86,7 +87,7 @@ class RunPlan:
 def plan(asked_for: Asked) -> RunPlan:
     """Look at the target and say what `run` would do. Raises UsageError, TargetRefused."""
     info = inspect(asked_for.target_name)
-    hint = RateHint()
+    hint = rate_hint(info)
     plans = tuple(stage.plan(info, hint) for stage in stages(asked_for.profile, info))
     limits = asked_for.all_limits
     check_limits(plans, limits)
@@ -112,7 +113,7 @@ def run(asked_for: Asked, output: Path, world: World) -> RunResult:
     """
     info = inspect(asked_for.target_name)
     chosen = stages(asked_for.profile, info)
-    plans = [stage.plan(info, RateHint()) for stage in chosen]
+    plans = [stage.plan(info, rate_hint(info)) for stage in chosen]
     check_limits(plans, asked_for.all_limits)
     require_leave(
         info,
@@ -169,6 +170,7 @@ def _order(kept: Manifest) -> Order:
         profile_text=kept.profile_text,
         seed=kept.seed,
         limits=kept.limits,
+        hint=rate_hint(kept.target),
         host={**kept.host, **{f"{name} version": v for name, v in kept.versions.items()}},
     )
 
@@ -319,9 +321,9 @@ def _span(
             range=_range(length, block),
             content=profile.content,
         )
-        share = 100 * workload.range.length_bytes / target.size_bytes
+        share = 100 * length / target.size_bytes  # not the range, which is rounded to blocks
         points.append(
-            Point(id=point_id, sweep=name, workload=workload, span_percent=round(share, 4))
+            Point(id=point_id, sweep=name, workload=workload, span_percent=round(share, 2))
         )
     return Span(
         name=name,

@@ -135,10 +135,13 @@ def planned(
     hint: RateHint,
 ) -> StagePlan:
     """Time and bytes of all repeats; each may settle at once, or use up its budget."""
-    least = [_section(p.workload, how, target, hint, fast=True) for p in points]
-    most = [_section(p.workload, how, target, hint, fast=False) for p in points]
-    written = tuple(repeats * sum(int(b) for _, b in side) for side in (least, most))
-    seconds = tuple(repeats * sum(s for s, _ in side) for side in (least, most))
+    sides = [
+        [_section(p.workload, how, target, hint, fast=fast) for p in points]
+        for fast in (True, False)
+    ]
+    # A fast drive takes less time and may write more in it.
+    seconds = sorted(repeats * sum(s for s, _ in side) for side in sides)
+    written = sorted(repeats * sum(int(b) for _, b in side) for side in sides)
     return StagePlan(
         name=stage.name,
         kind=stage.kind,

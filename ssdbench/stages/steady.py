@@ -51,7 +51,8 @@ class Steady:
         span = self.workload.range.length_bytes
         block = self.workload.block_bytes
         slow, fast = (iops * block for iops in hint.random_write_iops)
-        written = (round(min(2.0, self.max_fills) * span), round(self.max_fills * span))
+        most = max(self.max_fills * span, fast * self.least_s())
+        written = (round(min(2.0, self.max_fills) * span), round(most))
         longest = max(self.least_s(), written[1] / slow)
         return StagePlan(
             name=self.name,

@@ -1,0 +1,88 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ssdbench.engine.journal import Journal, Kind, StageJournal, parse
+from ssdbench.errors import UsageError
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A journal with three records."""
+    path = tmp_path / "journal.jsonl"
+    journal = Journal.create(path, now=lambda: "2026-01-01T00:00:00+00:00")
+    stage = StageJournal(journal, "03-sweep", lambda: {"seconds": 5.0})
+    stage.intended(order=["a/1"])
+    stage.begun("a/1", seed=7)
+    stage.finished("a/1")
+    journal.close()
+    return path
+
+
+def test_what_was_appended_is_read_back(path: Path) -> None:
+    journal = Journal.open(path)
+
+    assert [r.kind for r in journal.records] == [Kind.INTENDED, Kind.BEGUN, Kind.FINISHED]
+    assert set(journal.finished("03-sweep")) == {"a/1"}
+    assert journal.records[1].data == {"seed": 7, "seconds": 5.0}
+
+
+def test_every_cut_of_the_last_line_loses_only_that_line(path: Path) -> None:
+    text = path.read_bytes()
+    start = text.rstrip(b"\n").rfind(b"\n") + 1
+
+    for length in range(start, len(text)):
+        records, whole = parse(text[:length], path="journal.jsonl")
+        assert len(records) == 2
+        assert whole == start
+
+
+def test_a_record_after_a_torn_line_begins_a_line_of_its_own(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-9])
+
+    journal = Journal.open(path)
+    journal.append(Kind.RESUMED)
+    journal.close()
+
+    assert [r.kind for r in Journal.open(path).records] == [
+        Kind.INTENDED,
+        Kind.BEGUN,
+        Kind.RESUMED,
+    ]
+
+
+def drop_first_line(text: bytes) -> bytes:
+    return text.split(b"\n", 1)[1]
+
+
+def drop_middle_line(text: bytes) -> bytes:
+    lines = text.splitlines(keepends=True)
+    return lines[0] + lines[2]
+
+
+def spoil_middle_line(text: bytes) -> bytes:
+    lines = text.splitlines(keepends=True)
+    return lines[0] + b'{"n":1,"at\n' + lines[2]
+
+
+@pytest.mark.parametrize("damage", [drop_first_line, drop_middle_line, spoil_middle_line])
+def test_damage_anywhere_else_is_named_with_its_line(
+    path: Path, damage: Callable[[bytes], bytes]
+) -> None:
+    path.write_bytes(damage(path.read_bytes()))
+
+    with pytest.raises(UsageError, match=r"journal.jsonl:\d+:1: the journal is damaged"):
+        Journal.open(path)
+
+
+def test_a_directory_without_a_journal_is_no_run(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is not a run directory"):
+        Journal.open(tmp_path / "journal.jsonl")
+
+
+def test_an_empty_journal_cannot_be_resumed(tmp_path: Path) -> None:
+    (tmp_path / "journal.jsonl").write_bytes(b'{"n":0')
+
+    with pytest.raises(UsageError, match="holds no record"):
+        Journal.open(tmp_path / "journal.jsonl")

@@ -1,0 +1,136 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ssdbench.model.finding import Code
+from ssdbench.model.result import RunResult
+from ssdbench.stages.measuring import Wake, read_measured
+from ssdbench.stages.sweep import passes
+from tests.support.fakes import WearyDrive
+from tests.support.runs import QUICK, ARun, a_point, a_workload
+
+DRIVE = WearyDrive()
+POINTS = [a_point(DRIVE, f"p{number}") for number in range(8)]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> ARun:
+    return ARun(tmp_path / "run")
+
+
+def repeats(result: RunResult) -> list[float]:
+    return [r.iops for s in result.stages for p in s.points for r in p.repeats]
+
+
+def test_each_pass_has_an_order_of_its_own() -> None:
+    orders = passes("03-sweep", POINTS, 10, seed=1)
+
+    assert len(set(orders)) == 10
+    assert all(set(order) == set(POINTS) for order in orders)
+
+
+def test_the_order_comes_from_the_seed_alone() -> None:
+    first = passes("03-sweep", POINTS, 5, seed=1)
+
+    assert first == passes("03-sweep", POINTS, 5, seed=1)
+    assert first != passes("03-sweep", POINTS, 5, seed=2)
+    assert first != passes("04-sweep", POINTS, 5, seed=1)
+
+
+def test_every_repeat_is_a_start_with_other_offsets(run: ARun) -> None:
+    run.sweep(repeats=4).go()
+
+    seeds = [job.seed for start in run.drive.starts for job in start]
+    assert len(seeds) == len(set(seeds)) == 8
+
+
+def test_the_settle_phase_is_stored_and_not_counted(run: ARun) -> None:
+    run.drive = WearyDrive(fresh_iops=3000, tires_fills=0.05)
+
+    result = run.sweep(a_point(run.drive, "write"), repeats=1).go()
+
+    (repeat,) = result.stages[0].points[0].repeats
+    phases = [
+        line.rsplit(",", 1)[1]
+        for line in (run.path / repeat.artifacts / "seconds.csv").read_text().splitlines()[1:]
+    ]
+    assert phases == ["settle"] * round(repeat.settle_s) + ["measure"] * 60
+    assert repeat.iops == pytest.approx(100, rel=0.02)  # the floor, nothing of the burst
+    windows = read_measured(run.path / repeat.artifacts / "histograms.npz")
+    assert windows.write.n == windows.write_ios.sum()
+    assert np.all(windows.write_ios < 150)
+
+
+def test_a_write_point_settles_until_the_spare_area_was_written(run: ARun) -> None:
+    spare_bytes = 32 * 1024 * 1024
+    run.drive = WearyDrive(fresh_iops=100, spare_bytes=spare_bytes)
+
+    result = run.sweep(a_point(run.drive, "write"), repeats=1).go()
+
+    (repeat,) = result.stages[0].points[0].repeats
+    assert repeat.settle_s * 100 * 4096 >= spare_bytes * 0.99
+
+
+def test_an_unknown_spare_area_is_taken_for_the_largest_on_sale(run: ARun) -> None:
+    run.drive = WearyDrive(fresh_iops=100, spare_bytes=None)
+
+    result = run.sweep(a_point(run.drive, "write"), repeats=1).go()
+
+    (repeat,) = result.stages[0].points[0].repeats
+    assert repeat.settle_s * 100 * 4096 >= run.drive.size_bytes * 0.28 * 0.99
+
+
+def test_a_read_point_writes_nothing_and_settles_when_flat(run: ARun) -> None:
+    result = run.sweep(a_point(run.drive, "read", read=100), repeats=1).go()
+
+    (repeat,) = result.stages[0].points[0].repeats
+    assert run.drive.written_bytes == 0
+    assert 60 <= repeat.settle_s <= 90
+
+
+def test_a_point_that_never_settles_is_measured_and_marked(run: ARun) -> None:
+    run.drive = WearyDrive(fresh_iops=100, drift_per_fill=0.9)
+
+    result = run.sweep(a_point(run.drive, "write"), repeats=1).go()
+
+    (repeat,) = result.stages[0].points[0].repeats
+    assert Code.NOT_STEADY_POINT in {finding.code for finding in repeat.findings}
+    assert repeat.measure_to_s - repeat.measure_from_s == QUICK.measure_s
+
+
+def test_foreign_requests_during_the_window_are_a_finding(run: ARun) -> None:
+    run.drive = WearyDrive(fresh_iops=100, foreign_ios=50)
+
+    result = run.sweep(a_point(run.drive, "write"), repeats=1).go()
+
+    (repeat,) = result.stages[0].points[0].repeats
+    assert Code.DISTURBED in {finding.code for finding in repeat.findings}
+
+
+def test_the_same_seed_gives_the_same_numbers(tmp_path: Path) -> None:
+    first = ARun(tmp_path / "a").sweep().go()
+    again = ARun(tmp_path / "b").sweep().go()
+
+    assert repeats(first) == repeats(again)
+
+
+def test_spans_ascend_and_the_whole_drive_is_last(run: ARun) -> None:
+    run.span(1, 0.25, 0.5, repeats=2).go()
+
+    lengths = [start[0].workload.range.length_bytes for start in run.drive.starts]
+    size = run.drive.size_bytes
+    assert lengths == [size // 4] * 2 + [size // 2] * 2 + [size] * 2
+
+
+def test_only_writes_of_the_same_workload_count_towards_settling() -> None:
+    wake = Wake()
+    small, large = a_workload(DRIVE), a_workload(DRIVE, block=65536)
+
+    wake.follows(small, 10)
+    wake.follows(small, 5)
+    wake.follows(a_workload(DRIVE, read=100), 0)
+    before = wake.of(small)
+    wake.follows(large, 3)
+
+    assert (before, wake.of(small), wake.of(large)) == (15, 0, 3)

@@ -1,0 +1,69 @@
+from pathlib import Path
+
+import pytest
+
+from ssdbench.model.finding import Code
+from ssdbench.model.result import RunResult
+from ssdbench.model.target import TargetKind
+from ssdbench.model.workload import Content, Pattern
+from ssdbench.stages.precondition import Fill
+from tests.support.fakes import WearyDrive
+from tests.support.runs import ARun
+
+SEQUENTIAL = Fill(Pattern.SEQUENTIAL, 131072, passes=2)
+RANDOM = Fill(Pattern.RANDOM, 4096)
+
+
+def codes(result: RunResult) -> set[Code]:
+    return {finding.code for stage in result.stages for finding in stage.findings}
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> ARun:
+    return ARun(tmp_path / "run")
+
+
+def test_all_fills_run_in_one_start_with_other_offsets_each(run: ARun) -> None:
+    run.precondition(SEQUENTIAL, RANDOM).go()
+
+    (start,) = run.drive.starts
+    assert [job.total_bytes for job in start] == [run.drive.size_bytes] * 3
+    assert [job.cover for job in start] == [False, False, True]
+    assert len({job.seed for job in start}) == 3
+
+
+def test_fills_of_a_file_start_once_per_block_size(run: ARun) -> None:
+    run.drive = WearyDrive(kind=TargetKind.FILE)
+
+    run.precondition(SEQUENTIAL, RANDOM).go()
+
+    assert [len(start) for start in run.drive.starts] == [2, 1]
+
+
+def test_a_fill_that_the_counters_confirm_has_no_finding(run: ARun) -> None:
+    result = run.precondition(SEQUENTIAL).go()
+
+    assert codes(result) == set()
+    assert result.stages[0].summary["counted_bytes"] == 2 * run.drive.size_bytes
+
+
+def test_bytes_that_the_counters_do_not_show_are_no_fill(run: ARun) -> None:
+    run.drive.on_second = lambda drive, second: setattr(drive, "loses_bytes", 1 << 20)
+
+    result = run.precondition(SEQUENTIAL).go()
+
+    assert codes(result) == {Code.FILL_UNPROVEN}
+
+
+def test_a_partial_fill_is_labelled_and_stays_below_its_level(run: ARun) -> None:
+    result = run.precondition(SEQUENTIAL, level_percent=50).go()
+
+    ends = {job.workload.range.length_bytes for job in run.drive.starts[0]}
+    assert ends == {run.drive.size_bytes // 2}
+    assert codes(result) == {Code.PARTIAL_FILL}
+
+
+def test_zeros_are_labelled(run: ARun) -> None:
+    result = run.precondition(Fill(Pattern.SEQUENTIAL, 131072, content=Content.ZEROS)).go()
+
+    assert codes(result) == {Code.COMPRESSIBLE}

@@ -1,0 +1,55 @@
+from pathlib import Path
+
+import pytest
+
+from ssdbench.model.finding import Code
+from tests.support.fakes import WearyDrive
+from tests.support.runs import ARun, result_of
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> ARun:
+    return ARun(tmp_path / "run")
+
+
+def test_a_weary_drive_becomes_steady_at_its_floor(run: ARun) -> None:
+    run.drive = WearyDrive(size_bytes=256 * 1024 * 1024)
+
+    steady = run.precondition().steady().go().stages[1]
+
+    (verdict,) = steady.steady
+    assert verdict.steady
+    assert verdict.volume_fills >= 2
+    assert verdict.mean == pytest.approx(run.drive.floor_iops * 4096, rel=0.02)
+
+
+def test_the_warm_up_is_one_long_job_without_an_end(run: ARun) -> None:
+    run.precondition().steady().go()
+
+    _, (job,) = run.drive.starts
+    assert job.runtime_s is None and job.total_bytes is None
+
+
+def test_a_drifting_drive_is_given_up_after_its_budget_and_called_an_upper_bound(run: ARun) -> None:
+    run.drive = WearyDrive(size_bytes=1024 * 1024 * 1024, drift_per_fill=0.1)
+
+    result = run.precondition().steady(max_fills=4).go()
+
+    steady = result_of(result, "02-steady")
+    assert [finding.code for finding in steady.findings] == [Code.NOT_STEADY]
+    assert "at most" in steady.findings[0].message
+    assert 4 <= steady.bytes_written / run.drive.size_bytes < 4.1
+
+
+def test_every_second_is_stored(run: ARun) -> None:
+    result = run.precondition().steady().go()
+
+    lines = (run.path / "stages/02-steady/seconds.csv").read_text().splitlines()
+    assert len(lines) == 1 + result.stages[1].duration_s
+    assert lines[1].endswith(",warmup")
+
+
+def test_an_early_rule_is_labelled(run: ARun) -> None:
+    result = run.precondition().steady("snia").go()
+
+    assert Code.QUICK_RULE in {finding.code for finding in result.stages[1].findings}

@@ -1,0 +1,125 @@
+from typing import Any
+
+import pytest
+
+from ssdbench.engine.stage import Limits, RateHint, Stage
+from ssdbench.errors import UsageError
+from ssdbench.model.finding import Code
+from ssdbench.model.loading import load_profile
+from ssdbench.stages.precondition import Precondition
+from ssdbench.stages.span import Span
+from ssdbench.stages.steady import Steady
+from ssdbench.stages.sweep import Sweep
+from ssdbench.suite import Asked, plan, stages
+from tests.support.builders import a_target
+
+SWEEP = """
+target: sim:x25m-g2-160,capacity=4GiB
+measure:
+  - sweep: {block: [512, 4KiB], read: [100, 0], iodepth: [1, 32]}
+  - span: {spans: [100%, 5%, 25%]}
+"""
+
+
+def stages_of(text: str, **target: Any) -> tuple[Stage, ...]:
+    return stages(load_profile(text, "p.yaml"), a_target(**target))
+
+
+def asked(text: str, *, max_writes_bytes: int | None = None) -> Asked:
+    return Asked(
+        load_profile(text, "p.yaml"),
+        "p.yaml",
+        text,
+        limits=Limits(max_writes_bytes=max_writes_bytes),
+    )
+
+
+def test_a_profile_becomes_stages_in_the_order_of_the_method() -> None:
+    found = stages_of(SWEEP)
+
+    assert [type(stage) for stage in found] == [Precondition, Steady, Sweep, Span]
+    assert [stage.name for stage in found] == [
+        "01-precondition",
+        "02-steady",
+        "03-sweep",
+        "04-span",
+    ]
+
+
+def test_every_combination_is_a_point_with_a_name_of_its_own() -> None:
+    sweep = stages_of(SWEEP)[2]
+
+    assert isinstance(sweep, Sweep)
+    assert len({point.id for point in sweep.points}) == len(sweep.points) == 8
+
+
+def test_blocks_below_the_logical_block_are_not_applicable() -> None:
+    sweep = stages_of(SWEEP, logical_block_bytes=4096)[2]
+
+    assert isinstance(sweep, Sweep)
+    assert {point.workload.block_bytes for point in sweep.points} == {4096}
+    assert [finding.code for finding in sweep.skipped] == [Code.NOT_APPLICABLE] * 4
+
+
+def test_no_point_leaves_what_was_filled() -> None:
+    found = stages_of("fill_level: 50%\n" + SWEEP)
+
+    filled = a_target().size_bytes // 2
+    ranges = [p.workload.range for s in found if isinstance(s, Sweep | Span) for p in s.points]
+    assert all(r.offset_bytes + r.length_bytes <= filled for r in ranges)
+
+
+def test_ranges_are_whole_blocks() -> None:
+    found = stages_of(SWEEP.replace("4KiB]", "96KiB]"), size_bytes=160_041_885_696)
+
+    workloads = [p.workload for s in found if isinstance(s, Sweep | Span) for p in s.points]
+    assert all(w.range.length_bytes % w.block_bytes == 0 for w in workloads)
+
+
+def test_the_known_spare_area_is_used_unless_the_profile_names_one() -> None:
+    kept, set_ = stages_of(SWEEP)[2], stages_of("settle: {spare: 7%}\n" + SWEEP)[2]
+
+    assert isinstance(kept, Sweep) and kept.how.spare_share is None
+    assert isinstance(set_, Sweep) and set_.how.spare_share == pytest.approx(0.07)
+
+
+def test_a_plan_names_the_least_and_the_most() -> None:
+    found = plan(asked(SWEEP))
+
+    assert all(p.seconds[0] <= p.seconds[1] for p in found.stages)
+    assert all(p.bytes_written[0] <= p.bytes_written[1] for p in found.stages)
+    assert found.stages[0].fills == (3.0, 3.0)
+
+
+def test_a_plan_that_cannot_even_fill_is_refused() -> None:
+    with pytest.raises(UsageError, match="--max-writes"):
+        plan(asked(SWEEP, max_writes_bytes=1 << 30))
+
+
+def test_a_faster_drive_is_never_planned_to_take_longer() -> None:
+    slow = RateHint((1e8, 1e8), (1e3, 1e3), (1e4, 1e4))
+    fast = RateHint((1e9, 1e9), (1e5, 1e5), (1e6, 1e6))
+
+    for stage in stages_of(SWEEP):
+        target = a_target()
+        assert stage.plan(target, fast).seconds[1] <= stage.plan(target, slow).seconds[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        pytest.param("purge: discard\n", "purge", id="purge"),
+        pytest.param("measure: [{span: {rest: empty}}]\n", "empty rest", id="empty-rest"),
+        pytest.param("measure: [{blocksize: }]\n", "block size", id="blocksize"),
+    ],
+)
+def test_what_this_version_cannot_do_is_refused_before_anything_starts(
+    text: str, says: str
+) -> None:
+    with pytest.raises(UsageError, match=says):
+        stages_of(text)
+
+
+def test_a_profile_without_a_target_says_how_to_name_one() -> None:
+    with pytest.raises(UsageError, match="names no target"):
+        plan(asked("title: none\n"))
