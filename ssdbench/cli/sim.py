@@ -259,6 +259,7 @@ def _truth_lines(spec: SimSpec, found: Truth) -> list[str]:
         f"sustained: {format_count(found.iops)} IOPS, {format_rate(found.bytes_per_s)}"
         + (f", limited by {found.limited_by}" if found.limited_by else ""),
         *([f"write amplification: {amplification:.4g}"] if amplification else []),
+        *(f"note: {note}" for note in found.notes),
         "block boundary: "
         + (
             format_size(found.drive.boundary_bytes)

@@ -76,6 +76,7 @@ class Truth:
     bytes_per_s: float
     limits_iops: Mapping[str, float] = field(default_factory=dict)  # closed form: by resource
     limited_by: str = ""
+    notes: tuple[str, ...] = ()  # how far the figures can be trusted
 
 
 def greedy_write_amplification(alpha: float, units_per_block: int) -> float:
@@ -240,6 +241,7 @@ def closed_form(target: str, p: Mapping[str, int], load: Load) -> Truth | None:
         bytes_per_s=limits[limited_by] * load.block_bytes,
         limits_iops=limits,
         limited_by=limited_by,
+        notes=_notes(p, load),
     )
 
 
@@ -279,6 +281,16 @@ def _has_closed_form(p: Mapping[str, int], load: Load) -> bool:
     if load.pattern is not Pattern.RANDOM and load.block_bytes % p["map_unit_bytes"]:
         return False
     return write_amplification(p, load) is not None
+
+
+def _notes(p: Mapping[str, int], load: Load) -> tuple[str, ...]:
+    if p["ftl"] != PAGE or load.block_bytes % p["map_unit_bytes"] == 0:
+        return ()
+    return (
+        "writes smaller than the remap unit wait for the rest of it to be read; at a finite queue "
+        "depth dies are idle meanwhile, so this is an upper bound (simulate for the rest, 3 % for "
+        "10 dies at queue depth 32)",
+    )
 
 
 def _direct_is_simple(p: Mapping[str, int], load: Load) -> bool:

@@ -113,6 +113,14 @@ def test_a_remap_unit_of_16_kib_makes_4_kib_writes_read_and_write_it_all(
     assert iops == pytest.approx(truth.iops, rel=0.02)
 
 
+def test_a_bound_that_is_not_tight_is_called_one(params: dict[str, int]) -> None:
+    small = closed_form("planted", {**params, "map_unit_bytes": 16384}, Load())
+    whole = closed_form("planted", params, Load())
+
+    assert small is not None and "upper bound" in small.notes[0]
+    assert whole is not None and not whole.notes
+
+
 def test_rewrites_within_the_cache_cost_the_flash_nothing(params: dict[str, int]) -> None:
     p = {**params, "cache_bytes": 64 * MIB}
     load = Load(span_bytes=128 * MIB)
