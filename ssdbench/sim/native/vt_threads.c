@@ -120,16 +120,19 @@ VT_EXPORT pid_t fork(void)
 	child = vt_actor_new();
 	child->thread_pointer = parent->thread_pointer;
 	child->pid = -1;
+	vt_busy = 1;		/* the child has no baton yet; libraries have handlers for forks */
 	pid = real();
-	if (pid < 0) {
-		child->live = false;
-		return pid;
-	}
 	if (!pid) {
 		vt_self = child->id;
 		vt_carrier_wait(child->carrier);
 		child->pid = getpid();
+		vt_busy = 0;
 		return 0;
+	}
+	vt_busy = 0;
+	if (pid < 0) {
+		child->live = false;
+		return pid;
 	}
 	vt_s->forks++;
 	child->pid = pid;
