@@ -10,11 +10,22 @@ import numpy.typing as npt
 
 from ssdbench.generator.base import Second
 from ssdbench.host.files import unwritable
+from ssdbench.model.result import SteadyVerdict
 
 HEADER = "t_s,duration_s,read_ios,write_ios,read_bytes,write_bytes,phase\n"
 COLUMNS = ("t_s", "duration_s", "read_ios", "write_ios", "read_bytes", "write_bytes")
 
 Floats = npt.NDArray[np.float64]
+
+
+def upper_limit(verdict: SteadyVerdict, rates: Floats) -> SteadyVerdict:
+    """A verdict that came before the rule's first look, with the rate of the newest half.
+
+    What is published is "at most" that; without it the sentence would say "at most 0".
+    """
+    if verdict.steady or verdict.window_blocks or not len(rates):
+        return verdict
+    return verdict.model_copy(update={"mean": float(rates[len(rates) // 2 :].mean())})
 
 
 class Recorder:

@@ -16,7 +16,7 @@ import numpy as np
 
 from ssdbench.engine.progress import Reporter
 from ssdbench.engine.section import Section
-from ssdbench.engine.series import Recorder
+from ssdbench.engine.series import Recorder, upper_limit
 from ssdbench.engine.stage import Context
 from ssdbench.errors import UsageError
 from ssdbench.generator.base import Job, Outcome, Second
@@ -179,7 +179,7 @@ def _follow(
     drive_fills = section.bytes_written / size_bytes
     spent = _spent(how, workload, drive_fills=drive_fills, t_s=second.t_s)
     if settled or spent:
-        phase.settle = phase.watch.verdict()
+        phase.settle = upper_limit(phase.watch.verdict(), section.series.iops)
         phase.from_s = second.t_s
         section.series.phase = "measure"
 

@@ -10,6 +10,7 @@ Overhead: one generator start. Limits: a step that comes later than everything s
 be foreseen by any rule (METHODS §2, "late step").
 """
 
+import math
 import time
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from ssdbench.engine.journal import utc_now
 from ssdbench.engine.progress import Reporter
 from ssdbench.engine.section import Section
 from ssdbench.engine.seeds import derived
+from ssdbench.engine.series import upper_limit
 from ssdbench.engine.stage import Context, Lasting, RateHint, StagePlan
 from ssdbench.generator.base import Job
 from ssdbench.model.finding import Code, Finding, Severity
@@ -53,17 +55,15 @@ class Steady:
         slow, fast = (iops * block for iops in hint.random_write_iops)
         most = max(self.max_fills * span, fast * self.least_s())
         written = (round(min(2.0, self.max_fills) * span), round(most))
-        longest = max(self.least_s(), written[1] / slow)
+        shortest = max(self.least_s() / 2, written[0] / fast)
+        longest = min(max(self.least_s(), written[1] / slow), self.max_time_s or math.inf)
         return StagePlan(
             name=self.name,
             kind=self.kind,
             title=self.title,
             destructive=self.destructive,
             jobs=(f"{self.workload.label()} until steady by {self.rule!r}",),
-            seconds=(
-                max(1800.0, written[0] / fast),
-                longest if self.max_time_s is None else min(longest, self.max_time_s),
-            ),
+            seconds=(min(shortest, longest), longest),
             bytes_written=written,
             fills=(written[0] / target.size_bytes, written[1] / target.size_bytes),
             notes=(
@@ -143,7 +143,7 @@ class Steady:
             spent = "" if steady else self._spent(fills, second.t_s, least_s)
             if steady or spent:
                 section.stop()
-        return watch.verdict(), spent
+        return upper_limit(watch.verdict(), section.series.bytes_per_s), spent
 
     def least_s(self) -> float:
         """How long the warm-up lasts at least before it is given up."""

@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from ssdbench.engine.stage import Limits
 from ssdbench.model.finding import Code
 from tests.support.fakes import WearyDrive
 from tests.support.runs import ARun, result_of
@@ -53,3 +54,13 @@ def test_an_early_rule_is_labelled(run: ARun) -> None:
     result = run.precondition().steady("snia").go()
 
     assert Code.QUICK_RULE in {finding.code for finding in result.stages[1].findings}
+
+
+def test_a_rule_that_never_looked_still_gives_an_upper_limit(run: ARun) -> None:
+    run.drive = WearyDrive(fresh_iops=100)
+    run.limits = Limits(max_time_s=400)
+
+    steady = run.precondition().steady().go().stages[1]
+
+    assert steady.steady[0].mean == pytest.approx(100 * 4096, rel=0.02)
+    assert "at most 0" not in steady.findings[0].message
