@@ -19,7 +19,16 @@ from ssdbench.engine.events import (
 )
 from ssdbench.engine.journal import NAME, Journal, Kind, StageJournal, utc_now
 from ssdbench.engine.session import TargetSession
-from ssdbench.engine.stage import Context, Lasting, Limits, Meter, RateHint, Stage, StagePlan
+from ssdbench.engine.stage import (
+    LEAST_AHEAD_BYTES,
+    Context,
+    Lasting,
+    Limits,
+    Meter,
+    RateHint,
+    Stage,
+    StagePlan,
+)
 from ssdbench.engine.standing import standing
 from ssdbench.engine.store import RunStore
 from ssdbench.engine.verdict import about_target, run_verdict
@@ -160,6 +169,8 @@ class Runner:
             return True
         if self._world.interrupted() is not None:
             return False
+        if stage.destructive and self._meter.exceeded(ahead_bytes=LEAST_AHEAD_BYTES):
+            return False
         if stage.destructive:
             self._session.recheck()
         context = self._context(journal, stage)
@@ -198,7 +209,9 @@ class Runner:
         if signal_number is not None:
             journal.append(Kind.INTERRUPTED, data={"signal": signal_number})
         if not complete:
-            self._raise(_cut_short(len(self._results), len(self._stages), signal_number))
+            limit = self._meter.exceeded(ahead_bytes=LEAST_AHEAD_BYTES)
+            why = f"signal {signal_number} asked for it" if signal_number else limit
+            self._raise(_cut_short(len(self._results), len(self._stages), why))
         info = self._session.info
         result = RunResult(
             run_id=self._order.run_id,
@@ -274,11 +287,10 @@ def _resumed(records: int, reason: str, repeated: Sequence[str]) -> Finding:
     )
 
 
-def _cut_short(done: int, of: int, signal_number: int | None) -> Finding:
-    why = f"signal {signal_number} asked for it" if signal_number else "a stage could not end"
+def _cut_short(done: int, of: int, why: str | None) -> Finding:
     return Finding(
         code=Code.CUT_SHORT,
         severity=Severity.INVALIDATES,
-        message=f"the run ended in stage {done} of {of}: {why}",
+        message=f"the run ended in stage {done} of {of}: {why or 'a stage could not end'}",
         advice="Go on with `ssdbench resume`; what was measured is kept.",
     )

@@ -54,6 +54,9 @@ class StagePlan:
     notes: tuple[str, ...] = ()
 
 
+LEAST_AHEAD_BYTES = 1 << 26  # with less than that left to write, nothing is started any more
+
+
 @dataclass(slots=True)
 class Meter:
     """What a run used up so far, and the limits that end it."""

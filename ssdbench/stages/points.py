@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from ssdbench.engine.journal import utc_now
 from ssdbench.engine.progress import Reporter
-from ssdbench.engine.stage import Context, Meter, RateHint, Stage, StagePlan
+from ssdbench.engine.stage import LEAST_AHEAD_BYTES, Context, Meter, RateHint, Stage, StagePlan
 from ssdbench.engine.verdict import inherited
 from ssdbench.errors import SsdbenchError
 from ssdbench.model.finding import Code, Finding, Severity
@@ -99,6 +99,9 @@ def _measured(
     context: Context, unit: Unit, how: Measuring, wake: Wake, reporter: Reporter
 ) -> Repeat | str:
     """One repeat; a failing drive or host must not take the repeats before with it."""
+    ahead_bytes = LEAST_AHEAD_BYTES if unit.point.workload.writes else 0
+    if limit := context.meter.exceeded(ahead_bytes=ahead_bytes):
+        return limit
     try:
         return measure(context, unit, how, wake=wake, reporter=reporter)
     except SsdbenchError as error:

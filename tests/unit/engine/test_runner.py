@@ -222,3 +222,14 @@ def test_a_failing_drive_leaves_what_was_measured(run: ARun) -> None:
     stored = RunResult.model_validate_json((run.path / "result.json").read_bytes())
     assert stored.stages[-1].points
     assert not stored.stages[-1].complete
+
+
+def test_nothing_is_started_that_the_write_limit_has_no_room_for(run: ARun) -> None:
+    run.limits = Limits(max_writes_bytes=run.drive.size_bytes + 4096)
+    run.precondition().steady()
+
+    result = run.go()
+
+    assert run.drive.written_bytes == run.drive.size_bytes
+    assert [stage.name for stage in result.stages] == ["01-precondition"]
+    assert "--max-writes" in " ".join(finding.message for finding in result.findings)
