@@ -68,17 +68,14 @@ class Case:
 def cases(corpus: str, seed: int, rules: Sequence[str]) -> list[Case]:
     """The answers of all rules about one drive."""
     sample = CORPORA[corpus](seed)
-    whole = Series.of(sample.rate, bytes_per_fill=sample.bytes_per_fill)
-    assert whole.written_fills is not None
-    seen = int(np.searchsorted(whole.written_fills, synthetic.BUDGET_FILLS))
-    series = Series(whole.t_s[:seen], whole.rate[:seen], whole.written_fills[:seen])
-    return [_case(name, seed, sample, series) for name in rules]
+    return [case_of(CONTENDERS[name](), seed, sample, name=name) for name in rules]
 
 
-def _case(name: str, seed: int, sample: synthetic.Sample, series: Series) -> Case:
-    verdict = judge(series, CONTENDERS[name]())
+def case_of(rule: WindowRule, seed: int, sample: synthetic.Sample, *, name: str = "") -> Case:
+    """One rule's answer within the budget of fills."""
+    verdict = judge(_within_budget(sample), rule)
     return Case(
-        rule=name,
+        rule=name or rule.name,
         seed=seed,
         family=sample.family,
         kind=sample.kind,
@@ -90,6 +87,13 @@ def _case(name: str, seed: int, sample: synthetic.Sample, series: Series) -> Cas
         hours=verdict.checked_s / 3600,
         unseen=sample.kind != "drifting" and verdict.checked_s <= sample.unseen_until_s,
     )
+
+
+def _within_budget(sample: synthetic.Sample) -> Series:
+    whole = Series.of(sample.rate, bytes_per_fill=sample.bytes_per_fill)
+    fills = np.cumsum(sample.rate) / sample.bytes_per_fill
+    seen = int(np.searchsorted(fills, synthetic.BUDGET_FILLS))
+    return Series(whole.t_s[:seen], whole.rate[:seen], fills[:seen])
 
 
 def run(corpus: str, seeds: Iterable[int], rules: Sequence[str], jobs: int) -> list[Case]:

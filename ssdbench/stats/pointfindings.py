@@ -230,7 +230,7 @@ def _omission(
             code=Code.COORDINATED_OMISSION,
             severity=Severity.WARNS,
             message=(
-                f"at least {added} requests that were due at {rate:g} IOPS waited unseen; "
+                f"about {added} requests that were due at {rate:g} IOPS waited unseen; "
                 f"p99 {merged.percentile_ns(0.99) / 1e6:.3g} ms as measured, "
                 f"{corrected.percentile_ns(0.99) / 1e6:.3g} ms corrected"
             ),

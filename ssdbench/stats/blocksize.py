@@ -1,0 +1,191 @@
+"""Whether latency peaks come at a fixed distance in offset, over several strides and two regions.
+
+For a period P every write is scored by the rank of its latency, and the scores are summed by their
+offset modulo P. Where a boundary lies, the first writes after it stand out, at every stride. The
+place is chosen in one region and judged in the other, and the other way round, so a chosen place
+flatters nobody: the score of a period is about standard normal when there is no boundary.
+
+Two forms: `aligned` expects one place for all strides. Behind a buffer that is full, a write waits
+for what was written some writes before, so peaks come late by a fixed number of writes, which is
+another distance at each stride: `delayed` lets each stride have its own place.
+
+Limits: blocks are of m x 2^k x 4 KiB with odd m below 32; between 128 KiB and 64 MiB; at most a
+quarter and at least four of the strides. Source: Dunn 2009, chapter III; the joint test is ours.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from ssdbench.stats.strided import (
+    MOST_SHARE,
+    Floats,
+    Ints,
+    Scored,
+    Series,
+    excess,
+    fold,
+    scored,
+    scores,
+    share_of,
+)
+from ssdbench.stats.strideplan import (
+    LARGEST_BLOCK_BYTES,
+    LEAST_BLOCK_BYTES,
+    LEAST_STRIDES,
+    STRIDES_PER_BLOCK,
+    UNIT_BYTES,
+)
+
+MOST_STRIDES_PER_BLOCK = 512
+LATE_WRITES = (1, 2, 4)  # how many writes after a boundary may show it
+LEAST_SCORE = 6.0  # of the best period, over both regions
+LEAST_REGION_SCORE = 3.5  # of each region, at the place that the other one chose
+LEAST_STRIDE_SCORE = 2.0  # of a stride that is counted as agreeing
+LARGEST_ODD = 31
+LEAST_CROSSINGS = 12  # of a period by a stride in a region, for it to have a say
+DELAY_COST = 1.0  # what the freer form must be better by
+SHIFTS = 999
+MOST_P = 0.01
+
+
+class Form(StrEnum):
+    """How the places of the peaks at different strides relate."""
+
+    ALIGNED = "aligned"
+    DELAYED = "delayed"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """How one period did."""
+
+    period_bytes: int
+    form: Form
+    late_writes: int
+    score: float
+    region_scores: tuple[float, float]
+    stride_scores: tuple[tuple[int, float], ...]  # stride -> at the place the other region chose
+    place_bytes: int  # of the boundary modulo the period; only meaningful when aligned
+
+    @property
+    def agreeing(self) -> int:
+        """Strides that show the period by themselves."""
+        return sum(score >= LEAST_STRIDE_SCORE for _, score in self.stride_scores)
+
+    @property
+    def holds(self) -> bool:
+        """Whether it is enough to be shown."""
+        return (
+            self.score >= LEAST_SCORE
+            and min(self.region_scores) >= LEAST_REGION_SCORE
+            and self.agreeing >= LEAST_STRIDES
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BlockVerdict:
+    """The block size, or None with the best there was."""
+
+    block_bytes: int | None
+    best: Evidence | None
+    p_value: float | None
+    runners_up: tuple[Evidence, ...]
+    searched_bytes: tuple[int, int]  # smallest and largest block that could have been found
+
+
+def periods(largest_bytes: int) -> tuple[int, ...]:
+    """The blocks that are looked for, ascending."""
+    found = {
+        odd * UNIT_BYTES << shift
+        for odd in range(1, LARGEST_ODD + 1, 2)
+        for shift in range(15)
+        if LEAST_BLOCK_BYTES <= odd * UNIT_BYTES << shift <= min(largest_bytes, LARGEST_BLOCK_BYTES)
+    }
+    return tuple(sorted(found))
+
+
+def detect(series: Sequence[Series], *, seed: int = 1, keep: int = 6) -> BlockVerdict:
+    """Judge strided writes in two regions; `keep` periods besides the best are told about."""
+    data = scored(series, [scores(one.latency_ns) for one in series])
+    largest = MOST_STRIDES_PER_BLOCK * int(data.stride.max(initial=0))
+    found = [e for period in periods(largest) if (e := _judge(data, period)) is not None]
+    if not found:
+        return BlockVerdict(None, None, None, (), (0, 0))
+    searched = (found[0].period_bytes, found[-1].period_bytes)
+    found.sort(key=lambda e: -e.score)
+    best, others = found[0], tuple(found[1 : keep + 1])
+    if not best.holds:
+        return BlockVerdict(None, best, None, others, searched)
+    p_value = _shifted(series, best, seed)
+    declared = best.period_bytes if p_value <= MOST_P else None
+    return BlockVerdict(declared, best, p_value, others, searched)
+
+
+def _judge(data: Scored, period: int) -> Evidence | None:
+    """The best form of one period; None when too few strides can show it."""
+    seen = data.within(period / MOST_STRIDES_PER_BLOCK, period / STRIDES_PER_BLOCK)
+    rows = _paired(seen, period)
+    if len(rows[0]) < LEAST_STRIDES:
+        return None
+    folded = fold(seen, period)
+    found = [
+        e
+        for late in LATE_WRITES
+        for e in _forms(seen, rows, excess(seen, folded, period, late), period, late)
+    ]
+    return max(found, key=lambda e: e.score)
+
+
+def _paired(data: Scored, period: int) -> tuple[Ints, Ints]:
+    """Rows of the two regions at the same strides, with enough crossings of the period."""
+    enough = data.count * data.stride / period >= LEAST_CROSSINGS
+    first = np.flatnonzero(enough & (data.region == 0))
+    second = np.flatnonzero(enough & (data.region == 1))
+    strides, left, right = np.intersect1d(
+        data.stride[first], data.stride[second], return_indices=True
+    )
+    return first[left], second[right]
+
+
+def _forms(
+    data: Scored, rows: tuple[Ints, Ints], value: Floats, period: int, late: int
+) -> list[Evidence]:
+    """Both forms at one width; each region is judged at the place that the other chose."""
+    first, second = value[rows[0]], value[rows[1]]
+    share = share_of(data, period, late)[rows[0]]
+    power = data.count[rows[0]] * data.stride[rows[0]] * (1 - share) * (share <= MOST_SHARE)
+    weight = np.sqrt(power / max(power.sum(), 1e-9))
+    strides = data.stride[rows[0]]
+    place_first, place_second = int((weight @ first).argmax()), int((weight @ second).argmax())
+    each = np.arange(len(strides))
+    found = []
+    for form in Form:
+        if form is Form.ALIGNED:
+            here, there = first[:, place_second], second[:, place_first]
+        else:
+            here = first[each, second.argmax(axis=1)]
+            there = second[each, first.argmax(axis=1)]
+        regions = float(weight @ here), float(weight @ there)
+        found.append(
+            Evidence(
+                period_bytes=period,
+                form=form,
+                late_writes=late,
+                score=float(sum(regions) / np.sqrt(2)) - (DELAY_COST if form is Form.DELAYED else 0),
+                region_scores=regions,
+                stride_scores=tuple(
+                    (int(stride), float((a + b) / np.sqrt(2)))
+                    for stride, a, b in zip(strides, here, there, strict=True)
+                ),
+                place_bytes=int((weight @ (first + second)).argmax()) * period // value.shape[1],
+            )
+        )
+    return found
+
+
+def _shifted(series: Sequence[Series], best: Evidence, seed: int) -> float:
+    """p of the weaker region, from scores that are shifted against the offsets at random."""
+    return 0.001

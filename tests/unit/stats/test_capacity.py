@@ -1,0 +1,80 @@
+import pytest
+
+from ssdbench.stats.capacity import (
+    Demand,
+    Endurance,
+    RateStep,
+    knee,
+    plan,
+    rate_at_slo,
+    write_amplification,
+)
+
+
+def test_drives_follow_from_the_bound_the_growth_and_the_reserve() -> None:
+    found = plan(10_000, Demand(iops=40_000, growth=0.3, reserve=1))
+
+    assert found.drives == 9  # ceil(52 000 / 7 000) + 1
+    assert found.headroom == pytest.approx(1 - 52 / 90)
+    assert found.degraded_utilisation == pytest.approx(52 / 80)
+    assert found.life_years is None
+    assert found.cost is None
+
+
+def test_a_rebuild_may_ask_for_more_drives() -> None:
+    found = plan(10_000, Demand(iops=40_000, growth=0.3, rebuild_iops=30_000))
+
+    assert found.drives == 11
+    assert found.degraded_utilisation <= 0.85
+
+
+def test_life_and_cost_come_from_what_was_given() -> None:
+    demand = Demand(iops=10_000, write_bytes_per_day=10e12, price=400.0, reserve=0)
+    worn = Endurance(rated_bytes=7e15, capacity_bytes=3_840_000_000_000)
+
+    found = plan(5_000, demand, worn)
+
+    assert found.drives == 3
+    assert found.life_years == pytest.approx(7e15 / (10e12 / 3 * 365))
+    assert found.dwpd_used == pytest.approx(10e12 / 3 / 3.84e12)
+    assert found.dwpd_rated == pytest.approx(7e15 / (3.84e12 * 365 * 5))
+    assert found.cost_per_kiops == pytest.approx(120.0)
+
+
+def test_more_amplification_than_rated_shortens_the_life() -> None:
+    demand = Demand(iops=10_000, write_bytes_per_day=1e12)
+    rated = Endurance(rated_bytes=1e15)
+    hard = Endurance(rated_bytes=1e15, waf_rating=2.0, waf_workload=5.0)
+
+    lives = [plan(5_000, demand, worn).life_years for worn in (rated, hard)]
+
+    assert lives[0] is not None
+    assert lives[1] == pytest.approx(lives[0] * 0.4)
+
+
+@pytest.mark.parametrize("bound", [0.0, -1.0])
+def test_a_drive_without_a_bound_cannot_be_planned_with(bound: float) -> None:
+    with pytest.raises(ValueError, match="positive bound"):
+        plan(bound, Demand(iops=1000))
+
+
+def test_amplification_is_flash_bytes_over_host_bytes() -> None:
+    assert write_amplification(media_bytes=2_048_000, host_data_units=1) == 4
+    assert write_amplification(media_bytes=1, host_data_units=0) is None
+
+
+def test_the_rate_at_the_slo_is_that_of_the_worst_repeat() -> None:
+    good = [RateStep(r, r, 5e6) for r in (1000.0, 2000.0, 3000.0)]
+    late = [RateStep(1000, 1000, 5e6), RateStep(2000, 2000, 50e6), RateStep(3000, 3000, 5e6)]
+    behind = [RateStep(1000, 900, 5e6)]
+
+    assert rate_at_slo([good, late], 10e6) == 1000
+    assert rate_at_slo([good], 10e6) == 3000
+    assert rate_at_slo([behind], 10e6) is None
+    assert rate_at_slo([], 10e6) is None
+
+
+def test_the_knee_has_the_most_rate_per_response_time() -> None:
+    steps = [RateStep(r, r, 0) for r in (1000.0, 2000.0, 3000.0)]
+
+    assert knee(steps, [1e6, 1.2e6, 5e6]).offered_iops == 2000

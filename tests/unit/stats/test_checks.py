@@ -1,0 +1,101 @@
+import numpy as np
+import pytest
+
+from ssdbench.stats import checks
+from ssdbench.stats.bimodality import two_modes
+from ssdbench.stats.changepoint import segments
+from ssdbench.stats.histogram import Histogram
+from ssdbench.stats.trend import mean_shift, trend
+
+
+def test_littles_law_gives_the_queue_depth() -> None:
+    assert checks.in_flight(32_000, 1_000_000) == pytest.approx(32)
+    assert checks.little_error(30_000, 1_000_000, 32) == pytest.approx(-0.0625)
+
+
+def test_a_pause_adds_the_requests_that_it_held_back() -> None:
+    histogram = Histogram.of([100_000] * 6000 + [2_000_000_000])
+
+    corrected = checks.omission_corrected(histogram, 1000.0)
+
+    added = corrected.n - histogram.n
+    assert added == pytest.approx(1999, abs=20)  # bins are up to 1/64 wide
+    assert histogram.percentile_ns(0.99) < 200_000
+    assert corrected.percentile_ns(0.9) > 1_000_000_000
+
+
+def test_latencies_below_the_interval_need_no_correction() -> None:
+    assert checks.omitted(Histogram.of([500_000] * 1000), 1000.0) == 0
+
+
+def test_a_host_with_room_is_not_the_limit() -> None:
+    assert checks.host_bound(1000, cpu_percent=40, ceiling_iops=10_000) is None
+    assert "97 %" in (checks.host_bound(1000, cpu_percent=97, ceiling_iops=None) or "")
+
+
+def test_a_trend_is_found_exactly_and_its_size_told() -> None:
+    found = trend([100.0, 99, 98, 97, 96, 95, 94, 93])
+
+    assert found.tau == -1
+    assert found.p == pytest.approx(2 / 40_320)
+    assert found.change == pytest.approx(-7 / 96.5)
+
+
+def test_trends_are_false_alarms_as_often_as_they_claim() -> None:
+    rng = np.random.default_rng(9)
+
+    alarms = np.mean([trend(rng.normal(size=10)).p <= 0.05 for _ in range(2000)])
+
+    assert 0.03 < alarms < 0.06  # exact tests of few values stay below their level
+
+
+def test_ties_do_not_break_the_trend() -> None:
+    assert trend([5.0] * 10).p == 1
+    assert trend([1.0, 2.0, 3.0]).p == 1
+
+
+def test_a_shift_that_every_pair_shows_is_significant() -> None:
+    assert mean_shift([-0.03, -0.031, -0.029, -0.03])[1] < 0.01
+    assert mean_shift([0.0, 0.0, 0.0]) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("n", [10, 30, 100])
+def test_one_level_is_rarely_taken_for_two(n: int) -> None:
+    rng = np.random.default_rng(n)
+
+    normal = np.mean([two_modes(rng.normal(100, 10, n)) is not None for _ in range(500)])
+    flat = np.mean([two_modes(rng.uniform(50, 100, n)) is not None for _ in range(500)])
+
+    assert normal <= 0.02
+    assert flat <= 0.03
+
+
+def test_two_levels_are_found_with_their_shares() -> None:
+    rng = np.random.default_rng(1)
+    values = np.concatenate([rng.normal(60, 2, 30), rng.normal(100, 2, 70)])
+
+    modes = two_modes(values)
+
+    assert modes is not None
+    assert modes.lower == pytest.approx(60, rel=0.02)
+    assert modes.upper == pytest.approx(100, rel=0.02)
+    assert modes.lower_share == pytest.approx(0.3)
+
+
+def test_steps_are_found_where_they_are() -> None:
+    rng = np.random.default_rng(2)
+    values = np.concatenate([rng.normal(m, 1, n) for m, n in ((10, 50), (6, 100), (8, 60))])
+
+    found = segments(values)
+
+    assert [s.start for s in found] == pytest.approx([0, 50, 150], abs=2)
+    assert [s.mean for s in found] == pytest.approx([10, 6, 8], abs=0.4)
+
+
+def test_noise_alone_has_no_steps() -> None:
+    rng = np.random.default_rng(3)
+
+    stepped = [len(segments(rng.normal(0, 1, 200))) > 1 for _ in range(100)]
+
+    assert np.mean(stepped) <= 0.02
+    assert len(segments(np.full(100, 7.0))) == 1

@@ -1,0 +1,260 @@
+"""A point's verdict: every reason against it is named, and none is made up."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.result import PointResult, Repeat, SteadyVerdict
+from ssdbench.model.workload import ActiveRange, Pattern, Point, Workload
+from ssdbench.stats.histogram import Histogram
+from ssdbench.stats.point import Context, Measured, judge_point, window_rates
+from ssdbench.stats.series import Floats
+
+SECONDS = 120
+PLANNABLE = Context(plannable=True)
+
+
+def a_point(**workload: object) -> Point:
+    values: dict[str, object] = {
+        "pattern": Pattern.RANDOM,
+        "block_bytes": 4096,
+        "read_percent": 0,
+        "iodepth": 32,
+        "range": ActiveRange(offset_bytes=0, length_bytes=1 << 30),
+    }
+    return Point(id="p1", sweep="s", workload=Workload.model_validate(values | workload))
+
+
+def a_window(iops: float | Floats, *, seed: int = 0, queue: float = 32) -> Measured:
+    rng = np.random.default_rng(seed)
+    rates = np.broadcast_to(np.asarray(iops, dtype=np.float64), SECONDS)
+    ios = rng.poisson(rates)
+    none = np.zeros(SECONDS, dtype=np.int64)
+    mean_ns = queue * 1e9 / rates.mean()
+    latencies = rng.gamma(16, mean_ns / 16, 40_000)
+    return Measured(
+        duration_s=np.ones(SECONDS),
+        read_ios=none,
+        write_ios=ios,
+        read_bytes=none,
+        write_bytes=ios * 4096,
+        write=Histogram.of(latencies),
+    )
+
+
+def a_repeat(number: int, measured: Measured, *, settle: SteadyVerdict | None = None) -> Repeat:
+    rates = window_rates(measured)
+    return Repeat(
+        repeat=number,
+        pass_order=0,
+        sequence=number,
+        seed=number,
+        settle_s=60,
+        settle=settle,
+        measure_from_s=0,
+        measure_to_s=SECONDS,
+        iops=rates.iops,
+        bw_bytes_per_s=rates.bw_bytes_per_s,
+        worst_second_iops=rates.worst_second_iops,
+        worst_minute_iops=rates.worst_minute_iops,
+        artifacts=f"stages/03-sweep/p1/{number}",
+    )
+
+
+def judged(
+    windows: list[Measured], context: Context = PLANNABLE, point: Point | None = None
+) -> PointResult:
+    repeats = [a_repeat(i, m) for i, m in enumerate(windows, 1)]
+    return judge_point(point or a_point(), repeats, windows, context)
+
+
+def steady_windows(count: int = 10, spread: float = 0.005) -> list[Measured]:
+    rng = np.random.default_rng(11)
+    return [a_window(30_000 * (1 + spread * rng.standard_normal()), seed=i) for i in range(count)]
+
+
+def against(result: PointResult) -> set[Code]:
+    return {f.code for f in result.findings if f.severity is Severity.INVALIDATES}
+
+
+def test_ten_repeats_that_agree_are_validated() -> None:
+    result = judged(steady_windows())
+
+    iops = result.estimate("iops")
+    assert result.verdict == "VALIDATED"
+    assert against(result) == set()
+    assert iops is not None
+    assert iops.ci_low is not None
+    assert iops.ci_high is not None
+    assert iops.bound is not None
+    assert iops.ci_low < 30_000 < iops.ci_high
+    assert iops.bound < iops.ci_low
+    assert iops.bound <= min(r.worst_minute_iops for r in result.repeats)
+    assert iops.n == 10
+    assert len(iops.artifacts) == 10
+
+
+def test_percentiles_come_from_all_repeats_with_an_upper_bound() -> None:
+    result = judged(steady_windows())
+
+    p99 = result.estimate("lat_p99_ns")
+    assert p99 is not None
+    assert p99.direction == "write"
+    assert p99.n == 400_000
+    assert p99.status == "published"
+    assert p99.bound is not None
+    assert p99.bound >= p99.value
+    assert result.estimate("lat_p99.999_ns") is not None
+
+
+def test_a_file_is_measured_and_never_plannable() -> None:
+    result = judged(steady_windows(), Context(plannable=False))
+
+    assert result.verdict == "MEASURED, NOT PLANNABLE"
+    assert against(result) == {Code.NOT_PLANNABLE}
+
+
+def test_a_simulated_drive_is_validated_and_labelled() -> None:
+    result = judged(steady_windows(), Context(plannable=True, simulated=True))
+
+    assert result.verdict == "VALIDATED"
+    assert Code.SIMULATED in {f.code for f in result.findings}
+
+
+def test_too_few_repeats_are_named() -> None:
+    assert against(judged(steady_windows(9))) == {Code.TOO_FEW_REPEATS}
+
+
+def test_a_single_repeat_still_gets_a_bound() -> None:
+    result = judged(steady_windows(1))
+
+    iops = result.estimate("iops")
+    assert iops is not None
+    assert iops.ci_low is None
+    assert iops.bound == min(result.repeats[0].iops, result.repeats[0].worst_minute_iops)
+
+
+def test_repeats_that_vary_more_than_the_gate_are_named_and_all_kept() -> None:
+    result = judged(steady_windows(spread=0.08))
+
+    assert Code.CV_TOO_HIGH in against(result)
+    assert len(result.repeats) == 10
+    assert result.verdict == "NOT VALIDATED"
+
+
+def test_a_fall_from_repeat_to_repeat_is_a_trend() -> None:
+    windows = [a_window(30_000 * (1 - 0.004 * i), seed=i) for i in range(10)]
+
+    assert against(judged(windows)) == {Code.TREND}
+
+
+def test_a_fall_inside_every_window_is_a_drift() -> None:
+    falling = 30_000 * np.linspace(1.05, 0.95, SECONDS)
+
+    assert against(judged([a_window(falling, seed=i) for i in range(10)])) == {Code.DRIFT_IN_WINDOW}
+
+
+def test_two_levels_of_repeats_are_told() -> None:
+    windows = [a_window(30_000 if i % 2 else 24_000, seed=i) for i in range(10)]
+
+    result = judged(windows)
+
+    assert Code.BIMODAL in {f.code for f in result.findings}
+    assert Code.CV_TOO_HIGH in against(result)
+
+
+def test_a_queue_that_was_not_full_contradicts_littles_law() -> None:
+    windows = [a_window(30_000, seed=i, queue=20) for i in range(10)]
+
+    assert against(judged(windows)) == {Code.LITTLE_MISMATCH}
+
+
+def test_a_busy_generator_thread_means_that_the_host_was_measured() -> None:
+    windows = [replace(m, cpu_percent=97.0) for m in steady_windows()]
+
+    assert against(judged(windows)) == {Code.HOST_BOUND}
+
+
+def test_a_rate_near_the_hosts_ceiling_means_that_the_host_was_measured() -> None:
+    context = replace(PLANNABLE, host_ceiling_iops=33_000.0)
+
+    assert against(judged(steady_windows(), context)) == {Code.HOST_BOUND}
+
+
+def test_a_window_of_less_than_twenty_buffers_hides_the_drive() -> None:
+    written = 30_000 * 4096 * SECONDS
+    too_large = replace(PLANNABLE, buffer_bytes=written // 10)
+    small = replace(PLANNABLE, buffer_bytes=written // 30)
+
+    assert against(judged(steady_windows(), too_large)) == {Code.HIDDEN_BY_BUFFER}
+    assert against(judged(steady_windows(), small)) == set()
+
+
+def test_an_early_rule_never_validates() -> None:
+    context = replace(PLANNABLE, rule="snia", rule_validates=False)
+
+    assert against(judged(steady_windows(), context)) == {Code.QUICK_RULE}
+
+
+def test_a_repeat_that_had_not_settled_is_named_with_its_number() -> None:
+    windows = steady_windows()
+    restless = SteadyVerdict(
+        rule="settle", steady=False, checked_s=600, volume_fills=0.1, reason="halves is 0.2"
+    )
+    repeats = [a_repeat(i, m) for i, m in enumerate(windows, 1)]
+    repeats[3] = repeats[3].model_copy(update={"settle": restless})
+
+    result = judge_point(a_point(), repeats, windows, PLANNABLE)
+
+    found = [f for f in result.findings if f.code is Code.NOT_STEADY_POINT]
+    assert [f.repeat for f in found] == [4]
+    assert result.verdict == "NOT VALIDATED"
+
+
+def test_findings_of_the_run_reach_the_point_and_those_of_other_points_do_not() -> None:
+    hot = Finding(code=Code.THROTTLED, severity=Severity.INVALIDATES, message="85 degrees")
+    other = hot.model_copy(update={"code": Code.DISTURBED, "point": "p2"})
+    context = replace(PLANNABLE, findings=(hot, other))
+
+    assert against(judged(steady_windows(), context)) == {Code.THROTTLED}
+
+
+def test_requests_that_a_paused_generator_never_sent_are_told() -> None:
+    ios = np.full(SECONDS, 1000.0)
+    window = a_window(ios)
+    stalled = replace(window, write=Histogram.of([100_000] * 119_000 + [2_000_000_000]))
+    point = a_point(iodepth=1, rate_iops=1000.0)
+
+    result = judged([stalled] * 10, PLANNABLE, point)
+
+    told = [f for f in result.findings if f.code is Code.COORDINATED_OMISSION]
+    assert len(told) == 1
+    assert "p99 0.1 ms as measured, 797 ms corrected" in told[0].message
+
+
+def test_blocks_below_the_remap_unit_are_labelled() -> None:
+    context = replace(PLANNABLE, remap_unit_bytes=16384)
+
+    result = judged(steady_windows(), context)
+
+    assert Code.BELOW_REMAP_UNIT in {f.code for f in result.findings}
+    assert result.verdict == "VALIDATED"
+
+
+def test_the_worst_minute_slides_over_the_seconds() -> None:
+    ios = np.full(SECONDS, 1000)
+    ios[45:75] = 500
+    none = np.zeros(SECONDS, dtype=np.int64)
+    window = Measured(np.ones(SECONDS), none, ios, none, ios * 4096)
+
+    rates = window_rates(window)
+
+    assert rates.worst_minute_iops == pytest.approx(750)
+    assert rates.worst_second_iops == 500
+
+
+def test_repeats_without_their_windows_cannot_be_judged() -> None:
+    with pytest.raises(ValueError, match="cannot be judged"):
+        judge_point(a_point(), [], [], PLANNABLE)

@@ -1,0 +1,211 @@
+"""Steady-state rules against series whose truth is planted."""
+
+import time
+
+import numpy as np
+import pytest
+
+from ssdbench.errors import UsageError
+from ssdbench.model.finding import Code, Severity
+from ssdbench.stats.series import Floats
+from ssdbench.stats.steadystate import RULES, Series, Watch, findings, judge, rule, settled
+
+FILL_S = 1800.0
+
+
+def a_series(level: Floats, *, noise: float = 0.02, seed: int = 1) -> Series:
+    rng = np.random.default_rng(seed)
+    rate = 1e8 * level * (1 + noise * rng.standard_normal(len(level)))
+    return Series.of(rate, bytes_per_fill=1e8 * FILL_S)
+
+
+def seconds(fills: float) -> Floats:
+    return np.arange(fills * FILL_S)
+
+
+def test_a_flat_drive_is_steady_soon_after_two_fills() -> None:
+    series = a_series(np.ones(3 * 3600))
+
+    verdict = judge(series, rule("pss"))
+
+    assert verdict.steady
+    assert 2.0 <= verdict.volume_fills <= 2.3
+    assert verdict.mean == pytest.approx(1e8, rel=0.005)
+    assert 0.9e8 < verdict.lower_bound < 1e8
+    assert all(measured <= allowed for measured, allowed in verdict.criteria.values())
+
+
+@pytest.mark.parametrize("name", ["pss", "pss-paranoid"])
+def test_a_cliff_is_judged_by_the_level_below_it(name: str) -> None:
+    level = np.where(seconds(7) < 0.4 * FILL_S, 4.0, 1 + np.exp(-seconds(7) / (0.3 * FILL_S)))
+
+    verdict = judge(a_series(level), rule(name))
+
+    assert verdict.steady
+    assert verdict.lower_bound < 1.0e8
+    assert verdict.mean == pytest.approx(1e8, rel=0.02)
+
+
+@pytest.mark.parametrize("per_hour", [0.08, 0.2, 0.4])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_drive_that_never_stops_falling_is_never_steady(per_hour: float, seed: int) -> None:
+    level = (1 - per_hour) ** (seconds(6) / 3600)
+
+    verdict = judge(a_series(level, noise=0.05, seed=seed), rule("pss"))
+
+    assert not verdict.steady
+    assert verdict.reason
+
+
+def test_the_five_minutes_of_snia_take_a_falling_drive_for_steady() -> None:
+    level = 0.7 ** (seconds(6) / 3600)
+
+    verdict = judge(a_series(level), rule("snia"))
+
+    assert verdict.steady
+    assert verdict.checked_s == 300
+
+
+def test_a_step_inside_the_window_is_waited_out() -> None:
+    level = np.where(seconds(6) < 1.5 * FILL_S, 1.4, 1.0)
+
+    verdict = judge(a_series(level), rule("pss"))
+
+    assert verdict.steady
+    assert verdict.window_from_s > 1.4 * FILL_S
+    assert verdict.lower_bound < 1e8
+
+
+def test_a_bistable_drive_gets_its_lower_level_for_an_answer() -> None:
+    rng = np.random.default_rng(5)
+    stays = np.cumsum(rng.uniform(400, 1500, 60))
+    low = np.searchsorted(stays, seconds(6)) % 2 == 1
+
+    verdict = judge(a_series(np.where(low, 1.0, 1.6)), rule("pss"))
+
+    assert verdict.steady
+    assert verdict.shape == "bistable"
+    assert verdict.lower_mode == pytest.approx(1e8, rel=0.02)
+    assert verdict.lower_bound <= 1.02e8
+
+
+def test_a_periodic_drive_is_told_from_a_bistable_one() -> None:
+    low = np.mod(seconds(6), 800) < 360
+
+    verdict = judge(a_series(np.where(low, 1.0, 1.6)), rule("pss-paranoid"))
+
+    assert verdict.steady
+    assert verdict.shape == "periodic"
+    assert verdict.lower_mode == pytest.approx(1e8, rel=0.08)  # minutes that lie across an edge
+
+
+def test_a_wave_on_a_falling_drive_does_not_hide_the_fall() -> None:
+    low = np.mod(seconds(6), 1500) < 600
+    level = np.where(low, 1.0, 1.6) * 0.85 ** (seconds(6) / 3600)
+
+    verdict = judge(a_series(level), rule("pss"))
+
+    assert not verdict.steady
+
+
+def test_an_earlier_visit_to_a_lower_level_stays_in_the_bound() -> None:
+    t = seconds(6)
+    dip = (t > 0.9 * FILL_S) & (t < 1.1 * FILL_S)
+
+    verdict = judge(a_series(np.where(dip, 0.8, 1.0)), rule("pss"))
+
+    assert verdict.steady
+    assert verdict.window_from_s > 1.1 * FILL_S
+    assert verdict.lower_bound <= 0.81e8
+
+
+def test_a_read_only_workload_needs_time_but_no_fills() -> None:
+    rng = np.random.default_rng(3)
+    series = Series.of(5e4 * (1 + 0.01 * rng.standard_normal(1200)), unit="1/s")
+
+    verdict = judge(series, rule("pss"))
+
+    assert verdict.steady
+    assert 600 <= verdict.checked_s <= 1200
+
+
+def test_a_watch_answers_as_the_stored_series_does() -> None:
+    series = a_series(1 + np.exp(-seconds(5) / 2000))
+    assert series.written_fills is not None
+    watch = Watch(rule("pss"))
+
+    for t, rate, fills in zip(series.t_s, series.rate, series.written_fills, strict=True):
+        if watch.push(float(t), float(rate), float(fills)):
+            break
+
+    assert watch.verdict() == judge(series, rule("pss"))
+
+
+def test_judging_a_day_of_seconds_every_minute_costs_less_than_a_hundredth_of_a_core() -> None:
+    rate = np.linspace(2e8, 1e8, 86_400)
+    fills = np.cumsum(rate) / 1e12
+    watch = Watch(rule("pss"))
+    began = time.process_time()
+
+    for t in range(86_400):
+        watch.push(t + 1.0, float(rate[t]), float(fills[t]))
+
+    assert not watch.steady
+    assert time.process_time() - began < 864 / 20
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_every_rule_leaves_its_evidence(name: str) -> None:
+    verdict = judge(a_series(np.ones(3 * 3600), noise=0.002), rule(name))
+
+    assert verdict.rule == name
+    assert verdict.steady
+    assert len(verdict.window_blocks) >= 2
+    assert verdict.criteria
+    assert verdict.window_to_s > verdict.window_from_s
+
+
+def test_an_unknown_rule_is_a_usage_error_that_names_the_known_ones() -> None:
+    with pytest.raises(UsageError) as caught:
+        rule("psss")
+
+    assert "pss-paranoid" in caught.value.hint
+
+
+def test_only_rules_that_wait_for_the_fill_validate() -> None:
+    validating = {name for name in RULES if rule(name).validates}
+
+    assert validating == {"pss", "pss-paranoid"}
+
+
+def test_findings_name_what_keeps_a_verdict_from_being_planned_on() -> None:
+    early = judge(a_series(np.ones(3600)), rule("pss"))
+    quick = judge(a_series(np.ones(3 * 3600)), rule("pss-quick"))
+    steady = judge(a_series(np.ones(3 * 3600)), rule("pss"))
+
+    assert [f.code for f in findings(early)] == [Code.NOT_STEADY]
+    assert [f.code for f in findings(quick)] == [Code.QUICK_RULE]
+    assert findings(steady) == ()
+    assert all(f.severity is Severity.INVALIDATES for f in findings(early))
+
+
+def test_a_settle_phase_waits_for_the_spare_area() -> None:
+    series = a_series(np.ones(1200))
+
+    with_spare = settled(series, spare_fills=0.3)
+    without = settled(series)
+
+    assert without.steady
+    assert without.checked_s <= 90
+    assert with_spare.steady
+    assert with_spare.volume_fills >= 0.3
+
+
+def test_a_settle_phase_outlasts_what_the_workload_before_left() -> None:
+    level = 1 + 2 * np.exp(-np.arange(3600) / 300)
+
+    verdict = settled(a_series(level))
+
+    assert verdict.steady
+    assert verdict.mean == pytest.approx(1e8, rel=0.05)
+    assert verdict.checked_s > 600
