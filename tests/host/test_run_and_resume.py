@@ -1,0 +1,108 @@
+"""Whole runs with real fio: ended, killed in every stage, and resumed."""
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ssdbench.host.command import Process, run, spawn
+from ssdbench.target.inspect import inspect
+from tests.support.devices import LoopDevice
+
+pytestmark = pytest.mark.host
+
+SIMULATED = """
+title: A short run
+target: sim:x25m-g2-160,capacity=1GiB
+precondition: [{pattern: sequential, block: 128KiB, fill: 1}]
+steady: {rule: snia}
+repeats: 2
+window: 20s
+settle: {window: 60s}
+measure: [{sweep: {block: 4KiB, read: [100, 0]}}]
+"""
+LOOP = """
+title: A short run on a loop device
+precondition: [{pattern: sequential, block: 128KiB, fill: 1}]
+steady: {rule: seppanen, max_time: 3s}
+repeats: 1
+window: 2s
+settle: {window: 2s, flat: 2s, max_time: 3s}
+measure: [{sweep: {block: [512, 4KiB], read: [100, 0], iodepth: 4}}]
+"""
+SSDBENCH = [sys.executable, "-m", "ssdbench"]
+
+
+def start(tmp_path: Path, text: str) -> Process:
+    profile = tmp_path / "profile.yaml"
+    profile.write_text(text)
+    argv = [*SSDBENCH, "run", str(profile), "--output", str(tmp_path / "run")]
+    return spawn(argv, stdout=tmp_path / "stdout", stderr=tmp_path / "stderr")
+
+
+def records(path: Path) -> list[dict[str, str]]:
+    try:
+        return [json.loads(line) for line in (path / "journal.jsonl").read_text().splitlines()]
+    except (FileNotFoundError, ValueError):
+        return []
+
+
+def wait_for(path: Path, stage: str, *, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if any(r["kind"] == "begun" and r.get("stage") == stage for r in records(path)):
+            return
+        time.sleep(0.02)
+    pytest.fail(f"{stage} never began: {records(path)[-1:]}")
+
+
+@pytest.mark.parametrize("stage", ["01-precondition", "02-steady", "03-sweep"])
+def test_a_simulated_run_killed_in_any_stage_is_resumed_to_its_end(
+    tmp_path: Path, stage: str
+) -> None:
+    process = start(tmp_path, SIMULATED)
+    wait_for(tmp_path / "run", stage)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+
+    done = run([*SSDBENCH, "resume", str(tmp_path / "run")], ok=(0, 1), timeout_s=120)
+
+    finished = [
+        r["unit"] for r in records(tmp_path / "run") if r["kind"] == "finished" and "unit" in r
+    ]
+    repeats = [unit for unit in finished if "repeat" in unit]
+    assert len(repeats) == len(set(repeats)) == 4, done.stderr
+    assert (tmp_path / "run" / "report.html").is_file()
+
+
+def test_a_loop_device_is_measured_and_never_plannable(
+    tmp_path: Path, loop_device: LoopDevice
+) -> None:
+    profile = tmp_path / "profile.yaml"
+    profile.write_text(LOOP)
+    info = inspect(str(loop_device.node))
+    argv = [*SSDBENCH, "run", str(profile), "--target", info.name, "--destroy", info.id]
+
+    run([*argv, "--output", str(tmp_path / "run")], ok=(1,), timeout_s=200)
+
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert result["verdict"] == "MEASURED, NOT PLANNABLE"
+    blocks = {p["point"]["workload"]["block_bytes"] for s in result["stages"] for p in s["points"]}
+    assert blocks == ({512, 4096} if info.logical_block_bytes == 512 else {4096})
+
+
+def test_a_loop_device_is_not_written_without_consent(
+    tmp_path: Path, loop_device: LoopDevice
+) -> None:
+    profile = tmp_path / "profile.yaml"
+    profile.write_text(LOOP)
+    argv = [*SSDBENCH, "run", str(profile), "--target", str(loop_device.node)]
+
+    refused = run([*argv, "--output", str(tmp_path / "run")], ok=(3,), timeout_s=60)
+
+    assert "--destroy" in refused.stderr
+    assert not (tmp_path / "run").exists()
