@@ -3,7 +3,7 @@
     nox -s judge-the-judges                                  1,100 simulated and 1,100 replayed
     nox -s judge-the-judges -- --drives 110 --check          a quick look; fails when pss misses
 
-Rules are tuned on seeds below 100,000 only; what is printed comes from seeds above a million.
+Rules are tuned on seeds below 100,000 only; what is printed comes from seeds above ten million.
 What is compared with the truth is what each rule publishes: the bound for the pss family, the
 mean of the window for the others, which know no bound. A published number counts as wrong when it
 is more than 5 % above what the drive sustains (the lower level, for a bistable one). A step down
@@ -26,7 +26,7 @@ from ssdbench.stats.standardrules import Snia
 from ssdbench.stats.steadystate import RULES, Series, judge
 from ssdbench.stats.watch import WindowRule
 
-HELD_OUT = 1_000_000
+HELD_OUT = 10_000_000
 WRONG = 0.05
 
 CONTENDERS: dict[str, Callable[[], WindowRule]] = {

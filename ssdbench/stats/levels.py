@@ -49,14 +49,22 @@ def two_levels(steps: Floats) -> Levels | None:
     starts = np.flatnonzero(np.diff(low.astype(np.int8), prepend=2))
     low_starts = [int(i) for i in starts if low[i]]
     return Levels(
-        lower=float(steps[low].mean()),
-        upper=float(steps[~low].mean()),
+        lower=_level(steps, low),
+        upper=_level(steps, ~low),
         low=low,
         visits_low=len(low_starts),
         visits_high=len(starts) - len(low_starts),
         drift=_worst_drift(steps, low, low_starts),
         regular=_regular(low_starts),
     )
+
+
+def _level(steps: Floats, inside: npt.NDArray[np.bool_]) -> float:
+    """Mean of the steps whose neighbours are on the same level; one across an edge is on none."""
+    before = np.concatenate([[True], inside[:-1]])
+    after = np.concatenate([inside[1:], [True]])
+    whole = inside & before & after
+    return float(steps[whole if whole.any() else inside].mean())
 
 
 def _thresholds(steps: Floats) -> tuple[float, float]:

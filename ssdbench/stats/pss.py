@@ -1,16 +1,24 @@
 """The pessimist's steady-state rules: believe a plateau that lasted as long as all before it.
 
 The window is the last half of the run, so the rule has no time scale of its own: whatever
-decays over an hour is looked at for two, whatever decays over a day for two days. Inside it four
-limits must hold together, at five looks in a row (the rates of error are in docs and printed by
-`nox -s judge-the-judges`):
+decays over an hour is looked at for two, whatever decays over a day for two days. Inside it five
+limits must hold together, at five looks in a row (`nox -s judge-the-judges` prints how often they
+are wrong):
 
 halves  the two halves of the window differ by at most 1 % (Seppanen 2010 III.A, on halves)
 cv      the ten blocks vary by at most 4 % (Heger 2011)
 pairs   the five pairs of blocks range over at most 10 % (half of the SNIA PTS band)
 slope   the fitted line falls or rises by at most 5 % (half of the SNIA PTS slope)
 
-What it cannot see: a step that is still to come.
+newest  the newest minute is not more than 2 % below all others: a step that just begins
+
+A rate that keeps moving between two levels never passes; it is steady all the same when both
+levels came back and neither moves, and is then answered with the lower one (`levels`). The bound
+remembers the worst minute of the last three quarters of the run, so that a level that was left
+again is not forgotten.
+
+What the rules cannot see: a step that is still to come, a level that was not visited yet, and a
+drift of less than about 2 % over half of the run.
 """
 
 from dataclasses import dataclass
@@ -41,7 +49,7 @@ _TOLERANCE = 2.911  # tolerance_factor(BLOCKS), 95 % of blocks with 95 % confide
 def window_criteria(
     blocks: Floats, *, halves: float = MAX_HALVES, cv: float = MAX_CV
 ) -> tuple[Criterion, ...]:
-    """The four limits on the means of the window's blocks."""
+    """The limits on the means of the window's blocks."""
     mean = float(blocks.mean()) or np.inf
     half = len(blocks) // 2
     pairs = blocks.reshape(half, 2).mean(axis=1)
@@ -59,7 +67,7 @@ def newest_minute(history: History, from_s: float, at_s: float) -> Criterion:
     """How far the newest minute is below all others of the window: a step that just begins."""
     minutes = history.steps(from_s, at_s, STEP_S)
     below = 1 - float(minutes[-1]) / (float(minutes[:-1].min()) or np.inf)
-    return Criterion("newest_minute", below, MAX_NEWEST)
+    return Criterion("newest_minute", max(0.0, below), MAX_NEWEST)
 
 
 def sustained_lower(history: History, from_s: float, to_s: float, blocks: Floats) -> float:
@@ -98,6 +106,7 @@ class Pss:
         levels = two_levels(history.steps(from_s, at_s, STEP_S))
         if levels is None or levels.gap < MIN_GAP:
             return None
+        fewest_visits = min(levels.visits_low, levels.visits_high)
         criteria = (
             Criterion("drift", abs(levels.drift), MAX_LEVEL_DRIFT),
             newest_minute(history, from_s, at_s),
@@ -106,8 +115,7 @@ class Pss:
                 (levels.visits_low + levels.visits_high) / len(levels.low),
                 MAX_VISITS_PER_STEP,
             ),
-            Criterion("missing_visits_low", MIN_VISITS - levels.visits_low, 0),
-            Criterion("missing_visits_high", MIN_VISITS - levels.visits_high, 0),
+            Criterion("missing_visits", max(0, MIN_VISITS - fewest_visits), 0),
         )
         if not all(c.holds for c in criteria):
             return None
@@ -132,6 +140,8 @@ class Pss:
             return Look(early=f"{at_s:.0f} s of at least {window_s:.0f} s seen")
         from_s = at_s - window_s
         blocks = history.blocks(from_s, at_s, BLOCKS)
+        if not blocks.any():
+            return Look(early="no I/O completed in the window")
         return Look(
             from_s=from_s,
             to_s=at_s,
