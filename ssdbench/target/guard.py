@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from ssdbench.errors import HostLacks, TargetRefused
+from ssdbench.errors import DeviceError, HostLacks, TargetRefused
 from ssdbench.host import usage
 from ssdbench.host.procfs import Mount, Opener, Procfs
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.model.target import TargetInfo, TargetKind
-from ssdbench.target import fileguard
+from ssdbench.target import ata, fileguard, nvme, pages, scsi, surroundings
 from ssdbench.target.inspect import kernel_name
 
 # udev reads a device for a moment whenever its last writer closes it.
@@ -22,7 +22,8 @@ class Objection:
     """One reason, and whether the user may override it."""
 
     reason: str
-    soft: bool = False
+    soft: bool = False  # --overwrite-signatures
+    shared: bool = False  # --accept-shared
 
     def __str__(self) -> str:
         return self.reason
@@ -40,6 +41,11 @@ class HostView(Protocol):
     def read_only(self) -> bool: ...
     def claimed(self) -> bool: ...
     def signatures(self) -> Sequence[str]: ...
+    def zoned(self) -> bool: ...
+    def fabric(self) -> str: ...
+    def other_paths(self) -> Sequence[str]: ...
+    def shared(self) -> bool: ...
+    def locked(self) -> Sequence[str]: ...
 
 
 class LiveHost(usage.BlockUsage):
@@ -50,6 +56,7 @@ class LiveHost(usage.BlockUsage):
         super().__init__(kernel_name(info, sysfs=sysfs), sysfs=sysfs, procfs=Procfs(root))
         self._node = Path(info.node)
         self._ours = ours  # we hold the claim ourselves
+        self._pages: pages.Pages | None = None
 
     def read_only(self) -> bool:
         """Whether the kernel refuses writes to it."""
@@ -63,6 +70,51 @@ class LiveHost(usage.BlockUsage):
         """Partition tables, file systems and volumes on it."""
         return usage.signatures(self._node)
 
+    def zoned(self) -> bool:
+        """Whether it takes writes in zones only."""
+        zoned = self._sysfs.find(f"/sys/block/{self._name}/queue/zoned")
+        return zoned is not None and zoned.strip() != "none"
+
+    def fabric(self) -> str:
+        """What network it is reached over; empty for a local one."""
+        return surroundings.fabric(self._name, self._sysfs)
+
+    def other_paths(self) -> list[str]:
+        """Other live ways to the same drive."""
+        return surroundings.other_paths(self._name, self._sysfs)
+
+    def shared(self) -> bool:
+        """Whether other controllers may write to the same namespace."""
+        page = self._asked().get(nvme.NAMESPACE)
+        return page is not None and nvme.namespace(page).shared
+
+    def locked(self) -> list[str]:
+        """Reservations and locks that it shows. Raises DeviceError when it does not answer."""
+        return list(_locks(self._asked()))
+
+    def _asked(self) -> pages.Pages:
+        if self._pages is None:
+            self._pages = pages.read(self._name, self._node, sysfs=self._sysfs)
+        return self._pages
+
+
+def _locks(found: pages.Pages) -> Iterator[str]:
+    """What the pages show of reservations and locks; pure."""
+    if nvme.NAMESPACE in found and nvme.namespace(found[nvme.NAMESPACE]).write_protected:
+        yield "its namespace is write-protected"
+    if holder := nvme.reserved_by(found.get(nvme.RESERVATION, b"")):
+        yield f"another host holds {holder}"
+    if scsi.reserved(found.get(scsi.RESERVATION, b"")):
+        yield "another host holds a persistent reservation"
+    if nvme.opal_locked(found.get(nvme.SECURITY, b"")):
+        yield "it is locked (TCG Opal)"
+    if ata.IDENTIFY in found:
+        said = ata.identify(found[ata.IDENTIFY])
+        if said.security_locked:
+            yield "it is locked (ATA security)"
+        elif said.security_enabled:
+            yield "an ATA password is set on it"
+
 
 def objections(info: TargetInfo, host: HostView) -> list[Objection]:
     """Why a block device must not be overwritten; empty means it may.
@@ -70,7 +122,6 @@ def objections(info: TargetInfo, host: HostView) -> list[Objection]:
     A question that the host cannot answer is an objection too.
     """
     return [
-        *_not_yet(info),
         *([] if info.size_bytes else [Objection("it has no medium: its size is 0")]),
         *_asked("whether it is read-only", lambda: _read_only(host)),
         *_asked("whether the system lies on it", lambda: _system(host)),
@@ -78,29 +129,49 @@ def objections(info: TargetInfo, host: HostView) -> list[Objection]:
         *_asked("whether it is swapped to", lambda: _swap(host)),
         *_asked("what is built on it", lambda: _held(host)),
         *_asked("who has it open", lambda: _open(host)),
+        *_asked("whether it is zoned", lambda: _zoned(host)),
+        *_asked("whether it is local", lambda: _fabric(host)),
+        *_asked("who else reaches it", lambda: _shared(host)),
+        *_asked("whether it is locked", lambda: _locked(host)),
         *_asked("whether it is claimed", lambda: _claimed(host)),
         *_asked("what partitions it has", lambda: _partitions(host)),
         *_asked("what it holds", lambda: _signatures(host)),
     ]
 
 
-def refuse(info: TargetInfo, found: Sequence[Objection], *, overwrite_signatures: bool) -> None:
+def refuse(
+    info: TargetInfo,
+    found: Sequence[Objection],
+    *,
+    overwrite_signatures: bool,
+    accept_shared: bool = False,
+) -> None:
     """Raise TargetRefused with every objection that stands."""
-    standing = [o for o in found if not (o.soft and overwrite_signatures)]
-    if not standing:
-        return
-    soft = all(o.soft for o in standing)
-    raise TargetRefused(
-        info.name,
-        [o.reason for o in standing],
-        hint="if nothing on it is needed any more, add --overwrite-signatures" if soft else "",
+    standing = [
+        o
+        for o in found
+        if not (o.soft and overwrite_signatures) and not (o.shared and accept_shared)
+    ]
+    if standing:
+        raise TargetRefused(info.name, [o.reason for o in standing], hint=_way_out(standing))
+
+
+def _way_out(standing: Sequence[Objection]) -> str:
+    """The options that would let it pass; none when there is a reason without one."""
+    if not all(o.soft or o.shared for o in standing):
+        return ""
+    options = (
+        *(["--overwrite-signatures"] if any(o.soft for o in standing) else []),
+        *(["--accept-shared"] if any(o.shared for o in standing) else []),
     )
+    return f"if nothing on it is needed any more, add {' '.join(options)}"
 
 
 def check(
     info: TargetInfo,
     *,
     overwrite_signatures: bool = False,
+    accept_shared: bool = False,
     ours: bool = False,
     root: Path = Path("/"),
 ) -> None:
@@ -118,7 +189,7 @@ def check(
                 found = objections(info, LiveHost(info, root=root, ours=ours))
             except OSError as error:
                 found = [Objection(f"it cannot be examined: {error.strerror}")]
-    refuse(info, found, overwrite_signatures=overwrite_signatures)
+    refuse(info, found, overwrite_signatures=overwrite_signatures, accept_shared=accept_shared)
 
 
 def _asked(question: str, answer: Callable[[], Iterator[Objection]]) -> list[Objection]:
@@ -126,14 +197,8 @@ def _asked(question: str, answer: Callable[[], Iterator[Objection]]) -> list[Obj
         return list(answer())
     except (OSError, ValueError) as error:
         return [Objection(f"{question} cannot be known: {error}")]
-    except HostLacks as error:
+    except (HostLacks, DeviceError) as error:
         return [Objection(f"{question} cannot be known: {error.message}")]
-
-
-def _not_yet(info: TargetInfo) -> list[Objection]:
-    if info.kind in (TargetKind.LOOP, TargetKind.FILE, TargetKind.SIMULATED):
-        return []
-    return [Objection("this version writes to loop devices, files and simulated drives only")]
 
 
 def _read_only(host: HostView) -> Iterator[Objection]:
@@ -182,3 +247,25 @@ def _partitions(host: HostView) -> Iterator[Objection]:
 def _signatures(host: HostView) -> Iterator[Objection]:
     for signature in host.signatures():
         yield Objection(f"it holds the signature of {signature}", soft=True)
+
+
+def _zoned(host: HostView) -> Iterator[Objection]:
+    if host.zoned():
+        yield Objection("it is zoned: it takes no writes at random places")
+
+
+def _fabric(host: HostView) -> Iterator[Objection]:
+    if network := host.fabric():
+        yield Objection(f"it is reached over a network ({network}): others may use it")
+
+
+def _shared(host: HostView) -> Iterator[Objection]:
+    if paths := host.other_paths():
+        yield Objection(f"further live paths lead to it: {', '.join(paths)}", shared=True)
+    if host.shared():
+        yield Objection("its namespace may be attached to other controllers", shared=True)
+
+
+def _locked(host: HostView) -> Iterator[Objection]:
+    for lock in host.locked():
+        yield Objection(lock)

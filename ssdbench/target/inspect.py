@@ -5,13 +5,16 @@ import os
 import stat
 from pathlib import Path
 
-from ssdbench.errors import HostLacks, TargetRefused, UsageError
+from ssdbench.errors import HostLacks, SsdbenchError, TargetRefused, UsageError
 from ssdbench.host import blockdev
 from ssdbench.host.counters import SECTOR_BYTES
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.sim import spec as simspec
+from ssdbench.target import ata, nvme, pages, scsi, surroundings
+from ssdbench.target.identity import Names, identity
 from ssdbench.target.kind import kind_of
+from ssdbench.target.surroundings import names_of, serials_here
 
 BY_ID = "/dev/disk/by-id"
 ROOT = Sysfs()
@@ -81,21 +84,24 @@ def _block_device(name: str, node: Path, device: int, sysfs: Sysfs) -> TargetInf
     block_bytes = sysfs.number(f"/sys/block/{kernel}/queue/logical_block_size") or SECTOR_BYTES
     physical = sysfs.number(f"/sys/block/{kernel}/queue/physical_block_size") or block_bytes
     read = _attributes(sysfs, kernel)
+    names = names_of(kernel, sysfs)
     return TargetInfo(
         kind=kind_of(kernel, read),
         name=name,
         node=str(node),
-        id=_identity(kernel, read, size_bytes),
+        id=_identity(names, read, sysfs),
         size_bytes=size_bytes,
         logical_block_bytes=block_bytes,
         physical_block_bytes=physical,
         model=read.get("device/model", ""),
-        serial=read.get("device/serial", ""),
+        serial=names.serial,
         firmware=read.get("device/firmware_rev", "") or read.get("device/rev", ""),
         major_minor=number,
         facts={
             "kernel name": kernel,
             **{f"sysfs {attribute}": value for attribute, value in read.items() if value},
+            **surroundings.facts(kernel, sysfs),
+            **_asked(kernel, node, sysfs),
             **({"links": ", ".join(links)} if (links := _links(node, sysfs)) else {}),
         },
     )
@@ -103,10 +109,9 @@ def _block_device(name: str, node: Path, device: int, sysfs: Sysfs) -> TargetInf
 
 _READ = (
     "device/model", "device/vendor", "device/serial", "device/firmware_rev", "device/rev",
-    "device/wwid", "device/transport", "device/subsysnqn", "wwid", "nguid", "eui", "uuid", "nsid",
+    "device/wwid", "device/transport", "device/subsysnqn", "wwid", "nsid", "serial",
     "removable", "ro", "loop/backing_file", "loop/offset", "loop/sizelimit", "loop/dio", "dm/name",
-    "dm/uuid", "md/uuid", "queue/rotational", "queue/zoned", "queue/scheduler", "queue/write_cache",
-    "queue/max_sectors_kb", "queue/nr_requests", "queue/nr_zones",
+    "dm/uuid", "md/uuid", "queue/nr_zones",
 )  # fmt: skip
 
 
@@ -115,16 +120,23 @@ def _attributes(sysfs: Sysfs, kernel: str) -> dict[str, str]:
     return {name: value.strip() for name, value in found if value is not None and value.strip()}
 
 
-def _identity(kernel: str, read: dict[str, str], size_bytes: int) -> str:
-    """What consent is given for: of the thing itself, never of the slot that it is in."""
+def _identity(names: Names, read: dict[str, str], sysfs: Sysfs) -> str:
     if "loop/backing_file" in read:
-        return f"loop:{read['loop/backing_file']}:{size_bytes}"
-    for attribute in ("wwid", "device/wwid", "nguid", "eui", "uuid", "dm/uuid", "md/uuid"):
-        value = read.get(attribute, "")
-        if value.strip("0-. "):
-            return value.replace(" ", "_")
-    serial = read.get("device/serial")
-    return f"serial.{serial}" if serial else f"node.{kernel}:{size_bytes}"
+        return f"loop:{read['loop/backing_file']}:{names.size_bytes}"
+    return identity(names, serials_here(sysfs))
+
+
+def page_facts(found: pages.Pages) -> dict[str, str]:
+    """What the pages of a drive say, whatever its protocol."""
+    return {**scsi.facts(found), **ata.facts(found), **nvme.facts(found)}
+
+
+def _asked(kernel: str, node: Path, sysfs: Sysfs) -> dict[str, str]:
+    """What the drive itself says; without the right to ask, that is what is said."""
+    try:
+        return page_facts(pages.read(kernel, node, sysfs=sysfs))
+    except SsdbenchError as error:
+        return {"pages": f"not read: {error.message}"}
 
 
 def _links(node: Path, sysfs: Sysfs) -> list[str]:

@@ -51,6 +51,21 @@ class FakeHost:
     def signatures(self) -> list[str]:
         return list(self._answer("signatures", []))
 
+    def zoned(self) -> bool:
+        return bool(self._answer("zoned", False))
+
+    def fabric(self) -> str:
+        return str(self._answer("fabric", ""))
+
+    def other_paths(self) -> list[str]:
+        return list(self._answer("other_paths", []))
+
+    def shared(self) -> bool:
+        return bool(self._answer("shared", False))
+
+    def locked(self) -> list[str]:
+        return list(self._answer("locked", []))
+
 
 LOOP = TargetInfo(
     kind=TargetKind.LOOP, name="/dev/loop0", node="/dev/loop0", id="loop:/x:1", size_bytes=1 << 20
@@ -65,6 +80,11 @@ IN_USE: dict[str, tuple[Any, str]] = {
     "read_only": (True, "it is read-only"),
     "claimed": (True, "claimed it for itself"),
     "signatures": (["LVM2_member"], "it holds the signature of LVM2_member"),
+    "zoned": (True, "it is zoned"),
+    "fabric": ("NVMe over tcp", "it is reached over a network (NVMe over tcp)"),
+    "other_paths": (["sdb"], "further live paths lead to it: sdb"),
+    "shared": (True, "may be attached to other controllers"),
+    "locked": (["it is locked (ATA security)"], "it is locked (ATA security)"),
 }
 
 
@@ -108,10 +128,20 @@ def test_udev_looking_at_a_device_is_no_reason() -> None:
 
 
 @pytest.mark.parametrize("kind", [TargetKind.DRIVE, TargetKind.MAPPED, TargetKind.VIRTUAL])
-def test_real_drives_are_not_written_by_this_version(kind: TargetKind) -> None:
-    found = reasons(FakeHost(), LOOP.model_copy(update={"kind": kind}))
+def test_an_idle_drive_may_be_overwritten(kind: TargetKind) -> None:
+    assert reasons(FakeHost(), LOOP.model_copy(update={"kind": kind})) == []
 
-    assert found == ["this version writes to loop devices, files and simulated drives only"]
+
+def test_a_choice_of_path_does_not_override_a_signature() -> None:
+    found = guard.objections(LOOP, FakeHost({"other_paths": ["sdb"], "signatures": ["gpt"]}))
+
+    guard.refuse(LOOP, found, overwrite_signatures=True, accept_shared=True)
+    with pytest.raises(TargetRefused, match="signature") as refusal:
+        guard.refuse(LOOP, found, overwrite_signatures=False, accept_shared=True)
+    assert refusal.value.hint.endswith("--overwrite-signatures")
+    with pytest.raises(TargetRefused, match="paths") as refusal:
+        guard.refuse(LOOP, found, overwrite_signatures=True)
+    assert refusal.value.hint.endswith("--accept-shared")
 
 
 def test_a_reader_without_a_medium_is_refused() -> None:

@@ -1,0 +1,163 @@
+"""NVMe commands through the kernel's pass-through: bytes in, bytes out.
+
+Nothing here knows what a page means; `ssdbench.target` decodes them.
+"""
+
+import ctypes
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ssdbench.errors import DeviceError, HostLacks
+
+# <linux/nvme_ioctl.h>
+NVME_IOCTL_ID = 0x4E40
+NVME_IOCTL_ADMIN_CMD = 0xC0484E41
+NVME_IOCTL_IO_CMD = 0xC0484E43
+
+GET_LOG_PAGE = 0x02
+IDENTIFY = 0x06
+SET_FEATURES = 0x09
+GET_FEATURES = 0x0A
+FORMAT = 0x80
+SECURITY_RECEIVE = 0x82
+SANITIZE = 0x84
+RESERVATION_REPORT = 0x0E
+
+DEFAULT_TIMEOUT_MS = 10_000
+
+
+class _Passthrough(ctypes.Structure):
+    _fields_ = (
+        ("opcode", ctypes.c_uint8),
+        ("flags", ctypes.c_uint8),
+        ("reserved", ctypes.c_uint16),
+        ("nsid", ctypes.c_uint32),
+        ("cdw2", ctypes.c_uint32),
+        ("cdw3", ctypes.c_uint32),
+        ("metadata", ctypes.c_uint64),
+        ("address", ctypes.c_uint64),
+        ("metadata_len", ctypes.c_uint32),
+        ("data_len", ctypes.c_uint32),
+        ("cdw", ctypes.c_uint32 * 6),  # cdw10 to cdw15
+        ("timeout_ms", ctypes.c_uint32),
+        ("result", ctypes.c_uint32),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command; `reads_bytes` come back, `data` goes out."""
+
+    opcode: int
+    nsid: int = 0
+    cdw10: int = 0
+    cdw11: int = 0
+    cdw12: int = 0
+    cdw13: int = 0
+    reads_bytes: int = 0
+    data: bytes = b""
+    timeout_ms: int = DEFAULT_TIMEOUT_MS
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the drive said: its data, and dword 0 of the completion."""
+
+    data: bytes
+    result: int
+
+
+class NvmeRefused(DeviceError):
+    """The drive completed a command with an error status."""
+
+    def __init__(self, opcode: int, status: int) -> None:
+        kind, code = status >> 8 & 7, status & 0xFF
+        super().__init__(
+            f"the drive refused NVMe command {opcode:#04x} (status type {kind}, code {code:#04x})"
+        )
+        self.status = status
+
+
+class Nvme:
+    """An open controller or namespace node."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def nsid(self) -> int:
+        """Number of the namespace behind the node. Raises DeviceError."""
+        try:
+            return fcntl.ioctl(self._descriptor, NVME_IOCTL_ID)
+        except OSError as error:
+            raise DeviceError(f"the drive does not tell its namespace: {error.strerror}") from error
+
+    def admin(self, command: Command) -> Reply:
+        """An admin command. Raises NvmeRefused, DeviceError."""
+        return self._send(NVME_IOCTL_ADMIN_CMD, command)
+
+    def io(self, command: Command) -> Reply:
+        """A command of the I/O set. Raises NvmeRefused, DeviceError."""
+        return self._send(NVME_IOCTL_IO_CMD, command)
+
+    def identify(self, structure: int, *, nsid: int = 0) -> bytes:
+        """4096 bytes of an identify structure (CNS)."""
+        return self.admin(Command(IDENTIFY, nsid, cdw10=structure, reads_bytes=4096)).data
+
+    def log_page(self, page: int, size_bytes: int, *, nsid: int = 0xFFFFFFFF) -> bytes:
+        """The first bytes of a log page, asynchronous events retained."""
+        dwords = size_bytes // 4 - 1
+        retain = 1 << 15
+        cdw10 = page | retain | (dwords & 0xFFFF) << 16
+        command = Command(
+            GET_LOG_PAGE, nsid, cdw10=cdw10, cdw11=dwords >> 16, reads_bytes=size_bytes
+        )
+        return self.admin(command).data
+
+    def feature(self, feature: int, *, nsid: int = 0, reads_bytes: int = 0) -> Reply:
+        """The current value of a feature."""
+        return self.admin(Command(GET_FEATURES, nsid, cdw10=feature, reads_bytes=reads_bytes))
+
+    def set_feature(self, feature: int, value: int, *, nsid: int = 0) -> None:
+        """Set a feature until the next reset; never saved in the drive."""
+        self.admin(Command(SET_FEATURES, nsid, cdw10=feature, cdw11=value))
+
+    def _send(self, request: int, command: Command) -> Reply:
+        size = max(command.reads_bytes, len(command.data))
+        buffer = ctypes.create_string_buffer(command.data, size) if size else None
+        sent = _Passthrough(
+            opcode=command.opcode,
+            nsid=command.nsid,
+            address=ctypes.addressof(buffer) if buffer else 0,
+            data_len=size,
+            timeout_ms=command.timeout_ms,
+        )
+        words = (command.cdw10, command.cdw11, command.cdw12, command.cdw13)
+        for number, word in enumerate(words):
+            sent.cdw[number] = word
+        try:
+            status = fcntl.ioctl(self._descriptor, request, sent)
+        except OSError as error:
+            what = f"NVMe command {command.opcode:#04x} failed"
+            raise DeviceError(f"{what}: {error.strerror}") from error
+        if status:
+            raise NvmeRefused(command.opcode, status)
+        return Reply(buffer.raw[: command.reads_bytes] if buffer else b"", int(sent.result))
+
+
+@contextmanager
+def opened(node: Path) -> Iterator[Nvme]:
+    """A node, opened for reading only. Raises HostLacks, DeviceError."""
+    try:
+        descriptor = os.open(node, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except PermissionError as error:
+        raise HostLacks(f"{node} cannot be opened: {error.strerror}", hint="run as root") from error
+    except OSError as error:
+        raise DeviceError(f"{node} cannot be opened: {error.strerror}") from error
+    try:
+        yield Nvme(descriptor)
+    finally:
+        os.close(descriptor)

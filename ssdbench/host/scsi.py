@@ -1,0 +1,186 @@
+"""SCSI commands, and ATA commands inside them, through SG_IO: bytes in, bytes out.
+
+Nothing here knows what a page means; `ssdbench.target` decodes them.
+"""
+
+import ctypes
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ssdbench.errors import DeviceError, HostLacks
+
+SG_IO = 0x2285  # <scsi/sg.h>
+_NO_DATA, _TO_DEVICE, _FROM_DEVICE = -1, -2, -3
+DEFAULT_TIMEOUT_MS = 20_000
+
+# ATA PASS-THROUGH (16), SAT-4 12.2.2
+_PASS_THROUGH = 0x85
+_PIO_IN, _PIO_OUT, _NON_DATA = 4 << 1, 5 << 1, 3 << 1
+_SECTORS_IN_COUNT = 0x02
+_IN_BLOCKS = 0x04
+_FROM_DRIVE = 0x08
+_ASK_REGISTERS = 0x20
+
+
+class _Header(ctypes.Structure):
+    _fields_ = (
+        ("interface_id", ctypes.c_int),
+        ("dxfer_direction", ctypes.c_int),
+        ("cmd_len", ctypes.c_ubyte),
+        ("mx_sb_len", ctypes.c_ubyte),
+        ("iovec_count", ctypes.c_ushort),
+        ("dxfer_len", ctypes.c_uint),
+        ("dxferp", ctypes.c_void_p),
+        ("cmdp", ctypes.c_void_p),
+        ("sbp", ctypes.c_void_p),
+        ("timeout", ctypes.c_uint),
+        ("flags", ctypes.c_uint),
+        ("pack_id", ctypes.c_int),
+        ("usr_ptr", ctypes.c_void_p),
+        ("status", ctypes.c_ubyte),
+        ("masked_status", ctypes.c_ubyte),
+        ("msg_status", ctypes.c_ubyte),
+        ("sb_len_wr", ctypes.c_ubyte),
+        ("host_status", ctypes.c_ushort),
+        ("driver_status", ctypes.c_ushort),
+        ("resid", ctypes.c_int),
+        ("duration", ctypes.c_uint),
+        ("info", ctypes.c_uint),
+    )
+
+
+class ScsiRefused(DeviceError):
+    """The drive completed a command with an error."""
+
+    def __init__(self, opcode: int, status: int, sense: bytes) -> None:
+        super().__init__(
+            f"the drive refused SCSI command {opcode:#04x} (status {status:#04x}, "
+            f"sense {sense[:18].hex() or 'none'})"
+        )
+        self.status = status
+        self.sense = sense
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """Data that came back, and the sense bytes, which ATA registers come in."""
+
+    data: bytes
+    sense: bytes
+    status: int
+
+
+@dataclass(frozen=True, slots=True)
+class AtaCommand:
+    """The registers of an ATA command; `sectors` of 512 bytes are moved."""
+
+    command: int
+    feature: int = 0
+    count: int = 0
+    lba: int = 0
+    extended: bool = False
+    reads_sectors: int = 0
+    data: bytes = b""
+    registers: bool = False  # ask for the registers after the command
+    timeout_ms: int = DEFAULT_TIMEOUT_MS
+
+    def block(self) -> bytes:
+        """The command descriptor block (SAT-4)."""
+        sectors = self.reads_sectors or len(self.data) // 512
+        protocol = _PIO_IN if self.reads_sectors else _PIO_OUT if self.data else _NON_DATA
+        flags = _IN_BLOCKS | _SECTORS_IN_COUNT if sectors else 0
+        flags |= _FROM_DRIVE if self.reads_sectors else 0
+        flags |= _ASK_REGISTERS if self.registers else 0
+        count = sectors or self.count
+        lba = self.lba.to_bytes(6, "little")
+        return bytes(
+            [
+                _PASS_THROUGH, protocol | self.extended, flags,
+                self.feature >> 8, self.feature & 0xFF, count >> 8, count & 0xFF,
+                lba[3], lba[0], lba[4], lba[1], lba[5], lba[2],
+                0x40, self.command, 0,
+            ]
+        )  # fmt: skip
+
+
+class Scsi:
+    """An open disk node."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def command(
+        self,
+        block: bytes,
+        *,
+        reads_bytes: int = 0,
+        data: bytes = b"",
+        timeout_ms: int = DEFAULT_TIMEOUT_MS,
+        registers: bool = False,
+    ) -> Reply:
+        """Send a command descriptor block.
+
+        With `registers` a check condition is no error: that is how ATA registers come back.
+        Raises ScsiRefused, DeviceError.
+        """
+        size = max(reads_bytes, len(data))
+        buffer = ctypes.create_string_buffer(data, size) if size else None
+        sent = ctypes.create_string_buffer(block, len(block))
+        sense = ctypes.create_string_buffer(64)
+        direction = _FROM_DEVICE if reads_bytes else _TO_DEVICE if data else _NO_DATA
+        header = _Header(
+            interface_id=ord("S"),
+            dxfer_direction=direction,
+            cmd_len=len(block),
+            mx_sb_len=len(sense),
+            dxfer_len=size,
+            dxferp=ctypes.addressof(buffer) if buffer else None,
+            cmdp=ctypes.addressof(sent),
+            sbp=ctypes.addressof(sense),
+            timeout=timeout_ms,
+        )
+        try:
+            fcntl.ioctl(self._descriptor, SG_IO, header)
+        except OSError as error:
+            raise DeviceError(f"SCSI command {block[0]:#04x} failed: {error.strerror}") from error
+        said = sense.raw[: header.sb_len_wr]
+        if header.host_status or (header.status and not registers):
+            raise ScsiRefused(block[0], header.status or header.host_status, said)
+        moved = size - max(header.resid, 0)
+        answer = buffer.raw[:moved] if buffer and reads_bytes else b""
+        return Reply(answer, said, header.status)
+
+    def ata(self, command: AtaCommand) -> Reply:
+        """Send an ATA command through the bridge. Raises ScsiRefused, DeviceError."""
+        return self.command(
+            command.block(),
+            reads_bytes=512 * command.reads_sectors,
+            data=command.data,
+            timeout_ms=command.timeout_ms,
+            registers=command.registers,
+        )
+
+    def vital_page(self, page: int, size_bytes: int = 255) -> bytes:
+        """A vital product data page."""
+        block = bytes([0x12, 1, page, size_bytes >> 8, size_bytes & 0xFF, 0])
+        return self.command(block, reads_bytes=size_bytes).data
+
+
+@contextmanager
+def opened(node: Path, *, writes: bool = False) -> Iterator[Scsi]:
+    """A node; reading needs no more than O_RDONLY. Raises HostLacks, DeviceError."""
+    mode = os.O_RDWR if writes else os.O_RDONLY
+    try:
+        descriptor = os.open(node, mode | os.O_CLOEXEC | os.O_NONBLOCK)
+    except PermissionError as error:
+        raise HostLacks(f"{node} cannot be opened: {error.strerror}", hint="run as root") from error
+    except OSError as error:
+        raise DeviceError(f"{node} cannot be opened: {error.strerror}") from error
+    try:
+        yield Scsi(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,153 @@
+"""What ATA pages say (pure): IDENTIFY DEVICE, SMART data and registers of ACS-4."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ssdbench.units import format_capacity
+
+IDENTIFY, SMART, NATIVE_MAX = "ata identify", "ata smart data", "ata native max registers"
+SPEEDS = {1: "1.5 Gb/s", 2: "3 Gb/s", 3: "6 Gb/s"}
+
+
+@dataclass(frozen=True, slots=True)
+class Identify:
+    """IDENTIFY DEVICE, as far as it is needed."""
+
+    serial: str
+    firmware: str
+    model: str
+    wwn: str
+    sectors: int
+    logical_bytes: int
+    physical_bytes: int
+    cache_present: bool
+    cache_on: bool
+    security_supported: bool
+    security_enabled: bool
+    security_locked: bool
+    security_frozen: bool
+    enhanced_erase: bool
+    erase_minutes: int
+    sanitizes: frozenset[str]
+    trim: bool
+    host_protected_area: bool
+    rotational: bool
+    queue_depth: int
+    speed_now: str
+    speed_most: str
+    trusted: bool
+
+
+def words(page: bytes) -> list[int]:
+    """The 256 words of a page; missing ones are 0."""
+    padded = page.ljust(512, b"\0")
+    return [int.from_bytes(padded[at : at + 2], "little") for at in range(0, 512, 2)]
+
+
+def identify(page: bytes) -> Identify:
+    """Decode IDENTIFY DEVICE."""
+    word = words(page)
+    logical = 2 * (word[117] | word[118] << 16) if word[106] & 0x5000 == 0x5000 else 512
+    per_physical = 1 << (word[106] & 15) if word[106] & 0x6000 == 0x6000 else 1
+    wide = bool(word[83] & 1 << 10)
+    named = ((1 << 15, "block"), (1 << 14, "overwrite"), (1 << 13, "crypto"))
+    most = max((bit for bit in (1, 2, 3) if word[76] & 1 << bit), default=0)
+    return Identify(
+        serial=_text(word, 10, 20),
+        firmware=_text(word, 23, 27),
+        model=_text(word, 27, 47),
+        wwn="".join(f"{value:04x}" for value in word[108:112]) if word[87] & 1 << 8 else "",
+        sectors=sum(word[100 + i] << 16 * i for i in range(4)) if wide else _long(word, 60),
+        logical_bytes=logical or 512,
+        physical_bytes=(logical or 512) * per_physical,
+        cache_present=bool(word[82] & 1 << 5),
+        cache_on=bool(word[85] & 1 << 5),
+        security_supported=bool(word[128] & 1),
+        security_enabled=bool(word[128] & 2),
+        security_locked=bool(word[128] & 4),
+        security_frozen=bool(word[128] & 8),
+        enhanced_erase=bool(word[128] & 32),
+        erase_minutes=_minutes(word[89]),
+        sanitizes=frozenset(n for bit, n in named if word[59] & 1 << 12 and word[59] & bit),
+        trim=bool(word[169] & 1),
+        host_protected_area=bool(word[82] & 1 << 10),
+        rotational=word[217] not in (0, 1),
+        queue_depth=(word[75] & 31) + 1 if word[76] & 1 << 8 else 1,
+        speed_now=SPEEDS.get(word[77] >> 1 & 7, ""),
+        speed_most=SPEEDS.get(most, ""),
+        trusted=bool(word[48] & 1),
+    )
+
+
+def whole(page: bytes) -> bool:
+    """Whether the checksum of IDENTIFY or SMART data holds; a page without one is whole."""
+    if len(page) != 512:
+        return False
+    return page[510] != 0xA5 or sum(page) % 256 == 0
+
+
+def native_max(sense: bytes) -> int | None:
+    """The highest address of READ NATIVE MAX ADDRESS EXT, from the ATA return descriptor."""
+    if len(sense) < 22 or sense[0] & 0x7F != 0x72 or sense[8] != 0x09:
+        return None
+    at = sense[8:]
+    return at[7] | at[9] << 8 | at[11] << 16 | at[6] << 24 | at[8] << 32 | at[10] << 40
+
+
+def smart_values(page: bytes) -> dict[int, int]:
+    """Raw values (48 bits) of the vendor's SMART attributes by their numbers."""
+    found = {}
+    for at in range(2, 362, 12):
+        if len(page) >= at + 12 and page[at]:
+            found[page[at]] = int.from_bytes(page[at + 5 : at + 11], "little")
+    return found
+
+
+def facts(pages: Mapping[str, bytes]) -> dict[str, str]:
+    """Everything that the pages say, for the report."""
+    found: dict[str, str] = {}
+    if IDENTIFY in pages:
+        found |= _identify_facts(identify(pages[IDENTIFY]))
+    if IDENTIFY in pages and NATIVE_MAX in pages:
+        top = native_max(pages[NATIVE_MAX])
+        if top is not None:
+            hidden = top + 1 - identify(pages[IDENTIFY]).sectors
+            found["host protected area"] = f"{hidden} sectors" if hidden > 0 else "none"
+    if SMART in pages:
+        values = smart_values(pages[SMART])
+        found |= {f"SMART {number}": str(value) for number, value in sorted(values.items())}
+        if 194 in values:
+            found["temperature"] = f"{values[194] & 0xFF} °C"
+    return found
+
+
+def _identify_facts(said: Identify) -> dict[str, str]:
+    return {
+        "capacity by IDENTIFY": format_capacity(said.sectors * said.logical_bytes),
+        "write cache": _state(said.cache_present, said.cache_on),
+        "ATA security": _state(said.security_supported, said.security_enabled)
+        + (", locked" if said.security_locked else "")
+        + (", frozen" if said.security_frozen else ""),
+        "TRIM": "supported" if said.trim else "not supported",
+        "sanitize": ", ".join(sorted(said.sanitizes)) or "not supported",
+        "queue depth": str(said.queue_depth),
+        "link speed": f"{said.speed_now or 'unknown'} of {said.speed_most or 'unknown'}",
+    }
+
+
+def _state(there: bool, on: bool) -> str:
+    return ("on" if on else "off") if there else "not supported"
+
+
+def _text(word: list[int], start: int, end: int) -> str:
+    raw = b"".join(value.to_bytes(2, "big") for value in word[start:end])
+    return raw.decode("ascii", "replace").strip(" \0")
+
+
+def _long(word: list[int], at: int) -> int:
+    return word[at] | word[at + 1] << 16
+
+
+def _minutes(word: int) -> int:
+    """Words 89 and 90 of ACS-4: 2 minutes a step, in 15 bits when bit 15 says so."""
+    return 2 * (word & 0x7FFF if word & 0x8000 else word & 0xFF)

@@ -1,0 +1,284 @@
+"""What NVMe pages say (pure): bytes of NVM Express 2.0 and OCP structures into values and facts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ssdbench.units import format_capacity
+
+CONTROLLER, NAMESPACE = "nvme identify controller", "nvme identify namespace"
+DESCRIPTORS, SIBLINGS = "nvme namespace descriptors", "nvme active namespaces"
+ATTACHED = "nvme attached controllers"
+SMART, OCP, SANITIZE = "nvme smart log", "nvme ocp c0h log", "nvme sanitize log"
+POWER, CACHE, TRANSITIONS, MEMORY = (
+    "nvme feature power", "nvme feature write cache", "nvme feature apst", "nvme feature hmb",
+)  # fmt: skip
+RESERVATION, SECURITY = "nvme reservation report", "tcg level 0 discovery"
+
+# OCP Datacenter NVMe SSD Specification, log C0h, bytes 511 to 496.
+OCP_GUID = bytes.fromhex("c5af1028eabff2a49c4f6f7cc914d5af")
+KELVIN = 273
+
+
+@dataclass(frozen=True, slots=True)
+class Controller:
+    """The identify controller structure, as far as it is needed."""
+
+    serial: str
+    model: str
+    firmware: str
+    shared_subsystem: bool  # more than one controller may reach the subsystem
+    formats_all: bool  # a format changes every namespace
+    erases_all: bool  # a secure erase during format changes every namespace
+    can_format: bool
+    can_crypto_erase: bool
+    sanitizes: frozenset[str]  # "crypto", "block", "overwrite"
+    total_bytes: int
+    unallocated_bytes: int
+    volatile_cache: bool
+    can_reserve: bool
+    security: bool
+    memory_wanted_bytes: int
+    power_states: tuple[str, ...]
+    apst: bool
+    fdp: bool
+    namespaces: int
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """The identify namespace structure, as far as it is needed."""
+
+    size_blocks: int
+    capacity_blocks: int
+    used_blocks: int
+    format_index: int
+    extended_metadata: bool
+    protection: int  # type 0 (none) to 3
+    protection_first: bool
+    shared: bool  # more than one controller may attach it
+    reservable: bool
+    write_protected: bool
+    formats: tuple[tuple[int, int], ...]  # (data bytes, metadata bytes)
+    nguid: str
+    eui64: str
+
+    @property
+    def format(self) -> tuple[int, int]:
+        """Data and metadata bytes of the format in use."""
+        return self.formats[self.format_index]
+
+
+def number(page: bytes, offset: int, size: int) -> int:
+    """A little-endian number; bytes that the page lacks are 0."""
+    return int.from_bytes(page[offset : offset + size], "little")
+
+
+def text(page: bytes, offset: int, size: int) -> str:
+    """A padded ASCII string."""
+    return page[offset : offset + size].decode("ascii", "replace").strip(" \0")
+
+
+def controller(page: bytes) -> Controller:
+    """Decode the identify controller structure (CNS 01h)."""
+    oacs, fna, sanicap = number(page, 256, 2), page[524], number(page, 328, 4)
+    named = ((1, "crypto"), (2, "block"), (4, "overwrite"))
+    return Controller(
+        serial=text(page, 4, 20),
+        model=text(page, 24, 40),
+        firmware=text(page, 64, 8),
+        shared_subsystem=bool(page[76] & 0b11),
+        formats_all=bool(fna & 1),
+        erases_all=bool(fna & 2),
+        can_format=bool(oacs & 2),
+        can_crypto_erase=bool(fna & 4),
+        sanitizes=frozenset(name for bit, name in named if sanicap & bit),
+        total_bytes=number(page, 280, 16),
+        unallocated_bytes=number(page, 296, 16),
+        volatile_cache=bool(page[525] & 1),
+        can_reserve=bool(number(page, 520, 2) & 1 << 5),
+        security=bool(oacs & 1),
+        memory_wanted_bytes=number(page, 272, 4) * 4096,
+        power_states=tuple(_power_state(page, state) for state in range(page[263] + 1)),
+        apst=bool(page[265] & 1),
+        fdp=bool(number(page, 96, 4) & 1 << 19),
+        namespaces=number(page, 516, 4),
+    )
+
+
+def _power_state(page: bytes, state: int) -> str:
+    at = 2048 + 32 * state
+    flags = page[at + 3]
+    watts = number(page, at, 2) * (0.0001 if flags & 1 else 0.01)
+    return f"{watts:g} W{' (not operational)' if flags & 2 else ''}"
+
+
+def namespace(page: bytes) -> Namespace:
+    """Decode the identify namespace structure (CNS 00h)."""
+    flbas = page[26]
+    formats = tuple(
+        (1 << page[128 + 4 * index + 2], number(page, 128 + 4 * index, 2))
+        for index in range(page[25] + 1)
+    )
+    return Namespace(
+        size_blocks=number(page, 0, 8),
+        capacity_blocks=number(page, 8, 8),
+        used_blocks=number(page, 16, 8),
+        format_index=min((flbas & 15) | (flbas >> 1 & 0x30), len(formats) - 1),
+        extended_metadata=bool(flbas & 16),
+        protection=page[29] & 7,
+        protection_first=bool(page[29] & 8),
+        shared=bool(page[30] & 1),
+        reservable=bool(page[31]),
+        write_protected=bool(page[99] & 1),
+        formats=formats,
+        nguid=_identifier(page[104:120]),
+        eui64=_identifier(page[120:128]),
+    )
+
+
+def uuid(page: bytes) -> str:
+    """The UUID of the namespace descriptors (CNS 03h), empty without one."""
+    at = 0
+    while at + 4 <= len(page) and page[at]:
+        kind, length = page[at], page[at + 1]
+        if kind == 3 and length == 16:
+            found = _identifier(page[at + 4 : at + 20])
+            parts = (found[:8], found[8:12], found[12:16], found[16:20], found[20:])
+            return "-".join(parts) if found else ""
+        at += 4 + length
+    return ""
+
+
+def namespaces(page: bytes) -> list[int]:
+    """The namespaces of an active namespace list (CNS 02h)."""
+    found = (number(page, at, 4) for at in range(0, len(page), 4))
+    return [nsid for nsid in found if nsid]
+
+
+def controllers(page: bytes) -> list[int]:
+    """The controllers of a controller list (CNS 12h)."""
+    return [number(page, 2 + 2 * index, 2) for index in range(number(page, 0, 2))]
+
+
+def sanitize_state(page: bytes) -> tuple[str, float]:
+    """What the sanitize log says of the last sanitize, and the share that is done."""
+    words = ("never", "completed", "in progress", "failed", "completed without deallocation")
+    status = number(page, 2, 2) & 7
+    word = words[status] if status < len(words) else f"status {status}"
+    return word, number(page, 0, 2) / 65536 if word == "in progress" else 1.0
+
+
+def reserved_by(page: bytes) -> str:
+    """Who holds a reservation, from the extended reservation report; empty when nobody does."""
+    kind = page[4] if len(page) > 4 else 0
+    holders = number(page, 5, 2)
+    return f"a reservation of type {kind} ({holders} hosts registered)" if kind else ""
+
+
+def opal_locked(page: bytes) -> bool:
+    """Whether TCG level 0 discovery shows locking that is on and locked."""
+    at, end = 48, min(len(page), 4 + int.from_bytes(page[:4], "big"))
+    while at + 4 <= end:
+        code, length = int.from_bytes(page[at : at + 2], "big"), page[at + 3]
+        if code == 0x0002 and at + 4 < len(page):
+            return page[at + 4] & 0b110 == 0b110  # enabled, locked
+        at += 4 + length
+    return False
+
+
+def facts(pages: Mapping[str, bytes]) -> dict[str, str]:
+    """Everything that the pages say, for the report."""
+    found: dict[str, str] = {}
+    if CONTROLLER in pages:
+        found |= _controller_facts(controller(pages[CONTROLLER]))
+    if NAMESPACE in pages:
+        found |= _namespace_facts(namespace(pages[NAMESPACE]))
+    if SIBLINGS in pages:
+        found["namespaces of the controller"] = _listed(namespaces(pages[SIBLINGS]))
+    if ATTACHED in pages:
+        found["attached controllers"] = _listed(controllers(pages[ATTACHED]))
+    if SMART in pages:
+        found |= smart_facts(pages[SMART])
+    if OCP in pages:
+        found |= ocp_facts(pages[OCP])
+    if SANITIZE in pages:
+        found["last sanitize"] = sanitize_state(pages[SANITIZE])[0]
+    return found | _feature_facts(pages)
+
+
+def _controller_facts(said: Controller) -> dict[str, str]:
+    found = {
+        "power states": ", ".join(said.power_states),
+        "volatile write cache": "present" if said.volatile_cache else "absent",
+        "APST": "supported" if said.apst else "not supported",
+        "flexible data placement": "supported" if said.fdp else "not supported",
+        "sanitize": _listed(sorted(said.sanitizes)) or "not supported",
+    }
+    if said.total_bytes:
+        found["NVM capacity"] = format_capacity(said.total_bytes)
+        found["unallocated NVM capacity"] = format_capacity(said.unallocated_bytes)
+    if said.memory_wanted_bytes:
+        found["host memory buffer wanted"] = format_capacity(said.memory_wanted_bytes)
+    return found
+
+
+def _namespace_facts(said: Namespace) -> dict[str, str]:
+    data, metadata = said.format
+    return {
+        "LBA format": f"{said.format_index}: {data} bytes, {metadata} bytes of metadata",
+        "LBA formats": ", ".join(f"{d}+{m}" for d, m in said.formats),
+        "protection": f"type {said.protection}" if said.protection else "none",
+        "namespace blocks": f"{said.size_blocks}, {said.used_blocks} in use",
+        "namespace shared": "yes" if said.shared else "no",
+    }
+
+
+def smart_facts(page: bytes) -> dict[str, str]:
+    """The health log (02h), in units that people read; a unit of data is 1000 x 512 bytes."""
+    return {
+        "temperature": f"{number(page, 1, 2) - KELVIN} °C",
+        "critical warning": f"{page[0]:#04x}",
+        "available spare": f"{page[3]} %, threshold {page[4]} %",
+        "percentage used": f"{page[5]} %",
+        "data written": format_capacity(number(page, 48, 16) * 512_000),
+        "data read": format_capacity(number(page, 32, 16) * 512_000),
+        "power cycles": str(number(page, 112, 16)),
+        "power-on hours": str(number(page, 128, 16)),
+        "unsafe shutdowns": str(number(page, 144, 16)),
+        "media errors": str(number(page, 160, 16)),
+    }
+
+
+def ocp_facts(page: bytes) -> dict[str, str]:
+    """The OCP health log (C0h); empty when the page is another vendor's."""
+    if page[496:512] != OCP_GUID:
+        return {}
+    return {
+        "OCP flash written": format_capacity(number(page, 0, 16)),
+        "OCP flash read": format_capacity(number(page, 16, 16)),
+        "OCP bad user blocks": str(number(page, 32, 6)),
+        "OCP bad system blocks": str(number(page, 40, 6)),
+        "OCP uncorrectable reads": str(number(page, 56, 8)),
+        "OCP log version": str(number(page, 494, 2)),
+    }
+
+
+def _feature_facts(pages: Mapping[str, bytes]) -> dict[str, str]:
+    found = {}
+    if POWER in pages:
+        found["power state"] = str(number(pages[POWER], 0, 4) & 31)
+    if CACHE in pages:
+        found["write cache"] = "on" if number(pages[CACHE], 0, 4) & 1 else "off"
+    if TRANSITIONS in pages:
+        found["APST now"] = "on" if number(pages[TRANSITIONS], 0, 4) & 1 else "off"
+    if MEMORY in pages:
+        found["host memory buffer"] = "on" if number(pages[MEMORY], 0, 4) & 1 else "off"
+    return found
+
+
+def _listed(values: list[int] | list[str]) -> str:
+    return ", ".join(str(value) for value in values)
+
+
+def _identifier(value: bytes) -> str:
+    return value.hex() if any(value) else ""

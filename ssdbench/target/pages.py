@@ -1,0 +1,139 @@
+"""Reads the raw pages that a drive keeps about itself; other modules say what they mean.
+
+Only reads. A page that the drive does not have is left out; a drive that does not even identify
+itself is an error.
+"""
+
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+
+from ssdbench.errors import DeviceError
+from ssdbench.host import nvme as nvme_bus
+from ssdbench.host import scsi as scsi_bus
+from ssdbench.host.sysfs import Sysfs
+from ssdbench.target import ata, nvme, scsi
+
+Pages = dict[str, bytes]
+ALL_NAMESPACES = 0xFFFFFFFF
+
+
+class Protocol(StrEnum):
+    """How a drive is spoken to."""
+
+    NVME = "nvme"
+    ATA = "ata"
+    SCSI = "scsi"
+    NONE = "none"  # loop, dm, md, virtio: nothing to ask
+
+
+def protocol(kernel: str, sysfs: Sysfs) -> Protocol:
+    """The protocol of a whole disk, from its kernel name and vendor."""
+    if kernel.startswith("nvme"):
+        return Protocol.NVME
+    vendor = sysfs.find(f"/sys/block/{kernel}/device/vendor")
+    if not kernel.startswith("sd") or vendor is None:
+        return Protocol.NONE
+    return Protocol.ATA if vendor.strip() == "ATA" else Protocol.SCSI
+
+
+def read(kernel: str, node: Path, *, sysfs: Sysfs) -> Pages:
+    """Every page of the drive that is there. Raises DeviceError, HostLacks."""
+    match protocol(kernel, sysfs):
+        case Protocol.NVME:
+            with nvme_bus.opened(node) as drive:
+                return _nvme(drive)
+        case Protocol.ATA:
+            with scsi_bus.opened(node) as disk:
+                return {**_ata(disk), **_scsi(disk)}
+        case Protocol.SCSI:
+            with scsi_bus.opened(node) as disk:
+                return _scsi(disk)
+        case Protocol.NONE:
+            return {}
+
+
+def _nvme(drive: nvme_bus.Nvme) -> Pages:
+    nsid = drive.nsid()
+    pages = {
+        nvme.CONTROLLER: drive.identify(1),
+        nvme.NAMESPACE: drive.identify(0, nsid=nsid),
+    }
+    said = nvme.controller(pages[nvme.CONTROLLER])
+    optional: dict[str, Callable[[], bytes]] = {
+        nvme.DESCRIPTORS: lambda: drive.identify(3, nsid=nsid),
+        nvme.SIBLINGS: lambda: drive.identify(2),
+        nvme.ATTACHED: lambda: drive.identify(0x12, nsid=nsid),
+        nvme.SMART: lambda: drive.log_page(0x02, 512),
+        nvme.OCP: lambda: drive.log_page(0xC0, 512),
+        nvme.POWER: lambda: _feature(drive, 0x02),
+    }
+    if said.volatile_cache:
+        optional[nvme.CACHE] = lambda: _feature(drive, 0x06)
+    if said.apst:
+        optional[nvme.TRANSITIONS] = lambda: _feature(drive, 0x0C, reads_bytes=256)
+    if said.memory_wanted_bytes:
+        optional[nvme.MEMORY] = lambda: _feature(drive, 0x0D, reads_bytes=4096)
+    if said.sanitizes:
+        optional[nvme.SANITIZE] = lambda: drive.log_page(0x81, 512)
+    _add(pages, optional)
+    # What the guard asks for must be known: without an answer it refuses.
+    if said.can_reserve and nvme.namespace(pages[nvme.NAMESPACE]).reservable:
+        extended = nvme_bus.Command(
+            nvme_bus.RESERVATION_REPORT, nsid, cdw10=1023, cdw11=1, reads_bytes=4096
+        )
+        pages[nvme.RESERVATION] = drive.io(extended).data
+    if said.security:
+        discovery = nvme_bus.Command(
+            nvme_bus.SECURITY_RECEIVE, cdw10=0x01 << 24 | 0x0001 << 8, cdw11=512, reads_bytes=512
+        )
+        _add(pages, {nvme.SECURITY: lambda: drive.admin(discovery).data})
+    return pages
+
+
+def _feature(drive: nvme_bus.Nvme, feature: int, *, reads_bytes: int = 0) -> bytes:
+    """The four bytes of the value, then the data of the feature."""
+    reply = drive.feature(feature, reads_bytes=reads_bytes)
+    return reply.result.to_bytes(4, "little") + reply.data
+
+
+def _ata(disk: scsi_bus.Scsi) -> Pages:
+    pages = {ata.IDENTIFY: disk.ata(scsi_bus.AtaCommand(0xEC, reads_sectors=1)).data}
+    said = ata.identify(pages[ata.IDENTIFY])
+    smart = scsi_bus.AtaCommand(0xB0, feature=0xD0, lba=0xC24F00, reads_sectors=1)
+    optional: dict[str, Callable[[], bytes]] = {ata.SMART: lambda: disk.ata(smart).data}
+    if said.host_protected_area:
+        native = scsi_bus.AtaCommand(0x27, extended=True, registers=True)
+        optional[ata.NATIVE_MAX] = lambda: disk.ata(native).sense
+    if said.trusted:
+        discovery = scsi_bus.AtaCommand(0x5C, feature=0x01, lba=0x0001 << 8, reads_sectors=1)
+        optional[nvme.SECURITY] = lambda: disk.ata(discovery).data
+    _add(pages, optional)
+    return pages
+
+
+def _scsi(disk: scsi_bus.Scsi) -> Pages:
+    pages: Pages = {}
+    capacity = bytes([0x9E, 0x10, *bytes(8), 0, 0, 0, 32, 0, 0])
+    caching = bytes([0x5A, 0x08, 0x08, 0, 0, 0, 0, 0, 255, 0])
+    held = bytes([0x5E, 0x01, 0, 0, 0, 0, 0, 1, 0, 0])
+    optional: dict[str, Callable[[], bytes]] = {
+        scsi.SERIAL: lambda: disk.vital_page(0x80),
+        scsi.DEVICE_ID: lambda: disk.vital_page(0x83),
+        scsi.LIMITS: lambda: disk.vital_page(0xB0),
+        scsi.CHARACTERISTICS: lambda: disk.vital_page(0xB1),
+        scsi.PROVISIONING: lambda: disk.vital_page(0xB2),
+        scsi.CAPACITY: lambda: disk.command(capacity, reads_bytes=32).data,
+        scsi.CACHING: lambda: disk.command(caching, reads_bytes=255).data,
+        scsi.RESERVATION: lambda: disk.command(held, reads_bytes=256).data,
+    }
+    _add(pages, optional)
+    return pages
+
+
+def _add(pages: Pages, optional: dict[str, Callable[[], bytes]]) -> None:
+    for name, reading in optional.items():
+        try:
+            pages[name] = reading()
+        except DeviceError:  # it does not have that page
+            continue

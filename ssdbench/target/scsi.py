@@ -1,0 +1,70 @@
+"""What SCSI pages say (pure): vital product data, capacity and mode pages of SPC-5 and SBC-4."""
+
+from collections.abc import Mapping
+
+from ssdbench.units import format_capacity
+
+SERIAL, DEVICE_ID = "scsi vpd 80h", "scsi vpd 83h"
+LIMITS, CHARACTERISTICS, PROVISIONING = "scsi vpd b0h", "scsi vpd b1h", "scsi vpd b2h"
+CAPACITY, CACHING = "scsi read capacity 16", "scsi caching mode page"
+RESERVATION = "scsi persistent reservation"
+LOGICAL_UNIT = 0  # association of a designator
+STRONG = {3: "naa", 2: "eui"}  # designator types that name one unit in the world
+
+
+def world_wide_name(page: bytes) -> str:
+    """The NAA or EUI-64 name of the logical unit in page 83h, NAA before EUI; empty without."""
+    found = {}
+    at, end = 4, 4 + int.from_bytes(page[2:4], "big")
+    while at + 4 <= min(len(page), end):
+        kind, length = page[at + 1], page[at + 3]
+        name = page[at + 4 : at + 4 + length]
+        if kind >> 4 & 3 == LOGICAL_UNIT and kind & 15 in STRONG and any(name):
+            found[kind & 15] = f"{STRONG[kind & 15]}.{name.hex()}"
+        at += 4 + length
+    return found.get(3) or found.get(2) or ""
+
+
+def serial(page: bytes) -> str:
+    """The unit serial number of page 80h."""
+    return page[4 : 4 + page[3]].decode("ascii", "replace").strip(" \0") if len(page) > 4 else ""
+
+
+def cache_on(page: bytes) -> bool | None:
+    """WCE of the caching mode page inside a MODE SENSE (10) answer; None without that page."""
+    at = 8 + int.from_bytes(page[6:8], "big")
+    if len(page) < at + 3 or page[at] & 0x3F != 0x08:
+        return None
+    return bool(page[at + 2] & 4)
+
+
+def reserved(page: bytes) -> bool:
+    """Whether READ RESERVATION shows a reservation."""
+    return int.from_bytes(page[4:8], "big") > 0
+
+
+def facts(pages: Mapping[str, bytes]) -> dict[str, str]:
+    """Everything that the pages say, for the report."""
+    found: dict[str, str] = {}
+    if name := world_wide_name(pages.get(DEVICE_ID, b"")):
+        found["world wide name"] = name
+    capacity = pages.get(CAPACITY, b"")
+    if len(capacity) >= 14:
+        blocks, size = (
+            int.from_bytes(capacity[:8], "big") + 1,
+            int.from_bytes(capacity[8:12], "big"),
+        )
+        found["capacity by READ CAPACITY"] = format_capacity(blocks * size)
+        protected = capacity[12] & 1
+        found["protection"] = f"type {(capacity[12] >> 1 & 7) + 1}" if protected else "none"
+    on = cache_on(pages.get(CACHING, b""))
+    if on is not None:
+        found["write cache"] = "on" if on else "off"
+    spin = pages.get(CHARACTERISTICS, b"")
+    if len(spin) >= 6:
+        rate = int.from_bytes(spin[4:6], "big")
+        found["medium"] = "solid state" if rate == 1 else f"rotation {rate}" if rate else "unknown"
+    limits = pages.get(LIMITS, b"")
+    if len(limits) >= 24:
+        found["most blocks per unmap"] = str(int.from_bytes(limits[20:24], "big"))
+    return found

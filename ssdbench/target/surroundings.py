@@ -1,0 +1,168 @@
+"""What the kernel says around a drive: its names, its place, its link, its queues, its paths."""
+
+import re
+from pathlib import Path
+
+from ssdbench.host.sysfs import Sysfs
+from ssdbench.target.identity import Names, same_drive
+
+LOCAL_TRANSPORTS = frozenset({"pcie", "apple-nvme"})
+NETWORK_NAMES = ("nbd", "rbd", "drbd", "dasd")
+_NOT_DISKS = ("loop", "ram", "zram", "dm-", "md", "sr", "fd")
+_PCI = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]")
+
+_LINK = {
+    "link speed": "current_link_speed",
+    "link speed possible": "max_link_speed",
+    "link width": "current_link_width",
+    "link width possible": "max_link_width",
+    "NUMA node": "numa_node",
+    "PCI power": "power/runtime_status",
+    "PCI power control": "power/control",
+    "ASPM L1": "link/l1_aspm",
+    "ASPM L1.1": "link/l1_1_aspm",
+    "ASPM L1.2": "link/l1_2_aspm",
+    "interrupts": "msi_irqs",
+}
+_QUEUE = (
+    "logical_block_size", "physical_block_size", "hw_sector_size", "minimum_io_size",
+    "optimal_io_size", "max_sectors_kb", "max_hw_sectors_kb", "nr_requests", "scheduler",
+    "rotational", "zoned", "discard_granularity", "discard_max_bytes", "write_zeroes_max_bytes",
+    "fua", "nomerges", "rq_affinity", "io_poll", "wbt_lat_usec", "read_ahead_kb", "iostats",
+)  # fmt: skip
+
+
+def names_of(kernel: str, sysfs: Sysfs) -> Names:
+    """Every name of a whole disk; none of them needs the right to open it."""
+    base = f"/sys/block/{kernel}"
+
+    def said(attribute: str) -> str:
+        return (sysfs.find(f"{base}/{attribute}") or "").replace("\0", "").strip()
+
+    wwid = said("wwid") or said("device/wwid")
+    return Names(
+        nguid=_hex(said("nguid")),
+        eui64=_hex(said("eui")),
+        uuid=wwid.removeprefix("uuid.") if wwid.startswith("uuid.") else "",
+        wwn=wwid.replace(" ", "_") if wwid.startswith(("naa.", "eui.")) else "",
+        mapped=said("dm/uuid") or said("md/uuid"),
+        model=said("device/model"),
+        serial=said("device/serial") or said("serial") or _unit_serial(base, sysfs),
+        path=place(kernel, sysfs),
+        size_bytes=(sysfs.number(f"{base}/size") or 0) * 512,
+    )
+
+
+def disks(sysfs: Sysfs) -> list[str]:
+    """Kernel names of the whole disks of this host that could be drives."""
+    names = sysfs.names("/sys/block")
+    return [n for n in names if not n.startswith(_NOT_DISKS) and not _hidden(n, sysfs)]
+
+
+def serials_here(sysfs: Sysfs) -> list[tuple[str, str]]:
+    """(model, serial) of every disk of this host."""
+    found = (names_of(kernel, sysfs) for kernel in disks(sysfs))
+    return [(names.model, names.serial) for names in found]
+
+
+def place(kernel: str, sysfs: Sysfs) -> str:
+    """Where a disk is plugged in, by what does not change with the order of discovery."""
+    link = sysfs.path(f"/sys/block/{kernel}")
+    parts = _parts(link)
+    bus = [part for part in parts if _PCI.fullmatch(part)]
+    tail = []
+    for part in parts:
+        if target := re.fullmatch(r"[0-9]+:([0-9]+):([0-9]+):([0-9]+)", part):
+            tail.append(f"scsi-{target[1]}:{target[2]}:{target[3]}")
+        elif re.fullmatch(r"ata[0-9]+", part):
+            port = sysfs.find(f"/sys/class/ata_port/{part}/port_no")
+            tail.append(f"ata-{(port or '?').strip()}")
+        elif re.fullmatch(r"usb[0-9]+|[0-9]+-[0-9.]+", part):
+            tail = [f"usb-{part}"]
+    if namespace := re.search(r"n([0-9]+)$", kernel if kernel.startswith("nvme") else ""):
+        tail.append(f"nvme-{namespace[1]}")
+    return "-".join(["pci", bus[-1], *tail]) if bus else "-".join(["node", kernel, *tail])
+
+
+def facts(kernel: str, sysfs: Sysfs) -> dict[str, str]:
+    """Link, power, NUMA node and queues of a disk, for the report."""
+    base = f"/sys/block/{kernel}"
+    found = {f"sysfs queue/{name}": sysfs.find(f"{base}/queue/{name}") for name in _QUEUE}
+    queues = sysfs.names(f"{base}/mq")
+    found["hardware queues"] = str(len(queues)) if queues else ""
+    slot = _slot(kernel, sysfs)
+    if slot:
+        for name, attribute in _LINK.items():
+            path = f"{slot}/{attribute}"
+            listed = sysfs.names(path) if attribute == "msi_irqs" else []
+            found[name] = str(len(listed)) if listed else sysfs.find(path)
+    found["place"] = place(kernel, sysfs)
+    return {name: value.strip() for name, value in found.items() if value and value.strip()}
+
+
+def fabric(kernel: str, sysfs: Sysfs) -> str:
+    """What network a disk is reached over; empty for a local one."""
+    if kernel.startswith(NETWORK_NAMES):
+        return kernel.rstrip("0123456789")
+    for controller in _controllers(kernel, sysfs):
+        transport = (sysfs.find(f"{controller}/transport") or "").strip()
+        if transport and transport not in LOCAL_TRANSPORTS:
+            return f"NVMe over {transport}"
+    parts = _parts(sysfs.path(f"/sys/block/{kernel}"))
+    if any(re.fullmatch(r"session[0-9]+", part) for part in parts):
+        return "iSCSI"
+    if any(part.startswith("rport-") for part in parts):
+        return "Fibre Channel"
+    return ""
+
+
+def other_paths(kernel: str, sysfs: Sysfs) -> list[str]:
+    """Other live ways to the same drive: further disks of one name, or controllers of one head."""
+    mine = names_of(kernel, sysfs)
+    others = [n for n in disks(sysfs) if n != kernel and same_drive(mine, names_of(n, sysfs))]
+    live = [c for c in _controllers(kernel, sysfs) if _live(c, sysfs)]
+    heads = [Path(c).name for c in live] if len(live) > 1 else []
+    return others + heads
+
+
+def _controllers(kernel: str, sysfs: Sysfs) -> list[str]:
+    """NVMe controllers of a disk: its own, or all of the subsystem behind a multipath head."""
+    if not kernel.startswith("nvme"):
+        return []
+    device = f"/sys/block/{kernel}/device"
+    below = [n for n in sysfs.names(device) if re.fullmatch(r"nvme[0-9]+", n)]
+    return [f"{device}/{name}" for name in below] if below else [device]
+
+
+def _live(controller: str, sysfs: Sysfs) -> bool:
+    return (sysfs.find(f"{controller}/state") or "").strip() == "live"
+
+
+def _slot(kernel: str, sysfs: Sysfs) -> str:
+    """The PCI function that the disk hangs on."""
+    where = sysfs.path(f"/sys/block/{kernel}")
+    for controller in _controllers(kernel, sysfs):
+        where = sysfs.path(controller)
+    real = where.resolve()
+    for parent in (real, *real.parents):
+        if _PCI.fullmatch(parent.name):
+            return "/" + str(parent.relative_to(sysfs.root))
+    return ""
+
+
+def _parts(link: Path) -> list[str]:
+    return list(link.resolve().parts)
+
+
+def _hidden(kernel: str, sysfs: Sysfs) -> bool:
+    return (sysfs.find(f"/sys/block/{kernel}/hidden") or "0").strip() == "1"
+
+
+def _hex(value: str) -> str:
+    digits = re.sub(r"[^0-9a-f]", "", value.lower())
+    return digits if digits.strip("0") else ""
+
+
+def _unit_serial(base: str, sysfs: Sysfs) -> str:
+    page = sysfs.find(f"{base}/device/vpd_pg80") or ""  # four bytes of header, then text
+    return page[4:].strip() if len(page) > 4 else ""
