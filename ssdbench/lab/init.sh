@@ -37,10 +37,17 @@ mount --bind "/share/modules/$release" "/root/usr/lib/modules/$release"
 mount --bind /share/job /root/run/ssdbench-lab
 ip link set lo up 2>/dev/null
 echo 0 > /proc/sys/kernel/hung_task_timeout_secs 2>/dev/null
-cut -d' ' -f1 /proc/uptime > /root/run/ssdbench-lab/booted_s
-chroot /root /bin/sh /run/ssdbench-lab/command > /share/job/stdout 2> /share/job/stderr
-echo $? > /share/job/status.new
-dmesg > /share/job/dmesg
-mv /share/job/status.new /share/job/status
+cat > /root/run/second <<'END'
+# In the new root: this process is the one whose root the kernel takes to start modprobe.
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+job=/run/ssdbench-lab
+cut -d' ' -f1 /proc/uptime > $job/booted_s
+/bin/sh $job/command > $job/stdout 2> $job/stderr
+echo $? > $job/status.new
+dmesg > $job/dmesg
+mv $job/status.new $job/status
 sync
-poweroff -f
+echo o > /proc/sysrq-trigger
+sleep 60
+END
+exec switch_root /root /bin/sh /run/second

@@ -45,6 +45,7 @@ class Machine:
     kvm: bool = False
     reproducible: bool = False
     append: str = ""
+    devices: tuple[str, ...] = ()  # further arguments of QEMU, for what no disk option gives
 
     @classmethod
     def unbooted(cls) -> "Machine":
@@ -95,7 +96,7 @@ def arguments(machine: Machine) -> list[str]:
         argv += ["-device", "virtio-scsi-pci,id=scsi"]
     for index, disk in enumerate(machine.disks):
         argv += _disk(index, disk)
-    return argv
+    return [*argv, *machine.devices]
 
 
 def _disk(index: int, disk: Disk) -> list[str]:

@@ -26,11 +26,20 @@ def source_directory() -> Path:
 def source_digest(source: Path) -> str:
     """A digest of everything that the modules are built from."""
     digest = hashlib.sha256()
-    for path in sorted(source.rglob("*")):
-        if path.is_file() and (path.suffix in (".c", ".h") or path.name in ("Kbuild", "Makefile")):
-            digest.update(str(path.relative_to(source)).encode())
-            digest.update(path.read_bytes())
+    for path in _sources(source):
+        digest.update(str(path.relative_to(source)).encode())
+        digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def _sources(source: Path) -> list[Path]:
+    """What a build needs: no tests, and nothing that an earlier build left there."""
+    return [
+        path
+        for path in sorted(source.rglob("*"))
+        if (path.suffix in (".c", ".h") or path.name in ("Kbuild", "Makefile"))
+        and not {"tests", "build"} & set(path.relative_to(source).parts)
+    ]
 
 
 def build(source: Path, into: Path, *, headers: Path, block_source: Path | None) -> list[Path]:
@@ -44,7 +53,10 @@ def build(source: Path, into: Path, *, headers: Path, block_source: Path | None)
             hint="install them, for example with `apt-get install linux-headers-$(uname -r)`",
         )
     command.run(["rm", "-rf", str(into)])
-    command.run(["cp", "-r", str(source), str(into)])
+    for path in _sources(source):
+        copy = into / path.relative_to(source)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(path.read_bytes())
     source_option = [f"KSRC={block_source}"] if block_source else []
     try:
         command.run(

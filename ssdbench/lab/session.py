@@ -32,6 +32,7 @@ class GuestRequest:
     reproducible: bool = False
     modules: bool = True
     timeout_s: float = 3600.0
+    devices: tuple[str, ...] = ()  # further arguments of QEMU
 
 
 def run_in_guest(request: GuestRequest, cache: Path) -> Answer:
@@ -48,6 +49,7 @@ def run_in_guest(request: GuestRequest, cache: Path) -> Answer:
             memory_mib=request.memory_mib,
             reproducible=request.reproducible,
             kvm=lab.kvm_works(),
+            devices=request.devices,
         )
         return lab.run(
             request.argv,

@@ -35,6 +35,7 @@ def guest(lab: Lab) -> Guest:
         disks: tuple[str, ...] = ("nvme=null:1GiB",),
         reproducible: bool = False,
         modules: bool = True,
+        devices: tuple[str, ...] = (),
     ) -> Answer:
         request = GuestRequest(
             argv=("bash", "-euc", script),
@@ -44,6 +45,7 @@ def guest(lab: Lab) -> Guest:
             reproducible=reproducible,
             modules=modules,
             timeout_s=300,
+            devices=devices,
         )
         return run_in_guest(request, cache())
 

@@ -10,6 +10,7 @@
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
 #include <linux/err.h>
+#include <linux/hrtimer.h>
 #ifdef SSDB_HAVE_LINUX_UNALIGNED
 #include <linux/unaligned.h>	/* since Linux 6.12 */
 #else
@@ -56,6 +57,106 @@ static inline void ssdb_bdev_close(struct ssdb_bdev *b)
 	blkdev_put(b->bdev, (fmode_t)b->mode);
 #endif
 	b->bdev = NULL;
+}
+
+/* What a disk of ours tells the block layer. */
+struct ssdb_limits {
+	u32 lba_bytes;
+	u32 io_min_bytes;
+	u32 max_sectors;
+	u32 max_discard_sectors;
+	u32 max_zeroes_sectors;
+	bool write_cache;
+	bool fua;
+};
+
+/*
+ * Since Linux 6.9 limits are given when a disk is allocated, and since 6.11 the write cache is one
+ * of their features; before, each is set on the queue.
+ */
+#ifdef SSDB_HAVE_ALLOC_LIMITS
+static inline struct queue_limits ssdb_queue_limits(const struct ssdb_limits *l)
+{
+	return (struct queue_limits) {
+		.logical_block_size = l->lba_bytes,
+		.physical_block_size = l->lba_bytes,
+		.io_min = l->io_min_bytes,
+		.max_hw_sectors = l->max_sectors,
+		.max_hw_discard_sectors = l->max_discard_sectors,
+		.discard_granularity = l->io_min_bytes,
+		.max_write_zeroes_sectors = l->max_zeroes_sectors,
+		.features = (l->write_cache ? BLK_FEAT_WRITE_CACHE : 0) |
+			    (l->fua ? BLK_FEAT_FUA : 0),
+	};
+}
+
+static inline struct gendisk *ssdb_alloc_mq_disk(struct blk_mq_tag_set *set,
+						 const struct ssdb_limits *l, void *data)
+{
+	struct queue_limits limits = ssdb_queue_limits(l);
+
+	return blk_mq_alloc_disk(set, &limits, data);
+}
+
+static inline struct gendisk *ssdb_alloc_bio_disk(const struct ssdb_limits *l)
+{
+	struct queue_limits limits = ssdb_queue_limits(l);
+
+	return blk_alloc_disk(&limits, NUMA_NO_NODE);
+}
+#else
+static inline void ssdb_set_limits(struct request_queue *q, const struct ssdb_limits *l)
+{
+	blk_queue_logical_block_size(q, l->lba_bytes);
+	blk_queue_physical_block_size(q, l->lba_bytes);
+	blk_queue_io_min(q, l->io_min_bytes);
+	blk_queue_max_hw_sectors(q, l->max_sectors);
+	blk_queue_max_discard_sectors(q, l->max_discard_sectors);
+	q->limits.discard_granularity = l->io_min_bytes;
+	blk_queue_max_write_zeroes_sectors(q, l->max_zeroes_sectors);
+	blk_queue_write_cache(q, l->write_cache, l->fua);
+	blk_queue_flag_set(QUEUE_FLAG_NONROT, q);
+}
+
+static inline struct gendisk *ssdb_alloc_mq_disk(struct blk_mq_tag_set *set,
+						 const struct ssdb_limits *l, void *data)
+{
+	struct gendisk *disk = blk_mq_alloc_disk(set, data);
+
+	if (!IS_ERR(disk))
+		ssdb_set_limits(disk->queue, l);
+	return disk;
+}
+
+static inline struct gendisk *ssdb_alloc_bio_disk(const struct ssdb_limits *l)
+{
+	struct gendisk *disk = blk_alloc_disk(NUMA_NO_NODE);
+
+	if (!disk)
+		return ERR_PTR(-ENOMEM);
+	ssdb_set_limits(disk->queue, l);
+	return disk;
+}
+#endif
+
+/* Since Linux 6.14 merging is the rule and the flag is gone. */
+#ifdef SSDB_HAVE_SHOULD_MERGE
+#define SSDB_MQ_F_SHOULD_MERGE BLK_MQ_F_SHOULD_MERGE
+#else
+#define SSDB_MQ_F_SHOULD_MERGE 0
+#endif
+
+/* Since Linux 6.13 a timer gets its function when it is set up. */
+static inline void ssdb_hrtimer_setup(struct hrtimer *timer,
+				      enum hrtimer_restart (*function)(struct hrtimer *),
+				      clockid_t clock, enum hrtimer_mode mode)
+{
+#ifdef SSDB_HAVE_HRTIMER_SETUP
+	hrtimer_setup(timer, function, clock, mode);
+#else
+	hrtimer_init(timer, clock, mode);
+	timer->function = function;
+#endif
 }
 
 #endif

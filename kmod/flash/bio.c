@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The drive without a request queue (the make_request of 2010): bios come straight in, wait for
+ * one of `depth` slots, and go to the device. No merging, no scheduler, no tags.
+ */
+#include <linux/module.h>
+
+#include "flash.h"
+
+struct flash_cmd *flash_slot_get(struct flash *flash, bool wait)
+{
+	struct llist_node *node;
+
+	for (;;) {
+		spin_lock(&flash->free_lock);
+		node = llist_del_first(&flash->free);
+		spin_unlock(&flash->free_lock);
+		if (node || !wait)
+			break;
+		wait_event(flash->slot_free, !llist_empty(&flash->free));
+	}
+	if (!node)
+		return NULL;
+	return llist_entry(node, struct flash_cmd, free);
+}
+
+void flash_slot_put(struct flash_cmd *cmd)
+{
+	struct flash *flash = cmd->flash;
+
+	cmd->rq = NULL;
+	cmd->bio = NULL;
+	cmd->vector = NULL;
+	if (llist_add(&cmd->free, &flash->free))
+		wake_up(&flash->slot_free);
+}
+
+int flash_slots_create(struct flash *flash)
+{
+	u32 i;
+
+	flash->slots = kvcalloc(flash->options.depth, sizeof(*flash->slots), GFP_KERNEL);
+	if (!flash->slots)
+		return -ENOMEM;
+	init_llist_head(&flash->free);
+	for (i = 0; i < flash->options.depth; i++) {
+		flash->slots[i].flash = flash;
+		llist_add(&flash->slots[i].free, &flash->free);
+	}
+	return 0;
+}
+
+void flash_slots_destroy(struct flash *flash)
+{
+	kvfree(flash->slots);
+	flash->slots = NULL;
+}
+
+static void flash_bio_fail(struct bio *bio, blk_status_t status)
+{
+	bio->bi_status = status;
+	bio_endio(bio);
+}
+
+/* A flush with data is two commands; the block layer splits them only for devices with a queue. */
+static blk_status_t flash_bio_preflush(struct flash *flash, struct bio *bio, u64 *due_ns)
+{
+	struct ssdb_cmd flush = { .op = SSDB_FLUSH };
+	blk_status_t status = BLK_STS_OK;
+
+	if (bio->bi_opf & REQ_PREFLUSH)
+		*due_ns = flash_core_submit(flash, &flush, 1, &status);
+	return status;
+}
+
+static void flash_submit_bio(struct bio *bio)
+{
+	struct flash *flash = bio->bi_bdev->bd_disk->private_data;
+	struct ssdb_cmd core;
+	struct flash_cmd *cmd;
+	blk_status_t status;
+	u64 due_ns = 0;
+
+	bio = bio_split_to_limits(bio);
+	if (!bio)
+		return;
+	cmd = flash_slot_get(flash, !(bio->bi_opf & REQ_NOWAIT));
+	if (!cmd) {
+		bio_wouldblock_error(bio);
+		return;
+	}
+	status = flash_bio_preflush(flash, bio, &due_ns);
+	if (status == BLK_STS_OK)
+		status = flash_bio_data(flash, bio);
+	if (status != BLK_STS_OK) {
+		flash_slot_put(cmd);
+		flash_bio_fail(bio, status);
+		return;
+	}
+	cmd->bio = bio;
+	cmd->status = BLK_STS_OK;
+	cmd->start_jiffies = bio_start_io_acct(bio);
+	if (bio->bi_iter.bi_size) {
+		core = (struct ssdb_cmd) {
+			.op = flash_core_op(bio_op(bio)),
+			.flags = bio->bi_opf & REQ_FUA ? SSDB_FUA : 0,
+			.offset = bio->bi_iter.bi_sector << SECTOR_SHIFT,
+			.bytes = bio->bi_iter.bi_size,
+		};
+		due_ns = max(due_ns, flash_core_submit(flash, &core, 1, &cmd->status));
+	}
+	flash_report(cmd, due_ns ?: ktime_get_ns(), (u32)(cmd - flash->slots));
+}
+
+const struct block_device_operations flash_bio_fops = {
+	.owner = THIS_MODULE,
+	.submit_bio = flash_submit_bio,
+};
+
+int flash_bio_create(struct flash *flash)
+{
+	struct ssdb_limits limits = flash_limits(flash);
+
+	flash->disk = ssdb_alloc_bio_disk(&limits);
+	return PTR_ERR_OR_ZERO(flash->disk);
+}
+
+void flash_bio_destroy(struct flash *flash)
+{
+	put_disk(flash->disk);
+}

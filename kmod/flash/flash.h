@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The simulated flash drive as a block device: its options, commands and interrupt lines. */
+#ifndef FLASH_H
+#define FLASH_H
+
+#include <linux/blk-mq.h>
+#include <linux/configfs.h>
+#include <linux/hrtimer.h>
+#include <linux/llist.h>
+#include <linux/mutex.h>
+#include <linux/smp.h>
+#include <linux/timerqueue.h>
+
+#include "../ftl/ssdb_params.h"
+#include "../include/ssdb/compat.h"
+#include "../include/ssdb/flash.h"
+
+#define FLASH_MAX_QUEUES	64
+#define FLASH_MAX_DEPTH		1024
+#define FLASH_MAX_COALESCE	64
+#define FLASH_MAX_DOUBLING	8
+
+enum flash_mode { FLASH_MQ, FLASH_BIO };
+
+/* When and where a finished command is reported. */
+enum flash_completion {
+	FLASH_INLINE,		/* at once, in the submitter: no device time, software cost alone */
+	FLASH_SOFTIRQ,		/* at once, through the block layer's softirq: no device time */
+	FLASH_SPIN,		/* the submitter spins until the device is done */
+	FLASH_TIMER,		/* an interrupt when it is done */
+	FLASH_COALESCED,	/* an interrupt when several are done, or after a time */
+	FLASH_DEFERRED,		/* an interrupt a set time after it is done */
+	FLASH_ADAPTIVE,		/* TIMER when few are in flight, DEFERRED when many */
+	FLASH_POLLED,		/* no interrupt: io_uring with hipri asks */
+	FLASH_COMPLETIONS
+};
+
+enum flash_lines { FLASH_ONE_LINE, FLASH_TWO_LINES, FLASH_LINE_PER_CPU };
+
+/* What the user asked for besides the drive's own parameters; fixed while powered. */
+struct flash_options {
+	enum flash_mode mode;
+	enum flash_completion completion;
+	enum flash_lines lines;
+	u32 queues;		/* blk-mq hardware queues */
+	u32 poll_queues;	/* of them, for polling */
+	u32 depth;		/* commands per queue, or slots in bio mode */
+	u32 irq_cpu;		/* of line 0 */
+	u32 irq_cpu2;		/* of line 1, with two lines */
+	bool return_to_origin;	/* interrupt work goes back to the submitting CPU */
+	u32 coalesce_count;	/* commands */
+	u64 coalesce_ns;
+	u64 defer_ns;
+	u32 adaptive_depth;	/* in flight at which ADAPTIVE defers */
+	u32 doubling;		/* extra commands to a scratch page per real one */
+	bool store;		/* keep data; without, reads leave the buffer as it is */
+};
+
+struct flash;
+
+/* One command in flight: the blk-mq request's private data, or a slot in bio mode. */
+struct flash_cmd {
+	struct timerqueue_node node;	/* on its line, ordered by the time it is reported */
+	struct llist_node free;		/* bio mode: on flash->free */
+	struct list_head polled;	/* polled mode: on its queue */
+	call_single_data_t csd;		/* back to the submitting CPU */
+	struct flash *flash;
+	struct request *rq;		/* one of these three */
+	struct bio *bio;
+	struct ssdb_flash_vector *vector;
+	unsigned long start_jiffies;	/* bio mode: accounting */
+	blk_status_t status;
+	int cpu;			/* that submitted it */
+	bool slot;			/* taken from flash->slots */
+};
+
+/* One interrupt line: a timer that always fires on its CPU. */
+struct flash_line {
+	spinlock_t lock;		/* everything below; taken with interrupts off */
+	struct timerqueue_head due;
+	u32 waiting;
+	struct hrtimer timer;
+	call_single_data_t arm;		/* asks the line's CPU to set the timer */
+	bool arming;
+	int cpu;			/* -1: wherever the command was submitted */
+	struct flash *flash;
+	u64 interrupts;
+};
+
+/* Polled commands of one hardware queue, oldest first. */
+struct flash_poll_queue {
+	spinlock_t lock;
+	struct list_head commands;
+};
+
+struct flash {
+	struct config_item item;
+	struct mutex lock;		/* options, params, power */
+	struct flash_options options;
+	struct ssdb_params params;
+	bool powered;
+
+	void *state;			/* the core's memory */
+	spinlock_t core_lock;		/* every call into the core that changes state */
+	u64 epoch_ns;			/* ktime at which the drive's clock was 0 */
+
+	struct blk_mq_tag_set tags;
+	struct gendisk *disk;
+	struct flash_poll_queue *poll_queues;
+	struct flash_line *lines;
+	u32 nr_lines;
+	struct page **pages;		/* data, one entry per page of the drive */
+	u64 nr_pages;
+
+	struct flash_cmd *slots;	/* bio mode and vectors */
+	struct llist_head free;
+	spinlock_t free_lock;		/* llist_del_first has one caller at a time */
+	wait_queue_head_t slot_free;
+
+	atomic64_t commands;
+	atomic64_t vectors;
+	atomic64_t extra_commands;
+	atomic64_t polls;
+	atomic_t in_flight;
+};
+
+/* store.c */
+int flash_store_create(struct flash *flash);
+void flash_store_destroy(struct flash *flash);
+/* Move the data of a bio; may sleep. -ENOMEM when a page cannot be had. */
+int flash_store_bio(struct flash *flash, struct bio *bio);
+void flash_store_discard(struct flash *flash, u64 offset, u64 bytes);
+
+/* lines.c */
+int flash_lines_create(struct flash *flash);
+void flash_lines_destroy(struct flash *flash);
+/* Report `cmd` at the time and place that the options say; `due` is its device time in ktime. */
+void flash_report(struct flash_cmd *cmd, u64 due_ns, u32 tag);
+void flash_complete(struct flash_cmd *cmd);
+
+/* command.c: what is common to requests, bios and vectors */
+u64 flash_core_submit(struct flash *flash, const struct ssdb_cmd *cmds, u32 count,
+		      blk_status_t *status);
+blk_status_t flash_bio_data(struct flash *flash, struct bio *bio);
+u32 flash_core_op(enum req_op op);
+
+/* queue.c, bio.c: the two kinds of device */
+int flash_mq_create(struct flash *flash);
+void flash_mq_destroy(struct flash *flash);
+int flash_bio_create(struct flash *flash);
+void flash_bio_destroy(struct flash *flash);
+struct flash_cmd *flash_slot_get(struct flash *flash, bool wait);
+void flash_slot_put(struct flash_cmd *cmd);
+int flash_slots_create(struct flash *flash);
+void flash_slots_destroy(struct flash *flash);
+extern const struct block_device_operations flash_mq_fops;
+extern const struct block_device_operations flash_bio_fops;
+struct ssdb_limits flash_limits(struct flash *flash);
+
+#endif

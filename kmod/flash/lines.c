@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Interrupt lines. A line has a CPU, and a timer that fires there and nowhere else: that is the
+ * interrupt. Whoever submits a command that is due before all others asks the line's CPU to set
+ * its timer, by a call between CPUs, as a doorbell would.
+ */
+#include <linux/slab.h>
+
+#include "flash.h"
+
+void flash_complete(struct flash_cmd *cmd)
+{
+	struct ssdb_flash_vector *vector = cmd->vector;
+	struct flash *flash = cmd->flash;
+	struct bio *bio = cmd->bio;
+
+	atomic_dec(&flash->in_flight);
+	if (cmd->rq) {
+		blk_mq_end_request(cmd->rq, cmd->status);
+	} else if (vector) {
+		blk_status_t status = cmd->status;
+
+		flash_slot_put(cmd);
+		vector->done(vector, status);
+	} else {
+		bio->bi_status = cmd->status;
+		bio_end_io_acct(bio, cmd->start_jiffies);
+		flash_slot_put(cmd);
+		bio_endio(bio);
+	}
+}
+
+static void flash_complete_at_origin(void *data)
+{
+	flash_complete(data);
+}
+
+/* Interrupt work of one command, on the line's CPU. */
+static void flash_interrupt(struct flash_cmd *cmd)
+{
+	if (!cmd->flash->options.return_to_origin || cmd->cpu == smp_processor_id() ||
+	    !cpu_online(cmd->cpu)) {
+		flash_complete(cmd);
+		return;
+	}
+	INIT_CSD(&cmd->csd, flash_complete_at_origin, cmd);
+	if (smp_call_function_single_async(cmd->cpu, &cmd->csd))
+		flash_complete(cmd);
+}
+
+/* When the line is to interrupt next, with its lock held; KTIME_MAX when nothing waits. */
+static ktime_t flash_line_next(struct flash_line *line)
+{
+	const struct flash_options *options = &line->flash->options;
+	struct timerqueue_node *node = timerqueue_getnext(&line->due);
+	ktime_t first, last;
+	u32 n;
+
+	if (!node)
+		return KTIME_MAX;
+	first = node->expires;
+	switch (options->completion) {
+	case FLASH_DEFERRED:
+		return first + (s64)options->defer_ns;
+	case FLASH_ADAPTIVE:
+		return first + (line->waiting >= options->adaptive_depth ?
+				(s64)options->defer_ns : 0);
+	case FLASH_COALESCED:
+		last = first + (s64)options->coalesce_ns;
+		for (n = 1; n < options->coalesce_count && node; n++)
+			node = timerqueue_iterate_next(node);
+		return node ? min(node->expires, last) : last;
+	default:
+		return first;
+	}
+}
+
+static enum hrtimer_restart flash_line_fire(struct hrtimer *timer)
+{
+	struct flash_line *line = container_of(timer, struct flash_line, timer);
+	struct timerqueue_node *node;
+	unsigned long flags;
+	LIST_HEAD(done);
+	ktime_t next;
+
+	spin_lock_irqsave(&line->lock, flags);
+	line->interrupts++;
+	while ((node = timerqueue_getnext(&line->due)) && node->expires <= ktime_get()) {
+		struct flash_cmd *cmd = container_of(node, struct flash_cmd, node);
+
+		timerqueue_del(&line->due, node);
+		line->waiting--;
+		list_add_tail(&cmd->polled, &done);
+	}
+	next = flash_line_next(line);
+	spin_unlock_irqrestore(&line->lock, flags);
+
+	while (!list_empty(&done)) {
+		struct flash_cmd *cmd = list_first_entry(&done, struct flash_cmd, polled);
+
+		list_del(&cmd->polled);
+		flash_interrupt(cmd);
+	}
+	if (next == KTIME_MAX)
+		return HRTIMER_NORESTART;
+	hrtimer_set_expires(timer, next);
+	return HRTIMER_RESTART;
+}
+
+/* On the line's CPU, interrupts off. */
+static void flash_line_arm(void *data)
+{
+	struct flash_line *line = data;
+	unsigned long flags;
+	ktime_t next;
+
+	spin_lock_irqsave(&line->lock, flags);
+	line->arming = false;
+	next = flash_line_next(line);
+	if (next != KTIME_MAX)
+		hrtimer_start(&line->timer, next, HRTIMER_MODE_ABS_PINNED_HARD);
+	spin_unlock_irqrestore(&line->lock, flags);
+}
+
+static void flash_line_add(struct flash_line *line, struct flash_cmd *cmd, u64 due_ns)
+{
+	unsigned long flags;
+	bool ask;
+
+	timerqueue_init(&cmd->node);
+	cmd->node.expires = ns_to_ktime(due_ns);
+	spin_lock_irqsave(&line->lock, flags);
+	line->waiting++;
+	/* Coalescing and adapting may bring the interrupt forward with any command. */
+	ask = timerqueue_add(&line->due, &cmd->node) ||
+	      line->flash->options.completion == FLASH_COALESCED;
+	ask = ask && !line->arming;
+	line->arming |= ask;
+	spin_unlock_irqrestore(&line->lock, flags);
+	if (!ask)
+		return;
+	preempt_disable();
+	if (line->cpu < 0 || line->cpu == smp_processor_id() || !cpu_online(line->cpu)) {
+		local_irq_save(flags);
+		flash_line_arm(line);
+		local_irq_restore(flags);
+	} else {
+		smp_call_function_single_async(line->cpu, &line->arm);
+	}
+	preempt_enable();
+}
+
+static struct flash_line *flash_line_of(struct flash *flash, int cpu, u32 tag)
+{
+	switch (flash->options.lines) {
+	case FLASH_LINE_PER_CPU:
+		return &flash->lines[cpu];
+	case FLASH_TWO_LINES:
+		return &flash->lines[tag & 1];
+	default:
+		return &flash->lines[0];
+	}
+}
+
+void flash_report(struct flash_cmd *cmd, u64 due_ns, u32 tag)
+{
+	struct flash *flash = cmd->flash;
+
+	cmd->cpu = raw_smp_processor_id();
+	atomic_inc(&flash->in_flight);
+	switch (flash->options.completion) {
+	case FLASH_INLINE:
+		flash_complete(cmd);
+		break;
+	case FLASH_SOFTIRQ:
+		if (cmd->rq && likely(!blk_should_fake_timeout(cmd->rq->q)))
+			blk_mq_complete_request(cmd->rq);
+		else
+			flash_complete(cmd);
+		break;
+	case FLASH_SPIN:
+		while (ktime_get_ns() < due_ns)
+			cpu_relax();
+		flash_complete(cmd);
+		break;
+	default:
+		flash_line_add(flash_line_of(flash, cmd->cpu, tag), cmd, due_ns);
+	}
+}
+
+int flash_lines_create(struct flash *flash)
+{
+	u32 i;
+
+	flash->nr_lines = flash->options.lines == FLASH_LINE_PER_CPU ? nr_cpu_ids :
+			  flash->options.lines == FLASH_TWO_LINES ? 2 : 1;
+	flash->lines = kcalloc(flash->nr_lines, sizeof(*flash->lines), GFP_KERNEL);
+	if (!flash->lines)
+		return -ENOMEM;
+	for (i = 0; i < flash->nr_lines; i++) {
+		struct flash_line *line = &flash->lines[i];
+
+		spin_lock_init(&line->lock);
+		timerqueue_init_head(&line->due);
+		ssdb_hrtimer_setup(&line->timer, flash_line_fire, CLOCK_MONOTONIC,
+				   HRTIMER_MODE_ABS_PINNED_HARD);
+		INIT_CSD(&line->arm, flash_line_arm, line);
+		line->flash = flash;
+		line->cpu = flash->options.lines == FLASH_LINE_PER_CPU ? (int)i :
+			    i ? (int)flash->options.irq_cpu2 : (int)flash->options.irq_cpu;
+	}
+	return 0;
+}
+
+void flash_lines_destroy(struct flash *flash)
+{
+	u32 i;
+
+	/* The disk is gone, so nothing is in flight; a call to arm may still be on its way. */
+	for (i = 0; flash->lines && i < flash->nr_lines; i++) {
+		while (READ_ONCE(flash->lines[i].arming))
+			cpu_relax();
+		hrtimer_cancel(&flash->lines[i].timer);
+	}
+	kfree(flash->lines);
+	flash->lines = NULL;
+}

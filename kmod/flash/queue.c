@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* The drive behind blk-mq: hardware queues, tags, polling. */
+#include <linux/module.h>
+
+#include "flash.h"
+
+static blk_status_t flash_request_data(struct flash *flash, struct request *rq)
+{
+	blk_status_t status = BLK_STS_OK;
+	struct bio *bio;
+
+	for (bio = rq->bio; bio && status == BLK_STS_OK; bio = bio->bi_next)
+		status = flash_bio_data(flash, bio);
+	return status;
+}
+
+static void flash_poll_add(struct flash *flash, struct flash_cmd *cmd, u32 queue, u64 due_ns)
+{
+	struct flash_poll_queue *poll = &flash->poll_queues[queue];
+
+	cmd->cpu = raw_smp_processor_id();
+	cmd->node.expires = ns_to_ktime(due_ns);
+	atomic_inc(&flash->in_flight);
+	spin_lock(&poll->lock);
+	list_add_tail(&cmd->polled, &poll->commands);
+	spin_unlock(&poll->lock);
+}
+
+static blk_status_t flash_queue_rq(struct blk_mq_hw_ctx *hctx,
+				   const struct blk_mq_queue_data *data)
+{
+	struct flash_cmd *cmd = blk_mq_rq_to_pdu(data->rq);
+	struct flash *flash = hctx->queue->queuedata;
+	struct request *rq = data->rq;
+	struct ssdb_cmd core = {
+		.op = flash_core_op(req_op(rq)),
+		.flags = rq->cmd_flags & REQ_FUA ? SSDB_FUA : 0,
+		.offset = req_op(rq) == REQ_OP_FLUSH ? 0 : (u64)blk_rq_pos(rq) << SECTOR_SHIFT,
+		.bytes = blk_rq_bytes(rq),
+	};
+	blk_status_t status;
+	u64 due_ns;
+
+	cmd->flash = flash;
+	cmd->rq = rq;
+	cmd->bio = NULL;
+	cmd->vector = NULL;
+	blk_mq_start_request(rq);
+	status = flash_request_data(flash, rq);
+	if (status != BLK_STS_OK)
+		return status;
+	due_ns = flash_core_submit(flash, &core, 1, &cmd->status);
+	if (hctx->type == HCTX_TYPE_POLL)
+		flash_poll_add(flash, cmd, hctx->queue_num, due_ns);
+	else
+		flash_report(cmd, due_ns, rq->tag);
+	return BLK_STS_OK;
+}
+
+static int flash_poll(struct blk_mq_hw_ctx *hctx, struct io_comp_batch *batch)
+{
+	struct flash *flash = hctx->queue->queuedata;
+	struct flash_poll_queue *poll = &flash->poll_queues[hctx->queue_num];
+	struct flash_cmd *cmd, *next;
+	ktime_t now = ktime_get();
+	LIST_HEAD(done);
+	int found = 0;
+
+	spin_lock(&poll->lock);
+	list_for_each_entry_safe(cmd, next, &poll->commands, polled)
+		if (cmd->node.expires <= now)
+			list_move_tail(&cmd->polled, &done);
+	spin_unlock(&poll->lock);
+	list_for_each_entry_safe(cmd, next, &done, polled) {
+		list_del(&cmd->polled);
+		flash_complete(cmd);
+		found++;
+	}
+	atomic64_inc(&flash->polls);
+	return found;
+}
+
+static void flash_softirq_done(struct request *rq)
+{
+	flash_complete(blk_mq_rq_to_pdu(rq));
+}
+
+/* Device time may be long on purpose; a request that waits for it has not timed out. */
+static enum blk_eh_timer_return flash_timeout(struct request *rq)
+{
+	return BLK_EH_RESET_TIMER;
+}
+
+static void flash_map_type(struct blk_mq_tag_set *set, enum hctx_type type, u32 count, u32 offset)
+{
+	set->map[type].nr_queues = count;
+	set->map[type].queue_offset = offset;
+	if (count)
+		blk_mq_map_queues(&set->map[type]);
+}
+
+static void flash_map_queues(struct blk_mq_tag_set *set)
+{
+	struct flash *flash = set->driver_data;
+	u32 poll = flash->options.poll_queues;
+
+	flash_map_type(set, HCTX_TYPE_DEFAULT, set->nr_hw_queues - poll, 0);
+	if (set->nr_maps > 1) {
+		flash_map_type(set, HCTX_TYPE_READ, 0, 0);
+		flash_map_type(set, HCTX_TYPE_POLL, poll, set->nr_hw_queues - poll);
+	}
+}
+
+static const struct blk_mq_ops flash_mq_ops = {
+	.queue_rq = flash_queue_rq,
+	.complete = flash_softirq_done,
+	.timeout = flash_timeout,
+	.poll = flash_poll,
+	.map_queues = flash_map_queues,
+};
+
+const struct block_device_operations flash_mq_fops = { .owner = THIS_MODULE };
+
+static int flash_poll_queues_create(struct flash *flash, u32 queues)
+{
+	u32 i;
+
+	flash->poll_queues = kcalloc(queues, sizeof(*flash->poll_queues), GFP_KERNEL);
+	if (!flash->poll_queues)
+		return -ENOMEM;
+	for (i = 0; i < queues; i++) {
+		spin_lock_init(&flash->poll_queues[i].lock);
+		INIT_LIST_HEAD(&flash->poll_queues[i].commands);
+	}
+	return 0;
+}
+
+int flash_mq_create(struct flash *flash)
+{
+	struct blk_mq_tag_set *tags = &flash->tags;
+	struct ssdb_limits limits = flash_limits(flash);
+	u32 queues = flash->options.queues + flash->options.poll_queues;
+	int error;
+
+	error = flash_poll_queues_create(flash, queues);
+	if (error)
+		return error;
+	memset(tags, 0, sizeof(*tags));
+	tags->ops = &flash_mq_ops;
+	tags->nr_hw_queues = queues;
+	tags->nr_maps = flash->options.poll_queues ? HCTX_MAX_TYPES : 1;
+	tags->queue_depth = flash->options.depth;
+	tags->numa_node = NUMA_NO_NODE;
+	tags->cmd_size = sizeof(struct flash_cmd);
+	/* Making a page of the store may sleep. */
+	tags->flags = SSDB_MQ_F_SHOULD_MERGE | (flash->options.store ? BLK_MQ_F_BLOCKING : 0);
+	tags->driver_data = flash;
+	error = blk_mq_alloc_tag_set(tags);
+	if (error)
+		goto out_free_poll_queues;
+	flash->disk = ssdb_alloc_mq_disk(tags, &limits, flash);
+	if (IS_ERR(flash->disk)) {
+		error = PTR_ERR(flash->disk);
+		goto out_free_tags;
+	}
+	return 0;
+
+out_free_tags:
+	blk_mq_free_tag_set(tags);
+out_free_poll_queues:
+	kfree(flash->poll_queues);
+	return error;
+}
+
+void flash_mq_destroy(struct flash *flash)
+{
+	put_disk(flash->disk);
+	blk_mq_free_tag_set(&flash->tags);
+	kfree(flash->poll_queues);
+	flash->poll_queues = NULL;
+}

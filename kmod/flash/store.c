@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* Where data live: memory pages that appear with the first write; unwritten data read as zeros. */
+#include <linux/highmem.h>
+#include <linux/vmalloc.h>
+
+#include "flash.h"
+
+int flash_store_create(struct flash *flash)
+{
+	if (!flash->options.store)
+		return 0;
+	flash->nr_pages = DIV_ROUND_UP_ULL(ssdb_capacity_bytes(flash->state), PAGE_SIZE);
+	flash->pages = kvcalloc(flash->nr_pages, sizeof(*flash->pages), GFP_KERNEL);
+	return flash->pages ? 0 : -ENOMEM;
+}
+
+void flash_store_destroy(struct flash *flash)
+{
+	u64 i;
+
+	for (i = 0; flash->pages && i < flash->nr_pages; i++)
+		if (flash->pages[i])
+			__free_page(flash->pages[i]);
+	kvfree(flash->pages);
+	flash->pages = NULL;
+}
+
+/* The page of an offset, made if need be; two writers may race to make it. */
+static struct page *flash_store_page(struct flash *flash, u64 index, bool make)
+{
+	struct page *page = READ_ONCE(flash->pages[index]), *made;
+
+	if (page || !make)
+		return page;
+	made = alloc_page(GFP_NOIO | __GFP_ZERO);
+	if (!made)
+		return NULL;
+	page = cmpxchg(&flash->pages[index], NULL, made);
+	if (!page)
+		return made;
+	__free_page(made);
+	return page;
+}
+
+static int flash_store_move(struct flash *flash, u64 offset, struct bio_vec *vec, bool write)
+{
+	u32 done = 0;
+
+	while (done < vec->bv_len) {
+		u32 within = (offset + done) & ~PAGE_MASK;
+		u32 length = min_t(u32, vec->bv_len - done, PAGE_SIZE - within);
+		struct page *page;
+
+		page = flash_store_page(flash, (offset + done) >> PAGE_SHIFT, write);
+		if (!page && write)
+			return -ENOMEM;
+		if (write)
+			memcpy_page(page, within, vec->bv_page, vec->bv_offset + done, length);
+		else if (page)
+			memcpy_page(vec->bv_page, vec->bv_offset + done, page, within, length);
+		else
+			memzero_page(vec->bv_page, vec->bv_offset + done, length);
+		done += length;
+	}
+	return 0;
+}
+
+int flash_store_bio(struct flash *flash, struct bio *bio)
+{
+	u64 offset = bio->bi_iter.bi_sector << SECTOR_SHIFT;
+	bool write = op_is_write(bio_op(bio));
+	struct bvec_iter iter;
+	struct bio_vec vec;
+	int error;
+
+	if (!flash->pages)
+		return 0;
+	bio_for_each_segment(vec, bio, iter) {
+		error = flash_store_move(flash, offset, &vec, write);
+		if (error)
+			return error;
+		offset += vec.bv_len;
+	}
+	return 0;
+}
+
+/* Zero instead of freeing: a reader may be copying the page. */
+void flash_store_discard(struct flash *flash, u64 offset, u64 bytes)
+{
+	while (flash->pages && bytes) {
+		u32 within = offset & ~PAGE_MASK;
+		u32 length = min_t(u64, bytes, PAGE_SIZE - within);
+		struct page *page = flash_store_page(flash, offset >> PAGE_SHIFT, false);
+
+		if (page)
+			memzero_page(page, within, length);
+		offset += length;
+		bytes -= length;
+	}
+}
