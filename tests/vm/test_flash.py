@@ -2,7 +2,8 @@ import re
 
 import pytest
 
-from ssdbench.sim.core import Drive, Params
+from ssdbench.sim.core import Drive
+from ssdbench.sim.library import Params
 from ssdbench.sim.loop import Job
 from tests.vm.conftest import Guest
 
