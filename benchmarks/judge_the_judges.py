@@ -151,7 +151,7 @@ def score(found: Sequence[Case]) -> Score:
 
 HEAD = (
     f"{'':36}{'steady':>8}{'error %':>9}{'p95':>7}{'wrong >+5 %':>15}{'limit':>8}"
-    f"{'unseen':>8}{'drift':>10}{'fills':>7}{'hours':>7}"
+    f"{'unseen':>8}{'drift':>12}{'fills':>7}{'hours':>7}"
 )
 
 
@@ -162,7 +162,7 @@ def row(label: str, s: Score) -> str:
     drift = f"{s.false_accepts} of {s.drifting}"
     return (
         f"{label:36}{steady:>8}{100 * s.mean_error:>9.1f}{100 * s.p95_error:>7.1f}{wrong:>15}"
-        f"{100 * s.wrong_limit:>7.2f}%{s.unseen:>8}{drift:>10}"
+        f"{100 * s.wrong_limit:>7.2f}%{s.unseen:>8}{drift:>12}"
         f"{s.median_fills:>7.2f}{s.median_hours:>7.2f}"
     )
 
