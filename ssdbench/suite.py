@@ -10,6 +10,7 @@ from itertools import product
 from pathlib import Path
 
 from ssdbench.engine.hints import rate_hint
+from ssdbench.engine.hosting import planned_host
 from ssdbench.engine.manifest import Manifest, manifest
 from ssdbench.engine.runner import Order, Runner, World, check_limits
 from ssdbench.engine.session import TargetSession
@@ -33,6 +34,7 @@ from ssdbench.stages.span import Span
 from ssdbench.stages.steady import Steady
 from ssdbench.stages.sweep import Sweep
 from ssdbench.target.inspect import inspect
+from ssdbench.tuning.plan import HostPlan
 from ssdbench.units import format_size
 
 
@@ -82,6 +84,7 @@ class RunPlan:
     seconds: tuple[float, float]  # on the target's clock
     bytes_written: tuple[int, int]
     fills: tuple[float, float]
+    host: HostPlan = HostPlan()
 
 
 def plan(asked_for: Asked) -> RunPlan:
@@ -102,6 +105,7 @@ def plan(asked_for: Asked) -> RunPlan:
             sum(p.bytes_written[1] for p in plans),
         ),
         fills=(sum(p.fills[0] for p in plans), sum(p.fills[1] for p in plans)),
+        host=planned_host(asked_for.profile.host, info),
     )
 
 
@@ -112,6 +116,7 @@ def run(asked_for: Asked, output: Path, world: World) -> RunResult:
     measured until then is stored.
     """
     info = inspect(asked_for.target_name)
+    _require_settable(asked_for.profile)
     chosen = stages(asked_for.profile, info)
     plans = [stage.plan(info, rate_hint(info)) for stage in chosen]
     check_limits(plans, asked_for.all_limits)
@@ -201,13 +206,16 @@ def stages(profile: Profile, target: TargetInfo) -> tuple[Stage, ...]:
     return tuple(found)
 
 
-def _require_supported(profile: Profile) -> None:
+def _require_settable(profile: Profile) -> None:
     if changes := profile.host.changes():
         wanted = ", ".join(f"{name}: {value}" for name, value in changes.items())
         raise UsageError(
             f"this version changes no host settings, and the profile asks for {wanted}",
             hint="Make them yourself before the run, and write `keep` into the profile.",
         )
+
+
+def _require_supported(profile: Profile) -> None:
     if profile.purge is not Purge.NONE:
         raise UsageError(
             f"this version cannot purge a drive ({profile.purge})",

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ssdbench.engine.stage import StagePlan
     from ssdbench.model.target import TargetInfo
     from ssdbench.suite import Asked, RunPlan
+    from ssdbench.tuning.plan import HostPlan
 
 N = TypeVar("N", int, float)
 
@@ -65,12 +66,20 @@ def _lines(wishes: "Asked", plan: "RunPlan") -> list[str]:
         "",
         f"time on the target's clock: {_range(format_duration, plan.seconds)}",
         f"written: {_range(format_capacity, plan.bytes_written)}, {_fills(plan.fills)} drive fills",
-        "host settings: kept as they are",
+        *_host(plan.host),
     ]
     if info.simulated:
         lines.append("a simulated drive's hours pass in seconds")
     lines += [f"would be refused: {reason}" for reason in _refusals(info)]
     return lines
+
+
+def _host(plan: "HostPlan") -> list[str]:
+    changes, notes = plan.lines(), [f"  note: {note}" for note in plan.notes]
+    if not changes:
+        return ["host settings: kept as they are", *notes]
+    preset = f" (preset {plan.preset})" if plan.preset else ""
+    return [f"host settings{preset}:", *(f"  {change}" for change in changes), *notes]
 
 
 def _document(wishes: "Asked", plan: "RunPlan") -> dict[str, object]:
@@ -85,6 +94,8 @@ def _document(wishes: "Asked", plan: "RunPlan") -> dict[str, object]:
         "bytes_written": plan.bytes_written,
         "drive_fills": plan.fills,
         "host_settings": wishes.profile.host.changes(),
+        "host_changes": plan.host.lines(),
+        "host_notes": plan.host.notes,
         "refusals": _refusals(info),
     }
 

@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from ssdbench.model.base import Model
 from ssdbench.model.measure import AccessOrder, Measure, Mistake, Settle, SpanSweep, Sweep, refuse
 from ssdbench.model.quantity import (
     Count,
+    OneOrMany,
     Percent,
     Positive,
     ReadPercent,
@@ -61,9 +62,45 @@ class IrqAffinity(StrEnum):
     SPREAD = "spread"
 
 
+class Switch(StrEnum):
+    """On, off, or as it is."""
+
+    KEEP = "keep"
+    ON = "on"
+    OFF = "off"
+
+
+class Idle(StrEnum):
+    """How deep the CPUs may sleep."""
+
+    KEEP = "keep"
+    SHALLOW = "shallow"
+
+
+class Preset(StrEnum):
+    """A named set of host settings; what a profile sets itself goes before."""
+
+    KEEP = "keep"
+    ISOLATE = "isolate"
+
+
+def _text(value: object) -> object:
+    """Queue settings are written as numbers, and YAML reads `none` as the word that it is."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+QueueValue = Annotated[str, BeforeValidator(_text), Field(min_length=1)]
+CpuNumber = Annotated[int, Field(strict=True, ge=0)]
+
+
 class Host(Model):
     """Settings of the host during the run; `keep` changes nothing."""
 
+    preset: Preset = Field(
+        default=Preset.KEEP,
+        description="isolate: fixed CPU frequency without turbo, no deep idle states, interrupts "
+        "beside the submitters, fio and ssdbench on CPUs of their own.",
+    )
     scheduler: str = Field(
         default=KEEP, min_length=1, description="I/O scheduler of the drive, or keep."
     )
@@ -73,6 +110,31 @@ class Host(Model):
     governor: str = Field(
         default=KEEP, min_length=1, description="CPU frequency governor, or keep."
     )
+    turbo: Switch = Field(default=Switch.KEEP, description="CPU turbo: on, off or keep.")
+    idle: Idle = Field(
+        default=Idle.KEEP, description="shallow: no deep CPU idle states during the run."
+    )
+    fio_cpus: Annotated[tuple[CpuNumber, ...], OneOrMany()] = Field(
+        default=(), description="CPUs that fio may use; all unless set."
+    )
+    own_cpus: Annotated[tuple[CpuNumber, ...], OneOrMany()] = Field(
+        default=(), description="CPUs that ssdbench itself may use; all unless set."
+    )
+    nr_requests: QueueValue = Field(default=KEEP, description="Requests that a scheduler sees.")
+    nomerges: QueueValue = Field(
+        default=KEEP, description="0 merges requests, 1 only cheap ones, 2 none; or keep."
+    )
+    rq_affinity: QueueValue = Field(
+        default=KEEP, description="0 completes anywhere, 1 near, 2 on the submitting CPU; or keep."
+    )
+    wbt_lat_usec: QueueValue = Field(
+        default=KEEP, description="Target of writeback throttling, 0 for none; or keep."
+    )
+    read_ahead_kb: QueueValue = Field(default=KEEP, description="Read-ahead in KiB, or keep.")
+    add_random: QueueValue = Field(
+        default=KEEP, description="1 credits disk entropy on every request, 0 does not; or keep."
+    )
+    io_poll: QueueValue = Field(default=KEEP, description="1 allows polled completions; or keep.")
     kernel_modules: tuple[str, ...] = Field(
         default=(), description="Bundled kernel modules to load for the run."
     )
@@ -80,12 +142,30 @@ class Host(Model):
     def changes(self) -> dict[str, str]:
         """The settings that are not left as they are, by name."""
         wanted = {
-            "scheduler": self.scheduler,
+            "preset": self.preset.value,
             "irq_affinity": self.irq_affinity.value,
             "governor": self.governor,
+            "turbo": self.turbo.value,
+            "idle": self.idle.value,
+            "fio_cpus": ", ".join(map(str, self.fio_cpus)) or KEEP,
+            "own_cpus": ", ".join(map(str, self.own_cpus)) or KEEP,
             "kernel_modules": ", ".join(self.kernel_modules) or KEEP,
+            **self.queue(),
         }
         return {name: value for name, value in wanted.items() if value != KEEP}
+
+    def queue(self) -> dict[str, str]:
+        """Settings of the drive's queue by name, `keep` included."""
+        return {
+            "scheduler": self.scheduler,
+            "nr_requests": self.nr_requests,
+            "nomerges": self.nomerges,
+            "rq_affinity": self.rq_affinity,
+            "wbt_lat_usec": self.wbt_lat_usec,
+            "read_ahead_kb": self.read_ahead_kb,
+            "add_random": self.add_random,
+            "io_poll": self.io_poll,
+        }
 
 
 class Fill(Model):

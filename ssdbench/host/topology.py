@@ -1,0 +1,184 @@
+"""What can be set on this host: its CPUs and the caches they share, a drive's interrupts."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ssdbench.host.sysfs import Sysfs
+
+CPU = "/sys/devices/system/cpu"
+NO_TURBO = f"{CPU}/intel_pstate/no_turbo"  # 1 = off
+BOOST = f"{CPU}/cpufreq/boost"  # 0 = off
+LATENCY_NODE = "/dev/cpu_dma_latency"
+
+# Vectors that the kernel spreads over the CPUs itself (IRQD_AFFINITY_MANAGED): queues of NVMe,
+# virtio-blk and virtio-scsi. Writing their affinity fails with EPERM or EIO; the flag itself is
+# only in debugfs, so the names that the drivers give them must do.
+_MANAGED = re.compile(r"nvme\d+q[1-9]\d*$|virtio\d+-(req\.\d+|request)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupt:
+    """One interrupt of the drive or of its controller."""
+
+    number: int
+    name: str
+    cpus: tuple[int, ...]  # where it may be handled
+    effective: tuple[int, ...]  # where it is handled
+
+    @property
+    def managed(self) -> bool:
+        """Whether the kernel keeps its affinity to itself."""
+        return _MANAGED.search(self.name) is not None
+
+    @property
+    def attribute(self) -> str:
+        """Where its affinity is written."""
+        return f"/proc/irq/{self.number}/smp_affinity_list"
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """CPUs of the host and interrupts of one drive."""
+
+    cpus: tuple[int, ...]
+    shares_cache: Mapping[int, frozenset[int]] = field(default_factory=dict)  # last level
+    node_of: Mapping[int, int] = field(default_factory=dict)
+    governors: tuple[str, ...] = ()  # that every CPU offers; empty without frequency scaling
+    policies: tuple[str, ...] = ()  # directories of frequency policies
+    turbo: str = ""  # attribute that switches turbo, NO_TURBO or BOOST; empty without
+    idle: bool = False  # whether idle states can be limited
+    irqbalance: bool = False  # whether it is running
+    interrupts: tuple[Interrupt, ...] = ()
+    hardware_queues: int = 1
+    drive_node: int | None = None  # NUMA node of the drive
+    schedulers: tuple[str, ...] = ()
+    queue: frozenset[str] = frozenset()  # attributes below the drive's queue/
+
+
+def topology(kernel_name: str = "", sysfs: Sysfs | None = None) -> Topology:
+    """The host, and the drive of that name below /sys/block, if any."""
+    sysfs = sysfs or Sysfs()
+    cpus = cpu_list(sysfs.find(f"{CPU}/online") or "0")
+    policies = tuple(
+        f"{CPU}/cpufreq/{name}"
+        for name in sysfs.names(f"{CPU}/cpufreq")
+        if re.fullmatch(r"policy\d+", name)
+    )
+    return Topology(
+        cpus=cpus,
+        shares_cache={cpu: _sharing(sysfs, cpu) for cpu in cpus},
+        node_of=_nodes(sysfs, cpus),
+        governors=_governors(sysfs, policies),
+        policies=policies,
+        turbo=next((name for name in (NO_TURBO, BOOST) if sysfs.exists(name)), ""),
+        idle=sysfs.exists(LATENCY_NODE),
+        irqbalance=_runs(sysfs, "irqbalance"),
+        interrupts=_interrupts(sysfs, kernel_name) if kernel_name else (),
+        hardware_queues=max(1, len(sysfs.names(f"/sys/block/{kernel_name}/mq"))),
+        drive_node=_drive_node(sysfs, kernel_name),
+        schedulers=_schedulers(sysfs, kernel_name),
+        queue=frozenset(sysfs.names(f"/sys/block/{kernel_name}/queue") if kernel_name else ()),
+    )
+
+
+def cpu_list(text: str) -> tuple[int, ...]:
+    """`0-2,5` as the kernel writes lists of CPUs. Raises ValueError for anything else."""
+    found: list[int] = []
+    for part in filter(None, text.strip().split(",")):
+        first, _, last = part.partition("-")
+        found += range(int(first), int(last or first) + 1)
+    return tuple(found)
+
+
+def cpu_text(cpus: Iterable[int]) -> str:
+    """The shortest list of CPUs, as the kernel writes it back: `0-2,5`."""
+    runs: list[tuple[int, int]] = []
+    for cpu in sorted(set(cpus)):
+        if runs and cpu == runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], cpu)
+        else:
+            runs.append((cpu, cpu))
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+
+
+def _sharing(sysfs: Sysfs, cpu: int) -> frozenset[int]:
+    """CPUs that share the last level of cache, itself included."""
+    base = f"{CPU}/cpu{cpu}/cache"
+    levels = []
+    for name in sysfs.names(base):
+        level = sysfs.number(f"{base}/{name}/level")
+        if level is not None:
+            shared = sysfs.find(f"{base}/{name}/shared_cpu_list") or str(cpu)
+            levels.append((level, frozenset(cpu_list(shared))))
+    return max(levels, key=lambda found: found[0])[1] if levels else frozenset({cpu})
+
+
+def _nodes(sysfs: Sysfs, cpus: tuple[int, ...]) -> dict[int, int]:
+    found = dict.fromkeys(cpus, 0)
+    for name in sysfs.names("/sys/devices/system/node"):
+        if re.fullmatch(r"node\d+", name):
+            text = sysfs.find(f"/sys/devices/system/node/{name}/cpulist") or ""
+            found |= dict.fromkeys(cpu_list(text), int(name[4:]))
+    return found
+
+
+def _governors(sysfs: Sysfs, policies: tuple[str, ...]) -> tuple[str, ...]:
+    offered = [
+        set((sysfs.find(f"{policy}/scaling_available_governors") or "").split())
+        for policy in policies
+    ]
+    return tuple(sorted(set.intersection(*offered))) if offered else ()
+
+
+def _runs(sysfs: Sysfs, program: str) -> bool:
+    pids = (name for name in sysfs.names("/proc") if name.isdigit())
+    return any((sysfs.find(f"/proc/{pid}/comm") or "").strip() == program for pid in pids)
+
+
+def _interrupts(sysfs: Sysfs, kernel_name: str) -> tuple[Interrupt, ...]:
+    """Those of the first device above the drive that has any: its controller."""
+    device = sysfs.path(f"/sys/block/{kernel_name}/device")
+    if not device.exists():
+        return ()
+    place = device.resolve()
+    root = sysfs.path("/sys/devices").resolve()
+    while root in place.parents:
+        if numbers := _vectors(place):
+            return tuple(_interrupt(sysfs, number) for number in numbers)
+        place = place.parent
+    return ()
+
+
+def _vectors(device: Path) -> list[int]:
+    try:
+        return sorted(int(entry.name) for entry in (device / "msi_irqs").iterdir())
+    except OSError:
+        pass
+    try:
+        number = int((device / "irq").read_text())
+    except (OSError, ValueError):
+        return []
+    return [number] if number > 0 else []
+
+
+def _interrupt(sysfs: Sysfs, number: int) -> Interrupt:
+    base = f"/proc/irq/{number}"
+    names = [name for name in sysfs.names(base) if sysfs.path(f"{base}/{name}").is_dir()]
+    cpus = cpu_list(sysfs.find(f"{base}/smp_affinity_list") or "")
+    effective = cpu_list(sysfs.find(f"{base}/effective_affinity_list") or "")
+    return Interrupt(number, ", ".join(names), cpus, effective or cpus)
+
+
+def _drive_node(sysfs: Sysfs, kernel_name: str) -> int | None:
+    for place in ("device/numa_node", "device/device/numa_node"):
+        node = sysfs.number(f"/sys/block/{kernel_name}/{place}") if kernel_name else None
+        if node is not None and node >= 0:
+            return node
+    return None
+
+
+def _schedulers(sysfs: Sysfs, kernel_name: str) -> tuple[str, ...]:
+    text = sysfs.find(f"/sys/block/{kernel_name}/queue/scheduler") if kernel_name else None
+    return tuple((text or "").replace("[", "").replace("]", "").split())

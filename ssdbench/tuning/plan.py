@@ -1,0 +1,144 @@
+"""All host settings of a run from a profile's wishes and what this host offers (pure).
+
+Nothing is changed here: `plan` prints the result, and the run applies it through its journal.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ssdbench.errors import HostLacks
+from ssdbench.host.topology import Topology, cpu_text
+from ssdbench.model.profile import KEEP, Host, Idle, IrqAffinity, Preset, Switch
+from ssdbench.tuning.cpu import governor_settings, turbo_settings
+from ssdbench.tuning.irq import irq_plan
+from ssdbench.tuning.queue import QUEUE_SETTINGS, queue_settings
+from ssdbench.tuning.setting import Medium, Setting
+
+_HOLD_REASON = "waking from a deep idle state takes longer than many an I/O"
+_BALANCE_REASON = "irqbalance would move interrupts during the run"
+
+
+@dataclass(frozen=True, slots=True)
+class HostPlan:
+    """What a run changes on its host, with reasons, and what it wanted and cannot have."""
+
+    settings: tuple[Setting, ...] = ()  # through the settings journal, in this order
+    fio_cpus: tuple[int, ...] = ()  # empty: all
+    own_cpus: tuple[int, ...] = ()
+    hold_idle: bool = False  # /dev/cpu_dma_latency held open at 0
+    notes: tuple[str, ...] = ()
+    preset: str = ""  # the report names it
+
+    def lines(self) -> list[str]:
+        """One line per change, for people: what, to which value, and why."""
+        found = [f"{setting}: {setting.reason}" for setting in self.settings]
+        if self.hold_idle:
+            found.append(f"/dev/cpu_dma_latency held at 0: {_HOLD_REASON}")
+        if self.fio_cpus:
+            found.append(f"fio on CPUs {cpu_text(self.fio_cpus)}: submitters stay where they are")
+        if self.own_cpus:
+            found.append(f"ssdbench on CPUs {cpu_text(self.own_cpus)}: away from the submitters")
+        return found
+
+
+def host_plan(wishes: Host, host: Topology, drive: str) -> HostPlan:
+    """The plan for one drive, named by its identity.
+
+    Raises HostLacks, with what there is, for a wish that this host or drive cannot fulfil. What
+    only a preset asks for and this host lacks becomes a note instead.
+    """
+    notes: list[str] = []
+    asked = _with_preset(wishes, host, notes)
+    fio_cpus, own_cpus = _cpus("fio_cpus", asked, host), _cpus("own_cpus", asked, host)
+    if own_cpus and not fio_cpus:  # fio would inherit our few
+        fio_cpus = tuple(cpu for cpu in host.cpus if cpu not in own_cpus) or host.cpus
+    try:
+        irq = irq_plan(asked.irq_affinity, fio_cpus, host)
+    except HostLacks as lacking:
+        if wishes.irq_affinity is not IrqAffinity.KEEP:
+            raise
+        irq = irq_plan(IrqAffinity.KEEP, fio_cpus, host)
+        notes.append(f"isolate: {lacking.message}")
+    settings = [
+        *_balance(asked, host, moves=bool(irq.settings)),
+        *governor_settings(asked.governor, host),
+        *turbo_settings(asked.turbo, host),
+        *queue_plan(asked, host, drive),
+        *irq.settings,
+    ]
+    if asked.idle is Idle.SHALLOW and not host.idle:
+        raise HostLacks("idle states cannot be limited here: there is no /dev/cpu_dma_latency")
+    return HostPlan(
+        settings=tuple(settings),
+        fio_cpus=irq.submitters or fio_cpus,
+        own_cpus=own_cpus,
+        hold_idle=asked.idle is Idle.SHALLOW,
+        notes=(*notes, *irq.notes),
+        preset="" if wishes.preset is Preset.KEEP else wishes.preset.value,
+    )
+
+
+def queue_plan(wishes: Host, host: Topology, drive: str) -> list[Setting]:
+    """Settings of the drive's queue. Raises HostLacks for what it does not offer."""
+    found = queue_settings(wishes.queue(), drive)
+    offered = {name: attribute for name, (attribute, _) in QUEUE_SETTINGS.items()}
+    for setting in found:
+        name = next(n for n, attribute in offered.items() if attribute == setting.attribute)
+        if name == "scheduler":
+            require_scheduler(setting.value, host.schedulers)
+        elif setting.attribute.removeprefix("queue/") not in host.queue:
+            raise HostLacks(
+                f"this drive has no setting {name}", hint=f"Set `{name}: keep` in the profile."
+            )
+    return found
+
+
+def require_scheduler(name: str, offered: Sequence[str]) -> None:
+    """Raise HostLacks, with those that exist, for a scheduler that is not offered."""
+    if name not in offered:
+        choices = ", ".join(offered) or "none at all"
+        raise HostLacks(f"there is no scheduler {name} for this drive", hint=f"It offers {choices}")
+
+
+def _with_preset(wishes: Host, host: Topology, notes: list[str]) -> Host:
+    """The wishes, with those of `isolate` where nothing was set and this host can do it."""
+    if wishes.preset is Preset.KEEP:
+        return wishes
+    found: dict[str, object] = {}
+    for name, value, able, lacking in _isolating(host):
+        if getattr(wishes, name) not in (KEEP, ()):
+            continue  # what the profile sets itself goes first
+        if able:
+            found[name] = value
+        else:
+            notes.append(f"isolate: {name} stays as it is: {lacking}")
+    return wishes.model_copy(update=found)
+
+
+def _isolating(host: Topology) -> Iterator[tuple[str, object, bool, str]]:
+    """What `isolate` asks for: setting, value, whether it can be had, and why not."""
+    fixed = "performance" in host.governors
+    yield "governor", "performance", fixed, "this host does not offer the governor performance"
+    yield "turbo", Switch.OFF, bool(host.turbo), "turbo cannot be switched here"
+    yield "idle", Idle.SHALLOW, host.idle, "there is no /dev/cpu_dma_latency"
+    yield "irq_affinity", IrqAffinity.LOCAL, bool(host.interrupts), "the drive has no interrupts"
+    near = tuple(c for c in host.cpus if host.node_of.get(c) == host.drive_node) or host.cpus
+    workers = tuple(cpu for cpu in near if cpu != host.cpus[0])
+    yield "own_cpus", host.cpus[:1], bool(workers), "there is one CPU only"
+    yield "fio_cpus", workers, bool(workers), "there is one CPU only"
+
+
+def _cpus(name: str, wishes: Host, host: Topology) -> tuple[int, ...]:
+    wanted: tuple[int, ...] = getattr(wishes, name)
+    missing = [cpu for cpu in wanted if cpu not in host.cpus]
+    if missing:
+        raise HostLacks(
+            f"{name}: there is no CPU {cpu_text(missing)}", hint=f"Online: {cpu_text(host.cpus)}."
+        )
+    return wanted
+
+
+def _balance(wishes: Host, host: Topology, *, moves: bool) -> Iterator[Setting]:
+    """irqbalance stops whenever interrupts are placed, and with `isolate`."""
+    if host.irqbalance and (moves or wishes.preset is Preset.ISOLATE):
+        yield Setting(Medium.SERVICE, "irqbalance", "inactive", _BALANCE_REASON)
