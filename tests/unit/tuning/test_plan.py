@@ -1,0 +1,172 @@
+"""Host settings from wishes and a made-up host."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from ssdbench.errors import HostLacks
+from ssdbench.host.topology import NO_TURBO, Interrupt, Topology, cpu_list, cpu_text
+from ssdbench.model.profile import Host, Idle, IrqAffinity, Preset, Switch
+from ssdbench.tuning.irq import irq_plan
+from ssdbench.tuning.plan import HostPlan, host_plan
+
+# Two packages of two CPUs; each package shares a cache.
+CACHES = {0: frozenset({0, 1}), 1: frozenset({0, 1}), 2: frozenset({2, 3}), 3: frozenset({2, 3})}
+AHCI = (Interrupt(24, "ahci[0000:00:1f.2]", (0, 1, 2, 3), (3,)),)
+
+
+def queues(count: int, *, effective: Sequence[int] = (0,)) -> tuple[Interrupt, ...]:
+    return tuple(
+        Interrupt(30 + n, f"nvme0q{n + 1}", (0, 1, 2, 3), tuple(effective)) for n in range(count)
+    )
+
+
+def host(
+    interrupts: tuple[Interrupt, ...] = AHCI, *, hardware_queues: int = 1, scales: bool = True
+) -> Topology:
+    return Topology(
+        cpus=(0, 1, 2, 3),
+        shares_cache=CACHES,
+        governors=("performance", "powersave") if scales else (),
+        policies=("/sys/devices/system/cpu/cpufreq/policy0",) if scales else (),
+        turbo=NO_TURBO if scales else "",
+        idle=True,
+        irqbalance=True,
+        interrupts=interrupts,
+        hardware_queues=hardware_queues,
+        schedulers=("none", "mq-deadline"),
+        queue=frozenset({"scheduler", "nr_requests", "nomerges"}),
+    )
+
+
+def values(plan: HostPlan) -> dict[str, str]:
+    return {setting.attribute.rsplit("/", 1)[-1]: setting.value for setting in plan.settings}
+
+
+def test_the_default_changes_nothing() -> None:
+    assert host_plan(Host(), host(), "d") == HostPlan()
+
+
+@pytest.mark.parametrize(
+    ("wish", "cpu"),
+    [(IrqAffinity.LOCAL, "2"), (IrqAffinity.NEIGHBOUR, "3"), (IrqAffinity.REMOTE, "0")],
+)
+def test_an_interrupt_goes_to_its_place_relative_to_the_submitters(
+    wish: IrqAffinity, cpu: str
+) -> None:
+    plan = irq_plan(wish, [2], host())
+
+    assert [(s.attribute, s.value) for s in plan.settings] == [
+        ("/proc/irq/24/smp_affinity_list", cpu)
+    ]
+
+
+def test_several_interrupts_are_spread_over_all_cpus() -> None:
+    several = tuple(Interrupt(40 + n, f"ahci{n}", (0,), (0,)) for n in range(5))
+
+    plan = irq_plan(IrqAffinity.SPREAD, [0], host(several))
+
+    assert [setting.value for setting in plan.settings] == ["0", "1", "2", "3", "0"]
+
+
+def test_managed_interrupts_pin_the_submitters_instead() -> None:
+    plan = irq_plan(IrqAffinity.REMOTE, (), host(queues(1, effective=[0])))
+
+    assert plan.settings == ()
+    assert plan.submitters == (2, 3)
+    assert "submitters are pinned instead" in plan.notes[0]
+
+
+@pytest.mark.parametrize("wish", [IrqAffinity.REMOTE, IrqAffinity.NEIGHBOUR])
+def test_with_a_queue_per_cpu_no_distance_can_be_had(wish: IrqAffinity) -> None:
+    plan = irq_plan(wish, [0], host(queues(4), hardware_queues=4))
+
+    assert (plan.settings, plan.submitters) == ((), ())
+    assert f"{wish} cannot be had" in plan.notes[1]
+    assert "moves the queue" in plan.notes[1]
+
+
+def test_a_place_that_no_cpu_has_is_refused_with_a_way_out() -> None:
+    with pytest.raises(HostLacks, match="remote cannot be had") as refused:
+        irq_plan(IrqAffinity.REMOTE, [0, 2], host())
+
+    assert "fio_cpus" in refused.value.hint
+
+
+def test_an_unknown_scheduler_is_answered_with_those_that_exist() -> None:
+    with pytest.raises(HostLacks, match="no scheduler cfq") as refused:
+        host_plan(Host(scheduler="cfq"), host(), "d")
+
+    assert "none, mq-deadline" in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("wishes", "sentence"),
+    [
+        (Host(governor="ondemand"), "no governor ondemand"),
+        (Host(wbt_lat_usec="0"), "no setting wbt_lat_usec"),
+        (Host(fio_cpus=(7,)), "no CPU 7"),
+    ],
+)
+def test_what_is_not_offered_is_a_sentence(wishes: Host, sentence: str) -> None:
+    with pytest.raises(HostLacks, match=sentence):
+        host_plan(wishes, host(), "d")
+
+
+def test_a_host_without_frequency_scaling_says_so() -> None:
+    with pytest.raises(HostLacks, match="does not scale"):
+        host_plan(Host(governor="performance"), host(scales=False), "d")
+    with pytest.raises(HostLacks, match="turbo cannot be switched"):
+        host_plan(Host(turbo=Switch.OFF), host(scales=False), "d")
+
+
+def test_isolate_asks_for_everything_and_names_itself() -> None:
+    plan = host_plan(Host(preset=Preset.ISOLATE), host(), "d")
+
+    assert plan.preset == "isolate"
+    assert plan.hold_idle
+    assert (plan.own_cpus, plan.fio_cpus) == ((0,), (1, 2, 3))
+    assert values(plan) == {
+        "irqbalance": "inactive",
+        "scaling_governor": "performance",
+        "no_turbo": "1",
+        "smp_affinity_list": "1",
+    }
+
+
+def test_what_the_profile_sets_goes_before_the_preset() -> None:
+    plan = host_plan(Host(preset=Preset.ISOLATE, governor="powersave"), host(), "d")
+
+    assert "powersave" in {setting.value for setting in plan.settings}
+    assert "performance" not in {setting.value for setting in plan.settings}
+
+
+def test_what_a_preset_cannot_have_is_a_note_and_no_error() -> None:
+    plan = host_plan(Host(preset=Preset.ISOLATE), host((), scales=False), "d")
+
+    assert [note.split(" stays")[0] for note in plan.notes] == [
+        "isolate: governor",
+        "isolate: turbo",
+        "isolate: irq_affinity",
+    ]
+
+
+def test_every_change_is_a_line_with_its_reason() -> None:
+    plan = host_plan(Host(scheduler="none", idle=Idle.SHALLOW, own_cpus=(0,)), host(), "d")
+
+    lines = plan.lines()
+
+    assert lines[0] == (
+        "d queue/scheduler = none: the scheduler decides order and merging of requests"
+    )
+    assert lines[1].startswith("/dev/cpu_dma_latency held at 0: ")
+    assert lines[2].startswith("fio on CPUs 1-3: ")
+    assert lines[3].startswith("ssdbench on CPUs 0: ")
+
+
+@pytest.mark.parametrize(("text", "cpus"), [("0", (0,)), ("0-2,5", (0, 1, 2, 5)), ("", ())])
+def test_cpu_lists_are_read_and_written_as_the_kernel_does(
+    text: str, cpus: tuple[int, ...]
+) -> None:
+    assert cpu_list(text) == cpus
+    assert cpu_text(cpus) == text
