@@ -31,6 +31,7 @@ void flash_slot_put(struct flash_cmd *cmd)
 	cmd->rq = NULL;
 	cmd->bio = NULL;
 	cmd->vector = NULL;
+	cmd->undo = NULL;
 	if (llist_add(&cmd->free, &flash->free))
 		wake_up(&flash->slot_free);
 }

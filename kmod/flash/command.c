@@ -75,6 +75,8 @@ u64 flash_core_submit(struct flash *flash, const struct ssdb_cmd *cmds, u32 coun
 
 blk_status_t flash_bio_data(struct flash *flash, struct bio *bio)
 {
+	if (READ_ONCE(flash->cut))
+		return BLK_STS_IOERR;
 	switch (bio_op(bio)) {
 	case REQ_OP_READ:
 	case REQ_OP_WRITE:
@@ -102,41 +104,81 @@ static int flash_vector_check(struct ssdb_flash_vector *vector)
 	return 0;
 }
 
-/* A slot may only be given back by the completion, so the table of commands is the stack's. */
-static int flash_vector_send(struct flash *flash, struct ssdb_flash_vector *vector,
-			     struct ssdb_cmd *table)
+static int flash_vector_table(struct flash *flash, struct ssdb_flash_vector *vector,
+			      struct ssdb_cmd *table)
 {
-	struct flash_cmd *cmd;
-	blk_status_t status = BLK_STS_OK;
-	u64 due_ns;
 	u32 i;
 
-	for (i = 0; i < vector->count && status == BLK_STS_OK; i++) {
+	for (i = 0; i < vector->count; i++) {
 		struct bio *bio = vector->bios[i];
 
+		if (bio_end_sector(bio) > get_capacity(flash->disk))
+			return -EINVAL;
 		table[i] = (struct ssdb_cmd) {
 			.op = flash_core_op(bio_op(bio)),
+			.flags = bio->bi_opf & REQ_FUA ? SSDB_FUA : 0,
 			.offset = bio->bi_iter.bi_sector << SECTOR_SHIFT,
 			.bytes = bio->bi_iter.bi_size,
 		};
-		if (bio_end_sector(bio) > get_capacity(flash->disk))
-			return -EINVAL;
 	}
+	return 0;
+}
+
+static blk_status_t flash_vector_data(struct flash *flash, struct ssdb_flash_vector *vector)
+{
+	blk_status_t status = BLK_STS_OK;
+	u32 i;
+
+	for (i = 0; i < vector->count && status == BLK_STS_OK; i++)
+		status = flash_bio_data(flash, vector->bios[i]);
+	return status;
+}
+
+/* Move the data and ask the core; answers when the device will be done. */
+static u64 flash_vector_begin(struct flash *flash, struct flash_cmd *cmd,
+			      const struct ssdb_cmd *table)
+{
+	struct ssdb_flash_vector *vector = cmd->vector;
+	bool undoable = flash->options.cuttable && table->op == SSDB_WRITE;
+	u64 due_ns = ktime_get_ns();
+
+	if (undoable) {
+		mutex_lock(&flash->undo_lock);
+		cmd->undo = flash_undo_create(flash, vector);
+	}
+	if (undoable && !cmd->undo)
+		cmd->status = BLK_STS_RESOURCE;
+	else
+		cmd->status = flash_vector_data(flash, vector);
+	if (cmd->status == BLK_STS_OK)
+		due_ns = flash_core_submit(flash, table, vector->count, &cmd->status);
+	if (undoable) {
+		flash_undo_begin(flash, cmd->undo, due_ns);
+		mutex_unlock(&flash->undo_lock);
+	}
+	return due_ns;
+}
+
+/* Its caller has counted it as in flight; so does flash_report(). */
+static int flash_vector_send(struct flash *flash, struct ssdb_flash_vector *vector,
+			     struct ssdb_cmd *table)
+{
+	int error = flash_vector_table(flash, vector, table);
+	struct flash_cmd *cmd;
+	u64 due_ns;
+
+	if (error)
+		return error;
 	cmd = flash_slot_get(flash, false);
 	if (!cmd)
 		return -EAGAIN;
-	for (i = 0; i < vector->count && status == BLK_STS_OK; i++)
-		status = flash_bio_data(flash, vector->bios[i]);
 	cmd->vector = vector;
-	cmd->status = status;
-	if (status == BLK_STS_OK)
-		due_ns = flash_core_submit(flash, table, vector->count, &cmd->status);
-	else
-		due_ns = ktime_get_ns();
+	due_ns = flash_vector_begin(flash, cmd, table);
 	atomic64_inc(&flash->vectors);
 	if (vector->spin) {
 		while (ktime_get_ns() < due_ns)
 			cpu_relax();
+		atomic_inc(&flash->in_flight);
 		flash_complete(cmd);
 	} else {
 		flash_report(cmd, due_ns, (u32)(cmd - flash->slots));
@@ -144,13 +186,34 @@ static int flash_vector_send(struct flash *flash, struct ssdb_flash_vector *vect
 	return 0;
 }
 
-int ssdb_flash_submit_vector(struct block_device *bdev, struct ssdb_flash_vector *vector)
+bool ssdb_flash_is_drive(struct block_device *bdev)
 {
 	const struct block_device_operations *fops = bdev->bd_disk->fops;
+
+	return (fops == &flash_mq_fops || fops == &flash_bio_fops) && !bdev_is_partition(bdev);
+}
+EXPORT_SYMBOL_GPL(ssdb_flash_is_drive);
+
+/* The drive behind a disk, counted as in flight so that it stays; NULL once it is switched off. */
+static struct flash *flash_get(struct block_device *bdev)
+{
+	struct flash *flash;
+
+	rcu_read_lock();
+	flash = READ_ONCE(bdev->bd_disk->private_data);
+	if (flash)
+		atomic_inc(&flash->in_flight);
+	rcu_read_unlock();
+	return flash;
+}
+
+int ssdb_flash_submit_vector(struct block_device *bdev, struct ssdb_flash_vector *vector)
+{
 	struct ssdb_cmd *table;
+	struct flash *flash;
 	int error;
 
-	if (fops != &flash_mq_fops && fops != &flash_bio_fops)
+	if (!ssdb_flash_is_drive(bdev))
 		return -EOPNOTSUPP;
 	if (!vector->count || vector->count > SSDB_VECTOR_MAX)
 		return -EINVAL;
@@ -160,7 +223,12 @@ int ssdb_flash_submit_vector(struct block_device *bdev, struct ssdb_flash_vector
 	table = kmalloc_array(vector->count, sizeof(*table), GFP_NOIO);
 	if (!table)
 		return -ENOMEM;
-	error = flash_vector_send(bdev->bd_disk->private_data, vector, table);
+	flash = flash_get(bdev);
+	error = -ENODEV;
+	if (flash) {
+		error = flash_vector_send(flash, vector, table);
+		atomic_dec(&flash->in_flight);
+	}
 	kfree(table);
 	return error;
 }

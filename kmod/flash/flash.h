@@ -54,6 +54,7 @@ struct flash_options {
 	u32 adaptive_depth;	/* in flight at which ADAPTIVE defers */
 	u32 doubling;		/* extra commands to a scratch page per real one */
 	bool store;		/* keep data; without, reads leave the buffer as it is */
+	bool cuttable;		/* keep what vectors overwrite, so that power may be cut */
 };
 
 struct flash;
@@ -68,6 +69,7 @@ struct flash_cmd {
 	struct request *rq;		/* one of these three */
 	struct bio *bio;
 	struct ssdb_flash_vector *vector;
+	struct flash_undo *undo;	/* of the vector, on a drive whose power may be cut */
 	unsigned long start_jiffies;	/* bio mode: accounting */
 	blk_status_t status;
 	int cpu;			/* that submitted it */
@@ -117,6 +119,12 @@ struct flash {
 	spinlock_t free_lock;		/* llist_del_first has one caller at a time */
 	wait_queue_head_t slot_free;
 
+	struct mutex undo_lock;		/* undo and cut; a vector holds it while its data move */
+	struct list_head undo;		/* vectors in flight, oldest first */
+	bool cut;			/* without power: every command fails */
+	u64 torn;			/* vectors that a cut left in part */
+	u64 undone;			/* vectors that a cut left nothing of */
+
 	atomic64_t commands;
 	atomic64_t vectors;
 	atomic64_t extra_commands;
@@ -129,7 +137,19 @@ int flash_store_create(struct flash *flash);
 void flash_store_destroy(struct flash *flash);
 /* Move the data of a bio; may sleep. -ENOMEM when a page cannot be had. */
 int flash_store_bio(struct flash *flash, struct bio *bio);
+/* Copy between the store and a buffer; -ENOMEM as above. */
+int flash_store_copy(struct flash *flash, u64 offset, void *buffer, u64 bytes, bool write);
 void flash_store_discard(struct flash *flash, u64 offset, u64 bytes);
+
+/* cut.c */
+/* Before a vector's data move, with undo_lock: remember what they overwrite. */
+struct flash_undo *flash_undo_create(struct flash *flash, struct ssdb_flash_vector *vector);
+/* The vector is on its way, with undo_lock; NULL is fine. */
+void flash_undo_begin(struct flash *flash, struct flash_undo *undo, u64 due_ns);
+/* The vector is done, from any context; false when a cut came first. */
+bool flash_undo_finish(struct flash_undo *undo);
+void flash_undo_destroy(struct flash *flash);
+int flash_power_cut(struct flash *flash, bool cut);
 
 /* lines.c */
 int flash_lines_create(struct flash *flash);

@@ -20,6 +20,8 @@ void flash_complete(struct flash_cmd *cmd)
 	} else if (vector) {
 		blk_status_t status = cmd->status;
 
+		if (cmd->undo && !flash_undo_finish(cmd->undo))
+			status = BLK_STS_IOERR;
 		flash_slot_put(cmd);
 		vector->done(vector, status);
 	} else {

@@ -144,6 +144,28 @@ FLASH_OPTION(defer_ns, NULL, 0, NSEC_PER_SEC);
 FLASH_OPTION(adaptive_depth, NULL, 1, FLASH_MAX_DEPTH);
 FLASH_OPTION(doubling, NULL, 0, FLASH_MAX_DOUBLING);
 FLASH_OPTION(store, flash_no_yes, 0, 1);
+FLASH_OPTION(cuttable, flash_no_yes, 0, 1);
+
+/* 1: power is gone, in the middle of whatever is in flight; 0: it is back. */
+static ssize_t flash_cut_show(struct config_item *item, char *page)
+{
+	return sysfs_emit(page, "%d\n", READ_ONCE(to_flash(item)->cut));
+}
+
+static ssize_t flash_cut_store(struct config_item *item, const char *page, size_t count)
+{
+	struct flash *flash = to_flash(item);
+	bool cut;
+	int error = kstrtobool(page, &cut);
+
+	if (error)
+		return error;
+	mutex_lock(&flash->lock);
+	error = flash_power_cut(flash, cut);
+	mutex_unlock(&flash->lock);
+	return error ?: count;
+}
+CONFIGFS_ATTR(flash_, cut);
 
 static ssize_t flash_power_show(struct config_item *item, char *page)
 {
@@ -200,6 +222,8 @@ static ssize_t flash_counters_show(struct config_item *item, char *page)
 	length += sysfs_emit_at(page, length, "extra_commands %lld\npolls %lld\nin_flight %d\n",
 				atomic64_read(&flash->extra_commands),
 				atomic64_read(&flash->polls), atomic_read(&flash->in_flight));
+	length += sysfs_emit_at(page, length, "torn_vectors %llu\nundone_vectors %llu\n",
+				flash->torn, flash->undone);
 	return length;
 }
 CONFIGFS_ATTR_RO(flash_, counters);
@@ -212,7 +236,7 @@ static struct configfs_attribute *flash_attributes[] = {
 	&flash_attr_poll_queues, &flash_attr_depth, &flash_attr_irq_cpu, &flash_attr_irq_cpu2,
 	&flash_attr_return_to_origin, &flash_attr_coalesce_count, &flash_attr_coalesce_ns,
 	&flash_attr_defer_ns, &flash_attr_adaptive_depth, &flash_attr_doubling, &flash_attr_store,
-	&flash_attr_power, &flash_attr_counters, NULL,
+	&flash_attr_cuttable, &flash_attr_cut, &flash_attr_power, &flash_attr_counters, NULL,
 };
 
 static void flash_release(struct config_item *item)
@@ -241,6 +265,8 @@ static struct config_item *flash_make(struct config_group *group, const char *na
 	spin_lock_init(&flash->core_lock);
 	spin_lock_init(&flash->free_lock);
 	init_waitqueue_head(&flash->slot_free);
+	mutex_init(&flash->undo_lock);
+	INIT_LIST_HEAD(&flash->undo);
 	ssdb_params_default(&flash->params);
 	flash->options = (struct flash_options) {
 		.completion = FLASH_TIMER,

@@ -41,6 +41,8 @@ static int flash_check_options(struct flash *flash)
 		why = "polling needs hardware queues (mode mq)";
 	else if (!why && (options->completion == FLASH_POLLED) != !!options->poll_queues)
 		why = "completion polled and poll_queues go together";
+	else if (!why && options->cuttable && (!options->store || flash->params.wbuf_volatile))
+		why = "a cut of power needs a store and no volatile buffer";
 	else if (!why && (!cpu_online(options->irq_cpu) || !cpu_online(options->irq_cpu2)))
 		why = "an interrupt CPU is not online";
 	if (why)
@@ -136,9 +138,13 @@ void flash_power_off(struct flash *flash)
 {
 	flash->powered = false;
 	del_gendisk(flash->disk);
+	/* Whoever holds the disk may still send vectors; from here on they find no drive. */
+	WRITE_ONCE(flash->disk->private_data, NULL);
+	synchronize_rcu();
 	/* Bio mode: whoever has the disk open may still be inside; wait for what is in flight. */
 	while (atomic_read(&flash->in_flight))
 		usleep_range(100, 1000);
+	flash_undo_destroy(flash);
 	flash_disk_destroy(flash);
 	flash_slots_destroy(flash);
 	flash_lines_destroy(flash);

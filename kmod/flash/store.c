@@ -84,6 +84,27 @@ int flash_store_bio(struct flash *flash, struct bio *bio)
 	return 0;
 }
 
+int flash_store_copy(struct flash *flash, u64 offset, void *buffer, u64 bytes, bool write)
+{
+	u64 done;
+	int error;
+
+	for (done = 0; done < bytes;) {
+		void *at = buffer + done;
+		struct bio_vec vec = {
+			.bv_page = is_vmalloc_addr(at) ? vmalloc_to_page(at) : virt_to_page(at),
+			.bv_offset = offset_in_page(at),
+			.bv_len = min_t(u64, bytes - done, PAGE_SIZE - offset_in_page(at)),
+		};
+
+		error = flash_store_move(flash, offset + done, &vec, write);
+		if (error)
+			return error;
+		done += vec.bv_len;
+	}
+	return 0;
+}
+
 /* Zero instead of freeing: a reader may be copying the page. */
 void flash_store_discard(struct flash *flash, u64 offset, u64 bytes)
 {

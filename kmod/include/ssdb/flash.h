@@ -13,13 +13,17 @@ struct ssdb_flash_vector {
 	u32 count;		/* 1 to SSDB_VECTOR_MAX */
 	void (*done)(struct ssdb_flash_vector *vector, blk_status_t status);
 	bool spin;		/* wait for the device in the caller, without an interrupt */
+	bool atomic;		/* writes: a power cut leaves all of them, or none */
 };
 
 /*
  * Send one vectored command. `done` runs once, in interrupt context or, with `spin`, before this
  * returns; the bios' data have moved by then. -EOPNOTSUPP: not a simulated drive, or mixed
- * operations; -EINVAL: beyond the end or too many; -EAGAIN: no slot is free (bio mode).
+ * operations; -EINVAL: beyond the end or too many; -EAGAIN: no slot is free; -ENODEV: switched off.
  */
 int ssdb_flash_submit_vector(struct block_device *bdev, struct ssdb_flash_vector *vector);
+
+/* Whether this is a whole drive of ours. */
+bool ssdb_flash_is_drive(struct block_device *bdev);
 
 #endif

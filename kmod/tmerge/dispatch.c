@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* From piles to commands, and from finished commands to finished requests. */
+#include <linux/delay.h>
+#include <linux/sched.h>
+
+#include "tmerge.h"
+
+#define CREATE_TRACE_POINTS
+#include "trace.h"
+
+void tmerge_ready(struct tmerge_io *io)
+{
+	struct tmerge *tmerge = io->tmerge;
+	struct tmerge_pile *pile = io->sync ? &tmerge->sync : &tmerge->async;
+
+	if (io->pass) {
+		list_add_tail(&io->list, &tmerge->passing);
+		wake_up(&tmerge->wake);
+		return;
+	}
+	list_add_tail(&io->list, &pile->ios);
+	pile->count++;
+}
+
+void tmerge_appoint(struct tmerge *tmerge)
+{
+	struct tmerge_io *io;
+
+	if (tmerge->won || list_empty(&tmerge->sync.ios))
+		return;
+	io = list_first_entry(&tmerge->sync.ios, struct tmerge_io, list);
+	tmerge->won = true;
+	io->appointed = true;
+	complete(&io->event);
+}
+
+void tmerge_take(struct tmerge_pile *pile, struct tmerge_command *command, u32 max_merge)
+{
+	struct tmerge_io *io, *next;
+
+	command->vector.count = 0;
+	command->bytes = 0;
+	list_for_each_entry_safe(io, next, &pile->ios, list) {
+		if (!command->vector.count)
+			command->write = io->write;
+		if (io->write != command->write)
+			continue;
+		if (command->vector.count &&
+		    command->bytes + io->bio->bi_iter.bi_size > TMERGE_MAX_BYTES)
+			break;
+		list_move_tail(&io->list, &command->ios);
+		pile->count--;
+		command->bios[command->vector.count++] = io->bio;
+		command->bytes += io->bio->bi_iter.bi_size;
+		if (command->vector.count == max_merge)
+			break;
+	}
+}
+
+/* In interrupt context, or inside tmerge_send() when it spins. */
+static void tmerge_command_done(struct ssdb_flash_vector *vector, blk_status_t status)
+{
+	struct tmerge_command *command = container_of(vector, struct tmerge_command, vector);
+	struct tmerge *tmerge = command->tmerge;
+	unsigned long flags;
+
+	command->status = status;
+	command->done_ns = ktime_get_ns();
+	if (vector->spin)
+		return;
+	spin_lock_irqsave(&tmerge->lock, flags);
+	tmerge->busy--;
+	list_add_tail(&command->list, &tmerge->done);
+	wake_up(&tmerge->wake);
+	spin_unlock_irqrestore(&tmerge->lock, flags);
+}
+
+bool tmerge_send(struct tmerge_command *command, bool spin)
+{
+	struct tmerge *tmerge = command->tmerge;
+	int error;
+
+	command->vector.bios = command->bios;
+	command->vector.done = tmerge_command_done;
+	command->vector.spin = spin;
+	command->vector.atomic = command->write && tmerge->options.atomic_writes;
+	command->sent_ns = ktime_get_ns();
+	trace_ssdb_tmerge_send(tmerge->disk, command->write, command->vector.count,
+			       command->bytes);
+	for (;;) {
+		error = ssdb_flash_submit_vector(tmerge->lower.bdev, &command->vector);
+		if (error != -EAGAIN && error != -ENOMEM)
+			break;
+		spin_lock_irq(&tmerge->lock);
+		tmerge->counters.no_slot++;
+		spin_unlock_irq(&tmerge->lock);
+		usleep_range(10, 50);
+	}
+	if (error) {
+		command->status = errno_to_blk_status(error);
+		command->done_ns = ktime_get_ns();
+	}
+	return error || spin;
+}
+
+void tmerge_end(struct tmerge_io *io, blk_status_t status)
+{
+	struct tmerge *tmerge = io->tmerge;
+	unsigned long start = io->start_jiffies;
+	struct bio *bio = io->bio;
+	bool sync = io->sync;
+
+	if (!sync)
+		mempool_free(io, &tmerge->ios);
+	else if (!io->appointed)
+		complete(&io->event);	/* its thread may free it now */
+	bio->bi_status = status;
+	bio_end_io_acct(bio, start);
+	bio_endio(bio);
+	if (!sync)
+		atomic_dec(&tmerge->inside);
+}
+
+void tmerge_finish(struct tmerge_command *command)
+{
+	struct tmerge *tmerge = command->tmerge;
+	struct tmerge_io *io, *next;
+	blk_status_t status = command->status;
+	unsigned long flags;
+	LIST_HEAD(ios);
+
+	trace_ssdb_tmerge_done(tmerge->disk, command->write, command->vector.count,
+			       command->done_ns - command->sent_ns);
+	list_splice_init(&command->ios, &ios);
+	spin_lock_irqsave(&tmerge->lock, flags);
+	tmerge_count_command(command);
+	list_for_each_entry(io, &ios, list) {
+		io->sent_ns = command->sent_ns;
+		tmerge_count_io(io, command->done_ns);
+		tmerge->counters.errors += status != BLK_STS_OK;
+		tmerge_order_leave(io);
+	}
+	if (command == tmerge->winner_command)
+		tmerge->won = false;	/* before the wake-ups: the drive need not wait for them */
+	else
+		list_add(&command->list, &tmerge->free);
+	tmerge_appoint(tmerge);
+	spin_unlock_irqrestore(&tmerge->lock, flags);
+	list_for_each_entry_safe(io, next, &ios, list)
+		tmerge_end(io, status);
+}
+
+void tmerge_win(struct tmerge *tmerge)
+{
+	struct tmerge_command *command = tmerge->winner_command;
+
+	spin_lock_irq(&tmerge->lock);
+	tmerge_take(&tmerge->sync, command, tmerge->options.max_merge);
+	tmerge->counters.winners++;
+	spin_unlock_irq(&tmerge->lock);
+	tmerge_send(command, true);
+	tmerge_finish(command);
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Temporal merge (Yu et al. 2012): many scattered requests, one vectored command. What a request
+ * goes through: entry.c takes it in, order.c holds it while an earlier one overlaps, it lies in a
+ * pile, dispatch.c makes a command of the pile in a winning thread or in worker.c's thread.
+ */
+#ifndef TMERGE_H
+#define TMERGE_H
+
+#include <linux/bio.h>
+#include <linux/completion.h>
+#include <linux/configfs.h>
+#include <linux/hrtimer.h>
+#include <linux/mempool.h>
+#include <linux/mutex.h>
+#include <linux/rbtree.h>
+#include <linux/wait.h>
+
+#include "../ftl/ssdb_drive.h"
+#include "../include/ssdb/compat.h"
+#include "../include/ssdb/flash.h"
+#include "../include/ssdb/hist.h"
+
+/* Bytes of one command; the drive's own bound is 64 MiB. */
+#define TMERGE_MAX_BYTES	SZ_16M
+/* Commands in flight with spatial-intr: what SATA's queue holds, seed 002 section 2.2. */
+#define TMERGE_SPATIAL_DEPTH	32
+
+enum tmerge_mode {
+	TMERGE_SPATIAL_INTR,	/* neighbours only; an interrupt per command */
+	TMERGE_SPATIAL_POLL,	/* neighbours only; one command at a time, waited for by spinning */
+	TMERGE_STM,		/* a winning thread sends what the others brought */
+	TMERGE_ATM,		/* a worker sends what has piled up */
+	TMERGE_HYBRID,		/* STM for reads, ATM for writes */
+	TMERGE_MODES
+};
+
+/* What the user asked for; fixed while powered. */
+struct tmerge_options {
+	enum tmerge_mode mode;
+	char device[128];
+	u64 window_ns;		/* how long the first request of a pile waits for company */
+	u32 max_merge;		/* requests in one command */
+	bool atomic_writes;	/* a command's writes all survive a power cut, or none */
+};
+
+/* Where a request's time goes (seed 002, figure 5). */
+enum tmerge_phase { TMERGE_WAIT, TMERGE_DEVICE, TMERGE_TOTAL, TMERGE_PHASES };
+
+/* All under tmerge->lock; [0] reads, [1] writes. */
+struct tmerge_counters {
+	u64 ios[2];
+	u64 commands[2];
+	u64 merges[2][SSDB_VECTOR_MAX + 1];	/* commands, by the number of their requests */
+	u64 phase_ns[TMERGE_PHASES];		/* sums over requests */
+	u64 phases[TMERGE_PHASES][SSDB_HIST_BINS];
+	u64 passed;		/* flushes, FUA, discards: to the drive as they are */
+	u64 held;		/* requests that waited for an overlapping earlier one */
+	u64 winners;		/* threads that sent others' requests with their own */
+	u64 losers;		/* threads that slept while a winner sent theirs */
+	u64 no_slot;		/* commands that the drive had no slot for, sent again */
+	u64 errors;		/* requests that failed */
+};
+
+struct tmerge;
+
+/* One request on its way. Freed by its thread when `sync`, else when it ends. */
+struct tmerge_io {
+	struct rb_node node;	/* in tmerge->active, by its sectors */
+	u64 first, last, subtree_last;	/* sectors */
+	u64 seq;		/* order of entry */
+	u32 waits;		/* earlier requests that overlap and are not done */
+	struct list_head list;	/* in a pile, or in its command */
+	struct tmerge *tmerge;
+	struct bio *bio;
+	unsigned long start_jiffies;	/* for the disk's statistics */
+	u64 entered_ns, sent_ns;
+	struct completion event;	/* sync: done, or appointed winner */
+	bool write;
+	bool pass;		/* no part in merging */
+	bool ranged;		/* in tmerge->active */
+	bool sync;
+	bool appointed;		/* sync: its thread is the winner now */
+};
+
+/* One command. */
+struct tmerge_command {
+	struct ssdb_flash_vector vector;
+	struct tmerge *tmerge;
+	struct list_head list;	/* free or done */
+	struct list_head ios;
+	u64 sent_ns, done_ns;
+	u32 bytes;
+	bool write;
+	blk_status_t status;
+	struct bio *bios[];	/* max_merge */
+};
+
+struct tmerge_pile {
+	struct list_head ios;
+	u32 count;
+};
+
+struct tmerge {
+	struct config_item item;
+	struct mutex config_lock;	/* options, power */
+	struct tmerge_options options;
+	bool powered;
+
+	struct ssdb_bdev lower;
+	struct gendisk *disk;
+	struct bio_set bioset;
+	mempool_t ios;
+	struct task_struct *worker;
+	wait_queue_head_t wake;		/* the worker sleeps here */
+	struct tmerge_command *winner_command;	/* the winning thread's */
+	struct hrtimer window;
+	atomic_t inside;		/* requests and plugs that may still come here */
+
+	spinlock_t lock;		/* everything below; taken with interrupts off */
+	struct rb_root_cached active;
+	u64 seq;
+	struct tmerge_pile sync;
+	struct tmerge_pile async;
+	struct list_head passing;	/* held flushes and discards that may go now */
+	struct list_head free;		/* the worker's commands */
+	struct list_head done;		/* finished by interrupt, not yet ended */
+	u32 busy;			/* commands of the worker in the drive */
+	bool due;			/* the asynchronous pile may go */
+	bool won;			/* some thread is the winner */
+	struct tmerge_counters counters;
+};
+
+/* entry.c */
+extern const struct block_device_operations tmerge_fops;
+/* Send a flush, discard or FUA write down as it is; in process context. */
+void tmerge_pass(struct tmerge_io *io);
+
+/* order.c, all with tmerge->lock */
+void tmerge_order_enter(struct tmerge_io *io);
+/* Take it out; those behind it that wait for no other go to their piles. */
+void tmerge_order_leave(struct tmerge_io *io);
+
+/* dispatch.c */
+/* Into its pile, with tmerge->lock; it waits for no other any more. */
+void tmerge_ready(struct tmerge_io *io);
+/* Make somebody who waits the winner, if there is none, with tmerge->lock. */
+void tmerge_appoint(struct tmerge *tmerge);
+/* One round of the winning thread, whose own request is first in the pile. */
+void tmerge_win(struct tmerge *tmerge);
+/* Take up to a command's worth of one direction off a pile, with tmerge->lock. */
+void tmerge_take(struct tmerge_pile *pile, struct tmerge_command *command, u32 max_merge);
+/* Send; true when it is done already (spun for, or failed). In process context. */
+bool tmerge_send(struct tmerge_command *command, bool spin);
+/* Ends the requests of a command that is done. */
+void tmerge_finish(struct tmerge_command *command);
+/* Ends one request, and frees it unless its thread does. */
+void tmerge_end(struct tmerge_io *io, blk_status_t status);
+
+/* worker.c */
+int tmerge_worker_create(struct tmerge *tmerge);
+void tmerge_worker_destroy(struct tmerge *tmerge);
+/* The asynchronous pile has grown: note when it may go, with tmerge->lock. */
+void tmerge_kick(struct tmerge *tmerge, bool plugged);
+
+/* counters.c, with tmerge->lock where they change */
+void tmerge_count_command(struct tmerge_command *command);
+void tmerge_count_io(struct tmerge_io *io, u64 done_ns);
+ssize_t tmerge_print_counters(struct tmerge *tmerge, char *page);
+size_t tmerge_print_merges(struct tmerge *tmerge, char *buffer, size_t size);
+size_t tmerge_print_phases(struct tmerge *tmerge, char *buffer, size_t size);
+
+/* power.c, with config_lock */
+int tmerge_power_on(struct tmerge *tmerge);
+void tmerge_power_off(struct tmerge *tmerge);
+
+#endif
