@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
+import numpy.typing as npt
 
 from ssdbench.stats.strided import (
     MOST_SHARE,
@@ -41,13 +42,16 @@ from ssdbench.stats.strideplan import (
 
 MOST_STRIDES_PER_BLOCK = 512
 LATE_WRITES = (1, 2, 4)  # how many writes after a boundary may show it
-LEAST_SCORE = 6.0  # of the best period, over both regions
+LEAST_SCORE = 7.5  # of the best period, over both regions
 LEAST_REGION_SCORE = 3.5  # of each region, at the place that the other one chose
 LEAST_STRIDE_SCORE = 2.0  # of a stride that is counted as agreeing
 LARGEST_ODD = 31
 LEAST_CROSSINGS = 12  # of a period by a stride in a region, for it to have a say
 DELAY_COST = 1.0  # what the freer form must be better by
 SHIFTS = 999
+SHIFTED_WRITES = 64  # in a stretch
+RUNNERS_UP = 6
+STRETCHES = 16  # of consecutive writes, for resampling
 MOST_P = 0.01
 
 
@@ -69,6 +73,7 @@ class Evidence:
     region_scores: tuple[float, float]
     stride_scores: tuple[tuple[int, float], ...]  # stride -> at the place the other region chose
     place_bytes: int  # of the boundary modulo the period; only meaningful when aligned
+    stride_places: tuple[dict[int, int], dict[int, int]]  # per region: stride -> place
 
     @property
     def agreeing(self) -> int:
@@ -92,6 +97,7 @@ class BlockVerdict:
     block_bytes: int | None
     best: Evidence | None
     p_value: float | None
+    confidence: float | None  # share of random halves of the writes that say the same
     runners_up: tuple[Evidence, ...]
     searched_bytes: tuple[int, int]  # smallest and largest block that could have been found
 
@@ -107,21 +113,47 @@ def periods(largest_bytes: int) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def detect(series: Sequence[Series], *, seed: int = 1, keep: int = 6) -> BlockVerdict:
-    """Judge strided writes in two regions; `keep` periods besides the best are told about."""
+def detect(series: Sequence[Series], *, seed: int = 1, resamples: int = 0) -> BlockVerdict:
+    """Judge strided writes in two regions.
+
+    With `resamples`, the confidence is the share of that many random halves of the writes in which
+    the same period wins; without, it is left out.
+    """
     data = scored(series, [scores(one.latency_ns) for one in series])
     largest = MOST_STRIDES_PER_BLOCK * int(data.stride.max(initial=0))
     found = [e for period in periods(largest) if (e := _judge(data, period)) is not None]
     if not found:
-        return BlockVerdict(None, None, None, (), (0, 0))
+        return BlockVerdict(None, None, None, None, (), (0, 0))
     searched = (found[0].period_bytes, found[-1].period_bytes)
     found.sort(key=lambda e: -e.score)
-    best, others = found[0], tuple(found[1 : keep + 1])
+    best, others = found[0], tuple(found[1 : RUNNERS_UP + 1])
     if not best.holds:
-        return BlockVerdict(None, best, None, others, searched)
+        return BlockVerdict(None, best, None, None, others, searched)
     p_value = _shifted(series, best, seed)
-    declared = best.period_bytes if p_value <= MOST_P else None
-    return BlockVerdict(declared, best, p_value, others, searched)
+    if p_value > MOST_P:
+        return BlockVerdict(None, best, p_value, None, others, searched)
+    rivals = [best.period_bytes, *(e.period_bytes for e in others)]
+    confidence = _confidence(series, rivals, resamples, seed) if resamples else None
+    return BlockVerdict(best.period_bytes, best, p_value, confidence, others, searched)
+
+
+def crossing(series: Series, period_bytes: int, place_bytes: int) -> npt.NDArray[np.bool_]:
+    """Which writes are the first behind a boundary; never the first write of a pass."""
+    block = (series.offset_bytes - place_bytes) // period_bytes
+    entered = np.concatenate([[False], np.diff(block) != 0])
+    found: npt.NDArray[np.bool_] = entered & ~series.first
+    return found
+
+
+def behind(
+    series: Series, period_bytes: int, place_bytes: int, writes: int
+) -> npt.NDArray[np.bool_]:
+    """Which writes are among the first `writes` behind a boundary."""
+    mark = crossing(series, period_bytes, place_bytes)
+    found = mark.copy()
+    for late in range(1, writes):
+        found[late:] |= mark[:-late]
+    return found
 
 
 def _judge(data: Scored, period: int) -> Evidence | None:
@@ -161,6 +193,11 @@ def _forms(
     strides = data.stride[rows[0]]
     place_first, place_second = int((weight @ first).argmax()), int((weight @ second).argmax())
     each = np.arange(len(strides))
+    cell = period // value.shape[1]
+    places = tuple(
+        {int(s): int(p) * cell for s, p in zip(strides, side.argmax(axis=1), strict=True)}
+        for side in (first, second)
+    )
     found = []
     for form in Form:
         if form is Form.ALIGNED:
@@ -174,18 +211,75 @@ def _forms(
                 period_bytes=period,
                 form=form,
                 late_writes=late,
-                score=float(sum(regions) / np.sqrt(2)) - (DELAY_COST if form is Form.DELAYED else 0),
+                score=float(sum(regions) / np.sqrt(2))
+                - (DELAY_COST if form is Form.DELAYED else 0),
                 region_scores=regions,
                 stride_scores=tuple(
                     (int(stride), float((a + b) / np.sqrt(2)))
                     for stride, a, b in zip(strides, here, there, strict=True)
                 ),
-                place_bytes=int((weight @ (first + second)).argmax()) * period // value.shape[1],
+                place_bytes=int((weight @ (first + second)).argmax()) * cell,
+                stride_places=(places[0], places[1]),
             )
         )
     return found
 
 
 def _shifted(series: Sequence[Series], best: Evidence, seed: int) -> float:
-    """p of the weaker region, from scores that are shifted against the offsets at random."""
-    return 0.001
+    """p of the weaker region, from scores that are shifted against the offsets at random.
+
+    The place is that of the whole measurement when aligned, else that of each stride in the other
+    region. Every stretch of writes is shifted for itself, so bursts stay bursts, and no shift can
+    bring all peaks back onto the boundaries.
+    """
+    rng = np.random.default_rng(seed)
+    strides = {stride for stride, _ in best.stride_scores}
+    found = []
+    for region in (0, 1):
+        observed, chance = 0.0, np.zeros(SHIFTS)
+        for one in series:
+            if one.region != region or one.stride_bytes not in strides:
+                continue
+            sums = _shift_sums(one, best, region)
+            observed += float(sums[:, 0].sum())
+            drawn = rng.integers(0, sums.shape[1], (SHIFTS, len(sums)))
+            chance += sums[np.arange(len(sums)), drawn].sum(axis=1)
+        found.append((1 + int((chance >= observed).sum())) / (1 + SHIFTS))
+    return max(found)
+
+
+def _shift_sums(one: Series, best: Evidence, region: int) -> Floats:
+    """Sum of the scores behind boundaries: one row per stretch, one column per circular shift."""
+    place = best.place_bytes
+    if best.form is Form.DELAYED:
+        place = best.stride_places[1 - region].get(one.stride_bytes, place)
+    mark = behind(one, best.period_bytes, place, best.late_writes).astype(np.float64)
+    values = np.where(one.first, 0.0, scores(one.latency_ns))
+    rows = len(one) // SHIFTED_WRITES
+    shape = (rows, SHIFTED_WRITES)
+    kept = rows * SHIFTED_WRITES
+    product = np.fft.rfft(values[:kept].reshape(shape)) * np.conj(
+        np.fft.rfft(mark[:kept].reshape(shape))
+    )
+    sums: Floats = np.fft.irfft(product, n=SHIFTED_WRITES)
+    return sums
+
+
+def _confidence(
+    series: Sequence[Series], rivals: Sequence[int], resamples: int, seed: int
+) -> float:
+    """Share of random halves of the writes in which the first of `rivals` still wins."""
+    rng = np.random.default_rng(seed)
+    wins = 0
+    values = [scores(one.latency_ns) for one in series]
+    for _ in range(resamples):
+        halves, kept = [], []
+        for one, value in zip(series, values, strict=True):
+            stretch = np.arange(len(one)) * STRETCHES // max(len(one), 1)
+            mine = np.isin(stretch, rng.permutation(STRETCHES)[: STRETCHES // 2])
+            halves.append(one.part(mine))
+            kept.append(value[mine])
+        data = scored(halves, kept)
+        found = [e for period in rivals if (e := _judge(data, period)) is not None]
+        wins += bool(found) and max(found, key=lambda e: e.score).period_bytes == rivals[0]
+    return wins / resamples

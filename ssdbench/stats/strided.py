@@ -20,8 +20,8 @@ MOST_SHARE = 0.75  # of a period that the writes after a boundary may cover, to 
 class Series:
     """All writes at one stride in one region, in the order in which they were done.
 
-    `sequence` is the number of each write since the start of the measurement in its region, over
-    all strides; it grows by one where nothing else was written between. `first` marks writes that
+    `sequence` is the number of each write since the start of the measurement, over all strides and
+    regions; it grows by one where nothing else was written between. `first` marks writes that
     begin a pass: they come from elsewhere, so nothing can be said about what they entered.
     """
 
@@ -34,6 +34,43 @@ class Series:
 
     def __len__(self) -> int:
         return len(self.offset_bytes)
+
+    def part(self, kept: npt.NDArray[np.bool_]) -> "Series":
+        """Some of the writes, in the same order."""
+        return Series(
+            self.region,
+            self.stride_bytes,
+            self.offset_bytes[kept],
+            self.latency_ns[kept],
+            self.sequence[kept],
+            self.first[kept],
+        )
+
+    def with_latency(self, latency_ns: Floats) -> "Series":
+        """The same writes with other latencies."""
+        return Series(
+            self.region,
+            self.stride_bytes,
+            self.offset_bytes,
+            latency_ns,
+            self.sequence,
+            self.first,
+        )
+
+
+def gathered(
+    region: Ints,
+    stride_bytes: Ints,
+    offset_bytes: Ints,
+    latency_ns: Floats,
+    first: npt.NDArray[np.bool_],
+) -> list[Series]:
+    """Writes in the order in which they were done, as one series per region and stride."""
+    found = []
+    for where, stride in sorted({*zip(region.tolist(), stride_bytes.tolist(), strict=True)}):
+        mine = np.flatnonzero((region == where) & (stride_bytes == stride))
+        found.append(Series(where, stride, offset_bytes[mine], latency_ns[mine], mine, first[mine]))
+    return found
 
 
 def scores(latency_ns: Floats) -> Floats:
@@ -126,7 +163,8 @@ def share_of(data: Scored, period_bytes: int, writes: int) -> Floats:
     """How much of the period the `writes` first writes after a place cover, per series."""
     count = cells(period_bytes)
     width: Floats = np.maximum(1, np.rint(writes * data.stride * count / period_bytes)) / count
-    return np.minimum(width, 1.0)
+    share: Floats = np.minimum(width, 1.0)
+    return share
 
 
 def excess(data: Scored, folded: Floats, period_bytes: int, writes: int) -> Floats:
