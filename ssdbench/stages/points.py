@@ -1,5 +1,6 @@
 """What sweeps and spans share: measure all repeats that are not measured yet, then judge."""
 
+import math
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from ssdbench.errors import SsdbenchError
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.result import PointResult, Repeat, StageResult
 from ssdbench.model.target import TargetInfo
-from ssdbench.model.workload import Point, Workload
+from ssdbench.model.workload import Pattern, Point, Workload
 from ssdbench.stages.measuring import (
     MEASURED,
     REPEAT,
@@ -144,7 +145,7 @@ def planned(
     ]
     # A fast drive takes less time and may write more in it.
     seconds = sorted(repeats * sum(s for s, _ in side) for side in sides)
-    written = sorted(repeats * sum(int(b) for _, b in side) for side in sides)
+    written = sorted(repeats * sum(round(b) for _, b in side) for side in sides)
     return StagePlan(
         name=stage.name,
         kind=stage.kind,
@@ -162,15 +163,29 @@ def _section(
     workload: Workload, how: Measuring, target: TargetInfo, hint: RateHint, *, fast: bool
 ) -> tuple[float, float]:
     """Seconds and bytes written of one repeat, by a fast drive or a slow one."""
-    share = workload.read_percent / 100
-    slow_fast = hint.random_read_iops if share == 1 else hint.random_write_iops
-    write_rate = slow_fast[fast] * workload.block_bytes * (1 - share)
     if not workload.writes:
-        return how.flat_s * (1 if fast else 3) + how.measure_s, 0.0
-    spare = LEAST_SPARE_SHARE if fast else how.spare_share or UNKNOWN_SPARE_SHARE
+        settle_s = how.flat_s if fast else min(3 * how.flat_s, how.read_budget_s())
+        return settle_s + how.measure_s, 0.0
+    write_rate = _write_rate(workload, hint, fast=fast)
+    unknown = LEAST_SPARE_SHARE if fast else UNKNOWN_SPARE_SHARE
+    spare = unknown if how.spare_share is None else how.spare_share
     settle_s = max(how.write_window_s, spare * target.size_bytes / write_rate)
-    settle_s = settle_s if fast else 2 * settle_s
+    if not fast:
+        settle_s *= 2
+    settle_s = min(
+        settle_s, how.settle_fills * target.size_bytes / write_rate, how.settle_s or math.inf
+    )
     return settle_s + how.measure_s, write_rate * (settle_s + how.measure_s)
+
+
+def _write_rate(workload: Workload, hint: RateHint, *, fast: bool) -> float:
+    """Bytes that a workload writes per second; no larger block goes faster than the sequence."""
+    share = workload.read_percent / 100
+    most = hint.sequential_bytes_per_s[fast] * (1 - share)
+    if workload.pattern is Pattern.SEQUENTIAL:
+        return most
+    request_s = share / hint.random_read_iops[fast] + (1 - share) / hint.random_write_iops[fast]
+    return min(most, (1 - share) * workload.block_bytes / request_s)
 
 
 def _wake(context: Context) -> Wake:

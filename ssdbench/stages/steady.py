@@ -53,17 +53,20 @@ class Steady:
         span = self.workload.range.length_bytes
         block = self.workload.block_bytes
         slow, fast = (iops * block for iops in hint.random_write_iops)
-        most = max(self.max_fills * span, fast * self.least_s())
-        written = (round(min(2.0, self.max_fills) * span), round(most))
-        shortest = max(self.least_s() / 2, written[0] / fast)
-        longest = min(max(self.least_s(), written[1] / slow), self.max_time_s or math.inf)
+        limit_s = self.max_time_s or math.inf
+        shortest = min(max(self.least_s() / 2, min(2.0, self.max_fills) * span / fast), limit_s)
+        longest = min(max(self.least_s(), self.max_fills * span / slow), limit_s)
+        # A slow drive may be steady, or out of time, before it has written as much.
+        least = min(min(2.0, self.max_fills) * span, slow * limit_s)
+        most = min(max(self.max_fills * span, fast * self.least_s()), fast * limit_s)
+        written = (round(least), round(most))
         return StagePlan(
             name=self.name,
             kind=self.kind,
             title=self.title,
             destructive=self.destructive,
             jobs=(f"{self.workload.label()} until steady by {self.rule!r}",),
-            seconds=(min(shortest, longest), longest),
+            seconds=(shortest, longest),
             bytes_written=written,
             fills=(written[0] / target.size_bytes, written[1] / target.size_bytes),
             notes=(

@@ -1,3 +1,4 @@
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -123,3 +124,36 @@ def test_what_this_version_cannot_do_is_refused_before_anything_starts(
 def test_a_profile_without_a_target_says_how_to_name_one() -> None:
     with pytest.raises(UsageError, match="names no target"):
         plan(asked("title: none\n"))
+
+
+@pytest.mark.parametrize("name", ["demo", "quick", "pessimistic"])
+@pytest.mark.parametrize("hint", [RateHint(), RateHint((200e6, 210e6), (200, 800), (9e3, 9e4))])
+def test_every_range_of_a_plan_goes_from_the_least_to_the_most(name: str, hint: RateHint) -> None:
+    text = (Path(__file__).parents[2] / "profiles" / f"{name}.yaml").read_text()
+
+    for found in (stage.plan(a_target(), hint) for stage in stages_of(text)):
+        assert found.seconds[0] <= found.seconds[1], found
+        assert found.bytes_written[0] <= found.bytes_written[1], found
+        assert found.fills[0] <= found.fills[1], found
+
+
+def test_no_plan_takes_longer_than_the_profile_allows() -> None:
+    limited = "settle: {max_time: 5m}\nwindow: 30s\nrepeats: 3\nsteady: {max_time: 20m}\n"
+    slow = RateHint(random_write_iops=(1, 10))
+
+    _, steady, sweep = (
+        stage.plan(a_target(), slow)
+        for stage in stages_of(limited + "measure: [{sweep: {block: 4KiB, read: 0}}]")
+    )
+
+    assert steady.seconds[1] <= 20 * 60
+    assert sweep.seconds[1] <= 3 * (300 + 30)
+
+
+def test_no_block_is_planned_faster_than_the_sequence() -> None:
+    hint = RateHint((100e6, 200e6), (1_000, 300_000), (1e4, 1e6))
+    sequential = "measure: [{sweep: {pattern: sequential, block: 1MiB, read: 0}}]"
+
+    sweep = stages_of(sequential)[2].plan(a_target(), hint)
+
+    assert sweep.bytes_written[1] <= sweep.seconds[1] * 200e6
