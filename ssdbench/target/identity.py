@@ -17,6 +17,7 @@ class Names:
     model: str = ""
     serial: str = ""
     path: str = ""  # where it is plugged in
+    unit: str = ""  # NVMe subsystem and namespace number: a drive may have nothing better
     size_bytes: int = 0
 
 
@@ -44,7 +45,7 @@ def identity(names: Names, serials_here: Iterable[tuple[str, str]]) -> str:
 
 def same_drive(mine: Names, other: Names) -> bool:
     """Whether two nodes lead to one drive: two live paths, when neither is the other's part."""
-    for name in ("nguid", "eui64", "uuid", "wwn"):
+    for name in ("nguid", "eui64", "uuid", "wwn", "unit"):
         value = getattr(mine, name)
         if value and value == getattr(other, name):
             return True

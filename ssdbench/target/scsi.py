@@ -19,7 +19,12 @@ def world_wide_name(page: bytes) -> str:
     while at + 4 <= min(len(page), end):
         kind, length = page[at + 1], page[at + 3]
         name = page[at + 4 : at + 4 + length]
-        if kind >> 4 & 3 == LOGICAL_UNIT and kind & 15 in STRONG and any(name):
+        if (
+            kind >> 4 & 3 == LOGICAL_UNIT
+            and kind & 15 in STRONG
+            and any(name)
+            and len(name) == length
+        ):
             found[kind & 15] = f"{STRONG[kind & 15]}.{name.hex()}"
         at += 4 + length
     return found.get(3) or found.get(2) or ""

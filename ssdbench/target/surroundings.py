@@ -40,6 +40,7 @@ def names_of(kernel: str, sysfs: Sysfs) -> Names:
         return (sysfs.find(f"{base}/{attribute}") or "").replace("\0", "").strip()
 
     wwid = said("wwid") or said("device/wwid")
+    subsystem, nsid = said("device/subsysnqn"), said("nsid")
     return Names(
         nguid=_hex(said("nguid")),
         eui64=_hex(said("eui")),
@@ -49,6 +50,7 @@ def names_of(kernel: str, sysfs: Sysfs) -> Names:
         model=said("device/model"),
         serial=said("device/serial") or said("serial") or _unit_serial(base, sysfs),
         path=place(kernel, sysfs),
+        unit=f"{subsystem}/{nsid}" if subsystem and nsid else "",
         size_bytes=(sysfs.number(f"{base}/size") or 0) * 512,
     )
 

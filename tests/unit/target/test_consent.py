@@ -1,10 +1,14 @@
 """Consent is for one target, exactly."""
 
+import json
+from pathlib import Path
+
 import pytest
 
-from ssdbench.errors import TargetRefused
+from ssdbench.errors import TargetRefused, UsageError
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.target import consent
+from ssdbench.target.wear import Wear
 
 DRIVE = TargetInfo(
     kind=TargetKind.LOOP,
@@ -40,3 +44,59 @@ def test_without_consent_the_user_is_told_what_to_type() -> None:
 @pytest.mark.parametrize("kind", [TargetKind.SIMULATED, TargetKind.FILE])
 def test_what_holds_nothing_of_the_users_needs_no_consent(kind: TargetKind) -> None:
     consent.require(DRIVE.model_copy(update={"kind": kind}), None)
+
+
+LAB = DRIVE.model_copy(update={"kind": TargetKind.VIRTUAL, "serial": "SSDBENCH-LAB-0"})
+
+
+@pytest.mark.parametrize(
+    ("environment", "serial", "listed"),
+    [
+        ({}, "SSDBENCH-LAB-0", "SSDBENCH-LAB-0"),
+        ({"SSDBENCH_LAB": "1"}, "S4EVNX", "S4EVNX"),
+        ({"SSDBENCH_LAB": "1"}, "SSDBENCH-LAB-0", "SSDBENCH-LAB-1"),
+        ({"SSDBENCH_LAB": "1"}, "SSDBENCH-LAB-0", None),
+    ],
+    ids=["not-in-the-lab", "a-real-serial", "another-disk", "no-list"],
+)
+def test_each_sign_of_the_lab_is_needed(
+    tmp_path: Path, environment: dict[str, str], serial: str, listed: str | None
+) -> None:
+    disks = tmp_path / "disks.json"
+    if listed is not None:
+        disks.write_text(json.dumps([{"serial": listed}]))
+    info = LAB.model_copy(update={"serial": serial})
+
+    assert not consent.implied(info, environment=environment, disks=disks)
+
+
+def test_a_disk_of_the_lab_needs_no_consent(tmp_path: Path) -> None:
+    (tmp_path / "disks.json").write_text('[{"serial": "SSDBENCH-LAB-0"}]')
+
+    assert consent.implied(LAB, environment={"SSDBENCH_LAB": "1"}, disks=tmp_path / "disks.json")
+
+
+def test_the_identity_of_another_drive_is_named_as_such() -> None:
+    with pytest.raises(UsageError, match="another drive of this host"):
+        consent.require_unchanged(DRIVE, "naa.5", ["naa.5", DRIVE.id])
+
+    consent.require_unchanged(DRIVE, DRIVE.id, ["naa.5", DRIVE.id])
+
+
+@pytest.mark.parametrize(
+    ("tb", "endurance", "needed"),
+    [(1, 1000, False), (10, 1000, False), (10.1, 1000, True), (1, None, True), (0, None, False)],
+)
+def test_wear_above_a_hundredth_or_unknown_needs_consent(
+    tb: float, endurance: float | None, *, needed: bool
+) -> None:
+    drive = DRIVE.model_copy(update={"kind": TargetKind.DRIVE})
+    wear = Wear(int(tb * 10**12), endurance)
+
+    assert wear.needs_consent is needed
+    consent.require_wear(drive, wear, accepted=True)
+    consent.require_wear(DRIVE, wear, accepted=False)  # a loop device has no flash
+    if needed:
+        with pytest.raises(TargetRefused) as refusal:
+            consent.require_wear(drive, wear, accepted=False)
+        assert "--accept-wear" in refusal.value.hint

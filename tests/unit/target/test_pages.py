@@ -1,0 +1,198 @@
+"""Pages of drives: captured from emulated ones, and built by the letter of the specifications."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ssdbench.target import ata, nvme, scsi
+from ssdbench.target.inspect import page_facts
+
+CAPTURED = Path(__file__).parents[2] / "data" / "pages"
+
+
+def captured(name: str) -> dict[str, bytes]:
+    stored = json.loads((CAPTURED / f"{name}.json").read_text())["pages"]
+    return {k: bytes.fromhex(p["hex"]).ljust(p["size"], b"\0") for k, p in stored.items()}
+
+
+def page(size: int, **fields: tuple[int, bytes]) -> bytes:
+    """Zeros with fields at their offsets."""
+    built = bytearray(size)
+    for offset, value in fields.values():
+        built[offset : offset + len(value)] = value
+    return bytes(built)
+
+
+def test_a_captured_nvme_drive_tells_its_formats_and_health() -> None:
+    pages = captured("qemu-nvme")
+
+    controller, namespace = (
+        nvme.controller(pages[nvme.CONTROLLER]),
+        nvme.namespace(pages[nvme.NAMESPACE]),
+    )
+
+    assert (controller.model, controller.serial) == ("QEMU NVMe Ctrl", "SSDBENCH-LAB-0")
+    assert controller.can_format
+    assert namespace.size_blocks * namespace.format[0] == 64 << 20
+    assert len(namespace.formats) == 8
+    facts = page_facts(pages)
+    assert facts["temperature"] == "50 °C"
+    assert facts["write cache"] == "on"
+    assert facts["protection"] == "none"
+
+
+def test_a_captured_namespace_with_protection_and_one_that_is_shared() -> None:
+    protected = nvme.namespace(captured("qemu-nvme-protected")[nvme.NAMESPACE])
+    shared = captured("qemu-nvme-shared")
+
+    assert (protected.protection, protected.format) == (1, (512, 8))
+    assert nvme.namespace(shared[nvme.NAMESPACE]).shared
+    assert nvme.controllers(shared[nvme.ATTACHED]) == [0, 1]
+    assert nvme.namespaces(shared[nvme.SIBLINGS]) == [1, 2]
+
+
+def test_a_captured_sata_drive_tells_itself_twice_alike() -> None:
+    pages = captured("qemu-ahci")
+
+    said = ata.identify(pages[ata.IDENTIFY])
+
+    assert ata.whole(pages[ata.IDENTIFY])
+    assert said.serial == "SSDBENCH-LAB-1" == scsi.serial(pages[scsi.SERIAL])
+    assert said.sectors * said.logical_bytes == 64 << 20
+    assert scsi.cache_on(pages[scsi.CACHING]) is said.cache_on is True
+
+
+def test_a_captured_scsi_drive_is_known_by_its_world_wide_name() -> None:
+    assert scsi.world_wide_name(captured("qemu-scsi-wwn")[scsi.DEVICE_ID]) == "naa.5000c50012345678"
+    assert scsi.world_wide_name(captured("qemu-scsi")[scsi.DEVICE_ID]) == ""
+
+
+def test_capacity_and_capabilities_of_an_nvme_controller_by_the_specification() -> None:
+    built = page(
+        4096,
+        serial=(4, b"S4EVNX0R123456      "),
+        cmic=(76, b"\x02"),
+        ctratt=(96, (1 << 19).to_bytes(4, "little")),
+        oacs=(256, b"\x17\x00"),
+        npss=(263, b"\x01"),
+        apsta=(265, b"\x01"),
+        hmpre=(272, (16384).to_bytes(4, "little")),
+        total=(280, (1_920_383_410_176).to_bytes(16, "little")),
+        free=(296, (960_000_000_000).to_bytes(16, "little")),
+        sanicap=(328, b"\x03\0\0\0"),
+        oncs=(520, b"\x5f\x00"),
+        fna=(524, b"\x07"),
+        vwc=(525, b"\x01"),
+        ps0=(2048, b"\x84\x03\0\0"),
+        ps1=(2080, b"\x32\x00\0\x03"),
+    )
+
+    said = nvme.controller(built)
+
+    assert said.serial == "S4EVNX0R123456"
+    assert said.shared_subsystem and said.fdp and said.security and said.apst
+    assert said.formats_all and said.erases_all and said.can_crypto_erase
+    assert said.sanitizes == {"crypto", "block"}
+    assert (said.total_bytes, said.unallocated_bytes) == (1_920_383_410_176, 960_000_000_000)
+    assert said.memory_wanted_bytes == 64 << 20
+    assert said.power_states == ("9 W", "0.005 W (not operational)")
+
+
+def test_names_of_a_namespace_by_the_specification() -> None:
+    formats = b"\0\0\x09\0" + b"\x08\0\x0c\0"
+    built = page(
+        4096,
+        nlbaf=(25, b"\x01"),
+        flbas=(26, b"\x11"),
+        dps=(29, b"\x0a"),
+        nmic=(30, b"\x01"),
+        nsattr=(99, b"\x01"),
+        nguid=(104, bytes(range(1, 17))),
+        eui=(120, bytes.fromhex("0025385b91b0a4d2")),
+        formats=(128, formats),
+    )
+    uuid = bytes.fromhex("0123456789ab4def8123456789abcdef")
+    descriptors = b"\x01\x08\0\0" + bytes(8) + b"\x03\x10\0\0" + uuid + bytes(100)
+
+    said = nvme.namespace(built)
+
+    assert said.format == (4096, 8)
+    assert said.extended_metadata and said.shared and said.write_protected
+    assert (said.protection, said.protection_first) == (2, True)
+    assert said.nguid == "0102030405060708090a0b0c0d0e0f10"
+    assert said.eui64 == "0025385b91b0a4d2"
+    assert nvme.uuid(descriptors) == "01234567-89ab-4def-8123-456789abcdef"
+
+
+def test_health_in_units_that_people_read() -> None:
+    built = page(
+        512,
+        warning=(0, b"\x04"),
+        temperature=(1, (273 + 41).to_bytes(2, "little")),
+        spare=(3, b"\x62\x0a\x07"),
+        written=(48, (2_000_000).to_bytes(16, "little")),
+        hours=(128, (4711).to_bytes(16, "little")),
+    )
+
+    facts = nvme.smart_facts(built)
+
+    assert facts["temperature"] == "41 °C"
+    assert facts["data written"] == "1.024 TB"
+    assert facts["percentage used"] == "7 %"
+    assert facts["power-on hours"] == "4711"
+
+
+def test_an_ocp_page_counts_only_with_its_guid() -> None:
+    written = (0, (5 * 10**12).to_bytes(16, "little"))
+
+    assert nvme.ocp_facts(page(512, written=written)) == {}
+    facts = nvme.ocp_facts(page(512, written=written, guid=(496, nvme.OCP_GUID)))
+    assert facts["OCP flash written"] == "5 TB"
+
+
+@pytest.mark.parametrize(
+    ("words", "locked", "enabled", "frozen"),
+    [(0x0001, False, False, False), (0x0007, True, True, False), (0x000B, False, True, True)],
+)
+def test_ata_security_by_the_specification(
+    words: int, *, locked: bool, enabled: bool, frozen: bool
+) -> None:
+    said = ata.identify(page(512, security=(256, words.to_bytes(2, "little"))))
+
+    assert (said.security_locked, said.security_enabled, said.security_frozen) == (
+        locked,
+        enabled,
+        frozen,
+    )
+
+
+def test_a_hidden_area_of_an_ata_drive_is_counted() -> None:
+    sense = bytearray(22)
+    sense[0], sense[8], sense[9] = 0x72, 0x09, 12
+    sense[15], sense[17], sense[19] = 0xFF, 0xFF, 0x01  # 0x1ffff
+
+    assert ata.native_max(bytes(sense)) == 0x1FFFF
+    assert ata.native_max(b"") is None
+
+
+@pytest.mark.parametrize(("flags", "locked"), [(0b111, True), (0b011, False), (0b101, False)])
+def test_opal_is_locked_when_locking_is_on_and_locked(flags: int, *, locked: bool) -> None:
+    features = b"\x00\x01\x10\x0c" + bytes(12) + b"\x00\x02\x10\x0c" + bytes([flags]) + bytes(11)
+    header = (44 + len(features)).to_bytes(4, "big").ljust(48, b"\0")
+
+    assert nvme.opal_locked(header + features) is locked
+
+
+def test_reservations_are_seen() -> None:
+    assert "type 1" in nvme.reserved_by(b"\x01\0\0\0\x01\x02\0".ljust(64, b"\0"))
+    assert nvme.reserved_by(bytes(64)) == ""
+    assert scsi.reserved(b"\0\0\0\x01\0\0\0\x10".ljust(24, b"\0"))
+    assert not scsi.reserved(bytes(8))
+
+
+@pytest.mark.parametrize("length", range(0, 100, 7))
+def test_a_page_that_was_cut_short_never_becomes_a_wrong_name(length: int) -> None:
+    page83 = captured("qemu-scsi-wwn")[scsi.DEVICE_ID]
+
+    assert scsi.world_wide_name(page83[:length]) in ("", "naa.5000c50012345678")
