@@ -1,0 +1,295 @@
+import re
+
+import pytest
+
+from tests.vm.conftest import Guest
+
+pytestmark = pytest.mark.vm
+
+SETUP = """
+F=/sys/kernel/config/ssdb_flash/ssd0; T=/sys/kernel/config/ssdb_tmerge/tm0
+put() { for pair in "${@:2}"; do echo "${pair#*=}" > $1/${pair%%=*}; done; }
+drive() { mkdir $F; put $F capacity_bytes=67108864 ftl=direct wbuf_bytes=0 t_read_ns=0 \
+  t_prog_ns=0 "$@" power=1; }
+merge() { mkdir $T; put $T device=/dev/ssd0 "$@" power=1; }
+apart() { echo 0 > $T/power; rmdir $T; }
+tear_down() { apart; echo 0 > $F/power; rmdir $F; }
+count() { awk -v n=$1 '$1 == n {print $2}' ${2:-$T}/counters; }
+"""
+MODES = ("spatial-intr", "spatial-poll", "stm", "atm", "hybrid")
+
+
+def table(text: str) -> dict[str, int]:
+    found = re.findall(r"^([a-z_0-9-]+) (-?[0-9]+)$", text, flags=re.MULTILINE)
+    return {name: int(value) for name, value in found}
+
+
+def test_data_come_back_in_every_mode(guest: Guest) -> None:
+    verify = (
+        "fio --name=v --filename=/dev/tm0 --direct=1 --rw=randwrite --bs=4k --ioengine=$2"
+        " --iodepth=8 --numjobs=$1 --offset_increment=2m --size=2m --verify=crc32c --do_verify=1"
+        " --randrepeat=0 --group_reporting --thread --minimal > /tmp/v && echo $3 $1 $2 verified"
+    )
+
+    answer = guest(
+        SETUP + f"verify() {{ {verify}; }}\ndrive mode=mq\n"
+        f"for mode in {' '.join(MODES)}; do\n"
+        "merge mode=$mode max_merge=64; verify 1 libaio $mode; verify 8 psync $mode\n"
+        "[ $(count inside) = 0 ] || echo $mode left some; apart; done\n"
+        "merge mode=atm window_ns=2000000; verify 8 psync window; tear_down\n"
+        "drive mode=bio depth=1; for mode in stm atm spatial-intr; do\n"
+        "merge mode=$mode; verify 8 psync $mode-1; count no_slot; apart; done",
+    )
+
+    lines = answer.stdout.splitlines()
+    expected = [f"{m} {how} verified" for m in MODES for how in ("1 libaio", "8 psync")]
+    assert lines[: len(expected) + 1] == [*expected, "window 8 psync verified"]
+    assert [line for line in lines if line.endswith("verified")][-3:] == [
+        f"{mode}-1 8 psync verified" for mode in ("stm", "atm", "spatial-intr")
+    ]
+
+
+def test_a_file_system_survives_unmount_and_check(guest: Guest) -> None:
+    answer = guest(
+        SETUP + "drive wbuf_bytes=1048576 ftl=page capacity_bytes=67108864 wbuf_volatile=volatile"
+        " erase_block_bytes=65536 op_ppm=200000 channels=2 program_unit_bytes=4096"
+        " read_unit_bytes=4096\n"
+        f"for mode in {' '.join(MODES)}; do merge mode=$mode\n"
+        "mkfs.ext4 -q /dev/tm0; mkdir -p /mnt; mount -o discard /dev/tm0 /mnt\n"
+        "dd if=/dev/urandom of=/mnt/f bs=64k count=60 conv=fsync status=none\n"
+        "md5sum < /mnt/f > /tmp/a; rm -f /mnt/g; cp /mnt/f /mnt/g; sync; rm /mnt/g; fstrim /mnt\n"
+        "umount /mnt; fsck.ext4 -fn /dev/tm0 > /dev/null; mount /dev/tm0 /mnt\n"
+        "md5sum < /mnt/f | cmp - /tmp/a && echo $mode same; umount /mnt\n"
+        "fsck.ext4 -fn /dev/tm0 > /dev/null && echo $mode clean\n"
+        "[ $(count passed) -gt 3 ] && echo $mode passed; apart; done"
+    )
+
+    assert answer.stdout.splitlines() == [
+        f"{mode} {what}" for mode in MODES for what in ("same", "clean", "passed")
+    ]
+
+
+FLUSH = """
+import os, sys
+fd = os.open("/dev/tm0", os.O_RDWR | os.O_DIRECT | getattr(os, "O_DSYNC", 0) * int(sys.argv[1]))
+import mmap
+page = mmap.mmap(-1, 4096)
+for n in range(10):
+    os.pwrite(fd, page, n * 4096)
+if sys.argv[1] == "0":
+    os.fsync(fd)
+"""
+
+
+def test_flushes_and_forced_writes_reach_the_drive(guest: Guest) -> None:
+    answer = guest(
+        SETUP + f"cat > /tmp/flush.py <<'EOF'\n{FLUSH}\nEOF\n"
+        "drive mode=bio ftl=page wbuf_bytes=1048576 wbuf_volatile=volatile erase_block_bytes=65536"
+        " op_ppm=200000 channels=2 program_unit_bytes=4096 read_unit_bytes=4096\n"
+        "for mode in stm atm; do merge mode=$mode; for sync in 0 1; do\n"
+        "a=$(count passed)\n"
+        "python3 /tmp/flush.py $sync\n"
+        "echo $mode $sync passed $(( $(count passed) - a )); done; apart; done\n"
+        "cat $F/counters"
+    )
+
+    # One flush after ten plain writes; ten forced writes, none of them merged.
+    assert answer.stdout.splitlines()[:4] == [
+        "stm 0 passed 1", "stm 1 passed 10", "atm 0 passed 1", "atm 1 passed 10",
+    ]  # fmt: skip
+
+
+ORDER = """
+import mmap, os, threading
+fd = os.open("/dev/tm0", os.O_RDWR | os.O_DIRECT)
+bad = 0
+for turn in range(40):
+    write, read = mmap.mmap(-1, 16384), mmap.mmap(-1, 4096)
+    write.write(bytes([turn + 1]) * 16384)
+    writer = threading.Thread(target=os.pwrite, args=(fd, write, 65536))
+    before = open("/sys/kernel/config/ssdb_tmerge/tm0/counters").read()
+    writer.start()
+    while " 1\\n" not in open("/sys/kernel/config/ssdb_tmerge/tm0/counters").read()[-12:]:
+        pass  # the write is inside, held by the window
+    os.preadv(fd, [read], 65536 + 4096 * (turn % 4))
+    bad += read[:] != bytes([turn + 1]) * 4096
+    writer.join()
+print("stale", bad)
+"""
+
+
+def test_a_read_behind_a_held_write_sees_what_that_wrote(guest: Guest) -> None:
+    answer = guest(
+        SETUP + f"cat > /tmp/order.py <<'EOF'\n{ORDER}\nEOF\n"
+        "drive; for mode in atm hybrid; do merge mode=$mode window_ns=5000000\n"
+        "echo $mode $(python3 /tmp/order.py) held $(count held); apart; done"
+    )
+
+    for line, mode in zip(answer.stdout.splitlines(), ("atm", "hybrid"), strict=True):
+        words = line.split()
+        assert words[:3] == [mode, "stale", "0"]
+        assert int(words[4]) >= 39, "the read met the held write"
+
+
+def test_concurrent_requests_go_together(guest: Guest) -> None:
+    load = (
+        "fio --name=l --filename=/dev/tm0 --direct=1 --bs=4k --ioengine=psync --numjobs=8 --thread"
+        " --number_ios=300 --size=64m --group_reporting --minimal"
+    )
+
+    answer = guest(
+        SETUP + "drive cmd_overlap=0 link_mbps=20 store=0\n"
+        "for pair in stm:randread atm:randwrite hybrid:randread hybrid:randwrite"
+        " spatial-intr:randread spatial-poll:randwrite; do\n"
+        "merge mode=${pair%:*}; "
+        f"{load} --rw=${{pair#*:}} > /dev/null\n"
+        "echo $pair $(( $(count read_ios) + $(count write_ios) ))"
+        " $(( $(count read_commands) + $(count write_commands) ))"
+        " $(awk '{n += $2 * $3} END {print n}' $T/merges)"
+        " $(awk '$1 == \"total\" {n += $3} END {print n}' $T/latency)"
+        " $(( $(count device_ns) > 0 )); apart; done"
+    )
+
+    merged = {}
+    for line in answer.stdout.splitlines():
+        mode, ios, commands, in_merges, in_latency, device = line.split()
+        assert ios == in_merges == in_latency == "2400"
+        assert device == "1"
+        merged[mode] = int(ios) / int(commands)
+    assert all(n > 2 for mode, n in merged.items() if "spatial" not in mode), merged
+    assert all(n < 1.5 for mode, n in merged.items() if "spatial" in mode), merged
+
+
+def test_neighbours_are_one_command_in_every_mode(guest: Guest) -> None:
+    answer = guest(
+        SETUP + "drive store=0\n"
+        "for mode in spatial-intr spatial-poll atm; do merge mode=$mode window_ns=10000000"
+        " max_merge=16\n"
+        "fio --name=s --filename=/dev/tm0 --direct=1 --bs=4k --rw=write --ioengine=libaio"
+        " --iodepth=16 --iodepth_batch=16 --iodepth_batch_complete_min=16 --number_ios=320"
+        " --size=64m --minimal > /dev/null\n"
+        "echo $mode $(( $(count write_ios) / $(count write_commands) )); apart; done"
+    )
+
+    # 16 at a time, but for batches that a busy host lets straddle the window.
+    counts = dict(line.split() for line in answer.stdout.splitlines())
+    assert set(counts) == {"spatial-intr", "spatial-poll", "atm"}
+    assert all(12 <= int(n) <= 16 for n in counts.values()), counts
+
+
+CUT = """
+import mmap, os, sys, threading, time
+BLOCKS, WAIT = 64, float(sys.argv[1])
+fd = os.open("/dev/tm0", os.O_RDWR | os.O_DIRECT)
+def write(block, value, failed):
+    page = mmap.mmap(-1, 4096)
+    page.write(bytes([value]) * 4096)
+    try:
+        os.pwrite(fd, page, block * 16384)
+    except OSError:
+        failed.append(block)
+def write_all(value):
+    failed = []
+    threads = [threading.Thread(target=write, args=(n, value, failed)) for n in range(BLOCKS)]
+    for thread in threads: thread.start()
+    return threads, failed
+def all_values():
+    drive = os.open("/dev/tm0", os.O_RDWR | os.O_DIRECT)
+    page = mmap.mmap(-1, 4096)
+    found = []
+    for n in range(BLOCKS):
+        os.preadv(drive, [page], n * 16384)
+        found.append(page[0])
+    return found
+flash = "/sys/kernel/config/ssdb_flash/ssd0/"
+def in_flight():
+    text = open(flash + "counters").read()
+    return dict(line.split() for line in text.splitlines())["vectors"]
+threads, failed = write_all(1)
+for thread in threads: thread.join()
+sent = in_flight()
+threads, failed = write_all(2)
+while in_flight() == sent: pass
+time.sleep(WAIT)
+open(flash + "cut", "w").write("1")
+for thread in threads: thread.join()
+open(flash + "cut", "w").write("0")
+found = all_values()
+print(len(failed), found.count(1), found.count(2), found == sorted(found)[::-1] or "any")
+"""
+
+
+def test_a_cut_of_power_leaves_atomic_writes_whole_or_not_at_all(guest: Guest) -> None:
+    # 64 blocks on one die, one after the other: the cut comes early in the command.
+    answer = guest(
+        SETUP + f"cat > /tmp/cut.py <<'EOF'\n{CUT}\nEOF\n"
+        "drive cmd_overlap=0 link_mbps=1000 t_prog_ns=20000000 channels=1 dies_per_channel=1"
+        " cuttable=1\n"
+        "for atomic in 0 1; do merge mode=atm window_ns=900000000 max_merge=64"
+        " atomic_writes=$atomic\n"
+        "python3 /tmp/cut.py 0.3; cat $T/merges; apart; done\n"
+        "awk '/torn|undone/ {print $1, $2}' $F/counters"
+    )
+    torn, merged, whole, merged_atomic, *rest = answer.stdout.splitlines()
+
+    failed, old, new, _ = torn.split()
+    assert (failed, int(old) + int(new)) == ("64", 64)
+    assert int(old) > 0 and int(new) > 0, "without atomic_writes this cut tears"
+    assert whole.split()[:3] == ["64", "64", "0"]
+    assert merged == merged_atomic == "write 64 2", "each generation was one command"
+    assert rest == ["torn_vectors 1", "undone_vectors 1"]
+
+
+def test_nothing_changes_while_it_is_on_and_nothing_leaves_while_it_is_used(guest: Guest) -> None:
+    answer = guest(
+        SETUP + "drive; merge mode=stm\n"
+        "for a in mode=atm window_ns=5 device=/dev/x max_merge=5 atomic_writes=1; do\n"
+        "put $T $a 2>/dev/null || echo ${a%=*} fixed; done\n"
+        "python3 -c 'import os; os.open(\"/dev/ssd0\", os.O_RDWR | os.O_EXCL)' 2>/dev/null"
+        " || echo drive held\n"
+        "sleep 60 < /dev/tm0 & sleep 0.2\n"
+        "rmmod ssdb_tmerge 2>/dev/null || echo module busy\n"
+        "rmmod ssdb_flash 2>/dev/null || echo flash busy\n"
+        "echo 0 > $T/power 2>/dev/null || echo open\n"
+        "kill %1; wait\n"
+        "echo 0 > $F/power; dd if=/dev/tm0 of=/dev/null bs=4k count=1 status=none iflag=direct"
+        " 2>/dev/null || echo drive gone\n"
+        "rmdir $F; dd if=/dev/tm0 of=/dev/null bs=4k count=1 status=none iflag=direct"
+        " 2>/dev/null || echo still gone\n"
+        "apart; rmmod ssdb_tmerge && rmmod ssdb_flash && echo removed"
+    )
+
+    assert answer.stdout.splitlines() == [
+        "mode fixed", "window_ns fixed", "device fixed", "max_merge fixed",
+        "atomic_writes fixed", "drive held", "module busy", "flash busy", "open",
+        "drive gone", "still gone", "removed",
+    ]  # fmt: skip
+
+
+WRONG = (
+    "mode magic", "max_merge 0", "max_merge 1025", "window_ns -1", "window_ns 9999999999",
+    "atomic_writes 2", "device /dev/nvme0n1", "device /dev/none", "device /etc/passwd",
+    "device", "power 2x",
+)  # fmt: skip
+
+
+def test_wrong_values_are_error_numbers_and_never_an_oops(guest: Guest) -> None:
+    tries = "\n".join(
+        f"mkdir $T; echo /dev/ssd0 > $T/device; set -- {wrong}\n"
+        '(echo "$2" > $T/$1 && echo 1 > $T/power) 2>/dev/null && echo "$1 accepted"'
+        ' || echo "$1 refused"; rmdir $T'
+        for wrong in WRONG
+    )
+
+    answer = guest(
+        SETUP + "drive\n" + tries + "\nmkdir $T; echo /dev/ssd0 > $T/device; exec 9<>/dev/ssd0\n"
+        'python3 -c \'import os, time; os.open("/dev/ssd0", os.O_RDWR | os.O_EXCL);'
+        'print("claimed", flush=True); time.sleep(60)\' > /tmp/claimed & pid=$!\n'
+        "until grep -q claimed /tmp/claimed; do sleep 0.1; done\n"
+        "echo 1 > $T/power 2>/dev/null || echo in use; kill $pid; wait\n"
+        "exec 9>&-; echo 1 > $T/power && echo free"
+    )
+
+    assert answer.stdout.splitlines() == [
+        *(f"{wrong.split()[0]} refused" for wrong in WRONG), "in use", "free",
+    ]  # fmt: skip
