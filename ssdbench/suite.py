@@ -4,11 +4,13 @@
 Rendering a report is the caller's, so that a mistake in a page never costs a night of wear.
 """
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
+from ssdbench.engine.applied import applied
 from ssdbench.engine.hints import rate_hint
 from ssdbench.engine.hosting import planned_host
 from ssdbench.engine.manifest import Manifest, manifest
@@ -33,7 +35,9 @@ from ssdbench.stages.precondition import Fill, Precondition
 from ssdbench.stages.span import Span
 from ssdbench.stages.steady import Steady
 from ssdbench.stages.sweep import Sweep
+from ssdbench.target import consent
 from ssdbench.target.inspect import inspect
+from ssdbench.target.wear import Wear
 from ssdbench.tuning.plan import HostPlan
 from ssdbench.units import format_size
 
@@ -50,6 +54,8 @@ class Asked:
     limits: Limits = Limits()  # likewise, each on its own
     destroy_id: str | None = None
     overwrite_signatures: bool = False
+    accept_shared: bool = False
+    accept_wear: bool = False
     argv: tuple[str, ...] = ()
 
     @property
@@ -85,6 +91,7 @@ class RunPlan:
     bytes_written: tuple[int, int]
     fills: tuple[float, float]
     host: HostPlan = HostPlan()
+    wear: Wear = Wear(0)
 
 
 def plan(asked_for: Asked) -> RunPlan:
@@ -106,7 +113,15 @@ def plan(asked_for: Asked) -> RunPlan:
         ),
         fills=(sum(p.fills[0] for p in plans), sum(p.fills[1] for p in plans)),
         host=planned_host(asked_for.profile.host, info),
+        wear=wear_of(asked_for, plans),
     )
+
+
+def wear_of(asked_for: Asked, plans: Sequence[StagePlan]) -> Wear:
+    """The most that a run may write to its target, within its limits."""
+    most = sum(plan.bytes_written[1] for plan in plans)
+    limit = asked_for.all_limits.max_writes_bytes
+    return Wear(most if limit is None else min(most, limit), asked_for.profile.plan.endurance_tb)
 
 
 def run(asked_for: Asked, output: Path, world: World) -> RunResult:
@@ -117,6 +132,7 @@ def run(asked_for: Asked, output: Path, world: World) -> RunResult:
     """
     info = inspect(asked_for.target_name)
     _require_settable(asked_for.profile)
+    wishes = planned_host(asked_for.profile.host, info)
     chosen = stages(asked_for.profile, info)
     plans = [stage.plan(info, rate_hint(info)) for stage in chosen]
     check_limits(plans, asked_for.all_limits)
@@ -124,7 +140,9 @@ def run(asked_for: Asked, output: Path, world: World) -> RunResult:
         info,
         destroy_id=asked_for.destroy_id,
         overwrite_signatures=asked_for.overwrite_signatures,
+        accept_shared=asked_for.accept_shared,
     )
+    consent.require_wear(info, wear_of(asked_for, plans), accepted=asked_for.accept_wear)
     store = RunStore.create(output)
     seed = asked_for.profile.seed if asked_for.seed is None else asked_for.seed
     kept = manifest(
@@ -138,10 +156,12 @@ def run(asked_for: Asked, output: Path, world: World) -> RunResult:
         limits=asked_for.all_limits,
         destroy_id=asked_for.destroy_id,
         overwrite_signatures=asked_for.overwrite_signatures,
+        accept_shared=asked_for.accept_shared,
     )
     store.write_json(MANIFEST, kept.model_dump(mode="json"))
-    with _claimed(kept, info, store) as session:
-        return Runner(_order(kept), chosen, session, store, world).run()
+    with _claimed(kept, info, store) as session, applied(wishes, kept.run_id) as settings:
+        order = replace(_order(kept), settings=settings)
+        return Runner(order, chosen, session, store, world).run()
 
 
 def resume(run_path: Path, world: World, *, limits: Limits | None = None) -> RunResult:
@@ -153,7 +173,9 @@ def resume(run_path: Path, world: World, *, limits: Limits | None = None) -> Run
     order = _order(kept)
     if limits is not None:
         order = replace(order, limits=limits)
-    with _claimed(kept, info, store) as session:
+    wishes = planned_host(profile.host, info)
+    with _claimed(kept, info, store) as session, applied(wishes, kept.run_id) as settings:
+        order = replace(order, settings=settings)
         return Runner(order, stages(profile, info), session, store, world).resume()
 
 
@@ -165,6 +187,7 @@ def _claimed(
         store.path,
         destroy_id=kept.destroy_id,
         overwrite_signatures=kept.overwrite_signatures,
+        accept_shared=kept.accept_shared,
     )
 
 
@@ -207,11 +230,10 @@ def stages(profile: Profile, target: TargetInfo) -> tuple[Stage, ...]:
 
 
 def _require_settable(profile: Profile) -> None:
-    if changes := profile.host.changes():
-        wanted = ", ".join(f"{name}: {value}" for name, value in changes.items())
+    if profile.host.kernel_modules:
         raise UsageError(
-            f"this version changes no host settings, and the profile asks for {wanted}",
-            hint="Make them yourself before the run, and write `keep` into the profile.",
+            "a run loads no kernel modules",
+            hint="Load them before with `ssdbench kmod load`, and leave out `kernel_modules`.",
         )
 
 

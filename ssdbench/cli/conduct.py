@@ -53,6 +53,8 @@ def asked(
     limits: Limits = Limits(),  # noqa: B008 - frozen
     destroy_id: str | None = None,
     overwrite_signatures: bool = False,
+    accept_shared: bool = False,
+    accept_wear: bool = False,
 ) -> Asked:
     """What a command line asks for. Raises UsageError, ProfileError."""
     profile, text = read_profile(profile_name)
@@ -65,6 +67,8 @@ def asked(
         limits=limits,
         destroy_id=destroy_id,
         overwrite_signatures=overwrite_signatures,
+        accept_shared=accept_shared,
+        accept_wear=accept_wear,
         argv=tuple(sys.argv),
     )
 

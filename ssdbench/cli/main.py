@@ -31,6 +31,7 @@ COMMANDS = {
     "report": ("report", "Render a stored run again."),
     "drives": ("drives", "List block devices and simulated models as targets."),
     "check": ("check", "Say what is missing or noisy on this host."),
+    "restore": ("restore", "Put back settings that a killed run left changed."),
     "attach": ("attach", "Follow a detached run to its end."),
     "stop": ("stop", "End a detached run cleanly, with a partial report."),
     "sim": ("sim", "Create, inspect, snapshot and serve simulated drives."),

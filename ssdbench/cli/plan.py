@@ -67,6 +67,7 @@ def _lines(wishes: "Asked", plan: "RunPlan") -> list[str]:
         f"time on the target's clock: {_range(format_duration, plan.seconds)}",
         f"written: {_range(format_capacity, plan.bytes_written)}, {_fills(plan.fills)} drive fills",
         *_host(plan.host),
+        *([f"wear: {plan.wear.sentence}"] if not info.simulated else []),
     ]
     if info.simulated:
         lines.append("a simulated drive's hours pass in seconds")

@@ -28,6 +28,12 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Overwrite partition tables and file systems that are not in use.",
 )
+@click.option(
+    "--accept-shared",
+    is_flag=True,
+    help="Other paths or hosts may reach the drive, and none of them uses it.",
+)
+@click.option("--accept-wear", is_flag=True, help="Wear the drive by more than 1 % of its life.")
 @click.option("--detach", is_flag=True, help="Go on without this terminal; see attach and stop.")
 @limits
 @json_option
@@ -40,6 +46,8 @@ def command(
     destroy: str | None,
     *,
     overwrite_signatures: bool,
+    accept_shared: bool,
+    accept_wear: bool,
     detach: bool,
     max_time: float | None,
     max_writes: int | None,
@@ -69,6 +77,8 @@ def command(
         limits=Limits(max_time, max_writes),
         destroy_id=destroy,
         overwrite_signatures=overwrite_signatures,
+        accept_shared=accept_shared,
+        accept_wear=accept_wear,
     )
     directory = output or conduct.new_directory(profile, wishes.target_name)
     return carry_out(

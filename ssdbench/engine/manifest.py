@@ -31,6 +31,7 @@ class Manifest(Model):
     target: TargetInfo
     destroy_id: str | None = None  # the consent that was given, for exactly this identity
     overwrite_signatures: bool = False
+    accept_shared: bool = False
     seed: int
     max_time_s: float | None = None
     max_writes_bytes: int | None = None
@@ -54,6 +55,7 @@ def manifest(
     limits: Limits,
     destroy_id: str | None,
     overwrite_signatures: bool,
+    accept_shared: bool = False,
 ) -> Manifest:
     """The manifest of a run that is about to begin."""
     return Manifest(
@@ -69,6 +71,7 @@ def manifest(
         target=target,
         destroy_id=destroy_id,
         overwrite_signatures=overwrite_signatures,
+        accept_shared=accept_shared,
         seed=seed,
         max_time_s=limits.max_time_s,
         max_writes_bytes=limits.max_writes_bytes,

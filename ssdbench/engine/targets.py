@@ -128,10 +128,14 @@ class SimulatedSession:
 
 
 def require_leave(
-    info: TargetInfo, *, destroy_id: str | None, overwrite_signatures: bool = False
+    info: TargetInfo,
+    *,
+    destroy_id: str | None,
+    overwrite_signatures: bool = False,
+    accept_shared: bool = False,
 ) -> None:
     """Raise TargetRefused, with every reason, unless this target may be overwritten."""
-    guard.check(info, overwrite_signatures=overwrite_signatures)
+    guard.check(info, overwrite_signatures=overwrite_signatures, accept_shared=accept_shared)
     consent.require(info, destroy_id)
 
 
@@ -142,13 +146,19 @@ def claimed(
     *,
     destroy_id: str | None,
     overwrite_signatures: bool = False,
+    accept_shared: bool = False,
 ) -> Iterator[TargetSession]:
     """The session of a run, from `with` to its end, under the locks of host and target.
 
     A simulated run has the drive to itself and keeps its own time, so it takes no lock.
     Raises TargetRefused with every reason, HostLacks when another run is at work on this host.
     """
-    require_leave(info, destroy_id=destroy_id, overwrite_signatures=overwrite_signatures)
+    require_leave(
+        info,
+        destroy_id=destroy_id,
+        overwrite_signatures=overwrite_signatures,
+        accept_shared=accept_shared,
+    )
     with ExitStack() as held:
         session: TargetSession
         if info.simulated:
@@ -156,7 +166,9 @@ def claimed(
         else:
             held.enter_context(host_lock())
             held.enter_context(target_lock(info.id))
-            claim = held.enter_context(Claim(info, overwrite_signatures=overwrite_signatures))
+            claim = held.enter_context(
+                Claim(info, overwrite_signatures=overwrite_signatures, accept_shared=accept_shared)
+            )
             session = ClaimedSession(info, claim)
         held.callback(session.close)
         yield session

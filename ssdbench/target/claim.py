@@ -19,9 +19,12 @@ class Claim:
     the last of them has ended. A simulated drive has no descriptor; its state file locks itself.
     """
 
-    def __init__(self, info: TargetInfo, *, overwrite_signatures: bool = False) -> None:
+    def __init__(
+        self, info: TargetInfo, *, overwrite_signatures: bool = False, accept_shared: bool = False
+    ) -> None:
         self._info = info
         self._overwrite = overwrite_signatures
+        self._shared = accept_shared
         self.fd: int | None = None
 
     def __enter__(self) -> Self:
@@ -48,7 +51,9 @@ class Claim:
         if self._info.kind is TargetKind.SIMULATED:
             return
         self._same()
-        guard.check(self._info, overwrite_signatures=self._overwrite, ours=True)
+        guard.check(
+            self._info, overwrite_signatures=self._overwrite, accept_shared=self._shared, ours=True
+        )
 
     def _same(self) -> None:
         try:

@@ -46,6 +46,19 @@ def kernel_name(info: TargetInfo, *, sysfs: Sysfs = ROOT) -> str:
     return sysfs.path(f"/sys/dev/block/{info.major_minor}").resolve().name
 
 
+def find(drive: str, *, sysfs: Sysfs = ROOT) -> str | None:
+    """The kernel name of the block device with that identity, wherever it is now.
+
+    None when it is not here, and when two devices claim to be it: then neither is touched.
+    """
+    found = [
+        kernel
+        for kernel in sysfs.names("/sys/block")
+        if _identity(names_of(kernel, sysfs), _attributes(sysfs, kernel), sysfs) == drive
+    ]
+    return found[0] if len(found) == 1 else None
+
+
 def _simulated(name: str) -> TargetInfo:
     drive = simspec.parse(name)
     block = int(drive.params.get("lba_bytes", 512))

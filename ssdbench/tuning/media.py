@@ -1,10 +1,11 @@
 """How each kind of setting is read and written."""
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Protocol
 
-from ssdbench.errors import CommandFailed, HostLacks
-from ssdbench.host import command
+from ssdbench.errors import CommandFailed, DeviceError, HostLacks
+from ssdbench.host import command, nvme
 from ssdbench.host.sysfs import Sysfs, chosen
 from ssdbench.tuning.setting import Medium
 
@@ -68,6 +69,38 @@ class BlockReach:
     def write(self, attribute: str, value: str, drive: str) -> None:
         """Write and read back."""
         self._attributes.write(self._path(attribute, drive), value, "")
+
+
+class NvmeFeatureReach:
+    """Features of an NVMe drive by number, such as `0x06`; never saved in the drive itself."""
+
+    def __init__(self, locate: Callable[[str], str | None]) -> None:
+        self._locate = locate
+
+    def _node(self, drive: str) -> Path:
+        name = self._locate(drive)
+        if name is None:
+            raise HostLacks(f"the drive {drive} is not on this host", hint="Plug it in again.")
+        return Path(f"/dev/{name}")
+
+    def read(self, attribute: str, drive: str) -> str:
+        """The current value, as a number."""
+        try:
+            with nvme.opened(self._node(drive)) as device:
+                return str(device.feature(int(attribute, 16)).result)
+        except DeviceError as error:
+            raise HostLacks(f"feature {attribute} cannot be read: {error.message}") from error
+
+    def write(self, attribute: str, value: str, drive: str) -> None:
+        """Set and read back."""
+        try:
+            with nvme.opened(self._node(drive)) as device:
+                device.set_feature(int(attribute, 16), int(value))
+        except DeviceError as error:
+            raise HostLacks(f"feature {attribute} cannot be set: {error.message}") from error
+        kept = self.read(attribute, drive)
+        if kept != value:
+            raise HostLacks(f"feature {attribute} was set to {value}, but the drive keeps {kept}")
 
 
 class ServiceReach:

@@ -181,13 +181,13 @@ def test_a_profile_without_a_target_says_what_to_add(capfd: pytest.CaptureFixtur
     assert "--target" in capfd.readouterr().err
 
 
-def test_host_settings_that_would_be_ignored_are_refused(
+def test_a_simulated_drive_leaves_the_host_as_it_is_and_says_so(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "p.yaml").write_text(f"host: {{scheduler: none}}\n{SMALL}")
 
-    assert run(["plan", str(tmp_path / "p.yaml")]) == 2
-    assert "scheduler: none" in capfd.readouterr().err
+    assert run(["plan", str(tmp_path / "p.yaml")]) == 0
+    assert "host settings: kept as they are" in capfd.readouterr().out
 
 
 def test_all_mistakes_of_a_profile_are_printed_for_editors(

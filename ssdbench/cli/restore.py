@@ -1,0 +1,27 @@
+"""`ssdbench restore`."""
+
+import click
+
+from ssdbench.cli.options import json_option
+from ssdbench.cli.output import answer, document
+
+
+@click.command("restore")
+@json_option
+def command(as_json: bool) -> None:
+    """Put back host and drive settings that a killed run left changed.
+
+    After a reboot only what outlives one is touched. Settings of a living run are left alone.
+    """
+    from ssdbench.engine.applied import restore
+
+    changes = restore()
+    if as_json:
+        fields = ("medium", "attribute", "drive", "was", "wanted", "reason")
+        document({"restored": [{f: str(getattr(c, f)) for f in fields} for c in changes]})
+        return
+    for change in changes:
+        where = f"{change.drive} " if change.drive else ""
+        answer(f"{where}{change.attribute}: {change.was} again (was {change.wanted})")
+    if not changes:
+        answer("there is nothing to restore: no run left a setting changed")

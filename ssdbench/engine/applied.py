@@ -1,0 +1,93 @@
+"""Host and drive settings for as long as a run lasts, and their restoration after a crash."""
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from ssdbench.host.affinity import Pinned
+from ssdbench.host.latency import LatencyHold
+from ssdbench.host.sysfs import Sysfs
+from ssdbench.target.inspect import find
+from ssdbench.tuning.journal import Change, SettingsJournal, restore_all
+from ssdbench.tuning.media import NvmeFeatureReach, Reach, reaches
+from ssdbench.tuning.plan import HostPlan
+from ssdbench.tuning.setting import Medium
+
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+HOST_ID = "/etc/machine-id"
+
+
+def settings_directory() -> Path:
+    """Where journals of changed settings are kept, outside of any run directory."""
+    if os.geteuid() == 0:
+        return Path("/var/lib/ssdbench/settings")
+    base = os.environ.get("XDG_STATE_HOME")
+    state = Path(base) if base else Path.home() / ".local" / "state"
+    return state / "ssdbench" / "settings"
+
+
+@contextmanager
+def applied(
+    plan: HostPlan, run_id: str, *, directory: Path | None = None
+) -> Iterator[tuple[dict[str, str], ...]]:
+    """The changes of a plan, each on disk before it is made, undone at the end of the block.
+
+    What a dead run left changed is restored first. Yields what was changed, for the report.
+    Raises HostLacks for what cannot be set; NotRestored when something cannot be put back.
+    """
+    directory = directory or settings_directory()
+    sysfs = Sysfs()
+    with ExitStack() as held:
+        if plan.hold_idle:
+            held.enter_context(LatencyHold(0))
+        held.enter_context(Pinned(plan.own_cpus))
+        if not plan.settings:
+            yield ()
+            return
+        restore(directory=directory, sysfs=sysfs)
+        journal = SettingsJournal(
+            directory / f"{run_id}.jsonl",
+            host_reaches(sysfs),
+            boot_id=boot_id(sysfs),
+            host_id=host_id(sysfs),
+        )
+        with journal:
+            yield tuple(_entry(change) for change in journal.apply(plan.settings))
+
+
+def restore(*, directory: Path | None = None, sysfs: Sysfs | None = None) -> list[Change]:
+    """Put back what dead runs left changed. Raises NotRestored with what could not be."""
+    directory, sysfs = directory or settings_directory(), sysfs or Sysfs()
+    return restore_all(
+        directory, host_reaches(sysfs), boot_id=boot_id(sysfs), host_id=host_id(sysfs)
+    )
+
+
+def host_reaches(sysfs: Sysfs) -> dict[Medium, Reach]:
+    """Every medium of this host; a drive is found by its identity wherever it is now."""
+
+    def locate(drive: str) -> str | None:
+        return find(drive, sysfs=sysfs)
+
+    return reaches(sysfs, locate, {Medium.NVME_FEATURE: NvmeFeatureReach(locate)})
+
+
+def boot_id(sysfs: Sysfs) -> str:
+    """Identity of this boot."""
+    return (sysfs.find(BOOT_ID) or "").strip()
+
+
+def host_id(sysfs: Sysfs) -> str:
+    """Identity of this installation, which is not its name: names are given twice."""
+    return (sysfs.find(HOST_ID) or "").strip() or f"name {os.uname().nodename}"
+
+
+def _entry(change: Change) -> dict[str, str]:
+    return {
+        "setting": change.attribute,
+        "value": change.wanted,
+        "was": change.was,
+        "drive": change.drive,
+        "reason": change.reason,
+    }
