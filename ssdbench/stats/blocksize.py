@@ -51,6 +51,8 @@ DELAY_COST = 1.0  # what the freer form must be better by
 SHIFTS = 999
 SHIFTED_WRITES = 64  # in a stretch
 RUNNERS_UP = 6
+INJECTED = (1.05, 1.1, 1.2, 1.35, 1.5, 2.0, 3.0, 5.0, 10.0)  # times the latency that was measured
+INJECTED_BYTES = (1 << 18, 1 << 20, 1 << 22)
 STRETCHES = 16  # of consecutive writes, for resampling
 MOST_P = 0.01
 
@@ -135,6 +137,31 @@ def detect(series: Sequence[Series], *, seed: int = 1, resamples: int = 0) -> Bl
     rivals = [best.period_bytes, *(e.period_bytes for e in others)]
     confidence = _confidence(series, rivals, resamples, seed) if resamples else None
     return BlockVerdict(best.period_bytes, best, p_value, confidence, others, searched)
+
+
+def smallest_effects(series: Sequence[Series], *, seed: int = 1) -> dict[int, float | None]:
+    """How much slower writes behind boundaries would have to be for a boundary to be found.
+
+    Peaks are put into the measured latencies at a few block sizes; the answer is the smallest
+    factor of `INJECTED` that is found, or None when none is.
+    """
+    rng = np.random.default_rng(seed)
+    found: dict[int, float | None] = {}
+    for period in INJECTED_BYTES:
+        place = int(rng.integers(period // UNIT_BYTES)) * UNIT_BYTES
+        found[period] = next(
+            (factor for factor in INJECTED if _shows(series, period, place, factor)), None
+        )
+    return found
+
+
+def _shows(series: Sequence[Series], period: int, place: int, factor: float) -> bool:
+    slowed = [
+        one.with_latency(np.where(crossing(one, period, place), factor, 1.0) * one.latency_ns)
+        for one in series
+    ]
+    evidence = _judge(scored(slowed, [scores(one.latency_ns) for one in slowed]), period)
+    return evidence is not None and evidence.holds
 
 
 def crossing(series: Series, period_bytes: int, place_bytes: int) -> npt.NDArray[np.bool_]:

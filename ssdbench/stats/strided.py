@@ -162,9 +162,8 @@ def fold(data: Scored, period_bytes: int) -> Floats:
 def share_of(data: Scored, period_bytes: int, writes: int) -> Floats:
     """How much of the period the `writes` first writes after a place cover, per series."""
     count = cells(period_bytes)
-    width: Floats = np.maximum(1, np.rint(writes * data.stride * count / period_bytes)) / count
-    share: Floats = np.minimum(width, 1.0)
-    return share
+    width = np.maximum(1, np.rint(writes * data.stride * count / period_bytes))
+    return np.asarray(np.minimum(width / count, 1.0), dtype=np.float64)
 
 
 def excess(data: Scored, folded: Floats, period_bytes: int, writes: int) -> Floats:
