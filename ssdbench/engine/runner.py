@@ -33,6 +33,7 @@ from ssdbench.engine.standing import standing
 from ssdbench.engine.store import RunStore
 from ssdbench.engine.verdict import about_target, run_verdict
 from ssdbench.errors import SsdbenchError, TargetRefused, UsageError
+from ssdbench.host.activity import Activity, activity
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.result import RunResult, StageResult
 from ssdbench.units import format_capacity
@@ -59,6 +60,7 @@ class World:
     emit: Callable[[Event], None]
     interrupted: Callable[[], int | None] = lambda: None
     wall: Callable[[], float] = time.monotonic
+    activity: Callable[[], Activity] = activity  # what the host does besides us
 
 
 def check_limits(plans: Sequence[StagePlan], limits: Limits) -> None:
@@ -199,6 +201,7 @@ class Runner:
             resumed=self._resumed,
             results=tuple(self._results),
             wall=self._world.wall,
+            activity=self._world.activity,
         )
 
     def _finish(self, journal: Journal) -> RunResult:

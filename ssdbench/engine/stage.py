@@ -15,6 +15,7 @@ from ssdbench.engine.journal import StageJournal
 from ssdbench.engine.session import TargetSession
 from ssdbench.engine.store import StageStore
 from ssdbench.errors import SsdbenchError
+from ssdbench.host.activity import Activity, activity
 from ssdbench.model.finding import Finding
 from ssdbench.model.result import StageResult
 from ssdbench.model.target import TargetInfo
@@ -119,6 +120,7 @@ class Context:
     resumed: bool = False
     results: tuple[StageResult, ...] = ()  # of the stages before this one
     wall: Callable[[], float] = time.monotonic
+    activity: Callable[[], Activity] = activity
     failures: list[SsdbenchError] = field(default_factory=list)
 
     @property

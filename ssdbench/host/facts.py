@@ -4,12 +4,12 @@ import os
 import re
 from pathlib import Path
 
+from ssdbench.host.activity import activity
 from ssdbench.host.sysfs import Sysfs
 
 _CLOCKS = "/sys/devices/system/clocksource/clocksource0"
 _CPU = "/sys/devices/system/cpu"
 _FILES = {
-    "command line": "/proc/cmdline",
     "boot id": "/proc/sys/kernel/random/boot_id",
     "clock source": f"{_CLOCKS}/current_clocksource",
     "CPUs online": f"{_CPU}/online",
@@ -30,13 +30,110 @@ def host_facts(sysfs: Sysfs | None = None) -> dict[str, str]:
         value = sysfs.find(path)
         if value is not None and value.strip():
             found[name] = value.strip()
-    return found | _cpu(sysfs) | _memory(sysfs) | _load(sysfs)
+    return (
+        found
+        | _command_line(sysfs)
+        | _mitigations(sysfs)
+        | _cpu(sysfs)
+        | _memory(sysfs)
+        | _load(sysfs)
+        | _activity(sysfs)
+    )
 
 
 def free_bytes(directory: Path) -> int:
     """Room on the file system of a directory. Raises OSError."""
     found = os.statvfs(directory)
     return found.f_bavail * found.f_frsize
+
+
+# Boot parameters whose values may be told to anybody; of the others only the name is kept,
+# because command lines carry passwords, tokens, addresses and host names.
+_TOLD = re.compile(
+    r"(mitigations|nvme[_.]\S*|intel_\S*|amd_\S*|cpuidle\S*|processor\.\S*|isolcpus|nohz\S*|rcu_\S*"
+    r"|irqaffinity|idle|clocksource|tsc|elevator|scsi_mod\.\S*|pcie_aspm\S*|iommu\S*|preempt"
+    r"|transparent_hugepage|hugepages\S*|numa_balancing|spectre\S*|nosmt|maxcpus|quiet|ro|rw"
+    r"|threadirqs|skew_tick|audit|psi|libata\.\S*)$"
+)
+
+
+def _command_line(sysfs: Sysfs) -> dict[str, str]:
+    words = (sysfs.find("/proc/cmdline") or "").split(" -- ")[0].split()
+    told = []
+    for word in words:
+        name, equals, _ = word.partition("=")
+        told.append(word if _TOLD.match(name) else f"{name}{equals}…" if equals else name)
+    return {"command line": " ".join(told)} if told else {}
+
+
+def _mitigations(sysfs: Sysfs) -> dict[str, str]:
+    base = f"{_CPU}/vulnerabilities"
+    states = {name: (sysfs.find(f"{base}/{name}") or "").strip() for name in sysfs.names(base)}
+    active = [f"{n}: {s}" for n, s in states.items() if s and s != "Not affected"]
+    return {"mitigations": "; ".join(active) or "none needed"} if states else {}
+
+
+def _caches(sysfs: Sysfs) -> dict[str, str]:
+    found = []
+    base = f"{_CPU}/cpu0/cache"
+    for index in sysfs.names(base):
+        level, kind, size, shared = (
+            (sysfs.find(f"{base}/{index}/{name}") or "").strip()
+            for name in ("level", "type", "size", "shared_cpu_list")
+        )
+        if level:
+            found.append(f"L{level} {kind.lower()} {size}, CPUs {shared}")
+    return {"caches of CPU 0": "; ".join(found)} if found else {}
+
+
+def _activity(sysfs: Sysfs) -> dict[str, str]:
+    seen = activity(sysfs)
+    found = {
+        "context switches": f"{seen.context_switches} since boot",
+        "tasks running": str(seen.running),
+    }
+    if seen.interrupts_per_cpu:
+        found["interrupts per CPU"] = ", ".join(str(n) for n in seen.interrupts_per_cpu)
+    if seen.frequency_khz is not None:
+        found["CPU frequency"] = f"{seen.frequency_khz / 1000:.0f} MHz"
+    if seen.temperature_c is not None:
+        found["temperature"] = f"{seen.temperature_c:.0f} °C"
+    if seen.throttle_events is not None:
+        found["CPU throttle events"] = str(seen.throttle_events)
+    return found
+
+
+def drive_facts(kernel_name: str, sysfs: Sysfs | None = None) -> dict[str, str]:
+    """How a drive is attached: PCIe link and errors, power management, queue, host memory buffer.
+
+    What the drive or its driver does not tell is left out.
+    """
+    sysfs = sysfs or Sysfs()
+    block = f"/sys/block/{kernel_name}"
+    names = {
+        "scheduler": f"{block}/queue/scheduler",
+        "requests": f"{block}/queue/nr_requests",
+        "merging": f"{block}/queue/nomerges",
+        "completion": f"{block}/queue/rq_affinity",
+        "write cache": f"{block}/queue/write_cache",
+        "PCIe speed": f"{block}/device/device/current_link_speed",
+        "PCIe lanes": f"{block}/device/device/current_link_width",
+        "PCIe speed at most": f"{block}/device/device/max_link_speed",
+        "PCIe lanes at most": f"{block}/device/device/max_link_width",
+        "PCIe corrected errors": f"{block}/device/device/aer_dev_correctable",
+        "PCIe fatal errors": f"{block}/device/device/aer_dev_fatal",
+        "ASPM L1": f"{block}/device/device/link/l1_aspm",
+        "ASPM policy": "/sys/module/pcie_aspm/parameters/policy",
+        "host memory buffer": f"{block}/device/hmb",
+        "APST": f"{block}/device/power/pm_qos_latency_tolerance_us",
+        "NUMA node": f"{block}/device/numa_node",
+    }
+    found = {}
+    for name, path in names.items():
+        value = sysfs.find(path)
+        if value is not None and value.strip():
+            found[f"drive: {name}"] = " ".join(value.split())
+    return found
 
 
 def _cpu(sysfs: Sysfs) -> dict[str, str]:
@@ -55,7 +152,7 @@ def _cpu(sysfs: Sysfs) -> dict[str, str]:
     }
     if governors:
         found["governor"] = ", ".join(sorted(governors))
-    return found
+    return found | _caches(sysfs)
 
 
 def _memory(sysfs: Sysfs) -> dict[str, str]:

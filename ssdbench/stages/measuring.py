@@ -8,12 +8,14 @@ Overhead: one generator start per repeat.
 """
 
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from zipfile import BadZipFile
 
 import numpy as np
 
+from ssdbench.engine.noise import HostWatch
 from ssdbench.engine.progress import Reporter
 from ssdbench.engine.section import Section
 from ssdbench.engine.series import Recorder, upper_limit
@@ -103,6 +105,7 @@ class _Phase:
     settle: SteadyVerdict | None = None
     from_s: float | None = None
     foreign_ios: int = 0
+    host: HostWatch | None = None  # from `from_s` on
 
 
 def measure(
@@ -128,13 +131,16 @@ def measure(
     ) as section:
         for second in section:
             _follow(section, second, phase, workload, how, context.target.size_bytes)
+            if phase.from_s is not None and phase.host is None:
+                phase.host = HostWatch(simulated=context.target.simulated, read=context.activity)
+        disturbed = phase.host.findings() if phase.host is not None else []
         outcome = section.outcome()
         wake.follows(workload, section.bytes_written)
         if section.cut_short:
             return section.cut_short
         if phase.settle is None or phase.from_s is None or not _complete(section, phase, how):
             return "the generator ended before the measurement did"
-    return _store(context, unit, directory, section, outcome, phase)
+    return _store(context, unit, directory, section, outcome, phase, disturbed)
 
 
 def spare_bytes(context: Context, how: Measuring) -> float:
@@ -197,6 +203,7 @@ def _store(
     section: Section,
     outcome: Outcome,
     phase: _Phase,
+    disturbed: Sequence[Finding],
 ) -> Repeat:
     from_s = phase.from_s or 0.0
     to_s = float(section.series.t_s[-1])
@@ -216,7 +223,7 @@ def _store(
         bw_bytes_per_s=rates.bw_bytes_per_s,
         worst_second_iops=rates.worst_second_iops,
         worst_minute_iops=rates.worst_minute_iops,
-        findings=tuple(_findings(context, unit, outcome, phase, measured)),
+        findings=tuple(_findings(context, unit, outcome, phase, measured, disturbed)),
         artifacts=context.store.relative(directory),
     )
     context.store.save(f"{unit.name}/{REPEAT}", repeat)
@@ -277,10 +284,16 @@ def read_measured(path: Path) -> Measured:
 
 
 def _findings(
-    context: Context, unit: Unit, outcome: Outcome, phase: _Phase, measured: Measured
+    context: Context,
+    unit: Unit,
+    outcome: Outcome,
+    phase: _Phase,
+    measured: Measured,
+    disturbed: Sequence[Finding],
 ) -> list[Finding]:
     where = {"point": unit.point.id, "repeat": unit.repeat, "stage": context.store.name}
     found = list(findings(phase.settle, point=unit.point.id)) if phase.settle else []
+    found += disturbed
     errors = sum(job.io_errors for job in outcome.jobs)
     if errors:
         found.append(

@@ -14,6 +14,7 @@ from ssdbench.engine.runner import Order, Runner, World
 from ssdbench.engine.stage import Limits, Stage
 from ssdbench.engine.store import RunStore
 from ssdbench.generator.base import Second
+from ssdbench.host.activity import Activity
 from ssdbench.model.result import RunResult, StageResult
 from ssdbench.model.workload import ActiveRange, Pattern, Point, Workload
 from ssdbench.stages.measuring import Measuring
@@ -22,6 +23,14 @@ from ssdbench.stages.span import Span
 from ssdbench.stages.steady import Steady
 from ssdbench.stages.sweep import Sweep
 from tests.support.fakes import Killed, WearyDrive
+
+
+def quiet_host() -> Activity:
+    """A host that does nothing but our work."""
+    return Activity(
+        at_s=0.0, cpus=2, stolen_s=0.0, others_s={}, context_switches=0, interrupts=0, running=1
+    )
+
 
 QUICK = Measuring(measure_s=60, write_window_s=60, flat_s=60)
 
@@ -130,7 +139,7 @@ class ARun:
     def _runner(self, store: RunStore) -> Runner:
         (store.path / "manifest.json").write_text("{}")
         order = Order("run-1", "a test", "", self.seed, self.limits)
-        world = World(emit=self.events.append, interrupted=lambda: self.signal)
+        world = World(emit=self.events.append, interrupted=lambda: self.signal, activity=quiet_host)
         return Runner(order, self.stages, self.drive, store, world)
 
     def _strike(self, stage: str, after_s: float, blow: Callable[[], None]) -> None:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ssdbench.host.facts import host_facts
+from ssdbench.host.facts import drive_facts, host_facts
 from ssdbench.host.sysfs import Sysfs
 
 FILES = {
@@ -32,3 +32,50 @@ def test_what_the_host_tells_is_there_and_nothing_else(tmp_path: Path) -> None:
     assert facts["load"] == "1.50"
     assert facts["stolen time"] == "10.00 % since boot"
     assert "lockdown" not in facts
+
+
+def test_boot_parameters_that_may_be_secret_lose_their_values(tmp_path: Path) -> None:
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/cmdline").write_text("quiet mitigations=off nfsroot=10.0.0.1:/x pw=hunter2\n")
+
+    assert host_facts(Sysfs(tmp_path))["command line"] == "quiet mitigations=off nfsroot=… pw=…"
+
+
+def test_what_follows_for_the_first_process_is_not_told(tmp_path: Path) -> None:
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/cmdline").write_text("quiet -- --token hunter2\n")
+
+    assert host_facts(Sysfs(tmp_path))["command line"] == "quiet"
+
+
+def test_mitigations_and_caches_are_told(tmp_path: Path) -> None:
+    files = {
+        "vulnerabilities/meltdown": "Mitigation: PTI\n",
+        "vulnerabilities/mds": "Not affected\n",
+        "cpu0/cache/index2/level": "2\n",
+        "cpu0/cache/index2/type": "Unified\n",
+        "cpu0/cache/index2/size": "512K\n",
+        "cpu0/cache/index2/shared_cpu_list": "0-1\n",
+    }
+    for name, text in files.items():
+        path = tmp_path / "sys/devices/system/cpu" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    facts = host_facts(Sysfs(tmp_path))
+
+    assert facts["mitigations"] == "meltdown: Mitigation: PTI"
+    assert facts["caches of CPU 0"] == "L2 unified 512K, CPUs 0-1"
+
+
+def test_a_drive_tells_its_link_and_queue(tmp_path: Path) -> None:
+    block = tmp_path / "sys/block/nvme0n1"
+    (block / "queue").mkdir(parents=True)
+    (block / "queue/scheduler").write_text("[none] kyber\n")
+    (block / "device/device").mkdir(parents=True)
+    (block / "device/device/current_link_width").write_text("4\n")
+
+    assert drive_facts("nvme0n1", Sysfs(tmp_path)) == {
+        "drive: scheduler": "[none] kyber",
+        "drive: PCIe lanes": "4",
+    }

@@ -1,0 +1,130 @@
+"""What the host does besides us: counters that are cheap enough to read around every repeat."""
+
+import os
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from ssdbench.host.sysfs import Sysfs
+from ssdbench.host.topology import CPU
+
+TICKS_PER_S = 100  # USER_HZ, which is 100 on every architecture that Linux reports it for
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """Counters since boot and states at one moment; None where this host does not tell."""
+
+    at_s: float  # monotonic
+    cpus: int
+    stolen_s: float  # that the hypervisor gave to others
+    others_s: Mapping[str, float]  # CPU seconds of programs that are not ours, by name
+    context_switches: int
+    interrupts: int
+    running: int  # tasks that run or wait for a CPU, ourselves included
+    frequency_khz: int | None = None  # mean over the CPUs
+    temperature_c: float | None = None  # of the hottest zone
+    throttle_events: int | None = None
+    interrupts_per_cpu: tuple[int, ...] = ()
+
+
+def activity(sysfs: Sysfs | None = None) -> Activity:
+    """The counters now; some ten microseconds for every process on the host."""
+    sysfs = sysfs or Sysfs()
+    lines = (sysfs.find("/proc/stat") or "").splitlines()
+    stat = {line.split()[0]: line.split()[1:] for line in lines if line.split()}
+    ticks = [int(field) for field in stat.get("cpu", ())[:8]]
+    frequencies = _numbers(sysfs, r"cpu\d+", "cpufreq/scaling_cur_freq")
+    throttles = _numbers(sysfs, r"cpu\d+", "thermal_throttle/core_throttle_count")
+    return Activity(
+        at_s=time.monotonic(),
+        cpus=sum(1 for name in stat if re.fullmatch(r"cpu\d+", name)) or 1,
+        stolen_s=ticks[7] / TICKS_PER_S if len(ticks) == 8 else 0.0,
+        others_s=others(_processes(sysfs), os.getpid()),
+        context_switches=int(stat.get("ctxt", ["0"])[0]),
+        interrupts=int(stat.get("intr", ["0"])[0]),
+        running=int(stat.get("procs_running", ["0"])[0]),
+        frequency_khz=sum(frequencies) // len(frequencies) if frequencies else None,
+        temperature_c=_hottest(sysfs),
+        throttle_events=sum(throttles) if throttles else None,
+        interrupts_per_cpu=_per_cpu(sysfs.find("/proc/interrupts") or ""),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessTime:
+    """CPU time of one process and of its children that have ended."""
+
+    pid: int
+    parent: int
+    name: str
+    cpu_s: float
+
+
+KERNEL_THREADS = 2  # the parent of all kernel threads: they work for whoever does I/O
+
+
+def others(processes: Iterable[ProcessTime], own: int) -> dict[str, float]:
+    """CPU seconds by program name, without `own`, what it started, and kernel threads.
+
+    Times of ended children count with their parents, so that the sum never falls.
+    """
+    known = {process.pid: process for process in processes}
+    found: dict[str, float] = {}
+    for process in known.values():
+        if process.pid == KERNEL_THREADS or _below(process, {own, KERNEL_THREADS}, known):
+            continue
+        found[process.name] = found.get(process.name, 0.0) + process.cpu_s
+    return found
+
+
+def _below(process: ProcessTime, tops: set[int], known: Mapping[int, ProcessTime]) -> bool:
+    seen: set[int] = set()
+    pid = process.pid
+    while pid in known and pid not in seen:
+        if pid in tops:
+            return True
+        seen.add(pid)
+        pid = known[pid].parent
+    return pid in tops
+
+
+def _processes(sysfs: Sysfs) -> Iterator[ProcessTime]:
+    for name in sysfs.names("/proc"):
+        text = sysfs.find(f"/proc/{name}/stat") if name.isdigit() else None
+        found = re.fullmatch(r"(\d+) \((.*)\) (.*)", text or "", re.DOTALL)
+        if found is None:
+            continue
+        fields = found[3].split()  # from field 3 of proc_pid_stat(5) on
+        spent = sum(int(ticks) for ticks in fields[11:15])
+        yield ProcessTime(int(found[1]), int(fields[1]), found[2], spent / TICKS_PER_S)
+
+
+def _numbers(sysfs: Sysfs, names: str, attribute: str) -> list[int]:
+    found = (
+        sysfs.number(f"{CPU}/{name}/{attribute}")
+        for name in sysfs.names(CPU)
+        if re.fullmatch(names, name)
+    )
+    return [value for value in found if value is not None]
+
+
+def _hottest(sysfs: Sysfs) -> float | None:
+    base = "/sys/class/thermal"
+    found = (sysfs.number(f"{base}/{name}/temp") for name in sysfs.names(base))
+    values = [value / 1000 for value in found if value is not None and value > 0]
+    return max(values) if values else None
+
+
+def _per_cpu(text: str) -> tuple[int, ...]:
+    """Sums of the columns of /proc/interrupts."""
+    lines = text.splitlines()
+    if not lines:
+        return ()
+    sums = [0] * len(lines[0].split())
+    for line in lines[1:]:
+        fields = line.split()[1 : len(sums) + 1]
+        if len(fields) == len(sums) and all(field.isdigit() for field in fields):
+            sums = [total + int(field) for total, field in zip(sums, fields, strict=True)]
+    return tuple(sums)
