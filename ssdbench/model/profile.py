@@ -246,6 +246,15 @@ class CapacityPlan(Model):
     endurance_tb: Positive | None = Field(
         default=None, description="Rated endurance of one drive in TB written (10^12 bytes)."
     )
+    warranty_years: Positive = Field(
+        default=5.0, description="Years over which the rated endurance is warranted."
+    )
+    waf_rating: Positive | None = Field(
+        default=None, description="Write amplification of the workload behind the rating."
+    )
+    waf: Positive | None = Field(
+        default=None, description="Write amplification of the planned workload, where known."
+    )
     block_bytes: SizeBytes | None = Field(
         default=None,
         alias="block",

@@ -3,7 +3,7 @@
 from ssdbench.model.result import RunResult
 from ssdbench.report.label import simulated_label
 from ssdbench.report.read import StoredRun
-from ssdbench.report.view import conditions, findings, stages, steady, words
+from ssdbench.report.view import capacity, conditions, findings, stages, steady, words
 from ssdbench.report.view.headline import headline
 from ssdbench.report.view.page import Page, Section
 
@@ -31,6 +31,7 @@ def page(run: StoredRun) -> Page:
 def _sections(run: StoredRun) -> list[Section]:
     result = run.result
     ordered = [findings.section(result), conditions.drive(result), conditions.test(result)]
+    ordered += capacity.sections(result)
     ordered.append(steady.section(run))
     ordered += stages.sections(run)
     ordered.append(conditions.host(result))

@@ -1,0 +1,97 @@
+"""`ssdbench compare`."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from ssdbench.cli.options import json_option
+from ssdbench.cli.output import answer, document, table, tell
+
+
+@click.command("compare")
+@click.argument("directories", metavar="RUN RUN…", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--html", type=click.Path(path_type=Path), help="Also write a page to this file.")
+@click.option(
+    "--mix-simulated", is_flag=True, help="Allow simulated and real drives in one comparison."
+)
+@json_option
+def command(
+    directories: tuple[Path, ...], html: Path | None, mix_simulated: bool, as_json: bool
+) -> int:
+    """Stored runs side by side, point by point, with significance.
+
+    The exit code is 1 when a point that is compared is not validated.
+    """
+    from ssdbench.errors import UsageError
+    from ssdbench.host.files import write_atomic
+    from ssdbench.report.comparison import interval, render_comparison, verdict
+    from ssdbench.report.read import StoredRun  # pandas costs a second
+    from ssdbench.stats.runcompare import compared
+    from ssdbench.units import format_count
+
+    if len(directories) < 2:
+        raise UsageError("a comparison needs at least two runs", hint="Name two run directories.")
+    results = [StoredRun.open(directory).result for directory in directories]
+    if len({result.target.simulated for result in results}) > 1 and not mix_simulated:
+        raise UsageError(
+            "simulated and real drives are not compared: a model's numbers are no hardware's",
+            hint="Add --mix-simulated to do it all the same; every row says which is which.",
+        )
+    found = compared(results)
+    if not found.pairs:
+        raise UsageError(
+            "the runs have no point in common: " + "; ".join(found.left_out),
+            hint="Run the same profile on each drive.",
+        )
+    if html:
+        write_atomic(html, render_comparison(results, found).encode())
+        tell(f"page: {html}")
+    if as_json:
+        document(
+            {
+                "runs": [
+                    {
+                        "run": r.run_id,
+                        "target": r.target.name,
+                        "simulated": r.target.simulated,
+                        "verdict": r.verdict,
+                    }
+                    for r in results
+                ],
+                "pairs": [
+                    {
+                        "point": pair.label,
+                        "first": results[pair.first].run_id,
+                        "second": results[pair.second].run_id,
+                        "shift_percent": pair.shift_percent,
+                        **asdict(pair.found),
+                        "p_holm": pair.p_corrected,
+                        "validated": pair.validated,
+                    }
+                    for pair in found.pairs
+                ],
+                "left_out": found.left_out,
+            }
+        )
+    else:
+        for number, result in enumerate(results, start=1):
+            simulated = " (simulated)" if result.target.simulated else ""
+            answer(f"{number}: {result.run_id}, {result.target.name}{simulated}, {result.verdict}")
+        answer("")
+        rows = [
+            (
+                pair.label,
+                f"{pair.second + 1} against {pair.first + 1}",
+                f"{format_count(pair.found.shift)} IOPS",
+                interval(pair),
+                f"{pair.found.effect:.2f}",
+                f"{pair.p_corrected:.2g}",
+                verdict(pair)[1],
+            )
+            for pair in found.pairs
+        ]
+        answer(table(("point", "runs", "shift", "95 %", "effect", "p, Holm", "answer"), rows))
+        for sentence in found.left_out:
+            answer(f"not compared: {sentence}")
+    return 0 if all(pair.validated for pair in found.pairs) else 1

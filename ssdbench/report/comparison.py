@@ -1,0 +1,118 @@
+"""Runs side by side as one page."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+
+from markupsafe import Markup
+
+from ssdbench import __version__
+from ssdbench.model.result import RunResult
+from ssdbench.report.html import environment
+from ssdbench.report.label import simulated_label
+from ssdbench.report.view import words
+from ssdbench.report.view.page import Block, Cell, Column, Prose, Table
+from ssdbench.stats.runcompare import Compared, Pair
+from ssdbench.units import format_count
+
+ALPHA = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonPage:
+    """What the template shows."""
+
+    title: str
+    simulated: str
+    version: str
+    blocks: Sequence[Block]
+
+
+def render_comparison(results: Sequence[RunResult], found: Compared) -> str:
+    """The whole document."""
+    labels = dict.fromkeys(simulated_label(result.target) for result in results)
+    page = ComparisonPage(
+        title=" against ".join(result.run_id for result in results),
+        simulated=", ".join(label for label in labels if label),
+        version=__version__,
+        blocks=[_runs(results), *_explained(found), _pairs(results, found)],
+    )
+    style = files("ssdbench.report").joinpath("style.css").read_text(encoding="utf-8")
+    return environment().get_template("compare.html.j2").render(page=page, style=Markup(style))
+
+
+def _runs(results: Sequence[RunResult]) -> Table:
+    columns = [Column("Run"), Column("Target"), Column("Model"), Column("Verdict")]
+    rows = [
+        [
+            Cell(f"{number}: {result.run_id}"),
+            Cell(result.target.name + (" (simulated)" if result.target.simulated else "")),
+            Cell(result.target.model or words.NONE),
+            words.verdict_cell(result.verdict),
+        ]
+        for number, result in enumerate(results, start=1)
+    ]
+    return Table("The runs", columns, rows)
+
+
+def _explained(found: Compared) -> list[Block]:
+    told = (
+        "Exact Mann-Whitney tests over the repeats of each point; p-values corrected by Holm for "
+        f"all {words.plural(len(found.pairs), 'pair')} together. The shift is the median of all "
+        "differences (Hodges-Lehmann) with its 95 % interval; the effect is the chance that a "
+        "repeat of the second run is faster. Repeats speak of these two drives as they were, not "
+        "of their models."
+    )
+    blocks: list[Block] = [Prose(told)]
+    if found.left_out:
+        blocks.append(Prose("Not compared: " + "; ".join(found.left_out) + ".", tone="warn"))
+    return blocks
+
+
+def _pairs(results: Sequence[RunResult], found: Compared) -> Table:
+    columns = [
+        Column("Point"),
+        Column("Runs"),
+        Column("IOPS, first", number=True),
+        Column("IOPS, second", number=True),
+        Column("Shift", number=True),
+        Column("95 % interval", number=True),
+        Column("Effect", number=True),
+        Column("p, Holm", number=True),
+        Column("Answer"),
+    ]
+    return Table("Point by point", columns, [_row(pair) for pair in found.pairs])
+
+
+def _row(pair: Pair) -> list[Cell]:
+    first, second = (p.estimate("iops") for p in pair.points)
+    tone, answer = verdict(pair)
+    return [
+        Cell(words.times(pair.label)),
+        Cell(f"{pair.second + 1} against {pair.first + 1}"),
+        Cell(words.count(first.value if first else None)),
+        Cell(words.count(second.value if second else None)),
+        Cell(words.NONE if pair.shift_percent is None else f"{pair.shift_percent:+.2g} %"),
+        Cell(interval(pair)),
+        Cell(f"{pair.found.effect:.2f}"),
+        Cell(f"{pair.p_corrected:.2g}"),
+        Cell(answer, tone),
+    ]
+
+
+def interval(pair: Pair) -> str:
+    """Interval of the shift in IOPS, or a dash for too few repeats."""
+    low, high = pair.found.shift_low, pair.found.shift_high
+    if low is None or high is None:
+        return words.NONE
+    return f"{format_count(low)} to {format_count(high)}"
+
+
+def verdict(pair: Pair) -> tuple[str, str]:
+    """Tone and words for one pair; nothing is called better that is not validated."""
+    if pair.p_corrected > ALPHA:
+        return "", "no difference shown"
+    word = "faster" if pair.found.shift > 0 else "slower"
+    if not pair.validated:
+        return "warn", f"second {word}, but NOT VALIDATED"
+    return ("good" if pair.found.shift > 0 else "bad"), f"second {word}"

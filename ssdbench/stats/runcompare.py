@@ -1,0 +1,114 @@
+"""Stored runs side by side: which points they share, and how those differ.
+
+Points are the same when their workloads are, apart from the range in bytes, which depends on the
+size of the drive: its share of the drive counts instead. All p-values of one comparison are
+corrected together (Holm). Repeats within a run speak of one drive in one state; they do not tell
+how drives of a model differ among each other.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from ssdbench.model.result import PointResult, RunResult
+from ssdbench.stats.compare import Comparison, compare, holm
+
+LEAST_REPEATS = 2
+Key = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One point of two runs: `second` against `first`."""
+
+    label: str
+    first: int  # place of the run in the order given
+    second: int
+    points: tuple[PointResult, PointResult]
+    found: Comparison
+    p_corrected: float  # of the exact Mann-Whitney test, by Holm over all pairs
+
+    @property
+    def shift_percent(self) -> float | None:
+        """The Hodges-Lehmann shift in percent of the first run's mean."""
+        estimate = self.points[0].estimate("iops")
+        return 100 * self.found.shift / estimate.value if estimate and estimate.value else None
+
+    @property
+    def validated(self) -> bool:
+        """Whether both sides are."""
+        return all(point.verdict == "VALIDATED" for point in self.points)
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Everything that some runs have in common, and what they have not."""
+
+    pairs: tuple[Pair, ...]
+    left_out: tuple[str, ...]  # sentences: what was not compared, and why
+
+
+def compared(results: Sequence[RunResult]) -> Compared:
+    """All pairs of runs, point by point."""
+    points = [_points(result) for result in results]
+    raw = [
+        (key, a, b, compare(_rates(points[a][key]), _rates(points[b][key])))
+        for a, b in combinations(range(len(results)), 2)
+        for key in points[a]
+        if key in points[b] and _enough(points[a][key], points[b][key])
+    ]
+    corrected = holm([found.p_mann_whitney for *_, found in raw]) if raw else ()
+    pairs = tuple(
+        Pair(_label(points[a][key]), a, b, (points[a][key], points[b][key]), found, p)
+        for (key, a, b, found), p in zip(raw, corrected, strict=True)
+    )
+    return Compared(pairs, tuple(_left_out(results, points)))
+
+
+def _points(result: RunResult) -> dict[Key, PointResult]:
+    found: dict[Key, PointResult] = {}
+    for stage in result.stages:
+        for point in stage.points:
+            found.setdefault(_key(point, result.target.size_bytes), point)
+    return found
+
+
+def _key(point: PointResult, size_bytes: int) -> Key:
+    workload, span = point.point.workload, point.point.span_percent
+    share = span if span is not None else 100 * workload.range.length_bytes / size_bytes
+    same = workload.model_dump(exclude={"range"})
+    return (*sorted((name, str(value)) for name, value in same.items()), round(share, 1))
+
+
+def _rates(point: PointResult) -> list[float]:
+    return [repeat.iops for repeat in point.repeats]
+
+
+def _enough(*points: PointResult) -> bool:
+    return all(len(point.repeats) >= LEAST_REPEATS for point in points)
+
+
+def _label(point: PointResult) -> str:
+    span = point.point.span_percent
+    label = point.point.workload.label()
+    return label if span is None else f"{label}, {span:g} % of the drive"
+
+
+def _left_out(
+    results: Sequence[RunResult], points: Sequence[Mapping[Key, PointResult]]
+) -> list[str]:
+    found = []
+    for result, own, number in zip(results, points, range(len(points)), strict=True):
+        others = [other for place, other in enumerate(points) if place != number]
+        alone = [p for key, p in own.items() if not any(key in other for other in others)]
+        if alone:
+            names = "; ".join(_label(point) for point in alone[:3])
+            more = f" and {len(alone) - 3} more" if len(alone) > 3 else ""
+            found.append(f"only {result.run_id} measured {names}{more}")
+        few = [p for p in own.values() if len(p.repeats) < LEAST_REPEATS]
+        if few:
+            found.append(f"{len(few)} points of {result.run_id} have fewer than two repeats")
+    profiles = {result.profile_text for result in results}
+    if len(profiles) > 1:
+        found.append("the runs were made with different profiles; only equal points are compared")
+    return found

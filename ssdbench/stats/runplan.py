@@ -1,0 +1,234 @@
+"""A capacity plan from a finished run: which bound, whether it may be planned on, what follows.
+
+The bound is the lowest among the points that the demand names, or, where it names none, among
+the points of the worst measured kind. A rate sweep to the same limit of latency lowers it to the
+rate that kept the limit. The arithmetic is that of `ssdbench.stats.capacity`.
+"""
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ssdbench.model.profile import CapacityPlan
+from ssdbench.model.result import PointResult, RunResult
+from ssdbench.model.workload import Pattern
+from ssdbench.stats.capacity import Demand, Endurance, Plan, plan
+
+USUAL_BLOCK_BYTES = 4096
+DAY_S = 86_400
+WHOLE_PERCENT = 100
+_CAPACITY = re.compile(r"([0-9.]+) (B|MB|GB|TB|PB)")
+_UNITS = {"B": 1, "MB": 10**6, "GB": 10**9, "TB": 10**12, "PB": 10**15}
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityAnswer:
+    """A plan with everything that it stands on; `plan` is None when there is nothing to plan on."""
+
+    wanted: CapacityPlan
+    simulated: bool
+    point: PointResult | None = None
+    bound_iops: float | None = None  # of one drive, closed loop, from repeats
+    slo_iops: float | None = None  # of one drive, open loop, within the limit of latency
+    usable_iops: float | None = None  # the lower of the two
+    waf: float | None = None
+    waf_source: str = ""
+    plan: Plan | None = None
+    reasons: tuple[str, ...] = ()  # why nobody should buy by this plan
+    notes: tuple[str, ...] = ()  # what was assumed
+
+    @property
+    def validated(self) -> bool:
+        """Whether everything below the plan holds."""
+        return self.plan is not None and not self.reasons
+
+
+def candidates(result: RunResult, wanted: CapacityPlan) -> list[PointResult]:
+    """Random points over the whole drive with a bound, of the kind that the demand names.
+
+    Where it names no share of reads, the smallest that was measured; no block, the nearest to
+    4 KiB.
+    """
+    found = [point for point in _whole_drive(result) if _fits(point, wanted)]
+    if wanted.read_percent is None and found:
+        least = min(point.point.workload.read_percent for point in found)
+        found = [p for p in found if p.point.workload.read_percent == least]
+    if wanted.block_bytes is None and found:
+        near = min(_octaves(point) for point in found)
+        found = [point for point in found if _octaves(point) == near]
+    return found
+
+
+def capacity_answer(result: RunResult, wanted: CapacityPlan) -> CapacityAnswer:
+    """Drives, headroom, life and cost for a demand, always from bounds.
+
+    Raises ValueError when the plan names no demand.
+    """
+    if wanted.demand_iops is None:
+        raise ValueError("a capacity plan needs a demand in IOPS")
+    simulated = result.target.simulated
+    found = candidates(result, wanted)
+    if not found:
+        why = "no random point over the whole drive of this block size and read share was measured"
+        return CapacityAnswer(wanted, simulated, reasons=(why,))
+    point = min(found, key=_bound)
+    bound = _bound(point)
+    slo, slo_reasons, slo_notes = _within_slo(result, wanted, point)
+    usable = bound if slo is None else min(bound, slo)
+    reasons = [*_not_valid(result, point), *slo_reasons]
+    waf, source = _amplification(result, wanted)
+    answer = CapacityAnswer(
+        wanted, simulated, point, bound, slo, usable, waf, source, notes=tuple(slo_notes)
+    )
+    if usable <= 0:
+        return _with(answer, reasons=[*reasons, "the drive has no rate that can be planned with"])
+    made = plan(usable, _demand(wanted, point), _endurance(result, wanted, waf))
+    return _with(answer, plan_=made, reasons=reasons)
+
+
+def _with(
+    answer: CapacityAnswer, *, reasons: list[str], plan_: Plan | None = None
+) -> CapacityAnswer:
+    return CapacityAnswer(
+        answer.wanted,
+        answer.simulated,
+        answer.point,
+        answer.bound_iops,
+        answer.slo_iops,
+        answer.usable_iops,
+        answer.waf,
+        answer.waf_source,
+        plan_,
+        tuple(reasons),
+        (*answer.notes, *_notes(answer)),
+    )
+
+
+def _whole_drive(result: RunResult) -> Iterator[PointResult]:
+    for stage in result.stages:
+        for point in stage.points:
+            span = point.point.span_percent
+            whole = span is None or span >= WHOLE_PERCENT
+            if whole and point.point.workload.pattern is Pattern.RANDOM and _has_bound(point):
+                yield point
+
+
+def _has_bound(point: PointResult) -> bool:
+    estimate = point.estimate("iops")
+    return estimate is not None and estimate.bound is not None and math.isfinite(estimate.bound)
+
+
+def _fits(point: PointResult, wanted: CapacityPlan) -> bool:
+    workload = point.point.workload
+    return (wanted.block_bytes in (None, workload.block_bytes)) and (
+        wanted.read_percent in (None, workload.read_percent)
+    )
+
+
+def _octaves(point: PointResult) -> float:
+    return abs(math.log2(point.point.workload.block_bytes / USUAL_BLOCK_BYTES))
+
+
+def _bound(point: PointResult) -> float:
+    estimate = point.estimate("iops")
+    return float(estimate.bound or 0.0) if estimate else 0.0
+
+
+def _not_valid(result: RunResult, point: PointResult) -> Iterator[str]:
+    if point.verdict != "VALIDATED":
+        codes = ", ".join(dict.fromkeys(finding.code.value for finding in point.findings))
+        yield f"the point that it stands on is {point.verdict}" + (f" ({codes})" if codes else "")
+    if result.verdict != "VALIDATED":
+        yield f"the run is {result.verdict}"
+
+
+def _within_slo(
+    result: RunResult, wanted: CapacityPlan, point: PointResult
+) -> tuple[float | None, list[str], list[str]]:
+    """The open-loop rate that keeps the limit of latency, and why it may not be known."""
+    if wanted.p99_s is None:
+        return None, [], ["no limit of latency was named, so none is kept"]
+    for stage in result.stages:
+        told = stage.data.get("slo")
+        if stage.kind == "rate" and isinstance(told, dict) and _same_slo(told, wanted, point):
+            rate = told["rate_at_slo_iops"]
+            if rate is None:
+                return 0.0, [f"no offered rate kept the limit of latency in {stage.name}"], []
+            return float(rate), [], [f"rate at the limit of latency from {stage.name}"]
+    uppers = [e.bound for e in point.estimates if e.metric == "lat_p99_ns"]
+    if uppers and all(upper is not None and upper <= wanted.p99_s * 1e9 for upper in uppers):
+        note = "p99 was within the limit in a closed loop; a `rate` stage would test it open-loop"
+        return None, [], [note]
+    return (
+        None,
+        ["at this bound p99 is not known to be within the limit; measure a `rate` stage"],
+        [],
+    )
+
+
+def _same_slo(told: dict[str, object], wanted: CapacityPlan, point: PointResult) -> bool:
+    workload = point.point.workload
+    return (
+        told.get("percentile") == "p99"
+        and float(str(told.get("limit_ns"))) <= (wanted.p99_s or 0.0) * 1e9 * (1 + 1e-9)
+        and told.get("block_bytes") == workload.block_bytes
+        and told.get("read_percent") == workload.read_percent
+    )
+
+
+def _demand(wanted: CapacityPlan, point: PointResult) -> Demand:
+    iops = wanted.demand_iops or 0.0
+    workload = point.point.workload
+    written = iops * workload.block_bytes * (1 - workload.read_percent / 100) * DAY_S
+    return Demand(
+        iops=iops,
+        growth=wanted.growth_percent / 100,
+        utilisation=wanted.utilisation_percent / 100,
+        reserve=wanted.failure_reserve,
+        write_bytes_per_day=written,
+        price=wanted.price,
+    )
+
+
+def _endurance(result: RunResult, wanted: CapacityPlan, waf: float | None) -> Endurance:
+    rated = wanted.endurance_tb
+    return Endurance(
+        rated_bytes=None if rated is None else rated * 1e12,
+        warranty_years=wanted.warranty_years,
+        capacity_bytes=result.target.size_bytes,
+        waf_rating=wanted.waf_rating,
+        waf_workload=waf,
+    )
+
+
+def _amplification(result: RunResult, wanted: CapacityPlan) -> tuple[float | None, str]:
+    """Write amplification as given, or from what a real drive's own logs say of its life."""
+    if wanted.waf is not None:
+        return wanted.waf, "as given"
+    if result.target.simulated:
+        return None, ""  # its counters are the truth, which no real drive would show
+    facts = result.target.facts
+    media, host = _bytes(facts.get("OCP flash written")), _bytes(facts.get("data written"))
+    if not media or not host:
+        return None, ""
+    return media / host, "from the drive's logs, over its whole life before this run"
+
+
+def _bytes(text: str | None) -> float | None:
+    found = _CAPACITY.fullmatch(text or "")
+    return float(found[1]) * _UNITS[found[2]] if found else None
+
+
+def _notes(answer: CapacityAnswer) -> Iterator[str]:
+    wanted = answer.wanted
+    if answer.point and answer.point.point.workload.writes:
+        yield "wear is that of the whole demand, day and night"
+        if wanted.endurance_tb is None:
+            yield "without a rated endurance nothing is said about life"
+    if wanted.price is None:
+        yield "without a price nothing is said about cost"
+    if answer.waf is None:
+        yield "the drive tells no write amplification, so life is not corrected for it"
+    elif wanted.waf_rating is None:
+        yield "without the rating's write amplification, life is not corrected for the workload's"

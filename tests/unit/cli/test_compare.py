@@ -1,0 +1,67 @@
+"""`compare` and `capacity`: what is printed, refused and returned."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ssdbench.cli import main
+from ssdbench.model.target import TargetKind
+from tests.support.builders import StoredRunBuilder, a_small_run, a_target
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> list[str]:
+    for name in ("a", "b"):
+        a_small_run(tmp_path / name, run_id=name)
+    return [str(tmp_path / "a"), str(tmp_path / "b")]
+
+
+def test_two_runs_are_answered_as_table_json_and_page(
+    runs: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "page.html"
+
+    assert main.run(["compare", *runs, "--html", str(page)]) == 0
+    assert "no difference shown" in capsys.readouterr().out
+    assert main.run(["compare", *runs, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+
+    assert len(answer["pairs"]) == 3
+    assert all(run["simulated"] for run in answer["runs"])
+    text = page.read_text()
+    assert "SIMULATED" in text and "Hodges-Lehmann" in text and "<script" not in text
+
+
+def test_simulated_and_real_drives_are_not_mixed_silently(
+    runs: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = a_target(TargetKind.DRIVE)
+    builder = StoredRunBuilder(tmp_path / "real", target=target, repeats=3, measure_s=20)
+    builder.sweep(blocks=(4096,), reads=(100, 70, 0), depths=(32,)).write()
+
+    assert main.run(["compare", runs[0], str(tmp_path / "real")]) == 2
+    assert "--mix-simulated" in capsys.readouterr().err
+    assert main.run(["compare", runs[0], str(tmp_path / "real"), "--mix-simulated"]) == 0
+    assert "(simulated)" in capsys.readouterr().out
+
+
+def test_a_capacity_plan_is_valid_only_with_a_valid_run(
+    runs: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    a_small_run(tmp_path / "bad", verdict="NOT VALIDATED")
+
+    assert main.run(["capacity", runs[0], "--iops", "5000", "--json"]) == 0
+    good = json.loads(capsys.readouterr().out)
+    assert main.run(["capacity", str(tmp_path / "bad"), "--iops", "5000", "--json"]) == 1
+    bad = json.loads(capsys.readouterr().out)
+
+    assert good["validated"] and good["plan"]["drives"] == 3
+    assert bad["reasons"] == ["the run is NOT VALIDATED"]
+
+
+def test_a_plan_without_a_demand_is_a_usage_error(
+    runs: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(["capacity", runs[0]]) == 2
+    assert "needs a demand" in capsys.readouterr().err

@@ -1,0 +1,59 @@
+from pathlib import Path
+
+from ssdbench.model.result import RunResult
+from ssdbench.stats.runcompare import compared
+from tests.support.builders import StoredRunBuilder
+
+
+def a_run(directory: Path, *, factor: float = 1.0, blocks: tuple[int, ...] = (4096,)) -> RunResult:
+    builder = StoredRunBuilder(directory, repeats=10, measure_s=5)
+    result = builder.sweep(blocks=blocks, reads=(0, 100), depths=(32,)).write(run_id=directory.name)
+    stages = [
+        stage.model_copy(
+            update={
+                "points": tuple(
+                    point.model_copy(
+                        update={
+                            "repeats": tuple(
+                                r.model_copy(update={"iops": r.iops * factor})
+                                for r in point.repeats
+                            )
+                        }
+                    )
+                    for point in stage.points
+                )
+            }
+        )
+        for stage in result.stages
+    ]
+    return result.model_copy(update={"stages": tuple(stages)})
+
+
+def test_a_planted_shift_is_found_and_corrected_for_the_number_of_points(tmp_path: Path) -> None:
+    found = compared([a_run(tmp_path / "a"), a_run(tmp_path / "b", factor=1.1)])
+
+    assert len(found.pairs) == 2
+    for pair in found.pairs:
+        assert pair.shift_percent is not None and 9 < pair.shift_percent < 11
+        assert pair.found.effect == 1.0
+        assert 1.0e-5 < pair.found.p_mann_whitney < 1.2e-5
+        assert pair.p_corrected == 2 * pair.found.p_mann_whitney
+
+
+def test_equal_drives_show_no_difference(tmp_path: Path) -> None:
+    found = compared([a_run(tmp_path / "a"), a_run(tmp_path / "b")])
+
+    assert all(pair.p_corrected == 1 for pair in found.pairs)
+
+
+def test_three_runs_are_compared_in_all_pairs(tmp_path: Path) -> None:
+    found = compared([a_run(tmp_path / name) for name in "abc"])
+
+    assert {(pair.first, pair.second) for pair in found.pairs} == {(0, 1), (0, 2), (1, 2)}
+
+
+def test_points_of_one_run_alone_are_named(tmp_path: Path) -> None:
+    found = compared([a_run(tmp_path / "a"), a_run(tmp_path / "b", blocks=(4096, 8192))])
+
+    assert len(found.pairs) == 2
+    assert any("only b measured 8 KiB" in sentence for sentence in found.left_out)

@@ -1,0 +1,80 @@
+from pathlib import Path
+
+import pytest
+
+from ssdbench.model.profile import CapacityPlan
+from ssdbench.stats.runplan import capacity_answer
+from tests.support.builders import CAPACITY_BYTES, StoredRunBuilder, a_target
+from tests.support.builders import a_small_run as stored
+
+
+def test_a_plan_stands_on_the_lowest_bound_and_not_on_the_mean(tmp_path: Path) -> None:
+    result = stored(tmp_path)
+    point = next(p for p in result.stages[1].points if p.point.workload.read_percent == 0)
+    iops = point.estimate("iops")
+    assert iops is not None and iops.bound is not None
+
+    answer = capacity_answer(result, CapacityPlan(demand_iops=iops.bound * 7, failure_reserve=2))
+
+    assert answer.bound_iops == iops.bound < iops.value
+    assert answer.plan is not None
+    assert answer.plan.drives == 10 + 2  # 7 bounds at 70 %, and the reserve
+    assert answer.validated
+
+
+def test_a_run_that_is_not_validated_makes_a_plan_that_says_so(tmp_path: Path) -> None:
+    builder = StoredRunBuilder(tmp_path, repeats=3, measure_s=20)
+    builder.sweep(blocks=(4096,), reads=(0,), depths=(32,), noisy=("b4096-r0-qd32",))
+    result = builder.write(verdict="NOT VALIDATED")
+
+    answer = capacity_answer(result, CapacityPlan(demand_iops=1000))
+
+    assert answer.plan is not None and not answer.validated
+    assert "the run is NOT VALIDATED" in answer.reasons
+    assert any("cv-too-high" in reason for reason in answer.reasons)
+
+
+def test_life_and_cost_follow_from_the_demand(tmp_path: Path) -> None:
+    result = stored(tmp_path)
+    wanted = CapacityPlan(demand_iops=1000.0, failure_reserve=0, price=300.0, endurance_tb=100.0)
+
+    plan = capacity_answer(result, wanted).plan
+
+    assert plan is not None and plan.drives == 1
+    daily = 1000 * 4096 * 86_400
+    assert plan.life_years == pytest.approx(100e12 / (daily * 365))
+    assert plan.dwpd_used == pytest.approx(daily / CAPACITY_BYTES)
+    assert plan.cost_per_kiops == 300
+
+
+def test_a_limit_of_latency_that_nobody_tested_keeps_the_plan_from_being_valid(
+    tmp_path: Path,
+) -> None:
+    answer = capacity_answer(stored(tmp_path), CapacityPlan(demand_iops=1000.0, p99=1e-6))
+
+    assert not answer.validated
+    assert any("p99 is not known" in reason for reason in answer.reasons)
+
+
+def test_only_a_real_drive_tells_its_write_amplification(tmp_path: Path) -> None:
+    facts = {"OCP flash written": "30 TB", "data written": "10 TB"}
+    simulated = StoredRunBuilder(tmp_path / "a", target=a_target(facts=facts), repeats=3)
+    real = StoredRunBuilder(
+        tmp_path / "b", target=a_target(facts=facts, simulated=False), repeats=3
+    )
+    wanted = CapacityPlan(demand_iops=1000.0)
+
+    answers = [
+        capacity_answer(b.sweep(blocks=(4096,), reads=(0,), depths=(32,)).write(), wanted)
+        for b in (simulated, real)
+    ]
+
+    assert [answer.waf for answer in answers] == [None, 3.0]
+
+
+def test_a_kind_that_was_not_measured_has_no_plan(tmp_path: Path) -> None:
+    answer = capacity_answer(
+        stored(tmp_path), CapacityPlan(demand_iops=1000.0, block=1 << 20)
+    )
+
+    assert answer.plan is None and not answer.validated
