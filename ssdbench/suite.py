@@ -20,6 +20,7 @@ from ssdbench.engine.stage import Limits, RateHint, Stage, StagePlan
 from ssdbench.engine.store import MANIFEST, RunStore, load
 from ssdbench.engine.targets import claimed, require_leave
 from ssdbench.errors import UsageError
+from ssdbench.host.files import make_directory
 from ssdbench.model import measure as asked
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.loading import load_profile
@@ -27,11 +28,13 @@ from ssdbench.model.profile import Fill as AskedFill
 from ssdbench.model.profile import Profile, Purge
 from ssdbench.model.quantity import Extent
 from ssdbench.model.result import RunResult
-from ssdbench.model.target import TargetInfo
+from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.model.workload import ActiveRange, Point, Workload
+from ssdbench.stages.blocksize import BlockSize
 from ssdbench.stages.measuring import Measuring
 from ssdbench.stages.points import Judging
 from ssdbench.stages.precondition import Fill, Precondition
+from ssdbench.stages.purge import Purge as PurgeStage
 from ssdbench.stages.span import Span
 from ssdbench.stages.steady import Steady
 from ssdbench.stages.sweep import Sweep
@@ -40,6 +43,8 @@ from ssdbench.target.inspect import inspect
 from ssdbench.target.wear import Wear
 from ssdbench.tuning.plan import HostPlan
 from ssdbench.units import format_size
+
+NO_PURGE = (TargetKind.SIMULATED, TargetKind.FILE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +77,8 @@ class Asked:
     @property
     def all_limits(self) -> Limits:
         """The command line's limits, and the profile's where it sets none."""
-        given, kept = self.limits, self.profile.limits
-        return Limits(
-            kept.max_time_s if given.max_time_s is None else given.max_time_s,
-            kept.max_writes_bytes if given.max_writes_bytes is None else given.max_writes_bytes,
-        )
+        kept = self.profile.limits
+        return self.limits.over(Limits(kept.max_time_s, kept.max_writes_bytes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +145,7 @@ def run(asked_for: Asked, output: Path, world: World) -> RunResult:
         accept_shared=asked_for.accept_shared,
     )
     consent.require_wear(info, wear_of(asked_for, plans), accepted=asked_for.accept_wear)
-    store = RunStore.create(output)
+    RunStore.require_new(output)
     seed = asked_for.profile.seed if asked_for.seed is None else asked_for.seed
     kept = manifest(
         run_id=output.resolve().name,
@@ -158,8 +160,11 @@ def run(asked_for: Asked, output: Path, world: World) -> RunResult:
         overwrite_signatures=asked_for.overwrite_signatures,
         accept_shared=asked_for.accept_shared,
     )
-    store.write_json(MANIFEST, kept.model_dump(mode="json"))
+    store = RunStore(output)
+    # Nothing is made before the locks are ours, so that a refused run leaves nothing behind.
     with _claimed(kept, info, store) as session, applied(wishes, kept.run_id) as settings:
+        make_directory(output)
+        store.write_json(MANIFEST, kept.model_dump(mode="json"))
         order = replace(_order(kept), settings=settings)
         return Runner(order, chosen, session, store, world).run()
 
@@ -172,7 +177,7 @@ def resume(run_path: Path, world: World, *, limits: Limits | None = None) -> Run
     info = inspect(kept.target.name)
     order = _order(kept)
     if limits is not None:
-        order = replace(order, limits=limits)
+        order = replace(order, limits=limits.over(order.limits))
     wishes = planned_host(profile.host, info)
     with _claimed(kept, info, store) as session, applied(wishes, kept.run_id) as settings:
         order = replace(order, settings=settings)
@@ -206,14 +211,22 @@ def _order(kept: Manifest) -> Order:
 def stages(profile: Profile, target: TargetInfo) -> tuple[Stage, ...]:
     """All stages of a run, in order. Raises UsageError for what this target cannot do."""
     _require_supported(profile)
+    if profile.purge is not Purge.NONE and target.kind in NO_PURGE:
+        raise UsageError(
+            f"{target.name} cannot be purged ({profile.purge}): it is no block device",
+            hint="Set `purge: none` for this target.",
+        )
     level_bytes = Extent(percent=profile.fill_level_percent).bytes_of(
         target.size_bytes, align_bytes=target.logical_block_bytes
     )
     found: list[Stage] = []
+    if profile.purge is not Purge.NONE:
+        found.append(PurgeStage(_name(found, "purge"), profile.purge))
     if profile.precondition:
         fills = tuple(_fill(step, profile) for step in profile.precondition)
         found.append(Precondition(_name(found, "precondition"), fills, profile.fill_level_percent))
-    found.append(_steady(_name(found, "steady"), profile, target, level_bytes))
+    if any(not isinstance(measure.stage, asked.BlockSize) for measure in profile.measure):
+        found.append(_steady(_name(found, "steady"), profile, target, level_bytes))
     for measure in profile.measure:
         name = _name(found, measure.kind)
         match measure.stage:
@@ -221,11 +234,8 @@ def stages(profile: Profile, target: TargetInfo) -> tuple[Stage, ...]:
                 found.append(_sweep(name, wanted, profile, target, level_bytes))
             case asked.SpanSweep() as wanted:
                 found.append(_span(name, wanted, profile, target, level_bytes))
-            case asked.BlockSize():
-                raise UsageError(
-                    "a block size is found by its own command, not in a run",
-                    hint="Run `ssdbench detect-blocksize TARGET`.",
-                )
+            case asked.BlockSize() as wanted:
+                found.append(_blocksize(name, wanted))
     return tuple(found)
 
 
@@ -238,11 +248,6 @@ def _require_settable(profile: Profile) -> None:
 
 
 def _require_supported(profile: Profile) -> None:
-    if profile.purge is not Purge.NONE:
-        raise UsageError(
-            f"this version cannot purge a drive ({profile.purge})",
-            hint="Purge it with nvme-cli or hdparm before, and set `purge: none`.",
-        )
     for measure in profile.measure:
         stage = measure.stage
         if isinstance(stage, asked.SpanSweep) and stage.rest is asked.Rest.EMPTY:
@@ -362,6 +367,15 @@ def _span(
         how=_how(profile, wanted),
         judging=Judging(rule=profile.steady.rule.value),
         skipped=tuple(skipped),
+    )
+
+
+def _blocksize(name: str, wanted: asked.BlockSize) -> BlockSize:
+    return BlockSize(
+        name=name,
+        block_bytes=wanted.block_bytes,
+        strides=() if wanted.strides == "auto" else wanted.strides,
+        read_only=wanted.read_only,
     )
 
 

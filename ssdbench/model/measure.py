@@ -217,6 +217,10 @@ class BlockSize(Model):
         default="auto", description="Distances between writes, or auto to choose them."
     )
     block_bytes: SizeBytes = Field(default=4 * KIB, alias="block", description="Size of one write.")
+    read_only: bool = Field(
+        default=False,
+        description="Read instead of write, for drives that hold data; far weaker evidence.",
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

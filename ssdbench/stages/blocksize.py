@@ -106,7 +106,7 @@ class BlockSize:
             raise UsageError(
                 f"{target.name} of {format_capacity(target.size_bytes)} is too small: two disjoint "
                 "regions must hold several blocks each",
-                hint="Take a target of 2 MiB or more; 1.1 GiB let every block up to 8 MiB be found.",
+                hint="Take a target of 2 MiB or more; 1.1 GiB show every block up to 8 MiB.",
             )
         return found
 
@@ -263,7 +263,8 @@ class _Work:
     def _figures(self, answer: blockanswer.Answer) -> tuple[dict[str, str], ...]:
         """Latency against offset per stride with the peaks marked; throughput against stride."""
         directory = self.context.store.path
-        np.savez_compressed(directory / "trace.npz", **self.trace.arrays())
+        with (directory / "trace.npz").open("wb") as file:
+            np.savez_compressed(file, allow_pickle=False, **self.trace.arrays())
         found: list[dict[str, str]] = []
         for stride, text in self.trace.excerpts(answer.block_bytes):
             found.append(

@@ -55,6 +55,7 @@ INJECTED = (1.05, 1.1, 1.2, 1.35, 1.5, 2.0, 3.0, 5.0, 10.0)  # times the latency
 INJECTED_BYTES = (1 << 18, 1 << 20, 1 << 22)
 STRETCHES = 16  # of consecutive writes, for resampling
 MOST_P = 0.01
+LEAST_CONFIDENCE = 0.8
 
 
 class Form(StrEnum):
@@ -136,7 +137,9 @@ def detect(series: Sequence[Series], *, seed: int = 1, resamples: int = 0) -> Bl
         return BlockVerdict(None, best, p_value, None, others, searched)
     rivals = [best.period_bytes, *(e.period_bytes for e in others)]
     confidence = _confidence(series, rivals, resamples, seed) if resamples else None
-    return BlockVerdict(best.period_bytes, best, p_value, confidence, others, searched)
+    sure = confidence is None or confidence >= LEAST_CONFIDENCE
+    declared = best.period_bytes if sure else None
+    return BlockVerdict(declared, best, p_value, confidence, others, searched)
 
 
 def smallest_effects(series: Sequence[Series], *, seed: int = 1) -> dict[int, float | None]:

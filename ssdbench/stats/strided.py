@@ -81,10 +81,9 @@ def scores(latency_ns: Floats) -> Floats:
     count = len(latency_ns)
     if count == 0:
         return np.zeros(0)
-    # A tiny ramp breaks ties in a fixed order without favouring any period.
-    order = np.lexsort((np.arange(count) * 2654435761 % 4294967296, latency_ns))
-    rank = np.empty(count, dtype=np.float64)
-    rank[order] = np.arange(1, count + 1)
+    # Equal latencies share their rank: any order among them would be a pattern of its own.
+    _, inverse, sizes = np.unique(latency_ns, return_inverse=True, return_counts=True)
+    rank = (np.cumsum(sizes) - (sizes - 1) / 2)[inverse]
     return np.maximum(-np.log((count - rank + 0.5) / count) - CUT, 0.0)
 
 

@@ -39,9 +39,9 @@ class Scale:
 
 
 SCALES = (
-    Scale(MIB, tuple(p * UNIT_BYTES for p in (2, 3, 5, 7, 11)), 12_288, 512 * MIB),
-    Scale(8 * MIB, tuple(p * UNIT_BYTES for p in (23, 29, 37, 53)), 16_384, 512 * MIB),
-    Scale(64 * MIB, tuple(p * UNIT_BYTES for p in (179, 227, 293, 419)), 8_192, 2048 * MIB),
+    Scale(MIB, tuple(p * UNIT_BYTES for p in (2, 3, 5, 7, 11)), 12_251, 512 * MIB),
+    Scale(8 * MIB, tuple(p * UNIT_BYTES for p in (23, 29, 37, 53)), 16_381, 512 * MIB),
+    Scale(64 * MIB, tuple(p * UNIT_BYTES for p in (179, 227, 293, 419)), 8_191, 2048 * MIB),
 )
 
 

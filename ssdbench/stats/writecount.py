@@ -6,7 +6,7 @@ not fill it, stands out at the train's period and its multiples. The best period
 the phase is chosen with every second stride and judged with the others, and the other way round,
 so that a block boundary, which is periodic in the count at each single stride, cannot pass.
 
-Limits: peaks at whole numbers of writes, from 16 to a tenth of what was written.
+Limits: peaks at whole numbers of writes, from 16 to 6143 (24 MiB of 4 KiB writes).
 """
 
 from collections.abc import Sequence
@@ -19,6 +19,7 @@ from ssdbench.stats.blocksize import BlockVerdict, Form, behind
 from ssdbench.stats.strided import Floats, Ints, Series, scores
 
 LEAST_WRITES = 16
+MOST_WRITES = 6144  # half a stride's: passes of equal length are periodic themselves
 LEAST_CYCLES = 10  # that must be seen
 LEAST_SCORE = 6.0
 LEAST_STRIDES = 3
@@ -116,7 +117,7 @@ def _candidates(train: _Train) -> list[int]:
     dense[train.sequence] = train.score - train.score.mean()
     spectrum = np.abs(np.fft.rfft(dense, 2 * length)) ** 2
     correlation = np.fft.irfft(_flattened(spectrum))[:length]
-    periods = np.arange(LEAST_WRITES, length // LEAST_CYCLES)
+    periods = np.arange(LEAST_WRITES, min(length // LEAST_CYCLES, MOST_WRITES))
     found: list[int] = []
     for most in SUMMED:
         total = sum(correlation[periods * multiple] for multiple in range(1, most + 1))

@@ -1,0 +1,151 @@
+"""`ssdbench detect-blocksize`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ssdbench.cli.main import Place
+from ssdbench.cli.options import Size, json_option
+from ssdbench.cli.output import answer, document, tell
+
+if TYPE_CHECKING:
+    from ssdbench.cli.conduct import Ended
+    from ssdbench.model.result import StageResult
+
+NAME = "detect-blocksize"
+
+
+@click.command(NAME)
+@click.argument("target", metavar="TARGET")
+@click.option(
+    "--stride",
+    "strides",
+    type=Size(),
+    multiple=True,
+    metavar="SIZE",
+    help="Distance between writes; at least three times, instead of those that are chosen.",
+)
+@click.option("--block", type=Size(), default=4096, metavar="SIZE", help="Size of one write: 4KiB.")
+@click.option("--read-only", is_flag=True, help="Only read: for drives that hold data; weak.")
+@click.option(
+    "--output", type=click.Path(path_type=Path), metavar="DIR", help="Run directory to make."
+)
+@click.option("--destroy", metavar="ID", help="Consent to destroy what the drive ID holds.")
+@click.option("--overwrite-signatures", is_flag=True, help="As in `ssdbench run`.")
+@click.option("--seed", type=click.IntRange(min=0, max=2**63 - 1), help="Seed of the offsets.")
+@json_option
+@click.pass_obj
+def command(
+    place: Place,
+    target: str,
+    strides: tuple[int, ...],
+    block: int,
+    output: Path | None,
+    destroy: str | None,
+    *,
+    read_only: bool,
+    overwrite_signatures: bool,
+    seed: int | None,
+    as_json: bool,
+) -> int:
+    """Find the block size and the write buffer of TARGET from strided writes.
+
+    TARGET is /dev/…, a file or sim:MODEL. Parts of it are overwritten, unless with --read-only.
+    """
+    from ssdbench import suite
+    from ssdbench.cli import conduct
+    from ssdbench.cli.progress import story
+    from ssdbench.units import format_capacity
+
+    wishes = _asked(
+        target, strides, block, read_only=read_only, destroy=destroy, seed=seed,
+        overwrite_signatures=overwrite_signatures,
+    )  # fmt: skip
+    planned = suite.plan(wishes)
+    least, most = planned.bytes_written
+    tell(f"will write {format_capacity(least)} to {target}, at most {format_capacity(most)}")
+    for stage in planned.stages:
+        for note in stage.notes:
+            tell(f"  {note}")
+    directory = output or conduct.new_directory(NAME, target)
+
+    def started(path: Path) -> None:
+        place.run_directory = path
+
+    with story(moving=False) as shown:
+        ended = conduct.run(wishes, directory, conduct.Audience(shown.show, started))
+    return _answered(ended, as_json=as_json)
+
+
+def _asked(
+    target: str,
+    strides: tuple[int, ...],
+    block: int,
+    *,
+    read_only: bool,
+    destroy: str | None,
+    seed: int | None,
+    overwrite_signatures: bool,
+) -> "suite.Asked":  # noqa: F821 - imported late
+    import sys
+
+    from ssdbench.model.loading import load_profile
+    from ssdbench.suite import Asked
+
+    wanted = "auto" if not strides else f"[{', '.join(str(s) for s in strides)}]"
+    text = (
+        f"title: Block size\nprecondition: []\nmeasure:\n  - blocksize: {{strides: {wanted}, "
+        f"block: {block}, read_only: {str(read_only).lower()}}}\n"
+    )
+    return Asked(
+        profile=load_profile(text, NAME),
+        profile_name=NAME,
+        profile_text=text,
+        target=target,
+        seed=seed,
+        destroy_id=destroy,
+        overwrite_signatures=overwrite_signatures,
+        argv=tuple(sys.argv),
+    )
+
+
+def _answered(ended: "Ended", *, as_json: bool) -> int:
+    """Print the answer; 0 when there is one, whatever it is."""
+    stage = next((s for s in ended.result.stages if s.kind == "blocksize"), None)
+    code = 0 if stage is not None and stage.complete else ended.exit_code
+    if as_json:
+        document(
+            {
+                "directory": str(ended.directory),
+                "report": str(ended.files[0]),
+                "simulated": ended.result.target.simulated,
+                "complete": bool(stage and stage.complete),
+                "bytes_written": ended.result.bytes_written,
+                **(stage.summary if stage else {}),
+                "evidence": stage.data if stage else {},
+                "findings": [f.model_dump(mode="json") for f in stage.findings] if stage else [],
+            }
+        )
+        return code
+    if stage is not None:
+        _lines(stage, simulated=ended.result.target.simulated)
+    answer(f"report: {ended.files[0]}")
+    return code
+
+
+def _lines(stage: "StageResult", *, simulated: bool) -> None:
+    from ssdbench.units import format_size
+
+    said = stage.summary
+    answer(f"{said.get('answer')}{' (simulated drive)' if simulated else ''}")
+    if said.get("block_bytes"):
+        confidence = said.get("confidence")
+        phase = said.get("phase_bytes")
+        sure = f", confidence {confidence:.0%}" if isinstance(confidence, float) else ""
+        answer(f"  p <= {said.get('p_value')}{sure}, {said.get('strides_agreeing')} strides agree")
+        if isinstance(phase, int):
+            answer(f"  boundaries at multiples of the block, plus {format_size(phase)}")
+    answer(f"  buffer: {said.get('buffer')}")
+    for finding in stage.findings:
+        answer(f"  {finding.message}")
