@@ -31,6 +31,7 @@ from ssdbench.model.result import RunResult
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.model.workload import ActiveRange, Point, Workload
 from ssdbench.stages.blocksize import BlockSize
+from ssdbench.stages.hosttrials import host_trial
 from ssdbench.stages.measuring import Measuring
 from ssdbench.stages.points import Judging
 from ssdbench.stages.precondition import Fill, Precondition
@@ -234,6 +235,8 @@ def stages(profile: Profile, target: TargetInfo) -> tuple[Stage, ...]:
                 found.append(_sweep(name, wanted, profile, target, level_bytes))
             case asked.SpanSweep() as wanted:
                 found.append(_span(name, wanted, profile, target, level_bytes))
+            case asked.HostTrial() as wanted:
+                found.append(host_trial(name, wanted, target, level_bytes))
             case asked.BlockSize() as wanted:
                 found.append(_blocksize(name, wanted))
     return tuple(found)

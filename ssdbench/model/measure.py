@@ -247,7 +247,37 @@ class BlockSize(Model):
         return False
 
 
-MeasuredStage = Sweep | SpanSweep | BlockSize
+class HostTrial(Model):
+    """The same short workloads under one host setting after another; medians are compared."""
+
+    repeats: Count = Field(default=3, description="Passes over all variants and workloads.")
+    window_s: Seconds = Field(
+        default=5.0, alias="window", description="Time of each start, in whole seconds."
+    )
+
+    @property
+    def reads(self) -> bool:
+        """Whether it reads."""
+        return True
+
+
+class Schedulers(HostTrial):
+    """The drive's I/O schedulers over sequential, random, mixed and prioritised work."""
+
+    schedulers: Annotated[tuple[str, ...], OneOrMany()] = Field(
+        default=(), description="Schedulers to compare; all that the drive offers unless set."
+    )
+
+
+class QueueSettings(HostTrial):
+    """nr_requests, merges, completion affinity and entropy, one after another."""
+
+
+class Engines(HostTrial):
+    """Ways to submit I/O, and direct I/O against the page cache."""
+
+
+MeasuredStage = Sweep | SpanSweep | BlockSize | Schedulers | QueueSettings | Engines
 
 
 def _empty(body: object) -> object:
@@ -271,6 +301,16 @@ class Measure(Model):
     )
     blocksize: Annotated[BlockSize | None, _Body] = Field(
         default=None, description="Block size and internal buffer from strided writes."
+    )
+
+    schedulers: Annotated[Schedulers | None, _Body] = Field(
+        default=None, description="I/O schedulers compared over several workloads."
+    )
+    queue: Annotated[QueueSettings | None, _Body] = Field(
+        default=None, description="Settings of the drive's queue compared."
+    )
+    engines: Annotated[Engines | None, _Body] = Field(
+        default=None, description="I/O engines and the page cache compared."
     )
 
     @model_validator(mode="after")

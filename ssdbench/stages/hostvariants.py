@@ -1,0 +1,107 @@
+"""Which states of the host are compared: schedulers, queue settings, engines (pure)."""
+
+from collections.abc import Collection, Sequence
+
+from ssdbench.stages.trial import Options, TrialWorkload, Variant
+from ssdbench.tuning.plan import require_scheduler
+from ssdbench.tuning.setting import Medium, Setting
+from ssdbench.units import KIB, MIB
+
+_TRIED = "the experiment compares it"
+
+
+def scheduler_variants(wanted: Sequence[str], offered: Sequence[str], drive: str) -> list[Variant]:
+    """One variant per scheduler, all that exist unless some are named. Raises HostLacks."""
+    for name in wanted:
+        require_scheduler(name, offered)
+    return [
+        Variant(name, (Setting(Medium.BLOCK, "queue/scheduler", name, _TRIED, drive),))
+        for name in wanted or offered
+    ]
+
+
+def queue_variants(offered: Collection[str], drive: str) -> list[Variant]:
+    """As it is, then one setting after another moved away from it, where the queue has it."""
+    tried = {
+        "nomerges": ("0", "2"),
+        "rq_affinity": ("0", "1", "2"),
+        "nr_requests": ("32", "128"),
+        "add_random": ("0", "1"),
+    }
+    found = [Variant("as it is")]
+    for name, values in tried.items():
+        if name not in offered:
+            continue
+        for value in values:
+            setting = Setting(Medium.BLOCK, f"queue/{name}", value, _TRIED, drive)
+            needs = (
+                (Setting(Medium.BLOCK, "queue/scheduler", "mq-deadline", _TRIED, drive), setting)
+                if name == "nr_requests"  # without a scheduler the driver sets its limit
+                else (setting,)
+            )
+            found.append(Variant(f"{name} {value}", needs))
+    return found
+
+
+def engine_variants(engines: Collection[str], hit_bytes: int) -> list[Variant]:
+    """Ways to submit, of those that this fio was built with.
+
+    `hit_bytes`: the part of the drive that is read again and again for hits of the page cache.
+    """
+    batch: Options = {"iodepth_batch_submit": 8, "iodepth_batch_complete_min": 4}
+    tried: list[tuple[str, dict[str, str | int]]] = [
+        ("psync threads", {"ioengine": "psync", "numjobs": 8, "iodepth": 1}),
+        ("posixaio", {"ioengine": "posixaio"}),
+        ("libaio", {"ioengine": "libaio"}),
+        ("libaio batched", {"ioengine": "libaio", **batch}),
+        ("io_uring", {"ioengine": "io_uring"}),
+        ("io_uring batched", {"ioengine": "io_uring", **batch}),
+        ("page cache", {"ioengine": "psync", "numjobs": 8, "iodepth": 1, "direct": 0}),
+        (
+            "page cache hits",
+            {"ioengine": "psync", "iodepth": 1, "direct": 0, "size": hit_bytes, "invalidate": 0},
+        ),
+    ]
+    return [Variant(name, (), options) for name, options in tried if options["ioengine"] in engines]
+
+
+def scheduler_workloads() -> tuple[TrialWorkload, ...]:
+    """The fio equivalents of seed 001's: sequential writes, mixed work, database, priorities."""
+    reader: Options = {"rw": "randread", "bs": 4 * KIB, "iodepth": 1, "numjobs": 2}
+    return (
+        TrialWorkload(
+            "sequential write", ({"rw": "write", "bs": 128 * KIB, "iodepth": 4, "numjobs": 1},)
+        ),
+        TrialWorkload(
+            "random write", ({"rw": "randwrite", "bs": 4 * KIB, "iodepth": 16, "numjobs": 2},)
+        ),
+        TrialWorkload(
+            "readers beside a sequential writer",
+            ({"rw": "write", "bs": 128 * KIB, "iodepth": 4}, reader),
+        ),
+        TrialWorkload(
+            "database: 16 KiB, 70 % reads",
+            ({"rw": "randrw", "rwmixread": 70, "bs": 16 * KIB, "iodepth": 4, "numjobs": 2},),
+        ),
+        TrialWorkload(
+            "real-time reader beside idle-class writers",
+            (
+                {"rw": "randwrite", "bs": 64 * KIB, "iodepth": 8, "prioclass": 3},
+                {**reader, "prioclass": 1, "prio": 0},
+            ),
+        ),
+    )
+
+
+def random_reads() -> TrialWorkload:
+    """4 KiB random reads at depth 8."""
+    return TrialWorkload("4 KiB random read", ({"rw": "randread", "bs": 4 * KIB, "iodepth": 8},))
+
+
+def queue_workloads() -> tuple[TrialWorkload, ...]:
+    """Random reads, and small sequential writes that can be merged."""
+    merged: Options = {"rw": "write", "bs": 4 * KIB, "iodepth": 32, "iodepth_batch_submit": 16}
+    return (random_reads(), TrialWorkload("4 KiB sequential write", (merged,)))
+
+
+HIT_BYTES = 16 * MIB
