@@ -1,0 +1,81 @@
+"""Block sizes are found where they are, and not where they are not."""
+
+import numpy as np
+import pytest
+
+from benchmarks.stride_traces import LEVELS, Planted, trace
+from ssdbench.errors import UsageError
+from ssdbench.stats.blocksize import detect
+from ssdbench.stats.strideplan import SCALES, StridePlan, own_scale, plan
+from ssdbench.stats.writecount import count_period, lag
+from ssdbench.units import GIB, KIB, MIB
+
+
+def walked(seed: int = 3) -> list[StridePlan]:
+    found = [plan(s, 16 * GIB, block_bytes=4096, seed=seed) for s in SCALES[:2]]
+    return [p for p in found if p is not None]
+
+
+@pytest.mark.parametrize("level", range(4))
+@pytest.mark.parametrize(("block", "phase"), [(128 * KIB, 0), (1536 * KIB, 84 * KIB)])
+def test_a_block_is_found_exactly_at_every_level_of_noise(level: int, block: int, phase: int):
+    drive = Planted(LEVELS[level], block, phase, 700)
+
+    verdict = detect(trace(drive, walked(), np.random.default_rng(11)))
+
+    assert verdict.block_bytes == block
+
+
+@pytest.mark.parametrize("level", range(4))
+def test_a_drive_without_blocks_is_given_none(level: int):
+    drive = Planted(LEVELS[level], None, 0, 256)
+
+    verdict = detect(trace(drive, walked(), np.random.default_rng(12)))
+
+    assert verdict.block_bytes is None
+
+
+def test_equal_latencies_show_no_block():
+    quiet = [
+        s.with_latency(np.full(len(s), 9.0))
+        for s in trace(Planted(LEVELS[0], None, 0, None), walked(), np.random.default_rng(1))
+    ]
+
+    verdict = detect(quiet)
+
+    assert verdict.block_bytes is None
+
+
+def test_a_buffer_is_found_by_the_number_of_writes():
+    series = trace(Planted(LEVELS[1], MIB, 0, 900), walked(), np.random.default_rng(13))
+
+    found = count_period(series, detect(series), block_bytes=4096)
+
+    assert found is not None
+    assert found.writes == 900
+
+
+def test_a_full_buffer_makes_peaks_late_by_what_it_holds():
+    series = trace(Planted(LEVELS[0], 3 * MIB, 0, None, 128), walked(), np.random.default_rng(14))
+
+    verdict = detect(series)
+
+    assert verdict.block_bytes == 3 * MIB
+    assert lag(series, verdict) == pytest.approx(128, rel=0.1)
+
+
+def test_blocks_up_to_8_mib_cost_less_than_a_gibibyte():
+    assert sum(p.bytes_written for p in walked()) <= GIB
+
+
+def test_passes_stay_within_their_regions():
+    for one_plan in walked():
+        for one in one_plan.passes:
+            region = one_plan.regions[one.region]
+            assert region.offset_bytes <= one.offset_bytes
+            assert one.offset_bytes + one.length_bytes <= region.offset_bytes + region.length_bytes
+
+
+def test_a_stride_that_is_too_large_for_the_drive_is_refused():
+    with pytest.raises(UsageError, match="too large"):
+        own_scale([MIB, 2 * MIB, 3 * MIB], 8 * MIB, 4096)
