@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the two schedulers share: queues in order of position and of arrival, the choice of the
+ * next request, and the counters.
+ */
+#ifndef BPREF_H
+#define BPREF_H
+
+#include <linux/atomic.h>
+#include <linux/hrtimer.h>
+#include <linux/iocontext.h>
+#include <linux/ioprio.h>
+#include <linux/list.h>
+#include <linux/module.h>
+#include <linux/rbtree.h>
+#include <linux/sbitmap.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <linux/sysfs.h>
+
+#include "../include/ssdb/compat_sched.h"
+
+#include "choose.h"
+#include "think.h"
+
+/* Requests that compete with each other alone. Under bpref.lock. */
+struct bpref_queue {
+	struct rb_root sorted;		/* by position */
+	struct list_head fifo;		/* by arrival; request->fifo_time is the deadline in ns */
+	unsigned int queued;
+	unsigned int picks;		/* since the last look at the deadlines */
+};
+
+/* A process that does I/O on one device. Under bpref.lock. */
+struct bpref_process {
+	struct io_cq icq;		/* first: the block layer allocates and frees it */
+	struct bpref *bpref;
+	struct think think;
+	u64 last_done_ns;		/* 0: no request of its has been done */
+	unsigned int queued;		/* requests of class 0 */
+	unsigned int in_flight;
+	bool exited;
+};
+
+/* The order of one direction: where its last request ended. */
+struct bpref_track {
+	u64 last_end;			/* sector */
+	struct bpref_block block;
+	u64 dispatched;
+	u64 crossings;			/* requests that began in another block than the last ended */
+	u64 same_block;
+	u64 expired;			/* served for their deadline */
+};
+
+struct bpref_settings {
+	struct bpref_grid grid;
+	u64 back_max_sectors;
+	u64 expire_ns[2];		/* deadlines of the two classes */
+	unsigned int fifo_batch;	/* picks by position between two looks at the deadlines */
+	unsigned int quantum;		/* requests in flight */
+	bool preference;
+};
+
+struct bpref {
+	spinlock_t lock;		/* also taken in interrupts */
+	struct request_queue *q;
+	const struct bpref_policy *policy;
+	struct bpref_settings settings;
+	struct bpref_track track[2];	/* READ, WRITE */
+	struct think_newcomers newcomers;
+	struct list_head dispatch;	/* past all order: requeued, or unknown to us */
+	struct hrtimer timer;		/* ends a wait; only means something while one lasts */
+	u64 wait_until_ns;		/* 0: no end but a completion */
+	u64 hits, misses;		/* waits that brought a request, and that did not */
+	u64 merged;
+	unsigned int queued;		/* in all queues, without `dispatch` */
+	unsigned int in_flight;
+	unsigned int async_depth;	/* tags that async writes may take, in the bitmap's terms */
+	bool waiting;			/* nothing is given out until the wait ends */
+	bool blocked;			/* something could not be given out until a completion */
+	struct io_cq *merge_icq;	/* of the process whose bio is being merged */
+};
+
+struct bpref_policy {
+	size_t size;			/* of its data, which begin with struct bpref */
+	bool by_sync;			/* the two classes: sync and async, else reads and writes */
+	void (*init)(struct bpref *bp);
+	void (*init_process)(struct bpref_process *process);
+	/* the queue that a request, or a bio of the process, belongs to */
+	struct bpref_queue *(*queue_of)(struct bpref *bp, struct bpref_process *process,
+					blk_opf_t opf, u16 ioprio);
+	bool (*may_merge)(struct request *rq, struct bio *bio);		/* may be NULL */
+	void (*inserted)(struct bpref *bp, struct bpref_queue *queue, struct request *rq, u64 now);
+	struct request *(*next)(struct bpref *bp, u64 now);
+	void (*done)(struct bpref *bp, struct bpref_queue *queue, struct request *rq, u64 now);
+	void (*exited)(struct bpref *bp, struct bpref_process *process);
+	void (*waited)(struct bpref *bp);	/* in vain */
+};
+
+/* What a request is to us: request->elv.priv[1]. */
+enum bpref_state {
+	BPREF_FOREIGN,
+	BPREF_QUEUED,
+	BPREF_IN_FLIGHT,
+};
+
+static inline enum bpref_state bpref_state(const struct request *rq)
+{
+	return (enum bpref_state)(uintptr_t)rq->elv.priv[1];
+}
+
+static inline void bpref_set_state(struct request *rq, enum bpref_state state)
+{
+	rq->elv.priv[1] = (void *)(uintptr_t)state;
+}
+
+static inline struct bpref_queue *bpref_queue(const struct request *rq)
+{
+	return rq->elv.priv[0];
+}
+
+static inline struct bpref_process *bpref_process(const struct request *rq)
+{
+	return rq->elv.icq ? container_of(rq->elv.icq, struct bpref_process, icq) : NULL;
+}
+
+static inline u64 bpref_end(const struct request *rq)
+{
+	return blk_rq_pos(rq) + blk_rq_sectors(rq);
+}
+
+/*
+ * Which of two classes an operation is in. Class 0 are those that a process waits for before it
+ * sends the next one: they have the shorter deadline, and are worth waiting for.
+ */
+static inline int bpref_class(const struct bpref *bp, blk_opf_t opf)
+{
+	return bp->policy->by_sync ? !op_is_sync(opf) : op_is_write(opf);
+}
+
+/* order.c, all with bpref.lock held */
+void bpref_queue_init(struct bpref_queue *queue);
+void bpref_queue_add(struct bpref *bp, struct bpref_queue *queue, struct request *rq);
+void bpref_queue_remove(struct bpref *bp, struct request *rq);
+struct request *bpref_oldest(struct bpref_queue *queue);
+/* The queue's oldest request when its deadline has passed and it is time to look, else NULL. */
+struct request *bpref_expired(struct bpref *bp, struct bpref_queue *queue, u64 now);
+/* The queue's next request by position after the last one of a direction. */
+struct request *bpref_pick(struct bpref *bp, struct bpref_queue *queue, int direction);
+/* Take a request out of its queue to give it to the driver. */
+struct request *bpref_take(struct bpref *bp, struct request *rq);
+void bpref_forget_blocks(struct bpref *bp);
+
+/* core.c */
+extern const struct elevator_mq_ops bpref_operations;
+int bpref_init(struct request_queue *q, struct elevator_queue *eq,
+	       const struct bpref_policy *policy);
+/* Wait, with bpref.lock held: until a time, or (0) until a completion. */
+void bpref_wait(struct bpref *bp, u64 until_ns);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * compat.h for schedulers: differences in the headers that only the kernel's source has (block/),
+ * found by looking into them (bpref/Kbuild).
+ */
+#ifndef SSDB_COMPAT_SCHED_H
+#define SSDB_COMPAT_SCHED_H
+
+#include "compat.h"
+
+#include "elevator.h"
+#include "blk.h"
+#include "blk-mq.h"
+#ifdef SSDB_HAVE_TAG_HEADER
+#include "blk-mq-tag.h"		/* part of blk-mq.h since Linux 6.4 */
+#endif
+#include "blk-mq-sched.h"
+
+/* Since Linux 6.4 requests are inserted with flags; before, with a bool. */
+#ifdef SSDB_HAVE_INSERT_FLAGS
+typedef blk_insert_t ssdb_insert_t;
+#define ssdb_insert_at_head(flags) ((flags) & BLK_MQ_INSERT_AT_HEAD)
+#else
+typedef bool ssdb_insert_t;
+#define ssdb_insert_at_head(at_head) (at_head)
+#endif
+
+/* What tells that the scheduler has prepared a request; renamed in Linux 6.5. */
+#ifdef RQF_USE_SCHED
+#define SSDB_RQF_SCHED RQF_USE_SCHED
+#else
+#define SSDB_RQF_SCHED RQF_ELVPRIV
+#endif
+
+/* Since Linux 6.17 the block layer allocates the elevator's queue. */
+#ifdef SSDB_HAVE_INIT_WITH_QUEUE
+#define SSDB_INIT_SCHED(NAME, init)							\
+static int NAME(struct request_queue *q, struct elevator_queue *eq)			\
+{											\
+	return init(q, eq);								\
+}
+#else
+#define SSDB_INIT_SCHED(NAME, init)							\
+static int NAME(struct request_queue *q, struct elevator_type *type)			\
+{											\
+	struct elevator_queue *eq = elevator_alloc(q, type);				\
+	int error;									\
+											\
+	if (!eq)									\
+		return -ENOMEM;								\
+	error = init(q, eq);								\
+	if (error)									\
+		kobject_put(&eq->kobj);							\
+	return error;									\
+}
+#endif
+
+#endif
