@@ -36,6 +36,7 @@ from ssdbench.stages.measuring import Measuring
 from ssdbench.stages.points import Judging
 from ssdbench.stages.precondition import Fill, Precondition
 from ssdbench.stages.purge import Purge as PurgeStage
+from ssdbench.stages.pts import tests as pts
 from ssdbench.stages.span import Span
 from ssdbench.stages.steady import Steady
 from ssdbench.stages.sweep import Sweep
@@ -227,6 +228,8 @@ def stages(profile: Profile, target: TargetInfo) -> tuple[Stage, ...]:
         fills = tuple(_fill(step, profile) for step in profile.precondition)
         found.append(Precondition(_name(found, "precondition"), fills, profile.fill_level_percent))
     if any(not isinstance(measure.stage, asked.BlockSize) for measure in profile.measure):
+        if any(not isinstance(measure.stage, asked.Pts) for measure in profile.measure):
+        # Standard tests bring a warm-up and a rule of their own.
         found.append(_steady(_name(found, "steady"), profile, target, level_bytes))
     for measure in profile.measure:
         name = _name(found, measure.kind)
@@ -237,6 +240,8 @@ def stages(profile: Profile, target: TargetInfo) -> tuple[Stage, ...]:
                 found.append(_span(name, wanted, profile, target, level_bytes))
             case asked.HostTrial() as wanted:
                 found.append(host_trial(name, wanted, target, level_bytes))
+            case asked.Pts() as wanted:
+                found += _pts(len(found), wanted, target)
             case asked.BlockSize() as wanted:
                 found.append(_blocksize(name, wanted))
     return tuple(found)
@@ -380,6 +385,14 @@ def _blocksize(name: str, wanted: asked.BlockSize) -> BlockSize:
         strides=() if wanted.strides == "auto" else wanted.strides,
         read_only=wanted.read_only,
     )
+
+
+def _pts(before: int, wanted: asked.Pts, target: TargetInfo) -> list[Stage]:
+    setting = pts.Setting(target, pts.FORMS[wanted.form], wanted.max_rounds, wanted.scale)
+    found: list[Stage] = []
+    for test in wanted.tests:
+        found += pts.TESTS[test](f"{before + len(found) + 1:02d}-pts-{test}", setting)
+    return found
 
 
 def _how(profile: Profile, wanted: asked.Sweep | asked.SpanSweep) -> Measuring:

@@ -20,6 +20,8 @@ HOST_ID = "/etc/machine-id"
 
 def settings_directory() -> Path:
     """Where journals of changed settings are kept, outside of any run directory."""
+    if chosen := os.environ.get("SSDBENCH_SETTINGS"):
+        return Path(chosen)
     if os.geteuid() == 0:
         return Path("/var/lib/ssdbench/settings")
     base = os.environ.get("XDG_STATE_HOME")

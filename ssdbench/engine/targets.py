@@ -16,11 +16,13 @@ from ssdbench.host.counters import DiskStat, disk_counters
 from ssdbench.host.files import make_directory, write_atomic
 from ssdbench.host.lock import host_lock, target_lock
 from ssdbench.host.sysfs import Sysfs
+from ssdbench.model.profile import Purge
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.sim.drive import SimDrive, StateUnusable, data_path, spec_path
 from ssdbench.sim.spec import parse
 from ssdbench.target import consent, guard
 from ssdbench.target.claim import Claim
+from ssdbench.target.purge import Purged, purge
 
 STATE = Path("sim") / "state.ssdb"
 EPOCH = Path("sim") / "epoch.json"
@@ -60,6 +62,13 @@ class ClaimedSession:
             epoch=f"boot {(Sysfs().find(BOOT_ID) or '').strip()}",
             source=KERNEL,
         )
+
+    def purge(self, method: Purge) -> Purged:
+        """Bring the claimed drive back to its fresh state."""
+        self._claim.check()
+        done = purge(self.info, method, self._descriptor())
+        self._claim.check()
+        return done
 
     def save(self) -> None:
         """A device keeps itself."""

@@ -16,6 +16,7 @@ BLKDISCARD = 0x1277
 BLKSSZGET = 0x1268
 BLKPBSZGET = 0x127B
 BLKGETSIZE64 = 0x80081272
+SAMPLE_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,21 @@ def still(node: Path, descriptor: int, *, size_bytes: int) -> None:
 def discard(descriptor: int, *, offset_bytes: int, length_bytes: int) -> None:
     """Tell the device that a range holds nothing any more. Raises OSError where it cannot."""
     fcntl.ioctl(descriptor, BLKDISCARD, struct.pack("QQ", offset_bytes, length_bytes))
+
+
+def zero_samples(descriptor: int, size_bytes: int, samples: int) -> tuple[int, int]:
+    """How many of evenly spread 4 KiB samples read as zeros, and how many could be read at all."""
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    zeros = read = 0
+    for number in range(samples):
+        offset = size_bytes * number // samples // SAMPLE_BYTES * SAMPLE_BYTES
+        try:
+            data = os.pread(descriptor, SAMPLE_BYTES, offset)
+        except OSError:
+            continue
+        read += bool(data)
+        zeros += bool(data) and not any(data)
+    return zeros, read
 
 
 def device_number(descriptor: int) -> str:

@@ -151,3 +151,10 @@ def _long(word: list[int], at: int) -> int:
 def _minutes(word: int) -> int:
     """Words 89 and 90 of ACS-4: 2 minutes a step, in 15 bits when bit 15 says so."""
     return 2 * (word & 0x7FFF if word & 0x8000 else word & 0xFF)
+
+
+def sanitizing(sense: bytes) -> bool:
+    """Whether SANITIZE STATUS EXT shows one in progress: bit 14 of the count register (ACS-4)."""
+    if len(sense) < 22 or sense[0] & 0x7F != 0x72 or sense[8] != 0x09:
+        return False
+    return bool(sense[8:][4] & 0x40)

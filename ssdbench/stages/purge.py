@@ -1,0 +1,92 @@
+"""Brings the drive back to its fresh state before anything else of a run.
+
+Overhead: the time of the drive's own command. Limits: a discard is a wish; only format, sanitize
+and erase are commands, and even they are believed, not proven: the evidence is in the report.
+"""
+
+import time
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from ssdbench.engine.journal import utc_now
+from ssdbench.engine.stage import Context, Lasting, RateHint, StagePlan
+from ssdbench.errors import UsageError
+from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.profile import Purge as Method
+from ssdbench.model.result import StageResult
+from ssdbench.model.target import TargetInfo
+from ssdbench.target.purge import Purged
+
+UNIT = "purge"
+SECONDS = (1.0, 7200.0)
+
+
+@runtime_checkable
+class Purgeable(Protocol):
+    """A session whose target can be purged."""
+
+    def purge(self, method: Method) -> Purged:
+        """Purge the claimed target."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Purge:
+    """The purge of a run, by the method of the profile."""
+
+    name: str
+    method: Method
+    kind: str = "purge"
+    title: str = "Purge the drive"
+    destructive: bool = True
+    lasting: Lasting = Lasting.RESULTS
+
+    def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:  # noqa: ARG002
+        """Its time is the drive's own."""
+        return StagePlan(
+            name=self.name,
+            kind=self.kind,
+            title=self.title,
+            destructive=True,
+            jobs=(f"{self.method.value} of {target.name}",),
+            seconds=SECONDS,
+            bytes_written=(0, 0),
+        )
+
+    def run(self, context: Context) -> StageResult:
+        """Purge; what was done, and evidence from before and after, is in the result."""
+        if not isinstance(context.session, Purgeable):
+            raise UsageError(
+                f"{context.target.name} cannot be purged", hint="Set `purge: none` for this target."
+            )
+        started_at, wall = utc_now(), time.monotonic()
+        context.journal.begun(UNIT, method=self.method.value)
+        purged = context.session.purge(self.method)
+        findings = (_fallback(self.name),) if purged.fallback else ()
+        result = StageResult(
+            name=self.name,
+            kind=self.kind,
+            title=self.title,
+            started_at=started_at,
+            duration_s=purged.seconds,
+            wall_s=time.monotonic() - wall,
+            summary={
+                "done": purged.said,
+                **{f"before: {name}": value for name, value in purged.before.items()},
+                **{f"after: {name}": value for name, value in purged.after.items()},
+            },
+            findings=findings,
+        )
+        context.store.save("stage.json", result)
+        context.journal.finished(UNIT, done=purged.said)
+        return result
+
+
+def _fallback(stage: str) -> Finding:
+    return Finding(
+        code=Code.UNSAFE_OPTION,
+        severity=Severity.NOTES,
+        message="the purge was made of discards, which a drive is free to ignore",
+        advice="Use `purge: format` or `sanitize` where the drive has it.",
+        stage=stage,
+    )

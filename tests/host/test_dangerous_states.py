@@ -1,0 +1,316 @@
+"""Loop devices and files in dangerous states: all refused, each reason named, no byte changed.
+
+Each state is met with every size of logical block and with signatures overridden and not, where
+that must make no difference.
+"""
+
+import hashlib
+import os
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from ssdbench.errors import SsdbenchError, TargetRefused
+from ssdbench.host.command import run
+from ssdbench.target import consent, guard
+from ssdbench.target.inspect import inspect
+from tests.support.devices import LoopDevice, attached_loop
+
+Holder = Callable[[Path], int]
+MIB = 1 << 20
+
+# Signatures by the bytes that libblkid looks for: (offset, bytes).
+SIGNATURES: dict[str, tuple[tuple[int, bytes], ...]] = {
+    "crypto_LUKS": ((0, b"LUKS\xba\xbe\0\x01"),),
+    "swsuspend": ((4086, b"S1SUSPEND\0"),),
+}
+MADE = {"ext4": ["mkfs.ext4", "-q", "-F"], "ext2": ["mkfs.ext2", "-q", "-F"], "swap": ["mkswap"]}
+
+
+def refused(target: Path, bytes_of: Path, *, overwrite: bool = False) -> str:
+    """The reasons, one a line; that no byte changed is checked on the way."""
+    before = hashlib.sha256(bytes_of.read_bytes()).digest()
+    with pytest.raises(TargetRefused) as refusal:
+        guard.check(inspect(str(target)), overwrite_signatures=overwrite)
+    assert hashlib.sha256(bytes_of.read_bytes()).digest() == before
+    return str(refusal.value)
+
+
+def put(device: LoopDevice, *pieces: tuple[int, bytes]) -> None:
+    with device.backing.open("r+b") as file:
+        for offset, data in pieces:
+            file.seek(offset)
+            file.write(data)
+        os.fsync(file.fileno())
+    run(["blockdev", "--flushbufs", str(device.node)])
+
+
+def table(*, kind: int = 0x83, start: int = 2048, count: int = 4096) -> tuple[int, bytes]:
+    entry = struct.pack("<B3sB3sII", 0, b"\0\2\0", kind, b"\0\2\0", start, count)
+    return (446, entry.ljust(64, b"\0") + b"\x55\xaa")
+
+
+# --- idle signatures: soft, listed, overridden by one option -------------------------------------
+
+
+@pytest.mark.parametrize("name", [*SIGNATURES, *MADE])
+def test_an_idle_signature_is_listed_and_only_then_overridden(
+    loop_device: LoopDevice, name: str
+) -> None:
+    if name in MADE:
+        run([*MADE[name], str(loop_device.node)])
+    else:
+        put(loop_device, *SIGNATURES[name])
+
+    assert f"signature of {name}" in refused(loop_device.node, loop_device.backing)
+    guard.check(inspect(str(loop_device.node)), overwrite_signatures=True)
+
+
+@pytest.mark.parametrize("kind", [0x83, 0x82, 0x8E, 0xFD, 0x07, 0xEE])
+def test_a_partition_table_of_any_kind_is_listed(loop_device: LoopDevice, kind: int) -> None:
+    put(loop_device, table(kind=kind))
+
+    assert "signature of" in refused(loop_device.node, loop_device.backing)
+
+
+# --- in use: hard, whatever is overridden ---------------------------------------------------------
+
+
+@contextmanager
+def mounted(device: LoopDevice, directory: Path, *options: str) -> Iterator[str]:
+    run(["mkfs.ext4", "-q", "-F", str(device.node)])
+    point = directory / "mount point"
+    point.mkdir()
+    run(["mount", *options, str(device.node), str(point)])
+    try:
+        yield f"mounted on {point}"
+    finally:
+        run(["umount", "--all-targets", "--recursive", str(point)])
+
+
+@contextmanager
+def mounted_twice(device: LoopDevice, directory: Path) -> Iterator[str]:
+    with mounted(device, directory):
+        second = directory / "second"
+        second.mkdir()
+        run(["mount", "--bind", str(directory / "mount point"), str(second)])
+        try:
+            yield f"mounted on {second}"
+        finally:
+            run(["umount", str(second)])
+
+
+@contextmanager
+def swapped(device: LoopDevice, directory: Path) -> Iterator[str]:
+    del directory
+    run(["mkswap", str(device.node)])
+    run(["swapon", str(device.node)])
+    try:
+        yield f"swaps to {device.node}"
+    finally:
+        run(["swapoff", str(device.node)])
+
+
+@contextmanager
+def under_a_loop(device: LoopDevice, directory: Path) -> Iterator[str]:
+    del directory
+    upper = run(["losetup", "--find", "--show", str(device.node)]).stdout.strip()
+    try:
+        yield f"in use by {upper}"
+    finally:
+        run(["losetup", "--detach", upper])
+
+
+@contextmanager
+def under_two_loops(device: LoopDevice, directory: Path) -> Iterator[str]:
+    with under_a_loop(device, directory) as reason:
+        upper = reason.split()[-1]
+        top = run(["losetup", "--find", "--show", upper]).stdout.strip()
+        try:
+            yield f"in use by {top}"
+        finally:
+            run(["losetup", "--detach", top])
+
+
+@contextmanager
+def mounted_through_a_loop(device: LoopDevice, directory: Path) -> Iterator[str]:
+    with under_a_loop(device, directory) as reason:
+        run(["mkfs.ext4", "-q", "-F", upper := reason.split()[-1]])
+        (directory / "deep").mkdir()
+        run(["mount", upper, str(directory / "deep")])
+        try:
+            yield f"mounted on {directory / 'deep'}"
+        finally:
+            run(["umount", str(directory / "deep")])
+
+
+@contextmanager
+def read_only(device: LoopDevice, directory: Path) -> Iterator[str]:
+    del directory
+    run(["blockdev", "--setro", str(device.node)])
+    try:
+        yield "it is read-only"
+    finally:
+        run(["blockdev", "--setrw", str(device.node)])
+
+
+@contextmanager
+def claimed_by_the_kernel(device: LoopDevice, directory: Path) -> Iterator[str]:
+    del directory
+    descriptor = os.open(device.node, os.O_RDONLY | os.O_EXCL)
+    try:
+        yield "claimed it for itself"
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def partition_in_use(device: LoopDevice, directory: Path) -> Iterator[str]:
+    start = 8 if device.block_bytes == 4096 else 2048
+    put(device, table(start=start, count=4096))
+    run(["partx", "--add", str(device.node)])
+    part = f"{device.node}p1"
+    try:
+        run(["mkfs.ext4", "-q", "-F", part])
+        (directory / "part").mkdir()
+        run(["mount", part, str(directory / "part")])
+        try:
+            yield f"mounted on {directory / 'part'}"
+        finally:
+            run(["umount", str(directory / "part")])
+    finally:
+        run(["partx", "--delete", str(device.node)])
+
+
+@contextmanager
+def swapped_partition(device: LoopDevice, directory: Path) -> Iterator[str]:
+    del directory
+    start = 8 if device.block_bytes == 4096 else 2048
+    put(device, table(start=start, count=4096))
+    run(["partx", "--add", str(device.node)])
+    part = f"{device.node}p1"
+    try:
+        run(["mkswap", part])
+        run(["swapon", part])
+        try:
+            yield f"swaps to {part}"
+        finally:
+            run(["swapoff", part])
+    finally:
+        run(["partx", "--delete", str(device.node)])
+
+
+STATES = {
+    "mounted": mounted,
+    "mounted read-only": lambda device, directory: mounted(device, directory, "-o", "ro"),
+    "mounted twice": mounted_twice,
+    "swapped to": swapped,
+    "under a loop device": under_a_loop,
+    "under two loop devices": under_two_loops,
+    "mounted through a loop device": mounted_through_a_loop,
+    "read-only": read_only,
+    "claimed": claimed_by_the_kernel,
+    "partition mounted": partition_in_use,
+    "partition swapped to": swapped_partition,
+}
+
+
+@pytest.mark.parametrize("overwrite", [False, True], ids=["strict", "overridden"])
+@pytest.mark.parametrize("state", STATES)
+def test_a_device_in_use_is_refused_whatever_is_overridden(
+    loop_device: LoopDevice, tmp_path: Path, state: str, *, overwrite: bool
+) -> None:
+    with STATES[state](loop_device, tmp_path) as reason:
+        os.sync()
+
+        assert reason in refused(loop_device.node, loop_device.backing, overwrite=overwrite)
+
+
+@pytest.mark.parametrize("overwrite", [False, True], ids=["strict", "overridden"])
+def test_a_device_that_is_open_elsewhere_is_refused(
+    loop_device: LoopDevice, holder: Holder, *, overwrite: bool
+) -> None:
+    pid = holder(loop_device.node)
+
+    assert f"process {pid}" in refused(loop_device.node, loop_device.backing, overwrite=overwrite)
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def disk_file(tmp_path: Path) -> Path:
+    path = tmp_path / "disk"
+    path.touch()
+    os.truncate(path, 4 * MIB)
+    return path
+
+
+def test_a_file_with_data_is_refused(disk_file: Path) -> None:
+    disk_file.write_bytes(b"letters".ljust(4 * MIB, b"\0"))
+
+    assert "holds data" in refused(disk_file, disk_file)
+
+
+def test_a_file_with_a_second_name_is_refused(disk_file: Path) -> None:
+    os.link(disk_file, disk_file.with_name("other"))
+
+    assert "2 names" in refused(disk_file, disk_file)
+
+
+def test_a_file_that_is_open_elsewhere_is_refused(disk_file: Path, holder: Holder) -> None:
+    pid = holder(disk_file)
+
+    assert f"process {pid}" in refused(disk_file, disk_file)
+
+
+def test_a_file_behind_a_loop_device_is_refused(loop_device: LoopDevice) -> None:
+    assert "loop device" in refused(loop_device.backing, loop_device.backing)
+
+
+# --- consent --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("given", [None, "", "loop:", "/dev/loop0", "*"])
+def test_without_the_exact_identity_nothing_is_written(
+    loop_device: LoopDevice, given: str | None
+) -> None:
+    info = inspect(str(loop_device.node))
+
+    with pytest.raises(SsdbenchError) as refusal:
+        consent.require(info, given)
+
+    assert refusal.value.exit_code == 3
+    assert f"--destroy {info.id}" in refusal.value.hint
+
+
+def test_all_states_of_one_device_are_named_at_once(
+    loop_device: LoopDevice, tmp_path: Path, holder: Holder
+) -> None:
+    with ExitStack() as stack:
+        reason = stack.enter_context(mounted(loop_device, tmp_path))
+        upper = stack.enter_context(under_a_loop(loop_device, tmp_path))
+        pid = holder(loop_device.node)
+
+        reasons = refused(loop_device.node, loop_device.backing, overwrite=True)
+
+        for part in (reason, upper, f"process {pid}", "claimed it"):
+            assert part in reasons
+
+
+def test_the_device_passes_when_all_is_over(loop_device: LoopDevice, tmp_path: Path) -> None:
+    with mounted(loop_device, tmp_path):
+        pass
+
+    guard.check(inspect(str(loop_device.node)), overwrite_signatures=True)
+
+
+def test_two_devices_are_never_taken_for_each_other(tmp_path: Path) -> None:
+    with attached_loop(tmp_path / "a") as one, attached_loop(tmp_path / "b") as other:
+        first, second = inspect(str(one.node)), inspect(str(other.node))
+
+        with pytest.raises(TargetRefused, match="but this is"):
+            consent.require(second, first.id)

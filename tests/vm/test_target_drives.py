@@ -1,0 +1,145 @@
+"""Drives as targets in the lab: namespaces, mappings, arrays, two paths, zones, and purges.
+
+One guest serves all states, because a guest costs half a minute.
+"""
+
+import json
+
+import pytest
+
+from tests.vm.conftest import REPOSITORY, Guest
+
+pytestmark = pytest.mark.vm
+
+NULL = "driver=null-co,size=67108864,read-zeroes=on"
+TWO_PATHS = (
+    "-device", "nvme-subsys,id=sub0,nqn=ssdbench",
+    "-device", "nvme,id=c0,serial=TWIN,subsys=sub0",
+    "-device", "nvme,id=c1,serial=TWIN,subsys=sub0",
+    "-blockdev", f"{NULL},node-name=n1",
+    "-device", "nvme-ns,drive=n1,bus=c0,nsid=1,shared=on",
+    "-blockdev", f"{NULL},node-name=n2",
+    "-device", "nvme-ns,drive=n2,bus=c0,nsid=2,shared=off,ms=8,pi=1",
+    "-device", "nvme,id=c2,serial=ZONES", "-blockdev", f"{NULL},node-name=n3",
+    "-device", "nvme-ns,drive=n3,bus=c2,nsid=1,zoned=on,zoned.zone_size=1M",
+)  # fmt: skip
+SCRIPT = r"""
+import json, os, subprocess, hashlib
+from pathlib import Path
+from ssdbench.errors import SsdbenchError
+from ssdbench.model.profile import Purge
+from ssdbench.target import guard, consent
+from ssdbench.target.claim import Claim
+from ssdbench.target.inspect import inspect
+from ssdbench.target.purge import purge
+
+def sh(text):
+    subprocess.run(["sh", "-ec", text], check=True, stdout=2, stderr=2)
+
+def digest(node):
+    return hashlib.sha256(Path(node).read_bytes()[: 8 << 20]).hexdigest()
+
+said = {}
+def refused(state, node):
+    before = digest(node)
+    try:
+        guard.check(inspect(node), overwrite_signatures=True)
+        said[state] = ["PASSED"]
+    except SsdbenchError as error:
+        said[state] = list(getattr(error, "reasons", [error.message]))
+    if digest(node) != before:
+        said[state].append("BYTES CHANGED")
+
+names = {}
+for d in Path("/sys/block").iterdir():
+    shown = [p for p in (d / "device/serial", d / "serial") if p.exists()]
+    names[d.name] = shown[0].read_text().strip() if shown else ""
+twins = sorted(n for n, s in names.items() if s == "TWIN")
+zones = next(n for n, s in names.items() if s == "ZONES")
+refused("two paths", "/dev/" + next(n for n in twins if n.endswith("n1")))
+refused("zoned", "/dev/" + zones)
+lab = inspect("/dev/nvme0n1")
+said["lab consent"] = [str(consent.implied(lab))]
+said["twin consent"] = [str(consent.implied(inspect("/dev/" + twins[0])))]
+said["ids"] = sorted(inspect("/dev/" + n).id for n in [*twins, "sda", "nvme0n1"])
+with Claim(lab) as claim:
+    os.pwrite(claim.fd, b"x" * 4096, 0)
+    done = purge(lab, Purge.FORMAT, claim.fd)
+    said["format"] = [done.said, json.dumps(done.after)]
+def purging(state, node, method):
+    info = inspect(node)
+    with Claim(info, accept_shared=True, overwrite_signatures=True) as claim:
+        try:
+            said[state] = [purge(info, method, claim.fd).said]
+        except SsdbenchError as error:
+            said[state] = list(getattr(error, "reasons", [error.message]))
+purging("discard", "/dev/sda", Purge.DISCARD)
+purging("no sanitize", "/dev/nvme0n1", Purge.SANITIZE)
+purging("erase needs a password", "/dev/sda", Purge.ATA_ERASE)
+private = next(n for n in twins if n.endswith("n2"))
+purging("format one of two", "/dev/" + private, Purge.FORMAT)
+said["protection kept"] = [inspect("/dev/" + private).facts["LBA format"]]
+sh("modprobe dm-mod; modprobe md-mod; modprobe raid1 || true")
+sh("dmsetup create held --table '0 65536 linear /dev/nvme0n1 0'")
+refused("held by dm", "/dev/nvme0n1")
+sh("dmsetup create upper --table '0 65536 linear /dev/mapper/held 0'")
+refused("held by dm twice", "/dev/nvme0n1")
+refused("a mapping under a mapping", "/dev/dm-0")
+sh("dmsetup remove upper; dmsetup remove held")
+sh("mkfs.ext4 -q -F /dev/sda; mkdir -p /tmp/m; modprobe ext4; mount /dev/sda /tmp/m")
+refused("mounted", "/dev/sda")
+sh("umount /tmp/m; mkswap /dev/vda >&2; swapon /dev/vda")
+refused("swapped to", "/dev/vda")
+sh("swapoff /dev/vda; blockdev --setro /dev/vda")
+refused("read-only", "/dev/vda")
+before = inspect("/dev/nvme0n1")
+with Claim(before, accept_shared=True) as claim:
+    sh("echo 1 > /sys/block/nvme0n1/device/device/remove")
+    try:
+        claim.check()
+        said["pulled out"] = ["PASSED"]
+    except SsdbenchError as error:
+        said["pulled out"] = [type(error).__name__]
+print(json.dumps(said))
+"""
+
+REFUSED = {
+    "two paths": "further live paths lead to it",
+    "zoned": "it is zoned",
+    "held by dm": "in use by /dev/dm-0",
+    "held by dm twice": "in use by /dev/dm-1",
+    "a mapping under a mapping": "in use by /dev/dm-1",
+    "mounted": "mounted on /tmp/m",
+    "swapped to": "swaps to /dev/vda",
+    "read-only": "it is read-only",
+    "no sanitize": "no sanitize that spares flash",
+    "erase needs a password": "needs a password",
+    "pulled out": "DeviceLost",
+}
+
+
+def test_drives_of_the_lab_in_dangerous_states_are_refused_and_purges_are_told(
+    guest: Guest,
+) -> None:
+    answer = guest(
+        f"exec {REPOSITORY}/.venv/bin/python -c \"$(cat <<'END'\n{SCRIPT}\nEND\n)\"",
+        disks=(
+            "nvme=null:64MiB",
+            "ahci=sim:dram-ssd-2012,capacity=64MiB",
+            "virtio=sim:dram-ssd-2012,capacity=64MiB",
+        ),
+        devices=TWO_PATHS,
+        modules=False,
+    )
+
+    assert answer.status == 0, answer.stderr
+    said = json.loads(answer.stdout)
+    for state, reason in REFUSED.items():
+        assert any(reason in found for found in said[state]), (state, said[state])
+        assert not {"PASSED", "BYTES CHANGED"} & set(said[state]), state
+    assert said["lab consent"] == ["True"]
+    assert said["twin consent"] == ["False"]
+    assert len(set(said["ids"])) == len(said["ids"])
+    assert "NVMe format" in said["format"][0]
+    assert "fallback" in said["discard"][0]
+    assert "8 bytes of metadata" in said["protection kept"][0]
