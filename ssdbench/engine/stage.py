@@ -38,6 +38,13 @@ class Limits:
     max_time_s: float | None = None  # on the target's clock
     max_writes_bytes: int | None = None
 
+    def over(self, others: "Limits") -> "Limits":
+        """These limits, and others where these set none."""
+        return Limits(
+            others.max_time_s if self.max_time_s is None else self.max_time_s,
+            others.max_writes_bytes if self.max_writes_bytes is None else self.max_writes_bytes,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class StagePlan:

@@ -80,13 +80,18 @@ class RunStore:
     @classmethod
     def create(cls, path: Path) -> "RunStore":
         """A new run directory. Raises UsageError when one is there already."""
+        cls.require_new(path)
+        make_directory(path)
+        return cls(path)
+
+    @staticmethod
+    def require_new(path: Path) -> None:
+        """Raise UsageError when something is there already; makes nothing."""
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise UsageError(
                 f"{path} exists already and is not empty",
                 hint="Choose another --output, or continue the run there: ssdbench resume.",
             )
-        make_directory(path)
-        return cls(path)
 
     @classmethod
     def open(cls, path: Path) -> "RunStore":

@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from ssdbench.errors import CommandFailed, HostLacks
 
@@ -177,6 +178,17 @@ def spawn(
     except OSError as error:
         raise _not_startable(argv[0], error, "") from error
     return Process(popen, argv)
+
+
+def become(argv: Sequence[str]) -> NoReturn:
+    """Turn this process into a program, so that signals reach it and nobody must pass them on.
+
+    Raises HostLacks when it cannot be started.
+    """
+    try:
+        os.execv(argv[0], list(argv))
+    except OSError as error:
+        raise _not_startable(argv[0], error, "") from error
 
 
 def _environment(extra: Mapping[str, str] | None) -> dict[str, str]:

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import NoReturn, Self
 
 from ssdbench.errors import CommandFailed
-from ssdbench.host.command import spawn
+from ssdbench.host.command import become, spawn
 from ssdbench.sim import native_files
 from ssdbench.sim.drive import SimDrive
 
@@ -47,8 +47,7 @@ def become_server(
     Raises what `SimDrive.open` raises when the state cannot be used.
     """
     SimDrive.open(state).close()
-    command = argv(state, socket_path, data=data, overhead_ns=overhead_ns)
-    os.execv(command[0], command)
+    become(argv(state, socket_path, data=data, overhead_ns=overhead_ns))
 
 
 class NbdServer:

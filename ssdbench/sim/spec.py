@@ -16,10 +16,11 @@ from ssdbench.errors import UsageError
 from ssdbench.sim.library import ParamDesc, Params, parameters
 from ssdbench.sim.modelfile import ModelFile, embedded_models, load_embedded, load_path
 from ssdbench.sim.scale import scaled
-from ssdbench.units import parse_duration_ns, parse_percent, parse_size
+from ssdbench.units import GIB, KIB, MIB, TIB, parse_duration_ns, parse_percent, parse_size
 
 PREFIX = "sim:"
 _UNIT_SUFFIX = re.compile(r"_(bytes|ns|ppm|mbps|mk|mk_per_gb|ppm_per_fill)$")
+_BINARY_UNITS = (("TiB", TIB), ("GiB", GIB), ("MiB", MIB), ("KiB", KIB))
 _TRUE, _FALSE = ("yes", "on", "true"), ("no", "off", "false")
 
 
@@ -192,12 +193,20 @@ def _canonical(
     model: ModelFile, params: Mapping[str, int], wanted: Mapping[str, int], scale: int | None
 ) -> str:
     parts = [f"scale={scale}"] if scale else []
-    parts += [f"{name}={_said(parameters()[name], params[name])}" for name in sorted(wanted)]
+    parts += [
+        f"{name.removesuffix('_bytes')}={_said(parameters()[name], params[name])}"
+        for name in sorted(wanted)
+    ]
     return ",".join([f"{PREFIX}{model.reference}", *parts])
 
 
 def _said(desc: ParamDesc, value: int) -> str:
-    return desc.choices[value] if desc.choices else str(value)
+    if desc.choices:
+        return desc.choices[value]
+    if desc.unit != "B":
+        return str(value)
+    unit, factor = next((u for u in _BINARY_UNITS if value and value % u[1] == 0), ("", 1))
+    return f"{value // factor}{unit}"
 
 
 def _choice(desc: ParamDesc, said: str) -> int:

@@ -190,7 +190,7 @@ def _cut_short(why: str, verdict: SteadyVerdict, stage: str) -> Finding:
     return Finding(
         code=Code.CUT_SHORT,
         severity=Severity.INVALIDATES,
-        message=f"the warm-up ended early: {why}; at most {format_rate(verdict.mean)}, not steady",
+        message=f"the warm-up ended early: {why}; {_says(verdict)}",
         advice="Go on with `ssdbench resume`, or set wider limits.",
         stage=stage,
     )
@@ -201,4 +201,7 @@ def _says(verdict: SteadyVerdict) -> str:
         return (
             f"steady at {format_rate(verdict.mean)}, never below {format_rate(verdict.lower_bound)}"
         )
-    return f"at most {format_rate(verdict.mean)}, not steady"
+    if not verdict.mean:
+        return "not judged: it ended before a rate was seen"
+    judged = "not steady" if verdict.window_blocks else "not judged"
+    return f"at most {format_rate(verdict.mean)}, {judged}"

@@ -75,6 +75,8 @@ def findings(
 
 
 def _not_steady(verdict: SteadyVerdict, *, in_point: bool) -> Finding:
+    if not verdict.window_blocks:
+        return _not_judged(verdict, in_point=in_point)
     return Finding(
         code=Code.NOT_STEADY_POINT if in_point else Code.NOT_STEADY,
         severity=Severity.INVALIDATES,
@@ -87,6 +89,23 @@ def _not_steady(verdict: SteadyVerdict, *, in_point: bool) -> Finding:
             "Allow more time (raise the limits of `steady`), and look for throttling or other "
             "work on the drive in the plot of the run."
         ),
+    )
+
+
+def _not_judged(verdict: SteadyVerdict, *, in_point: bool) -> Finding:
+    """It ended before the rule had a window: there is a rate that was seen, and no verdict."""
+    if verdict.mean:
+        seen = f"the newest half of what was seen went at {verdict.mean:.4g} on average"
+    else:
+        seen = "no rate was seen"
+    return Finding(
+        code=Code.NOT_STEADY_POINT if in_point else Code.NOT_STEADY,
+        severity=Severity.INVALIDATES,
+        message=(
+            f"not judged, so not steady: it ended before {verdict.rule!r} may decide "
+            f"({verdict.reason}); {seen}, which is at most an upper limit"
+        ),
+        advice="Allow more time (raise the limits of `steady` or `settle`, or --max-time).",
     )
 
 

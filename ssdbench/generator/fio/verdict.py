@@ -11,7 +11,14 @@ import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ssdbench.errors import CommandFailed, DeviceError, DeviceLost, HostLacks, SsdbenchError
+from ssdbench.errors import (
+    CommandFailed,
+    DeviceError,
+    DeviceLost,
+    HostLacks,
+    SsdbenchError,
+    UsageError,
+)
 from ssdbench.generator.base import Job
 from ssdbench.generator.fio.output import CutShort, Group, Report, parse
 
@@ -22,6 +29,18 @@ _GONE = {errno.ENODEV, errno.ENXIO, errno.ESHUTDOWN, errno.ENOENT, errno.ENOMEDI
 _OURS = {errno.EPERM, errno.EACCES, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN}
 _IO_ERROR = re.compile(
     r"io_u error on file (?P<file>.+?): (?P<text>[^:]+): (?P<direction>\w+) offset=(?P<offset>\d+)"
+)
+# What the library of virtual time says before it ends fio (native/vt.h: VT_EXIT_…).
+_REFUSAL = re.compile(r"^ssdbench: (?P<text>.+)$", re.MULTILINE)
+_LIBRARY: dict[int, type[SsdbenchError]] = {
+    95: UsageError,  # an option that virtual time cannot honour
+    96: DeviceError,  # nothing can ever happen again
+    97: HostLacks,  # state, page and library do not fit together
+    98: HostLacks,  # whoever steered fio is gone
+}
+_LIBRARY_HINT = (
+    "if ssdbench was updated or its native parts were rebuilt during the run, go on with "
+    "`ssdbench resume`"
 )
 _MESSAGE = re.compile(r"^(?:fio: |.*\berror=|.*failed)", re.IGNORECASE)
 
@@ -48,6 +67,11 @@ def believed(ending: Ending, jobs: Sequence[Job]) -> Report:
         raise DeviceError(
             f"{ending.target}: no I/O finished for {ending.hung_s:.0f} s, so fio was killed",
             hint="look at the kernel's log (`dmesg`) for what the drive did",
+        )
+    if (refusal := _REFUSAL.search(ending.stderr)) and ending.status in _LIBRARY:
+        raise _LIBRARY[ending.status](
+            f"{ending.target}: the simulated drive ended fio: {refusal['text']}",
+            hint=_LIBRARY_HINT,
         )
     try:
         report = parse(ending.output, [job.name for job in jobs])

@@ -130,3 +130,16 @@ def test_a_crash_names_its_signal() -> None:
 def test_a_hung_drive_is_the_drives_error() -> None:
     with pytest.raises(DeviceError, match="no I/O finished for 120 s"):
         believed(an_ending(status=-9, output="", hung_s=120.4), JOBS)
+
+
+def test_what_the_simulated_drive_says_is_not_taken_for_a_lost_device() -> None:
+    ending = an_ending(
+        status=97,
+        output="",
+        stderr="ssdbench: /run/clock: No such file or directory\nfio: failed\n",
+    )
+
+    with pytest.raises(HostLacks, match="/run/clock: No such file") as raised:
+        believed(ending, JOBS)
+
+    assert "ssdbench resume" in raised.value.hint

@@ -143,3 +143,9 @@ def test_every_parameter_has_a_short_name_of_its_own() -> None:
         shortest[name] = min(shortest.get(name, key), key, key=len)
 
     assert len(set(shortest.values())) == len(parameters())
+
+
+def test_the_canonical_target_says_sizes_as_people_do() -> None:
+    assert parse("sim:x25m-g2-160,capacity_bytes=4294967296").text == (
+        "sim:x25m-g2-160,capacity=4GiB"
+    )
