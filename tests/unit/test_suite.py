@@ -111,7 +111,6 @@ def test_a_faster_drive_is_never_planned_to_take_longer() -> None:
     [
         pytest.param("purge: discard\n", "purge", id="purge"),
         pytest.param("measure: [{span: {rest: empty}}]\n", "empty rest", id="empty-rest"),
-        pytest.param("measure: [{blocksize: }]\n", "block size", id="blocksize"),
     ],
 )
 def test_what_this_version_cannot_do_is_refused_before_anything_starts(
