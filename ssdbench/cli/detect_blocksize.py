@@ -12,6 +12,7 @@ from ssdbench.cli.output import answer, document, tell
 if TYPE_CHECKING:
     from ssdbench.cli.conduct import Ended
     from ssdbench.model.result import StageResult
+    from ssdbench.suite import Asked
 
 NAME = "detect-blocksize"
 
@@ -87,7 +88,7 @@ def _asked(
     destroy: str | None,
     seed: int | None,
     overwrite_signatures: bool,
-) -> "suite.Asked":  # noqa: F821 - imported late
+) -> "Asked":
     import sys
 
     from ssdbench.model.loading import load_profile

@@ -155,7 +155,7 @@ def fold(data: Scored, period_bytes: int) -> Floats:
     rows = len(data.stride)
     np.minimum(place, count - 1, out=place)
     flat = np.bincount(data.series * count + place, weights=data.score, minlength=rows * count)
-    return flat.reshape(rows, count)
+    return flat.astype(np.float64).reshape(rows, count)
 
 
 def share_of(data: Scored, period_bytes: int, writes: int) -> Floats:
