@@ -43,7 +43,16 @@ def types(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def tests(session: nox.Session) -> None:
     """Tests that need no root: pure code, the simulated drive, the command line."""
-    python(session, "-m", "pytest", "-n", "2", "-m", "not host and not vm and not soak", *session.posargs)
+    python(
+        session,
+        "-m",
+        "pytest",
+        "-n",
+        "2",
+        "-m",
+        "not host and not vm and not soak",
+        *session.posargs,
+    )
 
 
 @nox.session(python=PYTHONS)
@@ -57,7 +66,15 @@ def unit(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def host(session: nox.Session) -> None:
     """Tests on this host: root, loop devices and real fio."""
-    python(session, "-m", "pytest", "-m", "host and not soak", *session.posargs, SSDBENCH_REQUIRE="host")
+    python(
+        session,
+        "-m",
+        "pytest",
+        "-m",
+        "host and not soak",
+        *session.posargs,
+        SSDBENCH_REQUIRE="host",
+    )
 
 
 @nox.session(venv_backend="none")
@@ -65,7 +82,8 @@ def vm(session: nox.Session) -> None:
     """Tests inside a QEMU guest."""
     code = [0] if any(Path("tests/vm").glob("test_*.py")) else [0, 5]
     session.run(
-        sys.executable, "-m", "pytest", "-m", "vm and not soak", *session.posargs,
+        sys.executable, "-m", "pytest", "-n", "2", "--dist", "loadgroup", "-m", "vm and not soak",
+        *session.posargs,
         external=True, success_codes=code,
     )  # fmt: skip
 

@@ -8,6 +8,7 @@ writable share is the job's own directory. A panic, oops or WARNING fails the ru
 import json
 import re
 import shlex
+import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -132,7 +133,7 @@ class Lab:
                 (share / directory).mkdir(parents=True)
             made = self._complete(machine, job)
             self._write_job(share / "job", argv, made, cwd=cwd, prepare=prepare)
-            daemon = self._export(share, job)
+            daemon = self._export(share, job, cwd)
             stack.callback(daemon.kill)
             _await(job / "share.sock", daemon, job)
             began = time.monotonic()
@@ -200,24 +201,26 @@ class Lab:
         disks = [{"serial": disk.serial, "bus": disk.bus} for disk in machine.disks]
         files.write_atomic(job / "disks.json", json.dumps(disks))
 
-    def _export(self, share: Path, job: Path) -> command.Process:
-        """Serve the host's root read-only, the kernel's modules, and the job's own directory."""
-        script = (
-            'mount --bind / "$1/root" && mount -o remount,bind,ro "$1/root" && '
-            'mount --bind "$2" "$1/modules" && mount -o remount,bind,ro "$1/modules" && '
-            'exec "$3" --socket-path="$4" -o source="$1" -o sandbox=chroot -o cache=auto '
+    def _export(self, share: Path, job: Path, cwd: Path) -> command.Process:
+        """Serve the host's files read-only, the kernel's modules, and the job's own directory."""
+        binds = [("/", "root"), (str(self.kernel.modules), "modules")]
+        binds += [(str(m), f"root{m}") for m in _further_mounts((cwd, Path(sys.prefix)))]
+        lines = ["set -e"]
+        for source, name in binds:
+            target = shlex.quote(str(share / name))
+            lines.append(f"mount --bind {shlex.quote(source)} {target}")
+            lines.append(f"mount -o remount,bind,ro {target}")
+        lines.append(
+            f"exec {shlex.quote(str(self.tools.virtiofsd))} "
+            f"--socket-path={shlex.quote(str(job / 'share.sock'))} "
+            f"-o source={shlex.quote(str(share))} -o sandbox=chroot -o cache=auto "
             "-o xattr --thread-pool-size=2"
         )
         return command.spawn(
-            [
-                "unshare", "--mount", "--propagation", "private",
-                "sh", "-c", script, "sh",
-                str(share), str(self.kernel.modules), str(self.tools.virtiofsd),
-                str(job / "share.sock"),
-            ],
+            ["unshare", "--mount", "--propagation", "private", "sh", "-c", "\n".join(lines)],
             stdout=job / "share.stdout",
             stderr=job / "share.stderr",
-        )  # fmt: skip
+        )
 
     def _wait(
         self,
@@ -232,6 +235,19 @@ class Lab:
             if time.monotonic() > deadline:
                 qemu.kill()
                 return
+
+
+def _further_mounts(paths: Sequence[Path]) -> list[Path]:
+    """Mount points of paths that are not on the root file system; the bind of / leaves them out."""
+    root = Path("/").stat().st_dev
+    found = []
+    for path in paths:
+        point = path.resolve()
+        while not point.is_mount():
+            point = point.parent
+        if path.stat().st_dev != root and point not in found:
+            found.append(point)
+    return found
 
 
 def _await(socket: Path, daemon: command.Process, job: Path) -> None:

@@ -27,7 +27,6 @@ mkdir -p /root/dev/pts /root/dev/shm
 mount -t devpts devpts /root/dev/pts
 mount -t tmpfs tmpfs /root/dev/shm
 mount -t tmpfs tmpfs /root/run
-mount -t tmpfs tmpfs /root/tmp
 mount -t debugfs debugfs /root/sys/kernel/debug 2>/dev/null
 mount -t tracefs tracefs /root/sys/kernel/tracing 2>/dev/null
 mount -t configfs configfs /root/sys/kernel/config 2>/dev/null

@@ -1,0 +1,132 @@
+"""`ssdbench kmod`: the bundled kernel modules on this host; never touched at install time."""
+
+import os
+import platform
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:  # the command line imports late
+    from ssdbench.host.kmod import ModuleState
+
+DEFAULT_DIRECTORY = "/var/lib/ssdbench/kmod"
+
+
+def _directory() -> Path:
+    """Where modules are built, one directory for each kernel release."""
+    return Path(os.environ.get("SSDBENCH_KMOD_DIR", DEFAULT_DIRECTORY))
+
+
+@click.group()
+def kmod() -> None:
+    """Build, load and unload the bundled kernel modules; nothing does so by itself."""
+
+
+def _built() -> Path:
+    return _directory() / platform.release()
+
+
+@kmod.command()
+@click.option("--kernel", default="", help="Release to build for; default: the one that runs.")
+@click.option("--headers", default="", help="Kernel build directory (KDIR).")
+@click.option(
+    "--block-source", default="",
+    help="Kernel source directory with block/ (KSRC): without it the schedulers are left out.",
+)  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+def build(kernel: str, headers: str, block_source: str, *, as_json: bool) -> None:
+    """Build the modules for a kernel."""
+    from ssdbench.host import kmod as modules
+
+    release = kernel or platform.release()
+    found = modules.build(
+        modules.source_directory(),
+        _directory() / release,
+        headers=Path(headers) if headers else Path(f"/lib/modules/{release}/build"),
+        block_source=Path(block_source) if block_source else None,
+    )
+    _say([{"name": path.stem, "built": str(path)} for path in found], as_json=as_json)
+
+
+@kmod.command()
+@click.argument("names", nargs=-1)
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+def load(names: tuple[str, ...], *, as_json: bool) -> None:
+    """Load modules (default: all that were built)."""
+    from ssdbench.errors import HostLacks
+    from ssdbench.host import kmod as modules
+    from ssdbench.host.sysfs import Sysfs
+
+    reasons = modules.obstacles(Sysfs())
+    if reasons:
+        raise HostLacks(
+            "no module can be loaded here:\n" + "\n".join(reasons),
+            hint="`ssdbench lab run -- COMMAND` has them in a guest.",
+        )
+    chosen = _chosen(names)
+    for state in chosen:
+        if not state.loaded and (state.built is not None or names):
+            modules.load(state)
+    status_of = [state for state in modules.states(Sysfs(), _built()) if state.loaded]
+    _say([{"name": state.name, "loaded": True} for state in status_of], as_json=as_json)
+
+
+@kmod.command()
+@click.argument("names", nargs=-1)
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+def unload(names: tuple[str, ...], *, as_json: bool) -> None:
+    """Unload modules (default: all of ours)."""
+    from ssdbench.host import kmod as modules
+
+    gone = []
+    for state in reversed(_chosen(names)):
+        if state.loaded:
+            modules.unload(state)
+            gone.append({"name": state.name, "loaded": False})
+    _say(gone, as_json=as_json)
+
+
+@kmod.command()
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+def status(*, as_json: bool) -> None:
+    """What is built, loaded and in use, and why this host could not load a module."""
+    from ssdbench.host import kmod as modules
+    from ssdbench.host.sysfs import Sysfs
+
+    rows: list[dict[str, object]] = [
+        {
+            "name": state.name,
+            "built": str(state.built) if state.built else "no",
+            "loaded": "yes" if state.loaded else "no",
+            "users": state.users,
+        }
+        for state in modules.states(Sysfs(), _built())
+    ]
+    rows += [{"name": "obstacle", "reason": reason} for reason in modules.obstacles(Sysfs())]
+    _say(rows, as_json=as_json)
+
+
+def _chosen(names: tuple[str, ...]) -> "list[ModuleState]":
+    from ssdbench.errors import UsageError
+    from ssdbench.host import kmod as modules
+    from ssdbench.host.sysfs import Sysfs
+
+    states = modules.states(Sysfs(), _built())
+    unknown = set(names) - {state.name for state in states}
+    if unknown:
+        raise UsageError(
+            f"there is no module {', '.join(sorted(unknown))}",
+            hint=f"There are {', '.join(modules.MODULES)}.",
+        )
+    return [state for state in states if not names or state.name in names]
+
+
+def _say(rows: "list[dict[str, object]]", *, as_json: bool) -> None:
+    if as_json:
+        import json
+
+        click.echo(json.dumps(rows, indent=2))
+        return
+    for row in rows:
+        click.echo("  ".join(f"{key}: {value}" for key, value in row.items()))

@@ -1,0 +1,142 @@
+"""The bundled kernel modules: where their sources are, how they are built, loaded and unloaded."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from ssdbench.errors import CommandFailed, HostLacks
+from ssdbench.host import command
+from ssdbench.host.sysfs import Sysfs
+
+# In the order in which they must be loaded: tmerge uses a symbol of flash.
+MODULES = ("ssdb_flash", "ssdb_tmerge", "ssdb_bpref", "ssdb_slam")
+NEEDS = ("configfs",)  # modules of the distribution that ours need
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleState:
+    """One of our modules on this host."""
+
+    name: str
+    built: Path | None
+    loaded: bool
+    users: int
+
+
+def source_directory() -> Path:
+    """The module sources: in the clone, or as the wheel carries them. Raises HostLacks."""
+    for candidate in (Path(__file__).parents[2] / "kmod", Path(__file__).parents[1] / "kmod"):
+        if (candidate / "Kbuild").is_file():
+            return candidate
+    raise HostLacks(
+        "the sources of the kernel modules are not installed",
+        hint="work in a clone of the repository, or install a wheel that carries them",
+    )
+
+
+def sources(source: Path) -> list[Path]:
+    """What a build needs: no tests, and nothing that an earlier build left there."""
+    return [
+        path
+        for path in sorted(source.rglob("*"))
+        if (path.suffix in (".c", ".h") or path.name in ("Kbuild", "Makefile"))
+        and not {"tests", "build"} & set(path.relative_to(source).parts)
+        and not path.name.endswith(".mod.c")
+    ]
+
+
+def source_digest(source: Path) -> str:
+    """A digest of everything that the modules are built from."""
+    digest = hashlib.sha256()
+    for path in sources(source):
+        digest.update(str(path.relative_to(source)).encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def build(source: Path, into: Path, *, headers: Path, block_source: Path | None) -> list[Path]:
+    """Copy the sources and build every module in them; returns the module files.
+
+    Without `block_source` (the kernel's own block/ directory, for the elevator's private headers)
+    the schedulers are left out. Raises HostLacks with the compiler's first complaint.
+    """
+    if not (headers / "Makefile").exists():
+        raise HostLacks(
+            f"there are no kernel headers at {headers}",
+            hint="install them, for example with `apt-get install linux-headers-$(uname -r)`",
+        )
+    command.run(["rm", "-rf", str(into)])
+    for path in sources(source):
+        copy = into / path.relative_to(source)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(path.read_bytes())
+    source_option = [f"KSRC={block_source}"] if block_source else []
+    try:
+        command.run(
+            ["make", "-s", "-C", str(into), f"KDIR={headers}", *source_option, "modules"],
+            timeout_s=1800,
+        )
+    except CommandFailed as failed:
+        lines = [line for line in failed.stderr.splitlines() if "error" in line.lower()]
+        raise HostLacks(
+            f"the kernel modules do not build against {headers}: {(lines or ['?'])[0]}",
+            hint="The whole output:\n" + failed.stderr[-4000:],
+        ) from failed
+    return sorted(into.rglob("*.ko"))
+
+
+def obstacles(sysfs: Sysfs) -> list[str]:
+    """Why this host would not load an unsigned module from outside its tree; all of them."""
+    reasons = []
+    if not sysfs.exists("/proc/modules"):
+        reasons.append("this kernel was built without loadable modules")
+    if sysfs.find("/proc/sys/kernel/modules_disabled") == "1":
+        reasons.append("loading modules is disabled until the next boot (modules_disabled)")
+    lockdown = sysfs.find("/sys/kernel/security/lockdown") or ""
+    if "[integrity]" in lockdown or "[confidentiality]" in lockdown:
+        reasons.append(
+            "the kernel is locked down, as with Secure Boot: sign the modules with a key that "
+            "was enrolled by `mokutil --import`, or let DKMS do it"
+        )
+    if sysfs.find("/sys/module/module/parameters/sig_enforce") == "Y":
+        reasons.append("the kernel takes signed modules only (module.sig_enforce)")
+    return reasons
+
+
+def states(sysfs: Sysfs, built: Path) -> list[ModuleState]:
+    """Each module: built, loaded, in use."""
+    loaded = {
+        line.split()[0]: int(line.split()[2])
+        for line in (sysfs.find("/proc/modules") or "").splitlines()
+    }
+    files = {path.stem: path for path in sorted(built.rglob("*.ko"))} if built.is_dir() else {}
+    return [
+        ModuleState(name, files.get(name), name in loaded, loaded.get(name, 0)) for name in MODULES
+    ]
+
+
+def load(state: ModuleState) -> None:
+    """Load one module. Raises HostLacks with the kernel's reason."""
+    if state.built is None:
+        raise HostLacks(f"{state.name} has not been built", hint="Run `ssdbench kmod build`.")
+    for need in NEEDS:
+        command.run(["modprobe", "-q", need], ok=(0, 1))
+    try:
+        command.run(["insmod", str(state.built)])
+    except CommandFailed as failed:
+        raise HostLacks(
+            f"{state.name} cannot be loaded: {failed.stderr.strip()}",
+            hint="`dmesg | tail` shows the kernel's own words; a module must be built for the "
+            "kernel that runs (`ssdbench kmod build`).",
+        ) from failed
+
+
+def unload(state: ModuleState) -> None:
+    """Unload one module. Raises HostLacks when something still uses it."""
+    try:
+        command.run(["rmmod", state.name])
+    except CommandFailed as failed:
+        raise HostLacks(
+            f"{state.name} cannot be unloaded: {failed.stderr.strip()}",
+            hint=f"remove what uses it, such as devices below /sys/kernel/config/{state.name}",
+        ) from failed
