@@ -14,6 +14,7 @@ from ssdbench.cli.output import answer, document, tell
 if TYPE_CHECKING:
     from ssdbench.cli.background import Child
     from ssdbench.cli.conduct import Audience, Ended
+    from ssdbench.suite import Asked
 
 
 @click.command("run")
@@ -80,6 +81,8 @@ def command(
         accept_shared=accept_shared,
         accept_wear=accept_wear,
     )
+    if destroy is None and not as_json and child is None and sys.stdin.isatty():
+        wishes = _typed_consent(wishes)
     directory = output or conduct.new_directory(profile, wishes.target_name)
     return carry_out(
         lambda audience: conduct.run(wishes, directory, audience),
@@ -87,6 +90,29 @@ def command(
         child=child,
         as_json=as_json,
     )
+
+
+def _typed_consent(wishes: "Asked") -> "Asked":
+    """On a terminal the identity may be typed, once all that it would cost is shown."""
+    from dataclasses import replace
+
+    from ssdbench import suite
+    from ssdbench.target import consent, guard
+
+    plan = suite.plan(wishes)
+    info = plan.target
+    if not consent.needed(info):
+        return wishes
+    guard.check(
+        info,
+        overwrite_signatures=wishes.overwrite_signatures,
+        accept_shared=wishes.accept_shared,
+    )
+    tell(f"{info.name}: {info.model or info.kind.value}, {info.id}")
+    tell("everything on it would be destroyed")
+    tell(plan.wear.sentence)
+    typed = click.prompt("type its identity to go on", err=True, default="", show_default=False)
+    return replace(wishes, destroy_id=typed, accept_wear=wishes.accept_wear or typed == info.id)
 
 
 def carry_out(

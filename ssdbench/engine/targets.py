@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from ssdbench.engine.session import KERNEL, SIMULATED, Counters, TargetSession
-from ssdbench.errors import DeviceError, DeviceLost
+from ssdbench.errors import DeviceError, DeviceLost, TargetRefused
 from ssdbench.generator.base import Generator
 from ssdbench.generator.fio.attachment import attachment
 from ssdbench.generator.fio.driver import Fio
@@ -181,3 +181,28 @@ def claimed(
             session = ClaimedSession(info, claim)
         held.callback(session.close)
         yield session
+
+
+def retired(
+    info: TargetInfo,
+    method: Purge,
+    *,
+    destroy_id: str | None,
+    overwrite_signatures: bool = False,
+    accept_shared: bool = False,
+) -> Purged:
+    """Purge a drive outside of a run, under the same guard, consent, locks and claim.
+
+    Raises TargetRefused with every reason.
+    """
+    if info.kind in (TargetKind.FILE, TargetKind.SIMULATED):
+        raise TargetRefused(info.name, ["it is no block device: delete it instead"])
+    require_leave(
+        info,
+        destroy_id=destroy_id,
+        overwrite_signatures=overwrite_signatures,
+        accept_shared=accept_shared,
+    )
+    claim = Claim(info, overwrite_signatures=overwrite_signatures, accept_shared=accept_shared)
+    with host_lock(), target_lock(info.id), claim:
+        return ClaimedSession(info, claim).purge(method)

@@ -55,7 +55,7 @@ def obstacles(wanted: Purge, protocol: Protocol, found: pages.Pages) -> list[str
         case Purge.ATA_ERASE if protocol is Protocol.ATA:
             return ["an ATA erase needs a password, which this version does not set"]
         case _:
-            return [f"{wanted.value} is no command of a {protocol.value} device"]
+            return [f"{wanted.value} is no command of its protocol ({protocol.value})"]
 
 
 def _nvme_obstacles(wanted: Purge, found: pages.Pages) -> Iterator[str]:

@@ -82,7 +82,7 @@ said["protection kept"] = [inspect("/dev/" + private).facts["LBA format"]]
 sh("modprobe dm-mod; modprobe md-mod; modprobe raid1 || true")
 sh("dmsetup create held --table '0 65536 linear /dev/nvme0n1 0'")
 refused("held by dm", "/dev/nvme0n1")
-sh("dmsetup create upper --table '0 65536 linear /dev/mapper/held 0'")
+sh("dmsetup create upper --table '0 65536 linear /dev/dm-0 0'")
 refused("held by dm twice", "/dev/nvme0n1")
 refused("a mapping under a mapping", "/dev/dm-0")
 sh("dmsetup remove upper; dmsetup remove held")
