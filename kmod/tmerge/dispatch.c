@@ -146,6 +146,7 @@ void tmerge_finish(struct tmerge_command *command)
 		list_add(&command->list, &tmerge->free);
 	tmerge_appoint(tmerge);
 	spin_unlock_irqrestore(&tmerge->lock, flags);
+	cpu_relax();	/* on a shared core the next winner goes first */
 	list_for_each_entry_safe(io, next, &ios, list)
 		tmerge_end(io, status);
 }
