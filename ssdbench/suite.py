@@ -35,8 +35,8 @@ from ssdbench.stages.hosttrials import host_trial
 from ssdbench.stages.measuring import Measuring
 from ssdbench.stages.points import Judging
 from ssdbench.stages.precondition import Fill, Precondition
-from ssdbench.stages.purge import Purge as PurgeStage
 from ssdbench.stages.pts import tests as pts
+from ssdbench.stages.purge import Purge as PurgeStage
 from ssdbench.stages.span import Span
 from ssdbench.stages.steady import Steady
 from ssdbench.stages.sweep import Sweep
@@ -221,16 +221,7 @@ def stages(profile: Profile, target: TargetInfo) -> tuple[Stage, ...]:
     level_bytes = Extent(percent=profile.fill_level_percent).bytes_of(
         target.size_bytes, align_bytes=target.logical_block_bytes
     )
-    found: list[Stage] = []
-    if profile.purge is not Purge.NONE:
-        found.append(PurgeStage(_name(found, "purge"), profile.purge))
-    if profile.precondition:
-        fills = tuple(_fill(step, profile) for step in profile.precondition)
-        found.append(Precondition(_name(found, "precondition"), fills, profile.fill_level_percent))
-    if any(not isinstance(measure.stage, asked.BlockSize) for measure in profile.measure):
-        if any(not isinstance(measure.stage, asked.Pts) for measure in profile.measure):
-        # Standard tests bring a warm-up and a rule of their own.
-        found.append(_steady(_name(found, "steady"), profile, target, level_bytes))
+    found = _prepared(profile, target, level_bytes)
     for measure in profile.measure:
         name = _name(found, measure.kind)
         match measure.stage:
@@ -245,6 +236,21 @@ def stages(profile: Profile, target: TargetInfo) -> tuple[Stage, ...]:
             case asked.BlockSize() as wanted:
                 found.append(_blocksize(name, wanted))
     return tuple(found)
+
+
+def _prepared(profile: Profile, target: TargetInfo, level_bytes: int) -> list[Stage]:
+    """What comes before the first measurement."""
+    found: list[Stage] = []
+    if profile.purge is not Purge.NONE:
+        found.append(PurgeStage(_name(found, "purge"), profile.purge))
+    if profile.precondition:
+        fills = tuple(_fill(step, profile) for step in profile.precondition)
+        found.append(Precondition(_name(found, "precondition"), fills, profile.fill_level_percent))
+    # Standard tests bring a warm-up and a rule of their own; a block size needs none.
+    own_way = (asked.BlockSize, asked.Pts)
+    if any(not isinstance(measure.stage, own_way) for measure in profile.measure):
+        found.append(_steady(_name(found, "steady"), profile, target, level_bytes))
+    return found
 
 
 def _require_settable(profile: Profile) -> None:

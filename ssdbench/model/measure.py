@@ -277,7 +277,49 @@ class Engines(HostTrial):
     """Ways to submit I/O, and direct I/O against the page cache."""
 
 
-MeasuredStage = Sweep | SpanSweep | BlockSize | Schedulers | QueueSettings | Engines
+class PtsTest(StrEnum):
+    """Tests in the style of SNIA's Performance Test Specification that run in rounds."""
+
+    IOPS = "iops"
+    THROUGHPUT = "throughput"
+    LATENCY = "latency"
+    COMPOSITE = "composite"
+    DEMAND = "demand"
+
+
+class PtsForm(StrEnum):
+    """Which form of the specification: they differ in active range, queue and threads."""
+
+    ENTERPRISE = "enterprise"
+    CLIENT = "client"
+
+
+class Pts(Model):
+    """Standard tests in the style of SNIA's PTS, each in rounds until five are alike."""
+
+    tests: Annotated[tuple[PtsTest, ...], OneOrMany()] = Field(
+        default=(PtsTest.IOPS,), min_length=1, description="Which tests, in order."
+    )
+    form: PtsForm = Field(default=PtsForm.ENTERPRISE, description="Enterprise or client form.")
+    max_rounds: Count = Field(
+        default=25, description="Give up, and say so, after this many rounds."
+    )
+    scale: Positive = Field(
+        default=1.0, description="Scales all durations; anything but 1 is for demonstrations only."
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        refuse([*_repeated("tests", self.tests)])
+        return self
+
+    @property
+    def reads(self) -> bool:
+        """Whether some cell reads."""
+        return True
+
+
+MeasuredStage = Sweep | SpanSweep | BlockSize | Schedulers | QueueSettings | Engines | Pts
 
 
 def _empty(body: object) -> object:
@@ -301,6 +343,9 @@ class Measure(Model):
     )
     blocksize: Annotated[BlockSize | None, _Body] = Field(
         default=None, description="Block size and internal buffer from strided writes."
+    )
+    pts: Annotated[Pts | None, _Body] = Field(
+        default=None, description="Standard tests in the style of SNIA's PTS."
     )
 
     schedulers: Annotated[Schedulers | None, _Body] = Field(

@@ -50,7 +50,9 @@ def test_life_and_cost_follow_from_the_demand(tmp_path: Path) -> None:
 def test_a_limit_of_latency_that_nobody_tested_keeps_the_plan_from_being_valid(
     tmp_path: Path,
 ) -> None:
-    answer = capacity_answer(stored(tmp_path), CapacityPlan(demand_iops=1000.0, p99=1e-6))
+    answer = capacity_answer(
+        stored(tmp_path), CapacityPlan.model_validate({"demand_iops": 1000.0, "p99": "1us"})
+    )
 
     assert not answer.validated
     assert any("p99 is not known" in reason for reason in answer.reasons)
@@ -73,8 +75,6 @@ def test_only_a_real_drive_tells_its_write_amplification(tmp_path: Path) -> None
 
 
 def test_a_kind_that_was_not_measured_has_no_plan(tmp_path: Path) -> None:
-    answer = capacity_answer(
-        stored(tmp_path), CapacityPlan(demand_iops=1000.0, block=1 << 20)
-    )
+    answer = capacity_answer(stored(tmp_path), CapacityPlan(demand_iops=1000.0, block=1 << 20))
 
     assert answer.plan is None and not answer.validated

@@ -1,0 +1,186 @@
+"""The cells and tracking variables of the PTS-style tests that run in rounds."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.target import TargetInfo
+from ssdbench.model.workload import ActiveRange, Pattern, Workload
+from ssdbench.stages.pts.rounds import Cell, Rounds, Tracking
+from ssdbench.units import KIB, format_size
+
+HALF_KIB = KIB // 2
+MIXES = (100, 95, 65, 50, 35, 5, 0)  # percent of reads, outer loop
+BLOCKS = tuple(size * KIB for size in (1024, 128, 64, 32, 16, 8, 4)) + (HALF_KIB,)
+DEMAND = (32, 16, 8, 6, 4, 2, 1)  # threads, and outstanding requests of each
+COMPOSITE = (
+    *((512, 4), (1024, 1), (1536, 1), (2048, 1), (2560, 1), (3072, 1), (3584, 1)),
+    *((4096, 67), (8192, 10), (16384, 7), (32768, 3), (65536, 3)),
+)
+COMPOSITE_ZONES = ((50.0, 5.0), (30.0, 15.0), (20.0, 80.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """Parameters that the enterprise and the client form of the standard differ in."""
+
+    name: str
+    active_percent: float
+    iodepth: int
+    threads: int
+    throughput_blocks: tuple[int, ...]
+
+
+FORMS = {
+    "enterprise": Form("enterprise", 100.0, 32, 4, (1024 * KIB, 128 * KIB)),
+    "client": Form("client", 75.0, 16, 2, (1024 * KIB,)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Where and how a test is done."""
+
+    target: TargetInfo
+    form: Form
+    max_rounds: int
+    scale: float
+
+    def workload(self, pattern: Pattern, block: int, read: int, depth: int, jobs: int) -> Workload:
+        """A workload on the active range, from the start of the drive."""
+        length = int(self.target.size_bytes * self.form.active_percent / 100)
+        return Workload(
+            pattern=pattern,
+            block_bytes=block,
+            read_percent=read,
+            iodepth=depth,
+            numjobs=jobs,
+            range=ActiveRange(offset_bytes=0, length_bytes=length // block * block),
+        )
+
+    def test(
+        self,
+        name: str,
+        test: str,
+        title: str,
+        cells: Iterable[Cell],
+        tracking: tuple[Tracking, ...],
+        finale: tuple[Cell, ...] = (),
+    ) -> Rounds:
+        """A test without the cells that this drive cannot do."""
+        logical = self.target.logical_block_bytes
+        kept: list[Cell] = []
+        skipped: list[Cell] = []
+        for cell in cells:
+            (skipped if cell.workload.block_bytes % logical else kept).append(cell)
+        return Rounds(
+            name=name,
+            test=test,
+            form=self.form.name,
+            cells=tuple(kept),
+            tracking=tracking,
+            finale=finale,
+            max_rounds=self.max_rounds,
+            scale=self.scale,
+            skipped=tuple(_not_applicable(cell, logical, name) for cell in skipped),
+            title=title,
+        )
+
+
+def cell_name(read: int, block: int) -> str:
+    """`65/35 64 KiB`."""
+    return f"{read}/{100 - read} {format_size(block)}"
+
+
+def iops(name: str, setting: Setting) -> tuple[Rounds, ...]:
+    """Random, seven mixes of eight block sizes; three tracking variables (2.0.x)."""
+    form = setting.form
+    cells = [
+        Cell(
+            cell_name(read, block),
+            setting.workload(Pattern.RANDOM, block, read, form.iodepth, form.threads),
+        )
+        for read in MIXES
+        for block in BLOCKS
+    ]
+    tracked = ((0, 4 * KIB), (65, 64 * KIB), (100, 1024 * KIB))
+    tracking = tuple(Tracking(cell_name(*key)) for key in tracked)
+    return (setting.test(name, "IOPS", "PTS-style IOPS test", cells, tracking),)
+
+
+def throughput(name: str, setting: Setting) -> tuple[Rounds, ...]:
+    """Sequential reads and writes; a test of its own for each block size."""
+    return tuple(
+        setting.test(
+            f"{name}-{block // KIB}k",
+            "throughput",
+            f"PTS-style throughput test, {format_size(block)}",
+            [
+                Cell(
+                    cell_name(read, block), setting.workload(Pattern.SEQUENTIAL, block, read, 32, 1)
+                )
+                for read in (100, 0)
+            ],
+            (Tracking(cell_name(0, block), "bytes_per_s"),),
+        )
+        for block in setting.form.throughput_blocks
+    )
+
+
+def latency(name: str, setting: Setting) -> tuple[Rounds, ...]:
+    """One request at a time; in steady state 20 min of 4 KiB writes for their histogram."""
+    cells = [
+        Cell(cell_name(read, block), setting.workload(Pattern.RANDOM, block, read, 1, 1))
+        for read in (100, 65, 0)
+        for block in (8 * KIB, 4 * KIB, HALF_KIB)
+    ]
+    hist = Cell("0/100 4 KiB, 20 min", setting.workload(Pattern.RANDOM, 4 * KIB, 0, 1, 1), 1200.0)
+    tracking = (Tracking(cell_name(0, 4 * KIB), "mean_ns"),)
+    return (setting.test(name, "latency", "PTS-style latency test", cells, tracking, (hist,)),)
+
+
+def demand(name: str, setting: Setting) -> tuple[Rounds, ...]:
+    """Response time over the outstanding requests, 4 KiB writes."""
+    return (_matrix(name, "demand intensity", setting, setting.workload(
+        Pattern.RANDOM, 4 * KIB, 0, 32, 32)),)  # fmt: skip
+
+
+def composite(name: str, setting: Setting) -> tuple[Rounds, ...]:
+    """Twelve block sizes in three zones, 40/60 reads and writes, over outstanding requests."""
+    base = setting.workload(Pattern.RANDOM, 4 * KIB, 40, 32, 32)
+    logical = setting.target.logical_block_bytes
+    split = tuple((size, share) for size, share in COMPOSITE if size % logical == 0)
+    missing = 100 - sum(share for _, share in split)
+    # A drive with 4 KiB blocks gets the shares of the smaller sizes as 4 KiB.
+    split = tuple((s, share + missing if s == 4 * KIB else share) for s, share in split)
+    workload = base.model_copy(update={"block_split": split, "zones": COMPOSITE_ZONES})
+    return (_matrix(name, "composite block workload", setting, workload),)
+
+
+def _matrix(name: str, test: str, setting: Setting, base: Workload) -> Rounds:
+    pairs = sorted(((t, q) for t in DEMAND for q in DEMAND), key=lambda p: -p[0] * p[1])
+    cells = [Cell("pre-write T32 Q32", base.model_copy(update={"read_percent": 0}), 300.0)]
+    cells += [
+        Cell(f"T{t} Q{q}", base.model_copy(update={"numjobs": t, "iodepth": q})) for t, q in pairs
+    ]
+    return setting.test(name, test, f"PTS-style {test} test", cells, (Tracking("T32 Q32"),))
+
+
+TESTS: dict[str, Callable[[str, Setting], tuple[Rounds, ...]]] = {
+    "iops": iops,
+    "throughput": throughput,
+    "latency": latency,
+    "composite": composite,
+    "demand": demand,
+}
+
+
+def _not_applicable(cell: Cell, logical_bytes: int, stage: str) -> Finding:
+    return Finding(
+        code=Code.NOT_APPLICABLE,
+        severity=Severity.NOTES,
+        message=f"{cell.name} is not applicable: the drive's logical block is "
+        f"{format_size(logical_bytes)}",
+        advice="Nothing is wrong with the drive.",
+        stage=stage,
+    )
