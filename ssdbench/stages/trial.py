@@ -57,10 +57,9 @@ class TrialWorkload:
     name: str
     sections: tuple[Options, ...]
 
-    @property
-    def jobs(self) -> int:
-        """Threads over all sections."""
-        return sum(int(section.get("numjobs", 1)) for section in self.sections)
+    def threads(self, variant: Variant) -> int:
+        """Threads over all sections, as the variant has them."""
+        return sum(int({**s, **variant.options}.get("numjobs", 1)) for s in self.sections)
 
     @property
     def writes(self) -> bool:
@@ -276,7 +275,7 @@ def cell_of(
         bw_bytes_per_s=moved / runtime_s,
         lat_p50_ns=latency.percentile_ns(0.5) if latency.n else 0.0,
         lat_p99_ns=latency.percentile_ns(0.99) if latency.n else 0.0,
-        cpu_us_per_io=busy * 1e4 * workload.jobs * runtime_s / max(ios, 1),
+        cpu_us_per_io=busy * 1e4 * workload.threads(variant) * runtime_s / max(ios, 1),
         bytes_read=read.bytes,
         bytes_written=write.bytes,
         disturbed=disturbed,

@@ -7,7 +7,7 @@ import numpy as np
 from ssdbench.model.result import StageResult
 from ssdbench.report.figures import ScatterFigure, SeriesFigure, thinned
 from ssdbench.report.read import StoredRun
-from ssdbench.report.view import pointplots, points, repeats, stretch, words
+from ssdbench.report.view import pointplots, points, ptsplots, repeats, stretch, trials, words
 from ssdbench.report.view.page import Block, Cell, Column, Facts, Plot, Plots, Prose, Section, Table
 from ssdbench.units import format_capacity, format_duration, format_rate
 
@@ -18,6 +18,9 @@ MAX_ROWS = 500
 _FIRST = ("plan", "sweep", "span", "blocksize")
 
 LEADS = {
+    "pts": "PTS-style: means over five rounds that look alike, in the order of the standard. No "
+    "bounds, and no numbers to plan on. What was not checked against the standard's text is in "
+    "docs/pts.md.",
     "plan": "From the lower bound, never from the mean.",
     "blocksize": "Writes at a fixed stride; where their latency jumps regularly, the drive begins "
     "a new block, or empties a buffer.",
@@ -53,6 +56,9 @@ def _blocks(run: StoredRun, stage: StageResult) -> Iterator[Block]:
         if latencies is not None:
             yield latencies
         yield from repeats.blocks(run, stage)
+    yield from trials.figure(stage)
+    if stage.kind == "pts" and (shown := list(ptsplots.plots(stage))):
+        yield Plots(shown)
     yield from _tables(stage.data)
     drawn = [plot for plot in _figures(run, stage) if plot is not None]
     if drawn:
