@@ -56,12 +56,14 @@ for d in Path("/sys/block").iterdir():
     names[d.name] = shown[0].read_text().strip() if shown else ""
 twins = sorted(n for n, s in names.items() if s == "TWIN")
 zones = next(n for n, s in names.items() if s == "ZONES")
+first = next(n for n, s in names.items() if s == "SSDBENCH-LAB-0" and n.startswith("nvme"))
+NVME = "/dev/" + first
 refused("two paths", "/dev/" + next(n for n in twins if n.endswith("n1")))
 refused("zoned", "/dev/" + zones)
-lab = inspect("/dev/nvme0n1")
+lab = inspect(NVME)
 said["lab consent"] = [str(consent.implied(lab))]
 said["twin consent"] = [str(consent.implied(inspect("/dev/" + twins[0])))]
-said["ids"] = sorted(inspect("/dev/" + n).id for n in [*twins, "sda", "nvme0n1"])
+said["ids"] = sorted(inspect("/dev/" + n).id for n in [*twins, "sda", first])
 with Claim(lab) as claim:
     os.pwrite(claim.fd, b"x" * 4096, 0)
     done = purge(lab, Purge.FORMAT, claim.fd)
@@ -74,16 +76,16 @@ def purging(state, node, method):
         except SsdbenchError as error:
             said[state] = list(getattr(error, "reasons", [error.message]))
 purging("discard", "/dev/sda", Purge.DISCARD)
-purging("no sanitize", "/dev/nvme0n1", Purge.SANITIZE)
+purging("no sanitize", NVME, Purge.SANITIZE)
 purging("erase needs a password", "/dev/sda", Purge.ATA_ERASE)
 private = next(n for n in twins if n.endswith("n2"))
 purging("format one of two", "/dev/" + private, Purge.FORMAT)
 said["protection kept"] = [inspect("/dev/" + private).facts["LBA format"]]
 sh("modprobe dm-mod; modprobe md-mod; modprobe raid1 || true")
-sh("dmsetup create held --table '0 65536 linear /dev/nvme0n1 0'")
-refused("held by dm", "/dev/nvme0n1")
+sh("dmsetup create held --table '0 65536 linear " + NVME + " 0'")
+refused("held by dm", NVME)
 sh("dmsetup create upper --table '0 65536 linear /dev/dm-0 0'")
-refused("held by dm twice", "/dev/nvme0n1")
+refused("held by dm twice", NVME)
 refused("a mapping under a mapping", "/dev/dm-0")
 sh("dmsetup remove upper; dmsetup remove held")
 sh("mkfs.ext4 -q -F /dev/sda; mkdir -p /tmp/m; modprobe ext4; mount /dev/sda /tmp/m")
@@ -92,9 +94,9 @@ sh("umount /tmp/m; mkswap /dev/vda >&2; swapon /dev/vda")
 refused("swapped to", "/dev/vda")
 sh("swapoff /dev/vda; blockdev --setro /dev/vda")
 refused("read-only", "/dev/vda")
-before = inspect("/dev/nvme0n1")
+before = inspect(NVME)
 with Claim(before, accept_shared=True) as claim:
-    sh("echo 1 > /sys/block/nvme0n1/device/device/remove")
+    sh("echo 1 > /sys/block/" + first + "/device/device/remove")
     try:
         claim.check()
         said["pulled out"] = ["PASSED"]
