@@ -18,7 +18,9 @@ def walked(seed: int = 3) -> list[StridePlan]:
 
 @pytest.mark.parametrize("level", range(4))
 @pytest.mark.parametrize(("block", "phase"), [(128 * KIB, 0), (1536 * KIB, 84 * KIB)])
-def test_a_block_is_found_exactly_at_every_level_of_noise(level: int, block: int, phase: int):
+def test_a_block_is_found_exactly_at_every_level_of_noise(
+    level: int, block: int, phase: int
+) -> None:
     drive = Planted(LEVELS[level], block, phase, 700)
 
     verdict = detect(trace(drive, walked(), np.random.default_rng(11)))
@@ -27,7 +29,7 @@ def test_a_block_is_found_exactly_at_every_level_of_noise(level: int, block: int
 
 
 @pytest.mark.parametrize("level", range(4))
-def test_a_drive_without_blocks_is_given_none(level: int):
+def test_a_drive_without_blocks_is_given_none(level: int) -> None:
     drive = Planted(LEVELS[level], None, 0, 256)
 
     verdict = detect(trace(drive, walked(), np.random.default_rng(12)))
@@ -35,7 +37,7 @@ def test_a_drive_without_blocks_is_given_none(level: int):
     assert verdict.block_bytes is None
 
 
-def test_equal_latencies_show_no_block():
+def test_equal_latencies_show_no_block() -> None:
     quiet = [
         s.with_latency(np.full(len(s), 9.0))
         for s in trace(Planted(LEVELS[0], None, 0, None), walked(), np.random.default_rng(1))
@@ -46,7 +48,7 @@ def test_equal_latencies_show_no_block():
     assert verdict.block_bytes is None
 
 
-def test_a_buffer_is_found_by_the_number_of_writes():
+def test_a_buffer_is_found_by_the_number_of_writes() -> None:
     series = trace(Planted(LEVELS[1], MIB, 0, 900), walked(), np.random.default_rng(13))
 
     found = count_period(series, detect(series), block_bytes=4096)
@@ -55,7 +57,7 @@ def test_a_buffer_is_found_by_the_number_of_writes():
     assert found.writes == 900
 
 
-def test_a_full_buffer_makes_peaks_late_by_what_it_holds():
+def test_a_full_buffer_makes_peaks_late_by_what_it_holds() -> None:
     series = trace(Planted(LEVELS[0], 3 * MIB, 0, None, 128), walked(), np.random.default_rng(14))
 
     verdict = detect(series)
@@ -64,11 +66,11 @@ def test_a_full_buffer_makes_peaks_late_by_what_it_holds():
     assert lag(series, verdict) == pytest.approx(128, rel=0.1)
 
 
-def test_blocks_up_to_8_mib_cost_less_than_a_gibibyte():
+def test_blocks_up_to_8_mib_cost_less_than_a_gibibyte() -> None:
     assert sum(p.bytes_written for p in walked()) <= GIB
 
 
-def test_passes_stay_within_their_regions():
+def test_passes_stay_within_their_regions() -> None:
     for one_plan in walked():
         for one in one_plan.passes:
             region = one_plan.regions[one.region]
@@ -76,6 +78,6 @@ def test_passes_stay_within_their_regions():
             assert one.offset_bytes + one.length_bytes <= region.offset_bytes + region.length_bytes
 
 
-def test_a_stride_that_is_too_large_for_the_drive_is_refused():
+def test_a_stride_that_is_too_large_for_the_drive_is_refused() -> None:
     with pytest.raises(UsageError, match="too large"):
         own_scale([MIB, 2 * MIB, 3 * MIB], 8 * MIB, 4096)
