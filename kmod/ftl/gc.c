@@ -344,13 +344,25 @@ static void fold_now(struct drive *d, u64 t)
 	collect(d, t, d->g.sb_units);
 }
 
+/*
+ * Folding takes from the spare and gives its superblock back to the SLC cache, so what it took must
+ * be won back, or the spare is used up by a cache that is always wanted.
+ */
+static void win_back(struct drive *d, u64 t, u32 keep)
+{
+	while (gc_spare(d) < keep && collect_now(d, t))
+		;
+}
+
 /* A new superblock for the host, collecting if there is too little spare; answers an error. */
 int gc_open_host(struct drive *d, u64 t)
 {
 	u32 keep = d->p.gc_paced ? 2 : (u32)d->p.gc_low + 1;
 
-	if (d->p.slc_full == SSDB_SLC_FULL_FOLD && d->g.slc_static_sb && !slc_wanted(d))
+	if (d->p.slc_full == SSDB_SLC_FULL_FOLD && d->g.slc_static_sb && !slc_wanted(d)) {
+		win_back(d, t, keep);
 		fold_now(d, t);
+	}
 	if (slc_wanted(d)) {
 		open_stream(d, &d->host, SB_HOST | SB_SLC);
 		return SSDB_OK;

@@ -11,6 +11,7 @@
 
 #include "../ssdb_drive.h"
 #include "../ssdb_params.h"
+#include "../ssdb_run.h"
 
 #define STATE_LIMIT (64 << 20)
 
@@ -102,9 +103,44 @@ static void preset(struct ssdb_params *p, u32 which)
 		ssdb_param_set(p, "gc_policy", SSDB_GC_FIFO);
 		ssdb_param_set(p, "cache_bytes", 1 << 16);
 		break;
+	case 12:	/* 13, 14, 15: stop-the-world, with dynamic superblocks too, other policies */
+	case 13:
+	case 14:
+	case 15:
+		ssdb_param_set(p, "op_ppm", which & 1 ? 500000 : 320000);
+		ssdb_param_set(p, "slc_bytes", 1 << 17);
+		ssdb_param_set(p, "slc_dynamic_ppm", which & 1 ? 300000 : 0);
+		ssdb_param_set(p, "slc_full", SSDB_SLC_FULL_FOLD);
+		ssdb_param_set(p, "gc_paced", 0);
+		ssdb_param_set(p, "gc_policy", which & 2 ? SSDB_GC_FIFO : SSDB_GC_GREEDY);
+		break;
 	default:
 		break;
 	}
+}
+
+/* A used drive: filled in order, then with random writes, so that few requests reach collection. */
+static void wear_in(void *state, u32 rounds)
+{
+	static struct ssdb_result result;
+	struct ssdb_job job;
+	const struct ssdb_params *p = ssdb_state_params(state);
+	u64 unit = p->map_unit_bytes;
+
+	memset(&job, 0, sizeof(job));
+	job.pattern = SSDB_SEQUENTIAL;
+	job.iodepth = 4;
+	job.block_bytes = unit;
+	job.stop_bytes = p->capacity_bytes;
+	memset(&result, 0, sizeof(result));
+	expect(ssdb_run(state, &job, &result) == SSDB_OK, "a job that fits");
+	job.pattern = SSDB_RANDOM;
+	job.stop_bytes = p->capacity_bytes * rounds;
+	if (rounds && !result.errors)
+		expect(ssdb_run(state, &job, &result) == SSDB_OK, "a job that fits");
+	/* A drive with spare that neither wears out nor has planted errors always takes writes. */
+	if (!p->endurance_cycles)
+		expect(result.first_error != SSDB_E_NOSPACE, "spare is used up");
 }
 
 /* One of the parameters: a raw value, a small one, or a power of two. */
@@ -176,7 +212,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct ssdb_params p;
 	const char *why = 0;
 	u64 bytes, now = 0, last = 0, n = 0;
-	u32 i, sets;
+	u32 i, sets, worn;
 	void *state;
 
 	small_drive(&p);
@@ -196,6 +232,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	expect(state != 0, "memory");
 	memset(state, 0x5a, bytes);
 	expect(ssdb_init(state, bytes, &p) == SSDB_OK, "checked parameters are refused");
+	worn = (u32)take(&in, 1);
+	if (worn & 1 && p.capacity_bytes <= 4 << 20 && p.map_unit_bytes >= 4096) {
+		wear_in(state, worn >> 1 & 3);
+		now = ssdb_now_ns(state);
+		expect(ssdb_check(state) == 0, "the maps of a used drive");
+	}
 	while (in.left) {
 		now = request(state, now, &in, &last);
 		if (++n % 256 == 0)

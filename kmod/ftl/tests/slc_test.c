@@ -61,6 +61,39 @@ TEST(a_full_cache_that_folds_makes_the_host_wait)
 	rig_end(&rig);
 }
 
+/* Folding must win back the spare that it takes, whoever else collects; dynamic superblocks too. */
+static void folds_for_ever(u64 dynamic_ppm, u64 paced, u64 policy)
+{
+	struct rig rig;
+	u32 i;
+
+	rig_begin(&rig);
+	rig_set(&rig, "erase_block_bytes", 65536);
+	rig_set(&rig, "op_ppm", 319108);
+	rig_set(&rig, "slc_bytes", 1 << 20);
+	rig_set(&rig, "slc_dynamic_ppm", dynamic_ppm);
+	rig_set(&rig, "slc_full", SSDB_SLC_FULL_FOLD);
+	rig_set(&rig, "gc_paced", paced);
+	rig_set(&rig, "gc_policy", policy);
+	rig_build(&rig);
+	fill(&rig, 1);
+	for (i = 0; i < 4; i++) {
+		random_io(&rig, 20000, 0, 0, 32);
+		CHECK_EQUAL(rig.r.errors, 0);
+		CHECK_EQUAL(ssdb_check(rig.state), 0);
+	}
+	CHECK_EQUAL(counter(&rig, "no_space"), 0);
+	rig_end(&rig);
+}
+
+TEST(a_cache_that_folds_never_uses_up_the_spare)
+{
+	u64 i;
+
+	for (i = 0; i < 12; i++)
+		folds_for_ever(i & 1 ? 300000 : 0, i >> 1 & 1, i >> 2);
+}
+
 TEST(a_dynamic_cache_shrinks_as_the_drive_fills)
 {
 	struct rig rig;
