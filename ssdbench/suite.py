@@ -164,7 +164,7 @@ def run(asked_for: Asked, output: Path, world: World) -> RunResult:
     )
     store = RunStore(output)
     # Nothing is made before the locks are ours, so that a refused run leaves nothing behind.
-    with _claimed(kept, info, store) as session, applied(wishes, kept.run_id) as settings:
+    with _claimed(kept, info, store, wishes) as session, applied(wishes, kept.run_id) as settings:
         make_directory(output)
         store.write_json(MANIFEST, kept.model_dump(mode="json"))
         order = replace(_order(kept), settings=settings)
@@ -181,13 +181,13 @@ def resume(run_path: Path, world: World, *, limits: Limits | None = None) -> Run
     if limits is not None:
         order = replace(order, limits=limits.over(order.limits))
     wishes = planned_host(profile.host, info)
-    with _claimed(kept, info, store) as session, applied(wishes, kept.run_id) as settings:
+    with _claimed(kept, info, store, wishes) as session, applied(wishes, kept.run_id) as settings:
         order = replace(order, settings=settings)
         return Runner(order, stages(profile, info), session, store, world).resume()
 
 
 def _claimed(
-    kept: Manifest, info: TargetInfo, store: RunStore
+    kept: Manifest, info: TargetInfo, store: RunStore, wishes: HostPlan
 ) -> AbstractContextManager[TargetSession]:
     return claimed(
         info,
@@ -195,6 +195,7 @@ def _claimed(
         destroy_id=kept.destroy_id,
         overwrite_signatures=kept.overwrite_signatures,
         accept_shared=kept.accept_shared,
+        fio_cpus=wishes.fio_cpus,
     )
 
 
@@ -230,7 +231,8 @@ def stages(profile: Profile, target: TargetInfo) -> tuple[Stage, ...]:
             case asked.SpanSweep() as wanted:
                 found.append(_span(name, wanted, profile, target, level_bytes))
             case asked.HostTrial() as wanted:
-                found.append(host_trial(name, wanted, target, level_bytes))
+                cpus = planned_host(profile.host, target).fio_cpus
+                found.append(host_trial(name, wanted, target, level_bytes, cpus=cpus))
             case asked.Pts() as wanted:
                 found += _pts(len(found), wanted, target)
             case asked.BlockSize() as wanted:

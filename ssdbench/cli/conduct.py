@@ -14,12 +14,14 @@ from ssdbench.cli.eventlog import EventLog
 from ssdbench.cli.inputs import read_profile
 from ssdbench.cli.signals import Signals
 from ssdbench.engine.events import Event, RunStarted
+from ssdbench.engine.hosting import kernel_name
 from ssdbench.engine.runner import World
 from ssdbench.engine.stage import Limits
 from ssdbench.errors import SsdbenchError
-from ssdbench.host.facts import host_facts
+from ssdbench.host.facts import drive_facts, host_facts
 from ssdbench.host.files import write_atomic
 from ssdbench.model.result import RunResult
+from ssdbench.model.target import TargetInfo
 from ssdbench.report import render
 from ssdbench.suite import Asked
 
@@ -99,7 +101,7 @@ def _conducted(directory: Path, audience: Audience, work: Callable[[World], RunR
 
     def emit(event: Event) -> None:
         if isinstance(event, RunStarted):
-            _begin(directory, resumed=event.resumed)
+            _begin(directory, event.target, resumed=event.resumed)
             begun.append(directory)
             audience.started(directory)
         log.write(event)
@@ -119,10 +121,10 @@ def _conducted(directory: Path, audience: Audience, work: Callable[[World], RunR
     return Ended(directory, result, files, code)
 
 
-def _begin(directory: Path, *, resumed: bool) -> None:
+def _begin(directory: Path, target: TargetInfo, *, resumed: bool) -> None:
     background.begin(directory)
     if not resumed:
-        _store_facts(directory / "host-before.json")
+        _store_facts(directory / "host-before.json", target)
 
 
 def _reported(directory: Path, work: Callable[[], RunResult]) -> RunResult:
@@ -133,12 +135,13 @@ def _reported(directory: Path, work: Callable[[], RunResult]) -> RunResult:
         if (directory / "result.json").exists():
             render(directory)
         raise
-    _store_facts(directory / "host-after.json")
+    _store_facts(directory / "host-after.json", result.target)
     return result
 
 
-def _store_facts(path: Path) -> None:
-    write_atomic(path, json.dumps(host_facts(), indent=1) + "\n")
+def _store_facts(path: Path, target: TargetInfo) -> None:
+    facts = host_facts() | drive_facts(kernel_name(target))
+    write_atomic(path, json.dumps(facts, indent=1) + "\n")
 
 
 def _exit_code(result: RunResult, signal_number: int | None) -> int:

@@ -45,7 +45,7 @@ def applied(
             held.enter_context(LatencyHold(0))
         held.enter_context(Pinned(plan.own_cpus))
         if not plan.settings:
-            yield ()
+            yield plan.held()
             return
         restore(directory=directory, sysfs=sysfs)
         journal = SettingsJournal(
@@ -55,7 +55,8 @@ def applied(
             host_id=host_id(sysfs),
         )
         with journal:
-            yield tuple(_entry(change) for change in journal.apply(plan.settings))
+            changes = journal.apply(plan.settings)
+            yield (*plan.held(), *(_entry(change) for change in changes))
 
 
 def restore(*, directory: Path | None = None, sysfs: Sysfs | None = None) -> list[Change]:

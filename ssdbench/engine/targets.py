@@ -2,7 +2,7 @@
 
 import json
 import secrets
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -35,13 +35,14 @@ class ClaimedSession:
 
     spare_bytes: int | None = None  # no drive tells
 
-    def __init__(self, info: TargetInfo, claim: Claim) -> None:
+    def __init__(self, info: TargetInfo, claim: Claim, *, fio_cpus: Collection[int] = ()) -> None:
         self.info = info
         self._claim = claim
+        self._fio_cpus = tuple(fio_cpus)
 
     def generator(self, *, step_s: int = 1) -> Generator:
         """fio on the claimed target; real time passes second by second."""
-        return Fio(attachment(self.info, self._descriptor()))
+        return Fio(attachment(self.info, self._descriptor()), cpus=self._fio_cpus)
 
     def recheck(self) -> None:
         """Identity, size and everything that the guard asks, while the claim is held."""
@@ -156,6 +157,7 @@ def claimed(
     destroy_id: str | None,
     overwrite_signatures: bool = False,
     accept_shared: bool = False,
+    fio_cpus: Collection[int] = (),
 ) -> Iterator[TargetSession]:
     """The session of a run, from `with` to its end, under the locks of host and target.
 
@@ -178,7 +180,7 @@ def claimed(
             claim = held.enter_context(
                 Claim(info, overwrite_signatures=overwrite_signatures, accept_shared=accept_shared)
             )
-            session = ClaimedSession(info, claim)
+            session = ClaimedSession(info, claim, fio_cpus=fio_cpus)
         held.callback(session.close)
         yield session
 

@@ -108,6 +108,8 @@ def drive_facts(kernel_name: str, sysfs: Sysfs | None = None) -> dict[str, str]:
 
     What the drive or its driver does not tell is left out.
     """
+    if not kernel_name:
+        return {}
     sysfs = sysfs or Sysfs()
     block = f"/sys/block/{kernel_name}"
     names = {

@@ -11,7 +11,14 @@ from ssdbench.stages import hostvariants
 from ssdbench.stages.trial import Trial
 
 
-def host_trial(name: str, wanted: asked.HostTrial, target: TargetInfo, span_bytes: int) -> Trial:
+def host_trial(
+    name: str,
+    wanted: asked.HostTrial,
+    target: TargetInfo,
+    span_bytes: int,
+    *,
+    cpus: tuple[int, ...] = (),
+) -> Trial:
     """The trial of one stage of the profile.
 
     Raises UsageError for a target without a queue of the kernel, HostLacks for an unknown
@@ -50,4 +57,5 @@ def host_trial(name: str, wanted: asked.HostTrial, target: TargetInfo, span_byte
         span_bytes=span_bytes,
         repeats=wanted.repeats,
         window_s=max(1, round(wanted.window_s)),
+        cpus=cpus,
     )

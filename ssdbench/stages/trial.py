@@ -96,6 +96,7 @@ class Trial:
     repeats: int = 3
     window_s: int = 5
     skipped: tuple[Finding, ...] = ()
+    cpus: tuple[int, ...] = ()  # that fio may use; empty: all
     lasting: Lasting = Lasting.RESULTS
 
     @property
@@ -186,7 +187,7 @@ class Trial:
         lease = f"{context.run_path.resolve().name}-{self.name}"
         with applied(HostPlan(settings=variant.settings), lease):
             watch = HostWatch(simulated=False, read=context.activity)
-            group = _fio(directory, text, seconds=self.window_s + RAMP_S)
+            group = _fio(directory, text, seconds=self.window_s + RAMP_S, cpus=self.cpus)
             disturbed = "; ".join(finding.message for finding in watch.findings())
         cell = cell_of(variant, workload, repeat, group, disturbed)
         context.meter.add(
@@ -313,11 +314,13 @@ def cells_csv(cells: Sequence[Cell]) -> str:
     return text.getvalue()
 
 
-def _fio(directory: Path, text: str, *, seconds: float) -> Group:
+def _fio(directory: Path, text: str, *, seconds: float, cpus: tuple[int, ...]) -> Group:
     (directory / "job.fio").write_text(text)
     argv = ["fio", "--eta=never", "--output-format=json+", "--output=fio.json", "job.fio"]
     (directory / "command").write_text(" ".join(argv) + "\n")
-    process = spawn(argv, stdout=directory / "stdout", stderr=directory / "stderr", cwd=directory)
+    process = spawn(
+        argv, stdout=directory / "stdout", stderr=directory / "stderr", cwd=directory, cpus=cpus
+    )
     status = process.wait(seconds + GRACE_S)
     if status is None:
         status = process.kill()

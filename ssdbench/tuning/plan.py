@@ -40,6 +40,22 @@ class HostPlan:
             found.append(f"ssdbench on CPUs {cpu_text(self.own_cpus)}: away from the submitters")
         return found
 
+    def held(self) -> tuple[dict[str, str], ...]:
+        """What lasts only as long as we do and so is not journalled, for the report."""
+        found = []
+        if self.hold_idle:
+            found.append(("/dev/cpu_dma_latency", "0", _HOLD_REASON))
+        if self.fio_cpus:
+            found.append(("CPUs of fio", cpu_text(self.fio_cpus), "submitters stay in place"))
+        if self.own_cpus:
+            found.append(("CPUs of ssdbench", cpu_text(self.own_cpus), "away from the submitters"))
+        if self.preset:
+            found.append(("preset", self.preset, "asked for by the profile"))
+        return tuple(
+            {"setting": name, "value": value, "was": "", "drive": "", "reason": reason}
+            for name, value, reason in found
+        )
+
 
 def host_plan(wishes: Host, host: Topology, drive: str) -> HostPlan:
     """The plan for one drive, named by its identity.
