@@ -20,7 +20,10 @@ def _directory() -> Path:
 
 @click.group()
 def kmod() -> None:
-    """Build, load and unload the bundled kernel modules; nothing does so by itself."""
+    """Build, load and unload the bundled kernel modules; nothing does so by itself.
+
+    Every sub-command takes --json.
+    """
 
 
 def _built() -> Path:
