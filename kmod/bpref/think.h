@@ -10,7 +10,7 @@
 #include <linux/math64.h>
 #include <linux/types.h>
 
-#define THINK_ONE 256	/* fixed point: the weight of one sample, and a probability of 1 */
+#define THINK_ONE 65536	/* fixed point: the weight of one sample, and a probability of 1 */
 
 struct think {
 	u64 total;	/* ns, times THINK_ONE, decayed */
