@@ -29,7 +29,7 @@ from ssdbench.model.profile import Profile, Purge
 from ssdbench.model.quantity import Extent
 from ssdbench.model.result import RunResult
 from ssdbench.model.target import TargetInfo, TargetKind
-from ssdbench.model.workload import ActiveRange, Point, Workload
+from ssdbench.model.workload import ActiveRange, Pattern, Point, Workload
 from ssdbench.stages.blocksize import BlockSize
 from ssdbench.stages.hosttrials import host_trial
 from ssdbench.stages.measuring import Measuring
@@ -44,7 +44,7 @@ from ssdbench.target import consent
 from ssdbench.target.inspect import inspect
 from ssdbench.target.wear import Wear
 from ssdbench.tuning.plan import HostPlan
-from ssdbench.units import format_size
+from ssdbench.units import KIB, format_size
 
 NO_PURGE = (TargetKind.SIMULATED, TargetKind.FILE)
 
@@ -229,6 +229,9 @@ def stages(profile: Profile, target: TargetInfo) -> tuple[Stage, ...]:
             case asked.Sweep() as wanted:
                 found.append(_sweep(name, wanted, profile, target, level_bytes))
             case asked.SpanSweep() as wanted:
+                if wanted.rest is asked.Rest.ORDERED:
+                    found.append(_put_in_order(_name(found, "precondition"), profile))
+                    name = _name(found, measure.kind)
                 found.append(_span(name, wanted, profile, target, level_bytes))
             case asked.HostTrial() as wanted:
                 cpus = planned_host(profile.host, target).fio_cpus
@@ -285,6 +288,21 @@ def _fill(step: AskedFill, profile: Profile) -> Fill:
         passes=step.fill,
         content=step.content or profile.content,
         iodepth=step.iodepth,
+    )
+
+
+def _put_in_order(name: str, profile: Profile) -> Precondition:
+    """One sequential fill before growing spans.
+
+    Random writes leave garbage scattered over all blocks. Where they go on in one span alone,
+    garbage in blocks that are not written any more is out of greedy collection's reach, and so is
+    the spare area that it takes.
+    """
+    return Precondition(
+        name,
+        (Fill(pattern=Pattern.SEQUENTIAL, block_bytes=128 * KIB, content=profile.content),),
+        profile.fill_level_percent,
+        title="Write the whole drive once more, in order",
     )
 
 

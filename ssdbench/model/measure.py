@@ -52,7 +52,8 @@ class AccessOrder(StrEnum):
 class Rest(StrEnum):
     """What lies on the drive outside a span while the span is measured."""
 
-    STATIC = "static"
+    STATIC = "static"  # what the stages before left there
+    ORDERED = "ordered"  # the same data, written once more in order before the spans
     EMPTY = "empty"
 
 
@@ -174,8 +175,9 @@ class SpanSweep(Model):
     )
     rest: Rest = Field(
         default=Rest.STATIC,
-        description="What fills the drive outside the span: static data, as in a drive in "
-        "use, or nothing, which flatters it.",
+        description="What fills the drive outside the span: static data as the stages before left "
+        "them, which after random writes hold on to much of the spare area; static data that are "
+        "written in order once more before the spans; or nothing, which flatters the drive.",
     )
     repeats: Count | None = Field(
         default=None, description="Repeats per span; without it, those of the profile."

@@ -156,3 +156,13 @@ def test_no_block_is_planned_faster_than_the_sequence() -> None:
     sweep = stages_of(sequential)[2].plan(a_target(), hint)
 
     assert sweep.bytes_written[1] <= sweep.seconds[1] * 200e6
+
+
+def test_static_data_are_put_in_order_before_the_spans_that_ask_for_it() -> None:
+    found = stages_of("measure: [{span: {spans: [5%, 100%], rest: ordered}}]")
+
+    refill, spans = found[-2:]
+    assert isinstance(refill, Precondition)
+    assert isinstance(spans, Span)
+    assert (refill.name, spans.name) == ("03-precondition", "04-span")
+    assert [str(job.workload.pattern) for job in refill.jobs(a_target(), seed=1)] == ["sequential"]
