@@ -68,7 +68,7 @@ def headline(result: RunResult) -> Headline:
         number=words.NONE,
         unit="",
         holds_for="",
-        meaning="The run ended before any point was measured, so there is nothing to plan on.",
+        meaning="No point was measured with repeats, so there is nothing to plan on.",
         evidence=(),
         tone="bad",
     )

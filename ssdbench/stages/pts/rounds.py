@@ -47,7 +47,7 @@ class Tracking:
     """What must be steady: one metric of one cell."""
 
     cell: str
-    metric: str = "iops"  # or bytes_per_s, mean_ns
+    metric: str = "iops"  # or throughput_bytes_per_s, mean_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +269,9 @@ class _Test:
             "queue": cell.workload.iodepth,
             "threads": cell.workload.numjobs,
             "iops": ios / length if length else 0.0,
-            "bytes_per_s": (section.bytes_read + section.bytes_written) / length if length else 0.0,
+            "throughput_bytes_per_s": (section.bytes_read + section.bytes_written) / length
+            if length
+            else 0.0,
             "mean_ns": latency.mean_ns() if latency.n else 0.0,
             "p99.999_ns": latency.percentile_ns(0.99999) if latency.n else 0.0,
             "max_ns": latency.max_ns() if latency.n else 0.0,
@@ -293,7 +295,7 @@ def _header(tracked: Tracking, window: RoundWindow) -> Record:
     }
 
 
-_AVERAGED = ("iops", "bytes_per_s", "mean_ns", "max_ns")
+_AVERAGED = ("iops", "throughput_bytes_per_s", "mean_ns", "max_ns")
 
 
 def _means(records: Sequence[Record], windows: Sequence[RoundWindow]) -> list[Record]:

@@ -121,7 +121,7 @@ def throughput(name: str, setting: Setting) -> tuple[Rounds, ...]:
                 )
                 for read in (100, 0)
             ],
-            (Tracking(cell_name(0, block), "bytes_per_s"),),
+            (Tracking(cell_name(0, block), "throughput_bytes_per_s"),),
         )
         for block in setting.form.throughput_blocks
     )

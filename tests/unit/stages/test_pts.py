@@ -62,7 +62,9 @@ def test_a_test_ends_when_five_rounds_are_alike(tmp_path: Path) -> None:
     (header,) = records(result, "steady_state")
     assert header["steady"] and header["window"] == "rounds 1 to 5"
     (write,) = [m for m in records(result, "means_over_the_window") if m["read_percent"] == 0]
-    assert write["bytes_per_s"] == pytest.approx(2560 * 4096, rel=0.02)  # the planted floor
+    assert write["throughput_bytes_per_s"] == pytest.approx(
+        2560 * 4096, rel=0.02
+    )  # the planted floor
 
 
 def test_a_drive_that_never_settles_is_said_to_be_unsteady_after_25_rounds(tmp_path: Path) -> None:
