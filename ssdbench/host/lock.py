@@ -4,7 +4,8 @@ import fcntl
 import os
 import re
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
@@ -51,6 +52,17 @@ class Lock:
         except OSError:
             return None
         return int(text) if text.isdigit() else None
+
+
+@contextmanager
+def waiting(path: Path) -> Iterator[None]:
+    """Hold a lock file for a block of code, waiting for whoever has it; ends with its process."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def host_lock(directory: Path | None = None) -> Lock:

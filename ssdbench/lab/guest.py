@@ -18,6 +18,7 @@ from tempfile import TemporaryDirectory
 
 from ssdbench.errors import HostLacks, SsdbenchError
 from ssdbench.host import command, files
+from ssdbench.host.lock import waiting
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.lab import cpio
 from ssdbench.lab.archive import Archive, Package, extract
@@ -102,12 +103,17 @@ class Lab:
     """Guests on one kernel."""
 
     def __init__(self, archive: Archive, series: str) -> None:
-        self.kernel = fetch(archive, series)
-        self.tools = fetch_tools(archive)
-        self._initramfs = archive.root / f"initramfs-{self.kernel.release}.gz"
-        script = Path(__file__).with_name("init.sh")
-        if not self._initramfs.exists() or self._initramfs.stat().st_mtime < script.stat().st_mtime:
-            files.write_atomic(self._initramfs, build_initramfs(self.kernel, self.tools))
+        files.make_directory(archive.root)
+        with waiting(archive.root / "lab.lock"):
+            self.kernel = fetch(archive, series)
+            self.tools = fetch_tools(archive)
+            self._initramfs = archive.root / f"initramfs-{self.kernel.release}.gz"
+            script = Path(__file__).with_name("init.sh")
+            if (
+                not self._initramfs.exists()
+                or self._initramfs.stat().st_mtime < script.stat().st_mtime
+            ):
+                files.write_atomic(self._initramfs, build_initramfs(self.kernel, self.tools))
 
     def run(
         self,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ssdbench.host import files
 from ssdbench.host.kmod import MODULES, NEEDS, build, source_digest, source_directory
+from ssdbench.host.lock import waiting
 from ssdbench.lab.kernels import Kernel
 
 
@@ -14,9 +15,10 @@ def built_modules(kernel: Kernel, cache: Path) -> list[Path]:
     source = source_directory()
     into = cache / f"kmod-{kernel.release}-{source_digest(source)}"
     stamp = into / "complete"
-    if not stamp.exists():
-        build(source, into, headers=kernel.headers, block_source=kernel.block_source)
-        files.write_atomic(stamp, "")
+    with waiting(cache / "kmod.lock"):
+        if not stamp.exists():
+            build(source, into, headers=kernel.headers, block_source=kernel.block_source)
+            files.write_atomic(stamp, "")
     return sorted(into.rglob("*.ko"), key=lambda path: MODULES.index(path.stem))
 
 

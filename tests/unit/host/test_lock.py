@@ -1,11 +1,12 @@
 """One run per host and per target."""
 
+import threading
 from pathlib import Path
 
 import pytest
 
 from ssdbench.errors import HostLacks, TargetRefused
-from ssdbench.host.lock import host_lock, target_lock
+from ssdbench.host.lock import host_lock, target_lock, waiting
 
 
 def test_a_second_run_on_the_host_is_told_who_has_it(tmp_path: Path) -> None:
@@ -43,3 +44,21 @@ def test_a_link_in_the_place_of_the_lock_is_not_followed(tmp_path: Path) -> None
         pass
 
     assert (tmp_path / "victim").read_text() == "precious"
+
+
+def test_a_waiting_lock_lets_one_at_a_time_through(tmp_path: Path) -> None:
+    path = tmp_path / "x.lock"
+    order: list[str] = []
+
+    def second() -> None:
+        with waiting(path):
+            order.append("second")
+
+    thread = threading.Thread(target=second)
+    with waiting(path):
+        thread.start()
+        thread.join(0.2)
+        order.append("first")
+    thread.join(5)
+
+    assert order == ["first", "second"]
