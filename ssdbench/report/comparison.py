@@ -1,6 +1,6 @@
 """Runs side by side as one page."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
@@ -30,15 +30,24 @@ class ComparisonPage:
 
 def render_comparison(results: Sequence[RunResult], found: Compared) -> str:
     """The whole document."""
-    labels = dict.fromkeys(simulated_label(result.target) for result in results)
+    labels = tuple(dict.fromkeys(simulated_label(result.target) for result in results))
     page = ComparisonPage(
         title=" against ".join(result.run_id for result in results),
-        simulated=", ".join(label for label in labels if label),
+        simulated=", ".join(labels) if all(labels) else "",
         version=__version__,
-        blocks=[_runs(results), *_explained(found), _pairs(results, found)],
+        blocks=[*_mixed(labels), _runs(results), *_explained(found), _pairs(results, found)],
     )
     style = files("ssdbench.report").joinpath("style.css").read_text(encoding="utf-8")
     return environment().get_template("compare.html.j2").render(page=page, style=Markup(style))
+
+
+def _mixed(labels: Iterable[str]) -> list[Block]:
+    """A warning where only some of the drives are real; every row then says which."""
+    simulated = [label for label in labels if label]
+    if not simulated or all(labels):
+        return []
+    told = "Simulated and real drives are mixed here: a model's numbers are no hardware's"
+    return [Prose(f"{told}. {'; '.join(simulated)}.", tone="bad")]
 
 
 def _runs(results: Sequence[RunResult]) -> Table:
@@ -81,15 +90,19 @@ def _pairs(results: Sequence[RunResult], found: Compared) -> Table:
         Column("p, Holm", number=True),
         Column("Answer"),
     ]
-    return Table("Point by point", columns, [_row(pair) for pair in found.pairs])
+    return Table("Point by point", columns, [_row(pair, results) for pair in found.pairs])
 
 
-def _row(pair: Pair) -> list[Cell]:
+def _row(pair: Pair, results: Sequence[RunResult]) -> list[Cell]:
+    names = [
+        f"{place + 1}{' (simulated)' if results[place].target.simulated else ''}"
+        for place in (pair.second, pair.first)
+    ]
     first, second = (p.estimate("iops") for p in pair.points)
     tone, answer = verdict(pair)
     return [
         Cell(words.times(pair.label)),
-        Cell(f"{pair.second + 1} against {pair.first + 1}"),
+        Cell(" against ".join(names)),
         Cell(words.count(first.value if first else None)),
         Cell(words.count(second.value if second else None)),
         Cell(words.NONE if pair.shift_percent is None else f"{pair.shift_percent:+.2g} %"),

@@ -40,10 +40,20 @@ def test_simulated_and_real_drives_are_not_mixed_silently(
     builder = StoredRunBuilder(tmp_path / "real", target=target, repeats=3, measure_s=20)
     builder.sweep(blocks=(4096,), reads=(100, 70, 0), depths=(32,)).write()
 
+    page = tmp_path / "page.html"
+
     assert main.run(["compare", runs[0], str(tmp_path / "real")]) == 2
     assert "--mix-simulated" in capsys.readouterr().err
-    assert main.run(["compare", runs[0], str(tmp_path / "real"), "--mix-simulated"]) == 0
+    assert (
+        main.run(
+            ["compare", runs[0], str(tmp_path / "real"), "--mix-simulated", "--html", str(page)]
+        )
+        == 0
+    )
     assert "(simulated)" in capsys.readouterr().out
+    text = page.read_text()
+    assert "Simulated and real drives are mixed" in text and "2 against 1 (simulated)" in text
+    assert 'class="sim"' not in text  # the mark of a page on which everything is simulated
 
 
 def test_a_capacity_plan_is_valid_only_with_a_valid_run(
