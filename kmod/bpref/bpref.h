@@ -75,7 +75,7 @@ struct bpref {
 	u64 merged;
 	unsigned int queued;		/* in all queues, without `dispatch` */
 	unsigned int in_flight;
-	unsigned int async_depth;	/* tags that async writes may take, in the bitmap's terms */
+	unsigned int write_depth;	/* tags that writes may take, in the bitmap's terms */
 	bool waiting;			/* nothing is given out until the wait ends */
 	bool blocked;			/* something could not be given out until a completion */
 	struct io_cq *merge_icq;	/* of the process whose bio is being merged */

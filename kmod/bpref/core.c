@@ -302,13 +302,13 @@ static void bpref_exit_icq(struct io_cq *icq)
 		bpref_kick(bp);
 }
 
-/* Async writes may take three quarters of the tags, so that reads always find one. */
+/* Writes may take three quarters of the tags, so that what is waited for finds one. */
 static void bpref_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
 	struct bpref *bp = to_bpref(data->q);
 
-	if (!op_is_sync(opf))
-		data->shallow_depth = bp->async_depth;
+	if (op_is_write(opf))
+		data->shallow_depth = bp->write_depth;
 }
 
 static void bpref_depth_updated(struct blk_mq_hw_ctx *hctx)
@@ -316,7 +316,7 @@ static void bpref_depth_updated(struct blk_mq_hw_ctx *hctx)
 	struct bpref *bp = to_bpref(hctx->queue);
 	struct sbitmap_queue *tags = &hctx->sched_tags->bitmap_tags;
 
-	bp->async_depth = max(1U, 3 * (1U << tags->sb.shift) / 4);
+	bp->write_depth = max(1U, 3 * (1U << tags->sb.shift) / 4);
 	sbitmap_queue_min_shallow_depth(tags, 1);
 }
 
