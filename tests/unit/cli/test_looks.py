@@ -25,6 +25,7 @@ def test_a_plan_is_a_document_with_the_same_stages(capfd: pytest.CaptureFixture[
         "precondition",
         "steady",
         "sweep",
+        "precondition",
         "span",
     ]
     assert plan["seed"] == 3
