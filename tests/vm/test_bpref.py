@@ -1,0 +1,180 @@
+import json
+import re
+
+import pytest
+
+from tests.vm.conftest import Guest
+
+pytestmark = pytest.mark.vm
+
+BOTH = ("bpref-as", "bpref-cfq")
+SETUP = """
+Q=/sys/block/nvme0n1/queue; I=$Q/iosched
+get() { python3 -c "import json; t = open('/tmp/o').read()
+jobs = {j['jobname']: j for j in json.loads(t[t.index('{'):])['jobs']}
+print($1)"; }
+"""
+# The Transcend drive's times on a small device, inside the guest.
+BLOCKLOG = """
+F=/sys/kernel/config/ssdb_flash/ssd0
+mkdir $F; for pair in capacity_bytes=268435456 ftl=blocklog erase_block_bytes=1048576 channels=1 \\
+  dies_per_channel=1 program_unit_bytes=4096 read_unit_bytes=4096 log_blocks=4 t_read_ns=60000 \\
+  t_prog_ns=130000 t_erase_ns=1500000 wbuf_bytes=0 store=0 completion=timer depth=2; do
+  echo "${pair#*=}" > $F/${pair%%=*}; done; echo 1 > $F/power
+Q=/sys/block/ssd0/queue; I=$Q/iosched
+"""
+
+
+def numbers(text: str) -> dict[str, float]:
+    found = re.findall(r"^([a-z_0-9-]+) ([0-9.e+-]+)$", text, flags=re.MULTILINE)
+    return {name: float(value) for name, value in found}
+
+
+def switch_under_load(rounds: int) -> str:
+    return (
+        SETUP + "fio --name=l --filename=/dev/nvme0n1 --direct=1 --rw=randrw --bs=4k"
+        " --ioengine=libaio --iodepth=16 --numjobs=2 --time_based --runtime=600 > /tmp/l & sleep 1\n"
+        f"for i in $(seq {rounds}); do for s in bpref-as bpref-cfq mq-deadline none; do\n"
+        'echo $s > $Q/scheduler; grep -q "\\[$s\\]" $Q/scheduler || echo not $s; done; done\n'
+        "echo bpref-cfq > $Q/scheduler; rmmod ssdb_bpref 2>/dev/null || echo busy\n"
+        "kill -TERM $!; wait || true\n"
+        "echo none > $Q/scheduler; rmmod ssdb_bpref && echo removed"
+    )
+
+
+def test_schedulers_are_switched_under_load_and_stay_while_in_use(guest: Guest) -> None:
+    assert guest(switch_under_load(10)).stdout.split() == ["busy", "removed"]
+
+
+@pytest.mark.soak
+def test_a_hundred_switches_under_load_leave_no_trace(guest: Guest) -> None:
+    assert guest(switch_under_load(100)).stdout.split() == ["busy", "removed"]
+
+
+def test_what_was_written_comes_back_and_every_request_ends(guest: Guest) -> None:
+    answer = guest(
+        SETUP + "modprobe null_blk nr_devices=1 memory_backed=1 gb=1 irqmode=2"
+        " completion_nsec=100000 submit_queues=2\n"
+        "for s in bpref-as bpref-cfq; do for p in 0 1; do\n"
+        "echo $s > /sys/block/nullb0/queue/scheduler\n"
+        "echo $p > /sys/block/nullb0/queue/iosched/block_preference\n"
+        "fio --name=v --filename=/dev/nullb0 --direct=1 --rw=randwrite --bsrange=512-64k"
+        " --ioengine=libaio --iodepth=32 --numjobs=2 --offset_increment=64m --size=8m"
+        " --verify=crc32c --do_verify=1 --fsync=64 --minimal > /tmp/v && echo $s $p verified\n"
+        "awk '{print \"left\", $9}' /sys/block/nullb0/stat; done; done\n"
+        "mkfs.ext4 -q /dev/nullb0; mount /dev/nullb0 /mnt; for i in 1 2 3 4; do\n"
+        "dd if=/dev/zero of=/mnt/$i bs=4k count=500 status=none & done; wait; sync; umount /mnt\n"
+        "fsck.ext4 -fn /dev/nullb0 > /dev/null 2>&1 && echo clean",
+    )
+
+    expected = [f"{s} {p} verified\nleft 0" for s in BOTH for p in (0, 1)]
+    assert answer.stdout.strip() == "\n".join([*expected, "clean"])
+
+
+WRONG = (
+    "block_bytes -1", "block_bytes 1000", "block_bytes 99999999999", "block_bytes x",
+    "block_phase_bytes 1048576", "block_phase_bytes 7", "block_preference 2", "quantum 0",
+    "fifo_batch 65537",
+)  # fmt: skip
+
+
+def test_wrong_values_are_refused_and_right_ones_read_back(guest: Guest) -> None:
+    tries = "\n".join(
+        f'set -- {wrong}; (echo "$2" > $I/$1) 2>/dev/null && echo "accepted {wrong}"'
+        for wrong in WRONG
+    )
+
+    answer = guest(
+        SETUP + f"for s in {' '.join(BOTH)}; do echo $s > $Q/scheduler\n{tries}\n"
+        "(echo 1 > $I/reads) 2>/dev/null && echo wrote a counter\n"
+        "echo 65536 > $I/block_bytes; echo 4096 > $I/block_phase_bytes\n"
+        "(echo 4096 > $I/block_bytes) 2>/dev/null && echo block within phase\n"
+        "echo $s $(cat $I/block_bytes $I/block_phase_bytes $I/block_preference); done"
+    )
+
+    assert answer.stdout.splitlines() == [f"{s} 65536 4096 1" for s in BOTH]
+
+
+def test_a_reader_is_waited_for_and_two_readers_share(guest: Guest) -> None:
+    """On a slow drive (null_blk, 1 ms, one request at a time) beside asynchronous writes."""
+    writers = (
+        "--name=w --rw=randwrite --bs=4k --ioengine=libaio --iodepth=16 --size=256m"
+        " --time_based --runtime=4"
+    )
+    reader = "--rw=randread --bs=4k --ioengine=psync --thinktime=300 --size=256m --time_based --runtime=4"
+    slow = (
+        "modprobe null_blk nr_devices=1 gb=1 irqmode=2 completion_nsec=1000000 hw_queue_depth=1"
+        " submit_queues=1; Q=/sys/block/nullb0/queue; I=$Q/iosched\n"
+        "fio2() { fio --filename=/dev/nullb0 --direct=1 --randrepeat=1 --output-format=json"
+        ' "$@" > /tmp/o; }\n'
+    )
+    answer = guest(
+        SETUP + slow + "echo bpref-as > $Q/scheduler; echo 64 > $Q/nr_requests\n"
+        f"for w in 0 6666; do echo $w > $I/antic_wait_us; fio2 {writers} --name=r {reader}\n"
+        "echo as_reads_$w $(get \"jobs['r']['read']['total_ios']\")\n"
+        "echo as_writes_$w $(get \"jobs['w']['write']['total_ios']\")\n"
+        "echo as_worst_$w $(get \"jobs['w']['write']['clat_ns']['max']\"); done\n"
+        "echo as_hits $(cat $I/wait_hits); echo as_misses $(cat $I/wait_misses)\n"
+        "echo bpref-cfq > $Q/scheduler; echo 64 > $Q/nr_requests\n"
+        f"fio2 --name=a {reader} --name=b {reader} --offset=512m\n"
+        "echo cfq_a $(get \"jobs['a']['read']['total_ios']\")\n"
+        "echo cfq_b $(get \"jobs['b']['read']['total_ios']\")\n"
+        f"fio2 --name=a {reader} --prioclass=2 --prio=0 --name=b {reader} --prioclass=2 --prio=7\n"
+        "echo cfq_high $(get \"jobs['a']['read']['total_ios']\")\n"
+        "echo cfq_low $(get \"jobs['b']['read']['total_ios']\")\n"
+        "echo cfq_hits $(cat $I/wait_hits)",
+        reproducible=True,
+    )
+
+    found = numbers(answer.stdout)
+    print(json.dumps(found))
+    assert found["as_hits"] > 10 * found["as_misses"]
+    assert found["as_reads_6666"] > 2 * found["as_reads_0"]
+    assert found["as_writes_6666"] > 100  # batches of writes still get their turn
+    assert found["as_worst_6666"] < 2e9  # read batch 0.5 s, and what is queued before
+    assert 0.8 < found["cfq_a"] / found["cfq_b"] < 1.25
+    assert found["cfq_high"] > 2 * found["cfq_low"] > 100
+    assert found["cfq_hits"] > 100
+
+
+def test_preference_saves_boundary_crossings_and_time_on_a_block_mapped_drive(guest: Guest) -> None:
+    load = (
+        "fio --name=w --filename=/dev/ssd0 --direct=1 --rw=randwrite --bs=4k --ioengine=libaio"
+        " --iodepth=64 --size=64m --number_ios=4000 --randrepeat=1 --norandommap"
+        " --output-format=json > /tmp/o"
+    )
+    answer = guest(
+        SETUP + BLOCKLOG + "for s in bpref-as bpref-cfq; do for p in 0 1; do\n"
+        "echo none > $Q/scheduler; echo $s > $Q/scheduler  # new counters\n"
+        "echo 256 > $Q/nr_requests; echo $p > $I/block_preference\n"
+        f"{load}\necho $s-crossings-$p $(cat $I/write_crossings)\n"
+        "echo $s-ms-$p $(get \"jobs['w']['write']['runtime']\"); done; done",
+        reproducible=True,
+    )
+
+    found = numbers(answer.stdout)
+    print(json.dumps(found))
+    for scheduler in BOTH:
+        assert found[f"{scheduler}-crossings-1"] < found[f"{scheduler}-crossings-0"]
+        assert found[f"{scheduler}-ms-1"] < 1.01 * found[f"{scheduler}-ms-0"]
+
+
+def test_a_request_costs_little_more_than_with_mq_deadline(guest: Guest) -> None:
+    """In instructions: reproducible time on a device that needs none of its own."""
+    answer = guest(
+        SETUP + "modprobe mq-deadline || true\n"
+        "modprobe null_blk nr_devices=1 gb=1 irqmode=0 submit_queues=1\n"
+        "for s in mq-deadline bpref-as bpref-cfq; do echo $s > /sys/block/nullb0/queue/scheduler\n"
+        "for d in 1 32; do fio --name=r --filename=/dev/nullb0 --direct=1 --rw=randwrite --bs=4k"
+        " --ioengine=libaio --iodepth=$d --iodepth_batch_submit=$d --iodepth_batch_complete_min=$d"
+        " --number_ios=20000 --randrepeat=1 --norandommap --size=1g --output-format=json > /tmp/o\n"
+        "echo $s-$d $(get \"jobs['r']['write']['iops']\"); done; done",
+        reproducible=True,
+    )
+
+    found = numbers(answer.stdout)
+    for depth in (1, 32):
+        for scheduler in BOTH:
+            ratio = found[f"mq-deadline-{depth}"] / found[f"{scheduler}-{depth}"]
+            print(f"{scheduler} at depth {depth}: {ratio:.3f} of mq-deadline's time per request")
+            assert ratio < 1.1
