@@ -49,6 +49,7 @@ def test_data_come_back_in_every_mode(guest: Guest) -> None:
     ]
 
 
+@pytest.mark.soak
 def test_a_file_system_survives_unmount_and_check(guest: Guest) -> None:
     answer = guest(
         SETUP + "drive wbuf_bytes=1048576 ftl=page capacity_bytes=67108864 wbuf_volatile=volatile"
@@ -81,6 +82,7 @@ if sys.argv[1] == "0":
 """
 
 
+@pytest.mark.soak
 def test_flushes_and_forced_writes_reach_the_drive(guest: Guest) -> None:
     answer = guest(
         SETUP + f"cat > /tmp/flush.py <<'EOF'\n{FLUSH}\nEOF\n"
@@ -120,6 +122,7 @@ print("stale", bad)
 """
 
 
+@pytest.mark.soak
 def test_a_read_behind_a_held_write_sees_what_that_wrote(guest: Guest) -> None:
     answer = guest(
         SETUP + f"cat > /tmp/order.py <<'EOF'\n{ORDER}\nEOF\n"
@@ -162,6 +165,7 @@ def test_concurrent_requests_go_together(guest: Guest) -> None:
     assert all(n < 1.5 for mode, n in merged.items() if "spatial" in mode), merged
 
 
+@pytest.mark.soak
 def test_neighbours_are_one_command_in_every_mode(guest: Guest) -> None:
     answer = guest(
         SETUP + "drive store=0\n"
@@ -221,6 +225,7 @@ print(len(failed), found.count(1), found.count(2), found == sorted(found)[::-1] 
 """
 
 
+@pytest.mark.soak
 def test_a_cut_of_power_leaves_atomic_writes_whole_or_not_at_all(guest: Guest) -> None:
     # 64 blocks on one die, one after the other: the cut comes early in the command.
     answer = guest(
@@ -242,6 +247,7 @@ def test_a_cut_of_power_leaves_atomic_writes_whole_or_not_at_all(guest: Guest) -
     assert rest == ["torn_vectors 1", "undone_vectors 1"]
 
 
+@pytest.mark.soak
 def test_nothing_changes_while_it_is_on_and_nothing_leaves_while_it_is_used(guest: Guest) -> None:
     answer = guest(
         SETUP + "drive; merge mode=stm\n"
@@ -275,6 +281,7 @@ WRONG = (
 )  # fmt: skip
 
 
+@pytest.mark.soak
 def test_wrong_values_are_error_numbers_and_never_an_oops(guest: Guest) -> None:
     tries = "\n".join(
         f"mkdir $T; echo /dev/ssd0 > $T/device; set -- {wrong}\n"
