@@ -44,7 +44,7 @@ def guest(lab: Lab) -> Guest:
             cwd=REPOSITORY,
             reproducible=reproducible,
             modules=modules,
-            timeout_s=300,
+            timeout_s=540,
             devices=devices,
         )
         return run_in_guest(request, cache())
