@@ -10,15 +10,17 @@ from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
-from ssdbench.engine.applied import applied
+from ssdbench.engine.applied import applied, restore
 from ssdbench.engine.hints import rate_hint
 from ssdbench.engine.hosting import planned_host
+from ssdbench.engine.journal import NAME as JOURNAL
+from ssdbench.engine.journal import stored_records
 from ssdbench.engine.manifest import Manifest, manifest
 from ssdbench.engine.runner import Order, Runner, World, check_limits
 from ssdbench.engine.session import TargetSession
 from ssdbench.engine.stage import Limits, RateHint, Stage, StagePlan
 from ssdbench.engine.store import MANIFEST, RunStore, load
-from ssdbench.engine.targets import claimed, require_leave
+from ssdbench.engine.targets import claimed, require_leave, signatures_are_ours
 from ssdbench.errors import UsageError
 from ssdbench.host.files import make_directory
 from ssdbench.model import measure as asked
@@ -176,6 +178,10 @@ def resume(run_path: Path, world: World, *, limits: Limits | None = None) -> Run
     store = RunStore.open(run_path)
     kept = load(run_path / MANIFEST, Manifest)
     profile = load_profile(kept.profile_text, kept.profile_name)
+    if not kept.target.simulated:
+        restore()  # what the dead run mounted or changed would be a reason to refuse the target
+    if signatures_are_ours(stored_records(run_path / JOURNAL)):
+        kept = kept.model_copy(update={"overwrite_signatures": True})
     info = inspect(kept.target.name)
     order = _order(kept)
     if limits is not None:

@@ -26,6 +26,7 @@ class Kind(StrEnum):
     BEGUN = "begun"  # a unit (or, without unit, a stage) starts to touch the drive
     ALIVE = "alive"  # counters while a unit is at work
     FINISHED = "finished"  # its result is stored; never repeated
+    CLAIM = "claim"  # given up for a named step, or held again
     INTERRUPTED = "interrupted"
     FAILED = "failed"
     RESUMED = "resumed"
@@ -96,6 +97,11 @@ def _record(line: bytes) -> Record | None:
         )
     except (ValueError, KeyError, TypeError):
         return None
+
+
+def stored_records(path: Path) -> list[Record]:
+    """The records of a journal that nobody opens for writing; none when there is no journal."""
+    return parse(path.read_bytes(), path=str(path))[0] if path.is_file() else []
 
 
 class Journal:
@@ -193,6 +199,10 @@ class StageJournal:
     def alive(self, unit: str) -> None:
         """A unit is still at work: bounds what a crash may leave unexplained."""
         self._append(Kind.ALIVE, unit, {})
+
+    def claim(self, said: str, **data: object) -> None:
+        """The target is not claimed any more, or is again."""
+        self._append(Kind.CLAIM, "", {"said": said, **data})
 
     def finished(self, unit: str, **data: object) -> None:
         """A unit's result is stored and durable."""

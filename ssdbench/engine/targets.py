@@ -2,10 +2,11 @@
 
 import json
 import secrets
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from ssdbench.engine.journal import Kind, Record, StageJournal
 from ssdbench.engine.session import KERNEL, SIMULATED, Counters, TargetSession
 from ssdbench.errors import DeviceError, DeviceLost, TargetRefused
 from ssdbench.generator.base import Generator
@@ -28,6 +29,7 @@ STATE = Path("sim") / "state.ssdb"
 EPOCH = Path("sim") / "epoch.json"
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 PPM = 1_000_000
+SIGNATURES = "leaves_signatures"
 
 
 class ClaimedSession:
@@ -70,6 +72,22 @@ class ClaimedSession:
         done = purge(self.info, method, self._descriptor())
         self._claim.check()
         return done
+
+    @contextmanager
+    def released(
+        self, reason: str, journal: StageJournal, *, leaves_signatures: bool = False
+    ) -> Iterator[None]:
+        """Give the claim up for one named step, journalled: see `Claim.released`.
+
+        No generator may be at work. After a crash inside, `resume` knows from the journal that
+        signatures on the target are ours.
+        """
+
+        def note(said: str) -> None:
+            journal.claim(said, **{SIGNATURES: leaves_signatures})
+
+        with self._claim.released(reason, note, leaves_signatures=leaves_signatures):
+            yield
 
     def save(self) -> None:
         """A device keeps itself."""
@@ -135,6 +153,11 @@ class SimulatedSession:
         drive = SimDrive.create(parse(self.info.name), self._path)
         write_atomic(self._epoch_path, json.dumps({"epoch": f"state {secrets.token_hex(8)}"}))
         return drive
+
+
+def signatures_are_ours(records: Iterable[Record]) -> bool:
+    """Whether a step of this run left file systems on its target, or may have."""
+    return any(r.kind is Kind.CLAIM and bool(r.data.get(SIGNATURES)) for r in records)
 
 
 def require_leave(

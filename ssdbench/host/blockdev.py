@@ -5,6 +5,7 @@ import fcntl
 import os
 import stat
 import struct
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,8 @@ BLKSSZGET = 0x1268
 BLKPBSZGET = 0x127B
 BLKGETSIZE64 = 0x80081272
 SAMPLE_BYTES = 4096
+UDEV_PATIENCE_S = 10.0  # udev locks a device for as long as it probes it
+UDEV_POLL_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,30 @@ def claim(node: Path) -> int:
         os.close(descriptor)
         raise DeviceLost(f"{node} is not a block device")
     return descriptor
+
+
+def locked_against_udev(node: Path, *, patience_s: float = UDEV_PATIENCE_S) -> int:
+    """Take the lock that udev respects: while it is held, udev leaves the device alone.
+
+    Returns a descriptor that the caller closes; the device is opened for reading, so that closing
+    it wakes nobody. Raises BlockingIOError when another keeps the lock for longer than udev does,
+    DeviceLost, HostLacks. See https://systemd.io/BLOCK_DEVICE_LOCKING.
+    """
+    try:
+        descriptor = os.open(node, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise _not_openable(node, error) from error
+    deadline = time.monotonic() + patience_s
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                os.close(descriptor)
+                raise
+            time.sleep(UDEV_POLL_S)
+        else:
+            return descriptor
 
 
 def geometry(node: Path) -> Geometry:

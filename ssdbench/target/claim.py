@@ -1,6 +1,8 @@
 """Holding a target for a whole run, so that nobody else can take it and it cannot change."""
 
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
@@ -16,7 +18,11 @@ class Claim:
 
     Entering examines the target again once it is held, because it may have been taken between
     the first look and the claim. `fd` is inherited by generators: the target stays busy until
-    the last of them has ended. A simulated drive has no descriptor; its state file locks itself.
+    the last of them has ended. A block device is also locked against udev, which would probe it
+    whenever fio closes it. A simulated drive has no descriptor; its state file locks itself.
+
+    For a step that cannot work on a claimed device (mkfs, mount, a module) the claim is given up,
+    and only for that long, with `released`.
     """
 
     def __init__(
@@ -25,13 +31,15 @@ class Claim:
         self._info = info
         self._overwrite = overwrite_signatures
         self._shared = accept_shared
+        self._udev_off: int | None = None
         self.fd: int | None = None
 
     def __enter__(self) -> Self:
         if self._info.kind is TargetKind.SIMULATED:
             return self
-        self.fd = self._open()
+        self._udev_off = self._keep_udev_off()
         try:
+            self.fd = self._open()
             self.check()
             if self._info.kind is TargetKind.FILE:
                 fileguard.prepare(self._info, self.fd)
@@ -55,6 +63,54 @@ class Claim:
             self._info, overwrite_signatures=self._overwrite, accept_shared=self._shared, ours=True
         )
 
+    @contextmanager
+    def released(
+        self,
+        reason: str,
+        note: Callable[[str], None],
+        *,
+        leaves_signatures: bool = False,
+    ) -> Iterator[None]:
+        """Give the claim up for one step that cannot work on a claimed device.
+
+            with claim.released("make a file system", journal.note, leaves_signatures=True):
+                command.run(["mkfs.ext4", "-q", info.node])
+
+        The guard is asked before the claim is given up and after it was taken again, and udev
+        stays off: its lock is held throughout (https://systemd.io/BLOCK_DEVICE_LOCKING), so a
+        program inside that waits for this lock itself would wait for ever. `note` makes a
+        sentence durable; it is called before the claim is given up, and after it is held again.
+        `leaves_signatures`: from now on signatures on the target are our own. Whatever the step
+        mounts or builds must be gone at its end. A file's lock hinders no one and is kept, a
+        simulated drive has none.
+
+        Raises TargetRefused or DeviceLost, before when somebody else uses the target, and after
+        when it was taken or exchanged meanwhile; an error of the step itself goes first.
+        """
+        if self.fd is None or self._info.kind is TargetKind.FILE:
+            yield
+            return
+        self.check()
+        note(f"the claim is given up: {reason}")
+        self._overwrite = self._overwrite or leaves_signatures
+        os.close(self.fd)
+        self.fd = None
+        try:
+            yield
+        except BaseException:
+            self._take_again_if_possible()
+            raise
+        self.fd = self._open()
+        self.check()
+        note(f"the claim is held again: {reason}")
+
+    def _take_again_if_possible(self) -> None:
+        """After a failed step: its error matters, and without the claim nothing more is done."""
+        try:
+            self.fd = self._open()
+        except SsdbenchError:
+            self.fd = None
+
     def _same(self) -> None:
         try:
             now = inspect(self._info.node)
@@ -77,7 +133,18 @@ class Claim:
                 self._info.name, ["the kernel or a process has claimed it for itself"]
             ) from error
 
+    def _keep_udev_off(self) -> int | None:
+        if self._info.kind is TargetKind.FILE:
+            return None
+        try:
+            return blockdev.locked_against_udev(Path(self._info.node))
+        except BlockingIOError as error:
+            raise TargetRefused(
+                self._info.name, ["another process keeps its lock, as formatting tools do"]
+            ) from error
+
     def _release(self) -> None:
-        if self.fd is not None:
-            os.close(self.fd)
-            self.fd = None
+        for descriptor in (self.fd, self._udev_off):
+            if descriptor is not None:
+                os.close(descriptor)
+        self.fd = self._udev_off = None
