@@ -56,14 +56,20 @@ class ProfileError(UsageError):
 
 
 class TargetRefused(SsdbenchError):
-    """The target must not be written; every reason, so that all can be mended in one go."""
+    """The target must not be written; every reason, so that all can be mended in one go.
+
+    `options` are the words that the same command line lacks; empty when no option would help.
+    """
 
     exit_code = 3
 
-    def __init__(self, target: str, reasons: Sequence[str], *, hint: str = "") -> None:
+    def __init__(
+        self, target: str, reasons: Sequence[str], *, hint: str = "", options: Sequence[str] = ()
+    ) -> None:
         super().__init__("\n".join(f"{target}: {reason}" for reason in reasons), hint=hint)
         self.target = target
         self.reasons = tuple(reasons)
+        self.options = tuple(options)
 
 
 class HostLacks(SsdbenchError):

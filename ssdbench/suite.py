@@ -20,7 +20,7 @@ from ssdbench.engine.runner import Order, Runner, World, check_limits
 from ssdbench.engine.session import TargetSession
 from ssdbench.engine.stage import Limits, RateHint, Stage, StagePlan
 from ssdbench.engine.store import MANIFEST, RunStore, load
-from ssdbench.engine.targets import claimed, require_leave, signatures_are_ours
+from ssdbench.engine.targets import claimed, signatures_are_ours
 from ssdbench.errors import UsageError
 from ssdbench.host.files import make_directory
 from ssdbench.model import measure as asked
@@ -42,8 +42,10 @@ from ssdbench.stages.purge import Purge as PurgeStage
 from ssdbench.stages.span import Span
 from ssdbench.stages.steady import Steady
 from ssdbench.stages.sweep import Sweep
-from ssdbench.target import consent
+from ssdbench.target import leave
 from ssdbench.target.inspect import inspect
+from ssdbench.target.leave import Leave
+from ssdbench.target.planned import Planned
 from ssdbench.target.wear import Wear
 from ssdbench.tuning.plan import HostPlan
 from ssdbench.units import KIB, format_size
@@ -65,7 +67,16 @@ class Asked:
     overwrite_signatures: bool = False
     accept_shared: bool = False
     accept_wear: bool = False
+    endurance_tb: float | None = None  # goes before the profile's
+    planned: Planned | None = None  # what `plan` saw, where the user brings it
     argv: tuple[str, ...] = ()
+
+    @property
+    def leave(self) -> Leave:
+        """What the user agreed to."""
+        return Leave(
+            self.destroy_id, self.overwrite_signatures, self.accept_shared, self.accept_wear
+        )
 
     @property
     def target_name(self) -> str:
@@ -99,6 +110,11 @@ class RunPlan:
     host: HostPlan = HostPlan()
     wear: Wear = Wear(0)
 
+    @property
+    def destroys(self) -> bool:
+        """Whether any stage writes."""
+        return destroys(self.stages)
+
 
 def plan(asked_for: Asked) -> RunPlan:
     """Look at the target and say what `run` would do. Raises UsageError, TargetRefused."""
@@ -127,7 +143,13 @@ def wear_of(asked_for: Asked, plans: Sequence[StagePlan]) -> Wear:
     """The most that a run may write to its target, within its limits."""
     most = sum(plan.bytes_written[1] for plan in plans)
     limit = asked_for.all_limits.max_writes_bytes
-    return Wear(most if limit is None else min(most, limit), asked_for.profile.plan.endurance_tb)
+    endurance_tb = asked_for.endurance_tb or asked_for.profile.plan.endurance_tb
+    return Wear(most if limit is None else min(most, limit), endurance_tb)
+
+
+def destroys(plans: Sequence[StagePlan]) -> bool:
+    """Whether a run of these stages overwrites anything."""
+    return any(plan.destructive for plan in plans)
 
 
 def run(asked_for: Asked, output: Path, world: World) -> RunResult:
@@ -142,13 +164,9 @@ def run(asked_for: Asked, output: Path, world: World) -> RunResult:
     chosen = stages(asked_for.profile, info)
     plans = [stage.plan(info, rate_hint(info)) for stage in chosen]
     check_limits(plans, asked_for.all_limits)
-    require_leave(
-        info,
-        destroy_id=asked_for.destroy_id,
-        overwrite_signatures=asked_for.overwrite_signatures,
-        accept_shared=asked_for.accept_shared,
-    )
-    consent.require_wear(info, wear_of(asked_for, plans), accepted=asked_for.accept_wear)
+    leave.require(info, asked_for.leave, wear=wear_of(asked_for, plans), destroys=destroys(plans))
+    if asked_for.planned is not None:
+        asked_for.planned.require_unchanged(info, asked_for.profile_text)
     RunStore.require_new(output)
     seed = asked_for.profile.seed if asked_for.seed is None else asked_for.seed
     kept = manifest(
@@ -166,7 +184,8 @@ def run(asked_for: Asked, output: Path, world: World) -> RunResult:
     )
     store = RunStore(output)
     # Nothing is made before the locks are ours, so that a refused run leaves nothing behind.
-    with _claimed(kept, info, store, wishes) as session, applied(wishes, kept.run_id) as settings:
+    claim = _claimed(kept, info, store, wishes, destroys=destroys(plans))
+    with claim as session, applied(wishes, kept.run_id) as settings:
         make_directory(output)
         store.write_json(MANIFEST, kept.model_dump(mode="json"))
         order = replace(_order(kept), settings=settings)
@@ -187,13 +206,16 @@ def resume(run_path: Path, world: World, *, limits: Limits | None = None) -> Run
     if limits is not None:
         order = replace(order, limits=limits.over(order.limits))
     wishes = planned_host(profile.host, info)
-    with _claimed(kept, info, store, wishes) as session, applied(wishes, kept.run_id) as settings:
+    chosen = stages(profile, info)
+    plans = [stage.plan(info, order.hint) for stage in chosen]
+    claim = _claimed(kept, info, store, wishes, destroys=destroys(plans))
+    with claim as session, applied(wishes, kept.run_id) as settings:
         order = replace(order, settings=settings)
-        return Runner(order, stages(profile, info), session, store, world).resume()
+        return Runner(order, chosen, session, store, world).resume()
 
 
 def _claimed(
-    kept: Manifest, info: TargetInfo, store: RunStore, wishes: HostPlan
+    kept: Manifest, info: TargetInfo, store: RunStore, wishes: HostPlan, *, destroys: bool
 ) -> AbstractContextManager[TargetSession]:
     return claimed(
         info,
@@ -201,6 +223,7 @@ def _claimed(
         destroy_id=kept.destroy_id,
         overwrite_signatures=kept.overwrite_signatures,
         accept_shared=kept.accept_shared,
+        destroys=destroys,
         fio_cpus=wishes.fio_cpus,
     )
 

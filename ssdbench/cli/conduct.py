@@ -17,6 +17,7 @@ from ssdbench.engine.events import Event, RunStarted
 from ssdbench.engine.hosting import kernel_name
 from ssdbench.engine.runner import World
 from ssdbench.engine.stage import Limits
+from ssdbench.engine.store import load
 from ssdbench.errors import SsdbenchError
 from ssdbench.host.facts import drive_facts, host_facts
 from ssdbench.host.files import write_atomic
@@ -24,6 +25,7 @@ from ssdbench.model.result import RunResult
 from ssdbench.model.target import TargetInfo
 from ssdbench.report import render
 from ssdbench.suite import Asked
+from ssdbench.target.planned import Planned
 
 RUNS = Path("reports")
 EXIT_BUG = 70
@@ -57,6 +59,8 @@ def asked(
     overwrite_signatures: bool = False,
     accept_shared: bool = False,
     accept_wear: bool = False,
+    endurance_tb: float | None = None,
+    plan_file: Path | None = None,
 ) -> Asked:
     """What a command line asks for. Raises UsageError, ProfileError."""
     profile, text = read_profile(profile_name)
@@ -71,6 +75,8 @@ def asked(
         overwrite_signatures=overwrite_signatures,
         accept_shared=accept_shared,
         accept_wear=accept_wear,
+        endurance_tb=endurance_tb,
+        planned=load(plan_file, Planned) if plan_file else None,
         argv=tuple(sys.argv),
     )
 

@@ -1,12 +1,13 @@
 """`ssdbench detect-blocksize`."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from ssdbench.cli.main import Place
-from ssdbench.cli.options import Size, json_option
+from ssdbench.cli.options import Size, json_option, leave, worn
 from ssdbench.cli.output import answer, document, tell
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ NAME = "detect-blocksize"
 @click.option(
     "--output", type=click.Path(path_type=Path), metavar="DIR", help="Run directory to make."
 )
-@click.option("--destroy", metavar="ID", help="Consent to destroy what the drive ID holds.")
-@click.option("--overwrite-signatures", is_flag=True, help="As in `ssdbench run`.")
+@leave
+@worn
 @click.option("--seed", type=click.IntRange(min=0, max=2**63 - 1), help="Seed of the offsets.")
 @json_option
 @click.pass_obj
@@ -47,6 +48,9 @@ def command(
     *,
     read_only: bool,
     overwrite_signatures: bool,
+    accept_shared: bool,
+    accept_wear: bool,
+    endurance: float | None,
     seed: int | None,
     as_json: bool,
 ) -> int:
@@ -59,10 +63,15 @@ def command(
     from ssdbench.cli.progress import story
     from ssdbench.units import format_capacity
 
-    wishes = _asked(
-        target, strides, block, read_only=read_only, destroy=destroy, seed=seed,
+    wishes = replace(
+        _asked(target, strides, block, read_only=read_only),
+        seed=seed,
+        destroy_id=destroy,
         overwrite_signatures=overwrite_signatures,
-    )  # fmt: skip
+        accept_shared=accept_shared,
+        accept_wear=accept_wear,
+        endurance_tb=endurance,
+    )
     planned = suite.plan(wishes)
     least, most = planned.bytes_written
     tell(f"will write {format_capacity(least)} to {target}, at most {format_capacity(most)}")
@@ -85,9 +94,6 @@ def _asked(
     block: int,
     *,
     read_only: bool,
-    destroy: str | None,
-    seed: int | None,
-    overwrite_signatures: bool,
 ) -> "Asked":
     import sys
 
@@ -104,9 +110,6 @@ def _asked(
         profile_name=NAME,
         profile_text=text,
         target=target,
-        seed=seed,
-        destroy_id=destroy,
-        overwrite_signatures=overwrite_signatures,
         argv=tuple(sys.argv),
     )
 

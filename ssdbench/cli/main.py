@@ -8,6 +8,7 @@ import errno
 import importlib
 import json
 import os
+import shlex
 import sys
 import traceback
 from collections.abc import Sequence
@@ -48,9 +49,10 @@ COMMANDS = {
 
 @dataclass(slots=True)
 class Place:
-    """Where the story of this call is kept, once there is such a place."""
+    """What this call was asked, and where its story is kept, once there is such a place."""
 
     run_directory: Path | None = None
+    arguments: tuple[str, ...] = ()
 
 
 class Commands(click.Group):
@@ -107,12 +109,12 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def run(arguments: list[str]) -> int:
     """Run the command line; returns the exit code."""
     as_json = "--json" in arguments
-    place = Place()
+    place = Place(arguments=tuple(arguments))
     try:
         code = ssdbench.main(arguments, prog_name="ssdbench", standalone_mode=False, obj=place)
         sys.stdout.flush()
     except SsdbenchError as error:
-        return _failed(error, as_json=as_json)
+        return _failed(error, as_json=as_json, arguments=arguments)
     except click.ClickException as error:
         return _misused(error, as_json=as_json)
     except (click.Abort, KeyboardInterrupt):
@@ -128,8 +130,11 @@ def run(arguments: list[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def document(error: SsdbenchError) -> dict[str, object]:
-    """An error as the JSON document that takes the place of the answer."""
+def document(error: SsdbenchError, *, command: Sequence[str] = ()) -> dict[str, object]:
+    """An error as the JSON document that takes the place of the answer.
+
+    `command` is the command line that would not be refused, where there is one.
+    """
     fields: dict[str, object] = {
         "kind": type(error).__name__,
         "message": error.message,
@@ -143,10 +148,16 @@ def document(error: SsdbenchError) -> dict[str, object]:
         ]
     if isinstance(error, TargetRefused):
         fields["target"], fields["reasons"] = error.target, list(error.reasons)
+        fields["command"] = list(command)
     return {"error": fields}
 
 
-def _failed(error: SsdbenchError, *, as_json: bool) -> int:
+def _failed(error: SsdbenchError, *, as_json: bool, arguments: Sequence[str] = ()) -> int:
+    command: list[str] = []
+    if isinstance(error, TargetRefused) and error.options and arguments:
+        from ssdbench.cli.again import again
+
+        command = again(arguments, error.options)
     if isinstance(error, ProfileError):
         _tell(error.message)  # file:line:column: …, which editors and CI read
     else:
@@ -155,8 +166,11 @@ def _failed(error: SsdbenchError, *, as_json: bool) -> int:
             _tell(f"{word}: {line}")
     if error.hint:
         _tell(f"hint: {error.hint}")
+    if command:
+        _tell("the whole command:")
+        _tell(f"  {shlex.join(command)}")
     if as_json:
-        _print_document(document(error))
+        _print_document(document(error, command=command))
     return error.exit_code
 
 

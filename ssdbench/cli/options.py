@@ -51,6 +51,42 @@ run_argument = click.argument("directory", metavar="RUN", type=click.Path(path_t
 profile_argument = click.argument("profile", metavar="PROFILE")
 
 
+def leave(function: F) -> F:
+    """--destroy and the options that override a refusal which can be overridden."""
+    for option in (
+        click.option(
+            "--accept-shared",
+            is_flag=True,
+            help="Other paths or hosts may reach the drive, and none of them uses it.",
+        ),
+        click.option(
+            "--overwrite-signatures",
+            is_flag=True,
+            help="Overwrite partition tables and file systems that are not in use.",
+        ),
+        click.option("--destroy", metavar="ID", help="Consent to destroy what the drive ID holds."),
+    ):
+        function = option(function)
+    return function
+
+
+def worn(function: F) -> F:
+    """--accept-wear and --endurance."""
+    for option in (
+        click.option(
+            "--endurance",
+            type=click.FloatRange(min=0, min_open=True),
+            metavar="TBW",
+            help="Rated endurance of the drive in TB written; goes before the profile's.",
+        ),
+        click.option(
+            "--accept-wear", is_flag=True, help="Wear the drive by more than 1 % of its life."
+        ),
+    ):
+        function = option(function)
+    return function
+
+
 def limits(function: F) -> F:
     """--max-time, --max-writes and --seed."""
     for option in (

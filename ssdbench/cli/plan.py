@@ -1,18 +1,21 @@
 """`ssdbench plan`."""
 
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from ssdbench.cli.options import json_option, limits, profile_argument, target_option
+from ssdbench.cli.main import Place
+from ssdbench.cli.options import json_option, leave, limits, profile_argument, target_option, worn
 from ssdbench.cli.output import answer, document, table
 from ssdbench.units import format_capacity, format_duration
 
 if TYPE_CHECKING:
     from ssdbench.engine.stage import StagePlan
-    from ssdbench.model.target import TargetInfo
     from ssdbench.suite import Asked, RunPlan
+    from ssdbench.target.objection import Objection
     from ssdbench.tuning.plan import HostPlan
 
 N = TypeVar("N", int, float)
@@ -21,12 +24,28 @@ N = TypeVar("N", int, float)
 @click.command("plan")
 @profile_argument
 @target_option
+@leave
+@worn
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Keep the target as it is now; `run --plan FILE` refuses one that has changed.",
+)
 @limits
 @json_option
+@click.pass_obj
 def command(
+    place: Place,
     profile: str,
     target: str | None,
     *,
+    destroy: str | None,
+    overwrite_signatures: bool,
+    accept_shared: bool,
+    accept_wear: bool,
+    endurance: float | None,
+    output: Path | None,
     max_time: float | None,
     max_writes: int | None,
     seed: int | None,
@@ -37,16 +56,28 @@ def command(
     from ssdbench.cli.conduct import asked
     from ssdbench.engine.stage import Limits
 
-    wishes = asked(profile, target=target, seed=seed, limits=Limits(max_time, max_writes))
+    wishes = asked(
+        profile,
+        target=target,
+        seed=seed,
+        limits=Limits(max_time, max_writes),
+        destroy_id=destroy,
+        overwrite_signatures=overwrite_signatures,
+        accept_shared=accept_shared,
+        accept_wear=accept_wear,
+        endurance_tb=endurance,
+    )
     plan = suite.plan(wishes)
+    if output is not None:
+        _keep(wishes, plan, output)
     if as_json:
-        document(_document(wishes, plan))
+        document(_document(wishes, plan, place.arguments))
         return
-    for line in _lines(wishes, plan):
+    for line in _lines(wishes, plan, place.arguments):
         answer(line)
 
 
-def _lines(wishes: "Asked", plan: "RunPlan") -> list[str]:
+def _lines(wishes: "Asked", plan: "RunPlan", arguments: Sequence[str]) -> list[str]:
     info = plan.target
     lines = [
         wishes.profile.title or wishes.profile_name,
@@ -71,7 +102,10 @@ def _lines(wishes: "Asked", plan: "RunPlan") -> list[str]:
     ]
     if info.simulated:
         lines.append("a simulated drive's hours pass in seconds")
-    lines += [f"would be refused: {reason}" for reason in _refusals(info)]
+    found = _objections(wishes, plan)
+    lines += [f"would be refused: {objection.reason}" for objection in found]
+    if command := _command(found, arguments):
+        lines += ["to run it:", f"  {shlex.join(command)}"]
     return lines
 
 
@@ -83,8 +117,8 @@ def _host(plan: "HostPlan") -> list[str]:
     return [f"host settings{preset}:", *(f"  {change}" for change in changes), *notes]
 
 
-def _document(wishes: "Asked", plan: "RunPlan") -> dict[str, object]:
-    info = plan.target
+def _document(wishes: "Asked", plan: "RunPlan", arguments: Sequence[str]) -> dict[str, object]:
+    info, found = plan.target, _objections(wishes, plan)
     return {
         "title": wishes.profile.title or wishes.profile_name,
         "target": info.model_dump(mode="json"),
@@ -97,7 +131,14 @@ def _document(wishes: "Asked", plan: "RunPlan") -> dict[str, object]:
         "host_settings": wishes.profile.host.changes(),
         "host_changes": plan.host.lines(),
         "host_notes": plan.host.notes,
-        "refusals": _refusals(info),
+        "wear": {
+            "most_bytes": plan.wear.most_bytes,
+            "endurance_tb": plan.wear.endurance_tb,
+            "share": plan.wear.share,
+            "said": plan.wear.sentence,
+        },
+        "refusals": [objection.reason for objection in found],
+        "command": _command(found, arguments),
     }
 
 
@@ -136,16 +177,25 @@ def _fills(fills: tuple[float, float]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def _refusals(info: "TargetInfo") -> list[str]:
-    """Why `run` would refuse the target now, consent apart."""
-    from ssdbench.errors import TargetRefused
-    from ssdbench.target import consent, guard
+def _objections(wishes: "Asked", plan: "RunPlan") -> "list[Objection]":
+    """Why `run` would refuse the target now with what is agreed to on this command line."""
+    from ssdbench.target.leave import lacking
 
-    found: list[str] = []
-    try:
-        guard.check(info)
-    except TargetRefused as refused:
-        found += refused.reasons
-    if consent.needed(info):
-        found.append(f"it needs consent: --destroy {info.id}")
-    return found
+    return lacking(plan.target, wishes.leave, wear=plan.wear, destroys=plan.destroys)
+
+
+def _command(found: "Sequence[Objection]", arguments: Sequence[str]) -> list[str]:
+    """The command that would run what is planned; empty when nothing would let it pass."""
+    from ssdbench.cli.again import as_run
+    from ssdbench.target.objection import options_of
+
+    options = options_of(found)
+    return as_run(arguments, options) if options or not found else []
+
+
+def _keep(wishes: "Asked", plan: "RunPlan", output: Path) -> None:
+    from ssdbench.host.files import write_atomic
+    from ssdbench.target.planned import planned
+
+    kept = planned(plan.target, wishes.profile_text)
+    write_atomic(output, kept.model_dump_json(indent=1) + "\n")

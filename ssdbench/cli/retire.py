@@ -2,7 +2,7 @@
 
 import click
 
-from ssdbench.cli.options import json_option
+from ssdbench.cli.options import json_option, leave
 from ssdbench.cli.output import answer, document
 
 METHODS = ("format", "sanitize", "discard")
@@ -11,9 +11,7 @@ METHODS = ("format", "sanitize", "discard")
 @click.command("retire")
 @click.argument("target", metavar="TARGET")
 @click.option("--method", type=click.Choice(METHODS), required=True, help="How it is purged.")
-@click.option("--destroy", metavar="ID", help="Consent to destroy what the drive ID holds.")
-@click.option("--overwrite-signatures", is_flag=True, help="Also when it holds file systems.")
-@click.option("--accept-shared", is_flag=True, help="Other paths reach it, and none uses it.")
+@leave
 @json_option
 def command(
     target: str,

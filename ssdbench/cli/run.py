@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from ssdbench.cli.main import Place
-from ssdbench.cli.options import json_option, limits, profile_argument, target_option
+from ssdbench.cli.options import json_option, leave, limits, profile_argument, target_option, worn
 from ssdbench.cli.output import answer, document, tell
+from ssdbench.units import format_capacity
 
 if TYPE_CHECKING:
     from ssdbench.cli.background import Child
@@ -23,18 +24,15 @@ if TYPE_CHECKING:
 @click.option(
     "--output", type=click.Path(path_type=Path), metavar="DIR", help="Run directory to make."
 )
-@click.option("--destroy", metavar="ID", help="Consent to destroy what the drive ID holds.")
+@leave
+@worn
 @click.option(
-    "--overwrite-signatures",
-    is_flag=True,
-    help="Overwrite partition tables and file systems that are not in use.",
+    "--plan",
+    "plan_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="What `plan --output` kept: refuse a drive that has changed since.",
 )
-@click.option(
-    "--accept-shared",
-    is_flag=True,
-    help="Other paths or hosts may reach the drive, and none of them uses it.",
-)
-@click.option("--accept-wear", is_flag=True, help="Wear the drive by more than 1 % of its life.")
 @click.option("--detach", is_flag=True, help="Go on without this terminal; see attach and stop.")
 @limits
 @json_option
@@ -49,6 +47,8 @@ def command(
     overwrite_signatures: bool,
     accept_shared: bool,
     accept_wear: bool,
+    endurance: float | None,
+    plan_file: Path | None,
     detach: bool,
     max_time: float | None,
     max_writes: int | None,
@@ -80,6 +80,8 @@ def command(
         overwrite_signatures=overwrite_signatures,
         accept_shared=accept_shared,
         accept_wear=accept_wear,
+        endurance_tb=endurance,
+        plan_file=plan_file,
     )
     if destroy is None and not as_json and child is None and sys.stdin.isatty():
         wishes = _typed_consent(wishes)
@@ -93,26 +95,32 @@ def command(
 
 
 def _typed_consent(wishes: "Asked") -> "Asked":
-    """On a terminal the identity may be typed, once all that it would cost is shown."""
+    """On a terminal the identity may be typed, once all that it would cost is shown.
+
+    Only consent may be typed: what an option must override is refused before anybody is asked.
+    """
     from dataclasses import replace
 
     from ssdbench import suite
     from ssdbench.target import consent, guard
+    from ssdbench.target.leave import lacking
+    from ssdbench.target.objection import refuse
 
     plan = suite.plan(wishes)
     info = plan.target
-    if not consent.needed(info):
+    if not consent.needed(info) or not plan.destroys:
         return wishes
-    guard.check(
-        info,
-        overwrite_signatures=wishes.overwrite_signatures,
-        accept_shared=wishes.accept_shared,
-    )
-    tell(f"{info.name}: {info.model or info.kind.value}, {info.id}")
+    agreed = replace(wishes.leave, destroy_id=info.id)
+    if lacking(info, agreed, wear=plan.wear):
+        refuse(info.name, lacking(info, wishes.leave, wear=plan.wear))
+    tell(f"{info.name}: {info.model or info.kind.value}, {format_capacity(info.size_bytes)}")
+    tell(f"its identity: {info.id}")
+    for overridden in guard.standing(info):
+        tell(f"overridden: {overridden.reason}")
     tell("everything on it would be destroyed")
     tell(plan.wear.sentence)
     typed = click.prompt("type its identity to go on", err=True, default="", show_default=False)
-    return replace(wishes, destroy_id=typed, accept_wear=wishes.accept_wear or typed == info.id)
+    return replace(wishes, destroy_id=typed)
 
 
 def carry_out(

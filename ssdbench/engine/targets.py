@@ -21,8 +21,9 @@ from ssdbench.model.profile import Purge
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.sim.drive import SimDrive, StateUnusable, data_path, spec_path
 from ssdbench.sim.spec import parse
-from ssdbench.target import consent, guard
+from ssdbench.target import leave
 from ssdbench.target.claim import Claim
+from ssdbench.target.leave import Leave
 from ssdbench.target.purge import Purged, purge
 
 STATE = Path("sim") / "state.ssdb"
@@ -160,18 +161,6 @@ def signatures_are_ours(records: Iterable[Record]) -> bool:
     return any(r.kind is Kind.CLAIM and bool(r.data.get(SIGNATURES)) for r in records)
 
 
-def require_leave(
-    info: TargetInfo,
-    *,
-    destroy_id: str | None,
-    overwrite_signatures: bool = False,
-    accept_shared: bool = False,
-) -> None:
-    """Raise TargetRefused, with every reason, unless this target may be overwritten."""
-    guard.check(info, overwrite_signatures=overwrite_signatures, accept_shared=accept_shared)
-    consent.require(info, destroy_id)
-
-
 @contextmanager
 def claimed(
     info: TargetInfo,
@@ -180,19 +169,17 @@ def claimed(
     destroy_id: str | None,
     overwrite_signatures: bool = False,
     accept_shared: bool = False,
+    destroys: bool = True,
     fio_cpus: Collection[int] = (),
 ) -> Iterator[TargetSession]:
     """The session of a run, from `with` to its end, under the locks of host and target.
 
     A simulated run has the drive to itself and keeps its own time, so it takes no lock.
-    Raises TargetRefused with every reason, HostLacks when another run is at work on this host.
+    Work that only reads says so by `destroys`. Raises TargetRefused with every reason, HostLacks
+    when another run is at work on this host.
     """
-    require_leave(
-        info,
-        destroy_id=destroy_id,
-        overwrite_signatures=overwrite_signatures,
-        accept_shared=accept_shared,
-    )
+    given = Leave(destroy_id, overwrite_signatures, accept_shared)
+    leave.require(info, given, destroys=destroys)
     with ExitStack() as held:
         session: TargetSession
         if info.simulated:
@@ -201,7 +188,11 @@ def claimed(
             held.enter_context(host_lock())
             held.enter_context(target_lock(info.id))
             claim = held.enter_context(
-                Claim(info, overwrite_signatures=overwrite_signatures, accept_shared=accept_shared)
+                Claim(
+                    info,
+                    overwrite_signatures=overwrite_signatures or not destroys,
+                    accept_shared=accept_shared,
+                )
             )
             session = ClaimedSession(info, claim, fio_cpus=fio_cpus)
         held.callback(session.close)
@@ -222,12 +213,7 @@ def retired(
     """
     if info.kind in (TargetKind.FILE, TargetKind.SIMULATED):
         raise TargetRefused(info.name, ["it is no block device: delete it instead"])
-    require_leave(
-        info,
-        destroy_id=destroy_id,
-        overwrite_signatures=overwrite_signatures,
-        accept_shared=accept_shared,
-    )
+    leave.require(info, Leave(destroy_id, overwrite_signatures, accept_shared))
     claim = Claim(info, overwrite_signatures=overwrite_signatures, accept_shared=accept_shared)
     with host_lock(), target_lock(info.id), claim:
         return ClaimedSession(info, claim).purge(method)

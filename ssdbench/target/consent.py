@@ -2,12 +2,12 @@
 
 import json
 import os
-import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
-from ssdbench.errors import TargetRefused, UsageError
 from ssdbench.model.target import TargetInfo, TargetKind
+from ssdbench.target.objection import WEAR, Objection
 from ssdbench.target.wear import Wear
 
 LAB_SERIALS = "SSDBENCH-LAB-"
@@ -35,41 +35,32 @@ def implied(
         return False
 
 
-def require_unchanged(info: TargetInfo, destroy_id: str | None, known: Sequence[str]) -> None:
-    """Raise UsageError when `destroy_id` names another drive of this host than the target."""
-    if destroy_id is not None and destroy_id != info.id and destroy_id in known:
-        raise UsageError(
-            f"--destroy names another drive of this host than the target {info.name} ({info.id})",
-            hint="check which of the two you mean: `ssdbench drives` shows both",
-        )
+def objections(
+    info: TargetInfo, destroy_id: str | None, *, others: Mapping[str, str] = MappingProxyType({})
+) -> list[Objection]:
+    """Why what was given is no consent; empty when `destroy_id` is exactly the target's identity.
+
+    Nothing is trimmed or compared in part: half a serial number is another drive. `others` are
+    the nodes of this host's other drives by their identities.
+    """
+    if not needed(info) or destroy_id == info.id:
+        return []
+    if destroy_id is None:
+        return [
+            Objection(
+                "everything on it would be destroyed, and nobody has agreed to that",
+                ("--destroy", info.id),
+            )
+        ]
+    whose = f", which is {others[destroy_id]}" if destroy_id in others else ""
+    return [Objection(f"consent names {destroy_id!r}{whose}, but this is {info.id!r}")]
 
 
-def require_wear(info: TargetInfo, wear: Wear, *, accepted: bool) -> None:
-    """Raise TargetRefused when a run would cost a real drive too much, unless that is accepted.
+def wear_objections(info: TargetInfo, wear: Wear, *, accepted: bool) -> list[Objection]:
+    """Why a run would cost a real drive too much, unless that is accepted.
 
     Only flash wears; a drive without a rated endurance may be worn by any share of it.
     """
     if info.kind is not TargetKind.DRIVE or accepted or not wear.needs_consent:
-        return
-    raise TargetRefused(info.name, [wear.sentence], hint="if that is what you want: --accept-wear")
-
-
-def require(info: TargetInfo, destroy_id: str | None) -> None:
-    """Raise TargetRefused, with what to type, unless `destroy_id` is exactly the target's identity.
-
-    Nothing is trimmed or compared in part: half a serial number is another drive.
-    """
-    if not needed(info) or destroy_id == info.id:
-        return
-    option = f"--destroy {shlex.quote(info.id)}"
-    if destroy_id is None:
-        raise TargetRefused(
-            info.name,
-            ["everything on it would be destroyed, and nobody has agreed to that"],
-            hint=f"if nothing on it is needed, add {option}",
-        )
-    raise TargetRefused(
-        info.name,
-        [f"--destroy names {destroy_id!r}, but this is {info.id!r}"],
-        hint=f"check that it is the right drive; for this one it would be {option}",
-    )
+        return []
+    return [Objection(wear.sentence, WEAR)]

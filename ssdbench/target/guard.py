@@ -1,32 +1,20 @@
 """Why a target must not be overwritten: every reason at once, and closed when in doubt."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from ssdbench.errors import DeviceError, HostLacks, TargetRefused
+from ssdbench.errors import DeviceError, HostLacks
 from ssdbench.host import usage
 from ssdbench.host.procfs import Mount, Opener, Procfs
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.target import ata, fileguard, nvme, pages, scsi, surroundings
 from ssdbench.target.inspect import kernel_name
+from ssdbench.target.objection import OVERWRITE, SHARED, Objection, refuse
 
 # udev reads a device for a moment whenever its last writer closes it.
 UDEV = frozenset({"systemd-udevd", "(udev-worker)", "udevd"})
-
-
-@dataclass(frozen=True, slots=True)
-class Objection:
-    """One reason, and whether the user may override it."""
-
-    reason: str
-    soft: bool = False  # --overwrite-signatures
-    shared: bool = False  # --accept-shared
-
-    def __str__(self) -> str:
-        return self.reason
 
 
 class HostView(Protocol):
@@ -139,32 +127,37 @@ def objections(info: TargetInfo, host: HostView) -> list[Objection]:
     ]
 
 
-def refuse(
+def standing(
     info: TargetInfo,
-    found: Sequence[Objection],
     *,
-    overwrite_signatures: bool,
+    overwrite_signatures: bool = False,
     accept_shared: bool = False,
-) -> None:
-    """Raise TargetRefused with every objection that stands."""
-    standing = [
-        o
-        for o in found
-        if not (o.soft and overwrite_signatures) and not (o.shared and accept_shared)
-    ]
-    if standing:
-        raise TargetRefused(info.name, [o.reason for o in standing], hint=_way_out(standing))
+    ours: bool = False,
+    root: Path = Path("/"),
+) -> list[Objection]:
+    """Every reason why a target must not be overwritten now that nothing given overrides.
+
+    `ours` says that we hold its claim already, and then only others count.
+    """
+    match info.kind:
+        case TargetKind.SIMULATED:
+            return []
+        case TargetKind.FILE:
+            found = [Objection(reason) for reason in fileguard.objections(info, root=root)]
+        case _:
+            try:
+                found = objections(info, LiveHost(info, root=root, ours=ours))
+            except OSError as error:
+                found = [Objection(f"it cannot be examined: {error.strerror}")]
+    return remaining(found, overwrite_signatures=overwrite_signatures, accept_shared=accept_shared)
 
 
-def _way_out(standing: Sequence[Objection]) -> str:
-    """The options that would let it pass; none when there is a reason without one."""
-    if not all(o.soft or o.shared for o in standing):
-        return ""
-    options = (
-        *(["--overwrite-signatures"] if any(o.soft for o in standing) else []),
-        *(["--accept-shared"] if any(o.shared for o in standing) else []),
-    )
-    return f"if nothing on it is needed any more, add {' '.join(options)}"
+def remaining(
+    found: Sequence[Objection], *, overwrite_signatures: bool, accept_shared: bool
+) -> list[Objection]:
+    """The objections that these two options leave standing."""
+    given = (OVERWRITE if overwrite_signatures else (), SHARED if accept_shared else ())
+    return [o for o in found if not o.option or o.option not in given]
 
 
 def check(
@@ -175,21 +168,17 @@ def check(
     ours: bool = False,
     root: Path = Path("/"),
 ) -> None:
-    """Raise TargetRefused with every reason why a target must not be overwritten now.
-
-    `ours` says that we hold its claim already, and then only others count.
-    """
-    match info.kind:
-        case TargetKind.SIMULATED:
-            return
-        case TargetKind.FILE:
-            found = [Objection(reason) for reason in fileguard.objections(info, root=root)]
-        case _:
-            try:
-                found = objections(info, LiveHost(info, root=root, ours=ours))
-            except OSError as error:
-                found = [Objection(f"it cannot be examined: {error.strerror}")]
-    refuse(info, found, overwrite_signatures=overwrite_signatures, accept_shared=accept_shared)
+    """Raise TargetRefused with every reason why a target must not be overwritten now."""
+    refuse(
+        info.name,
+        standing(
+            info,
+            overwrite_signatures=overwrite_signatures,
+            accept_shared=accept_shared,
+            ours=ours,
+            root=root,
+        ),
+    )
 
 
 def _asked(question: str, answer: Callable[[], Iterator[Objection]]) -> list[Objection]:
@@ -241,12 +230,12 @@ def _claimed(host: HostView) -> Iterator[Objection]:
 def _partitions(host: HostView) -> Iterator[Objection]:
     names = host.partitions()
     if names:
-        yield Objection(f"it has partitions: {', '.join(names)}", soft=True)
+        yield Objection(f"it has partitions: {', '.join(names)}", option=OVERWRITE)
 
 
 def _signatures(host: HostView) -> Iterator[Objection]:
     for signature in host.signatures():
-        yield Objection(f"it holds the signature of {signature}", soft=True)
+        yield Objection(f"it holds the signature of {signature}", option=OVERWRITE)
 
 
 def _zoned(host: HostView) -> Iterator[Objection]:
@@ -261,9 +250,9 @@ def _fabric(host: HostView) -> Iterator[Objection]:
 
 def _shared(host: HostView) -> Iterator[Objection]:
     if paths := host.other_paths():
-        yield Objection(f"further live paths lead to it: {', '.join(paths)}", shared=True)
+        yield Objection(f"further live paths lead to it: {', '.join(paths)}", option=SHARED)
     if host.shared():
-        yield Objection("its namespace may be attached to other controllers", shared=True)
+        yield Objection("its namespace may be attached to other controllers", option=SHARED)
 
 
 def _locked(host: HostView) -> Iterator[Objection]:

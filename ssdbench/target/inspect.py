@@ -59,6 +59,14 @@ def find(drive: str, *, sysfs: Sysfs = ROOT) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
+def identities(*, sysfs: Sysfs = ROOT) -> dict[str, str]:
+    """The node of every block device of this host by its identity."""
+    return {
+        _identity(names_of(kernel, sysfs), _attributes(sysfs, kernel), sysfs): f"/dev/{kernel}"
+        for kernel in sysfs.names("/sys/block")
+    }
+
+
 def _simulated(name: str) -> TargetInfo:
     drive = simspec.parse(name)
     block = int(drive.params.get("lba_bytes", 512))

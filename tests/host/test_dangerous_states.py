@@ -15,8 +15,9 @@ import pytest
 
 from ssdbench.errors import SsdbenchError, TargetRefused
 from ssdbench.host.command import run
-from ssdbench.target import consent, guard
+from ssdbench.target import guard, leave
 from ssdbench.target.inspect import inspect
+from ssdbench.target.leave import Leave
 from tests.support.devices import LoopDevice, attached_loop
 
 Holder = Callable[[Path], int]
@@ -281,10 +282,10 @@ def test_without_the_exact_identity_nothing_is_written(
     info = inspect(str(loop_device.node))
 
     with pytest.raises(SsdbenchError) as refusal:
-        consent.require(info, given)
+        leave.require(info, Leave(given))
 
     assert refusal.value.exit_code == 3
-    assert f"--destroy {info.id}" in refusal.value.hint
+    assert ("--destroy" in refusal.value.hint) is (given is None)
 
 
 def test_all_states_of_one_device_are_named_at_once(
@@ -312,5 +313,5 @@ def test_two_devices_are_never_taken_for_each_other(tmp_path: Path) -> None:
     with attached_loop(tmp_path / "a") as one, attached_loop(tmp_path / "b") as other:
         first, second = inspect(str(one.node)), inspect(str(other.node))
 
-        with pytest.raises(TargetRefused, match="but this is"):
-            consent.require(second, first.id)
+        with pytest.raises(TargetRefused, match=f"which is {one.node}, but this is"):
+            leave.require(second, Leave(first.id))

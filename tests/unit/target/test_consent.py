@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from ssdbench.errors import TargetRefused, UsageError
+from ssdbench.errors import TargetRefused
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.target import consent
+from ssdbench.target.objection import refuse
 from ssdbench.target.wear import Wear
 
 DRIVE = TargetInfo(
@@ -20,7 +21,7 @@ DRIVE = TargetInfo(
 
 
 def test_the_exact_identity_is_consent() -> None:
-    consent.require(DRIVE, DRIVE.id)
+    assert consent.objections(DRIVE, DRIVE.id) == []
 
 
 @pytest.mark.parametrize(
@@ -29,21 +30,24 @@ def test_the_exact_identity_is_consent() -> None:
     ids=["empty", "blank", "part", "padded", "case", "node", "pattern"],
 )
 def test_anything_else_is_no_consent(given: str) -> None:
-    with pytest.raises(TargetRefused, match="--destroy names"):
-        consent.require(DRIVE, given)
+    (found,) = consent.objections(DRIVE, given)
+
+    assert f"consent names {given!r}" in found.reason
+    assert found.option == ()  # nothing to paste: first be sure which drive it is
 
 
 def test_without_consent_the_user_is_told_what_to_type() -> None:
     with pytest.raises(TargetRefused, match="nobody has agreed") as refusal:
-        consent.require(DRIVE, None)
+        refuse(DRIVE.name, consent.objections(DRIVE, None))
 
     assert refusal.value.exit_code == 3
+    assert refusal.value.options == ("--destroy", DRIVE.id)
     assert "--destroy 'loop:/srv/my disk.img:1048576'" in refusal.value.hint
 
 
 @pytest.mark.parametrize("kind", [TargetKind.SIMULATED, TargetKind.FILE])
 def test_what_holds_nothing_of_the_users_needs_no_consent(kind: TargetKind) -> None:
-    consent.require(DRIVE.model_copy(update={"kind": kind}), None)
+    assert consent.objections(DRIVE.model_copy(update={"kind": kind}), None) == []
 
 
 LAB = DRIVE.model_copy(update={"kind": TargetKind.VIRTUAL, "serial": "SSDBENCH-LAB-0"})
@@ -77,10 +81,9 @@ def test_a_disk_of_the_lab_needs_no_consent(tmp_path: Path) -> None:
 
 
 def test_the_identity_of_another_drive_is_named_as_such() -> None:
-    with pytest.raises(UsageError, match="another drive of this host"):
-        consent.require_unchanged(DRIVE, "naa.5", ["naa.5", DRIVE.id])
+    (found,) = consent.objections(DRIVE, "naa.5", others={"naa.5": "/dev/sdb"})
 
-    consent.require_unchanged(DRIVE, DRIVE.id, ["naa.5", DRIVE.id])
+    assert "consent names 'naa.5', which is /dev/sdb, but this is" in found.reason
 
 
 @pytest.mark.parametrize(
@@ -94,9 +97,8 @@ def test_wear_above_a_hundredth_or_unknown_needs_consent(
     wear = Wear(int(tb * 10**12), endurance)
 
     assert wear.needs_consent is needed
-    consent.require_wear(drive, wear, accepted=True)
-    consent.require_wear(DRIVE, wear, accepted=False)  # a loop device has no flash
-    if needed:
-        with pytest.raises(TargetRefused) as refusal:
-            consent.require_wear(drive, wear, accepted=False)
-        assert "--accept-wear" in refusal.value.hint
+    assert consent.wear_objections(drive, wear, accepted=True) == []
+    # A loop device has no flash.
+    assert consent.wear_objections(DRIVE, wear, accepted=False) == []
+    options = [o.option for o in consent.wear_objections(drive, wear, accepted=False)]
+    assert options == ([("--accept-wear",)] if needed else [])

@@ -1,6 +1,7 @@
 """Why a target must not be overwritten: every reason, at once, and closed in doubt."""
 
 import errno
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +11,7 @@ from ssdbench.errors import HostLacks, TargetRefused
 from ssdbench.host.procfs import Mount, Opener
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.target import guard
+from ssdbench.target.objection import Objection, refuse
 
 
 @dataclass
@@ -132,16 +134,22 @@ def test_an_idle_drive_may_be_overwritten(kind: TargetKind) -> None:
     assert reasons(FakeHost(), LOOP.model_copy(update={"kind": kind})) == []
 
 
+def still(found: Sequence[Objection], *, overwrite: bool = False, shared: bool = False) -> None:
+    """Refuse what these two options leave."""
+    left = guard.remaining(found, overwrite_signatures=overwrite, accept_shared=shared)
+    refuse(LOOP.name, left)
+
+
 def test_a_choice_of_path_does_not_override_a_signature() -> None:
     found = guard.objections(LOOP, FakeHost({"other_paths": ["sdb"], "signatures": ["gpt"]}))
 
-    guard.refuse(LOOP, found, overwrite_signatures=True, accept_shared=True)
+    still(found, overwrite=True, shared=True)
     with pytest.raises(TargetRefused, match="signature") as refusal:
-        guard.refuse(LOOP, found, overwrite_signatures=False, accept_shared=True)
-    assert refusal.value.hint.endswith("--overwrite-signatures")
+        still(found, shared=True)
+    assert refusal.value.options == ("--overwrite-signatures",)
     with pytest.raises(TargetRefused, match="paths") as refusal:
-        guard.refuse(LOOP, found, overwrite_signatures=True)
-    assert refusal.value.hint.endswith("--accept-shared")
+        still(found, overwrite=True)
+    assert refusal.value.options == ("--accept-shared",)
 
 
 def test_a_reader_without_a_medium_is_refused() -> None:
@@ -154,13 +162,14 @@ def test_only_signatures_and_partitions_can_be_overridden() -> None:
     soft = guard.objections(LOOP, FakeHost({"signatures": ["gpt"], "partitions": ["loop0p1"]}))
     hard = guard.objections(LOOP, FakeHost({"signatures": ["gpt"], "claimed": True}))
 
-    guard.refuse(LOOP, soft, overwrite_signatures=True)
+    still(soft, overwrite=True)
     with pytest.raises(TargetRefused) as refusal:
-        guard.refuse(LOOP, soft, overwrite_signatures=False)
+        still(soft)
     assert "--overwrite-signatures" in refusal.value.hint
     with pytest.raises(TargetRefused) as refusal:
-        guard.refuse(LOOP, hard, overwrite_signatures=True)
+        still(hard, overwrite=True)
     assert len(refusal.value.reasons) == 1
+    assert refusal.value.options == ()
 
 
 def test_a_simulated_drive_needs_no_guard() -> None:

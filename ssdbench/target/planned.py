@@ -1,0 +1,93 @@
+"""The target as `plan` saw it, kept in a file, so that `run` notices a drive that has changed."""
+
+from hashlib import sha256
+
+from ssdbench.errors import HostLacks, TargetRefused
+from ssdbench.model.base import Model
+from ssdbench.model.target import TargetInfo, TargetKind
+from ssdbench.target import guard
+
+# What a format or a hidden area would change, by the names that TargetInfo.facts has for them.
+FORMAT_FACTS = ("LBA format", "protection", "host protected area", "unallocated NVM capacity")
+UNCHANGING = {
+    "id": "the identity",
+    "size_bytes": "the size in bytes",
+    "model": "the model",
+    "serial": "the serial number",
+    "firmware": "the firmware",
+    "logical_block_bytes": "the logical block in bytes",
+    "physical_block_bytes": "the physical block in bytes",
+}
+
+
+class Planned(Model):
+    """A target and the profile that was planned for it; schema version 1."""
+
+    schema_version: int = 1
+    profile_sha256: str
+    target: TargetInfo
+    signatures: tuple[str, ...] = ()
+    partitions: tuple[str, ...] = ()
+
+    def changes(self, now: "Planned") -> list[str]:
+        """A sentence for everything that is not as it was planned; empty when all is."""
+        found = [
+            f"{words} was {_shown(getattr(self.target, name))} when it was planned and is now "
+            f"{_shown(getattr(now.target, name))}"
+            for name, words in UNCHANGING.items()
+            if getattr(self.target, name) != getattr(now.target, name)
+        ]
+        then, today = self.target.facts, now.target.facts
+        found += [
+            f"the {name} was {_shown(then.get(name))} when it was planned and is now "
+            f"{_shown(today.get(name))}"
+            for name in FORMAT_FACTS
+            if then.get(name) != today.get(name)
+        ]
+        for name, was, is_now in (
+            ("signatures", self.signatures, now.signatures),
+            ("partitions", self.partitions, now.partitions),
+        ):
+            if was != is_now:
+                found.append(
+                    f"its {name} were {_listed(was)} when it was planned and are now "
+                    f"{_listed(is_now)}"
+                )
+        if self.profile_sha256 != now.profile_sha256:
+            found.append("the profile is not the one that was planned")
+        return found
+
+    def require_unchanged(self, info: TargetInfo, profile_text: str) -> None:
+        """Raise TargetRefused with everything that changed since the plan."""
+        if changed := self.changes(planned(info, profile_text)):
+            raise TargetRefused(
+                info.name, changed, hint="look at it again with `ssdbench plan`, then decide"
+            )
+
+
+def planned(info: TargetInfo, profile_text: str) -> Planned:
+    """A target as it is now. Raises HostLacks when what it holds cannot be known."""
+    signatures: list[str] = []
+    partitions: list[str] = []
+    if info.kind not in (TargetKind.SIMULATED, TargetKind.FILE):
+        try:
+            host = guard.LiveHost(info)
+            signatures, partitions = host.signatures(), host.partitions()
+        except OSError as error:
+            raise HostLacks(
+                f"what {info.name} holds cannot be known: {error.strerror}", hint="run as root"
+            ) from error
+    return Planned(
+        profile_sha256=sha256(profile_text.encode()).hexdigest(),
+        target=info,
+        signatures=tuple(signatures),
+        partitions=tuple(partitions),
+    )
+
+
+def _shown(value: object) -> str:
+    return str(value) if value not in (None, "") else "unknown"
+
+
+def _listed(values: tuple[str, ...]) -> str:
+    return ", ".join(values) or "none"
