@@ -12,8 +12,10 @@ from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from ssdbench.model.asked import AccessOrder, Settle, SpanSweep, Sweep
+from ssdbench.model.asked.mistakes import Mistake, refuse
 from ssdbench.model.base import Model
-from ssdbench.model.measure import AccessOrder, Measure, Mistake, Settle, SpanSweep, Sweep, refuse
+from ssdbench.model.measure import Measure
 from ssdbench.model.quantity import (
     Count,
     OneOrMany,

@@ -5,7 +5,7 @@ from ssdbench.errors import UsageError
 from ssdbench.generator.fio.output import engines_of
 from ssdbench.host import command
 from ssdbench.host.topology import topology
-from ssdbench.model import measure as asked
+from ssdbench.model import asked
 from ssdbench.model.target import TargetInfo
 from ssdbench.stages import hostvariants
 from ssdbench.stages.trial import Trial

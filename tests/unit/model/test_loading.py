@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from ssdbench.errors import ProfileError
+from ssdbench.model.asked import SpanSweep, Sweep
 from ssdbench.model.loading import load_profile, profile_schema
-from ssdbench.model.measure import SpanSweep, Sweep
 from ssdbench.model.profile import Profile, Purge, RuleName
 from ssdbench.model.workload import Content
 from ssdbench.stats.steadystate import RULES

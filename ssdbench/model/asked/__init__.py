@@ -1,0 +1,22 @@
+"""What a profile may ask for under `measure`: a module for each family of stages."""
+
+from ssdbench.model.asked.blocksize import BlockSize
+from ssdbench.model.asked.standard import Pts, PtsForm, PtsTest
+from ssdbench.model.asked.sweeps import AccessOrder, Rest, Settle, SpanSweep, Sweep
+from ssdbench.model.asked.trials import Engines, HostTrial, QueueSettings, Schedulers
+
+__all__ = [
+    "AccessOrder",
+    "BlockSize",
+    "Engines",
+    "HostTrial",
+    "Pts",
+    "PtsForm",
+    "PtsTest",
+    "QueueSettings",
+    "Rest",
+    "Schedulers",
+    "Settle",
+    "SpanSweep",
+    "Sweep",
+]

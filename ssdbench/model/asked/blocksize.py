@@ -1,0 +1,49 @@
+"""The search for the block size."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from ssdbench.model.asked.mistakes import refuse, repeated
+from ssdbench.model.base import Model
+from ssdbench.model.quantity import (
+    SizeBytes,
+)
+from ssdbench.units import KIB, format_size
+
+
+class BlockSize(Model):
+    """Find the drive's block size and internal buffer by strided writes."""
+
+    strides: Literal["auto"] | tuple[SizeBytes, ...] = Field(
+        default="auto", description="Distances between writes, or auto to choose them."
+    )
+    block_bytes: SizeBytes = Field(default=4 * KIB, alias="block", description="Size of one write.")
+    read_only: bool = Field(
+        default=False,
+        description="Read instead of write, for drives that hold data; far weaker evidence.",
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        strides = () if self.strides == "auto" else self.strides
+        refuse(
+            [
+                *repeated("strides", strides),
+                *(
+                    (
+                        ("strides", index),
+                        f"a stride of {format_size(stride)} must be larger than "
+                        f"the block of {format_size(self.block_bytes)}",
+                    )
+                    for index, stride in enumerate(strides)
+                    if stride <= self.block_bytes
+                ),
+            ]
+        )
+        return self
+
+    @property
+    def reads(self) -> bool:
+        """Whether it reads."""
+        return False

@@ -1,0 +1,24 @@
+"""Mistakes that a single field cannot see, each with the place where it belongs."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pydantic_core import PydanticCustomError
+
+from ssdbench.units import format_size
+
+Mistake = tuple[tuple[str | int, ...], str]  # path below the model, and what is wrong there
+
+
+def refuse(mistakes: Sequence[Mistake]) -> None:
+    """Raise what the loader turns into one diagnostic per mistake, each where it belongs."""
+    if mistakes:
+        context: dict[str, Any] = {"mistakes": list(mistakes)}
+        raise PydanticCustomError("mistakes", "{mistakes}", context)
+
+
+def repeated(name: str, values: Sequence[object]) -> Iterator[Mistake]:
+    for index, value in enumerate(values):
+        if value in values[:index]:
+            text = format_size(value) if name in ("block", "strides") else value  # type: ignore[arg-type]
+            yield (name, index), f"{text} is given twice"

@@ -1,0 +1,56 @@
+"""Standard tests."""
+
+from enum import StrEnum
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from ssdbench.model.asked.mistakes import refuse, repeated
+from ssdbench.model.base import Model
+from ssdbench.model.quantity import (
+    Count,
+    OneOrMany,
+    Positive,
+)
+
+
+class PtsTest(StrEnum):
+    """Tests in the style of SNIA's Performance Test Specification that run in rounds."""
+
+    IOPS = "iops"
+    THROUGHPUT = "throughput"
+    LATENCY = "latency"
+    COMPOSITE = "composite"
+    DEMAND = "demand"
+
+
+class PtsForm(StrEnum):
+    """Which form of the specification: they differ in active range, queue and threads."""
+
+    ENTERPRISE = "enterprise"
+    CLIENT = "client"
+
+
+class Pts(Model):
+    """Standard tests in the style of SNIA's PTS, each in rounds until five are alike."""
+
+    tests: Annotated[tuple[PtsTest, ...], OneOrMany()] = Field(
+        default=(PtsTest.IOPS,), min_length=1, description="Which tests, in order."
+    )
+    form: PtsForm = Field(default=PtsForm.ENTERPRISE, description="Enterprise or client form.")
+    max_rounds: Count = Field(
+        default=25, description="Give up, and say so, after this many rounds."
+    )
+    scale: Positive = Field(
+        default=1.0, description="Scales all durations; anything but 1 is for demonstrations only."
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        refuse([*repeated("tests", self.tests)])
+        return self
+
+    @property
+    def reads(self) -> bool:
+        """Whether some cell reads."""
+        return True

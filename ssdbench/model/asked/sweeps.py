@@ -1,0 +1,192 @@
+"""Sweeps over points and over spans of the drive."""
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from ssdbench.model.asked.mistakes import refuse, repeated
+from ssdbench.model.base import Model
+from ssdbench.model.quantity import (
+    WHOLE,
+    Count,
+    Extent,
+    OneOrMany,
+    Percent,
+    Positive,
+    ReadPercent,
+    Seconds,
+    SizeBytes,
+    Span,
+)
+from ssdbench.model.workload import Pattern
+from ssdbench.units import KIB, format_size
+
+
+class AccessOrder(StrEnum):
+    """The order of offsets that a profile may ask for."""
+
+    RANDOM = "random"
+    SEQUENTIAL = "sequential"
+
+    @property
+    def pattern(self) -> Pattern:
+        """The same, as a workload names it."""
+        return Pattern(self.value)
+
+
+class Rest(StrEnum):
+    """What lies on the drive outside a span while the span is measured."""
+
+    STATIC = "static"  # what the stages before left there
+    ORDERED = "ordered"  # the same data, written once more in order before the spans
+    EMPTY = "empty"
+
+
+def _too_large(block_bytes: int, span: Extent) -> Iterator[str]:
+    if span.size_bytes is not None and block_bytes > span.size_bytes:
+        block, room = format_size(block_bytes), format_size(span.size_bytes)
+        yield f"a block of {block} does not fit into a span of {room}"
+
+
+class Settle(Model):
+    """The part of each repeat that is stored but not counted."""
+
+    window_s: Seconds = Field(
+        default=600.0,
+        alias="window",
+        description="Points that write: the rule must hold again over at least this long.",
+    )
+    spare_percent: Percent | None = Field(
+        default=None,
+        alias="spare",
+        description="Points that write: this share of the drive is written first. Without it, "
+        "the drive's spare area where it is known (a simulated drive), else 28%, a large one.",
+    )
+    flat_s: Seconds = Field(
+        default=60.0,
+        alias="flat",
+        description="Points that only read: the rate must be flat for this long.",
+    )
+    max_fills: Positive = Field(
+        default=2.0, description="Count the repeat as not steady after this many drive fills."
+    )
+    max_time_s: Seconds | None = Field(
+        default=None,
+        alias="max_time",
+        description="Count the repeat as not steady after this time; no limit unless it is "
+        "set, but points that only read never settle longer than 30 times `flat`.",
+    )
+
+
+class Sweep(Model):
+    """Every combination of the lists below is one point."""
+
+    pattern: Annotated[tuple[AccessOrder, ...], OneOrMany()] = Field(
+        default=(AccessOrder.RANDOM,), min_length=1, description="Order of offsets."
+    )
+    block_bytes: Annotated[tuple[SizeBytes, ...], OneOrMany()] = Field(
+        default=(4 * KIB,), alias="block", min_length=1, description="Sizes of one request."
+    )
+    read_percent: Annotated[tuple[ReadPercent, ...], OneOrMany()] = Field(
+        default=(0,), alias="read", min_length=1, description="Shares of reads, in percent."
+    )
+    iodepth: Annotated[tuple[Count, ...], OneOrMany()] = Field(
+        default=(32,), min_length=1, description="Requests in flight per job."
+    )
+    numjobs: Annotated[tuple[Count, ...], OneOrMany()] = Field(
+        default=(1,), min_length=1, description="Jobs at the same time."
+    )
+    span: Span = Field(default=WHOLE, description="Part of the drive that is used, from its start.")
+    repeats: Count | None = Field(
+        default=None, description="Repeats per point; without it, those of the profile."
+    )
+    window_s: Seconds | None = Field(
+        default=None,
+        alias="window",
+        description="Time measured per repeat; without it, that of the profile.",
+    )
+    settle: Settle | None = Field(
+        default=None,
+        description="How repeats of this stage settle; without it, as the profile says.",
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        refuse(
+            [
+                *repeated("pattern", self.pattern),
+                *repeated("block", self.block_bytes),
+                *repeated("read", self.read_percent),
+                *repeated("iodepth", self.iodepth),
+                *repeated("numjobs", self.numjobs),
+                *(
+                    (("block", index), message)
+                    for index, block in enumerate(self.block_bytes)
+                    for message in _too_large(block, self.span)
+                ),
+            ]
+        )
+        return self
+
+    @property
+    def reads(self) -> bool:
+        """Whether some point reads."""
+        return any(self.read_percent)
+
+
+class SpanSweep(Model):
+    """One workload over growing parts of the drive, smallest first, the whole drive last."""
+
+    pattern: AccessOrder = Field(default=AccessOrder.RANDOM, description="Order of offsets.")
+    block_bytes: SizeBytes = Field(
+        default=4 * KIB, alias="block", description="Size of one request."
+    )
+    read_percent: ReadPercent = Field(
+        default=0, alias="read", description="Share of reads, in percent."
+    )
+    iodepth: Count = Field(default=32, description="Requests in flight per job.")
+    numjobs: Count = Field(default=1, description="Jobs at the same time.")
+    spans: Annotated[tuple[Span, ...], OneOrMany()] = Field(
+        default=tuple(Extent(percent=share) for share in (5.0, 25.0, 50.0, 100.0)),
+        min_length=1,
+        description="Parts of the drive, as shares or sizes, from its start.",
+    )
+    rest: Rest = Field(
+        default=Rest.STATIC,
+        description="What fills the drive outside the span: static data as the stages before left "
+        "them, which after random writes hold on to much of the spare area; static data that are "
+        "written in order once more before the spans; or nothing, which flatters the drive.",
+    )
+    repeats: Count | None = Field(
+        default=None, description="Repeats per span; without it, those of the profile."
+    )
+    window_s: Seconds | None = Field(
+        default=None,
+        alias="window",
+        description="Time measured per repeat; without it, that of the profile.",
+    )
+    settle: Settle | None = Field(
+        default=None,
+        description="How repeats of this stage settle; without it, as the profile says.",
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        refuse(
+            [
+                *repeated("spans", self.spans),
+                *(
+                    (("spans", index), message)
+                    for index, span in enumerate(self.spans)
+                    for message in _too_large(self.block_bytes, span)
+                ),
+            ]
+        )
+        return self
+
+    @property
+    def reads(self) -> bool:
+        """Whether it reads."""
+        return self.read_percent > 0

@@ -1,0 +1,223 @@
+"""From a profile and a target to a run: the one module that knows all stages.
+
+`plan` and `stages` touch nothing; `run` and `resume` claim the target and fill a run directory.
+Rendering a report is the caller's, so that a mistake in a page never costs a night of wear.
+"""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ssdbench.engine.applied import applied, restore
+from ssdbench.engine.hints import rate_hint
+from ssdbench.engine.hosting import planned_host
+from ssdbench.engine.journal import NAME as JOURNAL
+from ssdbench.engine.journal import stored_records
+from ssdbench.engine.manifest import Manifest, manifest
+from ssdbench.engine.runner import Order, Runner, World, check_limits
+from ssdbench.engine.session import TargetSession
+from ssdbench.engine.stage import Limits, RateHint, StagePlan
+from ssdbench.engine.store import MANIFEST, RunStore, load
+from ssdbench.engine.targets import claimed, signatures_are_ours
+from ssdbench.errors import UsageError
+from ssdbench.host.files import make_directory
+from ssdbench.model.loading import load_profile
+from ssdbench.model.profile import Profile
+from ssdbench.model.result import RunResult
+from ssdbench.model.target import TargetInfo
+from ssdbench.suite.assemble import require_settable
+from ssdbench.suite.assemble import stages as stages
+from ssdbench.target import leave
+from ssdbench.target.inspect import inspect
+from ssdbench.target.leave import Leave
+from ssdbench.target.planned import Planned
+from ssdbench.target.wear import Wear
+from ssdbench.tuning.plan import HostPlan
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a user asks for, besides the profile."""
+
+    profile: Profile
+    profile_name: str  # for messages, such as profiles/demo.yaml
+    profile_text: str
+    target: str = ""  # goes before the profile's
+    seed: int | None = None  # likewise
+    limits: Limits = Limits()  # likewise, each on its own
+    destroy_id: str | None = None
+    overwrite_signatures: bool = False
+    accept_shared: bool = False
+    accept_wear: bool = False
+    endurance_tb: float | None = None  # goes before the profile's
+    planned: Planned | None = None  # what `plan` saw, where the user brings it
+    argv: tuple[str, ...] = ()
+
+    @property
+    def leave(self) -> Leave:
+        """What the user agreed to."""
+        return Leave(
+            self.destroy_id, self.overwrite_signatures, self.accept_shared, self.accept_wear
+        )
+
+    @property
+    def target_name(self) -> str:
+        """The target, from the command line or the profile. Raises UsageError without one."""
+        name = self.target or self.profile.target
+        if not name:
+            raise UsageError(
+                f"{self.profile_name} names no target",
+                hint="Add --target, such as --target sim:x25m-g2-160; see `ssdbench drives`.",
+            )
+        return name
+
+    @property
+    def all_limits(self) -> Limits:
+        """The command line's limits, and the profile's where it sets none."""
+        kept = self.profile.limits
+        return self.limits.over(Limits(kept.max_time_s, kept.max_writes_bytes))
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """What `run` would do, and from the least to the most that it would take."""
+
+    target: TargetInfo
+    stages: tuple[StagePlan, ...]
+    limits: Limits
+    hint: RateHint
+    seconds: tuple[float, float]  # on the target's clock
+    bytes_written: tuple[int, int]
+    fills: tuple[float, float]
+    host: HostPlan = HostPlan()
+    wear: Wear = Wear(0)
+
+    @property
+    def destroys(self) -> bool:
+        """Whether any stage writes."""
+        return destroys(self.stages)
+
+
+def plan(asked_for: Asked) -> RunPlan:
+    """Look at the target and say what `run` would do. Raises UsageError, TargetRefused."""
+    info = inspect(asked_for.target_name)
+    hint = rate_hint(info)
+    plans = tuple(stage.plan(info, hint) for stage in stages(asked_for.profile, info))
+    limits = asked_for.all_limits
+    check_limits(plans, limits)
+    return RunPlan(
+        target=info,
+        stages=plans,
+        limits=limits,
+        hint=hint,
+        seconds=(sum(p.seconds[0] for p in plans), sum(p.seconds[1] for p in plans)),
+        bytes_written=(
+            sum(p.bytes_written[0] for p in plans),
+            sum(p.bytes_written[1] for p in plans),
+        ),
+        fills=(sum(p.fills[0] for p in plans), sum(p.fills[1] for p in plans)),
+        host=planned_host(asked_for.profile.host, info),
+        wear=wear_of(asked_for, plans),
+    )
+
+
+def wear_of(asked_for: Asked, plans: Sequence[StagePlan]) -> Wear:
+    """The most that a run may write to its target, within its limits."""
+    most = sum(plan.bytes_written[1] for plan in plans)
+    limit = asked_for.all_limits.max_writes_bytes
+    endurance_tb = asked_for.endurance_tb or asked_for.profile.plan.endurance_tb
+    return Wear(most if limit is None else min(most, limit), endurance_tb)
+
+
+def destroys(plans: Sequence[StagePlan]) -> bool:
+    """Whether a run of these stages overwrites anything."""
+    return any(plan.destructive for plan in plans)
+
+
+def run(asked_for: Asked, output: Path, world: World) -> RunResult:
+    """The main job, into a new run directory; result.json and all bulk files are there after it.
+
+    Nothing is created or changed when the target is refused. Raises SsdbenchError; what was
+    measured until then is stored.
+    """
+    info = inspect(asked_for.target_name)
+    require_settable(asked_for.profile)
+    wishes = planned_host(asked_for.profile.host, info)
+    chosen = stages(asked_for.profile, info)
+    plans = [stage.plan(info, rate_hint(info)) for stage in chosen]
+    check_limits(plans, asked_for.all_limits)
+    leave.require(info, asked_for.leave, wear=wear_of(asked_for, plans), destroys=destroys(plans))
+    if asked_for.planned is not None:
+        asked_for.planned.require_unchanged(info, asked_for.profile_text)
+    RunStore.require_new(output)
+    seed = asked_for.profile.seed if asked_for.seed is None else asked_for.seed
+    kept = manifest(
+        run_id=output.resolve().name,
+        title=asked_for.profile.title or f"{info.model or info.name}",
+        argv=asked_for.argv,
+        profile_name=asked_for.profile_name,
+        profile_text=asked_for.profile_text,
+        target=info,
+        seed=seed,
+        limits=asked_for.all_limits,
+        destroy_id=asked_for.destroy_id,
+        overwrite_signatures=asked_for.overwrite_signatures,
+        accept_shared=asked_for.accept_shared,
+    )
+    store = RunStore(output)
+    # Nothing is made before the locks are ours, so that a refused run leaves nothing behind.
+    claim = _claimed(kept, info, store, wishes, destroys=destroys(plans))
+    with claim as session, applied(wishes, kept.run_id) as settings:
+        make_directory(output)
+        store.write_json(MANIFEST, kept.model_dump(mode="json"))
+        order = replace(_order(kept), settings=settings)
+        return Runner(order, chosen, session, store, world).run()
+
+
+def resume(run_path: Path, world: World, *, limits: Limits | None = None) -> RunResult:
+    """Go on with a run after a crash, a signal or a limit. Raises SsdbenchError."""
+    store = RunStore.open(run_path)
+    kept = load(run_path / MANIFEST, Manifest)
+    profile = load_profile(kept.profile_text, kept.profile_name)
+    if not kept.target.simulated:
+        restore()  # what the dead run mounted or changed would be a reason to refuse the target
+    if signatures_are_ours(stored_records(run_path / JOURNAL)):
+        kept = kept.model_copy(update={"overwrite_signatures": True})
+    info = inspect(kept.target.name)
+    order = _order(kept)
+    if limits is not None:
+        order = replace(order, limits=limits.over(order.limits))
+    wishes = planned_host(profile.host, info)
+    chosen = stages(profile, info)
+    plans = [stage.plan(info, order.hint) for stage in chosen]
+    claim = _claimed(kept, info, store, wishes, destroys=destroys(plans))
+    with claim as session, applied(wishes, kept.run_id) as settings:
+        order = replace(order, settings=settings)
+        return Runner(order, chosen, session, store, world).resume()
+
+
+def _claimed(
+    kept: Manifest, info: TargetInfo, store: RunStore, wishes: HostPlan, *, destroys: bool
+) -> AbstractContextManager[TargetSession]:
+    return claimed(
+        info,
+        store.path,
+        destroy_id=kept.destroy_id,
+        overwrite_signatures=kept.overwrite_signatures,
+        accept_shared=kept.accept_shared,
+        destroys=destroys,
+        fio_cpus=wishes.fio_cpus,
+    )
+
+
+def _order(kept: Manifest) -> Order:
+    return Order(
+        run_id=kept.run_id,
+        title=kept.title,
+        profile_text=kept.profile_text,
+        seed=kept.seed,
+        limits=kept.limits,
+        hint=rate_hint(kept.target),
+        host={**kept.host, **{f"{name} version": v for name, v in kept.versions.items()}},
+    )

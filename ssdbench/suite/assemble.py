@@ -1,0 +1,158 @@
+"""From a profile to its stages, in order."""
+
+from ssdbench.engine.hosting import planned_host
+from ssdbench.engine.stage import Stage
+from ssdbench.errors import UsageError
+from ssdbench.model import asked
+from ssdbench.model.profile import Fill as AskedFill
+from ssdbench.model.profile import Profile, Purge
+from ssdbench.model.quantity import Extent
+from ssdbench.model.target import TargetInfo, TargetKind
+from ssdbench.model.workload import Pattern, Workload
+from ssdbench.stages.blocksize import BlockSize
+from ssdbench.stages.hosttrials import host_trial
+from ssdbench.stages.precondition import Fill, Precondition
+from ssdbench.stages.pts import tests as pts
+from ssdbench.stages.purge import Purge as PurgeStage
+from ssdbench.stages.steady import Steady
+from ssdbench.suite.points import point_range, span, sweep
+from ssdbench.units import KIB, format_size
+
+NO_PURGE = (TargetKind.SIMULATED, TargetKind.FILE)
+
+
+def stages(profile: Profile, target: TargetInfo) -> tuple[Stage, ...]:
+    """All stages of a run, in order. Raises UsageError for what this target cannot do."""
+    _require_supported(profile)
+    if profile.purge is not Purge.NONE and target.kind in NO_PURGE:
+        raise UsageError(
+            f"{target.name} cannot be purged ({profile.purge}): it is no block device",
+            hint="Set `purge: none` for this target.",
+        )
+    level_bytes = Extent(percent=profile.fill_level_percent).bytes_of(
+        target.size_bytes, align_bytes=target.logical_block_bytes
+    )
+    found = _prepared(profile, target, level_bytes)
+    for measure in profile.measure:
+        name = _name(found, measure.kind)
+        match measure.stage:
+            case asked.Sweep() as wanted:
+                found.append(sweep(name, wanted, profile, target, level_bytes))
+            case asked.SpanSweep() as wanted:
+                if wanted.rest is asked.Rest.ORDERED:
+                    found.append(_put_in_order(_name(found, "precondition"), profile))
+                    name = _name(found, measure.kind)
+                found.append(span(name, wanted, profile, target, level_bytes))
+            case asked.HostTrial() as wanted:
+                cpus = planned_host(profile.host, target).fio_cpus
+                found.append(host_trial(name, wanted, target, level_bytes, cpus=cpus))
+            case asked.Pts() as wanted:
+                found += _pts(len(found), wanted, target)
+            case asked.BlockSize() as wanted:
+                found.append(_blocksize(name, wanted))
+    return tuple(found)
+
+
+def _prepared(profile: Profile, target: TargetInfo, level_bytes: int) -> list[Stage]:
+    """What comes before the first measurement."""
+    found: list[Stage] = []
+    if profile.purge is not Purge.NONE:
+        found.append(PurgeStage(_name(found, "purge"), profile.purge))
+    if profile.precondition:
+        fills = tuple(_fill(step, profile) for step in profile.precondition)
+        found.append(Precondition(_name(found, "precondition"), fills, profile.fill_level_percent))
+    # Standard tests bring a warm-up and a rule of their own; a block size needs none.
+    own_way = (asked.BlockSize, asked.Pts)
+    if any(not isinstance(measure.stage, own_way) for measure in profile.measure):
+        found.append(_steady(_name(found, "steady"), profile, target, level_bytes))
+    return found
+
+
+def require_settable(profile: Profile) -> None:
+    if profile.host.kernel_modules:
+        raise UsageError(
+            "a run loads no kernel modules",
+            hint="Load them before with `ssdbench kmod load`, and leave out `kernel_modules`.",
+        )
+
+
+def _require_supported(profile: Profile) -> None:
+    for measure in profile.measure:
+        stage = measure.stage
+        if isinstance(stage, asked.SpanSweep) and stage.rest is asked.Rest.EMPTY:
+            raise UsageError(
+                "a span sweep with an empty rest needs a purge between spans, which this version "
+                "cannot do",
+                hint="Set `rest: static`, as in a drive in use.",
+            )
+
+
+def _name(found: list[Stage], kind: str) -> str:
+    return f"{len(found) + 1:02d}-{kind}"
+
+
+def _fill(step: AskedFill, profile: Profile) -> Fill:
+    return Fill(
+        pattern=step.pattern.pattern,
+        block_bytes=step.block_bytes,
+        passes=step.fill,
+        content=step.content or profile.content,
+        iodepth=step.iodepth,
+    )
+
+
+def _put_in_order(name: str, profile: Profile) -> Precondition:
+    """One sequential fill before growing spans.
+
+    Random writes leave garbage scattered over all blocks. Where they go on in one span alone,
+    garbage in blocks that are not written any more is out of greedy collection's reach, and so is
+    the spare area that it takes.
+    """
+    return Precondition(
+        name,
+        (Fill(pattern=Pattern.SEQUENTIAL, block_bytes=128 * KIB, content=profile.content),),
+        profile.fill_level_percent,
+        title="Write the whole drive once more, in order",
+    )
+
+
+def _steady(name: str, profile: Profile, target: TargetInfo, level_bytes: int) -> Steady:
+    wanted = profile.steady.workload
+    if wanted.block_bytes % target.logical_block_bytes:
+        raise UsageError(
+            f"the warm-up writes {format_size(wanted.block_bytes)}, which is no multiple of the "
+            f"logical block of {format_size(target.logical_block_bytes)} of {target.name}",
+            hint="Set `steady: {workload: {block: …}}` to a multiple.",
+        )
+    return Steady(
+        name=name,
+        workload=Workload(
+            pattern=wanted.pattern.pattern,
+            block_bytes=wanted.block_bytes,
+            read_percent=wanted.read_percent,
+            iodepth=wanted.iodepth,
+            numjobs=wanted.numjobs,
+            range=point_range(level_bytes, wanted.block_bytes),
+            content=profile.content,
+        ),
+        rule=profile.steady.rule.value,
+        max_fills=profile.steady.max_fills,
+        max_time_s=profile.steady.max_time_s,
+    )
+
+
+def _blocksize(name: str, wanted: asked.BlockSize) -> BlockSize:
+    return BlockSize(
+        name=name,
+        block_bytes=wanted.block_bytes,
+        strides=() if wanted.strides == "auto" else wanted.strides,
+        read_only=wanted.read_only,
+    )
+
+
+def _pts(before: int, wanted: asked.Pts, target: TargetInfo) -> list[Stage]:
+    setting = pts.Setting(target, pts.FORMS[wanted.form], wanted.max_rounds, wanted.scale)
+    found: list[Stage] = []
+    for test in wanted.tests:
+        found += pts.TESTS[test](f"{before + len(found) + 1:02d}-pts-{test}", setting)
+    return found

@@ -1,0 +1,133 @@
+"""The points of sweeps and span sweeps, and what cannot be measured on a target."""
+
+from itertools import product
+
+from ssdbench.model import asked
+from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.profile import Profile
+from ssdbench.model.target import TargetInfo
+from ssdbench.model.workload import ActiveRange, Point, Workload
+from ssdbench.stages.measuring import Measuring
+from ssdbench.stages.points import Judging
+from ssdbench.stages.span import Span
+from ssdbench.stages.sweep import Sweep
+from ssdbench.units import format_size
+
+
+def sweep(
+    name: str, wanted: asked.Sweep, profile: Profile, target: TargetInfo, level_bytes: int
+) -> Sweep:
+    points, skipped = [], []
+    length = min(
+        wanted.span.bytes_of(target.size_bytes, align_bytes=target.logical_block_bytes),
+        level_bytes,
+    )
+    for pattern, block, read, iodepth, numjobs in product(
+        wanted.pattern, wanted.block_bytes, wanted.read_percent, wanted.iodepth, wanted.numjobs
+    ):
+        point_id = f"{pattern}-{_short(block)}-r{read}-qd{iodepth}x{numjobs}"
+        obstacle = _obstacle(block, length, target)
+        if obstacle:
+            skipped.append(_not_applicable(f"{name}-{point_id}", obstacle, name))
+            continue
+        workload = Workload(
+            pattern=pattern.pattern,
+            block_bytes=block,
+            read_percent=read,
+            iodepth=iodepth,
+            numjobs=numjobs,
+            range=point_range(length, block),
+            content=profile.content,
+        )
+        points.append(Point(id=f"{name}-{point_id}", sweep=name, workload=workload))
+    return Sweep(
+        name=name,
+        points=tuple(points),
+        repeats=wanted.repeats or profile.repeats,
+        how=_how(profile, wanted),
+        judging=Judging(rule=profile.steady.rule.value),
+        skipped=tuple(skipped),
+    )
+
+
+def span(
+    name: str, wanted: asked.SpanSweep, profile: Profile, target: TargetInfo, level_bytes: int
+) -> Span:
+    points, skipped = [], []
+    block = wanted.block_bytes
+    for extent in wanted.spans:
+        length = min(
+            extent.bytes_of(target.size_bytes, align_bytes=target.logical_block_bytes), level_bytes
+        )
+        point_id = f"{name}-{str(extent).replace('%', 'pct')}"
+        obstacle = _obstacle(block, length, target)
+        if obstacle:
+            skipped.append(_not_applicable(point_id, obstacle, name))
+            continue
+        workload = Workload(
+            pattern=wanted.pattern.pattern,
+            block_bytes=block,
+            read_percent=wanted.read_percent,
+            iodepth=wanted.iodepth,
+            numjobs=wanted.numjobs,
+            range=point_range(length, block),
+            content=profile.content,
+        )
+        share = 100 * length / target.size_bytes  # not the range, which is rounded to blocks
+        points.append(
+            Point(id=point_id, sweep=name, workload=workload, span_percent=round(share, 2))
+        )
+    return Span(
+        name=name,
+        points=tuple(points),
+        repeats=wanted.repeats or profile.repeats,
+        how=_how(profile, wanted),
+        judging=Judging(rule=profile.steady.rule.value),
+        skipped=tuple(skipped),
+    )
+
+
+def _how(profile: Profile, wanted: asked.Sweep | asked.SpanSweep) -> Measuring:
+    settle = wanted.settle or profile.settle
+    spare = settle.spare_percent
+    return Measuring(
+        measure_s=wanted.window_s or profile.window_s,
+        write_window_s=settle.window_s,
+        flat_s=settle.flat_s,
+        spare_share=None if spare is None else spare / 100,
+        settle_fills=settle.max_fills,
+        settle_s=settle.max_time_s,
+    )
+
+
+def point_range(length_bytes: int, block_bytes: int) -> ActiveRange:
+    """From the start of the drive, in whole blocks."""
+    return ActiveRange(offset_bytes=0, length_bytes=length_bytes // block_bytes * block_bytes)
+
+
+def _obstacle(block_bytes: int, length_bytes: int, target: TargetInfo) -> str:
+    """Why a point cannot be measured on this target, if it cannot."""
+    logical = target.logical_block_bytes
+    if block_bytes % logical:
+        return (
+            f"requests of {format_size(block_bytes)} are no multiple of the drive's logical block "
+            f"of {format_size(logical)}"
+        )
+    if block_bytes > length_bytes:
+        return f"a block of {format_size(block_bytes)} does not fit into the span"
+    return ""
+
+
+def _not_applicable(point: str, why: str, stage: str) -> Finding:
+    return Finding(
+        code=Code.NOT_APPLICABLE,
+        severity=Severity.NOTES,
+        message=f"{point} is not applicable: {why}",
+        advice="Nothing is wrong with the drive; leave the point out to hide this.",
+        point=point,
+        stage=stage,
+    )
+
+
+def _short(size_bytes: int) -> str:
+    return format_size(size_bytes).replace(" ", "")
