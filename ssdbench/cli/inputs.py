@@ -31,12 +31,20 @@ def find_profile(name: str) -> Path:
     if path.exists() or os.sep in name or path.suffix in _SUFFIXES:
         return path
     for directory in profile_directories():
-        if (found := directory / f"{name}.yaml").is_file():
+        if _is_file(found := directory / f"{name}.yaml"):
             return found
     known = ", ".join(installed_profiles()) or "none"
     raise UsageError(
         f"there is no profile {name!r}", hint=f"Name a file, or one of those installed: {known}."
     )
+
+
+def _is_file(path: Path) -> bool:
+    """Whether a file is there and may be seen; another user's directory is passed over."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def profile_directories() -> list[Path]:
@@ -70,7 +78,9 @@ def _text(path: Path) -> str:
             f"there is no profile {path}", hint=f"Profiles known by name: {known}."
         ) from error
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}") from error
+        raise UsageError(
+            f"{path} cannot be read: {error.strerror}", hint="Give yourself the right to read it."
+        ) from error
     if len(data) > MAX_PROFILE_BYTES:
         raise UsageError(f"{path} is no profile: it is larger than 1 MiB")
     try:

@@ -1,6 +1,7 @@
 """Claims a target for a run: a device, a file, or a simulated drive in the run directory."""
 
 import json
+import os
 import secrets
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -8,10 +9,11 @@ from pathlib import Path
 
 from ssdbench.engine.journal import Kind, Record, StageJournal
 from ssdbench.engine.session import KERNEL, SIMULATED, Counters, TargetSession
-from ssdbench.errors import DeviceError, DeviceLost, TargetRefused
+from ssdbench.errors import DeviceError, DeviceLost, HostLacks, TargetRefused
 from ssdbench.generator.base import Generator
-from ssdbench.generator.fio.attachment import attachment
-from ssdbench.generator.fio.driver import Fio
+from ssdbench.generator.fio.attachment import ENGINE, attachment
+from ssdbench.generator.fio.driver import Fio, usable
+from ssdbench.generator.fio.simulated import ENGINE as SIM_ENGINE
 from ssdbench.generator.fio.simulated import SimAttachment
 from ssdbench.host.counters import DiskStat, disk_counters
 from ssdbench.host.files import make_directory, write_atomic
@@ -159,6 +161,20 @@ class SimulatedSession:
 def signatures_are_ours(records: Iterable[Record]) -> bool:
     """Whether a step of this run left file systems on its target, or may have."""
     return any(r.kind is Kind.CLAIM and bool(r.data.get(SIGNATURES)) for r in records)
+
+
+def require_able(info: TargetInfo) -> None:
+    """Raise HostLacks unless this host and user can measure such a target at all.
+
+    Asked before anything is claimed or made, so that what is missing costs nothing.
+    """
+    device = info.kind not in (TargetKind.FILE, TargetKind.SIMULATED)
+    if device and os.geteuid() != 0:
+        raise HostLacks(
+            f"only root can measure {info.name}, a block device",
+            hint="run the same command with sudo, or measure a file or a sim:MODEL",
+        )
+    usable(SIM_ENGINE if info.simulated else ENGINE)
 
 
 @contextmanager

@@ -1,10 +1,13 @@
 """Files that survive a crash: written whole or not at all, appended and on disk."""
 
+import errno
 import os
 from pathlib import Path
 from typing import Self
 
 from ssdbench.errors import HostLacks
+
+LEAST_ROOM_BYTES = 1 << 16
 
 
 def write_atomic(path: Path, data: str | bytes, *, mode: int = 0o644) -> None:
@@ -46,6 +49,16 @@ def make_directory(path: Path) -> None:
         sync_directory(path.parent)
     except OSError as error:
         raise unwritable(path, error) from error
+
+
+def require_room(directory: Path) -> None:
+    """Raise HostLacks when the file system of a directory is full.
+
+    Programs that we start lose what they log on a full disk without a word.
+    """
+    found = os.statvfs(directory)
+    if found.f_bavail * found.f_frsize < LEAST_ROOM_BYTES:
+        raise unwritable(directory, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
 
 
 class Appender:

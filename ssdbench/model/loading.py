@@ -8,6 +8,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from ssdbench.errors import Diagnostic, ProfileError
+from ssdbench.model.asked.mistakes import Mistake
 from ssdbench.model.profile import Profile
 from ssdbench.model.yamltext import Document, Path, dotted, read
 
@@ -48,6 +49,16 @@ def load_profile(text: str, file: str) -> Profile:
     if document.diagnostics or profile is None:
         raise ProfileError(_ordered(document.diagnostics), hint=HINT)
     return profile
+
+
+def misfit_error(text: str, file: str, mistakes: Sequence[Mistake]) -> ProfileError:
+    """The error for mistakes that only the target shows, each where it stands in the profile."""
+    document = read(text, file)
+    for path, message in mistakes:
+        # A list of one may be written without brackets.
+        stands = path if path in document.values else path[:-1]
+        document.complain(document.value_at(stands), f"{dotted(path)}: {message}")
+    return ProfileError(_ordered(document.diagnostics))
 
 
 def profile_schema() -> dict[str, Any]:

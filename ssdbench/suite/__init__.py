@@ -19,10 +19,11 @@ from ssdbench.engine.runner import Order, Runner, World, check_limits
 from ssdbench.engine.session import TargetSession
 from ssdbench.engine.stage import Limits, RateHint, StagePlan
 from ssdbench.engine.store import MANIFEST, RunStore, load
-from ssdbench.engine.targets import claimed, signatures_are_ours
+from ssdbench.engine.targets import claimed, require_able, signatures_are_ours
 from ssdbench.errors import UsageError
 from ssdbench.host.files import make_directory
-from ssdbench.model.loading import load_profile
+from ssdbench.model.fitting import misfits
+from ssdbench.model.loading import load_profile, misfit_error
 from ssdbench.model.profile import Profile
 from ssdbench.model.result import RunResult
 from ssdbench.model.target import TargetInfo
@@ -102,6 +103,7 @@ class RunPlan:
 def plan(asked_for: Asked) -> RunPlan:
     """Look at the target and say what `run` would do. Raises UsageError, TargetRefused."""
     info = inspect(asked_for.target_name)
+    _require_fit(asked_for, info)
     hint = rate_hint(info)
     plans = tuple(stage.plan(info, hint) for stage in stages(asked_for.profile, info))
     limits = asked_for.all_limits
@@ -120,6 +122,12 @@ def plan(asked_for: Asked) -> RunPlan:
         host=planned_host(asked_for.profile.host, info),
         wear=wear_of(asked_for, plans),
     )
+
+
+def _require_fit(asked_for: Asked, info: TargetInfo) -> None:
+    mistakes = misfits(asked_for.profile, info)
+    if mistakes:
+        raise misfit_error(asked_for.profile_text, asked_for.profile_name, mistakes)
 
 
 def wear_of(asked_for: Asked, plans: Sequence[StagePlan]) -> Wear:
@@ -143,6 +151,8 @@ def run(asked_for: Asked, output: Path, world: World) -> RunResult:
     """
     info = inspect(asked_for.target_name)
     require_settable(asked_for.profile)
+    _require_fit(asked_for, info)
+    require_able(info)
     wishes = planned_host(asked_for.profile.host, info)
     chosen = stages(asked_for.profile, info)
     plans = [stage.plan(info, rate_hint(info)) for stage in chosen]
@@ -185,6 +195,7 @@ def resume(run_path: Path, world: World, *, limits: Limits | None = None) -> Run
     if signatures_are_ours(stored_records(run_path / JOURNAL)):
         kept = kept.model_copy(update={"overwrite_signatures": True})
     info = inspect(kept.target.name)
+    require_able(info)
     order = _order(kept)
     if limits is not None:
         order = replace(order, limits=limits.over(order.limits))

@@ -16,7 +16,7 @@ from ssdbench.stages.pts import tests as pts
 from ssdbench.stages.purge import Purge as PurgeStage
 from ssdbench.stages.steady import Steady
 from ssdbench.suite.points import point_range, span, sweep
-from ssdbench.units import KIB, format_size
+from ssdbench.units import KIB
 
 NO_PURGE = (TargetKind.SIMULATED, TargetKind.FILE)
 
@@ -118,12 +118,6 @@ def _put_in_order(name: str, profile: Profile) -> Precondition:
 
 def _steady(name: str, profile: Profile, target: TargetInfo, level_bytes: int) -> Steady:
     wanted = profile.steady.workload
-    if wanted.block_bytes % target.logical_block_bytes:
-        raise UsageError(
-            f"the warm-up writes {format_size(wanted.block_bytes)}, which is no multiple of the "
-            f"logical block of {format_size(target.logical_block_bytes)} of {target.name}",
-            hint="Set `steady: {workload: {block: …}}` to a multiple.",
-        )
     return Steady(
         name=name,
         workload=Workload(

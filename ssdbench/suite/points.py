@@ -4,6 +4,7 @@ from itertools import product
 
 from ssdbench.model import asked
 from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.fitting import obstacle
 from ssdbench.model.profile import Profile
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import ActiveRange, Point, Workload
@@ -26,9 +27,9 @@ def sweep(
         wanted.pattern, wanted.block_bytes, wanted.read_percent, wanted.iodepth, wanted.numjobs
     ):
         point_id = f"{pattern}-{_short(block)}-r{read}-qd{iodepth}x{numjobs}"
-        obstacle = _obstacle(block, length, target)
-        if obstacle:
-            skipped.append(_not_applicable(f"{name}-{point_id}", obstacle, name))
+        hindrance = obstacle(block, length, target)
+        if hindrance:
+            skipped.append(_not_applicable(f"{name}-{point_id}", hindrance, name))
             continue
         workload = Workload(
             pattern=pattern.pattern,
@@ -60,9 +61,9 @@ def span(
             extent.bytes_of(target.size_bytes, align_bytes=target.logical_block_bytes), level_bytes
         )
         point_id = f"{name}-{str(extent).replace('%', 'pct')}"
-        obstacle = _obstacle(block, length, target)
-        if obstacle:
-            skipped.append(_not_applicable(point_id, obstacle, name))
+        hindrance = obstacle(block, length, target)
+        if hindrance:
+            skipped.append(_not_applicable(point_id, hindrance, name))
             continue
         workload = Workload(
             pattern=wanted.pattern.pattern,
@@ -103,19 +104,6 @@ def _how(profile: Profile, wanted: asked.Sweep | asked.SpanSweep) -> Measuring:
 def point_range(length_bytes: int, block_bytes: int) -> ActiveRange:
     """From the start of the drive, in whole blocks."""
     return ActiveRange(offset_bytes=0, length_bytes=length_bytes // block_bytes * block_bytes)
-
-
-def _obstacle(block_bytes: int, length_bytes: int, target: TargetInfo) -> str:
-    """Why a point cannot be measured on this target, if it cannot."""
-    logical = target.logical_block_bytes
-    if block_bytes % logical:
-        return (
-            f"requests of {format_size(block_bytes)} are no multiple of the drive's logical block "
-            f"of {format_size(logical)}"
-        )
-    if block_bytes > length_bytes:
-        return f"a block of {format_size(block_bytes)} does not fit into the span"
-    return ""
 
 
 def _not_applicable(point: str, why: str, stage: str) -> Finding:

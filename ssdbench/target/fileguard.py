@@ -12,6 +12,7 @@ from ssdbench.host.usage import loops_over
 from ssdbench.model.target import TargetInfo
 from ssdbench.units import format_capacity
 
+REMEDY = "name a file of its own on a disk with room, such as one made by `truncate -s 8G FILE`"
 FREE_SHARE = 0.10  # of the file system that stays free
 
 

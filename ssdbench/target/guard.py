@@ -15,6 +15,7 @@ from ssdbench.target.objection import OVERWRITE, SHARED, Objection, refuse
 
 # udev reads a device for a moment whenever its last writer closes it.
 UDEV = frozenset({"systemd-udevd", "(udev-worker)", "udevd"})
+RELEASE = "release it from what uses it"
 
 
 class HostView(Protocol):
@@ -143,7 +144,8 @@ def standing(
         case TargetKind.SIMULATED:
             return []
         case TargetKind.FILE:
-            found = [Objection(reason) for reason in fileguard.objections(info, root=root)]
+            reasons = fileguard.objections(info, root=root)
+            found = [Objection(reason, remedy=fileguard.REMEDY) for reason in reasons]
         case _:
             try:
                 found = objections(info, LiveHost(info, root=root, ours=ours))
@@ -202,29 +204,30 @@ def _system(host: HostView) -> Iterator[Objection]:
 
 def _mounted(host: HostView) -> Iterator[Objection]:
     for mount in host.mounts():
-        yield Objection(f"{mount.source} on it is mounted on {mount.mount_point}")
+        where = f"{mount.source} on it is mounted on {mount.mount_point}"
+        yield Objection(where, remedy="unmount it")
 
 
 def _swap(host: HostView) -> Iterator[Objection]:
     for area in host.swap_areas():
-        yield Objection(f"the kernel swaps to {area}")
+        yield Objection(f"the kernel swaps to {area}", remedy="end swapping to it (`swapoff`)")
 
 
 def _held(host: HostView) -> Iterator[Objection]:
     for holder in host.holders():
-        yield Objection(f"it is in use by /dev/{holder}")
+        yield Objection(f"it is in use by /dev/{holder}", remedy=RELEASE)
 
 
 def _open(host: HostView) -> Iterator[Objection]:
     for opener in host.openers():
         if opener.command in UDEV:
             continue
-        yield Objection(f"{opener} has it open")
+        yield Objection(f"{opener} has it open", remedy="wait for that process or end it")
 
 
 def _claimed(host: HostView) -> Iterator[Objection]:
     if host.claimed():
-        yield Objection("the kernel or a process has claimed it for itself")
+        yield Objection("the kernel or a process has claimed it for itself", remedy=RELEASE)
 
 
 def _partitions(host: HostView) -> Iterator[Objection]:

@@ -9,6 +9,7 @@ from ssdbench.errors import TargetRefused
 OVERWRITE = ("--overwrite-signatures",)
 SHARED = ("--accept-shared",)
 WEAR = ("--accept-wear",)
+ELSEWHERE = "choose another target; `ssdbench drives` lists what there is"
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,7 @@ class Objection:
 
     reason: str
     option: tuple[str, ...] = ()
+    remedy: str = ""  # what to do about it, where something can be done
 
     def __str__(self) -> str:
         return self.reason
@@ -30,10 +32,18 @@ def options_of(found: Sequence[Objection]) -> tuple[str, ...]:
     return tuple(word for option in distinct for word in option)
 
 
+def way_out(found: Sequence[Objection]) -> str:
+    """What would let it pass: the options if they are enough, else the first steps."""
+    options = options_of(found)
+    if options:
+        return f"if nothing on it is needed any more, add {shlex.join(options)}"
+    remedies = dict.fromkeys(o.remedy for o in found if not o.option)
+    return ELSEWHERE if "" in remedies else f"{', '.join(remedies)}; or {ELSEWHERE}"
+
+
 def refuse(target: str, found: Sequence[Objection], *, hint: str = "") -> None:
     """Raise TargetRefused with every objection; nothing without one."""
     if not found:
         return
-    options = options_of(found)
-    way_out = f"if nothing on it is needed any more, add {shlex.join(options)}" if options else ""
-    raise TargetRefused(target, [o.reason for o in found], hint=hint or way_out, options=options)
+    reasons = [o.reason for o in found]
+    raise TargetRefused(target, reasons, hint=hint or way_out(found), options=options_of(found))

@@ -32,7 +32,7 @@ steady: {rule: seppanen, max_time: 3s}
 repeats: 1
 window: 2s
 settle: {window: 2s, flat: 2s, max_time: 3s}
-measure: [{sweep: {block: [512, 4KiB], read: [100, 0], iodepth: 4}}]
+measure: [{sweep: {block: [512, 4KiB], where_possible: true, read: [100, 0], iodepth: 4}}]
 """
 SSDBENCH = [sys.executable, "-m", "ssdbench"]
 

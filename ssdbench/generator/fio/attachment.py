@@ -13,6 +13,7 @@ from ssdbench.host import blockdev, regular
 from ssdbench.host.command import Process
 from ssdbench.model.target import TargetInfo, TargetKind
 
+ENGINE = "libaio"
 STALL_S = 120.0  # four times the 30 s after which the kernel gives a request of a drive up
 FILE_BLOCK_BYTES = 512
 ROOT = Path("/")
@@ -60,7 +61,7 @@ class DeviceAttachment:
         node: Path,
         claim_fd: int,
         *,
-        engine: str = "libaio",
+        engine: str = ENGINE,
         stall_s: float = STALL_S,
         root: Path = ROOT,
     ) -> None:
@@ -119,7 +120,7 @@ class FileAttachment:
         path: Path,
         claim_fd: int,
         *,
-        engine: str = "libaio",
+        engine: str = ENGINE,
         stall_s: float = STALL_S,
         root: Path = ROOT,
     ) -> None:

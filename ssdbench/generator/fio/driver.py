@@ -29,6 +29,25 @@ UNREAPED_S = 10.0  # a fio stuck in a dead drive is left to the kernel
 HISTOGRAM_HALF_S = jobfile.HISTOGRAM_INTERVAL_MS / 2000
 
 
+def usable(engine: str) -> str:
+    """The fio of this host, as `fio 3.33`.
+
+    Raises HostLacks when it is missing, too old, or was built without the engine.
+    """
+    if command.which("fio") is None:
+        raise HostLacks("fio is not installed", hint=INSTALL)
+    said = command.run(["fio", "--version"], hint=INSTALL, timeout_s=20).stdout
+    try:
+        version = version_of(said)
+    except ValueError as error:
+        raise HostLacks(f"the program fio is not fio: {error}", hint=INSTALL) from error
+    if version < OLDEST:
+        raise HostLacks(f"fio {version[0]}.{version[1]} is too old", hint=INSTALL)
+    if engine not in engines_of(command.run(["fio", "--enghelp"], timeout_s=20).stdout):
+        raise HostLacks(f"this fio was built without its {engine} engine", hint=INSTALL)
+    return f"fio {version[0]}.{version[1]}"
+
+
 class Fio:
     """fio against one target. Raises HostLacks when fio is missing, too old or lacks the engine."""
 
@@ -39,17 +58,7 @@ class Fio:
     @cached_property
     def name(self) -> str:
         """`fio 3.33`."""
-        if command.which("fio") is None:
-            raise HostLacks("fio is not installed", hint=INSTALL)
-        said = command.run(["fio", "--version"], hint=INSTALL, timeout_s=20).stdout
-        try:
-            version = version_of(said)
-        except ValueError as error:
-            raise HostLacks(f"the program fio is not fio: {error}", hint=INSTALL) from error
-        if version < OLDEST:
-            raise HostLacks(f"fio {version[0]}.{version[1]} is too old", hint=INSTALL)
-        self._require_engine()
-        return f"fio {version[0]}.{version[1]}"
+        return usable(self._attachment.engine)
 
     def start(self, jobs: Sequence[Job], *, artifacts: Path) -> "FioRunning":
         """Start jobs, one after another, in one process.
@@ -88,13 +97,6 @@ class Fio:
             process.kill()
             raise
         return FioRunning(self._attachment, process, feed, jobs, artifacts)
-
-    def _require_engine(self) -> None:
-        engines = engines_of(command.run(["fio", "--enghelp"], timeout_s=20).stdout)
-        if self._attachment.engine not in engines:
-            raise HostLacks(
-                f"this fio was built without its {self._attachment.engine} engine", hint=INSTALL
-            )
 
 
 class FioRunning:
@@ -145,6 +147,7 @@ class FioRunning:
             self._drain()
             status = self._process.wait()
             _keep(self._artifacts / "status", f"{status}\n")
+            files.require_room(self._artifacts)
             report = believed(self._ending(status or 0), self._jobs)
             self._attachment.check()
             self._outcome = FioOutcome(

@@ -12,6 +12,7 @@ from ssdbench.sim.drive import SimDrive
 from ssdbench.sim.virtualtime import VirtualClock, VtSample
 from ssdbench.units import MIB
 
+ENGINE = "nbd"
 LARGEST_BLOCK = 64 * MIB  # fio's nbd engine aborts above it
 SECTOR_BYTES = 512  # and refuses what is no multiple of it
 REPORT_GRACE_S = 60.0  # real seconds to write logs and report after the last virtual one
@@ -66,7 +67,7 @@ class SimAttachment:
     `step_s` is how many seconds of the drive's clock pass between two looks of the judge.
     """
 
-    engine = "nbd"
+    engine = ENGINE
     exact = True
 
     def __init__(self, drive: SimDrive, *, step_s: int = 1, realtime: bool = False) -> None:

@@ -99,6 +99,11 @@ class Sweep(Model):
         default=(1,), min_length=1, description="Jobs at the same time."
     )
     span: Span = Field(default=WHOLE, description="Part of the drive that is used, from its start.")
+    where_possible: bool = Field(
+        default=False,
+        description="Leave out, and name, what the drive cannot serve, such as blocks below its "
+        "logical block; without it they are an error.",
+    )
     repeats: Count | None = Field(
         default=None, description="Repeats per point; without it, those of the profile."
     )

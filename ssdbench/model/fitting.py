@@ -1,0 +1,94 @@
+"""What a profile asks for that a target cannot serve; pure.
+
+A profile is read before its target is known, so these mistakes are found later, and still stand
+where the user wrote them. Standard tests choose their own blocks: what a drive cannot serve is
+"not applicable" there, and in a sweep that says `where_possible`.
+"""
+
+from collections.abc import Iterator
+
+from ssdbench.model.asked.blocksize import BlockSize
+from ssdbench.model.asked.mistakes import Mistake
+from ssdbench.model.asked.sweeps import SpanSweep, Sweep
+from ssdbench.model.profile import Profile
+from ssdbench.model.quantity import Extent
+from ssdbench.model.target import TargetInfo
+from ssdbench.units import format_capacity, format_size
+
+
+def obstacle(block_bytes: int, length_bytes: int, target: TargetInfo) -> str:
+    """Why requests of a size cannot be made in a range of a target; empty if they can."""
+    logical = target.logical_block_bytes
+    if block_bytes % logical:
+        return (
+            f"requests of {format_size(block_bytes)} are no multiple of the drive's logical block "
+            f"of {format_size(logical)}"
+        )
+    if block_bytes > length_bytes:
+        return f"a block of {format_size(block_bytes)} does not fit into the span"
+    return ""
+
+
+def misfits(profile: Profile, target: TargetInfo) -> list[Mistake]:
+    """Everything in a profile that this target cannot serve, with the path where it stands."""
+    return [*_warm_up(profile, target), *_fills(profile, target), *_measures(profile, target)]
+
+
+def _warm_up(profile: Profile, target: TargetInfo) -> Iterator[Mistake]:
+    block = profile.steady.workload.block_bytes
+    if all(isinstance(m.stage, BlockSize) for m in profile.measure):
+        return
+    if why := obstacle(block, target.size_bytes, target):
+        yield ("steady", "workload", "block"), why
+
+
+def _fills(profile: Profile, target: TargetInfo) -> Iterator[Mistake]:
+    for index, step in enumerate(profile.precondition):
+        if why := obstacle(step.block_bytes, target.size_bytes, target):
+            yield ("precondition", index, "block"), why
+
+
+def _measures(profile: Profile, target: TargetInfo) -> Iterator[Mistake]:
+    for index, measure in enumerate(profile.measure):
+        match measure.stage:
+            case Sweep() as sweep:
+                found = _sweep(sweep, target)
+            case SpanSweep() as spans:
+                found = _spans(spans, target)
+            case _:
+                continue
+        for path, message in found:
+            yield ("measure", index, measure.kind, *path), message
+
+
+def _sweep(sweep: Sweep, target: TargetInfo) -> Iterator[Mistake]:
+    if message := _beyond(sweep.span, target):
+        yield ("span",), message
+        return
+    if sweep.where_possible:
+        return
+    length = _length(sweep.span, target)
+    for index, block in enumerate(sweep.block_bytes):
+        if why := obstacle(block, length, target):
+            advice = "; leave it out, or add `where_possible: true`"
+            yield ("block", index), why + advice
+
+
+def _spans(spans: SpanSweep, target: TargetInfo) -> Iterator[Mistake]:
+    if why := obstacle(spans.block_bytes, target.size_bytes, target):
+        yield ("block",), why
+        return
+    for index, span in enumerate(spans.spans):
+        why = _beyond(span, target) or obstacle(spans.block_bytes, _length(span, target), target)
+        if why:
+            yield ("spans", index), why
+
+
+def _beyond(span: Extent, target: TargetInfo) -> str:
+    if span.size_bytes is None or span.size_bytes <= target.size_bytes:
+        return ""
+    return f"a span of {span} is larger than {target.name}, {format_capacity(target.size_bytes)}"
+
+
+def _length(span: Extent, target: TargetInfo) -> int:
+    return span.bytes_of(target.size_bytes, align_bytes=target.logical_block_bytes)
