@@ -16,7 +16,7 @@ from ssdbench.errors import HostLacks, SsdbenchError
 from ssdbench.host.files import Appender, make_directory
 from ssdbench.host.lock import Lock
 from ssdbench.tuning.media import Reach
-from ssdbench.tuning.setting import RESET_BY_SCHEDULER, Medium, Setting, restore_order
+from ssdbench.tuning.setting import RESETS, Medium, Setting, restore_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,19 +87,32 @@ class SettingsJournal:
         """Change settings in order; what has the wanted value already is left alone.
 
         Raises HostLacks for a setting that this host or drive does not have or keeps otherwise;
-        what was changed before it is restored when the journal is left.
+        what was changed before it is restored when the journal is left. A setting that a later one
+        reset is made again; all hold when this returns.
         """
-        made = []
+        made = [change for setting in settings if (change := self._make(setting))]
         for setting in settings:
-            was = self._reach[setting.medium].read(setting.attribute, setting.drive)
-            if was == setting.value:
-                continue
-            for also in _implied(setting, self._reach):
-                self._record(also, self._reach[also.medium].read(also.attribute, also.drive))
-            change = self._record(setting, was)
-            self._reach[setting.medium].write(setting.attribute, setting.value, setting.drive)
-            made.append(change)
+            self._make(setting)
+        for setting in settings:
+            now = self._reach[setting.medium].read(setting.attribute, setting.drive)
+            if now != setting.value:
+                raise HostLacks(
+                    f"{setting.attribute} was set to {setting.value}, and another setting makes it "
+                    f"{now}",
+                    hint=f"Leave one of them as it is: {', '.join(s.attribute for s in settings)}.",
+                )
         return made
+
+    def _make(self, setting: Setting) -> Change | None:
+        """Record and make one change; None when nothing is to be changed."""
+        was = self._reach[setting.medium].read(setting.attribute, setting.drive)
+        if was == setting.value:
+            return None
+        for also in _implied(setting, self._reach):
+            self._record(also, self._reach[also.medium].read(also.attribute, also.drive))
+        change = self._record(setting, was)
+        self._reach[setting.medium].write(setting.attribute, setting.value, setting.drive)
+        return change
 
     def remember(self, setting: Setting, was: str) -> Change:
         """Record a change that the caller is about to make by other means (an ATA password)."""
@@ -130,38 +143,49 @@ def _in_use(holder: str) -> SsdbenchError:
 
 
 def _implied(setting: Setting, reach: Mapping[Medium, Reach]) -> Iterator[Setting]:
-    """What a change of the scheduler resets behind our back, as settings that keep their value."""
-    if setting.medium is not Medium.BLOCK or setting.attribute != "queue/scheduler":
+    """What a change resets behind our back, as settings that keep their value."""
+    if setting.medium is not Medium.BLOCK:
         return
-    for attribute in RESET_BY_SCHEDULER:
+    for attribute in RESETS.get(setting.attribute, ()):
         try:
             value = reach[Medium.BLOCK].read(attribute, setting.drive)
         except HostLacks:
             continue
-        reason = "reset by a change of the scheduler"
+        reason = f"reset by a change of {setting.attribute}"
         yield Setting(Medium.BLOCK, attribute, value, reason, setting.drive)
 
 
 def _restore(
     changes: Sequence[Change], reach: Mapping[Medium, Reach], file: Appender
 ) -> list[Change]:
-    """Put back the first value of each setting, latest change first, schedulers before the rest."""
+    """Put back the first value of each setting, latest change first, what resets others before.
+
+    A second pass looks at all of them again and mends what putting back another one reset.
+    """
     first: dict[tuple[Medium, str, str], Change] = {}
     for change in changes:
         first.setdefault(change.key, change)
     order = sorted(first.values(), key=lambda c: (restore_order(c.attribute), -c.n))
-    failures = []
     for change in order:
-        try:
-            if reach[change.medium].read(change.attribute, change.drive) != change.was:
-                reach[change.medium].write(change.attribute, change.was, change.drive)
+        _put_back(change, reach)
+    looked = [(change, _put_back(change, reach)) for change in order]
+    for change, failure in looked:
+        if not failure:
             file.append(json.dumps({"kind": "restored", "n": change.n}))
-        except (SsdbenchError, OSError, KeyError) as error:
-            where = f"{change.drive + ' ' if change.drive else ''}{change.attribute}"
-            failures.append(f"{where} was {change.was!r}: {error}")
-    if failures:
+    if failures := [failure for _, failure in looked if failure]:
         raise NotRestored(failures)
     return order
+
+
+def _put_back(change: Change, reach: Mapping[Medium, Reach]) -> str:
+    """Make one setting what it was, unless it is; returns why that failed."""
+    try:
+        if reach[change.medium].read(change.attribute, change.drive) != change.was:
+            reach[change.medium].write(change.attribute, change.was, change.drive)
+    except (SsdbenchError, OSError, KeyError) as error:
+        where = f"{change.drive + ' ' if change.drive else ''}{change.attribute}"
+        return f"{where} was {change.was!r}: {error}"
+    return ""
 
 
 def parse(text: str) -> list[Change]:

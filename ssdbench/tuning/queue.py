@@ -4,16 +4,16 @@ from collections.abc import Mapping
 
 from ssdbench.tuning.setting import Medium, Setting
 
-# In the order in which they must be written: the scheduler resets those after it.
+# In the order in which they must be written: some reset others (see setting.RESETS).
 QUEUE_SETTINGS: Mapping[str, tuple[str, str]] = {
     "scheduler": ("queue/scheduler", "the scheduler decides order and merging of requests"),
     "nr_requests": ("queue/nr_requests", "a scheduler sees at most this many requests"),
     "nomerges": ("queue/nomerges", "merged requests are not the block size that was asked for"),
     "rq_affinity": ("queue/rq_affinity", "where completions run changes latency and CPU cost"),
     "wbt_lat_usec": ("queue/wbt_lat_usec", "writeback throttling holds back buffered writes"),
-    "read_ahead_kb": ("queue/read_ahead_kb", "read-ahead reads more than was asked for"),
     "add_random": ("queue/add_random", "feeding the entropy pool costs CPU per request"),
     "io_poll": ("queue/io_poll", "polled completions trade CPU for latency"),
+    "read_ahead_kb": ("queue/read_ahead_kb", "read-ahead reads more than was asked for"),
 }
 
 KEEP = "keep"

@@ -1,5 +1,6 @@
 """A change to the host or drive as a value: what, to which value, and why (pure)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -42,11 +43,17 @@ class Setting:
         return f"{self.drive + ' ' if self.drive else ''}{self.attribute} = {self.value}"
 
 
-# Writing the scheduler resets these (measured: nr_requests 64 -> 256 -> 128), so they are recorded
-# before, and restored after, every change of the scheduler.
-RESET_BY_SCHEDULER = ("queue/nr_requests", "queue/wbt_lat_usec", "queue/async_depth")
+# Writing an attribute resets these behind our back (measured: a scheduler takes nr_requests from 64
+# to 256; on Linux 6.18 a write of add_random makes the kernel apply all limits of the queue again,
+# which takes read_ahead_kb from 4 to its default). They are recorded before such a change, and
+# restored after it.
+RESETS: Mapping[str, tuple[str, ...]] = {
+    "queue/scheduler": ("queue/nr_requests", "queue/wbt_lat_usec", "queue/async_depth"),
+    "queue/add_random": ("queue/read_ahead_kb",),
+}
 
 
 def restore_order(attribute: str) -> int:
-    """What must be restored before what: the scheduler before all that it resets."""
-    return 0 if attribute.endswith("queue/scheduler") else 1
+    """What must be restored before what: whatever resets others before those."""
+    order = [name for name in RESETS if attribute.endswith(name)]
+    return list(RESETS).index(order[0]) if order else len(RESETS)

@@ -1,8 +1,6 @@
-"""Whole runs with real fio: ended, killed in every stage, and resumed."""
+"""Whole runs with real fio on a loop device; those that are killed are in test_kill_restore.py."""
 
 import json
-import os
-import signal
 import sys
 import time
 from pathlib import Path
@@ -58,25 +56,6 @@ def wait_for(path: Path, stage: str, *, seconds: float = 60) -> None:
             return
         time.sleep(0.02)
     pytest.fail(f"{stage} never began: {records(path)[-1:]}")
-
-
-@pytest.mark.parametrize("stage", ["01-precondition", "02-steady", "03-sweep"])
-def test_a_simulated_run_killed_in_any_stage_is_resumed_to_its_end(
-    tmp_path: Path, stage: str
-) -> None:
-    process = start(tmp_path, SIMULATED)
-    wait_for(tmp_path / "run", stage)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-
-    done = run([*SSDBENCH, "resume", str(tmp_path / "run")], ok=(0, 1), timeout_s=120)
-
-    finished = [
-        r["unit"] for r in records(tmp_path / "run") if r["kind"] == "finished" and "unit" in r
-    ]
-    repeats = [unit for unit in finished if "repeat" in unit]
-    assert len(repeats) == len(set(repeats)) == 4, done.stderr
-    assert (tmp_path / "run" / "report.html").is_file()
 
 
 def test_a_loop_device_is_measured_and_never_plannable(

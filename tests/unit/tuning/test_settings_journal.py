@@ -11,8 +11,14 @@ from ssdbench.tuning.setting import Medium, Setting
 DRIVE = "eui.0025385b91b0a4d2"
 
 
+RESET = {
+    "queue/scheduler": ("queue/nr_requests", "256"),
+    "queue/add_random": ("queue/read_ahead_kb", "2560"),
+}
+
+
 class Queue:
-    """A drive's queue as Linux has it: a new scheduler resets nr_requests."""
+    """A drive's queue as Linux has it: some settings reset others."""
 
     def __init__(self, path: Path | None = None) -> None:
         self.values = {"queue/scheduler": "mq-deadline", "queue/nr_requests": "64", "x": "1"}
@@ -32,8 +38,9 @@ class Queue:
             text = self.journal.read_text()
             self.seen_on_disk.append(attribute in text)
         self.values[attribute] = value
-        if attribute == "queue/scheduler":
-            self.values["queue/nr_requests"] = "256"
+        if attribute in RESET and RESET[attribute][0] in self.values:
+            other, now = RESET[attribute]
+            self.values[other] = now
 
 
 def reach(queue: Queue) -> dict[Medium, Reach]:
@@ -68,6 +75,31 @@ def test_what_the_scheduler_resets_is_restored_after_it(tmp_path: Path) -> None:
         changes.apply(queue_settings({"scheduler": "none", "nr_requests": 32}, DRIVE))
 
     assert queue.values["queue/nr_requests"] == "64"
+
+
+def test_what_a_later_setting_resets_holds_all_the_same_and_is_restored(tmp_path: Path) -> None:
+    queue = Queue()
+    queue.values |= {"queue/read_ahead_kb": "4", "queue/add_random": "0"}
+    before = dict(queue.values)
+
+    with journal(tmp_path, queue) as changes:
+        changes.apply([setting("queue/read_ahead_kb", "4"), setting("queue/add_random", "1")])
+        during = dict(queue.values)
+
+    assert (during["queue/read_ahead_kb"], during["queue/add_random"]) == ("4", "1")
+    assert queue.values == before
+
+
+def test_settings_that_undo_each_other_are_refused(tmp_path: Path) -> None:
+    queue = Queue()
+
+    with (
+        pytest.raises(HostLacks, match="set to 3, and another setting makes it 2"),
+        journal(tmp_path, queue) as changes,
+    ):
+        changes.apply([setting("x", "3"), setting("x", "2")])
+
+    assert queue.values["x"] == "1"
 
 
 def test_every_change_is_on_disk_before_it_is_made(tmp_path: Path) -> None:
