@@ -45,6 +45,12 @@ void blocklog_init(struct drive *d)
 		*log_of(d, (u32)i) = LOG_NONE;
 		*data_of(d, (u32)i) = 0;
 	}
+	for (i = 0; i < d->p.log_blocks; i++) {
+		logs(d)[i].used = 0;
+		logs(d)[i].block = LOG_NONE;
+		logs(d)[i].written = 0;
+		logs(d)[i].in_order = 0;
+	}
 }
 
 /* Which block a unit is in, and where. Block 0 ends at the first boundary. */
@@ -111,7 +117,6 @@ static struct log_block *log_with_room(struct drive *d, u32 block, u64 *cost)
 		*cost += merge(d, log);
 	} else if (d->log_used < d->p.log_blocks) {
 		log = &logs(d)[d->log_used++];
-		log->block = LOG_NONE;
 	} else {
 		log = least_recent(d);
 		if (log->block != LOG_NONE)
@@ -253,4 +258,26 @@ int blocklog_check(const struct drive *d)
 			return 1;
 	}
 	return pointed != named;
+}
+
+/* The log blocks say which block is theirs; the blocks' own entries are made anew from that. */
+int blocklog_mend(struct drive *d)
+{
+	u64 i;
+
+	if (d->log_used > d->p.log_blocks || d->ring_slot >= d->g.ring ||
+	    d->slots_used > d->p.queue_slots)
+		return 0;
+	for (i = 0; i < d->n_blocks; i++)
+		*log_of(d, (u32)i) = LOG_NONE;
+	for (i = 0; i < d->log_used; i++) {
+		const struct log_block *log = &logs(d)[i];
+
+		if (log->block == LOG_NONE)
+			continue;
+		if (log->block >= d->n_blocks || *log_of(d, log->block) != LOG_NONE)
+			return 0;
+		*log_of(d, log->block) = (u32)i;
+	}
+	return 1;
 }

@@ -14,7 +14,6 @@ static u64 evict(struct drive *d, u64 t)
 	if (lpn != UNIT_NONE) {
 		if (page_room(d, t))
 			return t;
-		L2P(d)[lpn] = UNIT_NONE;
 		t = page_append(d, t, lpn);
 	}
 	d->cache_head = d->cache_head + 1 == d->g.cache_units ? 0 : d->cache_head + 1;

@@ -198,9 +198,17 @@ static void background(struct drive *d, u64 now)
 	d->idle_from_ns = now;
 }
 
+/* All that a request changes is between the two marks. */
+static void mark_request(struct drive *d, u32 inside)
+{
+	ssdb_in_order();
+	d->in_request = inside;
+	ssdb_in_order();
+}
+
 static void begin_request(struct drive *d, u64 now)
 {
-	*(volatile u32 *)&d->in_request = 1;
+	mark_request(d, 1);
 	d->error = SSDB_OK;
 	d->why = d->throttled ? SSDB_WHY_THROTTLED : 0;
 	d->now_ns = now;
@@ -218,7 +226,7 @@ static void end_request(struct drive *d, u64 done_ns, struct ssdb_done *done)
 	done->done_ns = done_ns;
 	done->why = d->why;
 	done->error = d->error;
-	*(volatile u32 *)&d->in_request = 0;
+	mark_request(d, 0);
 }
 
 static void refuse(u64 now, int error, struct ssdb_done *done)
@@ -280,10 +288,10 @@ void ssdb_idle(void *state, u64 now_ns)
 
 	if (now_ns < d->now_ns)
 		return;
-	*(volatile u32 *)&d->in_request = 1;
+	mark_request(d, 1);
 	d->now_ns = now_ns;
 	background(d, now_ns);
-	*(volatile u32 *)&d->in_request = 0;
+	mark_request(d, 0);
 }
 
 void ssdb_prefetch(const void *state, u64 offset)

@@ -23,6 +23,9 @@
 #define ssdb_likely(x) __builtin_expect(!!(x), 1)
 #define ssdb_unlikely(x) __builtin_expect(!!(x), 0)
 
+/* What is stored before is in the state before what is stored after, whenever the user dies. */
+#define ssdb_in_order() __asm__ __volatile__("" ::: "memory")
+
 #define SSDB_MAGIC 0x6472697665627373ULL	/* "ssbdrive", little-endian */
 #define SSDB_ONE (1ULL << 20)			/* fixed point: factors and ns per byte */
 #define SSDB_MAX_REQUEST (64 * SSDB_MIB)
@@ -296,6 +299,7 @@ u64 blocklog_write(struct drive *d, u64 t, u64 offset, u64 bytes, int through);
 u64 blocklog_flush(struct drive *d, u64 t);
 void blocklog_trim(struct drive *d, u64 first, u64 end);
 int blocklog_check(const struct drive *d);
+int blocklog_mend(struct drive *d);
 
 /* direct.c */
 u64 direct_access(struct drive *d, u64 t, u64 offset, u64 bytes, int write);

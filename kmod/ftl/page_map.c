@@ -67,7 +67,11 @@ static u64 buffer_wait(struct drive *d, u64 t)
 	return free_ns;
 }
 
-/* Puts an unmapped logical unit into the open program unit; page_room() has been asked. */
+/*
+ * Puts a logical unit into the open program unit; page_room() has been asked, and its old place given
+ * up. The map's entry goes from the old place to the new one at once, after the new place is noted:
+ * repair.c relies on it.
+ */
 u64 page_append(struct drive *d, u64 t, u32 lpn)
 {
 	struct stream *s = &d->host;
@@ -75,6 +79,7 @@ u64 page_append(struct drive *d, u64 t, u32 lpn)
 	if (s->pu_left == d->g.pu_units)
 		t = buffer_wait(d, t);
 	P2L(d)[(u64)s->sb * d->g.sb_units + s->pos] = lpn;
+	ssdb_in_order();
 	L2P(d)[lpn] = s->sb << d->g.sb_shift | s->pos;
 	s->pos++;
 	if (--s->pu_left == 0)
@@ -217,18 +222,17 @@ static u64 read_rest(struct drive *d, u64 t, u32 lpn)
 
 static u64 write_unit(struct drive *d, u64 t, u32 lpn)
 {
-	u32 *entry = &L2P(d)[lpn];
 	u32 old;
 
 	if (page_room(d, t))
 		return t;
-	old = *entry;
+	old = L2P(d)[lpn];
 	if (ssdb_likely(old < UNIT_CACHED))
 		page_invalidate(d, old);
+	else if (old != UNIT_NONE)
+		CACHE(d)[old - UNIT_CACHED] = UNIT_NONE;
 	else
-		page_unmap(d, lpn);
-	d->mapped += old >= UNIT_CACHED;
-	*entry = UNIT_NONE;
+		d->mapped++;
 	return page_append(d, t, lpn);
 }
 

@@ -127,7 +127,10 @@ u64 ssdb_counter(const void *state, u32 index);
  * invariant (check.c). Takes time in proportion to the capacity; for tests, fuzzing and restores.
  */
 int ssdb_check(const void *state);
-/* Forgive a torn request: after ssdb_check() found the state sound, it may be used again. */
+/*
+ * Mends a state whose last user died inside a request (repair.c): all that was mapped stays so, each
+ * unit of that request is as before it or after it. SSDB_E_TORN: damaged by something else.
+ */
 int ssdb_repair(void *state, u64 bytes);
 
 #endif

@@ -185,19 +185,6 @@ int ssdb_attach(const void *state, u64 bytes)
 	return error;
 }
 
-int ssdb_repair(void *state, u64 bytes)
-{
-	struct drive *d = state;
-	int error = ssdb_attach(state, bytes);
-
-	if (error != SSDB_E_TORN)
-		return error;
-	if (ssdb_check(state))
-		return SSDB_E_TORN;
-	d->in_request = 0;
-	return SSDB_OK;
-}
-
 const struct ssdb_params *ssdb_state_params(const void *state)
 {
 	return &((const struct drive *)state)->p;

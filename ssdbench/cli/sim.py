@@ -72,7 +72,7 @@ def create(target: str, state: Path, as_json: bool) -> None:
 
 @command.command()
 @click.argument("state", type=click.Path(path_type=Path))
-@click.option("--repair", is_flag=True, help="Check a torn state, and use it if it is sound.")
+@click.option("--repair", is_flag=True, help="Mend a state whose user was killed at work.")
 @_as_json
 def inspect(state: Path, repair: bool, as_json: bool) -> None:
     """Say what the drive in STATE is, what it has done, and whether its maps agree."""

@@ -12,43 +12,8 @@ from typing import Self
 
 from ssdbench.errors import DeviceError
 from ssdbench.sim import loop
+from ssdbench.sim.coreerror import CoreError
 from ssdbench.sim.library import Params, counter_names, library, params_at
-
-
-class CoreError(IntEnum):
-    """enum ssdb_error."""
-
-    OK = 0
-    RANGE = 1
-    ALIGN = 2
-    PARAM = 3
-    MEMORY = 4
-    VERSION = 5
-    TORN = 6
-    NO_SPACE = 7
-    MEDIUM = 8
-    OPERATION = 9
-    TIME = 10
-    SIZE = 11
-
-    def sentence(self) -> str:
-        """What went wrong, for people."""
-        return _SENTENCES.get(self, "the simulated drive is not usable")
-
-
-_SENTENCES = {
-    CoreError.RANGE: "the request reaches beyond the end of the drive",
-    CoreError.ALIGN: "offset and size must be multiples of the logical block",
-    CoreError.PARAM: "a parameter is out of its limits",
-    CoreError.MEMORY: "the state is truncated",
-    CoreError.VERSION: "the state is of another version, or none at all",
-    CoreError.TORN: "the state's last user died inside a request",
-    CoreError.NO_SPACE: "the drive has no spare block left",
-    CoreError.MEDIUM: "the drive reports a media error",
-    CoreError.OPERATION: "the drive does not know this operation",
-    CoreError.TIME: "the time of the request lies before that of the last one",
-    CoreError.SIZE: "the request is larger than the drive accepts",
-}
 
 
 class Op(IntEnum):
@@ -132,7 +97,7 @@ class Drive:
         return CoreError(self._core.ssdb_attach(self.address, self._bytes))
 
     def repair(self) -> CoreError:
-        """Check a torn state; when all its maps agree it is usable again."""
+        """Mend a state whose user died inside a request; TORN when it was damaged otherwise."""
         return CoreError(self._core.ssdb_repair(self.address, self._bytes))
 
     def broken_invariant(self) -> int:

@@ -16,7 +16,8 @@ from typing import Any, Self
 
 from ssdbench.errors import DeviceError, HostLacks, SsdbenchError, UsageError
 from ssdbench.host.files import unwritable, write_atomic
-from ssdbench.sim.core import CoreError, Drive
+from ssdbench.sim.core import Drive
+from ssdbench.sim.coreerror import CoreError
 from ssdbench.sim.spec import SimSpec
 
 _FICLONE = 0x40049409  # linux/fs.h: share the blocks of another file
@@ -79,9 +80,10 @@ class SimDrive:
     def open(cls, path: Path, *, repair: bool = False) -> Self:
         """Open an existing drive.
 
-        A state whose last user died inside a request is refused, or with `repair` checked and,
-        if all its maps agree, used again. Raises UsageError when there is no such state, it is
-        in use, of another version or not whole; DeviceError when it is torn.
+        A state whose last user died inside a request is refused, or with `repair` mended: each
+        block of that request is then as it was before it, or after it. Raises UsageError when
+        there is no such state, it is in use, of another version or not whole; DeviceError when it
+        is torn, or damaged by something else than a death.
         """
         spec = read_spec(path)
         try:
@@ -212,13 +214,13 @@ def _refusal(path: Path, error: CoreError, repair: bool) -> SsdbenchError:
     match error:
         case CoreError.TORN if repair:
             return DeviceError(
-                f"{path} is damaged: its last user died inside a request, and its maps disagree",
+                f"{path} is damaged, by more than the death of its last user: its maps disagree",
                 hint="restore it from a snapshot, or create it again",
             )
         case CoreError.TORN:
             return DeviceError(
                 f"{path} is torn: its last user died inside a request",
-                hint=f"`ssdbench sim inspect --repair {path}` checks whether it is sound",
+                hint=f"`ssdbench sim inspect --repair {path}` mends it",
             )
         case CoreError.MEMORY:
             return StateUnusable(f"{path} is truncated", hint="restore it from a snapshot")

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ssdbench.errors import DeviceError, UsageError
+from ssdbench.sim.coreerror import CoreError
 from ssdbench.sim.library import library
 from ssdbench.stats.histogram import BINS, Histogram
 from ssdbench.units import NS_PER_S
@@ -68,7 +69,7 @@ class RunResult:
     seconds: npt.NDArray[np.void]  # SECOND: what completed in each second
     per_io: npt.NDArray[np.void]  # IO: the first `per_io` requests, in order of submission
     errors: int
-    first_error: int  # enum ssdb_error
+    first_error: int  # CoreError
     first_error_offset: int
     position: int
 
@@ -153,10 +154,10 @@ def run(address: int, job: Job, *, seconds: int = 0, per_io: int = 0) -> RunResu
     result.ios, result.ios_count = single.ctypes.data, per_io
     if core.ssdb_run(address, ctypes.byref(request), ctypes.byref(result)):
         raise UsageError(f"this job does not fit the simulated drive: {job}")
-    if result.errors and result.first_error != 8:  # media errors are part of the result
+    if result.errors and result.first_error != CoreError.MEDIUM:  # those are part of the result
         raise DeviceError(
-            f"the simulated drive failed at offset {result.first_error_offset} "
-            f"with error {result.first_error}"
+            f"the simulated drive failed at offset {result.first_error_offset}: "
+            f"{CoreError(result.first_error).sentence()}"
         )
     return _outcome(result, bins, series, single)
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from ssdbench.errors import DeviceError, UsageError
-from ssdbench.sim.core import CoreError, Drive, Op, Why
+from ssdbench.sim.core import Drive, Op, Why
+from ssdbench.sim.coreerror import CoreError
 from ssdbench.sim.library import Params, parameters
 from ssdbench.sim.loop import Job, Order
 from ssdbench.stats.histogram import bin_of
@@ -163,3 +164,10 @@ def test_memory_that_is_too_small_is_refused() -> None:
 
     with pytest.raises(DeviceError, match="truncated"):
         drive.initialise(Params(SMALL))
+
+
+def test_a_job_on_a_worn_out_drive_ends_with_a_sentence() -> None:
+    drive = a_drive(endurance_cycles=2)
+
+    with pytest.raises(DeviceError, match="offset [0-9]+: the drive has no spare block left"):
+        drive.run(Job(stop_ios=2_000_000))
