@@ -4,7 +4,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 
@@ -16,6 +16,7 @@ class Mount:
     mount_point: str
     file_system: str
     source: str  # device node, dataset or label
+    seen_by: int = 0  # a process in whose mount namespace it is, when it is not in ours
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,32 @@ class Procfs:
 
     def mounts(self) -> list[Mount]:
         """Everything mounted in our mount namespace."""
-        text = (self._proc / "self/mountinfo").read_text(errors="surrogateescape")
+        return self._mounts_of("self")
+
+    def all_mounts(self) -> list[Mount]:
+        """Everything mounted here, and in other mount namespaces what is not mounted here.
+
+        A container, or a service with a namespace of its own, may have mounted what nobody else
+        sees. Namespaces whose processes may not be looked at are left out; the kernel's claim on
+        what is mounted there is seen all the same.
+        """
+        found = self.mounts()
+        here = {mount.major_minor for mount in found}
+        seen = {_namespace(self._proc / "self")}
+        for process in self._proc.iterdir():
+            if not process.name.isdigit() or (space := _namespace(process)) in seen:
+                continue
+            seen.add(space)
+            try:
+                theirs = self._mounts_of(process.name)
+            except OSError:
+                continue
+            pid = int(process.name)
+            found += [replace(m, seen_by=pid) for m in theirs if m.major_minor not in here]
+        return found
+
+    def _mounts_of(self, process: str) -> list[Mount]:
+        text = (self._proc / process / "mountinfo").read_text(errors="surrogateescape")
         return [mount for line in text.splitlines() if (mount := parse_mount(line))]
 
     def swap_areas(self) -> list[str]:
@@ -49,28 +75,31 @@ class Procfs:
         return [unescaped(line.split()[0]) for line in lines if line.strip()]
 
     def openers(self, wanted: "Wanted") -> list[Opener]:
-        """Processes other than ours that have one of the wanted devices or files open."""
+        """Processes other than ours that have one of the wanted devices or files open or mapped."""
         found = []
         for process in self._proc.iterdir():
             pid = int(process.name) if process.name.isdigit() else None
             if pid in (None, os.getpid()):
                 continue
-            if any(wanted.matches(status) for status in _open_files(process)):
+            if any(wanted.matches(status) for status in _used_files(process, wanted)):
                 found.append(Opener(int(process.name), _command(process)))
         return sorted(found, key=lambda opener: opener.pid)
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which open files to look for: block devices by number, regular files by inode."""
+    """Which open files to look for: devices by number, regular files by inode."""
 
-    devices: frozenset[int] = frozenset()
+    devices: frozenset[int] = frozenset()  # block devices
     inodes: frozenset[tuple[int, int]] = frozenset()  # (st_dev, st_ino)
+    characters: frozenset[int] = frozenset()  # character devices
 
     def matches(self, status: os.stat_result) -> bool:
         """Whether an open file is one of them."""
         if stat.S_ISBLK(status.st_mode):
             return status.st_rdev in self.devices
+        if stat.S_ISCHR(status.st_mode):
+            return status.st_rdev in self.characters
         return (status.st_dev, status.st_ino) in self.inodes
 
 
@@ -88,6 +117,38 @@ def parse_mount(line: str) -> Mount | None:
 def unescaped(text: str) -> str:
     """A path of mountinfo or swaps, where the kernel writes a space as \\040."""
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found.group(1), 8)), text)
+
+
+def _namespace(process: Path) -> str:
+    """The mount namespace of a process, empty when it ended or is not ours to look at."""
+    try:
+        return str((process / "ns/mnt").readlink())
+    except OSError:
+        return ""
+
+
+def _used_files(process: Path, wanted: Wanted) -> Iterator[os.stat_result]:
+    yield from _open_files(process)
+    yield from _mapped_files(process, wanted)
+
+
+def _mapped_files(process: Path, wanted: Wanted) -> Iterator[os.stat_result]:
+    """Files that are mapped into memory, whose descriptors may be closed long since."""
+    try:
+        maps = (process / "maps").read_bytes()
+    except OSError:
+        return
+    signs = [b" %d " % inode for _, inode in wanted.inodes]
+    if wanted.devices:
+        signs.append(b" /dev/")
+    if not any(sign in maps for sign in signs):
+        return
+    for line in maps.splitlines():
+        if any(sign in line for sign in signs):
+            try:
+                yield (process / "map_files" / line.split()[0].decode()).stat()
+            except OSError:
+                continue
 
 
 def _open_files(process: Path) -> Iterator[os.stat_result]:

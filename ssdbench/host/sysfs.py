@@ -43,6 +43,26 @@ class Sysfs:
         except OSError:
             return []
 
+    def known(self, attribute: str) -> str | None:
+        """The value, or None when there is no such attribute.
+
+        Raises OSError when there is one that cannot be read: what must fail closed asks here.
+        """
+        try:
+            return self.read(attribute)
+        except FileNotFoundError:
+            return None
+
+    def listed(self, directory: str) -> list[str]:
+        """What a directory holds, sorted; empty when there is none.
+
+        Raises OSError when there is one that cannot be read.
+        """
+        try:
+            return sorted(entry.name for entry in self.path(directory).iterdir())
+        except FileNotFoundError:
+            return []
+
     def exists(self, attribute: str) -> bool:
         """Whether there is such an attribute or directory."""
         return self.path(attribute).exists()

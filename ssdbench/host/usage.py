@@ -7,7 +7,8 @@ another loop device, `holders` is empty for btrfs and swap, and lsblk needs a ru
 import errno
 import json
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ssdbench.errors import CommandFailed
@@ -16,6 +17,7 @@ from ssdbench.host.blockdev import major_minor
 from ssdbench.host.procfs import Mount, Opener, Procfs, Wanted
 from ssdbench.host.sysfs import Sysfs
 
+CONFIG = "/sys/kernel/config"
 SYSTEM_PATHS = ("/", "/boot", "/boot/efi", "/usr", "/var", "/home")
 
 
@@ -33,7 +35,7 @@ class BlockUsage:
     def partitions(self) -> list[str]:
         """Kernel names of its partitions."""
         directory = f"/sys/block/{self._name}"
-        names = self._sysfs.names(directory)
+        names = self._sysfs.listed(directory)
         return [n for n in names if self._sysfs.exists(f"{directory}/{n}/partition")]
 
     def holders(self) -> list[str]:
@@ -41,14 +43,13 @@ class BlockUsage:
         own = {self._name, *self.partitions()}
         return sorted(self._stack() - own)
 
+    def users(self) -> list[str]:
+        """What else of the kernel uses it, in words: `holders` knows nothing of these."""
+        return [*self._btrfs(), *self._bcache(), *self._exports()]
+
     def mounts(self) -> list[Mount]:
-        """Mounts from it, its partitions or what is built on them."""
-        numbers = self._numbers()
-        return [
-            mount
-            for mount in self._procfs.mounts()
-            if mount.major_minor in numbers or _number_of(mount.source) in numbers
-        ]
+        """Mounts from it, its partitions or what is built on them, in any mount namespace."""
+        return self._of(self._procfs.all_mounts())
 
     def swap_areas(self) -> list[str]:
         """Swap areas on it, its partitions or what is built on them."""
@@ -57,18 +58,61 @@ class BlockUsage:
 
     def openers(self) -> list[Opener]:
         """Processes other than ours that have it or a partition open."""
-        numbers = [number.split(":") for number in self._numbers()]
-        devices = frozenset(os.makedev(int(major), int(minor)) for major, minor in numbers)
-        return self._procfs.openers(Wanted(devices=devices))
+        wanted = Wanted(
+            devices=_devices(self._numbers()), characters=_devices(self._character_numbers())
+        )
+        return self._procfs.openers(wanted)
 
     def holds_system(self) -> bool:
         """Whether the running system lies on it, through any number of layers."""
-        roots = {m.major_minor for m in self._procfs.mounts() if m.mount_point in SYSTEM_PATHS}
-        return bool(roots & self._numbers())
+        return any(m.mount_point in SYSTEM_PATHS for m in self._of(self._procfs.mounts()))
+
+    def _of(self, mounts: Sequence[Mount]) -> list[Mount]:
+        """Those of a list that lie on it; btrfs and overlay have numbers that are no device's."""
+        numbers = self._numbers()
+        file_systems = {
+            m.major_minor
+            for m in mounts
+            if m.major_minor in numbers or _number_of(m.source) in numbers
+        }
+        return [m for m in mounts if m.major_minor in file_systems]
 
     def _numbers(self) -> set[str]:
-        found = (self._sysfs.find(f"/sys/class/block/{name}/dev") for name in self._stack())
+        """Device numbers of all of its stack. Raises OSError when one cannot be known."""
+        return {self._sysfs.read(f"/sys/class/block/{name}/dev") for name in self._stack()}
+
+    def _character_numbers(self) -> set[str]:
+        """The other nodes that lead to it: SCSI generic, bsg, NVMe generic."""
+        device = f"/sys/block/{self._name}/device"
+        nodes = [
+            f"{device}/{kind}/{name}"
+            for kind in ("scsi_generic", "bsg")
+            for name in self._sysfs.listed(f"{device}/{kind}")
+        ]
+        if self._name.startswith("nvme"):
+            nodes.append(f"/sys/class/nvme-generic/ng{self._name.removeprefix('nvme')}")
+        found = (self._sysfs.known(f"{node}/dev") for node in nodes)
         return {number for number in found if number}
+
+    def _btrfs(self) -> Iterator[str]:
+        """Mounted btrfs file systems of several devices show only one of them as their source."""
+        stack = self._stack()
+        for file_system in self._sysfs.listed("/sys/fs/btrfs"):
+            members = self._sysfs.listed(f"/sys/fs/btrfs/{file_system}/devices")
+            if stack & set(members):
+                yield f"it is a device of the mounted btrfs file system {file_system}"
+
+    def _bcache(self) -> Iterator[str]:
+        for name in sorted(self._stack()):
+            if self._sysfs.exists(f"/sys/class/block/{name}/bcache") and name[:6] != "bcache":
+                yield f"bcache has /dev/{name} registered"
+
+    def _exports(self) -> Iterator[str]:
+        """Targets and gadgets of the kernel open a device without claiming it, as no process."""
+        numbers = self._numbers()
+        for what, path in _exported(self._sysfs):
+            if _number_of(path) in numbers:
+                yield f"the kernel serves {path} to others ({what})"
 
     def _stack(self) -> set[str]:
         """Its name, and of everything built on it, through any number of layers."""
@@ -84,9 +128,9 @@ class BlockUsage:
 
     def _above(self, name: str) -> Iterable[str]:
         directory = f"/sys/class/block/{name}"
-        names = self._sysfs.names(directory)
+        names = self._sysfs.listed(directory)
         yield from (n for n in names if self._sysfs.exists(f"{directory}/{n}/partition"))
-        yield from self._sysfs.names(f"{directory}/holders")
+        yield from self._sysfs.listed(f"{directory}/holders")
         yield from loops_over(f"/dev/{name}", sysfs=self._sysfs)
 
 
@@ -94,9 +138,40 @@ def loops_over(path: str, *, sysfs: Sysfs) -> list[str]:
     """Kernel names of the loop devices whose backing file is `path`."""
     return [
         name
-        for name in sysfs.names("/sys/block")
-        if name.startswith("loop") and sysfs.find(f"/sys/block/{name}/loop/backing_file") == path
+        for name in sysfs.listed("/sys/block")
+        if name.startswith("loop") and sysfs.known(f"/sys/block/{name}/loop/backing_file") == path
     ]
+
+
+def _exported(sysfs: Sysfs) -> Iterator[tuple[str, str]]:
+    """(what serves it, path of the device or file) of everything that the kernel serves."""
+
+    def below(*levels: str) -> Iterator[str]:
+        paths = [CONFIG]
+        for level in levels:
+            paths = [
+                f"{path}/{name}"
+                for path in paths
+                for name in (sysfs.listed(path) if level == "*" else [level])
+                if level == "*" or sysfs.exists(f"{path}/{level}")
+            ]
+        yield from paths
+
+    for namespace in below("nvmet", "subsystems", "*", "namespaces", "*"):
+        if (sysfs.known(f"{namespace}/enable") or "0").strip() == "1":
+            yield "NVMe target", (sysfs.known(f"{namespace}/device_path") or "").strip()
+    for store in below("target", "core", "*", "*"):
+        if sysfs.exists(f"{store}/info"):
+            told = re.findall(r"(?:File|UDEV PATH): (/\S+)", sysfs.known(f"{store}/info") or "")
+            yield from (("SCSI target", path) for path in told)
+    for function in below("usb_gadget", "*", "functions", "*"):
+        for lun in (n for n in sysfs.listed(function) if n.startswith("lun.")):
+            yield "USB gadget", (sysfs.known(f"{function}/{lun}/file") or "").strip()
+
+
+def _devices(numbers: Iterable[str]) -> frozenset[int]:
+    pairs = (number.split(":") for number in numbers)
+    return frozenset(os.makedev(int(major), int(minor)) for major, minor in pairs)
 
 
 def claimed(node: Path) -> bool:

@@ -13,6 +13,7 @@ from ssdbench.target import ata, fileguard, nvme, pages, scsi, surroundings
 from ssdbench.target.inspect import kernel_name
 from ssdbench.target.objection import OVERWRITE, SHARED, Objection, refuse
 
+ZFS = "zfs_member"  # as wipefs calls it
 # udev reads a device for a moment whenever its last writer closes it.
 UDEV = frozenset({"systemd-udevd", "(udev-worker)", "udevd"})
 RELEASE = "release it from what uses it"
@@ -23,6 +24,7 @@ class HostView(Protocol):
 
     def partitions(self) -> Sequence[str]: ...
     def holders(self) -> Sequence[str]: ...
+    def users(self) -> Sequence[str]: ...
     def mounts(self) -> Sequence[Mount]: ...
     def swap_areas(self) -> Sequence[str]: ...
     def openers(self) -> Sequence[Opener]: ...
@@ -61,7 +63,7 @@ class LiveHost(usage.BlockUsage):
 
     def zoned(self) -> bool:
         """Whether it takes writes in zones only."""
-        zoned = self._sysfs.find(f"/sys/block/{self._name}/queue/zoned")
+        zoned = self._sysfs.known(f"/sys/block/{self._name}/queue/zoned")
         return zoned is not None and zoned.strip() != "none"
 
     def fabric(self) -> str:
@@ -204,8 +206,10 @@ def _system(host: HostView) -> Iterator[Objection]:
 
 def _mounted(host: HostView) -> Iterator[Objection]:
     for mount in host.mounts():
-        where = f"{mount.source} on it is mounted on {mount.mount_point}"
-        yield Objection(where, remedy="unmount it")
+        where = f" (as process {mount.seen_by} sees it)" if mount.seen_by else ""
+        yield Objection(
+            f"{mount.source} on it is mounted on {mount.mount_point}{where}", remedy="unmount it"
+        )
 
 
 def _swap(host: HostView) -> Iterator[Objection]:
@@ -216,6 +220,8 @@ def _swap(host: HostView) -> Iterator[Objection]:
 def _held(host: HostView) -> Iterator[Objection]:
     for holder in host.holders():
         yield Objection(f"it is in use by /dev/{holder}", remedy=RELEASE)
+    for user in host.users():
+        yield Objection(user, remedy=RELEASE)
 
 
 def _open(host: HostView) -> Iterator[Objection]:
@@ -228,6 +234,8 @@ def _open(host: HostView) -> Iterator[Objection]:
 def _claimed(host: HostView) -> Iterator[Objection]:
     if host.claimed():
         yield Objection("the kernel or a process has claimed it for itself", remedy=RELEASE)
+        if ZFS in host.signatures():  # which has no entry in /sys that would show its devices
+            yield Objection("a ZFS pool has it in use", remedy="export the pool")
 
 
 def _partitions(host: HostView) -> Iterator[Objection]:

@@ -31,12 +31,16 @@ SIGNATURES: dict[str, tuple[tuple[int, bytes], ...]] = {
 MADE = {"ext4": ["mkfs.ext4", "-q", "-F"], "ext2": ["mkfs.ext2", "-q", "-F"], "swap": ["mkswap"]}
 
 
-def refused(target: Path, bytes_of: Path, *, overwrite: bool = False) -> str:
+def refused(
+    target: Path, bytes_of: Path, *, overwrite: bool = False, checked_bytes: int = -1
+) -> str:
     """The reasons, one a line; that no byte changed is checked on the way."""
-    before = hashlib.sha256(bytes_of.read_bytes()).digest()
-    with pytest.raises(TargetRefused) as refusal:
-        guard.check(inspect(str(target)), overwrite_signatures=overwrite)
-    assert hashlib.sha256(bytes_of.read_bytes()).digest() == before
+    with bytes_of.open("rb") as file:
+        before = hashlib.sha256(file.read(checked_bytes)).digest()
+        with pytest.raises(TargetRefused) as refusal:
+            guard.check(inspect(str(target)), overwrite_signatures=overwrite)
+        file.seek(0)
+        assert hashlib.sha256(file.read(checked_bytes)).digest() == before
     return str(refusal.value)
 
 
@@ -226,8 +230,12 @@ def test_a_device_in_use_is_refused_whatever_is_overridden(
 ) -> None:
     with STATES[state](loop_device, tmp_path) as reason:
         os.sync()
+        # A busy host does swap to it: of a swap area only the header stays as it was.
+        header = -1 if "swap" not in state else 4096 if state == "swapped to" else 446
 
-        assert reason in refused(loop_device.node, loop_device.backing, overwrite=overwrite)
+        assert reason in refused(
+            loop_device.node, loop_device.backing, overwrite=overwrite, checked_bytes=header
+        )
 
 
 @pytest.mark.parametrize("overwrite", [False, True], ids=["strict", "overridden"])

@@ -32,6 +32,9 @@ class FakeHost:
     def holders(self) -> list[str]:
         return list(self._answer("holders", []))
 
+    def users(self) -> list[str]:
+        return list(self._answer("users", []))
+
     def mounts(self) -> list[Mount]:
         return list(self._answer("mounts", []))
 
@@ -75,6 +78,7 @@ LOOP = TargetInfo(
 IN_USE: dict[str, tuple[Any, str]] = {
     "partitions": (["loop0p1"], "it has partitions: loop0p1"),
     "holders": (["dm-3"], "it is in use by /dev/dm-3"),
+    "users": (["bcache has /dev/loop0 registered"], "bcache has /dev/loop0 registered"),
     "mounts": ([Mount("7:0", "/srv", "ext4", "/dev/loop0")], "is mounted on /srv"),
     "swap_areas": (["/dev/loop0p2"], "the kernel swaps to /dev/loop0p2"),
     "openers": ([Opener(42, "qemu")], "process 42 (qemu) has it open"),

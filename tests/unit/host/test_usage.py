@@ -1,0 +1,122 @@
+"""Who uses a block device, read from a host that is made of files."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ssdbench.host.procfs import Procfs
+from ssdbench.host.sysfs import Sysfs
+from ssdbench.host.usage import BlockUsage
+
+NEVER = "259:77"  # no device of this host
+BTRFS = "/sys/fs/btrfs/5ad0/devices"
+
+
+class Host:
+    """A host with one disk, sdx, of the number NEVER."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.put("/sys/class/block/sdx/dev", NEVER)
+        self.put("/sys/block/sdx/size", "8")
+        self.put("/proc/self/mountinfo", "21 1 8:1 / /home rw - ext4 /dev/sda1 rw\n")
+
+    def put(self, path: str, text: str = "") -> None:
+        file = self.root / path.lstrip("/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+    def process(self, pid: int, namespace: str, mountinfo: str) -> None:
+        self.put(f"/proc/{pid}/mountinfo", mountinfo)
+        link = self.root / f"proc/{pid}/ns/mnt"
+        link.parent.mkdir()
+        link.symlink_to(namespace)
+
+    @property
+    def usage(self) -> BlockUsage:
+        return BlockUsage("sdx", sysfs=Sysfs(self.root), procfs=Procfs(self.root))
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Host:
+    return Host(tmp_path)
+
+
+def test_an_idle_disk_has_no_users(host: Host) -> None:
+    used = host.usage
+
+    assert (used.holders(), used.users(), used.mounts(), used.openers()) == ([], [], [], [])
+
+
+def test_a_mount_that_only_a_container_sees_is_found(host: Host) -> None:
+    host.process(7, "mnt:[1]", f"30 1 {NEVER} / /data rw - ext4 /dev/sdx rw\n")
+
+    (mount,) = host.usage.mounts()
+
+    assert (mount.mount_point, mount.seen_by) == ("/data", 7)
+
+
+def test_a_mount_that_everybody_sees_is_found_once(host: Host) -> None:
+    line = f"30 1 {NEVER} / /data rw - ext4 /dev/sdx rw\n"
+    host.put("/proc/self/mountinfo", line)
+    host.process(7, "mnt:[1]", line)
+    host.process(8, "mnt:[2]", line)
+
+    (mount,) = host.usage.mounts()
+
+    assert mount.seen_by == 0
+
+
+def test_the_running_system_is_found_through_a_partition(host: Host) -> None:
+    host.put("/sys/block/sdx/sdx1/partition", "1")
+    host.put("/sys/class/block/sdx/sdx1/partition", "1")
+    host.put("/sys/class/block/sdx1/dev", "259:78")
+    host.put("/proc/self/mountinfo", "21 1 259:78 / / rw - ext4 /dev/root rw\n")
+
+    assert host.usage.holds_system()
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        (f"{BTRFS}/sdx", "mounted btrfs file system 5ad0"),
+        ("/sys/class/block/sdx/bcache/state", "bcache has /dev/sdx registered"),
+    ],
+)
+def test_what_has_no_holder_is_named(host: Host, path: str, said: str) -> None:
+    host.put(path)
+
+    (user,) = host.usage.users()
+
+    assert said in user
+
+
+def unreadable(path: str) -> Callable[[Host], None]:
+    """A file where a directory should be, or the other way round: reading it is an error."""
+
+    def spoil(host: Host) -> None:
+        if path.endswith(("dev", "backing_file")):
+            (host.root / path).unlink(missing_ok=True)
+            (host.root / path).mkdir(parents=True)
+        else:
+            host.put(path)
+
+    return spoil
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "sys/class/block/sdx/dev",
+        "sys/class/block/sdx/holders",
+        "sys/block/loop0/loop/backing_file",
+        "sys/fs/btrfs",
+        "sys/kernel/config/nvmet/subsystems",
+    ],
+)
+def test_what_cannot_be_read_is_never_taken_for_idle(host: Host, path: str) -> None:
+    unreadable(path)(host)
+
+    with pytest.raises(OSError, match="directory"):
+        _ = (host.usage.holders(), host.usage.mounts(), host.usage.users())
