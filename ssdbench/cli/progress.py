@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import Protocol, Self
 
 from ssdbench.cli.output import tell
 from ssdbench.engine.events import (
@@ -16,9 +16,6 @@ from ssdbench.engine.events import (
 )
 from ssdbench.model.finding import Finding, Severity
 from ssdbench.units import format_count, format_duration, format_rate
-
-if TYPE_CHECKING:
-    pass
 
 LINE_EVERY_S = 30.0
 
@@ -124,6 +121,7 @@ class Moving:
             self._bar.update(
                 self._task,
                 completed=event.fraction or 0.0,
+                total=None if event.fraction is None else 1.0,  # None: it pulses
                 description=_rest(event),
                 share=share,
                 visible=True,

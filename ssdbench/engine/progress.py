@@ -21,11 +21,18 @@ class Reporter:
         self._began = self._told = wall()
         self._fraction: Callable[[], float | None] = lambda: None
         self._text = ""
+        self._state: Callable[[], str] = lambda: ""
+        self._moved = self._began, 0.0  # when the fraction was last seen to change, and to what
 
     def doing(self, text: str, fraction: Callable[[], float | None]) -> None:
         """From now on the stage does `text`; `fraction` is asked when an event is due."""
         self._text = text
         self._fraction = fraction
+        self._state = lambda: ""
+
+    def being(self, state: Callable[[], str]) -> None:
+        """How what is done stands, such as what a judge still misses; asked when one is due."""
+        self._state = state
 
     def saw(self, second: Second) -> None:
         """A second of the target's clock passed."""
@@ -42,13 +49,17 @@ class Reporter:
                 stage=self._stage,
                 fraction=fraction,
                 left_s=self._left_s(fraction, now),
-                text=self._text,
+                text=", ".join(part for part in (self._text, self._state()) if part),
                 rate_bytes_per_s=second.bytes / duration_s,
                 rate_iops=second.ios / duration_s,
             )
         )
 
     def _left_s(self, fraction: float | None, now: float) -> float | None:
+        """From the share that is done; between two of its steps the time just passes."""
         if fraction is None or fraction < LEAST_FRACTION:
             return None
-        return (now - self._began) * (1 - fraction) / fraction
+        if fraction != self._moved[1]:
+            self._moved = now, fraction
+        moved_at, share = self._moved
+        return max(0.0, (moved_at - self._began) * (1 - share) / share - (now - moved_at))

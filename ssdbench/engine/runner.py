@@ -31,10 +31,11 @@ from ssdbench.engine.stage import (
 )
 from ssdbench.engine.standing import standing
 from ssdbench.engine.store import RunStore
-from ssdbench.engine.verdict import about_target, run_verdict
+from ssdbench.engine.verdict import NO_PLAN, about_plan, about_target, run_verdict
 from ssdbench.errors import SsdbenchError, TargetRefused, UsageError
 from ssdbench.host.activity import Activity, activity
 from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.result import RunResult, StageResult
 from ssdbench.units import format_capacity
 
@@ -48,6 +49,7 @@ class Order:
     profile_text: str
     seed: int
     limits: Limits = Limits()
+    plan: CapacityPlan = NO_PLAN  # which points the run's verdict stands on
     hint: RateHint = RateHint()
     host: Mapping[str, str] = field(default_factory=dict)  # facts of the host, for the report
     settings: tuple[dict[str, str], ...] = ()  # host settings that were changed
@@ -215,6 +217,8 @@ class Runner:
             limit = self._meter.exceeded(ahead_bytes=LEAST_AHEAD_BYTES)
             why = f"signal {signal_number} asked for it" if signal_number else limit
             self._raise(_cut_short(len(self._results), len(self._stages), why))
+        for finding in about_plan(self._results, self._order.plan):
+            self._raise(finding)
         info = self._session.info
         result = RunResult(
             run_id=self._order.run_id,
@@ -225,7 +229,7 @@ class Runner:
             target=info,
             profile_text=self._order.profile_text,
             seed=self._order.seed,
-            verdict=run_verdict(info, self._results, self._findings),
+            verdict=run_verdict(info, self._results, self._findings, self._order.plan),
             findings=tuple(self._findings),
             stages=tuple(self._results),
             host=dict(self._order.host),

@@ -89,6 +89,10 @@ class Section:
         """What progress events say from now on."""
         self._reporter.doing(text, fraction)
 
+    def being(self, state: Callable[[], str]) -> None:
+        """How it stands, for progress events; see Reporter.being."""
+        self._reporter.being(state)
+
     def outcome(self) -> Outcome:
         """Totals and logs, after the last second."""
         return self._now_running().outcome()

@@ -7,9 +7,12 @@ unproven) is carried by every point that was measured after it, so it needs no r
 from collections.abc import Iterable, Sequence
 
 from ssdbench.model.finding import Code, Finding, Severity
-from ssdbench.model.result import StageResult, Verdict
+from ssdbench.model.profile import CapacityPlan
+from ssdbench.model.result import PointResult, StageResult, Verdict
 from ssdbench.model.target import TargetInfo
+from ssdbench.stats.runplan import named, used
 
+NO_PLAN = CapacityPlan()
 PREPARES = frozenset({"precondition", "steady"})
 
 
@@ -25,19 +28,60 @@ def inherited(results: Iterable[StageResult]) -> tuple[Finding, ...]:
 
 
 def run_verdict(
-    target: TargetInfo, stages: Sequence[StageResult], findings: Sequence[Finding]
+    target: TargetInfo,
+    stages: Sequence[StageResult],
+    findings: Sequence[Finding],
+    plan: CapacityPlan = NO_PLAN,
 ) -> Verdict:
-    """The word over a whole run."""
+    """The word over a whole run: that of the points that its plan uses, of all without a plan."""
     points = [point for stage in stages for point in stage.points]
     if points and not target.kind.plannable:
         return "MEASURED, NOT PLANNABLE"
+    needed = needed_points(points, plan)
+    unneeded = {point.point.id for point in points} - {point.point.id for point in needed}
     spoilt = any(
-        finding.severity is Severity.INVALIDATES
+        finding.severity is Severity.INVALIDATES and finding.point not in unneeded
         for finding in (*findings, *(f for stage in stages for f in stage.findings))
     )
-    valid = all(point.verdict == "VALIDATED" for point in points)
+    valid = all(point.verdict == "VALIDATED" for point in needed)
     whole = all(stage.complete for stage in stages)
-    return "VALIDATED" if points and valid and whole and not spoilt else "NOT VALIDATED"
+    return "VALIDATED" if needed and valid and whole and not spoilt else "NOT VALIDATED"
+
+
+def needed_points(points: Sequence[PointResult], plan: CapacityPlan) -> list[PointResult]:
+    """The points that the verdict stands on."""
+    return used(points, plan) if named(plan) else list(points)
+
+
+def about_plan(stages: Sequence[StageResult], plan: CapacityPlan) -> tuple[Finding, ...]:
+    """What the plan leaves open: points that it does not use, or none that it could use."""
+    points = [point for stage in stages for point in stage.points]
+    if not points or not named(plan):
+        return ()
+    needed = needed_points(points, plan)
+    if not needed:
+        return (
+            Finding(
+                code=Code.PLAN,
+                severity=Severity.INVALIDATES,
+                message="no point was measured that the plan could stand on: random, over the "
+                "whole drive, of its block size and read share",
+                advice="Measure that point, or change `block` and `read` of `plan`.",
+            ),
+        )
+    others = [p for p in points if p not in needed and p.verdict != "VALIDATED"]
+    if not others:
+        return ()
+    names = ", ".join(point.point.id for point in needed)
+    return (
+        Finding(
+            code=Code.PLAN,
+            severity=Severity.NOTES,
+            message=f"the verdict is that of what the plan uses ({names}); {len(others)} other "
+            f"{'point is' if len(others) == 1 else 'points are'} not validated",
+            advice="Plan on none of those: each says what it lacks.",
+        ),
+    )
 
 
 def about_target(target: TargetInfo) -> tuple[Finding, ...]:

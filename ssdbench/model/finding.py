@@ -45,6 +45,7 @@ class Code(StrEnum):
     COORDINATED_OMISSION = "coordinated-omission"
     BELOW_REMAP_UNIT = "below-remap-unit"
     BISTABLE = "bistable"
+    PLAN = "plan"  # what the plan stands on, and what it leaves open
 
 
 class Finding(Model):

@@ -30,6 +30,7 @@ from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.point import Measured, window_rates
 from ssdbench.stats.settle import Settle
 from ssdbench.stats.steadystate import Watch, findings
+from ssdbench.units import format_duration
 
 REPEAT = "repeat.json"
 MEASURED = "histograms.npz"  # and the seconds of the window
@@ -129,6 +130,7 @@ def measure(
         reporter=reporter,
         step_s=STEP_S,
     ) as section:
+        section.being(lambda: _standing(section, phase, how))
         for second in section:
             _follow(section, second, phase, workload, how, context.target.size_bytes)
             if phase.from_s is not None and phase.host is None:
@@ -188,6 +190,14 @@ def _follow(
         phase.settle = upper_limit(phase.watch.verdict(), section.series.iops)
         phase.from_s = second.t_s
         section.series.phase = "measure"
+
+
+def _standing(section: Section, phase: _Phase, how: Measuring) -> str:
+    """Whether it settles or counts, and for how long."""
+    t_s = float(section.series.t_s[-1]) if len(section.series) else 0.0
+    if phase.from_s is None:
+        return f"settling for {format_duration(t_s)}: {phase.watch.state()}"
+    return f"counted {t_s - phase.from_s:.0f} of {how.measure_s:.0f} s"
 
 
 def _complete(section: Section, phase: _Phase, how: Measuring) -> bool:

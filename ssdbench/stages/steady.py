@@ -134,11 +134,10 @@ class Steady:
         watch = Watch(rule(self.rule))
         span = self.workload.range.length_bytes
         writes = self.workload.writes
-        section.doing(
-            self.workload.label(),
-            lambda: max(section.bytes_written / span / self.max_fills, 0.0),
-        )
         spent, least_s = "", self.least_s()
+        # Nobody knows when a drive will be steady: what is told is how it stands, not a share.
+        section.doing(self.workload.label(), lambda: None)
+        section.being(lambda: self._standing(section, watch, least_s))
         for second in section:
             rate = second.bytes / max(second.duration_s, 1e-9)
             fills = section.bytes_written / span
@@ -147,6 +146,20 @@ class Steady:
             if steady or spent:
                 section.stop()
         return upper_limit(watch.verdict(), section.series.bytes_per_s), spent
+
+    def _standing(self, section: Section, watch: Watch, least_s: float) -> str:
+        """Time passed, the most that may come, and what the judge says."""
+        t_s = float(section.series.t_s[-1]) if len(section.series) else 0.0
+        fills = section.bytes_written / self.workload.range.length_bytes
+        most_s = least_s - t_s
+        if t_s and fills:
+            most_s = max(most_s, (self.max_fills - fills) * t_s / fills)
+        if self.max_time_s is not None:
+            most_s = min(most_s, self.max_time_s - t_s)
+        return (
+            f"{fills:.2f} drive fills in {format_duration(t_s)}, at most "
+            f"{format_duration(max(0.0, most_s))} more; {watch.state()}"
+        )
 
     def least_s(self) -> float:
         """How long the warm-up lasts at least before it is given up."""

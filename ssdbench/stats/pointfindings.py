@@ -43,20 +43,31 @@ def all_findings(
 def _from_repeats(
     point: Point, repeats: Sequence[Repeat], measured: Sequence[Measured], context: Context
 ) -> Iterator[Finding]:
+    unsettled = [r for r in repeats if r.settle is not None and not r.settle.steady]
+    if unsettled:
+        yield _unsettled(unsettled)
     for repeat in repeats:
-        if repeat.settle is not None and not repeat.settle.steady:
-            yield Finding(
-                code=Code.NOT_STEADY_POINT,
-                severity=Severity.INVALIDATES,
-                message=(
-                    f"repeat {repeat.repeat} was measured before it had settled "
-                    f"({repeat.settle_s:.0f} s): {repeat.settle.reason}"
-                ),
-                advice="Allow a longer settle phase, or fewer workloads that differ this much.",
-                repeat=repeat.repeat,
-            )
         for finding in repeat.findings:
-            yield finding.model_copy(update={"repeat": repeat.repeat})
+            if not (repeat in unsettled and finding.code is Code.NOT_STEADY_POINT):
+                yield finding.model_copy(update={"repeat": repeat.repeat})
+
+
+def _unsettled(repeats: Sequence[Repeat]) -> Finding:
+    """One finding for all repeats that were counted too early; they mostly lack the same."""
+    first = repeats[0]
+    reason = first.settle.reason if first.settle else ""
+    if len(repeats) == 1:
+        said = f"repeat {first.repeat} was measured before it had settled"
+    else:
+        numbers = ", ".join(str(repeat.repeat) for repeat in repeats)
+        said = f"repeats {numbers} were measured before they had settled"
+    return Finding(
+        code=Code.NOT_STEADY_POINT,
+        severity=Severity.INVALIDATES,
+        message=f"{said} ({first.settle_s:.0f} s): {reason}",
+        advice="Allow a longer settle phase, or fewer workloads that differ this much.",
+        repeat=first.repeat if len(repeats) == 1 else None,
+    )
 
 
 def _rule(
@@ -274,19 +285,28 @@ def _remap_unit(
 
 
 def _few_samples(estimates: Sequence[Estimate]) -> Iterator[Finding]:
-    for direction in ("read", "write"):
-        few = [
-            f"{e.metric[4:-3]} ({e.status})"
-            for e in estimates
-            if e.direction == direction and e.metric.startswith("lat_p") and e.status != "published"
-        ]
-        if few:
-            yield Finding(
-                code=Code.FEW_SAMPLES,
-                severity=Severity.NOTES,
-                message=f"too few independent {direction}s to publish {', '.join(few)}",
-                advice="Lengthen the windows or add repeats.",
-            )
+    """One note for all percentiles that too few I/Os lie beyond."""
+    parts = [
+        f"{direction} {', '.join(names)} {words}"
+        for direction in ("read", "write")
+        for status, words in (("indicative", "only indicative"), ("suppressed", "left out"))
+        if (names := _percentiles(estimates, direction, status))
+    ]
+    if parts:
+        yield Finding(
+            code=Code.FEW_SAMPLES,
+            severity=Severity.NOTES,
+            message=f"too few independent I/Os for some percentiles: {'; '.join(parts)}",
+            advice="Lengthen the windows or add repeats.",
+        )
+
+
+def _percentiles(estimates: Sequence[Estimate], direction: str, status: str) -> list[str]:
+    return [
+        e.metric.removeprefix("lat_").removesuffix("_ns")
+        for e in estimates
+        if e.direction == direction and e.metric.startswith("lat_p") and e.status == status
+    ]
 
 
 _CHECKS: tuple[_Check, ...] = (

@@ -7,7 +7,7 @@ rate that kept the limit. The arithmetic is that of `ssdbench.stats.capacity`.
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ssdbench.model.profile import CapacityPlan
@@ -44,13 +44,18 @@ class CapacityAnswer:
         return self.plan is not None and not self.reasons
 
 
-def candidates(result: RunResult, wanted: CapacityPlan) -> list[PointResult]:
-    """Random points over the whole drive with a bound, of the kind that the demand names.
+def named(wanted: CapacityPlan) -> bool:
+    """Whether a profile names a plan at all."""
+    return (wanted.demand_iops, wanted.block_bytes, wanted.read_percent) != (None, None, None)
+
+
+def used(points: Sequence[PointResult], wanted: CapacityPlan) -> list[PointResult]:
+    """The points that a plan stands on: random, over the whole drive, of the kind that it names.
 
     Where it names no share of reads, the smallest that was measured; no block, the nearest to
     4 KiB.
     """
-    found = [point for point in _whole_drive(result) if _fits(point, wanted)]
+    found = [point for point in points if _whole_drive(point) and _fits(point, wanted)]
     if wanted.read_percent is None and found:
         least = min(point.point.workload.read_percent for point in found)
         found = [p for p in found if p.point.workload.read_percent == least]
@@ -58,6 +63,12 @@ def candidates(result: RunResult, wanted: CapacityPlan) -> list[PointResult]:
         near = min(_octaves(point) for point in found)
         found = [point for point in found if _octaves(point) == near]
     return found
+
+
+def candidates(result: RunResult, wanted: CapacityPlan) -> list[PointResult]:
+    """The points of a run that a plan stands on and that have a bound."""
+    points = [point for stage in result.stages for point in stage.points]
+    return used([point for point in points if _has_bound(point)], wanted)
 
 
 def capacity_answer(result: RunResult, wanted: CapacityPlan) -> CapacityAnswer:
@@ -105,13 +116,10 @@ def _with(
     )
 
 
-def _whole_drive(result: RunResult) -> Iterator[PointResult]:
-    for stage in result.stages:
-        for point in stage.points:
-            span = point.point.span_percent
-            whole = span is None or span >= WHOLE_PERCENT
-            if whole and point.point.workload.pattern is Pattern.RANDOM and _has_bound(point):
-                yield point
+def _whole_drive(point: PointResult) -> bool:
+    span = point.point.span_percent
+    whole = span is None or span >= WHOLE_PERCENT
+    return whole and point.point.workload.pattern is Pattern.RANDOM
 
 
 def _has_bound(point: PointResult) -> bool:

@@ -126,6 +126,21 @@ class Watch:
             lower_mode=look.lower_mode,
         )
 
+    def state(self) -> str:
+        """How far the judge is, in a few words, while a user waits for the verdict."""
+        if self.steady:
+            return f"{self._rule.name!r} is met"
+        look = self._look
+        if look.early:
+            return f"{self._rule.name!r} may not decide yet: {look.early}"
+        window = f"in the newest {look.to_s - look.from_s:.0f} s"
+        broken = [criterion.name for criterion in look.criteria if not criterion.holds]
+        if broken:
+            return (
+                f"{self._rule.name!r} is not met yet: {', '.join(broken)} over the limit {window}"
+            )
+        return f"{self._rule.name!r} holds {window}, look {self._streak} of {self._rule.hold}"
+
     def _reason(self) -> str:
         if self._look.early:
             return self._look.early

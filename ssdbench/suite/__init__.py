@@ -181,7 +181,7 @@ def run(asked_for: Asked, output: Path, world: World) -> RunResult:
     with claim as session, applied(wishes, kept.run_id) as settings:
         make_directory(output)
         store.write_json(MANIFEST, kept.model_dump(mode="json"))
-        order = replace(_order(kept), settings=settings)
+        order = replace(_order(kept, asked_for.profile), settings=settings)
         return Runner(order, chosen, session, store, world).run()
 
 
@@ -196,7 +196,7 @@ def resume(run_path: Path, world: World, *, limits: Limits | None = None) -> Run
         kept = kept.model_copy(update={"overwrite_signatures": True})
     info = inspect(kept.target.name)
     require_able(info)
-    order = _order(kept)
+    order = _order(kept, profile)
     if limits is not None:
         order = replace(order, limits=limits.over(order.limits))
     wishes = planned_host(profile.host, info)
@@ -222,13 +222,14 @@ def _claimed(
     )
 
 
-def _order(kept: Manifest) -> Order:
+def _order(kept: Manifest, profile: Profile) -> Order:
     return Order(
         run_id=kept.run_id,
         title=kept.title,
         profile_text=kept.profile_text,
         seed=kept.seed,
         limits=kept.limits,
+        plan=profile.plan,
         hint=rate_hint(kept.target),
         host={**kept.host, **{f"{name} version": v for name, v in kept.versions.items()}},
     )

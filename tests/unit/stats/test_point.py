@@ -213,6 +213,33 @@ def test_a_repeat_that_had_not_settled_is_named_with_its_number() -> None:
     assert result.verdict == "NOT VALIDATED"
 
 
+def test_repeats_that_had_not_settled_are_one_finding_and_told_once_each() -> None:
+    windows = steady_windows()
+    restless = SteadyVerdict(
+        rule="settle", steady=False, checked_s=600, volume_fills=0.1, reason="halves is 0.2"
+    )
+    repeats = [a_repeat(i, m) for i, m in enumerate(windows, 1)]
+    own = Finding(
+        code=Code.NOT_STEADY_POINT, severity=Severity.INVALIDATES, message="not steady by 'settle'"
+    )
+    for index in (1, 6):
+        repeats[index] = repeats[index].model_copy(update={"settle": restless, "findings": (own,)})
+
+    result = judge_point(a_point(), repeats, windows, PLANNABLE)
+
+    [found] = [f for f in result.findings if f.code is Code.NOT_STEADY_POINT]
+    assert "repeats 2, 7 were measured before they had settled" in found.message
+
+
+def test_percentiles_with_too_few_samples_are_one_note() -> None:
+    result = judged([a_window(3.0, seed=seed) for seed in range(10)], PLANNABLE)
+
+    [found] = [f for f in result.findings if f.code is Code.FEW_SAMPLES]
+    assert found.message.count("write") <= 2
+    assert "p99.99" in found.message
+    assert "left out" in found.message
+
+
 def test_findings_of_the_run_reach_the_point_and_those_of_other_points_do_not() -> None:
     hot = Finding(code=Code.THROTTLED, severity=Severity.INVALIDATES, message="85 degrees")
     other = hot.model_copy(update={"code": Code.DISTURBED, "point": "p2"})

@@ -209,3 +209,19 @@ def test_a_settle_phase_outlasts_what_the_workload_before_left() -> None:
     assert verdict.steady
     assert verdict.mean == pytest.approx(1e8, rel=0.05)
     assert verdict.checked_s > 600
+
+
+def test_a_judge_says_how_far_it_is_while_a_user_waits() -> None:
+    watch = Watch(rule("pss-quick"))
+    said = []
+    for t_s in range(1, 3600):
+        rate = 1e6 * (1.3 if t_s % 200 < 100 and t_s < 900 else 1.0)
+        if watch.push(float(t_s), rate, t_s / 600):
+            break
+        said.append(watch.state())
+
+    assert any(text.startswith("'pss-quick' may not decide yet") for text in said)
+    assert any(
+        "is not met yet: " in text and "over the limit in the newest" in text for text in said
+    )
+    assert watch.state() == "'pss-quick' is met"

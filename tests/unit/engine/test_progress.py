@@ -1,0 +1,54 @@
+"""What a user is told while a stage works."""
+
+from ssdbench.engine.events import Event, Progress
+from ssdbench.engine.progress import Reporter
+from ssdbench.generator.base import Second
+
+
+class Told:
+    """A reporter with a clock in the test's hand."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.events: list[Event] = []
+        self.reporter = Reporter("02-steady", emit=self.events.append, wall=lambda: self.now)
+
+    def at(self, now: float) -> Progress:
+        self.now = now
+        self.reporter.saw(Second(now, 1.0, 0, 1000, 0, 4_096_000))
+        event = self.events[-1]
+        assert isinstance(event, Progress)
+        return event
+
+
+def test_between_two_steps_the_time_left_just_passes() -> None:
+    told = Told()
+    share = [0.0]
+    told.reporter.doing("repeats", lambda: share[0])
+
+    assert told.at(5).left_s is None
+    share[0] = 0.25
+    assert told.at(10).left_s == 30
+    assert told.at(20).left_s == 20
+    assert told.at(90).left_s == 0
+    share[0] = 0.5
+    assert told.at(100).left_s == 100
+
+
+def test_what_nobody_can_foresee_has_neither_share_nor_time_but_a_state() -> None:
+    told = Told()
+    told.reporter.doing("4 KiB random write", lambda: None)
+    told.reporter.being(lambda: f"{told.now:.0f} s so far, the rule is not met yet")
+
+    event = told.at(700)
+
+    assert (event.fraction, event.left_s) == (None, None)
+    assert event.text == "4 KiB random write, 700 s so far, the rule is not met yet"
+
+
+def test_a_new_doing_forgets_the_state_of_the_last() -> None:
+    told = Told()
+    told.reporter.being(lambda: "settling")
+    told.reporter.doing("the next", lambda: 0.5)
+
+    assert told.at(1).text == "the next"
