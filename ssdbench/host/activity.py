@@ -27,6 +27,8 @@ class Activity:
     temperature_c: float | None = None  # of the hottest zone
     throttle_events: int | None = None
     interrupts_per_cpu: tuple[int, ...] = ()
+    busy_s: float = 0.0  # CPU time of everybody, the kernel and its interrupts included
+    energy_j: float | None = None  # that the CPU packages took
 
 
 def activity(sysfs: Sysfs | None = None) -> Activity:
@@ -49,6 +51,8 @@ def activity(sysfs: Sysfs | None = None) -> Activity:
         temperature_c=_hottest(sysfs),
         throttle_events=sum(throttles) if throttles else None,
         interrupts_per_cpu=_per_cpu(sysfs.find("/proc/interrupts") or ""),
+        busy_s=(sum(ticks[:3]) + sum(ticks[5:7])) / TICKS_PER_S if len(ticks) == 8 else 0.0,
+        energy_j=_energy(sysfs),
     )
 
 
@@ -115,6 +119,18 @@ def _hottest(sysfs: Sysfs) -> float | None:
     found = (sysfs.number(f"{base}/{name}/temp") for name in sysfs.names(base))
     values = [value / 1000 for value in found if value is not None and value > 0]
     return max(values) if values else None
+
+
+def _energy(sysfs: Sysfs) -> float | None:
+    """Joules of all CPU packages by their own meters (RAPL), which wrap around now and then.
+
+    Documentation/power/powercap/powercap.rst; readable by root alone since Linux 5.10.
+    """
+    base = "/sys/class/powercap"
+    packages = [n for n in sysfs.names(base) if re.fullmatch(r"intel-rapl:\d+", n)]
+    found = [sysfs.number(f"{base}/{name}/energy_uj") for name in packages]
+    values = [value for value in found if value is not None]
+    return sum(values) / 1e6 if values else None
 
 
 def _per_cpu(text: str) -> tuple[int, ...]:

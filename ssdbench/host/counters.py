@@ -19,6 +19,8 @@ class DiskStat:
     in_flight: int
     busy_ms: int  # time with at least one I/O in flight
     discard_bytes: int = 0  # counted since Linux 4.18
+    merges: int = 0  # requests that became part of another before they were issued
+    queue_ms: int = 0  # time of all I/Os together: over time that passed, the mean in flight
 
     @classmethod
     def parse(cls, text: str) -> "DiskStat":
@@ -34,6 +36,8 @@ class DiskStat:
             in_flight=fields[8],
             busy_ms=fields[9],
             discard_bytes=fields[13] * SECTOR_BYTES if len(fields) > 13 else 0,
+            merges=fields[1] + fields[5],
+            queue_ms=fields[10],
         )
 
 

@@ -47,6 +47,7 @@ class Topology:
     node_of: Mapping[int, int] = field(default_factory=dict)
     governors: tuple[str, ...] = ()  # that every CPU offers; empty without frequency scaling
     policies: tuple[str, ...] = ()  # directories of frequency policies
+    frequencies_khz: tuple[int, ...] = ()  # that every policy can be limited to, ascending
     turbo: str = ""  # attribute that switches turbo, NO_TURBO or BOOST; empty without
     idle: bool = False  # whether idle states can be limited
     irqbalance: bool = False  # whether it is running
@@ -71,6 +72,7 @@ def topology(kernel_name: str = "", sysfs: Sysfs | None = None) -> Topology:
         shares_cache={cpu: _sharing(sysfs, cpu) for cpu in cpus},
         node_of=_nodes(sysfs, cpus),
         governors=_governors(sysfs, policies),
+        frequencies_khz=_frequencies(sysfs, policies),
         policies=policies,
         turbo=next((name for name in (NO_TURBO, BOOST) if sysfs.exists(name)), ""),
         idle=sysfs.exists(LATENCY_NODE),
@@ -129,6 +131,16 @@ def _governors(sysfs: Sysfs, policies: tuple[str, ...]) -> tuple[str, ...]:
         set((sysfs.find(f"{policy}/scaling_available_governors") or "").split())
         for policy in policies
     ]
+    return tuple(sorted(set.intersection(*offered))) if offered else ()
+
+
+def _frequencies(sysfs: Sysfs, policies: tuple[str, ...]) -> tuple[int, ...]:
+    """The steps of the driver, or its ends where it has no steps; the kernel keeps no others."""
+    offered = []
+    for policy in policies:
+        steps = (sysfs.find(f"{policy}/scaling_available_frequencies") or "").split()
+        ends = [sysfs.number(f"{policy}/cpuinfo_{end}_freq") for end in ("min", "max")]
+        offered.append({int(step) for step in steps} or {end for end in ends if end})
     return tuple(sorted(set.intersection(*offered))) if offered else ()
 
 

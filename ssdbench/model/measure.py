@@ -12,10 +12,20 @@ from ssdbench.model.asked.blocksize import BlockSize
 from ssdbench.model.asked.mistakes import refuse
 from ssdbench.model.asked.standard import Pts
 from ssdbench.model.asked.sweeps import SpanSweep, Sweep
-from ssdbench.model.asked.trials import Engines, QueueSettings, Schedulers
+from ssdbench.model.asked.trials import CpuCost, Engines, LatencyPath, QueueSettings, Schedulers
 from ssdbench.model.base import Model
 
-MeasuredStage = Sweep | SpanSweep | BlockSize | Schedulers | QueueSettings | Engines | Pts
+MeasuredStage = (
+    Sweep
+    | SpanSweep
+    | BlockSize
+    | Schedulers
+    | QueueSettings
+    | Engines
+    | LatencyPath
+    | CpuCost
+    | Pts
+)
 
 
 def _empty(body: object) -> object:
@@ -52,6 +62,12 @@ class Measure(Model):
     )
     engines: Annotated[Engines | None, _Body] = Field(
         default=None, description="I/O engines and the page cache compared."
+    )
+    latency_path: Annotated[LatencyPath | None, _Body] = Field(
+        default=None, description="Time of a request in queue, scheduler, driver and device."
+    )
+    cpu_cost: Annotated[CpuCost | None, _Body] = Field(
+        default=None, description="CPU time and energy per I/O at several CPU frequencies."
     )
 
     @model_validator(mode="after")

@@ -2,12 +2,15 @@
 
 from collections.abc import Collection, Sequence
 
-from ssdbench.stages.trial import Options, TrialWorkload, Variant
+from ssdbench.host.topology import Topology
+from ssdbench.stages.onestart import Options
+from ssdbench.stages.trial import TrialWorkload, Variant
 from ssdbench.tuning.plan import require_scheduler
 from ssdbench.tuning.setting import Medium, Setting
 from ssdbench.units import KIB, MIB
 
 _TRIED = "the experiment compares it"
+_BATCHES: Options = {"iodepth_batch_submit": 16, "iodepth_batch_complete_min": 16}  # can merge
 
 
 def scheduler_variants(wanted: Sequence[str], offered: Sequence[str], drive: str) -> list[Variant]:
@@ -41,6 +44,57 @@ def queue_variants(offered: Collection[str], drive: str) -> list[Variant]:
             )
             found.append(Variant(f"{name} {value}", needs))
     return found
+
+
+def frequency_variants(host: Topology, drive: str) -> tuple[list[Variant], list[str]]:
+    """The host as it is, slower steps of its CPUs, and entropy credited or not; with what is not.
+
+    "Wimpy" and "beefy" CPUs in one machine: the same drive behind less computing power.
+    """
+    found, notes = [Variant("as it is")], []
+    if host.policies and len(host.frequencies_khz) > 1:
+        steps = host.frequencies_khz
+        for khz in dict.fromkeys((steps[0], steps[len(steps) // 2], steps[-1])):
+            limits = tuple(
+                Setting(Medium.SYSFS, f"{policy}/scaling_max_freq", str(khz), _TRIED)
+                for policy in host.policies
+            )
+            found.append(Variant(f"at most {khz / 1000:.0f} MHz", limits))
+    else:
+        notes.append("this host does not let its CPU frequency be set, so there is one speed only")
+    if "add_random" in host.queue:
+        found += [
+            Variant(name, (Setting(Medium.BLOCK, "queue/add_random", value, _TRIED, drive),))
+            for name, value in (("disk entropy credited", "1"), ("not credited", "0"))
+        ]
+    return found, notes
+
+
+def path_variants(wanted: Sequence[str], offered: Sequence[str], drive: str) -> list[Variant]:
+    """The schedulers that are named, or the drive as it is. Raises HostLacks."""
+    return scheduler_variants(wanted, offered, drive) if wanted else [Variant("as it is")]
+
+
+def path_workloads() -> tuple[TrialWorkload, ...]:
+    """Alone, queued, and mergeable: three ways through the layers."""
+    alone: Options = {"rw": "randread", "bs": 4 * KIB, "iodepth": 1}
+    queued: Options = {"rw": "randread", "bs": 4 * KIB, "iodepth": 32}
+    merged: Options = {"rw": "write", "bs": 4 * KIB, "iodepth": 32, **_BATCHES}
+    return (
+        TrialWorkload("4 KiB random read, depth 1", (alone,)),
+        TrialWorkload("4 KiB random read, depth 32", (queued,)),
+        TrialWorkload("4 KiB random write, depth 8", ({**alone, "rw": "randwrite", "iodepth": 8},)),
+        TrialWorkload("4 KiB sequential write, batched", (merged,)),
+    )
+
+
+def cost_workloads() -> tuple[TrialWorkload, ...]:
+    """Reads whose cost is the host's: one at a time, and as many as one core can keep going."""
+    read: Options = {"rw": "randread", "bs": 4 * KIB}
+    return (
+        TrialWorkload("4 KiB random read, depth 1", ({**read, "iodepth": 1},)),
+        TrialWorkload("4 KiB random read, depth 32", ({**read, "iodepth": 32},)),
+    )
 
 
 def engine_variants(engines: Collection[str], hit_bytes: int) -> list[Variant]:
@@ -100,7 +154,7 @@ def random_reads() -> TrialWorkload:
 
 def queue_workloads() -> tuple[TrialWorkload, ...]:
     """Random reads, and small sequential writes that can be merged."""
-    merged: Options = {"rw": "write", "bs": 4 * KIB, "iodepth": 32, "iodepth_batch_submit": 16}
+    merged: Options = {"rw": "write", "bs": 4 * KIB, "iodepth": 32, **_BATCHES}
     return (random_reads(), TrialWorkload("4 KiB sequential write", (merged,)))
 
 

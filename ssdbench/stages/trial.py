@@ -9,9 +9,9 @@ compares variants with each other: it publishes medians and no number to plan on
 import csv
 import io
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from pathlib import Path
 from random import Random
 from statistics import median
 
@@ -21,24 +21,21 @@ from ssdbench.engine.noise import HostWatch
 from ssdbench.engine.progress import Reporter
 from ssdbench.engine.seeds import derived
 from ssdbench.engine.stage import Context, Lasting, RateHint, StagePlan
-from ssdbench.errors import CommandFailed, SsdbenchError
-from ssdbench.generator.fio.jobfile import filename
-from ssdbench.generator.fio.output import Group, parse
-from ssdbench.host.command import spawn
+from ssdbench.errors import HostLacks, SsdbenchError
+from ssdbench.generator.fio.output import Group
+from ssdbench.host.counters import disk_counters
 from ssdbench.host.files import write_atomic
 from ssdbench.model.base import Model
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.result import StageResult
 from ssdbench.model.target import TargetInfo
+from ssdbench.stages.hostload import NO_LOAD, Load, LoadWatch, Probe
+from ssdbench.stages.onestart import RAMP_S, Options, common, job_file, on_drive, started
 from ssdbench.stats.histogram import Histogram
 from ssdbench.tuning.plan import HostPlan
 from ssdbench.tuning.setting import Setting
 
-Options = Mapping[str, str | int]
-RAMP_S = 1  # of each start, not counted
-GRACE_S = 60.0
 CELL = "cell.json"
-LOOK_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +45,7 @@ class Variant:
     name: str
     settings: tuple[Setting, ...] = ()
     options: Options = field(default_factory=dict)  # of fio, over those of the workload
+    cpus: tuple[int, ...] = ()  # that fio may use; empty: those of the trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +79,15 @@ class Cell(Model):
     bytes_read: int = 0
     bytes_written: int = 0
     disturbed: str = ""
+    host_cpu_us_per_io: float = 0.0  # of everybody, kernel threads and interrupts included
+    iops_per_core: float = 0.0  # per CPU second of the whole host
+    iops_per_watt: float | None = None  # of the CPU packages; None where no meter tells
+    merges_per_io: float = 0.0
+    interrupts_per_io: float = 0.0
+    switches_per_io: float = 0.0
+    in_flight: float = 0.0  # mean occupancy of the drive's queue
+    in_flight_p95: float = 0.0
+    more: dict[str, float] = {}  # what a probe showed, by name with unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +104,8 @@ class Trial:
     window_s: int = 5
     skipped: tuple[Finding, ...] = ()
     cpus: tuple[int, ...] = ()  # that fio may use; empty: all
+    notes: tuple[str, ...] = ()  # what could not be had
+    probe: Probe | None = None  # what else is measured in each window
     lasting: Lasting = Lasting.RESULTS
 
     @property
@@ -124,7 +133,7 @@ class Trial:
             seconds=(seconds, seconds + count),
             bytes_written=(0, written),
             fills=(0.0, written / target.size_bytes),
-            notes=tuple(f"sets {text}: {reason}" for text, reason in settings.items()),
+            notes=(*self.notes, *(f"sets {text}: {r}" for text, r in settings.items())),
         )
 
     def run(self, context: Context) -> StageResult:
@@ -132,27 +141,44 @@ class Trial:
         started_at, wall, before = utc_now(), time.monotonic(), context.meter.seconds
         order = self.order(context.seed)
         context.journal.intended(order=[unit for unit, *_ in order])
+        cells: list[Cell] = []
+        try:
+            with self._probing(context):
+                cut_short = self._cells(context, order, cells)
+        except HostLacks as error:
+            cut_short = context.failed(error)
+        return self._result(context, cells, cut_short, started_at, wall, before)
+
+    def _cells(
+        self,
+        context: Context,
+        order: Sequence[tuple[str, Variant, TrialWorkload, int]],
+        cells: list[Cell],
+    ) -> str:
+        """Add one cell after another; why it ended early, or nothing."""
         finished = context.journal.done()
         reporter = Reporter(self.name, emit=context.emit, wall=context.wall)
-        cells: list[Cell] = []
-        cut_short = ""
         for number, (unit, variant, workload, repeat) in enumerate(order):
             if unit in finished:
                 cells.append(context.store.load(f"{unit}/{CELL}", Cell))
                 continue
-            cut_short = self._must_end(context)
-            if cut_short:
-                break
+            if cut_short := self._must_end(context):
+                return cut_short
             reporter.doing(f"{variant.name}, {workload.name}", lambda n=number: n / len(order))  # type: ignore[misc]
             try:
                 cell = self._cell(context, unit, variant, workload, repeat)
             except SsdbenchError as error:
-                cut_short = context.failed(error)
-                break
+                return context.failed(error)
             context.store.save(f"{unit}/{CELL}", cell)
             context.journal.finished(unit)
             cells.append(cell)
-        return self._result(context, cells, cut_short, started_at, wall, before)
+        return ""
+
+    def _probing(self, context: Context) -> AbstractContextManager[None]:
+        return nullcontext() if self.probe is None else self.probe.running(self._lease(context))
+
+    def _lease(self, context: Context) -> str:
+        return f"{context.run_path.resolve().name}-{self.name}"
 
     def order(self, seed: int) -> list[tuple[str, Variant, TrialWorkload, int]]:
         """All cells, shuffled within each pass."""
@@ -184,12 +210,20 @@ class Trial:
         context.journal.begun(unit)
         seed = derived(context.seed, self.name, workload.name, repeat)
         text = job_text(context.target.node, self, variant, workload, seed=seed)
-        lease = f"{context.run_path.resolve().name}-{self.name}"
-        with applied(HostPlan(settings=variant.settings), lease):
+        disk = disk_counters(context.target.major_minor)
+        with applied(HostPlan(settings=variant.settings), self._lease(context)), disk:
+            load = LoadWatch(disk, context.activity, RAMP_S, self.window_s, self.probe)
             watch = HostWatch(simulated=False, read=context.activity)
-            group = _fio(directory, text, seconds=self.window_s + RAMP_S, cpus=self.cpus)
+            group = started(
+                directory,
+                text,
+                seconds=self.window_s + RAMP_S,
+                cpus=variant.cpus or self.cpus,
+                meanwhile=load,
+            )
             disturbed = "; ".join(finding.message for finding in watch.findings())
-        cell = cell_of(variant, workload, repeat, group, disturbed)
+        more = self.probe.figures() if self.probe is not None else {}
+        cell = cell_of(variant, workload, repeat, group, disturbed, load.load, more)
         context.meter.add(
             seconds=self.window_s + RAMP_S,
             bytes_read=cell.bytes_read,
@@ -217,7 +251,11 @@ class Trial:
             wall_s=time.monotonic() - wall,
             bytes_read=sum(cell.bytes_read for cell in cells),
             bytes_written=sum(cell.bytes_written for cell in cells),
-            summary={"starts": len(cells), "repeats": self.repeats},
+            summary={
+                "starts": len(cells),
+                "repeats": self.repeats,
+                **{f"note {n}": note for n, note in enumerate(self.notes, start=1)},
+            },
             findings=(*self.skipped, *_findings(self.name, cells, cut_short)),
             figures=({"kind": "trial", "csv": context.store.relative(path), "title": self.title},),
             data={"medians": medians(cells)},
@@ -232,35 +270,21 @@ def job_text(
     node: str, trial: Trial, variant: Variant, workload: TrialWorkload, *, seed: int
 ) -> str:
     """fio's job file of one cell: all sections at the same time, reported together."""
-    everywhere: dict[str, str | int] = {
-        "filename": filename(node),
-        "ioengine": "libaio",
-        "direct": 1,
-        "thread": 1,
-        "group_reporting": 1,
-        "allow_file_create": 0,
-        "randrepeat": 0,
-        "randseed": seed % (1 << 31) + 1,
-        "norandommap": 1,
-        "refill_buffers": 1,
-        "lat_percentiles": 1,
-        "exitall_on_error": 1,
-        "disk_util": 0,
-        "offset": 0,
-        "size": trial.span_bytes,
-        "time_based": 1,
-        "ramp_time": f"{RAMP_S}s",
-        "runtime": f"{trial.window_s}s",
-    }
-    lines = ["[global]", *(f"{name}={value}" for name, value in everywhere.items())]
-    for number, section in enumerate(workload.sections):
-        lines += [f"[part{number}]"]
-        lines += [f"{name}={value}" for name, value in {**section, **variant.options}.items()]
-    return "\n".join(lines) + "\n"
+    shared = common(span_bytes=trial.span_bytes, window_s=trial.window_s, seed=seed)
+    return job_file(
+        {**on_drive(node), **shared},
+        [{**section, **variant.options} for section in workload.sections],
+    )
 
 
 def cell_of(
-    variant: Variant, workload: TrialWorkload, repeat: int, group: Group, disturbed: str
+    variant: Variant,
+    workload: TrialWorkload,
+    repeat: int,
+    group: Group,
+    disturbed: str,
+    load: Load = NO_LOAD,
+    more: dict[str, float] | None = None,
 ) -> Cell:
     """The figures of one start."""
     read, write = group.outcome.read, group.outcome.write
@@ -280,7 +304,20 @@ def cell_of(
         bytes_read=read.bytes,
         bytes_written=write.bytes,
         disturbed=disturbed,
+        host_cpu_us_per_io=load.host_cpu_us_per_io,
+        iops_per_core=load.iops_per_core,
+        iops_per_watt=load.iops_per_watt,
+        merges_per_io=_per_io(load.merges_per_s, load),
+        interrupts_per_io=_per_io(load.interrupts_per_s, load),
+        switches_per_io=_per_io(load.switches_per_s, load),
+        in_flight=load.in_flight,
+        in_flight_p95=load.in_flight_p95,
+        more=more or {},
     )
+
+
+def _per_io(rate_per_s: float, load: Load) -> float:
+    return rate_per_s / load.ios_per_s if load.ios_per_s > 0 else 0.0
 
 
 def medians(cells: Sequence[Cell]) -> list[dict[str, object]]:
@@ -297,42 +334,51 @@ def medians(cells: Sequence[Cell]) -> list[dict[str, object]]:
             "iops_least": round(min(c.iops for c in found), 1),
             "iops_most": round(max(c.iops for c in found), 1),
             "lat_p50_ns": round(median(c.lat_p50_ns for c in found)),
-            "lat_p99_ns": round(median(c.lat_p99_ns for c in found)),
-            "cpu_us_per_io": round(median(c.cpu_us_per_io for c in found), 2),
+            **(_probed(found) or _costs(found)),
             "disturbed": sum(bool(c.disturbed) for c in found),
         }
         for (workload, variant), found in sorted(by_cell.items())
     ]
 
 
+def _costs(found: Sequence[Cell]) -> dict[str, object]:
+    """Medians of what the host spent; left out where a probe spent some of it itself."""
+    return {
+        "lat_p99_ns": round(median(c.lat_p99_ns for c in found)),
+        "cpu_us_per_io": round(median(c.cpu_us_per_io for c in found), 2),
+        "host_cpu_us_per_io": round(median(c.host_cpu_us_per_io for c in found), 2),
+        "iops_per_core": round(median(c.iops_per_core for c in found)),
+        **_energy(found),
+        "merges_per_io": round(median(c.merges_per_io for c in found), 2),
+        "interrupts_per_io": round(median(c.interrupts_per_io for c in found), 2),
+        "in_flight": round(median(c.in_flight for c in found), 2),
+    }
+
+
+def _probed(found: Sequence[Cell]) -> dict[str, object]:
+    """Medians of what a probe showed, in its order."""
+    names = dict.fromkeys(name for cell in found for name in cell.more)
+    return {
+        name: round(median(cell.more[name] for cell in found if name in cell.more), 2)
+        for name in names
+    }
+
+
+def _energy(found: Sequence[Cell]) -> dict[str, object]:
+    """IOPS per watt, only where every repeat could tell."""
+    told = [cell.iops_per_watt for cell in found if cell.iops_per_watt is not None]
+    return {"iops_per_watt": round(median(told), 1)} if len(told) == len(found) else {}
+
+
 def cells_csv(cells: Sequence[Cell]) -> str:
     """Every cell, one line each."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, list(Cell.model_fields), lineterminator="\n")
+    more = sorted({name for cell in cells for name in cell.more})
+    columns = [name for name in Cell.model_fields if name != "more"]
+    writer = csv.DictWriter(text, [*columns, *more], lineterminator="\n")
     writer.writeheader()
-    writer.writerows(cell.model_dump() for cell in cells)
+    writer.writerows({**cell.model_dump(exclude={"more"}), **cell.more} for cell in cells)
     return text.getvalue()
-
-
-def _fio(directory: Path, text: str, *, seconds: float, cpus: tuple[int, ...]) -> Group:
-    (directory / "job.fio").write_text(text)
-    argv = ["fio", "--eta=never", "--output-format=json+", "--output=fio.json", "job.fio"]
-    (directory / "command").write_text(" ".join(argv) + "\n")
-    process = spawn(
-        argv, stdout=directory / "stdout", stderr=directory / "stderr", cwd=directory, cpus=cpus
-    )
-    status = process.wait(seconds + GRACE_S)
-    if status is None:
-        status = process.kill()
-    (directory / "status").write_text(f"{status}\n")
-    said = (directory / "stdout").read_text() + (directory / "stderr").read_text()
-    try:
-        group = parse((directory / "fio.json").read_text(), ["cell"]).groups[0]
-    except (OSError, ValueError) as error:
-        raise CommandFailed(argv, status, said or str(error)) from error
-    if status != 0 or group.error:
-        raise CommandFailed(argv, status, said)
-    return group
 
 
 def _findings(stage: str, cells: Sequence[Cell], cut_short: str) -> list[Finding]:

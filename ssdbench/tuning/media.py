@@ -7,6 +7,7 @@ from typing import Protocol
 from ssdbench.errors import CommandFailed, DeviceError, HostLacks
 from ssdbench.host import command, nvme
 from ssdbench.host.sysfs import Sysfs, chosen
+from ssdbench.tuning.mounting import MountReach, PartitionReach, TracerReach
 from ssdbench.tuning.setting import Medium
 
 
@@ -133,5 +134,8 @@ def reaches(
         Medium.IRQ: SysfsReach(sysfs),
         Medium.BLOCK: BlockReach(sysfs, locate),
         Medium.SERVICE: ServiceReach(),
+        Medium.MOUNT: MountReach(sysfs),
+        Medium.TRACER: TracerReach(sysfs),
+        Medium.PARTITION: PartitionReach(sysfs, locate),
         **(extra or {}),
     }

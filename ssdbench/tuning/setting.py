@@ -15,7 +15,8 @@ class Medium(StrEnum):
     WRITE_CACHE = "write-cache"  # ATA or SCSI caching page: may outlive a reboot
     SERVICE = "service"  # a system service that is stopped meanwhile
     MODULE = "module"  # a kernel module that is loaded meanwhile
-    MOUNT = "mount"  # a file system that is mounted meanwhile
+    MOUNT = "mount"  # a file system that is mounted meanwhile, by its mount point
+    PARTITION = "partition"  # one that the kernel is told of meanwhile; nothing is written
     TRACER = "tracer"  # a tracefs instance
     ATA_PASSWORD = "ata-password"  # set for a secure erase; outlives a reboot and locks the drive
 

@@ -3,13 +3,22 @@
 from ssdbench.model.asked.blocksize import BlockSize
 from ssdbench.model.asked.standard import Pts, PtsForm, PtsTest
 from ssdbench.model.asked.sweeps import AccessOrder, Rest, Settle, SpanSweep, Sweep
-from ssdbench.model.asked.trials import Engines, HostTrial, QueueSettings, Schedulers
+from ssdbench.model.asked.trials import (
+    CpuCost,
+    Engines,
+    HostTrial,
+    LatencyPath,
+    QueueSettings,
+    Schedulers,
+)
 
 __all__ = [
     "AccessOrder",
     "BlockSize",
+    "CpuCost",
     "Engines",
     "HostTrial",
+    "LatencyPath",
     "Pts",
     "PtsForm",
     "PtsTest",

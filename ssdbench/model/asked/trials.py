@@ -40,3 +40,16 @@ class QueueSettings(HostTrial):
 
 class Engines(HostTrial):
     """Ways to submit I/O, and direct I/O against the page cache."""
+
+
+class LatencyPath(HostTrial):
+    """Where the time of a request goes, from the kernel's block tracepoints."""
+
+    repeats: Count = Field(default=1, description="Passes over all schedulers and workloads.")
+    schedulers: Annotated[tuple[str, ...], OneOrMany()] = Field(
+        default=(), description="Schedulers to look into; the one in force unless set."
+    )
+
+
+class CpuCost(HostTrial):
+    """CPU time per I/O, IOPS per core and per watt, at several CPU frequencies."""

@@ -97,7 +97,7 @@ def _tables(data: Mapping[str, object]) -> Iterator[Table]:
         if len(records) != len(value):
             continue
         keys = list(dict.fromkeys(key for record in records for key in record))
-        columns = [Column(words.fact(key, "")[0]) for key in keys]
+        columns = [Column(words.fact(key, 0)[0]) for key in keys]
         rows = [_record(record, keys) for record in records[:MAX_ROWS]]
         more = f" (first {MAX_ROWS} of {len(records)})" if len(records) > MAX_ROWS else ""
         title = words.fact(name, "")[0] + more

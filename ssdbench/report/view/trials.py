@@ -1,41 +1,109 @@
-"""Experiments over the host as a figure: one line per workload over the variants."""
+"""Experiments over the host as figures: one line per workload over the variants."""
+
+from collections.abc import Iterator, Mapping, Sequence
 
 from ssdbench.model.result import StageResult
-from ssdbench.report.figures import Line, LinesFigure
+from ssdbench.report.figures import Dots, DotsFigure, Line, LinesFigure
 from ssdbench.report.view.page import Block, Plot, Plots
+
+Record = Mapping[str, object]
 
 LEAD = (
     "The same short workloads under one host setting after another; medians with the least and "
     "the most of all repeats. They compare settings and are no numbers to plan on."
 )
+PATH_LEAD = (
+    "Median time of a request in each layer: queue (until it has a place), plug (held back to be "
+    "sent with others), scheduler, driver, device (until its interrupt, or until it is completed "
+    "where the device has no interrupt of its own) and completion. Medians of parts do not add up "
+    "to the median of the whole. Tracing itself costs time, so rates of these starts are compared "
+    "with each other only."
+)
+LAYERS = ("queue_ns", "plug_ns", "scheduler_ns", "driver_ns", "device_ns", "completion_ns")
+
+# What else a kind of trial is about, besides IOPS: record, title, words of its axis.
+_MORE: Mapping[str, tuple[tuple[str, str, str], ...]] = {
+    "cpu_cost": (
+        ("iops_per_core", "I/Os per CPU second of the whole host", "IOPS per core"),
+        ("iops_per_watt", "I/Os per joule of the CPUs", "IOPS per watt"),
+    ),
+    "queue": (("in_flight", "Requests in the drive's queue", "requests in flight"),),
+    "depth": (("in_flight", "Requests in the drive's queue", "requests in flight"),),
+    "interrupts": (("iops_per_core", "I/Os per CPU second of the whole host", "IOPS per core"),),
+    "engines": (("lat_p50_ns", "Median latency", "latency"),),
+    "page_cache": (("lat_p50_ns", "Median latency", "latency"),),
+}
 
 
 def figure(stage: StageResult) -> list[Block]:
-    """IOPS over the variants; empty for a stage that is no trial."""
+    """What a trial compares; empty for a stage that is no trial."""
     medians = stage.data.get("medians")
-    if not isinstance(medians, list) or len(medians) < 2:
+    if not isinstance(medians, list) or not medians:
         return []
+    if any("device_ns" in record for record in medians):
+        return [Plots([_path(stage, medians)], wide=True)]
+    if len(medians) < 2:
+        return []
+    plots = [_lines(stage, medians, "iops", stage.title, "IOPS", LEAD)]
+    for name, title, axis in _MORE.get(stage.kind, ()):
+        if all(record.get(name) for record in medians):
+            plots.append(_lines(stage, medians, name, title, axis, ""))
+    return [Plots(plots)]
+
+
+def _lines(
+    stage: StageResult, medians: Sequence[Record], name: str, title: str, axis: str, caption: str
+) -> Plot:
     variants = list(dict.fromkeys(str(record["variant"]) for record in medians))
     place = {variant: float(n) for n, variant in enumerate(variants)}
-    lines = []
+    drawn = LinesFigure(
+        lines=tuple(_line_of_each(medians, name, place)),
+        x_label="",
+        y_label=axis,
+        ticks=tuple((place[variant], variant) for variant in variants),
+        latency=name.endswith("_ns"),
+    )
+    alt = f"{axis} of {len(drawn.lines)} workloads under {', '.join(variants)}."
+    return Plot(f"trial-{stage.name}-{name}", title, caption, alt, drawn)
+
+
+def _line_of_each(
+    medians: Sequence[Record], name: str, place: Mapping[str, float]
+) -> Iterator[Line]:
     for workload in dict.fromkeys(str(record["workload"]) for record in medians):
         own = sorted(
-            (r for r in medians if r["workload"] == workload), key=lambda r: place[r["variant"]]
+            (r for r in medians if r["workload"] == workload),
+            key=lambda r: place[str(r["variant"])],
         )
-        lines.append(
-            Line(
-                label=workload,
-                x=tuple(place[r["variant"]] for r in own),
-                y=tuple(float(r["iops"]) for r in own),
-                low=tuple(float(r["iops_least"]) for r in own),
-                high=tuple(float(r["iops_most"]) for r in own),
-            )
+        ranged = name == "iops"
+        yield Line(
+            label=workload,
+            x=tuple(place[str(r["variant"])] for r in own),
+            y=tuple(_number(r, name) for r in own),
+            low=tuple(_number(r, "iops_least") for r in own) if ranged else (),
+            high=tuple(_number(r, "iops_most") for r in own) if ranged else (),
         )
-    drawn = LinesFigure(
-        lines=tuple(lines),
-        x_label="variant",
-        y_label="IOPS",
-        ticks=tuple((place[variant], variant) for variant in variants),
+
+
+def _path(stage: StageResult, medians: Sequence[Record]) -> Plot:
+    rows = tuple(
+        Dots(
+            label=f"{record['workload']}, {record['variant']}",
+            values=tuple(
+                (layer.removesuffix("_ns"), _number(record, layer))
+                for layer in LAYERS
+                if layer in record
+            ),
+        )
+        for record in medians
+        if "device_ns" in record
     )
-    alt = f"IOPS of {len(lines)} workloads under {', '.join(variants)}."
-    return [Plots([Plot(f"trial-{stage.name}", stage.title, LEAD, alt, drawn)], wide=True)]
+    alt = "; ".join(
+        f"{row.label}: " + ", ".join(f"{name} {value:.0f} ns" for name, value in row.values)
+        for row in rows
+    )
+    return Plot(f"path-{stage.name}", stage.title, PATH_LEAD, alt, DotsFigure(rows))
+
+
+def _number(record: Record, name: str) -> float:
+    return float(str(record[name]))

@@ -1,0 +1,128 @@
+"""The kernel's tracepoints, in an instance of our own beside any other tracer.
+
+tracefs works on a locked-down kernel, where blktrace and everything else in debugfs is refused.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from ssdbench.errors import HostLacks
+from ssdbench.host.sysfs import Sysfs, chosen
+from ssdbench.host.tracering import Layout, TraceEvent, decode, layout
+
+ROOT = "/sys/kernel/tracing"
+INSTANCE = f"{ROOT}/instances/ssdbench"
+FILE_SYSTEM = "tracefs nodev"  # type and source of the mount
+BUFFER_KB = 16384  # per CPU: some 200,000 entries, the latest are kept
+_PAGE_BYTES = 1 << 16  # of a read: more than any page of the buffer
+
+
+def offered(sysfs: Sysfs) -> bool:
+    """Whether this kernel has tracefs at all."""
+    return "\ttracefs\n" in (sysfs.find("/proc/filesystems") or "") + "\n"
+
+
+def mounted(sysfs: Sysfs) -> bool:
+    """Whether it can be reached."""
+    return sysfs.exists(f"{ROOT}/instances")
+
+
+def in_use(kernel_name: str, sysfs: Sysfs) -> str:
+    """Who traces already, so that our times would hold the cost of that; empty for nobody."""
+    tracer = chosen(sysfs.find(f"{ROOT}/current_tracer") or "nop")
+    if tracer != "nop":
+        return f"the tracer {tracer} is at work"
+    if chosen(sysfs.find(f"{ROOT}/events/block/enable") or "0") != "0":
+        return "another program traces block events"
+    if chosen(sysfs.find(f"/sys/block/{kernel_name}/trace/enable") or "0") != "0":
+        return f"blktrace traces {kernel_name}"
+    if sysfs.exists(INSTANCE):
+        return f"there is an instance {INSTANCE} of another run"
+    return ""
+
+
+class Tracing:
+    """Events of an instance that exists; whoever made it removes it."""
+
+    def __init__(self, wanted: Mapping[str, str], sysfs: Sysfs | None = None) -> None:
+        """`wanted`: filters by event, such as `block/block_rq_issue: dev == 7340032`.
+
+        Events that this kernel lacks are left out: see `events`.
+        """
+        self._sysfs = sysfs or Sysfs()
+        self._base = self._sysfs.path(INSTANCE)
+        self.events = tuple(e for e in wanted if (self._base / "events" / e / "format").exists())
+        found = [layout((self._base / "events" / e / "format").read_text()) for e in self.events]
+        self._layouts: dict[int, Layout] = {one.id: one for one in found}
+        self._set("tracing_on", "0")
+        self._set("trace_clock", "mono")  # one clock for all CPUs
+        self._set("buffer_size_kb", str(BUFFER_KB))
+        for event in self.events:
+            if wanted[event]:
+                self._set(f"events/{event}/filter", wanted[event])
+            self._set(f"events/{event}/enable", "1")
+
+    def start(self) -> None:
+        """Forget what was recorded, and record."""
+        self._set("trace", "")
+        self._set("tracing_on", "1")
+
+    def stop(self) -> list[TraceEvent]:
+        """End recording; everything that the buffers still hold, in order of time."""
+        self._set("tracing_on", "0")
+        found: list[TraceEvent] = []
+        for place in sorted((self._base / "per_cpu").glob("cpu*")):
+            cpu = int(place.name[3:])
+            for page in _pages(place / "trace_pipe_raw"):
+                found += decode(page, self._layouts, cpu)
+        return sorted(found, key=lambda event: event.at_ns)
+
+    def close(self) -> None:
+        """End recording for good, so that the instance can be removed."""
+        self._set("tracing_on", "0")
+        for event in self.events:
+            self._set(f"events/{event}/enable", "0")
+
+    def _set(self, name: str, value: str) -> None:
+        try:
+            descriptor = os.open(self._base / name, os.O_WRONLY | os.O_TRUNC)
+            try:
+                if value:
+                    os.write(descriptor, value.encode())
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise HostLacks(f"{INSTANCE}/{name} cannot be set: {error.strerror}") from error
+
+
+def _pages(pipe: Path) -> list[bytes]:
+    """Each read returns one page of the buffer; nothing is waited for."""
+    descriptor = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    found = []
+    try:
+        while page := os.read(descriptor, _PAGE_BYTES):
+            found.append(page)
+    except BlockingIOError:
+        pass
+    finally:
+        os.close(descriptor)
+    return found
+
+
+def create() -> None:
+    """Make our instance. Raises HostLacks when it cannot be had."""
+    try:
+        Path(INSTANCE).mkdir()
+    except OSError as error:
+        raise HostLacks(f"{INSTANCE} cannot be made: {error.strerror}") from error
+
+
+def remove() -> None:
+    """Remove our instance with all that it records. Raises HostLacks when it is in use."""
+    try:
+        Path(INSTANCE).rmdir()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise HostLacks(f"{INSTANCE} cannot be removed: {error.strerror}") from error

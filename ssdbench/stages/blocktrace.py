@@ -1,0 +1,148 @@
+"""Block tracepoints of one drive while a start of fio is at work.
+
+Costs some 1 to 2 microseconds of CPU per request and event, so the rates of traced starts are
+compared with each other only. Limits: bios that the kernel splits are not followed; what the
+application itself does before its request is queued is not seen.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+
+from ssdbench.engine.applied import applied, restore
+from ssdbench.errors import HostLacks
+from ssdbench.host import tracefs
+from ssdbench.host.sysfs import Sysfs
+from ssdbench.host.topology import Interrupt
+from ssdbench.host.tracering import TraceEvent
+from ssdbench.model.target import TargetInfo
+from ssdbench.stats.latencypath import LAYERS, Seen, Step, medians_ns, walked
+from ssdbench.tuning.mounting import PRESENT
+from ssdbench.tuning.plan import HostPlan
+from ssdbench.tuning.setting import Medium, Setting
+
+_MINOR_BITS = 20  # of the kernel's own dev_t
+_REASON = "the block tracepoints tell where the time goes"
+_LEAST = 20  # requests; a median of fewer says nothing
+
+STEPS = {
+    "block/block_bio_queue": Step.QUEUED,
+    "block/block_getrq": Step.PLACED,
+    "block/block_rq_insert": Step.INSERTED,
+    "block/block_rq_issue": Step.ISSUED,
+    "block/block_rq_complete": Step.COMPLETED,
+    "block/block_bio_backmerge": Step.MERGED_BACK,
+    "block/block_bio_frontmerge": Step.MERGED_FRONT,
+    "block/block_rq_merge": Step.ABSORBED,
+    "block/block_rq_requeue": Step.REQUEUED,
+}
+OF_DRIVERS = {
+    "nvme/nvme_setup_cmd": Step.PREPARED,
+    "scsi/scsi_dispatch_cmd_start": Step.DISPATCHED,
+    "irq/irq_handler_entry": Step.INTERRUPT,
+}
+_STEP_OF = {event.partition("/")[2]: step for event, step in (STEPS | OF_DRIVERS).items()}
+
+
+@dataclass(slots=True)
+class BlockTrace:
+    """Tracepoints of one drive; `running` holds the tracer, `start` and `stop` frame a window."""
+
+    target: TargetInfo
+    kernel_name: str
+    interrupts: Sequence[Interrupt] = ()
+    scsi_host: str = ""  # number of its host adapter
+    _tracing: tracefs.Tracing | None = None
+    _found: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def running(self, lease: str) -> Iterator[None]:
+        """The tracer is ours, and gone afterwards, even when we are killed meanwhile.
+
+        Raises HostLacks when this kernel has no tracefs or somebody else traces.
+        """
+        sysfs = Sysfs()
+        if not tracefs.offered(sysfs):
+            raise HostLacks(
+                "this kernel has no tracefs, so nothing tells where the time goes",
+                hint="Leave `latency_path` out, or use a kernel with CONFIG_FTRACE.",
+            )
+        restore()  # the instance of a dead run would be in the way
+        with ExitStack() as held:
+            if not tracefs.mounted(sysfs):
+                mount = Setting(Medium.MOUNT, tracefs.ROOT, tracefs.FILE_SYSTEM, _REASON)
+                held.enter_context(applied(HostPlan(settings=(mount,)), f"{lease}-tracefs"))
+            if holder := tracefs.in_use(self.kernel_name, sysfs):
+                raise HostLacks(
+                    f"the tracer is already in use: {holder}",
+                    hint="End the other program, or run `ssdbench restore` after a crash.",
+                )
+            instance = Setting(Medium.TRACER, tracefs.INSTANCE, PRESENT, _REASON)
+            held.enter_context(applied(HostPlan(settings=(instance,)), f"{lease}-tracer"))
+            self._tracing = tracefs.Tracing(self._filters())
+            try:
+                yield
+            finally:
+                self._tracing.close()
+                self._tracing = None
+
+    def start(self) -> None:
+        """Record from now on."""
+        if self._tracing is not None:
+            self._tracing.start()
+
+    def stop(self) -> None:
+        """End recording and find the medians."""
+        if self._tracing is not None:
+            self._found = medians(self._tracing.stop())
+
+    def figures(self) -> dict[str, float]:
+        """Median nanoseconds by layer, the requests behind them, and merges per request."""
+        return self._found
+
+    def _filters(self) -> dict[str, str]:
+        major, minor = (int(part) for part in self.target.major_minor.split(":"))
+        ours = f"dev == {major << _MINOR_BITS | minor}"
+        found = dict.fromkeys(STEPS, ours)
+        if self.kernel_name.startswith("nvme"):
+            found["nvme/nvme_setup_cmd"] = f'disk == "{self.kernel_name}"'
+        if self.scsi_host:
+            found["scsi/scsi_dispatch_cmd_start"] = f"host_no == {self.scsi_host}"
+        if self.interrupts:
+            numbers = " || ".join(f"irq == {irq.number}" for irq in self.interrupts)
+            found["irq/irq_handler_entry"] = numbers
+        return found
+
+
+def block_trace(
+    target: TargetInfo, kernel_name: str, interrupts: Sequence[Interrupt]
+) -> BlockTrace:
+    """For the drive of that name below /sys/block."""
+    address = Sysfs().path(f"/sys/block/{kernel_name}/device").resolve().name
+    scsi_host = address.split(":")[0] if address.count(":") == 3 else ""
+    return BlockTrace(target, kernel_name, interrupts, scsi_host)
+
+
+def medians(events: Sequence[TraceEvent]) -> dict[str, float]:
+    """Median time in each layer; empty where too few requests were seen."""
+    walk = walked(seen(event) for event in events)
+    count = len(walk.requests)
+    if count < _LEAST:
+        return {}
+    found = medians_ns(walk.requests)
+    return {
+        "requests": float(count),
+        "merges_per_request": walk.merged / count,
+        **{layer: found[layer] for layer in LAYERS if layer in found},
+    }
+
+
+def seen(event: TraceEvent) -> Seen:
+    """What an event says about a request."""
+    return Seen(
+        at_ns=event.at_ns,
+        step=_STEP_OF[event.name],
+        cpu=event.cpu,
+        sector=event.fields.get("sector", 0),
+        sectors=event.fields.get("nr_sector", 0),
+    )

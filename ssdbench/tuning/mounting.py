@@ -1,0 +1,113 @@
+"""What is mounted, split or traced meanwhile, as settings that are put back.
+
+A mount's value is `TYPE SOURCE [OPTIONS]`, a partition's `FIRST-SECTOR SECTORS`; both are empty
+while there is none. The kernel alone is told of a partition: no table is written, so putting it
+back never touches what the drive holds.
+"""
+
+import time
+from collections.abc import Callable
+
+from ssdbench.errors import CommandFailed, HostLacks
+from ssdbench.host import command, tracefs
+from ssdbench.host.procfs import Procfs
+from ssdbench.host.sysfs import Sysfs
+
+PRESENT = "present"
+_PATIENCE_S = 5.0
+
+
+class MountReach:
+    """A file system by its mount point."""
+
+    def __init__(self, sysfs: Sysfs) -> None:
+        self._sysfs = sysfs
+
+    def read(self, attribute: str, drive: str) -> str:
+        """`TYPE SOURCE` of what is mounted there; empty for nothing."""
+        del drive
+        found = [m for m in Procfs(self._sysfs.root).mounts() if m.mount_point == attribute]
+        return f"{found[-1].file_system} {found[-1].source}" if found else ""
+
+    def write(self, attribute: str, value: str, drive: str) -> None:
+        """Mount, or unmount what is there. Raises HostLacks when either is refused."""
+        if not value:
+            self._unmount(attribute)
+            return
+        kind, source, *options = value.split(" ", 2)
+        given = ["-o", options[0]] if options else []
+        try:
+            command.run(["mount", "-t", kind, *given, source, attribute])
+        except CommandFailed as failed:
+            raise HostLacks(f"{source} cannot be mounted: {failed.message}") from failed
+        if self.read(attribute, drive).split(" ")[0] != kind:
+            raise HostLacks(f"{source} was mounted on {attribute}, but {kind} is not there")
+
+    def _unmount(self, attribute: str) -> None:
+        """A program that ended a moment ago may still hold it."""
+        until = time.monotonic() + _PATIENCE_S
+        while self.read(attribute, ""):
+            try:
+                command.run(["umount", attribute])
+            except CommandFailed as failed:
+                if time.monotonic() > until:
+                    raise HostLacks(
+                        f"{attribute} cannot be unmounted: {failed.message}"
+                    ) from failed
+                time.sleep(0.2)
+
+
+class PartitionReach:
+    """A partition of a drive by its number."""
+
+    def __init__(self, sysfs: Sysfs, locate: Callable[[str], str | None]) -> None:
+        self._sysfs = sysfs
+        self._locate = locate
+
+    def read(self, attribute: str, drive: str) -> str:
+        """First sector and length; empty when there is none."""
+        name = self._name(drive)
+        base = f"/sys/block/{name}/{partition_name(name, attribute)}"
+        start, size = self._sysfs.number(f"{base}/start"), self._sysfs.number(f"{base}/size")
+        return "" if start is None or size is None else f"{start} {size}"
+
+    def write(self, attribute: str, value: str, drive: str) -> None:
+        """Tell the kernel of it, or have it forgotten. Raises HostLacks when it is refused."""
+        node = f"/dev/{self._name(drive)}"
+        made = ["addpart", node, attribute, *value.split()]
+        argv = made if value else ["delpart", node, attribute]
+        try:
+            command.run(argv)
+        except CommandFailed as failed:
+            raise HostLacks(f"{node} takes no partition: {failed.message}") from failed
+
+    def _name(self, drive: str) -> str:
+        name = self._locate(drive)
+        if name is None:
+            raise HostLacks(f"the drive {drive} is not on this host", hint="Plug it in again.")
+        return name
+
+
+class TracerReach:
+    """Our instance of the kernel's tracer: present or absent."""
+
+    def __init__(self, sysfs: Sysfs) -> None:
+        self._sysfs = sysfs
+
+    def read(self, attribute: str, drive: str) -> str:
+        """Whether it is there."""
+        del drive
+        return PRESENT if self._sysfs.exists(attribute) else ""
+
+    def write(self, attribute: str, value: str, drive: str) -> None:
+        """Make or remove it."""
+        del attribute, drive
+        if value:
+            tracefs.create()
+        else:
+            tracefs.remove()
+
+
+def partition_name(name: str, number: str) -> str:
+    """`sda1`, `loop0p1`: with a p after a digit, as the kernel names them."""
+    return f"{name}{'p' if name[-1:].isdigit() else ''}{number}"
