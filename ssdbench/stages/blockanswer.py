@@ -1,23 +1,34 @@
 """The verdict on a drive's blocks in words and numbers, for people and for programs."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-
-import numpy as np
 
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.stages.stridetrace import Trace
+from ssdbench.stages.strideways import Way
 from ssdbench.stats.blocksize import BlockVerdict, Evidence, Form, smallest_effects
 from ssdbench.stats.writecount import CountPeriod, count_period, lag
 from ssdbench.units import format_ns, format_size
 
 ABSORBED_NS = 60_000  # a write that is answered faster was not programmed: NAND takes longer
+WAITS = 2.0  # times the usual latency: at depth, writes had to wait for the medium
 REAL = (TargetKind.DRIVE, TargetKind.SIMULATED, TargetKind.VIRTUAL)
-READS_ARE_WEAK = (
-    "reads seldom show block boundaries; only writes (without --read-only) are good evidence"
-)
 
 Scalar = str | int | float | bool | None
+
+
+@dataclass(slots=True)
+class Asked:
+    """What a drive said in one way of asking, and what is made of it."""
+
+    trace: Trace
+    verdict: BlockVerdict | None = None
+
+    @property
+    def found(self) -> bool:
+        """Whether a block is shown."""
+        return self.verdict is not None and self.verdict.block_bytes is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,32 +36,48 @@ class Answer:
     """What is said about a drive."""
 
     block_bytes: int | None
+    way: Way | None  # whose evidence it is; None without any
     summary: dict[str, Scalar]
     data: dict[str, object]
     findings: tuple[Finding, ...]
 
 
+def absorbed(asked: Mapping[Way, Asked], target: TargetInfo) -> bool:
+    """Whether a drive answered single writes before anything can have been programmed."""
+    single = asked.get(Way.WRITES)
+    return (
+        target.kind in REAL
+        and single is not None
+        and 0 < single.trace.median_latency_ns < ABSORBED_NS
+    )
+
+
+def saturated(asked: Mapping[Way, Asked]) -> bool:
+    """Whether writes had to wait when many were under way: then no buffer can hide anything."""
+    deep, single = asked.get(Way.SATURATED), asked.get(Way.WRITES)
+    if deep is None or single is None:
+        return False
+    least = max(ABSORBED_NS, WAITS * single.trace.median_latency_ns)
+    return deep.trace.median_latency_ns >= least
+
+
 def answer(
-    trace: Trace,
-    verdict: BlockVerdict | None,
-    *,
-    target: TargetInfo,
-    block_bytes: int,
-    read_only: bool,
-    seed: int,
+    asked: Mapping[Way, Asked], *, target: TargetInfo, block_bytes: int, seed: int
 ) -> Answer:
-    """Put a verdict into words, with the buffer, or with what could have been found."""
-    if verdict is None or not len(trace):
+    """Put verdicts into words, with the buffer, or with what could have been found."""
+    way = next((w for w, one in asked.items() if one.found), next(iter(asked), None))
+    verdict = asked[way].verdict if way is not None else None
+    if way is None or verdict is None or not len(asked[way].trace):
         summary: dict[str, Scalar] = {"answer": "nothing was measured", "block_bytes": None}
-        return Answer(None, summary, {}, ())
-    series = trace.series()
+        return Answer(None, None, summary, {}, ())
+    series = asked[way].trace.series()
     count = count_period(series, verdict, block_bytes=block_bytes)
     late = lag(series, verdict)
-    median = float(np.median(trace.arrays()["latency_ns"].astype(np.float64)))
-    hidden = verdict.block_bytes is None and median < ABSORBED_NS and target.kind in REAL
+    median = next(iter(asked.values())).trace.median_latency_ns
+    hidden = verdict.block_bytes is None and absorbed(asked, target) and not saturated(asked)
     effects = {} if verdict.block_bytes else smallest_effects(series, seed=seed)
     summary = {
-        "answer": _sentence(verdict, hidden=hidden and not read_only),
+        "answer": _sentence(verdict, hidden=hidden),
         "block_bytes": verdict.block_bytes,
         "phase_bytes": _phase(verdict),
         "p_value": verdict.p_value,
@@ -59,7 +86,8 @@ def answer(
         "buffer_bytes": _buffer_bytes(count, late, block_bytes),
         "buffer": _buffer(count, late, block_bytes),
         "median_latency_ns": round(median),
-        "evidence": READS_ARE_WEAK if read_only else "writes",
+        "evidence": way.value,
+        "asked": "; ".join(w.value for w in asked),
     }
     data: dict[str, object] = {
         "searched": [
@@ -74,8 +102,8 @@ def answer(
             {"block_bytes": size, "times_slower": factor} for size, factor in effects.items()
         ],
     }
-    found = _findings(verdict, effects, median, hidden=hidden and not read_only)
-    return Answer(verdict.block_bytes, summary, data, found)
+    found = _findings(verdict, effects, median, tuple(asked), hidden=hidden)
+    return Answer(verdict.block_bytes, way, summary, data, found)
 
 
 def trouble(cut_short: str, errors: int) -> list[Finding]:
@@ -153,17 +181,24 @@ def _strides(best: Evidence | None) -> list[dict[str, object]]:
 
 
 def _findings(
-    verdict: BlockVerdict, effects: dict[int, float | None], median_ns: float, *, hidden: bool
+    verdict: BlockVerdict,
+    effects: dict[int, float | None],
+    median_ns: float,
+    ways: tuple[Way, ...],
+    *,
+    hidden: bool,
 ) -> tuple[Finding, ...]:
     if verdict.block_bytes is not None:
         return ()
+    further = [way for way in ways if way in (Way.READS_BETWEEN, Way.SATURATED)]
+    also = f", also not with {' and '.join(further)}" if further else ""
     if hidden:
         return (
             Finding(
                 code=Code.HIDDEN_BY_BUFFER,
                 severity=Severity.NOTES,
                 message=f"writes were answered in {format_ns(median_ns)}, faster than flash can be "
-                "programmed: if there is a block boundary, the write buffer hides it",
+                f"programmed: if there is a block boundary, the write buffer hides it{also}",
                 advice="A page-mapped drive has none; its superblocks follow the amount written.",
             ),
         )
@@ -172,17 +207,26 @@ def _findings(
             code=Code.NO_BOUNDARY,
             severity=Severity.NOTES,
             message=f"no boundary found between {format_size(verdict.searched_bytes[0])} and "
-            f"{format_size(verdict.searched_bytes[1])}; {_detectable(effects)}",
+            f"{format_size(verdict.searched_bytes[1])}{also}; {_detectable(effects, ways)}",
             advice="Page-mapped drives, loop devices and files have no block boundary to find.",
         ),
     )
 
 
-def _detectable(effects: dict[int, float | None]) -> str:
-    parts = [
-        f"{format_size(size)} blocks if writes into a new block took {factor:g} times as long"
-        if factor is not None
-        else f"{format_size(size)} blocks at no effect that was tried"
-        for size, factor in effects.items()
-    ]
+def _detectable(effects: dict[int, float | None], ways: tuple[Way, ...]) -> str:
+    """The smallest effect that would have been found, block sizes of equal effect together."""
+    what = "reads from" if Way.ONLY_READS in ways else "writes into"
+    parts = []
+    for factor in dict.fromkeys(effects.values()):
+        sizes = listed([format_size(size) for size, f in effects.items() if f == factor])
+        parts.append(
+            f"blocks of {sizes} if {what} a new block took {factor:g} times as long"
+            if factor is not None
+            else f"blocks of {sizes} at no effect that was tried"
+        )
     return "it would have found " + ", ".join(parts) if parts else "nothing was injected"
+
+
+def listed(items: list[str]) -> str:
+    """`a, b and c`."""
+    return " and ".join(filter(None, [", ".join(items[:-1]), *items[-1:]]))

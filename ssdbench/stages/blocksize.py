@@ -3,7 +3,9 @@
 The regions are written once from end to end, so that every block holds data; then one start of the
 generator walks over them at all strides, one write at a time. Only when no block up to 8 MiB is
 found are larger strides used. Cost: 0.97 GiB of strided writes, 1.2 GiB with the large strides, and
-the conditioning of 1 GiB, then 4 GiB. What was measured before an interruption is judged and kept.
+the conditioning of 1 GiB, then 4 GiB. A drive that answers from its buffer is asked in two further
+ways (`ssdbench.stages.strideways`), each of which costs as much again. What was measured
+before an interruption is judged and kept.
 
 Source: Dunn 2009, chapter III; the judgement is that of `ssdbench.stats.blocksize`.
 """
@@ -24,15 +26,16 @@ from ssdbench.generator.base import Job, Outcome
 from ssdbench.model.finding import Finding
 from ssdbench.model.result import StageResult
 from ssdbench.model.target import TargetInfo
-from ssdbench.model.workload import ActiveRange, Pattern, Workload
 from ssdbench.stages import blockanswer
+from ssdbench.stages.blockanswer import Asked
 from ssdbench.stages.stridetrace import Trace
-from ssdbench.stats.blocksize import BlockVerdict, detect
-from ssdbench.stats.strideplan import SCALES, Pass, Scale, StridePlan, own_scale, plan
+from ssdbench.stages.strideways import BUFFER_BYTES, Way, bytes_written, fills, heard, job
+from ssdbench.stats.blocksize import detect
+from ssdbench.stats.strideplan import SCALES, Scale, StridePlan, own_scale, plan
 from ssdbench.units import KIB, format_capacity, format_size
 
 UNIT = "strides"
-FILL_BYTES = 128 * KIB
+FURTHER_WAYS = (Way.READS_BETWEEN, Way.SATURATED)  # of a drive that answers from its buffer
 RESAMPLES = 40
 STEP_S = 5
 
@@ -56,28 +59,30 @@ class BlockSize:
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
         """From the usual strides alone to the large ones as well. Raises UsageError."""
         rounds = self.rounds(target, seed=1)
-        least, most = rounds[0], rounds[0] + (rounds[1] if len(rounds) > 1 else [])
-        strided = [sum(p.bytes_written for p in chosen) for chosen in (least, most)]
-        filled = [_filled(chosen) for chosen in (rounds[:1], rounds)]
+        ways = (Way.ONLY_READS,) if self.read_only else (Way.WRITES, *FURTHER_WAYS)
+        least = _spent(rounds[:1], ways[:1])
+        most = _spent(rounds, ways)
         slow, fast = hint.sequential_bytes_per_s
-        ios = [size / self.block_bytes for size in strided]
-        written = (strided[0] + filled[0], strided[1] + filled[1])
+        seconds = (
+            least.ios * 20e-6 + least.filled / fast,
+            # Further ways are for drives that answer quickly.
+            _spent(rounds, ways[:1]).ios * 1e-3 + most.filled / slow,
+        )
         return StagePlan(
             name=self.name,
             kind=self.kind,
             title=self.title,
             destructive=self.destructive,
-            jobs=tuple(self._described(p) for p in most),
-            seconds=(ios[0] * 20e-6 + filled[0] / fast, ios[1] * 1e-3 + filled[1] / slow),
-            bytes_written=(0, 0) if self.read_only else written,
-            bytes_read=(strided[0], strided[1]) if self.read_only else (0, 0),
-            fills=(0, 0)
-            if self.read_only
-            else (written[0] / target.size_bytes, written[1] / target.size_bytes),
+            jobs=tuple(self._described(p) for plans in rounds for p in plans),
+            seconds=seconds,
+            bytes_written=(least.written, most.written),
+            bytes_read=(least.read, most.read),
+            fills=(least.written / target.size_bytes, most.written / target.size_bytes),
             notes=(
-                f"{format_capacity(strided[0])} in strides"
-                + ("" if self.read_only else f", {format_capacity(filled[0])} to condition"),
+                f"{format_capacity(least.strided)} in strides"
+                + ("" if self.read_only else f", {format_capacity(least.filled)} to condition"),
                 "larger strides only if no block up to 8 MiB is found",
+                *(() if self.read_only else ("more only if the drive answers from a buffer",)),
             ),
         )
 
@@ -113,23 +118,11 @@ class BlockSize:
     def run(self, context: Context) -> StageResult:
         """Walk, judge, and walk further if nothing was found."""
         work = _Work(self, context)
-        verdict: BlockVerdict | None = None
         for number, plans in enumerate(self.rounds(context.target, seed=context.seed), start=1):
-            if not self.read_only:
-                work.condition(plans, number)
-            work.walk(plans, number)
-            verdict = detect(work.trace.series(), resamples=RESAMPLES, seed=context.seed)
-            if work.cut_short or verdict.block_bytes is not None:
+            work.round(plans, number)
+            if work.over:
                 break
-        answer = blockanswer.answer(
-            work.trace,
-            verdict,
-            target=context.target,
-            block_bytes=self.block_bytes,
-            read_only=self.read_only,
-            seed=context.seed,
-        )
-        return work.result(answer)
+        return work.result(work.answered())
 
     def _described(self, one: StridePlan) -> str:
         strides = ", ".join(format_size(s) for s in sorted({p.stride_bytes for p in one.passes}))
@@ -137,10 +130,30 @@ class BlockSize:
         return f"{format_size(self.block_bytes)} {what} every {strides}"
 
 
-def _filled(rounds: list[list[StridePlan]]) -> int:
-    return sum(
-        max(plans, key=lambda p: p.conditioning_bytes).conditioning_bytes for plans in rounds
-    )
+@dataclass(frozen=True, slots=True)
+class _Spent:
+    """What rounds of strides would take."""
+
+    strided: int  # bytes, in whichever direction
+    filled: int
+    written: int
+    read: int
+    ios: float
+
+
+def _spent(rounds: list[list[StridePlan]], ways: tuple[Way, ...]) -> _Spent:
+    strided = filled = written = read = 0
+    ios = 0.0
+    for plans in rounds:
+        passes = sum(p.bytes_written for p in plans)
+        if Way.ONLY_READS not in ways:
+            filled += max(p.conditioning_bytes for p in plans)
+        for way in ways:
+            strided += passes
+            written += bytes_written(way, passes, plans[0].regions)
+            read += passes if way in (Way.ONLY_READS, Way.READS_BETWEEN) else 0
+            ios += passes / plans[0].block_bytes
+    return _Spent(strided, filled, written + filled, read, ios)
 
 
 class _Work:
@@ -148,8 +161,8 @@ class _Work:
 
     def __init__(self, stage: BlockSize, context: Context) -> None:
         self.stage, self.context = stage, context
-        self.trace = Trace()
         self.cut_short = ""
+        self._asked: dict[Way, Asked] = {}
         self._started_at, self._wall = utc_now(), time.monotonic()
         self._seconds = 0.0
         self._written = self._read = self._errors = 0
@@ -157,55 +170,71 @@ class _Work:
         context.store.fresh_directory()
         context.journal.begun(UNIT)
 
-    def condition(self, plans: list[StridePlan], number: int) -> None:
-        """Write every region once from end to end."""
-        if self.cut_short:
+    @property
+    def over(self) -> bool:
+        """Whether there is nothing to add."""
+        return bool(self.cut_short) or any(one.found for one in self._asked.values())
+
+    def round(self, plans: list[StridePlan], number: int) -> None:
+        """One scale of strides, in one way after another until a block is found."""
+        if self.stage.read_only:
+            self._ask(Way.ONLY_READS, plans, number)
             return
+        self._condition(plans, number)
+        self._ask(Way.WRITES, plans, number)
+        for way in FURTHER_WAYS:
+            if self.over or not self._absorbed():
+                return
+            self._ask(way, plans, number)
+
+    def answered(self) -> blockanswer.Answer:
+        """What is said in the end."""
+        return blockanswer.answer(
+            self._asked,
+            target=self.context.target,
+            block_bytes=self.stage.block_bytes,
+            seed=self.context.seed,
+        )
+
+    def _absorbed(self) -> bool:
+        """Whether writes were answered before anything was programmed."""
+        return blockanswer.absorbed(self._asked, self.context.target)
+
+    def _condition(self, plans: list[StridePlan], number: int) -> None:
+        """Write every region once from end to end."""
         largest = max(plans, key=lambda p: p.conditioning_bytes)
-        jobs = [
-            Job(
-                name=f"condition-{region.index}",
-                workload=Workload(
-                    pattern=Pattern.SEQUENTIAL,
-                    block_bytes=FILL_BYTES,
-                    read_percent=0,
-                    iodepth=8,
-                    range=ActiveRange(
-                        offset_bytes=region.offset_bytes, length_bytes=region.length_bytes
-                    ),
-                ),
-                seed=derived(self.context.seed, self.stage.name, number, region.index),
-                total_bytes=region.length_bytes,
-            )
-            for region in largest.regions
-        ]
+        jobs = fills(
+            f"condition-{number}",
+            largest.regions,
+            seed=self.context.seed,
+            most_bytes=largest.conditioning_bytes,
+        )
         self._start(jobs, f"condition-{number}", "Fill the regions")
 
-    def walk(self, plans: list[StridePlan], number: int) -> None:
+    def _ask(self, way: Way, plans: list[StridePlan], number: int) -> None:
         """All passes in one start, so that the count of writes goes on over all of them."""
         if self.cut_short:
             return
         passes = [one for p in plans for one in p.passes]
-        jobs = [self._job(index, one) for index, one in enumerate(passes)]
-        outcome = self._start(jobs, f"strides-{number}", "Write in strides")
-        for job, one in zip(jobs, passes, strict=True):
-            self.trace.add(one, outcome.logged(job.name))
-        self.context.journal.alive(UNIT)
-
-    def _job(self, index: int, one: Pass) -> Job:
-        return Job(
-            name=f"pass-{index:03d}-stride-{one.stride_bytes}",
-            workload=Workload(
-                pattern=Pattern.STRIDED,
+        jobs = [
+            job(
+                f"pass-{index:03d}-stride-{one.stride_bytes}",
+                way,
+                one,
                 block_bytes=self.stage.block_bytes,
-                read_percent=100 if self.stage.read_only else 0,
-                range=ActiveRange(offset_bytes=one.offset_bytes, length_bytes=one.length_bytes),
-                stride_bytes=one.stride_bytes,
-            ),
-            seed=derived(self.context.seed, self.stage.name, index, one.stride_bytes),
-            total_bytes=one.writes * self.stage.block_bytes,
-            latency_log=True,
-        )
+                seed=derived(self.context.seed, self.stage.name, index, one.stride_bytes),
+            )
+            for index, one in enumerate(passes)
+        ]
+        full: list[Job] = []
+        if way is Way.SATURATED:
+            full = fills("full", plans[0].regions, seed=number, most_bytes=BUFFER_BYTES)
+        outcome = self._start([*full, *jobs], f"{way.name.lower()}-{number}", f"Strides: {way}")
+        said = self._asked.setdefault(way, Asked(Trace()))
+        for one_job, one in zip(jobs, passes, strict=True):
+            said.trace.add(one, heard(way, outcome.logged(one_job.name)))
+        said.verdict = detect(said.trace.series(), resamples=RESAMPLES, seed=self.context.seed)
+        self.context.journal.alive(UNIT)
 
     def _start(self, jobs: list[Job], name: str, text: str) -> Outcome:
         planned = sum(job.total_bytes or 0 for job in jobs)
@@ -263,10 +292,14 @@ class _Work:
     def _figures(self, answer: blockanswer.Answer) -> tuple[dict[str, str], ...]:
         """Latency against offset per stride with the peaks marked; throughput against stride."""
         directory = self.context.store.path
-        with (directory / "trace.npz").open("wb") as file:
-            np.savez_compressed(file, allow_pickle=False, **self.trace.arrays())
+        for way, one in self._asked.items():
+            with (directory / f"trace-{way.name.lower()}.npz").open("wb") as file:
+                np.savez_compressed(file, allow_pickle=False, **one.trace.arrays())
+        if answer.way is None:
+            return ()
+        trace = self._asked[answer.way].trace
         found: list[dict[str, str]] = []
-        for stride, text in self.trace.excerpts(answer.block_bytes):
+        for stride, text in trace.excerpts(answer.block_bytes):
             found.append(
                 {
                     "kind": "scatter",
@@ -274,10 +307,11 @@ class _Work:
                     "x": "offset_bytes",
                     "y": "latency_ns",
                     "peaks": "peak",
-                    "title": f"Latency against offset, stride {format_size(stride)}",
+                    "title": f"{answer.way.judged.capitalize()} against offset, stride "
+                    f"{format_size(stride)}",
                 }
             )
-        text = self.trace.throughput(self.stage.block_bytes)
+        text = trace.throughput(self.stage.block_bytes)
         found.append(
             {
                 "kind": "series",

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from ssdbench.generator.base import LoggedIo
+from ssdbench.stages.strideways import Heard
 from ssdbench.stats.strided import Series, gathered, scores
 from ssdbench.stats.strideplan import Pass
 from ssdbench.units import MIB
@@ -22,15 +22,22 @@ class Trace:
 
     passes: list[Pass] = field(default_factory=list)
     offsets: list[npt.NDArray[np.int64]] = field(default_factory=list)
+    judged: list[npt.NDArray[np.float64]] = field(default_factory=list)  # the latency, or its like
     latencies: list[npt.NDArray[np.float64]] = field(default_factory=list)
 
-    def add(self, one: Pass, log: LoggedIo) -> None:
+    def add(self, one: Pass, said: Heard) -> None:
         """A pass, or as much of it as was done."""
-        if not len(log.offset_bytes):
+        if not len(said.offset_bytes):
             return
         self.passes.append(one)
-        self.offsets.append(np.asarray(log.offset_bytes, dtype=np.int64))
-        self.latencies.append(np.asarray(log.latency_ns, dtype=np.float64))
+        self.offsets.append(said.offset_bytes)
+        self.judged.append(said.judged_ns)
+        self.latencies.append(said.latency_ns)
+
+    @property
+    def median_latency_ns(self) -> float:
+        """Of all I/Os; zero without any."""
+        return float(np.median(np.concatenate(self.latencies))) if self.latencies else 0.0
 
     def __len__(self) -> int:
         return sum(len(offsets) for offsets in self.offsets)
@@ -47,6 +54,7 @@ class Trace:
                 np.int64
             ),
             "offset_bytes": np.concatenate([np.zeros(0, np.int64), *self.offsets]),
+            "judged_ns": np.concatenate([np.zeros(0), *self.judged]),
             "latency_ns": np.concatenate([np.zeros(0), *self.latencies]),
             "first": first,
         }
@@ -58,14 +66,14 @@ class Trace:
             a["region"].astype(np.int64),
             a["stride_bytes"].astype(np.int64),
             a["offset_bytes"].astype(np.int64),
-            a["latency_ns"].astype(np.float64),
+            a["judged_ns"].astype(np.float64),
             a["first"].astype(np.bool_),
         )
 
     def excerpts(self, block_bytes: int | None) -> Iterator[tuple[int, str]]:
         """Per stride the first blocks of its first pass, as CSV with the peaks marked."""
         seen: set[int] = set()
-        for one, offset, latency in zip(self.passes, self.offsets, self.latencies, strict=True):
+        for one, offset, latency in zip(self.passes, self.offsets, self.judged, strict=True):
             if one.stride_bytes in seen:
                 continue
             seen.add(one.stride_bytes)

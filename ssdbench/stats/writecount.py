@@ -1,12 +1,14 @@
 """Latency peaks at a fixed amount written: a write buffer that is emptied, or an open superblock.
 
 The scores of all writes, in the order in which they were done and whatever their stride, are a
-series with a train of peaks in it. Its autocorrelation, whitened so that bursts of slow writes do
-not fill it, stands out at the train's period and its multiples. The best periods are then folded:
+series with a train of peaks in it. What a block boundary explains is taken off first: every write
+is compared with those of its stride that are as far behind a boundary. Then every period is folded:
 the phase is chosen with every second stride and judged with the others, and the other way round,
-so that a block boundary, which is periodic in the count at each single stride, cannot pass.
+so that a block boundary, which is periodic in the count at each single stride, cannot pass. Of a
+period and its multiples the strongest is meant, which is the period itself.
 
-Limits: peaks at whole numbers of writes, from 16 to 6143 (24 MiB of 4 KiB writes).
+Limits: peaks at whole numbers of writes, from 16 to 6143 (24 MiB of 4 KiB writes). Costs about a
+second for a quarter of a million writes.
 """
 
 from collections.abc import Sequence
@@ -21,14 +23,17 @@ from ssdbench.stats.strided import Floats, Ints, Series, scores
 LEAST_WRITES = 16
 MOST_WRITES = 6144  # half a stride's: passes of equal length are periodic themselves
 LEAST_CYCLES = 10  # that must be seen
-LEAST_SCORE = 6.0
-LEAST_STRIDES = 3
+LEAST_SCORE = 9.5  # the best of all periods has 8.6 at most where there is none
+LEAST_STRIDES = 4
 AGREES = 2.0
-CANDIDATES = 3
-DIVISORS = 11
+MOST_SCORE = 2.0  # of one write: of thousands of periods, some bring the slowest few together
+CANDIDATES = 12
+LEAST_VARIANCE = 1e-9
+LEAST_LIKES = 64  # writes that are alike, for their mean to be known
 NEARLY = 0.97  # of the best agreement counts as equal: the first of equal lags is meant
-SUMMED = (3, 9)  # multiples of a period whose autocorrelation is added up
 WIDTHS = (1, 2, 4)  # writes that a peak may be spread over
+AROUND = 33  # writes; less than the shortest burst that collection makes is no burst
+BEHIND = 5  # writes behind a boundary that are each a class of their own
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +49,8 @@ class CountPeriod:
 def count_period(
     series: Sequence[Series], verdict: BlockVerdict, *, block_bytes: int
 ) -> CountPeriod | None:
-    """The period of peaks in the number of writes, or None. Boundaries of `verdict` are masked."""
+    """The period of peaks in the number of writes, or None; boundaries are no peaks."""
     train = _in_order(series, verdict)
-    if int(train.count.sum()) < LEAST_CYCLES * LEAST_WRITES:
-        return None
     best: CountPeriod | None = None
     for period in _candidates(train):
         for width in WIDTHS:
@@ -61,107 +64,106 @@ def count_period(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Train:
-    """The writes that stand out, and what is usual at each stride."""
+    """How far each write exceeds its like, in order, weighted by what it can tell."""
 
-    sequence: Ints
-    score: Floats
-    row: Ints  # of the stride
-    count: Ints  # per stride: writes
-    mean: Floats  # per stride: of all scores
-    variance: Floats
+    value: npt.NDArray[np.float32]  # of mean 0; the variance is the weight
+    row: Ints  # of the stride, per write
+    information: Floats  # per stride: sum of the values' variances
 
 
 def _in_order(series: Sequence[Series], verdict: BlockVerdict) -> _Train:
-    """Boundaries are masked and everything else is gathered by stride."""
+    """Every write against those of the same stride and as far behind a boundary."""
     strides = sorted({one.stride_bytes for one in series})
-    rows = [strides.index(one.stride_bytes) for one in series]
-    values, kept = [], []
-    count, total, squares = (np.zeros(len(strides)) for _ in range(3))
-    for one, row in zip(series, rows, strict=True):
-        score = np.where(one.first | _explained(one, verdict), 0.0, scores(one.latency_ns))
-        found = np.flatnonzero(score > 0)
-        values.append(score[found])
-        kept.append(one.sequence[found])
-        count[row] += len(score)
-        total[row] += score.sum()
-        squares[row] += (score**2).sum()
-    mean = total / np.maximum(count, 1)
-    return _Train(
-        sequence=np.concatenate(kept).astype(np.int64),
-        score=np.concatenate(values),
-        row=np.repeat(rows, [len(k) for k in kept]).astype(np.int64),
-        count=count.astype(np.int64),
-        mean=mean,
-        variance=squares / np.maximum(count, 1) - mean**2,
-    )
+    length = max((int(one.sequence.max()) + 1 for one in series if len(one)), default=0)
+    value = np.zeros(length, dtype=np.float32)
+    row = np.zeros(length, dtype=np.int64)
+    for index, stride in enumerate(strides):
+        mine = [one for one in series if one.stride_bytes == stride]
+        score = np.concatenate([np.minimum(scores(one.latency_ns), MOST_SCORE) for one in mine])
+        sequence = np.concatenate([one.sequence for one in mine])
+        like = np.concatenate([_likes(one, verdict) for one in mine])
+        like[np.concatenate([one.first for one in mine])] = BEHIND + 1
+        count = np.maximum(np.bincount(like, minlength=BEHIND + 2), 1)
+        mean = np.bincount(like, weights=score, minlength=BEHIND + 2) / count
+        variance = np.bincount(like, weights=score**2, minlength=BEHIND + 2) / count - mean**2
+        # A class of few writes may vary little by chance; it must not outweigh the others.
+        least = max(float(np.var(score)) / 2, LEAST_VARIANCE)
+        weight = np.where(count >= LEAST_LIKES, 1 / np.maximum(variance, least), 0.0)
+        weight[BEHIND + 1] = 0.0  # the first write of a pass comes from elsewhere
+        value[sequence] = (score - mean[like]) * weight[like]
+        row[sequence] = index
+    value -= _around(value)
+    information = np.bincount(row, weights=value.astype(np.float64) ** 2, minlength=len(strides))
+    return _Train(value, row, information)
 
 
-def _explained(one: Series, verdict: BlockVerdict) -> npt.NDArray[np.bool_]:
-    """Writes that a found boundary explains."""
+def _around(value: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """The mean of the writes around each write: a burst of slow writes is no peak."""
+    if len(value) < AROUND:
+        return np.zeros_like(value)
+    mean: npt.NDArray[np.float32] = np.convolve(
+        value, np.full(AROUND, 1 / AROUND, dtype=np.float32), mode="same"
+    ).astype(np.float32)
+    return mean
+
+
+def _likes(one: Series, verdict: BlockVerdict) -> Ints:
+    """How many writes behind a boundary each write comes: 0 to BEHIND - 1, or BEHIND."""
     best = verdict.best
-    none = np.zeros(len(one), dtype=np.bool_)
+    found = np.full(len(one), BEHIND, dtype=np.int64)
     if verdict.block_bytes is None or best is None:
-        return none
+        return found
     place = best.place_bytes
     if best.form is Form.DELAYED:
         place = best.stride_places[one.region].get(one.stride_bytes, place)
-    return behind(one, verdict.block_bytes, place, max(best.late_writes, 2))
+    for late in reversed(range(BEHIND)):
+        found[behind(one, verdict.block_bytes, place, late + 1)] = late
+    return found
+
+
+def _halves(train: _Train) -> tuple[Floats, Floats]:
+    """The values of every second stride and of the others, and how much each half can tell."""
+    odd = train.row % 2 == 1
+    split = np.stack([np.where(odd, 0, train.value), np.where(odd, train.value, 0)])
+    rows = np.arange(len(train.information)) % 2
+    told = np.array([train.information[rows == 0].sum(), train.information[rows == 1].sum()])
+    return split.astype(np.float32), told
 
 
 def _candidates(train: _Train) -> list[int]:
-    """Periods whose autocorrelation, summed over multiples, stands out most."""
-    if not len(train.sequence):
+    """The periods whose folds agree best between the two halves of the strides."""
+    split, told = _halves(train)
+    length = split.shape[1]
+    periods = range(LEAST_WRITES, min(length // LEAST_CYCLES + 1, MOST_WRITES))
+    if not periods or told.min() <= 0:
         return []
-    length = int(train.sequence.max()) + 1
-    dense = np.zeros(length)
-    dense[train.sequence] = train.score - train.score.mean()
-    spectrum = np.abs(np.fft.rfft(dense, 2 * length)) ** 2
-    correlation = np.fft.irfft(_flattened(spectrum))[:length]
-    periods = np.arange(LEAST_WRITES, min(length // LEAST_CYCLES, MOST_WRITES))
-    found: list[int] = []
-    for most in SUMMED:
-        total = sum(correlation[periods * multiple] for multiple in range(1, most + 1))
-        found += [int(periods[n]) for n in np.argsort(-np.asarray(total))[:CANDIDATES]]
-    # Where peaks abound, the strongest lags are multiples of the period.
-    divided = [round(n / by) for n in found for by in range(1, DIVISORS + 1)]
-    return [n for n in dict.fromkeys(divided) if n >= LEAST_WRITES]
-
-
-def _flattened(spectrum: Floats) -> Floats:
-    """Power over its local median, so that slow changes and bursts do not correlate."""
-    size = 256
-    rows = max(1, len(spectrum) // size)
-    level = np.median(spectrum[: rows * size].reshape(rows, -1), axis=1)
-    centre = (np.arange(rows) + 0.5) * size
-    out: Floats = spectrum / np.maximum(np.interp(np.arange(len(spectrum)), centre, level), 1e-12)
-    out[:2] = 0.0
-    return out
+    found = np.zeros(len(periods))
+    for index, period in enumerate(periods):
+        cycles = length // period
+        folded = split[:, : cycles * period].reshape(2, cycles, period).sum(axis=1)
+        place = folded.argmax(axis=1)
+        crossed = folded[0, place[1]] / np.sqrt(told[0]) + folded[1, place[0]] / np.sqrt(told[1])
+        found[index] = crossed * np.sqrt(period / 2)
+    return [periods[int(n)] for n in np.argsort(-found)[:CANDIDATES]]
 
 
 def _crosswise(train: _Train, period: int, width: int) -> tuple[float, int]:
     """Score at the phase that the other strides chose, and the strides that agree."""
-    rows = len(train.count)
-    flat = np.bincount(
-        train.row * period + train.sequence % period,
-        weights=train.score,
-        minlength=rows * period,
-    )
+    rows = len(train.information)
+    place = np.arange(len(train.value)) % period
+    flat = np.bincount(train.row * period + place, weights=train.value, minlength=rows * period)
     folded = flat.reshape(rows, period)
     wide = sum(np.roll(folded, -shift, axis=1) for shift in range(width))
-    share = width / period
-    expected = train.count * train.mean * share
-    noise = np.sqrt(np.maximum(train.variance * train.count * share, 1e-9))
-    value = (wide - expected[:, None]) / noise[:, None]
+    noise = np.sqrt(np.maximum(train.information * width / period, LEAST_VARIANCE))
     odd = np.arange(rows) % 2 == 1
-    weight = np.sqrt(train.count / train.count.sum())
     judged_scores, each = [], np.zeros(rows)
     for choosing, judged in ((odd, ~odd), (~odd, odd)):
         if not choosing.any() or not judged.any():
             return 0.0, 0
-        place = int((weight[choosing] @ value[choosing]).argmax())
-        part = weight[judged] / np.sqrt((weight[judged] ** 2).sum())
-        judged_scores.append(float(part @ value[judged][:, place]))
-        each[judged] = value[judged][:, place]
+        best = int(np.asarray(wide)[choosing].sum(axis=0).argmax())
+        told = np.asarray(wide)[judged][:, best]
+        judged_scores.append(float(told.sum() / np.sqrt((noise[judged] ** 2).sum())))
+        each[judged] = told / noise[judged]
     return float(sum(judged_scores) / np.sqrt(2)), int((each >= AGREES).sum())
 
 

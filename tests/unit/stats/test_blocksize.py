@@ -57,6 +57,23 @@ def test_a_buffer_is_found_by_the_number_of_writes() -> None:
     assert found.writes == 900
 
 
+@pytest.mark.parametrize("level", [2, 3])
+def test_a_large_buffer_is_found_through_noise(level: int) -> None:
+    series = trace(Planted(LEVELS[level], MIB, 0, 2300), walked(), np.random.default_rng(15))
+
+    found = count_period(series, detect(series), block_bytes=4096)
+
+    assert found is not None
+    assert found.writes == 2300
+
+
+@pytest.mark.parametrize("level", [0, 2])
+def test_no_buffer_is_made_up_from_blocks_and_bursts(level: int) -> None:
+    series = trace(Planted(LEVELS[level], MIB, 0, None), walked(), np.random.default_rng(16))
+
+    assert count_period(series, detect(series), block_bytes=4096) is None
+
+
 def test_a_full_buffer_makes_peaks_late_by_what_it_holds() -> None:
     series = trace(Planted(LEVELS[0], 3 * MIB, 0, None, 128), walked(), np.random.default_rng(14))
 

@@ -1,0 +1,76 @@
+"""What each way of walking over strides makes of the generator's log."""
+
+import numpy as np
+
+from ssdbench.generator.base import LoggedIo
+from ssdbench.model.target import TargetKind
+from ssdbench.stages import blockanswer
+from ssdbench.stages.blockanswer import Asked
+from ssdbench.stages.stridetrace import Trace
+from ssdbench.stages.strideways import DEEP, Heard, Way, heard, job
+from ssdbench.stats.strideplan import Pass
+from tests.support.builders import a_target
+
+ONE = Pass(region=0, stride_bytes=8192, offset_bytes=0, writes=100)
+
+
+def logged(latency: list[int], offset: list[int], *, reads: tuple[int, ...] = ()) -> LoggedIo:
+    return LoggedIo(
+        t_ns=range(len(latency)),
+        latency_ns=latency,
+        offset_bytes=offset,
+        is_write=[n not in reads for n in range(len(latency))],
+    )
+
+
+def asked(median_ns: float) -> Asked:
+    trace = Trace()
+    constant = np.full(3, median_ns)
+    trace.add(ONE, Heard(np.arange(3, dtype=np.int64), constant, constant))
+    return Asked(trace)
+
+
+def test_a_write_is_judged_by_the_longest_read_behind_it() -> None:
+    log = logged([20, 90, 300, 20, 20, 80], [0, 7, 9, 8192, 16384, 11], reads=(1, 2, 5))
+
+    said = heard(Way.READS_BETWEEN, log)
+
+    assert said.offset_bytes.tolist() == [0, 8192, 16384]
+    assert said.judged_ns.tolist() == [300, 0, 80]
+
+
+def test_at_saturation_a_pause_shows_at_the_write_that_it_came_before() -> None:
+    latency = [100] * 200
+    latency[120 : 120 + DEEP] = [900] * DEEP  # all that were under way waited
+    log = logged(latency, [8192 * n for n in range(200)])
+
+    said = heard(Way.SATURATED, log)
+
+    assert np.flatnonzero(said.judged_ns > 0).tolist() == [120]
+
+
+def test_completions_that_overtake_are_put_in_order() -> None:
+    said = heard(Way.SATURATED, logged([1, 2, 3], [16384, 0, 8192]))
+
+    assert said.offset_bytes.tolist() == [0, 8192, 16384]
+
+
+def test_every_way_writes_as_much_as_the_pass_says() -> None:
+    for way in (Way.WRITES, Way.READS_BETWEEN, Way.SATURATED):
+        one = job("p", way, ONE, block_bytes=4096, seed=1)
+        written = (one.total_bytes or 0) * (100 - one.workload.read_percent) // 100
+
+        assert written == ONE.writes * 4096
+
+
+def test_quick_writes_are_absorbed_only_where_flash_may_be_behind() -> None:
+    quick = {Way.WRITES: asked(20_000)}
+
+    assert blockanswer.absorbed(quick, a_target(TargetKind.DRIVE))
+    assert not blockanswer.absorbed(quick, a_target(TargetKind.LOOP))
+    assert not blockanswer.absorbed({Way.WRITES: asked(90_000)}, a_target(TargetKind.DRIVE))
+
+
+def test_writes_that_wait_at_depth_were_not_absorbed() -> None:
+    assert blockanswer.saturated({Way.WRITES: asked(20_000), Way.SATURATED: asked(400_000)})
+    assert not blockanswer.saturated({Way.WRITES: asked(20_000), Way.SATURATED: asked(30_000)})
