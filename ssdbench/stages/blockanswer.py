@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.stages.stridetrace import Trace
@@ -12,7 +14,8 @@ from ssdbench.stats.writecount import CountPeriod, count_period, lag
 from ssdbench.units import format_ns, format_size
 
 ABSORBED_NS = 60_000  # a write that is answered faster was not programmed: NAND takes longer
-WAITS = 2.0  # times the usual latency: at depth, writes had to wait for the medium
+WAITS = 2.0  # times what is absorbed: at depth, writes had to wait for the medium
+SLOW_PERCENTILE = 99.0
 REAL = (TargetKind.DRIVE, TargetKind.SIMULATED, TargetKind.VIRTUAL)
 
 Scalar = str | int | float | bool | None
@@ -53,12 +56,15 @@ def absorbed(asked: Mapping[Way, Asked], target: TargetInfo) -> bool:
 
 
 def saturated(asked: Mapping[Way, Asked]) -> bool:
-    """Whether writes had to wait when many were under way: then no buffer can hide anything."""
+    """Whether the buffer was full when many writes were under way, so that it can hide nothing.
+
+    Then writes wait for programs, which take far longer than the link and the drive's processor.
+    """
     deep, single = asked.get(Way.SATURATED), asked.get(Way.WRITES)
-    if deep is None or single is None:
+    if deep is None or single is None or not len(deep.trace):
         return False
-    least = max(ABSORBED_NS, WAITS * single.trace.median_latency_ns)
-    return deep.trace.median_latency_ns >= least
+    slow = float(np.percentile(np.concatenate(deep.trace.latencies), SLOW_PERCENTILE))
+    return slow >= WAITS * max(ABSORBED_NS, single.trace.median_latency_ns)
 
 
 def answer(

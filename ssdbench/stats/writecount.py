@@ -93,7 +93,8 @@ def _in_order(series: Sequence[Series], verdict: BlockVerdict) -> _Train:
         value[sequence] = (score - mean[like]) * weight[like]
         row[sequence] = index
     value -= _around(value)
-    information = np.bincount(row, weights=value.astype(np.float64) ** 2, minlength=len(strides))
+    squares = value.astype(np.float64) ** 2
+    information = np.bincount(row, weights=squares, minlength=len(strides)).astype(np.float64)
     return _Train(value, row, information)
 
 
