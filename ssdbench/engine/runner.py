@@ -98,6 +98,7 @@ class Runner:
         self._results: list[StageResult] = []
         self._started_at = utc_now()
         self._resumed = False
+        self._at = 0  # number of the stage at work, from 1
 
     def run(self) -> RunResult:
         """From the first stage to the last. Errors of drive and host leave a partial result."""
@@ -154,13 +155,14 @@ class Runner:
         )
         try:
             for number, (stage, plan) in enumerate(zip(self._stages, plans, strict=True), start=1):
+                self._at = number
                 started = StageStarted(stage.name, stage.title, number, len(plans), plan.seconds)
                 self._world.emit(started)
                 if not self._stage(journal, stage, reuse=stage.name in reusable):
                     break
         except SsdbenchError as error:
             journal.append(Kind.FAILED, data={"error": error.message})
-            self._finish(journal)
+            self._finish(journal, failed=error.message.splitlines()[0])
             raise
         return self._finish(journal)
 
@@ -206,7 +208,7 @@ class Runner:
             activity=self._world.activity,
         )
 
-    def _finish(self, journal: Journal) -> RunResult:
+    def _finish(self, journal: Journal, *, failed: str = "") -> RunResult:
         signal_number = self._world.interrupted()
         complete = len(self._results) == len(self._stages) and all(
             result.complete for result in self._results
@@ -215,8 +217,8 @@ class Runner:
             journal.append(Kind.INTERRUPTED, data={"signal": signal_number})
         if not complete:
             limit = self._meter.exceeded(ahead_bytes=LEAST_AHEAD_BYTES)
-            why = f"signal {signal_number} asked for it" if signal_number else limit
-            self._raise(_cut_short(len(self._results), len(self._stages), why))
+            why = f"signal {signal_number} asked for it" if signal_number else failed or limit
+            self._raise(_cut_short(self._at, len(self._stages), why))
         for finding in about_plan(self._results, self._order.plan):
             self._raise(finding)
         info = self._session.info
@@ -294,10 +296,10 @@ def _resumed(records: int, reason: str, repeated: Sequence[str]) -> Finding:
     )
 
 
-def _cut_short(done: int, of: int, why: str | None) -> Finding:
+def _cut_short(at: int, of: int, why: str | None) -> Finding:
     return Finding(
         code=Code.CUT_SHORT,
         severity=Severity.INVALIDATES,
-        message=f"the run ended in stage {done} of {of}: {why or 'a stage could not end'}",
+        message=f"the run ended in stage {at} of {of}: {why or 'a stage could not end'}",
         advice="Go on with `ssdbench resume`; what was measured is kept.",
     )

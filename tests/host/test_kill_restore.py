@@ -22,7 +22,6 @@ from tests.support.killing import (
     every_setting,
     of_the_host,
     once_in,
-    snapshot,
 )
 
 PROFILE = """\
@@ -56,8 +55,9 @@ def killed_runs(kind: str, directory: Path) -> Iterator[KilledRuns]:
             with attached_loop(directory / "disk.img", size_bytes=32 * MIB) as device:
                 info = inspect(str(device.node))
                 target = ["--target", info.name, "--destroy", info.id, "--overwrite-signatures"]
-                text = PROFILE % every_setting(device.node.name)
-                yield KilledRuns(directory, text, target, kernel_name=device.node.name)
+                text = PROFILE % every_setting(device.node.name, idle=True)
+                name = device.node.name
+                yield KilledRuns(directory, text, target, kernel_name=name, idle=True)
         case "file":
             path = directory / "target.bin"
             with path.open("wb") as file:
@@ -72,11 +72,11 @@ def killed_runs(kind: str, directory: Path) -> Iterator[KilledRuns]:
 def test_every_setting_is_really_changed_and_told_in_the_result(tmp_path: Path) -> None:
     with killed_runs("loop", tmp_path) as runs:
         name = runs.kernel_name
-        before, seen = snapshot(name), dict[str, str]()
+        before, seen = runs.snapshot(), dict[str, str]()
 
         process = runs.start()
         while not process.ended(0.1):
-            seen |= {k: v for k, v in snapshot(name).items() if v != before.get(k)}
+            seen |= {k: v for k, v in runs.snapshot().items() if v != before.get(k)}
         process.wait()
 
         said = (tmp_path / "stderr").read_text()
@@ -87,7 +87,7 @@ def test_every_setting_is_really_changed_and_told_in_the_result(tmp_path: Path) 
         assert {f"/sys/block/{name}/{entry['setting']}" for entry in journalled} <= set(seen)
         assert {"queue/scheduler", "queue/nr_requests"} <= {e["setting"] for e in journalled}
         assert "idle latency" in seen or not Path("/dev/cpu_dma_latency").exists()
-        assert snapshot(name) == before
+        assert runs.snapshot() == before
 
 
 @pytest.mark.parametrize("kind", KINDS)

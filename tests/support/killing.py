@@ -19,14 +19,16 @@ from ssdbench.engine.applied import restore
 from ssdbench.host.command import Process, spawn
 from ssdbench.host.sysfs import Sysfs, chosen
 
-SSDBENCH = [sys.executable, "-m", "ssdbench"]
 ENDS_WITHIN_S = 10.0
 # Counted by the kernel, not set by us.
 _MOVING = {"stat", "inflight", "diskseq", "uevent"}
 
 
-def snapshot(kernel_name: str = "") -> dict[str, str]:
-    """Everything of this host, and of one device, that a run could change."""
+def snapshot(kernel_name: str = "", *, idle: bool = False) -> dict[str, str]:
+    """Everything of this host, and of one device, that a run could change.
+
+    The latency that idle CPUs may take is of the whole host: two runs at once see each other's.
+    """
     sysfs = Sysfs()
     found: dict[str, str] = {}
     for name in sysfs.names(f"/sys/block/{kernel_name}/queue") if kernel_name else ():
@@ -44,7 +46,7 @@ def snapshot(kernel_name: str = "") -> dict[str, str]:
     found["mounts"] = str(sorted(mounts))
     found["tracers"] = str(sysfs.names("/sys/kernel/tracing/instances"))
     latency = Path("/dev/cpu_dma_latency")
-    if latency.exists():
+    if idle and latency.exists():
         found["idle latency"] = latency.read_bytes().hex()
     return found
 
@@ -53,7 +55,7 @@ def _lines(sysfs: Sysfs, path: str) -> list[str]:
     return (sysfs.find(path) or "").splitlines()
 
 
-def every_setting(kernel_name: str) -> str:
+def every_setting(kernel_name: str, *, idle: bool = False) -> str:
     """A `host:` that changes everything that a device's queue and this host let us change."""
     sysfs = Sysfs()
     queue = f"/sys/block/{kernel_name}/queue"
@@ -69,12 +71,12 @@ def every_setting(kernel_name: str) -> str:
         "wbt_lat_usec": "3000",
     }
     settable = {k: v for k, v in wanted.items() if sysfs.find(f"{queue}/{k}") is not None}
-    return "{" + ", ".join(f"{k}: {v}" for k, v in settable.items()) + of_the_host() + "}"
+    return "{" + ", ".join(f"{k}: {v}" for k, v in settable.items()) + of_the_host(idle=idle) + "}"
 
 
-def of_the_host() -> str:
+def of_the_host(*, idle: bool = False) -> str:
     """What can be set whatever the target is."""
-    found = ", idle: shallow" if Path("/dev/cpu_dma_latency").exists() else ""
+    found = ", idle: shallow" if idle and Path("/dev/cpu_dma_latency").exists() else ""
     if (os.cpu_count() or 1) > 1:
         found += ", own_cpus: [0], fio_cpus: [1]"
     if Path("/sys/devices/system/cpu/cpufreq/policy0").exists():
@@ -101,18 +103,27 @@ class KilledRuns:
     """Runs of one profile on one target, one after another, in `directory`."""
 
     def __init__(
-        self, directory: Path, profile: str, target: Sequence[str], *, kernel_name: str = ""
+        self,
+        directory: Path,
+        profile: str,
+        target: Sequence[str],
+        *,
+        kernel_name: str = "",
+        idle: bool = False,
     ) -> None:
         self.tally = Tally()
         self._directory = directory
         self._target = tuple(target)
         self.kernel_name = kernel_name
-        self._state = directory / "settings"
+        self.settings = directory / "settings"
+        self.stderr = directory / "stderr"
+        self.ssdbench = [sys.executable, "-m", "ssdbench"]
         self._profile = directory / "profile.yaml"
         self._profile.write_text(profile)
         self._number = 0
         self._owed = 0  # kills that no later process has gone on from yet
-        self._before = snapshot(kernel_name)
+        self._idle = idle
+        self._before = self.snapshot()
 
     @property
     def output(self) -> Path:
@@ -142,6 +153,10 @@ class KilledRuns:
         self._count_resumed(known)
         self._judge_end(process)
 
+    def snapshot(self) -> dict[str, str]:
+        """Everything that these runs could change, as it is now."""
+        return snapshot(self.kernel_name, idle=self._idle)
+
     def records(self) -> list[dict[str, object]]:
         """The whole records of the run of now."""
         path = self.output / run_journal.NAME
@@ -156,16 +171,16 @@ class KilledRuns:
 
     def start(self) -> Process:
         """A process that begins a run, or goes on with the one of now."""
-        argv = [*SSDBENCH, "resume", str(self.output)]
+        argv = [*self.ssdbench, "resume", str(self.output)]
         if not (self.output / run_journal.NAME).exists():
             self._number += self.output.exists()
-            argv = [*SSDBENCH, "run", str(self._profile), *self._target]
+            argv = [*self.ssdbench, "run", str(self._profile), *self._target]
             argv += ["--output", str(self.output)]
         return spawn(
             argv,
-            env={"SSDBENCH_SETTINGS": str(self._state)},
+            env={"SSDBENCH_SETTINGS": str(self.settings)},
             stdout=self._directory / "stdout",
-            stderr=self._directory / "stderr",
+            stderr=self.stderr,
         )
 
     def _count_resumed(self, known: int) -> None:
@@ -177,12 +192,12 @@ class KilledRuns:
         """After a kill: nothing of it is left at work, or changed, or lost."""
         tally = self.tally
         tally.kills += 1
-        tally.orphans += len(self._orphans())
-        restore(directory=self._state)
-        after = snapshot(self.kernel_name)
+        tally.orphans += len(self.orphans())
+        restore(directory=self.settings)
+        after = self.snapshot()
         changed = {k: (v, after.get(k)) for k, v in self._before.items() if after.get(k) != v}
         changed |= {k: ("", v) for k, v in after.items() if k not in self._before}
-        if changed or list(self._state.glob("*.jsonl")):
+        if changed or list(self.settings.glob("*.jsonl")):
             tally.troubles.append(f"kill {tally.kills}: not restored: {changed}")
         else:
             tally.restored += 1
@@ -197,7 +212,7 @@ class KilledRuns:
     def _judge_end(self, process: Process) -> None:
         """A run that ended by itself has every result, and each once."""
         if process.wait(0) not in (0, 1):
-            said = (self._directory / "stderr").read_text()[-500:]
+            said = (self.stderr).read_text()[-500:]
             self.tally.troubles.append(f"{self.output.name} ended with {process.poll()}: {said}")
             self._number += 1
             return
@@ -213,7 +228,7 @@ class KilledRuns:
             self.tally.ended += 1
         self._number += 1
 
-    def _orphans(self) -> list[int]:
+    def orphans(self) -> list[int]:
         """fio processes that still work for the run, once they had a moment to end."""
         deadline = time.monotonic() + ENDS_WITHIN_S
         while (found := self._fios()) and time.monotonic() < deadline:

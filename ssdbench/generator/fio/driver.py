@@ -148,8 +148,10 @@ class FioRunning:
             status = self._process.wait()
             _keep(self._artifacts / "status", f"{status}\n")
             files.require_room(self._artifacts)
-            report = believed(self._ending(status or 0), self._jobs)
-            self._attachment.check()
+            try:
+                report = believed(self._ending(status or 0), self._jobs)
+            finally:
+                self._attachment.check()  # a target that has gone explains whatever fio said
             self._outcome = FioOutcome(
                 jobs=tuple(group.outcome for group in report.groups),
                 seconds=self._closed(tuple(group.outcome for group in report.groups)),

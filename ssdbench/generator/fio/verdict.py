@@ -57,6 +57,11 @@ class Ending:
     target: str  # the name for people
     hung_s: float | None = None  # no I/O finished for so long, and we killed it
 
+    @property
+    def badly(self) -> bool:
+        """Whether the status alone speaks against it."""
+        return self.status not in ({0, STATUS_AFTER_SIGINT} if self.stopped else {0})
+
 
 def believed(ending: Ending, jobs: Sequence[Job]) -> Report:
     """The report of a run, once nothing speaks against it.
@@ -78,7 +83,7 @@ def believed(ending: Ending, jobs: Sequence[Job]) -> Report:
     except CutShort as error:
         raise _without_report(ending, error) from error
     _check_errors(ending, report)
-    if ending.status not in ({0, STATUS_AFTER_SIGINT} if ending.stopped else {0}):
+    if ending.badly:
         raise _failed(ending)
     for job, group in zip(jobs, report.groups, strict=True):
         _check_work(ending, job, group)
@@ -89,9 +94,15 @@ def _without_report(ending: Ending, error: CutShort) -> SsdbenchError:
     seen = _io_error(ending)
     if seen is not None:
         return seen
-    if ending.status:
+    if ending.badly:
         return _failed(ending)
-    return CommandFailed(ending.argv, ending.status, str(error))
+    return CommandFailed(
+        ending.argv,
+        ending.status,
+        str(error),
+        hint="look whether the disk of the run directory is full, then go on with "
+        "`ssdbench resume`",
+    )
 
 
 def _failed(ending: Ending) -> SsdbenchError:

@@ -143,3 +143,10 @@ def test_what_the_simulated_drive_says_is_not_taken_for_a_lost_device() -> None:
         believed(ending, JOBS)
 
     assert "ssdbench resume" in raised.value.hint
+
+
+def test_a_cut_report_of_a_fio_that_we_ended_is_named_as_such() -> None:
+    ending = an_ending(output=a_report()[:-4], status=128, stopped=True)
+
+    with pytest.raises(CommandFailed, match="report cannot be read"):
+        believed(ending, JOBS)
