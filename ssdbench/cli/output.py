@@ -2,9 +2,7 @@
 
 import json
 import math
-import os
 import re
-import sys
 from collections.abc import Mapping, Sequence
 
 import click
@@ -37,11 +35,6 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     right = [bool(rows) and all(_numeric(cell) for cell in column[1:]) for column in columns]
     lines = [_line(header, widths, right), _line(["-" * width for width in widths], widths, right)]
     return "\n".join([*lines, *(_line(row, widths, right) for row in rows)])
-
-
-def colours() -> bool:
-    """Whether the story goes to a terminal that wants colours."""
-    return sys.stderr.isatty() and not os.environ.get("NO_COLOR")
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
