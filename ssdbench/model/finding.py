@@ -46,6 +46,7 @@ class Code(StrEnum):
     BELOW_REMAP_UNIT = "below-remap-unit"
     BISTABLE = "bistable"
     PLAN = "plan"  # what the plan stands on, and what it leaves open
+    SLO_MISSED = "slo-missed"  # no offered rate kept the limit of latency
 
 
 class Finding(Model):

@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from ssdbench.model.asked.blocksize import BlockSize
 from ssdbench.model.asked.mistakes import refuse
+from ssdbench.model.asked.rates import RateSweep
 from ssdbench.model.asked.standard import Pts
 from ssdbench.model.asked.sweeps import SpanSweep, Sweep
 from ssdbench.model.asked.trials import CpuCost, Engines, LatencyPath, QueueSettings, Schedulers
@@ -25,6 +26,7 @@ MeasuredStage = (
     | LatencyPath
     | CpuCost
     | Pts
+    | RateSweep
 )
 
 
@@ -49,6 +51,9 @@ class Measure(Model):
     )
     blocksize: Annotated[BlockSize | None, _Body] = Field(
         default=None, description="Block size and internal buffer from strided writes."
+    )
+    rate: Annotated[RateSweep | None, _Body] = Field(
+        default=None, description="Highest offered rate that keeps a limit of latency."
     )
     pts: Annotated[Pts | None, _Body] = Field(
         default=None, description="Standard tests in the style of SNIA's PTS."

@@ -23,6 +23,13 @@ class Content(StrEnum):
     ZEROS = "zeros"
 
 
+class Arrivals(StrEnum):
+    """When requests of an offered rate are due."""
+
+    EVEN = "even"  # one after each interval
+    POISSON = "poisson"  # at random, as from many independent clients
+
+
 class ActiveRange(Model):
     """The LBAs that a workload may touch."""
 
@@ -42,6 +49,7 @@ class Workload(Model):
     stride_bytes: int | None = None  # STRIDED only: distance between the starts of two blocks
     content: Content = Content.RANDOM
     rate_iops: float | None = None  # offered rate over all jobs; None = as fast as it goes
+    arrivals: Arrivals = Arrivals.EVEN  # of an offered rate
     thinktime_us: int = 0
     block_split: tuple[
         tuple[int, int], ...

@@ -131,6 +131,7 @@ class RateStep:
     achieved_iops: float
     percentile_upper_ns: float  # upper 95 % limit of the percentile that the SLO names
     backlog_grows: bool = False
+    chance_iops: float = 0.0  # by how much random arrivals alone may fall short
 
 
 def rate_at_slo(sweeps: Sequence[Sequence[RateStep]], slo_ns: float) -> float | None:
@@ -143,15 +144,16 @@ def rate_at_slo(sweeps: Sequence[Sequence[RateStep]], slo_ns: float) -> float | 
     for sweep in sweeps:
         kept = 0.0
         for step in sorted(sweep, key=lambda s: s.offered_iops):
-            if not _keeps(step, slo_ns):
+            if not keeps(step, slo_ns):
                 break
             kept = step.offered_iops
         best.append(kept)
     return (min(best) or None) if best else None
 
 
-def _keeps(step: RateStep, slo_ns: float) -> bool:
-    achieved = step.achieved_iops >= 0.99 * step.offered_iops
+def keeps(step: RateStep, slo_ns: float) -> bool:
+    """Whether one step kept the SLO."""
+    achieved = step.achieved_iops + step.chance_iops >= 0.99 * step.offered_iops
     return achieved and step.percentile_upper_ns <= slo_ns and not step.backlog_grows
 
 

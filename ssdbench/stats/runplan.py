@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ssdbench.model.finding import Severity
 from ssdbench.model.profile import CapacityPlan
-from ssdbench.model.result import PointResult, RunResult
+from ssdbench.model.result import PointResult, RunResult, StageResult
 from ssdbench.model.workload import Pattern
 from ssdbench.stats.capacity import Demand, Endurance, Plan, plan
 
@@ -163,7 +164,7 @@ def _within_slo(
             rate = told["rate_at_slo_iops"]
             if rate is None:
                 return 0.0, [f"no offered rate kept the limit of latency in {stage.name}"], []
-            return float(rate), [], [f"rate at the limit of latency from {stage.name}"]
+            return float(rate), _spoilt(stage), [f"rate at the limit of latency from {stage.name}"]
     uppers = [e.bound for e in point.estimates if e.metric == "lat_p99_ns"]
     if uppers and all(upper is not None and upper <= wanted.p99_s * 1e9 for upper in uppers):
         note = "p99 was within the limit in a closed loop; a `rate` stage would test it open-loop"
@@ -173,6 +174,15 @@ def _within_slo(
         ["at this bound p99 is not known to be within the limit; measure a `rate` stage"],
         [],
     )
+
+
+def _spoilt(stage: StageResult) -> list[str]:
+    """Why the rate that a stage found may not be planned on."""
+    codes = [f.code.value for f in stage.findings if f.severity is Severity.INVALIDATES]
+    if not codes and stage.complete:
+        return []
+    why = ", ".join(dict.fromkeys(codes)) or "not finished"
+    return [f"the rate at the limit of latency is not validated ({why})"]
 
 
 def _same_slo(told: dict[str, object], wanted: CapacityPlan, point: PointResult) -> bool:

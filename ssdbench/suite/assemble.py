@@ -15,7 +15,7 @@ from ssdbench.stages.precondition import Fill, Precondition
 from ssdbench.stages.pts import tests as pts
 from ssdbench.stages.purge import Purge as PurgeStage
 from ssdbench.stages.steady import Steady
-from ssdbench.suite.points import point_range, span, sweep
+from ssdbench.suite.points import point_range, rate, span, sweep
 from ssdbench.units import KIB
 
 NO_PURGE = (TargetKind.SIMULATED, TargetKind.FILE)
@@ -46,6 +46,8 @@ def stages(profile: Profile, target: TargetInfo) -> tuple[Stage, ...]:
             case asked.HostTrial() as wanted:
                 cpus = planned_host(profile.host, target).fio_cpus
                 found.append(host_trial(name, wanted, target, level_bytes, cpus=cpus))
+            case asked.RateSweep() as wanted:
+                found.append(rate(name, wanted, profile, target, level_bytes))
             case asked.Pts() as wanted:
                 found += _pts(len(found), wanted, target)
             case asked.BlockSize() as wanted:

@@ -2,6 +2,7 @@
 
 from itertools import product
 
+from ssdbench.errors import UsageError
 from ssdbench.model import asked
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.fitting import obstacle
@@ -10,6 +11,7 @@ from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import ActiveRange, Point, Workload
 from ssdbench.stages.measuring import Measuring
 from ssdbench.stages.points import Judging
+from ssdbench.stages.rate import Rate
 from ssdbench.stages.span import Span
 from ssdbench.stages.sweep import Sweep
 from ssdbench.units import format_size
@@ -85,6 +87,42 @@ def span(
         how=_how(profile, wanted),
         judging=Judging(rule=profile.steady.rule.value),
         skipped=tuple(skipped),
+    )
+
+
+def rate(
+    name: str, wanted: asked.RateSweep, profile: Profile, target: TargetInfo, level_bytes: int
+) -> Rate:
+    """The search for a rate. Raises UsageError without a limit, or for what cannot be measured."""
+    limit_s = wanted.limit_s
+    if limit_s is None and wanted.percentile == "p99":
+        limit_s = profile.plan.p99_s
+    if limit_s is None:
+        raise UsageError(
+            f"{name} has no limit of latency to search for",
+            hint="Set `rate: {limit: 10ms}`, or `plan: {p99: 10ms}` for all.",
+        )
+    if hindrance := obstacle(wanted.block_bytes, level_bytes, target):
+        raise UsageError(f"{name} cannot be measured: {hindrance}", hint="Set another `block`.")
+    return Rate(
+        name=name,
+        workload=Workload(
+            pattern=wanted.pattern.pattern,
+            block_bytes=wanted.block_bytes,
+            read_percent=wanted.read_percent,
+            iodepth=1,
+            numjobs=wanted.clients,
+            range=point_range(level_bytes, wanted.block_bytes),
+            content=profile.content,
+            arrivals=wanted.arrivals,
+        ),
+        limit_ns=limit_s * 1e9,
+        percentile=wanted.percentile,
+        start_iops=wanted.start_iops,
+        resolution=wanted.resolution_percent / 100,
+        repeats=wanted.repeats,
+        window_s=wanted.window_s or profile.window_s,
+        settle_s=wanted.settle_s,
     )
 
 

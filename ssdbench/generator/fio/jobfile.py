@@ -11,7 +11,8 @@ from pathlib import Path
 from ssdbench.errors import UsageError
 from ssdbench.generator.base import Job
 from ssdbench.generator.fio.layout import Section, sections, wants_lfsr
-from ssdbench.model.workload import Content, Pattern, Workload
+from ssdbench.generator.fio.pace import whole_rates
+from ssdbench.model.workload import Arrivals, Content, Pattern, Workload
 
 Options = dict[str, str | int]
 
@@ -148,10 +149,11 @@ def _pace(workload: Workload, *, share: float, threads: int) -> Options:
     pace: Options = {}
     if workload.rate_iops is not None:
         rate = workload.rate_iops * share / threads * _rate_factor(workload)
-        reads = round(rate * workload.read_percent / 100)
-        writes = round(rate) - reads
+        reads, writes = whole_rates(rate, workload.read_percent)
         # fio applies the rate to each direction on its own.
-        pace["rate_iops"] = f"{max(reads, 1)},{max(writes, 1)}"
+        pace["rate_iops"] = f"{reads},{writes}"
+        if workload.arrivals is Arrivals.POISSON:
+            pace["rate_process"] = "poisson"
     if workload.thinktime_us:
         pace["thinktime"] = workload.thinktime_us
     return pace

@@ -1,6 +1,7 @@
 """What a profile may ask for under `measure`: a module for each family of stages."""
 
 from ssdbench.model.asked.blocksize import BlockSize
+from ssdbench.model.asked.rates import RateSweep
 from ssdbench.model.asked.standard import Pts, PtsForm, PtsTest
 from ssdbench.model.asked.sweeps import AccessOrder, Rest, Settle, SpanSweep, Sweep
 from ssdbench.model.asked.trials import (
@@ -23,6 +24,7 @@ __all__ = [
     "PtsForm",
     "PtsTest",
     "QueueSettings",
+    "RateSweep",
     "Rest",
     "Schedulers",
     "Settle",

@@ -7,7 +7,16 @@ import numpy as np
 from ssdbench.model.result import StageResult
 from ssdbench.report.figures import ScatterFigure, SeriesFigure, thinned
 from ssdbench.report.read import StoredRun
-from ssdbench.report.view import pointplots, points, ptsplots, repeats, stretch, trials, words
+from ssdbench.report.view import (
+    pointplots,
+    points,
+    ptsplots,
+    rates,
+    repeats,
+    stretch,
+    trials,
+    words,
+)
 from ssdbench.report.view.page import Block, Cell, Column, Facts, Plot, Plots, Prose, Section, Table
 from ssdbench.units import format_capacity, format_duration, format_rate
 
@@ -15,7 +24,7 @@ MAX_DOTS = 6000  # of a scatter; peaks are always kept
 MAX_ROWS = 500
 
 # What a reader wants to see first; other kinds follow in the order in which they were run.
-_FIRST = ("plan", "sweep", "span", "blocksize")
+_FIRST = ("plan", "rate", "sweep", "span", "blocksize")
 
 LEADS = {
     "pts": "PTS-style: means over five rounds that look alike, in the order of the standard. No "
@@ -57,9 +66,11 @@ def _blocks(run: StoredRun, stage: StageResult) -> Iterator[Block]:
             yield latencies
         yield from repeats.blocks(run, stage)
     yield from trials.figure(stage)
+    yield from rates.blocks(stage)
     if stage.kind == "pts" and (shown := list(ptsplots.plots(stage))):
         yield Plots(shown)
-    yield from _tables(stage.data)
+    if stage.kind != "rate":  # its steps have a table of their own
+        yield from _tables(stage.data)
     drawn = [plot for plot in _figures(run, stage) if plot is not None]
     if drawn:
         yield Plots(drawn, wide=True)

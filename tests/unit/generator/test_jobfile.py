@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from ssdbench.errors import UsageError
 from ssdbench.generator.base import Job
 from ssdbench.generator.fio.jobfile import filename, jobfile
-from ssdbench.model.workload import Content, Pattern
+from ssdbench.generator.fio.pace import offered_iops
+from ssdbench.model.workload import Arrivals, Content, Pattern
 from ssdbench.units import TIB
 from tests.support.goldens import assert_golden
 from tests.unit.generator.jobs import a_job, a_sequential
@@ -129,6 +130,23 @@ def test_a_total_ends_a_job_without_a_clock() -> None:
 
     assert found["io_size"] == "8192"
     assert "time_based" not in found
+
+
+def test_random_arrivals_are_asked_of_fio() -> None:
+    found = options_of(a_job(rate_iops=10_000, numjobs=4, arrivals=Arrivals.POISSON))
+
+    assert found["rate_process"] == "poisson"
+    assert "rate_process" not in options_of(a_job(rate_iops=10_000))
+
+
+@pytest.mark.parametrize(("asked", "done"), [(500, 500), (15_000, 15_155), (40_000, 40_436)])
+def test_what_fio_really_offers_is_known(asked: int, done: int) -> None:
+    # `done`: fio 3.33, null engine, 3 s of Poisson arrivals on a shared machine
+    workload = a_job(rate_iops=asked, read_percent=100, arrivals=Arrivals.POISSON).workload
+    even = workload.model_copy(update={"arrivals": Arrivals.EVEN})
+
+    assert offered_iops(workload) == pytest.approx(done, rel=0.02)
+    assert offered_iops(even) == asked
 
 
 def test_an_offered_rate_is_split_over_threads_and_directions() -> None:

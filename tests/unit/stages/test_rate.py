@@ -1,0 +1,133 @@
+"""The rate sweep on a queue whose truth is a formula: M/M/1."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ssdbench.generator.base import Job, Outcome, Running, Second
+from ssdbench.model.finding import Code
+from ssdbench.model.workload import ActiveRange, Arrivals, Pattern, Workload
+from ssdbench.stages.rate import Rate
+from ssdbench.stages.rateanswer import Searched
+from ssdbench.stats.histogram import Histogram
+from tests.support.fakes import WearyDrive, WearyOutcome, WearyRunning
+from tests.support.runs import ARun
+
+SERVED_IOPS = 2_000.0
+LIMIT_NS = 10e6
+TRUTH_IOPS = SERVED_IOPS - math.log(100) / (LIMIT_NS / 1e9)  # where p99 of M/M/1 is the limit
+
+
+@dataclass
+class Queue(WearyDrive):
+    """One server with exponential service times; requests come at random."""
+
+    def start(self, jobs: Sequence[Job], *, artifacts: Path) -> Running:
+        artifacts.mkdir(parents=True, exist_ok=True)
+        self.starts.append(list(jobs))
+        return Queueing(self, jobs)
+
+
+class Queueing(WearyRunning):
+    """Its requests, second by second."""
+
+    def _second(self, job: Job, done: int) -> Second:
+        rate = min(job.workload.rate_iops or SERVED_IOPS, SERVED_IOPS)
+        ios = max(1, round(self._drive.chance.gauss(rate, math.sqrt(rate))))
+        self._t_s += 1.0
+        second = Second(self._t_s, 1.0, ios, 0, ios * 4096, 0)
+        self._seconds.append(second)
+        return second
+
+    def outcome(self) -> Outcome:
+        totals = super().outcome()
+        return Responses(totals.jobs, totals.seconds, tuple(self._jobs))
+
+
+class Responses(WearyOutcome):
+    """Response times of M/M/1 are exponential with mean 1 / (served - offered)."""
+
+    def latency(self, direction: str, *, from_s: float, to_s: float) -> Histogram:
+        ios = sum(s.read_ios for s in self.seconds if from_s < s.t_s <= to_s)
+        spare = SERVED_IOPS - (self.planned[-1].workload.rate_iops or SERVED_IOPS)
+        if direction == "write" or not ios:
+            return Histogram.empty()
+        if spare <= 0:
+            return Histogram.of(np.full(ios, round(1e9 * to_s)))
+        chance = np.random.default_rng(round(from_s * 1000) + len(self.seconds))
+        return Histogram.of(np.rint(chance.exponential(1e9 / spare, ios)).astype(np.int64))
+
+
+def a_search(tmp_path: Path, *, repeats: int = 5, limit_ns: float = LIMIT_NS) -> ARun:
+    drive = Queue()
+    workload = Workload(
+        pattern=Pattern.RANDOM, block_bytes=4096, read_percent=100, numjobs=500,
+        range=ActiveRange(offset_bytes=0, length_bytes=drive.size_bytes),
+        arrivals=Arrivals.POISSON,
+    )  # fmt: skip
+    run = ARun(tmp_path / "run", drive)
+    run.stages.append(Rate("01-rate", workload, limit_ns, repeats=repeats, settle_s=5))
+    return run
+
+
+def test_the_rate_is_just_below_that_of_the_formula(tmp_path: Path) -> None:
+    stage = a_search(tmp_path).go().stages[0]
+
+    slo = stage.data["slo"]
+    assert isinstance(slo, dict)
+    assert 0.85 * TRUTH_IOPS <= slo["rate_at_slo_iops"] <= 1.02 * TRUTH_IOPS
+    assert not [f for f in stage.findings if f.code is Code.TOO_FEW_REPEATS]
+    steps = stage.data["steps"]
+    assert isinstance(steps, list)
+    assert all(s["offered_iops"] < 1.05 * TRUTH_IOPS for s in steps if s["kept"])
+    rows = (tmp_path / "run" / str(stage.data["csv"])).read_text().splitlines()
+    assert len(rows) == 1 + len(steps)
+
+
+def test_a_limit_that_no_rate_keeps_is_a_finding(tmp_path: Path) -> None:
+    stage = a_search(tmp_path, limit_ns=1e6).go().stages[0]
+
+    assert stage.data["slo"]["rate_at_slo_iops"] is None  # type: ignore[index]
+    assert Code.SLO_MISSED in {f.code for f in stage.findings}
+
+
+def test_few_searches_do_not_validate(tmp_path: Path) -> None:
+    stage = a_search(tmp_path, repeats=2).go().stages[0]
+
+    assert [f.code for f in stage.findings if f.severity == "invalidates"] == [Code.TOO_FEW_REPEATS]
+
+
+def test_a_resumed_sweep_keeps_the_searches_that_ended(tmp_path: Path) -> None:
+    run = a_search(tmp_path)
+    run.drive.on_second = lambda drive, second: setattr(
+        run, "signal", 2 if len(drive.starts) > 12 else None
+    )
+    first = run.go().stages[0]
+    kept = sorted((run.path / "stages/01-rate").glob("search-*/steps.json"))
+    before = [Searched.model_validate_json(path.read_bytes()) for path in kept]
+
+    last = run.resume().stages[0]
+
+    assert not first.complete
+    assert kept
+    assert last.complete
+    steps = last.data["steps"]
+    assert isinstance(steps, list)
+    assert [s["achieved_iops"] for s in steps][: len(before[0].steps)] == [
+        s.achieved_iops for s in before[0].steps
+    ]
+    assert {s["search"] for s in steps} == {1, 2, 3, 4, 5}
+
+
+@pytest.mark.parametrize("read", [0, 100])
+def test_only_a_sweep_that_writes_is_destructive(read: int) -> None:
+    workload = Workload(
+        pattern=Pattern.RANDOM, block_bytes=4096, read_percent=read,
+        range=ActiveRange(offset_bytes=0, length_bytes=1 << 20),
+    )  # fmt: skip
+
+    assert Rate("01-rate", workload, 1e6).destructive == (read == 0)
