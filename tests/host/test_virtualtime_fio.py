@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -442,3 +443,18 @@ class TestOnTheRealClock:
 
         assert run.status == 0
         assert 400 < run.iops <= 505  # one server of 2 ms for all four
+
+    @pytest.mark.parametrize("jobs", [1, 128])
+    def test_thinking_jobs_do_as_much_as_in_virtual_time(self, fio: SimFio, jobs: int) -> None:
+        """Milliseconds and a real-time class, so that what else the machine does hardly shows."""
+        options = ("--thread", f"--numjobs={jobs}", "--thinktime=10000", "--runtime=3")
+        make_state(fio.state, service_ns=10_000_000)
+        virtual = fio.run(*options)
+
+        make_state(fio.state, service_ns=10_000_000)
+        on_top = replace(fio, prefix=("chrt", "--rr", "5"))
+        real = on_top.run(*options, env={"SSDB_VT_CLOCK": "real"})
+
+        assert virtual.ios >= 149
+        assert real.ios == pytest.approx(virtual.ios, rel=0.02)
+        assert real.mean_latency_s == pytest.approx(virtual.mean_latency_s, rel=0.02)

@@ -98,6 +98,7 @@ class SimFio:
     state: Path
     directory: Path
     environment: dict[str, str] = field(default_factory=dict)
+    prefix: tuple[str, ...] = ()  # a program that starts fio, and its arguments
 
     def command(self, *options: str) -> list[str]:
         given = {option.split("=")[0] for option in options}
@@ -115,7 +116,7 @@ class SimFio:
             "--output-format": "json",
         }
         argv = [f"{name}={value}" for name, value in defaults.items() if name not in given]
-        return ["timeout", "--signal=KILL", "120", "fio", *argv, *options]
+        return [*self.prefix, "timeout", "--signal=KILL", "120", "fio", *argv, *options]
 
     def start(self, *options: str, env: dict[str, str] | None = None) -> "Started":
         """Output goes to a file: nobody reads a pipe while time is stepped."""

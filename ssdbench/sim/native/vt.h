@@ -177,6 +177,7 @@ void vt_page_watch_controller(void);
 
 /* vt_realtime.c */
 u64 vt_real_now(void);
+void vt_real_precise_sleeps(void);
 void vt_real_wait(u64 until_ns);
 void vt_real_lock(void);
 void vt_real_unlock(void);

@@ -145,6 +145,8 @@ __attribute__((constructor)) static void start(void)
 	vt_drive_start(vt_config.mode == VT_REAL ? vt_real_now() : 0);
 	if (vt_config.mode == VT_VIRTUAL && vt_config.fibers)
 		mallopt(M_ARENA_MAX, 1);	/* one thread runs: an arena per job only scatters */
+	else if (vt_config.mode == VT_REAL)
+		vt_real_precise_sleeps();
 	vt_mode = vt_config.mode;
 	vt_guard_start();
 }
