@@ -1,6 +1,5 @@
 """`ssdbench kmod`: the bundled kernel modules on this host; never touched at install time."""
 
-import os
 import platform
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,13 +8,6 @@ import click
 
 if TYPE_CHECKING:  # the command line imports late
     from ssdbench.host.kmod import ModuleState
-
-DEFAULT_DIRECTORY = "/var/lib/ssdbench/kmod"
-
-
-def _directory() -> Path:
-    """Where modules are built, one directory for each kernel release."""
-    return Path(os.environ.get("SSDBENCH_KMOD_DIR", DEFAULT_DIRECTORY))
 
 
 @click.group()
@@ -27,7 +19,9 @@ def kmod() -> None:
 
 
 def _built() -> Path:
-    return _directory() / platform.release()
+    from ssdbench.host import kmod as modules
+
+    return modules.built_directory()
 
 
 @kmod.command()
@@ -45,7 +39,7 @@ def build(kernel: str, headers: str, block_source: str, *, as_json: bool) -> Non
     release = kernel or platform.release()
     found = modules.build(
         modules.source_directory(),
-        _directory() / release,
+        modules.directory() / release,
         headers=Path(headers) if headers else Path(f"/lib/modules/{release}/build"),
         block_source=Path(block_source) if block_source else None,
     )

@@ -9,8 +9,9 @@ from ssdbench.host.affinity import Pinned
 from ssdbench.host.latency import LatencyHold
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.target.inspect import find
+from ssdbench.tuning.drivemedia import NvmeFeatureReach, WriteCacheReach
 from ssdbench.tuning.journal import Change, SettingsJournal, restore_all
-from ssdbench.tuning.media import NvmeFeatureReach, Reach, reaches
+from ssdbench.tuning.media import Reach, reaches
 from ssdbench.tuning.plan import HostPlan
 from ssdbench.tuning.setting import Medium
 
@@ -73,7 +74,14 @@ def host_reaches(sysfs: Sysfs) -> dict[Medium, Reach]:
     def locate(drive: str) -> str | None:
         return find(drive, sysfs=sysfs)
 
-    return reaches(sysfs, locate, {Medium.NVME_FEATURE: NvmeFeatureReach(locate)})
+    return reaches(
+        sysfs,
+        locate,
+        {
+            Medium.NVME_FEATURE: NvmeFeatureReach(locate),
+            Medium.WRITE_CACHE: WriteCacheReach(sysfs, locate),
+        },
+    )
 
 
 def boot_id(sysfs: Sysfs) -> str:

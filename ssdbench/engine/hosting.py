@@ -1,10 +1,18 @@
 """The host of a run: what will be set on it for one target."""
 
+from dataclasses import replace
+
+from ssdbench.errors import HostLacks
+from ssdbench.host import kmod
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.host.topology import topology
 from ssdbench.model.profile import Host
 from ssdbench.model.target import TargetInfo
+from ssdbench.target.pages import Protocol, protocol
+from ssdbench.tuning.drive import drive_settings
+from ssdbench.tuning.hostmedia import THERE
 from ssdbench.tuning.plan import HostPlan, host_plan
+from ssdbench.tuning.setting import Medium, Setting
 
 SIMULATED = "a simulated drive keeps its own time: the host stays as it is"
 
@@ -23,4 +31,27 @@ def planned_host(wishes: Host, info: TargetInfo, sysfs: Sysfs | None = None) -> 
     if info.simulated:
         return HostPlan(notes=(SIMULATED,) if wishes.changes() else ())
     sysfs = sysfs or Sysfs()
-    return host_plan(wishes, topology(kernel_name(info, sysfs), sysfs), info.id)
+    name = kernel_name(info, sysfs)
+    planned = host_plan(wishes, topology(name, sysfs), info.id)
+    inside = drive_settings(wishes, _bus(name, sysfs), info.id)
+    modules = (_module(name, sysfs) for name in wishes.kernel_modules)
+    return replace(planned, settings=(*modules, *planned.settings, *inside))
+
+
+def _module(name: str, sysfs: Sysfs) -> Setting:
+    """A bundled module by the path of its file, one of the kernel's by its name."""
+    reason = "asked for by the profile"
+    bundled = next((s for s in kmod.states(sysfs, kmod.built_directory()) if s.name == name), None)
+    if bundled is None:
+        return Setting(Medium.MODULE, name, THERE, reason)
+    if bundled.built is None and not bundled.loaded:
+        raise HostLacks(f"{name} has not been built", hint="Run `ssdbench kmod build`.")
+    return Setting(Medium.MODULE, str(bundled.built or name), THERE, reason)
+
+
+def _bus(name: str, sysfs: Sysfs) -> str:
+    """How the drive's own settings are reached; "none" for what has none."""
+    spoken = protocol(name, sysfs)
+    if spoken is Protocol.NONE and sysfs.exists(f"/sys/block/{name}/cache_type"):
+        return "virtio"
+    return spoken.value

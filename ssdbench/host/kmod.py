@@ -1,6 +1,8 @@
 """The bundled kernel modules: where their sources are, how they are built, loaded and unloaded."""
 
 import hashlib
+import os
+import platform
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +12,18 @@ from ssdbench.host.sysfs import Sysfs
 
 # In the order in which they must be loaded: tmerge uses a symbol of flash.
 MODULES = ("ssdb_flash", "ssdb_tmerge", "ssdb_bpref", "ssdb_slam")
+DEFAULT_DIRECTORY = "/var/lib/ssdbench/kmod"
 NEEDS = ("configfs",)  # modules of the distribution that ours need
+
+
+def directory() -> Path:
+    """Where modules are built, one directory for each kernel release."""
+    return Path(os.environ.get("SSDBENCH_KMOD_DIR", DEFAULT_DIRECTORY))
+
+
+def built_directory() -> Path:
+    """Where the modules for the kernel that runs are."""
+    return directory() / platform.release()
 
 
 @dataclass(frozen=True, slots=True)

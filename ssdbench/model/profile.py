@@ -92,6 +92,7 @@ def _text(value: object) -> object:
 
 
 QueueValue = Annotated[str, BeforeValidator(_text), Field(min_length=1)]
+FeatureValue = Annotated[str, BeforeValidator(_text), Field(pattern=r"^(keep|[0-9]{1,5})$")]
 CpuNumber = Annotated[int, Field(strict=True, ge=0)]
 
 
@@ -137,8 +138,20 @@ class Host(Model):
         default=KEEP, description="1 credits disk entropy on every request, 0 does not; or keep."
     )
     io_poll: QueueValue = Field(default=KEEP, description="1 allows polled completions; or keep.")
+    write_cache: Switch = Field(
+        default=Switch.KEEP, description="The drive's own write cache: on, off or keep."
+    )
+    power_state: FeatureValue = Field(
+        default=KEEP, description="Power state of an NVMe drive by number, 0 for the most; or keep."
+    )
+    irq_coalescing: FeatureValue = Field(
+        default=KEEP,
+        description="Value of NVMe feature 08h: interrupts wait for (value & 255) + 1 completions "
+        "or (value >> 8) x 100 us, 0 for none; or keep.",
+    )
     kernel_modules: tuple[str, ...] = Field(
-        default=(), description="Bundled kernel modules to load for the run."
+        default=(),
+        description="Kernel modules to load for the run: bundled or the kernel's own.",
     )
 
     def changes(self) -> dict[str, str]:
@@ -151,6 +164,9 @@ class Host(Model):
             "idle": self.idle.value,
             "fio_cpus": ", ".join(map(str, self.fio_cpus)) or KEEP,
             "own_cpus": ", ".join(map(str, self.own_cpus)) or KEEP,
+            "write_cache": self.write_cache.value,
+            "power_state": self.power_state,
+            "irq_coalescing": self.irq_coalescing,
             "kernel_modules": ", ".join(self.kernel_modules) or KEEP,
             **self.queue(),
         }

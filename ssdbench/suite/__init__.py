@@ -27,7 +27,6 @@ from ssdbench.model.loading import load_profile, misfit_error
 from ssdbench.model.profile import Profile
 from ssdbench.model.result import RunResult
 from ssdbench.model.target import TargetInfo
-from ssdbench.suite.assemble import require_settable
 from ssdbench.suite.assemble import stages as stages
 from ssdbench.target import leave
 from ssdbench.target.inspect import inspect
@@ -150,7 +149,6 @@ def run(asked_for: Asked, output: Path, world: World) -> RunResult:
     measured until then is stored.
     """
     info = inspect(asked_for.target_name)
-    require_settable(asked_for.profile)
     _require_fit(asked_for, info)
     require_able(info)
     wishes = planned_host(asked_for.profile.host, info)

@@ -70,14 +70,6 @@ def _prepared(profile: Profile, target: TargetInfo, level_bytes: int) -> list[St
     return found
 
 
-def require_settable(profile: Profile) -> None:
-    if profile.host.kernel_modules:
-        raise UsageError(
-            "a run loads no kernel modules",
-            hint="Load them before with `ssdbench kmod load`, and leave out `kernel_modules`.",
-        )
-
-
 def _require_supported(profile: Profile) -> None:
     for measure in profile.measure:
         stage = measure.stage

@@ -95,7 +95,7 @@ class SettingsJournal:
             self._make(setting)
         for setting in settings:
             now = self._reach[setting.medium].read(setting.attribute, setting.drive)
-            if now != setting.value:
+            if not setting.holds(now):
                 raise HostLacks(
                     f"{setting.attribute} was set to {setting.value}, and another setting makes it "
                     f"{now}",
@@ -106,7 +106,7 @@ class SettingsJournal:
     def _make(self, setting: Setting) -> Change | None:
         """Record and make one change; None when nothing is to be changed."""
         was = self._reach[setting.medium].read(setting.attribute, setting.drive)
-        if was == setting.value:
+        if setting.holds(was):
             return None
         for also in _implied(setting, self._reach):
             self._record(also, self._reach[also.medium].read(also.attribute, also.drive))

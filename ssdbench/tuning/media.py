@@ -1,12 +1,11 @@
-"""How each kind of setting is read and written."""
+"""How settings of the kernel are read and written; those of drives and the host lie beside."""
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Protocol
 
-from ssdbench.errors import CommandFailed, DeviceError, HostLacks
-from ssdbench.host import command, nvme
+from ssdbench.errors import HostLacks
 from ssdbench.host.sysfs import Sysfs, chosen
+from ssdbench.tuning.hostmedia import ModuleReach, ServiceReach
 from ssdbench.tuning.mounting import MountReach, PartitionReach, TracerReach
 from ssdbench.tuning.setting import Medium
 
@@ -50,6 +49,14 @@ class SysfsReach:
             raise
 
 
+def located(locate: Callable[[str], str | None], drive: str) -> str:
+    """The kernel name of a drive, wherever it is now. Raises HostLacks when it is not here."""
+    name = locate(drive)
+    if name is None:
+        raise HostLacks(f"the drive {drive} is not on this host", hint="Plug it in again.")
+    return name
+
+
 class BlockReach:
     """Attributes of a drive, which is found by its identity wherever it is now."""
 
@@ -58,10 +65,7 @@ class BlockReach:
         self._locate = locate
 
     def _path(self, attribute: str, drive: str) -> str:
-        name = self._locate(drive)
-        if name is None:
-            raise HostLacks(f"the drive {drive} is not on this host", hint="Plug it in again.")
-        return f"/sys/block/{name}/{attribute}"
+        return f"/sys/block/{located(self._locate, drive)}/{attribute}"
 
     def read(self, attribute: str, drive: str) -> str:
         """The value in force."""
@@ -72,61 +76,8 @@ class BlockReach:
         self._attributes.write(self._path(attribute, drive), value, "")
 
 
-class NvmeFeatureReach:
-    """Features of an NVMe drive by number, such as `0x06`; never saved in the drive itself."""
-
-    def __init__(self, locate: Callable[[str], str | None]) -> None:
-        self._locate = locate
-
-    def _node(self, drive: str) -> Path:
-        name = self._locate(drive)
-        if name is None:
-            raise HostLacks(f"the drive {drive} is not on this host", hint="Plug it in again.")
-        return Path(f"/dev/{name}")
-
-    def read(self, attribute: str, drive: str) -> str:
-        """The current value, as a number."""
-        try:
-            with nvme.opened(self._node(drive)) as device:
-                return str(device.feature(int(attribute, 16)).result)
-        except DeviceError as error:
-            raise HostLacks(f"feature {attribute} cannot be read: {error.message}") from error
-
-    def write(self, attribute: str, value: str, drive: str) -> None:
-        """Set and read back."""
-        try:
-            with nvme.opened(self._node(drive)) as device:
-                device.set_feature(int(attribute, 16), int(value))
-        except DeviceError as error:
-            raise HostLacks(f"feature {attribute} cannot be set: {error.message}") from error
-        kept = self.read(attribute, drive)
-        if kept != value:
-            raise HostLacks(f"feature {attribute} was set to {value}, but the drive keeps {kept}")
-
-
-class ServiceReach:
-    """A system service: "active" or "inactive"."""
-
-    def read(self, attribute: str, drive: str) -> str:
-        """Whether it runs."""
-        del drive
-        if command.which("systemctl") is None:
-            raise HostLacks(f"{attribute} cannot be asked for: there is no systemctl here")
-        asked = command.run(["systemctl", "is-active", attribute], ok=(0, 3, 4))
-        return "active" if asked.stdout.strip() == "active" else "inactive"
-
-    def write(self, attribute: str, value: str, drive: str) -> None:
-        """Start or stop it."""
-        try:
-            command.run(["systemctl", "start" if value == "active" else "stop", attribute])
-        except CommandFailed as failed:
-            raise HostLacks(f"{attribute} cannot be made {value}: {failed.message}") from failed
-        if self.read(attribute, drive) != value:
-            raise HostLacks(f"{attribute} does not stay {value}")
-
-
 def reaches(
-    sysfs: Sysfs, locate: Callable[[str], str | None], extra: Mapping[Medium, Reach] | None = None
+    sysfs: Sysfs, locate: Callable[[str], str | None], extra: Mapping[Medium, Reach]
 ) -> dict[Medium, Reach]:
     """The media of this host; `locate` finds a drive's name below /sys/block by its identity."""
     return {
@@ -134,8 +85,9 @@ def reaches(
         Medium.IRQ: SysfsReach(sysfs),
         Medium.BLOCK: BlockReach(sysfs, locate),
         Medium.SERVICE: ServiceReach(),
+        Medium.MODULE: ModuleReach(sysfs),
         Medium.MOUNT: MountReach(sysfs),
         Medium.TRACER: TracerReach(sysfs),
         Medium.PARTITION: PartitionReach(sysfs, locate),
-        **(extra or {}),
+        **extra,
     }

@@ -40,6 +40,12 @@ class Setting:
     reason: str
     drive: str = ""
 
+    def holds(self, now: str) -> bool:
+        """Whether what is read is what is wanted; the options of a mount are not read back."""
+        if self.medium is Medium.MOUNT:
+            return now.split(" ")[:2] == self.value.split(" ")[:2]
+        return now == self.value
+
     def __str__(self) -> str:
         return f"{self.drive + ' ' if self.drive else ''}{self.attribute} = {self.value}"
 

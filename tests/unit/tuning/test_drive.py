@@ -1,0 +1,100 @@
+"""Settings that live in a drive, and kernel modules: what a profile wishes, and how it is done."""
+
+from pathlib import Path
+
+import pytest
+
+from ssdbench.engine.hosting import planned_host
+from ssdbench.errors import HostLacks
+from ssdbench.host.sysfs import Sysfs
+from ssdbench.model.profile import Host, Switch
+from ssdbench.model.target import TargetInfo, TargetKind
+from ssdbench.tuning.drive import drive_settings
+from ssdbench.tuning.drivemedia import WriteCacheReach
+from ssdbench.tuning.hostmedia import ABSENT, THERE, ModuleReach
+from ssdbench.tuning.setting import Medium, Setting
+
+DRIVE = "naa.5000c500a1b2c3d4"
+CACHE_OFF = Host(write_cache=Switch.OFF)
+
+
+@pytest.mark.parametrize(
+    ("bus", "expected"),
+    [
+        ("nvme", (Medium.NVME_FEATURE, "0x06", "0")),
+        ("ata", (Medium.WRITE_CACHE, "cache_type", "write through")),
+        ("scsi", (Medium.WRITE_CACHE, "cache_type", "write through")),
+        ("virtio", (Medium.BLOCK, "cache_type", "write through")),
+    ],
+)
+def test_a_write_cache_is_switched_the_way_of_its_bus(
+    bus: str, expected: tuple[Medium, str, str]
+) -> None:
+    (setting,) = drive_settings(CACHE_OFF, bus, DRIVE)
+
+    assert (setting.medium, setting.attribute, setting.value) == expected
+    assert setting.drive == DRIVE
+    assert setting.reason
+
+
+def test_features_of_nvme_are_refused_elsewhere_with_what_to_set() -> None:
+    wishes = Host(power_state="0", irq_coalescing="0")
+
+    assert [s.attribute for s in drive_settings(wishes, "nvme", DRIVE)] == ["0x02", "0x08"]
+    with pytest.raises(HostLacks, match="power_state is a setting of NVMe drives"):
+        drive_settings(wishes, "ata", DRIVE)
+    with pytest.raises(HostLacks, match="no write cache"):
+        drive_settings(CACHE_OFF, "none", DRIVE)
+
+
+def test_what_a_drive_keeps_after_a_reboot_is_known() -> None:
+    kept = {medium for medium in Medium if medium.outlives_reboot}
+
+    assert kept == {Medium.NVME_FEATURE, Medium.WRITE_CACHE, Medium.ATA_PASSWORD}
+
+
+def test_the_cache_of_a_disk_is_found_wherever_the_disk_is_now(tmp_path: Path) -> None:
+    attribute = tmp_path / "sys/block/sdc/device/scsi_disk/4:0:0:0/cache_type"
+    attribute.parent.mkdir(parents=True)
+    attribute.write_text("write back\n")
+    reach = WriteCacheReach(Sysfs(tmp_path), {DRIVE: "sdc"}.get)
+
+    before = reach.read("cache_type", DRIVE)
+    reach.write("cache_type", "write through", DRIVE)
+
+    assert (before, reach.read("cache_type", DRIVE)) == ("write back", "write through")
+    with pytest.raises(HostLacks, match="not on this host"):
+        reach.read("cache_type", "naa.gone")
+
+
+def test_a_module_is_known_by_its_name_or_its_file(tmp_path: Path) -> None:
+    (tmp_path / "sys/module/ssdb_slam").mkdir(parents=True)
+    reach = ModuleReach(Sysfs(tmp_path))
+
+    assert reach.read("/var/lib/ssdb_slam.ko", "") == THERE
+    assert reach.read("ssdb-slam", "") == THERE
+    assert reach.read("brd", "") == ABSENT
+
+
+def test_modules_of_a_profile_are_settings_of_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSDBENCH_KMOD_DIR", str(tmp_path / "built"))
+    file = TargetInfo(kind=TargetKind.FILE, name="f", node="/f", id="file:/f:1", size_bytes=1 << 20)
+    sysfs = Sysfs(tmp_path)
+
+    planned = planned_host(Host(kernel_modules=("brd",)), file, sysfs)
+
+    assert [(s.medium, s.attribute, s.value) for s in planned.settings] == [
+        (Medium.MODULE, "brd", THERE)
+    ]
+    with pytest.raises(HostLacks, match="ssdb_slam has not been built"):
+        planned_host(Host(kernel_modules=("ssdb_slam",)), file, sysfs)
+
+
+def test_the_options_of_a_mount_are_not_read_back() -> None:
+    wanted = Setting(Medium.MOUNT, "/mnt", "ext4 /dev/sdb noatime,discard", "a file system")
+
+    assert wanted.holds("ext4 /dev/sdb")
+    assert not wanted.holds("xfs /dev/sdb")
+    assert not wanted.holds("")
