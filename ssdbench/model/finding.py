@@ -46,6 +46,8 @@ class Code(StrEnum):
     BELOW_REMAP_UNIT = "below-remap-unit"
     BISTABLE = "bistable"
     PLAN = "plan"  # what the plan stands on, and what it leaves open
+    EXTRA_REPEATS = "extra-repeats"  # more than planned, as declared before the start
+    WIDE_INTERVAL = "wide-interval"  # wider than declared after all extra repeats
     SLO_MISSED = "slo-missed"  # no offered rate kept the limit of latency
 
 

@@ -14,6 +14,7 @@ from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.result import PointResult, Repeat, StageResult
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import Pattern, Point, Workload
+from ssdbench.stages.extra import Extra, next_pass, told
 from ssdbench.stages.measuring import (
     MEASURED,
     REPEAT,
@@ -28,6 +29,7 @@ from ssdbench.stats.point import Context as Judged
 from ssdbench.stats.point import judge_point
 from ssdbench.stats.steadystate import rule
 
+NO_EXTRA = Extra()
 LEAST_SPARE_SHARE = 0.07  # for the optimistic end of an estimate
 
 
@@ -37,6 +39,7 @@ class Judging:
 
     rule: str = "pss"
     min_repeats: int = 10
+    declared_extra: bool = False  # extra repeats against disturbance
 
 
 def measure_all(
@@ -46,34 +49,35 @@ def measure_all(
     how: Measuring,
     judging: Judging,
     skipped: Sequence[Finding],
+    extra: Extra = NO_EXTRA,
 ) -> StageResult:
-    """Measure the units in their order, skip those that the journal calls finished, and judge."""
+    """Measure the units in their order, skip those that the journal calls finished, and judge.
+
+    Extra repeats follow where they were declared and are wanted.
+    """
     started_at, wall = utc_now(), time.monotonic()
-    finished = context.journal.done()
-    context.journal.intended(order=[unit.name for unit in units])
-    reporter = Reporter(stage.name, emit=context.emit, wall=context.wall)
-    wake = _wake(context)
+    work = _Work(context, stage, how)
     before = _spent_before(context)
-    repeats: dict[str, Repeat] = {}
-    cut_short = ""
-    for number, unit in enumerate(units):
-        if unit.name in finished:
-            repeats[unit.name] = context.store.load(f"{unit.name}/{REPEAT}", Repeat)
-            continue
-        if cut_short:
-            continue
-        _announce(reporter, unit, number, len(units))
-        measured = _measured(context, unit, how, wake, reporter)
-        if isinstance(measured, str):
-            cut_short = measured
-            continue
-        context.session.save()
-        context.journal.finished(unit.name)
-        repeats[unit.name] = measured
-        for finding in measured.findings:
-            context.raised(finding)
+    units = list(units)
+    planned_repeats = max((unit.repeat for unit in units), default=0)
+    work.measure(units)
+    points = tuple(dict.fromkeys(unit.point for unit in units))
+    while not work.cut_short and (
+        more := next_pass(
+            stage.name,
+            points,
+            work.by_point(units),
+            extra,
+            planned=planned_repeats,
+            first_sequence=len(units),
+            seed=context.seed,
+        )
+    ):
+        work.measure(more)
+        units += more
+    repeats, cut_short = work.repeats, work.cut_short
     spent = context.meter
-    findings = list(skipped)
+    findings = [*skipped, *told(extra, work.by_point(units), planned_repeats, stage.name)]
     if cut_short:
         findings.append(_cut_short(cut_short, len(repeats), len(units), stage.name))
     result = StageResult(
@@ -88,12 +92,63 @@ def measure_all(
         summary={"points": len({unit.point.id for unit in units}), "repeats": len(repeats)},
         points=tuple(judged(context, units, repeats, judging)),
         findings=tuple(findings),
-        data={"order": [unit.name for unit in units]},
+        data={"order": [unit.name for unit in units], "declared": [_declared(extra)]}
+        if extra.most
+        else {"order": [unit.name for unit in units]},
         complete=not cut_short,
     )
     if result.complete:
         context.store.save("stage.json", result)
     return result
+
+
+class _Work:
+    """Units at work, in order, until the run must end."""
+
+    def __init__(self, context: Context, stage: Stage, how: Measuring) -> None:
+        self.repeats: dict[str, Repeat] = {}
+        self.cut_short = ""
+        self._context, self._how = context, how
+        self._finished = context.journal.done()
+        self._reporter = Reporter(stage.name, emit=context.emit, wall=context.wall)
+        self._wake = _wake(context)
+
+    def measure(self, units: Sequence[Unit]) -> None:
+        """Measure what is not measured yet; what is stored counts, whatever happens."""
+        context = self._context
+        context.journal.intended(order=[unit.name for unit in units])
+        for number, unit in enumerate(units):
+            if unit.name in self._finished:
+                self.repeats[unit.name] = context.store.load(f"{unit.name}/{REPEAT}", Repeat)
+                continue
+            if self.cut_short:
+                continue
+            _announce(self._reporter, unit, number, len(units))
+            measured = _measured(context, unit, self._how, self._wake, self._reporter)
+            if isinstance(measured, str):
+                self.cut_short = measured
+                continue
+            context.session.save()
+            context.journal.finished(unit.name)
+            self.repeats[unit.name] = measured
+            for finding in measured.findings:
+                context.raised(finding)
+
+    def by_point(self, units: Sequence[Unit]) -> dict[str, list[Repeat]]:
+        """The repeats of each point, in their order."""
+        found: dict[str, list[Repeat]] = {}
+        for unit in units:
+            if unit.name in self.repeats:
+                found.setdefault(unit.point.id, []).append(self.repeats[unit.name])
+        return found
+
+
+def _declared(extra: Extra) -> dict[str, object]:
+    return {
+        "most_repeats": extra.most,
+        "widest_interval_percent": None if extra.width is None else 100 * extra.width,
+        "against_disturbance": extra.against_disturbance,
+    }
 
 
 def _measured(
@@ -118,6 +173,7 @@ def judged(
         rule=judging.rule,
         rule_validates=rule(judging.rule).validates,
         min_repeats=judging.min_repeats,
+        declared_extra=judging.declared_extra,
         simulated=context.target.simulated,
         findings=inherited(context.results),
     )
@@ -137,6 +193,7 @@ def planned(
     how: Measuring,
     target: TargetInfo,
     hint: RateHint,
+    extra: Extra = NO_EXTRA,
 ) -> StagePlan:
     """Time and bytes of all repeats; each may settle at once, or use up its budget."""
     sides = [
@@ -146,6 +203,10 @@ def planned(
     # A fast drive takes less time and may write more in it.
     seconds = sorted(repeats * sum(s for s, _ in side) for side in sides)
     written = sorted(repeats * sum(round(b) for _, b in side) for side in sides)
+    most = max(extra.most, repeats)
+    seconds[1] *= most / repeats
+    written[1] = written[1] * most // repeats
+    said = f"; up to {most} repeats where declared" if most > repeats else ""
     return StagePlan(
         name=stage.name,
         kind=stage.kind,
@@ -155,7 +216,7 @@ def planned(
         seconds=(seconds[0], seconds[1]),
         bytes_written=(written[0], written[1]),
         fills=(written[0] / target.size_bytes, written[1] / target.size_bytes),
-        notes=(f"each repeat settles first, then counts for {how.measure_s:g} s",),
+        notes=(f"each repeat settles first, then counts for {how.measure_s:g} s{said}",),
     )
 
 

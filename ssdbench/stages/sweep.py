@@ -15,6 +15,7 @@ from ssdbench.model.finding import Finding
 from ssdbench.model.result import StageResult
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import Point
+from ssdbench.stages.extra import Extra
 from ssdbench.stages.measuring import Measuring, Unit
 from ssdbench.stages.points import Judging, measure_all, planned
 
@@ -29,6 +30,7 @@ class Sweep:
     how: Measuring = Measuring()
     judging: Judging = Judging()
     skipped: tuple[Finding, ...] = ()  # points that this target cannot do
+    extra: Extra = Extra()
     kind: str = "sweep"
     title: str = "Measure the points"
     lasting: Lasting = Lasting.RESULTS
@@ -40,7 +42,7 @@ class Sweep:
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
         """Every repeat of every point, with the least and the most that settling may take."""
-        return planned(self, self.points, self.repeats, self.how, target, hint)
+        return planned(self, self.points, self.repeats, self.how, target, hint, self.extra)
 
     def run(self, context: Context) -> StageResult:
         """Measure what is not measured yet, then judge every point over all its repeats."""
@@ -51,6 +53,7 @@ class Sweep:
             self.how,
             self.judging,
             self.skipped,
+            self.extra,
         )
 
 

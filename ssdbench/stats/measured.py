@@ -40,6 +40,7 @@ class Context:
     rule: str = "pss"  # the steady-state rule of the run
     rule_validates: bool = True
     min_repeats: int = 10
+    declared_extra: bool = False  # extra repeats against disturbance, before the start
     cv_gate: float = 0.04  # Heger, CMG 2011
     simulated: bool = False
     host_ceiling_iops: float | None = None  # null target, same depth and jobs

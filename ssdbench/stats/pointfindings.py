@@ -46,10 +46,16 @@ def _from_repeats(
     unsettled = [r for r in repeats if r.settle is not None and not r.settle.steady]
     if unsettled:
         yield _unsettled(unsettled)
+    # Extra repeats that were declared before make up for disturbed ones, which still count.
+    quiet = sum(all(f.code is not Code.DISTURBED for f in repeat.findings) for repeat in repeats)
+    enough_quiet = context.declared_extra and quiet >= context.min_repeats
     for repeat in repeats:
         for finding in repeat.findings:
             if not (repeat in unsettled and finding.code is Code.NOT_STEADY_POINT):
-                yield finding.model_copy(update={"repeat": repeat.repeat})
+                update: dict[str, object] = {"repeat": repeat.repeat}
+                if finding.code is Code.DISTURBED and enough_quiet:
+                    update["severity"] = Severity.WARNS
+                yield finding.model_copy(update=update)
 
 
 def _unsettled(repeats: Sequence[Repeat]) -> Finding:

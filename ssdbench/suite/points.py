@@ -9,6 +9,7 @@ from ssdbench.model.fitting import obstacle
 from ssdbench.model.profile import Profile
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import ActiveRange, Point, Workload
+from ssdbench.stages.extra import Extra
 from ssdbench.stages.measuring import Measuring
 from ssdbench.stages.points import Judging
 from ssdbench.stages.rate import Rate
@@ -48,9 +49,20 @@ def sweep(
         points=tuple(points),
         repeats=wanted.repeats or profile.repeats,
         how=_how(profile, wanted),
-        judging=Judging(rule=profile.steady.rule.value),
+        judging=Judging(
+            rule=profile.steady.rule.value,
+            declared_extra=wanted.extra is not None and wanted.extra.disturbed,
+        ),
         skipped=tuple(skipped),
+        extra=_extra(wanted.extra),
     )
+
+
+def _extra(wanted: asked.ExtraRepeats | None) -> Extra:
+    if wanted is None:
+        return Extra()
+    width = wanted.width_percent
+    return Extra(wanted.most, None if width is None else width / 100, wanted.disturbed)
 
 
 def span(

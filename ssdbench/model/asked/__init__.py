@@ -3,7 +3,7 @@
 from ssdbench.model.asked.blocksize import BlockSize
 from ssdbench.model.asked.rates import RateSweep
 from ssdbench.model.asked.standard import Pts, PtsForm, PtsTest
-from ssdbench.model.asked.sweeps import AccessOrder, Rest, Settle, SpanSweep, Sweep
+from ssdbench.model.asked.sweeps import AccessOrder, ExtraRepeats, Rest, Settle, SpanSweep, Sweep
 from ssdbench.model.asked.trials import (
     CpuCost,
     Engines,
@@ -18,6 +18,7 @@ __all__ = [
     "BlockSize",
     "CpuCost",
     "Engines",
+    "ExtraRepeats",
     "HostTrial",
     "LatencyPath",
     "Pts",

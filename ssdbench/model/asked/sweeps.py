@@ -80,6 +80,22 @@ class Settle(Model):
     )
 
 
+class ExtraRepeats(Model):
+    """Repeats beyond the planned ones; declared before the start, all kept and shown."""
+
+    most: Count = Field(default=30, description="Repeats per point altogether, at most.")
+    width_percent: Percent | None = Field(
+        default=2.0,
+        alias="width",
+        description="Points whose 95 % interval of the mean is wider than plus or minus this "
+        "get more repeats; null for none.",
+    )
+    disturbed: bool = Field(
+        default=True,
+        description="Points with disturbed repeats get more, until as many as planned were quiet.",
+    )
+
+
 class Sweep(Model):
     """Every combination of the lists below is one point."""
 
@@ -115,6 +131,9 @@ class Sweep(Model):
     settle: Settle | None = Field(
         default=None,
         description="How repeats of this stage settle; without it, as the profile says.",
+    )
+    extra: ExtraRepeats | None = Field(
+        default=None, description="More repeats where intervals are wide or repeats disturbed."
     )
 
     @model_validator(mode="after")

@@ -1,0 +1,111 @@
+"""Extra repeats, declared before the start: where intervals are wide, and against disturbance.
+
+Nothing is run again and nothing dropped: extra repeats come after the planned ones, in shuffled
+passes of their own, and all repeats count and are shown. Which points get one follows from the
+stored repeats alone, so that a resumed run decides the same.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from ssdbench.engine.seeds import derived
+from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.result import Repeat
+from ssdbench.model.workload import Point
+from ssdbench.stages.measuring import Unit
+from ssdbench.stats.estimate import t_interval
+
+
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """What was declared. `most` repeats per point altogether."""
+
+    most: int = 0
+    width: float | None = None  # half the 95 % interval over the mean; wider ones get more
+    against_disturbance: bool = False  # until as many as planned were undisturbed
+
+
+def interval_width(repeats: Sequence[Repeat]) -> float:
+    """Half the width of the 95 % interval of the mean, as a share of the mean."""
+    values = [repeat.iops for repeat in repeats]
+    interval = t_interval(values)
+    mean = sum(values) / len(values) if values else 0.0
+    return (interval.high - interval.low) / 2 / mean if interval and mean > 0 else float("inf")
+
+
+def disturbed(repeat: Repeat) -> bool:
+    """Whether something else was at work during a repeat."""
+    return any(finding.code is Code.DISTURBED for finding in repeat.findings)
+
+
+def reasons(extra: Extra, repeats: Sequence[Repeat], planned: int) -> list[str]:
+    """Why a point wants one more repeat; empty when it does not, or has had them all."""
+    if len(repeats) >= extra.most:
+        return []
+    found = []
+    if extra.width is not None and (width := interval_width(repeats)) > extra.width:
+        found.append(f"interval of {100 * width:.2g} %")
+    sound = sum(not disturbed(repeat) for repeat in repeats)
+    if extra.against_disturbance and sound < planned:
+        found.append(f"{len(repeats) - sound} disturbed")
+    return found
+
+
+def next_pass(
+    name: str,
+    points: Sequence[Point],
+    repeats: Mapping[str, Sequence[Repeat]],
+    extra: Extra,
+    *,
+    planned: int,
+    first_sequence: int,
+    seed: int,
+) -> list[Unit]:
+    """One more repeat of every point that wants one, shuffled; empty when none does.
+
+    `repeats` holds those of each point by its id. Those that have one more than others are from
+    an extra pass that was interrupted: it goes on before another begins.
+    """
+    wanting = [point for point in points if reasons(extra, repeats.get(point.id, ()), planned)]
+    number = min((len(repeats.get(p.id, ())) for p in wanting), default=0) + 1
+    order = [point for point in wanting if len(repeats.get(point.id, ())) + 1 == number]
+    Random(derived(seed, name, "order", number)).shuffle(order)
+    return [
+        Unit(
+            point=point,
+            repeat=number,
+            pass_order=position,
+            sequence=first_sequence + position,
+            seed=derived(seed, name, point.id, number),
+        )
+        for position, point in enumerate(order)
+    ]
+
+
+def told(
+    extra: Extra, repeats: Mapping[str, Sequence[Repeat]], planned: int, stage: str
+) -> Iterator[Finding]:
+    """How many extra repeats were made, and which points are still wide."""
+    more = {name: len(own) - planned for name, own in repeats.items() if len(own) > planned}
+    if more:
+        yield Finding(
+            code=Code.EXTRA_REPEATS,
+            severity=Severity.NOTES,
+            message=f"{sum(more.values())} extra repeats of {len(more)} points, as declared "
+            f"before the start (at most {extra.most} per point); all count and are shown",
+            stage=stage,
+        )
+    if extra.width is None:
+        return
+    for name, own in repeats.items():
+        if own and (width := interval_width(own)) > extra.width:
+            yield Finding(
+                code=Code.WIDE_INTERVAL,
+                severity=Severity.WARNS,
+                message=f"after {len(own)} repeats the 95 % interval is still "
+                f"±{100 * width:.2g} %, declared ±{100 * extra.width:g} %",
+                advice="Plan with the bound; raise `most` for a narrower interval.",
+                point=name,
+                stage=stage,
+            )

@@ -1,0 +1,124 @@
+"""Extra repeats: where intervals are wide, against disturbance, declared before, all kept."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ssdbench.engine.journal import Kind
+from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.result import Repeat
+from ssdbench.stages.extra import Extra, interval_width, next_pass, reasons
+from ssdbench.stages.sweep import Sweep
+from ssdbench.stats.estimate import t_interval
+from tests.support.fakes import WearyDrive
+from tests.support.runs import QUICK, ARun, a_point
+
+
+def a_repeat(iops: float, number: int = 1, *, disturbed: bool = False) -> Repeat:
+    finding = Finding(code=Code.DISTURBED, severity=Severity.INVALIDATES, message="x")
+    return Repeat(
+        repeat=number, pass_order=0, sequence=number, seed=1, settle_s=1, settle=None,
+        measure_from_s=1, measure_to_s=2, iops=iops, bw_bytes_per_s=1, worst_second_iops=iops,
+        worst_minute_iops=iops, findings=(finding,) * disturbed, artifacts="x",
+    )  # fmt: skip
+
+
+CALM = [a_repeat(100 + n % 2, n) for n in range(10)]
+WILD = [a_repeat(100 + 40 * (n % 2), n) for n in range(10)]
+
+
+def test_time_goes_where_intervals_are_wide() -> None:
+    drive = WearyDrive()
+    calm, wild = a_point(drive, "calm"), a_point(drive, "wild")
+
+    found = next_pass(
+        "s", (calm, wild), {"calm": CALM, "wild": WILD}, Extra(20, width=0.02),
+        planned=10, first_sequence=20, seed=1,
+    )  # fmt: skip
+
+    assert [(unit.point.id, unit.repeat, unit.sequence) for unit in found] == [("wild", 11, 20)]
+
+
+def test_no_point_gets_more_than_was_declared() -> None:
+    assert reasons(Extra(10, width=0.02), WILD, planned=10) == []
+    assert reasons(Extra(11, width=0.02), WILD, planned=10)
+    assert reasons(Extra(), WILD, planned=10) == []
+
+
+def test_a_disturbed_repeat_is_made_up_for_and_kept() -> None:
+    spoilt = [*CALM[:9], a_repeat(100, 10, disturbed=True)]
+    extra = Extra(12, against_disturbance=True)
+
+    assert reasons(extra, spoilt, planned=10) == ["1 disturbed"]
+    assert reasons(extra, [*spoilt, a_repeat(100, 11)], planned=10) == []
+
+
+def test_intervals_that_were_stopped_when_narrow_still_cover() -> None:
+    rng, hits, drives = np.random.default_rng(3), 0, 400
+    for _ in range(drives):
+        values = list(rng.normal(100, 4, 10))
+        while len(values) < 30 and interval_width([a_repeat(v) for v in values]) > 0.02:
+            values.append(float(rng.normal(100, 4)))
+        interval = t_interval(values)
+        assert interval is not None
+        hits += interval.low <= 100 <= interval.high
+
+    assert hits / drives >= 0.91  # nominal 0.95; stopping early costs a little
+
+
+def a_run(tmp_path: Path, extra: Extra, *, noise: float) -> ARun:
+    run = ARun(tmp_path / "run", WearyDrive(noise=noise)).precondition()
+    points = (a_point(run.drive, "write"), a_point(run.drive, "read", read=100))
+    run.stages.append(Sweep("02-sweep", points, 4, QUICK, extra=extra))
+    return run
+
+
+def test_every_extra_repeat_is_kept_and_told(tmp_path: Path) -> None:
+    stage = a_run(tmp_path, Extra(7, width=1e-6), noise=0.05).go().stages[1]
+
+    assert [len(point.repeats) for point in stage.points] == [7, 7]
+    told = next(f for f in stage.findings if f.code is Code.EXTRA_REPEATS)
+    assert told.message.startswith("6 extra repeats of 2 points, as declared")
+    assert sum(f.code is Code.WIDE_INTERVAL for f in stage.findings) == 2
+    assert len(stage.data["order"]) == 14  # type: ignore[arg-type]
+    numbers = [repeat.sequence for point in stage.points for repeat in point.repeats]
+    assert sorted(numbers) == list(range(14))
+
+
+def test_a_narrow_interval_asks_for_nothing_more(tmp_path: Path) -> None:
+    stage = a_run(tmp_path, Extra(7, width=0.5), noise=0.001).go().stages[1]
+
+    assert [len(point.repeats) for point in stage.points] == [4, 4]
+    assert not [f for f in stage.findings if f.code is Code.EXTRA_REPEATS]
+
+
+def test_a_killed_run_decides_about_extra_repeats_as_if_it_had_not_been(tmp_path: Path) -> None:
+    whole = a_run(tmp_path / "whole", Extra(7, width=1e-6), noise=0.05).go().stages[1]
+    run = a_run(tmp_path / "cut", Extra(7, width=1e-6), noise=0.05)
+    run.drive.on_second = lambda drive, second: setattr(
+        run, "signal", 2 if len(drive.starts) >= 11 else None
+    )
+    first = run.go().stages[1]
+    done = run.units(Kind.FINISHED)
+
+    second = run.resume().stages[1]
+
+    assert not first.complete
+    assert second.complete
+    assert [len(point.repeats) for point in second.points] == [7, 7]
+    assert second.data["order"] == whole.data["order"]
+    assert set(done) <= set(run.units(Kind.FINISHED))
+
+
+@pytest.mark.parametrize(("declared", "severity"), [(True, "warns"), (False, "invalidates")])
+def test_only_declared_extras_make_up_for_disturbance(declared: bool, severity: str) -> None:
+    from ssdbench.stats.measured import Context
+    from ssdbench.stats.pointfindings import _from_repeats
+
+    repeats = [*CALM, a_repeat(100, 11, disturbed=True)]
+    context = Context(plannable=True, declared_extra=declared)
+
+    found = list(_from_repeats(a_point(WearyDrive(), "p"), repeats, [], context))
+
+    assert [f.severity for f in found] == [severity]
