@@ -10,6 +10,7 @@ from ssdbench.cli.output import answer, document
 
 if TYPE_CHECKING:
     from ssdbench.engine.preflight import HostState, Requirement
+    from ssdbench.model.target import TargetInfo
 
 PROGRAMS = ("setpriv", "taskset", "wipefs", "lsblk")
 
@@ -20,19 +21,43 @@ PROGRAMS = ("setpriv", "taskset", "wipefs", "lsblk")
 def command(target: str | None, as_json: bool) -> int:
     """Say what is missing or noisy on this host, for TARGET or for any.
 
-    Ends with 4 when something is missing; noise alone ends with 0.
+    Of a TARGET also everything that it tells of itself: identity, capacity, formats, link, power,
+    write cache, health. Ends with 4 when something is missing; noise alone ends with 0.
     """
     from ssdbench.engine.preflight import Grade, requirements
     from ssdbench.target.inspect import inspect
 
-    found = requirements(_state(), inspect(target) if target else None)
+    info = inspect(target) if target else None
+    found = requirements(_state(), info)
     missing = any(requirement.grade is Grade.MISSING for requirement in found)
     if as_json:
-        document({"ready": not missing, "requirements": [_fields(r) for r in found]})
+        told = {"target": info.model_dump(mode="json")} if info else {}
+        document({"ready": not missing, "requirements": [_fields(r) for r in found], **told})
     else:
         for requirement in found:
             answer(_line(requirement))
+        if info:
+            answer("")
+            for name, value in _told(info).items():
+                answer(f"{name}: {value}")
     return 4 if missing else 0
+
+
+def _told(info: "TargetInfo") -> dict[str, str]:
+    """What a target is, for people; empty values are left out."""
+    from ssdbench.units import format_capacity
+
+    found = {
+        "id": info.id,
+        "kind": info.kind.value,
+        "model": info.model,
+        "serial": info.serial,
+        "firmware": info.firmware,
+        "size": f"{format_capacity(info.size_bytes)} ({info.size_bytes} bytes)",
+        "blocks": f"{info.logical_block_bytes} bytes logical, {info.physical_block_bytes} physical",
+        **dict(sorted(info.facts.items())),
+    }
+    return {name: value for name, value in found.items() if value}
 
 
 def _fields(requirement: "Requirement") -> dict[str, str]:

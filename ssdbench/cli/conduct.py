@@ -13,6 +13,7 @@ from ssdbench.cli import background
 from ssdbench.cli.eventlog import EventLog
 from ssdbench.cli.inputs import read_profile
 from ssdbench.cli.signals import Signals
+from ssdbench.engine.drivepages import store_pages
 from ssdbench.engine.events import Event, RunStarted
 from ssdbench.engine.hosting import kernel_name
 from ssdbench.engine.runner import World
@@ -131,6 +132,7 @@ def _begin(directory: Path, target: TargetInfo, *, resumed: bool) -> None:
     background.begin(directory)
     if not resumed:
         _store_facts(directory / "host-before.json", target)
+        store_pages(target, directory / "drive-before")
 
 
 def _reported(directory: Path, work: Callable[[], RunResult]) -> RunResult:
@@ -142,6 +144,7 @@ def _reported(directory: Path, work: Callable[[], RunResult]) -> RunResult:
             render(directory)
         raise
     _store_facts(directory / "host-after.json", result.target)
+    store_pages(result.target, directory / "drive-after")
     return result
 
 

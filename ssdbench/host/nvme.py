@@ -117,9 +117,13 @@ class Nvme:
         )
         return self.admin(command).data
 
-    def feature(self, feature: int, *, nsid: int = 0, reads_bytes: int = 0) -> Reply:
+    def feature(
+        self, feature: int, *, nsid: int = 0, dword_11: int = 0, reads_bytes: int = 0
+    ) -> Reply:
         """The current value of a feature."""
-        return self.admin(Command(GET_FEATURES, nsid, cdw10=feature, reads_bytes=reads_bytes))
+        return self.admin(
+            Command(GET_FEATURES, nsid, cdw10=feature, cdw11=dword_11, reads_bytes=reads_bytes)
+        )
 
     def set_feature(self, feature: int, value: int, *, nsid: int = 0) -> None:
         """Set a feature until the next reset; never saved in the drive."""

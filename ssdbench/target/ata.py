@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from ssdbench.units import format_capacity
 
 IDENTIFY, SMART, NATIVE_MAX = "ata identify", "ata smart data", "ata native max registers"
+ACCESSIBLE_MAX = "ata accessible max address registers"
 SPEEDS = {1: "1.5 Gb/s", 2: "3 Gb/s", 3: "6 Gb/s"}
 
 
@@ -31,6 +32,7 @@ class Identify:
     sanitizes: frozenset[str]
     trim: bool
     host_protected_area: bool
+    accessible_max: bool  # ACS-3 on: what replaced the host protected area
     rotational: bool
     queue_depth: int
     speed_now: str
@@ -71,6 +73,7 @@ def identify(page: bytes) -> Identify:
         sanitizes=frozenset(n for bit, n in named if word[59] & 1 << 12 and word[59] & bit),
         trim=bool(word[169] & 1),
         host_protected_area=bool(word[82] & 1 << 10),
+        accessible_max=bool(word[119] & 1 << 8),
         rotational=word[217] not in (0, 1),
         queue_depth=(word[75] & 31) + 1 if word[76] & 1 << 8 else 1,
         speed_now=SPEEDS.get(word[77] >> 1 & 7, ""),
@@ -87,7 +90,10 @@ def whole(page: bytes) -> bool:
 
 
 def native_max(sense: bytes) -> int | None:
-    """The highest address of READ NATIVE MAX ADDRESS EXT, from the ATA return descriptor."""
+    """The highest address that a command told in its registers, from the ATA return descriptor.
+
+    READ NATIVE MAX ADDRESS EXT and, since ACS-3, GET NATIVE MAX ADDRESS EXT.
+    """
     if len(sense) < 22 or sense[0] & 0x7F != 0x72 or sense[8] != 0x09:
         return None
     at = sense[8:]
@@ -108,11 +114,14 @@ def facts(pages: Mapping[str, bytes]) -> dict[str, str]:
     found: dict[str, str] = {}
     if IDENTIFY in pages:
         found |= _identify_facts(identify(pages[IDENTIFY]))
-    if IDENTIFY in pages and NATIVE_MAX in pages:
-        top = native_max(pages[NATIVE_MAX])
+    for name, register in (
+        ("host protected area", NATIVE_MAX),
+        ("beyond the accessible max address", ACCESSIBLE_MAX),
+    ):
+        top = native_max(pages[register]) if IDENTIFY in pages and register in pages else None
         if top is not None:
             hidden = top + 1 - identify(pages[IDENTIFY]).sectors
-            found["host protected area"] = f"{hidden} sectors" if hidden > 0 else "none"
+            found[name] = f"{hidden} sectors" if hidden > 0 else "none"
     if SMART in pages:
         values = smart_values(pages[SMART])
         found |= {f"SMART {number}": str(value) for number, value in sorted(values.items())}

@@ -12,6 +12,8 @@ SMART, OCP, SANITIZE = "nvme smart log", "nvme ocp c0h log", "nvme sanitize log"
 POWER, CACHE, TRANSITIONS, MEMORY = (
     "nvme feature power", "nvme feature write cache", "nvme feature apst", "nvme feature hmb",
 )  # fmt: skip
+PLACEMENT = "nvme feature fdp"
+ERRORS, FIRMWARE = "nvme error log", "nvme firmware slot log"
 RESERVATION, SECURITY = "nvme reservation report", "tcg level 0 discovery"
 
 # OCP Datacenter NVMe SSD Specification, log C0h, bytes 511 to 496.
@@ -58,6 +60,7 @@ class Namespace:
     shared: bool  # more than one controller may attach it
     reservable: bool
     write_protected: bool
+    endurance_group: int  # 0 when it belongs to none
     formats: tuple[tuple[int, int], ...]  # (data bytes, metadata bytes)
     nguid: str
     eui64: str
@@ -79,7 +82,8 @@ def text(page: bytes, offset: int, size: int) -> str:
 
 
 def controller(page: bytes) -> Controller:
-    """Decode the identify controller structure (CNS 01h)."""
+    """Decode the identify controller structure (CNS 01h); bytes that it lacks are 0."""
+    page = page.ljust(4096, b"\0")
     oacs, fna, sanicap = number(page, 256, 2), page[524], number(page, 328, 4)
     named = ((1, "crypto"), (2, "block"), (4, "overwrite"))
     return Controller(
@@ -113,7 +117,8 @@ def _power_state(page: bytes, state: int) -> str:
 
 
 def namespace(page: bytes) -> Namespace:
-    """Decode the identify namespace structure (CNS 00h)."""
+    """Decode the identify namespace structure (CNS 00h); bytes that it lacks are 0."""
+    page = page.ljust(4096, b"\0")
     flbas = page[26]
     formats = tuple(
         (1 << page[128 + 4 * index + 2], number(page, 128 + 4 * index, 2))
@@ -130,6 +135,7 @@ def namespace(page: bytes) -> Namespace:
         shared=bool(page[30] & 1),
         reservable=bool(page[31]),
         write_protected=bool(page[99] & 1),
+        endurance_group=number(page, 102, 2),
         formats=formats,
         nguid=_identifier(page[104:120]),
         eui64=_identifier(page[120:128]),
@@ -224,17 +230,20 @@ def _controller_facts(said: Controller) -> dict[str, str]:
 
 def _namespace_facts(said: Namespace) -> dict[str, str]:
     data, metadata = said.format
+    first = " in the first bytes" if said.protection_first else ""
     return {
         "LBA format": f"{said.format_index}: {data} bytes, {metadata} bytes of metadata",
         "LBA formats": ", ".join(f"{d}+{m}" for d, m in said.formats),
-        "protection": f"type {said.protection}" if said.protection else "none",
+        "protection": f"type {said.protection}{first}" if said.protection else "none",
         "namespace blocks": f"{said.size_blocks}, {said.used_blocks} in use",
         "namespace shared": "yes" if said.shared else "no",
+        "namespace write-protected": "yes" if said.write_protected else "no",
     }
 
 
 def smart_facts(page: bytes) -> dict[str, str]:
     """The health log (02h), in units that people read; a unit of data is 1000 x 512 bytes."""
+    page = page.ljust(512, b"\0")
     return {
         "temperature": f"{number(page, 1, 2) - KELVIN} °C",
         "critical warning": f"{page[0]:#04x}",
@@ -273,6 +282,14 @@ def _feature_facts(pages: Mapping[str, bytes]) -> dict[str, str]:
         found["APST now"] = "on" if number(pages[TRANSITIONS], 0, 4) & 1 else "off"
     if MEMORY in pages:
         found["host memory buffer"] = "on" if number(pages[MEMORY], 0, 4) & 1 else "off"
+    if PLACEMENT in pages:
+        on = number(pages[PLACEMENT], 0, 4) & 1
+        found["flexible data placement now"] = "on" if on else "off"
+    if FIRMWARE in pages:
+        slots = (text(pages[FIRMWARE], 8 * slot, 8) for slot in range(1, 8))
+        found["firmware slots"] = ", ".join(
+            f"{n}: {name}" for n, name in enumerate(slots, 1) if name
+        )
     return found
 
 

@@ -66,6 +66,8 @@ def _nvme(drive: nvme_bus.Nvme) -> Pages:
         nvme.ATTACHED: lambda: drive.identify(0x12, nsid=nsid),
         nvme.SMART: lambda: drive.log_page(0x02, 512),
         nvme.OCP: lambda: drive.log_page(0xC0, 512),
+        nvme.ERRORS: lambda: drive.log_page(0x01, 64),
+        nvme.FIRMWARE: lambda: drive.log_page(0x03, 512),
         nvme.POWER: lambda: _feature(drive, 0x02),
     }
     if said.volatile_cache:
@@ -76,6 +78,8 @@ def _nvme(drive: nvme_bus.Nvme) -> Pages:
         optional[nvme.MEMORY] = lambda: _feature(drive, 0x0D, reads_bytes=4096)
     if said.sanitizes:
         optional[nvme.SANITIZE] = lambda: drive.log_page(0x81, 512)
+    if said.fdp and (group := nvme.namespace(pages[nvme.NAMESPACE]).endurance_group):
+        optional[nvme.PLACEMENT] = lambda: _feature(drive, 0x1D, dword_11=group)
     _add(pages, optional)
     # What the guard asks for must be known: without an answer it refuses.
     if said.can_reserve and nvme.namespace(pages[nvme.NAMESPACE]).reservable:
@@ -91,9 +95,11 @@ def _nvme(drive: nvme_bus.Nvme) -> Pages:
     return pages
 
 
-def _feature(drive: nvme_bus.Nvme, feature: int, *, reads_bytes: int = 0) -> bytes:
+def _feature(
+    drive: nvme_bus.Nvme, feature: int, *, dword_11: int = 0, reads_bytes: int = 0
+) -> bytes:
     """The four bytes of the value, then the data of the feature."""
-    reply = drive.feature(feature, reads_bytes=reads_bytes)
+    reply = drive.feature(feature, dword_11=dword_11, reads_bytes=reads_bytes)
     return reply.result.to_bytes(4, "little") + reply.data
 
 
@@ -105,6 +111,9 @@ def _ata(disk: scsi_bus.Scsi) -> Pages:
     if said.host_protected_area:
         native = scsi_bus.AtaCommand(0x27, extended=True, registers=True)
         optional[ata.NATIVE_MAX] = lambda: disk.ata(native).sense
+    if said.accessible_max:
+        accessible = scsi_bus.AtaCommand(0x78, extended=True, registers=True)
+        optional[ata.ACCESSIBLE_MAX] = lambda: disk.ata(accessible).sense
     if said.trusted:
         discovery = scsi_bus.AtaCommand(0x5C, feature=0x01, lba=0x0001 << 8, reads_sectors=1)
         optional[nvme.SECURITY] = lambda: disk.ata(discovery).data
@@ -114,10 +123,15 @@ def _ata(disk: scsi_bus.Scsi) -> Pages:
 
 def _scsi(disk: scsi_bus.Scsi) -> Pages:
     pages: Pages = {}
+    inquiry = bytes([0x12, 0, 0, 0, 96, 0])
     capacity = bytes([0x9E, 0x10, *bytes(8), 0, 0, 0, 32, 0, 0])
     caching = bytes([0x5A, 0x08, 0x08, 0, 0, 0, 0, 0, 255, 0])
     held = bytes([0x5E, 0x01, 0, 0, 0, 0, 0, 1, 0, 0])
     optional: dict[str, Callable[[], bytes]] = {
+        scsi.INQUIRY: lambda: disk.command(inquiry, reads_bytes=96).data,
+        scsi.TEMPERATURE: lambda: _log_sense(disk, 0x0D),
+        scsi.ENDURANCE: lambda: _log_sense(disk, 0x11),
+        scsi.EXCEPTIONS: lambda: _log_sense(disk, 0x2F),
         scsi.SERIAL: lambda: disk.vital_page(0x80),
         scsi.DEVICE_ID: lambda: disk.vital_page(0x83),
         scsi.LIMITS: lambda: disk.vital_page(0xB0),
@@ -129,6 +143,11 @@ def _scsi(disk: scsi_bus.Scsi) -> Pages:
     }
     _add(pages, optional)
     return pages
+
+
+def _log_sense(disk: scsi_bus.Scsi, page: int) -> bytes:
+    """The current cumulative values of a log page (SPC-5 6.8)."""
+    return disk.command(bytes([0x4D, 0, 0x40 | page, 0, 0, 0, 0, 2, 0, 0]), reads_bytes=512).data
 
 
 def _add(pages: Pages, optional: dict[str, Callable[[], bytes]]) -> None:

@@ -7,6 +7,8 @@ from ssdbench.units import format_capacity
 SERIAL, DEVICE_ID = "scsi vpd 80h", "scsi vpd 83h"
 LIMITS, CHARACTERISTICS, PROVISIONING = "scsi vpd b0h", "scsi vpd b1h", "scsi vpd b2h"
 CAPACITY, CACHING = "scsi read capacity 16", "scsi caching mode page"
+INQUIRY, TEMPERATURE = "scsi inquiry", "scsi temperature log"
+ENDURANCE, EXCEPTIONS = "scsi solid state media log", "scsi informational exceptions log"
 RESERVATION = "scsi persistent reservation"
 LOGICAL_UNIT = 0  # association of a designator
 STRONG = {3: "naa", 2: "eui"}  # designator types that name one unit in the world
@@ -48,6 +50,17 @@ def reserved(page: bytes) -> bool:
     return int.from_bytes(page[4:8], "big") > 0
 
 
+def parameter(page: bytes, code: int) -> bytes:
+    """The value of one parameter of a log page (SPC-5 7.3), empty when it has none."""
+    at, end = 4, min(len(page), 4 + int.from_bytes(page[2:4], "big"))
+    while at + 4 <= end:
+        length = page[at + 3]
+        if int.from_bytes(page[at : at + 2], "big") == code:
+            return page[at + 4 : at + 4 + length]
+        at += 4 + length
+    return b""
+
+
 def facts(pages: Mapping[str, bytes]) -> dict[str, str]:
     """Everything that the pages say, for the report."""
     found: dict[str, str] = {}
@@ -69,6 +82,13 @@ def facts(pages: Mapping[str, bytes]) -> dict[str, str]:
     if len(spin) >= 6:
         rate = int.from_bytes(spin[4:6], "big")
         found["medium"] = "solid state" if rate == 1 else f"rotation {rate}" if rate else "unknown"
+    if celsius := parameter(pages.get(TEMPERATURE, b""), 0)[1:2]:
+        found["temperature"] = f"{celsius[0]} °C"
+    if used := parameter(pages.get(ENDURANCE, b""), 1)[3:4]:
+        found["percentage used"] = f"{used[0]} %"
+    if len(inquiry := pages.get(INQUIRY, b"")) >= 36:
+        words = (inquiry[8:16], inquiry[16:32], inquiry[32:36])
+        found["inquiry"] = " ".join(word.decode("ascii", "replace").strip() for word in words)
     limits = pages.get(LIMITS, b"")
     if len(limits) >= 24:
         found["most blocks per unmap"] = str(int.from_bytes(limits[20:24], "big"))

@@ -196,3 +196,79 @@ def test_a_page_that_was_cut_short_never_becomes_a_wrong_name(length: int) -> No
     page83 = captured("qemu-scsi-wwn")[scsi.DEVICE_ID]
 
     assert scsi.world_wide_name(page83[:length]) in ("", "naa.5000c50012345678")
+
+
+# What the issue asks of a drive's identity, by the pages of drives that were written by hand.
+TOLD = {
+    "handmade-nvme-datacentre": {
+        "NVM capacity": "3.841 TB",
+        "unallocated NVM capacity": "960.2 GB",
+        "namespaces of the controller": "1, 2",
+        "LBA format": "1: 512 bytes, 8 bytes of metadata",
+        "LBA formats": "512+0, 512+8, 4096+0, 4096+64",
+        "protection": "type 1 in the first bytes",
+        "power state": "1",
+        "power states": "25 W, 18 W, 0.005 W (not operational)",
+        "APST now": "off",
+        "write cache": "on",
+        "flexible data placement now": "on",
+        "temperature": "47 °C",
+        "OCP flash written": "11 TB",
+        "firmware slots": "1: HM1A0001, 2: HM1A0000",
+        "last sanitize": "completed",
+    },
+    "handmade-nvme-client": {
+        "unallocated NVM capacity": "0 B",
+        "host memory buffer wanted": "67.11 MB",
+        "host memory buffer": "on",
+        "write cache": "off",
+        "APST now": "on",
+        "flexible data placement": "not supported",
+        "protection": "none",
+        "critical warning": "0x02",
+        "percentage used": "91 %",
+    },
+    "handmade-sata": {
+        "host protected area": "1000000 sectors",
+        "beyond the accessible max address": "2000000 sectors",
+        "write cache": "on",
+        "ATA security": "off, frozen",
+        "link speed": "6 Gb/s of 6 Gb/s",
+        "sanitize": "block, crypto",
+        "queue depth": "32",
+        "TRIM": "supported",
+        "temperature": "36 °C",
+        "SMART 241": "123456789",
+    },
+    "handmade-sas": {
+        "inquiry": "HANDMADE SAS SSD 1.6TB SS4D",
+        "world wide name": "naa.5000c500a1b2c3d4",
+        "protection": "type 2",
+        "write cache": "off",
+        "medium": "solid state",
+        "temperature": "39 °C",
+        "percentage used": "5 %",
+    },
+}
+
+
+@pytest.mark.parametrize("drive", TOLD)
+def test_a_drive_tells_what_its_identity_needs(drive: str) -> None:
+    facts = page_facts(captured(drive))
+
+    assert {name: facts.get(name) for name in TOLD[drive]} == TOLD[drive]
+
+
+def test_another_vendors_page_under_the_number_of_ocp_says_nothing() -> None:
+    assert not [name for name in page_facts(captured("handmade-nvme-client")) if "OCP" in name]
+
+
+@pytest.mark.parametrize("drive", [*TOLD, "qemu-nvme", "qemu-ahci", "qemu-scsi-wwn"])
+@pytest.mark.parametrize("keep", [0, 1, 5, 40, 300])
+def test_pages_that_are_cut_short_are_no_crash(drive: str, keep: int) -> None:
+    cut = {name: page[:keep] for name, page in captured(drive).items()}
+
+    try:
+        page_facts(cut)
+    except IndexError as error:
+        pytest.fail(f"{drive}, {keep} bytes: {error}")

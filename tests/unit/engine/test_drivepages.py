@@ -1,0 +1,55 @@
+"""The raw pages of a drive, kept beside a run."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ssdbench.engine import drivepages
+from ssdbench.engine.drivepages import store_pages, stored_pages
+from ssdbench.errors import DeviceError
+from ssdbench.model.target import TargetInfo, TargetKind
+from ssdbench.target import pages
+
+DRIVE = TargetInfo(
+    kind=TargetKind.DRIVE, name="/dev/x", node="/dev/x", id="eui.1", size_bytes=1, major_minor="1:1"
+)
+FOUND = {"nvme smart log": bytes(range(256)) * 2, "nvme feature power": b"\x01\0\0\0"}
+
+
+@pytest.fixture(autouse=True)
+def known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drivepages, "kernel_name", lambda info: info.name.removeprefix("/dev/"))
+    monkeypatch.setattr(pages, "read", lambda *_, **__: FOUND)
+
+
+def test_every_page_is_kept_byte_by_byte(tmp_path: Path) -> None:
+    store_pages(DRIVE, tmp_path / "drive-before")
+
+    assert stored_pages(tmp_path / "drive-before") == FOUND
+    names = sorted(path.name for path in (tmp_path / "drive-before").iterdir())
+    assert names == ["index.json", "nvme-feature-power.bin", "nvme-smart-log.bin"]
+
+
+def test_a_drive_that_does_not_answer_any_more_is_said_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(*_: object, **__: object) -> pages.Pages:
+        raise DeviceError("the drive refused")
+
+    monkeypatch.setattr(pages, "read", gone)
+
+    store_pages(DRIVE, tmp_path / "drive-after")
+
+    assert json.loads((tmp_path / "drive-after" / "index.json").read_text())["fault"] == (
+        "the drive refused"
+    )
+
+
+def test_what_has_no_pages_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "read", lambda *_, **__: {})
+
+    store_pages(DRIVE, tmp_path / "drive-before")
+    store_pages(DRIVE.model_copy(update={"simulated": True}), tmp_path / "drive-before")
+
+    assert not (tmp_path / "drive-before").exists()
