@@ -55,6 +55,10 @@ class TargetSession(Protocol):
         """The counters as they are now."""
         ...
 
+    def health_written_bytes(self) -> int | None:
+        """What was ever written by the drive's own health log; None where there is none."""
+        ...
+
     def save(self) -> None:
         """Make everything about the target durable at a checkpoint (simulated drives)."""
         ...

@@ -18,6 +18,7 @@ from ssdbench.generator.fio.simulated import SimAttachment
 from ssdbench.host.counters import DiskStat, disk_counters
 from ssdbench.host.files import make_directory, write_atomic
 from ssdbench.host.lock import host_lock, target_lock
+from ssdbench.host.nvme import opened
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.model.profile import Purge
 from ssdbench.model.target import TargetInfo, TargetKind
@@ -26,6 +27,7 @@ from ssdbench.sim.spec import parse
 from ssdbench.target import leave
 from ssdbench.target.claim import Claim
 from ssdbench.target.leave import Leave
+from ssdbench.target.nvme import HEALTH_BYTES, HEALTH_LOG, data_written_bytes
 from ssdbench.target.purge import Purged, purge
 
 STATE = Path("sim") / "state.ssdb"
@@ -68,6 +70,17 @@ class ClaimedSession:
             epoch=f"boot {(Sysfs().find(BOOT_ID) or '').strip()}",
             source=KERNEL,
         )
+
+    def health_written_bytes(self) -> int | None:
+        """Data units written, of an NVMe drive; a log that cannot be read proves nothing."""
+        node = Path(self.info.node)
+        if not node.name.startswith("nvme"):
+            return None
+        try:
+            with opened(node) as drive:
+                return data_written_bytes(drive.log_page(HEALTH_LOG, HEALTH_BYTES))
+        except (DeviceError, HostLacks):
+            return None
 
     def purge(self, method: Purge) -> Purged:
         """Bring the claimed drive back to its fresh state."""
@@ -134,6 +147,10 @@ class SimulatedSession:
             epoch=self._epoch,
             source=SIMULATED,
         )
+
+    def health_written_bytes(self) -> int | None:
+        """It has no log besides its counters."""
+        return None
 
     def save(self) -> None:
         """The state is a mapped file: it is there even when we are killed."""

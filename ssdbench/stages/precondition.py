@@ -10,24 +10,23 @@ deduplicate; random data make both useless to it.
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
 
 from ssdbench.engine.journal import utc_now
 from ssdbench.engine.progress import Reporter
 from ssdbench.engine.section import Section
 from ssdbench.engine.seeds import derived
-from ssdbench.engine.session import Counters
 from ssdbench.engine.stage import Context, Lasting, RateHint, StagePlan
 from ssdbench.generator.base import Job
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.result import StageResult
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.model.workload import ActiveRange, Content, Pattern, Workload
+from ssdbench.stages.fillproof import FillDone, fill_cut_short, proof, written_between
 from ssdbench.units import format_capacity, format_size
 
 UNIT = "fills"
-PROOF_TOLERANCE = 1e-3  # of the planned bytes: samples at the very end may come too late
 STEP_S = 60  # a fill is judged by nobody; a simulated drive may run a minute at a time
 
 
@@ -101,8 +100,8 @@ class Precondition:
         """Fill; stopped early, the result is incomplete and says so."""
         started_at, wall = utc_now(), time.monotonic()
         jobs = self.jobs(context.target, seed=context.seed)
-        done = _Done(planned_bytes=sum(job.total_bytes or 0 for job in jobs))
-        before = context.session.counters()
+        done = FillDone(planned_bytes=sum(job.total_bytes or 0 for job in jobs))
+        before, told_before = context.session.counters(), context.session.health_written_bytes()
         context.journal.begun(UNIT, planned_bytes=done.planned_bytes)
         reporter = Reporter(self.name, emit=context.emit, wall=context.wall)
         reporter.doing(self.title, lambda: done.written_bytes / max(done.planned_bytes, 1))
@@ -111,10 +110,11 @@ class Precondition:
             if not done.cut_short:
                 self._fill(context, start, f"start-{number}", done, reporter)
         context.session.save()
-        after = context.session.counters()
+        after, told_after = context.session.counters(), context.session.health_written_bytes()
+        told = written_between(told_before, told_after)
         findings = [
             *self._labels(context.target),
-            *_proof(done, before, after),
+            *(fill_cut_short(done) if done.cut_short else proof(done, before, after, told)),
             *_errors(done.io_errors),
         ]
         result = StageResult(
@@ -129,6 +129,7 @@ class Precondition:
                 "planned_bytes": done.planned_bytes,
                 "counted_bytes": after.written_bytes - before.written_bytes,
                 "counter": after.source,
+                **({} if told is None else {"smart_written_bytes": told}),
                 "level_percent": self.level_percent,
                 "filled_bytes": self.level_bytes(context.target),
                 "fills": done.written_bytes / context.target.size_bytes,
@@ -143,7 +144,7 @@ class Precondition:
         return result
 
     def _fill(
-        self, context: Context, jobs: list[Job], name: str, done: "_Done", reporter: Reporter
+        self, context: Context, jobs: list[Job], name: str, done: FillDone, reporter: Reporter
     ) -> None:
         """One start of the generator; all fills, where its clock can tell them apart."""
         directory = context.store.directory(name)
@@ -214,18 +215,6 @@ def _job(name: str, fill: Fill, length: int, *, seed: int) -> Job:
     )
 
 
-@dataclass(slots=True)
-class _Done:
-    """What the fills did so far."""
-
-    planned_bytes: int
-    written_bytes: int = 0
-    seconds: float = 0.0
-    io_errors: int = 0
-    cut_short: str = ""
-    csv: list[str] = field(default_factory=list)
-
-
 def starts(jobs: Sequence[Job], target: TargetInfo) -> list[list[Job]]:
     """Jobs that one start of the generator can take: all, but on a file those of one block size.
 
@@ -235,34 +224,6 @@ def starts(jobs: Sequence[Job], target: TargetInfo) -> list[list[Job]]:
     if target.kind is not TargetKind.FILE:
         return [list(jobs)]
     return [list(group) for _, group in groupby(jobs, key=lambda job: job.workload.block_bytes)]
-
-
-def _proof(done: _Done, before: Counters, after: Counters) -> Sequence[Finding]:
-    """What keeps the fill from being proven, by the drive's or the kernel's counters."""
-    planned, seen = done.planned_bytes, done.written_bytes
-    if done.cut_short:
-        return [
-            Finding(
-                code=Code.CUT_SHORT,
-                severity=Severity.INVALIDATES,
-                message=f"the fill ended after {format_capacity(seen)} of "
-                f"{format_capacity(planned)}: {done.cut_short}",
-                advice="Go on with `ssdbench resume`, or set wider limits.",
-            )
-        ]
-    comparable = bool(after.epoch) and after.epoch == before.epoch
-    counted = after.written_bytes - before.written_bytes if comparable else seen
-    if min(counted, seen) >= planned * (1 - PROOF_TOLERANCE):
-        return []
-    return [
-        Finding(
-            code=Code.FILL_UNPROVEN,
-            severity=Severity.INVALIDATES,
-            message=f"the fill planned {planned} bytes, but the counters "
-            f"({after.source if comparable else 'samples'}) show only {min(counted, seen)}",
-            advice="Check the drive and its cabling; the kernel log may name the reason.",
-        )
-    ]
 
 
 def _errors(errors: int) -> Sequence[Finding]:

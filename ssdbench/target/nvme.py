@@ -19,6 +19,8 @@ RESERVATION, SECURITY = "nvme reservation report", "tcg level 0 discovery"
 # OCP Datacenter NVMe SSD Specification, log C0h, bytes 511 to 496.
 OCP_GUID = bytes.fromhex("c5af1028eabff2a49c4f6f7cc914d5af")
 KELVIN = 273
+HEALTH_LOG, HEALTH_BYTES = 0x02, 512
+DATA_UNIT_BYTES = 512_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +243,11 @@ def _namespace_facts(said: Namespace) -> dict[str, str]:
     }
 
 
+def data_written_bytes(page: bytes) -> int:
+    """What was ever written to a controller, of the health log; a unit is 1000 x 512 bytes."""
+    return number(page, 48, 16) * DATA_UNIT_BYTES
+
+
 def smart_facts(page: bytes) -> dict[str, str]:
     """The health log (02h), in units that people read; a unit of data is 1000 x 512 bytes."""
     page = page.ljust(512, b"\0")
@@ -249,8 +256,8 @@ def smart_facts(page: bytes) -> dict[str, str]:
         "critical warning": f"{page[0]:#04x}",
         "available spare": f"{page[3]} %, threshold {page[4]} %",
         "percentage used": f"{page[5]} %",
-        "data written": format_capacity(number(page, 48, 16) * 512_000),
-        "data read": format_capacity(number(page, 32, 16) * 512_000),
+        "data written": format_capacity(data_written_bytes(page)),
+        "data read": format_capacity(number(page, 32, 16) * DATA_UNIT_BYTES),
         "power cycles": str(number(page, 112, 16)),
         "power-on hours": str(number(page, 128, 16)),
         "unsafe shutdowns": str(number(page, 144, 16)),

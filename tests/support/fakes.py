@@ -55,6 +55,7 @@ class WearyDrive:
     rechecks: int = 0
     foreign_ios: int = 0
     on_second: Callable[["WearyDrive", Second], None] = lambda drive, second: None
+    health: Callable[["WearyDrive"], int | None] = lambda drive: None
     on_save: Callable[["WearyDrive"], None] = lambda drive: None
     chance: Random = field(default_factory=lambda: Random(7))
 
@@ -88,6 +89,10 @@ class WearyDrive:
             epoch=self.epoch,
             source=KERNEL if self.epoch else "none",
         )
+
+    def health_written_bytes(self) -> int | None:
+        """What its health log says, where a test gave it one."""
+        return self.health(self)
 
     def save(self) -> None:
         """Nothing to save, but a moment at which a test may strike."""

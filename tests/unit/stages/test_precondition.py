@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from ssdbench.model.finding import Code
+from ssdbench.model.finding import Code, Severity
 from ssdbench.model.result import RunResult
 from ssdbench.model.target import TargetKind
 from ssdbench.model.workload import Content, Pattern
@@ -67,3 +67,33 @@ def test_zeros_are_labelled(run: ARun) -> None:
     result = run.precondition(Fill(Pattern.SEQUENTIAL, 131072, content=Content.ZEROS)).go()
 
     assert codes(result) == {Code.COMPRESSIBLE}
+
+
+@pytest.mark.parametrize(
+    ("share", "severity"),
+    [
+        pytest.param(1.0, None, id="alike"),
+        pytest.param(1.005, None, id="within-a-hundredth"),
+        pytest.param(0.9, Severity.INVALIDATES, id="the-drive-saw-less"),
+        pytest.param(1.1, Severity.WARNS, id="the-drive-saw-more"),
+    ],
+)
+def test_the_drives_health_log_is_a_second_witness(
+    run: ARun, share: float, severity: Severity | None
+) -> None:
+    run.drive.size_bytes = 1 << 30
+    run.drive.fresh_iops = run.drive.floor_iops = 50_000
+    run.drive.health = lambda drive: int(drive.written_bytes * share)
+
+    result = run.precondition(SEQUENTIAL).go()
+
+    found = [f for f in result.stages[0].findings if f.code is Code.FILL_UNPROVEN]
+    assert [f.severity for f in found] == ([] if severity is None else [severity])
+    told = result.stages[0].summary["smart_written_bytes"]
+    assert told == pytest.approx(share * (2 << 30), rel=1e-6)
+
+
+def test_rounding_of_a_small_fill_is_no_disagreement(run: ARun) -> None:
+    run.drive.health = lambda drive: -(-drive.written_bytes // 512_000) * 512_000
+
+    assert codes(run.precondition(RANDOM).go()) == set()

@@ -1,0 +1,100 @@
+"""Whether a fill reached the drive: by the kernel's counters, and by the drive's own health log.
+
+Two witnesses that know nothing of each other. The kernel counts what it handed to the drive; an
+NVMe drive counts "data units written" itself (NVM Express base specification, SMART log, bytes 48
+to 63: thousands of 512 bytes, rounded up). Pure.
+
+Limits: a health log covers the whole controller, so that writes to other namespaces count in it,
+and some drives write it with a delay; within `TELLS_FROM_UNITS` rounding hides a difference.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ssdbench.engine.session import Counters
+from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.units import format_capacity
+
+PROOF_TOLERANCE = 1e-3  # of the planned bytes: samples at the very end may come too late
+AGREES_WITHIN = 0.01  # of what the kernel counted
+UNIT_BYTES = 512_000
+TELLS_FROM_UNITS = 2  # each of two readings is rounded up to a unit
+
+
+@dataclass(slots=True)
+class FillDone:
+    """What the fills did so far."""
+
+    planned_bytes: int
+    written_bytes: int = 0
+    seconds: float = 0.0
+    io_errors: int = 0
+    cut_short: str = ""
+    csv: list[str] = field(default_factory=list)
+
+
+def written_between(before: int | None, after: int | None) -> int | None:
+    """What the health log counted between two readings; None where it does not tell."""
+    return None if before is None or after is None else after - before
+
+
+def fill_cut_short(done: FillDone) -> Sequence[Finding]:
+    """The finding about a fill that ended too early."""
+    return [
+        Finding(
+            code=Code.CUT_SHORT,
+            severity=Severity.INVALIDATES,
+            message=f"the fill ended after {format_capacity(done.written_bytes)} of "
+            f"{format_capacity(done.planned_bytes)}: {done.cut_short}",
+            advice="Go on with `ssdbench resume`, or set wider limits.",
+        )
+    ]
+
+
+def proof(
+    done: FillDone, before: Counters, after: Counters, told: int | None = None
+) -> Sequence[Finding]:
+    """What keeps a fill that ran to its end from being proven; `told`: by the health log."""
+    planned, seen = done.planned_bytes, done.written_bytes
+    comparable = bool(after.epoch) and after.epoch == before.epoch
+    counted = after.written_bytes - before.written_bytes if comparable else seen
+    if min(counted, seen) < planned * (1 - PROOF_TOLERANCE):
+        return [
+            Finding(
+                code=Code.FILL_UNPROVEN,
+                severity=Severity.INVALIDATES,
+                message=f"the fill planned {planned} bytes, but the counters "
+                f"({after.source if comparable else 'samples'}) show only {min(counted, seen)}",
+                advice="Check the drive and its cabling; the kernel log may name the reason.",
+            )
+        ]
+    return [] if told is None else _second_witness(counted, told)
+
+
+def _second_witness(counted: int, told: int) -> Sequence[Finding]:
+    """A finding when the drive's own count is not the kernel's."""
+    apart = told - counted
+    if abs(apart) <= max(AGREES_WITHIN * counted, TELLS_FROM_UNITS * UNIT_BYTES):
+        return []
+    both = (
+        f"the kernel counted {format_capacity(counted)} of fill, the drive's health log "
+        f"{format_capacity(max(0, told))}"
+    )
+    if apart < 0:
+        return [
+            Finding(
+                code=Code.FILL_UNPROVEN,
+                severity=Severity.INVALIDATES,
+                message=f"{both}: not all of it reached the drive, or its log lags behind",
+                advice="Read the log again later (`nvme smart-log`); if it still lacks bytes, what "
+                "lies between the kernel and the drive keeps them.",
+            )
+        ]
+    return [
+        Finding(
+            code=Code.FILL_UNPROVEN,
+            severity=Severity.WARNS,
+            message=f"{both}: something else wrote to the drive as well",
+            advice="Look for other users of its other namespaces or paths.",
+        )
+    ]
