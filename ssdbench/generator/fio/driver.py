@@ -20,7 +20,7 @@ from ssdbench.generator.fio.attachment import Attachment
 from ssdbench.generator.fio.output import engines_of, version_of
 from ssdbench.generator.fio.sampling import Feed
 from ssdbench.generator.fio.verdict import Ending, believed
-from ssdbench.host import command, files
+from ssdbench.host import command, files, packed
 from ssdbench.stats.histogram import Histogram
 
 OLDEST = (3, 33)
@@ -128,7 +128,8 @@ class FioRunning:
             self._drain()
         if not self._process.ended(0.0):
             self._feed.abandon()
-        self._process.wait(UNREAPED_S)
+        if self._process.wait(UNREAPED_S) is not None:
+            packed.pack(path for path in _logs(self._artifacts) if path.suffix != packed.SUFFIX)
 
     def __iter__(self) -> Iterator[Second]:
         return self._iterator
@@ -231,7 +232,7 @@ class FioOutcome:
         found = Histogram.empty()
         for index, job in enumerate(self.planned):
             for path in jobfile.histogram_logs(self.directory, index, job):
-                with path.open() as lines:
+                with packed.opened(path) as lines:
                     part = logs.merged(logs.histogram_rows(lines, direction, **window))
                 found = Histogram.merged([found, part])
         return found
@@ -248,16 +249,26 @@ class FioOutcome:
             jobfile.latency_logs(self.directory, index, found) for index, found in kept
         )
         return logs.logged_io(
-            (path.read_text().splitlines(keepends=True) for path in paths),
+            (_lines(path) for path in paths),
             origin_unix_ms=self.origin_unix_s * 1000,
         )
 
 
 def _clear(directory: Path) -> None:
     """Remove what an earlier start left, so that its report or logs are not taken for ours."""
-    names = ("status", "fio.json", "*_clat_hist.*.log", "*_lat.*.log")
-    for path in chain.from_iterable(directory.glob(name) for name in names):
-        path.unlink()
+    for path in (directory / "status", directory / "fio.json", *_logs(directory)):
+        path.unlink(missing_ok=True)
+
+
+def _logs(directory: Path) -> list[Path]:
+    """The logs that fio kept, packed or not."""
+    names = ("*_clat_hist.*.log*", "*_lat.*.log*")
+    return [path for name in names for path in directory.glob(name)]
+
+
+def _lines(path: Path) -> list[str]:
+    with packed.opened(path) as lines:
+        return lines.readlines()
 
 
 def _keep(path: Path, text: str) -> None:

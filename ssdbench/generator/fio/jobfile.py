@@ -12,6 +12,7 @@ from ssdbench.errors import UsageError
 from ssdbench.generator.base import Job
 from ssdbench.generator.fio.layout import Section, sections, wants_lfsr
 from ssdbench.generator.fio.pace import whole_rates
+from ssdbench.host import packed
 from ssdbench.model.workload import Arrivals, Content, Pattern, Workload
 
 Options = dict[str, str | int]
@@ -62,12 +63,12 @@ def log_prefix(index: int, job: Job) -> str:
 
 def histogram_logs(directory: Path, index: int, job: Job) -> list[Path]:
     """The histogram logs of a job, one for each of its threads."""
-    return sorted(directory.glob(f"{log_prefix(index, job)}_clat_hist.*.log"))
+    return packed.found(directory, f"{log_prefix(index, job)}_clat_hist.*.log")
 
 
 def latency_logs(directory: Path, index: int, job: Job) -> list[Path]:
     """The logs of every I/O of a job, one for each of its threads."""
-    return sorted(directory.glob(f"{log_prefix(index, job)}_lat.*.log"))
+    return packed.found(directory, f"{log_prefix(index, job)}_lat.*.log")
 
 
 def _section_name(index: int, job: Job, part: int | None) -> str:

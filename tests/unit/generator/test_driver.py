@@ -226,8 +226,11 @@ def test_a_report_of_an_earlier_start_is_not_taken_for_this_ones(
         outcome("")
 
 
-def test_logs_of_an_earlier_start_are_removed(fake_fio: FakeFio, tmp_path: Path) -> None:
-    stale = tmp_path / "start/00-job_clat_hist.7.log"
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_logs_of_an_earlier_start_are_removed(
+    fake_fio: FakeFio, tmp_path: Path, suffix: str
+) -> None:
+    stale = tmp_path / f"start/00-job_clat_hist.7.log{suffix}"
     stale.parent.mkdir()
     stale.write_text("1, 0, 4096, 5\n")
     fake_fio.will(report=a_report(a_job(write_ios=10)))
