@@ -163,7 +163,8 @@ static const char *check_page(const struct ssdb_params *p)
 	geometry_of(p, &g);
 	if (!g.fits)
 		return "more units than the map can number: raise map_unit_bytes";
-	if (g.n_sb < g.user_sb + p->gc_low + 4)
+	/* A static SLC cache keeps its superblocks to itself. */
+	if (g.n_sb - g.slc_static_sb < g.user_sb + p->gc_low + 4)
 		return "no spare: raise op_ppm, lower gc_low or erase_block_bytes (spare superblocks < gc_low + 4)";
 	return 0;
 }

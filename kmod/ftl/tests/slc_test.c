@@ -131,3 +131,18 @@ TEST(idle_collection_restores_free_superblocks)
 	CHECK(counter(&rig, "idle_units") > 0);
 	rig_end(&rig);
 }
+
+TEST(the_superblocks_of_a_static_cache_are_no_spare)
+{
+	struct rig rig;
+	const char *why = "";
+
+	rig_begin(&rig);
+	rig_set(&rig, "erase_block_bytes", 65536);
+	rig_set(&rig, "op_ppm", 0);
+	rig_set(&rig, "slc_bytes", 8 << 20);
+	CHECK_EQUAL(ssdb_params_check(&rig.p, &why), SSDB_E_PARAM);
+	CHECK(strstr(why, "no spare") != 0);
+	rig_set(&rig, "op_ppm", 280000);
+	CHECK_EQUAL(ssdb_params_check(&rig.p, &why), SSDB_OK);
+}
