@@ -20,7 +20,13 @@ def lab() -> None:
     help="nvme|ahci|virtio|scsi = sim:MODEL | null:SIZE | FILE; may be given several times. "
     "Options after the bus: hotplug, queues=N, fail=SECTOR.",
 )  # fmt: skip
-@click.option("--cpus", default=2, show_default=True, type=click.IntRange(1, 64))
+@click.option(
+    "--cpus",
+    default=2,
+    show_default=True,
+    type=click.IntRange(1, 64),
+    help="CPUs of the guest.",
+)
 @click.option("--memory", default="2GiB", show_default=True, help="Memory of the guest.")
 @click.option("--reproducible", is_flag=True, help="Count time in instructions, on one CPU.")
 @click.option("--modules/--no-modules", default=True, help="Build and load the bundled modules.")

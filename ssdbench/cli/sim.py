@@ -111,7 +111,13 @@ def restore(state: Path, source: Path, as_json: bool) -> None:
 
 @command.command()
 @click.argument("target")
-@click.option("--socket", "socket_path", type=click.Path(path_type=Path), required=True)
+@click.option(
+    "--socket",
+    "socket_path",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Unix socket to listen on.",
+)
 @click.option(
     "--state",
     type=click.Path(path_type=Path),
@@ -146,9 +152,23 @@ def serve(
 
 @command.command()
 @click.argument("target")
-@click.option("--block", default="4KiB", show_default=True, callback=_size)
-@click.option("--read", default=0, show_default=True, type=click.IntRange(0, 100))
-@click.option("--iodepth", default=32, show_default=True, type=click.IntRange(1, 1024))
+@click.option(
+    "--block", default="4KiB", show_default=True, callback=_size, help="Size of one request."
+)
+@click.option(
+    "--read",
+    default=0,
+    show_default=True,
+    type=click.IntRange(0, 100),
+    help="Share of reads in percent.",
+)
+@click.option(
+    "--iodepth",
+    default=32,
+    show_default=True,
+    type=click.IntRange(1, 1024),
+    help="Requests in flight.",
+)
 @click.option("--span", default="100%", show_default=True, help="Share of the drive, or a size.")
 @click.option("--sequential", is_flag=True, help="Sequential instead of random.")
 @click.option("--unmapped-rest", is_flag=True, help="Outside the span nothing was ever written.")

@@ -1,8 +1,10 @@
 """The documents say what is true: links lead somewhere, commands exist, every module is named."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
@@ -42,3 +44,51 @@ def test_the_exit_codes_of_the_readme_are_those_of_the_errors() -> None:
 
     for code in codes:
         assert f"| {code} |" in text
+
+
+def commands(
+    command: click.Command = ssdbench, context: click.Context | None = None, name: str = ""
+) -> Iterator[tuple[str, click.Command]]:
+    """Every command that can be typed, with its words."""
+    context = context or click.Context(ssdbench)
+    if not isinstance(command, click.Group):
+        yield name, command
+        return
+    for word in command.list_commands(context):
+        found = command.get_command(context, word)
+        assert found is not None
+        yield from commands(found, click.Context(found, parent=context), f"{name} {word}".strip())
+
+
+def options_in_the_manual() -> dict[str, set[str]]:
+    text = (ROOT / "docs" / "ssdbench.1.md").read_text()
+    section = text.split("# OPTIONS OF EACH COMMAND\n")[1].split("\n# ")[0]
+    parts = re.split(r"^\*\*([a-z -]+)\*\*", section, flags=re.MULTILINE)[1:]
+    options = (set(re.findall(r"^    \*\*(--[a-z0-9-]+)\*\*", body, re.M)) for body in parts[1::2])
+    return dict(zip(parts[::2], options, strict=True))
+
+
+def test_the_manual_lists_every_command_with_every_option() -> None:
+    offered = {
+        name: {
+            option
+            for parameter in command.params
+            if isinstance(parameter, click.Option) and parameter.name != "as_json"
+            for option in parameter.opts
+            if option.startswith("--")
+        }
+        for name, command in commands()
+    }
+
+    assert options_in_the_manual() == offered
+
+
+def test_every_option_says_what_it_is_for() -> None:
+    silent = [
+        f"{name} {parameter.opts[0]}"
+        for name, command in commands()
+        for parameter in command.params
+        if isinstance(parameter, click.Option) and not parameter.help
+    ]
+
+    assert silent == []
