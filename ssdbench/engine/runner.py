@@ -99,6 +99,7 @@ class Runner:
         self._started_at = utc_now()
         self._resumed = False
         self._at = 0  # number of the stage at work, from 1
+        self._stands = True
 
     def run(self) -> RunResult:
         """From the first stage to the last. Errors of drive and host leave a partial result."""
@@ -130,6 +131,7 @@ class Runner:
         for record in journal.records:
             self._meter.restore(record.data)
         found = standing(journal.records, self._session.counters())
+        self._stands = found.stands
         reusable = self._reusable(journal, content_stands=found.stands)
         repeated = [
             stage.name
@@ -203,6 +205,7 @@ class Runner:
             run_path=self._store.path,
             hint=self._order.hint,
             resumed=self._resumed,
+            content_stands=self._stands,
             results=tuple(self._results),
             wall=self._world.wall,
             activity=self._world.activity,

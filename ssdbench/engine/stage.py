@@ -125,6 +125,7 @@ class Context:
     run_path: Path
     hint: RateHint = RateHint()
     resumed: bool = False
+    content_stands: bool = True  # after a crash: nobody else wrote to the drive meanwhile
     results: tuple[StageResult, ...] = ()  # of the stages before this one
     wall: Callable[[], float] = time.monotonic
     activity: Callable[[], Activity] = activity

@@ -22,13 +22,15 @@ from ssdbench.host.nvme import opened
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.model.profile import Purge
 from ssdbench.model.target import TargetInfo, TargetKind
+from ssdbench.sim.core import Op
 from ssdbench.sim.drive import SimDrive, StateUnusable, data_path, spec_path
 from ssdbench.sim.spec import parse
 from ssdbench.target import leave
 from ssdbench.target.claim import Claim
 from ssdbench.target.leave import Leave
 from ssdbench.target.nvme import HEALTH_BYTES, HEALTH_LOG, data_written_bytes
-from ssdbench.target.purge import Purged, purge
+from ssdbench.target.purge import DISCARD_STEP_BYTES, Purged, purge
+from ssdbench.units import format_capacity
 
 STATE = Path("sim") / "state.ssdb"
 EPOCH = Path("sim") / "epoch.json"
@@ -152,6 +154,44 @@ class SimulatedSession:
         """It has no log besides its counters."""
         return None
 
+    def purge(self, method: Purge) -> Purged:
+        """What a format does: the drive is made anew. Discards are real ones, over all of it.
+
+        Raises TargetRefused for a method that no simulated drive has.
+        """
+        if method is Purge.ATA_ERASE:
+            raise TargetRefused(
+                self.info.name,
+                ["it has no ATA security"],
+                hint="choose `purge: format` or `discard`",
+            )
+        before = self._written()
+        if method is Purge.DISCARD:
+            seconds = self._discard_all()
+            said = "discards over the whole simulated drive"
+        else:
+            self._drive.close()
+            self._drive = self._fresh()
+            self._epoch = str(json.loads(self._epoch_path.read_text())["epoch"])
+            seconds = 0.0
+            said = f"{method.value}: the simulated drive was made anew, which takes it no time"
+        return Purged(method.value, said, seconds, before, self._written())
+
+    def _discard_all(self) -> float:
+        core = self._drive.core
+        began_ns = now_ns = core.now_ns
+        for offset in range(0, self.info.size_bytes, DISCARD_STEP_BYTES):
+            length = min(DISCARD_STEP_BYTES, self.info.size_bytes - offset)
+            done = core.submit(Op.TRIM, offset, length, now_ns=now_ns)
+            if done.error:
+                raise DeviceError(f"{self.info.name} refused a discard: {done.error.sentence()}")
+            now_ns = done.done_ns
+        core.idle(now_ns)
+        return (now_ns - began_ns) / 1e9
+
+    def _written(self) -> dict[str, str]:
+        return {"written since it was made": format_capacity(self.counters().written_bytes)}
+
     def save(self) -> None:
         """The state is a mapped file: it is there even when we are killed."""
 
@@ -167,6 +207,9 @@ class SimulatedSession:
                     return SimDrive.open(self._path, repair=repair)
                 except (DeviceError, StateUnusable):
                     continue
+        return self._fresh()
+
+    def _fresh(self) -> SimDrive:
         make_directory(self._path.parent)
         for old in (self._path, spec_path(self._path), data_path(self._path)):
             old.unlink(missing_ok=True)

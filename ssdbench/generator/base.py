@@ -35,7 +35,8 @@ class Job:
     seed: int  # of offsets; each repeat has its own
     runtime_s: float | None = None
     total_bytes: int | None = None  # over all numjobs
-    histogram_log: bool = False  # keep a latency histogram per second and direction
+    histogram_log: bool = False  # keep a latency histogram per interval and direction
+    histogram_s: int = 1  # that interval; a day of seconds would be gigabytes
     latency_log: bool = False  # keep every I/O with its offset (short jobs only)
     cover: bool = False  # random pattern: each block once per pass (random map), for fills
 
@@ -112,6 +113,13 @@ class Outcome(Protocol):
         """Histogram of "read" or "write" between two times on the clock of `seconds`.
 
         Needs a job with `histogram_log`.
+        """
+        ...
+
+    def latencies(self, *, every_s: float) -> dict[int, Histogram]:
+        """Both directions by interval of `every_s`, from 0, in one pass over the logs.
+
+        Needs a job with `histogram_log`; intervals without I/O are missing.
         """
         ...
 

@@ -12,7 +12,7 @@ from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from ssdbench.model.asked import AccessOrder, Settle, SpanSweep, Sweep
+from ssdbench.model.asked import AccessOrder, Pts, Settle, SpanSweep, Sweep
 from ssdbench.model.asked.mistakes import Mistake, refuse
 from ssdbench.model.base import Model
 from ssdbench.model.measure import Measure
@@ -347,7 +347,7 @@ class Profile(Model):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        refuse([*self._oversized_fills(), *self._unwritten_reads()])
+        refuse([*self._oversized_fills(), *self._unwritten_reads(), *self._idle_fills()])
         return self
 
     def _oversized_fills(self) -> Iterator[Mistake]:
@@ -355,6 +355,12 @@ class Profile(Model):
             if step.block_bytes > 64 * MIB:
                 size = format_size(step.block_bytes)
                 yield ("precondition", index, "block"), f"a write of {size} is above 64 MiB"
+
+    def _idle_fills(self) -> Iterator[Mistake]:
+        """Fills that no stage would come after: standard tests purge and fill for themselves."""
+        own = all(isinstance(measure.stage, Pts) for measure in self.measure)
+        if own and self.precondition and "precondition" in self.model_fields_set:
+            yield ("precondition",), "standard tests fill the drive themselves; leave it out"
 
     def _unwritten_reads(self) -> Iterator[Mistake]:
         """Reads touch only what this run wrote, so something must write all of it."""

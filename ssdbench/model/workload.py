@@ -51,6 +51,7 @@ class Workload(Model):
     rate_iops: float | None = None  # offered rate over all jobs; None = as fast as it goes
     arrivals: Arrivals = Arrivals.EVEN  # of an offered rate
     thinktime_us: int = 0
+    burst_us: int = 0  # how long requests flow between two thinktimes; 0 = one request
     block_split: tuple[
         tuple[int, int], ...
     ] = ()  # ((block bytes, percent), …) replaces block_bytes

@@ -42,14 +42,14 @@ class Purge:
     lasting: Lasting = Lasting.RESULTS
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:  # noqa: ARG002
-        """Its time is the drive's own."""
+        """Its time is the drive's own; a simulated one is made anew at once."""
         return StagePlan(
             name=self.name,
             kind=self.kind,
             title=self.title,
             destructive=True,
             jobs=(f"{self.method.value} of {target.name}",),
-            seconds=SECONDS,
+            seconds=(0.0, 1.0) if target.simulated else SECONDS,
             bytes_written=(0, 0),
         )
 

@@ -90,6 +90,11 @@ class Histogram:
         midpoints = (LOWER_EDGES_NS[:-1] + LOWER_EDGES_NS[1:] - 1) / 2
         return float((self.counts * midpoints).sum() / max(self.n, 1))
 
+    def min_ns(self) -> float:
+        """Lower edge of the lowest bin in use."""
+        used = np.flatnonzero(self.counts)
+        return float(LOWER_EDGES_NS[used[0]]) if len(used) else 0.0
+
     def max_ns(self) -> float:
         """Upper edge of the highest bin in use."""
         used = np.flatnonzero(self.counts)

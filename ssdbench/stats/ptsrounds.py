@@ -33,7 +33,7 @@ class RoundWindow:
     @property
     def slope_excursion(self) -> float:
         """How far the fitted line moves over the window."""
-        return abs(self.slope) * (len(self.rounds) - 1)
+        return abs(self.slope) * (self.rounds[-1] - self.rounds[0])
 
     @property
     def allowed_slope_excursion(self) -> float:
@@ -56,12 +56,16 @@ class RoundWindow:
         return f"{self.slope:.4g} x {'+' if self.intercept >= 0 else '-'} {abs(self.intercept):.6g}"
 
 
-def round_window(values: Sequence[float]) -> RoundWindow:
-    """The window over the last five values. Raises ValueError without any."""
+def round_window(values: Sequence[float], numbers: Sequence[int] = ()) -> RoundWindow:
+    """The window over the last five values; `numbers` of their rounds, where some do not count.
+
+    Raises ValueError without any.
+    """
     if not values:
         raise ValueError("no round was measured")
     last = np.asarray(values[-ROUNDS:], dtype=np.float64)
-    x = np.arange(len(values) - len(last) + 1, len(values) + 1, dtype=np.float64)
+    rounds = tuple(numbers) or tuple(range(1, len(values) + 1))
+    x = np.asarray(rounds[-ROUNDS:], dtype=np.float64)
     centred = x - x.mean()
     spread = float((centred**2).sum())
     slope = float((centred * last).sum()) / spread if spread else 0.0

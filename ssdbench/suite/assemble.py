@@ -1,5 +1,7 @@
 """From a profile to its stages, in order."""
 
+from dataclasses import replace
+
 from ssdbench.engine.hosting import planned_host
 from ssdbench.engine.stage import Stage
 from ssdbench.errors import UsageError
@@ -18,13 +20,13 @@ from ssdbench.stages.steady import Steady
 from ssdbench.suite.points import point_range, rate, span, sweep
 from ssdbench.units import KIB
 
-NO_PURGE = (TargetKind.SIMULATED, TargetKind.FILE)
+OWN_FILL = (asked.Pts,)  # standard tests purge and fill for themselves, each anew
 
 
 def stages(profile: Profile, target: TargetInfo) -> tuple[Stage, ...]:
     """All stages of a run, in order. Raises UsageError for what this target cannot do."""
     _require_supported(profile)
-    if profile.purge is not Purge.NONE and target.kind in NO_PURGE:
+    if profile.purge is not Purge.NONE and target.kind is TargetKind.FILE:
         raise UsageError(
             f"{target.name} cannot be purged ({profile.purge}): it is no block device",
             hint="Set `purge: none` for this target.",
@@ -49,7 +51,7 @@ def stages(profile: Profile, target: TargetInfo) -> tuple[Stage, ...]:
             case asked.RateSweep() as wanted:
                 found.append(rate(name, wanted, profile, target, level_bytes))
             case asked.Pts() as wanted:
-                found += _pts(len(found), wanted, target)
+                found += _pts(len(found), wanted, profile, target)
             case asked.BlockSize() as wanted:
                 found.append(_blocksize(name, wanted))
     return tuple(found)
@@ -58,6 +60,8 @@ def stages(profile: Profile, target: TargetInfo) -> tuple[Stage, ...]:
 def _prepared(profile: Profile, target: TargetInfo, level_bytes: int) -> list[Stage]:
     """What comes before the first measurement."""
     found: list[Stage] = []
+    if all(isinstance(measure.stage, OWN_FILL) for measure in profile.measure):
+        return found
     if profile.purge is not Purge.NONE:
         found.append(PurgeStage(_name(found, "purge"), profile.purge))
     if profile.precondition:
@@ -138,9 +142,12 @@ def _blocksize(name: str, wanted: asked.BlockSize) -> BlockSize:
     )
 
 
-def _pts(before: int, wanted: asked.Pts, target: TargetInfo) -> list[Stage]:
-    setting = pts.Setting(target, pts.FORMS[wanted.form], wanted.max_rounds, wanted.scale)
+def _pts(before: int, wanted: asked.Pts, profile: Profile, target: TargetInfo) -> list[Stage]:
+    setting = pts.Setting(
+        target, pts.FORMS[wanted.form], wanted.max_rounds, wanted.scale, profile.purge
+    )
     found: list[Stage] = []
     for test in wanted.tests:
-        found += pts.TESTS[test](f"{before + len(found) + 1:02d}-pts-{test}", setting)
+        for stage in pts.TESTS[test](f"pts-{test}", setting):
+            found.append(replace(stage, name=f"{before + len(found) + 1:02d}-{stage.name}"))
     return found

@@ -23,8 +23,11 @@ from ssdbench.generator.base import (
     Running,
     Second,
 )
+from ssdbench.model.profile import Purge
 from ssdbench.model.target import TargetInfo, TargetKind
+from ssdbench.model.workload import Workload
 from ssdbench.stats.histogram import Histogram
+from ssdbench.target.purge import Purged
 
 MIB = 1024 * 1024
 
@@ -48,6 +51,9 @@ class WearyDrive:
     spare_bytes: int | None = 4 * MIB
     logical_block_bytes: int = 512
     written_bytes: int = 0
+    recovered_bytes: int = 0  # of what was written: its background work undid it
+    recovers_bytes_per_s: int = 0  # while it is idle
+    purges: list[Purge] = field(default_factory=list)
     loses_bytes: int = 0  # of every fill: what its counters do not show
     epoch: str = "boot-1"
     discarded_bytes: int = 0
@@ -107,10 +113,24 @@ class WearyDrive:
         self.starts.append(list(jobs))
         return WearyRunning(self, jobs)
 
+    def recovers(self) -> None:
+        """An idle second."""
+        if self.recovers_bytes_per_s:
+            worst = round(8 * self.tires_fills * self.size_bytes)  # nothing of the burst is left
+            tired = min(self.written_bytes - self.recovered_bytes, worst)
+            rested = max(0, tired - self.recovers_bytes_per_s)
+            self.recovered_bytes = self.written_bytes - rested
+
+    def purge(self, method: Purge) -> Purged:
+        """Fresh again."""
+        self.purges.append(method)
+        self.recovered_bytes = self.written_bytes
+        return Purged(method.value, "made fresh", 1.0)
+
     def rate_iops(self, job: Job) -> float:
         """What it does in the next second."""
         workload = job.workload
-        fills = self.written_bytes / self.size_bytes
+        fills = (self.written_bytes - self.recovered_bytes) / self.size_bytes
         floor = self.floor_iops * math.pow(1 - self.drift_per_fill, fills)
         burst = (self.fresh_iops - floor) * math.exp(-fills / self.tires_fills)
         write_s = 4096 / workload.block_bytes * (floor + burst)
@@ -158,9 +178,19 @@ class WearyRunning:
                 self._drive.on_second(self._drive, second)
                 yield second
 
+    def _pauses(self, workload: Workload) -> bool:
+        """Whether this second lies between two bursts; the first lasts a cycle, as fio's does."""
+        cycle_s = (workload.burst_us + workload.thinktime_us) / 1e6
+        if not workload.burst_us or self._t_s < cycle_s:
+            return False
+        return self._t_s % cycle_s >= workload.burst_us / 1e6
+
     def _second(self, job: Job, done: int) -> Second:
         drive, workload = self._drive, job.workload
         ios = max(1, round(drive.rate_iops(job)))
+        if self._pauses(workload):
+            drive.recovers()
+            ios = 0
         if job.total_bytes is not None:
             ios = min(ios, -(-(job.total_bytes - done) // workload.block_bytes))
         reads = round(ios * workload.read_percent / 100)
@@ -204,6 +234,16 @@ class WearyOutcome:
         depth = workload.iodepth * workload.numjobs
         latency_ns = round(1e9 * depth * len(inside) / total) if total else 0
         return Histogram.of([latency_ns] * ios) if ios else Histogram.empty()
+
+    def latencies(self, *, every_s: float) -> dict[int, Histogram]:
+        """One latency for each second, by interval."""
+        workload = self.planned[-1].workload
+        found: dict[int, list[int]] = {}
+        for second in self.seconds:
+            if second.ios:
+                latency_ns = round(1e9 * workload.iodepth * workload.numjobs / second.ios)
+                found.setdefault(int((second.t_s - 0.5) // every_s), []).append(latency_ns)
+        return {place: Histogram.of(latencies) for place, latencies in found.items()}
 
     def logged(self, job: str) -> LoggedIo:
         """Not kept."""

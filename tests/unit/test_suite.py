@@ -7,6 +7,7 @@ from ssdbench.engine.stage import Limits, RateHint, Stage
 from ssdbench.errors import UsageError
 from ssdbench.model.finding import Code
 from ssdbench.model.loading import load_profile
+from ssdbench.model.target import TargetKind
 from ssdbench.stages.precondition import Precondition
 from ssdbench.stages.span import Span
 from ssdbench.stages.steady import Steady
@@ -109,7 +110,6 @@ def test_a_faster_drive_is_never_planned_to_take_longer() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        pytest.param("purge: discard\n", "purge", id="purge"),
         pytest.param("measure: [{span: {rest: empty}}]\n", "empty rest", id="empty-rest"),
     ],
 )
@@ -166,3 +166,20 @@ def test_static_data_are_put_in_order_before_the_spans_that_ask_for_it() -> None
     assert isinstance(spans, Span)
     assert (refill.name, spans.name) == ("03-precondition", "04-span")
     assert [str(job.workload.pattern) for job in refill.jobs(a_target(), seed=1)] == ["sequential"]
+
+
+PTS = "purge: format\nmeasure: [{pts: {tests: [iops, throughput, saturation]}}]\n"
+
+
+def test_standard_tests_purge_and_fill_for_themselves_and_have_names_of_their_own() -> None:
+    assert [stage.name for stage in stages_of(PTS)] == [
+        "01-pts-iops",
+        "02-pts-throughput-1024k",
+        "03-pts-throughput-128k",
+        "04-pts-saturation",
+    ]
+
+
+def test_a_file_cannot_be_purged() -> None:
+    with pytest.raises(UsageError, match="cannot be purged"):
+        stages_of(PTS, kind=TargetKind.FILE)

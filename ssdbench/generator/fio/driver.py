@@ -4,6 +4,7 @@ Below `artifacts` everything of a start is kept: job.fio, command, stdout, stder
 versions, the report (fio.json) and the logs.
 """
 
+import math
 import platform
 import shlex
 from collections.abc import Collection, Iterator, Sequence
@@ -26,7 +27,6 @@ from ssdbench.stats.histogram import Histogram
 OLDEST = (3, 33)
 INSTALL = "install fio 3.33 or newer, for example with `apt-get install fio`"
 UNREAPED_S = 10.0  # a fio stuck in a dead drive is left to the kernel
-HISTOGRAM_HALF_S = jobfile.HISTOGRAM_INTERVAL_MS / 2000
 
 
 def usable(engine: str) -> str:
@@ -224,17 +224,32 @@ class FioOutcome:
         """
         if not any(job.histogram_log for job in self.planned):
             raise ValueError("no job of this start kept a histogram log")
-        shift_s = self.origin_unix_s + HISTOGRAM_HALF_S
-        window = {
-            "from_ms": (from_s + shift_s) * 1000,
-            "to_ms": (to_s + shift_s) * 1000,
-        }
         found = Histogram.empty()
         for index, job in enumerate(self.planned):
+            shift_s = self.origin_unix_s + job.histogram_s / 2
+            window = {
+                "from_ms": (from_s + shift_s) * 1000,
+                "to_ms": (to_s + shift_s) * 1000,
+            }
             for path in jobfile.histogram_logs(self.directory, index, job):
                 with packed.opened(path) as lines:
                     part = logs.merged(logs.histogram_rows(lines, direction, **window))
                 found = Histogram.merged([found, part])
+        return found
+
+    def latencies(self, *, every_s: float) -> dict[int, Histogram]:
+        """Latencies of both directions by interval; a row belongs to where its middle lies."""
+        found: dict[int, Histogram] = {}
+        whole = {"from_ms": -math.inf, "to_ms": math.inf}
+        for index, job in enumerate(self.planned):
+            shift_s = self.origin_unix_s + job.histogram_s / 2
+            for path in jobfile.histogram_logs(self.directory, index, job):
+                for direction in ("read", "write"):
+                    with packed.opened(path) as lines:
+                        for row in logs.histogram_rows(lines, direction, **whole):
+                            place = max(0, int((row.unix_ms / 1000 - shift_s) // every_s))
+                            parts = [found.get(place, Histogram.empty()), Histogram(row.counts)]
+                            found[place] = Histogram.merged(parts)
         return found
 
     def logged(self, job: str) -> LoggedIo:

@@ -18,7 +18,6 @@ from ssdbench.model.workload import Arrivals, Content, Pattern, Workload
 Options = dict[str, str | int]
 
 UNTIL_STOPPED_S = 10 * 365 * 86400  # time_based needs a time; this one is never reached
-HISTOGRAM_INTERVAL_MS = 1000
 
 _ALWAYS: Mapping[str, str | int] = {
     "group_reporting": 1,
@@ -157,6 +156,8 @@ def _pace(workload: Workload, *, share: float, threads: int) -> Options:
             pace["rate_process"] = "poisson"
     if workload.thinktime_us:
         pace["thinktime"] = workload.thinktime_us
+        if workload.burst_us:
+            pace["thinktime_iotime"] = f"{workload.burst_us}us"  # bare, it is seconds
     return pace
 
 
@@ -187,7 +188,7 @@ def _logs(index: int, job: Job) -> Options:
     if job.histogram_log:
         logs |= {
             "write_hist_log": log_prefix(index, job),
-            "log_hist_msec": HISTOGRAM_INTERVAL_MS,
+            "log_hist_msec": job.histogram_s * 1000,
             "clat_percentiles": 1,  # the histogram log is a view of these bins
         }
     if job.latency_log:

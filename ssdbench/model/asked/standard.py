@@ -15,11 +15,14 @@ from ssdbench.model.quantity import (
 
 
 class PtsTest(StrEnum):
-    """Tests in the style of SNIA's Performance Test Specification that run in rounds."""
+    """Tests in the style of SNIA's Performance Test Specification."""
 
     IOPS = "iops"
     THROUGHPUT = "throughput"
     LATENCY = "latency"
+    SATURATION = "saturation"  # WSAT
+    IDLE = "idle"  # host idle recovery
+    CROSSED = "crossed"  # cross-stimulus recovery
     COMPOSITE = "composite"
     DEMAND = "demand"
 
@@ -32,7 +35,7 @@ class PtsForm(StrEnum):
 
 
 class Pts(Model):
-    """Standard tests in the style of SNIA's PTS, each in rounds until five are alike."""
+    """Standard tests in the style of SNIA's PTS; each purges and fills the drive for itself."""
 
     tests: Annotated[tuple[PtsTest, ...], OneOrMany()] = Field(
         default=(PtsTest.IOPS,), min_length=1, description="Which tests, in order."
@@ -52,5 +55,5 @@ class Pts(Model):
 
     @property
     def reads(self) -> bool:
-        """Whether some cell reads."""
-        return True
+        """Whether it reads what others wrote: no, each test brings its own fill."""
+        return False

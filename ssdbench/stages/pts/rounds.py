@@ -4,7 +4,8 @@ A round is one pass over all cells in the standard's order, which is not shuffle
 round every tracking variable is judged over the last five; the test ends when all are steady, or
 after 25 rounds with "steady state not reached". What it publishes are means over the window and
 no bounds: a rule that is optimistic in a third of cases (`nox -s judge-the-judges`) validates
-nothing. An unfinished test begins again on resume: its rounds are a history of the drive.
+nothing. A resumed test keeps its finished rounds and runs one that does not count, because the
+drive may have recovered in the pause.
 
 Overhead: one generator start per cell.
 """
@@ -12,42 +13,30 @@ Overhead: one generator start per cell.
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from ssdbench.engine.journal import utc_now
-from ssdbench.engine.progress import Reporter
-from ssdbench.engine.section import Section
-from ssdbench.engine.seeds import derived
-from ssdbench.engine.stage import LEAST_AHEAD_BYTES, Context, Lasting, RateHint, StagePlan
-from ssdbench.generator.base import Job
+from ssdbench.engine.stage import Context, Lasting, RateHint, StagePlan
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.result import StageResult
 from ssdbench.model.target import TargetInfo
-from ssdbench.model.workload import Workload
-from ssdbench.stats.histogram import Histogram
+from ssdbench.stages.pts.parts import (
+    MAX_ROUNDS,
+    Cell,
+    Phase,
+    Record,
+    Tracking,
+    cache_finding,
+    rule_findings,
+)
+from ssdbench.stages.pts.preparation import Preparation
+from ssdbench.stages.pts.progress import FILE, Progress
+from ssdbench.stages.pts.work import Work, window_of
+from ssdbench.stats.ptslevels import Demand, levels
 from ssdbench.stats.ptsrounds import RoundWindow, round_window
 from ssdbench.stats.standardrules import ROUNDS
 
-MINUTE_S = 60.0
-MAX_ROUNDS = 25
-Record = dict[str, object]
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One minute of a round."""
-
-    name: str  # "0/100 4 KiB"
-    workload: Workload
-    seconds: float = MINUTE_S
-
-
-@dataclass(frozen=True, slots=True)
-class Tracking:
-    """What must be steady: one metric of one cell."""
-
-    cell: str
-    metric: str = "iops"  # or throughput_bytes_per_s, mean_ns
+PRE_WRITE_S = 3600.0  # before the histogram of each level of demand
+LEVEL_S = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +49,9 @@ class Rounds:
     cells: tuple[Cell, ...]
     tracking: tuple[Tracking, ...]
     finale: tuple[Cell, ...] = ()  # measured once, after the window
+    warm_up: Phase | None = None  # before the first round, until it is steady
+    demand: bool = False  # ends at the highest, the middle and the lowest demand
+    preparation: Preparation = Preparation()
     max_rounds: int = MAX_ROUNDS
     scale: float = 1.0  # of every duration; below 1 only for demonstrations
     skipped: tuple[Finding, ...] = ()
@@ -71,215 +63,231 @@ class Rounds:
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
         """From five rounds to 25; bytes from the drive's likely rates."""
         rounds = (min(ROUNDS, self.max_rounds), self.max_rounds)
+        before = self.preparation.plans(target, hint)
         one = self.scale * sum(cell.seconds for cell in self.cells)
         last = self.scale * sum(cell.seconds for cell in self.finale)
-        rates = [self._bytes_per_round(iops) for iops in hint.random_write_iops]
-        written = (round(rounds[0] * rates[0]), round(rounds[1] * rates[1]))
+        last += self.scale * 3 * (PRE_WRITE_S + LEVEL_S) if self.demand else 0.0
+        warm = self.scale * self.warm_up.seconds if self.warm_up else 0.0
+        writing = last + warm
+        written = [
+            round(
+                sum(plan.bytes_written[end] for plan in before)
+                + (rounds[end] * self._writing_s() + writing) * iops * 4096
+            )
+            for end, iops in enumerate(hint.random_write_iops)
+        ]
         return StagePlan(
             name=self.name,
             kind=self.kind,
             title=self.title,
             destructive=True,
-            jobs=tuple(f"{cell.name}: {cell.workload.label()}" for cell in self.cells),
-            seconds=(rounds[0] * one + last, rounds[1] * one + last),
-            bytes_written=written,
+            jobs=(
+                *(job for plan in before for job in plan.jobs),
+                *(f"{cell.name}: {cell.workload.label()}" for cell in self.cells),
+            ),
+            seconds=(
+                sum(plan.seconds[0] for plan in before) + rounds[0] * one + last,
+                sum(plan.seconds[1] for plan in before) + rounds[1] * one + last + warm,
+            ),
+            bytes_written=(written[0], written[1]),
             fills=(written[0] / target.size_bytes, written[1] / target.size_bytes),
             notes=(f"rounds of {len(self.cells)} cells, until five are alike, at most "
                    f"{self.max_rounds}",),
         )  # fmt: skip
 
-    def _bytes_per_round(self, write_iops: float) -> float:
-        """As if every size of block were written at the byte rate of 4 KiB."""
+    def _writing_s(self) -> float:
+        """Seconds of writing in a round, as if every block were written at the rate of 4 KiB."""
         share = sum(c.seconds * (100 - c.workload.read_percent) / 100 for c in self.cells)
-        return self.scale * share * write_iops * 4096
+        return self.scale * share
 
     def run(self, context: Context) -> StageResult:
         """Rounds until all tracking variables are steady, then the finale."""
         started_at, wall = utc_now(), time.monotonic()
-        test = _Test(self, context)
-        cut_short = test.rounds()
+        work = Work(self.name, context, self.scale)
+        test = _Test(self, context, work)
+        test.prepare()
+        test.rounds()
         windows = test.windows()
-        steady = bool(windows) and all(window.steady for window in windows)
-        last: list[Record] = []
-        if not cut_short:
-            last, cut_short = test.measure_all(self.finale, 0)
+        steady = len(windows) > 0 and all(window.steady for window in windows)
+        means = _means(test.progress.records(), windows)
+        last = [] if work.cut_short else test.finale(means)
+        spent = test.progress.spent(work)
         result = StageResult(
             name=self.name,
             kind=self.kind,
             title=self.title,
             started_at=started_at,
-            duration_s=test.seconds,
+            duration_s=spent.seconds,
             wall_s=time.monotonic() - wall,
-            bytes_read=test.bytes_read,
-            bytes_written=test.bytes_written,
-            summary=self._summary(steady=steady, rounds=test.count),
-            findings=tuple(self._findings(steady=steady, cut_short=cut_short)),
+            bytes_read=spent.bytes_read,
+            bytes_written=spent.bytes_written,
+            summary=self._summary(test.progress, windows, steady=steady),
+            findings=tuple(
+                self._findings(context.target, test.progress, work.cut_short, steady=steady)
+            ),
             data={
                 "steady_state": [
-                    _header(tracked, window)
+                    header(tracked, window)
                     for tracked, window in zip(self.tracking, windows, strict=False)
                 ],
-                "means_over_the_window": _means(test.records, windows),
+                "means_over_the_window": means,
                 **({"in_steady_state": last} if last else {}),
-                "rounds": test.records,
+                **({"histograms": work.histograms} if work.histograms else {}),
+                "preparation": list(test.progress.preparation),
+                **({"warm_up": list(test.progress.warm_up)} if test.progress.warm_up else {}),
+                "rounds": test.progress.records(),
             },
-            complete=not cut_short,
+            complete=not work.cut_short,
         )
         if result.complete:
             context.store.save("stage.json", result)
         return result
 
-    def _summary(self, *, steady: bool, rounds: int) -> dict[str, str | int | float | bool | None]:
+    def _summary(
+        self, progress: Progress, windows: Sequence[RoundWindow], *, steady: bool
+    ) -> dict[str, str | int | float | bool | None]:
         depths = sorted({c.workload.iodepth for c in self.cells})
         threads = sorted({c.workload.numjobs for c in self.cells})
         range_ = self.cells[0].workload.range
         return {
             "test": f"PTS-style {self.test}, {self.form} form",
             "steady_state": "reached" if steady else "not reached",
-            "rounds": rounds,
+            "rounds": len(progress.rounds),
+            "window": span(windows[0]) if windows else None,
             "active_range_bytes": range_.length_bytes,
             "data_pattern": str(self.cells[0].workload.content),
             "outstanding_per_thread": ", ".join(map(str, depths)),
             "threads": ", ".join(map(str, threads)),
-            "durations": "as in the standard" if self.scale == 1 else f"SCALED by {self.scale:g}",
+            "durations": durations(self.scale),
         }
 
-    def _findings(self, *, steady: bool, cut_short: str) -> list[Finding]:
-        found = list(self.skipped)
-        if self.scale != 1:
-            found.append(
-                Finding(
-                    code=Code.QUICK_RULE,
-                    severity=Severity.INVALIDATES,
-                    message=f"all durations of the standard were scaled by {self.scale:g}",
-                    advice="Set `scale: 1` for anything but a demonstration.",
-                    stage=self.name,
-                )
-            )
-        if cut_short:
-            found.append(
-                Finding(
-                    code=Code.CUT_SHORT,
-                    severity=Severity.INVALIDATES,
-                    message=f"the test ended early: {cut_short}",
-                    advice="Go on with `ssdbench resume`, which begins this test again.",
-                    stage=self.name,
-                )
-            )
-        elif not steady:
-            found.append(
-                Finding(
-                    code=Code.NOT_STEADY,
-                    severity=Severity.INVALIDATES,
-                    message=f"steady state not reached in {self.max_rounds} rounds; what is shown "
-                    "are the last five",
-                    advice="See the convergence plots; the standard lets you go on or stop.",
-                    stage=self.name,
-                )
-            )
+    def _findings(
+        self, target: TargetInfo, progress: Progress, cut_short: str, *, steady: bool
+    ) -> list[Finding]:
+        counted = [done for done in progress.rounds if done.counted]
+        within = f"in {len(progress.rounds)} rounds; what is shown are the last five"
+        if steady:
+            within = f"in rounds {counted[-ROUNDS].number} to {counted[-1].number}"
+        found = [*self.skipped, *progress.findings]
+        found += cache_finding(target, self.form, self.name)
+        if len(counted) < len(progress.rounds):
+            found.append(_paused(progress, self.name))
+        found += rule_findings(
+            self.name, steady=steady, scale=self.scale, cut_short=cut_short, window=within
+        )
         return found
 
 
 class _Test:
     """One test at work."""
 
-    def __init__(self, asked: Rounds, context: Context) -> None:
+    def __init__(self, asked: Rounds, context: Context, work: Work) -> None:
         self._asked = asked
         self._context = context
-        self._reporter = Reporter(asked.name, emit=context.emit, wall=context.wall)
-        self.records: list[Record] = []
-        self.count = 0
-        self.seconds = 0.0
-        self.bytes_read = 0
-        self.bytes_written = 0
+        self._work = work
+        self.progress = Progress.stored(context)
+        self._paused = bool(self.progress.rounds)
 
-    def rounds(self) -> str:
-        """Rounds until steady or the maximum; why it ended early, if it did."""
-        for number in range(1, self._asked.max_rounds + 1):
-            records, cut_short = self.measure_all(self._asked.cells, number)
-            if cut_short:
-                return cut_short
-            self.records += records
-            self.count = number
+    def prepare(self) -> None:
+        """Purge, fill and warm up, unless a finished round stands on it already."""
+        if self.progress.rounds:
+            return
+        self.progress = Progress()
+        done = self._asked.preparation.run(self._context)
+        warm_up: list[Record] = []
+        self._work.cut_short = done.cut_short
+        if self._asked.warm_up is not None:
+            warm_up = self._work.phase(self._asked.warm_up, 0)
+        self.progress = self.progress.prepared(done, warm_up)
+        window = window_of(warm_up)
+        if self._asked.warm_up is not None and not (window and window.steady):
+            found = (*self.progress.findings, _cold(self._asked.name))
+            self.progress = self.progress.model_copy(update={"findings": found})
+
+    def rounds(self) -> None:
+        """Rounds until steady, the maximum, or the end of the run."""
+        asked, journal = self._asked, self._context.journal
+        first = len(self.progress.rounds) + 1
+        # The round after a pause is one more, so that the maximum stays one of rounds that count.
+        uncounted = sum(not done.counted for done in self.progress.rounds) + self._paused
+        last = asked.max_rounds + uncounted
+        for number in range(first, last + 1):
+            if self._work.cut_short or self._steady():
+                return
+            unit = f"round-{number:02d}"
+            journal.begun(unit)
+            records = self._work.cells(asked.cells, number, of=last)
+            if self._work.cut_short:
+                return
+            counted = not (self._paused and number == first)
+            self.progress = self.progress.and_round(number, records, counted=counted)
             self._context.session.save()
-            if number >= ROUNDS and all(window.steady for window in self.windows()):
-                break
-        return ""
+            self._context.store.save(FILE, self.progress.spent(self._work))
+            journal.finished(unit)
 
     def windows(self) -> list[RoundWindow]:
         """The newest window of each tracking variable; none before the first round."""
-        if not self.count:
+        counted = [done for done in self.progress.rounds if done.counted]
+        if not counted:
             return []
+        numbers = [done.number for done in counted]
         return [
-            round_window([float(str(r[t.metric])) for r in self.records if r["cell"] == t.cell])
+            round_window(
+                [
+                    float(str(r[t.metric]))
+                    for d in counted
+                    for r in d.records
+                    if r["cell"] == t.cell
+                ],
+                numbers,
+            )
             for t in self._asked.tracking
         ]
 
-    def measure_all(self, cells: Sequence[Cell], number: int) -> tuple[list[Record], str]:
-        """One pass over cells, and why it ended early, if it did."""
-        records: list[Record] = []
-        for place, cell in enumerate(cells):
-            limit = self._context.meter.exceeded(ahead_bytes=LEAST_AHEAD_BYTES)
-            if limit:
-                return records, limit
-            done = (number - 1 + place / len(cells)) / self._asked.max_rounds
-            self._reporter.doing(f"round {number}, {cell.name}", partial(max, done, 0.0))
-            record, cut_short = self._cell(cell, number, place)
-            if cut_short:
-                return records, cut_short
-            records.append(record)
-        return records, ""
+    def finale(self, means: Sequence[Record]) -> list[Record]:
+        """What is measured once, in steady state."""
+        records = self._work.cells(self._asked.finale, 0, of=1, keep=True)
+        if not self._asked.demand or not means:
+            return records
+        cells = {cell.name: cell for cell in self._asked.cells}
+        pre_write = self._asked.cells[0].workload
+        for place, (level, chosen) in enumerate(levels(_demands(means)).items(), start=1):
+            phase = Phase(f"pre-write before {level}", pre_write, PRE_WRITE_S)
+            self._work.phase(phase, place)
+            cell = Cell(f"{level} demand, {chosen.name}", cells[chosen.name].workload, LEVEL_S)
+            records += self._work.cells((cell,), 0, of=1, keep=True)
+        return records
 
-    def _cell(self, cell: Cell, number: int, place: int) -> tuple[Record, str]:
-        unit = f"round-{number:02d}/{place:02d}"
-        seconds = cell.seconds * self._asked.scale
-        job = Job(
-            name="measure",
-            workload=cell.workload,
-            seed=derived(self._context.seed, self._asked.name, unit),
-            runtime_s=seconds,
-            histogram_log=True,
-        )
-        with Section(
-            self._context,
-            [job],
-            directory=self._context.store.fresh_directory(unit),
-            unit=unit,
-            phase="measure",
-            reporter=self._reporter,
-        ) as section:
-            for _ in section:
-                pass
-            outcome = section.outcome()
-        length = float(section.series.t_s[-1]) if len(section.series) else 0.0
-        self.seconds += length
-        self.bytes_read += section.bytes_read
-        self.bytes_written += section.bytes_written
-        latency = Histogram.merged(
-            outcome.latency(direction, from_s=0.0, to_s=length) for direction in ("read", "write")
-        )
-        ios = float(
-            section.series.column("read_ios").sum() + section.series.column("write_ios").sum()
-        )
-        record: Record = {
-            "round": number,
-            "cell": cell.name,
-            "block_bytes": cell.workload.block_bytes,
-            "read_percent": cell.workload.read_percent,
-            "queue": cell.workload.iodepth,
-            "threads": cell.workload.numjobs,
-            "iops": ios / length if length else 0.0,
-            "throughput_bytes_per_s": (section.bytes_read + section.bytes_written) / length
-            if length
-            else 0.0,
-            "mean_ns": latency.mean_ns() if latency.n else 0.0,
-            "p99.999_ns": latency.percentile_ns(0.99999) if latency.n else 0.0,
-            "max_ns": latency.max_ns() if latency.n else 0.0,
-        }
-        return record, section.cut_short
+    def _steady(self) -> bool:
+        windows = self.windows()
+        return bool(windows) and all(window.steady for window in windows)
 
 
-def _header(tracked: Tracking, window: RoundWindow) -> Record:
+def _demands(means: Sequence[Record]) -> list[Demand]:
+    return [
+        Demand(
+            str(m["cell"]),
+            int(str(m["threads"])),
+            int(str(m["queue"])),
+            float(str(m["iops"])),
+            float(str(m["mean_ns"])),
+        )
+        for m in means
+        if not str(m["cell"]).startswith("pre-write")
+    ]
+
+
+def durations(scale: float) -> str:
+    """How the durations relate to the standard's."""
+    return "as in the standard" if scale == 1 else f"SCALED by {scale:g}"
+
+
+def span(window: RoundWindow) -> str:
+    """`rounds 1 to 5`."""
+    return f"rounds {window.rounds[0]} to {window.rounds[-1]}"
+
+
+def header(tracked: Tracking, window: RoundWindow) -> Record:
     """The rows of the standard's report header for one tracking variable."""
     return {
         "tracking": f"{tracked.cell}, {tracked.metric.replace('_', ' ')}",
@@ -290,26 +298,49 @@ def _header(tracked: Tracking, window: RoundWindow) -> Record:
         "measured_slope_excursion": window.slope_excursion,
         "fit": window.fit,
         "correlation": f"{window.correlation:+.4f}",
-        "window": f"rounds {window.rounds[0]} to {window.rounds[-1]}",
+        "window": span(window),
         "steady": window.steady,
     }
 
 
-_AVERAGED = ("iops", "throughput_bytes_per_s", "mean_ns", "max_ns")
+_AVERAGED = ("iops", "throughput_bytes_per_s", "mean_ns")
 
 
 def _means(records: Sequence[Record], windows: Sequence[RoundWindow]) -> list[Record]:
-    """Every cell averaged over the rounds of the window; the maximum is the highest."""
+    """Every cell averaged over the rounds of the window; extremes are those of all of them."""
     if not windows:
         return []
-    inside = [r for r in records if r["round"] in windows[0].rounds]
-    found = []
+    inside = [r for r in records if r["round"] in windows[0].rounds and r.get("counted", True)]
+    found: list[Record] = []
     for cell in dict.fromkeys(record["cell"] for record in inside):
         own = [record for record in inside if record["cell"] == cell]
-        numbers = {name: [float(str(r[name])) for r in own] for name in _AVERAGED}
         kept = {
             key: own[0][key] for key in ("cell", "block_bytes", "read_percent", "queue", "threads")
         }
-        means = {n: sum(v) / len(v) for n, v in numbers.items() if n != "max_ns"}
-        found.append({**kept, **means, "max_ns": max(numbers["max_ns"])})
+        means = {n: sum(float(str(r[n])) for r in own) / len(own) for n in _AVERAGED}
+        low = min(float(str(r["min_ns"])) for r in own)
+        high = max(float(str(r["max_ns"])) for r in own)
+        found.append({**kept, **means, "min_ns": low, "max_ns": high})
     return found
+
+
+def _paused(progress: Progress, stage: str) -> Finding:
+    numbers = ", ".join(str(done.number) for done in progress.rounds if not done.counted)
+    return Finding(
+        code=Code.RESUMED,
+        severity=Severity.WARNS,
+        message=f"the run paused, which the standard does not allow; round {numbers} after the "
+        "pause was not counted",
+        advice="Run the test without a break for a result that others can compare.",
+        stage=stage,
+    )
+
+
+def _cold(stage: str) -> Finding:
+    return Finding(
+        code=Code.NOT_STEADY,
+        severity=Severity.INVALIDATES,
+        message="the writes before the first round did not become steady",
+        advice="See the warm-up; the rounds after it are shown all the same.",
+        stage=stage,
+    )

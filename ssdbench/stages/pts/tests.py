@@ -1,12 +1,16 @@
-"""The cells and tracking variables of the PTS-style tests that run in rounds."""
+"""The PTS-style tests: cells and tracking variables, or phases."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.profile import Purge
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import ActiveRange, Pattern, Workload
-from ssdbench.stages.pts.rounds import Cell, Rounds, Tracking
+from ssdbench.stages.pts.parts import Cell, Phase, Tracking, warm_up_s
+from ssdbench.stages.pts.preparation import Preparation
+from ssdbench.stages.pts.rounds import Rounds
+from ssdbench.stages.pts.timed import Timed
 from ssdbench.units import KIB, format_size
 
 HALF_KIB = KIB // 2
@@ -17,6 +21,13 @@ COMPOSITE = (
     *((512, 4), (1024, 1), (1536, 1), (2048, 1), (2560, 1), (3072, 1), (3584, 1)),
     *((4096, 67), (8192, 10), (16384, 7), (32768, 3), (65536, 3)),
 )
+IDLE_S = (5, 10, 15, 25, 50)
+BURST_S = 5
+IDLE_CYCLES = 360
+AFTER_IDLE_S = 1800.0
+SATURATION_S = 24 * 3600.0
+SATURATION_FILLS = 4.0
+LATENCY_S = 1200.0  # of the histogram in steady state
 COMPOSITE_ZONES = ((50.0, 5.0), (30.0, 15.0), (20.0, 80.0))
 
 
@@ -45,6 +56,11 @@ class Setting:
     form: Form
     max_rounds: int
     scale: float
+    purge: Purge = Purge.NONE
+
+    def preparation(self, *, fills: bool = True) -> Preparation:
+        """Before each test: the profile's purge, and two capacities of writes where asked."""
+        return Preparation(self.purge, fills, self.form.active_percent, from_fresh=not fills)
 
     def workload(self, pattern: Pattern, block: int, read: int, depth: int, jobs: int) -> Workload:
         """A workload on the active range, from the start of the drive."""
@@ -82,6 +98,7 @@ class Setting:
             finale=finale,
             max_rounds=self.max_rounds,
             scale=self.scale,
+            preparation=self.preparation(),
             skipped=tuple(_not_applicable(cell, logical, name) for cell in skipped),
             title=title,
         )
@@ -134,15 +151,17 @@ def latency(name: str, setting: Setting) -> tuple[Rounds, ...]:
         for read in (100, 65, 0)
         for block in (8 * KIB, 4 * KIB, HALF_KIB)
     ]
-    hist = Cell("0/100 4 KiB, 20 min", setting.workload(Pattern.RANDOM, 4 * KIB, 0, 1, 1), 1200.0)
+    hist = Cell(
+        "0/100 4 KiB, 20 min", setting.workload(Pattern.RANDOM, 4 * KIB, 0, 1, 1), LATENCY_S
+    )
     tracking = (Tracking(cell_name(0, 4 * KIB), "mean_ns"),)
     return (setting.test(name, "latency", "PTS-style latency test", cells, tracking, (hist,)),)
 
 
 def demand(name: str, setting: Setting) -> tuple[Rounds, ...]:
     """Response time over the outstanding requests, 4 KiB writes."""
-    return (_matrix(name, "demand intensity", setting, setting.workload(
-        Pattern.RANDOM, 4 * KIB, 0, 32, 32)),)  # fmt: skip
+    base = setting.workload(Pattern.RANDOM, 4 * KIB, 0, 32, 32)
+    return (_matrix(name, "demand intensity", setting, base),)
 
 
 def composite(name: str, setting: Setting) -> tuple[Rounds, ...]:
@@ -159,17 +178,99 @@ def composite(name: str, setting: Setting) -> tuple[Rounds, ...]:
 
 def _matrix(name: str, test: str, setting: Setting, base: Workload) -> Rounds:
     pairs = sorted(((t, q) for t in DEMAND for q in DEMAND), key=lambda p: -p[0] * p[1])
-    cells = [Cell("pre-write T32 Q32", base.model_copy(update={"read_percent": 0}), 300.0)]
+    writes = base.model_copy(update={"read_percent": 0})
+    cells = [Cell("pre-write T32 Q32", writes, 300.0)]
     cells += [
         Cell(f"T{t} Q{q}", base.model_copy(update={"numjobs": t, "iodepth": q})) for t, q in pairs
     ]
-    return setting.test(name, test, f"PTS-style {test} test", cells, (Tracking("T32 Q32"),))
+    found = setting.test(name, test, f"PTS-style {test} test", cells, (Tracking("T32 Q32"),))
+    warm_up = Phase("warm-up", writes, warm_up_s(), until_steady=True)
+    return replace(found, warm_up=warm_up, demand=True)
 
 
-TESTS: dict[str, Callable[[str, Setting], tuple[Rounds, ...]]] = {
+def saturation(name: str, setting: Setting) -> tuple[Timed, ...]:
+    """A purged drive under 4 KiB writes for four drive fills, a day, or until it is steady."""
+    workload = _small_writes(setting)
+    phase = Phase("0/100 4 KiB", workload, SATURATION_S, SATURATION_FILLS, until_steady=True)
+    return (
+        Timed(
+            name=name,
+            test="write saturation",
+            form=setting.form.name,
+            phases=(phase,),
+            preparation=setting.preparation(fills=False),
+            finale=(Cell("0/100 4 KiB, 20 min", workload, LATENCY_S),),
+            scale=setting.scale,
+            title="PTS-style write saturation test",
+        ),
+    )
+
+
+def idle(name: str, setting: Setting) -> tuple[Timed, ...]:
+    """Bursts of 4 KiB writes with pauses that grow, each followed by half an hour without any."""
+    workload = _small_writes(setting)
+    phases = [Phase("warm-up", workload, warm_up_s(), until_steady=True)]
+    for pause in IDLE_S:
+        cycle = BURST_S + pause
+        times = {
+            "burst_us": round(BURST_S * 1e6 * setting.scale),
+            "thinktime_us": round(pause * 1e6 * setting.scale),
+        }
+        phases += [
+            Phase(
+                f"5 s of writes, {pause} s idle",
+                workload.model_copy(update=times),
+                IDLE_CYCLES * cycle,
+                sample_s=cycle * round(60 / cycle),  # whole cycles, or samples would beat
+            ),
+            Phase(f"after {pause} s idle", workload, AFTER_IDLE_S),
+        ]
+    return (
+        Timed(
+            name=name,
+            test="host idle recovery",
+            form=setting.form.name,
+            phases=tuple(phases),
+            preparation=setting.preparation(fills=False),
+            scale=setting.scale,
+            title="PTS-style host idle recovery test",
+        ),
+    )
+
+
+def crossed(name: str, setting: Setting) -> tuple[Timed, ...]:
+    """Sequential, then random, then sequential writes, one thread of 32."""
+    large = setting.workload(Pattern.SEQUENTIAL, 1024 * KIB, 0, 32, 1)
+    small = setting.workload(Pattern.RANDOM, 8 * KIB, 0, 32, 1)
+    return (
+        Timed(
+            name=name,
+            test="cross-stimulus recovery",
+            form=setting.form.name,
+            phases=(
+                Phase("1: sequential 1 MiB", large, 8 * 3600.0),
+                Phase("2: random 8 KiB", small, 6 * 3600.0),
+                Phase("3: sequential 1 MiB", large, 8 * 3600.0),
+            ),
+            preparation=setting.preparation(fills=False),
+            scale=setting.scale,
+            title="PTS-style cross-stimulus recovery test",
+        ),
+    )
+
+
+def _small_writes(setting: Setting) -> Workload:
+    form = setting.form
+    return setting.workload(Pattern.RANDOM, 4 * KIB, 0, form.iodepth, form.threads)
+
+
+TESTS: dict[str, Callable[[str, Setting], tuple[Rounds | Timed, ...]]] = {
     "iops": iops,
     "throughput": throughput,
     "latency": latency,
+    "saturation": saturation,
+    "idle": idle,
+    "crossed": crossed,
     "composite": composite,
     "demand": demand,
 }

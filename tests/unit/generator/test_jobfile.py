@@ -188,3 +188,9 @@ def test_a_path_that_a_job_file_cannot_carry_is_refused(path: str) -> None:
 def test_shares_that_fio_would_cut_off_are_refused() -> None:
     with pytest.raises(UsageError, match="whole percentages"):
         options_of(a_job(zones=((50.5, 5), (49.5, 95))))
+
+
+def test_pauses_between_bursts_carry_their_unit_because_fio_reads_one_of_them_as_seconds() -> None:
+    text = jobfile([a_job(burst_us=5_000_000, thinktime_us=10_000_000)], options={})
+
+    assert "thinktime=10000000\nthinktime_iotime=5000000us\n" in text

@@ -1,23 +1,66 @@
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ssdbench.model.finding import Code
+from ssdbench.engine.stage import Lasting, RateHint
+from ssdbench.generator.base import Job, Running
+from ssdbench.model.finding import Code, Severity
+from ssdbench.model.profile import Purge
 from ssdbench.model.result import StageResult
+from ssdbench.stages.pts.parts import cache_finding
+from ssdbench.stages.pts.rounds import Rounds
 from ssdbench.stages.pts.tests import BLOCKS, FORMS, MIXES, TESTS, Setting
-from tests.support.fakes import WearyDrive
+from ssdbench.stages.pts.timed import Timed
+from tests.support.fakes import Killed, WearyDrive
 from tests.support.runs import ARun
 
+HINT = RateHint()
 
-def a_setting(drive: WearyDrive, *, form: str = "enterprise", scale: float = 1.0) -> Setting:
-    return Setting(drive.info, FORMS[form], 25, scale)
+
+def flat() -> WearyDrive:
+    return WearyDrive(fresh_iops=2560.0, floor_iops=2560.0)
+
+
+class RestlessDrive(WearyDrive):
+    """One whose queue is never empty, whatever the pauses of the workload."""
+
+    def start(self, jobs: Sequence[Job], *, artifacts: Path) -> Running:
+        flowing = {"burst_us": 0, "thinktime_us": 0}
+        return super().start(
+            [replace(job, workload=job.workload.model_copy(update=flowing)) for job in jobs],
+            artifacts=artifacts,
+        )
+
+
+def a_setting(
+    drive: WearyDrive, *, form: str = "enterprise", scale: float = 1.0, purge: Purge = Purge.FORMAT
+) -> Setting:
+    return Setting(drive.info, FORMS[form], 25, scale, purge)
+
+
+def rounds_of(test: str, drive: WearyDrive, *, form: str = "enterprise") -> Rounds:
+    stage = TESTS[test]("01", a_setting(drive, form=form))[0]
+    assert isinstance(stage, Rounds)
+    return stage
+
+
+def timed_of(test: str, drive: WearyDrive, *, scale: float = 1.0) -> Timed:
+    (stage,) = TESTS[test]("01", a_setting(drive, scale=scale))
+    assert isinstance(stage, Timed)
+    return stage
+
+
+def a_run(path: Path, drive: WearyDrive, test: str, *, scale: float = 0.05) -> ARun:
+    run = ARun(path / "run", drive)
+    run.stages += TESTS[test](f"01-pts-{test}", a_setting(drive, scale=scale))[:1]
+    return run
 
 
 def go(path: Path, drive: WearyDrive, test: str, *, scale: float = 0.05) -> StageResult:
-    run = ARun(path / "run", drive)
-    run.stages += TESTS[test](f"01-pts-{test}", a_setting(drive, scale=scale))
-    return run.go().stages[0]
+    return a_run(path, drive, test, scale=scale).go().stages[0]
 
 
 def records(result: StageResult, name: str) -> list[dict[str, Any]]:
@@ -26,8 +69,12 @@ def records(result: StageResult, name: str) -> list[dict[str, Any]]:
     return found
 
 
+def codes(result: StageResult) -> list[Code]:
+    return [finding.code for finding in result.findings]
+
+
 def test_the_iops_test_is_seven_mixes_of_eight_blocks_writes_last() -> None:
-    (test,) = TESTS["iops"]("01", a_setting(WearyDrive()))
+    test = rounds_of("iops", WearyDrive())
 
     assert len(test.cells) == len(MIXES) * len(BLOCKS) == 56
     assert test.cells[0].name == "100/0 1 MiB" and test.cells[-1].name == "0/100 512 B"
@@ -38,8 +85,7 @@ def test_the_iops_test_is_seven_mixes_of_eight_blocks_writes_last() -> None:
 def test_the_forms_differ_in_active_range_queue_and_threads() -> None:
     drive = WearyDrive()
     enterprise, client = (
-        TESTS["iops"]("01", a_setting(drive, form=form))[0].cells[6].workload
-        for form in ("enterprise", "client")
+        rounds_of("iops", drive, form=form).cells[6].workload for form in ("enterprise", "client")
     )
 
     assert (enterprise.iodepth, enterprise.numjobs) == (32, 4)
@@ -50,15 +96,45 @@ def test_the_forms_differ_in_active_range_queue_and_threads() -> None:
 def test_half_kib_points_do_not_apply_to_a_drive_with_4_kib_blocks(tmp_path: Path) -> None:
     result = go(tmp_path, WearyDrive(logical_block_bytes=4096), "latency")
 
-    codes = [finding.code for finding in result.findings]
-    assert codes.count(Code.NOT_APPLICABLE) == 3
+    assert codes(result).count(Code.NOT_APPLICABLE) == 3
     assert len(records(result, "means_over_the_window")) == 6
 
 
+@pytest.mark.parametrize(("test", "fills"), [("iops", 2), ("throughput", 2), ("saturation", 0)])
+def test_each_test_is_purged_and_filled_twice_where_it_is_not_about_a_fresh_drive(
+    test: str, fills: int
+) -> None:
+    for stage in TESTS[test]("01", a_setting(WearyDrive())):
+        steps = dict(stage.preparation.steps())
+        written = sum(p.bytes_written[1] for p in stage.preparation.plans(WearyDrive().info, HINT))
+
+        assert "purge" in steps
+        assert written == fills * WearyDrive().size_bytes
+
+
+def test_the_client_form_fills_its_active_range_with_at_least_two_capacities() -> None:
+    drive = WearyDrive()
+    (plan,) = rounds_of("iops", drive, form="client").preparation.plans(drive.info, HINT)[1:]
+
+    assert plan.bytes_written[1] == 3 * 0.75 * drive.size_bytes
+
+
+def test_a_drive_that_was_not_purged_is_a_finding_and_spoils_what_begins_fresh() -> None:
+    for test, severity in (("iops", Severity.WARNS), ("saturation", Severity.INVALIDATES)):
+        setting = a_setting(WearyDrive(), purge=Purge.NONE)
+        (finding,) = TESTS[test]("01", setting)[0].preparation._labels("01")
+
+        assert finding.severity is severity and "not purged" in finding.message
+
+
 def test_a_test_ends_when_five_rounds_are_alike(tmp_path: Path) -> None:
-    result = go(tmp_path, WearyDrive(fresh_iops=2560, floor_iops=2560), "throughput")
+    drive = flat()
+
+    result = go(tmp_path, drive, "throughput")
 
     assert result.summary["rounds"] == 5 and result.summary["steady_state"] == "reached"
+    assert drive.purges == [Purge.FORMAT]
+    assert [step["step"] for step in records(result, "preparation")] == ["purge", "fill"]
     (header,) = records(result, "steady_state")
     assert header["steady"] and header["window"] == "rounds 1 to 5"
     (write,) = [m for m in records(result, "means_over_the_window") if m["read_percent"] == 0]
@@ -67,20 +143,75 @@ def test_a_test_ends_when_five_rounds_are_alike(tmp_path: Path) -> None:
     )  # the planted floor
 
 
+def test_steady_under_the_rule_of_five_rounds_is_never_validated(tmp_path: Path) -> None:
+    run = a_run(tmp_path, flat(), "throughput", scale=1.0).go()
+
+    assert run.verdict == "NOT VALIDATED"
+    (finding,) = [f for f in run.stages[0].findings if f.code is Code.QUICK_RULE]
+    assert "steady under the PTS rule in rounds 1 to 5" in finding.message
+
+
 def test_a_drive_that_never_settles_is_said_to_be_unsteady_after_25_rounds(tmp_path: Path) -> None:
-    drive = WearyDrive(floor_iops=25_600, fresh_iops=25_600, drift_per_fill=0.002)
+    drive = WearyDrive(floor_iops=25_600, fresh_iops=25_600, drift_per_fill=0.008)
 
-    result = go(tmp_path, drive, "throughput", scale=1.0)
+    result = go(tmp_path, drive, "throughput", scale=0.25)
 
-    assert result.summary["rounds"] == 25
-    assert Code.NOT_STEADY in [finding.code for finding in result.findings]
+    assert result.summary["rounds"] == 25 and result.summary["steady_state"] == "not reached"
+    (finding,) = [f for f in result.findings if f.code is Code.NOT_STEADY]
+    assert "not reached in 25 rounds" in finding.message
+    assert result.complete
+
+
+@pytest.mark.parametrize("round_", [1, 3])
+def test_a_killed_test_goes_on_after_its_last_round_and_leaves_one_uncounted(
+    tmp_path: Path, round_: int
+) -> None:
+    drive = flat()
+    run = a_run(tmp_path, drive, "throughput")
+    saves = iter(range(100))
+    drive.on_save = lambda drive: killed() if next(saves) == round_ + 1 else None  # 0: the fill
+    with pytest.raises(Killed):
+        run.go()
+    began = len(drive.starts)
+
+    result = run.resume().stages[0]
+
+    kept, counted = records(result, "rounds"), round_
+    numbers = list(dict.fromkeys(record["round"] for record in kept))
+    assert numbers == list(range(1, 5 + 1 + 1))  # five that count, one that does not
+    assert {r["round"] for r in kept if not r.get("counted", True)} == {counted + 1}
+    assert drive.purges == [Purge.FORMAT]  # not again
+    assert began and any("paused" in finding.message for finding in result.findings)
+    (header,) = records(result, "steady_state")
+    assert header["steady"] and header["window"].endswith("to 6")
+
+
+def test_a_test_whose_drive_was_written_by_others_begins_again(tmp_path: Path) -> None:
+    drive = flat()
+    run = a_run(tmp_path, drive, "throughput")
+    saves = iter(range(100))
+    drive.on_save = lambda drive: killed() if next(saves) == 3 else None
+    with pytest.raises(Killed):
+        run.go()
+    drive.epoch = "boot-2"
+
+    result = run.resume().stages[0]
+
+    assert drive.purges == [Purge.FORMAT] * 2
+    assert result.summary["rounds"] == 5 and all(
+        "counted" not in r for r in records(result, "rounds")
+    )
+
+
+def killed() -> None:
+    raise Killed
 
 
 def test_scaled_durations_are_labelled_and_never_valid(tmp_path: Path) -> None:
-    result = go(tmp_path, WearyDrive(fresh_iops=2560, floor_iops=2560), "throughput")
+    result = go(tmp_path, flat(), "throughput")
 
     assert result.summary["durations"] == "SCALED by 0.05"
-    assert Code.QUICK_RULE in [finding.code for finding in result.findings]
+    assert Code.QUICK_RULE in codes(result)
 
 
 def test_the_latency_test_ends_with_a_histogram_in_steady_state(tmp_path: Path) -> None:
@@ -92,20 +223,122 @@ def test_the_latency_test_ends_with_a_histogram_in_steady_state(tmp_path: Path) 
     assert last["cell"] == "0/100 4 KiB, 20 min"
     assert drive.starts[-1][0].runtime_s == 60  # 20 min, scaled
     assert last["mean_ns"] == pytest.approx(1e9 / 100, rel=0.05)
+    assert last["min_ns"] <= last["mean_ns"] <= last["max_ns"]
+    stored = result.data["histograms"]
+    assert isinstance(stored, dict)
+    assert sum(stored["0/100 4 KiB, 20 min"]["count"]) == pytest.approx(60 * 100, rel=0.02)
 
 
 def test_the_demand_matrix_goes_down_from_the_most_outstanding_requests() -> None:
-    (test,) = TESTS["demand"]("01", a_setting(WearyDrive()))
+    test = rounds_of("demand", WearyDrive())
 
     totals = [cell.workload.iodepth * cell.workload.numjobs for cell in test.cells[1:]]
     assert len(totals) == 49 and totals == sorted(totals, reverse=True)
     assert test.cells[0].seconds == 300
+    assert test.warm_up is not None and test.warm_up.until_steady
+
+
+def test_the_demand_test_ends_at_the_highest_middle_and_lowest_demand(tmp_path: Path) -> None:
+    drive = WearyDrive(fresh_iops=25_600, floor_iops=25_600)
+    run = a_run(tmp_path, drive, "demand", scale=0.02)
+    test = run.stages[0]
+    assert isinstance(test, Rounds)
+    few = [c for c in test.cells if c.name.split()[0] in ("pre-write", "T32", "T1")]
+    run.stages[0] = replace(test, cells=tuple(few))
+
+    result = run.go().stages[0]
+
+    names = [record["cell"] for record in records(result, "in_steady_state")]
+    assert [name.split()[0] for name in names] == ["max", "mid", "min"]
+    assert names[-1] == "min demand, T1 Q1"
+    pre_writes = [start[0] for start in drive.starts if start[0].runtime_s == 3600 * 0.02]
+    assert len(pre_writes) == 3 and all(job.workload.numjobs == 32 for job in pre_writes)
 
 
 def test_the_composite_split_sums_up_on_drives_with_4_kib_blocks() -> None:
     for logical in (512, 4096):
-        (test,) = TESTS["composite"]("01", a_setting(WearyDrive(logical_block_bytes=logical)))
+        test = rounds_of("composite", WearyDrive(logical_block_bytes=logical))
         split = test.cells[-1].workload.block_split
 
         assert sum(share for _, share in split) == 100
         assert all(size % logical == 0 for size, _ in split)
+
+
+def test_write_saturation_ends_at_the_planted_floor_when_five_samples_are_alike(
+    tmp_path: Path,
+) -> None:
+    drive = WearyDrive(size_bytes=1 << 28, tires_fills=0.05)
+
+    result = go(tmp_path, drive, "saturation", scale=0.05)
+
+    (header,) = records(result, "steady_state")
+    assert result.summary["steady_state"] == "reached"
+    assert header["average"] == pytest.approx(100, rel=0.02)  # the floor, not the 1000 when fresh
+    samples = records(result, "samples")
+    assert len(samples) % 31 == 1 and samples[0]["iops"] > 600
+    assert records(result, "in_steady_state")[0]["iops"] == pytest.approx(100, rel=0.02)
+
+
+def test_write_saturation_of_a_drifting_drive_ends_unsteady_at_four_fills(tmp_path: Path) -> None:
+    drive = WearyDrive(size_bytes=1 << 30, floor_iops=2560, fresh_iops=2560, drift_per_fill=0.08)
+
+    result = go(tmp_path, drive, "saturation", scale=0.05)
+
+    samples = records(result, "samples")
+    assert result.summary["steady_state"] == "not reached"
+    assert Code.NOT_STEADY in codes(result)
+    assert samples[-2]["written"] < 4 * drive.size_bytes <= samples[-1]["written"]
+
+
+def test_a_drive_that_recovers_while_idle_shows_it_in_the_idle_test(tmp_path: Path) -> None:
+    drive = WearyDrive(recovers_bytes_per_s=2000 * 4096)
+
+    result = go(tmp_path, drive, "idle", scale=0.2)
+
+    phases = {p["phase"]: p for p in records(result, "phases")}
+    short, long = phases["5 s of writes, 5 s idle"], phases["5 s of writes, 50 s idle"]
+    assert phases["warm-up"]["iops"] < short["iops"] < long["iops"]
+    assert long["iops"] == pytest.approx(1000, rel=0.05)  # fresh again after each pause
+    assert phases["after 50 s idle"]["iops"] < 0.9 * long["iops"]
+    assert long["idle_s"] == 359 * 50 * 0.2
+    assert Code.DISTURBED not in codes(result)
+
+
+def test_an_idle_test_whose_drive_was_never_idle_says_so(tmp_path: Path) -> None:
+    result = go(tmp_path, RestlessDrive(), "idle", scale=0.2)
+
+    assert codes(result).count(Code.DISTURBED) == 3  # pauses of 3 s and more
+
+
+def test_the_crossed_test_is_sequential_random_sequential_from_a_purged_drive(
+    tmp_path: Path,
+) -> None:
+    drive = flat()
+
+    result = go(tmp_path, drive, "crossed", scale=0.01)
+
+    first, middle, last = records(result, "phases")
+    assert drive.purges == [Purge.FORMAT] and len(drive.starts) == 3  # no fill
+    assert first["throughput_bytes_per_s"] == pytest.approx(2560 * 4096, rel=0.02)
+    assert middle["iops"] == pytest.approx(1280, rel=0.02) and last["samples"] == 288
+    assert result.summary["steady_state"] == "not judged by this test"
+
+
+def test_an_interrupted_history_begins_again_from_its_purge(tmp_path: Path) -> None:
+    drive = flat()
+    run = a_run(tmp_path, drive, "crossed", scale=0.01)
+    run.interrupted_in("01-pts-crossed", after_s=20)
+    assert run.go().verdict == "NOT VALIDATED"
+
+    result = run.resume().stages[0]
+
+    assert result.complete and drive.purges == [Purge.FORMAT] * 2
+    assert run.stages[0].lasting is Lasting.RESULTS
+
+
+def test_a_write_cache_that_is_not_as_the_form_asks_is_a_finding() -> None:
+    drive = WearyDrive().info.model_copy(update={"facts": {"write cache": "on"}})
+
+    assert [f.code for f in cache_finding(drive, "enterprise", "01")] == [Code.UNSAFE_OPTION]
+    assert cache_finding(drive, "client", "01") == []
+    assert cache_finding(WearyDrive().info, "enterprise", "01") == []

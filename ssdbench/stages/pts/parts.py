@@ -1,0 +1,136 @@
+"""What PTS-style tests are made of: cells of a minute, and phases that last."""
+
+from dataclasses import dataclass
+
+from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.target import TargetInfo
+from ssdbench.model.workload import Workload
+
+MINUTE_S = 60.0
+MAX_ROUNDS = 25
+SPACING = 31  # one-minute samples from one round of a long phase to the next: 30 min in between
+Record = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One minute of a round, or a longer measurement of its own."""
+
+    name: str  # "0/100 4 KiB"
+    workload: Workload
+    seconds: float = MINUTE_S
+
+
+@dataclass(frozen=True, slots=True)
+class Tracking:
+    """What must be steady: one metric of one cell."""
+
+    cell: str
+    metric: str = "iops"  # or throughput_bytes_per_s, mean_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """One workload without a break, in samples of a minute."""
+
+    name: str
+    workload: Workload
+    seconds: float  # at most
+    fills: float | None = None  # ends after as many drive fills of writes
+    until_steady: bool = False  # ends when five samples, 30 min apart, are alike
+    sample_s: float = MINUTE_S
+
+    def active_s(self, from_s: float, to_s: float) -> float:
+        """The time between two times in which requests flow by plan.
+
+        The first burst of fio lasts a whole cycle (3.33: its clock of pauses starts with one).
+        """
+        burst = self.workload.burst_us
+        cycle = burst + self.workload.thinktime_us
+        if not burst:
+            return to_s - from_s
+        first = min(to_s, cycle / 1e6) - min(from_s, cycle / 1e6)
+        return first + (to_s - from_s - first) * burst / cycle
+
+    def idle_s(self) -> float:
+        """Planned seconds without a request, at full length."""
+        burst, pause = self.workload.burst_us, self.workload.thinktime_us
+        return self.seconds * pause / (burst + pause) if burst else 0.0
+
+
+def warm_up_s() -> float:
+    """How long a phase lasts that gives up after 25 samples, 30 min apart."""
+    return ((MAX_ROUNDS - 1) * SPACING + 1) * MINUTE_S
+
+
+def rule_findings(
+    stage: str, *, steady: bool | None, scale: float, cut_short: str, window: str
+) -> list[Finding]:
+    """What a reader must know before believing a PTS-style number.
+
+    `steady`: by the PTS rule, or None where the test has none; `window`: where it was judged.
+    """
+    found = []
+    if scale != 1:
+        found.append(
+            Finding(
+                code=Code.QUICK_RULE,
+                severity=Severity.INVALIDATES,
+                message=f"all durations of the standard were scaled by {scale:g}",
+                advice="Set `scale: 1` for anything but a demonstration.",
+                stage=stage,
+            )
+        )
+    if cut_short:
+        found.append(
+            Finding(
+                code=Code.CUT_SHORT,
+                severity=Severity.INVALIDATES,
+                message=f"the test ended early: {cut_short}",
+                advice="Go on with `ssdbench resume`.",
+                stage=stage,
+            )
+        )
+    elif steady is None:
+        found.append(_unproven("the test has no rule for steady state", stage))
+    elif not steady:
+        found.append(
+            Finding(
+                code=Code.NOT_STEADY,
+                severity=Severity.INVALIDATES,
+                message=f"steady state not reached {window}",
+                advice="See the convergence plots; the standard lets you go on or stop.",
+                stage=stage,
+            )
+        )
+    else:
+        found.append(_unproven(f"steady under the PTS rule {window}, which is no proof", stage))
+    return found
+
+
+def _unproven(what: str, stage: str) -> Finding:
+    return Finding(
+        code=Code.QUICK_RULE,
+        severity=Severity.INVALIDATES,
+        message=f"{what}: PTS-style averages have no bound",
+        advice="Compare drives with it, and plan on `pessimistic`; docs/steady-state.md says how "
+        "often the rule of five rounds is optimistic.",
+        stage=stage,
+    )
+
+
+def cache_finding(target: TargetInfo, form: str, stage: str) -> list[Finding]:
+    """Whether the volatile write cache is as the form asks: off for enterprise, on for client."""
+    state = target.facts.get("write cache", "")
+    wanted = "on" if form == "client" else "off"
+    if state not in ("on", "off") or state == wanted:
+        return []
+    return [
+        Finding(
+            code=Code.UNSAFE_OPTION,
+            severity=Severity.WARNS,
+            message=f"the write cache is {state}, and the {form} form asks for {wanted}",
+            advice="Set it before the run, for example with hdparm -W or nvme set-feature -f 6.",
+            stage=stage,
+        )
+    ]
