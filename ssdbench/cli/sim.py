@@ -171,7 +171,13 @@ def serve(
 )
 @click.option("--span", default="100%", show_default=True, help="Share of the drive, or a size.")
 @click.option("--sequential", is_flag=True, help="Sequential instead of random.")
-@click.option("--unmapped-rest", is_flag=True, help="Outside the span nothing was ever written.")
+@click.option(
+    "--rest",
+    default=Rest.ORDERED.value,
+    show_default=True,
+    type=click.Choice([rest.value for rest in Rest]),
+    help="Outside the span: as random writes left it, written in order, or nothing.",
+)
 @click.option("--simulate", "by_simulation", is_flag=True, help="Simulate, closed form or not.")
 @_as_json
 def truth(
@@ -181,7 +187,7 @@ def truth(
     iodepth: int,
     span: str,
     sequential: bool,
-    unmapped_rest: bool,
+    rest: str,
     by_simulation: bool,
     as_json: bool,
 ) -> None:
@@ -193,7 +199,7 @@ def truth(
         iodepth=iodepth,
         span_bytes=_span_bytes(span, spec, block),
         pattern=Pattern.SEQUENTIAL if sequential else Pattern.RANDOM,
-        rest=Rest.UNMAPPED if unmapped_rest else Rest.STATIC,
+        rest=Rest(rest),
     )
     found = None if by_simulation else closed_form(spec.text, spec.params, load)
     found = found or simulate(spec.text, spec.params, load)

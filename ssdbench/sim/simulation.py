@@ -20,8 +20,12 @@ def simulate(target: str, p: Mapping[str, int], load: Load) -> Truth:
     """The truth by simulation: a filled drive, worn in by the load until its rate stays."""
     check(p, load)
     drive = Drive.in_memory(Params(dict(p)))
-    if load.rest is Rest.STATIC:
+    if load.rest is not Rest.EMPTY:
         fill(drive)
+    if load.rest is Rest.STATIC and load.span_bytes:
+        everywhere = _job(p, replace(load, span_bytes=None, pattern=Pattern.RANDOM), read_percent=0)
+        wear_in(drive, everywhere)
+        steady(drive, everywhere)
     wear_in(drive, _job(p, load, read_percent=0))
     if load.read_percent:
         steady(drive, _job(p, load, read_percent=0))

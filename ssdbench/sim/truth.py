@@ -26,10 +26,11 @@ GREEDY, FIFO = 0, 1  # the parameter `gc_policy`
 
 
 class Rest(StrEnum):
-    """What lies outside the span: data that nobody touches, or nothing."""
+    """What lies outside the span, untouched; the names are those of a profile's span sweep."""
 
-    STATIC = "static"
-    UNMAPPED = "unmapped"
+    STATIC = "static"  # as random writes over the whole drive left it
+    ORDERED = "ordered"  # written in order
+    EMPTY = "empty"
 
 
 class Method(StrEnum):
@@ -48,7 +49,7 @@ class Load:
     iodepth: int = 32
     span_bytes: int | None = None  # from the start of the drive; None = all of it
     pattern: Pattern = Pattern.RANDOM
-    rest: Rest = Rest.STATIC
+    rest: Rest = Rest.ORDERED
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +154,9 @@ def write_amplification(p: Mapping[str, int], load: Load) -> float | None:
     flash = medium(p)
     total = flash.alpha * flash.user_units
     hot = min(flash.user_units, _span(p, load) / p["map_unit_bytes"])
-    cold = flash.user_units - hot if load.rest is Rest.STATIC else 0.0
+    cold = 0.0 if load.rest is Rest.EMPTY else flash.user_units - hot
+    if cold and load.rest is Rest.STATIC:
+        return None  # garbage that random writes left beside the cold data is never collected
     # What is in the cache has no valid copy in the flash.
     alpha = (total - cold) / max(1.0, hot - p["cache_bytes"] // p["map_unit_bytes"])
     if alpha > 20:
