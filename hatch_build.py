@@ -27,6 +27,20 @@ class NativeBuildHook(BuildHookInterface[Any]):
         build_data["infer_tag"] = False
         build_data["tag"] = f"py3-none-{platform_tag()}"
         build_data["artifacts"].append(f"/{BIN.as_posix()}/*")
+        if version == "standard":
+            build_data["force_include"].update(module_sources())
+
+
+def module_sources() -> dict[str, str]:
+    """What `ssdbench kmod build` needs, without tests and what builds left behind."""
+    root = Path(__file__).parent
+    return {
+        str(path): f"ssdbench/{path.relative_to(root).as_posix()}"
+        for path in sorted((root / "kmod").rglob("*"))
+        if (path.suffix in (".c", ".h") or path.name in ("Kbuild", "Makefile", "dkms.conf"))
+        and not {"tests", "build"} & set(path.relative_to(root).parts)
+        and not path.name.endswith(".mod.c")
+    }
 
 
 def make() -> None:

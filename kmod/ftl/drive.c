@@ -320,7 +320,7 @@ u32 ssdb_counter_count(void)
 
 const char *ssdb_counter_name(u32 index)
 {
-	return index < COUNTERS ? counter_names[index] : 0;
+	return index < COUNTERS ? counter_names[index] : SSDB_NULL;
 }
 
 static u64 wear_limit(const struct drive *d, int max)

@@ -6,17 +6,17 @@
 
 #define SSDB_SHORTEST_NS 1000000ULL	/* of planted periods: they are stepped through */
 
-static const char *const ssdb_choices_ftl[] = { "page", "blocklog", "direct", 0 };
-static const char *const ssdb_choices_duplex[] = { "half", "full", 0 };
-static const char *const ssdb_choices_read_priority[] = { "fifo", "bypass", "suspend", 0 };
-static const char *const ssdb_choices_overlap[] = { "no", "yes", 0 };
-static const char *const ssdb_choices_volatile[] = { "protected", "volatile", 0 };
-static const char *const ssdb_choices_gc_policy[] = { "greedy", "fifo", "dchoice", 0 };
-static const char *const ssdb_choices_paced[] = { "stop", "paced", 0 };
-static const char *const ssdb_choices_no_yes[] = { "no", "yes", 0 };
-static const char *const ssdb_choices_slc_full[] = { "direct", "fold", 0 };
-static const char *const ssdb_choices_bistable_scope[] = { "programs", "all", 0 };
-static const char *const ssdb_choices_error_ops[] = { "none", "read", "write", "both", 0 };
+static const char *const ssdb_choices_ftl[] = { "page", "blocklog", "direct", SSDB_NULL };
+static const char *const ssdb_choices_duplex[] = { "half", "full", SSDB_NULL };
+static const char *const ssdb_choices_read_priority[] = { "fifo", "bypass", "suspend", SSDB_NULL };
+static const char *const ssdb_choices_overlap[] = { "no", "yes", SSDB_NULL };
+static const char *const ssdb_choices_volatile[] = { "protected", "volatile", SSDB_NULL };
+static const char *const ssdb_choices_gc_policy[] = { "greedy", "fifo", "dchoice", SSDB_NULL };
+static const char *const ssdb_choices_paced[] = { "stop", "paced", SSDB_NULL };
+static const char *const ssdb_choices_no_yes[] = { "no", "yes", SSDB_NULL };
+static const char *const ssdb_choices_slc_full[] = { "direct", "fold", SSDB_NULL };
+static const char *const ssdb_choices_bistable_scope[] = { "programs", "all", SSDB_NULL };
+static const char *const ssdb_choices_error_ops[] = { "none", "read", "write", "both", SSDB_NULL };
 
 static const struct ssdb_param_desc table[] = {
 #define SSDB_PARAM_ROW(name, unit, min, max, def, choices, doc) \
@@ -42,7 +42,7 @@ u32 ssdb_param_count(void)
 
 const struct ssdb_param_desc *ssdb_param_desc(u32 index)
 {
-	return index < COUNT ? &table[index] : 0;
+	return index < COUNT ? &table[index] : SSDB_NULL;
 }
 
 u64 ssdb_params_bytes(void)
@@ -76,7 +76,7 @@ static const struct ssdb_param_desc *find(const char *name)
 	for (i = 0; name && i < COUNT; i++)
 		if (same(table[i].name, name))
 			return &table[i];
-	return 0;
+	return SSDB_NULL;
 }
 
 void ssdb_params_default(struct ssdb_params *p)
@@ -140,7 +140,7 @@ static const char *check_common(const struct ssdb_params *p)
 		return "stall_period_ns must be 0 or at least 1 ms";
 	if (p->bistable_period_ns && p->bistable_period_ns < SSDB_SHORTEST_NS)
 		return "bistable_period_ns must be 0 or at least 1 ms";
-	return 0;
+	return SSDB_NULL;
 }
 
 static const char *check_page(const struct ssdb_params *p)
@@ -166,7 +166,7 @@ static const char *check_page(const struct ssdb_params *p)
 	/* A static SLC cache keeps its superblocks to itself. */
 	if (g.n_sb - g.slc_static_sb < g.user_sb + p->gc_low + 4)
 		return "no spare: raise op_ppm, lower gc_low or erase_block_bytes (spare superblocks < gc_low + 4)";
-	return 0;
+	return SSDB_NULL;
 }
 
 static const char *check_blocklog(const struct ssdb_params *p)
@@ -179,7 +179,7 @@ static const char *check_blocklog(const struct ssdb_params *p)
 		return "block_phase_bytes must be less than block_bytes";
 	if (p->block_bytes > p->capacity_bytes)
 		return "block_bytes must not exceed capacity_bytes";
-	return 0;
+	return SSDB_NULL;
 }
 
 int ssdb_params_check(const struct ssdb_params *p, const char **why)

@@ -22,6 +22,7 @@ typedef int64_t s64;
 #endif
 
 #define SSDB_DRIVE_ABI 1
+#define SSDB_NULL ((void *)0)	/* no libc, so no NULL of its own */
 
 enum ssdb_op { SSDB_READ, SSDB_WRITE, SSDB_TRIM, SSDB_FLUSH, SSDB_ZEROES };
 enum ssdb_flag { SSDB_FUA = 1 };

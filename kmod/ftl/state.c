@@ -123,7 +123,7 @@ u64 ssdb_state_bytes(const struct ssdb_params *p)
 {
 	struct drive d;
 
-	if (ssdb_params_check(p, 0))
+	if (ssdb_params_check(p, SSDB_NULL))
 		return 0;
 	return layout(&d, p);
 }
@@ -166,7 +166,7 @@ static int usable(const struct drive *d, u64 bytes)
 		return SSDB_E_MEMORY;
 	if (d->magic != SSDB_MAGIC || d->abi != SSDB_DRIVE_ABI ||
 	    d->params_bytes != sizeof(d->p) || d->drive_bytes != sizeof(*d) ||
-	    ssdb_params_check(&d->p, 0))
+	    ssdb_params_check(&d->p, SSDB_NULL))
 		return SSDB_E_VERSION;
 	expected.l2p = d->l2p;		/* only a page map has one */
 	if (layout(&expected, &d->p) != d->bytes || expected.l2p != d->l2p ||

@@ -47,6 +47,21 @@ def build(kernel: str, headers: str, block_source: str, *, as_json: bool) -> Non
 
 
 @kmod.command()
+@click.option("--to", "into", default="/usr/src", help="Directory for the sources.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+def dkms(into: str, *, as_json: bool) -> None:
+    """Lay out the sources for DKMS, which builds and signs them; installs nothing itself."""
+    from ssdbench import __version__
+    from ssdbench.host import kmod as modules
+
+    tree = modules.dkms_tree(modules.source_directory(), Path(into), __version__)
+    row = {"sources": str(tree), "next": f"dkms install ssdbench/{__version__}"}
+    if into != "/usr/src":
+        row["next"] += f" --sourcetree {into}"
+    _say([row], as_json=as_json)
+
+
+@kmod.command()
 @click.argument("names", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def load(names: tuple[str, ...], *, as_json: bool) -> None:

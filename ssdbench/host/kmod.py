@@ -6,13 +6,14 @@ import platform
 from dataclasses import dataclass
 from pathlib import Path
 
-from ssdbench.errors import CommandFailed, HostLacks
+from ssdbench.errors import CommandFailed, HostLacks, UsageError
 from ssdbench.host import command
 from ssdbench.host.sysfs import Sysfs
 
 # In the order in which they must be loaded: tmerge uses a symbol of flash.
 MODULES = ("ssdb_flash", "ssdb_tmerge", "ssdb_bpref", "ssdb_slam")
 DEFAULT_DIRECTORY = "/var/lib/ssdbench/kmod"
+DKMS = "dkms.conf"
 NEEDS = ("configfs",)  # modules of the distribution that ours need
 
 
@@ -52,7 +53,7 @@ def sources(source: Path) -> list[Path]:
     return [
         path
         for path in sorted(source.rglob("*"))
-        if (path.suffix in (".c", ".h") or path.name in ("Kbuild", "Makefile"))
+        if (path.suffix in (".c", ".h") or path.name in ("Kbuild", "Makefile", DKMS))
         and not {"tests", "build"} & set(path.relative_to(source).parts)
         and not path.name.endswith(".mod.c")
     ]
@@ -79,10 +80,7 @@ def build(source: Path, into: Path, *, headers: Path, block_source: Path | None)
             hint="install them, for example with `apt-get install linux-headers-$(uname -r)`",
         )
     command.run(["rm", "-rf", str(into)])
-    for path in sources(source):
-        copy = into / path.relative_to(source)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_bytes(path.read_bytes())
+    copy_sources(source, into)
     source_option = [f"KSRC={block_source}"] if block_source else []
     try:
         command.run(
@@ -96,6 +94,37 @@ def build(source: Path, into: Path, *, headers: Path, block_source: Path | None)
             hint="The whole output:\n" + failed.stderr[-4000:],
         ) from failed
     return sorted(into.rglob("*.ko"))
+
+
+def dkms_tree(source: Path, into: Path, version: str) -> Path:
+    """Sources as dkms wants them, in a new directory `ssdbench-VERSION` below `into`.
+
+    Raises UsageError when it is there already, HostLacks when it cannot be written.
+    """
+    tree = into / f"ssdbench-{version}"
+    if tree.exists():
+        raise UsageError(
+            f"{tree} exists already",
+            hint=f"Remove it first: `dkms remove ssdbench/{version} --all; rm -r {tree}`.",
+        )
+    try:
+        copy_sources(source, tree)
+        conf = tree / DKMS
+        conf.write_text(conf.read_text().replace("@VERSION@", version))
+    except OSError as error:
+        raise HostLacks(
+            f"{error.filename or tree} cannot be written: {error.strerror}",
+            hint="Run as root, or give another directory with --to.",
+        ) from error
+    return tree
+
+
+def copy_sources(source: Path, into: Path) -> None:
+    """Copy what a build needs. Raises OSError."""
+    for path in sources(source):
+        copy = into / path.relative_to(source)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(path.read_bytes())
 
 
 def obstacles(sysfs: Sysfs) -> list[str]:

@@ -1,10 +1,13 @@
 import json
+import re
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from ssdbench.cli.main import ssdbench
+from ssdbench.host import kmod as modules
+from ssdbench.host.command import run
 from ssdbench.lab.guest import Lab
 from tests.vm.conftest import Guest
 
@@ -36,3 +39,41 @@ def test_modules_are_built_loaded_and_unloaded_by_the_command_line(
     assert loaded["ssdb_slam"] == "yes"
     assert loaded["ssdb_flash"] == "no"
     assert "none left" in after
+
+
+def test_dkms_builds_the_modules_from_the_sources_laid_out_for_it(lab: Lab, tmp_path: Path) -> None:
+    kernel = lab.kernel
+    laid_out = CliRunner().invoke(ssdbench, ["kmod", "dkms", "--json", "--to", str(tmp_path)])
+    (row,) = json.loads(laid_out.stdout)
+    package = row["next"].split()[2]
+    (tmp_path / "tree").mkdir()
+
+    run(
+        [
+            "dkms", "build", package, "--sourcetree", str(tmp_path),
+            "--dkmstree", str(tmp_path / "tree"),
+            "--kernelsourcedir", str(kernel.headers), "-k", kernel.release,
+        ],
+        timeout_s=500,
+    )  # fmt: skip
+
+    built = {path.name.split(".")[0] for path in (tmp_path / "tree").rglob("*.ko*")}
+    assert {"ssdb_flash", "ssdb_tmerge", "ssdb_slam"} <= built
+
+
+def test_sparse_finds_nothing(lab: Lab, tmp_path: Path) -> None:
+    """`C=2` runs the kernel's semantic checker over every file."""
+    kernel = lab.kernel
+    modules.copy_sources(modules.source_directory(), tmp_path)
+
+    said = run(
+        [
+            "make", "-C", str(tmp_path), f"KDIR={kernel.headers}", f"KSRC={kernel.block_source}",
+            "C=2", "CHECK=sparse", "modules",
+        ],
+        timeout_s=500,
+    )  # fmt: skip
+
+    complaints = [line for line in said.stderr.splitlines() if re.search(r"(warning|error):", line)]
+    assert "CHECK" in said.stdout
+    assert complaints == []

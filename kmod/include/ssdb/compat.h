@@ -27,7 +27,7 @@ struct ssdb_bdev {
 	struct file *file;
 #else
 	void *holder;
-	unsigned int mode;
+	fmode_t mode;
 #endif
 };
 
@@ -42,7 +42,7 @@ static inline int ssdb_bdev_open(struct ssdb_bdev *b, const char *path, bool wri
 #else
 	b->mode = FMODE_READ | FMODE_EXCL | (write ? FMODE_WRITE : 0);
 	b->holder = holder;
-	b->bdev = blkdev_get_by_path(path, (fmode_t)b->mode, holder);
+	b->bdev = blkdev_get_by_path(path, b->mode, holder);
 	if (IS_ERR(b->bdev))
 		return PTR_ERR(b->bdev);
 #endif
@@ -54,7 +54,7 @@ static inline void ssdb_bdev_close(struct ssdb_bdev *b)
 #ifdef SSDB_HAVE_BDEV_FILE
 	bdev_fput(b->file);
 #else
-	blkdev_put(b->bdev, (fmode_t)b->mode);
+	blkdev_put(b->bdev, b->mode);
 #endif
 	b->bdev = NULL;
 }

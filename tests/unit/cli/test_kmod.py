@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from ssdbench import __version__
 from ssdbench.cli.main import run
 from ssdbench.host import kmod
 from ssdbench.host.sysfs import Sysfs
@@ -66,3 +67,15 @@ def test_a_digest_changes_with_the_sources_alone(tmp_path: Path) -> None:
 
     assert unchanged == before
     assert kmod.source_digest(tmp_path) != before
+
+
+def test_sources_for_dkms_are_never_laid_over_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = run(["kmod", "dkms", "--to", str(tmp_path)])
+    again = run(["kmod", "dkms", "--to", str(tmp_path)])
+
+    conf = (tmp_path / f"ssdbench-{__version__}" / "dkms.conf").read_text()
+    assert (first, again) == (0, 2)
+    assert f'PACKAGE_VERSION="{__version__}"' in conf
+    assert "exists already" in capsys.readouterr().err
