@@ -55,9 +55,9 @@ def dkms(into: str, *, as_json: bool) -> None:
     from ssdbench.host import kmod as modules
 
     tree = modules.dkms_tree(modules.source_directory(), Path(into), __version__)
-    row = {"sources": str(tree), "next": f"dkms install ssdbench/{__version__}"}
+    row: dict[str, object] = {"sources": str(tree), "next": f"dkms install ssdbench/{__version__}"}
     if into != "/usr/src":
-        row["next"] += f" --sourcetree {into}"
+        row["next"] = f"{row['next']} --sourcetree {into}"
     _say([row], as_json=as_json)
 
 
