@@ -195,7 +195,7 @@ static u32 mend_ring(struct drive *d, u64 offset, u32 head, u32 count, enum kind
 			list(ring, (u64)head + kept, d->g.n_sb, i);
 			kept++;
 		}
-		mode[i] &= (u8)~SB_LISTED;
+		mode[i] = (u8)(mode[i] & ~SB_LISTED);
 	}
 	return kept;
 }
