@@ -33,6 +33,7 @@ COMMANDS = {
     "report": ("report", "Render a stored run again."),
     "compare": ("compare", "Stored runs side by side, with significance."),
     "capacity": ("capacity", "How many drives a demand needs, from a stored run."),
+    "latencies": ("latencies", "Percentiles of fio's latency logs, however long."),
     "drives": ("drives", "List block devices and simulated models as targets."),
     "check": ("check", "Say what is missing or noisy on this host."),
     "restore": ("restore", "Put back settings that a killed run left changed."),
