@@ -19,10 +19,11 @@ from enum import StrEnum
 
 from ssdbench.errors import UsageError
 from ssdbench.model.workload import Pattern
-from ssdbench.units import NS_PER_S, format_size
+from ssdbench.units import MIB, NS_PER_S, format_size
 
 PAGE, BLOCKLOG, DIRECT = 0, 1, 2  # the parameter `ftl`
 GREEDY, FIFO = 0, 1  # the parameter `gc_policy`
+MAX_REQUEST_BYTES = 64 * MIB  # ssdb_max_request_bytes(); the truth shares no code with the core
 
 
 class Rest(StrEnum):
@@ -267,6 +268,11 @@ def check(p: Mapping[str, int], load: Load) -> None:
         raise UsageError(
             f"a block of {format_size(load.block_bytes)} is no multiple of the logical block of "
             f"{format_size(p['lba_bytes'])}"
+        )
+    if load.block_bytes > MAX_REQUEST_BYTES:
+        raise UsageError(
+            f"a block of {format_size(load.block_bytes)} is larger than the drive accepts, "
+            f"{format_size(MAX_REQUEST_BYTES)}"
         )
     if not load.block_bytes <= _span(p, load) <= p["capacity_bytes"]:
         raise UsageError("the span must hold at least one block and be no larger than the drive")
