@@ -119,7 +119,7 @@ def test_fio_measures_the_dram_drives_latency_and_peak(
 
 
 def test_fio_sees_the_cliff_where_the_spare_is_used_up(tmp_path: Path) -> None:
-    """Seed 000, figure 1: random 4 KiB writes to a fresh SATA SSD, flat for long, then much less."""
+    """Random 4 KiB writes to a fresh SATA SSD: flat for long, then much less."""
     target, state, log = "sim:c300-256,scale=100", tmp_path / "drive.ssdb", tmp_path / "rate"
     spec = parse(target)
     truth = closed_form(target, spec.params, Load())
