@@ -5,7 +5,7 @@ import click
 from ssdbench.cli.options import json_option, leave
 from ssdbench.cli.output import answer, document
 
-METHODS = ("format", "sanitize", "discard")
+METHODS = ("format", "sanitize", "ata_erase", "discard")
 
 
 @click.command("retire")

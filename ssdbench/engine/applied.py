@@ -1,19 +1,21 @@
 """Host and drive settings for as long as a run lasts, and their restoration after a crash."""
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from ssdbench.host.affinity import Pinned
+from ssdbench.host.atasecurity import PASSWORD
 from ssdbench.host.latency import LatencyHold
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.target.inspect import find
-from ssdbench.tuning.drivemedia import NvmeFeatureReach, WriteCacheReach
+from ssdbench.tuning.drivemedia import AtaPasswordReach, NvmeFeatureReach, WriteCacheReach
 from ssdbench.tuning.journal import Change, SettingsJournal, restore_all
 from ssdbench.tuning.media import Reach, reaches
 from ssdbench.tuning.plan import HostPlan
-from ssdbench.tuning.setting import Medium
+from ssdbench.tuning.setting import Medium, Setting
 
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 HOST_ID = "/etc/machine-id"
@@ -49,15 +51,32 @@ def applied(
             yield plan.held()
             return
         restore(directory=directory, sysfs=sysfs)
-        journal = SettingsJournal(
-            directory / f"{run_id}.jsonl",
-            host_reaches(sysfs),
-            boot_id=boot_id(sysfs),
-            host_id=host_id(sysfs),
-        )
-        with journal:
+        with _journal(directory / f"{run_id}.jsonl", sysfs) as journal:
             changes = journal.apply(plan.settings)
             yield (*plan.held(), *(_entry(change) for change in changes))
+
+
+@contextmanager
+def password_noted(drive: str) -> Iterator[Callable[[], None]]:
+    """A purge with a password: what is yielded notes it on disk, and must be called before it is
+    set. Whatever becomes of the block, at its end, or by `restore` after a crash, it is off again.
+    """
+    directory, sysfs = settings_directory(), Sysfs()
+    restore(directory=directory, sysfs=sysfs)
+    path = directory / f"password-{re.sub('[^A-Za-z0-9.]', '_', drive)[:120]}.jsonl"
+    reason = "an ATA erase needs a password"
+    password = Setting(Medium.ATA_PASSWORD, "ATA password", PASSWORD, reason, drive)
+    with _journal(path, sysfs) as journal:
+
+        def note() -> None:
+            journal.remember(password, "")
+
+        yield note
+
+
+def _journal(path: Path, sysfs: Sysfs) -> SettingsJournal:
+    reach = host_reaches(sysfs)
+    return SettingsJournal(path, reach, boot_id=boot_id(sysfs), host_id=host_id(sysfs))
 
 
 def restore(*, directory: Path | None = None, sysfs: Sysfs | None = None) -> list[Change]:
@@ -80,6 +99,7 @@ def host_reaches(sysfs: Sysfs) -> dict[Medium, Reach]:
         {
             Medium.NVME_FEATURE: NvmeFeatureReach(locate),
             Medium.WRITE_CACHE: WriteCacheReach(sysfs, locate),
+            Medium.ATA_PASSWORD: AtaPasswordReach(locate),
         },
     )
 

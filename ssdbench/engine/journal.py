@@ -196,9 +196,9 @@ class StageJournal:
         """A unit is about to touch the drive."""
         self._append(Kind.BEGUN, unit, data)
 
-    def alive(self, unit: str) -> None:
+    def alive(self, unit: str, **data: object) -> None:
         """A unit is still at work: bounds what a crash may leave unexplained."""
-        self._append(Kind.ALIVE, unit, {})
+        self._append(Kind.ALIVE, unit, data)
 
     def claim(self, said: str, **data: object) -> None:
         """The target is not claimed any more, or is again."""

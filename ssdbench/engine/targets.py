@@ -3,10 +3,11 @@
 import json
 import os
 import secrets
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from ssdbench.engine.applied import password_noted
 from ssdbench.engine.journal import Kind, Record, StageJournal
 from ssdbench.engine.session import KERNEL, SIMULATED, Counters, TargetSession
 from ssdbench.errors import DeviceError, DeviceLost, HostLacks, TargetRefused
@@ -29,7 +30,7 @@ from ssdbench.target import leave
 from ssdbench.target.claim import Claim
 from ssdbench.target.leave import Leave
 from ssdbench.target.nvme import HEALTH_BYTES, HEALTH_LOG, data_written_bytes
-from ssdbench.target.purge import DISCARD_STEP_BYTES, Purged, purge
+from ssdbench.target.purge import DISCARD_STEP_BYTES, Purged, Witness, purge
 from ssdbench.units import format_capacity
 
 STATE = Path("sim") / "state.ssdb"
@@ -84,10 +85,14 @@ class ClaimedSession:
         except (DeviceError, HostLacks):
             return None
 
-    def purge(self, method: Purge) -> Purged:
-        """Bring the claimed drive back to its fresh state."""
+    def purge(self, method: Purge, share: Callable[[float], None] = lambda done: None) -> Purged:
+        """Bring the claimed drive back to its fresh state; `share` is told how far it is."""
         self._claim.check()
-        done = purge(self.info, method, self._descriptor())
+        if method is Purge.ATA_ERASE:
+            with password_noted(self.info.id) as note:
+                done = purge(self.info, method, self._descriptor(), Witness(password=note))
+        else:
+            done = purge(self.info, method, self._descriptor(), Witness(share=share))
         self._claim.check()
         return done
 
@@ -154,7 +159,7 @@ class SimulatedSession:
         """It has no log besides its counters."""
         return None
 
-    def purge(self, method: Purge) -> Purged:
+    def purge(self, method: Purge, share: Callable[[float], None] = lambda done: None) -> Purged:
         """What a format does: the drive is made anew. Discards are real ones, over all of it.
 
         Raises TargetRefused for a method that no simulated drive has.

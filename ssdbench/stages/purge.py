@@ -5,10 +5,12 @@ and erase are commands, and even they are believed, not proven: the evidence is 
 """
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from ssdbench.engine.journal import utc_now
+from ssdbench.engine.section import ALIVE_EVERY_S
 from ssdbench.engine.stage import Context, Lasting, RateHint, StagePlan
 from ssdbench.errors import UsageError
 from ssdbench.model.finding import Code, Finding, Severity
@@ -25,8 +27,8 @@ SECONDS = (1.0, 7200.0)
 class Purgeable(Protocol):
     """A session whose target can be purged."""
 
-    def purge(self, method: Method) -> Purged:
-        """Purge the claimed target."""
+    def purge(self, method: Method, share: Callable[[float], None]) -> Purged:
+        """Purge the claimed target, telling how far it is."""
         ...
 
 
@@ -61,7 +63,7 @@ class Purge:
             )
         started_at, wall = utc_now(), time.monotonic()
         context.journal.begun(UNIT, method=self.method.value)
-        purged = context.session.purge(self.method)
+        purged = context.session.purge(self.method, _journalled(context))
         findings = (_fallback(self.name),) if purged.fallback else ()
         result = StageResult(
             name=self.name,
@@ -80,6 +82,19 @@ class Purge:
         context.store.save("stage.json", result)
         context.journal.finished(UNIT, done=purged.said)
         return result
+
+
+def _journalled(context: Context) -> Callable[[float], None]:
+    """Keeps the share of a long purge that is done in the journal, every few seconds."""
+    noted_at = context.wall()
+
+    def share(done: float) -> None:
+        nonlocal noted_at
+        if context.wall() - noted_at >= ALIVE_EVERY_S:
+            noted_at = context.wall()
+            context.journal.alive(UNIT, share=round(done, 4))
+
+    return share
 
 
 def _fallback(stage: str) -> Finding:

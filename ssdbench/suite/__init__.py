@@ -32,6 +32,7 @@ from ssdbench.target import leave
 from ssdbench.target.inspect import inspect
 from ssdbench.target.leave import Leave
 from ssdbench.target.planned import Planned
+from ssdbench.target.purge import awaited
 from ssdbench.target.wear import Wear
 from ssdbench.tuning.plan import HostPlan
 
@@ -194,6 +195,7 @@ def resume(run_path: Path, world: World, *, limits: Limits | None = None) -> Run
         kept = kept.model_copy(update={"overwrite_signatures": True})
     info = inspect(kept.target.name)
     require_able(info)
+    awaited(info)  # a sanitize that a reboot interrupted goes on by itself
     order = _order(kept, profile)
     if limits is not None:
         order = replace(order, limits=limits.over(order.limits))

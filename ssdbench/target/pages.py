@@ -124,7 +124,6 @@ def _ata(disk: scsi_bus.Scsi) -> Pages:
 def _scsi(disk: scsi_bus.Scsi) -> Pages:
     pages: Pages = {}
     inquiry = bytes([0x12, 0, 0, 0, 96, 0])
-    capacity = bytes([0x9E, 0x10, *bytes(8), 0, 0, 0, 32, 0, 0])
     caching = bytes([0x5A, 0x08, 0x08, 0, 0, 0, 0, 0, 255, 0])
     held = bytes([0x5E, 0x01, 0, 0, 0, 0, 0, 1, 0, 0])
     optional: dict[str, Callable[[], bytes]] = {
@@ -137,7 +136,7 @@ def _scsi(disk: scsi_bus.Scsi) -> Pages:
         scsi.LIMITS: lambda: disk.vital_page(0xB0),
         scsi.CHARACTERISTICS: lambda: disk.vital_page(0xB1),
         scsi.PROVISIONING: lambda: disk.vital_page(0xB2),
-        scsi.CAPACITY: lambda: disk.command(capacity, reads_bytes=32).data,
+        scsi.CAPACITY: lambda: disk.command(scsi.READ_CAPACITY, reads_bytes=32).data,
         scsi.CACHING: lambda: disk.command(caching, reads_bytes=255).data,
         scsi.RESERVATION: lambda: disk.command(held, reads_bytes=256).data,
     }

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ssdbench.errors import DeviceError, HostLacks, TargetRefused
-from ssdbench.host import blockdev
+from ssdbench.host import atasecurity, blockdev
 from ssdbench.host import nvme as nvme_bus
 from ssdbench.host import scsi as scsi_bus
 from ssdbench.host.sysfs import Sysfs
@@ -25,6 +25,9 @@ POLL_S = 1.0
 SANITIZE_ACTIONS = (("crypto", 4), ("block", 2))  # SANACT; overwrite wears flash and is not used
 DISCARD_STEP_BYTES = 1 << 30
 SAMPLES = 64
+IN_PROGRESS = "in progress"
+UNRESTRICTED_EXIT = 1 << 3
+IMMEDIATE = 1 << 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,7 @@ def obstacles(wanted: Purge, protocol: Protocol, found: pages.Pages) -> list[str
         case Purge.SANITIZE | Purge.FORMAT if protocol is Protocol.SCSI:
             return []
         case Purge.ATA_ERASE if protocol is Protocol.ATA:
-            return ["an ATA erase needs a password, which this version does not set"]
+            return list(_erase_obstacles(ata.identify(found[ata.IDENTIFY])))
         case _:
             return [f"{wanted.value} is no command of its protocol ({protocol.value})"]
 
@@ -76,7 +79,28 @@ def _nvme_obstacles(wanted: Purge, found: pages.Pages) -> Iterator[str]:
         yield f"its format changes all namespaces ({listed})"
 
 
-def purge(info: TargetInfo, wanted: Purge, descriptor: int) -> Purged:
+def _erase_obstacles(said: ata.Identify) -> Iterator[str]:
+    if not said.security_supported:
+        yield "it has no ATA security, and so no erase"
+    if said.security_enabled or said.security_locked:
+        yield "an ATA password is set on it"
+    if said.security_frozen:
+        yield "its ATA security is frozen until it loses power: suspend the host once, or replug it"
+
+
+def _nothing(*_: object) -> None:
+    """Nobody wants to know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """Who is told of a purge, durably, while it happens."""
+
+    password: Callable[[], None] = _nothing  # before a password is set on the drive
+    share: Callable[[float], None] = _nothing  # how much of a sanitize is done, again and again
+
+
+def purge(info: TargetInfo, wanted: Purge, descriptor: int, witness: Witness = Witness()) -> Purged:
     """Purge a claimed drive and say what was done.
 
     Raises TargetRefused with every obstacle before anything is done, DeviceError when the drive
@@ -94,13 +118,15 @@ def purge(info: TargetInfo, wanted: Purge, descriptor: int) -> Purged:
         case Purge.FORMAT if protocol is Protocol.NVME:
             said = _format(node, found)
         case Purge.SANITIZE if protocol is Protocol.NVME:
-            said = _sanitize(node, found)
+            said = _sanitize(node, found, witness.share)
         case Purge.SANITIZE if protocol is Protocol.ATA:
             said = _ata_sanitize(node, found)
+        case Purge.ATA_ERASE:
+            said = _ata_erase(node, found, witness.password)
         case Purge.SANITIZE:
-            said = _scsi(node, "block sanitize", bytes([0x48, 0x02, *bytes(8)]))
+            said = _scsi_sanitize(node)
         case Purge.FORMAT:
-            said = _scsi(node, "format unit", bytes([0x04, 0, 0, 0, 0, 0]))
+            said = _scsi_format(node, found)
         case _:
             said = _discard(info, descriptor)
     seconds = time.monotonic() - began
@@ -133,22 +159,50 @@ def _format(node: Path, found: pages.Pages) -> str:
     return f"NVMe format with {'crypto' if crypto else 'user data'} erase, LBA format kept"
 
 
-def _sanitize(node: Path, found: pages.Pages) -> str:
+def _sanitize(node: Path, found: pages.Pages, share: Callable[[float], None]) -> str:
+    """Sanitize; one that is in progress, as after a reboot, goes on by itself and is waited for.
+
+    A drive may leave a sanitize that failed without another (AUSE, NVM Express 2.0, 5.24).
+    """
     can = nvme.controller(found[nvme.CONTROLLER]).sanitizes
     name, action = next((n, a) for n, a in SANITIZE_ACTIONS if n in can)
     with nvme_bus.opened(node) as drive:
-        running = nvme.sanitize_state(drive.log_page(0x81, 512))[0] == "in progress"
-        if not running:  # one that a reboot interrupted goes on by itself
-            drive.admin(nvme_bus.Command(nvme_bus.SANITIZE, cdw10=action))
-        _await(lambda: nvme.sanitize_state(drive.log_page(0x81, 512))[0])
+        state, _ = _sanitize_state(drive)
+        if state != IN_PROGRESS:
+            drive.admin(nvme_bus.Command(nvme_bus.SANITIZE, cdw10=action | UNRESTRICTED_EXIT))
+        _await(lambda: _sanitize_state(drive), share)
     return f"NVMe {name} sanitize"
 
 
-def _await(state: Callable[[], str]) -> None:
-    while (now := state()) == "in progress":
+def awaited(info: TargetInfo, share: Callable[[float], None] = _nothing) -> bool:
+    """Wait for a sanitize that is in progress on an NVMe drive; whether there was one.
+
+    Until it ends the drive refuses reads, so that nobody could say whether it may be overwritten.
+    Raises DeviceError when it fails.
+    """
+    if not Path(info.node).name.startswith("nvme"):
+        return False
+    with nvme_bus.opened(Path(info.node)) as drive:
+        try:
+            state, _ = _sanitize_state(drive)
+        except DeviceError:  # it has no such log, and so no sanitize
+            return False
+        if state != IN_PROGRESS:
+            return False
+        _await(lambda: _sanitize_state(drive), share)
+    return True
+
+
+def _sanitize_state(drive: nvme_bus.Nvme) -> tuple[str, float]:
+    return nvme.sanitize_state(drive.log_page(0x81, 512))
+
+
+def _await(state: Callable[[], tuple[str, float]], share: Callable[[float], None]) -> None:
+    while (now := state())[0] == IN_PROGRESS:
+        share(now[1])
         time.sleep(POLL_S)
-    if not now.startswith("completed"):
-        raise DeviceError(f"the sanitize ended as {now!r}")
+    if not now[0].startswith("completed"):
+        raise DeviceError(f"the sanitize ended as {now[0]!r}")
 
 
 def _ata_sanitize(node: Path, found: pages.Pages) -> str:
@@ -164,10 +218,52 @@ def _ata_sanitize(node: Path, found: pages.Pages) -> str:
     return f"ATA {name} sanitize"
 
 
-def _scsi(node: Path, name: str, block: bytes) -> str:
+def _ata_erase(node: Path, found: pages.Pages, note: Callable[[], None]) -> str:
+    """Erase by the ATA security commands; enhanced where the drive has it.
+
+    The note of the password is on disk before it is set: a crash in between leaves a locked drive.
+    """
+    said = ata.identify(found[ata.IDENTIFY])
     with scsi_bus.opened(node, writes=True) as disk:
-        disk.command(block, timeout_ms=FORMAT_TIMEOUT_MS)
-    return f"SCSI {name}"
+        note()
+        atasecurity.set_password(disk)
+        atasecurity.erase(disk, enhanced=said.enhanced_erase, minutes=said.erase_minutes)
+    return f"ATA {'enhanced ' if said.enhanced_erase else ''}security erase"
+
+
+def _scsi_sanitize(node: Path) -> str:
+    """SANITIZE with BLOCK ERASE (SBC-4, 5.30), polled."""
+    with scsi_bus.opened(node, writes=True) as disk:
+        disk.command(bytes([0x48, IMMEDIATE | 0x02, *bytes(8)]))
+        _await_ready(disk)
+    return "SCSI block sanitize"
+
+
+def _scsi_format(node: Path, found: pages.Pages) -> str:
+    """FORMAT UNIT (SBC-4, 5.4) with the protection that is there, polled."""
+    kind = scsi.protection(found.get(scsi.CAPACITY, b""))
+    information, usage = {0: (0, 0), 1: (2, 0), 2: (3, 0), 3: (3, 1)}[kind]
+    immediately = bytes([usage, 0x02, 0, 0])  # the parameter list
+    with scsi_bus.opened(node, writes=True) as disk:
+        disk.command(bytes([0x04, information << 6 | 0x10, 0, 0, 0, 0]), data=immediately)
+        _await_ready(disk)
+        again = disk.command(scsi.READ_CAPACITY, reads_bytes=32).data
+    if scsi.format_of(again) != scsi.format_of(found.get(scsi.CAPACITY, again)):
+        raise DeviceError("the format changed: the drive has other blocks or protection now")
+    return "SCSI format unit, block size and protection kept"
+
+
+def _await_ready(disk: scsi_bus.Scsi) -> None:
+    """Until a format or sanitize is over. Raises DeviceError when it failed."""
+    while True:
+        try:
+            disk.command(bytes(6))  # TEST UNIT READY
+        except scsi_bus.ScsiRefused as refused:
+            if not scsi.at_work(refused.sense):
+                raise
+            time.sleep(POLL_S)
+        else:
+            return
 
 
 def _discard(info: TargetInfo, descriptor: int) -> str:

@@ -10,6 +10,7 @@ CAPACITY, CACHING = "scsi read capacity 16", "scsi caching mode page"
 INQUIRY, TEMPERATURE = "scsi inquiry", "scsi temperature log"
 ENDURANCE, EXCEPTIONS = "scsi solid state media log", "scsi informational exceptions log"
 RESERVATION = "scsi persistent reservation"
+READ_CAPACITY = bytes([0x9E, 0x10, *bytes(8), 0, 0, 0, 32, 0, 0])
 LOGICAL_UNIT = 0  # association of a designator
 STRONG = {3: "naa", 2: "eui"}  # designator types that name one unit in the world
 
@@ -61,6 +62,33 @@ def parameter(page: bytes, code: int) -> bytes:
     return b""
 
 
+def protection(capacity: bytes) -> int:
+    """Type of protection information in READ CAPACITY (16), 0 for none."""
+    if len(capacity) < 13 or not capacity[12] & 1:
+        return 0
+    return (capacity[12] >> 1 & 7) + 1
+
+
+def format_of(capacity: bytes) -> tuple[bytes, int]:
+    """Block size and protection, which a format must not change."""
+    return capacity[8:12], protection(capacity)
+
+
+def at_work(sense: bytes) -> bool:
+    """Whether the unit is not ready because a format or sanitize is in progress (SPC-5, annex F).
+
+    Fixed (70h) and descriptor (72h) sense.
+    """
+    if len(sense) < 4:
+        return False
+    fixed = sense[0] & 0x7F in (0x70, 0x71)
+    where = (2, 12, 13) if fixed else (1, 2, 3)
+    if len(sense) <= where[2]:
+        return False
+    key, code, qualifier = (sense[at] for at in where)
+    return key & 15 == 2 and code == 0x04 and qualifier in (0x04, 0x1B)
+
+
 def facts(pages: Mapping[str, bytes]) -> dict[str, str]:
     """Everything that the pages say, for the report."""
     found: dict[str, str] = {}
@@ -73,8 +101,8 @@ def facts(pages: Mapping[str, bytes]) -> dict[str, str]:
             int.from_bytes(capacity[8:12], "big"),
         )
         found["capacity by READ CAPACITY"] = format_capacity(blocks * size)
-        protected = capacity[12] & 1
-        found["protection"] = f"type {(capacity[12] >> 1 & 7) + 1}" if protected else "none"
+        kind = protection(capacity)
+        found["protection"] = f"type {kind}" if kind else "none"
     on = cache_on(pages.get(CACHING, b""))
     if on is not None:
         found["write cache"] = "on" if on else "off"

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ssdbench.errors import DeviceError, HostLacks
-from ssdbench.host import nvme
+from ssdbench.host import atasecurity, nvme, scsi
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.tuning.media import SysfsReach, located
 
@@ -66,3 +66,40 @@ class WriteCacheReach:
     def write(self, attribute: str, value: str, drive: str) -> None:
         """Write and read back."""
         self._attributes.write(self._path(attribute, drive), value, "")
+
+
+class AtaPasswordReach:
+    """The password that an ATA erase needs; "" while none is set.
+
+    It is set by the purge, never from here: putting back "" unlocks the drive and takes it off.
+    """
+
+    def __init__(self, locate: Locate) -> None:
+        self._locate = locate
+
+    def _node(self, drive: str) -> Path:
+        return Path(f"/dev/{located(self._locate, drive)}")
+
+    def read(self, attribute: str, drive: str) -> str:
+        """Whether one is set."""
+        try:
+            with scsi.opened(self._node(drive)) as disk:
+                word = atasecurity.security_word(disk)
+        except DeviceError as error:
+            raise HostLacks(f"the {attribute} cannot be asked for: {error.message}") from error
+        return atasecurity.PASSWORD if word & atasecurity.ENABLED else ""
+
+    def write(self, attribute: str, value: str, drive: str) -> None:
+        """Unlock and take it off. Raises HostLacks when the drive refuses."""
+        if value:
+            raise HostLacks(f"no {attribute} is set but by a purge")
+        try:
+            with scsi.opened(self._node(drive), writes=True) as disk:
+                atasecurity.open_again(disk)
+        except DeviceError as error:
+            raise HostLacks(
+                f"the {attribute} cannot be taken off: {error.message}",
+                hint="An erase may still be at work: wait, then run `ssdbench restore` again.",
+            ) from error
+        if self.read(attribute, drive):
+            raise HostLacks(f"the {attribute} is still set")

@@ -121,8 +121,9 @@ class WearyDrive:
             rested = max(0, tired - self.recovers_bytes_per_s)
             self.recovered_bytes = self.written_bytes - rested
 
-    def purge(self, method: Purge) -> Purged:
+    def purge(self, method: Purge, share: Callable[[float], None] = lambda done: None) -> Purged:
         """Fresh again."""
+        share(1.0)
         self.purges.append(method)
         self.recovered_bytes = self.written_bytes
         return Purged(method.value, "made fresh", 1.0)

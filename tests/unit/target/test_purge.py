@@ -55,7 +55,7 @@ def test_a_command_of_another_protocol_is_refused() -> None:
     assert obstacles(Purge.FORMAT, Protocol.ATA, pages) == [
         "format is no command of its protocol (ata)"
     ]
-    assert "password" in obstacles(Purge.ATA_ERASE, Protocol.ATA, pages)[0]
+    assert "no ATA security" in obstacles(Purge.ATA_ERASE, Protocol.ATA, pages)[0]
     assert "ata_erase is no" in obstacles(Purge.ATA_ERASE, Protocol.NVME, {})[0]
     assert "no sanitize" in obstacles(Purge.SANITIZE, Protocol.ATA, pages)[0]
 

@@ -1,0 +1,254 @@
+"""The very commands of a purge, to drives that are not there but answer as the standards say."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from ssdbench.errors import DeviceError
+from ssdbench.host import atasecurity, nvme, scsi
+from ssdbench.model.profile import Purge
+from ssdbench.target import ata, purge
+from ssdbench.target import nvme as nvme_pages
+from ssdbench.target import scsi as scsi_pages
+from ssdbench.target.pages import Protocol
+from ssdbench.tuning.drivemedia import AtaPasswordReach
+from ssdbench.tuning.journal import SettingsJournal, restore_all
+from ssdbench.tuning.setting import Medium, Setting
+
+NODE = Path("/dev/fake")
+PASSWORD = b"ssdbench".ljust(32, b"\0")
+FORMATTING = bytes([0x72, 0x02, 0x04, 0x04])
+SANITIZING_FIXED = bytes([0x70, 0, 0x02, *bytes(9), 0x04, 0x1B])
+
+
+def identify(*, supported: bool = True, enabled: bool = False, locked: bool = False,
+             frozen: bool = False, enhanced: bool = False, minutes: int = 0) -> bytes:  # fmt: skip
+    """An IDENTIFY page with ATA security in a state."""
+    page = bytearray(512)
+    bits = supported | enabled << 1 | locked << 2 | frozen << 3 | enhanced << 5
+    page[256:258] = bits.to_bytes(2, "little")
+    page[178:180] = (minutes // 2).to_bytes(2, "little")
+    return bytes(page)
+
+
+@dataclass
+class Disk:
+    """A disk behind SG_IO with ATA security, or busy for a few polls."""
+
+    password: bytes = b""
+    locked: bool = False
+    dies_on: int = -1  # an ATA command at which we are killed
+    busy: list[bytes] = field(default_factory=list)
+    capacity: bytes = bytes(32)
+    sent: list[tuple[int, bytes, int]] = field(default_factory=list)
+    blocks: list[tuple[bytes, bytes]] = field(default_factory=list)
+
+    def ata(self, command: scsi.AtaCommand) -> scsi.Reply:
+        if command.command == 0xEC:
+            page = identify(enabled=bool(self.password), locked=self.locked)
+            return scsi.Reply(page, b"", 0)
+        self.sent.append((command.command, command.data, command.timeout_ms))
+        if command.command == self.dies_on:
+            raise KeyboardInterrupt
+        given = command.data[2:34]
+        if command.command == 0xF1:
+            self.password = given
+        elif command.command in (0xF2, 0xF4, 0xF6):
+            assert given == self.password
+            self.locked = False
+            self.password = self.password if command.command == 0xF2 else b""
+        return scsi.Reply(b"", b"", 0)
+
+    def command(self, block: bytes, *, reads_bytes: int = 0, data: bytes = b"") -> scsi.Reply:
+        self.blocks.append((block, data))
+        if block == bytes(6) and self.busy:
+            raise scsi.ScsiRefused(0, 2, self.busy.pop(0))
+        return scsi.Reply(self.capacity if reads_bytes else b"", b"", 0)
+
+    @contextmanager
+    def opened(self, node: Path, *, writes: bool = False) -> Iterator["Disk"]:
+        yield self
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
+    made = Disk()
+    monkeypatch.setattr(scsi, "opened", made.opened)
+    monkeypatch.setattr(purge, "POLL_S", 0.0)
+    return made
+
+
+def capacity(*, block_bytes: int = 512, protection: int = 0) -> bytes:
+    flags = (protection - 1) << 1 | 1 if protection else 0
+    return (bytes(8) + block_bytes.to_bytes(4, "big") + bytes([flags])).ljust(32, b"\0")
+
+
+@pytest.mark.parametrize(("enhanced", "control"), [(False, 0), (True, 2)])
+def test_an_ata_erase_notes_its_password_then_sets_prepares_and_erases(
+    disk: Disk, *, enhanced: bool, control: int
+) -> None:
+    noted: list[bytes] = []
+    pages = {ata.IDENTIFY: identify(enhanced=enhanced, minutes=60)}
+
+    said = purge._ata_erase(NODE, pages, lambda: noted.append(disk.password))
+
+    assert noted == [b""]  # before it was set
+    assert [code for code, _, _ in disk.sent] == [0xF1, 0xF3, 0xF4]
+    assert disk.sent[0][1] == (b"\0\0" + PASSWORD).ljust(512, b"\0")
+    assert disk.sent[2][1] == (bytes([control, 0]) + PASSWORD).ljust(512, b"\0")
+    assert disk.sent[2][2] == 2 * 60 * 60_000  # twice the hour that the drive says
+    assert disk.password == b""
+    assert ("enhanced" in said) == enhanced
+
+
+@pytest.mark.parametrize("locked", [False, True])
+def test_a_drive_that_a_crash_left_with_a_password_is_opened_by_restore(
+    disk: Disk, tmp_path: Path, *, locked: bool
+) -> None:
+    reach = {Medium.ATA_PASSWORD: AtaPasswordReach({"wwn.1": "sda"}.get)}
+    journal = SettingsJournal(tmp_path / "p.jsonl", reach, boot_id="b1", host_id="h1")
+    journal.__enter__()
+    password = Setting(
+        Medium.ATA_PASSWORD, "ATA password", atasecurity.PASSWORD, "an erase", "wwn.1"
+    )
+    disk.dies_on = 0xF4
+    with pytest.raises(KeyboardInterrupt):
+        purge._ata_erase(
+            NODE, {ata.IDENTIFY: identify()}, lambda: void(journal.remember(password, ""))
+        )
+    journal._file.close()
+    journal._lock.__exit__()
+    disk.locked, disk.dies_on = locked, -1  # as after a loss of power
+    disk.sent.clear()
+
+    (done,) = restore_all(tmp_path, reach, boot_id="b2", host_id="h1")  # another boot
+
+    assert [code for code, _, _ in disk.sent] == ([0xF2, 0xF6] if locked else [0xF6])
+    assert (disk.password, disk.locked) == (b"", False)
+    assert (done.was, done.wanted) == ("", "ssdbench")
+
+
+def void(_: object) -> None:
+    """Forget a value."""
+
+
+@pytest.mark.parametrize(
+    ("page", "reason"),
+    [
+        (identify(supported=False), "no ATA security"),
+        (identify(frozen=True), "frozen until it loses power"),
+        (identify(enabled=True), "a password is set"),
+        (identify(enabled=True, locked=True), "a password is set"),
+    ],
+    ids=["none", "frozen", "enabled", "locked"],
+)
+def test_an_ata_erase_that_cannot_be_is_refused(page: bytes, reason: str) -> None:
+    said = purge.obstacles(Purge.ATA_ERASE, Protocol.ATA, {ata.IDENTIFY: page})
+
+    assert any(reason.replace("a password", "password") in one for one in said)
+    assert purge.obstacles(Purge.ATA_ERASE, Protocol.ATA, {ata.IDENTIFY: identify()}) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "byte", "usage"), [(0, 0x10, 0), (1, 0x90, 0), (2, 0xD0, 0), (3, 0xD0, 1)]
+)
+def test_a_scsi_format_keeps_the_protection_and_is_polled(
+    disk: Disk, kind: int, byte: int, usage: int
+) -> None:
+    disk.capacity = capacity(protection=kind)
+    disk.busy = [FORMATTING, FORMATTING]
+
+    purge._scsi_format(NODE, {scsi_pages.CAPACITY: capacity(protection=kind)})
+
+    assert disk.blocks[0] == (bytes([0x04, byte, 0, 0, 0, 0]), bytes([usage, 2, 0, 0]))
+    assert [block for block, _ in disk.blocks[1:4]] == [bytes(6)] * 3
+    assert disk.busy == []
+
+
+def test_a_format_that_changed_the_blocks_is_an_error(disk: Disk) -> None:
+    disk.capacity = capacity(block_bytes=4096)
+
+    with pytest.raises(DeviceError, match="the format changed"):
+        purge._scsi_format(NODE, {scsi_pages.CAPACITY: capacity()})
+
+
+def test_a_scsi_sanitize_is_polled_and_its_failure_told(disk: Disk) -> None:
+    disk.busy = [SANITIZING_FIXED]
+    purge._scsi_sanitize(NODE)
+    assert disk.blocks[0][0] == bytes([0x48, 0x82, *bytes(8)])
+
+    disk.busy = [bytes([0x72, 0x03, 0x31, 0x03])]  # SANITIZE COMMAND FAILED
+    with pytest.raises(DeviceError, match="refused SCSI command"):
+        purge._scsi_sanitize(NODE)
+
+
+@dataclass
+class Namespace:
+    """An NVMe drive whose sanitize log goes through states, one a look."""
+
+    states: list[tuple[int, int]]  # status, share of 65536
+    sent: list[nvme.Command] = field(default_factory=list)
+
+    def admin(self, command: nvme.Command) -> nvme.Reply:
+        self.sent.append(command)
+        return nvme.Reply(b"", 0)
+
+    def log_page(self, page: int, size_bytes: int) -> bytes:
+        assert page == 0x81
+        status, share = self.states.pop(0) if len(self.states) > 1 else self.states[0]
+        return (share.to_bytes(2, "little") + status.to_bytes(2, "little")).ljust(512, b"\0")
+
+    @contextmanager
+    def opened(self, node: Path) -> Iterator["Namespace"]:
+        yield self
+
+
+@pytest.fixture
+def sanitizing(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Namespace]:
+    def make(*states: tuple[int, int]) -> Namespace:
+        made = Namespace(list(states))
+        monkeypatch.setattr(nvme, "opened", made.opened)
+        monkeypatch.setattr(purge, "POLL_S", 0.0)
+        return made
+
+    return make
+
+
+def can_sanitize(bits: int) -> dict[str, bytes]:
+    page = bytearray(4096)
+    page[328] = bits
+    return {nvme_pages.CONTROLLER: bytes(page)}
+
+
+@pytest.mark.parametrize(("can", "action"), [(0b111, 4), (0b010, 2)])
+def test_an_nvme_sanitize_spares_flash_and_is_polled(
+    sanitizing: Callable[..., Namespace], can: int, action: int
+) -> None:
+    drive = sanitizing((0, 0), (2, 16384), (2, 49152), (1, 0xFFFF))
+    shares: list[float] = []
+
+    purge._sanitize(NODE, can_sanitize(can), shares.append)
+
+    (command,) = drive.sent
+    assert (command.opcode, command.cdw10) == (0x84, action | 8)
+    assert shares == [0.25, 0.75]
+
+
+def test_a_sanitize_that_a_reboot_interrupted_is_waited_for_and_not_begun_again(
+    sanitizing: Callable[..., Namespace],
+) -> None:
+    drive = sanitizing((2, 0), (2, 32768), (1, 0xFFFF))
+
+    purge._sanitize(NODE, can_sanitize(0b111), lambda share: None)
+
+    assert drive.sent == []
+
+
+def test_a_sanitize_that_failed_is_an_error(sanitizing: Callable[..., Namespace]) -> None:
+    sanitizing((0, 0), (2, 0), (3, 0))
+
+    with pytest.raises(DeviceError, match="the sanitize ended as 'failed'"):
+        purge._sanitize(NODE, can_sanitize(0b111), lambda share: None)
