@@ -1,10 +1,19 @@
 """`ssdbench retire`."""
 
+from collections.abc import Mapping
+
 import click
 
 from ssdbench.cli.options import json_option, leave
 from ssdbench.cli.output import answer, document
 
+HEALTH = frozenset(
+    {
+        "percentage used", "data written", "data read", "power-on hours", "power cycles",
+        "unsafe shutdowns", "media errors", "available spare", "critical warning", "temperature",
+        "OCP flash written", "OCP bad user blocks",
+    }
+)  # fmt: skip
 METHODS = ("format", "sanitize", "ata_erase", "discard")
 
 
@@ -44,12 +53,20 @@ def command(
                 "seconds": done.seconds,
                 "before": done.before,
                 "after": done.after,
+                "health": _health(final.facts) or None,
             }
         )
         return
     answer(f"{info.name} ({info.id}): {done.said}")
     for name, value in done.after.items():
         answer(f"  {name}: {done.before.get(name, 'unknown')} before, {value} after")
-    for name in ("percentage used", "data written", "power-on hours", "media errors"):
-        if name in final.facts:
-            answer(f"  {name}: {final.facts[name]}")
+    health = _health(final.facts)
+    for name, value in health.items():
+        answer(f"  {name}: {value}")
+    if not health:
+        answer("  final SMART: not available, this target keeps none")
+
+
+def _health(facts: Mapping[str, str]) -> dict[str, str]:
+    """What a drive tells of its health and of the life that it has left; empty when nothing."""
+    return {name: value for name, value in facts.items() if name in HEALTH or name[:6] == "SMART "}

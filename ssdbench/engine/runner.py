@@ -37,6 +37,7 @@ from ssdbench.host.activity import Activity, activity
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.result import RunResult, StageResult
+from ssdbench.model.target import TargetInfo
 from ssdbench.units import format_capacity
 
 
@@ -75,6 +76,20 @@ def check_limits(plans: Sequence[StagePlan], limits: Limits) -> None:
             f"{format_capacity(allowed)}",
             hint="Raise --max-writes, or ask for fewer fills in `precondition`.",
         )
+
+
+def require_same(info: TargetInfo, begun_on: str, size_bytes: object) -> None:
+    """Raise TargetRefused unless this is the target that a run was begun on."""
+    if (info.id, info.size_bytes) == (begun_on, size_bytes):
+        return
+    raise TargetRefused(
+        info.name,
+        [
+            f"it is {info.id} of {info.size_bytes} bytes, but the run was begun on {begun_on} of "
+            f"{size_bytes} bytes"
+        ],
+        hint="Attach the drive that the run was begun on, or start a new run.",
+    )
 
 
 class Runner:
@@ -127,7 +142,8 @@ class Runner:
         journal = Journal.open(self._store.path / NAME)
         first = journal.records[0]
         self._started_at = first.at
-        self._same_target(first.data)
+        info = self._session.info
+        require_same(info, str(first.data.get("target")), first.data.get("size_bytes"))
         for record in journal.records:
             self._meter.restore(record.data)
         found = standing(journal.records, self._session.counters())
@@ -271,15 +287,6 @@ class Runner:
                 or (stage.lasting is Lasting.CONTENT and content_stands)
             )
         )
-
-    def _same_target(self, stored: Mapping[str, object]) -> None:
-        info = self._session.info
-        if stored.get("target") != info.id or stored.get("size_bytes") != info.size_bytes:
-            raise TargetRefused(
-                info.name,
-                [f"it is {info.id}, but the run was begun on {stored.get('target')}"],
-                hint="Attach the drive that the run was begun on, or start a new run.",
-            )
 
     def _observe(self) -> dict[str, object]:
         return {"counters": self._session.counters().model_dump(), **self._meter.spent()}

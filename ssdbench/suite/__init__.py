@@ -15,12 +15,12 @@ from ssdbench.engine.hosting import planned_host
 from ssdbench.engine.journal import NAME as JOURNAL
 from ssdbench.engine.journal import stored_records
 from ssdbench.engine.manifest import Manifest, manifest
-from ssdbench.engine.runner import Order, Runner, World, check_limits
+from ssdbench.engine.runner import Order, Runner, World, check_limits, require_same
 from ssdbench.engine.session import TargetSession
 from ssdbench.engine.stage import Limits, RateHint, StagePlan
 from ssdbench.engine.store import MANIFEST, RunStore, load
 from ssdbench.engine.targets import claimed, require_able, signatures_are_ours
-from ssdbench.errors import UsageError
+from ssdbench.errors import TargetRefused, UsageError
 from ssdbench.host.files import make_directory
 from ssdbench.model.fitting import misfits
 from ssdbench.model.loading import load_profile, misfit_error
@@ -29,8 +29,9 @@ from ssdbench.model.result import RunResult
 from ssdbench.model.target import TargetInfo
 from ssdbench.suite.assemble import stages as stages
 from ssdbench.target import leave
-from ssdbench.target.inspect import inspect
+from ssdbench.target.inspect import found_again, inspect
 from ssdbench.target.leave import Leave
+from ssdbench.target.objection import ELSEWHERE
 from ssdbench.target.planned import Planned
 from ssdbench.target.purge import awaited
 from ssdbench.target.wear import Wear
@@ -102,7 +103,7 @@ class RunPlan:
 
 def plan(asked_for: Asked) -> RunPlan:
     """Look at the target and say what `run` would do. Raises UsageError, TargetRefused."""
-    info = inspect(asked_for.target_name)
+    info = _target(asked_for)
     _require_fit(asked_for, info)
     hint = rate_hint(info)
     plans = tuple(stage.plan(info, hint) for stage in stages(asked_for.profile, info))
@@ -130,6 +131,14 @@ def _require_fit(asked_for: Asked, info: TargetInfo) -> None:
         raise misfit_error(asked_for.profile_text, asked_for.profile_name, mistakes)
 
 
+def _target(asked_for: Asked) -> TargetInfo:
+    """What is asked for. Raises TargetRefused for an empty reader or an unused loop device."""
+    info = inspect(asked_for.target_name)
+    if not info.size_bytes:
+        raise TargetRefused(info.name, ["it has no medium: its size is 0"], hint=ELSEWHERE)
+    return info
+
+
 def wear_of(asked_for: Asked, plans: Sequence[StagePlan]) -> Wear:
     """The most that a run may write to its target, within its limits."""
     most = sum(plan.bytes_written[1] for plan in plans)
@@ -149,7 +158,7 @@ def run(asked_for: Asked, output: Path, world: World) -> RunResult:
     Nothing is created or changed when the target is refused. Raises SsdbenchError; what was
     measured until then is stored.
     """
-    info = inspect(asked_for.target_name)
+    info = _target(asked_for)
     _require_fit(asked_for, info)
     require_able(info)
     wishes = planned_host(asked_for.profile.host, info)
@@ -193,7 +202,8 @@ def resume(run_path: Path, world: World, *, limits: Limits | None = None) -> Run
         restore()  # what the dead run mounted or changed would be a reason to refuse the target
     if signatures_are_ours(stored_records(run_path / JOURNAL)):
         kept = kept.model_copy(update={"overwrite_signatures": True})
-    info = inspect(kept.target.name)
+    info = found_again(kept.target)
+    require_same(info, kept.target.id, kept.target.size_bytes)
     require_able(info)
     awaited(info)  # a sanitize that a reboot interrupted goes on by itself
     order = _order(kept, profile)

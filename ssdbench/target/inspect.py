@@ -59,6 +59,24 @@ def find(drive: str, *, sysfs: Sysfs = ROOT) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
+def found_again(known: TargetInfo, *, sysfs: Sysfs = ROOT) -> TargetInfo:
+    """The target that was known once: where it was, or where its identity is now.
+
+    A drive may have moved to another slot and name. When its identity is nowhere, what has its
+    name now is returned: whoever asks must compare. Raises as `inspect` does.
+    """
+    try:
+        now = inspect(known.name, sysfs=sysfs)
+        if now.id == known.id:
+            return now
+    except SsdbenchError:
+        if (kernel := find(known.id, sysfs=sysfs)) is None:
+            raise
+        return inspect(f"/dev/{kernel}", sysfs=sysfs)
+    kernel = find(known.id, sysfs=sysfs)
+    return inspect(f"/dev/{kernel}", sysfs=sysfs) if kernel else now
+
+
 def identities(*, sysfs: Sysfs = ROOT) -> dict[str, str]:
     """The node of every block device of this host by its identity."""
     return {

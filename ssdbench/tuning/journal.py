@@ -189,19 +189,46 @@ def _put_back(change: Change, reach: Mapping[Medium, Reach]) -> str:
 
 
 def parse(text: str) -> list[Change]:
-    """The changes of a journal that were not restored yet; a torn last line is ignored."""
+    """The changes of a journal that were not restored yet; lines that cannot be read are left out.
+
+    A torn last line was never acknowledged; for others see `damaged_lines`.
+    """
     changes: dict[int, Change] = {}
     for line in text.splitlines():
         try:
-            record = json.loads(line)
+            record = _record_of(line)
         except ValueError:
             continue
+        if isinstance(record, Change):
+            changes[record.n] = record
+        elif record is not None:
+            changes.pop(record, None)
+    return list(changes.values())
+
+
+def damaged_lines(text: str) -> list[int]:
+    """Numbers of the lines that cannot be read, the last one apart: that one may be torn."""
+    found = []
+    for number, line in enumerate(text.splitlines()[:-1], start=1):
+        try:
+            _record_of(line)
+        except ValueError:
+            found.append(number)
+    return found
+
+
+def _record_of(line: str) -> Change | int | None:
+    """A change, or the number of one that was restored. Raises ValueError for neither."""
+    record = json.loads(line)
+    if not isinstance(record, dict):
+        raise ValueError(line)  # noqa: TRY004 - the text is wrong, not a type of ours
+    try:
         if record.get("kind") == "changing":
             fields = {name: record[name] for name in Change.__slots__}
-            changes[record["n"]] = Change(**{**fields, "medium": Medium(fields["medium"])})
-        elif record.get("kind") == "restored":
-            changes.pop(record["n"], None)
-    return list(changes.values())
+            return Change(**{**fields, "medium": Medium(fields["medium"])})
+        return int(record["n"]) if record.get("kind") == "restored" else None
+    except (KeyError, TypeError) as error:
+        raise ValueError(line) from error
 
 
 def restore_all(
@@ -232,12 +259,19 @@ def restore_all(
 def _restore_one(
     path: Path, reach: Mapping[Medium, Reach], *, boot_id: str, host_id: str
 ) -> list[Change]:
-    changes = parse(path.read_text(errors="replace"))
+    text = path.read_text(errors="replace")
+    changes, damaged = parse(text), damaged_lines(text)
     foreign = next((c for c in changes if c.host_id != host_id), None)
     if foreign is not None:
         raise HostLacks(f"it was written on another host ({foreign.host_id}); not touched")
     live = [c for c in changes if c.boot_id == boot_id or c.medium.outlives_reboot]
     with Appender(path) as file:
         restored = _restore(live, reach, file)
+    if damaged:
+        lines = ", ".join(str(number) for number in damaged)
+        raise HostLacks(
+            f"what its damaged lines ({lines}) changed cannot be known; what could be read was "
+            "put back, remove the file when the rest is in order"
+        )
     path.unlink()
     return restored

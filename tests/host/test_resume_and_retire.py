@@ -1,0 +1,230 @@
+"""Going on with a run, putting settings back, retiring a drive: what is said when it cannot be."""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ssdbench.host.command import run
+from ssdbench.target.inspect import inspect
+from tests.support.devices import LoopDevice, attached_loop
+
+PROFILE = """
+title: Cut short
+precondition: [{pattern: sequential, block: 128KiB, fill: 1}]
+steady: {rule: seppanen, max_time: 2s}
+repeats: 1
+window: 1s
+settle: {window: 1s, flat: 1s, max_time: 2s}
+measure: [{sweep: {block: 4KiB, read: [100]}}]
+"""
+SSDBENCH = shlex.join([sys.executable, "-m", "ssdbench"])
+
+
+class Shell:
+    """Calls ssdbench with a /run and a settings directory of its own."""
+
+    def __init__(self, place: Path) -> None:
+        self.settings = place / "settings"
+
+    def __call__(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        text = f"mount -t tmpfs tmpfs /run && exec {SSDBENCH} {shlex.join(arguments)}"
+        return subprocess.run(
+            ["unshare", "--mount", "sh", "-c", text],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=200,
+            env={**os.environ, "SSDBENCH_SETTINGS": str(self.settings)},
+        )
+
+
+@pytest.fixture
+def ssdbench(tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
+
+
+@pytest.fixture
+def drive(tmp_path: Path) -> Iterator[LoopDevice]:
+    with attached_loop(tmp_path / "drive.img") as device:
+        yield device
+
+
+@pytest.fixture
+def cut_short(ssdbench: Shell, drive: LoopDevice, tmp_path: Path) -> Path:
+    """A run on the drive that its limit ended after the fill."""
+    (tmp_path / "profile.yaml").write_text(PROFILE)
+    target = ("--target", str(drive.node), "--destroy", inspect(str(drive.node)).id)
+    limit = ("--max-writes", "65MiB", "--output", str(tmp_path / "run"))
+
+    done = ssdbench("run", str(tmp_path / "profile.yaml"), *target, *limit)
+
+    assert done.returncode == 1, done.stderr
+    return tmp_path / "run"
+
+
+def reattached(device: LoopDevice, backing: Path) -> None:
+    """Another file behind the same node, as when a drive was exchanged."""
+    run(["losetup", "--detach", str(device.node)])
+    run(["losetup", str(device.node), str(backing)])
+
+
+def test_a_run_does_not_go_on_on_a_drive_that_was_exchanged(
+    ssdbench: Shell, drive: LoopDevice, cut_short: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other.img"
+    other.touch()
+    os.truncate(other, drive.size_bytes)
+    reattached(drive, other)
+
+    done = ssdbench("resume", str(cut_short), "--max-writes", "1GiB")
+
+    assert done.returncode == 3, done.stderr
+    assert f"loop:{drive.backing}:" in done.stderr  # what it was begun on
+    assert f"loop:{other}:" in done.stderr  # what is there now
+    assert "Traceback" not in done.stderr
+    assert not any(other.read_bytes())
+
+
+def test_a_run_goes_on_where_its_drive_is_now(
+    ssdbench: Shell, drive: LoopDevice, cut_short: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other.img"
+    other.touch()
+    os.truncate(other, drive.size_bytes)
+    reattached(drive, other)
+    moved = run(
+        ["losetup", "--find", "--show", "--direct-io=on", str(drive.backing)]
+    ).stdout.strip()
+    try:
+        done = ssdbench("resume", str(cut_short), "--max-writes", "1GiB")
+    finally:
+        run(["losetup", "--detach", moved])
+
+    assert done.returncode == 1, done.stderr
+    assert json.loads((cut_short / "result.json").read_text())["target"]["node"] == moved
+    assert not any(other.read_bytes())
+
+
+def test_a_run_whose_drive_is_gone_says_which_one_it_needs(
+    ssdbench: Shell, drive: LoopDevice, cut_short: Path
+) -> None:
+    run(["losetup", "--detach", str(drive.node)])
+    try:
+        done = ssdbench("resume", str(cut_short))
+    finally:
+        run(["losetup", str(drive.node), str(drive.backing)])
+
+    assert done.returncode == 3, done.stderr
+    assert f"loop:{drive.backing}:" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_nothing_to_restore_is_a_sentence(ssdbench: Shell) -> None:
+    done = ssdbench("restore")
+
+    assert (done.returncode, done.stdout) == (
+        0,
+        "there is nothing to restore: no run left a setting changed\n",
+    )
+    assert json.loads(ssdbench("restore", "--json").stdout) == {"restored": []}
+
+
+def journal(settings: Path, **fields: object) -> Path:
+    record = {
+        "kind": "changing", "at": "2026-01-01T00:00:00.000+00:00", "n": 0, "medium": "sysfs",
+        "attribute": "/proc/sys/kernel/nmi_watchdog", "drive": "", "was": "1", "wanted": "0",
+        "reason": "r", "boot_id": "b", "host_id": "elsewhere", **fields,
+    }  # fmt: skip
+    settings.mkdir()
+    path = settings / "run.jsonl"
+    path.write_text(json.dumps(record) + "\n")
+    return path
+
+
+def test_a_journal_of_another_host_is_left_alone_and_named(ssdbench: Shell) -> None:
+    path = journal(ssdbench.settings)
+    before = path.read_bytes()
+
+    done = ssdbench("restore")
+
+    assert done.returncode == 4
+    assert f"{path}: it was written on another host (elsewhere); not touched" in done.stderr
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("text", ["garbage\n{}\n", '{"kind": "changing"}\n{}\n', "\0\0\0\n\0\n"])
+def test_a_damaged_journal_is_a_sentence(ssdbench: Shell, text: str) -> None:
+    ssdbench.settings.mkdir()
+    (ssdbench.settings / "run.jsonl").write_text(text)
+
+    done = ssdbench("restore")
+
+    assert done.returncode != 70, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "run.jsonl" in done.stderr
+
+
+# --- retire ---------------------------------------------------------------------------------------
+
+
+def test_a_drive_is_retired_and_what_has_no_health_is_said_plainly(
+    ssdbench: Shell, drive: LoopDevice
+) -> None:
+    drive.node.write_bytes(b"secret" * 1000)
+    os.sync()
+    id_ = inspect(str(drive.node)).id
+
+    done = ssdbench("retire", str(drive.node), "--method", "discard", "--destroy", id_)
+
+    assert done.returncode == 0, done.stderr
+    assert f"{drive.node} ({id_}): discards over the whole drive (a fallback" in done.stdout
+    assert "samples that read as zeros: 63 of 64 before, 64 of 64 after" in done.stdout
+    assert "final SMART: not available" in done.stdout
+    assert not any(drive.backing.read_bytes())
+
+
+def test_the_document_of_a_retired_drive_has_no_health_that_it_does_not_have(
+    ssdbench: Shell, drive: LoopDevice
+) -> None:
+    destroy = ("--destroy", inspect(str(drive.node)).id)
+
+    done = ssdbench("retire", str(drive.node), "--method", "discard", *destroy, "--json")
+
+    told = json.loads(done.stdout)
+    assert told["health"] is None
+    assert told["after"]["samples that read as zeros"] == "64 of 64"
+
+
+@pytest.mark.parametrize(
+    ("method", "said"), [("format", "no command of its protocol"), ("sanitize", "no command")]
+)
+def test_a_method_that_the_drive_does_not_have_changes_nothing(
+    ssdbench: Shell, drive: LoopDevice, method: str, said: str
+) -> None:
+    drive.node.write_bytes(b"kept")
+    os.sync()
+    destroy = ("--destroy", inspect(str(drive.node)).id)
+
+    done = ssdbench("retire", str(drive.node), "--method", method, *destroy)
+
+    assert done.returncode == 3, done.stderr
+    assert said in done.stderr
+    assert drive.backing.read_bytes()[:4] == b"kept"
+
+
+def test_a_drive_in_use_is_not_retired(
+    ssdbench: Shell, drive: LoopDevice, holder: Callable[[Path], int]
+) -> None:
+    holder(drive.node)
+    destroy = ("--destroy", inspect(str(drive.node)).id)
+
+    done = ssdbench("retire", str(drive.node), "--method", "discard", *destroy)
+
+    assert done.returncode == 3
+    assert "has it open" in done.stderr
