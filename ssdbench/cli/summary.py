@@ -7,6 +7,7 @@ from ssdbench.cli.output import table
 from ssdbench.model.finding import Finding, Severity
 from ssdbench.model.result import PointResult, RunResult
 from ssdbench.report.csv import reasons
+from ssdbench.report.view.pts import pts_rule
 from ssdbench.units import format_count, format_ns
 
 
@@ -18,6 +19,13 @@ def run_lines(ended: Ended) -> Iterator[str]:
         yield table(
             ("point", "IOPS, at least", "IOPS, mean", "p99", "verdict"),
             [_row(point) for point in points],
+        )
+        yield ""
+    standard = [stage for stage in result.stages if stage.kind == "pts"]
+    if standard:
+        yield table(
+            ("standard test", "steady by the PTS rule"),
+            [(stage.title, pts_rule(stage)) for stage in standard],
         )
         yield ""
     simulated = ", a simulated drive" if result.target.simulated else ""

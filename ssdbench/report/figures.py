@@ -177,6 +177,27 @@ class ScatterFigure:
     latency: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class ColumnsFigure:
+    """A height for each pair of x and y; `heights` has a row for each y."""
+
+    x: tuple[str, ...]
+    y: tuple[str, ...]
+    heights: tuple[tuple[float, ...], ...]
+    x_label: str
+    y_label: str
+    z_label: str
+
+
+@dataclass(frozen=True, slots=True)
+class BarsFigure:
+    """Counts from each edge to the next; `marks` are latencies and words."""
+
+    x: tuple[float, ...]  # nanoseconds
+    y: tuple[float, ...]
+    marks: tuple[tuple[float, str], ...] = ()
+
+
 AnyFigure = (
     SeriesFigure
     | WindowFigure
@@ -186,4 +207,6 @@ AnyFigure = (
     | CurvesFigure
     | SettleFigure
     | ScatterFigure
+    | ColumnsFigure
+    | BarsFigure
 )

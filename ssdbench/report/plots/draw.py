@@ -1,11 +1,13 @@
 """Picks the drawing for each kind of figure."""
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from matplotlib.figure import Figure
 
 from ssdbench.report import figures
-from ssdbench.report.plots import points, series
+from ssdbench.report.plots import columns, points, series
 from ssdbench.report.plots.canvas import svg
 
 
@@ -14,21 +16,19 @@ def draw(view: figures.AnyFigure, name: str) -> str:
     return svg(partial(_figure, view), name)
 
 
+_DRAWN: dict[type, Callable[[Any], Figure]] = {
+    figures.SeriesFigure: series.series,
+    figures.WindowFigure: series.window,
+    figures.SettleFigure: series.settle,
+    figures.LinesFigure: points.lines,
+    figures.StripFigure: points.strips,
+    figures.DotsFigure: points.dots,
+    figures.CurvesFigure: points.curves,
+    figures.ScatterFigure: points.scatter,
+    figures.ColumnsFigure: columns.columns,
+    figures.BarsFigure: columns.bars,
+}
+
+
 def _figure(view: figures.AnyFigure) -> Figure:
-    match view:
-        case figures.SeriesFigure():
-            return series.series(view)
-        case figures.WindowFigure():
-            return series.window(view)
-        case figures.SettleFigure():
-            return series.settle(view)
-        case figures.LinesFigure():
-            return points.lines(view)
-        case figures.StripFigure():
-            return points.strips(view)
-        case figures.DotsFigure():
-            return points.dots(view)
-        case figures.CurvesFigure():
-            return points.curves(view)
-        case figures.ScatterFigure():
-            return points.scatter(view)
+    return _DRAWN[type(view)](view)

@@ -15,6 +15,7 @@ from ssdbench.report.figures import (
 )
 from ssdbench.report.plots import canvas
 
+MANY = 40  # points of a line, above which single ones are not marked
 GATE_PERCENT = 4.0  # Heger's limit for the variation of repeats
 
 
@@ -23,11 +24,12 @@ def lines(view: LinesFigure) -> Figure:
     figure = canvas.sheet(canvas.HALF)
     axes = figure.subplots()
     for index, line in enumerate(view.lines):
-        style = index % len(canvas.SERIES)
+        turn, style = divmod(index, len(canvas.SERIES))  # a colour's second line is dashed anew
         colour = canvas.SERIES[style]
         axes.plot(
-            line.x, line.y, color=colour, ls=canvas.DASHES[style], lw=1.4,
-            marker=canvas.MARKERS[style], ms=4.5, label=line.label,
+            line.x, line.y, color=colour, lw=1.4, ms=0 if len(line.x) > MANY else 4.5,
+            ls=canvas.DASHES[(style + turn) % len(canvas.DASHES)],
+            marker=canvas.MARKERS[(style + turn) % len(canvas.MARKERS)], label=line.label,
         )  # fmt: skip
         if line.low:
             axes.vlines(line.x, line.low, line.high, color=colour, lw=2.4)

@@ -9,13 +9,15 @@ from dataclasses import dataclass
 
 from ssdbench.model.estimate import Estimate
 from ssdbench.model.finding import Code, Severity
-from ssdbench.model.result import PointResult, RunResult, SteadyVerdict
+from ssdbench.model.result import PointResult, RunResult, StageResult, SteadyVerdict
 from ssdbench.model.workload import Pattern
 from ssdbench.report.csv import variation_percent
 from ssdbench.report.metrics import percentile_name, percentiles_of
 from ssdbench.report.view import words
 from ssdbench.report.view.findings import all_findings
 from ssdbench.report.view.page import Headline
+from ssdbench.report.view.pts import pts_rule
+from ssdbench.report.view.ptsplots import records
 from ssdbench.units import format_count, format_duration, format_ns, format_rate
 
 USUAL_BLOCK_BYTES = 4096
@@ -63,6 +65,9 @@ def headline(result: RunResult) -> Headline:
     verdict = next((v for s in reversed(result.stages) for v in reversed(s.steady)), None)
     if verdict is not None:
         return _of_steady(result, verdict)
+    standard = [stage for stage in result.stages if stage.kind == "pts"]
+    if standard:
+        return _of_standard(result, standard)
     return Headline(
         label="No number",
         number=words.NONE,
@@ -194,5 +199,32 @@ def _of_steady(result: RunResult, verdict: SteadyVerdict) -> Headline:
             ("Watched for", format_duration(verdict.checked_s)),
             ("Written", f"{verdict.volume_fills:.2g} drive fills"),
         ],
+        tone=words.VERDICT_TONES[result.verdict],
+    )
+
+
+def _of_standard(result: RunResult, stages: list[StageResult]) -> Headline:
+    """A run of standard tests alone: the average of the first, and what the PTS rule said of all.
+
+    Its word is kept apart from ours: the rule of five rounds validates nothing.
+    """
+    held = [stage for stage in stages if stage.summary.get("steady_state") == "reached"]
+    first = next((s for s in held if records(s, "steady_state")), None)
+    average = records(first, "steady_state")[0] if first else None
+    tracking, _, metric = str(average["tracking"]).rpartition(", ") if average else ("", "", "")
+    unit = {"iops": "1/s", "throughput bytes per s": "B/s", "mean ns": "ns"}.get(metric, "")
+    text = words.quantity(float(str(average["average"])), unit) if average else words.NONE
+    number, _, unit_text = text.partition(" ")
+    return Headline(
+        label="PTS-style average – do not plan on it",
+        number=number,
+        unit=unit_text,
+        holds_for=f"{tracking}, {first.title}" if first else "",
+        meaning="Steady by the rule of SNIA's PTS means that five rounds looked alike. That rule "
+        "is often optimistic, its averages have no bound, and VALIDATED in this report never "
+        "comes from it. Compare drives with it; measure `pessimistic` for a number to plan on."
+        if first
+        else "No test became steady by the rule of SNIA's PTS, so that it has no average to give.",
+        evidence=[(stage.title, pts_rule(stage)) for stage in stages],
         tone=words.VERDICT_TONES[result.verdict],
     )

@@ -1,9 +1,9 @@
-"""The plots of a PTS-style test: convergence of the writes, windows, rates over block sizes."""
+"""The plots of a PTS-style test of rounds: convergence, windows, block sizes, demand."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
 from ssdbench.model.result import StageResult
-from ssdbench.report.figures import Line, LinesFigure, Window, WindowFigure
+from ssdbench.report.figures import ColumnsFigure, Line, LinesFigure, Window, WindowFigure
 from ssdbench.report.view.page import Plot
 from ssdbench.stats.ptsrounds import RoundWindow, round_window
 from ssdbench.units import format_count, format_size
@@ -14,62 +14,92 @@ MAX_LINES = 8
 
 def plots(stage: StageResult) -> Iterator[Plot]:
     """Everything that can be drawn from the rounds of a test."""
-    rounds = _records(stage, "rounds")
-    if not rounds:
-        return
-    yield _convergence(stage, rounds)
-    for number, header in enumerate(_records(stage, "steady_state")):
-        yield _window(stage, rounds, str(header["tracking"]), number)
-    means = _records(stage, "means_over_the_window")
-    if len({m["block_bytes"] for m in means}) > 1:
+    rounds = records(stage, "rounds")
+    if rounds:
+        yield from _convergences(stage, rounds)
+        for place, header in enumerate(records(stage, "steady_state")):
+            yield _window(stage, rounds, str(header["tracking"]), place)
+    means = records(stage, "means_over_the_window")
+    cells = [m for m in means if not str(m["cell"]).startswith("pre-write")]
+    if len({(m["threads"], m["queue"]) for m in cells}) > 1:
+        yield _demand_variation(stage, cells)
+        yield _demand_intensity(stage, cells)
+    elif len({m["block_bytes"] for m in means}) > 1:
         yield _by_block(stage, means)
+        yield _columns(stage, means, "iops", "IOPS")
+        if "latency" in str(stage.summary.get("test")):
+            yield _columns(stage, means, "mean_ns", "mean latency [ms]", scale=1e-6)
+            yield _columns(stage, means, "max_ns", "highest latency [ms]", scale=1e-6)
 
 
-def _records(stage: StageResult, name: str) -> list[Record]:
+def records(stage: StageResult, name: str) -> list[Record]:
+    """The records of a stage's data under a name; none when there are none."""
     found = stage.data.get(name)
     return [r for r in found if isinstance(r, Mapping)] if isinstance(found, list) else []
 
 
-def _number(record: Record, name: str) -> float:
+def number(record: Record, name: str) -> float:
+    """A number of a record."""
     return float(str(record[name]))
 
 
-def _convergence(stage: StageResult, rounds: Sequence[Record]) -> Plot:
-    """IOPS of the cells with most writes, over the rounds, as the standard draws it."""
-    least = min(_number(r, "read_percent") for r in rounds)
-    cells = list(dict.fromkeys(str(r["cell"]) for r in rounds if r["read_percent"] == least))
+def _convergences(stage: StageResult, rounds: Sequence[Record]) -> Iterator[Plot]:
+    """Over the rounds: cells with most writes; throughput both ways; latency mean and highest."""
+    test = str(stage.summary.get("test"))
+    if "throughput" in test:
+        yield _convergence(stage, rounds, "throughput_bytes_per_s", "MB/s", scale=1e-6)
+    elif "latency" in test:
+        yield _convergence(stage, rounds, "mean_ns", "mean latency")
+        yield _convergence(stage, rounds, "max_ns", "highest latency")
+    else:
+        yield _convergence(stage, rounds, "iops", "IOPS")
+
+
+def _convergence(
+    stage: StageResult, rounds: Sequence[Record], metric: str, label: str, *, scale: float = 1.0
+) -> Plot:
+    both = metric.startswith("throughput")
+    least = min(number(r, "read_percent") for r in rounds)
+    cells = list(
+        dict.fromkeys(str(r["cell"]) for r in rounds if both or r["read_percent"] == least)
+    )
     lines = tuple(
         Line(
             label=cell,
-            x=tuple(_number(r, "round") for r in rounds if r["cell"] == cell),
-            y=tuple(_number(r, "iops") for r in rounds if r["cell"] == cell),
+            x=tuple(number(r, "round") for r in rounds if r["cell"] == cell),
+            y=tuple(number(r, metric) * scale for r in rounds if r["cell"] == cell),
         )
         for cell in cells[:MAX_LINES]
     )
-    last = int(max(_number(r, "round") for r in rounds))
+    last = int(max(number(r, "round") for r in rounds))
+    what = "Each cell" if both else "Each cell with the largest share of writes"
     return Plot(
-        name=f"convergence-{stage.name}",
-        title="Steady-state convergence",
-        caption="Each cell with the largest share of writes, round by round.",
-        alt=f"IOPS of {len(lines)} cells over {last} rounds.",
+        name=f"convergence-{stage.name}-{metric.replace('_', '-')}",
+        title=f"Steady-state convergence, {label}",
+        caption=f"{what}, round by round.",
+        alt=f"{label} of {len(lines)} cells over {last} rounds.",
         figure=LinesFigure(
             lines,
             "round",
-            "IOPS",
+            label,
             tuple((float(n), str(n)) for n in range(1, last + 1)),
-            log_y=True,
+            log_y=not both,
+            latency=metric.endswith("_ns"),
         ),
     )
 
 
-def _window(stage: StageResult, rounds: Sequence[Record], tracking: str, number: int) -> Plot:
+def _window(stage: StageResult, rounds: Sequence[Record], tracking: str, place: int) -> Plot:
     cell, _, metric = tracking.rpartition(", ")
     name = metric.replace(" ", "_")
-    window = round_window([_number(r, name) for r in rounds if r["cell"] == cell])
+    counted = [r for r in rounds if r["cell"] == cell and r.get("counted", True)]
+    window = round_window(
+        [number(r, name) for r in counted], [int(number(r, "round")) for r in counted]
+    )
     first, last = window.rounds[0], window.rounds[-1]
     allowed = format_count(window.allowed_slope_excursion)
     return Plot(
-        name=f"window-{stage.name}-{number}",
+        name=f"window-{stage.name}-{place}",
         title=f"Measurement window: {tracking}",
         caption=f"Rounds {first} to {last}; fit {window.fit}, correlation "
         f"{window.correlation:+.3f}; data excursion {format_count(window.excursion)} of "
@@ -79,29 +109,30 @@ def _window(stage: StageResult, rounds: Sequence[Record], tracking: str, number:
         figure=WindowFigure(
             x=tuple(float(n) for n in window.rounds),
             blocks=window.values,
-            window=_drawn(window),
+            window=drawn(window),
             x_label="round",
             y_label=metric,
         ),
     )
 
 
-def _drawn(window: RoundWindow) -> Window:
+def drawn(window: RoundWindow) -> Window:
+    """The window with its average and the ends of its fit."""
     first, last = window.rounds[0], window.rounds[-1]
     fits = [window.intercept + window.slope * x for x in (first, last)]
     return Window(float(first), float(last), window.average, None, fits[0], fits[1])
 
 
 def _by_block(stage: StageResult, means: Sequence[Record]) -> Plot:
-    sizes = sorted({int(_number(m, "block_bytes")) for m in means})
+    sizes = sorted({int(number(m, "block_bytes")) for m in means})
     lines = []
-    for read in dict.fromkeys(int(_number(m, "read_percent")) for m in means):
+    for read in dict.fromkeys(int(number(m, "read_percent")) for m in means):
         own = sorted((m for m in means if m["read_percent"] == read), key=_block)
         lines.append(
             Line(
                 f"{read}/{100 - read}",
                 tuple(_block(m) for m in own),
-                tuple(_number(m, "iops") for m in own),
+                tuple(number(m, "iops") for m in own),
             )
         )
     return Plot(
@@ -122,4 +153,74 @@ def _by_block(stage: StageResult, means: Sequence[Record]) -> Plot:
 
 
 def _block(record: Record) -> float:
-    return _number(record, "block_bytes")
+    return number(record, "block_bytes")
+
+
+def _columns(
+    stage: StageResult, means: Sequence[Record], metric: str, label: str, *, scale: float = 1.0
+) -> Plot:
+    sizes = sorted({int(number(m, "block_bytes")) for m in means})
+    mixes = sorted({int(number(m, "read_percent")) for m in means})
+    found = {(m["block_bytes"], m["read_percent"]): number(m, metric) * scale for m in means}
+    return Plot(
+        name=f"columns-{stage.name}-{metric.replace('_', '-')}",
+        title=f"{label[:1].upper()}{label[1:]} over block size and mix",
+        caption="As the standard draws it; the table has the numbers.",
+        alt=f"{label} for {len(sizes)} block sizes and {len(mixes)} mixes.",
+        figure=ColumnsFigure(
+            tuple(format_size(size) for size in sizes),
+            tuple(f"{read}/{100 - read}" for read in mixes),
+            tuple(tuple(found.get((size, read), 0.0) for size in sizes) for read in mixes),
+            "block size",
+            "reads/writes",
+            label,
+        ),
+    )
+
+
+def _by_threads(cells: Sequence[Record], x: str, y: str) -> tuple[Line, ...]:
+    threads = sorted({int(number(m, "threads")) for m in cells}, reverse=True)
+    lines = []
+    for count in threads[:MAX_LINES]:
+        own = sorted((m for m in cells if m["threads"] == count), key=lambda m: number(m, "queue"))
+        lines.append(
+            Line(
+                f"{count} threads" if count > 1 else "1 thread",
+                tuple(number(m, x) for m in own),
+                tuple(number(m, y) for m in own),
+            )
+        )
+    return tuple(lines)
+
+
+def _demand_variation(stage: StageResult, cells: Sequence[Record]) -> Plot:
+    queues = sorted({number(m, "queue") for m in cells})
+    lines = _by_threads(cells, "queue", "iops")
+    return Plot(
+        name=f"demand-variation-{stage.name}",
+        title="Demand variation",
+        caption="IOPS over the outstanding requests of each thread; means over the window.",
+        alt=f"IOPS of {len(lines)} numbers of threads over {len(queues)} queue depths.",
+        figure=LinesFigure(
+            lines, "outstanding requests per thread", "IOPS",
+            tuple((queue, f"{queue:g}") for queue in queues), log_x=True,
+        ),
+    )  # fmt: skip
+
+
+def _demand_intensity(stage: StageResult, cells: Sequence[Record]) -> Plot:
+    lines = _by_threads(cells, "iops", "mean_ns")
+    most = max(number(m, "iops") for m in cells)
+    return Plot(
+        name=f"demand-intensity-{stage.name}",
+        title="Demand intensity",
+        caption="Mean response over the rate; where a curve turns up, more requests only wait.",
+        alt=f"Mean response over IOPS for {len(lines)} numbers of threads.",
+        figure=LinesFigure(
+            lines, "IOPS", "mean response", _even_ticks(most), log_y=True, latency=True
+        ),
+    )
+
+
+def _even_ticks(most: float) -> tuple[tuple[float, str], ...]:
+    return tuple((most * n / 5, format_count(most * n / 5)) for n in range(6))

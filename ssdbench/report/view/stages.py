@@ -10,7 +10,7 @@ from ssdbench.report.read import StoredRun
 from ssdbench.report.view import (
     pointplots,
     points,
-    ptsplots,
+    pts,
     rates,
     repeats,
     stretch,
@@ -67,10 +67,10 @@ def _blocks(run: StoredRun, stage: StageResult) -> Iterator[Block]:
         yield from repeats.blocks(run, stage)
     yield from trials.figure(stage)
     yield from rates.blocks(stage)
-    if stage.kind == "pts" and (shown := list(ptsplots.plots(stage))):
-        yield Plots(shown)
+    if stage.kind == "pts":
+        yield from pts.blocks(run.result, stage)
     if stage.kind != "rate":  # its steps have a table of their own
-        yield from _tables(stage.data)
+        yield from _tables({n: v for n, v in stage.data.items() if n not in pts.TOLD})
     drawn = [plot for plot in _figures(run, stage) if plot is not None]
     if drawn:
         yield Plots(drawn, wide=True)

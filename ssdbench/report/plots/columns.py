@@ -1,0 +1,45 @@
+"""Columns over two axes, and histograms: the plots that reports of standard tests have."""
+
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+from ssdbench.report.figures import BarsFigure, ColumnsFigure
+from ssdbench.report.plots import canvas
+
+
+def columns(view: ColumnsFigure) -> Figure:
+    """One column for each pair, a colour for each row."""
+    figure = canvas.sheet(canvas.HALF)
+    axes = figure.add_subplot(projection="3d")
+    for row, heights in enumerate(view.heights):
+        axes.bar3d(
+            range(len(heights)), [row] * len(heights), [0] * len(heights), 0.6, 0.6, heights,
+            color=canvas.SERIES[row % len(canvas.SERIES)], shade=False,
+            edgecolor=canvas.INK, linewidth=0.4,
+        )  # fmt: skip
+    axes.set_xticks([place + 0.3 for place in range(len(view.x))], view.x, fontsize=7)
+    axes.set_yticks([place + 0.3 for place in range(len(view.y))], view.y, fontsize=7)
+    axes.set(xlabel=view.x_label, ylabel=view.y_label, zlabel=view.z_label)
+    canvas.counts(axes.zaxis)
+    axes.view_init(elev=28, azim=-52)
+    return figure
+
+
+def bars(view: BarsFigure) -> Figure:
+    """How many I/Os took how long; both axes are logarithmic, marks are percentiles."""
+    figure = canvas.sheet(canvas.WIDE)
+    axes = figure.subplots()
+    axes.fill_between(view.x, view.y, 0.8, step="post", color=canvas.SERIES[0], lw=0)
+    axes.set_ylim(bottom=0.8)
+    canvas.log(axes, "x")
+    canvas.log(axes, "y")
+    canvas.latencies(axes.xaxis)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    for number, (x, words) in enumerate(view.marks):
+        axes.axvline(x, color=canvas.MUTED, lw=0.8, ls=(0, (3, 2)))
+        axes.annotate(
+            words, (x, 1), xycoords=("data", "axes fraction"), xytext=(3, -3 - 11 * number),
+            textcoords="offset points", va="top", fontsize=8.5, color=canvas.INK,
+        )  # fmt: skip
+    axes.set(xlabel="latency", ylabel="I/Os")
+    return figure

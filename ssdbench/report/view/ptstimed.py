@@ -1,0 +1,170 @@
+"""The plots of PTS-style tests over time, and the histogram of a latency in steady state."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from ssdbench.model.result import StageResult
+from ssdbench.report.figures import (
+    BarsFigure,
+    Line,
+    LinesFigure,
+    SeriesFigure,
+    WindowFigure,
+    thinned,
+)
+from ssdbench.report.view.page import Plot
+from ssdbench.report.view.ptsplots import Record, drawn, number, records
+from ssdbench.stats.ptsrounds import round_window
+from ssdbench.units import format_count
+
+POINTS = 200  # of a line of latencies: the highest of each bin
+SPACING = 31  # samples from one round of a long phase to the next
+LATENCIES = (("mean_ns", "mean"), ("p99.999_ns", "99.999 %"), ("max_ns", "highest"))
+
+
+def plots(stage: StageResult) -> Iterator[Plot]:
+    """Rates and latencies over time and bytes; histograms."""
+    samples = records(stage, "samples")
+    if len(samples) > 1:
+        crossed = "cross-stimulus" in str(stage.summary.get("test"))
+        metric = "throughput_bytes_per_s" if crossed else "iops"
+        label, scale = ("MB/s", 1e-6) if crossed else ("IOPS", 1.0)
+        yield _over_time(stage, samples, metric, label, scale)
+        if crossed:
+            yield from _transitions(stage, samples, metric, label, scale)
+        if "saturation" in str(stage.summary.get("test")):
+            yield _over_bytes(stage, samples)
+        yield _latencies(stage, samples)
+    warm_up = records(stage, "warm_up") or _first_phase(stage, samples)
+    if len(warm_up[::SPACING]) > 1 and "cross-stimulus" not in str(stage.summary.get("test")):
+        yield _spaced_window(stage, warm_up)
+    yield from _histograms(stage)
+
+
+def _first_phase(stage: StageResult, samples: Sequence[Record]) -> list[Record]:
+    return [s for s in samples if s["phase"] == samples[0]["phase"]]
+
+
+def _marks(samples: Sequence[Record]) -> tuple[tuple[float, str], ...]:
+    """Where each phase begins; with many only their numbers would fit."""
+    found: dict[str, float] = {}
+    for sample in samples:
+        found.setdefault(str(sample["phase"]), number(sample, "from_start_s") / 60)
+    if len(found) < 2:
+        return ()
+    short = len(found) > 4
+    return tuple(
+        (x, str(place) if short else name) for place, (name, x) in enumerate(found.items(), start=1)
+    )
+
+
+def _over_time(
+    stage: StageResult, samples: Sequence[Record], metric: str, label: str, scale: float
+) -> Plot:
+    x = np.array([number(s, "from_start_s") / 60 for s in samples])
+    y = np.array([number(s, metric) * scale for s in samples])
+    pauses = any("idle" in str(s["phase"]) for s in samples)
+    burst = " In phases with pauses the rate is that of the bursts." if pauses else ""
+    return Plot(
+        name=f"time-{stage.name}",
+        title=f"{label} over time",
+        caption=f"Averages of {len(samples)} samples; marks are the phases, as the table numbers "
+        f"them.{burst}",
+        alt=f"{label} over {x[-1]:.0f} minutes, from {format_count(float(y[0]))} to "
+        f"{format_count(float(y[-1]))}.",
+        figure=SeriesFigure(thinned(x, y), "minutes", label, marks=_marks(samples)),
+    )
+
+
+def _transitions(
+    stage: StageResult, samples: Sequence[Record], metric: str, label: str, scale: float
+) -> Iterator[Plot]:
+    """An hour at each side of a change of workload."""
+    phases = [s["phase"] for s in samples]
+    changes = [i for i in range(1, len(phases)) if phases[i] != phases[i - 1]]
+    for place, change in enumerate(changes, start=1):
+        near = samples[max(0, change - 60) : change + 60]
+        x = np.array([number(s, "from_start_s") / 60 for s in near])
+        y = np.array([number(s, metric) * scale for s in near])
+        start = number(samples[change - 1], "from_start_s") / 60
+        line = Line("", tuple(x.tolist()), tuple(y.tolist()))
+        ticks = tuple((float(t), format_count(float(t))) for t in np.linspace(x[0], x[-1], 5))
+        yield Plot(
+            name=f"change-{stage.name}-{place}",
+            title=f"{label} around the change to {phases[change]}",
+            caption=f"The workload changed after {start:.4g} minutes.",
+            alt=f"{label} before and after the change at {start:.4g} minutes.",
+            figure=LinesFigure((line,), "minutes", label, ticks),
+        )
+
+
+def _over_bytes(stage: StageResult, samples: Sequence[Record]) -> Plot:
+    x = np.array([number(s, "written") / 1e9 for s in samples])
+    y = np.array([number(s, "iops") for s in samples])
+    return Plot(
+        name=f"bytes-{stage.name}",
+        title="IOPS over gigabytes written",
+        caption="Total gigabytes written (10^9 bytes) since the purge.",
+        alt=f"IOPS over {x[-1]:.4g} gigabytes written.",
+        figure=SeriesFigure(thinned(x, y), "GB written", "IOPS"),
+    )
+
+
+def _latencies(stage: StageResult, samples: Sequence[Record]) -> Plot:
+    seen = [s for s in samples if number(s, "mean_ns") > 0]
+    x = np.array([number(s, "from_start_s") / 60 for s in seen])
+    lines = []
+    for metric, label in LATENCIES:
+        trace = thinned(x, np.array([number(s, metric) for s in seen]), bins=POINTS)
+        lines.append(Line(label, tuple(trace.x.tolist()), tuple(trace.high.tolist())))
+    ticks = tuple((float(t), f"{t:.0f}") for t in np.linspace(0, x[-1] if len(x) else 1, 6))
+    return Plot(
+        name=f"latency-{stage.name}",
+        title="Latency over time",
+        caption="Of each sample; where samples are too many to be drawn, the highest of a few.",
+        alt=f"Mean, 99.999 % and highest latency over {len(seen)} samples.",
+        figure=LinesFigure(tuple(lines), "minutes", "latency", ticks, log_y=True, latency=True),
+    )
+
+
+def _spaced_window(stage: StageResult, samples: Sequence[Record]) -> Plot:
+    window = round_window([number(s, "iops") for s in samples[::SPACING]])
+    return Plot(
+        name=f"spaced-{stage.name}",
+        title="Measurement window of the writes before, 30 min apart",
+        caption=f"Fit {window.fit}; data excursion {format_count(window.excursion)} of "
+        f"{format_count(window.allowed_excursion)} allowed, slope excursion "
+        f"{format_count(window.slope_excursion)} of "
+        f"{format_count(window.allowed_slope_excursion)} allowed.",
+        alt=f"Five samples, average {format_count(window.average)} IOPS.",
+        figure=WindowFigure(
+            x=tuple(float(n) for n in window.rounds),
+            blocks=window.values,
+            window=drawn(window),
+            x_label="round",
+            y_label="IOPS",
+        ),
+    )
+
+
+def _histograms(stage: StageResult) -> Iterator[Plot]:
+    found = stage.data.get("histograms")
+    levels = {str(r["cell"]): r for r in records(stage, "in_steady_state")}
+    for place, (cell, bins) in enumerate(found.items() if isinstance(found, Mapping) else ()):
+        latencies, counts = bins["latency_ns"], bins["count"]
+        marks = tuple(
+            (number(levels[cell], key), key.removesuffix("_ns"))
+            for key in levels.get(cell, {})
+            if key.startswith("p") and key != "p99.999_ns"
+        )
+        yield Plot(
+            name=f"histogram-{stage.name}-{place}",
+            title=f"Latency histogram: {cell}",
+            caption=f"{sum(counts):,} I/Os in bins of fio, 64 to an octave. Percentiles that "
+            "fewer than ten I/Os lie beyond are left out.",
+            alt=f"Latencies of {sum(counts):,} I/Os.",
+            figure=BarsFigure(
+                tuple(float(x) for x in latencies), tuple(float(n) for n in counts), marks
+            ),
+        )
