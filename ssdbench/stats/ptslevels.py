@@ -27,7 +27,7 @@ def levels(cells: Sequence[Demand]) -> dict[str, Demand]:
     """
     found: dict[str, Demand] = {}
     lowest = next((c for c in cells if c.threads == 1 and c.queue == 1), None)
-    quick = [c for c in cells if c.mean_ns < MAX_RESPONSE_NS]
+    quick = [c for c in cells if 0 < c.mean_ns < MAX_RESPONSE_NS]  # 0: too short to be seen
     if quick:
         found["max"] = max(quick, key=lambda c: c.iops)
     if quick and lowest:

@@ -51,13 +51,14 @@ def test(result: RunResult) -> Section:
     points = [point for stage in result.stages for point in stage.points]
     length = sum(stage.duration_s for stage in result.stages)
     purge = [s for s in result.stages if s.kind == "purge"]
+    own = "by each test" if any(s.kind == "pts" for s in result.stages) else "none"
     items = [
         ("Started", words.moment(result.started_at)),
         ("Ended", words.moment(result.finished_at)),
         ("Length on the drive's clock", format_duration(length)),
         ("Written by the run", _written(result)),
-        ("Purge", "; ".join(s.title for s in purge) or "none"),
-        ("Preconditioning", "; ".join(s.title for s in fills) or "none"),
+        ("Purge", "; ".join(s.title for s in purge) or own),
+        ("Preconditioning", "; ".join(s.title for s in fills) or own),
         ("Steady-state rule", words.listing(list(dict.fromkeys(v.rule for v in steady))) or "none"),
         ("Active range", _ranges(result)),
         ("Data pattern", words.listing(_unique(str(p.point.workload.content) for p in points))),

@@ -36,9 +36,9 @@ def header(result: RunResult, stage: StageResult) -> Facts:
         ("Firmware", target.firmware or words.NONE),
         ("Capacity", format_capacity(target.size_bytes)),
         ("Interface", _fact(target.facts, "transport", "protocol", "interface")),
-        ("Host", _fact(host, "model", "product", "machine", "cpu model", "cpu")),
+        ("Host", _fact(host, "CPU", "machine")),
         ("Operating system", _fact(host, "kernel", "os")),
-        ("Tool", f"ssdbench {result.ssdbench_version}, {_fact(host, 'fio version')}"),
+        ("Tool", f"ssdbench {result.ssdbench_version}, {_fact(host, 'fio version', 'fio')}"),
         ("Volatile write cache", target.facts.get("write cache", "not known")),
         ("Purge", done.get("purge", "none")),
         ("Preconditioning", done.get("fill", "none")),
@@ -58,6 +58,8 @@ def pts_rule(stage: StageResult) -> str:
     window = str(stage.summary.get("window") or "")
     if state == "reached":
         return f"yes, in {window}" if window else "yes"
+    if not stage.complete:
+        return "not decided, the test was not finished"
     if state == "not reached":
         rounds = stage.summary.get("rounds")
         return f"no, not steady after {rounds} rounds" if rounds else "no"

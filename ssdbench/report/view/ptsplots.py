@@ -23,7 +23,8 @@ def plots(stage: StageResult) -> Iterator[Plot]:
     cells = [m for m in means if not str(m["cell"]).startswith("pre-write")]
     if len({(m["threads"], m["queue"]) for m in cells}) > 1:
         yield _demand_variation(stage, cells)
-        yield _demand_intensity(stage, cells)
+        if any(number(m, "mean_ns") > 0 for m in cells):
+            yield _demand_intensity(stage, cells)
     elif len({m["block_bytes"] for m in means}) > 1:
         yield _by_block(stage, means)
         yield _columns(stage, means, "iops", "IOPS")
@@ -209,6 +210,7 @@ def _demand_variation(stage: StageResult, cells: Sequence[Record]) -> Plot:
 
 
 def _demand_intensity(stage: StageResult, cells: Sequence[Record]) -> Plot:
+    cells = [m for m in cells if number(m, "mean_ns") > 0]
     lines = _by_threads(cells, "iops", "mean_ns")
     most = max(number(m, "iops") for m in cells)
     return Plot(

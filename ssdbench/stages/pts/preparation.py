@@ -19,7 +19,7 @@ from ssdbench.model.workload import Pattern
 from ssdbench.stages.precondition import Fill, Precondition
 from ssdbench.stages.pts.parts import Record
 from ssdbench.stages.purge import Purge
-from ssdbench.units import KIB
+from ssdbench.units import KIB, format_capacity
 
 CAPACITIES = 2  # of the user, written in 128 KiB from end to end of the active range
 
@@ -90,7 +90,7 @@ class Preparation:
                     "step": name,
                     "done": str(result.summary.get("done", "; ".join(_jobs(step, context)))),
                     "took_s": result.duration_s,
-                    "written": result.bytes_written,
+                    "written": format_capacity(result.bytes_written),
                 }
             )
             done.findings += [_own(f, context.store.name) for f in result.findings]

@@ -1,18 +1,33 @@
+import pytest
+
 from ssdbench.model.result import StageResult
-from ssdbench.report.figures import LinesFigure, WindowFigure
+from ssdbench.report.figures import (
+    BarsFigure,
+    ColumnsFigure,
+    LinesFigure,
+    SeriesFigure,
+    WindowFigure,
+)
+from ssdbench.report.plots.draw import draw
+from ssdbench.report.view import pts, ptstimed
 from ssdbench.report.view.ptsplots import plots
 
 RATES = (180.0, 104.0, 102.0, 100.0, 98.0, 96.0)
+LATENCIES = {"min_ns": 1e5, "mean_ns": 1e6, "p99.999_ns": 4e6, "max_ns": 5e6}
 
 
-def a_stage() -> StageResult:
+def a_stage(**data: object) -> StageResult:
     rounds = [
         {
             "round": n,
             "cell": f"0/100 {size} B",
             "block_bytes": size,
             "read_percent": 0,
+            "queue": 32,
+            "threads": 4,
             "iops": iops,
+            "throughput_bytes_per_s": iops * size,
+            **LATENCIES,
         }
         for n, iops in enumerate(RATES, start=1)
         for size in (512, 4096)
@@ -24,7 +39,9 @@ def a_stage() -> StageResult:
         started_at="2026-11-21T00:00:00Z",
         duration_s=1.0,
         wall_s=1.0,
-        data={
+        summary={"test": "PTS-style IOPS, enterprise form", "steady_state": "reached", "rounds": 6},
+        data=data
+        or {
             "rounds": rounds,
             "steady_state": [{"tracking": "0/100 4096 B, iops"}],
             "means_over_the_window": rounds[-2:],
@@ -32,8 +49,8 @@ def a_stage() -> StageResult:
     )
 
 
-def test_a_test_is_drawn_as_convergence_window_and_rate_over_block_size() -> None:
-    convergence, window, blocks = plots(a_stage())
+def test_a_test_is_drawn_as_convergence_window_lines_and_columns_over_block_size() -> None:
+    convergence, window, blocks, columns = plots(a_stage())
 
     assert isinstance(convergence.figure, LinesFigure)
     assert [line.y for line in convergence.figure.lines] == [RATES, RATES]
@@ -42,7 +59,79 @@ def test_a_test_is_drawn_as_convergence_window_and_rate_over_block_size() -> Non
     assert "fit -2 x + 108" in window.caption
     assert isinstance(blocks.figure, LinesFigure)
     assert blocks.figure.lines[0].x == (512, 4096)
+    assert isinstance(columns.figure, ColumnsFigure)
+    assert columns.figure.heights == ((96.0, 96.0),)
+    assert "<svg" in draw(columns.figure, columns.name)
+
+
+def test_a_round_after_a_pause_is_not_in_the_window_that_is_drawn() -> None:
+    stage = a_stage()
+    rounds = [{**r, "counted": r["round"] != 3} for r in stage.data["rounds"]]  # type: ignore[attr-defined]
+
+    window = list(plots(stage.model_copy(update={"data": {**stage.data, "rounds": rounds}})))[1]
+
+    assert isinstance(window.figure, WindowFigure)
+    assert window.figure.x == (1, 2, 4, 5, 6)
 
 
 def test_a_test_without_a_round_has_no_plots() -> None:
     assert list(plots(a_stage().model_copy(update={"data": {"rounds": []}}))) == []
+
+
+def test_a_history_is_drawn_over_time_with_its_phases_marked() -> None:
+    samples = [
+        {"phase": phase, "from_start_s": 60.0 * (at + 1), "written": at * 1e9, "iops": rate,
+         "throughput_bytes_per_s": rate, "idle_s": 0.0, **LATENCIES}
+        for at, (phase, rate) in enumerate([("1", 100.0)] * 70 + [("2", 50.0)] * 70)
+    ]  # fmt: skip
+    stage = a_stage(samples=samples)
+    crossed = stage.model_copy(
+        update={"summary": {"test": "PTS-style cross-stimulus recovery, enterprise form"}}
+    )
+
+    time, change, latency = ptstimed.plots(crossed)
+
+    assert isinstance(time.figure, SeriesFigure)
+    assert [words for _, words in time.figure.marks] == ["1", "2"]
+    assert isinstance(change.figure, LinesFigure) and len(change.figure.lines[0].x) == 120
+    assert isinstance(latency.figure, LinesFigure)
+    assert [line.label for line in latency.figure.lines] == ["mean", "99.999 %", "highest"]
+
+
+def test_a_histogram_is_drawn_with_the_percentiles_that_have_enough_behind_them() -> None:
+    stage = a_stage(
+        histograms={"c": {"latency_ns": [1000, 2000], "count": [990, 10]}},
+        in_steady_state=[{"cell": "c", "p99_ns": 2000.0}],
+    )
+
+    (plot,) = ptstimed.plots(stage)
+
+    assert isinstance(plot.figure, BarsFigure)
+    assert plot.figure.marks == ((2000.0, "p99"),)
+    assert "<svg" in draw(plot.figure, plot.name)
+
+
+@pytest.mark.parametrize(
+    ("summary", "complete", "says"),
+    [
+        ({"steady_state": "reached", "window": "rounds 2 to 6"}, True, "yes, in rounds 2 to 6"),
+        ({"steady_state": "not reached", "rounds": 25}, True, "no, not steady after 25 rounds"),
+        ({"steady_state": "not reached", "rounds": 3}, False, "not decided"),
+        ({"steady_state": "not judged by this test"}, True, "not judged"),
+    ],
+)
+def test_the_word_of_the_pts_rule_is_said_apart(
+    summary: dict[str, str | int], complete: bool, says: str
+) -> None:
+    stage = a_stage().model_copy(update={"summary": summary, "complete": complete})
+
+    assert pts.pts_rule(stage).startswith(says)
+
+
+def test_a_latency_test_has_tables_of_lowest_mean_and_highest() -> None:
+    stage = a_stage().model_copy(update={"summary": {"test": "PTS-style latency, client form"}})
+
+    titles = [table.caption for table in pts.tables(stage)]
+
+    assert titles[:3] == ["Lowest latency", "Mean latency", "Highest latency"]
+    assert len(titles) == 5

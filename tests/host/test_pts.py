@@ -1,0 +1,56 @@
+"""Standard tests end to end on a simulated drive, with the real fio, scaled to seconds."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from ssdbench.generator.base import Job
+from ssdbench.generator.fio.driver import Fio
+from ssdbench.generator.fio.simulated import SimAttachment
+from ssdbench.host.command import run
+from ssdbench.model.workload import ActiveRange, Pattern, Workload
+from ssdbench.sim.drive import SimDrive
+from ssdbench.sim.spec import parse
+
+pytestmark = pytest.mark.host
+
+PROFILE = """
+target: sim:x25m-g2-160,capacity=256MiB
+purge: format
+measure: [{pts: {tests: [%s], scale: %s, max_rounds: 6}}]
+"""
+
+
+@pytest.mark.parametrize(("test", "scale"), [("latency", 0.01), ("saturation", 0.05)])
+def test_a_scaled_standard_test_runs_from_its_purge_to_its_report(
+    tmp_path: Path, test: str, scale: float
+) -> None:
+    profile = tmp_path / "profile.yaml"
+    profile.write_text(PROFILE % (test, scale))
+    argv = [sys.executable, "-m", "ssdbench", "run", str(profile)]
+
+    done = run([*argv, "--output", str(tmp_path / "run")], ok=(1,), timeout_s=200)
+
+    (stage,) = json.loads((tmp_path / "run" / "result.json").read_text())["stages"]
+    assert stage["complete"] and stage["data"]["preparation"][0]["step"] == "purge"
+    assert stage["data"]["in_steady_state"][0]["iops"] > 0
+    assert "steady by the PTS rule" in done.stdout
+    assert "Header" in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_pauses_between_bursts_leave_the_simulated_drive_idle(tmp_path: Path) -> None:
+    workload = Workload(
+        pattern=Pattern.RANDOM, block_bytes=4096, read_percent=0, iodepth=4, numjobs=2,
+        range=ActiveRange(offset_bytes=0, length_bytes=1 << 28),
+        burst_us=5_000_000, thinktime_us=10_000_000,
+    )  # fmt: skip
+    (tmp_path / "fio").mkdir()
+    with SimDrive.create(parse("sim:x25m-g2-160,capacity=256MiB"), tmp_path / "a.ssdb") as drive:
+        job = Job("bursts", workload, 3, runtime_s=75)
+        with Fio(SimAttachment(drive, step_s=5)).start([job], artifacts=tmp_path / "fio") as fio:
+            seconds = list(fio)
+
+    idle = sum(second.ios == 0 for second in seconds[15:75])
+    assert 36 <= idle <= 40  # four cycles of 10 s, less what the last burst left in the queue
