@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from ssdbench.errors import HostLacks
 from ssdbench.host import kmod
+from ssdbench.host.heat import Heat, drive_heat
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.host.topology import topology
 from ssdbench.model.profile import Host
@@ -24,6 +25,12 @@ def kernel_name(info: TargetInfo, sysfs: Sysfs | None = None) -> str:
         return ""
     name = sysfs.path(f"/sys/dev/block/{info.major_minor}").resolve().name
     return name if sysfs.exists(f"/sys/block/{name}") else ""
+
+
+def target_heat(info: TargetInfo) -> Heat | None:
+    """The drive's temperature; None where it has no sensor, and for what is no drive."""
+    kernel = "" if info.simulated else kernel_name(info)
+    return drive_heat(kernel) if kernel else None
 
 
 def planned_host(wishes: Host, info: TargetInfo, sysfs: Sysfs | None = None) -> HostPlan:

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Protocol
 
 from ssdbench.engine.events import Event, FindingRaised
+from ssdbench.engine.hosting import target_heat
 from ssdbench.engine.journal import StageJournal
 from ssdbench.engine.session import TargetSession
 from ssdbench.engine.store import StageStore
 from ssdbench.errors import SsdbenchError
 from ssdbench.host.activity import Activity, activity
+from ssdbench.host.heat import Heat
 from ssdbench.model.finding import Finding
 from ssdbench.model.result import StageResult
 from ssdbench.model.target import TargetInfo
@@ -129,6 +131,7 @@ class Context:
     results: tuple[StageResult, ...] = ()  # of the stages before this one
     wall: Callable[[], float] = time.monotonic
     activity: Callable[[], Activity] = activity
+    heat: Callable[[TargetInfo], Heat | None] = target_heat
     failures: list[SsdbenchError] = field(default_factory=list)
 
     @property

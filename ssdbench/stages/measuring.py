@@ -10,11 +10,13 @@ Overhead: one generator start per repeat.
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from zipfile import BadZipFile
 
 import numpy as np
 
+from ssdbench.engine.heat import HeatWatch
 from ssdbench.engine.noise import HostWatch
 from ssdbench.engine.progress import Reporter
 from ssdbench.engine.section import Section
@@ -121,6 +123,7 @@ def measure(
     context.journal.begun(unit.name, seed=unit.seed)
     job = Job(name="measure", workload=workload, seed=unit.seed, histogram_log=True)
     phase = _Phase(Watch(_rule(context, workload, how, wake)))
+    heat = HeatWatch(partial(context.heat, context.target), wall=context.wall)
     with Section(
         context,
         [job],
@@ -133,16 +136,20 @@ def measure(
         section.being(lambda: _standing(section, phase, how))
         for second in section:
             _follow(section, second, phase, workload, how, context.target.size_bytes)
+            heat.look(second.t_s, section.series.phase)
             if phase.from_s is not None and phase.host is None:
                 phase.host = HostWatch(simulated=context.target.simulated, read=context.activity)
         disturbed = phase.host.findings() if phase.host is not None else []
+        heat.end(float(section.series.t_s[-1]) if len(section.series) else 0.0)
         outcome = section.outcome()
         wake.follows(workload, section.bytes_written)
         if section.cut_short:
             return section.cut_short
         if phase.settle is None or phase.from_s is None or not _complete(section, phase, how):
             return "the generator ended before the measurement did"
-    return _store(context, unit, directory, section, outcome, phase, disturbed)
+    heat.write(directory / "temperature.csv")
+    beside = [*disturbed, *heat.findings()]
+    return _store(context, unit, directory, section, outcome, phase, beside)
 
 
 def spare_bytes(context: Context, how: Measuring) -> float:

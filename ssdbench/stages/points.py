@@ -175,6 +175,8 @@ def judged(
         min_repeats=judging.min_repeats,
         declared_extra=judging.declared_extra,
         simulated=context.target.simulated,
+        buffer_bytes=_buffer_bytes(context),
+        remap_unit_bytes=context.target.physical_block_bytes,
         findings=inherited(context.results),
     )
     for point in dict.fromkeys(unit.point for unit in units):
@@ -184,6 +186,12 @@ def judged(
                 read_measured(context.run_path / repeat.artifacts / MEASURED) for repeat in of_point
             ]
             yield judge_point(point, of_point, windows, by_rule)
+
+
+def _buffer_bytes(context: Context) -> int:
+    """The drive's write buffer, where a stage before this one found it."""
+    found = [r.summary.get("buffer_bytes") for r in context.results if r.kind == "blocksize"]
+    return next((size for size in reversed(found) if isinstance(size, int)), 0)
 
 
 def planned(

@@ -1,0 +1,50 @@
+"""The drive's temperature from hwmon, with its own warning threshold.
+
+Asking is not free: for NVMe the kernel reads the SMART log by an admin command, at most once a
+second (drivers/nvme/host/hwmon.c: nvme_hwmon_read); drivetemp sends a command that waits for all
+I/O before it (drivers/hwmon/drivetemp.c), so it is for moments outside of what is measured.
+"""
+
+import re
+from dataclasses import dataclass
+
+from ssdbench.host.sysfs import Sysfs
+
+MILLI = 1000
+GENTLE = frozenset({"nvme"})  # drivers whose reading does not hold up I/O
+
+
+@dataclass(frozen=True, slots=True)
+class Heat:
+    """One reading."""
+
+    temperature_c: float
+    warning_c: float | None  # above it the drive calls itself too hot; None where it does not tell
+    alarm: bool  # the drive's critical warning for temperature
+    gentle: bool  # whether it may be asked while something is measured
+
+
+def drive_heat(kernel: str, sysfs: Sysfs | None = None) -> Heat | None:
+    """The reading of a drive by its name below /sys/block, None where there is no sensor."""
+    sysfs = sysfs or Sysfs()
+    for place in _sensors(kernel, sysfs):
+        milli_c = sysfs.number(f"{place}/temp1_input")
+        if milli_c is None:
+            continue
+        warning = sysfs.number(f"{place}/temp1_max")
+        return Heat(
+            temperature_c=milli_c / MILLI,
+            warning_c=warning / MILLI if warning else None,
+            alarm=bool(sysfs.number(f"{place}/temp1_alarm")),
+            gentle=(sysfs.find(f"{place}/name") or "").strip() in GENTLE,
+        )
+    return None
+
+
+def _sensors(kernel: str, sysfs: Sysfs) -> list[str]:
+    """hwmon directories of a drive: directly below its device (NVMe), or in `hwmon` (SCSI)."""
+    device = f"/sys/block/{kernel}/device"
+    found = []
+    for base in (device, f"{device}/hwmon"):
+        found += [f"{base}/{n}" for n in sysfs.names(base) if re.fullmatch(r"hwmon\d+", n)]
+    return found
