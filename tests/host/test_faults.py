@@ -6,6 +6,7 @@ what was measured until then is kept.
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,9 +22,9 @@ from tests.support import badfio
 from tests.support.devices import LoopDevice, attached_loop
 from tests.support.killing import KilledRuns, every_setting, once_in
 
-IMPATIENT = (  # a hang is given up after 2 s instead of two minutes
+IMPATIENT = (  # a hang is given up after 5 s instead of two minutes
     "from ssdbench.generator.fio.attachment import DeviceAttachment as A;"
-    "A.__init__.__kwdefaults__['stall_s'] = 2.0;"
+    "A.__init__.__kwdefaults__['stall_s'] = 5.0;"
     "import sys; from ssdbench.cli.main import main; sys.exit(main())"
 )
 READS = PROFILE.replace("read: [0, 100]", "read: 100")
@@ -39,7 +40,7 @@ def a_loop(directory: Path, text: str = PROFILE) -> Iterator[tuple[KilledRuns, L
 def runs_on(device: LoopDevice, directory: Path, text: str = PROFILE) -> KilledRuns:
     info = inspect(str(device.node))
     name = device.node.name
-    target = ["--target", info.name, "--destroy", info.id]
+    target = ["--target", info.name, "--destroy", info.id, "--overwrite-signatures"]
     runs = KilledRuns(directory, text % every_setting(name), target, kernel_name=name)
     runs.ssdbench = [sys.executable, "-c", IMPATIENT]
     return runs
@@ -74,7 +75,7 @@ def measured(runs: KilledRuns) -> list[object]:
     ("mischief", "code", "sentence"),
     [
         (badfio.CRASHES, 4, "was ended by signal 11"),
-        (badfio.HANGS, 5, "no I/O finished for 2 s, so fio was killed"),
+        (badfio.HANGS, 5, "s, so fio was killed"),
         (badfio.CUTS_ITS_REPORT, 4, "fio's report cannot be read"),
     ],
     ids=["crashes", "hangs", "cuts-its-report"],
@@ -140,3 +141,17 @@ def test_a_run_directory_that_fills_up_ends_the_run_and_restores_the_host(tmp_pa
 def _free(place: Path) -> int:
     status = os.statvfs(place)
     return status.f_bavail * status.f_frsize
+
+
+def test_a_second_ctrl_c_ends_at_once_and_restores_the_host(tmp_path: Path) -> None:
+    with a_loop(tmp_path) as (runs, _):
+        before = runs.snapshot()
+        process = runs.start()
+        once_in("02-steady", then_s=0.1)(runs.output, process)
+        os.kill(process.pid, signal.SIGINT)
+        os.kill(process.pid, signal.SIGINT)
+
+        assert process.wait(30) == 130
+        assert runs.orphans() == []
+        assert runs.snapshot() == before
+        assert "Traceback" not in runs.stderr.read_text()

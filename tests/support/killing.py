@@ -11,7 +11,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ssdbench.engine import journal as run_journal
@@ -167,7 +167,7 @@ class KilledRuns:
 
     def said(self) -> str:
         """The tally as JSON."""
-        return json.dumps(asdict(self.tally), indent=1)
+        return json.dumps({**vars(self.tally), "stages": dict(self.tally.stages)}, indent=1)
 
     def start(self) -> Process:
         """A process that begins a run, or goes on with the one of now."""

@@ -145,3 +145,27 @@ def test_the_other_side_of_a_fork_has_its_own_session_and_log(tmp_path: Path) ->
     assert done.stdout == f"{tmp_path}\n"
     assert (tmp_path / "session").read_text() == "True"
     assert (tmp_path / background.LOG).read_text() == "in the log\n"
+
+
+def test_the_host_is_kept_awake_for_as_long_as_a_run_lasts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = tmp_path / "said"
+    program = tmp_path / "systemd-inhibit"
+    program.write_text(f'#!/bin/sh\necho "$$ $*" > {said}\nexec sleep 60\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+
+    with background.awake(exists=lambda path: True):
+        while not (said.exists() and said.read_text()):
+            time.sleep(0.01)
+        pid, _, words = said.read_text().partition(" ")
+        assert Path(f"/proc/{pid}").exists()
+
+    assert "--what sleep:idle" in words
+    assert "--mode block" in words
+    assert not Path(f"/proc/{pid}").exists()
+    said.unlink()
+    with background.awake(exists=lambda path: False):  # no systemd decides here
+        pass
+    assert not said.exists()
