@@ -27,6 +27,10 @@ MIB = 1 << 20
 SIGNATURES: dict[str, tuple[tuple[int, bytes], ...]] = {
     "crypto_LUKS": ((0, b"LUKS\xba\xbe\0\x01"),),
     "swsuspend": ((4086, b"S1SUSPEND\0"),),
+    # Uberblocks of the first label: four are enough to be believed.
+    "zfs_member": tuple(
+        ((128 << 10) + (n << 10), (0x00BAB10C).to_bytes(8, "little")) for n in range(8)
+    ),
 }
 MADE = {"ext4": ["mkfs.ext4", "-q", "-F"], "ext2": ["mkfs.ext2", "-q", "-F"], "swap": ["mkswap"]}
 
@@ -173,6 +177,14 @@ def claimed_by_the_kernel(device: LoopDevice, directory: Path) -> Iterator[str]:
 
 
 @contextmanager
+def pool_in_use(device: LoopDevice, directory: Path) -> Iterator[str]:
+    """As ZFS has it, which claims its disks and shows them nowhere."""
+    put(device, *SIGNATURES["zfs_member"])
+    with claimed_by_the_kernel(device, directory):
+        yield "a ZFS pool has it in use"
+
+
+@contextmanager
 def partition_in_use(device: LoopDevice, directory: Path) -> Iterator[str]:
     start = 8 if device.block_bytes == 4096 else 2048
     put(device, table(start=start, count=4096))
@@ -218,6 +230,7 @@ STATES = {
     "mounted through a loop device": mounted_through_a_loop,
     "read-only": read_only,
     "claimed": claimed_by_the_kernel,
+    "in a pool": pool_in_use,
     "partition mounted": partition_in_use,
     "partition swapped to": swapped_partition,
 }

@@ -4,12 +4,13 @@ import hashlib
 import os
 import struct
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
 
 from ssdbench.errors import DeviceLost, TargetRefused
-from ssdbench.host.command import run
+from ssdbench.host.command import run, spawn
 from ssdbench.model.target import TargetKind
 from ssdbench.target import guard
 from ssdbench.target.claim import Claim
@@ -176,3 +177,70 @@ def test_a_claim_notices_another_backing_file(loop_device: LoopDevice, tmp_path:
 
         with pytest.raises(DeviceLost, match="exchanged|is now"):
             claim.check()
+
+
+@contextmanager
+def opened(device: LoopDevice) -> Iterator[None]:
+    process = spawn(
+        ["sh", "-c", f"exec 9<{device.node}; echo ready; sleep 600"],
+        stdout=device.backing.with_name("out"),
+        stderr=device.backing.with_name("err"),
+    )
+    try:
+        while "ready" not in device.backing.with_name("out").read_text():
+            pass
+        yield
+    finally:
+        process.kill()
+
+
+@contextmanager
+def looped(device: LoopDevice) -> Iterator[None]:
+    upper = run(["losetup", "--find", "--show", str(device.node)]).stdout.strip()
+    try:
+        yield
+    finally:
+        run(["losetup", "--detach", upper])
+
+
+@contextmanager
+def protected(device: LoopDevice) -> Iterator[None]:
+    run(["blockdev", "--setro", str(device.node)])
+    try:
+        yield
+    finally:
+        run(["blockdev", "--setrw", str(device.node)])
+
+
+APPEARING: dict[str, tuple[Callable[[LoopDevice], AbstractContextManager[None]], str]] = {
+    "opened": (opened, "has it open"),
+    "under a loop device": (looped, "in use by"),
+    "read-only": (protected, "it is read-only"),
+}
+
+
+@pytest.mark.parametrize("state", APPEARING)
+def test_what_appears_between_two_stages_stops_the_next_one(
+    make_loop: Callable[..., LoopDevice], state: str
+) -> None:
+    device = make_loop()
+    appears, reason = APPEARING[state]
+
+    with Claim(inspect(str(device.node)), overwrite_signatures=True) as claim:
+        claim.check()
+        with appears(device), pytest.raises(TargetRefused, match=reason):
+            claim.check()
+        claim.check()  # and it goes on once that is over
+
+
+@pytest.mark.parametrize("state", APPEARING)
+def test_what_appears_between_the_look_and_the_claim_stops_the_claim(
+    make_loop: Callable[..., LoopDevice], state: str
+) -> None:
+    device = make_loop()
+    appears, reason = APPEARING[state]
+    info = inspect(str(device.node))
+    guard.check(info)
+
+    with appears(device), pytest.raises(TargetRefused, match=reason), Claim(info):
+        pytest.fail("it was claimed")
