@@ -13,7 +13,16 @@ from ssdbench.model.asked.mistakes import refuse
 from ssdbench.model.asked.rates import RateSweep
 from ssdbench.model.asked.standard import Pts
 from ssdbench.model.asked.sweeps import SpanSweep, Sweep
-from ssdbench.model.asked.trials import CpuCost, Engines, LatencyPath, QueueSettings, Schedulers
+from ssdbench.model.asked.trials import (
+    CpuCost,
+    Depth,
+    Engines,
+    FileSystems,
+    Interrupts,
+    LatencyPath,
+    QueueSettings,
+    Schedulers,
+)
 from ssdbench.model.base import Model
 
 MeasuredStage = (
@@ -22,9 +31,12 @@ MeasuredStage = (
     | BlockSize
     | Schedulers
     | QueueSettings
+    | Depth
+    | Interrupts
     | Engines
     | LatencyPath
     | CpuCost
+    | FileSystems
     | Pts
     | RateSweep
 )
@@ -68,11 +80,20 @@ class Measure(Model):
     engines: Annotated[Engines | None, _Body] = Field(
         default=None, description="I/O engines and the page cache compared."
     )
+    depth: Annotated[Depth | None, _Body] = Field(
+        default=None, description="Queue depths, merging and occupancy of the queue."
+    )
+    interrupts: Annotated[Interrupts | None, _Body] = Field(
+        default=None, description="Interrupts local, beside, remote and spread; coalescing."
+    )
     latency_path: Annotated[LatencyPath | None, _Body] = Field(
         default=None, description="Time of a request in queue, scheduler, driver and device."
     )
     cpu_cost: Annotated[CpuCost | None, _Body] = Field(
         default=None, description="CPU time and energy per I/O at several CPU frequencies."
+    )
+    filesystems: Annotated[FileSystems | None, _Body] = Field(
+        default=None, description="File systems by threads, fresh and aged."
     )
 
     @model_validator(mode="after")

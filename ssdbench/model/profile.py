@@ -18,6 +18,7 @@ from ssdbench.model.base import Model
 from ssdbench.model.measure import Measure
 from ssdbench.model.quantity import (
     Count,
+    CpuNumber,
     OneOrMany,
     Percent,
     Positive,
@@ -93,7 +94,6 @@ def _text(value: object) -> object:
 
 QueueValue = Annotated[str, BeforeValidator(_text), Field(min_length=1)]
 FeatureValue = Annotated[str, BeforeValidator(_text), Field(pattern=r"^(keep|[0-9]{1,5})$")]
-CpuNumber = Annotated[int, Field(strict=True, ge=0)]
 
 
 class Host(Model):

@@ -158,5 +158,6 @@ Span = Annotated[
     WithJsonSchema(_EXTENT_SCHEMA),
 ]
 Count = Annotated[int, Field(strict=True, ge=1)]
+CpuNumber = Annotated[int, Field(strict=True, ge=0)]
 ReadPercent = Annotated[int, Field(strict=True, ge=0, le=100)]
 Positive = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]

@@ -112,7 +112,7 @@ class StripFigure:
 
 @dataclass(frozen=True, slots=True)
 class Dots:
-    """One point's latencies: name of the percentile and nanoseconds."""
+    """One point's latencies: name of the percentile and nanoseconds; or other named values."""
 
     label: str
     values: tuple[tuple[str, float], ...]
@@ -120,9 +120,11 @@ class Dots:
 
 @dataclass(frozen=True, slots=True)
 class DotsFigure:
-    """Latency percentiles of points, one row each."""
+    """Latency percentiles of points, or other values of one kind, one row each."""
 
     rows: tuple[Dots, ...]
+    x_label: str = "latency"
+    latency: bool = True  # in nanoseconds
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,18 +3,21 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ssdbench.engine.applied import host_reaches
 from ssdbench.engine.hosting import kernel_name
-from ssdbench.errors import UsageError
+from ssdbench.errors import HostLacks, UsageError
 from ssdbench.generator.fio.output import engines_of
 from ssdbench.host import command
 from ssdbench.host.activity import activity
-from ssdbench.host.topology import Topology, topology
+from ssdbench.host.sysfs import Sysfs
+from ssdbench.host.topology import Topology, cpu_text, topology
 from ssdbench.model import asked
 from ssdbench.model.target import TargetInfo
-from ssdbench.stages import hostvariants
+from ssdbench.stages import hostvariants, interruptvariants
 from ssdbench.stages.blocktrace import block_trace
 from ssdbench.stages.hostload import Probe
 from ssdbench.stages.trial import Trial, TrialWorkload, Variant
+from ssdbench.tuning.setting import Medium
 
 
 def host_trial(
@@ -36,7 +39,7 @@ def host_trial(
             f"{name} compares settings of the host, and {target.name} is no block device",
             hint="Name a whole drive or a loop device, or leave the stage out.",
         )
-    chosen = _chosen(wanted, target, topology(kernel), span_bytes)
+    chosen = _chosen(wanted, _Here(target, topology(kernel), span_bytes))
     return Trial(
         name=name,
         kind=name.partition("-")[2],
@@ -61,44 +64,118 @@ class _Chosen:
     probe: Probe | None = None
 
 
-def _chosen(
-    wanted: asked.HostTrial, target: TargetInfo, host: Topology, span_bytes: int
-) -> _Chosen:
+@dataclass(frozen=True, slots=True)
+class _Here:
+    """What a trial is built on."""
+
+    target: TargetInfo
+    host: Topology
+    span_bytes: int
+
+
+def _chosen(wanted: asked.HostTrial, here: _Here) -> _Chosen:
     match wanted:
         case asked.Schedulers():
-            return _Chosen(
-                "Compare I/O schedulers",
-                hostvariants.scheduler_variants(wanted.schedulers, host.schedulers, target.id),
-                hostvariants.scheduler_workloads(),
-            )
+            return _schedulers(wanted, here)
         case asked.QueueSettings():
-            return _Chosen(
-                "Compare settings of the queue",
-                hostvariants.queue_variants(host.queue, target.id),
-                hostvariants.queue_workloads(),
-            )
+            return _queue(here)
+        case asked.Depth():
+            return _depth(wanted, here)
+        case asked.Interrupts():
+            return _interrupts(wanted, here)
         case asked.LatencyPath():
-            return _Chosen(
-                "Where the time of a request goes",
-                hostvariants.path_variants(wanted.schedulers, host.schedulers, target.id),
-                hostvariants.path_workloads(),
-                probe=block_trace(target, kernel_name(target), host.interrupts),
-            )
+            return _latency_path(wanted, here)
         case asked.CpuCost():
-            variants, notes = hostvariants.frequency_variants(host, target.id)
-            if activity().energy_j is None:
-                notes.append("this machine does not tell how much power its CPUs take")
-            return _Chosen(
-                "What an I/O costs the host",
-                variants,
-                hostvariants.cost_workloads(),
-                notes=tuple(notes),
-            )
+            return _cpu_cost(here)
         case _:
-            built = engines_of(command.run(["fio", "--enghelp"], timeout_s=20).stdout)
-            hits = min(hostvariants.HIT_BYTES, span_bytes)
-            return _Chosen(
-                "Compare ways to submit I/O",
-                hostvariants.engine_variants(built, hits),
-                (hostvariants.random_reads(),),
-            )
+            return _engines(here)
+
+
+def _schedulers(wanted: asked.Schedulers, here: _Here) -> _Chosen:
+    return _Chosen(
+        "Compare I/O schedulers",
+        hostvariants.scheduler_variants(wanted.schedulers, here.host.schedulers, here.target.id),
+        hostvariants.scheduler_workloads(),
+    )
+
+
+def _queue(here: _Here) -> _Chosen:
+    return _Chosen(
+        "Compare settings of the queue",
+        hostvariants.queue_variants(here.host.queue, here.target.id),
+        hostvariants.queue_workloads(),
+    )
+
+
+def _depth(wanted: asked.Depth, here: _Here) -> _Chosen:
+    return _Chosen(
+        "Compare queue depths, merging and occupancy",
+        interruptvariants.depth_variants(wanted.depths, sorted(here.host.queue), here.target.id),
+        interruptvariants.depth_workloads(),
+    )
+
+
+def _interrupts(wanted: asked.Interrupts, here: _Here) -> _Chosen:
+    missing = [cpu for cpu in wanted.submitters if cpu not in here.host.cpus]
+    if missing:
+        raise HostLacks(
+            f"submitters: there is no CPU {cpu_text(missing)}",
+            hint=f"Online: {cpu_text(here.host.cpus)}.",
+        )
+    found = interruptvariants.interrupt_variants(
+        here.host,
+        here.target.id,
+        submitters=wanted.submitters,
+        coalescing=_coalesces(here.target),
+    )
+    return _Chosen(
+        "Compare where interrupts are handled",
+        found.variants,
+        interruptvariants.interrupt_workloads(),
+        notes=found.notes,
+    )
+
+
+def _coalesces(target: TargetInfo) -> bool:
+    """Whether the drive answers when asked how it coalesces interrupts."""
+    if not kernel_name(target).startswith("nvme"):
+        return False
+    reach = host_reaches(Sysfs())[Medium.NVME_FEATURE]
+    try:
+        reach.read(interruptvariants.COALESCING, target.id)
+    except (HostLacks, OSError):
+        return False
+    return True
+
+
+def _latency_path(wanted: asked.LatencyPath, here: _Here) -> _Chosen:
+    return _Chosen(
+        "Where the time of a request goes",
+        hostvariants.path_variants(wanted.schedulers, here.host.schedulers, here.target.id),
+        hostvariants.path_workloads(),
+        probe=block_trace(here.target, kernel_name(here.target), here.host.interrupts),
+    )
+
+
+def _cpu_cost(here: _Here) -> _Chosen:
+    variants, notes = hostvariants.frequency_variants(here.host, here.target.id)
+    if activity().energy_j is None:
+        notes.append("this machine does not tell how much power its CPUs take")
+    return _Chosen(
+        "What an I/O costs the host",
+        variants,
+        hostvariants.cost_workloads(),
+        notes=tuple(notes),
+    )
+
+
+def _engines(here: _Here) -> _Chosen:
+    built = engines_of(command.run(["fio", "--enghelp"], timeout_s=20).stdout)
+    polls = Sysfs().find(f"/sys/block/{kernel_name(here.target)}/queue/io_poll") == "1"
+    hits = min(hostvariants.HIT_BYTES, here.span_bytes)
+    return _Chosen(
+        "Compare ways to submit I/O",
+        hostvariants.engine_variants(built, hits, polls=polls),
+        (hostvariants.random_reads(),),
+        notes=() if polls else (hostvariants.NO_POLLING,),
+    )

@@ -97,10 +97,13 @@ def cost_workloads() -> tuple[TrialWorkload, ...]:
     )
 
 
-def engine_variants(engines: Collection[str], hit_bytes: int) -> list[Variant]:
+def engine_variants(
+    engines: Collection[str], hit_bytes: int, *, polls: bool = False
+) -> list[Variant]:
     """Ways to submit, of those that this fio was built with.
 
     `hit_bytes`: the part of the drive that is read again and again for hits of the page cache.
+    `polls`: whether the drive has queues that are polled.
     """
     batch: Options = {"iodepth_batch_submit": 8, "iodepth_batch_complete_min": 4}
     tried: list[tuple[str, dict[str, str | int]]] = [
@@ -110,13 +113,19 @@ def engine_variants(engines: Collection[str], hit_bytes: int) -> list[Variant]:
         ("libaio batched", {"ioengine": "libaio", **batch}),
         ("io_uring", {"ioengine": "io_uring"}),
         ("io_uring batched", {"ioengine": "io_uring", **batch}),
+        ("io_uring fixed buffers", {"ioengine": "io_uring", "fixedbufs": 1, "registerfiles": 1}),
+        ("io_uring polled", {"ioengine": "io_uring", "hipri": 1}),
         ("page cache", {"ioengine": "psync", "numjobs": 8, "iodepth": 1, "direct": 0}),
         (
             "page cache hits",
             {"ioengine": "psync", "iodepth": 1, "direct": 0, "size": hit_bytes, "pre_read": 1},
         ),
     ]
-    return [Variant(name, (), options) for name, options in tried if options["ioengine"] in engines]
+    return [
+        Variant(name, (), options)
+        for name, options in tried
+        if options["ioengine"] in engines and (polls or "hipri" not in options)
+    ]
 
 
 def scheduler_workloads() -> tuple[TrialWorkload, ...]:
@@ -159,3 +168,6 @@ def queue_workloads() -> tuple[TrialWorkload, ...]:
 
 
 HIT_BYTES = 4 * MIB
+NO_POLLING = (
+    "polled io_uring is not offered: the drive has no poll queues (nvme.poll_queues=N at boot)"
+)

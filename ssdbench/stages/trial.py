@@ -187,7 +187,7 @@ class Trial:
             cells = [(v, w) for v in self.variants for w in self.workloads]
             Random(derived(seed, self.name, "order", repeat)).shuffle(cells)
             found += [
-                (f"{_slug(v.name)}/{_slug(w.name)}/repeat-{repeat:02d}", v, w, repeat)
+                (f"{slug(v.name)}/{slug(w.name)}/repeat-{repeat:02d}", v, w, repeat)
                 for v, w in cells
             ]
         return found
@@ -206,30 +206,11 @@ class Trial:
         workload: TrialWorkload,
         repeat: int,
     ) -> Cell:
-        directory = context.store.fresh_directory(unit)
-        context.journal.begun(unit)
         seed = derived(context.seed, self.name, workload.name, repeat)
         text = job_text(context.target.node, self, variant, workload, seed=seed)
-        disk = disk_counters(context.target.major_minor)
-        with applied(HostPlan(settings=variant.settings), self._lease(context)), disk:
-            load = LoadWatch(disk, context.activity, RAMP_S, self.window_s, self.probe)
-            watch = HostWatch(simulated=False, read=context.activity)
-            group = started(
-                directory,
-                text,
-                seconds=self.window_s + RAMP_S,
-                cpus=variant.cpus or self.cpus,
-                meanwhile=load,
-            )
-            disturbed = "; ".join(finding.message for finding in watch.findings())
-        more = self.probe.figures() if self.probe is not None else {}
-        cell = cell_of(variant, workload, repeat, group, disturbed, load.load, more)
-        context.meter.add(
-            seconds=self.window_s + RAMP_S,
-            bytes_read=cell.bytes_read,
-            bytes_written=cell.bytes_written,
-        )
-        return cell
+        start = Start(unit, variant, workload, repeat, text, self.window_s)
+        with applied(HostPlan(settings=variant.settings), self._lease(context)):
+            return measured(context, start, cpus=variant.cpus or self.cpus, probe=self.probe)
 
     def _result(
         self,
@@ -256,14 +237,44 @@ class Trial:
                 "repeats": self.repeats,
                 **{f"note {n}": note for n, note in enumerate(self.notes, start=1)},
             },
-            findings=(*self.skipped, *_findings(self.name, cells, cut_short)),
+            findings=(*self.skipped, *cell_findings(self.name, cells, cut_short)),
             figures=({"kind": "trial", "csv": context.store.relative(path), "title": self.title},),
-            data={"medians": medians(cells)},
+            data={"medians": medians(cells, [variant.name for variant in self.variants])},
             complete=not cut_short,
         )
         if result.complete:
             context.store.save("stage.json", result)
         return result
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """One cell to be measured, and fio's job file for it."""
+
+    unit: str
+    variant: Variant
+    workload: TrialWorkload
+    repeat: int
+    text: str
+    window_s: int
+
+
+def measured(
+    context: Context, start: Start, *, cpus: Sequence[int] = (), probe: Probe | None = None
+) -> Cell:
+    """Run one start with the host as it is now. Raises CommandFailed with fio's last words."""
+    directory = context.store.fresh_directory(start.unit)
+    context.journal.begun(start.unit)
+    with disk_counters(context.target.major_minor) as disk:
+        load = LoadWatch(disk, context.activity, RAMP_S, start.window_s, probe)
+        watch = HostWatch(simulated=False, read=context.activity)
+        seconds = start.window_s + RAMP_S
+        group = started(directory, start.text, seconds=seconds, cpus=cpus, meanwhile=load)
+        disturbed = "; ".join(finding.message for finding in watch.findings())
+    more = probe.figures() if probe is not None else {}
+    cell = cell_of(start.variant, start.workload, start.repeat, group, disturbed, load.load, more)
+    context.meter.add(seconds=seconds, bytes_read=cell.bytes_read, bytes_written=cell.bytes_written)
+    return cell
 
 
 def job_text(
@@ -320,8 +331,9 @@ def _per_io(rate_per_s: float, load: Load) -> float:
     return rate_per_s / load.ios_per_s if load.ios_per_s > 0 else 0.0
 
 
-def medians(cells: Sequence[Cell]) -> list[dict[str, object]]:
-    """One record per workload and variant, over its repeats."""
+def medians(cells: Sequence[Cell], variants: Sequence[str] = ()) -> list[dict[str, object]]:
+    """One record per workload and variant, over its repeats; `variants` in their order."""
+    place = {variant: n for n, variant in enumerate(variants)}
     by_cell: dict[tuple[str, str], list[Cell]] = {}
     for cell in cells:
         by_cell.setdefault((cell.workload, cell.variant), []).append(cell)
@@ -337,7 +349,9 @@ def medians(cells: Sequence[Cell]) -> list[dict[str, object]]:
             **(_probed(found) or _costs(found)),
             "disturbed": sum(bool(c.disturbed) for c in found),
         }
-        for (workload, variant), found in sorted(by_cell.items())
+        for (workload, variant), found in sorted(
+            by_cell.items(), key=lambda item: (item[0][0], place.get(item[0][1], 0), item[0][1])
+        )
     ]
 
 
@@ -381,7 +395,8 @@ def cells_csv(cells: Sequence[Cell]) -> str:
     return text.getvalue()
 
 
-def _findings(stage: str, cells: Sequence[Cell], cut_short: str) -> list[Finding]:
+def cell_findings(stage: str, cells: Sequence[Cell], cut_short: str) -> list[Finding]:
+    """That starts were disturbed, or that not all were made."""
     found = []
     disturbed = [cell for cell in cells if cell.disturbed]
     if disturbed:
@@ -408,5 +423,6 @@ def _findings(stage: str, cells: Sequence[Cell], cut_short: str) -> list[Finding
     return found
 
 
-def _slug(name: str) -> str:
+def slug(name: str) -> str:
+    """A name of a directory for the name of a variant or workload."""
     return "".join(c if c.isalnum() or c in "-." else "-" for c in name)

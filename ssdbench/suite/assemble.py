@@ -17,7 +17,8 @@ from ssdbench.stages.precondition import Fill, Precondition
 from ssdbench.stages.pts import tests as pts
 from ssdbench.stages.purge import Purge as PurgeStage
 from ssdbench.stages.steady import Steady
-from ssdbench.suite.points import point_range, rate, span, sweep
+from ssdbench.suite import filesystems
+from ssdbench.suite.points import point_range, span, sweep
 from ssdbench.units import KIB
 
 OWN_FILL = (asked.Pts,)  # standard tests purge and fill for themselves, each anew
@@ -46,15 +47,24 @@ def stages(profile: Profile, target: TargetInfo) -> tuple[Stage, ...]:
                     name = _name(found, measure.kind)
                 found.append(span(name, wanted, profile, target, level_bytes))
             case asked.HostTrial() as wanted:
-                cpus = planned_host(profile.host, target).fio_cpus
-                found.append(host_trial(name, wanted, target, level_bytes, cpus=cpus))
-            case asked.RateSweep() as wanted:
-                found.append(rate(name, wanted, profile, target, level_bytes))
+                found += _over_host(len(found), wanted, profile, target, level_bytes)
             case asked.Pts() as wanted:
                 found += _pts(len(found), wanted, profile, target)
             case asked.BlockSize() as wanted:
                 found.append(_blocksize(name, wanted))
     return tuple(found)
+
+
+def _over_host(
+    before: int, wanted: asked.HostTrial, profile: Profile, target: TargetInfo, level_bytes: int
+) -> list[Stage]:
+    """An experiment over the host, which may need stages of its own before it."""
+    cpus = planned_host(profile.host, target).fio_cpus
+    if isinstance(wanted, asked.FileSystems):
+        return filesystems.stages(before, wanted, profile, target, cpus=cpus)
+    kind = next(m.kind for m in profile.measure if m.stage is wanted)
+    name = f"{before + 1:02d}-{kind}"
+    return [host_trial(name, wanted, target, level_bytes, cpus=cpus)]
 
 
 def _prepared(profile: Profile, target: TargetInfo, level_bytes: int) -> list[Stage]:

@@ -6,7 +6,7 @@ back never touches what the drive holds.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ssdbench.errors import CommandFailed, HostLacks
 from ssdbench.host import command, tracefs
@@ -14,7 +14,7 @@ from ssdbench.host.procfs import Procfs
 from ssdbench.host.sysfs import Sysfs
 
 PRESENT = "present"
-_PATIENCE_S = 5.0
+_PATIENCE_S = 20.0  # another mount namespace may have copied a mount of ours
 
 
 class MountReach:
@@ -44,17 +44,9 @@ class MountReach:
             raise HostLacks(f"{source} was mounted on {attribute}, but {kind} is not there")
 
     def _unmount(self, attribute: str) -> None:
-        """A program that ended a moment ago may still hold it."""
-        until = time.monotonic() + _PATIENCE_S
         while self.read(attribute, ""):
-            try:
-                command.run(["umount", attribute])
-            except CommandFailed as failed:
-                if time.monotonic() > until:
-                    raise HostLacks(
-                        f"{attribute} cannot be unmounted: {failed.message}"
-                    ) from failed
-                time.sleep(0.2)
+            if refused := _patiently(["umount", attribute]):
+                raise HostLacks(f"{attribute} cannot be unmounted: {refused}")
 
 
 class PartitionReach:
@@ -74,12 +66,13 @@ class PartitionReach:
     def write(self, attribute: str, value: str, drive: str) -> None:
         """Tell the kernel of it, or have it forgotten. Raises HostLacks when it is refused."""
         node = f"/dev/{self._name(drive)}"
-        made = ["addpart", node, attribute, *value.split()]
-        argv = made if value else ["delpart", node, attribute]
-        try:
-            command.run(argv)
-        except CommandFailed as failed:
-            raise HostLacks(f"{node} takes no partition: {failed.message}") from failed
+        if value:
+            refused = _patiently(["addpart", node, attribute, *value.split()], patience_s=0.0)
+        else:
+            refused = _patiently(["delpart", node, attribute])
+        if refused:
+            what = "takes no" if value else "does not let go of its"
+            raise HostLacks(f"{node} {what} partition: {refused}")
 
     def _name(self, drive: str) -> str:
         name = self._locate(drive)
@@ -106,6 +99,20 @@ class TracerReach:
             tracefs.create()
         else:
             tracefs.remove()
+
+
+def _patiently(argv: Sequence[str], *, patience_s: float = _PATIENCE_S) -> str:
+    """Run until it succeeds: what ended a moment ago may still hold on. Else why it failed."""
+    until = time.monotonic() + patience_s
+    while True:
+        try:
+            command.run(argv)
+        except CommandFailed as failed:
+            if time.monotonic() >= until:
+                return failed.message
+            time.sleep(0.1)
+        else:
+            return ""
 
 
 def partition_name(name: str, number: str) -> str:

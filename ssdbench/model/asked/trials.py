@@ -1,5 +1,6 @@
 """Experiments over the host."""
 
+from enum import StrEnum
 from typing import Annotated
 
 from pydantic import Field
@@ -7,9 +8,23 @@ from pydantic import Field
 from ssdbench.model.base import Model
 from ssdbench.model.quantity import (
     Count,
+    CpuNumber,
     OneOrMany,
     Seconds,
+    Share,
 )
+
+
+class FileSystemName(StrEnum):
+    """File systems that can be compared."""
+
+    EXT2 = "ext2"
+    EXT3 = "ext3"
+    EXT4 = "ext4"
+    XFS = "xfs"
+    BTRFS = "btrfs"
+    F2FS = "f2fs"
+    NILFS2 = "nilfs2"
 
 
 class HostTrial(Model):
@@ -38,6 +53,22 @@ class QueueSettings(HostTrial):
     """nr_requests, merges, completion affinity and entropy, one after another."""
 
 
+class Depth(HostTrial):
+    """Queue depths with the occupancy of the drive's queue, and merging."""
+
+    depths: Annotated[tuple[Count, ...], OneOrMany()] = Field(
+        default=(1, 4, 16, 64), description="Requests in flight to compare."
+    )
+
+
+class Interrupts(HostTrial):
+    """Where interrupts are handled, relative to the submitters; completions and coalescing."""
+
+    submitters: Annotated[tuple[CpuNumber, ...], OneOrMany()] = Field(
+        default=(), description="CPUs that fio may use; the first one unless set."
+    )
+
+
 class Engines(HostTrial):
     """Ways to submit I/O, and direct I/O against the page cache."""
 
@@ -53,3 +84,30 @@ class LatencyPath(HostTrial):
 
 class CpuCost(HostTrial):
     """CPU time per I/O, IOPS per core and per watt, at several CPU frequencies."""
+
+
+class FileSystems(HostTrial):
+    """File systems by threads, read and write, each on a drive that was filled again before."""
+
+    repeats: Count = Field(default=1, description="Passes over all numbers of threads.")
+    types: Annotated[tuple[FileSystemName, ...], OneOrMany()] = Field(
+        default=(),
+        description="File systems to compare; unless set, all that this host can make.",
+    )
+    threads: Annotated[tuple[Count, ...], OneOrMany()] = Field(
+        default=(1, 4, 16), description="Threads that read or write at the same time."
+    )
+    parts_percent: Annotated[tuple[Share, ...], OneOrMany()] = Field(
+        default=(100.0,),
+        alias="parts",
+        description="Shares of the drive that its partition covers, each measured on its own.",
+    )
+    file_percent: Share = Field(
+        default=50.0, alias="file", description="Share of the free space that is measured on."
+    )
+    aging: Annotated[int, Field(strict=True, ge=0)] = Field(
+        default=1, description="Rounds of filling and deleting before it is measured again."
+    )
+    buffered: bool = Field(
+        default=False, description="Through the page cache instead of with O_DIRECT."
+    )

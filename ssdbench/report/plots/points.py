@@ -78,7 +78,7 @@ def strips(view: StripFigure) -> Figure:
 
 
 def dots(view: DotsFigure) -> Figure:
-    """Latency percentiles of each point on a log axis."""
+    """Named values of each row on a log axis."""
     figure = canvas.sheet((10.4, 1.2 + 0.22 * len(view.rows)))
     axes = figure.subplots()
     names = list(dict.fromkeys(name for row in view.rows for name, _ in row.values))
@@ -93,11 +93,12 @@ def dots(view: DotsFigure) -> Figure:
             canvas.MARKERS[style], ms=5, mew=0, color=canvas.SERIES[style], label=name,
         )  # fmt: skip
     canvas.log(axes, "x")
-    canvas.latencies(axes.xaxis)
+    (canvas.latencies if view.latency else canvas.counts)(axes.xaxis)
     axes.set_yticks(range(len(view.rows)), [row.label for row in view.rows])
     axes.set_ylim(len(view.rows) - 0.4, -0.6)
-    axes.set_xlabel("latency")
-    figure.legend(loc="outside upper left", ncols=6, columnspacing=1.4)
+    axes.set_xlabel(view.x_label)
+    columns = 6 if max(len(name) for name in names) <= 16 else 3
+    figure.legend(loc="outside upper left", ncols=columns, columnspacing=1.4)
     return figure
 
 

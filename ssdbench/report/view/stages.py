@@ -8,6 +8,7 @@ from ssdbench.model.result import StageResult
 from ssdbench.report.figures import ScatterFigure, SeriesFigure, thinned
 from ssdbench.report.read import StoredRun
 from ssdbench.report.view import (
+    filesystems,
     pointplots,
     points,
     pts,
@@ -65,6 +66,7 @@ def _blocks(run: StoredRun, stage: StageResult) -> Iterator[Block]:
         if latencies is not None:
             yield latencies
         yield from repeats.blocks(run, stage)
+    yield from filesystems.figure(stage, run.result.stages)
     yield from trials.figure(stage)
     yield from rates.blocks(stage)
     if stage.kind == "pts":

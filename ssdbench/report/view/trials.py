@@ -1,9 +1,10 @@
-"""Experiments over the host as figures: one line per workload over the variants."""
+"""Experiments over the host as figures: a row per variant, or a line over those in order."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
 from ssdbench.model.result import StageResult
 from ssdbench.report.figures import Dots, DotsFigure, Line, LinesFigure
+from ssdbench.report.view import filesystems
 from ssdbench.report.view.page import Block, Plot, Plots
 
 Record = Mapping[str, object]
@@ -34,21 +35,43 @@ _MORE: Mapping[str, tuple[tuple[str, str, str], ...]] = {
     "page_cache": (("lat_p50_ns", "Median latency", "latency"),),
 }
 
+_ORDERED = ("depth",)  # kinds whose variants have an order
+
 
 def figure(stage: StageResult) -> list[Block]:
     """What a trial compares; empty for a stage that is no trial."""
     medians = stage.data.get("medians")
-    if not isinstance(medians, list) or not medians:
+    if not isinstance(medians, list) or not medians or stage.kind == filesystems.KIND:
         return []
     if any("device_ns" in record for record in medians):
         return [Plots([_path(stage, medians)], wide=True)]
     if len(medians) < 2:
         return []
-    plots = [_lines(stage, medians, "iops", stage.title, "IOPS", LEAD)]
+    draw = _lines if stage.kind in _ORDERED else _rows
+    plots = [draw(stage, medians, "iops", stage.title, "IOPS", LEAD)]
     for name, title, axis in _MORE.get(stage.kind, ()):
         if all(record.get(name) for record in medians):
-            plots.append(_lines(stage, medians, name, title, axis, ""))
-    return [Plots(plots)]
+            plots.append(draw(stage, medians, name, title, axis, ""))
+    return [Plots(plots, wide=stage.kind not in _ORDERED)]
+
+
+def _rows(
+    stage: StageResult, medians: Sequence[Record], name: str, title: str, axis: str, caption: str
+) -> Plot:
+    """A row per variant: they have no order that a line could follow."""
+    variants = dict.fromkeys(str(record["variant"]) for record in medians)
+    rows = tuple(
+        Dots(
+            label=variant,
+            values=tuple(
+                (str(r["workload"]), _number(r, name)) for r in medians if r["variant"] == variant
+            ),
+        )
+        for variant in variants
+    )
+    drawn = DotsFigure(rows, x_label=axis, latency=name.endswith("_ns"))
+    alt = f"{axis} under {', '.join(variants)}."
+    return Plot(f"trial-{stage.name}-{name}", title, caption, alt, drawn)
 
 
 def _lines(

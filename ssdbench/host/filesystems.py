@@ -1,0 +1,72 @@
+"""File systems that this host can make and mount, never discarding anything.
+
+A `mkfs` with its default options discards the whole device, which would undo the fill that every
+measurement stands on; some file systems discard again while they are mounted.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ssdbench.host import command
+from ssdbench.host.sysfs import Sysfs
+from ssdbench.units import MIB
+
+
+@dataclass(frozen=True, slots=True)
+class FileSystem:
+    """How one kind is made and mounted; all other options are its defaults."""
+
+    name: str
+    package: str
+    options: tuple[str, ...]  # of mkfs: quiet, even over an old one, without discard
+    mount: str = ""  # options, against discards that are its default
+    least_bytes: int = 8 * MIB
+    driver: str = ""  # of the kernel, where it has another name
+
+    @property
+    def program(self) -> str:
+        """What makes it."""
+        return f"mkfs.{self.name}"
+
+    def make(self, node: str) -> None:
+        """Make it on a node. Raises CommandFailed, HostLacks."""
+        command.run([self.program, *self.options, node], timeout_s=3600)
+
+    def lacking(self, sysfs: Sysfs) -> str:
+        """Why it cannot be had here, in a sentence; empty when it can."""
+        if not _in_kernel(self.driver or self.name, sysfs):
+            return f"this kernel has no {self.name}"
+        if command.which(self.program) is None:
+            return f"{self.program} is not installed (package {self.package})"
+        return ""
+
+
+# ext2 to ext4 would otherwise write their tables after mkfs, in the background of the measurement.
+_EXT = ("-q", "-F", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0")
+
+FILE_SYSTEMS: Mapping[str, FileSystem] = {
+    found.name: found
+    for found in (
+        FileSystem("ext2", "e2fsprogs", _EXT),
+        FileSystem("ext3", "e2fsprogs", _EXT),
+        FileSystem("ext4", "e2fsprogs", _EXT),
+        FileSystem("xfs", "xfsprogs", ("-q", "-f", "-K"), least_bytes=300 * MIB),
+        FileSystem(
+            "btrfs", "btrfs-progs", ("-q", "-f", "-K"), mount="nodiscard", least_bytes=128 * MIB
+        ),
+        FileSystem(
+            "f2fs", "f2fs-tools", ("-q", "-f", "-t", "0"), mount="nodiscard", least_bytes=64 * MIB
+        ),
+        FileSystem("nilfs2", "nilfs-tools", ("-q", "-f", "-K"), least_bytes=160 * MIB),
+    )
+}
+
+
+def _in_kernel(name: str, sysfs: Sysfs) -> bool:
+    """Built in or loaded, or a module that mounting loads."""
+    if re.search(rf"^\s+{name}$", sysfs.find("/proc/filesystems") or "", re.M):
+        return True
+    modules = sysfs.find(f"/lib/modules/{os.uname().release}/modules.dep") or ""
+    return f"/{name}.ko" in modules

@@ -1,0 +1,329 @@
+"""One file system on the drive: threads that read and write, fresh and aged.
+
+Figures 13 and 14 of Seppanen, O'Keefe and Lilja (2010), on a drive that was filled again right
+before: a `mkfs` that discards, or the free space of the file system before, would make it look
+faster. The claim is given up for this one step. The file system lies on a partition that begins
+and ends on whole MiB, which only the kernel is told of: no table is written. With a partition
+smaller than the drive, the rest was discarded and not filled: spare area that the user gives.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Protocol, runtime_checkable
+
+from ssdbench.engine.applied import applied
+from ssdbench.engine.journal import StageJournal, utc_now
+from ssdbench.engine.progress import Reporter
+from ssdbench.engine.seeds import derived
+from ssdbench.engine.stage import Context, Lasting, RateHint, StagePlan
+from ssdbench.errors import HostLacks, SsdbenchError, UsageError
+from ssdbench.host.facts import free_bytes
+from ssdbench.host.files import make_directory, write_atomic
+from ssdbench.host.filesystems import FileSystem
+from ssdbench.model.result import StageResult
+from ssdbench.model.target import TargetInfo
+from ssdbench.stages.onestart import RAMP_S, Options, common, job_file, started
+from ssdbench.stages.trial import (
+    Cell,
+    Start,
+    TrialWorkload,
+    Variant,
+    cell_findings,
+    cells_csv,
+    measured,
+    medians,
+    slug,
+)
+from ssdbench.tuning.mounting import partition_name
+from ssdbench.tuning.plan import HostPlan
+from ssdbench.tuning.setting import Medium, Setting
+from ssdbench.units import KIB, MIB, format_size
+
+SECTOR_BYTES = 512  # of partitions, whatever the drive's block is
+START_BYTES = MIB  # an offset that every erase block and every RAID stripe divides
+AGE_FILES = 2000  # of one round of aging, at most
+AGE_SHARE = 0.8  # of the free space, that a round fills
+AGED = ", aged"
+_REASON = "the file system under test lies there"
+
+
+@runtime_checkable
+class Releasing(Protocol):
+    """A session whose claim can be given up for one step."""
+
+    def released(
+        self, reason: str, journal: StageJournal, *, leaves_signatures: bool = False
+    ) -> AbstractContextManager[None]:
+        """See `Claim.released`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FileSystemTrial:
+    """Threads by read and write on one file system."""
+
+    name: str
+    system: FileSystem
+    kernel_name: str
+    threads: tuple[int, ...] = (1, 4, 16)
+    part_percent: float = 100.0  # of the drive that the partition covers
+    file_percent: float = 50.0  # of the free space that the measured file takes
+    aging: int = 1  # rounds between two measurements; 0: measured fresh only
+    buffered: bool = False
+    repeats: int = 1
+    window_s: int = 5
+    cpus: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()  # file systems that cannot be compared here, and why
+    kind: str = "filesystem"
+    destructive: bool = True
+    lasting: Lasting = Lasting.RESULTS
+
+    @property
+    def title(self) -> str:
+        """The file system, and on how much of the drive."""
+        part = "" if self.part_percent >= 100 else f" on {self.part_percent:g} % of the drive"
+        return f"Threads on {self.system.name}{part}"
+
+    def states(self) -> tuple[str, ...]:
+        """In which states it is measured."""
+        part = "" if self.part_percent >= 100 else f" on {self.part_percent:g} %"
+        fresh = f"{self.system.name}{part}"
+        return (fresh, f"{fresh}{AGED}") if self.aging else (fresh,)
+
+    def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
+        """Its starts, its file, and what aging writes."""
+        starts = self.repeats * len(self.states()) * len(self.workloads())
+        seconds = float(starts * (self.window_s + RAMP_S))
+        fast = hint.sequential_bytes_per_s[1]
+        size = int(target.size_bytes * self.part_percent / 100)
+        most = size * (1 + self.aging) + int(seconds * fast)
+        return StagePlan(
+            name=self.name,
+            kind=self.kind,
+            title=self.title,
+            destructive=True,
+            jobs=(
+                f"{self.system.program} {' '.join(self.system.options)} without a discard, on a "
+                f"partition from {format_size(START_BYTES)} on; the claim is given up meanwhile",
+                f"{starts} starts with {', '.join(map(str, self.threads))} threads",
+            ),
+            seconds=(seconds, 4 * seconds + size / hint.sequential_bytes_per_s[0]),
+            bytes_written=(0, most),
+            fills=(0.0, most / target.size_bytes),
+            notes=self.notes,
+        )
+
+    def run(self, context: Context) -> StageResult:
+        """Make it, mount it, measure, age, measure again, unmount."""
+        if not isinstance(context.session, Releasing):
+            raise UsageError(
+                f"{context.target.name} cannot hold a file system",
+                hint="Name a whole drive or a loop device, or leave `filesystems` out.",
+            )
+        started_at, wall, before_s = utc_now(), time.monotonic(), context.meter.seconds
+        cells: list[Cell] = []
+        notes = list(self.notes)
+        cut_short = ""
+        step = context.session.released(
+            f"make and measure {self.system.name}", context.journal, leaves_signatures=True
+        )
+        try:
+            with step, self._mounted(context, notes) as directory:
+                cut_short = self._measure(context, directory, cells)
+        except SsdbenchError as error:
+            cut_short = context.failed(error)
+        path = context.store.path / "cells.csv"
+        write_atomic(path, cells_csv(cells))
+        result = StageResult(
+            name=self.name,
+            kind=self.kind,
+            title=self.title,
+            started_at=started_at,
+            duration_s=context.meter.seconds - before_s,
+            wall_s=time.monotonic() - wall,
+            bytes_read=sum(cell.bytes_read for cell in cells),
+            bytes_written=sum(cell.bytes_written for cell in cells),
+            summary={
+                "file_system": self.system.name,
+                "made_with": " ".join((self.system.program, *self.system.options)),
+                "measured": "through the page cache" if self.buffered else "with O_DIRECT",
+                **{f"note_{n}": note for n, note in enumerate(notes, start=1)},
+            },
+            findings=tuple(cell_findings(self.name, cells, cut_short)),
+            figures=({"kind": "trial", "csv": context.store.relative(path), "title": self.title},),
+            data={"medians": self._medians(cells)},
+            complete=not cut_short,
+        )
+        if result.complete:
+            context.store.save("stage.json", result)
+        return result
+
+    def workloads(self) -> tuple[tuple[TrialWorkload, int, str], ...]:
+        """Each with its threads and its direction."""
+        found = []
+        for count in self.threads:
+            for word, rw in (("read", "randread"), ("write", "randwrite")):
+                options: Options = {
+                    "rw": rw,
+                    "bs": 4 * KIB,
+                    "ioengine": "psync",
+                    "numjobs": count,
+                }
+                name = f"4 KiB random {word}, {count} thread{'s' if count > 1 else ''}"
+                found.append((TrialWorkload(name, (options,)), count, word))
+        return tuple(found)
+
+    @contextmanager
+    def _mounted(self, context: Context, notes: list[str]) -> Iterator[Path]:
+        """The file system, mounted; journalled, so that `restore` unmounts after a crash."""
+        drive = context.target.id
+        lease = f"{context.run_path.resolve().name}-{self.name}"
+        end = int(context.target.size_bytes * self.part_percent / 100) // MIB * MIB
+        place = f"{START_BYTES // SECTOR_BYTES} {(end - START_BYTES) // SECTOR_BYTES}"
+        partition = Setting(Medium.PARTITION, "1", place, _REASON, drive)
+        directory = (context.store.path / "mounted").resolve()
+        make_directory(directory)
+        node = context.target.node
+        with self._partition(partition, f"{lease}-partition", notes) as is_made:
+            if is_made:
+                node = f"/dev/{partition_name(self.kernel_name, '1')}"
+            self.system.make(node)
+            value = f"{self.system.name} {node} {self.system.mount}".strip()
+            mount = Setting(Medium.MOUNT, str(directory), value, _REASON)
+            with applied(HostPlan(settings=(mount,)), f"{lease}-mount"):
+                yield directory
+
+    @contextmanager
+    def _partition(self, wanted: Setting, lease: str, notes: list[str]) -> Iterator[bool]:
+        held = applied(HostPlan(settings=(wanted,)), lease)
+        try:
+            held.__enter__()
+        except HostLacks as lacking:
+            if self.part_percent < 100:
+                raise
+            notes.append(f"{lacking.message}: the file system has the whole device, from byte 0")
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            held.__exit__(None, None, None)
+
+    def _measure(self, context: Context, directory: Path, cells: list[Cell]) -> str:
+        """Fresh, then aged; why it ended early, or nothing."""
+        size = int(free_bytes(directory) * self.file_percent / 100) // MIB * MIB
+        if size < MIB:
+            raise HostLacks(f"{self.system.name} leaves no room for a file on this drive")
+        reporter = Reporter(self.name, emit=context.emit, wall=context.wall)
+        file = directory / "measured"
+        reporter.doing(f"{self.system.name}: writing its file", lambda: 0.0)
+        self._lay(context, "lay", {"filename": str(file), "size": size})
+        for state in self.states():
+            if state.endswith(AGED):
+                reporter.doing(f"{self.system.name}: aging", lambda: 0.5)
+                self._age(context, directory)
+            for repeat, (workload, count, _) in self._order(context.seed, state):
+                if cut_short := _must_end(context):
+                    return cut_short
+                reporter.doing(f"{state}, {workload.name}", lambda: len(cells) / self._starts())
+                cells.append(self._cell(context, file, size, state, workload, count, repeat))
+        return ""
+
+    def _starts(self) -> int:
+        return self.repeats * len(self.states()) * len(self.workloads())
+
+    def _order(self, seed: int, state: str) -> Iterator[tuple[int, tuple[TrialWorkload, int, str]]]:
+        """Shuffled within each pass."""
+        for repeat in range(1, self.repeats + 1):
+            found = list(self.workloads())
+            Random(derived(seed, self.name, state, repeat)).shuffle(found)
+            yield from ((repeat, one) for one in found)
+
+    def _cell(
+        self,
+        context: Context,
+        file: Path,
+        size: int,
+        state: str,
+        workload: TrialWorkload,
+        count: int,
+        repeat: int,
+    ) -> Cell:
+        del count
+        seed = derived(context.seed, self.name, workload.name, repeat)
+        where: Options = {"filename": str(file), "fallocate": "none", "fadvise_hint": 0}
+        shared = common(span_bytes=size, window_s=self.window_s, seed=seed)
+        text = job_file({**where, **shared, "direct": 0 if self.buffered else 1}, workload.sections)
+        unit = f"{slug(state)}/{slug(workload.name)}/repeat-{repeat:02d}"
+        start = Start(unit, Variant(state), workload, repeat, text, self.window_s)
+        cell = measured(context, start, cpus=self.cpus)
+        context.store.save(f"{unit}/cell.json", cell)
+        return cell
+
+    def _age(self, context: Context, directory: Path) -> None:
+        """Rounds of small files that fill the free space, every other of them deleted again.
+
+        What is left is scattered, and so is the free space that later files get (Heger 2011: a
+        benchmark begins by aging what it measures).
+        """
+        for turn in range(1, self.aging + 1):
+            room = int(free_bytes(directory) * AGE_SHARE)
+            mean = max(64 * KIB, room // AGE_FILES)
+            count = max(1, room // mean)
+            place = directory / f"round-{turn}"
+            make_directory(place)
+            options: Options = {
+                "directory": str(place),
+                "nrfiles": count,
+                "filesize": f"{mean // 2}-{mean + mean // 2}",
+                "file_service_type": "sequential",
+                "openfiles": 16,
+                "bs": 16 * KIB,
+            }
+            self._lay(context, f"age-{turn}", options)
+            for file in sorted(place.iterdir())[turn % 2 :: 2]:
+                file.unlink()
+
+    def _lay(self, context: Context, unit: str, options: Options) -> None:
+        """Write files once, from start to end, and wait until they are on the drive."""
+        directory = context.store.fresh_directory(unit)
+        section: Options = {"rw": "write", "end_fsync": 1}
+        everywhere: Options = {
+            "ioengine": "psync",
+            "thread": 1,
+            "fallocate": "none",
+            "bs": 256 * KIB,
+            **options,
+        }
+        group = started(
+            directory, job_file({**everywhere, "group_reporting": 1}, [section]), seconds=3600
+        )
+        moved = group.outcome.write.bytes
+        context.meter.add(seconds=group.outcome.write.runtime_s, bytes_read=0, bytes_written=moved)
+
+    def _medians(self, cells: Sequence[Cell]) -> list[dict[str, object]]:
+        """The usual medians, with threads and direction for the figures."""
+        known = {workload.name: (count, word) for workload, count, word in self.workloads()}
+        found = []
+        for record in medians(cells, self.states()):
+            count, word = known[str(record["workload"])]
+            place = "" if self.part_percent >= 100 else f", on {self.part_percent:g} %"
+            age = "aged" if str(record["variant"]).endswith(AGED) else "fresh"
+            more = {
+                "file_system": self.system.name,
+                "state": f"{age}{place}",
+                "threads": count,
+                "direction": word,
+            }
+            found.append({**record, **more})
+        return found
+
+
+def _must_end(context: Context) -> str:
+    if (number := context.interrupted()) is not None:
+        return f"the run was interrupted by signal {number}"
+    return context.meter.exceeded() or ""

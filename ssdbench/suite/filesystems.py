@@ -1,0 +1,102 @@
+"""File systems that a profile asks for: each after a fill of its own that is proven again."""
+
+from collections.abc import Iterator
+
+from ssdbench.engine.hosting import kernel_name
+from ssdbench.engine.stage import Stage
+from ssdbench.errors import HostLacks, UsageError
+from ssdbench.host.filesystems import FILE_SYSTEMS, FileSystem
+from ssdbench.host.sysfs import Sysfs
+from ssdbench.model import asked
+from ssdbench.model.profile import Profile, Purge
+from ssdbench.model.target import TargetInfo
+from ssdbench.model.workload import Pattern
+from ssdbench.stages.filesystem import FileSystemTrial
+from ssdbench.stages.precondition import Fill, Precondition
+from ssdbench.stages.purge import Purge as PurgeStage
+from ssdbench.units import KIB, format_capacity
+
+
+def stages(
+    before: int,
+    wanted: asked.FileSystems,
+    profile: Profile,
+    target: TargetInfo,
+    *,
+    cpus: tuple[int, ...] = (),
+) -> list[Stage]:
+    """A fill and a trial for every file system and part; before a part, everything is discarded.
+
+    Raises UsageError for what is no block device, HostLacks for a file system that is named and
+    that this host or drive cannot have, with every reason.
+    """
+    kernel = kernel_name(target)
+    if target.simulated or not kernel:
+        raise UsageError(
+            f"file systems need a block device, and {target.name} is none",
+            hint="Name a whole drive or a loop device, or leave `filesystems` out.",
+        )
+    found: list[Stage] = []
+    notes = left_out(wanted, target)
+    for system in chosen(wanted, target):
+        for part in wanted.parts_percent:
+            number = before + len(found) + 1
+            found += _prepared(number, system, part, profile)
+            found.append(
+                FileSystemTrial(
+                    name=f"{before + len(found) + 1:02d}-{system.name}",
+                    system=system,
+                    kernel_name=kernel,
+                    threads=wanted.threads,
+                    part_percent=part,
+                    file_percent=wanted.file_percent,
+                    aging=wanted.aging,
+                    buffered=wanted.buffered,
+                    repeats=wanted.repeats,
+                    window_s=max(1, round(wanted.window_s)),
+                    cpus=cpus,
+                    notes=notes,
+                )
+            )
+    return found
+
+
+def chosen(wanted: asked.FileSystems, target: TargetInfo) -> tuple[FileSystem, ...]:
+    """Those named, or all that can be had. Raises HostLacks with a sentence for each lacking."""
+    least = min(wanted.parts_percent) / 100 * target.size_bytes
+    names = [name.value for name in wanted.types] or list(FILE_SYSTEMS)
+    lacking = {name: _lacking(FILE_SYSTEMS[name], least) for name in names}
+    if any(lacking[name.value] for name in wanted.types) or all(lacking.values()):
+        raise HostLacks(
+            "; ".join(reason for reason in lacking.values() if reason),
+            hint="Install what is missing, leave it out of `types`, or use `ssdbench lab`, whose "
+            "kernels have them all.",
+        )
+    return tuple(FILE_SYSTEMS[name] for name, reason in lacking.items() if not reason)
+
+
+def left_out(wanted: asked.FileSystems, target: TargetInfo) -> tuple[str, ...]:
+    """Why file systems that were not named are not compared, a sentence each."""
+    if wanted.types:
+        return ()
+    least = min(wanted.parts_percent) / 100 * target.size_bytes
+    reasons = (_lacking(system, least) for system in FILE_SYSTEMS.values())
+    return tuple(reason for reason in reasons if reason)
+
+
+def _lacking(system: FileSystem, room_bytes: float) -> str:
+    if reason := system.lacking(Sysfs()):
+        return reason
+    if room_bytes < system.least_bytes:
+        return f"{system.name} needs at least {format_capacity(system.least_bytes)}"
+    return ""
+
+
+def _prepared(number: int, system: FileSystem, part: float, profile: Profile) -> Iterator[Stage]:
+    if part < 100:
+        method = Purge.DISCARD if profile.purge is Purge.NONE else profile.purge
+        yield PurgeStage(f"{number:02d}-purge", method)
+        number += 1
+    fill = Fill(pattern=Pattern.SEQUENTIAL, block_bytes=128 * KIB, content=profile.content)
+    title = f"Fill the drive again, before {system.name}"
+    yield Precondition(f"{number:02d}-precondition", (fill,), part, title=title)

@@ -1,0 +1,118 @@
+"""File systems on a loop device: made without a discard, measured fresh and aged, gone after."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ssdbench.engine.hosting import kernel_name
+from ssdbench.host.command import run
+from ssdbench.host.filesystems import FILE_SYSTEMS
+from ssdbench.model.result import RunResult
+from ssdbench.target.inspect import inspect
+from ssdbench.tuning.mounting import partition_name
+from ssdbench.units import MIB
+from tests.support.devices import attached_loop
+
+pytestmark = pytest.mark.host
+
+PROFILE = """
+precondition: [{pattern: sequential, block: 128KiB, fill: 1}]
+steady: {rule: seppanen, max_time: 2s}
+measure:
+  - filesystems: {types: ext4, threads: 2, window: 1s, aging: 1}
+"""
+
+HOLDER = """
+import sys, time
+from ssdbench.engine.applied import applied
+from ssdbench.tuning.plan import HostPlan
+from ssdbench.tuning.setting import Medium, Setting
+node, drive, place, directory = sys.argv[1:]
+part = Setting(Medium.PARTITION, "1", "2048 40960", "test", drive)
+mount = Setting(Medium.MOUNT, directory, f"ext2 {place}", "test")
+from ssdbench.host.filesystems import FILE_SYSTEMS
+with applied(HostPlan(settings=(part,)), "held-partition"):
+    FILE_SYSTEMS["ext2"].make(place)
+    with applied(HostPlan(settings=(mount,)), "held-mount"):
+        print("mounted", flush=True)
+        time.sleep(60)
+"""
+
+
+def mounts() -> str:
+    return Path("/proc/self/mountinfo").read_text()
+
+
+def test_a_file_system_is_measured_fresh_and_aged_and_nothing_of_it_stays_mounted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSDBENCH_SETTINGS", str(tmp_path / "settings"))
+    profile = tmp_path / "profile.yaml"
+    profile.write_text(PROFILE)
+    with attached_loop(tmp_path / "disk.img", size_bytes=32 * MIB) as loop:
+        argv = [sys.executable, "-m", "ssdbench", "run", str(profile)]
+        argv += ["--target", str(loop.node), "--destroy", inspect(str(loop.node)).id]
+
+        run([*argv, "--output", str(tmp_path / "run")], ok=(0, 1), timeout_s=300)
+
+        discarded = Path(f"/sys/block/{loop.node.name}/stat").read_text().split()[13]
+        assert not Path(f"/sys/block/{loop.node.name}/{loop.node.name}p1").exists()
+    assert str(loop.node) not in mounts()
+    assert discarded == "0"  # neither mkfs nor the mount gave a block of the fill back
+    result = RunResult.model_validate_json((tmp_path / "run/result.json").read_bytes())
+    medians = result.stages[-1].data["medians"]
+    assert isinstance(medians, list)
+    assert {(r["variant"], r["direction"]) for r in medians} == {
+        (state, way) for state in ("ext4", "ext4, aged") for way in ("read", "write")
+    }
+    assert all(r["iops"] > 0 for r in medians)
+
+
+def test_after_a_kill_restore_unmounts_and_forgets_the_partition(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSDBENCH_SETTINGS", str(tmp_path / "settings"))
+    directory = tmp_path / "mounted"
+    directory.mkdir()
+    with attached_loop(tmp_path / "disk.img", size_bytes=32 * MIB) as loop:
+        target = inspect(str(loop.node))
+        name = partition_name(kernel_name(target), "1")
+        argv = [sys.executable, "-c", HOLDER]
+        argv += [target.node, target.id, f"/dev/{name}", str(directory)]
+        with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"mounted\n"
+            assert str(directory) in mounts()
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait()
+
+        run([sys.executable, "-m", "ssdbench", "restore"], timeout_s=60)
+
+        assert str(directory) not in mounts()
+        assert not Path(f"/sys/block/{loop.node.name}/{name}").exists()
+
+
+def test_a_file_system_that_cannot_be_had_is_a_sentence_and_nothing_is_touched(
+    tmp_path: Path,
+) -> None:
+    profile = tmp_path / "profile.yaml"
+    profile.write_text(PROFILE.replace("ext4", "nilfs2"))
+    with attached_loop(tmp_path / "disk.img", size_bytes=32 * MIB) as loop:
+        argv = [sys.executable, "-m", "ssdbench", "plan", str(profile)]
+
+        said = run([*argv, "--target", str(loop.node)], ok=(4,)).stderr
+
+    assert said.count("nilfs2") >= 1
+    assert "Traceback" not in said
+    assert any(words in said for words in ("this kernel has no", "not installed", "needs at least"))
+
+
+@pytest.mark.parametrize("name", FILE_SYSTEMS)
+def test_no_file_system_is_made_with_a_discard(name: str) -> None:
+    options = " ".join(FILE_SYSTEMS[name].options)
+
+    assert any(word in options for word in ("nodiscard", "-K", "-t 0"))
