@@ -242,7 +242,8 @@ def restore_all(
     """
     done: list[Change] = []
     failures: list[str] = []
-    for path in sorted(directory.glob("*.jsonl"), reverse=True):
+    # What is mounted must go before the partition below it, so the order is that of the changes.
+    for path in sorted(directory.glob("*.jsonl"), key=_changed_at, reverse=True):
         try:
             with Lock(path.with_suffix(".lock"), _in_use):
                 done += _restore_one(path, reach, boot_id=boot_id, host_id=host_id)
@@ -254,6 +255,13 @@ def restore_all(
     if failures:
         raise NotRestored(failures)
     return done
+
+
+def _changed_at(path: Path) -> tuple[int, str]:
+    try:
+        return path.stat().st_mtime_ns, path.name
+    except FileNotFoundError:  # its run has just ended
+        return 0, path.name
 
 
 def _restore_one(
