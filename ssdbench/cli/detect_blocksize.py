@@ -1,5 +1,6 @@
 """`ssdbench detect-blocksize`."""
 
+import contextlib
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ import click
 from ssdbench.cli.main import Place
 from ssdbench.cli.options import Size, json_option, leave, worn
 from ssdbench.cli.output import answer, document, tell
+from ssdbench.errors import SsdbenchError
 
 if TYPE_CHECKING:
     from ssdbench.cli.conduct import Ended
@@ -29,6 +31,12 @@ NAME = "detect-blocksize"
     help="Distance between writes; at least three times, instead of those that are chosen.",
 )
 @click.option("--block", type=Size(), default=4096, metavar="SIZE", help="Size of one write: 4KiB.")
+@click.option(
+    "--writes",
+    type=click.IntRange(min=16),
+    metavar="N",
+    help="Writes per stride and region; fewer are quicker and see less.",
+)
 @click.option("--read-only", is_flag=True, help="Only read: for drives that hold data; weak.")
 @click.option(
     "--output", type=click.Path(path_type=Path), metavar="DIR", help="Run directory to make."
@@ -43,6 +51,7 @@ def command(
     target: str,
     strides: tuple[int, ...],
     block: int,
+    writes: int | None,
     output: Path | None,
     destroy: str | None,
     *,
@@ -64,7 +73,7 @@ def command(
     from ssdbench.units import format_capacity
 
     wishes = replace(
-        _asked(target, strides, block, read_only=read_only),
+        _asked(target, strides, block, writes, read_only=read_only),
         seed=seed,
         destroy_id=destroy,
         overwrite_signatures=overwrite_signatures,
@@ -83,8 +92,13 @@ def command(
     def started(path: Path) -> None:
         place.run_directory = path
 
-    with story(moving=False) as shown:
-        ended = conduct.run(wishes, directory, conduct.Audience(shown.show, started))
+    try:
+        with story(moving=False) as shown:
+            ended = conduct.run(wishes, directory, conduct.Audience(shown.show, started))
+    except SsdbenchError:
+        if not as_json:
+            _kept(place.run_directory)
+        raise
     return _answered(ended, as_json=as_json)
 
 
@@ -92,6 +106,7 @@ def _asked(
     target: str,
     strides: tuple[int, ...],
     block: int,
+    writes: int | None,
     *,
     read_only: bool,
 ) -> "Asked":
@@ -103,7 +118,8 @@ def _asked(
     wanted = "auto" if not strides else f"[{', '.join(str(s) for s in strides)}]"
     text = (
         f"title: Block size\nprecondition: []\nmeasure:\n  - blocksize: {{strides: {wanted}, "
-        f"block: {block}, read_only: {str(read_only).lower()}}}\n"
+        f"block: {block}, writes: {'null' if writes is None else writes}, "
+        f"read_only: {str(read_only).lower()}}}\n"
     )
     return Asked(
         profile=load_profile(text, NAME),
@@ -127,6 +143,7 @@ def _answered(ended: "Ended", *, as_json: bool) -> int:
                 "complete": bool(stage and stage.complete),
                 "bytes_written": ended.result.bytes_written,
                 **(stage.summary if stage else {}),
+                "evidence_from": stage.summary.get("evidence") if stage else None,
                 "evidence": stage.data if stage else {},
                 "findings": [f.model_dump(mode="json") for f in stage.findings] if stage else [],
             }
@@ -136,6 +153,20 @@ def _answered(ended: "Ended", *, as_json: bool) -> int:
         _lines(stage, simulated=ended.result.target.simulated)
     answer(f"report: {ended.files[0]}")
     return code
+
+
+def _kept(directory: Path | None) -> None:
+    """What was found before the drive failed."""
+    from ssdbench.engine.store import load
+    from ssdbench.model.result import RunResult
+
+    if directory is None:
+        return
+    with contextlib.suppress(SsdbenchError):
+        result = load(directory / "result.json", RunResult)
+        for stage in result.stages:
+            if stage.kind == "blocksize":
+                _lines(stage, simulated=result.target.simulated)
 
 
 def _lines(stage: "StageResult", *, simulated: bool) -> None:

@@ -29,6 +29,7 @@ COMMANDS = {
     "run": ("run", "Take a target from unknown to a validated report."),
     "plan": ("plan", "Show what `run` would do: stages, hours, bytes. Changes nothing."),
     "detect-blocksize": ("detect_blocksize", "Find a drive's block size and write buffer."),
+    "probe": ("probe", "Look into a drive: remap unit, buffers, stripes, spare area."),
     "resume": ("resume", "Go on with a run after a crash, a signal or a limit."),
     "report": ("report", "Render a stored run again."),
     "compare": ("compare", "Stored runs side by side, with significance."),

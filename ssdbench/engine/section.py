@@ -19,7 +19,7 @@ from typing import Self
 from ssdbench.engine.progress import Reporter
 from ssdbench.engine.series import Recorder
 from ssdbench.engine.stage import Context
-from ssdbench.generator.base import Job, Outcome, Running, Second
+from ssdbench.generator.base import Job, LoggedIo, Outcome, Running, Second
 
 ALIVE_EVERY_S = 10.0  # of wall time: what a crash may leave unflushed and unexplained
 
@@ -96,6 +96,10 @@ class Section:
     def outcome(self) -> Outcome:
         """Totals and logs, after the last second."""
         return self._now_running().outcome()
+
+    def logged(self, job: str) -> LoggedIo:
+        """The I/Os that a job logged, even when the outcome cannot be believed."""
+        return self._now_running().logged(job)
 
     def _now_running(self) -> Running:
         if self._running is None:

@@ -148,6 +148,10 @@ class Running(Protocol):
         """Totals and logs, once the iterator has ended. Raises DeviceError or HostLacks."""
         ...
 
+    def logged(self, job: str) -> LoggedIo:
+        """The I/Os of a job with `latency_log`, even of a start that failed; may be none."""
+        ...
+
 
 class Generator(Protocol):
     """Applies workloads to one target."""

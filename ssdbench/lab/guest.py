@@ -29,6 +29,9 @@ BOOT_MODULES = (
     "virtio_pci", "fuse", "virtiofs", "overlay", "configfs",
     "nvme", "ahci", "sd_mod", "virtio_blk", "virtio_scsi",
 )  # fmt: skip
+OURSELVES = Path(__file__).parents[2]  # what holds the package
+JOB_IN_GUEST = "/run/ssdbench-lab"
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 QEMU_FROM = "bpo12"  # QEMU 7.2's TCG corrupts 6.12 guests; 10.0 of the backports does not
 _TROUBLE = re.compile(r"(Kernel panic|Oops:|BUG:|WARNING:|general protection|RIP: .*\+0x)")
 
@@ -195,7 +198,7 @@ class Lab:
         self, job: Path, argv: Sequence[str], machine: Machine, *, cwd: Path, prepare: str
     ) -> None:
         lines = [
-            "export HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+            f"export HOME=/root PATH={JOB_IN_GUEST}/bin:{SYSTEM_PATH}",
             "export SSDBENCH_LAB=1",
             f"export KDIR={shlex.quote(str(self.kernel.headers))}",
             f"export KSRC={shlex.quote(str(self.kernel.block_source))}",
@@ -204,13 +207,14 @@ class Lab:
             "exec " + shlex.join(argv) if argv else "true",
         ]
         files.write_atomic(job / "command", "\n".join(line for line in lines if line) + "\n")
+        _write_ourselves(job / "bin" / "ssdbench")
         disks = [{"serial": disk.serial, "bus": disk.bus} for disk in machine.disks]
         files.write_atomic(job / "disks.json", json.dumps(disks))
 
     def _export(self, share: Path, job: Path, cwd: Path) -> command.Process:
         """Serve the host's files read-only, the kernel's modules, and the job's own directory."""
         binds = [("/", "root"), (str(self.kernel.modules), "modules")]
-        binds += [(str(m), f"root{m}") for m in _further_mounts((cwd, Path(sys.prefix)))]
+        binds += [(str(m), f"root{m}") for m in _further_mounts((cwd, Path(sys.prefix), OURSELVES))]
         lines = ["set -e"]
         for source, name in binds:
             target = shlex.quote(str(share / name))
@@ -254,6 +258,14 @@ def _further_mounts(paths: Sequence[Path]) -> list[Path]:
         if path.stat().st_dev != root and point not in found:
             found.append(point)
     return found
+
+
+def _write_ourselves(path: Path) -> None:
+    """`ssdbench` in the guest: this very version, however it was started on the host."""
+    path.parent.mkdir()
+    python, package = shlex.quote(sys.executable), shlex.quote(str(OURSELVES))
+    path.write_text(f'#!/bin/sh\nPYTHONPATH={package} exec {python} -m ssdbench "$@"\n')
+    path.chmod(0o755)
 
 
 def _await(socket: Path, daemon: command.Process, job: Path) -> None:

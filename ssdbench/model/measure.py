@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from ssdbench.model.asked.blocksize import BlockSize
 from ssdbench.model.asked.mistakes import refuse
+from ssdbench.model.asked.probe import Probes
 from ssdbench.model.asked.rates import RateSweep
 from ssdbench.model.asked.standard import Pts
 from ssdbench.model.asked.sweeps import SpanSweep, Sweep
@@ -39,6 +40,7 @@ MeasuredStage = (
     | FileSystems
     | Pts
     | RateSweep
+    | Probes
 )
 
 
@@ -71,6 +73,9 @@ class Measure(Model):
         default=None, description="Standard tests in the style of SNIA's PTS."
     )
 
+    probe: Annotated[Probes | None, _Body] = Field(
+        default=None, description="The drive's inner structure: units, buffers, spare area."
+    )
     schedulers: Annotated[Schedulers | None, _Body] = Field(
         default=None, description="I/O schedulers compared over several workloads."
     )

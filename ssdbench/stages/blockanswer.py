@@ -17,6 +17,10 @@ ABSORBED_NS = 60_000  # a write that is answered faster was not programmed: NAND
 WAITS = 2.0  # times what is absorbed: at depth, writes had to wait for the medium
 SLOW_PERCENTILE = 99.0
 REAL = (TargetKind.DRIVE, TargetKind.SIMULATED, TargetKind.VIRTUAL)
+READS_ARE_WEAK = (
+    "Reads are far weaker evidence than writes: a drive merges when it is written to. Of the three "
+    "simulated drives with blocks, all show them to writes and none to reads."
+)
 
 Scalar = str | int | float | bool | None
 
@@ -120,7 +124,7 @@ def trouble(cut_short: str, errors: int) -> list[Finding]:
             Finding(
                 code=Code.CUT_SHORT,
                 severity=Severity.INVALIDATES,
-                message=f"the strided writes ended early: {cut_short}",
+                message=f"the strides ended early: {cut_short}",
                 advice="What was measured was judged and is kept; run it again for the rest.",
             )
         )
@@ -214,7 +218,9 @@ def _findings(
             severity=Severity.NOTES,
             message=f"no boundary found between {format_size(verdict.searched_bytes[0])} and "
             f"{format_size(verdict.searched_bytes[1])}{also}; {_detectable(effects, ways)}",
-            advice="Page-mapped drives, loop devices and files have no block boundary to find.",
+            advice=READS_ARE_WEAK
+            if Way.ONLY_READS in ways
+            else "Page-mapped drives, loop devices and files have no block boundary to find.",
         ),
     )
 

@@ -11,7 +11,7 @@ Source: Dunn 2009, chapter III; the judgement is that of `ssdbench.stats.blocksi
 """
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +21,8 @@ from ssdbench.engine.progress import Reporter
 from ssdbench.engine.section import Section
 from ssdbench.engine.seeds import derived
 from ssdbench.engine.stage import Context, Lasting, RateHint, StagePlan
-from ssdbench.errors import UsageError
-from ssdbench.generator.base import Job, Outcome
+from ssdbench.errors import SsdbenchError, UsageError
+from ssdbench.generator.base import Job
 from ssdbench.model.finding import Finding
 from ssdbench.model.result import StageResult
 from ssdbench.model.target import TargetInfo
@@ -48,6 +48,7 @@ class BlockSize:
     block_bytes: int = 4 * KIB
     strides: tuple[int, ...] = ()
     read_only: bool = False
+    writes: int | None = None  # per stride and region; None: enough to see through noise
     kind: str = "blocksize"
     title: str = "Find the block size from strided writes"
     lasting: Lasting = Lasting.RESULTS
@@ -100,6 +101,8 @@ class BlockSize:
         else:
             groups = [list(SCALES[:2]), [SCALES[2]]]
         found = []
+        if self.writes is not None:
+            groups = [[replace(scale, writes=self.writes) for scale in group] for group in groups]
         for number, group in enumerate(groups):
             plans = [
                 plan(scale, target.size_bytes, block_bytes=self.block_bytes, seed=seed + 7 * number)
@@ -154,6 +157,13 @@ def _spent(rounds: list[list[StridePlan]], ways: tuple[Way, ...]) -> _Spent:
             read += passes if way in (Way.ONLY_READS, Way.READS_BETWEEN) else 0
             ios += passes / plans[0].block_bytes
     return _Spent(strided, filled, written + filled, read, ios)
+
+
+def _so_far(answer: blockanswer.Answer) -> dict[str, blockanswer.Scalar]:
+    """A part of the strides may show a block, but the lack of one means little."""
+    if answer.block_bytes is not None or answer.way is None:
+        return answer.summary
+    return {**answer.summary, "answer": f"{answer.summary['answer']} in what was measured"}
 
 
 class _Work:
@@ -229,14 +239,15 @@ class _Work:
         full: list[Job] = []
         if way is Way.SATURATED:
             full = fills("full", plans[0].regions, seed=number, most_bytes=BUFFER_BYTES)
-        outcome = self._start([*full, *jobs], f"{way.name.lower()}-{number}", f"Strides: {way}")
+        section = self._start([*full, *jobs], f"{way.name.lower()}-{number}", f"Strides: {way}")
         said = self._asked.setdefault(way, Asked(Trace()))
         for one_job, one in zip(jobs, passes, strict=True):
-            said.trace.add(one, heard(way, outcome.logged(one_job.name)))
+            said.trace.add(one, heard(way, section.logged(one_job.name)))
         said.verdict = detect(said.trace.series(), resamples=RESAMPLES, seed=self.context.seed)
         self.context.journal.alive(UNIT)
 
-    def _start(self, jobs: list[Job], name: str, text: str) -> Outcome:
+    def _start(self, jobs: list[Job], name: str, text: str) -> Section:
+        """One start; a drive that fails half-way leaves what it said until then."""
         planned = sum(job.total_bytes or 0 for job in jobs)
         with Section(
             self.context,
@@ -252,13 +263,15 @@ class _Work:
             )
             for _ in section:
                 pass
-            outcome = section.outcome()
+            try:
+                self._errors += sum(job.io_errors for job in section.outcome().jobs)
+                self.cut_short = section.cut_short
+            except SsdbenchError as error:
+                self.cut_short = self.context.failed(error)
         self._written += section.bytes_written
         self._read += section.bytes_read
         self._seconds += float(section.series.t_s[-1]) if len(section.series) else 0.0
-        self._errors += sum(job.io_errors for job in outcome.jobs)
-        self.cut_short = section.cut_short
-        return outcome
+        return section
 
     def result(self, answer: blockanswer.Answer) -> StageResult:
         """Everything that was found, with the figures of Dunn's chapter III."""
@@ -278,7 +291,7 @@ class _Work:
             wall_s=time.monotonic() - self._wall,
             bytes_read=self._read,
             bytes_written=self._written,
-            summary=answer.summary,
+            summary=_so_far(answer) if self.cut_short else answer.summary,
             findings=tuple(f.model_copy(update={"stage": stage.name}) for f in found),
             figures=figures,
             data=answer.data,

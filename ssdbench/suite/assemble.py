@@ -14,6 +14,8 @@ from ssdbench.model.workload import Pattern, Workload
 from ssdbench.stages.blocksize import BlockSize
 from ssdbench.stages.hosttrials import host_trial
 from ssdbench.stages.precondition import Fill, Precondition
+from ssdbench.stages.probe.bench import ProbeStage
+from ssdbench.stages.probe.catalogue import PROBES
 from ssdbench.stages.pts import tests as pts
 from ssdbench.stages.purge import Purge as PurgeStage
 from ssdbench.stages.steady import Steady
@@ -50,6 +52,8 @@ def stages(profile: Profile, target: TargetInfo) -> tuple[Stage, ...]:
                 found += _over_host(len(found), wanted, profile, target, level_bytes)
             case asked.Pts() as wanted:
                 found += _pts(len(found), wanted, profile, target)
+            case asked.Probes() as wanted:
+                found += _probes(len(found), wanted)
             case asked.BlockSize() as wanted:
                 found.append(_blocksize(name, wanted))
     return tuple(found)
@@ -78,7 +82,7 @@ def _prepared(profile: Profile, target: TargetInfo, level_bytes: int) -> list[St
         fills = tuple(_fill(step, profile) for step in profile.precondition)
         found.append(Precondition(_name(found, "precondition"), fills, profile.fill_level_percent))
     # Standard tests bring a warm-up and a rule of their own; a block size needs none.
-    own_way = (asked.BlockSize, asked.Pts)
+    own_way = (asked.BlockSize, asked.Probes, asked.Pts)
     if any(not isinstance(measure.stage, own_way) for measure in profile.measure):
         found.append(_steady(_name(found, "steady"), profile, target, level_bytes))
     return found
@@ -149,7 +153,15 @@ def _blocksize(name: str, wanted: asked.BlockSize) -> BlockSize:
         block_bytes=wanted.block_bytes,
         strides=() if wanted.strides == "auto" else wanted.strides,
         read_only=wanted.read_only,
+        writes=wanted.writes,
     )
+
+
+def _probes(before: int, wanted: asked.Probes) -> list[Stage]:
+    return [
+        ProbeStage(f"{before + number:02d}-probe-{name}", PROBES[name])
+        for number, name in enumerate(wanted.of, start=1)
+    ]
 
 
 def _pts(before: int, wanted: asked.Pts, profile: Profile, target: TargetInfo) -> list[Stage]:

@@ -26,6 +26,7 @@ from ssdbench.stats.histogram import Histogram
 
 OLDEST = (3, 33)
 INSTALL = "install fio 3.33 or newer, for example with `apt-get install fio`"
+ANSWERS_S = 120.0  # an emulated guest on a busy host takes its time to load a program
 UNREAPED_S = 10.0  # a fio stuck in a dead drive is left to the kernel
 
 
@@ -36,14 +37,14 @@ def usable(engine: str) -> str:
     """
     if command.which("fio") is None:
         raise HostLacks("fio is not installed", hint=INSTALL)
-    said = command.run(["fio", "--version"], hint=INSTALL, timeout_s=20).stdout
+    said = command.run(["fio", "--version"], hint=INSTALL, timeout_s=ANSWERS_S).stdout
     try:
         version = version_of(said)
     except ValueError as error:
         raise HostLacks(f"the program fio is not fio: {error}", hint=INSTALL) from error
     if version < OLDEST:
         raise HostLacks(f"fio {version[0]}.{version[1]} is too old", hint=INSTALL)
-    if engine not in engines_of(command.run(["fio", "--enghelp"], timeout_s=20).stdout):
+    if engine not in engines_of(command.run(["fio", "--enghelp"], timeout_s=ANSWERS_S).stdout):
         raise HostLacks(f"this fio was built without its {engine} engine", hint=INSTALL)
     return f"fio {version[0]}.{version[1]}"
 
@@ -163,6 +164,10 @@ class FioRunning:
             )
         return self._outcome
 
+    def logged(self, job: str) -> LoggedIo:
+        """What a job logged until the end, whatever the end was. Raises ValueError without log."""
+        return _logged(self._artifacts, self._jobs, job, self._feed.origin_unix_s)
+
     def _kept_seconds(self) -> Iterator[Second]:
         for second in self._feed.seconds():
             self._seconds.append(second)
@@ -257,16 +262,20 @@ class FioOutcome:
 
         Raises ValueError when no such job kept one.
         """
-        kept = [(i, j) for i, j in enumerate(self.planned) if j.name == job and j.latency_log]
-        if not kept:
-            raise ValueError(f"no job named {job} kept a log of its I/Os")
-        paths = chain.from_iterable(
-            jobfile.latency_logs(self.directory, index, found) for index, found in kept
-        )
-        return logs.logged_io(
-            (_lines(path) for path in paths),
-            origin_unix_ms=self.origin_unix_s * 1000,
-        )
+        return _logged(self.directory, self.planned, job, self.origin_unix_s)
+
+
+def _logged(directory: Path, planned: Sequence[Job], job: str, origin_unix_s: float) -> LoggedIo:
+    kept = [(i, j) for i, j in enumerate(planned) if j.name == job and j.latency_log]
+    if not kept:
+        raise ValueError(f"no job named {job} kept a log of its I/Os")
+    paths = chain.from_iterable(
+        jobfile.latency_logs(directory, index, found) for index, found in kept
+    )
+    return logs.logged_io(
+        (_lines(path) for path in paths),
+        origin_unix_ms=origin_unix_s * 1000,
+    )
 
 
 def _clear(directory: Path) -> None:

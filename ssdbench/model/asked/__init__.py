@@ -1,6 +1,7 @@
 """What a profile may ask for under `measure`: a module for each family of stages."""
 
 from ssdbench.model.asked.blocksize import BlockSize
+from ssdbench.model.asked.probe import ProbeName, Probes
 from ssdbench.model.asked.rates import RateSweep
 from ssdbench.model.asked.standard import Pts, PtsForm, PtsTest
 from ssdbench.model.asked.sweeps import AccessOrder, ExtraRepeats, Rest, Settle, SpanSweep, Sweep
@@ -29,6 +30,8 @@ __all__ = [
     "HostTrial",
     "Interrupts",
     "LatencyPath",
+    "ProbeName",
+    "Probes",
     "Pts",
     "PtsForm",
     "PtsTest",

@@ -6,9 +6,7 @@ from pydantic import Field, model_validator
 
 from ssdbench.model.asked.mistakes import refuse, repeated
 from ssdbench.model.base import Model
-from ssdbench.model.quantity import (
-    SizeBytes,
-)
+from ssdbench.model.quantity import Count, SizeBytes
 from ssdbench.units import KIB, format_size
 
 
@@ -19,6 +17,9 @@ class BlockSize(Model):
         default="auto", description="Distances between writes, or auto to choose them."
     )
     block_bytes: SizeBytes = Field(default=4 * KIB, alias="block", description="Size of one write.")
+    writes: Count | None = Field(
+        default=None, description="Writes per stride and region; fewer are quicker and see less."
+    )
     read_only: bool = Field(
         default=False,
         description="Read instead of write, for drives that hold data; far weaker evidence.",

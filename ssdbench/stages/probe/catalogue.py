@@ -1,0 +1,24 @@
+"""All probes, by the names that profiles use."""
+
+from ssdbench.stages.probe.bench import Probe
+from ssdbench.stages.probe.buffer import WriteBuffer
+from ssdbench.stages.probe.cache import SlcCache
+from ssdbench.stages.probe.mapping import Mapping
+from ssdbench.stages.probe.parallel import Parallelism
+from ssdbench.stages.probe.remap import RemapUnit
+from ssdbench.stages.probe.spare import Spare
+from ssdbench.stages.probe.stripes import StripeWidth
+
+# The cache wants an empty drive, stripes want ordered data; random writes come last.
+PROBES: dict[str, Probe] = {
+    probe.name: probe
+    for probe in (
+        SlcCache(),
+        StripeWidth(),
+        Parallelism(),
+        WriteBuffer(),
+        RemapUnit(),
+        Mapping(),
+        Spare(),
+    )
+}

@@ -1,0 +1,170 @@
+"""`ssdbench detect-blocksize` through the command line: simulated drives, loop devices, trouble."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from ssdbench.host.command import run
+from ssdbench.target.inspect import inspect
+from tests.support.devices import LoopDevice, attached_loop
+
+pytestmark = pytest.mark.host
+
+BLOCKS = "sim:memoright-gt,capacity=192MiB,block=768KiB"
+FEW = ["--writes", "1500", "--stride", "20KiB", "--stride", "28KiB", "--stride", "44KiB"]
+
+
+def detect(directory: Path, target: str, *options: str) -> subprocess.CompletedProcess[str]:
+    output = ["--output", str(directory / "run")]
+    argv = [sys.executable, "-m", "ssdbench", "detect-blocksize", target, *output, *options]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=240, check=False)
+
+
+@pytest.fixture
+def memory() -> Iterator[Path]:
+    """A directory in memory: what is said of a file must not depend on this host's disk."""
+    with TemporaryDirectory(dir="/dev/shm") as directory:
+        yield Path(directory)
+
+
+@pytest.fixture
+def loop(memory: Path) -> Iterator[LoopDevice]:
+    with attached_loop(memory / "disk.img") as device:
+        yield device
+
+
+def test_a_block_that_is_no_power_of_two_is_found_in_bytes(tmp_path: Path) -> None:
+    said = detect(tmp_path, BLOCKS, *FEW, "--json")
+
+    answer = json.loads(said.stdout)
+    assert said.returncode == 0
+    assert answer["block_bytes"] == 768 * 1024
+    assert answer["p_value"] <= 0.01
+    assert answer["simulated"]
+    assert (tmp_path / "run" / "results.csv").exists()
+
+
+@pytest.mark.parametrize("phase", ["0", "84KiB"])
+def test_a_buffer_that_hides_every_write_does_not_hide_blocks_from_reads(
+    tmp_path: Path, phase: str
+) -> None:
+    hides = f"{BLOCKS},phase={phase},wbuf=64MiB,t_prog=5us,merge_page=500ns,t_erase=20us,link=2000"
+
+    answer = json.loads(
+        detect(tmp_path, hides.replace("phase", "block_phase"), *FEW, "--json").stdout
+    )
+
+    assert answer["block_bytes"] == 768 * 1024
+    assert answer["evidence_from"] == "reads between the writes"
+
+
+@pytest.mark.parametrize(
+    "model", ["x25m-g2-160,capacity=2GiB", "p4500-4t", "660p-1t", "p320h-700,capacity=4GiB"]
+)
+def test_a_page_mapped_drive_is_given_no_block(tmp_path: Path, model: str) -> None:
+    said = detect(tmp_path, f"sim:{model}", *FEW, "--json")
+
+    answer = json.loads(said.stdout)
+    assert answer["block_bytes"] is None
+    assert answer["answer"] in ("no boundary found", "hidden by the buffer")
+
+
+def test_reads_show_no_block_and_say_how_weak_they_are(tmp_path: Path) -> None:
+    said = detect(tmp_path, BLOCKS, *FEW, "--read-only")
+
+    assert said.returncode == 0
+    assert "will write 0 B" in said.stderr
+    assert "no boundary found" in said.stdout
+    assert "all show them to writes and none to reads" in said.stderr
+
+
+def test_a_loop_device_has_no_boundary_and_says_what_would_have_been_found(
+    tmp_path: Path, loop: LoopDevice
+) -> None:
+    identity = inspect(str(loop.node)).id
+
+    said = detect(tmp_path, str(loop.node), *FEW, "--destroy", identity)
+
+    assert said.returncode == 0, said.stderr
+    assert "no boundary found" in said.stdout
+    assert "times as long" in said.stdout
+
+
+def test_a_file_has_no_boundary(tmp_path: Path, memory: Path) -> None:
+    file = memory / "file.img"
+    file.write_bytes(bytes(64 << 20))
+
+    said = detect(tmp_path, str(file), *FEW, "--json")
+
+    assert json.loads(said.stdout)["block_bytes"] is None
+
+
+def test_an_interrupted_search_keeps_what_it_measured(tmp_path: Path) -> None:
+    output = ["--output", str(tmp_path / "run")]
+    slow = "sim:memoright-gt,t_erase=200ms"
+    argv = [sys.executable, "-m", "ssdbench", "detect-blocksize", slow, *output]
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    started = tmp_path / "run" / "stages" / "01-blocksize" / "writes-1" / "seconds.csv"
+    deadline = time.monotonic() + 120
+    while not (started.exists() and started.stat().st_size > 2000):
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(2)
+    out, err = process.communicate(timeout=120)
+
+    assert process.returncode == 130, err
+    assert "block size 1 MiB" in out or "in what was measured" in out
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert result["stages"][0]["bytes_written"] > 0
+    assert list((tmp_path / "run" / "stages").glob("*/trace-*.npz"))
+
+
+def test_a_drive_that_fails_half_way_keeps_what_it_said(tmp_path: Path) -> None:
+    broken = f"{BLOCKS},error_ops=read,error_offset=150MiB,error_bytes=4MiB"
+
+    said = detect(tmp_path, broken, *FEW, "--read-only")
+
+    assert said.returncode == 5
+    assert "no boundary found in what was measured" in said.stdout
+    assert "failed with EIO" in said.stderr
+    assert "Traceback" not in said.stderr
+
+
+def test_a_read_only_device_is_refused(tmp_path: Path, loop: LoopDevice) -> None:
+    run(["blockdev", "--setro", str(loop.node)])
+
+    said = detect(tmp_path, str(loop.node), *FEW)
+
+    assert said.returncode != 0
+    assert "read-only" in said.stderr
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("size", "options", "sentence"),
+    [
+        (1 << 20, (), "too small"),
+        (64 << 20, ("--stride", "4MiB", "--stride", "8MiB", "--stride", "16MiB"), "too large"),
+        (64 << 20, ("--stride", "64KiB"), "cannot tell a block from a buffer"),
+    ],
+)
+def test_what_cannot_be_walked_is_refused_before_anything_is_written(
+    tmp_path: Path, size: int, options: tuple[str, ...], sentence: str
+) -> None:
+    file = tmp_path / "file.img"
+    file.write_bytes(b"")
+    with file.open("r+b") as grown:
+        grown.truncate(size)
+
+    said = detect(tmp_path, str(file), *options)
+
+    assert said.returncode == 2
+    assert sentence in said.stderr
+    assert not (tmp_path / "run").exists()

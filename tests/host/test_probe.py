@@ -1,0 +1,47 @@
+"""`ssdbench probe` on simulated drives whose structure is known."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.host
+
+
+def probed(directory: Path, target: str, *only: str) -> dict[str, dict[str, Any]]:
+    argv = [sys.executable, "-m", "ssdbench", "probe", target, "--json"]
+    argv += ["--output", str(directory / "run")]
+    for name in only:
+        argv += ["--only", name]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    return {probe["probe"]: probe for probe in json.loads(done.stdout)["probes"]}
+
+
+def test_the_x25m_gives_away_its_structure(tmp_path: Path) -> None:
+    said = probed(
+        tmp_path, "sim:x25m-g2-160,capacity=1GiB",
+        "stripe", "parallelism", "write-buffer", "remap-unit", "spare",
+    )  # fmt: skip
+
+    assert said["stripe"]["stripe_bytes"] == 10 * 16 * 1024
+    assert said["parallelism"]["reads_at_once"] == pytest.approx(10, rel=0.15)
+    assert said["write-buffer"]["buffer_bytes"] == pytest.approx(320 * 1024, rel=0.25)
+    assert said["remap-unit"]["remap_unit_bytes"] == 16 * 1024
+    assert said["spare"]["over_provisioning"] == pytest.approx(0.05, abs=0.015)
+
+
+def test_the_slc_cache_of_a_qlc_drive_is_found(tmp_path: Path) -> None:
+    said = probed(tmp_path, "sim:660p-1t,capacity=8GiB", "slc-cache")
+
+    # 0.1 GB static, and half of what is free at a quarter of its capacity.
+    assert said["slc-cache"]["cache_bytes"] == pytest.approx(1.26e9, rel=0.25)
+
+
+def test_what_a_drive_does_not_show_cannot_be_told(tmp_path: Path) -> None:
+    said = probed(tmp_path, "sim:dram-ssd-2012,capacity=1GiB", "stripe", "write-buffer", "spare")
+
+    assert all(answer["answer"].startswith("cannot tell") for answer in said.values())
