@@ -7,6 +7,7 @@ from ssdbench.cli.output import table
 from ssdbench.model.finding import Finding, Severity
 from ssdbench.model.result import PointResult, RunResult
 from ssdbench.report.csv import reasons
+from ssdbench.report.metrics import published_bound, unsteady
 from ssdbench.report.view.pts import pts_rule
 from ssdbench.units import format_count, format_ns
 
@@ -48,7 +49,7 @@ def run_document(ended: Ended) -> dict[str, object]:
 
 
 def _row(point: PointResult) -> tuple[str, ...]:
-    iops = point.estimate("iops")
+    iops, bound = point.estimate("iops"), published_bound(point)
     p99 = max(
         (e.value for e in point.estimates if "p99_ns" in e.metric and e.status == "published"),
         default=None,
@@ -57,8 +58,8 @@ def _row(point: PointResult) -> tuple[str, ...]:
     label = point.point.workload.label()
     return (
         label if span is None else f"{label}, {span:g} % of the drive",
-        format_count(iops.bound) if iops and iops.bound is not None else "-",
-        format_count(iops.value) if iops else "-",
+        "-" if bound is None else format_count(bound),
+        "-" if iops is None else f"{'at most ' * unsteady(point)}{format_count(iops.value)}",
         "-" if p99 is None else format_ns(p99),
         point.verdict,
     )

@@ -102,6 +102,6 @@ def about_target(target: TargetInfo) -> tuple[Finding, ...]:
             severity=Severity.INVALIDATES,
             message=f"{target.name} is a {target.kind} target: what lies behind it also serves "
             "others and caches",
-            advice="Measure the whole drive for a number to plan on.",
+            advice="Measure the whole drive, by its /dev/disk/by-id name.",
         ),
     )

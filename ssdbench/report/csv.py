@@ -15,7 +15,7 @@ from ssdbench.model.finding import Finding, Severity
 from ssdbench.model.result import SCHEMA, PointResult, Repeat, RunResult, StageResult
 from ssdbench.model.workload import Workload
 from ssdbench.report.label import simulated_label
-from ssdbench.report.metrics import direction, percentiles_of, whole
+from ssdbench.report.metrics import direction, percentiles_of, published_bound, whole
 
 RESULT_TYPES = {
     "run_id": "str",
@@ -221,7 +221,7 @@ def _summary_row(result: RunResult, stage: StageResult, point: PointResult) -> R
         "workload": point.point.workload.label(),
         "span_percent": point.point.span_percent,
         "verdict": point.verdict,
-        "iops_bound": iops.bound if iops else None,
+        "iops_bound": published_bound(point),
         "iops": iops.value if iops else None,
         "iops_ci_low": iops.ci_low if iops else None,
         "iops_ci_high": iops.ci_high if iops else None,

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterable
 
 from ssdbench.model.estimate import Estimate
+from ssdbench.model.finding import Code, Severity
+from ssdbench.model.result import PointResult
 from ssdbench.model.workload import Workload
 
 _PERCENTILE = re.compile(r"c?lat_p([0-9]+)(?:[._]([0-9]+))?_ns")
@@ -49,3 +51,17 @@ def percentiles_of(estimates: Iterable[Estimate]) -> dict[float, Estimate]:
 
 def _rank(estimate: Estimate) -> tuple[bool, float]:
     return estimate.status != "suppressed", estimate.value
+
+
+def unsteady(point: PointResult) -> bool:
+    """Whether something says that the rate was still moving: its numbers are "at most"."""
+    return any(
+        f.code in (Code.NOT_STEADY, Code.NOT_STEADY_POINT) and f.severity is Severity.INVALIDATES
+        for f in point.findings
+    )
+
+
+def published_bound(point: PointResult) -> float | None:
+    """The pessimistic bound of a point's IOPS; none while the rate was still moving."""
+    estimate = point.estimate("iops")
+    return None if estimate is None or unsteady(point) else estimate.bound

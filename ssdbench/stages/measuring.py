@@ -171,7 +171,9 @@ def _spent(how: Measuring, workload: Workload, *, drive_fills: float, t_s: float
     """Whether the settle phase has used up its budget."""
     if not workload.writes:
         return t_s >= how.read_budget_s()
-    return drive_fills >= how.settle_fills or (how.settle_s is not None and t_s >= how.settle_s)
+    # A small or fast drive is filled before the rule has seen two windows; fills end none of those.
+    filled = drive_fills >= how.settle_fills and t_s >= 2 * how.write_window_s
+    return filled or (how.settle_s is not None and t_s >= how.settle_s)
 
 
 def _follow(

@@ -241,9 +241,8 @@ def _section(
     settle_s = max(how.write_window_s, spare * target.size_bytes / write_rate)
     if not fast:
         settle_s *= 2
-    settle_s = min(
-        settle_s, how.settle_fills * target.size_bytes / write_rate, how.settle_s or math.inf
-    )
+    budget_s = max(how.settle_fills * target.size_bytes / write_rate, 2 * how.write_window_s)
+    settle_s = min(settle_s, budget_s, how.settle_s or math.inf)
     return settle_s + how.measure_s, write_rate * (settle_s + how.measure_s)
 
 

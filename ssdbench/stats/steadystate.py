@@ -11,6 +11,7 @@ from ssdbench.stats.series import Series
 from ssdbench.stats.settle import Settle
 from ssdbench.stats.standardrules import WSAT_SPACING_S, Heger, Seppanen, Snia
 from ssdbench.stats.watch import Watch, WindowRule
+from ssdbench.units import format_count, format_rate
 
 __all__ = ["RULES", "Series", "Watch", "WindowRule", "findings", "judge", "rule", "settled"]
 
@@ -83,7 +84,7 @@ def _not_steady(verdict: SteadyVerdict, *, in_point: bool) -> Finding:
         message=(
             f"not steady by {verdict.rule!r} after {verdict.checked_s:.0f} s and "
             f"{verdict.volume_fills:.2f} drive fills: {verdict.reason}; at most "
-            f"{verdict.mean:.4g} in the last window"
+            f"{_rate(verdict.mean, in_point=in_point)} in the last window"
         ),
         advice=(
             "Allow more time (raise the limits of `steady`), and look for throttling or other "
@@ -92,10 +93,16 @@ def _not_steady(verdict: SteadyVerdict, *, in_point: bool) -> Finding:
     )
 
 
+def _rate(mean: float, *, in_point: bool) -> str:
+    """Warm-ups are judged by bytes, the repeats of a point by I/Os per second."""
+    return f"{format_count(mean)} IOPS" if in_point else format_rate(mean)
+
+
 def _not_judged(verdict: SteadyVerdict, *, in_point: bool) -> Finding:
     """It ended before the rule had a window: there is a rate that was seen, and no verdict."""
     if verdict.mean:
-        seen = f"the newest half of what was seen went at {verdict.mean:.4g} on average"
+        rate = _rate(verdict.mean, in_point=in_point)
+        seen = f"the newest half of what was seen went at {rate} on average"
     else:
         seen = "no rate was seen"
     return Finding(

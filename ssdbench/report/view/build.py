@@ -53,6 +53,6 @@ def _meaning(result: RunResult) -> str:
                 "every check passed."
             )
         case "MEASURED, NOT PLANNABLE":
-            return "The numbers were measured properly, but not on something you can plan with:"
+            return "Measured, but nothing that you can plan with:"
         case "NOT VALIDATED":
             return "Do not plan on these numbers:"

@@ -89,7 +89,8 @@ def reasons(result: RunResult, *, limit: int = 8) -> list[str]:
         return []
     groups: dict[str, list[Finding]] = {}
     for finding in all_findings(result):
-        if finding.severity is Severity.INVALIDATES:
+        # What kind of target it is gets a sentence of its own below.
+        if finding.severity is Severity.INVALIDATES and finding.code is not Code.NOT_PLANNABLE:
             groups.setdefault(str(finding.code), []).append(finding)
     found = [_reason(group) for group in groups.values()]
     if str(Code.NOT_STEADY) not in groups:

@@ -5,7 +5,12 @@ from collections.abc import Iterator, Sequence
 from ssdbench.model.finding import Severity
 from ssdbench.model.result import PointResult
 from ssdbench.report.csv import point_findings, variation_percent
-from ssdbench.report.metrics import direction, percentile_name, percentiles_of
+from ssdbench.report.metrics import (
+    direction,
+    percentile_name,
+    percentiles_of,
+    published_bound,
+)
 from ssdbench.report.view import words
 from ssdbench.report.view.page import Block, Cell, Column, Prose, Table
 from ssdbench.units import format_count, format_rate, format_size
@@ -15,9 +20,8 @@ _VERDICT_ORDER = ("NOT VALIDATED", "MEASURED, NOT PLANNABLE", "VALIDATED")
 
 
 def bound(point: PointResult) -> float | None:
-    """The pessimistic bound of the point's IOPS."""
-    estimate = point.estimate("iops")
-    return None if estimate is None else estimate.bound
+    """The pessimistic bound of the point's IOPS, where there is one to publish."""
+    return published_bound(point)
 
 
 def worst_first(points: Sequence[PointResult]) -> list[PointResult]:
