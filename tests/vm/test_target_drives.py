@@ -84,7 +84,7 @@ def purging(state, node, method):
             said[state] = list(getattr(error, "reasons", [error.message]))
 purging("discard", "/dev/sda", Purge.DISCARD)
 purging("no sanitize", NVME, Purge.SANITIZE)
-purging("erase needs a password", "/dev/sda", Purge.ATA_ERASE)
+purging("erase needs ATA security", "/dev/sda", Purge.ATA_ERASE)
 private = next(n for n in twins if n.endswith("n2"))
 purging("format one of two", "/dev/" + private, Purge.FORMAT)
 said["protection kept"] = [inspect("/dev/" + private).facts["LBA format"]]
@@ -122,7 +122,7 @@ REFUSED = {
     "swapped to": "swaps to /dev/vda",
     "read-only": "it is read-only",
     "no sanitize": "no sanitize that spares flash",
-    "erase needs a password": "needs a password",
+    "erase needs ATA security": "no ATA security",
     "pulled out": "DeviceLost",
 }
 
