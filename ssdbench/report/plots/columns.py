@@ -29,7 +29,7 @@ def bars(view: BarsFigure) -> Figure:
     """How many I/Os took how long; both axes are logarithmic, marks are percentiles."""
     figure = canvas.sheet(canvas.WIDE)
     axes = figure.subplots()
-    axes.fill_between(view.x, view.y, 0.8, step="post", color=canvas.SERIES[0], lw=0)
+    axes.fill_between(view.x, view.y, 0.5, step="post", color=canvas.SERIES[0], lw=0)
     axes.set_ylim(bottom=0.8)
     canvas.log(axes, "x")
     canvas.log(axes, "y")

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from ssdbench.model.result import RunResult, StageResult
+from ssdbench.report.figures import BarsFigure, SeriesFigure
 from ssdbench.report.view import ptsplots, ptstimed, words
 from ssdbench.report.view.page import Block, Cell, Column, Facts, Plots, Table
 from ssdbench.report.view.ptsplots import Record, number, records
@@ -16,8 +17,11 @@ def blocks(result: RunResult, stage: StageResult) -> Iterator[Block]:
     yield header(result, stage)
     yield from tables(stage)
     drawn = [*ptsplots.plots(stage), *ptstimed.plots(stage)]
-    if drawn:
-        yield Plots(drawn)
+    wide = [plot for plot in drawn if isinstance(plot.figure, SeriesFigure | BarsFigure)]
+    if half := [plot for plot in drawn if plot not in wide]:
+        yield Plots(half)
+    if wide:
+        yield Plots(wide, wide=True)
 
 
 def header(result: RunResult, stage: StageResult) -> Facts:

@@ -15,6 +15,7 @@ from ssdbench.report.figures import (
 )
 from ssdbench.report.view.page import Plot
 from ssdbench.report.view.ptsplots import Record, drawn, number, records
+from ssdbench.stats.histogram import LOWER_EDGES_NS, bin_of
 from ssdbench.stats.ptsrounds import round_window
 from ssdbench.units import format_count
 
@@ -132,7 +133,7 @@ def _spaced_window(stage: StageResult, samples: Sequence[Record]) -> Plot:
     window = round_window([number(s, "iops") for s in samples[::SPACING]])
     return Plot(
         name=f"spaced-{stage.name}",
-        title="Measurement window of the writes before, 30 min apart",
+        title="Measurement window, samples 30 min apart",
         caption=f"Fit {window.fit}; data excursion {format_count(window.excursion)} of "
         f"{format_count(window.allowed_excursion)} allowed, slope excursion "
         f"{format_count(window.slope_excursion)} of "
@@ -164,7 +165,18 @@ def _histograms(stage: StageResult) -> Iterator[Plot]:
             caption=f"{sum(counts):,} I/Os in bins of fio, 64 to an octave. Percentiles that "
             "fewer than ten I/Os lie beyond are left out.",
             alt=f"Latencies of {sum(counts):,} I/Os.",
-            figure=BarsFigure(
-                tuple(float(x) for x in latencies), tuple(float(n) for n in counts), marks
-            ),
+            figure=_bars(latencies, counts, marks),
         )
+
+
+def _bars(
+    latencies: Sequence[int], counts: Sequence[int], marks: tuple[tuple[float, str], ...]
+) -> BarsFigure:
+    """With an end for each run of bins, so that none is drawn over the gap behind it."""
+    heights = dict(zip(latencies, counts, strict=True))
+    for end in LOWER_EDGES_NS[bin_of(latencies) + 1].tolist():
+        heights.setdefault(end, 0)
+    x = sorted(heights)
+    return BarsFigure(
+        tuple(float(edge) for edge in x), tuple(max(heights[edge], 0.5) for edge in x), marks
+    )
