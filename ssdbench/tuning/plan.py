@@ -14,6 +14,7 @@ from ssdbench.tuning.irq import irq_plan
 from ssdbench.tuning.queue import QUEUE_SETTINGS, queue_settings
 from ssdbench.tuning.setting import Medium, Setting
 
+NO_SCHEDULER = "none"
 _HOLD_REASON = "waking from a deep idle state takes longer than many an I/O"
 _BALANCE_REASON = "irqbalance would move interrupts during the run"
 
@@ -96,16 +97,20 @@ def host_plan(wishes: Host, host: Topology, drive: str) -> HostPlan:
 
 def queue_plan(wishes: Host, host: Topology, drive: str) -> list[Setting]:
     """Settings of the drive's queue. Raises HostLacks for what it does not offer."""
-    found = queue_settings(wishes.queue(), drive)
+    asked = queue_settings(wishes.queue(), drive)
+    found = []
     offered = {name: attribute for name, (attribute, _) in QUEUE_SETTINGS.items()}
-    for setting in found:
+    for setting in asked:
         name = next(n for n, attribute in offered.items() if attribute == setting.attribute)
         if name == "scheduler":
+            if setting.value == NO_SCHEDULER and not host.schedulers:
+                continue  # a file, or a device made of others: there is none already
             require_scheduler(setting.value, host.schedulers)
         elif setting.attribute.removeprefix("queue/") not in host.queue:
             raise HostLacks(
                 f"this drive has no setting {name}", hint=f"Set `{name}: keep` in the profile."
             )
+        found.append(setting)
     return found
 
 

@@ -170,3 +170,11 @@ def test_cpu_lists_are_read_and_written_as_the_kernel_does(
 ) -> None:
     assert cpu_list(text) == cpus
     assert cpu_text(cpus) == text
+
+
+def test_no_scheduler_is_had_already_where_there_is_none_to_choose() -> None:
+    planned = host_plan(Host(scheduler="none"), Topology(cpus=(0,)), "d")
+
+    assert planned.settings == ()
+    with pytest.raises(HostLacks, match="no scheduler bfq"):
+        host_plan(Host(scheduler="bfq"), Topology(cpus=(0,)), "d")
