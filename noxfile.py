@@ -99,6 +99,7 @@ def bench(session: nox.Session) -> None:
     """What ssdbench costs the measurement, and how fast the simulated drive is."""
     python(session, "-m", "benchmarks.overhead", *session.posargs)
     python(session, "-m", "benchmarks.sim_core", *session.posargs)
+    python(session, "-m", "benchmarks.sim_fio", *session.posargs)
     python(session, "-m", "benchmarks.latency_log")
 
 
