@@ -165,10 +165,11 @@ FILE_SYSTEMS = (
 OTHERS = (
     State("bcache backing device",
           "make-bcache -B A >&2; echo A > /sys/fs/bcache/register; sleep 1", BCACHE, "bcache"),
-    State("bcache backing device, its cache missing", "make-bcache -C B >&2; make-bcache -B A >&2;"
-          "u=$(bcache-super-show B | sed -n 's/^cset.uuid[^0-9a-f]*//p');"
-          "echo A > /sys/fs/bcache/register; sleep 1; echo $u > /tmp/cset", BCACHE, "bcache"),
-    State("bcache cache set", "make-bcache -C B >&2; echo B > /sys/fs/bcache/register; sleep 1",
+    State("bcache backing device, its cache missing",
+          "make-bcache -b 64k -C B >&2; make-bcache -B A >&2;"
+          "echo A > /sys/fs/bcache/register; sleep 1", BCACHE, "bcache"),
+    State("bcache cache set",
+          "make-bcache -b 64k -C B >&2; echo B > /sys/fs/bcache/register; sleep 1",
           "for d in /sys/fs/bcache/*/stop; do echo 1 > $d; done; sleep 1", "bcache", "B"),
     State("bcache idle", "make-bcache -B A >&2", "", "signature of bcache", soft=True),
     State("swapped to", "mkswap A >&2; swapon A", "swapoff A", "swaps to A"),
