@@ -5,6 +5,7 @@ random, over the whole drive, with the smallest read share, at the block size ne
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ssdbench.model.estimate import Estimate
@@ -18,9 +19,11 @@ from ssdbench.report.view.findings import all_findings
 from ssdbench.report.view.page import Headline
 from ssdbench.report.view.pts import pts_rule
 from ssdbench.report.view.ptsplots import records
-from ssdbench.units import format_count, format_duration, format_ns, format_rate
+from ssdbench.units import format_count, format_duration, format_ns, format_rate, format_size
 
 USUAL_BLOCK_BYTES = 4096
+
+INSIDE = ("blocksize", "probe")  # stages that answer a question about the drive itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,9 @@ def headline(result: RunResult) -> Headline:
     standard = [stage for stage in result.stages if stage.kind == "pts"]
     if standard:
         return _of_standard(result, standard)
+    inside = [stage for stage in result.stages if stage.kind in INSIDE and stage.summary]
+    if inside:
+        return _of_inside(result, inside)
     return Headline(
         label="No number",
         number=words.NONE,
@@ -92,6 +98,32 @@ def _of_point(result: RunResult, best: Planned) -> Headline:
         meaning=_meaning(point, sound=sound, steady=steady),
         evidence=_evidence(point, estimate),
         tone=words.VERDICT_TONES[result.verdict],
+    )
+
+
+def _of_inside(result: RunResult, stages: Sequence[StageResult]) -> Headline:
+    """A run that only looks into the drive has answers instead of a number to plan on."""
+    first = stages[0].summary
+    size = first.get("block_bytes")
+    known = isinstance(size, int)
+    rest = [
+        (str(s.summary.get("probe", s.title)), str(s.summary.get("answer"))) for s in stages[1:]
+    ]
+    p_value, confidence = first.get("p_value"), first.get("confidence")
+    evidence = []
+    if known:
+        sure = f", confidence {confidence:.0%}" if isinstance(confidence, float) else ""
+        evidence.append(("Evidence", f"p <= {p_value}{sure}, {first.get('evidence')}"))
+    if first.get("buffer"):
+        evidence.append(("Buffer", str(first["buffer"])))
+    return Headline(
+        label="Inside the drive" + (" (simulated)" if result.target.simulated else ""),
+        number=format_size(size) if isinstance(size, int) else str(first.get("answer")),
+        unit="block" if known else "",
+        holds_for="",
+        meaning="This run looked into the drive; it measured no rate that one could plan on.",
+        evidence=(*evidence, *rest),
+        tone="note",
     )
 
 

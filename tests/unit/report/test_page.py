@@ -293,3 +293,14 @@ def with_iops(point: PointResult, **changes: float) -> PointResult:
         for estimate in point.estimates
     )
     return point.model_copy(update={"estimates": tuple(estimates)})
+
+
+def test_a_run_that_only_looks_for_blocks_is_headed_by_its_answer(tmp_path: Path) -> None:
+    builder = StoredRunBuilder(tmp_path)
+    builder.blocksize()
+    builder.write(verdict="NOT VALIDATED")
+
+    page = page_of(tmp_path)
+
+    assert "Inside the drive" in page
+    assert "it measured no rate that one could plan on" in page
