@@ -54,5 +54,7 @@ def _meaning(result: RunResult) -> str:
             )
         case "MEASURED, NOT PLANNABLE":
             return "Measured, but nothing that you can plan with:"
+        case "NOT VALIDATED" if not any(stage.points for stage in result.stages):
+            return "There is no number to plan on:"
         case "NOT VALIDATED":
             return "Do not plan on these numbers:"

@@ -101,7 +101,12 @@ def reasons(result: RunResult, *, limit: int = 8) -> list[str]:
         kind = words.KIND_WORDS[result.target.kind]
         found.insert(0, f"The target is {kind}; only a whole drive can be planned on.")
     if not found:
-        found = ["No reason was stored with this verdict."]
+        measured = any(stage.points for stage in result.stages)
+        found = [
+            "No reason was stored with this verdict."
+            if measured
+            else "No point was measured: an answer about the drive's inside is no rate."
+        ]
     return found if len(found) <= limit else [*found[:limit], f"{len(found) - limit} more, below."]
 
 

@@ -304,3 +304,5 @@ def test_a_run_that_only_looks_for_blocks_is_headed_by_its_answer(tmp_path: Path
 
     assert "Inside the drive" in page
     assert "it measured no rate that one could plan on" in page
+    assert "There is no number to plan on:" in page
+    assert "No reason was stored" not in page
