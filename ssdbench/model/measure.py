@@ -23,6 +23,7 @@ from ssdbench.model.asked.trials import (
     LatencyPath,
     QueueSettings,
     Schedulers,
+    Surface,
 )
 from ssdbench.model.base import Model
 
@@ -38,6 +39,7 @@ MeasuredStage = (
     | LatencyPath
     | CpuCost
     | FileSystems
+    | Surface
     | Pts
     | RateSweep
     | Probes
@@ -96,6 +98,9 @@ class Measure(Model):
     )
     cpu_cost: Annotated[CpuCost | None, _Body] = Field(
         default=None, description="CPU time and energy per I/O at several CPU frequencies."
+    )
+    surface: Annotated[Surface | None, _Body] = Field(
+        default=None, description="Throughput over file size and record size."
     )
     filesystems: Annotated[FileSystems | None, _Body] = Field(
         default=None, description="File systems by threads, fresh and aged."

@@ -18,6 +18,7 @@ from ssdbench.stages.blocktrace import block_trace
 from ssdbench.stages.hostload import Probe
 from ssdbench.stages.trial import Trial, TrialWorkload, Variant
 from ssdbench.tuning.setting import Medium
+from ssdbench.units import format_size
 
 
 def host_trial(
@@ -85,6 +86,8 @@ def _chosen(wanted: asked.HostTrial, here: _Here) -> _Chosen:
             return _interrupts(wanted, here)
         case asked.LatencyPath():
             return _latency_path(wanted, here)
+        case asked.Surface():
+            return _surface(wanted, here)
         case asked.CpuCost():
             return _cpu_cost(here)
         case _:
@@ -154,6 +157,22 @@ def _latency_path(wanted: asked.LatencyPath, here: _Here) -> _Chosen:
         hostvariants.path_variants(wanted.schedulers, here.host.schedulers, here.target.id),
         hostvariants.path_workloads(),
         probe=block_trace(here.target, kernel_name(here.target), here.host.interrupts),
+    )
+
+
+def _surface(wanted: asked.Surface, here: _Here) -> _Chosen:
+    workloads = hostvariants.surface_workloads(wanted.files_bytes, here.span_bytes)
+    if not workloads or min(wanted.files_bytes) < max(wanted.records_bytes):
+        raise UsageError(
+            "a surface needs files that the drive has room for, and records no larger than files",
+            hint="Set `files` and `records` of the surface to fit.",
+        )
+    left_out = [size for size in wanted.files_bytes if size > here.span_bytes]
+    return _Chosen(
+        "Throughput over file size and record size",
+        hostvariants.surface_variants(wanted.records_bytes, buffered=wanted.buffered),
+        workloads,
+        notes=tuple(f"{format_size(size)} is more than the drive has" for size in left_out),
     )
 
 

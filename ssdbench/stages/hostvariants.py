@@ -7,7 +7,7 @@ from ssdbench.stages.onestart import Options
 from ssdbench.stages.trial import TrialWorkload, Variant
 from ssdbench.tuning.plan import require_scheduler
 from ssdbench.tuning.setting import Medium, Setting
-from ssdbench.units import KIB, MIB
+from ssdbench.units import KIB, MIB, format_size
 
 _TRIED = "the experiment compares it"
 _BATCHES: Options = {"iodepth_batch_submit": 16, "iodepth_batch_complete_min": 16}  # can merge
@@ -147,12 +147,44 @@ def scheduler_workloads() -> tuple[TrialWorkload, ...]:
             ({"rw": "randrw", "rwmixread": 70, "bs": 16 * KIB, "iodepth": 4, "numjobs": 2},),
         ),
         TrialWorkload(
+            "mixed: sequential, two reads for each write",
+            ({"rw": "rw", "rwmixread": 67, "bs": 64 * KIB, "iodepth": 1, "numjobs": 4},),
+        ),
+        TrialWorkload(
             "real-time reader beside idle-class writers",
             (
                 {"rw": "randwrite", "bs": 64 * KIB, "iodepth": 8, "prioclass": 3},
                 {**reader, "prioclass": 1, "prio": 0},
             ),
         ),
+    )
+
+
+def surface_variants(records: Sequence[int], *, buffered: bool) -> list[Variant]:
+    """One per record size; a thread submits one record after another, as Iozone does."""
+    return [
+        Variant(
+            format_size(record),
+            (),
+            {"bs": record, "ioengine": "psync", "iodepth": 1, "direct": 0 if buffered else 1},
+        )
+        for record in records
+    ]
+
+
+def surface_workloads(files: Sequence[int], span_bytes: int) -> tuple[TrialWorkload, ...]:
+    """Four directions on every size that the drive has room for."""
+    directions = (
+        ("sequential read", "read"),
+        ("random read", "randread"),
+        ("sequential write", "write"),
+        ("random write", "randwrite"),
+    )
+    return tuple(
+        TrialWorkload(f"{words}, {format_size(size)}", ({"rw": rw, "size": size},))
+        for words, rw in directions
+        for size in files
+        if size <= span_bytes
     )
 
 

@@ -177,6 +177,10 @@ class Trial:
     def _probing(self, context: Context) -> AbstractContextManager[None]:
         return nullcontext() if self.probe is None else self.probe.running(self._lease(context))
 
+    def _names(self) -> list[str]:
+        """Workloads and variants in their order."""
+        return [*(w.name for w in self.workloads), *(v.name for v in self.variants)]
+
     def _lease(self, context: Context) -> str:
         return f"{context.run_path.resolve().name}-{self.name}"
 
@@ -239,7 +243,7 @@ class Trial:
             },
             findings=(*self.skipped, *cell_findings(self.name, cells, cut_short)),
             figures=({"kind": "trial", "csv": context.store.relative(path), "title": self.title},),
-            data={"medians": medians(cells, [variant.name for variant in self.variants])},
+            data={"medians": medians(cells, self._names())},
             complete=not cut_short,
         )
         if result.complete:
@@ -331,9 +335,9 @@ def _per_io(rate_per_s: float, load: Load) -> float:
     return rate_per_s / load.ios_per_s if load.ios_per_s > 0 else 0.0
 
 
-def medians(cells: Sequence[Cell], variants: Sequence[str] = ()) -> list[dict[str, object]]:
-    """One record per workload and variant, over its repeats; `variants` in their order."""
-    place = {variant: n for n, variant in enumerate(variants)}
+def medians(cells: Sequence[Cell], order: Sequence[str] = ()) -> list[dict[str, object]]:
+    """One record per workload and variant, over its repeats; names that `order` has come in it."""
+    place = {name: n for n, name in enumerate(order)}
     by_cell: dict[tuple[str, str], list[Cell]] = {}
     for cell in cells:
         by_cell.setdefault((cell.workload, cell.variant), []).append(cell)
@@ -345,12 +349,13 @@ def medians(cells: Sequence[Cell], variants: Sequence[str] = ()) -> list[dict[st
             "iops": round(median(c.iops for c in found), 1),
             "iops_least": round(min(c.iops for c in found), 1),
             "iops_most": round(max(c.iops for c in found), 1),
+            "bw_bytes_per_s": round(median(c.bw_bytes_per_s for c in found)),
             "lat_p50_ns": round(median(c.lat_p50_ns for c in found)),
             **(_probed(found) or _costs(found)),
             "disturbed": sum(bool(c.disturbed) for c in found),
         }
         for (workload, variant), found in sorted(
-            by_cell.items(), key=lambda item: (item[0][0], place.get(item[0][1], 0), item[0][1])
+            by_cell.items(), key=lambda item: [(place.get(name, 0), name) for name in item[0]]
         )
     ]
 

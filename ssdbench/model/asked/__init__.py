@@ -16,6 +16,7 @@ from ssdbench.model.asked.trials import (
     LatencyPath,
     QueueSettings,
     Schedulers,
+    Surface,
 )
 
 __all__ = [
@@ -41,5 +42,6 @@ __all__ = [
     "Schedulers",
     "Settle",
     "SpanSweep",
+    "Surface",
     "Sweep",
 ]

@@ -12,7 +12,9 @@ from ssdbench.model.quantity import (
     OneOrMany,
     Seconds,
     Share,
+    SizeBytes,
 )
+from ssdbench.units import KIB, MIB
 
 
 class FileSystemName(StrEnum):
@@ -110,4 +112,24 @@ class FileSystems(HostTrial):
     )
     buffered: bool = Field(
         default=False, description="Through the page cache instead of with O_DIRECT."
+    )
+
+
+class Surface(HostTrial):
+    """File size by record size, sequential and random, read and write, as Iozone has it."""
+
+    repeats: Count = Field(default=1, description="Passes over all sizes.")
+    files_bytes: Annotated[tuple[SizeBytes, ...], OneOrMany()] = Field(
+        default=(16 * MIB, 128 * MIB, 1024 * MIB),
+        alias="files",
+        description="Sizes of the part that is worked on; those larger than the drive are left "
+        "out.",
+    )
+    records_bytes: Annotated[tuple[SizeBytes, ...], OneOrMany()] = Field(
+        default=(4 * KIB, 32 * KIB, 256 * KIB, 2 * MIB),
+        alias="records",
+        description="Sizes of one request.",
+    )
+    buffered: bool = Field(
+        default=True, description="Through the page cache, as a program would, or with O_DIRECT."
     )

@@ -35,6 +35,7 @@ _MORE: Mapping[str, tuple[tuple[str, str, str], ...]] = {
     "page_cache": (("lat_p50_ns", "Median latency", "latency"),),
 }
 
+SURFACE = "surface"
 _ORDERED = ("depth",)  # kinds whose variants have an order
 
 
@@ -47,12 +48,31 @@ def figure(stage: StageResult) -> list[Block]:
         return [Plots([_path(stage, medians)], wide=True)]
     if len(medians) < 2:
         return []
+    if stage.kind == SURFACE:
+        return [Plots(list(_surface(stage, medians)))]
     draw = _lines if stage.kind in _ORDERED else _rows
     plots = [draw(stage, medians, "iops", stage.title, "IOPS", LEAD)]
     for name, title, axis in _MORE.get(stage.kind, ()):
         if all(record.get(name) for record in medians):
             plots.append(draw(stage, medians, name, title, axis, ""))
     return [Plots(plots, wide=stage.kind not in _ORDERED)]
+
+
+def _surface(stage: StageResult, medians: Sequence[Record]) -> Iterator[Plot]:
+    """One plot per direction: throughput over record size, a line per file size."""
+    directions = dict.fromkeys(str(r["workload"]).rpartition(", ")[0] for r in medians)
+    for direction in sorted(directions, key=lambda words: (words.endswith("write"), words)):
+        own: list[Record] = [
+            {
+                **record,
+                "workload": f"{str(record['workload']).rpartition(', ')[2]} file",
+                "rate": _number(record, "bw_bytes_per_s") / 1e6,
+            }
+            for record in medians
+            if str(record["workload"]).startswith(f"{direction}, ")
+        ]
+        title = f"{direction.capitalize()} over record size"
+        yield _lines(stage, own, "rate", title, "MB/s", "", direction)
 
 
 def _rows(
@@ -75,7 +95,13 @@ def _rows(
 
 
 def _lines(
-    stage: StageResult, medians: Sequence[Record], name: str, title: str, axis: str, caption: str
+    stage: StageResult,
+    medians: Sequence[Record],
+    name: str,
+    title: str,
+    axis: str,
+    caption: str,
+    part: str = "",
 ) -> Plot:
     variants = list(dict.fromkeys(str(record["variant"]) for record in medians))
     place = {variant: float(n) for n, variant in enumerate(variants)}
@@ -87,7 +113,8 @@ def _lines(
         latency=name.endswith("_ns"),
     )
     alt = f"{axis} of {len(drawn.lines)} workloads under {', '.join(variants)}."
-    return Plot(f"trial-{stage.name}-{name}", title, caption, alt, drawn)
+    suffix = f"{name}-{part}".strip("-").replace(" ", "-")
+    return Plot(f"trial-{stage.name}-{suffix}", title, caption, alt, drawn)
 
 
 def _line_of_each(
