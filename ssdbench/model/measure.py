@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from ssdbench.model.asked.blocksize import BlockSize
 from ssdbench.model.asked.mistakes import refuse
 from ssdbench.model.asked.probe import Probes
+from ssdbench.model.asked.processes import Processes
 from ssdbench.model.asked.rates import RateSweep
 from ssdbench.model.asked.standard import Pts
 from ssdbench.model.asked.sweeps import SpanSweep, Sweep
@@ -43,6 +44,7 @@ MeasuredStage = (
     | Pts
     | RateSweep
     | Probes
+    | Processes
 )
 
 
@@ -70,6 +72,9 @@ class Measure(Model):
     )
     rate: Annotated[RateSweep | None, _Body] = Field(
         default=None, description="Highest offered rate that keeps a limit of latency."
+    )
+    processes: Annotated[Processes | None, _Body] = Field(
+        default=None, description="Several writers at once, and writers that pause."
     )
     pts: Annotated[Pts | None, _Body] = Field(
         default=None, description="Standard tests in the style of SNIA's PTS."

@@ -5,7 +5,7 @@ from enum import StrEnum
 from pydantic import Field, model_validator
 
 from ssdbench.model.base import Model
-from ssdbench.units import format_size
+from ssdbench.units import format_ns, format_size
 
 
 class Pattern(StrEnum):
@@ -51,6 +51,7 @@ class Workload(Model):
     rate_iops: float | None = None  # offered rate over all jobs; None = as fast as it goes
     arrivals: Arrivals = Arrivals.EVEN  # of an offered rate
     thinktime_us: int = 0
+    thinktime_blocks: int = Field(default=1, ge=1)  # requests between two pauses
     burst_us: int = 0  # how long requests flow between two thinktimes; 0 = one request
     block_split: tuple[
         tuple[int, int], ...
@@ -79,8 +80,14 @@ class Workload(Model):
         mix = mix or f"{self.read_percent}/{100 - self.read_percent} read/write"
         return (
             f"{format_size(self.block_bytes)} {self.pattern} {mix}, "
-            f"QD {self.iodepth} x {self.numjobs}"
+            f"QD {self.iodepth} x {self.numjobs}{self._pauses()}"
         )
+
+    def _pauses(self) -> str:
+        if not self.thinktime_us:
+            return ""
+        every = "" if self.thinktime_blocks == 1 else f" after every {self.thinktime_blocks}"
+        return f", pauses of {format_ns(self.thinktime_us * 1000)}{every}"
 
 
 class Point(Model):

@@ -20,7 +20,8 @@ from ssdbench.stages.pts import tests as pts
 from ssdbench.stages.purge import Purge as PurgeStage
 from ssdbench.stages.steady import Steady
 from ssdbench.suite import filesystems
-from ssdbench.suite.points import point_range, span, sweep
+from ssdbench.suite.points import point_range, rate, span, sweep
+from ssdbench.suite.writers import processes
 from ssdbench.units import KIB
 
 OWN_FILL = (asked.Pts,)  # standard tests purge and fill for themselves, each anew
@@ -41,8 +42,8 @@ def stages(profile: Profile, target: TargetInfo) -> tuple[Stage, ...]:
     for measure in profile.measure:
         name = _name(found, measure.kind)
         match measure.stage:
-            case asked.Sweep() as wanted:
-                found.append(sweep(name, wanted, profile, target, level_bytes))
+            case asked.Sweep() | asked.Processes() | asked.RateSweep() as wanted:
+                found.append(_over_points(name, wanted, profile, target, level_bytes))
             case asked.SpanSweep() as wanted:
                 if wanted.rest is asked.Rest.ORDERED:
                     found.append(_put_in_order(_name(found, "precondition"), profile))
@@ -69,6 +70,22 @@ def _over_host(
     kind = next(m.kind for m in profile.measure if m.stage is wanted)
     name = f"{before + 1:02d}-{kind}"
     return [host_trial(name, wanted, target, level_bytes, cpus=cpus)]
+
+
+def _over_points(
+    name: str,
+    wanted: asked.Sweep | asked.Processes | asked.RateSweep,
+    profile: Profile,
+    target: TargetInfo,
+    level_bytes: int,
+) -> Stage:
+    match wanted:
+        case asked.Sweep():
+            return sweep(name, wanted, profile, target, level_bytes)
+        case asked.Processes():
+            return processes(name, wanted, profile, target, level_bytes)
+        case _:
+            return rate(name, wanted, profile, target, level_bytes)
 
 
 def _prepared(profile: Profile, target: TargetInfo, level_bytes: int) -> list[Stage]:

@@ -29,10 +29,10 @@ def sweep(
     for pattern, block, read, iodepth, numjobs in product(
         wanted.pattern, wanted.block_bytes, wanted.read_percent, wanted.iodepth, wanted.numjobs
     ):
-        point_id = f"{pattern}-{_short(block)}-r{read}-qd{iodepth}x{numjobs}"
+        point_id = f"{pattern}-{short(block)}-r{read}-qd{iodepth}x{numjobs}"
         hindrance = obstacle(block, length, target)
         if hindrance:
-            skipped.append(_not_applicable(f"{name}-{point_id}", hindrance, name))
+            skipped.append(not_applicable(f"{name}-{point_id}", hindrance, name))
             continue
         workload = Workload(
             pattern=pattern.pattern,
@@ -48,7 +48,7 @@ def sweep(
         name=name,
         points=tuple(points),
         repeats=wanted.repeats or profile.repeats,
-        how=_how(profile, wanted),
+        how=how(profile, wanted),
         judging=Judging(
             rule=profile.steady.rule.value,
             declared_extra=wanted.extra is not None and wanted.extra.disturbed,
@@ -77,7 +77,7 @@ def span(
         point_id = f"{name}-{str(extent).replace('%', 'pct')}"
         hindrance = obstacle(block, length, target)
         if hindrance:
-            skipped.append(_not_applicable(point_id, hindrance, name))
+            skipped.append(not_applicable(point_id, hindrance, name))
             continue
         workload = Workload(
             pattern=wanted.pattern.pattern,
@@ -96,7 +96,7 @@ def span(
         name=name,
         points=tuple(points),
         repeats=wanted.repeats or profile.repeats,
-        how=_how(profile, wanted),
+        how=how(profile, wanted),
         judging=Judging(rule=profile.steady.rule.value),
         skipped=tuple(skipped),
     )
@@ -138,7 +138,7 @@ def rate(
     )
 
 
-def _how(profile: Profile, wanted: asked.Sweep | asked.SpanSweep) -> Measuring:
+def how(profile: Profile, wanted: asked.Sweep | asked.SpanSweep | asked.Processes) -> Measuring:
     settle = wanted.settle or profile.settle
     spare = settle.spare_percent
     return Measuring(
@@ -156,7 +156,7 @@ def point_range(length_bytes: int, block_bytes: int) -> ActiveRange:
     return ActiveRange(offset_bytes=0, length_bytes=length_bytes // block_bytes * block_bytes)
 
 
-def _not_applicable(point: str, why: str, stage: str) -> Finding:
+def not_applicable(point: str, why: str, stage: str) -> Finding:
     return Finding(
         code=Code.NOT_APPLICABLE,
         severity=Severity.NOTES,
@@ -167,5 +167,5 @@ def _not_applicable(point: str, why: str, stage: str) -> Finding:
     )
 
 
-def _short(size_bytes: int) -> str:
+def short(size_bytes: int) -> str:
     return format_size(size_bytes).replace(" ", "")

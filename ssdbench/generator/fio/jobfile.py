@@ -156,6 +156,8 @@ def _pace(workload: Workload, *, share: float, threads: int) -> Options:
             pace["rate_process"] = "poisson"
     if workload.thinktime_us:
         pace["thinktime"] = workload.thinktime_us
+        if workload.thinktime_blocks > 1:
+            pace["thinktime_blocks"] = workload.thinktime_blocks
         if workload.burst_us:
             pace["thinktime_iotime"] = f"{workload.burst_us}us"  # bare, it is seconds
     return pace

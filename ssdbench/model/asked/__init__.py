@@ -2,6 +2,7 @@
 
 from ssdbench.model.asked.blocksize import BlockSize
 from ssdbench.model.asked.probe import ProbeName, Probes
+from ssdbench.model.asked.processes import Processes
 from ssdbench.model.asked.rates import RateSweep
 from ssdbench.model.asked.standard import Pts, PtsForm, PtsTest
 from ssdbench.model.asked.sweeps import AccessOrder, ExtraRepeats, Rest, Settle, SpanSweep, Sweep
@@ -33,6 +34,7 @@ __all__ = [
     "LatencyPath",
     "ProbeName",
     "Probes",
+    "Processes",
     "Pts",
     "PtsForm",
     "PtsTest",
