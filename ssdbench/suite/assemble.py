@@ -1,6 +1,7 @@
 """From a profile to its stages, in order."""
 
 from dataclasses import replace
+from typing import assert_never
 
 from ssdbench.engine.hosting import planned_host
 from ssdbench.engine.stage import Stage
@@ -57,6 +58,8 @@ def stages(profile: Profile, target: TargetInfo) -> tuple[Stage, ...]:
                 found += _probes(len(found), wanted)
             case asked.BlockSize() as wanted:
                 found.append(_blocksize(name, wanted))
+            case unknown:  # mypy refuses a kind of stage that was left out above
+                assert_never(unknown)
     return tuple(found)
 
 
