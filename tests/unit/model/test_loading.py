@@ -255,7 +255,9 @@ def test_bytes_of_a_binary_file_are_no_profile() -> None:
     assert mistakes("title: \x00\x01")[0].startswith("p.yaml:1:8: not YAML")
 
 
-@pytest.mark.parametrize("name", ["demo", "quick", "pessimistic", "pts-enterprise", "pts-client", "heger-2011"])
+@pytest.mark.parametrize(
+    "name", ["demo", "quick", "pessimistic", "pts-enterprise", "pts-client", "heger-2011"]
+)
 def test_a_shipped_profile_is_right(name: str) -> None:
     profile = load_profile((PROFILES / f"{name}.yaml").read_text(), name)
 
@@ -265,7 +267,9 @@ def test_a_shipped_profile_is_right(name: str) -> None:
     assert profile.purge is Purge.NONE
 
 
-@pytest.mark.parametrize("name", ["demo", "quick", "pessimistic", "pts-enterprise", "pts-client", "heger-2011"])
+@pytest.mark.parametrize(
+    "name", ["demo", "quick", "pessimistic", "pts-enterprise", "pts-client", "heger-2011"]
+)
 def test_a_shipped_profile_has_a_comment_on_every_setting(name: str) -> None:
     lines = (PROFILES / f"{name}.yaml").read_text().splitlines()
 
