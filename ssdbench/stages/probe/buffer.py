@@ -1,7 +1,5 @@
 """The write buffer, from how many writes of a burst are answered before they have to wait."""
 
-import numpy as np
-
 from ssdbench.stages.probe.bench import Bench, Said, part
 from ssdbench.stats.probing import buffer_bytes
 from ssdbench.units import GIB, KIB, MIB, format_size
@@ -24,7 +22,7 @@ class WriteBuffer:
         return part(size_bytes, SPAN_BYTES) + BURSTS * BURST_BYTES
 
     def ask(self, bench: Bench) -> Said:
-        """The mean of the bursts but the first, if they agree within a quarter."""
+        """The smallest burst that waits, if another one agrees within a quarter."""
         span = part(bench.size_bytes, SPAN_BYTES)
         bench.fill(span)
         sizes = [
@@ -35,8 +33,9 @@ class WriteBuffer:
             for _ in range(BURSTS)
         ]
         table = tuple({"burst": n, "buffer_bytes": size} for n, size in enumerate(sizes, start=1))
-        known = [size for size in sizes[1:] if size is not None]  # the first follows the fill
-        if len(known) < BURSTS - 1 or max(known) > 1.25 * min(known):
+        # What leaves the buffer unnoticed only adds to a burst, so the smallest is nearest.
+        known = sorted(size for size in sizes if size is not None)
+        if len(known) < 2 or known[1] > 1.25 * known[0]:
             return Said("cannot tell: bursts show no buffer, or not the same one", {}, table)
-        size = int(np.mean(known))
+        size = known[0]
         return Said(f"write buffer of about {format_size(size)}", {"buffer_bytes": size}, table)
