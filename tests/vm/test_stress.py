@@ -1,0 +1,151 @@
+"""Modules that come and go, values at random, drives that vanish: no leak and no complaint.
+
+A complaint of the guest's kernel (an oops, a WARNING, a hung task) fails each of these tests.
+"""
+
+import random
+
+import pytest
+
+from ssdbench.lab.guest import Lab
+from ssdbench.lab.modules import built_modules
+from tests.vm.conftest import Guest, cache
+
+pytestmark = pytest.mark.vm
+
+FUNCTIONS = """
+F=/sys/kernel/config/ssdb_flash
+flash() { mkdir $F/$1; for pair in capacity_bytes=67108864 erase_block_bytes=65536 op_ppm=200000 \\
+    channels=2 program_unit_bytes=4096 read_unit_bytes=4096 store=0 completion=timer "${@:2}"
+  do echo ${pair#*=} > $F/$1/${pair%%=*}; done; echo 1 > $F/$1/power; }
+gone() { echo 0 > $F/$1/power; rmdir $F/$1; }
+load() { fio --name=l --filename=$1 --direct=1 --rw=randrw --bs=4k --ioengine=libaio --iodepth=16 \\
+  --time_based --runtime=$2 --size=32m --minimal > /tmp/load 2> /tmp/load-errors; }
+kernel_kib() { sync; echo 3 > /proc/sys/vm/drop_caches; sleep 0.5
+  awk '/^(SUnreclaim|VmallocUsed|Percpu)/ {n += $2} END {print n}' /proc/meminfo; }
+"""
+# Of a guest that runs nothing else; a leak of one device in each round is far above it.
+NOISE_KIB = 512
+
+
+def _load_and_unload(guest: Guest, lab: Lab, rounds: int) -> None:
+    files = " ".join(f"'{path}'" for path in built_modules(lab.kernel, cache()))
+    answer = guest(
+        FUNCTIONS
+        + f"""
+modprobe configfs
+cycle() {{ for file in {files}; do insmod $file; done; flash ssd0; load /dev/ssd0 1; gone ssd0
+  for name in ssdb_slam ssdb_bpref ssdb_tmerge ssdb_flash; do rmmod $name; done; }}
+cycle; cycle; before=$(kernel_kib)
+for round in $(seq {rounds}); do cycle; done
+echo grown $(( $(kernel_kib) - before ))
+echo left $(grep -c ssdb /proc/modules /proc/slabinfo | tr '\\n' ' ')
+""",
+        modules=False,
+    )
+    words = answer.stdout.split()
+    assert int(words[1]) < NOISE_KIB
+    assert words[3:] == ["/proc/modules:0", "/proc/slabinfo:0"]
+
+
+def test_modules_come_and_go_without_a_trace(guest: Guest, lab: Lab) -> None:
+    _load_and_unload(guest, lab, 3)
+
+
+@pytest.mark.soak
+def test_modules_come_and_go_a_hundred_times(guest: Guest, lab: Lab) -> None:
+    _load_and_unload(guest, lab, 100)
+
+
+def _switches(guest: Guest, count: int) -> None:
+    answer = guest(
+        FUNCTIONS
+        + f"""
+flash ssd0
+load /dev/ssd0 600 &
+S=/sys/block/ssd0/queue/scheduler
+for round in $(seq {count}); do
+  for name in bpref-as none bpref-cfq mq-deadline; do
+    echo $name > $S; grep -q "\\[$name\\]" $S && echo switched; done; done | sort | uniq -c
+kill %1; wait || true; echo none > $S; gone ssd0; echo removed
+""",
+    )
+    assert answer.stdout.split() == [str(4 * count), "switched", "removed"]
+
+
+def test_schedulers_are_switched_under_load(guest: Guest) -> None:
+    _switches(guest, 2)
+
+
+@pytest.mark.soak
+def test_schedulers_are_switched_under_load_a_hundred_times(guest: Guest) -> None:
+    _switches(guest, 25)
+
+
+def _wrong_values(seed: int, tries: int) -> str:
+    """Shell text that writes nonsense into every attribute of an instance of each module."""
+    chance = random.Random(seed)
+    texts = (
+        "", "0", "-1", "1", "65536", "4294967296", "18446744073709551616", "x", "1x", "0x10",
+        "none", "/dev/null", "/dev/ssd9", "a" * 200, "%s%n", "1 2", "stm", "timer", "two", "nan",
+    )  # fmt: skip
+    lines = []
+    for _ in range(tries):
+        module = chance.choice(["ssdb_flash/fuzz", "ssdb_tmerge/fuzz", "ssdb_slam/fuzz"])
+        lines.append(f"poke {module} {chance.random():.6f} '{chance.choice(texts)}'")
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("seed", "tries"), [(1, 300), pytest.param(2, 20_000, marks=pytest.mark.soak)]
+)
+def test_any_value_is_taken_or_refused_and_nothing_else(
+    guest: Guest, seed: int, tries: int
+) -> None:
+    answer = guest(
+        FUNCTIONS
+        + """
+C=/sys/kernel/config
+poke() { if ! [ -d $C/$1 ]; then mkdir $C/$1; fi
+  names=($C/$1/*); at=$(awk "BEGIN {print int($2 * ${#names[@]})}")
+  printf '%s' "$3" > ${names[$at]} 2> /dev/null && taken=$((taken + 1)) || refused=$((refused + 1))
+  cat ${names[$at]} > /dev/null 2>&1 || true; }
+taken=0; refused=0
+"""
+        + _wrong_values(seed, tries)
+        + """
+echo $(( taken + refused ))
+for module in ssdb_tmerge ssdb_slam ssdb_flash; do
+  for switch in running power; do echo 0 > $C/$module/fuzz/$switch 2> /dev/null || true; done
+  rmdir $C/$module/fuzz 2> /dev/null || true; done
+rmmod ssdb_slam; rmmod ssdb_tmerge; rmmod ssdb_flash; echo unloaded
+""",
+    )
+    assert answer.stdout.split() == [str(tries), "unloaded"]
+
+
+def test_a_drive_that_vanishes_under_the_slammer_ends_it_with_errors(guest: Guest) -> None:
+    answer = guest(
+        """
+S=/sys/kernel/config/ssdb_slam/a; mkdir $S; echo /dev/nvme0n1 > $S/device
+echo 60000 > $S/runtime_ms; echo 1 > $S/running; sleep 1
+echo 1 > /sys/block/nvme0n1/device/device/remove
+for wait in $(seq 100); do [ "$(cat $S/running)" = 1 ] || break; sleep 0.1; done
+echo running $(cat $S/running) counted $(( $(cat $S/errors) > 0 ))
+rmdir $S; rmmod ssdb_slam; ls /dev/nvme0n1 2>/dev/null || echo gone
+"""
+    )
+    assert answer.stdout.split() == ["running", "0", "counted", "1", "gone"]
+
+
+def test_a_planted_media_error_reaches_the_reader_and_hurts_nothing_else(guest: Guest) -> None:
+    answer = guest(
+        FUNCTIONS
+        + """
+flash ssd0 error_ops=read error_bytes=65536
+dd if=/dev/zero of=/dev/ssd0 bs=4k count=64 oflag=direct status=none && echo written
+dd if=/dev/ssd0 of=/dev/null bs=4k count=1 iflag=direct status=none 2> /tmp/said || echo failed
+grep -o 'Input/output error' /tmp/said; gone ssd0; echo removed
+"""
+    )
+    assert answer.stdout.split("\n")[:-1] == ["written", "failed", "Input/output error", "removed"]
