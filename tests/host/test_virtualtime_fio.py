@@ -354,6 +354,16 @@ class TestRefusals:
 
 
 class TestState:
+    def test_a_deep_queue_does_not_delay_the_next_start(self, fio: SimFio) -> None:
+        make_state(fio.state, servers=1, service_ns=10_000_000)
+
+        deep = fio.run("--thread", "--iodepth=64", "--runtime=2")
+        after = fio.run("--thread", "--iodepth=1", "--runtime=1")
+
+        longest_ns = [run.jobs[0]["read"]["lat_ns"]["max"] for run in (deep, after)]
+        assert longest_ns[0] > 600_000_000
+        assert longest_ns[1] == pytest.approx(10_000_000, rel=0.01)
+
     def test_two_users_of_one_drive(self, fio: SimFio) -> None:
         with VirtualClock.create(fio.directory / "page", state=fio.state) as clock:
             first = fio.start("--thread", "--runtime=5", env=clock.environment())

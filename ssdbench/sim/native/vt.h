@@ -157,6 +157,7 @@ u64 vt_from_timespec(const struct timespec *t);
 /* vt_drive.c */
 void vt_drive_open(void);
 void vt_drive_start(u64 now_ns);	/* the drive's clock goes on where it stopped */
+void vt_drive_end(u64 now_ns);		/* and stops when fio ends */
 u64 vt_drive_bytes(void);
 int vt_drive_errno(u32 error);
 void vt_drive_submit(u64 now_ns, const struct ssdb_cmd *cmd, struct ssdb_done *done);

@@ -90,6 +90,16 @@ void vt_drive_start(u64 now_ns)
 	fio_start_ns = now_ns;
 }
 
+/*
+ * fio has waited for its last completions, so the next start comes after them: without this the
+ * drive's clock would stand at the last arrival, and a deep queue would delay the next job.
+ */
+void vt_drive_end(u64 now_ns)
+{
+	if (now_ns > fio_start_ns)
+		ssdb_idle(state, device_start_ns + (now_ns - fio_start_ns));
+}
+
 u64 vt_drive_bytes(void)
 {
 	return ssdb_capacity_bytes(state);

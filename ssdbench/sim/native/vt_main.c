@@ -157,6 +157,7 @@ __attribute__((destructor)) static void end(void)
 		return;
 	if (vt_mode == VT_REAL)
 		vt_real_lock();
+	vt_drive_end(vt_mode == VT_REAL ? vt_real_now() : vt_s->now_ns);
 	vt_page_end();
 	vt_mode = VT_OFF;
 }

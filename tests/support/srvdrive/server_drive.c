@@ -33,6 +33,14 @@ u64 ssdb_capacity_bytes(const void *state) { return ((const struct drive *)state
 u32 ssdb_lba_bytes(const void *state) { (void)state; return 512; }
 u64 ssdb_now_ns(const void *state) { return ((const struct drive *)state)->now_ns; }
 
+void ssdb_idle(void *state, u64 now_ns)
+{
+	struct drive *d = state;
+
+	if (now_ns > d->now_ns)
+		d->now_ns = now_ns;
+}
+
 void ssdb_submit(void *state, u64 now_ns, const struct ssdb_cmd *cmd, struct ssdb_done *done)
 {
 	struct drive *d = state;
