@@ -96,12 +96,16 @@ def test_a_loop_device_has_no_boundary_and_says_what_would_have_been_found(
     assert "times as long" in said.stdout
 
 
-def test_a_file_has_no_boundary(tmp_path: Path, memory: Path) -> None:
-    file = memory / "file.img"
-    file.write_bytes(bytes(64 << 20))
+def test_a_file_has_no_boundary(tmp_path: Path) -> None:
+    file = tmp_path / "file.img"
+    file.touch()
+    with file.open("r+b") as grown:
+        grown.truncate(64 << 20)
 
-    said = detect(tmp_path, str(file), *FEW, "--json")
+    few = ["400" if option == "1500" else option for option in FEW]  # this host's disk may be slow
+    said = detect(tmp_path, str(file), *few, "--json")
 
+    assert said.returncode == 0, said.stdout
     assert json.loads(said.stdout)["block_bytes"] is None
 
 
