@@ -10,8 +10,8 @@ from ssdbench.report.view.page import Block, Plot, Plots
 Record = Mapping[str, object]
 
 LEAD = (
-    "The same short workloads under one host setting after another; medians with the least and "
-    "the most of all repeats. They compare settings and are no numbers to plan on."
+    "The same short workloads under one host setting after another; medians, with the least and "
+    "the most of all repeats in the table. They compare settings and are no numbers to plan on."
 )
 PATH_LEAD = (
     "Median time of a request in each layer: queue (until it has a place), plug (held back to be "
