@@ -117,6 +117,7 @@ def drive_facts(kernel_name: str, sysfs: Sysfs | None = None) -> dict[str, str]:
         "requests": f"{block}/queue/nr_requests",
         "merging": f"{block}/queue/nomerges",
         "completion": f"{block}/queue/rq_affinity",
+        "entropy credited": f"{block}/queue/add_random",
         "write cache": f"{block}/queue/write_cache",
         "PCIe speed": f"{block}/device/device/current_link_speed",
         "PCIe lanes": f"{block}/device/device/current_link_width",
