@@ -69,8 +69,8 @@ def chosen(wanted: asked.FileSystems, target: TargetInfo) -> tuple[FileSystem, .
     if any(lacking[name.value] for name in wanted.types) or all(lacking.values()):
         raise HostLacks(
             "; ".join(reason for reason in lacking.values() if reason),
-            hint="Install what is missing, leave it out of `types`, or use `ssdbench lab`, whose "
-            "kernels have them all.",
+            hint="Install what is missing, or leave it out of `types`; a guest of `ssdbench lab` "
+            "has another kernel.",
         )
     return tuple(FILE_SYSTEMS[name] for name, reason in lacking.items() if not reason)
 
