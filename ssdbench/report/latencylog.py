@@ -17,22 +17,22 @@ from ssdbench.stats.histogram import BINS, Histogram
 
 MEMORY = "160MB"  # of DuckDB's own; with Python and its libraries below 300 MB
 DIRECTIONS = {0: "read", 1: "write", 2: "trim"}
-BUFFER_BYTES = 8 << 20  # of text per thread
+PER_DIRECTION = 2048  # above the number of bins
 
 # fio's columns: time in ms, latency in ns, direction, block; later versions add more behind.
 # The bin is that of stats.histogram: exact below 128 ns, then 64 to each octave.
+# One small number for direction and bin together makes the adding up cheap.
 _QUERY = """
-SELECT direction, bin, count(*), max(latency) FROM (
-  SELECT direction, latency,
+SELECT key, count(*), max(latency) FROM (
+  SELECT latency, (direction * {per_direction} +
     CASE WHEN latency < 128 THEN latency
-    ELSE least(((octave - 5) << 6) + (latency >> (octave - 6)) - 64, {last}) END AS bin
+    ELSE least(((octave - 5) << 6) + (latency >> (octave - 6)) - 64, {last}) END)::USMALLINT AS key
   FROM (
-    SELECT latency, direction, floor(log2(greatest(latency, 1)))::BIGINT AS octave
+    SELECT latency, direction, floor(log2(greatest(latency, 1)))::INTEGER AS octave
     FROM read_csv([{paths}], header = false, delim = ',', auto_detect = false, quote = '',
-      escape = '', buffer_size = {buffer}, ignore_errors = true, null_padding = false,
-      columns = {columns})
+      escape = '', ignore_errors = true, null_padding = false, columns = {columns})
     WHERE latency IS NOT NULL AND direction IS NOT NULL))
-GROUP BY 1, 2
+GROUP BY 1
 """
 
 
@@ -58,7 +58,7 @@ def latencies(paths: Sequence[Path]) -> tuple[Latencies, ...]:
     query = _QUERY.format(
         last=BINS - 1,
         paths=", ".join(_quoted(str(path)) for path in paths),
-        buffer=BUFFER_BYTES,
+        per_direction=PER_DIRECTION,
         columns=json.dumps(_types(widths.pop())).replace('"', "'"),
     )
     try:
@@ -67,12 +67,12 @@ def latencies(paths: Sequence[Path]) -> tuple[Latencies, ...]:
     except duckdb.Error as error:
         raise UsageError(f"the latency log cannot be read: {str(error).splitlines()[0]}") from error
     found = []
-    for number in sorted({int(row[0]) for row in rows}):
-        own = [row for row in rows if row[0] == number]
+    for number in sorted({int(row[0]) // PER_DIRECTION for row in rows}):
+        own = [row for row in rows if int(row[0]) // PER_DIRECTION == number]
         counts = np.zeros(BINS, dtype=np.int64)
-        counts[[int(row[1]) for row in own]] = [int(row[2]) for row in own]
+        counts[[int(row[0]) % PER_DIRECTION for row in own]] = [int(row[1]) for row in own]
         name = DIRECTIONS.get(number, str(number))
-        found.append(Latencies(name, Histogram(counts), max(int(row[3]) for row in own)))
+        found.append(Latencies(name, Histogram(counts), max(int(row[2]) for row in own)))
     return tuple(found)
 
 
