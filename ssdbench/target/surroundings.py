@@ -68,7 +68,11 @@ def serials_here(sysfs: Sysfs) -> list[tuple[str, str]]:
 
 
 def place(kernel: str, sysfs: Sysfs) -> str:
-    """Where a disk is plugged in, by what does not change with the order of discovery."""
+    """Where a disk is plugged in, by what does not change with the order of discovery.
+
+    Of a namespace that is its own number, not the one in its kernel name: by Linux 6.12 a
+    controller's namespaces are scanned side by side (nvme_scan_ns_async) and named as they come.
+    """
     link = sysfs.path(f"/sys/block/{kernel}")
     parts = _parts(link)
     bus = [part for part in parts if _PCI.fullmatch(part)]
@@ -81,8 +85,8 @@ def place(kernel: str, sysfs: Sysfs) -> str:
             tail.append(f"ata-{(port or '?').strip()}")
         elif re.fullmatch(r"usb[0-9]+|[0-9]+-[0-9.]+", part):
             tail = [f"usb-{part}"]
-    if namespace := re.search(r"n([0-9]+)$", kernel if kernel.startswith("nvme") else ""):
-        tail.append(f"nvme-{namespace[1]}")
+    if (nsid := sysfs.number(f"/sys/block/{kernel}/nsid")) is not None:
+        tail.append(f"nvme-{nsid}")
     return "-".join(["pci", bus[-1], *tail]) if bus else "-".join(["node", kernel, *tail])
 
 

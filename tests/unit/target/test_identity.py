@@ -93,3 +93,15 @@ def test_a_local_drive_is_local(tmp_path: Path) -> None:
 
     assert surroundings.fabric("nvme0n1", Sysfs(tmp_path)) == ""
     assert surroundings.other_paths("nvme0n1", Sysfs(tmp_path)) == []
+
+
+def test_the_place_of_a_namespace_has_its_own_number_whatever_the_kernel_named_it(
+    tmp_path: Path,
+) -> None:
+    controller = "pci0000:00/0000:00:04.0/nvme/nvme0"
+    host(tmp_path, "nvme0n1", f"{controller}/nvme0n1", nsid="2")
+    host(tmp_path, "nvme0n2", f"{controller}/nvme0n2", nsid="1")
+    sysfs = Sysfs(tmp_path)
+
+    assert surroundings.place("nvme0n1", sysfs) == "pci-0000:00:04.0-nvme-2"
+    assert surroundings.place("nvme0n2", sysfs) == "pci-0000:00:04.0-nvme-1"
