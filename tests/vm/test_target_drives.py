@@ -55,10 +55,12 @@ for d in Path("/sys/block").iterdir():
     shown = [p for p in (d / "device/serial", d / "serial") if p.exists()]
     names[d.name] = shown[0].read_text().strip() if shown else ""
 twins = sorted(n for n, s in names.items() if s == "TWIN")
+# By 6.12 namespaces are scanned side by side, so that n1 need not be the first.
+nsid = lambda n: Path("/sys/block", n, "nsid").read_text().strip()
 zones = next(n for n, s in names.items() if s == "ZONES")
 first = next(n for n, s in names.items() if s == "SSDBENCH-LAB-0" and n.startswith("nvme"))
 NVME = "/dev/" + first
-refused("two paths", "/dev/" + next(n for n in twins if n.endswith("n1")))
+refused("two paths", "/dev/" + next(n for n in twins if nsid(n) == "1"))
 refused("zoned", "/dev/" + zones)
 lab = inspect(NVME)
 said["lab consent"] = [str(consent.implied(lab))]
@@ -78,7 +80,7 @@ def purging(state, node, method):
 purging("discard", "/dev/sda", Purge.DISCARD)
 purging("no sanitize", NVME, Purge.SANITIZE)
 purging("erase needs ATA security", "/dev/sda", Purge.ATA_ERASE)
-private = next(n for n in twins if n.endswith("n2"))
+private = next(n for n in twins if nsid(n) == "2")
 purging("format one of two", "/dev/" + private, Purge.FORMAT)
 said["protection kept"] = [inspect("/dev/" + private).facts["LBA format"]]
 sh("modprobe dm-mod; modprobe md-mod; modprobe raid1 || true")
