@@ -27,6 +27,7 @@ def test_a_plan_is_a_document_with_the_same_stages(capfd: pytest.CaptureFixture[
         "sweep",
         "precondition",
         "span",
+        "blocksize",
     ]
     assert plan["seed"] == 3
     assert plan["simulated"] is True
