@@ -5,6 +5,7 @@ from typing import Protocol
 from ssdbench.generator.base import Generator
 from ssdbench.model.base import Model
 from ssdbench.model.target import TargetInfo
+from ssdbench.model.workload import Workload
 
 SIMULATED = "simulated drive"
 KERNEL = "kernel"
@@ -57,6 +58,13 @@ class TargetSession(Protocol):
 
     def health_written_bytes(self) -> int | None:
         """What was ever written by the drive's own health log; None where there is none."""
+        ...
+
+    def ceiling_iops(self, workload: Workload) -> float | None:
+        """What this host reaches with a workload and no drive; None where it is not known.
+
+        Takes about half a second, so never within a window.
+        """
         ...
 
     def save(self) -> None:

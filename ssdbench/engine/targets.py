@@ -13,6 +13,7 @@ from ssdbench.engine.session import KERNEL, SIMULATED, Counters, TargetSession
 from ssdbench.errors import DeviceError, DeviceLost, HostLacks, TargetRefused
 from ssdbench.generator.base import Generator
 from ssdbench.generator.fio.attachment import ENGINE, attachment
+from ssdbench.generator.fio.ceiling import ceiling_iops
 from ssdbench.generator.fio.driver import Fio, usable
 from ssdbench.generator.fio.simulated import ENGINE as SIM_ENGINE
 from ssdbench.generator.fio.simulated import SimAttachment
@@ -23,6 +24,7 @@ from ssdbench.host.nvme import opened
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.model.profile import Purge
 from ssdbench.model.target import TargetInfo, TargetKind
+from ssdbench.model.workload import ActiveRange, Workload
 from ssdbench.sim.core import Op
 from ssdbench.sim.drive import SimDrive, StateUnusable, data_path, spec_path
 from ssdbench.sim.spec import parse
@@ -49,6 +51,7 @@ class ClaimedSession:
         self.info = info
         self._claim = claim
         self._fio_cpus = tuple(fio_cpus)
+        self._ceilings: dict[Workload, float | None] = {}
 
     def generator(self, *, step_s: int = 1) -> Generator:
         """fio on the claimed target; real time passes second by second."""
@@ -84,6 +87,17 @@ class ClaimedSession:
                 return data_written_bytes(drive.log_page(HEALTH_LOG, HEALTH_BYTES))
         except (DeviceError, HostLacks):
             return None
+
+    def ceiling_iops(self, workload: Workload) -> float | None:
+        """fio's null engine on the CPUs that measure; asked once per workload, wherever it works.
+
+        Only the range is left out of account: the null engine does nothing with an offset.
+        """
+        whole = ActiveRange(offset_bytes=0, length_bytes=self.info.size_bytes)
+        kind = workload.model_copy(update={"range": whole})
+        if kind not in self._ceilings:
+            self._ceilings[kind] = ceiling_iops(kind, cpus=self._fio_cpus)
+        return self._ceilings[kind]
 
     def purge(self, method: Purge, share: Callable[[float], None] = lambda done: None) -> Purged:
         """Bring the claimed drive back to its fresh state; `share` is told how far it is."""
@@ -157,6 +171,10 @@ class SimulatedSession:
 
     def health_written_bytes(self) -> int | None:
         """It has no log besides its counters."""
+        return None
+
+    def ceiling_iops(self, workload: Workload) -> float | None:
+        """A simulated drive keeps its own time, which no slow host changes."""
         return None
 
     def purge(self, method: Purge, share: Callable[[float], None] = lambda done: None) -> Purged:

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ssdbench.engine.journal import utc_now
@@ -76,6 +76,7 @@ def measure_all(
         work.measure(more)
         units += more
     repeats, cut_short = work.repeats, work.cut_short
+    ceilings = _ceilings(context, points)
     spent = context.meter
     findings = [*skipped, *told(extra, work.by_point(units), planned_repeats, stage.name)]
     if cut_short:
@@ -90,11 +91,9 @@ def measure_all(
         bytes_read=spent.bytes_read - before.bytes_read,
         bytes_written=spent.bytes_written - before.bytes_written,
         summary={"points": len({unit.point.id for unit in units}), "repeats": len(repeats)},
-        points=tuple(judged(context, units, repeats, judging)),
+        points=tuple(judged(context, units, repeats, judging, ceilings)),
         findings=tuple(findings),
-        data={"order": [unit.name for unit in units], "declared": [_declared(extra)]}
-        if extra.most
-        else {"order": [unit.name for unit in units]},
+        data=_data(units, ceilings, extra),
         complete=not cut_short,
     )
     if result.complete:
@@ -143,6 +142,26 @@ class _Work:
         return found
 
 
+def _ceilings(context: Context, points: Sequence[Point]) -> dict[str, float]:
+    """What the host reaches without a drive, for each point; after the windows, never in one."""
+    found: dict[str, float] = {}
+    for point in points:
+        if context.interrupted() is not None:
+            break
+        if ceiling := context.session.ceiling_iops(point.workload):
+            found[point.id] = round(ceiling)
+    return found
+
+
+def _data(units: Sequence[Unit], ceilings: Mapping[str, float], extra: Extra) -> dict[str, object]:
+    found: dict[str, object] = {"order": [unit.name for unit in units]}
+    if extra.most:
+        found["declared"] = [_declared(extra)]
+    if ceilings:
+        found["host_ceiling_iops"] = dict(ceilings)
+    return found
+
+
 def _declared(extra: Extra) -> dict[str, object]:
     return {
         "most_repeats": extra.most,
@@ -165,7 +184,11 @@ def _measured(
 
 
 def judged(
-    context: Context, units: Sequence[Unit], repeats: dict[str, Repeat], judging: Judging
+    context: Context,
+    units: Sequence[Unit],
+    repeats: dict[str, Repeat],
+    judging: Judging,
+    ceilings: Mapping[str, float],
 ) -> Iterable[PointResult]:
     """Every point that has a repeat, over all of them."""
     by_rule = Judged(
@@ -185,7 +208,8 @@ def judged(
             windows = [
                 read_measured(context.run_path / repeat.artifacts / MEASURED) for repeat in of_point
             ]
-            yield judge_point(point, of_point, windows, by_rule)
+            of_host = replace(by_rule, host_ceiling_iops=ceilings.get(point.id))
+            yield judge_point(point, of_point, windows, of_host)
 
 
 def _buffer_bytes(context: Context) -> int:

@@ -63,6 +63,8 @@ class WearyDrive:
     on_second: Callable[["WearyDrive", Second], None] = lambda drive, second: None
     health: Callable[["WearyDrive"], int | None] = lambda drive: None
     on_save: Callable[["WearyDrive"], None] = lambda drive: None
+    host_ceiling_iops: float | None = None  # what the host reaches without it
+    asked_ceilings: list[Workload] = field(default_factory=list)
     chance: Random = field(default_factory=lambda: Random(7))
 
     name: str = "weary"
@@ -99,6 +101,11 @@ class WearyDrive:
     def health_written_bytes(self) -> int | None:
         """What its health log says, where a test gave it one."""
         return self.health(self)
+
+    def ceiling_iops(self, workload: Workload) -> float | None:
+        """As planted."""
+        self.asked_ceilings.append(workload)
+        return self.host_ceiling_iops
 
     def save(self) -> None:
         """Nothing to save, but a moment at which a test may strike."""

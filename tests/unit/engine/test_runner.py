@@ -233,3 +233,18 @@ def test_nothing_is_started_that_the_write_limit_has_no_room_for(run: ARun) -> N
     assert run.drive.written_bytes == run.drive.size_bytes
     assert [stage.name for stage in result.stages] == ["01-precondition"]
     assert "--max-writes" in " ".join(finding.message for finding in result.findings)
+
+
+def test_a_point_near_what_the_host_reaches_without_a_drive_is_host_bound(run: ARun) -> None:
+    run.drive = WearyDrive(host_ceiling_iops=2_400.0)  # reads: 2,000, writes: 100
+    run.precondition().steady().sweep(
+        a_point(run.drive, "write", read=0), a_point(run.drive, "read", read=100), repeats=10
+    )
+
+    result = run.go()
+
+    sweep = result_of(result, "03-sweep")
+    bound = {p.point.id for p in sweep.points if Code.HOST_BOUND in {f.code for f in p.findings}}
+    assert bound == {"read"}
+    assert sweep.data["host_ceiling_iops"] == {"write": 2400, "read": 2400}
+    assert len(run.drive.asked_ceilings) == 2
