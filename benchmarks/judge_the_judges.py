@@ -1,6 +1,6 @@
 """Every steady-state rule over the same drives: how often is it wrong, and how long does it take?
 
-    nox -s judge-the-judges                                  1,100 simulated and 1,100 replayed
+    nox -s judge-the-judges                                  1,320 simulated and 1,320 replayed
     nox -s judge-the-judges -- --drives 110 --check          a quick look; fails when pss misses
 
 Rules are tuned on seeds below 100,000 only; what is printed comes from seeds above ten million.
@@ -209,7 +209,7 @@ _SHAPES = ("flat", "bistable", "periodic")
 def main(argv: Sequence[str] | None = None) -> int:
     """Parse, run, print; status 1 when `--check` is given and a promise is not kept."""
     parser = argparse.ArgumentParser(description="steady-state rules over simulated drives")
-    parser.add_argument("--drives", type=int, default=1100, help="of each corpus")
+    parser.add_argument("--drives", type=int, default=1320, help="of each corpus")
     parser.add_argument("--first-seed", type=int, default=HELD_OUT)
     parser.add_argument("--corpus", choices=[*CORPORA, "both"], default="both")
     parser.add_argument("--rules", default=",".join(CONTENDERS), help="separated by commas")
