@@ -125,7 +125,12 @@ def _whole_drive(point: PointResult) -> bool:
 
 def _has_bound(point: PointResult) -> bool:
     estimate = point.estimate("iops")
-    return estimate is not None and estimate.bound is not None and math.isfinite(estimate.bound)
+    return (
+        estimate is not None
+        and estimate.bound is not None
+        and math.isfinite(estimate.bound)
+        and math.isfinite(estimate.value)
+    )
 
 
 def _fits(point: PointResult, wanted: CapacityPlan) -> bool:

@@ -14,12 +14,17 @@ from ssdbench.stats.runplan import CapacityAnswer, capacity_answer
 from ssdbench.units import format_count
 
 
+def wanted_plan(result: RunResult) -> CapacityPlan:
+    """The plan in the run's own profile; an empty one where it names none."""
+    try:
+        return load_profile(result.profile_text, "the stored profile").plan
+    except ProfileError:
+        return CapacityPlan()  # of another version; the rest of the page does not depend on it
+
+
 def demanded(result: RunResult) -> CapacityPlan | None:
     """The demand in the run's own profile, or None where it names none."""
-    try:
-        wanted = load_profile(result.profile_text, "the stored profile").plan
-    except ProfileError:
-        return None  # of another version; the rest of the page does not depend on it
+    wanted = wanted_plan(result)
     return wanted if wanted.demand_iops is not None else None
 
 

@@ -1,7 +1,8 @@
 """Which number stands first, and what stands behind it.
 
-The number to plan on is the lowest pessimistic bound among the points of the worst measured kind:
-random, over the whole drive, with the smallest read share, at the block size nearest to 4 KiB.
+The number to plan on is the lowest pessimistic bound among the points that the profile's plan
+names; where it names none, among those of the worst measured kind: random, over the whole drive,
+with the smallest read share, at the block size nearest to 4 KiB.
 """
 
 import math
@@ -10,18 +11,18 @@ from dataclasses import dataclass
 
 from ssdbench.model.estimate import Estimate
 from ssdbench.model.finding import Code, Severity
+from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.result import PointResult, RunResult, StageResult, SteadyVerdict
-from ssdbench.model.workload import Pattern
 from ssdbench.report.csv import variation_percent
 from ssdbench.report.metrics import percentile_name, percentiles_of
 from ssdbench.report.view import words
+from ssdbench.report.view.capacity import wanted_plan
 from ssdbench.report.view.findings import all_findings
 from ssdbench.report.view.page import Headline
 from ssdbench.report.view.pts import pts_rule
 from ssdbench.report.view.ptsplots import records
+from ssdbench.stats.runplan import candidates
 from ssdbench.units import format_count, format_duration, format_ns, format_rate, format_size
-
-USUAL_BLOCK_BYTES = 4096
 
 INSIDE = ("blocksize", "probe")  # stages that answer a question about the drive itself
 
@@ -34,37 +35,45 @@ class Planned:
     iops: Estimate
     bound: float
     rivals: int
+    kind: str = ""  # as the profile's plan names it; empty where it names none
+    worst: PointResult | None = None  # of the worst measured kind, where its bound is lower
 
 
 def planned(result: RunResult) -> Planned | None:
-    """The point to plan on, or None when no point of the whole drive has a bound."""
-    found = [
-        (point, estimate, estimate.bound)
-        for stage in result.stages
-        for point in stage.points
-        if (estimate := point.estimate("iops")) and estimate.bound is not None
-        if math.isfinite(estimate.bound) and math.isfinite(estimate.value)
-        if point.point.workload.pattern is Pattern.RANDOM
-        if point.point.span_percent is None or point.point.span_percent >= 100
-    ]
+    """The point to plan on, or None when no point of the kind in question has a bound."""
+    wanted = wanted_plan(result)
+    found = candidates(result, wanted)
     if not found:
         return None
-    least = min(point.point.workload.read_percent for point, _, _ in found)
-    found = [entry for entry in found if entry[0].point.workload.read_percent == least]
-    near = min(_octaves(point) for point, _, _ in found)
-    found = [entry for entry in found if _octaves(entry[0]) == near]
-    point, estimate, bound = min(found, key=lambda entry: entry[2])
-    return Planned(point, estimate, bound, len(found))
+    point = min(found, key=_bound)
+    estimate = point.estimate("iops")
+    if estimate is None:
+        return None
+    worst = min(candidates(result, CapacityPlan()), key=_bound)
+    milder = kind_of(wanted) != "" and _bound(worst) < _bound(point)
+    return Planned(
+        point, estimate, _bound(point), len(found), kind_of(wanted), worst if milder else None
+    )
 
 
-def _octaves(point: PointResult) -> float:
-    return abs(math.log2(point.point.workload.block_bytes / USUAL_BLOCK_BYTES))
+def _bound(point: PointResult) -> float:
+    estimate = point.estimate("iops")
+    return float(estimate.bound or 0.0) if estimate else 0.0
+
+
+def kind_of(wanted: CapacityPlan) -> str:
+    """The kind of point that a plan names: `64 KiB, 70 % reads`, or nothing."""
+    block = "" if wanted.block_bytes is None else format_size(wanted.block_bytes)
+    share = "" if wanted.read_percent is None else f"{wanted.read_percent} % reads"
+    return ", ".join(filter(None, (block, share)))
 
 
 def headline(result: RunResult) -> Headline:
     """The box on top of the page."""
     if (best := planned(result)) is not None:
         return _of_point(result, best)
+    if (kind := kind_of(wanted_plan(result))) and any(stage.points for stage in result.stages):
+        return _of_missing(kind)
     verdict = next((v for s in reversed(result.stages) for v in reversed(s.steady)), None)
     if verdict is not None:
         return _of_steady(result, verdict)
@@ -90,14 +99,30 @@ def _of_point(result: RunResult, best: Planned) -> Headline:
     steady = _steady(result)
     sound = steady and result.verdict == "VALIDATED" and point.verdict == "VALIDATED"
     lowest = f"; the lowest of {best.rivals} such points" if best.rivals > 1 else ""
+    asked = f"; the kind that the plan names ({best.kind})" if best.kind else ""
     return Headline(
         label=_label(result, sound=sound, steady=steady),
         number=format_count(math.floor(best.bound if steady else estimate.value)),
         unit="IOPS",
-        holds_for=f"{words.workload_label(point.point.workload)}, whole drive{lowest}",
+        holds_for=f"{words.workload_label(point.point.workload)}, whole drive{lowest}{asked}",
         meaning=_meaning(point, sound=sound, steady=steady),
-        evidence=_evidence(point, estimate),
+        evidence=[*_evidence(point, estimate), *_worst(best)],
         tone=words.VERDICT_TONES[result.verdict],
+    )
+
+
+def _of_missing(kind: str) -> Headline:
+    """Points were measured, but none that the plan asks about."""
+    return Headline(
+        label="No number",
+        number=words.NONE,
+        unit="",
+        holds_for=f"{kind}, whole drive",
+        meaning=f"The profile's plan stands on random points of this kind ({kind}) over the whole "
+        "drive, and none of them has a bound. What other points say is below; it does not answer "
+        "what was asked.",
+        evidence=(),
+        tone="bad",
     )
 
 
@@ -191,6 +216,15 @@ def _evidence(point: PointResult, estimate: Estimate) -> list[tuple[str, str]]:
     if estimate.method:
         rows.append(("Method", estimate.method))
     return rows
+
+
+def _worst(best: Planned) -> list[tuple[str, str]]:
+    """A plan may name a milder kind than the worst measured; then the page says so at once."""
+    if best.worst is None:
+        return []
+    label = words.workload_label(best.worst.point.workload)
+    bound = format_count(math.floor(_bound(best.worst)))
+    return [("Bound of the worst measured", f"{bound} IOPS: {label}")]
 
 
 def _window(point: PointResult) -> str:

@@ -18,10 +18,10 @@ from ssdbench.report.figures import (
 from ssdbench.report.metrics import percentile_name, percentiles_of
 from ssdbench.report.read import StoredRun
 from ssdbench.report.view import words
-from ssdbench.report.view.headline import USUAL_BLOCK_BYTES
 from ssdbench.report.view.page import Block, Plot, Plots
 from ssdbench.report.view.points import bound, worst_first
 from ssdbench.stats.histogram import LOWER_EDGES_NS, Histogram
+from ssdbench.stats.runplan import USUAL_BLOCK_BYTES
 from ssdbench.units import format_count, format_size
 
 MAX_LINES = 6  # a seventh line could not be told from the first

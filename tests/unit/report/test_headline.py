@@ -1,0 +1,72 @@
+"""The number that stands first is one of the kind that the profile's plan asks about."""
+
+from pathlib import Path
+
+from ssdbench.model.result import PointResult, RunResult
+from ssdbench.report.view.headline import headline
+from tests.support.builders import StoredRunBuilder, a_small_run
+
+
+def a_run(directory: Path, plan: str) -> RunResult:
+    """Two block sizes and three read shares, under a profile with this plan."""
+    builder = StoredRunBuilder(directory, repeats=3, measure_s=20)
+    builder.sweep(blocks=(4096, 65536), reads=(100, 70, 0), depths=(32,))
+    return builder.write(profile_text=f"title: t\nmeasure: [{{sweep: {{}}}}]\nplan: {plan}\n")
+
+
+def bound(result: RunResult, block: int, read: int) -> int:
+    """The lower bound of the point of this kind."""
+    points: list[PointResult] = [point for stage in result.stages for point in stage.points]
+    point = next(
+        p
+        for p in points
+        if (p.point.workload.block_bytes, p.point.workload.read_percent) == (block, read)
+    )
+    estimate = point.estimate("iops")
+    assert estimate is not None
+    return int(estimate.bound or 0)
+
+
+def shown(result: RunResult) -> int:
+    """The number first."""
+    return int(headline(result).number.replace(",", ""))
+
+
+def test_the_first_number_is_of_the_block_and_the_read_share_that_the_plan_names(
+    tmp_path: Path,
+) -> None:
+    result = a_run(tmp_path, "{block: 64KiB, read: 70}")
+
+    assert shown(result) == bound(result, 65536, 70)
+    assert "the kind that the plan names (64 KiB, 70 % reads)" in headline(result).holds_for
+
+
+def test_where_the_plan_names_a_milder_kind_the_worst_measured_stands_beside_it(
+    tmp_path: Path,
+) -> None:
+    result = a_run(tmp_path, "{block: 4KiB, read: 100}")
+
+    beside = dict(headline(result).evidence)
+
+    assert shown(result) == bound(result, 4096, 100)
+    assert beside["Bound of the worst measured"].startswith(f"{bound(result, 4096, 0):,} IOPS")
+
+
+def test_a_plan_that_names_no_kind_stands_on_the_worst_measured(tmp_path: Path) -> None:
+    result = a_run(tmp_path, "{demand_iops: 1000}")
+
+    assert shown(result) == bound(result, 4096, 0)
+    assert "Bound of the worst measured" not in dict(headline(result).evidence)
+
+
+def test_a_plan_for_a_kind_that_was_not_measured_gets_no_number(tmp_path: Path) -> None:
+    result = a_run(tmp_path, "{block: 1MiB, read: 30}")
+
+    assert headline(result).number == "–"
+    assert "1 MiB, 30 % reads" in headline(result).meaning
+
+
+def test_a_profile_of_another_version_stands_on_the_worst_measured(tmp_path: Path) -> None:
+    result = a_small_run(tmp_path, profile_text="plan: {block: 4KiB, future: 1}\n")
+
+    assert shown(result) == bound(result, 4096, 0)
