@@ -15,12 +15,11 @@ from ssdbench.cli.inputs import read_profile
 from ssdbench.cli.signals import Signals
 from ssdbench.engine.drivepages import store_pages
 from ssdbench.engine.events import Event, RunStarted
-from ssdbench.engine.hosting import kernel_name
+from ssdbench.engine.hosting import current_facts
 from ssdbench.engine.runner import World
 from ssdbench.engine.stage import Limits
 from ssdbench.engine.store import load
 from ssdbench.errors import SsdbenchError
-from ssdbench.host.facts import drive_facts, host_facts
 from ssdbench.host.files import write_atomic
 from ssdbench.model.result import RunResult
 from ssdbench.model.target import TargetInfo
@@ -149,8 +148,7 @@ def _reported(directory: Path, work: Callable[[], RunResult]) -> RunResult:
 
 
 def _store_facts(path: Path, target: TargetInfo) -> None:
-    facts = host_facts() | drive_facts(kernel_name(target))
-    write_atomic(path, json.dumps(facts, indent=1) + "\n")
+    write_atomic(path, json.dumps(current_facts(target), indent=1) + "\n")
 
 
 def _exit_code(result: RunResult, signal_number: int | None) -> int:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from ssdbench.errors import HostLacks
 from ssdbench.host import kmod
+from ssdbench.host.facts import drive_facts, host_facts
 from ssdbench.host.heat import Heat, drive_heat
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.host.topology import topology
@@ -25,6 +26,11 @@ def kernel_name(info: TargetInfo, sysfs: Sysfs | None = None) -> str:
         return ""
     name = sysfs.path(f"/sys/dev/block/{info.major_minor}").resolve().name
     return name if sysfs.exists(f"/sys/block/{name}") else ""
+
+
+def current_facts(info: TargetInfo) -> dict[str, str]:
+    """The host as it is now, and how the target is attached to it."""
+    return host_facts() | drive_facts(kernel_name(info))
 
 
 def target_heat(info: TargetInfo) -> Heat | None:

@@ -9,6 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ssdbench import __version__
+from ssdbench.engine.bothends import (
+    FLASH,
+    HOST,
+    host_changed,
+    host_changes,
+    watched,
+    written_between,
+)
 from ssdbench.engine.events import (
     Event,
     FindingRaised,
@@ -17,6 +25,7 @@ from ssdbench.engine.events import (
     StageFinished,
     StageStarted,
 )
+from ssdbench.engine.hosting import current_facts
 from ssdbench.engine.journal import NAME, Journal, Kind, StageJournal, utc_now
 from ssdbench.engine.session import TargetSession
 from ssdbench.engine.stage import (
@@ -64,6 +73,7 @@ class World:
     interrupted: Callable[[], int | None] = lambda: None
     wall: Callable[[], float] = time.monotonic
     activity: Callable[[], Activity] = activity  # what the host does besides us
+    facts: Callable[[TargetInfo], Mapping[str, str]] = current_facts  # of host and link
 
 
 def check_limits(plans: Sequence[StagePlan], limits: Limits) -> None:
@@ -113,6 +123,7 @@ class Runner:
         self._results: list[StageResult] = []
         self._started_at = utc_now()
         self._resumed = False
+        self._told_changes: tuple[str, ...] = ()
         self._at = 0  # number of the stage at work, from 1
         self._stands = True
 
@@ -121,7 +132,7 @@ class Runner:
         plans = [stage.plan(self._session.info, self._order.hint) for stage in self._stages]
         check_limits(plans, self._order.limits)
         journal = Journal.create(self._store.path / NAME)
-        info = self._session.info
+        info, flash = self._session.info, self._session.flash_written()
         journal.append(
             Kind.RUN,
             data={
@@ -130,6 +141,8 @@ class Runner:
                 "target": info.id,
                 "size_bytes": info.size_bytes,
                 "stages": [stage.name for stage in self._stages],
+                HOST: watched(self._facts()),
+                FLASH: None if flash is None else flash.model_dump(),
                 **self._observe(),
             },
         )
@@ -155,6 +168,7 @@ class Runner:
             if stage.name not in reusable and self._store.read_stage(stage.name) is not None
         ]
         self._raise(_resumed(len(journal.records), found.reason, repeated))
+        self._compare_host(journal)
         journal.append(
             Kind.RESUMED, data={"stands": found.stands, "reason": found.reason, **self._observe()}
         )
@@ -238,6 +252,7 @@ class Runner:
             limit = self._meter.exceeded(ahead_bytes=LEAST_AHEAD_BYTES)
             why = f"signal {signal_number} asked for it" if signal_number else failed or limit
             self._raise(_cut_short(self._at, len(self._stages), why))
+        self._compare_host(journal)
         for finding in about_plan(self._results, self._order.plan):
             self._raise(finding)
         info = self._session.info
@@ -256,6 +271,9 @@ class Runner:
             host=dict(self._order.host),
             settings=self._order.settings,
             bytes_written=self._meter.bytes_written,
+            flash_written=written_between(
+                journal.records[0].data.get(FLASH), self._session.flash_written()
+            ),
             interrupted=signal_number is not None,
         )
         self._store.write_result(result)
@@ -287,6 +305,21 @@ class Runner:
                 or (stage.lasting is Lasting.CONTENT and content_stands)
             )
         )
+
+    def _facts(self) -> Mapping[str, str]:
+        """The host's; a simulated drive does not depend on any."""
+        info = self._session.info
+        return {} if info.simulated else self._world.facts(info)
+
+    def _compare_host(self, journal: Journal) -> None:
+        """Tell once what is not as it was when the run began."""
+        before = journal.records[0].data.get(HOST)
+        if not isinstance(before, Mapping):
+            return
+        changes = host_changes(before, self._facts())
+        if changes and changes != self._told_changes:
+            self._told_changes = changes
+            self._raise(host_changed(changes))
 
     def _observe(self) -> dict[str, object]:
         return {"counters": self._session.counters().model_dump(), **self._meter.spent()}

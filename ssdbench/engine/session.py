@@ -4,6 +4,7 @@ from typing import Protocol
 
 from ssdbench.generator.base import Generator
 from ssdbench.model.base import Model
+from ssdbench.model.result import FlashWritten
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import Workload
 
@@ -58,6 +59,13 @@ class TargetSession(Protocol):
 
     def health_written_bytes(self) -> int | None:
         """What was ever written by the drive's own health log; None where there is none."""
+        ...
+
+    def flash_written(self) -> FlashWritten | None:
+        """What host and drive ever wrote by the drive's own logs; None where it tells not both.
+
+        Admin commands: never within a window.
+        """
         ...
 
     def ceiling_iops(self, workload: Workload) -> float | None:

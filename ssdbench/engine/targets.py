@@ -23,6 +23,7 @@ from ssdbench.host.lock import host_lock, target_lock
 from ssdbench.host.nvme import opened
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.model.profile import Purge
+from ssdbench.model.result import FlashWritten
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.model.workload import ActiveRange, Workload
 from ssdbench.sim.core import Op
@@ -31,7 +32,14 @@ from ssdbench.sim.spec import parse
 from ssdbench.target import leave
 from ssdbench.target.claim import Claim
 from ssdbench.target.leave import Leave
-from ssdbench.target.nvme import HEALTH_BYTES, HEALTH_LOG, data_written_bytes
+from ssdbench.target.nvme import (
+    HEALTH_BYTES,
+    HEALTH_LOG,
+    OCP_BYTES,
+    OCP_LOG,
+    data_written_bytes,
+    flash_written,
+)
 from ssdbench.target.purge import DISCARD_STEP_BYTES, Purged, Witness, purge
 from ssdbench.units import format_capacity
 
@@ -85,6 +93,19 @@ class ClaimedSession:
         try:
             with opened(node) as drive:
                 return data_written_bytes(drive.log_page(HEALTH_LOG, HEALTH_BYTES))
+        except (DeviceError, HostLacks):
+            return None
+
+    def flash_written(self) -> FlashWritten | None:
+        """Of an NVMe drive with OCP's log; a log that cannot be read proves nothing."""
+        node = Path(self.info.node).resolve()
+        if not node.name.startswith("nvme"):
+            return None
+        try:
+            with opened(node) as drive:
+                return flash_written(
+                    drive.log_page(HEALTH_LOG, HEALTH_BYTES), drive.log_page(OCP_LOG, OCP_BYTES)
+                )
         except (DeviceError, HostLacks):
             return None
 
@@ -171,6 +192,10 @@ class SimulatedSession:
 
     def health_written_bytes(self) -> int | None:
         """It has no log besides its counters."""
+        return None
+
+    def flash_written(self) -> FlashWritten | None:
+        """What no real drive would show is not shown: its counters are the truth."""
         return None
 
     def ceiling_iops(self, workload: Workload) -> float | None:

@@ -92,6 +92,18 @@ class StageResult(Model):
     complete: bool = True
 
 
+class FlashWritten(Model):
+    """Bytes by a drive's own logs: NVMe Data Units Written, OCP Physical Media Units Written."""
+
+    host_bytes: int
+    media_bytes: int
+
+    @property
+    def amplification(self) -> float:
+        """Bytes to flash over bytes from the host."""
+        return self.media_bytes / self.host_bytes
+
+
 class RunResult(Model):
     """A whole run: everything that a report needs besides the bulk files."""
 
@@ -110,4 +122,5 @@ class RunResult(Model):
     host: dict[str, str] = {}
     settings: tuple[dict[str, str], ...] = ()  # host settings that were changed, with reasons
     bytes_written: int = 0
+    flash_written: FlashWritten | None = None  # over the run, where the drive's logs tell both
     interrupted: bool = False

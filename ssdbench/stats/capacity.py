@@ -7,7 +7,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-SECTOR_UNIT_BYTES = 512_000  # NVMe "Data Units Written" counts thousands of 512 B sectors
 DAYS_PER_YEAR = 365
 UTILISATION = 0.7  # of a drive's bound that a plan may use
 DEGRADED_UTILISATION = 0.85  # with the reserve gone and a rebuild under way
@@ -110,17 +109,6 @@ def _dwpd_rated(worn: Endurance) -> float | None:
     if worn.rated_bytes is None or not worn.capacity_bytes or worn.warranty_years <= 0:
         return None
     return worn.rated_bytes / (worn.capacity_bytes * DAYS_PER_YEAR * worn.warranty_years)
-
-
-def write_amplification(*, media_bytes: float, host_data_units: float) -> float | None:
-    """Bytes to flash over bytes from the host, both as differences of SMART counters.
-
-    `media_bytes` is OCP's Physical Media Units Written (log C0h); `host_data_units` NVMe's Data
-    Units Written. None when the host wrote nothing in between.
-    """
-    if host_data_units <= 0:
-        return None
-    return media_bytes / (host_data_units * SECTOR_UNIT_BYTES)
 
 
 @dataclass(frozen=True, slots=True)

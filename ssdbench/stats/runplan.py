@@ -231,6 +231,9 @@ def _amplification(result: RunResult, wanted: CapacityPlan) -> tuple[float | Non
         return wanted.waf, "as given"
     if result.target.simulated:
         return None, ""  # its counters are the truth, which no real drive would show
+    if (over_run := result.flash_written) is not None:
+        source = "from the drive's logs, over this run with its fills and warm-ups"
+        return over_run.amplification, source
     facts = result.target.facts
     media, host = _bytes(facts.get("OCP flash written")), _bytes(facts.get("data written"))
     if not media or not host:

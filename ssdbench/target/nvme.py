@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ssdbench.model.result import FlashWritten
 from ssdbench.units import format_capacity
 
 CONTROLLER, NAMESPACE = "nvme identify controller", "nvme identify namespace"
@@ -20,6 +21,7 @@ RESERVATION, SECURITY = "nvme reservation report", "tcg level 0 discovery"
 OCP_GUID = bytes.fromhex("c5af1028eabff2a49c4f6f7cc914d5af")
 KELVIN = 273
 HEALTH_LOG, HEALTH_BYTES = 0x02, 512
+OCP_LOG, OCP_BYTES = 0xC0, 512
 DATA_UNIT_BYTES = 512_000
 
 
@@ -246,6 +248,16 @@ def _namespace_facts(said: Namespace) -> dict[str, str]:
 def data_written_bytes(page: bytes) -> int:
     """What was ever written to a controller, of the health log; a unit is 1000 x 512 bytes."""
     return number(page, 48, 16) * DATA_UNIT_BYTES
+
+
+def flash_written(health: bytes, ocp: bytes) -> FlashWritten | None:
+    """What host and drive ever wrote; None unless the second page is OCP's (any vendor has a C0h).
+
+    OCP counts Physical Media Units Written in bytes, user data and metadata both.
+    """
+    if len(health) < HEALTH_BYTES or ocp[496:512] != OCP_GUID:
+        return None
+    return FlashWritten(host_bytes=data_written_bytes(health), media_bytes=number(ocp, 0, 16))
 
 
 def smart_facts(page: bytes) -> dict[str, str]:

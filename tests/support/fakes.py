@@ -24,6 +24,7 @@ from ssdbench.generator.base import (
     Second,
 )
 from ssdbench.model.profile import Purge
+from ssdbench.model.result import FlashWritten
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.model.workload import Workload
 from ssdbench.stats.histogram import Histogram
@@ -65,6 +66,8 @@ class WearyDrive:
     on_save: Callable[["WearyDrive"], None] = lambda drive: None
     host_ceiling_iops: float | None = None  # what the host reaches without it
     asked_ceilings: list[Workload] = field(default_factory=list)
+    amplification: float | None = None  # by its logs, which tell it only where this is set
+    written_before_bytes: int = 0  # by the same logs
     chance: Random = field(default_factory=lambda: Random(7))
 
     name: str = "weary"
@@ -101,6 +104,13 @@ class WearyDrive:
     def health_written_bytes(self) -> int | None:
         """What its health log says, where a test gave it one."""
         return self.health(self)
+
+    def flash_written(self) -> FlashWritten | None:
+        """The planted amplification of what was written."""
+        if self.amplification is None:
+            return None
+        written = self.written_bytes + self.written_before_bytes
+        return FlashWritten(host_bytes=written, media_bytes=round(written * self.amplification))
 
     def ceiling_iops(self, workload: Workload) -> float | None:
         """As planted."""

@@ -65,6 +65,7 @@ class ARun:
     seed: int = 1
     events: list[Event] = field(default_factory=list)
     signal: int | None = None
+    host: dict[str, str] = field(default_factory=dict)  # its facts
 
     def precondition(self, *fills: Fill, level_percent: float = 100.0) -> Self:
         """Add fills: one sequential one unless told."""
@@ -139,7 +140,12 @@ class ARun:
     def _runner(self, store: RunStore) -> Runner:
         (store.path / "manifest.json").write_text("{}")
         order = Order("run-1", "a test", "", self.seed, self.limits)
-        world = World(emit=self.events.append, interrupted=lambda: self.signal, activity=quiet_host)
+        world = World(
+            emit=self.events.append,
+            interrupted=lambda: self.signal,
+            activity=quiet_host,
+            facts=lambda info: self.host,
+        )
         return Runner(order, self.stages, self.drive, store, world)
 
     def _strike(self, stage: str, after_s: float, blow: Callable[[], None]) -> None:

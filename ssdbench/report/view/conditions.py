@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ssdbench.model.result import RunResult
+from ssdbench.model.result import FlashWritten, RunResult
 from ssdbench.report.label import simulated_label
 from ssdbench.report.read import StoredRun
 from ssdbench.report.view import words
@@ -57,6 +57,7 @@ def test(result: RunResult) -> Section:
         ("Ended", words.moment(result.finished_at)),
         ("Length on the drive's clock", format_duration(length)),
         ("Written by the run", _written(result)),
+        *([("Written to flash", _flash(result.flash_written))] if result.flash_written else []),
         ("Purge", "; ".join(s.title for s in purge) or own),
         ("Preconditioning", "; ".join(s.title for s in fills) or own),
         ("Steady-state rule", words.listing(list(dict.fromkeys(v.rule for v in steady))) or "none"),
@@ -88,6 +89,14 @@ def _unique(values: Iterator[str]) -> list[str]:
 def _written(result: RunResult) -> str:
     fills = result.bytes_written / max(result.target.size_bytes, 1)
     return f"{format_capacity(result.bytes_written)} ({fills:.3g} drive fills)"
+
+
+def _flash(written: FlashWritten) -> str:
+    return (
+        f"{format_capacity(written.media_bytes)} for {format_capacity(written.host_bytes)} from "
+        f"the host by the drive's own logs (health log and OCP C0h, before and after the run): "
+        f"a write amplification of {written.amplification:.3g} over fills, warm-ups and points"
+    )
 
 
 def _ranges(result: RunResult) -> str:

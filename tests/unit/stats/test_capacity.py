@@ -7,7 +7,6 @@ from ssdbench.stats.capacity import (
     knee,
     plan,
     rate_at_slo,
-    write_amplification,
 )
 
 
@@ -56,11 +55,6 @@ def test_more_amplification_than_rated_shortens_the_life() -> None:
 def test_a_drive_without_a_bound_cannot_be_planned_with(bound: float) -> None:
     with pytest.raises(ValueError, match="positive bound"):
         plan(bound, Demand(iops=1000))
-
-
-def test_amplification_is_flash_bytes_over_host_bytes() -> None:
-    assert write_amplification(media_bytes=2_048_000, host_data_units=1) == 4
-    assert write_amplification(media_bytes=1, host_data_units=0) is None
 
 
 def test_the_rate_at_the_slo_is_that_of_the_worst_repeat() -> None:

@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from ssdbench.model.profile import CapacityPlan
+from ssdbench.model.result import FlashWritten
 from ssdbench.stats.runplan import capacity_answer
 from tests.support.builders import CAPACITY_BYTES, StoredRunBuilder, a_target
 from tests.support.builders import a_small_run as stored
@@ -78,3 +79,17 @@ def test_a_kind_that_was_not_measured_has_no_plan(tmp_path: Path) -> None:
     answer = capacity_answer(stored(tmp_path), CapacityPlan(demand_iops=1000.0, block=1 << 20))
 
     assert answer.plan is None and not answer.validated
+
+
+def test_the_amplification_of_the_run_goes_before_that_of_the_drives_life(tmp_path: Path) -> None:
+    facts = {"OCP flash written": "30 TB", "data written": "10 TB"}
+    builder = StoredRunBuilder(tmp_path, target=a_target(facts=facts, simulated=False), repeats=3)
+    written = FlashWritten(host_bytes=10**12, media_bytes=17 * 10**11)
+    result = builder.sweep(blocks=(4096,), reads=(0,), depths=(32,)).write()
+
+    answer = capacity_answer(
+        result.model_copy(update={"flash_written": written}), CapacityPlan(demand_iops=1000.0)
+    )
+
+    assert answer.waf == 1.7
+    assert "over this run" in answer.waf_source

@@ -272,3 +272,15 @@ def test_pages_that_are_cut_short_are_no_crash(drive: str, keep: int) -> None:
         page_facts(cut)
     except IndexError as error:
         pytest.fail(f"{drive}, {keep} bytes: {error}")
+
+
+def test_what_host_and_drive_wrote_is_read_from_the_health_log_and_ocps() -> None:
+    health = page(512, written=(48, (2_000_000).to_bytes(16, "little")))
+    flash = (0, (3 * 10**12).to_bytes(16, "little"))
+    ocp = page(512, written=flash, guid=(496, nvme.OCP_GUID))
+
+    found = nvme.flash_written(health, ocp)
+
+    assert found is not None
+    assert (found.host_bytes, found.media_bytes) == (1_024_000_000_000, 3 * 10**12)
+    assert nvme.flash_written(health, page(512, written=flash)) is None  # another vendor's C0h

@@ -1,0 +1,99 @@
+from pathlib import Path
+
+import pytest
+
+from ssdbench.engine.bothends import host_changes, written_between
+from ssdbench.model.finding import Code, Severity
+from ssdbench.model.result import FlashWritten
+from ssdbench.units import GIB
+from tests.support.fakes import Killed, WearyDrive
+from tests.support.runs import ARun
+
+BEFORE = FlashWritten(host_bytes=10**12, media_bytes=3 * 10**12).model_dump()
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> ARun:
+    return ARun(tmp_path / "run")
+
+
+def later(host_bytes: int, media_bytes: int) -> FlashWritten:
+    return FlashWritten(host_bytes=10**12 + host_bytes, media_bytes=3 * 10**12 + media_bytes)
+
+
+def test_the_amplification_of_a_run_is_that_of_its_own_bytes() -> None:
+    found = written_between(BEFORE, later(200 * 10**9, 500 * 10**9))
+
+    assert found is not None
+    assert (found.host_bytes, found.amplification) == (200 * 10**9, 2.5)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(None, later(10**12, 10**12), id="no-log-before"),
+        pytest.param(BEFORE, None, id="no-log-after"),
+        pytest.param(BEFORE, later(10**8, 10**9), id="hardly-anything-written"),
+        pytest.param(BEFORE, later(10**12, -1), id="counter-went-back"),
+    ],
+)
+def test_what_the_logs_do_not_show_is_not_told(before: object, after: FlashWritten | None) -> None:
+    assert written_between(before, after) is None
+
+
+def test_load_and_error_counters_are_no_change_of_the_host() -> None:
+    before = {"governor": "performance", "load": "0.1", "drive: PCIe corrected errors": "0"}
+    after = {"governor": "performance", "load": "9.0", "drive: PCIe corrected errors": "7"}
+
+    assert host_changes(before, after) == ()
+
+
+def test_a_setting_that_others_changed_is_named_with_both_values() -> None:
+    before = {"drive: scheduler": "[none] bfq", "drive: APST": "0"}
+    after = {"drive: scheduler": "none [bfq]"}
+
+    assert host_changes(before, after) == (
+        "drive: scheduler: [none] bfq, now none [bfq]",
+        "drive: APST: 0, now not told",
+    )
+
+
+def test_a_run_on_a_host_that_was_changed_meanwhile_is_not_valid(run: ARun) -> None:
+    run.host = {"governor": "performance"}
+    run.precondition().steady().sweep(repeats=10)
+    run.drive.on_save = lambda drive: run.host.update(governor="powersave")
+
+    result = run.go()
+
+    (changed,) = [f for f in result.findings if f.code is Code.HOST_CHANGED]
+    assert "governor: performance, now powersave" in changed.message
+    assert changed.severity is Severity.INVALIDATES
+    assert result.verdict == "NOT VALIDATED"
+
+
+def test_a_run_resumed_on_another_kernel_says_so_once(run: ARun) -> None:
+    run.host = {"kernel": "6.1", "CPUs": "8"}
+    run.precondition().steady().sweep().killed_in("03-sweep", after_s=100)
+    with pytest.raises(Killed):
+        run.go()
+    run.host["kernel"] = "6.12"
+
+    result = run.resume()
+
+    changed = [f.message for f in result.findings if f.code is Code.HOST_CHANGED]
+    assert len(changed) == 1
+    assert "kernel: 6.1, now 6.12" in changed[0]
+
+
+def test_a_run_tells_its_write_amplification_across_a_crash(run: ARun) -> None:
+    run.drive = WearyDrive(size_bytes=2 * GIB, amplification=2.5, floor_iops=50_000.0,
+                           fresh_iops=500_000.0)  # fmt: skip
+    run.precondition().steady().killed_in("02-steady", after_s=100)
+    with pytest.raises(Killed):
+        run.go()
+
+    result = run.resume()
+
+    assert result.flash_written is not None
+    assert result.flash_written.amplification == pytest.approx(2.5)
+    assert result.flash_written.host_bytes == run.drive.written_bytes
