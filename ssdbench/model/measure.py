@@ -16,6 +16,7 @@ from ssdbench.model.asked.rates import RateSweep
 from ssdbench.model.asked.standard import Pts
 from ssdbench.model.asked.sweeps import SpanSweep, Sweep
 from ssdbench.model.asked.trials import (
+    Applications,
     CpuCost,
     Depth,
     Engines,
@@ -40,6 +41,7 @@ MeasuredStage = (
     | LatencyPath
     | CpuCost
     | FileSystems
+    | Applications
     | Surface
     | Pts
     | RateSweep
@@ -109,6 +111,9 @@ class Measure(Model):
     )
     filesystems: Annotated[FileSystems | None, _Body] = Field(
         default=None, description="File systems by threads, fresh and aged."
+    )
+    applications: Annotated[Applications | None, _Body] = Field(
+        default=None, description="Postmark, dbench and sysbench on a file system."
     )
 
     @model_validator(mode="after")

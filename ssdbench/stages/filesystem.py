@@ -9,24 +9,22 @@ smaller than the drive, the rest was discarded and not filled: spare area that t
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Protocol, runtime_checkable
 
-from ssdbench.engine.applied import applied
-from ssdbench.engine.journal import StageJournal, utc_now
+from ssdbench.engine.journal import utc_now
 from ssdbench.engine.progress import Reporter
 from ssdbench.engine.seeds import derived
 from ssdbench.engine.stage import Context, Lasting, RateHint, StagePlan
-from ssdbench.errors import HostLacks, SsdbenchError, UsageError
+from ssdbench.errors import HostLacks, SsdbenchError
 from ssdbench.host.facts import free_bytes
 from ssdbench.host.files import make_directory, write_atomic
 from ssdbench.host.filesystems import FileSystem
 from ssdbench.model.result import StageResult
 from ssdbench.model.target import TargetInfo
-from ssdbench.stages.onestart import RAMP_S, Options, common, job_file, started
+from ssdbench.stages.filemount import START_BYTES, Place, lay, mounted
+from ssdbench.stages.onestart import RAMP_S, Options, common, job_file
 from ssdbench.stages.trial import (
     Cell,
     Start,
@@ -38,28 +36,11 @@ from ssdbench.stages.trial import (
     medians,
     slug,
 )
-from ssdbench.tuning.mounting import partition_name
-from ssdbench.tuning.plan import HostPlan
-from ssdbench.tuning.setting import Medium, Setting
 from ssdbench.units import KIB, MIB, format_size
 
-SECTOR_BYTES = 512  # of partitions, whatever the drive's block is
-START_BYTES = MIB  # an offset that every erase block and every RAID stripe divides
 AGE_FILES = 2000  # of one round of aging, at most
 AGE_SHARE = 0.8  # of the free space, that a round fills
 AGED = ", aged"
-_REASON = "the file system under test lies there"
-
-
-@runtime_checkable
-class Releasing(Protocol):
-    """A session whose claim can be given up for one step."""
-
-    def released(
-        self, reason: str, journal: StageJournal, *, leaves_signatures: bool = False
-    ) -> AbstractContextManager[None]:
-        """See `Claim.released`."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,20 +100,13 @@ class FileSystemTrial:
 
     def run(self, context: Context) -> StageResult:
         """Make it, mount it, measure, age, measure again, unmount."""
-        if not isinstance(context.session, Releasing):
-            raise UsageError(
-                f"{context.target.name} cannot hold a file system",
-                hint="Name a whole drive or a loop device, or leave `filesystems` out.",
-            )
         started_at, wall, before_s = utc_now(), time.monotonic(), context.meter.seconds
         cells: list[Cell] = []
         notes = list(self.notes)
         cut_short = ""
-        step = context.session.released(
-            f"make and measure {self.system.name}", context.journal, leaves_signatures=True
-        )
+        place = Place(self.system, self.kernel_name, self.part_percent)
         try:
-            with step, self._mounted(context, notes) as directory:
+            with mounted(context, place, self.name, notes) as directory:
                 cut_short = self._measure(context, directory, cells)
         except SsdbenchError as error:
             cut_short = context.failed(error)
@@ -177,42 +151,6 @@ class FileSystemTrial:
                 found.append((TrialWorkload(name, (options,)), count, word))
         return tuple(found)
 
-    @contextmanager
-    def _mounted(self, context: Context, notes: list[str]) -> Iterator[Path]:
-        """The file system, mounted; journalled, so that `restore` unmounts after a crash."""
-        drive = context.target.id
-        lease = f"{context.run_path.resolve().name}-{self.name}"
-        end = int(context.target.size_bytes * self.part_percent / 100) // MIB * MIB
-        place = f"{START_BYTES // SECTOR_BYTES} {(end - START_BYTES) // SECTOR_BYTES}"
-        partition = Setting(Medium.PARTITION, "1", place, _REASON, drive)
-        directory = (context.store.path / "mounted").resolve()
-        make_directory(directory)
-        node = context.target.node
-        with self._partition(partition, f"{lease}-partition", notes) as is_made:
-            if is_made:
-                node = f"/dev/{partition_name(self.kernel_name, '1')}"
-            self.system.make(node)
-            value = f"{self.system.name} {node} {self.system.mount}".strip()
-            mount = Setting(Medium.MOUNT, str(directory), value, _REASON)
-            with applied(HostPlan(settings=(mount,)), f"{lease}-mount"):
-                yield directory
-
-    @contextmanager
-    def _partition(self, wanted: Setting, lease: str, notes: list[str]) -> Iterator[bool]:
-        held = applied(HostPlan(settings=(wanted,)), lease)
-        try:
-            held.__enter__()
-        except HostLacks as lacking:
-            if self.part_percent < 100:
-                raise
-            notes.append(f"{lacking.message}: the file system has the whole device, from byte 0")
-            yield False
-            return
-        try:
-            yield True
-        finally:
-            held.__exit__(None, None, None)
-
     def _measure(self, context: Context, directory: Path, cells: list[Cell]) -> str:
         """Fresh, then aged; why it ended early, or nothing."""
         size = int(free_bytes(directory) * self.file_percent / 100) // MIB * MIB
@@ -221,7 +159,7 @@ class FileSystemTrial:
         reporter = Reporter(self.name, emit=context.emit, wall=context.wall)
         file = directory / "measured"
         reporter.doing(f"{self.system.name}: writing its file", lambda: 0.0)
-        self._lay(context, "lay", {"filename": str(file), "size": size})
+        lay(context, "lay", {"filename": str(file), "size": size})
         for state in self.states():
             if state.endswith(AGED):
                 reporter.doing(f"{self.system.name}: aging", lambda: 0.5)
@@ -284,26 +222,9 @@ class FileSystemTrial:
                 "openfiles": 16,
                 "bs": 16 * KIB,
             }
-            self._lay(context, f"age-{turn}", options)
+            lay(context, f"age-{turn}", options)
             for file in sorted(place.iterdir())[turn % 2 :: 2]:
                 file.unlink()
-
-    def _lay(self, context: Context, unit: str, options: Options) -> None:
-        """Write files once, from start to end, and wait until they are on the drive."""
-        directory = context.store.fresh_directory(unit)
-        section: Options = {"rw": "write", "end_fsync": 1}
-        everywhere: Options = {
-            "ioengine": "psync",
-            "thread": 1,
-            "fallocate": "none",
-            "bs": 256 * KIB,
-            **options,
-        }
-        group = started(
-            directory, job_file({**everywhere, "group_reporting": 1}, [section]), seconds=3600
-        )
-        moved = group.outcome.write.bytes
-        context.meter.add(seconds=group.outcome.write.runtime_s, bytes_read=0, bytes_written=moved)
 
     def _medians(self, cells: Sequence[Cell]) -> list[dict[str, object]]:
         """The usual medians, with threads and direction for the figures."""

@@ -73,9 +73,9 @@ class Cell(Model):
     repeat: int
     iops: float
     bw_bytes_per_s: float
-    lat_p50_ns: float
-    lat_p99_ns: float
-    cpu_us_per_io: float  # of fio's threads, user and system
+    lat_p50_ns: float | None = None  # None where a program tells none
+    lat_p99_ns: float | None = None
+    cpu_us_per_io: float = 0.0  # of fio's threads, user and system
     bytes_read: int = 0
     bytes_written: int = 0
     disturbed: str = ""
@@ -350,7 +350,7 @@ def medians(cells: Sequence[Cell], order: Sequence[str] = ()) -> list[dict[str, 
             "iops_least": round(min(c.iops for c in found), 1),
             "iops_most": round(max(c.iops for c in found), 1),
             "bw_bytes_per_s": round(median(c.bw_bytes_per_s for c in found)),
-            "lat_p50_ns": round(median(c.lat_p50_ns for c in found)),
+            **_latency("lat_p50_ns", [c.lat_p50_ns for c in found]),
             **(_probed(found) or _costs(found)),
             "disturbed": sum(bool(c.disturbed) for c in found),
         }
@@ -360,10 +360,16 @@ def medians(cells: Sequence[Cell], order: Sequence[str] = ()) -> list[dict[str, 
     ]
 
 
+def _latency(name: str, values: Sequence[float | None]) -> dict[str, object]:
+    """The median of those that are known; nothing without any."""
+    known = [value for value in values if value is not None]
+    return {name: round(median(known))} if known else {}
+
+
 def _costs(found: Sequence[Cell]) -> dict[str, object]:
     """Medians of what the host spent; left out where a probe spent some of it itself."""
     return {
-        "lat_p99_ns": round(median(c.lat_p99_ns for c in found)),
+        **_latency("lat_p99_ns", [c.lat_p99_ns for c in found]),
         "cpu_us_per_io": round(median(c.cpu_us_per_io for c in found), 2),
         "host_cpu_us_per_io": round(median(c.host_cpu_us_per_io for c in found), 2),
         "iops_per_core": round(median(c.iops_per_core for c in found)),

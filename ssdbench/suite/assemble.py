@@ -20,7 +20,7 @@ from ssdbench.stages.probe.catalogue import PROBES
 from ssdbench.stages.pts import tests as pts
 from ssdbench.stages.purge import Purge as PurgeStage
 from ssdbench.stages.steady import Steady
-from ssdbench.suite import filesystems
+from ssdbench.suite import applications, filesystems
 from ssdbench.suite.points import point_range, rate, span, sweep
 from ssdbench.suite.writers import processes
 from ssdbench.units import KIB
@@ -70,6 +70,8 @@ def _over_host(
     cpus = planned_host(profile.host, target).fio_cpus
     if isinstance(wanted, asked.FileSystems):
         return filesystems.stages(before, wanted, profile, target, cpus=cpus)
+    if isinstance(wanted, asked.Applications):
+        return applications.stages(before, wanted, profile, target, cpus=cpus)
     kind = next(m.kind for m in profile.measure if m.stage is wanted)
     name = f"{before + 1:02d}-{kind}"
     return [host_trial(name, wanted, target, level_bytes, cpus=cpus)]

@@ -30,18 +30,13 @@ def stages(
     Raises UsageError for what is no block device, HostLacks for a file system that is named and
     that this host or drive cannot have, with every reason.
     """
-    kernel = kernel_name(target)
-    if target.simulated or not kernel:
-        raise UsageError(
-            f"file systems need a block device, and {target.name} is none",
-            hint="Name a whole drive or a loop device, or leave `filesystems` out.",
-        )
+    kernel = required_device(target)
     found: list[Stage] = []
     notes = left_out(wanted, target)
     for system in chosen(wanted, target):
         for part in wanted.parts_percent:
             number = before + len(found) + 1
-            found += _prepared(number, system, part, profile)
+            found += prepared(number, system, part, profile)
             found.append(
                 FileSystemTrial(
                     name=f"{before + len(found) + 1:02d}-{system.name}",
@@ -59,6 +54,17 @@ def stages(
                 )
             )
     return found
+
+
+def required_device(target: TargetInfo) -> str:
+    """The kernel's name of it. Raises UsageError for what is no block device."""
+    kernel = kernel_name(target)
+    if target.simulated or not kernel:
+        raise UsageError(
+            f"file systems need a block device, and {target.name} is none",
+            hint="Name a whole drive or a loop device, or leave the stage out.",
+        )
+    return kernel
 
 
 def chosen(wanted: asked.FileSystems, target: TargetInfo) -> tuple[FileSystem, ...]:
@@ -92,7 +98,13 @@ def _lacking(system: FileSystem, room_bytes: float) -> str:
     return ""
 
 
-def _prepared(number: int, system: FileSystem, part: float, profile: Profile) -> Iterator[Stage]:
+def required(name: asked.FileSystemName, target: TargetInfo) -> FileSystem:
+    """One file system. Raises HostLacks with a sentence when it cannot be had."""
+    return chosen(asked.FileSystems(types=(name,)), target)[0]
+
+
+def prepared(number: int, system: FileSystem, part: float, profile: Profile) -> Iterator[Stage]:
+    """What comes before a file system: the whole drive filled again, or a part of it alone."""
     if part < 100:
         method = Purge.DISCARD if profile.purge is Purge.NONE else profile.purge
         yield PurgeStage(f"{number:02d}-purge", method)

@@ -79,6 +79,57 @@ def test_a_file_system_is_measured_fresh_and_aged_and_nothing_of_it_stays_mounte
     assert all(r["iops"] > 0 for r in medians)
 
 
+APPLICATIONS = """
+precondition: [{pattern: sequential, block: 128KiB, fill: 1}]
+steady: {rule: seppanen, max_time: 1s}
+measure:
+  - applications:
+      {programs: [postmark, sysbench], threads: 1, window: 1s, repeats: 1, files: 100,
+       transactions: 500, data: 16MiB}
+"""
+
+
+def test_programs_run_on_a_file_system_with_fio_beside_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSDBENCH_SETTINGS", str(tmp_path / "settings"))
+    profile = tmp_path / "profile.yaml"
+    profile.write_text(APPLICATIONS)
+    with attached_loop(tmp_path / "disk.img", size_bytes=96 * MIB) as loop:
+        argv = [sys.executable, "-m", "ssdbench", "run", str(profile)]
+        argv += ["--target", str(loop.node), "--destroy", inspect(str(loop.node)).id]
+
+        run([*argv, "--output", str(tmp_path / "run")], ok=(0, 1), timeout_s=300)
+
+    assert str(loop.node) not in mounts()
+    stage = RunResult.model_validate_json((tmp_path / "run/result.json").read_bytes()).stages[-1]
+    medians = stage.data["medians"]
+    assert isinstance(medians, list)
+    assert {r["workload"] for r in medians} == {
+        name + more for name in ("postmark", "sysbench") for more in ("", ", fio's equivalent")
+    }
+    assert all(r["iops"] > 0 and r["bw_bytes_per_s"] > 0 for r in medians)
+    assert any("OLTP needs a database server" in str(value) for value in stage.summary.values())
+
+
+def test_a_program_that_is_not_installed_is_a_sentence_with_its_package(tmp_path: Path) -> None:
+    profile = tmp_path / "profile.yaml"
+    profile.write_text(APPLICATIONS)
+    here = tmp_path / "bin"
+    here.mkdir()
+    for place in ("/usr/sbin", "/usr/bin"):
+        for program in Path(place).iterdir():
+            if program.name != "postmark" and not (here / program.name).exists():
+                (here / program.name).symlink_to(program)
+    with attached_loop(tmp_path / "disk.img", size_bytes=96 * MIB) as loop:
+        argv = [sys.executable, "-m", "ssdbench", "plan", str(profile)]
+
+        said = run([*argv, "--target", str(loop.node)], ok=(4,), env={"PATH": str(here)}).stderr
+
+    assert "postmark is not installed (package postmark)" in said
+    assert "Traceback" not in said
+
+
 def test_after_a_kill_restore_unmounts_and_forgets_the_partition(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,7 @@ from ssdbench.model.asked.rates import RateSweep
 from ssdbench.model.asked.standard import Pts, PtsForm, PtsTest
 from ssdbench.model.asked.sweeps import AccessOrder, ExtraRepeats, Rest, Settle, SpanSweep, Sweep
 from ssdbench.model.asked.trials import (
+    Applications,
     CpuCost,
     Depth,
     Engines,
@@ -15,6 +16,7 @@ from ssdbench.model.asked.trials import (
     HostTrial,
     Interrupts,
     LatencyPath,
+    ProgramName,
     QueueSettings,
     Schedulers,
     Surface,
@@ -22,6 +24,7 @@ from ssdbench.model.asked.trials import (
 
 __all__ = [
     "AccessOrder",
+    "Applications",
     "BlockSize",
     "CpuCost",
     "Depth",
@@ -35,6 +38,7 @@ __all__ = [
     "ProbeName",
     "Probes",
     "Processes",
+    "ProgramName",
     "Pts",
     "PtsForm",
     "PtsTest",

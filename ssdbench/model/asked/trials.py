@@ -115,6 +115,41 @@ class FileSystems(HostTrial):
     )
 
 
+class ProgramName(StrEnum):
+    """Application programs that can be run."""
+
+    POSTMARK = "postmark"
+    DBENCH = "dbench"
+    SYSBENCH = "sysbench"
+
+
+class Applications(HostTrial):
+    """Application programs on a file system, each beside what fio does in its place."""
+
+    window_s: Seconds = Field(
+        default=30.0,
+        alias="window",
+        description="Time of each start, in whole seconds; Postmark ends when its work is done.",
+    )
+    programs: Annotated[tuple[ProgramName, ...], OneOrMany()] = Field(
+        default=tuple(ProgramName), description="Programs to run; all of them unless set."
+    )
+    type: FileSystemName = Field(
+        default=FileSystemName.EXT4, description="The file system that they run on."
+    )
+    schedulers: Annotated[tuple[str, ...], OneOrMany()] = Field(
+        default=(), description="Schedulers to compare; the one in force unless set."
+    )
+    threads: Count = Field(default=8, description="Clients of dbench, threads of sysbench.")
+    files: Count = Field(default=10_000, description="Files that Postmark keeps.")
+    transactions: Count = Field(default=50_000, description="Transactions that Postmark makes.")
+    data_bytes: SizeBytes = Field(
+        default=1024 * MIB,
+        alias="data",
+        description="Size of sysbench's files, and of those of fio's equivalents.",
+    )
+
+
 class Surface(HostTrial):
     """File size by record size, sequential and random, read and write, as Iozone has it."""
 

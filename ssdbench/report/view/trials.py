@@ -36,6 +36,13 @@ _MORE: Mapping[str, tuple[tuple[str, str, str], ...]] = {
 }
 
 SURFACE = "surface"
+APPLICATIONS = "applications"
+APPLICATIONS_LEAD = (
+    "Bytes that each program read and wrote by its own account, and those of fio with the same mix "
+    "of requests. Programs go through the page cache, so this is not what reached the drive: that, "
+    "and each program's own operations per second, are in cells.csv. Medians; they compare "
+    "settings and are no numbers to plan on."
+)
 _ORDERED = ("depth",)  # kinds whose variants have an order
 
 
@@ -50,6 +57,8 @@ def figure(stage: StageResult) -> list[Block]:
         return []
     if stage.kind == SURFACE:
         return [Plots(list(_surface(stage, medians)))]
+    if stage.kind == APPLICATIONS:
+        return [Plots([_applications(stage, medians)], wide=True)]
     draw = _lines if stage.kind in _ORDERED else _rows
     plots = [draw(stage, medians, "iops", stage.title, "IOPS", LEAD)]
     for name, title, axis in _MORE.get(stage.kind, ()):
@@ -73,6 +82,23 @@ def _surface(stage: StageResult, medians: Sequence[Record]) -> Iterator[Plot]:
         ]
         title = f"{direction.capitalize()} over record size"
         yield _lines(stage, own, "rate", title, "MB/s", "", direction)
+
+
+def _applications(stage: StageResult, medians: Sequence[Record]) -> Plot:
+    """A row per program and scheduler: the program, and fio in its place."""
+    found: dict[str, list[tuple[str, float]]] = {}
+    for record in medians:
+        program, beside, _ = str(record["workload"]).partition(", ")
+        label = f"{program}, {record['variant']}"
+        what = "fio with the same mix" if beside else "the program"
+        found.setdefault(label, []).append((what, _number(record, "bw_bytes_per_s") / 1e6))
+    rows = tuple(Dots(label=label, values=tuple(values)) for label, values in found.items())
+    alt = "; ".join(
+        f"{row.label}: " + ", ".join(f"{name} {value:.1f} MB/s" for name, value in row.values)
+        for row in rows
+    )
+    drawn = DotsFigure(rows, x_label="MB/s")
+    return Plot(f"trial-{stage.name}-programs", stage.title, APPLICATIONS_LEAD, alt, drawn)
 
 
 def _rows(
