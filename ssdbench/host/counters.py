@@ -89,3 +89,16 @@ def disk_counters(major_minor: str, root: Path = Path("/")) -> CounterFile:
 def process_counters(pid: int, root: Path = Path("/")) -> CounterFile:
     """The I/O counters of a process, for ProcessIo.parse. Raises OSError when it is gone."""
     return CounterFile(root / f"proc/{pid}/io")
+
+
+def catches(pid: int, signal_number: int, root: Path = Path("/")) -> bool:
+    """Whether a process has a handler for a signal now (proc(5), SigCgt of /proc/PID/status).
+
+    One that has not is ended by it, or never meets it. False when the process is gone.
+    """
+    try:
+        text = (root / f"proc/{pid}/status").read_text()
+    except OSError:
+        return False
+    fields = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+    return bool(int(fields.get("SigCgt", "0"), 16) >> (signal_number - 1) & 1)

@@ -8,15 +8,24 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from ssdbench.generator.base import Job, Second
 from ssdbench.generator.fio.layout import sections
 from ssdbench.host.command import Process
-from ssdbench.host.counters import DiskStat, ProcessIo, disk_counters, process_counters
+from ssdbench.host.counters import (
+    DiskStat,
+    ProcessIo,
+    catches,
+    disk_counters,
+    process_counters,
+)
 
 FIRST_IO_POLL_S = 0.01  # how exactly the start of the first second is known
+STOP_SIGNAL = signal.SIGINT
+STARTS_WITHIN_S = 10.0  # from the start of fio to the start of its jobs, on a busy host
 STOP_GRACE_S = 15.0  # fio ends its I/O, writes logs and its report
 KILL_GRACE_S = 5.0
 
@@ -157,12 +166,18 @@ class DeviceMeter:
 
 
 class FileMeter:
-    """fio's own I/O, for a file: its file system shares the device with others."""
+    """fio's own I/O, for a file: its file system shares the device with others.
+
+    What fio reads and writes of its own files before it starts its jobs is left out. That moment
+    shows in the handler for a stop, which fio sets then (`set_sig_handlers` in its backend.c).
+    """
 
     def __init__(self, pid: int, *, block_bytes: int, root: Path) -> None:
         self._block = block_bytes
         self._process = process_counters(pid, root)
-        self._base: ProcessIo | None = None
+        self._at_work = partial(catches, pid, STOP_SIGNAL, root)
+        self._begun = False
+        self._base = ProcessIo(0, 0)
         self._last = Reading()
 
     def read(self) -> Reading:
@@ -171,8 +186,11 @@ class FileMeter:
             now = ProcessIo.parse(self._process.read())
         except (OSError, ValueError):
             return self._last
-        if self._base is None:
-            self._base = now
+        if not self._begun:
+            if not self._at_work():
+                self._base = now
+                return self._last
+            self._begun = True
         read_bytes = now.read_bytes - self._base.read_bytes
         write_bytes = now.write_bytes - self._base.write_bytes
         self._last = Reading(
@@ -194,11 +212,13 @@ class KernelFeed:
         meter: Meter,
         *,
         stall_s: float,
+        heeds_stop: Callable[[], bool] | None = None,
         clock: Callable[[], float] = time.monotonic,
         unix_clock: Callable[[], float] = time.time,
     ) -> None:
         self._process = process
         self._meter = meter
+        self._heeds_stop = heeds_stop or partial(catches, process.pid, STOP_SIGNAL)
         self._stall_s = stall_s
         self._clock = clock
         self._unix_clock = unix_clock
@@ -208,10 +228,18 @@ class KernelFeed:
         self.hung_s: float | None = None  # set when fio was killed because no I/O finished
 
     def stop(self) -> None:
-        """Ask fio to end its I/O and report; it has STOP_GRACE_S to do so."""
+        """Ask fio to end its I/O and report; it has STOP_GRACE_S to do so.
+
+        A fio that has not started its jobs yet would die of it without a report, so that its
+        start is waited for.
+        """
         if self._stopped_at is None:
+            until = self._clock() + STARTS_WITHIN_S
+            while not self._heeds_stop() and self._clock() < until:
+                if self._process.ended(FIRST_IO_POLL_S):
+                    break
             self._stopped_at = self._clock()
-            self._process.send(signal.SIGINT)
+            self._process.send(STOP_SIGNAL)
 
     def seconds(self) -> Iterator[Second]:
         """One Second after another; the last is what fio did since, and shorter."""

@@ -7,6 +7,7 @@ import pytest
 
 from ssdbench.generator.base import Second
 from ssdbench.generator.fio.sampling import (
+    STARTS_WITHIN_S,
     STOP_GRACE_S,
     DeviceMeter,
     FileMeter,
@@ -23,7 +24,11 @@ class Script:
     def __init__(self, *, ends_at: float) -> None:
         self.now = 100.0
         self.ends_at = 100.0 + ends_at
+        self.heeds_from = 0.0
         self.signals: list[str] = []
+
+    def heeds(self) -> bool:
+        return self.now >= self.heeds_from
 
     def clock(self) -> float:
         return self.now
@@ -34,7 +39,7 @@ class Script:
         return self.now >= self.ends_at
 
     def send(self, _: int) -> None:
-        self.signals.append("stop")
+        self.signals.append("stop" if self.heeds() else "died of it")
 
     def terminate(self, _: float) -> int:
         self.signals.append("kill")
@@ -64,6 +69,7 @@ def a_feed(script: Script, flow: Flow, *, stall_s: float = 120.0) -> KernelFeed:
         script,  # type: ignore[arg-type]
         flow,
         stall_s=stall_s,
+        heeds_stop=script.heeds,
         clock=script.clock,
         unix_clock=lambda: script.now + 1e9,
     )
@@ -127,6 +133,30 @@ def test_fio_that_does_not_heed_a_stop_is_killed_after_a_grace() -> None:
     assert feed.hung_s is None
 
 
+def test_a_fio_that_has_not_started_its_jobs_is_stopped_once_it_has() -> None:
+    script = Script(ends_at=5.0)
+    script.heeds_from = 101.5
+    feed = a_feed(script, Flow(script, rate=lambda t: 1000 * t, begins=0))
+
+    feed.stop()
+
+    assert script.signals == ["stop"]
+    assert script.now == pytest.approx(101.5, abs=0.02)
+
+
+@pytest.mark.parametrize(("ends_at", "waited_s"), [(0.5, 0.5), (1e6, STARTS_WITHIN_S)])
+def test_a_fio_that_never_starts_its_jobs_is_not_waited_for_for_ever(
+    ends_at: float, waited_s: float
+) -> None:
+    script = Script(ends_at=ends_at)
+    script.heeds_from = 1e9
+    feed = a_feed(script, Flow(script, rate=lambda _: 0, begins=0))
+
+    feed.stop()
+
+    assert script.now - 100 == pytest.approx(waited_s, abs=0.02)
+
+
 def device_files(root: Path, *, stat: tuple[int, int, int, int], ours: tuple[int, int]) -> None:
     """Device: reads, read bytes, writes, written bytes; ours: read and written bytes."""
     disk, process = root / "sys/dev/block/7:0", root / "proc/42"
@@ -181,11 +211,16 @@ def test_a_device_that_vanished_leaves_the_last_reading(tmp_path: Path) -> None:
     assert meter.read() == before
 
 
-def test_on_a_file_fios_own_bytes_are_counted(tmp_path: Path) -> None:
-    device_files(tmp_path, stat=(0, 0, 0, 0), ours=(4096, 8192))
+def test_on_a_file_fios_own_bytes_are_counted_from_the_start_of_its_jobs(tmp_path: Path) -> None:
+    device_files(tmp_path, stat=(0, 0, 0, 0), ours=(4096, 0))
     meter = FileMeter(42, block_bytes=4096, root=tmp_path)
-    meter.read()
+    status = tmp_path / "proc/42/status"
+    status.write_text("Name:\tfio\nSigCgt:\t0000000100000000\n")
+    assert meter.read() == Reading()
+    device_files(tmp_path, stat=(0, 0, 0, 0), ours=(4096, 8192))
+    assert meter.read() == Reading()
 
+    status.write_text("Name:\tfio\nSigCgt:\t0000000100004202\n")
     device_files(tmp_path, stat=(0, 0, 0, 0), ours=(3 * 4096, 8192))
 
     assert meter.read() == Reading(read_ios=2, read_bytes=8192)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ssdbench.errors import HostLacks
-from ssdbench.host.counters import DiskStat, ProcessIo, disk_counters
+from ssdbench.host.counters import DiskStat, ProcessIo, catches, disk_counters
 from ssdbench.host.procfs import Mount, Procfs, parse_mount, unescaped
 from ssdbench.host.sysfs import Sysfs, chosen
 
@@ -85,6 +85,16 @@ def test_process_counters_need_both_directions() -> None:
     assert ProcessIo.parse("rchar: 1\nread_bytes: 20\nwrite_bytes: 30\n") == ProcessIo(20, 30)
     with pytest.raises(ValueError, match="write_bytes"):
         ProcessIo.parse("read_bytes: 20\n")
+
+
+def test_a_signal_that_a_process_has_a_handler_for_is_caught(tmp_path: Path) -> None:
+    (tmp_path / "proc/42").mkdir(parents=True)
+    (tmp_path / "proc/42/status").write_text("Name:\tfio\nSigCgt:\t0000000100004202\nThreads:\t1\n")
+
+    caught = {number for number in range(1, 65) if catches(42, number, tmp_path)}
+
+    assert caught == {2, 10, 15, 33}
+    assert not catches(43, 2, tmp_path)
 
 
 def test_a_mount_with_optional_fields_and_blanks_is_read() -> None:
