@@ -23,6 +23,8 @@ class Counters(Model):
     discarded_bytes: int = 0
     epoch: str = ""
     source: str = "none"  # KERNEL | SIMULATED | "none"
+    # On the monotonic clock of that boot, which nobody can set; 0 where it is not known.
+    read_at_s: float = 0.0
 
 
 class TargetSession(Protocol):

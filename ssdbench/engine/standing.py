@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import pairwise
 
 from ssdbench.engine.journal import Kind, Record
@@ -66,15 +65,15 @@ def _unseen_bytes(seen: Sequence[tuple[Record, Counters]], now: Counters) -> flo
 
 
 def _rate(seen: Sequence[tuple[Record, Counters]]) -> float:
-    """The fastest rate of writing between two records; the fastest drive's where there is none."""
+    """The fastest rate of writing between two records; the fastest drive's where there is none.
+
+    Times are of the monotonic clock: a wall clock that is set in mid-run would make a rate of
+    any size.
+    """
     rates = [
         (b.written_bytes - a.written_bytes) / elapsed_s
-        for (one, a), (two, b) in pairwise(seen)
-        if a.epoch == b.epoch and (elapsed_s := _elapsed_s(one, two)) >= 1
+        for (_, a), (_, b) in pairwise(seen)
+        if a.epoch == b.epoch and a.read_at_s and (elapsed_s := b.read_at_s - a.read_at_s) >= 1
     ]
     fastest = max(rates, default=0.0)
-    return fastest if fastest > 0 else FASTEST_BYTES_PER_S
-
-
-def _elapsed_s(one: Record, two: Record) -> float:
-    return (datetime.fromisoformat(two.at) - datetime.fromisoformat(one.at)).total_seconds()
+    return min(fastest, FASTEST_BYTES_PER_S) if fastest > 0 else FASTEST_BYTES_PER_S

@@ -3,6 +3,7 @@
 import json
 import os
 import secrets
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -83,6 +84,7 @@ class ClaimedSession:
             discarded_bytes=stat.discard_bytes,
             epoch=f"boot {(Sysfs().find(BOOT_ID) or '').strip()}",
             source=KERNEL,
+            read_at_s=time.monotonic(),
         )
 
     def health_written_bytes(self) -> int | None:

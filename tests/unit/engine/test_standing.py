@@ -2,16 +2,18 @@ import pytest
 
 from ssdbench.engine.journal import Kind, Record
 from ssdbench.engine.session import KERNEL, SIMULATED, Counters
-from ssdbench.engine.standing import standing
+from ssdbench.engine.standing import FASTEST_BYTES_PER_S, UNSEEN_S, standing
 
 GB = 10**9
 
 
-def a_record(n: int, kind: Kind, written: int, *, second: int, epoch: str = "boot a") -> Record:
-    counters = Counters(written_bytes=written, epoch=epoch, source=KERNEL)
-    return Record(
-        n, f"2026-01-01T00:00:{second:02d}+00:00", kind, "s", "u", {"counters": dict(counters)}
+def a_record(n: int, kind: Kind, written: int, *, second: int, wall: int | None = None) -> Record:
+    """Read `second` s after the host's start; the wall clock shows the same unless told."""
+    counters = Counters(
+        written_bytes=written, epoch="boot a", source=KERNEL, read_at_s=100.0 + second
     )
+    at = f"2026-01-01T00:00:{second if wall is None else wall:02d}+00:00"
+    return Record(n, at, kind, "s", "u", {"counters": dict(counters)})
 
 
 AT_REST = [a_record(0, Kind.BEGUN, 0, second=0), a_record(1, Kind.FINISHED, 10 * GB, second=10)]
@@ -35,6 +37,42 @@ def test_only_our_own_writes_leave_a_fill_standing(
     now = Counters(written_bytes=written, epoch="boot a", source=KERNEL)
 
     assert standing(records, now).stands is stands
+
+
+@pytest.mark.parametrize("shown", [(50, 0, 0), (0, 1, 1), (0, 59, 59)], ids=["back", "slow", "on"])
+def test_a_wall_clock_that_is_set_in_mid_run_does_not_change_what_we_can_have_written(
+    shown: tuple[int, int, int],
+) -> None:
+    first, second, third = shown
+    records = [
+        a_record(0, Kind.BEGUN, 0, second=0, wall=first),
+        a_record(1, Kind.FINISHED, 10 * GB, second=10, wall=second),
+        a_record(2, Kind.BEGUN, 10 * GB, second=11, wall=third),
+    ]
+
+    for written, stands in ((15 * GB, True), (50 * GB, False)):
+        now = Counters(written_bytes=written, epoch="boot a", source=KERNEL)
+        assert standing(records, now).stands is stands
+
+
+@pytest.mark.parametrize(
+    "read_at_s", [(0.0, 0.0), (200.0, 100.0), (100.0, 101.0)], ids=["unknown", "back", "absurd"]
+)
+def test_times_that_cannot_be_allow_no_more_than_the_fastest_drive_writes(
+    read_at_s: tuple[float, float],
+) -> None:
+    records = [
+        Record(n, "2026-01-01T00:00:00+00:00", Kind.BEGUN, "s", "u", {"counters": dict(counters)})
+        for n, (written, at_s) in enumerate(zip((0, 100 * GB), read_at_s, strict=True))
+        for counters in [
+            Counters(written_bytes=written, epoch="boot a", source=KERNEL, read_at_s=at_s)
+        ]
+    ]
+    most = 100 * GB + int(FASTEST_BYTES_PER_S * UNSEEN_S)
+
+    for written, stands in ((most, True), (most + 512, False)):
+        now = Counters(written_bytes=written, epoch="boot a", source=KERNEL)
+        assert standing(records, now).stands is stands
 
 
 def test_a_restart_of_the_host_proves_nothing() -> None:
