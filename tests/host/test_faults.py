@@ -27,7 +27,7 @@ IMPATIENT = (  # a hang is given up after 5 s instead of two minutes
     "A.__init__.__kwdefaults__['stall_s'] = 5.0;"
     "import sys; from ssdbench.cli.main import main; sys.exit(main())"
 )
-READS = PROFILE.replace("read: [0, 100]", "read: 100")
+READS = PROFILE.replace("read: 50", "read: 100")
 
 
 @contextmanager

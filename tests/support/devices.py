@@ -49,6 +49,8 @@ def attached_loop(
     argv = ["losetup", "--find", "--show", "--direct-io=on", "-b", str(block_bytes), str(backing)]
     node = Path(run(argv).stdout.strip())
     try:
+        # Whoever had it before may have left it read-only: detaching does not undo that.
+        run(["blockdev", "--setrw", str(node)])
         yield LoopDevice(node, backing, size_bytes, block_bytes)
     finally:
         run(["losetup", "--detach", str(node)])

@@ -16,10 +16,12 @@ from pathlib import Path
 
 from ssdbench.engine import journal as run_journal
 from ssdbench.engine.applied import restore
-from ssdbench.host.command import Process, spawn
+from ssdbench.host.command import spawn
 from ssdbench.host.sysfs import Sysfs, chosen
+from tests.support.warm import Forks, Started
 
 ENDS_WITHIN_S = 10.0
+IDLE = (2_000_000_000).to_bytes(4, "little").hex()  # of /dev/cpu_dma_latency when nobody holds it
 # Counted by the kernel, not set by us.
 _MOVING = {"stat", "inflight", "diskseq", "uevent"}
 
@@ -118,19 +120,20 @@ class KilledRuns:
         self.settings = directory / "settings"
         self.stderr = directory / "stderr"
         self.ssdbench = [sys.executable, "-m", "ssdbench"]
+        self.forks: Forks | None = None  # where ssdbench starts from instead
         self._profile = directory / "profile.yaml"
         self._profile.write_text(profile)
         self._number = 0
         self._owed = 0  # kills that no later process has gone on from yet
         self._idle = idle
-        self._before = self.snapshot()
+        self._before = self._undisturbed()
 
     @property
     def output(self) -> Path:
         """The run directory of now."""
         return self._directory / f"run{self._number}"
 
-    def kill(self, when: Callable[[Path, Process], None]) -> None:
+    def kill(self, when: Callable[[Path, Started], None]) -> None:
         """Start or resume, wait until `when` returns, kill, and look at what is left."""
         known = len(self.records())
         process = self.start()
@@ -169,19 +172,16 @@ class KilledRuns:
         """The tally as JSON."""
         return json.dumps({**vars(self.tally), "stages": dict(self.tally.stages)}, indent=1)
 
-    def start(self) -> Process:
+    def start(self) -> Started:
         """A process that begins a run, or goes on with the one of now."""
-        argv = [*self.ssdbench, "resume", str(self.output)]
+        argv = ["resume", str(self.output)]
         if not (self.output / run_journal.NAME).exists():
             self._number += self.output.exists()
-            argv = [*self.ssdbench, "run", str(self._profile), *self._target]
-            argv += ["--output", str(self.output)]
-        return spawn(
-            argv,
-            env={"SSDBENCH_SETTINGS": str(self.settings)},
-            stdout=self._directory / "stdout",
-            stderr=self.stderr,
-        )
+            argv = ["run", str(self._profile), *self._target, "--output", str(self.output)]
+        env, stdout = {"SSDBENCH_SETTINGS": str(self.settings)}, self._directory / "stdout"
+        if self.forks is not None:
+            return self.forks.start(argv, env=env, stdout=stdout, stderr=self.stderr)
+        return spawn([*self.ssdbench, *argv], env=env, stdout=stdout, stderr=self.stderr)
 
     def _count_resumed(self, known: int) -> None:
         if any(record["kind"] == "resumed" for record in self.records()[known:]):
@@ -194,9 +194,7 @@ class KilledRuns:
         tally.kills += 1
         tally.orphans += len(self.orphans())
         restore(directory=self.settings)
-        after = self.snapshot()
-        changed = {k: (v, after.get(k)) for k, v in self._before.items() if after.get(k) != v}
-        changed |= {k: ("", v) for k, v in after.items() if k not in self._before}
+        changed = self._changed()
         if changed or list(self.settings.glob("*.jsonl")):
             tally.troubles.append(f"kill {tally.kills}: not restored: {changed}")
         else:
@@ -209,7 +207,30 @@ class KilledRuns:
         else:
             tally.begun_anew += 1
 
-    def _judge_end(self, process: Process) -> None:
+    def _undisturbed(self) -> dict[str, str]:
+        """The snapshot before the first run, once no other run keeps the CPUs from idling."""
+        deadline = time.monotonic() + ENDS_WITHIN_S
+        while True:
+            found = self.snapshot()
+            if found.get("idle latency", IDLE) == IDLE or time.monotonic() > deadline:
+                return found
+            time.sleep(0.1)
+
+    def _changed(self) -> dict[str, tuple[str, str]]:
+        """What is not as before the first run: was, is. What other runs hold passes with them."""
+        deadline = time.monotonic() + ENDS_WITHIN_S
+        while True:
+            before, now = self._before, self.snapshot()
+            changed = {
+                name: (before.get(name, ""), now.get(name, ""))
+                for name in sorted(before.keys() | now.keys())
+                if before.get(name) != now.get(name)
+            }
+            if not changed or time.monotonic() > deadline:
+                return changed
+            time.sleep(0.1)
+
+    def _judge_end(self, process: Started) -> None:
         """A run that ended by itself has every result, and each once."""
         if process.wait(0) not in (0, 1):
             said = (self.stderr).read_text()[-500:]
@@ -252,10 +273,10 @@ def _stage_of(records: list[dict[str, object]]) -> str:
     return named[-1] if named else "before the first"
 
 
-def after(seconds: float) -> Callable[[Path, Process], None]:
+def after(seconds: float) -> Callable[[Path, Started], None]:
     """A moment so long after the start."""
 
-    def wait(output: Path, process: Process) -> None:
+    def wait(output: Path, process: Started) -> None:
         del output
         process.ended(seconds)
 
@@ -263,9 +284,9 @@ def after(seconds: float) -> Callable[[Path, Process], None]:
 
 
 def once_in(stage: str, *, then_s: float = 0.2, within_s: float = 60.0) -> Callable[..., None]:
-    """A moment after a stage first touched the target in this process."""
+    """A moment after a stage, or any one for "", first touched the target in this process."""
 
-    def wait(output: Path, process: Process) -> None:
+    def wait(output: Path, process: Started) -> None:
         path = output / run_journal.NAME
         skip = path.stat().st_size if path.exists() else 0
         deadline = time.monotonic() + within_s
@@ -273,7 +294,7 @@ def once_in(stage: str, *, then_s: float = 0.2, within_s: float = 60.0) -> Calla
         while not begun and time.monotonic() < deadline and not process.ended(0.02):
             text = path.read_bytes()[skip:] if path.exists() else b""
             begun = any(
-                b'"begun"' in line and f'"{stage}"'.encode() in line for line in text.splitlines()
+                b'"begun"' in line and f'"{stage}'.encode() in line for line in text.splitlines()
             )
         process.ended(then_s)
 
