@@ -1,7 +1,9 @@
 """From findings to one word; pure.
 
-A run is valid if every point that its plan uses is; a preparation that failed (not steady, fill
-unproven) is carried by every point that was measured after it, so it needs no rule of its own.
+A run is valid if every point that its plan uses is; one without points, if it searched for a rate
+within a limit of latency, found it, and nothing speaks against it. A preparation that failed (not
+steady, fill unproven) is carried by every point that was measured after it, so it needs no rule
+of its own.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,6 +15,7 @@ from ssdbench.model.target import TargetInfo
 from ssdbench.stats.runplan import named, used
 
 NO_PLAN = CapacityPlan()
+RATE = "rate"
 PREPARES = frozenset({"precondition", "steady"})
 
 
@@ -35,7 +38,8 @@ def run_verdict(
 ) -> Verdict:
     """The word over a whole run: that of the points that its plan uses, of all without a plan."""
     points = [point for stage in stages for point in stage.points]
-    if points and not target.kind.plannable:
+    rated = [stage for stage in stages if stage.kind == RATE]
+    if (points or rated) and not target.kind.plannable:
         return "MEASURED, NOT PLANNABLE"
     needed = needed_points(points, plan)
     unneeded = {point.point.id for point in points} - {point.point.id for point in needed}
@@ -45,7 +49,8 @@ def run_verdict(
     )
     valid = all(point.verdict == "VALIDATED" for point in needed)
     whole = all(stage.complete for stage in stages)
-    return "VALIDATED" if needed and valid and whole and not spoilt else "NOT VALIDATED"
+    measured = bool(needed) or (bool(rated) and not points and not named(plan))
+    return "VALIDATED" if measured and valid and whole and not spoilt else "NOT VALIDATED"
 
 
 def needed_points(points: Sequence[PointResult], plan: CapacityPlan) -> list[PointResult]:
@@ -56,7 +61,8 @@ def needed_points(points: Sequence[PointResult], plan: CapacityPlan) -> list[Poi
 def about_plan(stages: Sequence[StageResult], plan: CapacityPlan) -> tuple[Finding, ...]:
     """What the plan leaves open: points that it does not use, or none that it could use."""
     points = [point for stage in stages for point in stage.points]
-    if not points or not named(plan):
+    rated = any(stage.kind == RATE for stage in stages)
+    if not (points or rated) or not named(plan):
         return ()
     needed = needed_points(points, plan)
     if not needed:

@@ -204,6 +204,15 @@ class StoredRunBuilder:
         summary = {"block_bytes": 1048576, "p_value": 0.0025, "answer": "1 MiB block"}
         return self._stage("blocksize", "Block size", figures=(figure,), summary=summary)
 
+    def rate(self, rate_iops: float | None = 8_000.0, **changes: Any) -> "StoredRunBuilder":
+        """Five searches for a rate within 10 ms at p99."""
+        slo = {"percentile": "p99", "limit_ns": 1e7, "block_bytes": 4096, "read_percent": 70,
+               "rate_at_slo_iops": rate_iops, "searches": 5, "confidence": 0.969}  # fmt: skip
+        summary = {"workload": "4 KiB random 70/30 read/write", "limit": "p99 of at most 10 ms"}
+        return self._stage(
+            "rate", "Rate within a limit", **{"data": {"slo": slo}, "summary": summary} | changes
+        )
+
     def plan(self) -> "StoredRunBuilder":
         """A capacity plan for 40 000 IOPS."""
         summary = {"demand_iops": 40000, "growth_percent": 30, "drives": 14, "p99_limit_ns": 10**7}

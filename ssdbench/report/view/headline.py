@@ -21,6 +21,7 @@ from ssdbench.report.view.findings import all_findings
 from ssdbench.report.view.page import Headline
 from ssdbench.report.view.pts import pts_rule
 from ssdbench.report.view.ptsplots import records
+from ssdbench.report.view.rateline import RATE, of_rate, slo_of
 from ssdbench.stats.runplan import candidates
 from ssdbench.units import format_count, format_duration, format_ns, format_rate, format_size
 
@@ -74,6 +75,9 @@ def headline(result: RunResult) -> Headline:
         return _of_point(result, best)
     if (kind := kind_of(wanted_plan(result))) and any(stage.points for stage in result.stages):
         return _of_missing(kind)
+    rated = [s for s in result.stages if s.kind == RATE and slo_of(s)]
+    if rated and not any(stage.points for stage in result.stages):
+        return of_rate(result, rated)
     verdict = next((v for s in reversed(result.stages) for v in reversed(s.steady)), None)
     if verdict is not None:
         return _of_steady(result, verdict)

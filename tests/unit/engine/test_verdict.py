@@ -81,3 +81,35 @@ def test_a_target_that_is_no_drive_is_never_plannable(run: RunResult) -> None:
     loop = a_target(TargetKind.LOOP)
 
     assert run_verdict(loop, run.stages, [], WRITES) == "MEASURED, NOT PLANNABLE"
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "plan", "word"),
+    [
+        pytest.param(False, CapacityPlan(), "VALIDATED", id="found"),
+        pytest.param(True, CapacityPlan(), "NOT VALIDATED", id="a-finding-against-it"),
+        pytest.param(False, CapacityPlan(read=70), "NOT VALIDATED", id="a-plan-needs-points"),
+    ],
+)
+def test_a_run_that_only_searched_for_a_rate_is_as_valid_as_its_search(
+    tmp_path: Path, spoilt: bool, plan: CapacityPlan, word: str
+) -> None:
+    findings = (a_finding(Code.SLO_MISSED, point=None),) if spoilt else ()
+    result = StoredRunBuilder(tmp_path).precondition().steady().rate(findings=findings).write()
+
+    assert verdict(result, plan) == word
+    assert [f.code for f in about_plan(result.stages, plan)] == (
+        [Code.PLAN] if plan.read_percent is not None else []
+    )
+
+
+def test_a_rate_on_a_file_is_measured_and_not_plannable(tmp_path: Path) -> None:
+    result = StoredRunBuilder(tmp_path, target=a_target(TargetKind.FILE)).rate().write()
+
+    assert verdict(result, CapacityPlan()) == "MEASURED, NOT PLANNABLE"
+
+
+def test_a_warm_up_alone_validates_nothing(tmp_path: Path) -> None:
+    result = StoredRunBuilder(tmp_path).precondition().steady().write()
+
+    assert verdict(result, CapacityPlan()) == "NOT VALIDATED"

@@ -70,3 +70,27 @@ def test_a_profile_of_another_version_stands_on_the_worst_measured(tmp_path: Pat
     result = a_small_run(tmp_path, profile_text="plan: {block: 4KiB, future: 1}\n")
 
     assert shown(result) == bound(result, 4096, 0)
+
+
+def test_a_run_that_only_searched_for_a_rate_shows_the_lowest_rate(tmp_path: Path) -> None:
+    builder = StoredRunBuilder(tmp_path).precondition().steady()
+    result = builder.rate(8_000.0).rate(5_000.9).write()
+
+    top = headline(result)
+
+    assert (top.number, top.unit) == ("5,000", "IOPS")
+    assert top.label == "Rate within the limit of latency (simulated drive)"
+    assert "p99 of at most 10 ms" in top.holds_for.replace("\u00a0", " ")
+
+
+def test_a_rate_that_was_not_validated_is_not_planned_on(tmp_path: Path) -> None:
+    result = StoredRunBuilder(tmp_path).rate().write(verdict="NOT VALIDATED")
+
+    assert "do not plan on it" in headline(result).label
+
+
+def test_a_limit_that_no_rate_kept_has_no_number(tmp_path: Path) -> None:
+    result = StoredRunBuilder(tmp_path).rate(None).write(verdict="NOT VALIDATED")
+
+    assert headline(result).unit == ""
+    assert headline(result).label == "No offered rate kept the limit"
