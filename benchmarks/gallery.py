@@ -1,22 +1,25 @@
 """The gallery: example reports from new runs, as pages and pictures.
 
-    nox -s gallery                      all
+    nox -s gallery                      all; writes reports/README.md as well
     nox -s gallery -- demo span         some
 
 Every run is simulated but `host`, which needs root and uses a loop device over a file; it is left
 out elsewhere. The pages lie in reports/gallery/NAME.html and are not committed, because they are
-made again in minutes; the pictures, the index and one table are. Pictures need chromium.
+made again in minutes; the pictures, the index and the demo's tables are. Pictures need chromium.
 """
 
-import html
+import json
 import os
+import re
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+
+from PIL import Image
 
 from ssdbench.host.command import run, which
 from ssdbench.report.read import StoredRun
@@ -24,46 +27,92 @@ from ssdbench.target.inspect import inspect
 
 ROOT = Path(__file__).parents[1]
 GALLERY = ROOT / "reports" / "gallery"
+INDEX = ROOT / "reports" / "README.md"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-WIDTH, HEIGHT = 1200, 1500
+WIDTH = 1200
+COLOURS = 64  # a palette of so many keeps a picture well below 300 kB
 LOOP_BYTES = 256 << 20
+RUN_LIMIT_S = 900.0
+SEED = "1"
 SHORT = "repeats: 3\nwindow: 30s\nsettle: {spare: 10%, window: 60s, flat: 30s, max_fills: 4}\n"
+FILL = "precondition: [{pattern: sequential, block: 128KiB, fill: 2}]\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Shot:
+    """A picture: the head of a page, or only the section whose id ends in `part`."""
+
+    suffix: str = ""
+    part: str = ""
+    height: int = 1100
+    dark: bool = False
+    says: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One run of the gallery and what it shows."""
+    """One report of the gallery and what it shows."""
 
     name: str
     says: str
-    profile: str  # YAML text
+    profile: str = ""  # YAML text; empty for the demo
+    shots: tuple[Shot, ...] = (Shot(),)
+    drives: tuple[str, ...] = ()  # one run each, in place of the profile's target, compared
     loop: bool = False  # on a loop device, as root
 
 
 EXAMPLES = (
-    Example("demo", "The whole main job: fill, proof of steady state, points, spans, plan.", ""),
+    Example(
+        "demo",
+        "The whole main job: fill, proof of steady state, points, spans, block size, plan.",
+        shots=(
+            Shot(says="its head"),
+            Shot("-dark", dark=True, says="the same where the system asks for a dark page"),
+            Shot("-plan", "plan", 900, says="its capacity plan"),
+        ),
+    ),
     Example(
         "span",
         "The span cliff: what the part of a drive that nobody writes to is worth.",
         "title: Growing spans of a simulated Intel X25-M G2\n"
-        "target: sim:x25m-g2-160,capacity=1GiB\n"
-        "precondition: [{pattern: sequential, block: 128KiB, fill: 2}]\n" + SHORT + "measure:\n"
-        "  - span: {spans: [10%, 25%, 50%, 75%, 90%, 100%], rest: ordered, "
+        "target: sim:x25m-g2-160,capacity=1GiB\n" + FILL + SHORT + "measure:\n"
+        "  - span: {spans: [10%, 50%, 75%, 100%], rest: ordered, "
         "settle: {spare: 200%, window: 60s, max_fills: 60}}\n",
+        (Shot(part="-span", height=1000, says="the stage"),),
     ),
     Example(
         "blocksize",
         "The block of a Memoright GT, from the peaks of strided writes.",
         "title: Block size of a simulated Memoright GT\n"
-        "target: sim:memoright-gt,capacity=2GiB\nprecondition: []\nmeasure: [{blocksize: {}}]\n",
+        "target: sim:memoright-gt,capacity=1GiB\nprecondition: []\n"
+        "measure: [{blocksize: {writes: 4000}}]\n",
+        (Shot(height=1200, says="its head"),),
     ),
     Example(
         "pts",
-        "A standard test in the style of SNIA's PTS, its durations scaled down.",
-        "title: PTS-style IOPS test, scaled down\n"
+        "A standard test in the style of SNIA's PTS, its durations scaled down to a fortieth.",
+        "title: PTS-style throughput test, scaled down\n"
         "target: sim:dram-ssd-2012,capacity=1GiB\n"
-        "precondition: [{pattern: sequential, block: 128KiB, fill: 2}]\n"
-        "measure: [{pts: {tests: [iops], form: client, scale: 0.05}}]\n",
+        "measure: [{pts: {tests: [throughput], form: client, scale: 0.025, max_rounds: 8}}]\n",
+        (Shot(part="-throughput-1024k", height=1300, says="the stage"),),
+    ),
+    Example(
+        "rate",
+        "The highest offered rate that keeps p99 within 10 ms, and latency on the way there.",
+        "title: Open-loop rate of a simulated Intel X25-M G2\n"
+        "target: sim:x25m-g2-160,capacity=1GiB\n" + FILL + SHORT + "measure:\n"
+        "  - rate: {block: 4KiB, read: 70, limit: 10ms, repeats: 2, window: 20s, settle: 10s, "
+        "start: 500, resolution: 15%}\n",
+        (Shot(part="-rate", height=1100, says="the stage"),),
+    ),
+    Example(
+        "compare",
+        "Two drives under one profile, point by point, with significance.",
+        "title: Two drives of one maker\n"
+        "target: sim:x25m-g2-160,capacity=1GiB\n" + FILL + SHORT + "measure:\n"
+        "  - sweep: {block: 4KiB, read: [100, 70, 0], iodepth: 32, numjobs: 1}\n",
+        (Shot(height=900, says="the page of `ssdbench compare`"),),
+        drives=("sim:x25m-g2-160,capacity=1GiB", "sim:intel320,capacity=1GiB"),
     ),
     Example(
         "host",
@@ -71,14 +120,27 @@ EXAMPLES = (
         "title: I/O schedulers on a loop device\n"
         "precondition: [{pattern: sequential, block: 128KiB, fill: 1}]\n"
         "measure: [{schedulers: {window: 1s, repeats: 3}}]\n",
+        (Shot(part="-schedulers", height=1000, says="the stage"),),
         loop=True,
     ),
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """An example as the index tells it."""
+
+    name: str
+    says: str
+    targets: tuple[str, ...]
+    seed: int
+    verdicts: tuple[str, ...]
+    pictures: tuple[tuple[str, str], ...]  # file and what it shows
+
+
 @contextmanager
 def target_of(example: Example, place: Path) -> Iterator[list[str]]:
-    """The words that name the target, for as long as it is there."""
+    """The words that name a loop device as target, for as long as it is there."""
     if not example.loop:
         yield []
         return
@@ -92,104 +154,152 @@ def target_of(example: Example, place: Path) -> Iterator[list[str]]:
         run(["losetup", "--detach", node])
 
 
-def measured(example: Example, place: Path) -> Path:
-    """Run an example; returns its run directory."""
+def ssdbench(*words: str) -> None:
+    """Run ssdbench; a run that is not validated is a fine example."""
+    run([sys.executable, "-m", "ssdbench", *words], ok=(0, 1), timeout_s=RUN_LIMIT_S)
+
+
+def measured(example: Example, place: Path) -> list[Path]:
+    """Run an example; returns its run directories."""
     profile = ROOT / "profiles" / "demo.yaml"
     if example.profile:
         profile = place / f"{example.name}.yaml"
         profile.write_text(example.profile)
-    out = place / example.name
-    argv = [sys.executable, "-m", "ssdbench", "run", str(profile), "--output", str(out)]
-    with target_of(example, place) as target:
-        run([*argv, "--seed", "1", *target], ok=(0, 1))
-    return out
+    found = []
+    for number, drive in enumerate(example.drives or ("",)):
+        out = place / f"{example.name}-{number}"
+        with target_of(example, place) as target:
+            words = ["--target", drive] if drive else target
+            ssdbench("run", str(profile), "--output", str(out), "--seed", SEED, *words)
+        found.append(out)
+    return found
 
 
-def picture(page: Path, to: Path, *, dark: bool = False) -> bool:
-    """A picture of the head of a page; False without a browser."""
-    browser = next((name for name in BROWSERS if which(name)), None)
-    if browser is None:
-        return False
-    scheme = ["--blink-settings=preferredColorScheme=0"] if dark else []
-    with tempfile.TemporaryDirectory() as own:
-        argv = [
-            browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
-            "--disable-background-networking", "--no-first-run", f"--user-data-dir={own}",
-            f"--window-size={WIDTH},{HEIGHT}", *scheme, f"--screenshot={to}", page.as_uri(),
-        ]  # fmt: skip
-        run(argv, timeout_s=120)
-    return to.exists()
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """An example as the index tells it."""
-
-    example: Example
-    target: str
-    seed: int
-    verdict: str
-    pictures: tuple[str, ...]
+def page_of(example: Example, directories: Sequence[Path]) -> Path:
+    """Put an example's page into the gallery."""
+    page = GALLERY / f"{example.name}.html"
+    if example.drives:
+        ssdbench("compare", *map(str, directories), "--html", str(page))
+    else:
+        shutil.copyfile(directories[0] / "report.html", page)
+    if example.name == "demo":
+        for table in ("results.csv", "summary.csv"):
+            shutil.copyfile(directories[0] / table, GALLERY / table)
+    return page
 
 
 def shown(example: Example, place: Path) -> Shown:
     """Run an example and put its page and pictures into the gallery."""
-    directory = measured(example, place)
-    result = StoredRun.open(directory).result
-    page = GALLERY / f"{example.name}.html"
-    shutil.copyfile(directory / "report.html", page)
-    if example.name == "demo":
-        shutil.copyfile(directory / "summary.csv", GALLERY / "demo-summary.csv")
-    names = [(f"{example.name}.png", False)]
-    if example.name == "demo":
-        names.append((f"{example.name}-dark.png", True))
-    made = tuple(name for name, dark in names if picture(page, GALLERY / name, dark=dark))
-    kind = "SIMULATED: " if result.target.simulated else ""
-    name = result.target.name if result.target.simulated else f"a {result.target.kind} device"
-    return Shown(example, f"{kind}{name}", result.seed, result.verdict, made)
+    directories = measured(example, place)
+    results = [StoredRun.open(directory).result for directory in directories]
+    page = page_of(example, directories)
+    pictures = []
+    for shot in example.shots:
+        to = GALLERY / f"{example.name}{shot.suffix}.png"
+        if picture(page, shot, to):
+            pictures.append((to.name, shot.says))
+    targets = tuple(
+        f"SIMULATED: {r.target.name}" if r.target.simulated else f"a {r.target.kind} device"
+        for r in results
+    )
+    verdicts = tuple(r.verdict for r in results)
+    return Shown(example.name, example.says, targets, results[0].seed, verdicts, tuple(pictures))
+
+
+def picture(page: Path, shot: Shot, to: Path) -> bool:
+    """Take a picture; False without a browser. Raises CommandFailed when the browser fails."""
+    browser = next((name for name in BROWSERS if which(name)), None)
+    if browser is None:
+        return False
+    scheme = ["--blink-settings=preferredColorScheme=0"] if shot.dark else []
+    with tempfile.TemporaryDirectory() as own:
+        shown_page = Path(own) / "page.html"
+        shown_page.write_text(only(page.read_text(encoding="utf-8"), shot.part), encoding="utf-8")
+        argv = [
+            browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+            "--disable-background-networking", "--disable-component-update", "--disable-sync",
+            "--no-first-run", f"--user-data-dir={own}/browser", *scheme,
+            f"--window-size={WIDTH},{shot.height}", f"--screenshot={to}", shown_page.as_uri(),
+        ]  # fmt: skip
+        run(argv, timeout_s=180)
+    with Image.open(to) as full:
+        reduced = full.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+    reduced.save(to, optimize=True)
+    return True
+
+
+def only(page: str, part: str) -> str:
+    """A page with nothing but its banner and the section whose id ends in `part`."""
+    if not part:
+        return page
+    found = re.search(rf'<section id="([^"]*{re.escape(part)})"', page)
+    if found is None:
+        raise SystemExit(f"no section of the page has an id that ends in {part!r}")
+    rest = f'header, footer, main > :not([id="{found[1]}"]) {{ display: none !important }}'
+    return page.replace("</head>", f"<style>{rest}</style></head>", 1)
 
 
 def index(entries: Sequence[Shown]) -> str:
-    """The page that shows all examples."""
+    """reports/README.md: what each example shows, on what it was measured, and its pictures."""
     parts = [
-        "<!doctype html><html lang=en><meta charset=utf-8><title>ssdbench: gallery</title>",
-        "<style>body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;"
-        "padding:0 1rem;color-scheme:light dark}img{width:100%;border:1px solid #8888}"
-        "h2{margin-top:3rem}</style><h1>ssdbench: gallery</h1>",
-        "<p>Each was measured on a <strong>simulated drive</strong>, or on a loop device where it "
-        "says so: the numbers describe models and show what a report looks like. None is a number "
-        "of a drive. <code>nox -s gallery</code> makes the pages and pictures again.</p>",
+        "# Reports",
+        "New runs go to `reports/<run>/`, which git ignores. Here are examples, made again by "
+        "`nox -s gallery`, which also\nleaves the whole pages in `gallery/*.html`. All but the "
+        "last were measured on **simulated drives**, the last on a loop device:\nthe numbers "
+        "describe models and show what a report looks like. None is a number of a drive. Most "
+        "are kept short on purpose,\nwith three repeats or fewer, and say themselves that "
+        "they are NOT VALIDATED.",
+        "The demo's tables: [results.csv](gallery/results.csv), a row per point, repeat and "
+        "metric, and\n[summary.csv](gallery/summary.csv), a row per point "
+        "([columns](../docs/run-directory.md)).",
     ]
     for entry in entries:
-        example = entry.example
-        parts.append(
-            f"<h2>{html.escape(example.name)}</h2><p>{html.escape(example.says)}</p>"
-            f"<p>{html.escape(entry.target)}, seed {entry.seed}: "
-            f"<strong>{html.escape(entry.verdict)}</strong></p>"
+        ran = "; ".join(
+            f"`{target}`: {verdict}"
+            for target, verdict in zip(entry.targets, entry.verdicts, strict=True)
         )
-        parts += [
-            f'<p><img src="{name}" alt="the head of the report {html.escape(example.name)}"></p>'
-            for name in entry.pictures
-        ]
-        if example.name == "demo":
-            parts.append('<p>Its table: <a href="demo-summary.csv">demo-summary.csv</a></p>')
-    return "\n".join([*parts, "</html>", ""])
+        parts += [f"## {entry.name}", entry.says, f"{ran} (seed {entry.seed})."]
+        parts += [f"![{entry.name}: {says}](gallery/{name})" for name, says in entry.pictures]
+    return "\n\n".join(parts) + "\n"
+
+
+def told(entry: Shown) -> Shown:
+    """Remember an example beside its page, so that the index can be made of single runs."""
+    (GALLERY / f"{entry.name}.json").write_text(json.dumps(asdict(entry)))
+    return entry
+
+
+def remembered() -> list[Shown]:
+    """What was made so far, in the gallery's order."""
+    found = []
+    for example in EXAMPLES:
+        path = GALLERY / f"{example.name}.json"
+        if path.exists():
+            stored = json.loads(path.read_text())
+            pairs = tuple((name, says) for name, says in stored.pop("pictures"))
+            lists = {key: tuple(stored.pop(key)) for key in ("targets", "verdicts")}
+            found.append(Shown(**stored, **lists, pictures=pairs))
+    return found
 
 
 def main(names: Sequence[str]) -> int:
     """Make the examples of these names, or all."""
+    known = [example.name for example in EXAMPLES]
+    if unknown := [name for name in names if name not in known]:
+        print(f"no example {unknown[0]}; there are: {', '.join(known)}", file=sys.stderr)
+        return 2
     wanted = [e for e in EXAMPLES if not names or e.name in names]
     if os.geteuid() != 0:
         wanted = [example for example in wanted if not example.loop]
     GALLERY.mkdir(parents=True, exist_ok=True)
-    entries = []
     with tempfile.TemporaryDirectory(prefix="gallery-") as place:
         for example in wanted:
             print(f"{example.name} …", flush=True)
-            entries.append(shown(example, Path(place)))
-            print(f"  {entries[-1].verdict}: {GALLERY / example.name}.html", flush=True)
-    if len(entries) == len(EXAMPLES):
-        (GALLERY / "index.html").write_text(index(entries))
+            entry = told(shown(example, Path(place)))
+            print(f"  {'; '.join(entry.verdicts)}: {GALLERY / example.name}.html", flush=True)
+    made = remembered()
+    if len(made) == len(EXAMPLES):
+        INDEX.write_text(index(made), encoding="utf-8")
     return 0
 
 

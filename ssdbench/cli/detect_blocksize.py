@@ -177,7 +177,7 @@ def _lines(stage: "StageResult", *, simulated: bool) -> None:
     if said.get("block_bytes"):
         confidence = said.get("confidence")
         phase = said.get("phase_bytes")
-        sure = f", confidence {confidence:.0%}" if isinstance(confidence, float) else ""
+        sure = f", confidence {100 * confidence:.0f} %" if isinstance(confidence, float) else ""
         answer(f"  p <= {said.get('p_value')}{sure}, {said.get('strides_agreeing')} strides agree")
         if isinstance(phase, int):
             answer(f"  boundaries at multiples of the block, plus {format_size(phase)}")

@@ -1,6 +1,6 @@
 """Everything that was found, gathered from the run, its stages, points and repeats."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.result import RunResult, SteadyVerdict
@@ -48,26 +48,36 @@ def section(result: RunResult) -> Section:
                 "No further findings were stored; the box above says why the run is not validated."
             )
         return Section("findings", title, [Prose(text)])
-    return Section("findings", title, [Findings([_group(found) for found in groups.values()])])
+    every = [point.point.id for stage in result.stages for point in stage.points]
+    told = [_group(found, every) for found in groups.values()]
+    return Section("findings", title, [Findings(told)])
 
 
-def _group(found: list[Finding]) -> FindingGroup:
+def _group(found: list[Finding], every: Sequence[str]) -> FindingGroup:
     first = found[0]
     return FindingGroup(
         tone=words.SEVERITY_TONES[first.severity],
         severity=words.SEVERITY_WORDS[first.severity],
         code=str(first.code),
         advice=first.advice,
-        places=_places(found),
+        places=_places(found, every),
     )
 
 
-def _places(found: list[Finding]) -> list[tuple[str, str]]:
-    """Each message once, with all places where it holds."""
+def _places(found: list[Finding], every: Sequence[str]) -> list[tuple[str, str]]:
+    """Each message once, with all places where it holds; `every` names all points of the run."""
     where: dict[str, list[str]] = {}
     for finding in found:
         where.setdefault(words.sentence(finding.message), []).append(_where(finding))
-    return [(", ".join(dict.fromkeys(places)), message) for message, places in where.items()]
+    return [(", ".join(_together(places, every)), message) for message, places in where.items()]
+
+
+def _together(places: Sequence[str], every: Sequence[str]) -> list[str]:
+    """The places, each once; all points of a run in three words instead of a list of names."""
+    found = list(dict.fromkeys(places))
+    if len(every) < 3 or not set(every) <= set(found):
+        return found
+    return [f"all {len(every)} points", *(place for place in found if place not in every)]
 
 
 def _where(finding: Finding) -> str:

@@ -141,8 +141,10 @@ def _of_inside(result: RunResult, stages: Sequence[StageResult]) -> Headline:
     p_value, confidence = first.get("p_value"), first.get("confidence")
     evidence = []
     if known:
-        sure = f", confidence {confidence:.0%}" if isinstance(confidence, float) else ""
-        evidence.append(("Evidence", f"p <= {p_value}{sure}, {first.get('evidence')}"))
+        if isinstance(confidence, float):
+            said = f"{100 * confidence:.0f} % of random halves of the writes say the same"
+            evidence.append(("Confidence", said))
+        evidence.append(("Evidence", f"p ≤ {p_value}, {first.get('evidence')}"))
     if first.get("buffer"):
         evidence.append(("Buffer", str(first["buffer"])))
     return Headline(

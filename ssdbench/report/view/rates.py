@@ -48,18 +48,20 @@ def _curve(stage: StageResult, slo: Record, steps: Sequence[Record]) -> Plot:
         Line(f"limit of {name}", (rates[0], rates[-1]), (limit, limit)),
     )
     low, high = rates[0], rates[-1]
-    ticks = [low * (high / low) ** (n / (TICKS - 1)) for n in range(TICKS)]
+    evenly = [low * (high / low) ** (n / (TICKS - 1)) for n in range(TICKS)]
+    ticks = [float(f"{tick:.2g}") for tick in evenly]  # each stands where its label says
     return Plot(
         name=f"rate-{stage.name}",
         title="Latency over the offered rate",
-        caption=f"All steps of {slo['searches']} searches, {slo['arrivals']} arrivals.",
+        caption=f"All steps of {slo['searches']} searches, "
+        f"{str(slo['arrivals']).replace('poisson', 'Poisson')} arrivals.",
         alt=f"{name} over {len(rates)} offered rates from {format_count(low)} to "
         f"{format_count(high)} IOPS, with its limit of {format_ns(limit)}.",
         figure=LinesFigure(
             lines,
             "offered rate [IOPS]",
             "latency",
-            tuple((tick, format_count(float(f"{tick:.2g}"))) for tick in ticks),
+            tuple((tick, format_count(tick)) for tick in ticks),
             log_x=True,
             log_y=True,
             latency=True,
