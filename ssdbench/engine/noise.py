@@ -4,7 +4,7 @@ A disturbed repeat is kept and marked, and keeps its point from being validated.
 in virtual time waits for us, so nothing on the host disturbs it and nothing is looked at.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ssdbench.host.activity import Activity, activity
@@ -91,6 +91,20 @@ def disturbances(seen: Noise, limits: Limits = Limits()) -> list[str]:
     return found
 
 
+def finding_of(reasons: Sequence[str]) -> list[Finding]:
+    """At most one finding, with every reason in it."""
+    if not reasons:
+        return []
+    return [
+        Finding(
+            code=Code.DISTURBED,
+            severity=Severity.INVALIDATES,
+            message="; ".join(reasons),
+            advice="End other work on this host, or measure on one that does nothing else.",
+        )
+    ]
+
+
 class HostWatch:
     """Reads the host before and after something; `simulated` looks at nothing."""
 
@@ -109,17 +123,7 @@ class HostWatch:
         """At most one finding, with every reason in it."""
         if self._before is None:
             return []
-        reasons = disturbances(noise(self._before, self._read()), self._limits)
-        if not reasons:
-            return []
-        return [
-            Finding(
-                code=Code.DISTURBED,
-                severity=Severity.INVALIDATES,
-                message="; ".join(reasons),
-                advice="End other work on this host, or measure on one that does nothing else.",
-            )
-        ]
+        return finding_of(disturbances(noise(self._before, self._read()), self._limits))
 
 
 def _drop(before: int | None, after: int | None) -> float | None:

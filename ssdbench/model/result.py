@@ -39,6 +39,22 @@ class SteadyVerdict(Model):
     lower_mode: float | None = None  # mean of the lower level or phase; bistable and periodic only
 
 
+class HostDuring(Model):
+    """The host in the measured window of a repeat; None where it does not tell.
+
+    "Most" and "least" are those of the readings, or of the 10 s between two of them.
+    """
+
+    frequency_mhz_least: float | None = None  # mean over the CPUs
+    frequency_mhz_most: float | None = None
+    temperature_c_most: float | None = None  # of the hottest zone
+    stolen_percent_most: float = 0.0  # of the CPUs' time
+    other_cpus_most: float = 0.0  # CPUs kept busy by other programs
+    switches_per_s: float = 0.0
+    interrupts_per_s: tuple[float, ...] = ()  # of each CPU
+    foreign_ios: int = 0  # requests on the drive that were not ours
+
+
 class Repeat(Model):
     """One measured section of one point."""
 
@@ -55,6 +71,7 @@ class Repeat(Model):
     worst_second_iops: float
     worst_minute_iops: float
     findings: tuple[Finding, ...] = ()
+    host: HostDuring | None = None  # None on a simulated drive
     artifacts: str  # directory below the run directory; holds seconds.csv and histograms.npz
 
 

@@ -17,7 +17,8 @@ from zipfile import BadZipFile
 import numpy as np
 
 from ssdbench.engine.heat import HeatWatch
-from ssdbench.engine.noise import HostWatch
+from ssdbench.engine.hostseries import FILE as HOST_FILE
+from ssdbench.engine.hostseries import HostSeries
 from ssdbench.engine.progress import Reporter
 from ssdbench.engine.section import Section
 from ssdbench.engine.series import Recorder, upper_limit
@@ -108,7 +109,6 @@ class _Phase:
     settle: SteadyVerdict | None = None
     from_s: float | None = None
     foreign_ios: int = 0
-    host: HostWatch | None = None  # from `from_s` on
 
 
 def measure(
@@ -123,6 +123,7 @@ def measure(
     context.journal.begun(unit.name, seed=unit.seed)
     job = Job(name="measure", workload=workload, seed=unit.seed, histogram_log=True)
     phase = _Phase(Watch(_rule(context, workload, how, wake)))
+    host = HostSeries(simulated=context.target.simulated, read=context.activity, wall=context.wall)
     heat = HeatWatch(partial(context.heat, context.target), wall=context.wall)
     with Section(
         context,
@@ -137,10 +138,10 @@ def measure(
         for second in section:
             _follow(section, second, phase, workload, how, context.target.size_bytes)
             heat.look(second.t_s, section.series.phase)
-            if phase.from_s is not None and phase.host is None:
-                phase.host = HostWatch(simulated=context.target.simulated, read=context.activity)
-        disturbed = phase.host.findings() if phase.host is not None else []
-        heat.end(float(section.series.t_s[-1]) if len(section.series) else 0.0)
+            host.look(second.t_s, section.series.phase, second.foreign_ios)
+        last_s = float(section.series.t_s[-1]) if len(section.series) else 0.0
+        host.end(last_s)
+        heat.end(last_s)
         outcome = section.outcome()
         wake.follows(workload, section.bytes_written)
         if section.cut_short:
@@ -148,8 +149,12 @@ def measure(
         if phase.settle is None or phase.from_s is None or not _complete(section, phase, how):
             return "the generator ended before the measurement did"
     heat.write(directory / "temperature.csv")
-    beside = [*disturbed, *heat.findings()]
-    return _store(context, unit, directory, section, outcome, phase, beside)
+    host.write(directory / HOST_FILE)
+    beside = [*host.findings(), *heat.findings()]
+    repeat = _repeat(context, unit, directory, section, outcome, phase, beside)
+    repeat = repeat.model_copy(update={"host": host.during()})
+    context.store.save(f"{unit.name}/{REPEAT}", repeat)
+    return repeat
 
 
 def spare_bytes(context: Context, how: Measuring) -> float:
@@ -215,7 +220,7 @@ def _complete(section: Section, phase: _Phase, how: Measuring) -> bool:
     return last_s >= (phase.from_s or 0.0) + how.measure_s - 1.5
 
 
-def _store(
+def _repeat(
     context: Context,
     unit: Unit,
     directory: Path,
@@ -229,7 +234,7 @@ def _store(
     measured = _measured(context, section.series, outcome, from_s=from_s, to_s=to_s)
     write_measured(directory / MEASURED, measured)
     rates = window_rates(measured)
-    repeat = Repeat(
+    return Repeat(
         repeat=unit.repeat,
         pass_order=unit.pass_order,
         sequence=unit.sequence,
@@ -245,8 +250,6 @@ def _store(
         findings=tuple(_findings(context, unit, outcome, phase, measured, disturbed)),
         artifacts=context.store.relative(directory),
     )
-    context.store.save(f"{unit.name}/{REPEAT}", repeat)
-    return repeat
 
 
 def _measured(

@@ -66,6 +66,7 @@ class ARun:
     events: list[Event] = field(default_factory=list)
     signal: int | None = None
     host: dict[str, str] = field(default_factory=dict)  # its facts
+    activity: Callable[[], Activity] = quiet_host
 
     def precondition(self, *fills: Fill, level_percent: float = 100.0) -> Self:
         """Add fills: one sequential one unless told."""
@@ -143,7 +144,7 @@ class ARun:
         world = World(
             emit=self.events.append,
             interrupted=lambda: self.signal,
-            activity=quiet_host,
+            activity=self.activity,
             facts=lambda info: self.host,
         )
         return Runner(order, self.stages, self.drive, store, world)

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ssdbench.model.result import FlashWritten, RunResult
+from ssdbench.model.finding import Code
+from ssdbench.model.result import FlashWritten, Repeat, RunResult
 from ssdbench.report.label import simulated_label
 from ssdbench.report.read import StoredRun
 from ssdbench.report.view import words
@@ -111,6 +112,8 @@ def host(result: RunResult) -> Section:
     blocks: list[Block] = []
     if result.host:
         blocks.append(Facts("The machine", [words.fact(n, v) for n, v in result.host.items()]))
+    if meanwhile := list(_meanwhile(result)):
+        blocks.append(Facts("While points were measured", meanwhile))
     if result.settings:
         keys = list(dict.fromkeys(key for setting in result.settings for key in setting))
         rows = [_setting(setting, keys) for setting in result.settings]
@@ -119,6 +122,33 @@ def host(result: RunResult) -> Section:
     else:
         blocks.append(Prose("No host setting was changed for this run."))
     return Section("host", "The host", blocks)
+
+
+def _meanwhile(result: RunResult) -> Iterator[tuple[str, str]]:
+    """The host in the measured windows of all repeats; the series are in host.csv of each."""
+    repeats = [r for stage in result.stages for point in stage.points for r in point.repeats]
+    seen = [repeat.host for repeat in repeats if repeat.host is not None]
+    if not seen:
+        return
+    slowest = [one.frequency_mhz_least for one in seen if one.frequency_mhz_least is not None]
+    fastest = [one.frequency_mhz_most for one in seen if one.frequency_mhz_most is not None]
+    hottest = [one.temperature_c_most for one in seen if one.temperature_c_most is not None]
+    clock = f"{min(slowest):,.0f} to {max(fastest):,.0f} MHz" if slowest and fastest else words.NONE
+    yield "CPU frequency", clock
+    yield "Hottest", f"{max(hottest):.0f} °C" if hottest else words.NONE
+    yield "Stolen, at most", f"{max(one.stolen_percent_most for one in seen):.1f} % of CPU time"
+    yield "Others, at most", f"{max(one.other_cpus_most for one in seen):.2f} CPUs"
+    yield "Context switches", f"up to {max(one.switches_per_s for one in seen):,.0f} per second"
+    per_cpu = [rate for one in seen for rate in one.interrupts_per_s]
+    if per_cpu:
+        between = f"{min(per_cpu):,.0f} to {max(per_cpu):,.0f}"
+        yield "Interrupts of one CPU", f"{between} per second"
+    yield "Foreign requests", f"{sum(one.foreign_ios for one in seen):,} on the drive"
+    yield "Disturbed repeats", f"{sum(map(_is_disturbed, repeats))} of {len(repeats)}"
+
+
+def _is_disturbed(repeat: Repeat) -> bool:
+    return any(finding.code is Code.DISTURBED for finding in repeat.findings)
 
 
 def _setting(setting: Mapping[str, str], keys: Sequence[str]) -> list[Cell]:

@@ -1,14 +1,16 @@
+from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ssdbench.model.finding import Code
+from ssdbench.model.finding import Code, Severity
 from ssdbench.model.result import RunResult
 from ssdbench.stages.measuring import Wake, read_measured
 from ssdbench.stages.sweep import passes
 from tests.support.fakes import WearyDrive
-from tests.support.runs import QUICK, ARun, a_point, a_workload
+from tests.support.runs import QUICK, ARun, a_point, a_workload, quiet_host
 
 DRIVE = WearyDrive()
 POINTS = [a_point(DRIVE, f"p{number}") for number in range(8)]
@@ -106,6 +108,27 @@ def test_foreign_requests_during_the_window_are_a_finding(run: ARun) -> None:
 
     (repeat,) = result.stages[0].points[0].repeats
     assert Code.DISTURBED in {finding.code for finding in repeat.findings}
+
+
+def test_a_point_that_the_host_disturbed_is_stored_with_its_series_and_not_validated(
+    run: ARun,
+) -> None:
+    readings = count()
+    run.activity = lambda: replace(
+        quiet_host(), at_s=10.0 * (n := next(readings)), stolen_s=2.0 * n
+    )
+
+    result = run.sweep(a_point(run.drive, "write"), repeats=1).go()
+
+    (point,) = result.stages[0].points
+    (repeat,) = point.repeats
+    codes = {finding.code for finding in point.findings if finding.severity is Severity.INVALIDATES}
+    assert Code.DISTURBED in codes
+    assert point.verdict == "NOT VALIDATED"
+    assert repeat.host is not None
+    assert repeat.host.stolen_percent_most == 10.0
+    stored = (run.path / repeat.artifacts / "host.csv").read_text().splitlines()
+    assert stored[-1].split(",")[1] == "measure"
 
 
 def test_the_same_seed_gives_the_same_numbers(tmp_path: Path) -> None:
