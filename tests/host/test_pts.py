@@ -4,6 +4,7 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ssdbench.generator.base import Job
@@ -13,6 +14,8 @@ from ssdbench.host.command import run
 from ssdbench.model.workload import ActiveRange, Pattern, Workload
 from ssdbench.sim.drive import SimDrive
 from ssdbench.sim.spec import parse
+from ssdbench.stages.pts.tests import FORMS, Setting, composite
+from ssdbench.target.inspect import inspect
 
 pytestmark = pytest.mark.host
 
@@ -55,3 +58,23 @@ def test_pauses_between_bursts_leave_the_simulated_drive_idle(tmp_path: Path) ->
 
     idle = sum(second.ios == 0 for second in seconds[15:75])
     assert 36 <= idle <= 40  # four cycles of 10 s, less what the last burst left in the queue
+
+
+def test_fio_mixes_the_composite_workload_as_it_is_asked_to(tmp_path: Path) -> None:
+    with SimDrive.create(parse("sim:x25m-g2-160,capacity=256MiB"), tmp_path / "a.ssdb") as drive:
+        target = inspect("sim:x25m-g2-160,capacity=256MiB")
+        (test,) = composite("composite", Setting(target, FORMS["client"], 5, 1.0))
+        workload = next(c.workload for c in test.cells if c.name == "T2 Q4")
+        job = Job("mixed", workload, 3, runtime_s=5, latency_log=True)
+        (tmp_path / "fio").mkdir()
+        with Fio(SimAttachment(drive)).start([job], artifacts=tmp_path / "fio") as fio:
+            list(fio)
+            (done,) = fio.outcome().jobs
+            offsets = np.asarray(fio.outcome().logged("mixed").offset_bytes)
+
+    ios, moved = done.read.ios + done.write.ios, done.read.bytes + done.write.bytes
+    hot = float((offsets < 0.05 * workload.range.length_bytes).mean())
+    assert ios > 2_000
+    assert done.read.ios / ios == pytest.approx(0.4, abs=0.05)
+    assert moved / ios == pytest.approx(7818, rel=0.12)  # the mean of the twelve sizes
+    assert hot == pytest.approx(0.5, abs=0.05)

@@ -48,6 +48,11 @@ def header(result: RunResult, stage: StageResult) -> Facts:
         ("Preconditioning", done.get("fill", "none")),
         ("Active range", words.NONE if share is None else f"{share:.3g} % of the drive"),
         ("Data pattern", str(summary.get("data_pattern", words.NONE))),
+        *(
+            (title, str(stage.summary[name]))
+            for name, title in (("block_sizes", "Block sizes"), ("zones", "Zones"))
+            if name in stage.summary
+        ),
         ("Threads", str(summary.get("threads", words.NONE))),
         ("Outstanding per thread", str(summary.get("outstanding_per_thread", words.NONE))),
         ("Durations", str(summary.get("durations", words.NONE))),

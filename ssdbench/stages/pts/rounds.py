@@ -19,6 +19,7 @@ from ssdbench.engine.stage import Context, Lasting, RateHint, StagePlan
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.result import StageResult
 from ssdbench.model.target import TargetInfo
+from ssdbench.model.workload import Workload
 from ssdbench.stages.pts.parts import (
     MAX_ROUNDS,
     Cell,
@@ -34,6 +35,7 @@ from ssdbench.stages.pts.work import Work, window_of
 from ssdbench.stats.ptslevels import Demand, levels
 from ssdbench.stats.ptsrounds import RoundWindow, round_window
 from ssdbench.stats.standardrules import ROUNDS
+from ssdbench.units import format_size
 
 PRE_WRITE_S = 3600.0  # before the histogram of each level of demand
 LEVEL_S = 600.0
@@ -159,6 +161,7 @@ class Rounds:
             "outstanding_per_thread": ", ".join(map(str, depths)),
             "threads": ", ".join(map(str, threads)),
             "durations": durations(self.scale),
+            **_mixture(self.cells[-1].workload),
         }
 
     def _findings(
@@ -304,6 +307,15 @@ def header(tracked: Tracking, window: RoundWindow) -> Record:
 
 
 _AVERAGED = ("iops", "throughput_bytes_per_s", "mean_ns")
+
+
+def _mixture(workload: Workload) -> dict[str, str | int | float | bool | None]:
+    """What a composite workload mixes; records then hold its mean block."""
+    if not workload.block_split:
+        return {}
+    blocks = (f"{format_size(size)} {share} %" for size, share in workload.block_split)
+    zones = (f"{io:g} % of I/O on {part:g} % of the range" for io, part in workload.zones)
+    return {"block_sizes": ", ".join(blocks), "zones": ", ".join(zones)}
 
 
 def _means(records: Sequence[Record], windows: Sequence[RoundWindow]) -> list[Record]:

@@ -8,6 +8,7 @@ from ssdbench.engine.section import Section
 from ssdbench.engine.seeds import derived
 from ssdbench.engine.stage import LEAST_AHEAD_BYTES, Context
 from ssdbench.generator.base import Job, Second
+from ssdbench.model.workload import Workload
 from ssdbench.stages.pts.parts import SPACING, Cell, Phase, Record
 from ssdbench.stats.histogram import LOWER_EDGES_NS, Histogram
 from ssdbench.stats.percentiles import INDICATIVE_BEYOND, QUANTILES
@@ -112,7 +113,7 @@ class Work:
         return {
             "round": number,
             "cell": cell.name,
-            "block_bytes": cell.workload.block_bytes,
+            "block_bytes": _mean_block(cell.workload),
             "read_percent": cell.workload.read_percent,
             "queue": cell.workload.iodepth,
             "threads": cell.workload.numjobs,
@@ -226,6 +227,12 @@ def _levels(latency: Histogram) -> Iterator[tuple[str, float]]:
     for name, quantile in QUANTILES.items():
         if quantile >= 0.99 and latency.n * (1 - quantile) >= INDICATIVE_BEYOND:
             yield f"{name}_ns", latency.percentile_ns(quantile)
+
+
+def _mean_block(workload: Workload) -> int:
+    """The block, or the mean of a mixture by its shares."""
+    split = workload.block_split or ((workload.block_bytes, 100),)
+    return round(sum(size * share for size, share in split) / sum(share for _, share in split))
 
 
 def _sparse(latency: Histogram) -> dict[str, list[int]]:

@@ -264,6 +264,14 @@ def test_the_composite_split_sums_up_on_drives_with_4_kib_blocks() -> None:
         assert all(size % logical == 0 for size, _ in split)
 
 
+def test_a_composite_test_tells_what_it_mixes_and_its_mean_block(tmp_path: Path) -> None:
+    result = go(tmp_path, WearyDrive(size_bytes=1 << 26), "composite", scale=0.001)
+
+    assert "4 KiB 67 %" in str(result.summary["block_sizes"])
+    assert "50 % of I/O on 5 % of the range" in str(result.summary["zones"])
+    assert {r["block_bytes"] for r in records(result, "rounds")} == {7818}
+
+
 def test_write_saturation_ends_at_the_planted_floor_when_five_samples_are_alike(
     tmp_path: Path,
 ) -> None:
