@@ -1,5 +1,6 @@
 """Guests for the tests, one per kernel series; a complaint of their kernel fails a test."""
 
+import compileall
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,13 @@ from ssdbench.lab.session import GuestRequest, run_in_guest
 
 Guest = Callable[..., Answer]
 REPOSITORY = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled() -> None:
+    """Byte code beside the sources: a guest cannot keep any, and compiles ten times slower."""
+    for package in ("ssdbench", "tests/vm"):
+        compileall.compile_dir(REPOSITORY / package, quiet=2)
 
 
 def cache() -> Path:
