@@ -1,11 +1,12 @@
 """The gallery: example reports from new runs, as pages and pictures.
 
-    nox -s gallery                      all; writes reports/README.md as well
-    nox -s gallery -- demo span         some
+    nox -s gallery                      all
+    nox -s gallery -- demo span         some; the rest stay as they are
 
 Every run is simulated but `host`, which needs root and uses a loop device over a file; it is left
 out elsewhere. The pages lie in reports/gallery/NAME.html and are not committed, because they are
-made again in minutes; the pictures, the index and the demo's tables are. Pictures need chromium.
+made again in minutes; the pictures, the index (reports/README.md), what it says of each (NAME.json)
+and the demo's tables are. Pictures need chromium.
 """
 
 import json
@@ -244,11 +245,10 @@ def index(entries: Sequence[Shown]) -> str:
     parts = [
         "# Reports",
         "New runs go to `reports/<run>/`, which git ignores. Here are examples, made again by "
-        "`nox -s gallery`, which also\nleaves the whole pages in `gallery/*.html`. All but the "
-        "last were measured on **simulated drives**, the last on a loop device:\nthe numbers "
-        "describe models and show what a report looks like. None is a number of a drive. Most "
-        "are kept short on purpose,\nwith three repeats or fewer, and say themselves that "
-        "they are NOT VALIDATED.",
+        "`nox -s gallery`, which also\nleaves the whole pages in `gallery/*.html`. They were "
+        "measured on **simulated drives**, or on a loop device where\nit says so: the numbers "
+        "describe models and show what a report looks like. None is a number of a drive. All but\n"
+        "the demo are kept short on purpose, and say themselves that they are NOT VALIDATED.",
         "The demo's tables: [results.csv](gallery/results.csv), a row per point, repeat and "
         "metric, and\n[summary.csv](gallery/summary.csv), a row per point "
         "([columns](../docs/run-directory.md)).",
@@ -265,7 +265,9 @@ def index(entries: Sequence[Shown]) -> str:
 
 def told(entry: Shown) -> Shown:
     """Remember an example beside its page, so that the index can be made of single runs."""
-    (GALLERY / f"{entry.name}.json").write_text(json.dumps(asdict(entry)))
+    (GALLERY / f"{entry.name}.json").write_text(
+        json.dumps(asdict(entry), indent=1) + "\n", encoding="utf-8"
+    )
     return entry
 
 
@@ -297,9 +299,7 @@ def main(names: Sequence[str]) -> int:
             print(f"{example.name} …", flush=True)
             entry = told(shown(example, Path(place)))
             print(f"  {'; '.join(entry.verdicts)}: {GALLERY / example.name}.html", flush=True)
-    made = remembered()
-    if len(made) == len(EXAMPLES):
-        INDEX.write_text(index(made), encoding="utf-8")
+    INDEX.write_text(index(remembered()), encoding="utf-8")
     return 0
 
 
