@@ -11,6 +11,8 @@ from tests.vm.conftest import REPOSITORY, Guest
 
 pytestmark = pytest.mark.vm
 
+FILL_BYTES = 64 << 20
+UNIT_BYTES = 512_000  # a health log counts in these, rounded up
 NULL = "driver=null-co,size=67108864,read-zeroes=on"
 TWO_PATHS = (
     "-device", "nvme-subsys,id=sub0,nqn=ssdbench",
@@ -26,7 +28,11 @@ TWO_PATHS = (
 SCRIPT = r"""
 import json, os, subprocess, hashlib
 from pathlib import Path
+from ssdbench.engine.drivepages import store_pages, stored_pages
+from ssdbench.engine.targets import ClaimedSession
 from ssdbench.errors import SsdbenchError
+from ssdbench.stages.fillproof import FillDone, proof
+from ssdbench.target.nvme import CONTROLLER, SMART, controller, data_written_bytes
 from ssdbench.model.profile import Purge
 from ssdbench.target import guard, consent
 from ssdbench.target.claim import Claim
@@ -67,6 +73,18 @@ said["lab consent"] = [str(consent.implied(lab))]
 said["twin consent"] = [str(consent.implied(inspect("/dev/" + twins[0])))]
 said["ids"] = sorted(inspect("/dev/" + n).id for n in [*twins, "sda", first])
 with Claim(lab) as claim:
+    session = ClaimedSession(lab, claim)
+    store_pages(lab, Path("/tmp/before"))
+    counted, told = session.counters(), session.health_written_bytes()
+    sh(f"dd if=/dev/zero of={NVME} bs=1M count=64 oflag=direct")
+    told = session.health_written_bytes() - told
+    filled = FillDone(planned_bytes=64 << 20, written_bytes=64 << 20)
+    said["health log"] = [told, *map(str, proof(filled, counted, session.counters(), told))]
+    store_pages(lab, Path("/tmp/after"))
+    kept = [stored_pages(Path("/tmp") / moment) for moment in ("before", "after")]
+    said["pages"] = [
+        *(controller(found[CONTROLLER]).serial for found in kept),
+        data_written_bytes(kept[1][SMART]) - data_written_bytes(kept[0][SMART])]
     os.pwrite(claim.fd, b"x" * 4096, 0)
     done = purge(lab, Purge.FORMAT, claim.fd)
     said["format"] = [done.said, json.dumps(done.after)]
@@ -144,6 +162,9 @@ def test_drives_of_the_lab_in_dangerous_states_are_refused_and_purges_are_told(
     assert said["lab consent"] == ["True"]
     assert said["twin consent"] == ["False"]
     assert len(set(said["ids"])) == len(said["ids"])
+    (told,) = said["health log"]  # no finding
+    assert abs(told - FILL_BYTES) <= 2 * UNIT_BYTES
+    assert said["pages"] == ["SSDBENCH-LAB-0", "SSDBENCH-LAB-0", told]
     assert "NVMe format" in said["format"][0]
     assert "fallback" in said["discard"][0]
     assert "8 bytes of metadata" in said["protection kept"][0]
