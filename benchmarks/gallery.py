@@ -119,7 +119,7 @@ EXAMPLES = (
         "host",
         "Schedulers compared on a loop device: real fio, real kernel, no drive.",
         "title: I/O schedulers on a loop device\n"
-        "precondition: [{pattern: sequential, block: 128KiB, fill: 1}]\n"
+        "precondition: [{pattern: sequential, block: 128KiB, fill: 1}]\nsteady: {max_time: 20s}\n"
         "measure: [{schedulers: {window: 1s, repeats: 3}}]\n",
         (Shot(part="-schedulers", height=1000, says="the stage"),),
         loop=True,
