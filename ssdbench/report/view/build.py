@@ -40,17 +40,19 @@ def _sections(run: StoredRun) -> list[Section]:
 
 
 def _meaning(result: RunResult) -> str:
+    points = any(stage.points for stage in result.stages)
+    repeated = "repeated in random order" if points else "found by every search"
     match result.verdict:
         case "VALIDATED" if result.target.simulated:
             return (
-                "The method held: full drive, proven steady state, repeats in random order, every "
-                "check passed. But the drive is simulated: the number is a property of the model, "
-                "not of any hardware you can buy."
+                f"The method held: full drive, proven steady state, {repeated}, every check "
+                "passed. But the drive is simulated: the number is a property of the model, not of "
+                "any hardware you can buy."
             )
         case "VALIDATED":
             return (
-                "Measured on the full drive, in proven steady state, repeated in random order, and "
-                "every check passed."
+                f"Measured on the full drive, in proven steady state, {repeated}, and every check "
+                "passed."
             )
         case "MEASURED, NOT PLANNABLE":
             return "Measured, but nothing that you can plan with:"

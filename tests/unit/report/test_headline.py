@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from ssdbench.model.result import PointResult, RunResult
+from ssdbench.report import render
 from ssdbench.report.view.headline import headline
 from tests.support.builders import StoredRunBuilder, a_small_run
 
@@ -94,3 +95,13 @@ def test_a_limit_that_no_rate_kept_has_no_number(tmp_path: Path) -> None:
 
     assert headline(result).unit == ""
     assert headline(result).label == "No offered rate kept the limit"
+
+
+def test_a_run_without_points_does_not_boast_of_repeats(tmp_path: Path) -> None:
+    builder = StoredRunBuilder(tmp_path).precondition().steady().rate()
+    builder.write()
+
+    render(tmp_path)
+
+    page = (tmp_path / "report.html").read_text()
+    assert "found by every search" in page and "repeated in random order" not in page
