@@ -18,8 +18,8 @@ WAITS = 2.0  # times what is absorbed: at depth, writes had to wait for the medi
 SLOW_PERCENTILE = 99.0
 REAL = (TargetKind.DRIVE, TargetKind.SIMULATED, TargetKind.VIRTUAL)
 READS_ARE_WEAK = (
-    "Reads are far weaker evidence than writes: a drive merges when it is written to. Of the three "
-    "simulated drives with blocks, all show them to writes and none to reads."
+    "Reads are far weaker evidence than writes: a drive merges when it is written to. The "
+    "simulated memoright-gt shows its blocks to writes and not to reads."
 )
 
 Scalar = str | int | float | bool | None

@@ -7,7 +7,7 @@ the conditioning of 1 GiB, then 4 GiB. A drive that answers from its buffer is a
 ways (`ssdbench.stages.strideways`), each of which costs as much again. What was measured
 before an interruption is judged and kept.
 
-Source: Dunn 2009, chapter III; the judgement is that of `ssdbench.stats.blocksize`.
+Source: Dunn 2009, chapter III; the judgement is that of `ssdbench.stats.blockjudge`.
 """
 
 import time
@@ -30,7 +30,7 @@ from ssdbench.stages import blockanswer
 from ssdbench.stages.blockanswer import Asked
 from ssdbench.stages.stridetrace import Trace
 from ssdbench.stages.strideways import BUFFER_BYTES, Way, bytes_written, fills, heard, job
-from ssdbench.stats.blocksize import detect
+from ssdbench.stats.blockjudge import judge
 from ssdbench.stats.strideplan import SCALES, Scale, StridePlan, own_scale, plan
 from ssdbench.units import KIB, format_capacity, format_size
 
@@ -243,7 +243,7 @@ class _Work:
         said = self._asked.setdefault(way, Asked(Trace()))
         for one_job, one in zip(jobs, passes, strict=True):
             said.trace.add(one, heard(way, section.logged(one_job.name)))
-        said.verdict = detect(said.trace.series(), resamples=RESAMPLES, seed=self.context.seed)
+        said.verdict = judge(said.trace.series(), resamples=RESAMPLES, seed=self.context.seed)
         self.context.journal.alive(UNIT)
 
     def _start(self, jobs: list[Job], name: str, text: str) -> Section:

@@ -5,6 +5,7 @@ import pytest
 
 from benchmarks.stride_traces import LEVELS, Planted, trace
 from ssdbench.errors import UsageError
+from ssdbench.stats.blockjudge import judge
 from ssdbench.stats.blocksize import detect
 from ssdbench.stats.strideplan import SCALES, StridePlan, own_scale, plan
 from ssdbench.stats.writecount import count_period, lag
@@ -35,6 +36,20 @@ def test_a_drive_without_blocks_is_given_none(level: int) -> None:
     verdict = detect(trace(drive, walked(), np.random.default_rng(12)))
 
     assert verdict.block_bytes is None
+
+
+@pytest.mark.parametrize("writes", [52, 64])
+def test_a_small_buffer_is_not_taken_for_a_block(writes: int) -> None:
+    series = trace(Planted(LEVELS[1], None, 0, writes), walked(), np.random.default_rng(20))
+
+    assert detect(series).block_bytes is not None  # its peaks alone do look like one
+    assert judge(series).block_bytes is None
+
+
+def test_a_block_is_found_behind_a_buffer_of_its_own_size() -> None:
+    series = trace(Planted(LEVELS[2], MIB, 0, 256), walked(), np.random.default_rng(17))
+
+    assert judge(series).block_bytes == MIB
 
 
 def test_equal_latencies_show_no_block() -> None:
