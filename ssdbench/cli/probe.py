@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from ssdbench.suite import Asked
 
 NAME = "probe"
-PROBES = ("slc-cache", "stripe", "parallelism", "write-buffer", "remap-unit", "mapping", "spare")
+PROBES = (
+    "slc-cache", "stripe", "parallelism", "write-buffer", "flush", "remap-unit", "mapping", "spare",
+    "trim",
+)  # fmt: skip
 
 
 @click.command(NAME)
@@ -44,7 +47,7 @@ def command(
     seed: int | None,
     as_json: bool,
 ) -> int:
-    """Look into TARGET: remap unit, buffers, stripes, parallelism, spare area.
+    """Look into TARGET: remap unit, buffers, flushes, stripes, parallelism, spare area, TRIM.
 
     TARGET is /dev/…, a file or sim:MODEL. It is overwritten. "Cannot tell" is an answer.
     """

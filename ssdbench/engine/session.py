@@ -77,6 +77,13 @@ class TargetSession(Protocol):
         """
         ...
 
+    def discard(self, offset_bytes: int, length_bytes: int) -> None:
+        """Tell the target that a range holds nothing any more.
+
+        Raises HostLacks when it takes no discards, DeviceError when it refuses this one.
+        """
+        ...
+
     def save(self) -> None:
         """Make everything about the target durable at a checkpoint (simulated drives)."""
         ...

@@ -41,7 +41,7 @@ from ssdbench.target.nvme import (
     data_written_bytes,
     flash_written,
 )
-from ssdbench.target.purge import DISCARD_STEP_BYTES, Purged, Witness, purge
+from ssdbench.target.purge import DISCARD_STEP_BYTES, Purged, Witness, discard, purge
 from ssdbench.units import format_capacity
 
 STATE = Path("sim") / "state.ssdb"
@@ -133,6 +133,11 @@ class ClaimedSession:
         self._claim.check()
         return done
 
+    def discard(self, offset_bytes: int, length_bytes: int) -> None:
+        """BLKDISCARD through the claim; a file takes none."""
+        self._claim.check()
+        discard(self.info, self._descriptor(), offset_bytes, length_bytes)
+
     @contextmanager
     def released(
         self, reason: str, journal: StageJournal, *, leaves_signatures: bool = False
@@ -217,7 +222,7 @@ class SimulatedSession:
             )
         before = self._written()
         if method is Purge.DISCARD:
-            seconds = self._discard_all()
+            seconds = self._discarded_s(0, self.info.size_bytes)
             said = "discards over the whole simulated drive"
         else:
             self._drive.close()
@@ -227,11 +232,16 @@ class SimulatedSession:
             said = f"{method.value}: the simulated drive was made anew, which takes it no time"
         return Purged(method.value, said, seconds, before, self._written())
 
-    def _discard_all(self) -> float:
+    def discard(self, offset_bytes: int, length_bytes: int) -> None:
+        """A TRIM on the drive's own clock."""
+        self._discarded_s(offset_bytes, length_bytes)
+
+    def _discarded_s(self, start: int, length_bytes: int) -> float:
         core = self._drive.core
         began_ns = now_ns = core.now_ns
-        for offset in range(0, self.info.size_bytes, DISCARD_STEP_BYTES):
-            length = min(DISCARD_STEP_BYTES, self.info.size_bytes - offset)
+        end = start + length_bytes
+        for offset in range(start, end, DISCARD_STEP_BYTES):
+            length = min(DISCARD_STEP_BYTES, end - offset)
             done = core.submit(Op.TRIM, offset, length, now_ns=now_ns)
             if done.error:
                 raise DeviceError(f"{self.info.name} refused a discard: {done.error.sentence()}")

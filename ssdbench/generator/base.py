@@ -39,6 +39,7 @@ class Job:
     histogram_s: int = 1  # that interval; a day of seconds would be gigabytes
     latency_log: bool = False  # keep every I/O with its offset (short jobs only)
     cover: bool = False  # random pattern: each block once per pass (random map), for fills
+    flush_every: int | None = None  # a flush behind every so many writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,7 @@ class JobOutcome:
     name: str
     read: Direction
     write: Direction
+    flushes: Direction = Direction()  # of `flush_every`; they move no bytes
     io_errors: int = 0
     cpu_user_percent: float = 0.0
     cpu_system_percent: float = 0.0

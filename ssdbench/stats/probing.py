@@ -1,6 +1,7 @@
 """What plain measurements say of a drive's inside; every judge may answer None: cannot tell."""
 
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from itertools import pairwise
 
 import numpy as np
@@ -14,6 +15,12 @@ STEP = 0.7  # of the rate before: a cache is full
 CLIFF = 0.85  # of the rate before: collection has begun
 STEADY_SHARE = 0.25  # of the seconds, the last ones, count as steady
 KNEE = 0.9  # of the highest rate
+AT_ONCE_NS = 60_000  # nothing is programmed in less
+BUFFERED_NS = 150_000  # nor in this; 60 us of it are 16 KiB on a slow link
+GROWS = 2.0  # times the flush behind one write: the buffer's content is what it waits for
+TRIM_GAIN = 1.2  # times the rate before
+TRIM_NOTHING = 1.1
+STEADY = 0.1  # of the rate: two stretches before the TRIM may differ by that
 
 
 def remap_unit(bytes_per_s: Mapping[int, float]) -> int | None:
@@ -95,3 +102,50 @@ def buffer_bytes(latency_ns: Sequence[float], block_bytes: int) -> int | None:
         return None
     count = int(waited[0])
     return round(count * block_bytes * (1 - fast / slow))
+
+
+class Flush(StrEnum):
+    """What a flush waits for."""
+
+    BUFFER = "buffer"
+    NOTHING = "nothing"
+
+
+def flush_waits(write_ns: float, flush_ns: Mapping[int, float]) -> Flush | None:
+    """What flushes behind so many writes each wait for, from their usual latency in ns.
+
+    A flush that takes longer the more was written before it waits for the buffer; one that is
+    answered faster than flash can be programmed waits for nothing. None for slow flushes of equal
+    length, and for fast ones behind writes that are slow themselves: nothing was left to flush.
+    """
+    if len(flush_ns) < 2:
+        return None
+    if max(flush_ns.values()) < AT_ONCE_NS:
+        return Flush.NOTHING if write_ns < BUFFERED_NS else None
+    grows = flush_ns[max(flush_ns)] >= GROWS * flush_ns[min(flush_ns)]
+    return Flush.BUFFER if grows else None
+
+
+class Trimmed(StrEnum):
+    """What a TRIM does to later writes."""
+
+    FASTER = "faster"
+    SAME = "same"
+
+
+def trim_effect(
+    fresh: float, before: tuple[float, float], after: float
+) -> tuple[Trimmed | None, float]:
+    """What a TRIM of a part did to random writes elsewhere, and the gain in their rate.
+
+    `fresh`: the rate before collection begins; `before`: of two stretches just before the TRIM.
+    None when the rate was still moving, when collection did not slow the writes, so that no room
+    could help them, and for a gain between nothing and clear.
+    """
+    gain = after / max(before[1], 1e-9)
+    moving = abs(before[0] - before[1]) > STEADY * before[1]
+    if moving or before[1] >= CLIFF * fresh:
+        return None, gain
+    if gain >= TRIM_GAIN:
+        return Trimmed.FASTER, gain
+    return (Trimmed.SAME if gain < TRIM_NOTHING else None), gain

@@ -128,7 +128,8 @@ def purge(info: TargetInfo, wanted: Purge, descriptor: int, witness: Witness = W
         case Purge.FORMAT:
             said = _scsi_format(node, found)
         case _:
-            said = _discard(info, descriptor)
+            discard(info, descriptor, 0, info.size_bytes)
+            said = "discards over the whole drive (a fallback: a drive is free to ignore them)"
     seconds = time.monotonic() - began
     after = _evidence(pages.read(kernel, node, sysfs=sysfs), info, descriptor)
     return Purged(wanted.value, said, seconds, before, after, wanted is Purge.DISCARD)
@@ -266,21 +267,22 @@ def _await_ready(disk: scsi_bus.Scsi) -> None:
             return
 
 
-def _discard(info: TargetInfo, descriptor: int) -> str:
-    """Discard everything; no drive promises that anything comes of it."""
-    offset = 0
+def discard(info: TargetInfo, descriptor: int, offset_bytes: int, length_bytes: int) -> None:
+    """Discard a range; no drive promises that anything comes of it.
+
+    Raises HostLacks when it takes no discards, DeviceError when it refuses this one.
+    """
+    end = offset_bytes + length_bytes
     try:
-        while offset < info.size_bytes:
-            length = min(DISCARD_STEP_BYTES, info.size_bytes - offset)
+        for offset in range(offset_bytes, end, DISCARD_STEP_BYTES):
+            length = min(DISCARD_STEP_BYTES, end - offset)
             blockdev.discard(descriptor, offset_bytes=offset, length_bytes=length)
-            offset += length
     except OSError as error:
         if error.errno in (errno.EOPNOTSUPP, errno.ENOTTY):
             raise HostLacks(
                 f"{info.name} takes no discards", hint="choose another `purge`"
             ) from error
         raise DeviceError(f"{info.name} refused a discard: {error.strerror}") from error
-    return "discards over the whole drive (a fallback: a drive is free to ignore them)"
 
 
 def _evidence(found: pages.Pages, info: TargetInfo, descriptor: int) -> dict[str, str]:

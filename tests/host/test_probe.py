@@ -45,3 +45,27 @@ def test_what_a_drive_does_not_show_cannot_be_told(tmp_path: Path) -> None:
     said = probed(tmp_path, "sim:dram-ssd-2012,capacity=1GiB", "stripe", "write-buffer", "spare")
 
     assert all(answer["answer"].startswith("cannot tell") for answer in said.values())
+
+
+@pytest.mark.parametrize(("volatile", "waits"), [("yes", "buffer"), ("no", "nothing")])
+def test_a_flush_waits_for_a_volatile_buffer_and_not_for_a_protected_one(
+    tmp_path: Path, volatile: str, waits: str
+) -> None:
+    drive = f"sim:x25m-g2-160,capacity=512MiB,wbuf_volatile={volatile}"
+
+    said = probed(tmp_path, drive, "flush")
+
+    assert said["flush"]["flush_waits_for"] == waits
+
+
+def test_a_trim_gives_room_to_a_drive_that_collects(tmp_path: Path) -> None:
+    said = probed(tmp_path, "sim:x25m-g2-160,capacity=512MiB", "trim")
+
+    assert said["trim"]["trim_effect"] == "faster"
+    assert said["trim"]["rate_after_over_before"] > 2
+
+
+def test_without_collection_the_effect_of_a_trim_cannot_be_told(tmp_path: Path) -> None:
+    said = probed(tmp_path, "sim:dram-ssd-2012,capacity=512MiB", "trim")
+
+    assert said["trim"]["answer"].startswith("cannot tell")

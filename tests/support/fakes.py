@@ -117,6 +117,9 @@ class WearyDrive:
         self.asked_ceilings.append(workload)
         return self.host_ceiling_iops
 
+    def discard(self, offset_bytes: int, length_bytes: int) -> None:
+        """It keeps no data."""
+
     def save(self) -> None:
         """Nothing to save, but a moment at which a test may strike."""
         self.on_save(self)

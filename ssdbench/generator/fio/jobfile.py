@@ -89,6 +89,7 @@ def _section_options(job: Job, section: Section) -> Options:
         "numjobs": section.numjobs,
         **_offsets(job, section),
         **_buffers(workload),
+        **({} if job.flush_every is None else {"fsync": job.flush_every}),
         **_pace(workload, share=section.numjobs / workload.numjobs, threads=section.numjobs),
         **_end(job, section),
     }

@@ -95,6 +95,7 @@ def _group(name: str, parts: Sequence[Json]) -> Group:
         name=name,
         read=_direction([part["read"] for part in parts]),
         write=_direction([part["write"] for part in parts]),
+        flushes=_direction([part.get("sync", {}) for part in parts]),
         io_errors=errors_seen,
         cpu_user_percent=cpu("usr_cpu"),
         cpu_system_percent=cpu("sys_cpu"),
@@ -110,7 +111,7 @@ def _group(name: str, parts: Sequence[Json]) -> Group:
 
 
 def _direction(sides: Sequence[Json]) -> Direction:
-    sides = [side for side in sides if int(side["total_ios"])]
+    sides = [side for side in sides if int(side.get("total_ios", 0))]
     if not sides:
         return Direction()
     ios = [int(side["total_ios"]) for side in sides]
@@ -118,8 +119,8 @@ def _direction(sides: Sequence[Json]) -> Direction:
     means = [float(latency["mean"]) for latency in latencies]
     return Direction(
         ios=sum(ios),
-        bytes=sum(int(side["io_bytes"]) for side in sides),
-        runtime_s=max(float(side["runtime"]) for side in sides) / 1000,
+        bytes=sum(int(side.get("io_bytes", 0)) for side in sides),  # flushes have none
+        runtime_s=max(float(side.get("runtime", 0)) for side in sides) / 1000,
         latency=Histogram.merged(_histogram(side) for side in sides),
         lat_mean_ns=sum(n * mean for n, mean in zip(ios, means, strict=True)) / sum(ios),
         lat_max_ns=max(float(latency["max"]) for latency in latencies),

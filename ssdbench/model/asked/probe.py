@@ -17,13 +17,15 @@ class ProbeName(StrEnum):
     STRIPE = "stripe"
     PARALLELISM = "parallelism"
     WRITE_BUFFER = "write-buffer"
+    FLUSH = "flush"
     REMAP_UNIT = "remap-unit"
     MAPPING = "mapping"
     SPARE = "spare"
+    TRIM = "trim"
 
 
 class Probes(Model):
-    """Look into the drive: remap unit, buffers, parallelism, over-provisioning."""
+    """Look into the drive: remap unit, buffers, flushes, parallelism, over-provisioning, TRIM."""
 
     of: Annotated[tuple[ProbeName, ...], OneOrMany()] = Field(
         default=tuple(ProbeName), min_length=1, description="Which probes, in order."

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -12,7 +12,7 @@ from ssdbench.engine.progress import Reporter
 from ssdbench.engine.section import Section
 from ssdbench.engine.seeds import derived
 from ssdbench.engine.stage import Context, Lasting, RateHint, StagePlan
-from ssdbench.errors import SsdbenchError
+from ssdbench.errors import HostLacks, SsdbenchError
 from ssdbench.generator.base import Direction, Job
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.result import StageResult
@@ -124,6 +124,22 @@ class Bench:
         )
         section = self._start([quiet, burst])
         return np.asarray(section.logged(burst.name).latency_ns, dtype=np.float64)
+
+    def flushes(
+        self, block_bytes: int, span_bytes: int, writes: int, *, every: int
+    ) -> tuple[Direction, Direction]:
+        """Random writes one at a time, and the flushes behind every so many of them."""
+        job = self._job(Pattern.RANDOM, block_bytes, 0, 1, span_bytes, writes * block_bytes)
+        (done,) = self._start([replace(job, flush_every=every)]).outcome().jobs
+        return done.write, done.flushes
+
+    def discard(self, offset_bytes: int, length_bytes: int) -> bool:
+        """Discard a range; False when the drive takes no discards."""
+        try:
+            self._context.session.discard(offset_bytes, length_bytes)
+        except HostLacks:
+            return False
+        return True
 
     def _job(
         self,

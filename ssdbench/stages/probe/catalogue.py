@@ -3,13 +3,15 @@
 from ssdbench.stages.probe.bench import Probe
 from ssdbench.stages.probe.buffer import WriteBuffer
 from ssdbench.stages.probe.cache import SlcCache
+from ssdbench.stages.probe.flushes import Flushes
 from ssdbench.stages.probe.mapping import Mapping
 from ssdbench.stages.probe.parallel import Parallelism
 from ssdbench.stages.probe.remap import RemapUnit
 from ssdbench.stages.probe.spare import Spare
 from ssdbench.stages.probe.stripes import StripeWidth
+from ssdbench.stages.probe.trim import Trim
 
-# The cache wants an empty drive, stripes want ordered data; random writes come last.
+# The cache wants an empty drive, stripes want ordered data; random writes and TRIM come last.
 PROBES: dict[str, Probe] = {
     probe.name: probe
     for probe in (
@@ -17,8 +19,10 @@ PROBES: dict[str, Probe] = {
         StripeWidth(),
         Parallelism(),
         WriteBuffer(),
+        Flushes(),
         RemapUnit(),
         Mapping(),
         Spare(),
+        Trim(),
     )
 }

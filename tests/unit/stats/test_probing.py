@@ -4,12 +4,16 @@ import numpy as np
 import pytest
 
 from ssdbench.stats.probing import (
+    Flush,
+    Trimmed,
     buffer_bytes,
     cliff,
+    flush_waits,
     parallelism,
     remap_unit,
     step_down,
     stripe,
+    trim_effect,
 )
 
 KIB = 1024
@@ -75,3 +79,41 @@ def test_a_buffer_is_what_was_taken_in_less_what_left_meanwhile() -> None:
 
 def test_no_rise_is_no_buffer() -> None:
     assert buffer_bytes([10.0] * 1000, 4096) is None
+
+
+US = 1000.0
+
+
+def test_a_flush_that_grows_with_what_was_written_waits_for_the_buffer() -> None:
+    assert flush_waits(20 * US, {1: 1600 * US, 64: 6000 * US}) is Flush.BUFFER
+
+
+def test_a_flush_that_is_faster_than_flash_waits_for_nothing() -> None:
+    assert flush_waits(20 * US, {1: 10 * US, 64: 11 * US}) is Flush.NOTHING
+
+
+def test_slow_flushes_of_equal_length_tell_nothing() -> None:
+    assert flush_waits(20 * US, {1: 4000 * US, 64: 4100 * US}) is None
+
+
+def test_fast_flushes_behind_slow_writes_tell_nothing() -> None:
+    assert flush_waits(900 * US, {1: 10 * US, 64: 10 * US}) is None
+
+
+def test_writes_that_are_faster_after_a_trim_show_that_it_gives_room() -> None:
+    assert trim_effect(100, (10, 10), 25) == (Trimmed.FASTER, 2.5)
+
+
+def test_writes_that_stay_slow_after_a_trim_show_that_it_does_nothing() -> None:
+    assert trim_effect(100, (10, 10), 10) == (Trimmed.SAME, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("fresh", "before", "after"),
+    [(100, (95, 95), 96), (100, (20, 10), 25), (100, (10, 10), 11.5)],
+    ids=["never-slow", "still-moving", "hardly-moved"],
+)
+def test_the_effect_of_a_trim_cannot_be_told(
+    fresh: float, before: tuple[float, float], after: float
+) -> None:
+    assert trim_effect(fresh, before, after)[0] is None

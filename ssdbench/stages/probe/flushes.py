@@ -1,0 +1,62 @@
+"""What a flush costs, and whether it waits for what the write buffer holds."""
+
+from ssdbench.stages.probe.bench import Bench, Said, part
+from ssdbench.stats.probing import BUFFERED_NS, Flush, flush_waits
+from ssdbench.units import GIB, KIB, format_ns
+
+BLOCK_BYTES = 16 * KIB  # no smaller than usual remap units
+WRITES = (1, 4, 16, 64)  # before each flush
+FLUSHES = 64  # of each; the median of them counts
+SPAN_BYTES = 2 * GIB
+MEDIAN = 0.5
+
+
+class Flushes:
+    """Writes one at a time, with a flush behind every 1, 4, 16 and 64 of them."""
+
+    name = "flush"
+    title = "Flushes behind one and behind many writes"
+
+    def writes(self, size_bytes: int) -> int:
+        """One fill and the writes."""
+        return part(size_bytes, SPAN_BYTES) + sum(WRITES) * FLUSHES * BLOCK_BYTES
+
+    def ask(self, bench: Bench) -> Said:
+        """Few writes first, so that a full buffer does not reach into the next count."""
+        span = part(bench.size_bytes, SPAN_BYTES)
+        bench.fill(span)
+        write_ns: dict[int, float] = {}
+        flush_ns: dict[int, float] = {}
+        for count in WRITES:
+            wrote, flushed = bench.flushes(BLOCK_BYTES, span, count * FLUSHES, every=count)
+            if not flushed.ios:
+                return Said("cannot tell: the target does no flushes")
+            write_ns[count] = wrote.latency.percentile_ns(MEDIAN)
+            flush_ns[count] = flushed.latency.percentile_ns(MEDIAN)
+        table = tuple(
+            {"writes": n, "write_us": write_ns[n] / 1000, "flush_us": flush_ns[n] / 1000}
+            for n in WRITES
+        )
+        waits = flush_waits(write_ns[1], flush_ns)
+        one, many = format_ns(flush_ns[WRITES[0]]), format_ns(flush_ns[WRITES[-1]])
+        summary = {
+            "flush_waits_for": waits,
+            "flush_us_after_1": flush_ns[WRITES[0]] / 1000,
+            f"flush_us_after_{WRITES[-1]}": flush_ns[WRITES[-1]] / 1000,
+        }
+        cost = f"{one} behind one write of 16 KiB, {many} behind {WRITES[-1]}"
+        return Said(_sentence(waits, write_ns[1], cost), summary, table)
+
+
+def _sentence(waits: Flush | None, write_ns: float, cost: str) -> str:
+    match waits:
+        case Flush.BUFFER:
+            return f"a flush waits for what the buffer holds: {cost}"
+        case Flush.NOTHING:
+            return (
+                f"a flush waits for no flash ({cost}): the buffer is protected, or flushes are "
+                "ignored, which cannot be told apart from outside"
+            )
+    if write_ns >= BUFFERED_NS:
+        return f"cannot tell: writes are slow themselves; a flush takes {cost}"
+    return f"cannot tell: flushes are slow, however much was written: {cost}"
