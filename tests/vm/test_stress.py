@@ -145,7 +145,7 @@ def test_a_planted_media_error_reaches_the_reader_and_hurts_nothing_else(guest: 
 flash ssd0 error_ops=read error_bytes=65536
 dd if=/dev/zero of=/dev/ssd0 bs=4k count=64 oflag=direct status=none && echo written
 dd if=/dev/ssd0 of=/dev/null bs=4k count=1 iflag=direct status=none 2> /tmp/said || echo failed
-grep -o 'No data available' /tmp/said  # what a medium error is; gone ssd0; echo removed
+grep -o 'No data available' /tmp/said; gone ssd0; echo removed
 """
     )
     assert answer.stdout.split("\n")[:-1] == ["written", "failed", "No data available", "removed"]
