@@ -187,7 +187,7 @@ def resumed(place: Path) -> Completed:
 def test_a_full_disk_is_named_and_the_run_goes_on_once_there_is_room(tmp_path: Path) -> None:
     place = tmp_path / "small"
     place.mkdir()
-    run(["mount", "-t", "tmpfs", "-o", "size=900k", "tmpfs", str(place)])
+    run(["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", str(place)])
     try:
         ended = run(arguments(place, "", text=SIMULATED), ok=(4,), timeout_s=60)
         assert f"{place}/run" in ended.stderr
