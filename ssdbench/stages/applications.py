@@ -207,7 +207,7 @@ class ApplicationTrial:
         context.journal.begun(turn.unit)
         if arguments := program.prepare(scale):
             _ended([program.name, *arguments], directory, work, (), _PREPARE_S)
-        if text := program.commands(scale, str(work)):
+        if text := program.commands(scale):
             (work / COMMANDS).write_text(text)
         argv = [program.name, *program.arguments(scale)]
         with disk_counters(context.target.major_minor) as disk:

@@ -37,7 +37,7 @@ class Program:
     package: str
     prepare: Callable[[Scale], tuple[str, ...]]  # arguments before the start; none: nothing to do
     arguments: Callable[[Scale], tuple[str, ...]]
-    commands: Callable[[Scale, str], str]  # given on a file, for a directory
+    commands: Callable[[Scale], str]  # given on a file, in the directory of its data
     figures: Callable[[str, Scale, float], Mapping[str, float]]  # of what it said, by our seconds
     equivalent: Callable[[Scale], Options]
     is_timed: bool = True  # ends after the window by itself
@@ -85,9 +85,9 @@ def fileio_figures(text: str, scale: Scale, seconds: float) -> dict[str, float]:
     }
 
 
-def _postmark_commands(scale: Scale, directory: str) -> str:
+def _postmark_commands(scale: Scale) -> str:
     orders = (
-        f"set location {directory}",
+        "set location .",  # where it is started: it has room for 80 characters of a path only
         f"set number {scale.files}",
         f"set transactions {scale.transactions}",
         f"set seed {scale.seed % 2**31}",
@@ -116,8 +116,8 @@ def _none(scale: Scale) -> tuple[str, ...]:
     return ()
 
 
-def _no_commands(scale: Scale, directory: str) -> str:
-    del scale, directory
+def _no_commands(scale: Scale) -> str:
+    del scale
     return ""
 
 
