@@ -35,7 +35,7 @@ settle: {window: 1s, flat: 1s, max_time: 1s}
 measure: [{sweep: {pattern: random, block: 4KiB, read: 50, iodepth: 4, numjobs: 1}}]
 """
 SIMULATED = """\
-precondition: [{pattern: sequential, block: 128KiB, fill: 1}]
+precondition: [{pattern: sequential, block: 128KiB, fill: 12}]
 steady: {rule: snia}
 repeats: 1
 window: 20s

@@ -105,7 +105,12 @@ class DeviceAttachment:
     def watch(self, process: Process, jobs: Sequence[Job]) -> Feed:
         """Seconds from the device's counters."""
         meter = DeviceMeter(
-            self._major_minor, process.pid, block_bytes=one_block(jobs), root=self._root
+            self._major_minor,
+            process.pid,
+            block_bytes=one_block(jobs),
+            root=self._root,
+            reads=any(job.workload.read_percent > 0 for job in jobs),
+            writes=any(job.workload.read_percent < 100 for job in jobs),
         )
         return KernelFeed(process, meter, stall_s=self._stall_s)
 

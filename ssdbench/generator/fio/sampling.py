@@ -107,9 +107,23 @@ class DeviceMeter:
     fio's counters move when an I/O is submitted and the device's when it is done, so that ours
     are never behind; what the device has done beyond ours is someone else's. With one block size
     the I/Os are counted by it, because the kernel merges and splits what it counts.
+
+    fio's counters hold all that it moves: its libraries read from the system's disk, its logs
+    written there. Jobs that only write (`reads` False) or only read therefore own nothing of the
+    other direction, whatever fio's counters say.
     """
 
-    def __init__(self, major_minor: str, pid: int, *, block_bytes: int | None, root: Path) -> None:
+    def __init__(
+        self,
+        major_minor: str,
+        pid: int,
+        *,
+        block_bytes: int | None,
+        root: Path,
+        reads: bool = True,
+        writes: bool = True,
+    ) -> None:
+        self._does = reads, writes
         self._block = block_bytes
         self._disk = disk_counters(major_minor, root)
         try:
@@ -134,8 +148,8 @@ class DeviceMeter:
         done = disk.read_bytes - first.read_bytes, disk.write_bytes - first.write_bytes
         if ours is not None:
             beyond = (
-                done[0] - (ours.read_bytes - first_ours.read_bytes),
-                done[1] - (ours.write_bytes - first_ours.write_bytes),
+                done[0] - self._does[0] * (ours.read_bytes - first_ours.read_bytes),
+                done[1] - self._does[1] * (ours.write_bytes - first_ours.write_bytes),
             )
             self._foreign = max(self._foreign[0], beyond[0]), max(self._foreign[1], beyond[1])
         self._last = self._reading(disk, first, done)

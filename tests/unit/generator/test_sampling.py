@@ -180,6 +180,17 @@ def test_what_the_device_did_beyond_ours_was_not_ours(tmp_path: Path) -> None:
     assert (reading.read_ios, reading.write_ios, reading.foreign_ios) == (0, 100, 20)
 
 
+def test_what_fio_reads_elsewhere_hides_no_reader_from_jobs_that_only_write(tmp_path: Path) -> None:
+    device_files(tmp_path, stat=(0, 0, 0, 0), ours=(0, 0))
+    meter = DeviceMeter("7:0", 42, block_bytes=4096, root=tmp_path, reads=False)
+    meter.read()
+
+    libraries = 12 * 4096  # from the system's disk
+    device_files(tmp_path, stat=(20, 20 * 4096, 9, 9 * 4096), ours=(libraries, 9 * 4096))
+
+    assert meter.read().foreign_ios == 20
+
+
 def test_ios_in_flight_are_not_taken_for_someone_elses(tmp_path: Path) -> None:
     device_files(tmp_path, stat=(0, 0, 0, 0), ours=(0, 0))
     meter = DeviceMeter("7:0", 42, block_bytes=4096, root=tmp_path)
