@@ -26,12 +26,23 @@ void slam_done(struct slam_slot *slot, blk_status_t status)
 		wake_up(&slam->wait);
 }
 
+/* A drive that was taken away fails everything at once, and would until the time is up. */
+static bool slam_gone(struct slam *slam)
+{
+	u64 sectors = slam->pattern.blocks * (slam->config.block_bytes >> SECTOR_SHIFT);
+
+	return test_bit(GD_DEAD, &slam->dev.bdev->bd_disk->state) ||
+	       bdev_nr_sectors(slam->dev.bdev) < slam->sectors_offset + sectors;
+}
+
 static void slam_count(struct slam *slam, struct slam_slot *slot)
 {
 	u64 ns = slot->completed_ns - slot->submitted_ns;
 
 	if (slot->status != BLK_STS_OK) {
 		WRITE_ONCE(slam->errors, slam->errors + 1);
+		if (slam_gone(slam))
+			WRITE_ONCE(slam->stop, true);
 		return;
 	}
 	WRITE_ONCE(slam->ios, slam->ios + 1);

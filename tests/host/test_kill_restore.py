@@ -35,11 +35,11 @@ settle: {window: 1s, flat: 1s, max_time: 1s}
 measure: [{sweep: {pattern: random, block: 4KiB, read: 50, iodepth: 4, numjobs: 1}}]
 """
 SIMULATED = """\
-precondition: [{pattern: sequential, block: 128KiB, fill: 12}]
-steady: {rule: snia}
+precondition: [{pattern: sequential, block: 128KiB, fill: 8}]
+steady: {rule: pss}
 repeats: 1
-window: 20s
-settle: {window: 60s}
+window: 300s
+settle: {window: 300s}
 measure: [{sweep: {block: 4KiB, read: 50}}]
 """
 STAGES = ("01-precondition", "02-steady", "03-sweep")
@@ -96,13 +96,15 @@ def test_every_setting_is_really_changed_and_told_in_the_result(tmp_path: Path) 
 def test_a_run_killed_in_every_stage_is_put_back_and_resumed(kind: str, tmp_path: Path) -> None:
     with killed_runs(kind, tmp_path) as runs:
         for stage in STAGES:
-            runs.kill(once_in(stage))
+            runs.kill_in(stage)
         runs.finish()
 
     tally = runs.tally
     assert tally.troubles == []
-    assert (tally.kills, tally.restored, tally.resumed, tally.ended) == (3, 3, 3, 1)
     assert set(tally.stages) == set(STAGES)
+    assert tally.kills >= len(STAGES)
+    assert tally.restored == tally.resumed == tally.kills
+    assert tally.ended >= 1
     assert (tally.orphans, tally.lost_records) == (0, 0)
 
 

@@ -148,6 +148,14 @@ class KilledRuns:
         else:
             self._look_around(acknowledged)
 
+    def kill_in(self, stage: str, *, tries: int = 5) -> None:
+        """Kill inside a stage; a run that was quicker than the kill ends, and the next is tried."""
+        for _ in range(tries):
+            self.kill(once_in(stage, then_s=0.05))
+            if self.tally.stages[stage]:
+                return
+            self.finish()
+
     def finish(self) -> None:
         """Let the run of now reach its end."""
         known = len(self.records())

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-MOUNT = "mkdir -p /tmp/m; mount"
+MOUNT = "mkdir -p /run/m; mount"
 DM = "dmsetup remove --retry held"
 LVM = "lvm vgchange -an --yes vg"
 PART = "echo '2048,16384' | sfdisk -q --no-reread --no-tell-kernel A; partx -a A"
@@ -24,8 +24,8 @@ ATTEMPTS = 4
 NO_PART = "partx -d A"
 MD = "mdadm -S /dev/md9"
 MD_NEW = "mdadm -C /dev/md9 --run --force --assume-clean -e 1.2"
-HOLD = "sleep 1000 & echo $! > /tmp/pid"
-FREE = "kill $(cat /tmp/pid); while kill -0 $(cat /tmp/pid) 2>/dev/null; do :; done"
+HOLD = "sleep 1000 & echo $! > /run/pid"
+FREE = "kill $(cat /run/pid); while kill -0 $(cat /run/pid) 2>/dev/null; do :; done"
 BCACHE = "echo 1 > /sys/block/A/bcache/stop; sleep 1"
 NVMET = "/sys/kernel/config/nvmet/subsystems/s"
 LIO = "/sys/kernel/config/target/core"
@@ -79,9 +79,9 @@ MAPPINGS = (
           "dmsetup create upper --table '0 4096 linear /dev/dm-0 0'",
           f"dmsetup remove --retry upper; {DM}", "in use by /dev/dm-1"),
     State("dm mounted", "dmsetup create held --table '0 32768 linear A 0';"
-          f"mkfs.ext4 -q -F /dev/dm-0; {MOUNT} -o ro,noload /dev/dm-0 /tmp/m",
-          f"umount /tmp/m; {DM}",
-          "mounted on /tmp/m"),
+          f"mkfs.ext4 -q -F /dev/dm-0; {MOUNT} -o ro,noload /dev/dm-0 /run/m",
+          f"umount /run/m; {DM}",
+          "mounted on /run/m"),
     State("dm swapped to", "dmsetup create held --table '0 32768 linear A 0';"
           "mkswap /dev/dm-0 >&2; swapon /dev/dm-0", f"swapoff /dev/dm-0; {DM}", "swaps to /dev/"),
     State("dm opened by a process", "dmsetup create held --table '0 8192 linear A 0';"
@@ -93,8 +93,8 @@ VOLUMES = (
     State("LVM volume on the second disk", "lvm vgcreate -qq vg A B;"
           "lvm lvcreate -qq -Zn -l2 -n v vg B", LVM, "in use by /dev/dm-0", "B"),
     State("LVM volume mounted", "lvm vgcreate -qq vg A; lvm lvcreate -qq -Zn -l8 -n v vg;"
-          f"mkfs.ext4 -q -F /dev/dm-0; {MOUNT} -o ro,noload /dev/dm-0 /tmp/m",
-          f"umount /tmp/m; {LVM}", "mounted on /tmp/m"),
+          f"mkfs.ext4 -q -F /dev/dm-0; {MOUNT} -o ro,noload /dev/dm-0 /run/m",
+          f"umount /run/m; {LVM}", "mounted on /run/m"),
     State("LVM volume swapped to", "lvm vgcreate -qq vg A; lvm lvcreate -qq -Zn -l8 -n v vg;"
           "mkswap /dev/dm-0 >&2; swapon /dev/dm-0", f"swapoff /dev/dm-0; {LVM}", "swaps to /dev/"),
     State("LVM snapshot", "lvm vgcreate -qq vg A; lvm lvcreate -qq -Zn -l2 -n v vg;"
@@ -120,7 +120,7 @@ ARRAYS = (
     State("md assembled but not started", f"{MD_NEW} -l1 -n2 A B; {MD}; mdadm -I A",
           "mdadm -S --scan", "in use by /dev/md"),
     State("md mounted", f"{MD_NEW} -l1 -n2 A B; mkfs.ext4 -q -F /dev/md9;"
-          f"{MOUNT} -o ro,noload /dev/md9 /tmp/m", f"umount /tmp/m; {MD}", "mounted on /tmp/m"),
+          f"{MOUNT} -o ro,noload /dev/md9 /run/m", f"umount /run/m; {MD}", "mounted on /run/m"),
     State("md swapped to", f"{MD_NEW} -l1 -n2 A B; mkswap /dev/md9 >&2; swapon /dev/md9",
           f"swapoff /dev/md9; {MD}", "swaps to /dev/md9"),
     State("LVM on md", f"{MD_NEW} -l1 -n2 A B; lvm vgcreate -qq vg /dev/md9;"
@@ -129,36 +129,36 @@ ARRAYS = (
           soft=True),
 )  # fmt: skip
 FILE_SYSTEMS = (
-    State("ext4 mounted", f"mkfs.ext4 -q -F A; {MOUNT} -o ro,noload A /tmp/m", "umount /tmp/m",
-          "mounted on /tmp/m"),
+    State("ext4 mounted", f"mkfs.ext4 -q -F A; {MOUNT} -o ro,noload A /run/m", "umount /run/m",
+          "mounted on /run/m"),
     State("ext4, external journal of a mounted one", "mkfs.ext4 -q -F -b 4096 -O journal_dev B;"
-          f"mkfs.ext4 -q -F -b 4096 -J device=B A; {MOUNT} A /tmp/m", "umount /tmp/m",
+          f"mkfs.ext4 -q -F -b 4096 -J device=B A; {MOUNT} A /run/m", "umount /run/m",
           "claimed it for itself", "B"),
-    State("ext4 mounted where only one process sees it", "mkfs.ext4 -q -F A; mkdir -p /tmp/m;"
-          "unshare -m --propagation private sh -c 'mount -o ro,noload A /tmp/m; touch /tmp/go;"
-          "exec sleep 1000' & echo $! > /tmp/pid; while [ ! -e /tmp/go ]; do :; done; rm /tmp/go",
-          FREE, "mounted on /tmp/m (as process"),
+    State("ext4 mounted where only one process sees it", "mkfs.ext4 -q -F A; mkdir -p /run/m;"
+          "unshare -m --propagation private sh -c 'mount -o ro,noload A /run/m; touch /run/go;"
+          "exec sleep 1000' & echo $! > /run/pid; while [ ! -e /run/go ]; do :; done; rm /run/go",
+          FREE, "mounted on /run/m (as process"),
     State("ext4 on a partition, mounted", f"{PART}; mkfs.ext4 -q -F A1;"
-          f"{MOUNT} -o ro,noload A1 /tmp/m",
-          f"umount /tmp/m; {NO_PART}", "mounted on /tmp/m"),
-    State("swap file on a mounted file system", f"mkfs.ext4 -q -F A; {MOUNT} A /tmp/m;"
-          "dd if=/dev/zero of=/tmp/m/s bs=1M count=8 status=none;"
-          "mkswap /tmp/m/s >&2; swapon /tmp/m/s",
-          "swapoff /tmp/m/s; umount /tmp/m", "mounted on /tmp/m"),
+          f"{MOUNT} -o ro,noload A1 /run/m",
+          f"umount /run/m; {NO_PART}", "mounted on /run/m"),
+    State("swap file on a mounted file system", f"mkfs.ext4 -q -F A; {MOUNT} A /run/m;"
+          "dd if=/dev/zero of=/run/m/s bs=1M count=8 status=none;"
+          "mkswap /run/m/s >&2; swapon /run/m/s",
+          "swapoff /run/m/s; umount /run/m", "mounted on /run/m"),
     State("loop device over a file on a mounted file system",
-          f"mkfs.ext4 -q -F A; {MOUNT} A /tmp/m;"
-          "truncate -s 8M /tmp/m/f; modprobe loop; losetup /dev/loop0 /tmp/m/f",
-          "losetup -d /dev/loop0; sleep 1; umount /tmp/m", "mounted on /tmp/m"),
-    State("btrfs mounted", f"mkfs.btrfs -q -f -M A; {MOUNT} -o ro A /tmp/m", "umount /tmp/m",
-          "mounted on /tmp/m"),
+          f"mkfs.ext4 -q -F A; {MOUNT} A /run/m;"
+          "truncate -s 8M /run/m/f; modprobe loop; losetup /dev/loop0 /run/m/f",
+          "losetup -d /dev/loop0; sleep 1; umount /run/m", "mounted on /run/m"),
+    State("btrfs mounted", f"mkfs.btrfs -q -f -M A; {MOUNT} -o ro A /run/m", "umount /run/m",
+          "mounted on /run/m"),
     State("btrfs of two devices, the other one", "mkfs.btrfs -q -f -M A B; btrfs device scan >&2;"
-          f"{MOUNT} -o ro A /tmp/m", "umount /tmp/m; btrfs device scan -u",
+          f"{MOUNT} -o ro A /run/m", "umount /run/m; btrfs device scan -u",
           "device of the mounted btrfs", "B"),
     State("btrfs raid1, the other device", "mkfs.btrfs -q -f -M -d raid1 -m raid1 A B;"
-          f"btrfs device scan >&2; {MOUNT} -o ro A /tmp/m", "umount /tmp/m; btrfs device scan -u",
+          f"btrfs device scan >&2; {MOUNT} -o ro A /run/m", "umount /run/m; btrfs device scan -u",
           "device of the mounted btrfs", "B"),
-    State("btrfs, device added later", f"mkfs.btrfs -q -f -M A; {MOUNT} A /tmp/m;"
-          "btrfs device add -f B /tmp/m", "umount /tmp/m; btrfs device scan -u",
+    State("btrfs, device added later", f"mkfs.btrfs -q -f -M A; {MOUNT} A /run/m;"
+          "btrfs device add -f B /run/m", "umount /run/m; btrfs device scan -u",
           "device of the mounted btrfs", "B"),
     State("btrfs idle", "mkfs.btrfs -q -f -M A", "", "signature of btrfs", soft=True),
 )  # fmt: skip
@@ -183,9 +183,9 @@ OTHERS = (
     State("partition open", f"{PART}; exec 9<A1; {HOLD}", f"{FREE}; {NO_PART}",
           "(sleep) has it open"),
     State("mapped into memory, its descriptor closed", "python3 -Sc 'import mmap,os,sys,time;"
-          "f=os.open(\"A\",os.O_RDWR); m=mmap.mmap(f,4096); os.close(f); open(\"/tmp/go\",\"w\");"
-          "time.sleep(1000)' & echo $! > /tmp/pid; while [ ! -e /tmp/go ]; do sleep 0.1; done;"
-          "rm /tmp/go", FREE, "has it open"),
+          "f=os.open(\"A\",os.O_RDWR); m=mmap.mmap(f,4096); os.close(f); open(\"/run/go\",\"w\");"
+          "time.sleep(1000)' & echo $! > /run/pid; while [ ! -e /run/go ]; do sleep 0.1; done;"
+          "rm /run/go", FREE, "has it open"),
     State("open through SCSI generic", f"modprobe sg; sleep 1; exec 9<>/dev/sg0; {HOLD}", FREE,
           "(sleep) has it open", "S"),
     State("served by the NVMe target", f"modprobe nvmet; mkdir {NVMET} {NVMET}/namespaces/1;"
@@ -225,7 +225,7 @@ def _prepare(tools: str) -> None:
     os.environ["PATH"] = f"{tools}/sbin:{tools}/bin:{tools}/usr/sbin:{os.environ['PATH']}"
     os.environ["DM_DISABLE_UDEV"] = "1"
     _sh("modprobe -a dm-mod md-mod bcache btrfs")  # others load themselves when they are named
-    config = Path("/tmp/lvm")
+    config = Path("/run/lvm")
     config.mkdir()
     (config / "lvm.conf").write_text(
         "devices { scan_lvs=1 use_devicesfile=0 md_component_detection=0 }\n"
@@ -304,13 +304,13 @@ def _written(node: str) -> tuple[str, int]:
 def _sh(text: str) -> str:
     """Run shell text; what went wrong, empty when nothing did."""
     with suppress(FileNotFoundError):
-        Path("/tmp/err").unlink()  # noqa: S108 - a guest of our own
-    argv = ["sh", "-ec", f"(true; {text}\n) 2>/tmp/err"]
+        Path("/run/err").unlink()
+    argv = ["sh", "-ec", f"(true; {text}\n) 2>/run/err"]
     try:
         done = subprocess.run(argv, check=False, stdout=2, timeout=60)
     except subprocess.TimeoutExpired:
         return f"it hangs: {text}"
-    return "" if done.returncode == 0 else Path("/tmp/err").read_text()[-300:] or "failed"  # noqa: S108
+    return "" if done.returncode == 0 else Path("/run/err").read_text()[-300:] or "failed"
 
 
 if __name__ == "__main__":

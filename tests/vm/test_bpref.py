@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.vm, pytest.mark.soak]
 BOTH = ("bpref-as", "bpref-cfq")
 SETUP = """
 Q=/sys/block/nvme0n1/queue; I=$Q/iosched
-get() { python3 -c "import json; t = open('/tmp/o').read()
+get() { python3 -c "import json; t = open('/run/o').read()
 jobs = {j['jobname']: j for j in json.loads(t[t.index('{'):])['jobs']}
 print($1)"; }
 """
@@ -34,7 +34,7 @@ def numbers(text: str) -> dict[str, float]:
 def switch_under_load(rounds: int) -> str:
     return (
         SETUP + "fio --name=l --filename=/dev/nvme0n1 --direct=1 --rw=randrw --bs=4k"
-        " --ioengine=libaio --iodepth=16 --numjobs=2 --time_based --runtime=600 > /tmp/l &\n"
+        " --ioengine=libaio --iodepth=16 --numjobs=2 --time_based --runtime=600 > /run/l &\n"
         f"sleep 1; for i in $(seq {rounds}); do for s in bpref-as bpref-cfq mq-deadline none; do\n"
         'echo $s > $Q/scheduler; grep -q "\\[$s\\]" $Q/scheduler || echo not $s; done; done\n'
         "echo bpref-cfq > $Q/scheduler; rmmod ssdb_bpref 2>/dev/null || echo busy\n"
@@ -61,7 +61,7 @@ def test_what_was_written_comes_back_and_every_request_ends(guest: Guest) -> Non
         "echo $p > /sys/block/nullb0/queue/iosched/block_preference\n"
         "fio --name=v --filename=/dev/nullb0 --direct=1 --rw=randwrite --bsrange=512-64k"
         " --ioengine=libaio --iodepth=32 --numjobs=2 --offset_increment=64m --size=8m"
-        " --verify=crc32c --do_verify=1 --fsync=64 --minimal > /tmp/v && echo $s $p verified\n"
+        " --verify=crc32c --do_verify=1 --fsync=64 --minimal > /run/v && echo $s $p verified\n"
         "awk '{print \"left\", $9}' /sys/block/nullb0/stat; done; done\n"
         "mkfs.ext4 -q /dev/nullb0; mount /dev/nullb0 /mnt; for i in 1 2 3 4; do\n"
         "dd if=/dev/zero of=/mnt/$i bs=4k count=500 status=none & done; wait; sync; umount /mnt\n"
@@ -110,7 +110,7 @@ def test_a_reader_is_waited_for_and_two_readers_share(guest: Guest) -> None:
         "modprobe null_blk nr_devices=1 gb=1 irqmode=2 completion_nsec=1000000 hw_queue_depth=1"
         " submit_queues=1; Q=/sys/block/nullb0/queue; I=$Q/iosched\n"
         "fio2() { fio --filename=/dev/nullb0 --direct=1 --randrepeat=1 --output-format=json"
-        ' "$@" > /tmp/o; }\n'
+        ' "$@" > /run/o; }\n'
     )
     answer = guest(
         SETUP + slow + "echo bpref-as > $Q/scheduler; echo 64 > $Q/nr_requests\n"
@@ -145,7 +145,7 @@ def test_preference_saves_boundary_crossings_and_time_on_a_block_mapped_drive(gu
     load = (
         "fio --name=w --filename=/dev/ssd0 --direct=1 --rw=randwrite --bs=4k --ioengine=libaio"
         " --iodepth=64 --size=64m --number_ios=4000 --randrepeat=1 --norandommap"
-        " --output-format=json > /tmp/o"
+        " --output-format=json > /run/o"
     )
     answer = guest(
         SETUP + BLOCKLOG + "for s in bpref-as bpref-cfq; do for p in 0 1; do\n"
@@ -171,7 +171,7 @@ def test_a_request_costs_little_more_than_with_mq_deadline(guest: Guest) -> None
         "for s in mq-deadline bpref-as bpref-cfq; do echo $s > /sys/block/nullb0/queue/scheduler\n"
         "for d in 1 32; do fio --name=r --filename=/dev/nullb0 --direct=1 --rw=randwrite --bs=4k"
         " --ioengine=libaio --iodepth=$d --iodepth_batch_submit=$d --iodepth_batch_complete_min=$d"
-        " --number_ios=20000 --randrepeat=1 --norandommap --size=1g --output-format=json > /tmp/o\n"
+        " --number_ios=20000 --randrepeat=1 --norandommap --size=1g --output-format=json > /run/o\n"
         "echo $s-$d $(get \"jobs['r']['write']['iops']\"); done; done",
         reproducible=True,
     )

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.vm, pytest.mark.soak]
 @pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root")
 def test_the_block_size_is_found_through_the_real_nvme_driver(series: str) -> None:
     command = (
-        "ssdbench detect-blocksize /dev/nvme0n1 --output /tmp/run --writes 1500"
+        "ssdbench detect-blocksize /dev/nvme0n1 --output /run/run --writes 1500"
         " --stride 20KiB --stride 28KiB --stride 44KiB"
     )
 

@@ -17,7 +17,7 @@ set_up() { mkdir $F; echo 67108864 > $F/capacity_bytes; echo 65536 > $F/erase_bl
   for pair in "$@"; do echo "${pair#*=}" > $F/${pair%%=*}; done; echo 1 > $F/power; }
 tear_down() { echo 0 > $F/power; rmdir $F; }
 verify() { fio --name=v --filename=/dev/ssd0 --direct=1 --rw=randwrite --bs=4k --ioengine=libaio \
-  --iodepth=16 --verify=crc32c --do_verify=1 --size=8m --randrepeat=0 --minimal > /tmp/v \
+  --iodepth=16 --verify=crc32c --do_verify=1 --size=8m --randrepeat=0 --minimal > /run/v \
   && echo "$1 verified"; }
 """
 ATTACHMENTS = (
@@ -56,9 +56,9 @@ def test_a_file_system_survives_unmount_and_check(guest: Guest) -> None:
         SETUP + "for mode in mq bio; do set_up mode=$mode wbuf_volatile=volatile\n"
         "mkfs.ext4 -q /dev/ssd0; mkdir -p /mnt; mount -o discard /dev/ssd0 /mnt\n"
         "dd if=/dev/urandom of=/mnt/f bs=64k count=100 status=none; sync\n"
-        "md5sum < /mnt/f > /tmp/a\n"
+        "md5sum < /mnt/f > /run/a\n"
         "umount /mnt; fsck.ext4 -fn /dev/ssd0 > /dev/null; mount /dev/ssd0 /mnt\n"
-        "md5sum < /mnt/f | cmp - /tmp/a && echo $mode same; rm /mnt/f; fstrim /mnt; umount /mnt\n"
+        "md5sum < /mnt/f | cmp - /run/a && echo $mode same; rm /mnt/f; fstrim /mnt; umount /mnt\n"
         "fsck.ext4 -fn /dev/ssd0 > /dev/null && echo $mode clean; tear_down; done"
     )
 
@@ -102,7 +102,7 @@ def test_wrong_values_are_error_numbers_and_never_an_oops(guest: Guest) -> None:
 def test_the_model_inside_the_kernel_is_the_model_outside(guest: Guest) -> None:
     writes = (
         "fio --name=w --filename=/dev/ssd0 --direct=1 --bs=4k --ioengine=libaio --iodepth=32"
-        " --norandommap --randrepeat=1 --rw=randwrite --io_size=512m --size=64m --minimal >/tmp/w"
+        " --norandommap --randrepeat=1 --rw=randwrite --io_size=512m --size=64m --minimal >/run/w"
     )
 
     answer = guest(
@@ -127,8 +127,8 @@ def test_latency_is_the_drives_own_in_reproducible_time(guest: Guest) -> None:
         SETUP + "set_up ftl=direct t_read_ns=50000 cmd_serial_ns=0 fw_read_ns=0 link_mbps=1000000"
         " channel_mbps=1000000 completion=timer store=0\n"
         "fio --name=r --filename=/dev/ssd0 --direct=1 --rw=randread --bs=4k --ioengine=psync"
-        " --number_ios=2000 --randrepeat=1 --output-format=json > /tmp/r\n"
-        "python3 -c \"import json; t = open('/tmp/r').read();"
+        " --number_ios=2000 --randrepeat=1 --output-format=json > /run/r\n"
+        "python3 -c \"import json; t = open('/run/r').read();"
         "print(json.loads(t[t.index('{'):])['jobs'][0]['read']['clat_ns']['mean'])\""
     )
 

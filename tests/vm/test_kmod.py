@@ -28,8 +28,8 @@ def test_modules_are_built_loaded_and_unloaded_by_the_command_line(
     kmod = f"env SSDBENCH_KMOD_DIR={tmp_path} .venv/bin/python -m ssdbench kmod"
 
     answer = guest(
-        f"{kmod} load ssdb_slam > /tmp/loaded; {kmod} status --json; echo ---;"
-        f"{kmod} unload > /tmp/unloaded; grep -c ssdb /proc/modules || echo none left",
+        f"{kmod} load ssdb_slam > /run/loaded; {kmod} status --json; echo ---;"
+        f"{kmod} unload > /run/unloaded; grep -c ssdb /proc/modules || echo none left",
         modules=False,
     )
 

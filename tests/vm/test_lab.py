@@ -42,9 +42,9 @@ def test_a_simulated_drive_answers_behind_each_bus(guest: Guest) -> None:
     small = "sim:dram-ssd-2012,capacity=64MiB"
 
     answer = guest(
-        "sleep 1; lsblk -bdno NAME,SIZE,SERIAL; dd if=/dev/urandom of=/tmp/x bs=64k count=8 2>&1;"
-        "for d in nvme0n1 sda vda; do dd if=/tmp/x of=/dev/$d bs=64k oflag=direct status=none;"
-        "dd if=/dev/$d bs=64k count=8 iflag=direct status=none | cmp - /tmp/x && echo $d same;"
+        "sleep 1; lsblk -bdno NAME,SIZE,SERIAL; dd if=/dev/urandom of=/run/x bs=64k count=8 2>&1;"
+        "for d in nvme0n1 sda vda; do dd if=/run/x of=/dev/$d bs=64k oflag=direct status=none;"
+        "dd if=/dev/$d bs=64k count=8 iflag=direct status=none | cmp - /run/x && echo $d same;"
         "done",
         disks=(f"nvme={small}", f"ahci={small}", f"virtio={small}"),
         modules=False,

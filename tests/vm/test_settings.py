@@ -33,7 +33,7 @@ from ssdbench.target.inspect import find, inspect
 from ssdbench.tuning.plan import HostPlan
 from ssdbench.tuning.setting import Medium, Setting
 
-sysfs, said, place = Sysfs(), {}, Path("/tmp/w")
+sysfs, said, place = Sysfs(), {}, Path("/run/w")
 place.mkdir()
 os.environ["SSDBENCH_SETTINGS"] = str(place / "settings")
 

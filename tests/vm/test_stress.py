@@ -20,7 +20,7 @@ flash() { mkdir $F/$1; for pair in capacity_bytes=67108864 erase_block_bytes=655
   do echo ${pair#*=} > $F/$1/${pair%%=*}; done; echo 1 > $F/$1/power; }
 gone() { echo 0 > $F/$1/power; rmdir $F/$1; }
 load() { fio --name=l --filename=$1 --direct=1 --rw=randrw --bs=4k --ioengine=libaio --iodepth=16 \\
-  --time_based --runtime=$2 --size=32m --minimal > /tmp/load 2> /tmp/load-errors; }
+  --time_based --runtime=$2 --size=32m --minimal > /run/load 2> /run/load-errors; }
 kernel_kib() { sync; echo 3 > /proc/sys/vm/drop_caches; sleep 0.5
   awk '/^(SUnreclaim|VmallocUsed|Percpu)/ {n += $2} END {print n}' /proc/meminfo; }
 """
@@ -144,8 +144,8 @@ def test_a_planted_media_error_reaches_the_reader_and_hurts_nothing_else(guest: 
         + """
 flash ssd0 error_ops=read error_bytes=65536
 dd if=/dev/zero of=/dev/ssd0 bs=4k count=64 oflag=direct status=none && echo written
-dd if=/dev/ssd0 of=/dev/null bs=4k count=1 iflag=direct status=none 2> /tmp/said || echo failed
-grep -o 'No data available' /tmp/said; gone ssd0; echo removed
+dd if=/dev/ssd0 of=/dev/null bs=4k count=1 iflag=direct status=none 2> /run/said || echo failed
+grep -o 'No data available' /run/said; gone ssd0; echo removed
 """
     )
     assert answer.stdout.split("\n")[:-1] == ["written", "failed", "No data available", "removed"]

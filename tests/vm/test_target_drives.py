@@ -74,13 +74,13 @@ said["twin consent"] = [str(consent.implied(inspect("/dev/" + twins[0])))]
 said["ids"] = sorted(inspect("/dev/" + n).id for n in [*twins, "sda", first])
 with Claim(lab) as claim:
     session = ClaimedSession(lab, claim)
-    store_pages(lab, Path("/tmp/before"))
+    store_pages(lab, Path("/run/before"))
     counted, told = session.counters(), session.health_written_bytes()
     sh(f"dd if=/dev/zero of={NVME} bs=1M count=64 oflag=direct")
     told = session.health_written_bytes() - told
     filled = FillDone(planned_bytes=64 << 20, written_bytes=64 << 20)
     said["health log"] = [told, *map(str, proof(filled, counted, session.counters(), told))]
-    store_pages(lab, Path("/tmp/after"))
+    store_pages(lab, Path("/run/after"))
     kept = [stored_pages(Path("/tmp") / moment) for moment in ("before", "after")]
     said["pages"] = [
         *(controller(found[CONTROLLER]).serial for found in kept),
@@ -108,9 +108,9 @@ sh("dmsetup create upper --table '0 65536 linear /dev/dm-0 0'")
 refused("held by dm twice", NVME)
 refused("a mapping under a mapping", "/dev/dm-0")
 sh("dmsetup remove upper; dmsetup remove held")
-sh("mkfs.ext4 -q -F /dev/sda; mkdir -p /tmp/m; modprobe ext4; mount -o ro,noload /dev/sda /tmp/m")
+sh("mkfs.ext4 -q -F /dev/sda; mkdir -p /run/m; modprobe ext4; mount -o ro,noload /dev/sda /run/m")
 refused("mounted", "/dev/sda")
-sh("umount /tmp/m; mkswap /dev/vda >&2; swapon /dev/vda")
+sh("umount /run/m; mkswap /dev/vda >&2; swapon /dev/vda")
 refused("swapped to", "/dev/vda")
 sh("swapoff /dev/vda; blockdev --setro /dev/vda")
 refused("read-only", "/dev/vda")
@@ -131,7 +131,7 @@ REFUSED = {
     "held by dm": "in use by /dev/dm-0",
     "held by dm twice": "in use by /dev/dm-1",
     "a mapping under a mapping": "in use by /dev/dm-1",
-    "mounted": "mounted on /tmp/m",
+    "mounted": "mounted on /run/m",
     "swapped to": "swaps to /dev/vda",
     "read-only": "it is read-only",
     "no sanitize": "no sanitize that spares flash",

@@ -28,7 +28,7 @@ def test_data_come_back_in_every_mode(guest: Guest) -> None:
     verify = (
         "fio --name=v --filename=/dev/tm0 --direct=1 --rw=randwrite --bs=4k --ioengine=$2"
         " --iodepth=8 --numjobs=$1 --offset_increment=2m --size=2m --verify=crc32c --do_verify=1"
-        " --randrepeat=0 --group_reporting --thread --minimal > /tmp/v && echo $3 $1 $2 verified"
+        " --randrepeat=0 --group_reporting --thread --minimal > /run/v && echo $3 $1 $2 verified"
     )
 
     answer = guest(
@@ -58,9 +58,9 @@ def test_a_file_system_survives_unmount_and_check(guest: Guest) -> None:
         f"for mode in {' '.join(MODES)}; do merge mode=$mode\n"
         "mkfs.ext4 -q /dev/tm0; mkdir -p /mnt; mount -o discard /dev/tm0 /mnt\n"
         "dd if=/dev/urandom of=/mnt/f bs=64k count=60 conv=fsync status=none\n"
-        "md5sum < /mnt/f > /tmp/a; rm -f /mnt/g; cp /mnt/f /mnt/g; sync; rm /mnt/g; fstrim /mnt\n"
+        "md5sum < /mnt/f > /run/a; rm -f /mnt/g; cp /mnt/f /mnt/g; sync; rm /mnt/g; fstrim /mnt\n"
         "umount /mnt; fsck.ext4 -fn /dev/tm0 > /dev/null; mount /dev/tm0 /mnt\n"
-        "md5sum < /mnt/f | cmp - /tmp/a && echo $mode same; umount /mnt\n"
+        "md5sum < /mnt/f | cmp - /run/a && echo $mode same; umount /mnt\n"
         "fsck.ext4 -fn /dev/tm0 > /dev/null && echo $mode clean\n"
         "[ $(count passed) -gt 3 ] && echo $mode passed; apart; done"
     )
@@ -85,12 +85,12 @@ if sys.argv[1] == "0":
 @pytest.mark.soak
 def test_flushes_and_forced_writes_reach_the_drive(guest: Guest) -> None:
     answer = guest(
-        SETUP + f"cat > /tmp/flush.py <<'EOF'\n{FLUSH}\nEOF\n"
+        SETUP + f"cat > /run/flush.py <<'EOF'\n{FLUSH}\nEOF\n"
         "drive mode=bio ftl=page wbuf_bytes=1048576 wbuf_volatile=volatile erase_block_bytes=65536"
         " op_ppm=200000 channels=2 program_unit_bytes=4096 read_unit_bytes=4096\n"
         "for mode in stm atm; do merge mode=$mode; for sync in 0 1; do\n"
         "a=$(count passed)\n"
-        "python3 /tmp/flush.py $sync\n"
+        "python3 /run/flush.py $sync\n"
         "echo $mode $sync passed $(( $(count passed) - a )); done; apart; done"
     )
 
@@ -125,9 +125,9 @@ print("stale", bad)
 @pytest.mark.soak
 def test_a_read_behind_a_held_write_sees_what_that_wrote(guest: Guest) -> None:
     answer = guest(
-        SETUP + f"cat > /tmp/order.py <<'EOF'\n{ORDER}\nEOF\n"
+        SETUP + f"cat > /run/order.py <<'EOF'\n{ORDER}\nEOF\n"
         "drive; for mode in atm hybrid; do merge mode=$mode window_ns=200000000\n"
-        "echo $mode $(python3 /tmp/order.py) held $(count held); apart; done"
+        "echo $mode $(python3 /run/order.py) held $(count held); apart; done"
     )
 
     for line, mode in zip(answer.stdout.splitlines(), ("atm", "hybrid"), strict=True):
@@ -229,12 +229,12 @@ print(len(failed), found.count(1), found.count(2), found == sorted(found)[::-1] 
 def test_a_cut_of_power_leaves_atomic_writes_whole_or_not_at_all(guest: Guest) -> None:
     # 64 blocks on one die, one after the other: the cut comes early in the command.
     answer = guest(
-        SETUP + f"cat > /tmp/cut.py <<'EOF'\n{CUT}\nEOF\n"
+        SETUP + f"cat > /run/cut.py <<'EOF'\n{CUT}\nEOF\n"
         "drive cmd_overlap=0 link_mbps=1000 t_prog_ns=20000000 channels=1 dies_per_channel=1"
         " cuttable=1\n"
         "for atomic in 0 1; do merge mode=atm window_ns=900000000 max_merge=64"
         " atomic_writes=$atomic\n"
-        "python3 /tmp/cut.py 0.3; grep write $T/merges; apart; done\n"
+        "python3 /run/cut.py 0.3; grep write $T/merges; apart; done\n"
         "awk '/torn|undone/ {print $1, $2}' $F/counters"
     )
     torn, merged, whole, merged_atomic, *rest = answer.stdout.splitlines()
@@ -293,8 +293,8 @@ def test_wrong_values_are_error_numbers_and_never_an_oops(guest: Guest) -> None:
     answer = guest(
         SETUP + "drive\n" + tries + "\nmkdir $T; echo /dev/ssd0 > $T/device; exec 9<>/dev/ssd0\n"
         'python3 -c \'import os, time; os.open("/dev/ssd0", os.O_RDWR | os.O_EXCL);'
-        'print("claimed", flush=True); time.sleep(60)\' > /tmp/claimed & pid=$!\n'
-        "until grep -q claimed /tmp/claimed; do sleep 0.1; done\n"
+        'print("claimed", flush=True); time.sleep(60)\' > /run/claimed & pid=$!\n'
+        "until grep -q claimed /run/claimed; do sleep 0.1; done\n"
         "echo 1 > $T/power 2>/dev/null || echo in use; kill $pid; wait\n"
         "exec 9>&-; echo 1 > $T/power && echo free"
     )
