@@ -19,7 +19,7 @@ from ssdbench.generator.fio.driver import Fio, usable
 from ssdbench.generator.fio.simulated import ENGINE as SIM_ENGINE
 from ssdbench.generator.fio.simulated import SimAttachment
 from ssdbench.host.counters import DiskStat, disk_counters
-from ssdbench.host.files import make_directory, write_atomic
+from ssdbench.host.files import make_directory, remove_if_empty, write_atomic
 from ssdbench.host.lock import host_lock, target_lock
 from ssdbench.host.nvme import opened
 from ssdbench.host.sysfs import Sysfs
@@ -273,7 +273,11 @@ class SimulatedSession:
         make_directory(self._path.parent)
         for old in (self._path, spec_path(self._path), data_path(self._path)):
             old.unlink(missing_ok=True)
-        drive = SimDrive.create(parse(self.info.name), self._path)
+        try:
+            drive = SimDrive.create(parse(self.info.name), self._path)
+        except HostLacks:  # nothing was begun: leave no directory that looks like a run
+            remove_if_empty(self._path.parent, self._path.parent.parent)
+            raise
         write_atomic(self._epoch_path, json.dumps({"epoch": f"state {secrets.token_hex(8)}"}))
         return drive
 

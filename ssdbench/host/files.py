@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Self
 
 from ssdbench.errors import HostLacks
+from ssdbench.units import format_size
 
 LEAST_ROOM_BYTES = 1 << 16
 
@@ -51,6 +52,15 @@ def make_directory(path: Path) -> None:
         raise unwritable(path, error) from error
 
 
+def remove_if_empty(*directories: Path) -> None:
+    """Remove directories, the inner one first, unless they hold something or are gone."""
+    for directory in directories:
+        try:
+            directory.rmdir()
+        except OSError:
+            return
+
+
 def require_room(directory: Path) -> None:
     """Raise HostLacks when the file system of a directory is full.
 
@@ -59,6 +69,35 @@ def require_room(directory: Path) -> None:
     found = os.statvfs(directory)
     if found.f_bavail * found.f_frsize < LEAST_ROOM_BYTES:
         raise unwritable(directory, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+
+
+def reserve(descriptor: int, path: Path, size_bytes: int) -> None:
+    """Give an open file all its blocks, so that a full disk is met now and not in the middle.
+
+    A write to a mapped file on a full disk ends the program with SIGBUS. What the file holds
+    stays. Raises HostLacks, and leaves the file as it was, when the disk has no room.
+    """
+    found, system = os.fstat(descriptor), os.fstatvfs(descriptor)
+    free = system.f_bavail * system.f_frsize
+    if size_bytes - found.st_blocks * 512 > free:
+        raise _no_room(path, size_bytes, free)
+    try:
+        os.posix_fallocate(descriptor, 0, size_bytes)
+    except OSError as error:
+        os.ftruncate(descriptor, found.st_size)
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise _no_room(path, size_bytes, free) from error
+        raise unwritable(path, error) from error
+
+
+def _no_room(path: Path, size_bytes: int, free: int) -> HostLacks:
+    here = path.absolute().parent
+    mount = next((place for place in (here, *here.parents) if place.is_mount()), here)
+    return HostLacks(
+        f"{path} needs {format_size(size_bytes)}, and its disk, {mount}, has {format_size(free)} "
+        "free",
+        hint=f"free some space on {mount}, or choose a place on another disk",
+    )
 
 
 class Appender:

@@ -1,8 +1,9 @@
 """A simulated drive on disk: its state file, what it is, copies of it, and who uses it.
 
 The state file is the core's memory itself, mapped shared, so that what the drive did is in the
-file even when its user is killed. Beside `NAME.ssdb` lie `NAME.spec.json`, which says what the
-drive is, and, for drives that were served with their data, `NAME.data`.
+file even when its user is killed. All its blocks are allocated: a write into a hole of a mapped
+file on a full disk would end the user with SIGBUS. Beside `NAME.ssdb` lie `NAME.spec.json`, which
+says what the drive is, and, for drives that were served with their data, `NAME.data`.
 """
 
 import fcntl
@@ -15,7 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from ssdbench.errors import DeviceError, HostLacks, SsdbenchError, UsageError
-from ssdbench.host.files import unwritable, write_atomic
+from ssdbench.host.files import reserve, unwritable, write_atomic
 from ssdbench.sim.core import Drive
 from ssdbench.sim.coreerror import CoreError
 from ssdbench.sim.spec import SimSpec
@@ -64,7 +65,7 @@ class SimDrive:
             raise unwritable(path, error) from error
         try:
             _lock(descriptor, path)
-            os.ftruncate(descriptor, params.state_bytes())
+            reserve(descriptor, path, params.state_bytes())
             drive = cls(path, descriptor, spec)
             drive.core.initialise(params)
             write_atomic(spec_path(path), json.dumps(asdict(spec), indent=1) + "\n")
@@ -93,6 +94,7 @@ class SimDrive:
         try:
             _lock(descriptor, path)
             _require_bytes(descriptor, path)
+            reserve(descriptor, path, os.fstat(descriptor).st_size)  # a copy may have holes
             drive = cls(path, descriptor, spec)
             drive._examine(repair)
         except BaseException:
@@ -163,10 +165,16 @@ class SimDrive:
             spec = other.spec
             beside = self.path.with_suffix(".restoring")
             _copy(source, beside)
-            if data_path(source).exists():
-                _copy(data_path(source), data_path(self.path))
-        descriptor = os.open(beside, os.O_RDWR | os.O_CLOEXEC)
-        _lock(descriptor, beside)  # ours before it has a name that others look for
+            descriptor = os.open(beside, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                _lock(descriptor, beside)  # ours before it has a name that others look for
+                reserve(descriptor, beside, os.fstat(descriptor).st_size)
+                if data_path(source).exists():
+                    _copy(data_path(source), data_path(self.path))
+            except BaseException:
+                os.close(descriptor)
+                beside.unlink()
+                raise
         write_atomic(spec_path(self.path), spec_path(source).read_bytes())
         beside.replace(self.path)
         self.close()

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Self
 
 from ssdbench.errors import HostLacks
+from ssdbench.host.files import reserve
 from ssdbench.sim import futex
 from ssdbench.sim.native_files import library
 from ssdbench.units import NS_PER_S
@@ -160,7 +161,7 @@ class VirtualClock:
             # fio ends by itself once nobody holds this lock any more.
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.ftruncate(descriptor, 0)
-            os.ftruncate(descriptor, ctypes.sizeof(_Page))
+            reserve(descriptor, page, ctypes.sizeof(_Page))
         except OSError as error:
             raise HostLacks(f"{page} cannot be made: {error.strerror}") from error
         clock = cls(page, descriptor, environment, realtime=realtime)

@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -184,22 +184,71 @@ def resumed(place: Path) -> Completed:
     return run([*SSDBENCH, "resume", str(place / "run")], ok=(0, 1, 2, 4), timeout_s=120)
 
 
-def test_a_full_disk_is_named_and_the_run_goes_on_once_there_is_room(tmp_path: Path) -> None:
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 600 KiB."""
     place = tmp_path / "small"
     place.mkdir()
     run(["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", str(place)])
     try:
-        ended = run(arguments(place, "", text=SIMULATED), ok=(4,), timeout_s=60)
-        assert f"{place}/run" in ended.stderr
-        assert "No space left on device" in ended.stderr
-        assert "resume" in ended.stderr
-        assert "Traceback" not in ended.stderr
-
-        run(["mount", "-o", "remount,size=200m", str(place)])
-        went_on = resumed(place)
-        assert (place / "run" / "report.html").exists(), went_on.stderr
+        yield place
     finally:
         run(["umount", str(place)])
+
+
+def test_a_full_disk_is_named_and_the_run_goes_on_once_there_is_room(small: Path) -> None:
+    ended = run(arguments(small, "", text=SIMULATED), ok=(4,), timeout_s=60)
+    assert f"{small}/run" in ended.stderr
+    assert f"free some space on {small}" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+    run(["mount", "-o", "remount,size=200m", str(small)])
+    went_on = resumed(small)
+    assert (small / "run" / "report.html").exists(), went_on.stderr
+
+
+def test_a_disk_without_room_for_the_simulated_drive_is_named_before_anything_is_made(
+    small: Path,
+) -> None:
+    large = SIMULATED.replace("256MiB", "2GiB")
+    argvs = (
+        arguments(small, "", text=large),
+        [*SSDBENCH, "sim", "create", "sim:x25m-g2-160,capacity=2GiB", str(small / "a.ssdb")],
+        [*SSDBENCH, "sim", "serve", "sim:x25m-g2-160,capacity=2GiB", "--socket", str(small / "s")],
+    )
+    for argv in argvs:
+        said = run(argv, ok=(4,), timeout_s=60).stderr
+        assert f"and its disk, {small}, has" in said
+        assert said.count("\n") == 2  # a sentence and a hint
+
+    assert [path.name for path in small.iterdir()] == ["p.yaml"]
+
+
+def test_a_simulated_drive_on_a_disk_that_fills_up_under_it_ends_with_a_sentence(
+    tmp_path: Path,
+) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    run(["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(small)])
+    try:
+        process = spawn(
+            arguments(small, "", text=SIMULATED.replace("256MiB", "2GiB")),
+            stdout=tmp_path / "out",
+            stderr=tmp_path / "err",
+        )
+        wait_for(small / "run", "01-precondition")
+        with (small / "filler").open("wb", buffering=0) as filler, suppress(OSError):
+            while filler.write(bytes(4096)):
+                pass
+        assert process.wait(120) == 4
+    finally:
+        run(["umount", str(small)])
+
+    said = (tmp_path / "err").read_text()
+    assert str(small) in said
+    assert "resume" in said
+    assert "signal" not in said
+    assert "Traceback" not in said
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ import socket
 import struct
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -400,8 +401,42 @@ def test_a_full_file_system_is_enospc_and_not_the_end(
             assert client.request(WRITE, 0, 2 * MIB, payload=b"x" * 2 * MIB) == ENOSPC
             assert client.request(TRIM, 0, 2 * MIB) == 0
             assert client.request(WRITE, 0, 4096, payload=b"x" * 4096) == 0
+            said = server.socket_path.with_suffix(".log").read_text()
+        assert said.count(f"{small}/data: No space left on device") == 1
     finally:
         run(["umount", str(small)])
+
+
+def test_a_state_that_has_holes_on_a_full_disk_is_refused_with_a_sentence(
+    state: Path, tmp_path: Path
+) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(small)])
+    try:
+        with (small / "d.ssdb").open("wb") as copy:  # its header alone, as a copy with holes
+            copy.write(state.read_bytes()[:8192])
+            copy.truncate(2 * MIB)
+        with pytest.raises(CommandFailed, match=r"d\.ssdb needs 2 MiB, and its disk has no room"):
+            NbdServer(small / "d.ssdb", tmp_path / "s.sock").__enter__()
+    finally:
+        run(["umount", str(small)])
+
+
+def test_a_state_that_is_cut_off_under_the_server_ends_it_with_a_sentence(
+    state: Path, tmp_path: Path, connect: Connect
+) -> None:
+    with NbdServer(state, tmp_path / "s.sock") as server:
+        client = connect(server).transmission()
+        os.truncate(state, 4096)
+        with suppress(ConnectionError):
+            for offset in range(0, GIB, 16 * MIB):
+                client.request(WRITE, offset, 4096, payload=b"x" * 4096)
+
+        assert server.process.wait(20) == 1
+        said = server.socket_path.with_suffix(".log").read_text().splitlines()[-1]
+
+    assert said.startswith(f"ssdb-nbd: {state} has lost a page: its disk is full or fails")
 
 
 def test_requests_under_way_are_answered_before_the_end(

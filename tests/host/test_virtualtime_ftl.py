@@ -1,5 +1,6 @@
 """The real core behind unmodified fio: what flash does is as repeatable as what a formula does."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from ssdbench.sim.drive import SimDrive
 from ssdbench.sim.native_files import library
 from ssdbench.sim.spec import parse
+from ssdbench.sim.virtualtime import VirtualClock
 from ssdbench.units import MIB
 from tests.support.server_drive import SimFio
 
@@ -52,6 +54,21 @@ def test_the_drive_remembers_what_an_earlier_fio_wrote(fio: SimFio) -> None:
     worn = fio.run("--thread", "--rw=randwrite", "--size=100%", "--runtime=2")
 
     assert worn.iops < first_day.iops / 2
+
+
+def test_a_state_that_is_cut_off_under_fio_ends_it_with_a_sentence(fio: SimFio) -> None:
+    fresh(fio)
+    with VirtualClock.create(fio.directory / "page", state=fio.state) as clock:
+        started = fio.start(
+            "--rw=randwrite", "--time_based", "--runtime=30", "--thread", env=clock.environment()
+        )
+        clock.advance(1, alive=started.alive)
+        os.truncate(fio.state, 4096)
+        clock.advance(10, alive=started.alive)
+        ended = started.finish()
+
+    assert ended.status == 99
+    assert f"{fio.state} has lost a page: its disk is full or fails" in ended.stderr
 
 
 def test_beyond_the_end_is_refused(fio: SimFio) -> None:

@@ -37,7 +37,12 @@ _LIBRARY: dict[int, type[SsdbenchError]] = {
     96: DeviceError,  # nothing can ever happen again
     97: HostLacks,  # state, page and library do not fit together
     98: HostLacks,  # whoever steered fio is gone
+    99: HostLacks,  # the disk under the drive's files is full or fails
 }
+_DISK = 99
+_DISK_HINT = (
+    "free some space on the disk of that file, or mend it, then go on with `ssdbench resume`"
+)
 _LIBRARY_HINT = (
     "if ssdbench was updated or its native parts were rebuilt during the run, go on with "
     "`ssdbench resume`"
@@ -76,7 +81,7 @@ def believed(ending: Ending, jobs: Sequence[Job]) -> Report:
     if (refusal := _REFUSAL.search(ending.stderr)) and ending.status in _LIBRARY:
         raise _LIBRARY[ending.status](
             f"{ending.target}: the simulated drive ended fio: {refusal['text']}",
-            hint=_LIBRARY_HINT,
+            hint=_DISK_HINT if ending.status == _DISK else _LIBRARY_HINT,
         )
     try:
         report = parse(ending.output, [job.name for job in jobs])

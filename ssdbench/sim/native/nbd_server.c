@@ -94,7 +94,7 @@ static struct {
 	u64 state_bytes, capacity, device_zero_ns, order, overhead_ns;
 	u32 lba, max_payload;
 	int state_fd, data_fd, epoll_fd, listen_fd, signal_fd;
-	const char *export_name;
+	const char *export_name, *state_path, *data_path;
 	struct connection *connections;
 	struct request *heap;
 	size_t heap_count, heap_room;
@@ -337,6 +337,12 @@ static bool store_punch(u64 offset, u32 bytes)
 
 static u32 store_error(void)
 {
+	static bool said;
+
+	if (!said)
+		fprintf(stderr, "ssdb-nbd: %s: %s; writes fail until that is mended\n",
+			server.data_path, strerror(errno));
+	said = true;
 	return errno == ENOSPC || errno == EDQUOT ? NBD_ENOSPC : NBD_EIO;
 }
 
@@ -881,11 +887,42 @@ static u64 round_trip_ns(void)
 
 /* ---- start and end ---- */
 
+/*
+ * A page of the state that the disk cannot give. Its blocks are allocated, which does not help on
+ * a file system that copies on write, or when somebody cuts the file off.
+ */
+static void no_page(int number, siginfo_t *info, void *context)
+{
+	const char *at = info->si_addr, *state = server.state;
+
+	(void)context;
+	if (at >= state && at < state + server.state_bytes) {
+		dprintf(STDERR_FILENO, "ssdb-nbd: %s has lost a page: its disk is full or fails, or "
+			"the file was cut off\n", server.state_path);
+		_exit(1);
+	}
+	signal(number, SIG_DFL);	/* not ours: the access is made again and ends us */
+}
+
+/* A hole in the state would be filled while the drive works, and find the disk full. */
+static void allocate_state(void)
+{
+	int error = posix_fallocate(server.state_fd, 0, (off_t)server.state_bytes);
+
+	if (!error)
+		return;
+	fprintf(stderr, "ssdb-nbd: %s needs %llu MiB, and its disk has no room for it: %s\n",
+		server.state_path, (unsigned long long)(server.state_bytes >> 20), strerror(error));
+	exit(1);
+}
+
 static void open_state(const char *path)
 {
+	struct sigaction on_bus = {.sa_sigaction = no_page, .sa_flags = SA_SIGINFO};
 	struct stat info;
 	int error;
 
+	server.state_path = path;
 	server.state_fd = open(path, O_RDWR | O_CLOEXEC);
 	if (server.state_fd < 0 || fstat(server.state_fd, &info))
 		die_errno(path);
@@ -894,6 +931,8 @@ static void open_state(const char *path)
 	server.state_bytes = (u64)info.st_size;
 	if (!server.state_bytes)
 		die("the state file is empty");
+	allocate_state();
+	sigaction(SIGBUS, &on_bus, NULL);
 	server.state = mmap(NULL, server.state_bytes, PROT_READ | PROT_WRITE,
 			    MAP_SHARED | MAP_POPULATE, server.state_fd, 0);
 	if (server.state == MAP_FAILED)
@@ -917,6 +956,7 @@ static void open_data(const char *path)
 {
 	if (!path)
 		return;
+	server.data_path = path;
 	server.data_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (server.data_fd < 0 || ftruncate(server.data_fd, (off_t)server.capacity))
 		die_errno(path);

@@ -33,6 +33,7 @@
 #define VT_EXIT_STUCK 96		/* nothing can ever happen again, or nothing happens */
 #define VT_EXIT_STATE 97		/* the drive's state cannot be used */
 #define VT_EXIT_ORPHAN 98		/* whoever steered us is gone */
+#define VT_EXIT_DISK 99			/* the disk under the drive's files is full or fails */
 
 enum vt_mode { VT_OFF, VT_VIRTUAL, VT_REAL };
 

@@ -9,13 +9,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static void *state;
+static char *state;
+static size_t state_bytes;
 static u64 device_start_ns;	/* device time when fio's clock was fio_start_ns */
 static u64 fio_start_ns;
 static int data_fd = -1;
@@ -34,8 +36,24 @@ static const char *sentence(int error)
 	}
 }
 
+/*
+ * A page of the state that the disk cannot give. Its blocks are allocated, which does not help on
+ * a file system that copies on write, or when somebody cuts the file off.
+ */
+static void no_page(int number, siginfo_t *info, void *context)
+{
+	char *at = info->si_addr;
+
+	(void)context;
+	if (at >= state && at < state + state_bytes)
+		vt_die(VT_EXIT_DISK, "%s has lost a page: its disk is full or fails, or the file was "
+		       "cut off", vt_config.state_path);
+	signal(number, SIG_DFL);	/* none of ours: the access is made again and ends fio */
+}
+
 static void map_state(int fd, const char *path)
 {
+	struct sigaction on_bus = {.sa_sigaction = no_page, .sa_flags = SA_SIGINFO};
 	struct stat st;
 	int error;
 
@@ -44,12 +62,14 @@ static void map_state(int fd, const char *path)
 	if (!st.st_size)
 		vt_die(VT_EXIT_STATE, "%s is truncated: the file is empty", path);
 	/* In real time the first touch of a page would show as latency. */
-	state = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE,
+	state_bytes = (size_t)st.st_size;
+	state = mmap(NULL, state_bytes, PROT_READ | PROT_WRITE,
 		     MAP_SHARED | (vt_config.mode == VT_REAL ? MAP_POPULATE : 0), fd, 0);
-	if (state == MAP_FAILED)
+	if (state == (char *)MAP_FAILED)
 		vt_die(VT_EXIT_STATE, "%s cannot be mapped: %s", path, strerror(errno));
-	madvise(state, (size_t)st.st_size, MADV_HUGEPAGE);
-	error = ssdb_attach(state, (u64)st.st_size);
+	sigaction(SIGBUS, &on_bus, NULL);
+	madvise(state, state_bytes, MADV_HUGEPAGE);
+	error = ssdb_attach(state, (u64)state_bytes);
 	if (error)
 		vt_die(VT_EXIT_STATE, "%s %s", path, sentence(error));
 }
@@ -152,7 +172,7 @@ static void transfer(const struct ssdb_cmd *cmd, char *buffer)
 			: pwrite(data_fd, buffer + moved, cmd->bytes - moved, at);
 
 		if (n <= 0)
-			vt_die(VT_EXIT_STATE, "%s: %s", vt_config.data_path,
+			vt_die(n ? VT_EXIT_DISK : VT_EXIT_STATE, "%s: %s", vt_config.data_path,
 			       n ? strerror(errno) : "shorter than the drive");
 		moved += (u64)n;
 	}

@@ -145,6 +145,16 @@ def test_what_the_simulated_drive_says_is_not_taken_for_a_lost_device() -> None:
     assert "ssdbench resume" in raised.value.hint
 
 
+def test_a_full_disk_under_a_simulated_drive_is_the_hosts_and_says_what_to_free() -> None:
+    said = "/run/state.ssdb has lost a page: its disk is full or fails, or the file was cut off"
+    ending = an_ending(status=99, output="", stderr=f"ssdbench: {said}\n")
+
+    with pytest.raises(HostLacks, match="has lost a page") as raised:
+        believed(ending, JOBS)
+
+    assert "free some space on the disk of that file" in raised.value.hint
+
+
 def test_a_cut_report_of_a_fio_that_we_ended_is_named_as_such() -> None:
     ending = an_ending(output=a_report()[:-4], status=128, stopped=True)
 

@@ -76,3 +76,30 @@ def test_a_directory_that_cannot_be_made_is_a_sentence(tmp_path: Path) -> None:
 
 def full_disk(_: int) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_room_that_the_disk_does_not_have_is_refused_with_the_disk_and_the_file_stays(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "large"
+    path.write_bytes(b"kept")
+
+    with path.open("r+b") as file, pytest.raises(HostLacks) as raised:
+        files.reserve(file.fileno(), path, 1 << 60)
+
+    assert f"{path} needs " in raised.value.message
+    assert "and its disk, /" in raised.value.message
+    assert "free some space" in raised.value.hint
+    assert path.read_bytes() == b"kept"
+
+
+def test_reserved_room_is_room_that_no_one_else_can_take(tmp_path: Path) -> None:
+    path = tmp_path / "reserved"
+    path.write_bytes(b"kept")
+
+    with path.open("r+b") as file:
+        files.reserve(file.fileno(), path, 1 << 20)
+
+    assert path.stat().st_size == 1 << 20
+    assert path.stat().st_blocks * 512 >= 1 << 20
+    assert path.read_bytes()[:4] == b"kept"

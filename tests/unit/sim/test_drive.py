@@ -44,8 +44,15 @@ def test_a_drive_goes_on_where_its_last_user_left_it(state: Path) -> None:
         assert drive.info()["simulated"] is True
 
 
-def test_a_fresh_drive_takes_little_of_the_disk(state: Path) -> None:
-    assert state.stat().st_blocks * 512 < 0.75 * state.stat().st_size
+def test_a_drive_has_all_its_blocks_from_the_first_day_and_so_has_a_copy(
+    state: Path, tmp_path: Path
+) -> None:
+    with SimDrive.open(state) as drive:
+        drive.snapshot(tmp_path / "copy.ssdb")
+    SimDrive.open(tmp_path / "copy.ssdb").close()
+
+    for path in (state, tmp_path / "copy.ssdb"):
+        assert path.stat().st_blocks * 512 >= path.stat().st_size
 
 
 def test_a_drive_has_one_user_at_a_time(state: Path) -> None:
