@@ -47,6 +47,7 @@ from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.result import RunResult, StageResult
 from ssdbench.model.target import TargetInfo
+from ssdbench.stats.writecache import cache_findings, write_cache
 from ssdbench.units import format_capacity
 
 
@@ -256,6 +257,10 @@ class Runner:
         for finding in about_plan(self._results, self._order.plan):
             self._raise(finding)
         info = self._session.info
+        cache = write_cache(info, self._results, settings=self._order.settings, host=self._facts())
+        if any(result.bytes_written for result in self._results):
+            for finding in cache_findings(cache):
+                self._raise(finding)
         result = RunResult(
             run_id=self._order.run_id,
             title=self._order.title,
@@ -274,6 +279,7 @@ class Runner:
             flash_written=written_between(
                 journal.records[0].data.get(FLASH), self._session.flash_written()
             ),
+            write_cache=cache,
             interrupted=signal_number is not None,
         )
         self._store.write_result(result)

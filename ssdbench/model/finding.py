@@ -48,6 +48,7 @@ class Code(StrEnum):
     PLAN = "plan"  # what the plan stands on, and what it leaves open
     EXTRA_REPEATS = "extra-repeats"  # more than planned, as declared before the start
     WIDE_INTERVAL = "wide-interval"  # wider than declared after all extra repeats
+    VOLATILE_CACHE = "volatile-cache"  # acknowledged writes may be lost with the power
     SLO_MISSED = "slo-missed"  # no offered rate kept the limit of latency
 
 

@@ -13,6 +13,7 @@ from ssdbench.model.estimate import Estimate
 from ssdbench.model.finding import Finding
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import Point
+from ssdbench.model.writecache import WriteCache
 
 SCHEMA = 1
 
@@ -140,4 +141,5 @@ class RunResult(Model):
     settings: tuple[dict[str, str], ...] = ()  # host settings that were changed, with reasons
     bytes_written: int = 0
     flash_written: FlashWritten | None = None  # over the run, where the drive's logs tell both
+    write_cache: WriteCache | None = None  # None in results that are older than it
     interrupted: bool = False

@@ -28,6 +28,7 @@ from ssdbench.stages.measuring import (
 from ssdbench.stats.point import Context as Judged
 from ssdbench.stats.point import judge_point
 from ssdbench.stats.steadystate import rule
+from ssdbench.stats.writecache import buffer_bytes
 
 NO_EXTRA = Extra()
 LEAST_SPARE_SHARE = 0.07  # for the optimistic end of an estimate
@@ -198,7 +199,7 @@ def judged(
         min_repeats=judging.min_repeats,
         declared_extra=judging.declared_extra,
         simulated=context.target.simulated,
-        buffer_bytes=_buffer_bytes(context),
+        buffer_bytes=buffer_bytes(context.target, context.results),
         remap_unit_bytes=context.target.physical_block_bytes,
         findings=inherited(context.results),
     )
@@ -210,12 +211,6 @@ def judged(
             ]
             of_host = replace(by_rule, host_ceiling_iops=ceilings.get(point.id))
             yield judge_point(point, of_point, windows, of_host)
-
-
-def _buffer_bytes(context: Context) -> int:
-    """The drive's write buffer, where a stage before this one found it."""
-    found = [r.summary.get("buffer_bytes") for r in context.results if r.kind == "blocksize"]
-    return next((size for size in reversed(found) if isinstance(size, int)), 0)
 
 
 def planned(

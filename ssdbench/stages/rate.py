@@ -32,11 +32,12 @@ from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.result import StageResult
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import Workload
-from ssdbench.stages.rateanswer import RateStepRecord, Searched, answer, csv_text
+from ssdbench.stages.rateanswer import RateStepRecord, Searched, answer, csv_text, hidden
 from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.openloop import GROWTH, NEARBY, Search
 from ssdbench.stats.percentiles import QUANTILES, smallest_sample
 from ssdbench.stats.ratejudge import BLOCKS, Judged, judged
+from ssdbench.stats.writecache import buffer_bytes
 from ssdbench.units import format_ns
 
 UNIT = "search"
@@ -113,7 +114,16 @@ class Rate:
                 context.session.save()
                 context.journal.finished(unit, held_iops=found.held_iops)
                 searched.append(found)
-        told = answer(self, searched, work.findings, work.cut_short, inherited(context.results))
+        told = answer(
+            self,
+            searched,
+            [
+                *work.findings,
+                *hidden(self, searched, buffer_bytes(context.target, context.results)),
+            ],
+            work.cut_short,
+            inherited(context.results),
+        )
         for finding in told.findings:
             context.raised(finding)
         csv = context.store.path / CSV

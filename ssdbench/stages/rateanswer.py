@@ -10,8 +10,9 @@ from ssdbench.model.base import Model
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.workload import Workload
 from ssdbench.stats.capacity import RateStep, knee, rate_at_slo
+from ssdbench.stats.checks import MIN_BUFFERS_PER_WINDOW, windows_too_small
 from ssdbench.stats.openloop import confidence_of_lowest
-from ssdbench.units import format_count, format_ns
+from ssdbench.units import format_count, format_ns, format_size
 
 LEAST_SEARCHES = 5  # the lowest of five lies below the median with 97 % confidence
 OMISSION_FACTOR = 1.1  # a percentile from the due time that is so much larger is worth a word
@@ -57,6 +58,8 @@ class Sought(Protocol):
     def limit_ns(self) -> float: ...
     @property
     def repeats(self) -> int: ...
+    @property
+    def window_s(self) -> float: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +117,30 @@ def answer(
         + tuple(found)
         + tuple(_findings(sought, searched, steps, cut_short, rate)),
     )
+
+
+def hidden(sought: Sought, searched: Sequence[Searched], buffer_bytes: int) -> Iterator[Finding]:
+    """At most one: the windows that the answer stands on wrote too little to get past a buffer."""
+    workload = sought.workload
+    if not workload.writes:
+        return
+    bytes_per_io = workload.block_bytes * (1 - workload.read_percent / 100)
+    written = [
+        round(step.achieved_iops * sought.window_s * bytes_per_io)
+        for one in searched
+        for step in one.steps
+        if step.kept and step.offered_iops == one.held_iops
+    ]
+    smallest = windows_too_small(written, buffer_bytes=buffer_bytes)
+    if smallest is not None:
+        yield Finding(
+            code=Code.HIDDEN_BY_BUFFER,
+            severity=Severity.INVALIDATES,
+            message=f"a window at the rate found wrote {smallest:.1f} times the drive's buffer of "
+            f"{format_size(buffer_bytes)}, at least {MIN_BUFFERS_PER_WINDOW:g} times are needed",
+            advice="Lengthen `window`.",
+            stage=sought.name,
+        )
 
 
 def csv_text(searched: Sequence[Searched]) -> str:

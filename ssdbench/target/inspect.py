@@ -3,6 +3,7 @@
 import errno
 import os
 import stat
+from collections.abc import Mapping
 from pathlib import Path
 
 from ssdbench.errors import HostLacks, SsdbenchError, TargetRefused, UsageError
@@ -97,10 +98,21 @@ def _simulated(name: str) -> TargetInfo:
         logical_block_bytes=block,
         physical_block_bytes=int(drive.params.get("physical_block_bytes", block)),
         model=drive.title,
-        facts=_notes(drive.notes),
+        facts={**_cache_facts(drive.params), **_notes(drive.notes)},
+        write_buffer_bytes=drive.params["wbuf_bytes"] + drive.params["cache_bytes"],
         simulated=True,
         sim_model=drive.text.removeprefix(simspec.PREFIX),
         sim_seed=drive.seed,
+    )
+
+
+def _cache_facts(params: Mapping[str, int]) -> dict[str, str]:
+    """In the words of an NVMe drive's pages, which a simulated drive has not."""
+    volatile = bool(params["wbuf_volatile"] and params["wbuf_bytes"])
+    return (
+        {"volatile write cache": "present", "write cache": "on"}
+        if volatile
+        else {"volatile write cache": "absent"}
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ssdbench.model.finding import Code
 from ssdbench.model.result import FlashWritten, Repeat, RunResult
+from ssdbench.model.writecache import CacheKind, WriteCache
 from ssdbench.report.label import simulated_label
 from ssdbench.report.read import StoredRun
 from ssdbench.report.view import words
@@ -61,6 +62,7 @@ def test(result: RunResult) -> Section:
         *([("Written to flash", _flash(result.flash_written))] if result.flash_written else []),
         ("Purge", "; ".join(s.title for s in purge) or own),
         ("Preconditioning", "; ".join(s.title for s in fills) or own),
+        *([("Write cache", _cache(result.write_cache))] if result.write_cache else []),
         ("Steady-state rule", words.listing(list(dict.fromkeys(v.rule for v in steady))) or "none"),
         ("Active range", _ranges(result)),
         ("Data pattern", words.listing(_unique(str(p.point.workload.content) for p in points))),
@@ -90,6 +92,20 @@ def _unique(values: Iterator[str]) -> list[str]:
 def _written(result: RunResult) -> str:
     fills = result.bytes_written / max(result.target.size_bytes, 1)
     return f"{format_capacity(result.bytes_written)} ({fills:.3g} drive fills)"
+
+
+_CACHES = {
+    CacheKind.VOLATILE: "volatile: what was acknowledged may be lost with the power",
+    CacheKind.PROTECTED: "protected",
+    CacheKind.NONE: "none: a write is acknowledged when it is on the medium",
+    CacheKind.NOT_VOLATILE: "not volatile",
+    CacheKind.UNKNOWN: "not known",
+}
+
+
+def _cache(cache: WriteCache) -> str:
+    said = "; ".join((*cache.evidence, *filter(None, [cache.contradiction])))
+    return f"{_CACHES[cache.kind]} ({said})"
 
 
 def _flash(written: FlashWritten) -> str:

@@ -41,6 +41,7 @@ class Flushes:
         one, many = format_ns(flush_ns[WRITES[0]]), format_ns(flush_ns[WRITES[-1]])
         summary = {
             "flush_waits_for": waits,
+            "write_us": write_ns[WRITES[0]] / 1000,
             "flush_us_after_1": flush_ns[WRITES[0]] / 1000,
             f"flush_us_after_{WRITES[-1]}": flush_ns[WRITES[-1]] / 1000,
         }

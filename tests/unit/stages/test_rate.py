@@ -12,7 +12,7 @@ from ssdbench.generator.base import Job, Outcome, Running, Second
 from ssdbench.model.finding import Code
 from ssdbench.model.workload import ActiveRange, Arrivals, Pattern, Workload
 from ssdbench.stages.rate import Rate
-from ssdbench.stages.rateanswer import Searched
+from ssdbench.stages.rateanswer import RateStepRecord, Searched, hidden
 from ssdbench.stats.histogram import Histogram
 from tests.support.fakes import WearyDrive, WearyOutcome, WearyRunning
 from tests.support.runs import ARun
@@ -99,6 +99,37 @@ def test_few_searches_do_not_validate(tmp_path: Path) -> None:
     stage = a_search(tmp_path, repeats=2).go().stages[0]
 
     assert [f.code for f in stage.findings if f.severity == "invalidates"] == [Code.TOO_FEW_REPEATS]
+
+
+def a_step(achieved_iops: float, *, kept: bool = True) -> RateStepRecord:
+    return RateStepRecord(
+        search=1, step=1, asked_iops=achieved_iops, offered_iops=achieved_iops,
+        achieved_iops=achieved_iops, seen_ns=1, value_ns=1, upper_ns=1, p50_ns=1, mean_ns=1,
+        backlog_grows=False, kept=kept, reason="", artifacts="",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("read", "buffer_bytes", "told"),
+    [(0, 1 << 20, False), (0, 16 << 20, True), (50, 8 << 20, True), (100, 1 << 30, False),
+     (0, 0, False)],
+)  # fmt: skip
+def test_a_rate_that_a_buffer_may_have_taken_is_not_validated(
+    read: int, buffer_bytes: int, told: bool
+) -> None:
+    workload = Workload(
+        pattern=Pattern.RANDOM, block_bytes=4096, read_percent=read,
+        range=ActiveRange(offset_bytes=0, length_bytes=1 << 30),
+    )  # fmt: skip
+    # 1,000 IOPS over a minute write 234 MiB; the rate that was not kept wrote four times as much
+    steps = (a_step(1_000), a_step(4_000, kept=False))
+    searched = [Searched(search=1, held_iops=1_000, steps=steps)]
+
+    found = list(hidden(Rate("01-rate", workload, LIMIT_NS), searched, buffer_bytes))
+
+    assert [(f.code, f.severity) for f in found] == (
+        [(Code.HIDDEN_BY_BUFFER, "invalidates")] if told else []
+    )
 
 
 def test_a_resumed_sweep_keeps_the_searches_that_ended(tmp_path: Path) -> None:
