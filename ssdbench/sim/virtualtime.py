@@ -26,7 +26,7 @@ _MAGIC = 0x5654534244425353
 _VERSION = 1
 _SAMPLES = 4096
 _NEVER = 2**64 - 1
-_CALENDAR_START_S = 946_684_800  # REALTIME_START_NS of native/vt_time.c
+_MONOTONIC_START_S = 1000  # MONOTONIC_START_NS of native/vt_time.c
 _LOOK_S = 0.1  # how often a fio that says nothing is looked after
 
 _NEW, _RUNNING, _HELD, _ENDED, _FAILED = range(5)
@@ -180,9 +180,9 @@ class VirtualClock:
         return bytes(self._page.message).split(b"\0", 1)[0].decode(errors="replace")
 
     @property
-    def first_io_unix_s(self) -> float:
-        """When the first I/O was, on the calendar of virtual time, which fio's logs use."""
-        return _CALENDAR_START_S + int(self._page.first_io_ns) / NS_PER_S
+    def first_io_s(self) -> float:
+        """When the first I/O was, on the monotonic clock of virtual time, which fio's logs use."""
+        return _MONOTONIC_START_S + int(self._page.first_io_ns) / NS_PER_S
 
     def advance(self, seconds: int, *, alive: Callable[[], bool]) -> list[VtSample]:
         """Let time pass by that many seconds, and return them; fewer when fio has ended.

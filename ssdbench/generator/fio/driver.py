@@ -168,13 +168,13 @@ class FioRunning:
                 artifacts=tuple(sorted(self._artifacts.iterdir())),
                 directory=self._artifacts,
                 planned=self._jobs,
-                origin_unix_s=self._feed.origin_unix_s,
+                origin_s=self._feed.origin_s,
             )
         return self._outcome
 
     def logged(self, job: str) -> LoggedIo:
         """What a job logged until the end, whatever the end was. Raises ValueError without log."""
-        return _logged(self._artifacts, self._jobs, job, self._feed.origin_unix_s)
+        return _logged(self._artifacts, self._jobs, job, self._feed.origin_s)
 
     def _kept_seconds(self) -> Iterator[Second]:
         for second in self._feed.seconds():
@@ -227,7 +227,7 @@ class FioOutcome:
     artifacts: tuple[Path, ...]
     directory: Path
     planned: tuple[Job, ...]
-    origin_unix_s: float
+    origin_s: float
 
     def latency(self, direction: str, *, from_s: float, to_s: float) -> Histogram:
         """Completion latencies of "read" or "write" between two times on the clock of `seconds`.
@@ -239,7 +239,7 @@ class FioOutcome:
             raise ValueError("no job of this start kept a histogram log")
         found = Histogram.empty()
         for index, job in enumerate(self.planned):
-            shift_s = self.origin_unix_s + job.histogram_s / 2
+            shift_s = self.origin_s + job.histogram_s / 2
             window = {
                 "from_ms": (from_s + shift_s) * 1000,
                 "to_ms": (to_s + shift_s) * 1000,
@@ -255,12 +255,12 @@ class FioOutcome:
         found: dict[int, Histogram] = {}
         whole = {"from_ms": -math.inf, "to_ms": math.inf}
         for index, job in enumerate(self.planned):
-            shift_s = self.origin_unix_s + job.histogram_s / 2
+            shift_s = self.origin_s + job.histogram_s / 2
             for path in jobfile.histogram_logs(self.directory, index, job):
                 for direction in ("read", "write"):
                     with packed.opened(path) as lines:
                         for row in logs.histogram_rows(lines, direction, **whole):
-                            place = max(0, int((row.unix_ms / 1000 - shift_s) // every_s))
+                            place = max(0, int((row.t_ms / 1000 - shift_s) // every_s))
                             parts = [found.get(place, Histogram.empty()), Histogram(row.counts)]
                             found[place] = Histogram.merged(parts)
         return found
@@ -270,10 +270,10 @@ class FioOutcome:
 
         Raises ValueError when no such job kept one.
         """
-        return _logged(self.directory, self.planned, job, self.origin_unix_s)
+        return _logged(self.directory, self.planned, job, self.origin_s)
 
 
-def _logged(directory: Path, planned: Sequence[Job], job: str, origin_unix_s: float) -> LoggedIo:
+def _logged(directory: Path, planned: Sequence[Job], job: str, origin_s: float) -> LoggedIo:
     kept = [(i, j) for i, j in enumerate(planned) if j.name == job and j.latency_log]
     if not kept:
         raise ValueError(f"no job named {job} kept a log of its I/Os")
@@ -282,7 +282,7 @@ def _logged(directory: Path, planned: Sequence[Job], job: str, origin_unix_s: fl
     )
     return logs.logged_io(
         (_lines(path) for path in paths),
-        origin_unix_ms=origin_unix_s * 1000,
+        origin_ms=origin_s * 1000,
     )
 
 

@@ -25,7 +25,8 @@ _ALWAYS: Mapping[str, str | int] = {
     "randrepeat": 0,  # else every start replays the same offsets, and randseed is ignored
     "exitall_on_error": 1,
     "disk_util": 0,  # we read the kernel's counters ourselves
-    "log_unix_epoch": 1,  # log times count from one origin over all jobs of a file
+    "log_alternate_epoch": 1,  # log times count from one origin over all jobs of a file,
+    "log_alternate_epoch_clock_id": 1,  # on CLOCK_MONOTONIC: the wall clock may step
     "lat_percentiles": 1,
 }
 

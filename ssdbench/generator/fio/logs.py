@@ -16,7 +16,7 @@ _DIRECTIONS = {"0": "read", "1": "write", "2": "trim"}
 class HistogramRow:
     """The latencies of the I/Os that one thread finished in one interval."""
 
-    unix_ms: int  # end of the interval
+    t_ms: int  # end of the interval, on CLOCK_MONOTONIC
     counts: Counts
 
 
@@ -49,16 +49,16 @@ def merged(rows: Iterable[HistogramRow]) -> Histogram:
     return Histogram(total)
 
 
-def logged_io(logs: Iterable[Iterable[str]], *, origin_unix_ms: float) -> LoggedIo:
+def logged_io(logs: Iterable[Iterable[str]], *, origin_ms: float) -> LoggedIo:
     """Every I/O of a job from the latency logs of its threads, in order of completion.
 
-    Times count from `origin_unix_ms` and are as fine as fio writes them: milliseconds.
+    Times count from `origin_ms` and are as fine as fio writes them: milliseconds.
     """
     parts = [_latency_rows(lines) for lines in logs]
     rows = np.concatenate(parts) if parts else np.zeros((0, 4), dtype=np.int64)
     rows = rows[np.argsort(rows[:, 0], kind="stable")]
     return LoggedIo(
-        t_ns=((rows[:, 0] - origin_unix_ms) * NS_PER_MS).astype(np.int64).tolist(),
+        t_ns=((rows[:, 0] - origin_ms) * NS_PER_MS).astype(np.int64).tolist(),
         latency_ns=rows[:, 1].tolist(),
         offset_bytes=rows[:, 3].tolist(),
         is_write=(rows[:, 2] == 1).tolist(),

@@ -66,7 +66,7 @@ class Reading:
 class Feed(Protocol):
     """Where the seconds of a start come from."""
 
-    origin_unix_s: float  # time of t_s = 0, on the clock of fio's logs
+    origin_s: float  # time of t_s = 0, on the clock of fio's logs: CLOCK_MONOTONIC
     hung_s: float | None  # set when fio was killed because no I/O finished for so long
 
     def seconds(self) -> Iterator[Second]:
@@ -228,17 +228,15 @@ class KernelFeed:
         stall_s: float,
         heeds_stop: Callable[[], bool] | None = None,
         clock: Callable[[], float] = time.monotonic,
-        unix_clock: Callable[[], float] = time.time,
     ) -> None:
         self._process = process
         self._meter = meter
         self._heeds_stop = heeds_stop or partial(catches, process.pid, STOP_SIGNAL)
         self._stall_s = stall_s
         self._clock = clock
-        self._unix_clock = unix_clock
         self._stopped_at: float | None = None
         self._moved: tuple[float, tuple[int, int]] = (clock(), (0, 0))
-        self.origin_unix_s = unix_clock()  # time of t_s = 0
+        self.origin_s = clock()  # time of t_s = 0
         self.hung_s: float | None = None  # set when fio was killed because no I/O finished
 
     def stop(self) -> None:
@@ -290,7 +288,7 @@ class KernelFeed:
             last, now = now, self._clock()
             reading = self._meter.read()
             if reading.progress != before.progress:
-                self.origin_unix_s = self._unix_clock() - (now - last)
+                self.origin_s = last
                 return last, before
         return now, before
 

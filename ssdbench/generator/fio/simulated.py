@@ -27,14 +27,14 @@ class SimFeed:
         self._clock = clock
         self._step_s = step_s
         self._over = False
-        self.origin_unix_s = 0.0
+        self.origin_s = 0.0
         self.hung_s: float | None = None  # the library has a watchdog of its own
 
     def seconds(self) -> Iterator[Second]:
         """One Second after another, in steps; the last may be shorter."""
         while not self._over:
             samples = self._clock.advance(self._step_s, alive=self._alive)
-            self.origin_unix_s = self._clock.first_io_unix_s
+            self.origin_s = self._clock.first_io_s
             if len(samples) < self._step_s:
                 self._finish()
             yield from (_second(sample) for sample in samples)

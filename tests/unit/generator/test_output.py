@@ -109,7 +109,7 @@ def test_rows_of_a_histogram_log_are_chosen_by_time() -> None:
     first = list(histogram_rows(lines, "read", from_ms=0, to_ms=times[0]))
 
     assert len(reads) + len(writes) == len(lines)
-    assert {row.unix_ms for row in first} == {times[0]}
+    assert {row.t_ms for row in first} == {times[0]}
     assert merged(reads).n + merged(writes).n == sum(
         sum(int(count) for count in line.split(",")[3:]) for line in lines
     )
@@ -130,7 +130,7 @@ def test_single_ios_of_several_threads_are_put_in_order(more: str) -> None:
     one = [f"1005, 200, 1, 4096, 8192, 0{more}\n"]
     two = [f"1002, 100, 0, 4096, 0, 0{more}\n", f"1009, 300, 0, 4096, 4096, 0{more}\n"]
 
-    logged = logged_io([one, two], origin_unix_ms=1000)
+    logged = logged_io([one, two], origin_ms=1000)
 
     assert list(logged.t_ns) == [2_000_000, 5_000_000, 9_000_000]
     assert list(logged.latency_ns) == [100, 200, 300]
@@ -139,4 +139,4 @@ def test_single_ios_of_several_threads_are_put_in_order(more: str) -> None:
 
 
 def test_a_log_of_nothing_is_empty() -> None:
-    assert np.size(logged_io([[]], origin_unix_ms=0).t_ns) == 0
+    assert np.size(logged_io([[]], origin_ms=0).t_ns) == 0
