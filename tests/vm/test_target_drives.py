@@ -81,7 +81,7 @@ with Claim(lab) as claim:
     filled = FillDone(planned_bytes=64 << 20, written_bytes=64 << 20)
     said["health log"] = [told, *map(str, proof(filled, counted, session.counters(), told))]
     store_pages(lab, Path("/run/after"))
-    kept = [stored_pages(Path("/tmp") / moment) for moment in ("before", "after")]
+    kept = [stored_pages(Path("/run") / moment) for moment in ("before", "after")]
     said["pages"] = [
         *(controller(found[CONTROLLER]).serial for found in kept),
         data_written_bytes(kept[1][SMART]) - data_written_bytes(kept[0][SMART])]
