@@ -29,6 +29,7 @@ def lab() -> None:
 )
 @click.option("--memory", default="2GiB", show_default=True, help="Memory of the guest.")
 @click.option("--reproducible", is_flag=True, help="Count time in instructions, on one CPU.")
+@click.option("--multipath", is_flag=True, help="NVMe drives behind multipath heads.")
 @click.option("--modules/--no-modules", default=True, help="Build and load the bundled modules.")
 @click.option("--timeout", default="1h", show_default=True, help="End the guest after this time.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
@@ -40,6 +41,7 @@ def run(
     memory: str,
     *,
     reproducible: bool,
+    multipath: bool,
     modules: bool,
     timeout: str,
     as_json: bool,
@@ -70,6 +72,7 @@ def run(
             cpus=cpus,
             memory_mib=memory_mib,
             reproducible=reproducible,
+            multipath=multipath,
             modules=modules,
             timeout_s=timeout_s,
         ),

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -30,6 +31,7 @@ BOOT_MODULES = (
     "nvme", "ahci", "sd_mod", "virtio_blk", "virtio_scsi",
 )  # fmt: skip
 OURSELVES = Path(__file__).parents[2]  # what holds the package
+INIT = Path(__file__).with_name("init.sh")
 JOB_IN_GUEST = "/run/ssdbench-lab"
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 QEMU_FROM = "bpo12"  # QEMU 7.2's TCG corrupts 6.12 guests; 10.0 of the backports does not
@@ -95,7 +97,7 @@ def build_initramfs(kernel: Kernel, tools: Tools) -> bytes:
     order = kernel.insertion_order(*BOOT_MODULES)
     names = [path.name.removesuffix(".xz") for path in order]
     programs = {"bin/busybox": tools.busybox.read_bytes()}
-    programs["init"] = Path(__file__).with_name("init.sh").read_bytes()
+    programs["init"] = INIT.read_bytes()
     programs["modules/order"] = "\n".join(names).encode() + b"\n"
     for name, path in zip(names, order, strict=True):
         programs[f"modules/{name}"] = module_bytes(path)
@@ -110,12 +112,11 @@ class Lab:
         with waiting(archive.root / "lab.lock"):
             self.kernel = fetch(archive, series)
             self.tools = fetch_tools(archive)
-            self._initramfs = archive.root / f"initramfs-{self.kernel.release}.gz"
-            script = Path(__file__).with_name("init.sh")
-            if (
-                not self._initramfs.exists()
-                or self._initramfs.stat().st_mtime < script.stat().st_mtime
-            ):
+            # By what it is made of: times of files tell nothing where two versions share a cache.
+            made_of = INIT.read_bytes() + " ".join(BOOT_MODULES).encode()
+            name = f"initramfs-{self.kernel.release}-{sha256(made_of).hexdigest()[:16]}.gz"
+            self._initramfs = archive.root / name
+            if not self._initramfs.exists():
                 files.write_atomic(self._initramfs, build_initramfs(self.kernel, self.tools))
 
     def run(

@@ -10,7 +10,12 @@ mount -t devtmpfs devtmpfs /dev
 while read -r module; do
 	options=
 	# The multipath head is bio-based: without a queue there is no scheduler to test.
-	[ "$module" = nvme-core.ko ] && options=multipath=N
+	if [ "$module" = nvme-core.ko ]; then
+		case " $(cat /proc/cmdline) " in
+			*" nvme_core.multipath=Y "*) options=multipath=Y ;;
+			*) options=multipath=N ;;
+		esac
+	fi
 	# shellcheck disable=SC2086 # none or one word
 	insmod "/modules/$module" $options || echo "lab: insmod $module failed"
 done < /modules/order

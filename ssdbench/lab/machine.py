@@ -45,6 +45,7 @@ class Machine:
     kvm: bool = False
     reproducible: bool = False
     append: str = ""
+    multipath: bool = False  # NVMe drives behind multipath heads, as distributions have them
     devices: tuple[str, ...] = ()  # further arguments of QEMU, for what no disk option gives
 
     @classmethod
@@ -67,7 +68,9 @@ def arguments(machine: Machine) -> list[str]:
     accelerator = "kvm" if machine.kvm and not machine.reproducible else "tcg"
     cpu = "host" if accelerator == "kvm" else "max,la57=off"
     cpus = 1 if machine.reproducible else machine.cpus
-    boot = [_ALWAYS, *([_REPRODUCIBLE] if machine.reproducible else []), machine.append]
+    heads = "nvme_core.multipath=Y" if machine.multipath else ""
+    fixed = _REPRODUCIBLE if machine.reproducible else ""
+    boot = [_ALWAYS, fixed, heads, machine.append]
     argv = [
         str(machine.qemu),
         "-machine", "q35", "-accel", accelerator, "-cpu", cpu, "-smp", str(cpus),

@@ -31,6 +31,7 @@ class GuestRequest:
     memory_mib: int = 2048
     reproducible: bool = False
     modules: bool = True
+    multipath: bool = False
     timeout_s: float = 3600.0
     devices: tuple[str, ...] = ()  # further arguments of QEMU
 
@@ -49,6 +50,7 @@ def run_in_guest(request: GuestRequest, cache: Path) -> Answer:
             memory_mib=request.memory_mib,
             reproducible=request.reproducible,
             kvm=lab.kvm_works(),
+            multipath=request.multipath,
             devices=request.devices,
         )
         return lab.run(

@@ -54,7 +54,7 @@ def find(drive: str, *, sysfs: Sysfs = ROOT) -> str | None:
     """
     found = [
         kernel
-        for kernel in sysfs.names("/sys/block")
+        for kernel in surroundings.shown(sysfs)
         if _identity(names_of(kernel, sysfs), _attributes(sysfs, kernel), sysfs) == drive
     ]
     return found[0] if len(found) == 1 else None
@@ -82,7 +82,7 @@ def identities(*, sysfs: Sysfs = ROOT) -> dict[str, str]:
     """The node of every block device of this host by its identity."""
     return {
         _identity(names_of(kernel, sysfs), _attributes(sysfs, kernel), sysfs): f"/dev/{kernel}"
-        for kernel in sysfs.names("/sys/block")
+        for kernel in surroundings.shown(sysfs)
     }
 
 

@@ -8,7 +8,7 @@ from ssdbench.units import format_capacity
 
 CONTROLLER, NAMESPACE = "nvme identify controller", "nvme identify namespace"
 DESCRIPTORS, SIBLINGS = "nvme namespace descriptors", "nvme active namespaces"
-ATTACHED = "nvme attached controllers"
+ALLOCATED, ATTACHED = "nvme allocated namespaces", "nvme attached controllers"
 SMART, OCP, SANITIZE = "nvme smart log", "nvme ocp c0h log", "nvme sanitize log"
 POWER, CACHE, TRANSITIONS, MEMORY = (
     "nvme feature power", "nvme feature write cache", "nvme feature apst", "nvme feature hmb",
@@ -160,7 +160,7 @@ def uuid(page: bytes) -> str:
 
 
 def namespaces(page: bytes) -> list[int]:
-    """The namespaces of an active namespace list (CNS 02h)."""
+    """The namespaces of a list of active or allocated ones (CNS 02h, 10h)."""
     found = (number(page, at, 4) for at in range(0, len(page), 4))
     return [nsid for nsid in found if nsid]
 
@@ -205,6 +205,8 @@ def facts(pages: Mapping[str, bytes]) -> dict[str, str]:
         found |= _namespace_facts(namespace(pages[NAMESPACE]))
     if SIBLINGS in pages:
         found["namespaces of the controller"] = _listed(namespaces(pages[SIBLINGS]))
+    if ALLOCATED in pages:
+        found["namespaces of the subsystem"] = _listed(namespaces(pages[ALLOCATED]))
     if ATTACHED in pages:
         found["attached controllers"] = _listed(controllers(pages[ATTACHED]))
     if SMART in pages:

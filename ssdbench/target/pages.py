@@ -63,6 +63,7 @@ def _nvme(drive: nvme_bus.Nvme) -> Pages:
     optional: dict[str, Callable[[], bytes]] = {
         nvme.DESCRIPTORS: lambda: drive.identify(3, nsid=nsid),
         nvme.SIBLINGS: lambda: drive.identify(2),
+        nvme.ALLOCATED: lambda: drive.identify(0x10),
         nvme.ATTACHED: lambda: drive.identify(0x12, nsid=nsid),
         nvme.SMART: lambda: drive.log_page(0x02, 512),
         nvme.OCP: lambda: drive.log_page(0xC0, 512),

@@ -63,10 +63,15 @@ def obstacles(wanted: Purge, protocol: Protocol, found: pages.Pages) -> list[str
 
 def _nvme_obstacles(wanted: Purge, found: pages.Pages) -> Iterator[str]:
     said = nvme.controller(found[nvme.CONTROLLER])
-    siblings = nvme.namespaces(found.get(nvme.SIBLINGS, b""))
+    # Another controller of the subsystem may have namespaces that this one does not list.
+    lists = [found[page] for page in (nvme.SIBLINGS, nvme.ALLOCATED) if page in found]
+    siblings = sorted({nsid for page in lists for nsid in nvme.namespaces(page)})
     listed = ", ".join(str(nsid) for nsid in siblings)
+    reaches_all = wanted is Purge.SANITIZE or said.formats_all or said.erases_all
     if nvme.SIBLINGS not in found:
         yield "its other namespaces cannot be known"
+    elif reaches_all and said.shared_subsystem and nvme.ALLOCATED not in found:
+        yield "the namespaces of its subsystem's other controllers cannot be known"
     if wanted is Purge.SANITIZE:
         if not said.sanitizes & {"crypto", "block"}:
             yield "it has no sanitize that spares flash"
@@ -75,7 +80,7 @@ def _nvme_obstacles(wanted: Purge, found: pages.Pages) -> Iterator[str]:
         return
     if not said.can_format:
         yield "it has no format command"
-    if len(siblings) > 1 and (said.formats_all or said.erases_all):
+    if len(siblings) > 1 and reaches_all:
         yield f"its format changes all namespaces ({listed})"
 
 

@@ -57,8 +57,15 @@ def names_of(kernel: str, sysfs: Sysfs) -> Names:
 
 def disks(sysfs: Sysfs) -> list[str]:
     """Kernel names of the whole disks of this host that could be drives."""
-    names = sysfs.names("/sys/block")
-    return [n for n in names if not n.startswith(_NOT_DISKS) and not _hidden(n, sysfs)]
+    return [name for name in shown(sysfs) if not name.startswith(_NOT_DISKS)]
+
+
+def shown(sysfs: Sysfs) -> list[str]:
+    """Kernel names of all block devices, without the paths below NVMe multipath heads.
+
+    Those have the names of the drive itself, and no node (nvme_alloc_ns sets GENHD_FL_HIDDEN).
+    """
+    return [name for name in sysfs.names("/sys/block") if not _hidden(name, sysfs)]
 
 
 def serials_here(sysfs: Sysfs) -> list[tuple[str, str]]:
@@ -126,9 +133,22 @@ def other_paths(kernel: str, sysfs: Sysfs) -> list[str]:
     """Other live ways to the same drive: further disks of one name, or controllers of one head."""
     mine = names_of(kernel, sysfs)
     others = [n for n in disks(sysfs) if n != kernel and same_drive(mine, names_of(n, sysfs))]
-    live = [c for c in _controllers(kernel, sysfs) if _live(c, sysfs)]
-    heads = [Path(c).name for c in live] if len(live) > 1 else []
-    return others + heads
+    live = [Path(c).name for c in _attached(kernel, sysfs) if _live(c, sysfs)]
+    return others + (live if len(live) > 1 else [])
+
+
+def _attached(kernel: str, sysfs: Sysfs) -> list[str]:
+    """The controllers that lead to a namespace; its subsystem may have others that do not.
+
+    Below a multipath head nvmeSnN the kernel has a hidden disk nvmeScCnN per path.
+    """
+    controllers = _controllers(kernel, sysfs)
+    if len(controllers) < 2:
+        return controllers
+    subsystem, _, head = kernel.rpartition("n")
+    there = sysfs.names("/sys/block")
+    numbered = ((c, Path(c).name.removeprefix("nvme")) for c in controllers)
+    return [c for c, number in numbered if f"{subsystem}c{number}n{head}" in there]
 
 
 def _controllers(kernel: str, sysfs: Sysfs) -> list[str]:

@@ -43,6 +43,7 @@ def guest(lab: Lab) -> Guest:
         disks: tuple[str, ...] = ("nvme=null:1GiB",),
         reproducible: bool = False,
         modules: bool = True,
+        multipath: bool = False,
         devices: tuple[str, ...] = (),
     ) -> Answer:
         request = GuestRequest(
@@ -52,6 +53,7 @@ def guest(lab: Lab) -> Guest:
             cwd=REPOSITORY,
             reproducible=reproducible,
             modules=modules,
+            multipath=multipath,
             timeout_s=540,
             devices=devices,
         )

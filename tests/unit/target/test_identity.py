@@ -7,6 +7,7 @@ import pytest
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.target import surroundings
 from ssdbench.target.identity import Names, identity, same_drive
+from ssdbench.target.inspect import find, identities
 
 SERIAL = Names(model="Flash X", serial="S1", path="pci-0000:01:00.0-nvme-1", size_bytes=1000)
 
@@ -105,3 +106,23 @@ def test_the_place_of_a_namespace_has_its_own_number_whatever_the_kernel_named_i
 
     assert surroundings.place("nvme0n1", sysfs) == "pci-0000:00:04.0-nvme-2"
     assert surroundings.place("nvme0n2", sysfs) == "pci-0000:00:04.0-nvme-1"
+
+
+def test_a_multipath_head_counts_the_paths_of_its_own_namespace_and_they_are_no_drives(
+    tmp_path: Path,
+) -> None:
+    """Two controllers: the first namespace is behind both, the second behind one."""
+    controllers = {"device__nvme0__state": "live", "device__nvme1__state": "live"}
+    for head, nsid in (("nvme0n1", "1"), ("nvme0n2", "2")):
+        where, names = f"virtual/nvme-subsystem/nvme-subsys0/{head}", {"wwid": f"uuid.{nsid}"}
+        host(tmp_path, head, where, nsid=nsid, **names, **controllers)
+    for path, nsid in (("nvme0c0n1", "1"), ("nvme0c1n1", "1"), ("nvme0c1n2", "2")):
+        where, names = f"pci0000:00/0000:00:04.0/nvme/{path}", {"wwid": f"uuid.{nsid}"}
+        host(tmp_path, path, where, nsid=nsid, hidden="1", **names)
+    sysfs = Sysfs(tmp_path)
+
+    assert surroundings.shown(sysfs) == ["nvme0n1", "nvme0n2"]
+    assert surroundings.other_paths("nvme0n1", sysfs) == ["nvme0", "nvme1"]
+    assert surroundings.other_paths("nvme0n2", sysfs) == []
+    assert find("uuid.1", sysfs=sysfs) == "nvme0n1"
+    assert identities(sysfs=sysfs)["uuid.2"] == "/dev/nvme0n2"

@@ -9,9 +9,9 @@ from ssdbench.target.purge import obstacles
 from tests.unit.target.test_pages import captured
 
 
-def controller(*, fna: int = 0, sanicap: int = 0, oacs: int = 2) -> bytes:
+def controller(*, fna: int = 0, sanicap: int = 0, oacs: int = 2, cmic: int = 0) -> bytes:
     page = bytearray(4096)
-    page[256], page[328], page[524] = oacs, sanicap, fna
+    page[76], page[256], page[328], page[524] = cmic, oacs, sanicap, fna
     return bytes(page)
 
 
@@ -32,8 +32,25 @@ def found(page: bytes, *numbers: int) -> dict[str, bytes]:
         (Purge.FORMAT, found(controller(oacs=0), 1), "no format command"),
         (Purge.SANITIZE, found(controller(sanicap=4), 1), "no sanitize that spares flash"),
         (Purge.FORMAT, {nvme.CONTROLLER: controller()}, "cannot be known"),
+        (
+            Purge.SANITIZE,
+            {**found(controller(sanicap=3, cmic=2), 1), nvme.ALLOCATED: siblings(1, 7)},
+            "all namespaces of the subsystem (1, 7)",
+        ),
+        (Purge.SANITIZE, found(controller(sanicap=3, cmic=2), 1), "other controllers cannot"),
+        (Purge.FORMAT, found(controller(fna=1, cmic=2), 1), "other controllers cannot"),
     ],
-    ids=["sanitize-all", "format-all", "erase-all", "no-format", "overwrite-only", "unknown"],
+    ids=[
+        "sanitize-all",
+        "format-all",
+        "erase-all",
+        "no-format",
+        "overwrite-only",
+        "unknown",
+        "sanitize-another-controllers",
+        "sanitize-unknown",
+        "format-all-unknown",
+    ],
 )
 def test_a_purge_that_reaches_further_is_refused(
     wanted: Purge, pages: dict[str, bytes], reason: str
@@ -43,7 +60,11 @@ def test_a_purge_that_reaches_further_is_refused(
 
 @pytest.mark.parametrize(
     ("wanted", "page"),
-    [(Purge.FORMAT, controller(fna=3)), (Purge.SANITIZE, controller(sanicap=1))],
+    [
+        (Purge.FORMAT, controller(fna=3)),
+        (Purge.FORMAT, controller(cmic=2)),  # it changes this namespace alone
+        (Purge.SANITIZE, controller(sanicap=1)),
+    ],
 )
 def test_an_only_namespace_may_be_purged(wanted: Purge, page: bytes) -> None:
     assert obstacles(wanted, Protocol.NVME, found(page, 1)) == []
