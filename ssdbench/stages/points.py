@@ -46,7 +46,7 @@ class Judging:
 def measure_all(
     context: Context,
     stage: Stage,
-    units: Sequence[Unit],
+    groups: Sequence[Sequence[Unit]],
     how: Measuring,
     judging: Judging,
     skipped: Sequence[Finding],
@@ -54,30 +54,17 @@ def measure_all(
 ) -> StageResult:
     """Measure the units in their order, skip those that the journal calls finished, and judge.
 
-    Extra repeats follow where they were declared and are wanted.
+    Extra repeats of a group's points follow at its end, where they were declared and are wanted.
     """
     started_at, wall = utc_now(), time.monotonic()
     work = _Work(context, stage, how)
     before = _spent_before(context)
-    units = list(units)
-    planned_repeats = max((unit.repeat for unit in units), default=0)
-    work.measure(units)
-    points = tuple(dict.fromkeys(unit.point for unit in units))
-    while not work.cut_short and (
-        more := next_pass(
-            stage.name,
-            points,
-            work.by_point(units),
-            extra,
-            planned=planned_repeats,
-            first_sequence=len(units),
-            seed=context.seed,
-        )
-    ):
-        work.measure(more)
-        units += more
+    planned_repeats = max((unit.repeat for group in groups for unit in group), default=0)
+    units: list[Unit] = []
+    for group in groups:
+        units += work.group(group, extra, planned_repeats, first_sequence=len(units))
     repeats, cut_short = work.repeats, work.cut_short
-    ceilings = _ceilings(context, points)
+    ceilings = _ceilings(context, tuple(dict.fromkeys(unit.point for unit in units)))
     spent = context.meter
     findings = [*skipped, *told(extra, work.by_point(units), planned_repeats, stage.name)]
     if cut_short:
@@ -108,10 +95,32 @@ class _Work:
     def __init__(self, context: Context, stage: Stage, how: Measuring) -> None:
         self.repeats: dict[str, Repeat] = {}
         self.cut_short = ""
-        self._context, self._how = context, how
+        self._context, self._how, self._stage = context, how, stage.name
         self._finished = context.journal.done()
         self._reporter = Reporter(stage.name, emit=context.emit, wall=context.wall)
         self._wake = _wake(context)
+
+    def group(
+        self, planned: Sequence[Unit], extra: Extra, planned_repeats: int, *, first_sequence: int
+    ) -> list[Unit]:
+        """All units of a group, and the extra repeats that its points want; returns them all."""
+        units = [replace(u, sequence=first_sequence + n) for n, u in enumerate(planned)]
+        self.measure(units)
+        points = tuple(dict.fromkeys(unit.point for unit in units))
+        while not self.cut_short and (
+            more := next_pass(
+                self._stage,
+                points,
+                self.by_point(units),
+                extra,
+                planned=planned_repeats,
+                first_sequence=first_sequence + len(units),
+                seed=self._context.seed,
+            )
+        ):
+            self.measure(more)
+            units += more
+        return units
 
     def measure(self, units: Sequence[Unit]) -> None:
         """Measure what is not measured yet; what is stored counts, whatever happens."""

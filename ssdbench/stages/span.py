@@ -14,6 +14,7 @@ from ssdbench.model.finding import Finding
 from ssdbench.model.result import StageResult
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import Point
+from ssdbench.stages.extra import Extra
 from ssdbench.stages.measuring import Measuring, Unit
 from ssdbench.stages.points import Judging, measure_all, planned
 
@@ -28,6 +29,7 @@ class Span:
     how: Measuring = Measuring()
     judging: Judging = Judging()
     skipped: tuple[Finding, ...] = ()
+    extra: Extra = Extra()
     kind: str = "span"
     title: str = "Measure growing spans of the drive"
     lasting: Lasting = Lasting.RESULTS
@@ -39,22 +41,29 @@ class Span:
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
         """Every repeat of every span."""
-        return planned(self, ascending(self.points), self.repeats, self.how, target, hint)
+        return planned(
+            self, ascending(self.points), self.repeats, self.how, target, hint, self.extra
+        )
 
     def run(self, context: Context) -> StageResult:
-        """All repeats of the smallest span, then of the next larger one."""
-        units = [
-            Unit(
-                point=point,
-                repeat=repeat,
-                pass_order=position,
-                sequence=position * self.repeats + repeat - 1,
-                seed=derived(context.seed, self.name, point.id, repeat),
-            )
+        """All repeats of the smallest span, then of the next larger one.
+
+        Extra repeats of a span come before the next one: after it they would find another drive.
+        """
+        groups = [
+            [
+                Unit(
+                    point=point,
+                    repeat=repeat,
+                    pass_order=position,
+                    sequence=position * self.repeats + repeat - 1,
+                    seed=derived(context.seed, self.name, point.id, repeat),
+                )
+                for repeat in range(1, self.repeats + 1)
+            ]
             for position, point in enumerate(ascending(self.points))
-            for repeat in range(1, self.repeats + 1)
         ]
-        return measure_all(context, self, units, self.how, self.judging, self.skipped)
+        return measure_all(context, self, groups, self.how, self.judging, self.skipped, self.extra)
 
 
 def ascending(points: tuple[Point, ...]) -> tuple[Point, ...]:

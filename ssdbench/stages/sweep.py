@@ -49,7 +49,7 @@ class Sweep:
         return measure_all(
             context,
             self,
-            units(self.name, self.points, self.repeats, seed=context.seed),
+            [units(self.name, self.points, self.repeats, seed=context.seed)],
             self.how,
             self.judging,
             self.skipped,

@@ -49,12 +49,15 @@ def sweep(
         points=tuple(points),
         repeats=wanted.repeats or profile.repeats,
         how=how(profile, wanted),
-        judging=Judging(
-            rule=profile.steady.rule.value,
-            declared_extra=wanted.extra is not None and wanted.extra.disturbed,
-        ),
+        judging=_judging(profile, wanted.extra),
         skipped=tuple(skipped),
         extra=_extra(wanted.extra),
+    )
+
+
+def _judging(profile: Profile, extra: asked.ExtraRepeats | None) -> Judging:
+    return Judging(
+        rule=profile.steady.rule.value, declared_extra=extra is not None and extra.disturbed
     )
 
 
@@ -97,8 +100,9 @@ def span(
         points=tuple(points),
         repeats=wanted.repeats or profile.repeats,
         how=how(profile, wanted),
-        judging=Judging(rule=profile.steady.rule.value),
+        judging=_judging(profile, wanted.extra),
         skipped=tuple(skipped),
+        extra=_extra(wanted.extra),
     )
 
 

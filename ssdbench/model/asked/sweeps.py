@@ -195,6 +195,11 @@ class SpanSweep(Model):
         default=None,
         description="How repeats of this stage settle; without it, as the profile says.",
     )
+    extra: ExtraRepeats | None = Field(
+        default=None,
+        description="More repeats of a span whose interval is wide or whose repeats were "
+        "disturbed, before the next span is begun.",
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

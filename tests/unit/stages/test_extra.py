@@ -6,13 +6,16 @@ import numpy as np
 import pytest
 
 from ssdbench.engine.journal import Kind
+from ssdbench.generator.base import Second
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.result import Repeat
+from ssdbench.model.workload import Point
 from ssdbench.stages.extra import Extra, interval_width, next_pass, reasons
+from ssdbench.stages.span import Span
 from ssdbench.stages.sweep import Sweep
 from ssdbench.stats.estimate import t_interval
 from tests.support.fakes import WearyDrive
-from tests.support.runs import QUICK, ARun, a_point
+from tests.support.runs import QUICK, ARun, a_point, a_workload
 
 
 def a_repeat(iops: float, number: int = 1, *, disturbed: bool = False) -> Repeat:
@@ -109,6 +112,63 @@ def test_a_killed_run_decides_about_extra_repeats_as_if_it_had_not_been(tmp_path
     assert [len(point.repeats) for point in second.points] == [7, 7]
     assert second.data["order"] == whole.data["order"]
     assert set(done) <= set(run.units(Kind.FINISHED))
+
+
+def a_span_run(tmp_path: Path, extra: Extra, *, noise: float) -> ARun:
+    run = ARun(tmp_path / "run", WearyDrive(noise=noise)).precondition()
+    points = tuple(
+        Point(id=f"span-{share:g}", sweep="span", workload=a_workload(run.drive, share=share))
+        for share in (1.0, 0.25, 0.5)
+    )
+    run.stages.append(Span("02-span", points, 3, QUICK, extra=extra))
+    return run
+
+
+def test_a_span_gets_its_extra_repeats_before_a_larger_one_is_touched(tmp_path: Path) -> None:
+    stage = a_span_run(tmp_path, Extra(5, width=1e-6), noise=0.05).go().stages[1]
+
+    assert stage.data["order"] == [
+        f"span-{share:g}/repeat-{number:02d}" for share in (0.25, 0.5, 1) for number in range(1, 6)
+    ]
+    numbers = [repeat.sequence for point in stage.points for repeat in point.repeats]
+    assert numbers == list(range(15))
+    told = next(f for f in stage.findings if f.code is Code.EXTRA_REPEATS)
+    assert told.message.startswith("6 extra repeats of 3 points")
+
+
+def test_only_the_span_that_is_wide_gets_more(tmp_path: Path) -> None:
+    run = a_span_run(tmp_path, Extra(6, width=0.02), noise=0.0005)
+    smallest = run.drive.size_bytes // 4
+
+    def shaky(drive: WearyDrive, second: Second) -> None:
+        small = drive.starts[-1][0].workload.range.length_bytes <= smallest
+        drive.floor_iops = 60 + 80 * drive.chance.random() if small else 100
+
+    run.drive.on_second = shaky
+
+    stage = run.go().stages[1]
+
+    counts = {point.point.id: len(point.repeats) for point in stage.points}
+    assert counts["span-0.25"] > 3
+    assert counts["span-1"] == 3
+
+
+def test_a_killed_span_sweep_goes_on_as_if_it_had_not_been(tmp_path: Path) -> None:
+    whole = a_span_run(tmp_path / "whole", Extra(5, width=1e-6), noise=0.05).go().stages[1]
+    run = a_span_run(tmp_path / "cut", Extra(5, width=1e-6), noise=0.05)
+    run.drive.on_second = lambda drive, second: setattr(
+        run, "signal", 2 if len(drive.starts) >= 6 else None
+    )
+    first = run.go().stages[1]
+    done = run.units(Kind.FINISHED)
+
+    second = run.resume().stages[1]
+
+    assert (first.complete, second.complete) == (False, True)
+    assert "span-0.25/repeat-04" in done  # an extra one
+    assert second.data["order"] == whole.data["order"]
+    finished = run.units(Kind.FINISHED)
+    assert len(finished) == len(set(finished))
 
 
 @pytest.mark.parametrize(("declared", "severity"), [(True, "warns"), (False, "invalidates")])
