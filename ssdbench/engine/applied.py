@@ -6,10 +6,13 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from ssdbench.generator.fio.placement import read_back
 from ssdbench.host.affinity import Pinned
 from ssdbench.host.atasecurity import PASSWORD
 from ssdbench.host.latency import LatencyHold
+from ssdbench.host.numa import Policy
 from ssdbench.host.sysfs import Sysfs
+from ssdbench.host.topology import cpu_list
 from ssdbench.target.inspect import find
 from ssdbench.tuning.drivemedia import AtaPasswordReach, NvmeFeatureReach, WriteCacheReach
 from ssdbench.tuning.journal import Change, SettingsJournal, restore_all
@@ -47,13 +50,29 @@ def applied(
         if plan.hold_idle:
             held.enter_context(LatencyHold(0))
         held.enter_context(Pinned(plan.own_cpus))
+        held.enter_context(Policy(plan.own_memory, cpu_list(plan.own_memory.partition(":")[2])))
+        fio = fio_placed(plan)
         if not plan.settings:
-            yield plan.held()
+            yield (*plan.held(), *fio)
             return
         restore(directory=directory, sysfs=sysfs)
         with _journal(directory / f"{run_id}.jsonl", sysfs) as journal:
             changes = journal.apply(plan.settings)
-            yield (*plan.held(), *(_entry(change) for change in changes))
+            yield (*plan.held(), *fio, *(_entry(change) for change in changes))
+
+
+def fio_placed(plan: HostPlan) -> tuple[dict[str, str], ...]:
+    """NUMA settings of fio as a fio of this very run has them; nothing where none are wanted."""
+    if not plan.fio_options:
+        return ()
+    kept = read_back(plan.fio_options, plan.fio_cpus)
+    reason = f"read back from a job of fio: memory {kept['memory']}, CPUs {kept['cpus']}"
+    found = [("NUMA nodes of fio", plan.fio_nodes), ("memory of fio", plan.fio_memory)]
+    return tuple(
+        {"setting": name, "value": value, "was": "", "drive": "", "reason": reason}
+        for name, value in found
+        if value
+    )
 
 
 @contextmanager

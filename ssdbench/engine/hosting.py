@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from ssdbench.errors import HostLacks
+from ssdbench.generator.fio.placement import require_numa
 from ssdbench.host import kmod
 from ssdbench.host.facts import drive_facts, host_facts
 from ssdbench.host.heat import Heat, drive_heat
@@ -46,6 +47,7 @@ def planned_host(wishes: Host, info: TargetInfo, sysfs: Sysfs | None = None) -> 
     sysfs = sysfs or Sysfs()
     name = kernel_name(info, sysfs)
     planned = host_plan(wishes, topology(name, sysfs), info.id)
+    require_numa(planned.fio_options)
     inside = drive_settings(wishes, _bus(name, sysfs), info.id)
     modules = (_module(name, sysfs) for name in wishes.kernel_modules)
     return replace(planned, settings=(*modules, *planned.settings, *inside))

@@ -4,7 +4,7 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -56,15 +56,24 @@ class ClaimedSession:
 
     spare_bytes: int | None = None  # no drive tells
 
-    def __init__(self, info: TargetInfo, claim: Claim, *, fio_cpus: Collection[int] = ()) -> None:
+    def __init__(
+        self,
+        info: TargetInfo,
+        claim: Claim,
+        *,
+        fio_cpus: Collection[int] = (),
+        fio_options: Mapping[str, str] | None = None,
+    ) -> None:
         self.info = info
         self._claim = claim
         self._fio_cpus = tuple(fio_cpus)
+        self._fio_options = dict(fio_options or {})
         self._ceilings: dict[Workload, float | None] = {}
 
     def generator(self, *, step_s: int = 1) -> Generator:
         """fio on the claimed target; real time passes second by second."""
-        return Fio(attachment(self.info, self._descriptor()), cpus=self._fio_cpus)
+        way = attachment(self.info, self._descriptor())
+        return Fio(way, cpus=self._fio_cpus, options=self._fio_options)
 
     def recheck(self) -> None:
         """Identity, size and everything that the guard asks, while the claim is held."""
@@ -119,7 +128,7 @@ class ClaimedSession:
         whole = ActiveRange(offset_bytes=0, length_bytes=self.info.size_bytes)
         kind = workload.model_copy(update={"range": whole})
         if kind not in self._ceilings:
-            self._ceilings[kind] = ceiling_iops(kind, cpus=self._fio_cpus)
+            self._ceilings[kind] = ceiling_iops(kind, cpus=self._fio_cpus, placed=self._fio_options)
         return self._ceilings[kind]
 
     def purge(self, method: Purge, share: Callable[[float], None] = lambda done: None) -> Purged:
@@ -311,6 +320,7 @@ def claimed(
     accept_shared: bool = False,
     destroys: bool = True,
     fio_cpus: Collection[int] = (),
+    fio_options: Mapping[str, str] | None = None,
 ) -> Iterator[TargetSession]:
     """The session of a run, from `with` to its end, under the locks of host and target.
 
@@ -334,7 +344,7 @@ def claimed(
                     accept_shared=accept_shared,
                 )
             )
-            session = ClaimedSession(info, claim, fio_cpus=fio_cpus)
+            session = ClaimedSession(info, claim, fio_cpus=fio_cpus, fio_options=fio_options)
         held.callback(session.close)
         yield session
 

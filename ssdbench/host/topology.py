@@ -8,6 +8,7 @@ from pathlib import Path
 from ssdbench.host.sysfs import Sysfs
 
 CPU = "/sys/devices/system/cpu"
+NODE = "/sys/devices/system/node"
 NO_TURBO = f"{CPU}/intel_pstate/no_turbo"  # 1 = off
 BOOST = f"{CPU}/cpufreq/boost"  # 0 = off
 LATENCY_NODE = "/dev/cpu_dma_latency"
@@ -45,6 +46,7 @@ class Topology:
     cpus: tuple[int, ...]
     shares_cache: Mapping[int, frozenset[int]] = field(default_factory=dict)  # last level
     node_of: Mapping[int, int] = field(default_factory=dict)
+    memory_nodes: tuple[int, ...] = (0,)  # NUMA nodes that have memory
     governors: tuple[str, ...] = ()  # that every CPU offers; empty without frequency scaling
     policies: tuple[str, ...] = ()  # directories of frequency policies
     frequencies_khz: tuple[int, ...] = ()  # that every policy can be limited to, ascending
@@ -71,6 +73,7 @@ def topology(kernel_name: str = "", sysfs: Sysfs | None = None) -> Topology:
         cpus=cpus,
         shares_cache={cpu: _sharing(sysfs, cpu) for cpu in cpus},
         node_of=_nodes(sysfs, cpus),
+        memory_nodes=cpu_list(sysfs.find(f"{NODE}/has_memory") or "") or (0,),
         governors=_governors(sysfs, policies),
         frequencies_khz=_frequencies(sysfs, policies),
         policies=policies,
@@ -119,9 +122,9 @@ def _sharing(sysfs: Sysfs, cpu: int) -> frozenset[int]:
 
 def _nodes(sysfs: Sysfs, cpus: tuple[int, ...]) -> dict[int, int]:
     found = dict.fromkeys(cpus, 0)
-    for name in sysfs.names("/sys/devices/system/node"):
+    for name in sysfs.names(NODE):
         if re.fullmatch(r"node\d+", name):
-            text = sysfs.find(f"/sys/devices/system/node/{name}/cpulist") or ""
+            text = sysfs.find(f"{NODE}/{name}/cpulist") or ""
             found |= dict.fromkeys(cpu_list(text), int(name[4:]))
     return found
 

@@ -42,6 +42,7 @@ class Machine:
     disks: tuple[Disk, ...] = ()
     cpus: int = 2
     memory_mib: int = 2048
+    nodes: int = 1  # NUMA nodes, which share CPUs and memory evenly
     kvm: bool = False
     reproducible: bool = False
     append: str = ""
@@ -75,8 +76,7 @@ def arguments(machine: Machine) -> list[str]:
         str(machine.qemu),
         "-machine", "q35", "-accel", accelerator, "-cpu", cpu, "-smp", str(cpus),
         "-m", f"{machine.memory_mib}M",
-        "-object", f"memory-backend-memfd,id=mem,size={machine.memory_mib}M,share=on",
-        "-numa", "node,memdev=mem",
+        *_nodes(machine, cpus),
         "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
         "-kernel", str(machine.kernel), "-initrd", str(machine.initramfs),
         "-append", " ".join(part for part in boot if part),
@@ -100,6 +100,17 @@ def arguments(machine: Machine) -> list[str]:
     for index, disk in enumerate(machine.disks):
         argv += _disk(index, disk)
     return [*argv, *machine.devices]
+
+
+def _nodes(machine: Machine, cpus: int) -> list[str]:
+    """Memory, which the shared file system needs to be shared, and the node of each CPU."""
+    argv = []
+    for node in range(machine.nodes):
+        own = range(node * cpus // machine.nodes, (node + 1) * cpus // machine.nodes)
+        size = machine.memory_mib // machine.nodes
+        argv += ["-object", f"memory-backend-memfd,id=mem{node},size={size}M,share=on"]
+        argv += ["-numa", f"node,memdev=mem{node},cpus={own[0]}-{own[-1]}"]
+    return argv
 
 
 def _disk(index: int, disk: Disk) -> list[str]:

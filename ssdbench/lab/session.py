@@ -29,6 +29,7 @@ class GuestRequest:
     cwd: Path
     cpus: int = 2
     memory_mib: int = 2048
+    nodes: int = 1  # NUMA
     reproducible: bool = False
     modules: bool = True
     multipath: bool = False
@@ -48,6 +49,7 @@ def run_in_guest(request: GuestRequest, cache: Path) -> Answer:
             disks=disks,
             cpus=request.cpus,
             memory_mib=request.memory_mib,
+            nodes=request.nodes,
             reproducible=request.reproducible,
             kvm=lab.kvm_works(),
             multipath=request.multipath,

@@ -93,6 +93,14 @@ def _text(value: object) -> object:
 
 
 QueueValue = Annotated[str, BeforeValidator(_text), Field(min_length=1)]
+_NODES = r"[0-9]{1,4}(?:-[0-9]{1,4})?(?:,[0-9]{1,4}(?:-[0-9]{1,4})?)*"
+NodeNames = Annotated[str, BeforeValidator(_text), Field(pattern=rf"^(keep|drive|{_NODES})$")]
+MemoryPolicy = Annotated[
+    str,
+    Field(
+        pattern=rf"^(keep|local|prefer:(drive|[0-9]{{1,4}})|(bind|interleave):(drive|{_NODES}))$"
+    ),
+]
 FeatureValue = Annotated[str, BeforeValidator(_text), Field(pattern=r"^(keep|[0-9]{1,5})$")]
 
 
@@ -122,6 +130,22 @@ class Host(Model):
     )
     own_cpus: Annotated[tuple[CpuNumber, ...], OneOrMany()] = Field(
         default=(), description="CPUs that ssdbench itself may use; all unless set."
+    )
+    fio_nodes: NodeNames = Field(
+        default=KEEP,
+        description="NUMA nodes whose CPUs fio may use, such as 0 or 0,1; drive for the drive's "
+        "own; or keep.",
+    )
+    fio_memory: MemoryPolicy = Field(
+        default=KEEP,
+        description="Where fio takes its memory: local, bind:NODES, interleave:NODES, prefer:NODE "
+        "(drive for the drive's own node), or keep.",
+    )
+    own_nodes: NodeNames = Field(
+        default=KEEP, description="NUMA nodes whose CPUs ssdbench itself may use, or keep."
+    )
+    own_memory: MemoryPolicy = Field(
+        default=KEEP, description="Where ssdbench takes its memory, as fio_memory; or keep."
     )
     nr_requests: QueueValue = Field(default=KEEP, description="Requests that a scheduler sees.")
     nomerges: QueueValue = Field(
@@ -164,6 +188,10 @@ class Host(Model):
             "idle": self.idle.value,
             "fio_cpus": ", ".join(map(str, self.fio_cpus)) or KEEP,
             "own_cpus": ", ".join(map(str, self.own_cpus)) or KEEP,
+            "fio_nodes": self.fio_nodes,
+            "fio_memory": self.fio_memory,
+            "own_nodes": self.own_nodes,
+            "own_memory": self.own_memory,
             "write_cache": self.write_cache.value,
             "power_state": self.power_state,
             "irq_coalescing": self.irq_coalescing,

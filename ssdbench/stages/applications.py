@@ -7,7 +7,7 @@ count and what reaches the drive are different numbers, and both are kept.
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from shutil import rmtree
@@ -27,7 +27,7 @@ from ssdbench.model.result import StageResult
 from ssdbench.model.target import TargetInfo
 from ssdbench.stages.filemount import Place, mounted
 from ssdbench.stages.hostload import LoadWatch
-from ssdbench.stages.onestart import GRACE_S, RAMP_S, common, job_file
+from ssdbench.stages.onestart import GRACE_S, RAMP_S, Options, common, job_file
 from ssdbench.stages.programs import COMMANDS, Program, Scale
 from ssdbench.stages.trial import (
     Cell,
@@ -38,6 +38,7 @@ from ssdbench.stages.trial import (
     cells_csv,
     measured,
     medians,
+    placed,
     slug,
 )
 from ssdbench.tuning.plan import HostPlan
@@ -77,6 +78,7 @@ class ApplicationTrial:
     scale: Scale
     repeats: int = 3
     cpus: tuple[int, ...] = ()
+    numa: Options = field(default_factory=dict)  # of fio; the programs have none
     notes: tuple[str, ...] = ()
     kind: str = "applications"
     destructive: bool = True
@@ -192,6 +194,7 @@ class ApplicationTrial:
         seed = derived(context.seed, self.name, turn.program.name, turn.repeat)
         window_s, size = self.scale.window_s, self.scale.data_bytes
         shared = {**common(span_bytes=size, window_s=window_s, seed=seed), "ioengine": "psync"}
+        shared |= placed(self.numa, turn.variant.cpus)
         section = turn.program.equivalent(self.scale)
         if "nrfiles" in section:
             del shared["size"]

@@ -9,7 +9,7 @@ smaller than the drive, the rest was discarded and not filled: spare area that t
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
@@ -58,6 +58,7 @@ class FileSystemTrial:
     repeats: int = 1
     window_s: int = 5
     cpus: tuple[int, ...] = ()
+    numa: Options = field(default_factory=dict)
     notes: tuple[str, ...] = ()  # file systems that cannot be compared here, and why
     kind: str = "filesystem"
     destructive: bool = True
@@ -195,6 +196,7 @@ class FileSystemTrial:
         seed = derived(context.seed, self.name, workload.name, repeat)
         where: Options = {"filename": str(file), "fallocate": "none", "fadvise_hint": 0}
         shared = common(span_bytes=size, window_s=self.window_s, seed=seed)
+        shared |= self.numa
         text = job_file({**where, **shared, "direct": 0 if self.buffered else 1}, workload.sections)
         unit = f"{slug(state)}/{slug(workload.name)}/repeat-{repeat:02d}"
         start = Start(unit, Variant(state), workload, repeat, text, self.window_s)

@@ -16,6 +16,7 @@ from ssdbench.model.target import TargetInfo
 from ssdbench.stages import hostvariants, interruptvariants
 from ssdbench.stages.blocktrace import block_trace
 from ssdbench.stages.hostload import Probe
+from ssdbench.stages.onestart import Options
 from ssdbench.stages.trial import Trial, TrialWorkload, Variant
 from ssdbench.tuning.setting import Medium
 from ssdbench.units import format_size
@@ -28,6 +29,7 @@ def host_trial(
     span_bytes: int,
     *,
     cpus: tuple[int, ...] = (),
+    numa: Options | None = None,
 ) -> Trial:
     """The trial of one stage of the profile.
 
@@ -51,6 +53,7 @@ def host_trial(
         repeats=wanted.repeats,
         window_s=max(1, round(wanted.window_s)),
         cpus=cpus,
+        numa=dict(numa or {}),
         notes=chosen.notes,
         probe=chosen.probe,
     )

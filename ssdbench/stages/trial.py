@@ -104,6 +104,7 @@ class Trial:
     window_s: int = 5
     skipped: tuple[Finding, ...] = ()
     cpus: tuple[int, ...] = ()  # that fio may use; empty: all
+    numa: Options = field(default_factory=dict)  # fio's, besides
     notes: tuple[str, ...] = ()  # what could not be had
     probe: Probe | None = None  # what else is measured in each window
     lasting: Lasting = Lasting.RESULTS
@@ -287,9 +288,14 @@ def job_text(
     """fio's job file of one cell: all sections at the same time, reported together."""
     shared = common(span_bytes=trial.span_bytes, window_s=trial.window_s, seed=seed)
     return job_file(
-        {**on_drive(node), **shared},
+        {**on_drive(node), **shared, **placed(trial.numa, variant.cpus)},
         [{**section, **variant.options} for section in workload.sections],
     )
+
+
+def placed(numa: Options, cpus: Sequence[int]) -> Options:
+    """NUMA settings of the run; a variant that chooses its CPUs itself keeps the memory's only."""
+    return {name: value for name, value in numa.items() if not cpus or name != "numa_cpu_nodes"}
 
 
 def cell_of(

@@ -229,6 +229,7 @@ def _claimed(
         accept_shared=kept.accept_shared,
         destroys=destroys,
         fio_cpus=wishes.fio_cpus,
+        fio_options=wishes.fio_options,
     )
 
 

@@ -1,5 +1,7 @@
 """Application programs that a profile asks for, after a fill of their own that is proven again."""
 
+from collections.abc import Mapping
+
 from ssdbench.engine.stage import Stage
 from ssdbench.errors import HostLacks, UsageError
 from ssdbench.host import command
@@ -28,6 +30,7 @@ def stages(
     target: TargetInfo,
     *,
     cpus: tuple[int, ...] = (),
+    numa: Mapping[str, str] | None = None,
 ) -> list[Stage]:
     """A fill and the trial. Raises HostLacks for a program or file system that is lacking,
     UsageError for a target that is no block device or too small.
@@ -54,6 +57,7 @@ def stages(
             ),
             repeats=wanted.repeats,
             cpus=cpus,
+            numa=dict(numa or {}),
             notes=(NO_DATABASE,) if asked.ProgramName.SYSBENCH in wanted.programs else (),
         )
     )

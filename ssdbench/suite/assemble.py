@@ -67,14 +67,15 @@ def _over_host(
     before: int, wanted: asked.HostTrial, profile: Profile, target: TargetInfo, level_bytes: int
 ) -> list[Stage]:
     """An experiment over the host, which may need stages of its own before it."""
-    cpus = planned_host(profile.host, target).fio_cpus
+    planned = planned_host(profile.host, target)
+    cpus, numa = planned.fio_cpus, planned.fio_options
     if isinstance(wanted, asked.FileSystems):
-        return filesystems.stages(before, wanted, profile, target, cpus=cpus)
+        return filesystems.stages(before, wanted, profile, target, cpus=cpus, numa=numa)
     if isinstance(wanted, asked.Applications):
-        return applications.stages(before, wanted, profile, target, cpus=cpus)
+        return applications.stages(before, wanted, profile, target, cpus=cpus, numa=numa)
     kind = next(m.kind for m in profile.measure if m.stage is wanted)
     name = f"{before + 1:02d}-{kind}"
-    return [host_trial(name, wanted, target, level_bytes, cpus=cpus)]
+    return [host_trial(name, wanted, target, level_bytes, cpus=cpus, numa=numa)]
 
 
 def _over_points(

@@ -1,6 +1,6 @@
 """File systems that a profile asks for: each after a fill of its own that is proven again."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ssdbench.engine.hosting import kernel_name
 from ssdbench.engine.stage import Stage
@@ -24,6 +24,7 @@ def stages(
     target: TargetInfo,
     *,
     cpus: tuple[int, ...] = (),
+    numa: Mapping[str, str] | None = None,
 ) -> list[Stage]:
     """A fill and a trial for every file system and part; before a part, everything is discarded.
 
@@ -50,6 +51,7 @@ def stages(
                     repeats=wanted.repeats,
                     window_s=max(1, round(wanted.window_s)),
                     cpus=cpus,
+                    numa=dict(numa or {}),
                     notes=notes,
                 )
             )

@@ -11,11 +11,14 @@ from ssdbench.host.topology import Topology, cpu_text
 from ssdbench.model.profile import KEEP, Host, Idle, IrqAffinity, Preset, Switch
 from ssdbench.tuning.cpu import governor_settings, turbo_settings
 from ssdbench.tuning.irq import irq_plan
+from ssdbench.tuning.numa import LOCAL, cpus_of, memory_policy, nodes_holding
 from ssdbench.tuning.queue import QUEUE_SETTINGS, queue_settings
 from ssdbench.tuning.setting import Medium, Setting
 
 NO_SCHEDULER = "none"
 _HOLD_REASON = "waking from a deep idle state takes longer than many an I/O"
+_FIO_MEMORY_REASON = "buffers on another node cost a hop per transfer, or are meant to"
+_OWN_MEMORY_REASON = "its pages are not to take the place of the submitters'"
 _BALANCE_REASON = "irqbalance would move interrupts during the run"
 
 
@@ -26,9 +29,18 @@ class HostPlan:
     settings: tuple[Setting, ...] = ()  # through the settings journal, in this order
     fio_cpus: tuple[int, ...] = ()  # empty: all
     own_cpus: tuple[int, ...] = ()
+    fio_nodes: str = ""  # NUMA nodes as fio takes them; empty where its CPUs say it already
+    fio_memory: str = ""  # memory policy as fio and the kernel write it; empty: as it is
+    own_memory: str = ""
     hold_idle: bool = False  # /dev/cpu_dma_latency held open at 0
     notes: tuple[str, ...] = ()
     preset: str = ""  # the report names it
+
+    @property
+    def fio_options(self) -> dict[str, str]:
+        """NUMA settings for every job file of the run."""
+        found = {"numa_cpu_nodes": self.fio_nodes, "numa_mem_policy": self.fio_memory}
+        return {name: value for name, value in found.items() if value}
 
     def lines(self) -> list[str]:
         """One line per change, for people: what, to which value, and why."""
@@ -39,6 +51,10 @@ class HostPlan:
             found.append(f"fio on CPUs {cpu_text(self.fio_cpus)}: submitters stay where they are")
         if self.own_cpus:
             found.append(f"ssdbench on CPUs {cpu_text(self.own_cpus)}: away from the submitters")
+        if self.fio_memory:
+            found.append(f"memory of fio {self.fio_memory}: {_FIO_MEMORY_REASON}")
+        if self.own_memory:
+            found.append(f"memory of ssdbench {self.own_memory}: {_OWN_MEMORY_REASON}")
         return found
 
     def held(self) -> tuple[dict[str, str], ...]:
@@ -50,6 +66,8 @@ class HostPlan:
             found.append(("CPUs of fio", cpu_text(self.fio_cpus), "submitters stay in place"))
         if self.own_cpus:
             found.append(("CPUs of ssdbench", cpu_text(self.own_cpus), "away from the submitters"))
+        if self.own_memory:
+            found.append(("memory of ssdbench", self.own_memory, _OWN_MEMORY_REASON))
         if self.preset:
             found.append(("preset", self.preset, "asked for by the profile"))
         return tuple(
@@ -66,7 +84,11 @@ def host_plan(wishes: Host, host: Topology, drive: str) -> HostPlan:
     """
     notes: list[str] = []
     asked = _with_preset(wishes, host, notes)
-    fio_cpus, own_cpus = _cpus("fio_cpus", asked, host), _cpus("own_cpus", asked, host)
+    fio_cpus, own_cpus = _placed("fio", asked, host), _placed("own", asked, host)
+    fio_memory = memory_policy("fio_memory", asked.fio_memory, host)
+    own_memory = memory_policy("own_memory", asked.own_memory, host)
+    if own_memory and not fio_memory:  # fio would inherit ours
+        fio_memory = LOCAL
     if own_cpus and not fio_cpus:  # fio would inherit our few
         fio_cpus = tuple(cpu for cpu in host.cpus if cpu not in own_cpus) or host.cpus
     try:
@@ -85,9 +107,13 @@ def host_plan(wishes: Host, host: Topology, drive: str) -> HostPlan:
     ]
     if asked.idle is Idle.SHALLOW and not host.idle:
         raise HostLacks("idle states cannot be limited here: there is no /dev/cpu_dma_latency")
+    submitters = irq.submitters or fio_cpus
     return HostPlan(
         settings=tuple(settings),
-        fio_cpus=irq.submitters or fio_cpus,
+        fio_cpus=submitters,
+        fio_nodes=nodes_holding(asked.fio_nodes, submitters, host),
+        fio_memory=fio_memory,
+        own_memory=own_memory,
         own_cpus=own_cpus,
         hold_idle=asked.idle is Idle.SHALLOW,
         notes=(*notes, *irq.notes),
@@ -127,7 +153,8 @@ def _with_preset(wishes: Host, host: Topology, notes: list[str]) -> Host:
         return wishes
     found: dict[str, object] = {}
     for name, value, able, lacking in _isolating(host):
-        if getattr(wishes, name) not in (KEEP, ()):
+        placed = getattr(wishes, name.replace("cpus", "nodes")) != KEEP
+        if getattr(wishes, name) not in (KEEP, ()) or placed:
             continue  # what the profile sets itself goes first
         if able:
             found[name] = value
@@ -147,6 +174,21 @@ def _isolating(host: Topology) -> Iterator[tuple[str, object, bool, str]]:
     workers = tuple(cpu for cpu in near if cpu != host.cpus[0])
     yield "own_cpus", host.cpus[:1], bool(workers), "there is one CPU only"
     yield "fio_cpus", workers, bool(workers), "there is one CPU only"
+
+
+def _placed(who: str, wishes: Host, host: Topology) -> tuple[int, ...]:
+    """CPUs of `fio` or our `own`, by number and node. Raises HostLacks where both exclude all."""
+    listed = _cpus(f"{who}_cpus", wishes, host)
+    of_nodes = cpus_of(f"{who}_nodes", getattr(wishes, f"{who}_nodes"), host)
+    if not listed or not of_nodes:
+        return listed or of_nodes
+    both = tuple(cpu for cpu in listed if cpu in of_nodes)
+    if not both:
+        raise HostLacks(
+            f"{who}_cpus: CPU {cpu_text(listed)} is on none of the nodes of {who}_nodes",
+            hint=f"These have the CPUs {cpu_text(of_nodes)}.",
+        )
+    return both
 
 
 def _cpus(name: str, wishes: Host, host: Topology) -> tuple[int, ...]:

@@ -45,6 +45,7 @@ def guest(lab: Lab) -> Guest:
         modules: bool = True,
         multipath: bool = False,
         devices: tuple[str, ...] = (),
+        nodes: int = 1,
     ) -> Answer:
         request = GuestRequest(
             argv=("bash", "-euc", script),
@@ -56,6 +57,7 @@ def guest(lab: Lab) -> Guest:
             multipath=multipath,
             timeout_s=540,
             devices=devices,
+            nodes=nodes,
         )
         return run_in_guest(request, cache())
 

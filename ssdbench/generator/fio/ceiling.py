@@ -5,7 +5,7 @@ random content and bookkeeping included, but not the kernel's. So the ceiling is
 drive that comes near it is measured through a host that is too slow.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from ssdbench.errors import CommandFailed, HostLacks
 from ssdbench.generator.base import Job
@@ -19,8 +19,12 @@ RUNTIME_S = 0.3
 ANSWERS_S = 60.0
 
 
-def ceiling_iops(workload: Workload, *, cpus: Collection[int] = ()) -> float | None:
+def ceiling_iops(
+    workload: Workload, *, cpus: Collection[int] = (), placed: Mapping[str, str] | None = None
+) -> float | None:
     """I/Os per second that fio reaches on `cpus` (empty: all) with nothing behind it.
+
+    `placed` are fio's NUMA settings.
 
     None for a workload whose pace is not the host's (a rate or pauses), and where this fio has no
     null engine or could not run it. Takes about half a second; nothing is read or written.
@@ -28,7 +32,7 @@ def ceiling_iops(workload: Workload, *, cpus: Collection[int] = ()) -> float | N
     if workload.rate_iops is not None or workload.thinktime_us:
         return None
     job = Job(name="ceiling", workload=workload, seed=1, runtime_s=RUNTIME_S)
-    options: Options = {"ioengine": ENGINE, "thread": 1}
+    options: Options = {"ioengine": ENGINE, "thread": 1, **(placed or {})}
     if cpus:
         options["cpus_allowed"] = ",".join(str(cpu) for cpu in sorted(cpus))
     try:

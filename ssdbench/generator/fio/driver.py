@@ -7,7 +7,7 @@ versions, the report (fio.json) and the logs.
 import math
 import platform
 import shlex
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import chain
@@ -60,8 +60,15 @@ def _asked(path: str, changed_ns: int) -> tuple[str, str]:
 class Fio:
     """fio against one target. Raises HostLacks when fio is missing, too old or lacks the engine."""
 
-    def __init__(self, attachment: Attachment, *, cpus: Collection[int] | None = None) -> None:
+    def __init__(
+        self,
+        attachment: Attachment,
+        *,
+        cpus: Collection[int] | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> None:
         self._attachment = attachment
+        self._options = dict(options or {})
         self._cpus = cpus
 
     @cached_property
@@ -79,7 +86,7 @@ class Fio:
             raise ValueError("nothing to start: the list of jobs is empty")
         name = self.name
         self._attachment.require(jobs)
-        text = jobfile.jobfile(jobs, options=self._attachment.options())
+        text = jobfile.jobfile(jobs, options={**self._attachment.options(), **self._options})
         files.make_directory(artifacts)
         _clear(artifacts)
         argv = ["fio", "--eta=never", "--output-format=json+", "--output=fio.json", "job.fio"]
