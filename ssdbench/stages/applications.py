@@ -7,6 +7,7 @@ count and what reaches the drive are different numbers, and both are kept.
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -19,7 +20,7 @@ from ssdbench.engine.progress import Reporter
 from ssdbench.engine.seeds import derived
 from ssdbench.engine.stage import Context, Lasting, RateHint, StagePlan
 from ssdbench.errors import CommandFailed, SsdbenchError
-from ssdbench.host import command
+from ssdbench.host import command, database
 from ssdbench.host.counters import CounterFile, DiskStat, disk_counters
 from ssdbench.host.files import make_directory, write_atomic
 from ssdbench.host.filesystems import FileSystem
@@ -28,7 +29,7 @@ from ssdbench.model.target import TargetInfo
 from ssdbench.stages.filemount import Place, mounted
 from ssdbench.stages.hostload import LoadWatch
 from ssdbench.stages.onestart import GRACE_S, RAMP_S, Options, common, job_file
-from ssdbench.stages.programs import COMMANDS, Program, Scale
+from ssdbench.stages.programs import COMMANDS, SERVER, Program, Scale
 from ssdbench.stages.trial import (
     Cell,
     Start,
@@ -43,6 +44,7 @@ from ssdbench.stages.trial import (
 )
 from ssdbench.tuning.plan import HostPlan
 
+REACHABLE = Path("/run/ssdbench")  # a database's user may not get to a run directory
 EQUIVALENT = ", fio's equivalent"
 LONGEST_S = 3600.0  # of a program that ends when its work is done
 _PREPARE_S = 1800.0
@@ -124,8 +126,9 @@ class ApplicationTrial:
         cells: list[Cell] = []
         notes = list(self.notes)
         try:
-            with mounted(context, Place(self.system, self.kernel_name), self.name, notes) as place:
-                cut_short = self._measure(context, place, cells)
+            place = Place(self.system, self.kernel_name, below=REACHABLE)
+            with mounted(context, place, self.name, notes) as directory:
+                cut_short = self._measure(context, directory, cells)
         except SsdbenchError as error:
             cut_short = context.failed(error)
         path = context.store.path / "cells.csv"
@@ -195,32 +198,39 @@ class ApplicationTrial:
         window_s, size = self.scale.window_s, self.scale.data_bytes
         shared = {**common(span_bytes=size, window_s=window_s, seed=seed), "ioengine": "psync"}
         shared |= placed(self.numa, turn.variant.cpus)
-        section = turn.program.equivalent(self.scale)
-        if "nrfiles" in section:
+        sections = turn.program.equivalent(self.scale)
+        if any("nrfiles" in section for section in sections):
             del shared["size"]
-        text = job_file({**shared, "directory": str(work), "fallocate": "none"}, [section])
-        workload = TrialWorkload(turn.workload, (section,))
+        text = job_file({**shared, "directory": str(work), "fallocate": "none"}, sections)
+        workload = TrialWorkload(turn.workload, sections)
         start = Start(turn.unit, turn.variant, workload, turn.repeat, text, window_s)
         return measured(context, start, cpus=turn.variant.cpus or self.cpus)
+
+    def _prepare(self, program: Program, directory: Path, work: Path, server: str) -> None:
+        """All that comes before the measurement, and is on the drive when it begins."""
+        if arguments := program.prepare(self.scale):
+            _ended(_argv(program, arguments, server), directory, work, (), _PREPARE_S)
+        if text := program.commands(self.scale):
+            (work / COMMANDS).write_text(text)
+        if server:
+            database.checkpoint(Path(server))
 
     def _by_itself(self, context: Context, turn: _Turn, work: Path) -> Cell:
         """Run the program; its bytes are those that reached the drive, its rate its own."""
         program, scale = turn.program, self.scale
         directory = context.store.fresh_directory(turn.unit)
         context.journal.begun(turn.unit)
-        if arguments := program.prepare(scale):
-            _ended([program.name, *arguments], directory, work, (), _PREPARE_S)
-        if text := program.commands(scale):
-            (work / COMMANDS).write_text(text)
-        argv = [program.name, *program.arguments(scale)]
+        cpus = turn.variant.cpus or self.cpus
         with disk_counters(context.target.major_minor) as disk:
-            stat = DiskStat.parse(disk.read())
             load = LoadWatch(disk, context.activity, RAMP_S, scale.window_s)
-            watch = HostWatch(simulated=False, read=context.activity)
-            longest_s = scale.window_s + GRACE_S if program.is_timed else LONGEST_S
-            cpus = turn.variant.cpus or self.cpus
-            said, seconds = _ended(argv, directory, work, cpus, longest_s, load)
-            disturbed = "; ".join(finding.message for finding in watch.findings())
+            with _served(program, work, directory, scale, cpus) as server:
+                self._prepare(program, directory, work, server)
+                argv = _argv(program, program.arguments(scale), server)
+                stat = DiskStat.parse(disk.read())
+                watch = HostWatch(simulated=False, read=context.activity)
+                longest_s = scale.window_s + GRACE_S if program.is_timed else LONGEST_S
+                said, seconds = _ended(argv, directory, work, cpus, longest_s, load)
+                disturbed = "; ".join(finding.message for finding in watch.findings())
             read, written = _moved(stat, disk, work)
         try:
             figures = dict(program.figures(said, scale, seconds))
@@ -232,7 +242,7 @@ class ApplicationTrial:
             workload=turn.workload,
             repeat=turn.repeat,
             iops=figures.pop("operations_per_s"),
-            bw_bytes_per_s=figures.pop("bytes_per_s"),
+            bw_bytes_per_s=figures.pop("bytes_per_s", (read + written) / seconds),
             bytes_read=read,
             bytes_written=written,
             disturbed=disturbed,
@@ -241,6 +251,22 @@ class ApplicationTrial:
             in_flight_p95=load.load.in_flight_p95,
             more={"seconds": seconds, **figures},
         )
+
+
+@contextmanager
+def _served(
+    program: Program, work: Path, logs: Path, scale: Scale, cpus: Sequence[int]
+) -> Iterator[str]:
+    """The database that a program works on, stopped after it; nothing for one that needs none."""
+    if not program.is_served:
+        yield ""
+        return
+    with database.serving(work, logs, data_bytes=scale.data_bytes, cpus=cpus) as sockets:
+        yield str(sockets)
+
+
+def _argv(program: Program, arguments: Sequence[str], server: str) -> list[str]:
+    return [program.program, *(text.replace(SERVER, server) for text in arguments)]
 
 
 def _moved(before: DiskStat, disk: CounterFile, place: Path) -> tuple[int, int]:

@@ -45,6 +45,7 @@ class Place:
     system: FileSystem
     kernel_name: str
     part_percent: float = 100.0
+    below: Path | None = None  # directory that it is mounted below; None: that of the stage
 
 
 @contextmanager
@@ -60,6 +61,8 @@ def mounted(context: Context, place: Place, stage: str, notes: list[str]) -> Ite
         )
     lease = f"{context.run_path.resolve().name}-{stage}"
     directory = (context.store.path / "mounted").resolve()
+    if place.below is not None:
+        directory = place.below / lease
     make_directory(directory)
     step = context.session.released(
         f"make and measure {place.system.name}", context.journal, leaves_signatures=True
@@ -72,6 +75,8 @@ def mounted(context: Context, place: Place, stage: str, notes: list[str]) -> Ite
         mount = Setting(Medium.MOUNT, str(directory), value, _REASON)
         with applied(HostPlan(settings=(mount,)), f"{lease}-mount"):
             yield directory
+    if place.below is not None:
+        directory.rmdir()
 
 
 def lay(context: Context, unit: str, options: Options) -> None:

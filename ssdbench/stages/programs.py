@@ -1,19 +1,24 @@
 """The application programs of seed 001 and what fio does in their place (pure).
 
 Postmark (Katcher 1997) is a mail server's small files, dbench (Tridgell) a file server's clients,
-sysbench's file test a database's pages (Kopytov). Each counts in its own operations. The mixes of
-the equivalents are the programs' own: dbench's was counted in its load file (client.txt: 76 %
-reads, a flush for every seven writes), sysbench's and Postmark's are their defaults.
+sysbench's file test a database's pages, its OLTP a whole database (Kopytov). Each counts in its
+own operations. The mixes of the equivalents are the programs' own: dbench's was counted in its
+load file (client.txt: 76 % reads, a flush for every seven writes), sysbench's and Postmark's are
+their defaults; OLTP's share of reads is that of its statements (14 of 18 select).
 """
 
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from ssdbench.host.database import DATABASE, ROLE
 from ssdbench.stages.onestart import Options
 from ssdbench.units import KIB, MIB
 
 COMMANDS = "commands"  # file that a program reads its orders from
+SERVER = "{server}"  # in arguments: the directory of the database's socket
+TABLES = 4
+ROW_BYTES = 256  # that a row of sysbench takes in PostgreSQL, with its indexes
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +44,15 @@ class Program:
     arguments: Callable[[Scale], tuple[str, ...]]
     commands: Callable[[Scale], str]  # given on a file, in the directory of its data
     figures: Callable[[str, Scale, float], Mapping[str, float]]  # of what it said, by our seconds
-    equivalent: Callable[[Scale], Options]
+    equivalent: Callable[[Scale], tuple[Options, ...]]  # sections at the same time
     is_timed: bool = True  # ends after the window by itself
+    executable: str = ""  # where it is not the name
+    is_served: bool = False  # works on a database, whose server we start; {server} in arguments
+
+    @property
+    def program(self) -> str:
+        """What is started."""
+        return self.executable or self.name
 
 
 def number(text: str, pattern: str) -> float:
@@ -83,6 +95,32 @@ def fileio_figures(text: str, scale: Scale, seconds: float) -> dict[str, float]:
         "flushes_per_s": number(text, r"fsyncs/s: +([\d.]+)"),
         "latency_p95_ms": number(text, r"95th percentile: +([\d.]+)"),
     }
+
+
+def oltp_figures(text: str, scale: Scale, seconds: float) -> dict[str, float]:
+    """Transactions; what it moves it does not know, the drive's counters do."""
+    del scale, seconds
+    return {
+        "operations_per_s": number(text, r"transactions: +\d+ +\(([\d.]+) per sec"),
+        "queries_per_s": number(text, r"queries: +\d+ +\(([\d.]+) per sec"),
+        "latency_p95_ms": number(text, r"95th percentile: +([\d.]+)"),
+    }
+
+
+def _oltp(scale: Scale, threads: int) -> tuple[str, ...]:
+    rows = max(1000, scale.data_bytes // TABLES // ROW_BYTES)
+    return (
+        "oltp_read_write",
+        "--db-driver=pgsql",
+        f"--pgsql-host={SERVER}",
+        f"--pgsql-user={ROLE}",
+        f"--pgsql-db={DATABASE}",
+        f"--tables={TABLES}",
+        f"--table-size={rows}",
+        f"--threads={threads}",
+        f"--time={scale.window_s}",
+        f"--rand-seed={scale.seed % 2**31 or 1}",
+    )
 
 
 def _postmark_commands(scale: Scale) -> str:
@@ -129,16 +167,18 @@ POSTMARK = Program(
     arguments=lambda scale: (COMMANDS,),
     commands=_postmark_commands,
     figures=postmark_figures,
-    equivalent=lambda scale: {
-        "rw": "randrw",
-        "rwmixread": 50,
-        "bs": 512,
-        "direct": 0,
-        "filesize": "512-10000",
-        "nrfiles": scale.files,
-        "openfiles": 64,
-        "file_service_type": "random",
-    },
+    equivalent=lambda scale: (
+        {
+            "rw": "randrw",
+            "rwmixread": 50,
+            "bs": 512,
+            "direct": 0,
+            "filesize": "512-10000",
+            "nrfiles": scale.files,
+            "openfiles": 64,
+            "file_service_type": "random",
+        },
+    ),
     is_timed=False,
 )
 DBENCH = Program(
@@ -149,15 +189,17 @@ DBENCH = Program(
     arguments=lambda scale: ("-D", ".", "-t", str(scale.window_s), str(scale.threads)),
     commands=_no_commands,
     figures=dbench_figures,
-    equivalent=lambda scale: {
-        "rw": "randrw",
-        "rwmixread": 76,
-        "bssplit": "4k/86:60k/14,4k/68:64k/32",
-        "direct": 0,
-        "fsync": 7,
-        "numjobs": scale.threads,
-        "size": max(MIB, scale.data_bytes // scale.threads),
-    },
+    equivalent=lambda scale: (
+        {
+            "rw": "randrw",
+            "rwmixread": 76,
+            "bssplit": "4k/86:60k/14,4k/68:64k/32",
+            "direct": 0,
+            "fsync": 7,
+            "numjobs": scale.threads,
+            "size": max(MIB, scale.data_bytes // scale.threads),
+        },
+    ),
 )
 SYSBENCH = Program(
     name="sysbench",
@@ -167,14 +209,45 @@ SYSBENCH = Program(
     arguments=lambda scale: (*_fileio(scale), "run"),
     commands=_no_commands,
     figures=fileio_figures,
-    equivalent=lambda scale: {
-        "rw": "randrw",
-        "rwmixread": 60,
-        "bs": 16 * KIB,
-        "direct": 1,
-        "fsync": 40,  # sysbench: after 100 requests, 40 of which are writes
-        "numjobs": scale.threads,
-        "size": max(MIB, scale.data_bytes // scale.threads),
-    },
+    equivalent=lambda scale: (
+        {
+            "rw": "randrw",
+            "rwmixread": 60,
+            "bs": 16 * KIB,
+            "direct": 1,
+            "fsync": 40,  # sysbench: after 100 requests, 40 of which are writes
+            "numjobs": scale.threads,
+            "size": max(MIB, scale.data_bytes // scale.threads),
+        },
+    ),
 )
-PROGRAMS: Mapping[str, Program] = {p.name: p for p in (POSTMARK, DBENCH, SYSBENCH)}
+OLTP = Program(
+    name="oltp",
+    title="transactions of a database",
+    package="sysbench",
+    executable="sysbench",
+    prepare=lambda scale: (*_oltp(scale, min(TABLES, scale.threads)), "prepare"),
+    arguments=lambda scale: (*_oltp(scale, scale.threads), "run"),
+    commands=_no_commands,
+    figures=oltp_figures,
+    # Pages of 8 KiB through the page cache, and beside them the log, flushed at each commit.
+    equivalent=lambda scale: (
+        {
+            "rw": "randrw",
+            "rwmixread": 78,
+            "bs": 8 * KIB,
+            "direct": 0,
+            "numjobs": scale.threads,
+            "size": max(MIB, scale.data_bytes // scale.threads),
+        },
+        {
+            "rw": "write",
+            "bs": 8 * KIB,
+            "direct": 0,
+            "fdatasync": 1,
+            "size": max(MIB, scale.data_bytes // 4),
+        },
+    ),
+    is_served=True,
+)
+PROGRAMS: Mapping[str, Program] = {p.name: p for p in (POSTMARK, DBENCH, SYSBENCH, OLTP)}

@@ -1,10 +1,10 @@
 """Application programs that a profile asks for, after a fill of their own that is proven again."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ssdbench.engine.stage import Stage
 from ssdbench.errors import HostLacks, UsageError
-from ssdbench.host import command
+from ssdbench.host import command, database
 from ssdbench.host.topology import topology
 from ssdbench.model import asked
 from ssdbench.model.profile import Profile
@@ -13,13 +13,10 @@ from ssdbench.stages.applications import ApplicationTrial
 from ssdbench.stages.hostvariants import path_variants
 from ssdbench.stages.programs import PROGRAMS, Program, Scale
 from ssdbench.suite import filesystems
-from ssdbench.units import KIB, format_capacity
+from ssdbench.units import KIB, MIB, format_capacity
 
-NO_DATABASE = (
-    "sysbench's OLTP needs a database server, which ssdbench neither starts nor sets up; its file "
-    "test makes the same pages random"
-)
 _PER_CLIENT = 64 * 1024 * KIB  # that a client of dbench takes, with room for the journal
+_SERVER = 112 * MIB  # of an empty cluster of PostgreSQL and its least log
 _MEAN_FILE = 8 * KIB  # that Postmark's files take, in whole blocks
 
 
@@ -37,8 +34,8 @@ def stages(
     """
     kernel = filesystems.required_device(target)
     system = filesystems.required(wanted.type, target)
-    programs = chosen(wanted)
-    _require_room(wanted, target)
+    programs, notes = chosen(wanted)
+    _require_room(wanted, programs, target)
     offered = topology(kernel).schedulers
     found = list(filesystems.prepared(before + 1, system, 100.0, profile))
     found.append(
@@ -58,28 +55,47 @@ def stages(
             repeats=wanted.repeats,
             cpus=cpus,
             numa=dict(numa or {}),
-            notes=(NO_DATABASE,) if asked.ProgramName.SYSBENCH in wanted.programs else (),
+            notes=notes,
         )
     )
     return found
 
 
-def chosen(wanted: asked.Applications) -> tuple[Program, ...]:
-    """Those that are asked for. Raises HostLacks with a sentence for each that is lacking."""
-    programs = tuple(PROGRAMS[name.value] for name in wanted.programs)
-    lacking = [program for program in programs if command.which(program.name) is None]
-    if lacking:
+def chosen(wanted: asked.Applications) -> tuple[tuple[Program, ...], tuple[str, ...]]:
+    """Those that are asked for, or else all that are there with a sentence for each other.
+
+    Raises HostLacks with a sentence for each that is lacking.
+    """
+    names = wanted.programs or tuple(asked.ProgramName)
+    programs = tuple(PROGRAMS[name.value] for name in names)
+    lacking = {program.name: said for program in programs if (said := _lacking(program))}
+    found = tuple(program for program in programs if program.name not in lacking)
+    if lacking and (wanted.programs or not found):
         raise HostLacks(
-            "; ".join(f"{p.name} is not installed (package {p.package})" for p in lacking),
+            "; ".join(lacking.values()),
             hint="Install what is missing, or leave it out of `programs`.",
         )
-    return programs
+    return found, tuple(lacking.values())
 
 
-def _require_room(wanted: asked.Applications, target: TargetInfo) -> None:
-    needed = (
-        max(wanted.data_bytes, wanted.threads * _PER_CLIENT, wanted.files * _MEAN_FILE) * 5 // 4
-    )  # with what the file system itself takes
+def _lacking(program: Program) -> str:
+    """What a program needs and this host has not, in a sentence; empty when all is there."""
+    if command.which(program.program) is None:
+        return f"{program.program} is not installed (package {program.package})"
+    if program.is_served and database.programs() is None:
+        return (
+            f"{program.name} needs PostgreSQL, which is not installed (package {database.PACKAGE})"
+        )
+    return ""
+
+
+def _require_room(
+    wanted: asked.Applications, programs: Sequence[Program], target: TargetInfo
+) -> None:
+    most = max(wanted.data_bytes, wanted.threads * _PER_CLIENT, wanted.files * _MEAN_FILE)
+    if any(program.is_served for program in programs):
+        most = max(most, wanted.data_bytes + _SERVER)
+    needed = most * 5 // 4  # with what the file system itself takes
     if needed > target.size_bytes:
         raise UsageError(
             f"the applications need {format_capacity(needed)}, and {target.name} has "

@@ -84,7 +84,7 @@ precondition: [{pattern: sequential, block: 128KiB, fill: 1}]
 steady: {rule: seppanen, max_time: 1s}
 measure:
   - applications:
-      {programs: [postmark, sysbench], threads: 1, window: 1s, repeats: 1, files: 100,
+      {programs: [postmark, sysbench, oltp], threads: 1, window: 1s, repeats: 1, files: 100,
        transactions: 500, data: 16MiB}
 """
 
@@ -95,7 +95,7 @@ def test_programs_run_on_a_file_system_with_fio_beside_them(
     monkeypatch.setenv("SSDBENCH_SETTINGS", str(tmp_path / "settings"))
     profile = tmp_path / "profile.yaml"
     profile.write_text(APPLICATIONS)
-    with attached_loop(tmp_path / "disk.img", size_bytes=96 * MIB) as loop:
+    with attached_loop(tmp_path / "disk.img", size_bytes=192 * MIB) as loop:
         argv = [sys.executable, "-m", "ssdbench", "run", str(profile)]
         argv += ["--target", str(loop.node), "--destroy", inspect(str(loop.node)).id]
 
@@ -106,10 +106,11 @@ def test_programs_run_on_a_file_system_with_fio_beside_them(
     medians = stage.data["medians"]
     assert isinstance(medians, list)
     assert {r["workload"] for r in medians} == {
-        name + more for name in ("postmark", "sysbench") for more in ("", ", fio's equivalent")
+        name + more
+        for name in ("postmark", "sysbench", "oltp")
+        for more in ("", ", fio's equivalent")
     }
     assert all(r["iops"] > 0 and r["bw_bytes_per_s"] > 0 for r in medians)
-    assert any("OLTP needs a database server" in str(value) for value in stage.summary.values())
 
 
 def test_a_program_that_is_not_installed_is_a_sentence_with_its_package(tmp_path: Path) -> None:

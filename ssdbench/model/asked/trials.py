@@ -121,6 +121,7 @@ class ProgramName(StrEnum):
     POSTMARK = "postmark"
     DBENCH = "dbench"
     SYSBENCH = "sysbench"
+    OLTP = "oltp"
 
 
 class Applications(HostTrial):
@@ -132,7 +133,7 @@ class Applications(HostTrial):
         description="Time of each start, in whole seconds; Postmark ends when its work is done.",
     )
     programs: Annotated[tuple[ProgramName, ...], OneOrMany()] = Field(
-        default=tuple(ProgramName), description="Programs to run; all of them unless set."
+        default=(), description="Programs to run; unless set, all that are installed."
     )
     type: FileSystemName = Field(
         default=FileSystemName.EXT4, description="The file system that they run on."
@@ -140,13 +141,15 @@ class Applications(HostTrial):
     schedulers: Annotated[tuple[str, ...], OneOrMany()] = Field(
         default=(), description="Schedulers to compare; the one in force unless set."
     )
-    threads: Count = Field(default=8, description="Clients of dbench, threads of sysbench.")
+    threads: Count = Field(
+        default=8, description="Clients of dbench, threads of sysbench and OLTP."
+    )
     files: Count = Field(default=10_000, description="Files that Postmark keeps.")
     transactions: Count = Field(default=50_000, description="Transactions that Postmark makes.")
     data_bytes: SizeBytes = Field(
         default=1024 * MIB,
         alias="data",
-        description="Size of sysbench's files, and of those of fio's equivalents.",
+        description="Size of sysbench's files, OLTP's tables, and the files of fio's equivalents.",
     )
 
 

@@ -62,3 +62,21 @@ def test_postmark_is_timed_by_our_clock_and_its_units_are_read() -> None:
 def test_a_program_that_says_nothing_is_an_error_and_no_zero(name: str) -> None:
     with pytest.raises(ValueError, match="what the program said"):
         PROGRAMS[name].figures("", SCALE, 1.0)
+
+
+OLTP_SAID = """
+    transactions:                        1872   (622.27 per sec.)
+    queries:                             37440  (12445.38 per sec.)
+         95th percentile:                        7.56
+"""
+
+
+def test_oltp_counts_transactions_and_knows_nothing_of_what_is_moved() -> None:
+    figures = PROGRAMS["oltp"].figures(OLTP_SAID, SCALE, 9.0)
+
+    assert figures == {
+        "operations_per_s": 622.27,
+        "queries_per_s": 12445.38,
+        "latency_p95_ms": 7.56,
+    }
+    assert "bytes_per_s" not in figures

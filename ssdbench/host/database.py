@@ -1,0 +1,142 @@
+"""A PostgreSQL server of our own, for as long as a measurement needs one.
+
+It runs as an unprivileged user, which it insists on, listens on a socket in a directory of its own
+only, and dies with us. Its data lie where the caller says; that user must be able to get there.
+"""
+
+import os
+import pwd
+import re
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ssdbench.errors import CommandFailed, HostLacks
+from ssdbench.host import command
+from ssdbench.units import MIB
+
+PACKAGE = "postgresql"
+ROLE, DATABASE = "sbtest", "postgres"  # a role of sysbench's name; a database that is always there
+_PLACES = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/libexec/postgresql*")
+_PROGRAMS = ("postgres", "initdb", "psql", "pg_isready")
+_USERS = ("postgres", "nobody")
+_MADE_S, _READY_S, _STOPPED_S = 600.0, 300.0, 600.0
+_ASK_EVERY_S = 0.1
+_LEAST_LOG_BYTES = 64 * MIB  # of the write-ahead log: four segments
+
+
+def programs() -> Path | None:
+    """Where the server's programs are, of the newest version; None when it is not installed."""
+    found = command.which("postgres")
+    likely = [place for name in _PLACES for place in Path("/").glob(name.lstrip("/"))]
+    there = [
+        place
+        for place in (*likely, *([Path(found).resolve().parent] if found else ()))
+        if all((place / name).exists() for name in _PROGRAMS)
+    ]
+    return max(there, key=_version, default=None)
+
+
+@contextmanager
+def serving(
+    work: Path, logs: Path, *, data_bytes: int, cpus: Collection[int] = ()
+) -> Iterator[Path]:
+    """A new, empty database cluster below `work`, served until the end of the block.
+
+    Yields the directory of its socket. `data_bytes` bounds its write-ahead log to a quarter of
+    what is stored. All other settings are PostgreSQL's defaults. Raises HostLacks when it is not
+    installed, CommandFailed with its last words when it does not start or stop.
+    """
+    place = programs()
+    if place is None:
+        raise HostLacks(
+            f"PostgreSQL is not installed (package {PACKAGE})",
+            hint=f"Install it, for example with `apt-get install {PACKAGE}`.",
+        )
+    user = _user()
+    as_user = _as(user)
+    os.chown(work, user.pw_uid, user.pw_gid)
+    data = work / "database"
+    sockets = Path(tempfile.mkdtemp(prefix="ssdbench-pg-"))  # short: a socket's name has 107 bytes
+    try:
+        os.chown(sockets, user.pw_uid, user.pw_gid)
+        options = ["--auth=trust", "--no-locale", "--encoding=UTF8", "-U", ROLE]
+        command.run([*as_user, str(place / "initdb"), "-D", str(data), *options], timeout_s=_MADE_S)
+        argv = [*as_user, str(place / "postgres"), "-D", str(data), *_settings(sockets, data_bytes)]
+        out, err = logs / "server.stdout", logs / "server.stderr"
+        process = command.spawn(argv, stdout=out, stderr=err, cwd=sockets, cpus=cpus)
+        try:
+            _await_ready(process, place, sockets, err)
+            yield sockets
+            _stop(process, err)
+        finally:
+            if process.poll() is None:
+                process.kill()
+    finally:
+        shutil.rmtree(sockets, ignore_errors=True)
+
+
+def checkpoint(sockets: Path) -> None:
+    """Have the server write all that it holds, so that it is not written during what follows."""
+    place = programs()
+    if place is not None:
+        where = ["-h", str(sockets), "-U", ROLE, "-d", DATABASE]
+        command.run([str(place / "psql"), *where, "-qc", "CHECKPOINT"], timeout_s=_STOPPED_S)
+
+
+def _settings(sockets: Path, data_bytes: int) -> list[str]:
+    log = max(_LEAST_LOG_BYTES, data_bytes // 4) // MIB
+    settings = {
+        "listen_addresses": "",
+        "unix_socket_directories": str(sockets),
+        "max_wal_size": f"{log}MB",
+        "min_wal_size": "32MB",
+    }
+    return [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+
+
+def _as(user: pwd.struct_passwd) -> list[str]:
+    """What turns a command into that user's; a change of user forgets whom a process dies with."""
+    return [
+        "setpriv", "--reuid", str(user.pw_uid), "--regid", str(user.pw_gid), "--clear-groups",
+        "--pdeathsig", "KILL", "--",
+    ]  # fmt: skip
+
+
+def _user() -> pwd.struct_passwd:
+    for name in _USERS:
+        try:
+            return pwd.getpwnam(name)
+        except KeyError:
+            continue
+    raise HostLacks(f"a database server needs a user named {' or '.join(_USERS)}")
+
+
+def _await_ready(process: command.Process, place: Path, sockets: Path, err: Path) -> None:
+    asked = [str(place / "pg_isready"), "-q", "-h", str(sockets), "-d", DATABASE]
+    deadline = time.monotonic() + _READY_S
+    while process.poll() is None and time.monotonic() < deadline:
+        if command.run(asked, ok=(0, 1, 2, 3)).status == 0:
+            return
+        time.sleep(_ASK_EVERY_S)
+    raise _failed(process, err)
+
+
+def _stop(process: command.Process, err: Path) -> None:
+    """Ask for a fast shutdown, which writes everything; the server's children are not asked."""
+    process.send(signal.SIGINT)
+    if process.wait(_STOPPED_S) != 0:
+        raise _failed(process, err)
+
+
+def _failed(process: command.Process, err: Path) -> CommandFailed:
+    status = process.poll()
+    return CommandFailed(process.argv, -1 if status is None else status, err.read_text()[-2000:])
+
+
+def _version(place: Path) -> list[int]:
+    return [int(digits) for digits in re.findall(r"\d+", str(place))]
