@@ -24,6 +24,7 @@ from PIL import Image
 
 from ssdbench.host.command import run, which
 from ssdbench.report.read import StoredRun
+from ssdbench.report.view.stamp import stamp
 from ssdbench.target.inspect import inspect
 
 ROOT = Path(__file__).parents[1]
@@ -203,7 +204,7 @@ def shown(example: Example, place: Path) -> Shown:
         f"SIMULATED: {r.target.name}" if r.target.simulated else f"a {r.target.kind} device"
         for r in results
     )
-    verdicts = tuple(r.verdict for r in results)
+    verdicts = tuple(stamp(r).word for r in results)
     return Shown(example.name, example.says, targets, results[0].seed, verdicts, tuple(pictures))
 
 

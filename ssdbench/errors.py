@@ -13,6 +13,7 @@
 A bad *result* is no exception: it is a `ssdbench.model.finding.Finding`.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -78,13 +79,31 @@ class HostLacks(SsdbenchError):
     exit_code = 4
 
 
+_TELLS = re.compile(
+    r"\b(?:error|failed|failure|fatal|cannot|can't|could not|unable|invalid|denied|refused"
+    r"|not (?:found|permitted|supported|allowed)|no such|no space|busy)\b",
+    re.IGNORECASE,
+)
+_ADVICE = re.compile(r"^\s*(?:hint|try|usage|see|note|for more)\b", re.IGNORECASE)
+
+
+def telling(said: str) -> str:
+    """The line of a program's messages that says what went wrong; else its last line.
+
+    A hint, a usage line or an epilogue often comes after it.
+    """
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    plain = [line for line in lines if not _ADVICE.match(line)]
+    found = [line for line in plain if _TELLS.search(line)] or plain or lines
+    return found[-1] if found else "it said nothing"
+
+
 class CommandFailed(HostLacks):
     """A program that ssdbench started ended badly."""
 
     def __init__(self, argv: Sequence[str], status: int, stderr: str, *, hint: str = "") -> None:
-        last = stderr.strip().splitlines()[-1:] or ["it said nothing"]
         how = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
-        super().__init__(f"{' '.join(argv)}: {how}: {last[0]}", hint=hint)
+        super().__init__(f"{' '.join(argv)}: {how}: {telling(stderr)}", hint=hint)
         self.argv = tuple(argv)
         self.status = status
         self.stderr = stderr

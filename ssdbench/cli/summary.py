@@ -9,6 +9,7 @@ from ssdbench.model.result import PointResult, RunResult
 from ssdbench.report.csv import reasons
 from ssdbench.report.metrics import published_bound, unsteady
 from ssdbench.report.view.pts import pts_rule
+from ssdbench.report.view.stamp import stamp
 from ssdbench.units import format_count, format_ns
 
 
@@ -30,8 +31,9 @@ def run_lines(ended: Ended) -> Iterator[str]:
         )
         yield ""
     simulated = ", a simulated drive" if result.target.simulated else ""
-    yield f"{result.verdict}: {result.target.name}{simulated}"
-    for reason in _why_not(result):
+    over = stamp(result)
+    yield f"{over.word}: {result.target.name}{simulated}"
+    for reason in _why_not(result) if over.word == result.verdict else [over.meaning]:
         yield f"  {reason}"
     yield f"report: {ended.files[0]}"
 

@@ -56,14 +56,16 @@ def manifest(
     destroy_id: str | None,
     overwrite_signatures: bool,
     accept_shared: bool = False,
+    generator: str = "",
 ) -> Manifest:
-    """The manifest of a run that is about to begin."""
+    """The manifest of a run that is about to begin; `generator` is such as `fio 3.33`."""
+    name, _, number = generator.partition(" ")
     return Manifest(
         run_id=run_id,
         title=title,
         created_at=utc_now(),
         ssdbench_version=__version__,
-        versions=versions(),
+        versions={**versions(), **({name: number} if number else {})},
         argv=tuple(argv),
         profile_name=profile_name,
         profile_text=profile_text,

@@ -164,11 +164,11 @@ class Runner:
         self._stands = found.stands
         reusable = self._reusable(journal, content_stands=found.stands)
         repeated = [
-            stage.name
+            stage.title
             for stage in self._stages
             if stage.name not in reusable and self._store.read_stage(stage.name) is not None
         ]
-        self._raise(_resumed(len(journal.records), found.reason, repeated))
+        self._raise(_resumed(found.reason, list(dict.fromkeys(repeated))))
         self._compare_host(journal)
         journal.append(
             Kind.RESUMED, data={"stands": found.stands, "reason": found.reason, **self._observe()}
@@ -335,12 +335,12 @@ class Runner:
         self._world.emit(FindingRaised(finding))
 
 
-def _resumed(records: int, reason: str, repeated: Sequence[str]) -> Finding:
-    again = f"; done again: {', '.join(repeated)}" if repeated else ""
+def _resumed(reason: str, repeated: Sequence[str]) -> Finding:
+    again = f"; done again: {', '.join(title.lower() for title in repeated)}" if repeated else ""
     return Finding(
         code=Code.RESUMED,
         severity=Severity.NOTES,
-        message=f"the run was resumed after {records} journal records: {reason}{again}",
+        message=f"the run was interrupted and resumed; {reason}{again}",
         advice="Finished repeats were kept; steady state was proven again before new ones.",
     )
 

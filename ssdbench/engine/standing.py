@@ -35,19 +35,22 @@ def standing(records: Sequence[Record], now: Counters) -> Standing:
         return Standing(False, "this kind of target has no counter of what is written to it")
     record, last = seen[-1]
     if last.epoch != now.epoch:
-        what = "its state was made anew" if now.source == SIMULATED else "the host restarted"
+        what = (
+            "the drive's state was made anew" if now.source == SIMULATED else "the host restarted"
+        )
         return Standing(False, f"{what} since, and nothing shows what was written meanwhile")
     if now.discarded_bytes != last.discarded_bytes:
-        return Standing(False, "blocks were discarded on it since")
+        return Standing(False, "blocks of the target were discarded since")
     unseen = now.written_bytes - last.written_bytes
     at_work = record.kind in (Kind.BEGUN, Kind.ALIVE)
     allowed = _unseen_bytes(seen, now) if at_work else 0.0
     if not 0 <= unseen <= allowed:
         return Standing(
             False,
-            f"its counters moved by {format_capacity(abs(unseen))} that this run did not write",
+            f"the target's counters moved by {format_capacity(abs(unseen))} that this run did not "
+            "write",
         )
-    return Standing(True, "its identity and write counters match the journal")
+    return Standing(True, "the target's identity and write counters match the journal")
 
 
 def _counters(record: Record) -> Mapping[str, object] | None:

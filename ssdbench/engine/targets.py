@@ -296,9 +296,10 @@ def signatures_are_ours(records: Iterable[Record]) -> bool:
     return any(r.kind is Kind.CLAIM and bool(r.data.get(SIGNATURES)) for r in records)
 
 
-def require_able(info: TargetInfo) -> None:
-    """Raise HostLacks unless this host and user can measure such a target at all.
+def require_able(info: TargetInfo) -> str:
+    """What measures such a target on this host, as `fio 3.33`.
 
+    Raises HostLacks unless this host and user can measure it at all.
     Asked before anything is claimed or made, so that what is missing costs nothing.
     """
     device = info.kind not in (TargetKind.FILE, TargetKind.SIMULATED)
@@ -307,7 +308,7 @@ def require_able(info: TargetInfo) -> None:
             f"only root can measure {info.name}, a block device",
             hint="run the same command with sudo, or measure a file or a sim:MODEL",
         )
-    usable(SIM_ENGINE if info.simulated else ENGINE)
+    return usable(SIM_ENGINE if info.simulated else ENGINE)
 
 
 @contextmanager

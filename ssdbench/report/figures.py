@@ -66,6 +66,7 @@ class WindowFigure:
     window: Window
     x_label: str
     y_label: str
+    rounds: bool = False  # x counts rounds, and each has one value
 
 
 @dataclass(frozen=True, slots=True)

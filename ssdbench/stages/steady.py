@@ -12,6 +12,7 @@ be foreseen by any rule (METHODS §2, "late step").
 
 import math
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ssdbench.engine.journal import utc_now
@@ -69,11 +70,19 @@ class Steady:
             seconds=(shortest, longest),
             bytes_written=written,
             fills=(written[0] / target.size_bytes, written[1] / target.size_bytes),
-            notes=(
-                f"ends at {self.max_fills:g} drive fills, but not before "
-                f"{format_duration(self.least_s())}, steady or not",
-            ),
+            notes=tuple(self._ends()),
         )
+
+    def _ends(self) -> Iterator[str]:
+        """When it is given up, for the plan."""
+        limit_s, window_s = self.max_time_s or math.inf, self.least_s() / 2
+        fills = f"ends at {self.max_fills:g} drive fills"
+        if limit_s > self.least_s():
+            yield f"{fills}, but not before {format_duration(self.least_s())}, steady or not"
+        if limit_s < math.inf:
+            yield f"ends after {format_duration(limit_s)}, steady or not"
+        if limit_s < window_s:
+            yield f"that is too short for {self.rule!r}, which needs {format_duration(window_s)}"
 
     def run(self, context: Context) -> StageResult:
         """Write until the rule holds, the budget is used up, or the run must end."""

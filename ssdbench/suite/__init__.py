@@ -160,7 +160,7 @@ def run(asked_for: Asked, output: Path, world: World) -> RunResult:
     """
     info = _target(asked_for)
     _require_fit(asked_for, info)
-    require_able(info)
+    generator = require_able(info)
     wishes = planned_host(asked_for.profile.host, info)
     chosen = stages(asked_for.profile, info)
     plans = [stage.plan(info, rate_hint(info)) for stage in chosen]
@@ -182,6 +182,7 @@ def run(asked_for: Asked, output: Path, world: World) -> RunResult:
         destroy_id=asked_for.destroy_id,
         overwrite_signatures=asked_for.overwrite_signatures,
         accept_shared=asked_for.accept_shared,
+        generator=generator,
     )
     store = RunStore(output)
     # Nothing is made before the locks are ours, so that a refused run leaves nothing behind.

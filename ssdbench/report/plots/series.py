@@ -2,6 +2,7 @@
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from ssdbench.report.figures import (
     SeriesFigure,
@@ -55,12 +56,14 @@ def window(view: WindowFigure) -> Figure:
     """Block means of the judged window with average, 90 % and 110 % of it, and the best fit."""
     figure = canvas.sheet(canvas.HALF)
     axes = figure.subplots()
-    axes.plot(
-        view.x, view.blocks, "o", color=canvas.SERIES[0], label="mean of each block", zorder=3
-    )
+    label = "each round" if view.rounds else "mean of each block"
+    axes.plot(view.x, view.blocks, "o", color=canvas.SERIES[0], label=label, zorder=3)
     _window(axes, view.window)
     axes.set(xlabel=view.x_label, ylabel=view.y_label)
-    axes.set_xlim(view.window.start, view.window.end)
+    beside = 0.25 if view.rounds else 0.0  # the values of the outer rounds lie on the ends
+    axes.set_xlim(view.window.start - beside, view.window.end + beside)
+    if view.rounds:
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     canvas.from_zero(axes, headroom=1.12)
     canvas.counts(axes.yaxis)
     _legend_above(figure, axes)

@@ -72,11 +72,17 @@ def test(result: RunResult) -> Section:
                      f"{words.plural(sum(len(p.repeats) for p in points), 'repeat')}"),
         ("Order", _order(result)),
         ("Seed", str(result.seed)),
-        ("Tool", f"ssdbench {result.ssdbench_version}"),
+        ("Tool", tool(result)),
     ]  # fmt: skip
     return Section(
         "conditions", "Test conditions", [Facts("", [(n, v or words.NONE) for n, v in items])]
     )
+
+
+def tool(result: RunResult) -> str:
+    """What measured: `ssdbench 0.1.0, fio 3.33`."""
+    fio = result.host.get("fio version")
+    return f"ssdbench {result.ssdbench_version}" + (f", fio {fio}" if fio else "")
 
 
 def _order(result: RunResult) -> str:

@@ -22,10 +22,9 @@ from ssdbench.report.view.page import Headline
 from ssdbench.report.view.pts import pts_rule
 from ssdbench.report.view.ptsplots import records
 from ssdbench.report.view.rateline import RATE, of_rate, slo_of
+from ssdbench.report.view.stamp import INSIDE
 from ssdbench.stats.runplan import candidates
 from ssdbench.units import format_count, format_duration, format_ns, format_rate, format_size
-
-INSIDE = ("blocksize", "probe")  # stages that answer a question about the drive itself
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,10 @@
 from collections.abc import Iterator, Sequence
 
 from ssdbench.model.result import RunResult, StageResult
+from ssdbench.model.target import TargetInfo
 from ssdbench.report.figures import BarsFigure, SeriesFigure
 from ssdbench.report.view import ptsplots, ptstimed, words
+from ssdbench.report.view.conditions import tool
 from ssdbench.report.view.page import Block, Cell, Column, Facts, Plots, Table
 from ssdbench.report.view.ptsplots import Record, number, records
 from ssdbench.units import format_capacity, format_count, format_ns, format_size
@@ -37,13 +39,16 @@ def header(result: RunResult, stage: StageResult) -> Facts:
         ("Operator", "not recorded"),
         ("Specification", "in the style of SNIA SSS PTS 2.0.x; no compliance is claimed"),
         ("Drive", " ".join(filter(None, (target.model, target.serial))) or target.name),
-        ("Firmware", target.firmware or words.NONE),
+        ("Firmware", target.firmware or _simulated(target) or words.NONE),
         ("Capacity", format_capacity(target.size_bytes)),
-        ("Interface", _fact(target.facts, "transport", "protocol", "interface")),
+        (
+            "Interface",
+            _simulated(target) or _fact(target.facts, "transport", "protocol", "interface"),
+        ),
         ("Host", _fact(host, "CPU", "machine")),
         ("Operating system", _fact(host, "kernel", "os")),
-        ("Tool", f"ssdbench {result.ssdbench_version}, {_fact(host, 'fio version', 'fio')}"),
-        ("Volatile write cache", target.facts.get("write cache", "not known")),
+        ("Tool", tool(result)),
+        ("Volatile write cache", _simulated(target) or _fact(target.facts, "write cache")),
         ("Purge", done.get("purge", "none")),
         ("Preconditioning", done.get("fill", "none")),
         ("Active range", words.NONE if share is None else f"{share:.3g} % of the drive"),
@@ -73,6 +78,10 @@ def pts_rule(stage: StageResult) -> str:
         rounds = stage.summary.get("rounds")
         return f"no, not steady after {rounds} rounds" if rounds else "no"
     return state or "not judged"
+
+
+def _simulated(target: TargetInfo) -> str:
+    return "simulated" if target.simulated else ""
 
 
 def _fact(facts: "dict[str, str]", *names: str) -> str:

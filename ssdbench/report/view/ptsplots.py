@@ -48,7 +48,7 @@ def _convergences(stage: StageResult, rounds: Sequence[Record]) -> Iterator[Plot
     """Over the rounds: cells with most writes; throughput both ways; latency mean and highest."""
     test = str(stage.summary.get("test"))
     if "throughput" in test:
-        yield _convergence(stage, rounds, "throughput_bytes_per_s", "MB/s", scale=1e-6)
+        yield _convergence(stage, rounds, "throughput_bytes_per_s", "throughput [MB/s]", scale=1e-6)
     elif "latency" in test:
         yield _convergence(stage, rounds, "mean_ns", "mean latency")
         yield _convergence(stage, rounds, "max_ns", "highest latency")
@@ -76,7 +76,7 @@ def _convergence(
     what = "Each cell" if both else "Each cell with the largest share of writes"
     return Plot(
         name=f"convergence-{stage.name}-{metric.replace('_', '-')}",
-        title=f"Steady-state convergence, {label}",
+        title=f"Steady-state convergence, {label.partition(' [')[0]}",
         caption=f"{what}, round by round.",
         alt=f"{label} of {len(lines)} cells over {last} rounds.",
         figure=LinesFigure(
@@ -90,29 +90,47 @@ def _convergence(
     )
 
 
-def _window(stage: StageResult, rounds: Sequence[Record], tracking: str, place: int) -> Plot:
+# What a tracking variable is called on an axis, and what makes its numbers fit there.
+AXES = {
+    "iops": ("IOPS", 1.0),
+    "throughput bytes per s": ("throughput [MB/s]", 1e-6),
+    "mean ns": ("mean latency [ms]", 1e-6),
+    "max ns": ("highest latency [ms]", 1e-6),
+}
+
+
+def tracked(tracking: str) -> tuple[str, str, str, float]:
+    """Cell, metric as recorded, words for an axis and a factor, of a header's tracking variable."""
     cell, _, metric = tracking.rpartition(", ")
-    name = metric.replace(" ", "_")
+    label, scale = AXES.get(metric, (metric, 1.0))
+    return cell, metric.replace(" ", "_"), label, scale
+
+
+def _window(stage: StageResult, rounds: Sequence[Record], tracking: str, place: int) -> Plot:
+    cell, name, label, scale = tracked(tracking)
     counted = [r for r in rounds if r["cell"] == cell and r.get("counted", True)]
     window = round_window(
-        [number(r, name) for r in counted], [int(number(r, "round")) for r in counted]
+        [number(r, name) * scale for r in counted], [int(number(r, "round")) for r in counted]
     )
     first, last = window.rounds[0], window.rounds[-1]
+    unit = label.partition("[")[2].rstrip("]") or label
     allowed = format_count(window.allowed_slope_excursion)
     return Plot(
         name=f"window-{stage.name}-{place}",
-        title=f"Measurement window: {tracking}",
+        title=f"Measurement window: {cell}, {label.partition(' [')[0]}",
         caption=f"Rounds {first} to {last}; fit {window.fit}, correlation "
-        f"{window.correlation:+.3f}; data excursion {format_count(window.excursion)} of "
+        f"{window.correlation:+.3f}; in {unit}: data excursion {format_count(window.excursion)} of "
         f"{format_count(window.allowed_excursion)} allowed, slope excursion "
         f"{format_count(window.slope_excursion)} of {allowed} allowed.",
-        alt=f"{tracking} in rounds {first} to {last}, average {format_count(window.average)}.",
+        alt=f"{cell}, {label}, in rounds {first} to {last}, "
+        f"average {format_count(window.average)}.",
         figure=WindowFigure(
             x=tuple(float(n) for n in window.rounds),
             blocks=window.values,
             window=drawn(window),
             x_label="round",
-            y_label=metric,
+            y_label=label,
+            rounds=True,
         ),
     )
 

@@ -145,6 +145,7 @@ def _spaced_window(stage: StageResult, samples: Sequence[Record]) -> Plot:
             window=drawn(window),
             x_label="round",
             y_label="IOPS",
+            rounds=True,
         ),
     )
 

@@ -45,6 +45,15 @@ def test_run_names_command_status_and_last_message_of_a_failure() -> None:
     assert failure.value.hint == "try another"
 
 
+def test_run_quotes_what_went_wrong_and_not_the_hint_below_it() -> None:
+    said = (
+        "opening\nmkfs: cannot open /dev/x: Device or resource busy\nHint: unmount it\nUsage: mkfs"
+    )
+
+    with pytest.raises(CommandFailed, match=r"mkfs: cannot open /dev/x: Device or resource busy$"):
+        run(["sh", "-c", f"printf '{said}' >&2; exit 1"])
+
+
 def test_run_accepts_the_statuses_that_are_asked_for() -> None:
     assert run(["sh", "-c", "exit 3"], ok={0, 3}).status == 3
 

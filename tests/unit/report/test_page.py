@@ -304,5 +304,14 @@ def test_a_run_that_only_looks_for_blocks_is_headed_by_its_answer(tmp_path: Path
 
     assert "Inside the drive" in page
     assert "it measured no rate that one could plan on" in page
-    assert "There is no number to plan on:" in page
+    assert "NO RATE MEASURED" in page
+    assert "NOT VALIDATED</p>" not in page  # it would make a right answer look wrong
     assert "No reason was stored" not in page
+
+
+def test_a_search_for_blocks_that_was_cut_short_is_not_validated(tmp_path: Path) -> None:
+    builder = StoredRunBuilder(tmp_path)
+    builder.blocksize()
+    builder.write(verdict="NOT VALIDATED", interrupted=True)
+
+    assert "NOT VALIDATED</p>" in page_of(tmp_path)

@@ -56,12 +56,41 @@ def test_a_test_is_drawn_as_convergence_window_lines_and_columns_over_block_size
     assert [line.y for line in convergence.figure.lines] == [RATES, RATES]
     assert isinstance(window.figure, WindowFigure)
     assert window.figure.blocks == RATES[1:]
+    assert window.figure.y_label == "IOPS"
     assert "fit -2 x + 108" in window.caption
     assert isinstance(blocks.figure, LinesFigure)
     assert blocks.figure.lines[0].x == (512, 4096)
     assert isinstance(columns.figure, ColumnsFigure)
     assert columns.figure.heights == ((96.0, 96.0),)
     assert "<svg" in draw(columns.figure, columns.name)
+
+
+@pytest.mark.parametrize(
+    ("metric", "label", "factor"),
+    [
+        ("throughput bytes per s", "throughput [MB/s]", 1e-6),
+        ("mean ns", "mean latency [ms]", 1e-6),
+    ],
+)
+def test_the_axis_of_a_window_has_a_unit_and_its_numbers_are_in_it(
+    metric: str, label: str, factor: float
+) -> None:
+    stage = a_stage()
+    rounds = [
+        {**r, "throughput_bytes_per_s": r["iops"], "mean_ns": r["iops"]}
+        for r in stage.data["rounds"]  # type: ignore[attr-defined]
+    ]
+    tracked = [{"tracking": f"0/100 4096 B, {metric}"}]
+    window = next(
+        plot
+        for plot in plots(a_stage(rounds=rounds, steady_state=tracked))
+        if plot.name.startswith("window")
+    )
+
+    assert isinstance(window.figure, WindowFigure)
+    assert window.figure.y_label == label
+    assert window.figure.blocks == pytest.approx([rate * factor for rate in RATES[1:]])
+    assert f"in {label.partition('[')[2][:-1]}: data excursion" in window.caption
 
 
 def test_a_round_after_a_pause_is_not_in_the_window_that_is_drawn() -> None:

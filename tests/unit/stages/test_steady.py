@@ -2,10 +2,11 @@ from pathlib import Path
 
 import pytest
 
-from ssdbench.engine.stage import Limits
+from ssdbench.engine.stage import Limits, RateHint
 from ssdbench.model.finding import Code
+from ssdbench.stages.steady import Steady
 from tests.support.fakes import WearyDrive
-from tests.support.runs import ARun, result_of
+from tests.support.runs import ARun, a_workload, result_of
 
 
 @pytest.fixture
@@ -64,3 +65,23 @@ def test_a_rule_that_never_looked_still_gives_an_upper_limit(run: ARun) -> None:
 
     assert steady.steady[0].mean == pytest.approx(100 * 4096, rel=0.02)
     assert "at most 0" not in steady.findings[0].message
+
+
+@pytest.mark.parametrize(
+    ("max_time_s", "said"),
+    [
+        (None, ["ends at 6 drive fills, but not before"]),
+        (60.0, ["ends after 1 min 00 s, steady or not", "that is too short for 'seppanen'"]),
+        (3600.0, ["ends at 6 drive fills, but not before", "ends after 1 h 00 min, steady or not"]),
+    ],
+)
+def test_the_plan_says_when_a_warm_up_is_given_up_without_contradicting_itself(
+    max_time_s: float | None, said: list[str]
+) -> None:
+    drive = WearyDrive()
+    warm_up = Steady("01-steady", a_workload(drive), rule="seppanen", max_time_s=max_time_s)
+
+    notes = warm_up.plan(drive.info, RateHint()).notes
+
+    assert len(notes) == len(said)
+    assert all(note.startswith(start) for note, start in zip(notes, said, strict=True))

@@ -1,0 +1,89 @@
+"""The word that stands over a report, and what it means.
+
+A verdict is about rates that one could plan on. A run that asked something else, and got its
+answer, says so instead: NOT VALIDATED over a right answer would make it look wrong.
+"""
+
+from dataclasses import dataclass
+
+from ssdbench.model.finding import Code, Severity
+from ssdbench.model.result import RunResult
+from ssdbench.report.view import words
+from ssdbench.report.view.findings import all_findings
+
+ASKED = "NO RATE MEASURED"
+COMPARED = "COMPARED, NOTHING TO PLAN ON"
+INSIDE = ("blocksize", "probe")  # stages that answer a question about the drive itself
+_PREPARES = ("purge", "precondition", "steady")
+_RATES = ("pts", "rate", "sweep", "span")
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """A word, its colour, and the sentence behind it."""
+
+    word: str
+    tone: str
+    meaning: str
+
+
+def stamp(result: RunResult) -> Stamp:
+    """What is written over the page of a run."""
+    if _answered(result):
+        asked = {stage.kind for stage in result.stages} - set(_PREPARES)
+        return _ASKED if asked <= set(INSIDE) else _COMPARED
+    return Stamp(result.verdict, words.VERDICT_TONES[result.verdict], _meaning(result))
+
+
+_ASKED = Stamp(
+    ASKED,
+    "note",
+    "This run asked what is inside the drive. VALIDATED and NOT VALIDATED are said of rates, and "
+    "it measured none to plan on; each answer says itself how sure it is.",
+)
+_COMPARED = Stamp(
+    COMPARED,
+    "note",
+    "This run compared settings under small workloads. Its differences stand with their own "
+    "evidence; none of its rates is one to plan on.",
+)
+
+
+def _answered(result: RunResult) -> bool:
+    """Whether a run asked nothing about rates, ended, and nothing speaks against its answers."""
+    asked = [stage for stage in result.stages if stage.kind not in _PREPARES]
+    spoilt = any(
+        finding.severity is Severity.INVALIDATES and finding.code is not Code.NOT_PLANNABLE
+        for finding in all_findings(result)
+        if finding.stage in (None, *(stage.name for stage in asked))
+    )
+    return (
+        bool(asked)
+        and not any(stage.points or stage.kind in _RATES for stage in asked)
+        and all(stage.complete for stage in result.stages)
+        and not result.interrupted
+        and not spoilt
+    )
+
+
+def _meaning(result: RunResult) -> str:
+    points = any(stage.points for stage in result.stages)
+    repeated = "repeated in random order" if points else "found by every search"
+    match result.verdict:
+        case "VALIDATED" if result.target.simulated:
+            return (
+                f"The method held: full drive, proven steady state, {repeated}, every check "
+                "passed. But the drive is simulated: the number is a property of the model, not of "
+                "any hardware you can buy."
+            )
+        case "VALIDATED":
+            return (
+                f"Measured on the full drive, in proven steady state, {repeated}, and every check "
+                "passed."
+            )
+        case "MEASURED, NOT PLANNABLE":
+            return "Measured, but nothing that you can plan with:"
+        case "NOT VALIDATED" if not points:
+            return "There is no number to plan on:"
+        case "NOT VALIDATED":
+            return "Do not plan on these numbers:"
