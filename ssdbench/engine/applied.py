@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from ssdbench.errors import UsageError
 from ssdbench.generator.fio.placement import read_back
 from ssdbench.host.affinity import Pinned
 from ssdbench.host.atasecurity import PASSWORD
@@ -15,7 +16,8 @@ from ssdbench.host.sysfs import Sysfs
 from ssdbench.host.topology import cpu_list
 from ssdbench.target.inspect import find
 from ssdbench.tuning.drivemedia import AtaPasswordReach, NvmeFeatureReach, WriteCacheReach
-from ssdbench.tuning.journal import Change, SettingsJournal, restore_all
+from ssdbench.tuning.journal import Change, NotRestored, SettingsJournal
+from ssdbench.tuning.leftovers import forget, restore_all
 from ssdbench.tuning.media import Reach, reaches
 from ssdbench.tuning.plan import HostPlan
 from ssdbench.tuning.setting import Medium, Setting
@@ -41,8 +43,9 @@ def applied(
 ) -> Iterator[tuple[dict[str, str], ...]]:
     """The changes of a plan, each on disk before it is made, undone at the end of the block.
 
-    What a dead run left changed is restored first. Yields what was changed, for the report.
-    Raises HostLacks for what cannot be set; NotRestored when something cannot be put back.
+    What a dead run left changed is restored first, but for drives that are not here. Yields what
+    was changed, for the report. Raises HostLacks for what cannot be set; NotRestored when something
+    cannot be put back.
     """
     directory = directory or settings_directory()
     sysfs = Sysfs()
@@ -55,7 +58,7 @@ def applied(
         if not plan.settings:
             yield (*plan.held(), *fio)
             return
-        restore(directory=directory, sysfs=sysfs)
+        _restore_what_is_here(directory, sysfs)
         with _journal(directory / f"{run_id}.jsonl", sysfs) as journal:
             changes = journal.apply(plan.settings)
             yield (*plan.held(), *fio, *(_entry(change) for change in changes))
@@ -81,7 +84,7 @@ def password_noted(drive: str) -> Iterator[Callable[[], None]]:
     set. Whatever becomes of the block, at its end, or by `restore` after a crash, it is off again.
     """
     directory, sysfs = settings_directory(), Sysfs()
-    restore(directory=directory, sysfs=sysfs)
+    _restore_what_is_here(directory, sysfs)
     path = directory / f"password-{re.sub('[^A-Za-z0-9.]', '_', drive)[:120]}.jsonl"
     reason = "an ATA erase needs a password"
     password = Setting(Medium.ATA_PASSWORD, "ATA password", PASSWORD, reason, drive)
@@ -104,6 +107,29 @@ def restore(*, directory: Path | None = None, sysfs: Sysfs | None = None) -> lis
     return restore_all(
         directory, host_reaches(sysfs), boot_id=boot_id(sysfs), host_id=host_id(sysfs)
     )
+
+
+def give_up(drive: str) -> list[Change]:
+    """Forget what dead runs changed on a drive that is gone for good; what it was is kept.
+
+    Raises UsageError for a drive that is here, or of which nothing was left changed.
+    """
+    sysfs = Sysfs()
+    if (name := find(drive, sysfs=sysfs)) is not None:
+        raise UsageError(
+            f"{drive} can be put back: it is here, as /dev/{name}",
+            hint="what a run changed on it is put back by `ssdbench restore`",
+        )
+    return forget(settings_directory(), drive, host_id=host_id(sysfs))
+
+
+def _restore_what_is_here(directory: Path, sysfs: Sysfs) -> None:
+    """Before a run: what is left of a drive that is not here waits for it, and hinders nobody."""
+    try:
+        restore(directory=directory, sysfs=sysfs)
+    except NotRestored as error:
+        if not error.of_absent_drives:
+            raise
 
 
 def host_reaches(sysfs: Sysfs) -> dict[Medium, Reach]:

@@ -6,7 +6,8 @@ from pathlib import Path
 from ssdbench.errors import DeviceError, HostLacks
 from ssdbench.host import atasecurity, nvme, scsi
 from ssdbench.host.sysfs import Sysfs
-from ssdbench.tuning.media import SysfsReach, located
+from ssdbench.tuning.located import located
+from ssdbench.tuning.media import SysfsReach
 
 Locate = Callable[[str], str | None]
 

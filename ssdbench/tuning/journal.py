@@ -1,11 +1,12 @@
 """Changes settings so that they can be put back, even after a kill or a power cut.
 
 Each change is on disk, with the value that was there, before it is made. Leaving the journal
-restores in reverse; `restore_all` does so for journals whose process is gone. Nothing here knows
-what a good value is.
+restores in reverse; `tuning.leftovers` does so for journals whose process is gone. Nothing here
+knows what a good value is, and no clock orders anything: the wall clock may step.
 """
 
 import json
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,17 +14,21 @@ from pathlib import Path
 from typing import Self
 
 from ssdbench.errors import HostLacks, SsdbenchError
-from ssdbench.host.files import Appender, make_directory
-from ssdbench.host.lock import Lock
+from ssdbench.host.files import Appender, make_directory, write_atomic
+from ssdbench.host.lock import Lock, waiting
+from ssdbench.tuning.located import DriveAbsent
 from ssdbench.tuning.media import Reach
 from ssdbench.tuning.setting import RESETS, Medium, Setting, restore_order
+
+CHANGING, RESTORED, FORGOTTEN = "changing", "restored", "forgotten"  # kinds of records
+NUMBER = "number"  # the file that holds the number of the last change
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
     """One change as the journal holds it."""
 
-    n: int
+    n: int  # its place among the changes of all journals of this host
     medium: Medium
     attribute: str
     drive: str
@@ -39,15 +44,30 @@ class Change:
         return (self.medium, self.attribute, self.drive)
 
 
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a setting, or what a whole journal holds, was not put back."""
+
+    said: str
+    absent: str = ""  # the drive that is not here
+
+
 class NotRestored(HostLacks):
     """Some settings could not be put back; each with the value that it had."""
 
-    def __init__(self, failures: Sequence[str]) -> None:
-        super().__init__(
-            "some settings were not restored:\n" + "\n".join(failures),
-            hint="The journal keeps them; put them back by hand or run `ssdbench restore` again.",
-        )
+    def __init__(self, failures: Sequence[Failure]) -> None:
+        hint = "The journal keeps them; put them back by hand or run `ssdbench restore` again."
+        for drive in sorted({failure.absent for failure in failures} - {""}):
+            forget = f"ssdbench restore --forget {shlex.quote(drive)}"
+            hint += f" If {drive} is gone for good: `{forget}`."
+        what = "\n".join(failure.said for failure in failures)
+        super().__init__(f"some settings were not restored:\n{what}", hint=hint)
         self.failures = tuple(failures)
+
+    @property
+    def of_absent_drives(self) -> bool:
+        """Whether all that is left is of drives that are not here: nothing can be done now."""
+        return all(failure.absent for failure in self.failures)
 
 
 class SettingsJournal:
@@ -61,18 +81,17 @@ class SettingsJournal:
         self._boot_id = boot_id
         self._host_id = host_id
         self._changes: list[Change] = []
-        self._n = 0
 
     def __enter__(self) -> Self:
         make_directory(self._path.parent)
-        self._lock = Lock(self._path.with_suffix(".lock"), _in_use)
+        self._lock = lock(self._path)
         self._lock.__enter__()
         self._file = Appender(self._path)
         return self
 
     def __exit__(self, *exc: object) -> None:
         try:
-            _restore(self._changes, self._reach, self._file)
+            put_back(self._changes, self._reach, self._file)
             self._path.unlink()
         finally:
             self._file.close()
@@ -120,7 +139,7 @@ class SettingsJournal:
 
     def _record(self, setting: Setting, was: str) -> Change:
         change = Change(
-            n=self._n,
+            n=_next_number(self._path.parent),
             medium=setting.medium,
             attribute=setting.attribute,
             drive=setting.drive,
@@ -130,16 +149,36 @@ class SettingsJournal:
             boot_id=self._boot_id,
             host_id=self._host_id,
         )
-        self._n += 1
         record = {name: getattr(change, name) for name in Change.__slots__}
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        self._file.append(json.dumps({"kind": "changing", "at": at, **record}))
+        self._file.append(json.dumps({"kind": CHANGING, "at": at, **record}))
         self._changes.append(change)
         return change
 
 
-def _in_use(holder: str) -> SsdbenchError:
-    return HostLacks(f"the settings journal is in use by {holder}")
+class InUse(HostLacks):
+    """The run that writes a journal is alive."""
+
+
+def lock(path: Path) -> Lock:
+    """The lock of a journal; entering raises InUse while its run lives."""
+    return Lock(
+        path.with_suffix(".lock"),
+        lambda holder: InUse(f"the settings journal is in use by {holder}"),
+    )
+
+
+def _next_number(directory: Path) -> int:
+    """One more than any change of this host had: what orders changes across runs and boots."""
+    path = directory / NUMBER
+    with waiting(directory / f"{NUMBER}.lock"):
+        try:
+            last = int(path.read_text())
+        except (OSError, ValueError):  # the first one, or damaged
+            texts = (journal.read_text(errors="replace") for journal in directory.glob("*.jsonl"))
+            last = max((change.n for text in texts for change in parse(text)), default=0)
+        write_atomic(path, f"{last + 1}\n")
+    return last + 1
 
 
 def _implied(setting: Setting, reach: Mapping[Medium, Reach]) -> Iterator[Setting]:
@@ -155,7 +194,7 @@ def _implied(setting: Setting, reach: Mapping[Medium, Reach]) -> Iterator[Settin
         yield Setting(Medium.BLOCK, attribute, value, reason, setting.drive)
 
 
-def _restore(
+def put_back(
     changes: Sequence[Change], reach: Mapping[Medium, Reach], file: Appender
 ) -> list[Change]:
     """Put back the first value of each setting, latest change first, what resets others before.
@@ -167,29 +206,30 @@ def _restore(
         first.setdefault(change.key, change)
     order = sorted(first.values(), key=lambda c: (restore_order(c.attribute), -c.n))
     for change in order:
-        _put_back(change, reach)
-    looked = [(change, _put_back(change, reach)) for change in order]
+        _put_back_one(change, reach)
+    looked = [(change, _put_back_one(change, reach)) for change in order]
     for change, failure in looked:
-        if not failure:
-            file.append(json.dumps({"kind": "restored", "n": change.n}))
-    if failures := [failure for _, failure in looked if failure]:
+        if failure is None:
+            file.append(json.dumps({"kind": RESTORED, "n": change.n}))
+    if failures := [failure for _, failure in looked if failure is not None]:
         raise NotRestored(failures)
     return order
 
 
-def _put_back(change: Change, reach: Mapping[Medium, Reach]) -> str:
+def _put_back_one(change: Change, reach: Mapping[Medium, Reach]) -> Failure | None:
     """Make one setting what it was, unless it is; returns why that failed."""
     try:
         if reach[change.medium].read(change.attribute, change.drive) != change.was:
             reach[change.medium].write(change.attribute, change.was, change.drive)
     except (SsdbenchError, OSError, KeyError) as error:
         where = f"{change.drive + ' ' if change.drive else ''}{change.attribute}"
-        return f"{where} was {change.was!r}: {error}"
-    return ""
+        absent = error.drive if isinstance(error, DriveAbsent) else ""
+        return Failure(f"{where} was {change.was!r}: {error}", absent)
+    return None
 
 
 def parse(text: str) -> list[Change]:
-    """The changes of a journal that were not restored yet; lines that cannot be read are left out.
+    """The changes of a journal not restored or forgotten yet, without lines that cannot be read.
 
     A torn last line was never acknowledged; for others see `damaged_lines`.
     """
@@ -218,68 +258,14 @@ def damaged_lines(text: str) -> list[int]:
 
 
 def _record_of(line: str) -> Change | int | None:
-    """A change, or the number of one that was restored. Raises ValueError for neither."""
+    """A change, or the number of one that is settled. Raises ValueError for neither."""
     record = json.loads(line)
     if not isinstance(record, dict):
         raise ValueError(line)  # noqa: TRY004 - the text is wrong, not a type of ours
     try:
-        if record.get("kind") == "changing":
+        if record.get("kind") == CHANGING:
             fields = {name: record[name] for name in Change.__slots__}
             return Change(**{**fields, "medium": Medium(fields["medium"])})
-        return int(record["n"]) if record.get("kind") == "restored" else None
+        return int(record["n"]) if record.get("kind") in (RESTORED, FORGOTTEN) else None
     except (KeyError, TypeError) as error:
         raise ValueError(line) from error
-
-
-def restore_all(
-    directory: Path, reach: Mapping[Medium, Reach], *, boot_id: str, host_id: str
-) -> list[Change]:
-    """Restore what dead runs left changed; returns the changes put back, newest journal first.
-
-    After a reboot only settings that outlive one are touched: the others are as the system made
-    them. A journal of another host is refused. Journals of living runs are left alone. Raises
-    NotRestored after everything that could be restored was.
-    """
-    done: list[Change] = []
-    failures: list[str] = []
-    # What is mounted must go before the partition below it, so the order is that of the changes.
-    for path in sorted(directory.glob("*.jsonl"), key=_changed_at, reverse=True):
-        try:
-            with Lock(path.with_suffix(".lock"), _in_use):
-                done += _restore_one(path, reach, boot_id=boot_id, host_id=host_id)
-        except NotRestored as error:
-            failures += error.failures
-        except HostLacks as error:
-            if "in use" not in error.message:
-                failures.append(f"{path}: {error.message}")
-    if failures:
-        raise NotRestored(failures)
-    return done
-
-
-def _changed_at(path: Path) -> tuple[int, str]:
-    try:
-        return path.stat().st_mtime_ns, path.name
-    except FileNotFoundError:  # its run has just ended
-        return 0, path.name
-
-
-def _restore_one(
-    path: Path, reach: Mapping[Medium, Reach], *, boot_id: str, host_id: str
-) -> list[Change]:
-    text = path.read_text(errors="replace")
-    changes, damaged = parse(text), damaged_lines(text)
-    foreign = next((c for c in changes if c.host_id != host_id), None)
-    if foreign is not None:
-        raise HostLacks(f"it was written on another host ({foreign.host_id}); not touched")
-    live = [c for c in changes if c.boot_id == boot_id or c.medium.outlives_reboot]
-    with Appender(path) as file:
-        restored = _restore(live, reach, file)
-    if damaged:
-        lines = ", ".join(str(number) for number in damaged)
-        raise HostLacks(
-            f"what its damaged lines ({lines}) changed cannot be known; what could be read was "
-            "put back, remove the file when the rest is in order"
-        )
-    path.unlink()
-    return restored

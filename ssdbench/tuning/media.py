@@ -6,6 +6,7 @@ from typing import Protocol
 from ssdbench.errors import HostLacks
 from ssdbench.host.sysfs import Sysfs, chosen
 from ssdbench.tuning.hostmedia import ModuleReach, ServiceReach
+from ssdbench.tuning.located import located
 from ssdbench.tuning.mounting import MountReach, PartitionReach, TracerReach
 from ssdbench.tuning.setting import Medium
 
@@ -47,14 +48,6 @@ class SysfsReach:
                 choices = offered.replace("[", "").replace("]", "").split()
                 raise HostLacks(refused.message, hint=f"it offers {', '.join(choices)}") from None
             raise
-
-
-def located(locate: Callable[[str], str | None], drive: str) -> str:
-    """The kernel name of a drive, wherever it is now. Raises HostLacks when it is not here."""
-    name = locate(drive)
-    if name is None:
-        raise HostLacks(f"the drive {drive} is not on this host", hint="Plug it in again.")
-    return name
 
 
 class BlockReach:

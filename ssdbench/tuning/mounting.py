@@ -12,6 +12,7 @@ from ssdbench.errors import CommandFailed, HostLacks
 from ssdbench.host import command, tracefs
 from ssdbench.host.procfs import Procfs
 from ssdbench.host.sysfs import Sysfs
+from ssdbench.tuning.located import located
 
 PRESENT = "present"
 _PATIENCE_S = 20.0  # another mount namespace may have copied a mount of ours
@@ -75,10 +76,7 @@ class PartitionReach:
             raise HostLacks(f"{node} {what} partition: {refused}")
 
     def _name(self, drive: str) -> str:
-        name = self._locate(drive)
-        if name is None:
-            raise HostLacks(f"the drive {drive} is not on this host", hint="Plug it in again.")
-        return name
+        return located(self._locate, drive)
 
 
 class TracerReach:

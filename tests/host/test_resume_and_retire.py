@@ -132,7 +132,10 @@ def test_nothing_to_restore_is_a_sentence(ssdbench: Shell) -> None:
         0,
         "there is nothing to restore: no run left a setting changed\n",
     )
-    assert json.loads(ssdbench("restore", "--json").stdout) == {"restored": []}
+    assert json.loads(ssdbench("restore", "--json").stdout) == {
+        "restored": [],
+        "forgotten": [],
+    }
 
 
 def journal(settings: Path, **fields: object) -> Path:
@@ -156,6 +159,45 @@ def test_a_journal_of_another_host_is_left_alone_and_named(ssdbench: Shell) -> N
     assert done.returncode == 4
     assert f"{path}: it was written on another host (elsewhere); not touched" in done.stderr
     assert path.read_bytes() == before
+
+
+def test_a_drive_that_is_gone_for_good_hinders_no_run_and_is_forgotten_when_asked_for(
+    ssdbench: Shell, drive: LoopDevice, tmp_path: Path
+) -> None:
+    with attached_loop(tmp_path / "gone, for good.img") as gone:
+        id_, queue = inspect(str(gone.node)).id, Path("/sys/block") / gone.node.name / "queue"
+        was = (queue / "read_ahead_kb").read_text().strip()
+        killed = (
+            "import os; from ssdbench.engine.applied import applied\n"
+            "from ssdbench.tuning.plan import HostPlan\n"
+            "from ssdbench.tuning.setting import Medium, Setting\n"
+            f"wanted = Setting(Medium.BLOCK, 'queue/read_ahead_kb', '4', 'test', {id_!r})\n"
+            "with applied(HostPlan(settings=(wanted,)), 'dead'): os._exit(9)"
+        )
+        env = {**os.environ, "SSDBENCH_SETTINGS": str(ssdbench.settings)}
+        assert subprocess.run([sys.executable, "-c", killed], check=False, env=env).returncode == 9
+        here = ssdbench("restore", "--forget", id_)
+        assert (here.returncode, (queue / "read_ahead_kb").read_text().strip()) == (2, "4")
+        assert f"it is here, as {gone.node}" in here.stderr
+    try:
+        done = ssdbench("restore")
+        assert done.returncode == 4
+        assert f"the drive {id_} is not on this host" in done.stderr
+        assert f"ssdbench restore --forget '{id_}'" in done.stderr
+
+        (tmp_path / "p.yaml").write_text("host: {read_ahead_kb: 8}" + PROFILE)
+        target = ("--target", str(drive.node), "--destroy", inspect(str(drive.node)).id)
+        limit = ("--max-writes", "65MiB", "--output", str(tmp_path / "run"))
+        assert ssdbench("run", str(tmp_path / "p.yaml"), *target, *limit).returncode == 1
+
+        done = ssdbench("restore", "--forget", id_)
+        assert done.stdout == f"{id_} queue/read_ahead_kb: given up (it was {was})\n"
+        assert "there is nothing to restore" in ssdbench("restore").stdout
+        kept = json.loads((ssdbench.settings / "forgotten.log").read_text())
+        assert (kept["drive"], kept["was"]) == (id_, was)
+        assert "no killed run left" in ssdbench("restore", "--forget", id_).stderr
+    finally:  # the kernel keeps a loop device's queue for its next user
+        (queue / "read_ahead_kb").write_text(was)
 
 
 @pytest.mark.parametrize("text", ["garbage\n{}\n", '{"kind": "changing"}\n{}\n', "\0\0\0\n\0\n"])

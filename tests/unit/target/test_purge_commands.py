@@ -15,7 +15,8 @@ from ssdbench.target import nvme as nvme_pages
 from ssdbench.target import scsi as scsi_pages
 from ssdbench.target.pages import Protocol
 from ssdbench.tuning.drivemedia import AtaPasswordReach
-from ssdbench.tuning.journal import SettingsJournal, restore_all
+from ssdbench.tuning.journal import SettingsJournal
+from ssdbench.tuning.leftovers import restore_all
 from ssdbench.tuning.setting import Medium, Setting
 
 NODE = Path("/dev/fake")

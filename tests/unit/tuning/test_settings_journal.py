@@ -1,9 +1,13 @@
+import json
+import os
 from pathlib import Path
 
 import pytest
 
-from ssdbench.errors import HostLacks
-from ssdbench.tuning.journal import NotRestored, SettingsJournal, parse, restore_all
+from ssdbench.errors import HostLacks, UsageError
+from ssdbench.tuning.journal import Change, NotRestored, SettingsJournal, parse
+from ssdbench.tuning.leftovers import FORGOTTEN_LOG, forget, restore_all
+from ssdbench.tuning.located import located
 from ssdbench.tuning.media import Reach
 from ssdbench.tuning.queue import queue_settings
 from ssdbench.tuning.setting import Medium, Setting
@@ -208,3 +212,115 @@ def test_an_unknown_setting_is_a_sentence_and_leaves_nothing_changed(tmp_path: P
         changes.apply([setting("x", "2"), setting("queue/warp", "9")])
 
     assert queue.values["x"] == "1"
+
+
+class Drives:
+    """Two drives, of which one may be away."""
+
+    def __init__(self) -> None:
+        self.values = {DRIVE: "1", GONE: "1"}
+        self.here = {DRIVE, GONE}
+        self.written: list[tuple[str, str]] = []
+
+    def read(self, attribute: str, drive: str) -> str:
+        return self.values[located(self._name, drive)]
+
+    def write(self, attribute: str, value: str, drive: str) -> None:
+        self.values[located(self._name, drive)] = value
+        self.written.append((drive, value))
+
+    def _name(self, drive: str) -> str | None:
+        return drive if drive in self.here else None
+
+
+GONE = "loop:/srv/my disk:1000"
+
+
+def killed_on_both(path: Path, drives: Drives, name: str = "run", value: str = "2") -> None:
+    changes = SettingsJournal(
+        path / f"{name}.jsonl", {Medium.BLOCK: drives}, boot_id="b1", host_id="h1"
+    )
+    changes.__enter__()
+    changes.apply([Setting(Medium.BLOCK, "x", value, "test", drive) for drive in (DRIVE, GONE)])
+    changes._file.close()
+    changes._lock.__exit__()
+
+
+def restore_both(path: Path, drives: Drives) -> list[Change]:
+    return restore_all(path, {Medium.BLOCK: drives}, boot_id="b1", host_id="h1")
+
+
+def test_a_drive_that_is_gone_hinders_no_other_and_the_way_out_is_told(tmp_path: Path) -> None:
+    drives = Drives()
+    killed_on_both(tmp_path, drives)
+    drives.here = {DRIVE}
+
+    with pytest.raises(NotRestored, match="is not on this host") as caught:
+        restore_both(tmp_path, drives)
+
+    assert drives.values[DRIVE] == "1"
+    assert caught.value.of_absent_drives
+    assert f"ssdbench restore --forget '{GONE}'" in (caught.value.hint or "")
+
+
+def test_what_is_forgotten_is_kept_and_the_rest_is_restored(tmp_path: Path) -> None:
+    drives = Drives()
+    killed_on_both(tmp_path, drives)
+    drives.here = {DRIVE}
+
+    (given_up,) = forget(tmp_path, GONE, host_id="h1")
+    (restored,) = restore_both(tmp_path, drives)
+
+    assert (given_up.drive, given_up.was, restored.drive) == (GONE, "1", DRIVE)
+    assert drives.values[DRIVE] == "1"
+    (kept,) = map(json.loads, (tmp_path / FORGOTTEN_LOG).read_text().splitlines())
+    assert (kept["drive"], kept["attribute"], kept["was"], kept["run"]) == (GONE, "x", "1", "run")
+    drives.here = {DRIVE, GONE}
+    assert restore_both(tmp_path, drives) == []
+    assert drives.values[GONE] == "2"
+
+
+def test_a_drive_that_no_run_changed_cannot_be_forgotten(tmp_path: Path) -> None:
+    killed_on_both(tmp_path, Drives())
+
+    with pytest.raises(UsageError, match="no killed run left a setting of another") as caught:
+        forget(tmp_path, "another", host_id="h1")
+
+    assert DRIVE in (caught.value.hint or "")
+    with pytest.raises(UsageError):
+        forget(tmp_path, GONE, host_id="elsewhere")
+
+
+def test_a_living_runs_drive_cannot_be_forgotten(tmp_path: Path) -> None:
+    with journal(tmp_path, Queue()) as changes:
+        changes.apply([setting("x", "2")])
+
+        with pytest.raises(UsageError):
+            forget(tmp_path, DRIVE, host_id="h1")
+
+
+def test_the_last_change_is_undone_first_however_the_clock_was_set_meanwhile(
+    tmp_path: Path,
+) -> None:
+    drives = Drives()
+    names = ("b", "a", "c")  # in this order; by name and by time another one
+    for hours, (name, value) in enumerate(zip(names, "234", strict=True)):
+        killed_on_both(tmp_path, drives, name, value)
+        os.utime(tmp_path / f"{name}.jsonl", (1e9 - 3600 * hours, 1e9 - 3600 * hours))
+    drives.written.clear()
+
+    restore_both(tmp_path, drives)
+
+    assert [value for drive, value in drives.written if drive == GONE] == ["3", "2", "1"]
+
+
+def test_changes_are_numbered_on_when_the_number_is_lost(tmp_path: Path) -> None:
+    drives = Drives()
+    killed_on_both(tmp_path, drives, "first")
+    (tmp_path / "number").write_text("torn")
+    killed_on_both(tmp_path, drives, "second", "3")
+
+    numbers = [c.n for run in ("first", "second")
+               for c in parse((tmp_path / f"{run}.jsonl").read_text())]  # fmt: skip
+
+    assert numbers == sorted(set(numbers))
