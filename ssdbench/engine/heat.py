@@ -1,7 +1,7 @@
-"""The drive's temperature over a repeat, every 10 s, and whether it was too hot to count."""
+"""Whether a repeat was too hot to count: temperature every 10 s, own counters at both ends."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ssdbench.host.files import write_atomic
@@ -69,3 +69,31 @@ class HeatWatch:
         self._next_s = self._wall() + EVERY_S
         if (heat := self._read()) is not None:
             self._rows.append((t_s, heat, phase))
+
+
+class ThrottleWatch:
+    """The drive's own counters of being too hot, before a repeat and after it, never within."""
+
+    def __init__(self, read: Callable[[], Mapping[str, int]]) -> None:
+        self._read = read
+        self._before = read()
+
+    def findings(self) -> list[Finding]:
+        """At most one; to be asked for when the last request is done."""
+        after = self._read() if self._before else {}
+        more = {
+            name: after[name] - count
+            for name, count in self._before.items()
+            if after.get(name, 0) > count
+        }
+        if not more:
+            return []
+        said = ", ".join(f"{count} {name}" for name, count in more.items())
+        return [
+            Finding(
+                code=Code.THROTTLED,
+                severity=Severity.INVALIDATES,
+                message=f"the drive counted {said} between the start and the end of the repeat",
+                advice="Cool the drive as its rack will, or accept the lower rate as its own.",
+            )
+        ]

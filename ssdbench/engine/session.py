@@ -1,5 +1,6 @@
 """The target while it is ours: what a run may ask of it, whatever stands behind it."""
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from ssdbench.generator.base import Generator
@@ -65,6 +66,13 @@ class TargetSession(Protocol):
 
     def flash_written(self) -> FlashWritten | None:
         """What host and drive ever wrote by the drive's own logs; None where it tells not both.
+
+        Admin commands: never within a window.
+        """
+        ...
+
+    def throttle_counters(self) -> Mapping[str, int]:
+        """How often and how long the drive ever was too hot, by its logs; empty where untold.
 
         Admin commands: never within a window.
         """

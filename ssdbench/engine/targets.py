@@ -21,7 +21,7 @@ from ssdbench.generator.fio.simulated import SimAttachment
 from ssdbench.host.counters import DiskStat, disk_counters
 from ssdbench.host.files import make_directory, remove_if_empty, write_atomic
 from ssdbench.host.lock import host_lock, target_lock
-from ssdbench.host.nvme import opened
+from ssdbench.host.nvme import Nvme, opened
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.model.profile import Purge
 from ssdbench.model.result import FlashWritten
@@ -40,6 +40,7 @@ from ssdbench.target.nvme import (
     OCP_LOG,
     data_written_bytes,
     flash_written,
+    throttle_counters,
 )
 from ssdbench.target.purge import DISCARD_STEP_BYTES, Purged, Witness, discard, purge
 from ssdbench.units import format_capacity
@@ -69,6 +70,7 @@ class ClaimedSession:
         self._fio_cpus = tuple(fio_cpus)
         self._fio_options = dict(fio_options or {})
         self._ceilings: dict[Workload, float | None] = {}
+        self._lacks_ocp = False
 
     def generator(self, *, step_s: int = 1) -> Generator:
         """fio on the claimed target; real time passes second by second."""
@@ -114,11 +116,32 @@ class ClaimedSession:
             return None
         try:
             with opened(node) as drive:
-                return flash_written(
-                    drive.log_page(HEALTH_LOG, HEALTH_BYTES), drive.log_page(OCP_LOG, OCP_BYTES)
-                )
+                return flash_written(drive.log_page(HEALTH_LOG, HEALTH_BYTES), self._ocp(drive))
         except (DeviceError, HostLacks):
             return None
+
+    def throttle_counters(self) -> Mapping[str, int]:
+        """Of an NVMe drive; OCP's log is not asked for again where there is none.
+
+        Each refused log page is an entry in the drive's own error log.
+        """
+        node = Path(self.info.node).resolve()
+        if not node.name.startswith("nvme"):
+            return {}
+        try:
+            with opened(node) as drive:
+                return throttle_counters(drive.log_page(HEALTH_LOG, HEALTH_BYTES), self._ocp(drive))
+        except (DeviceError, HostLacks):
+            return {}
+
+    def _ocp(self, drive: Nvme) -> bytes:
+        if self._lacks_ocp:
+            return b""
+        try:
+            return drive.log_page(OCP_LOG, OCP_BYTES)
+        except DeviceError:
+            self._lacks_ocp = True
+            return b""
 
     def ceiling_iops(self, workload: Workload) -> float | None:
         """fio's null engine on the CPUs that measure; asked once per workload, wherever it works.
@@ -213,6 +236,10 @@ class SimulatedSession:
     def flash_written(self) -> FlashWritten | None:
         """What no real drive would show is not shown: its counters are the truth."""
         return None
+
+    def throttle_counters(self) -> Mapping[str, int]:
+        """It has no log."""
+        return {}
 
     def ceiling_iops(self, workload: Workload) -> float | None:
         """A simulated drive keeps its own time, which no slow host changes."""

@@ -16,7 +16,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from ssdbench.engine.heat import HeatWatch
+from ssdbench.engine.heat import HeatWatch, ThrottleWatch
 from ssdbench.engine.hostseries import FILE as HOST_FILE
 from ssdbench.engine.hostseries import HostSeries
 from ssdbench.engine.progress import Reporter
@@ -125,6 +125,7 @@ def measure(
     phase = _Phase(Watch(_rule(context, workload, how, wake)))
     host = HostSeries(simulated=context.target.simulated, read=context.activity, wall=context.wall)
     heat = HeatWatch(partial(context.heat, context.target), wall=context.wall)
+    throttled = ThrottleWatch(context.session.throttle_counters)
     with Section(
         context,
         [job],
@@ -150,7 +151,7 @@ def measure(
             return "the generator ended before the measurement did"
     heat.write(directory / "temperature.csv")
     host.write(directory / HOST_FILE)
-    beside = [*host.findings(), *heat.findings()]
+    beside = [*host.findings(), *heat.findings(), *throttled.findings()]
     repeat = _repeat(context, unit, directory, section, outcome, phase, beside)
     repeat = repeat.model_copy(update={"host": host.during()})
     context.store.save(f"{unit.name}/{REPEAT}", repeat)

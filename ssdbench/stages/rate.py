@@ -13,10 +13,12 @@ import io
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from ssdbench.engine.heat import HeatWatch, ThrottleWatch
 from ssdbench.engine.journal import utc_now
 from ssdbench.engine.noise import HostWatch
 from ssdbench.engine.progress import Reporter
@@ -194,6 +196,8 @@ class _Work:
         job = Job(name="rate", workload=workload, seed=seed, histogram_log=True)
         directory = context.store.fresh_directory(f"{unit}/step-{step:02d}")
         self._reporter.doing(f"{rate:.0f} IOPS, search {number}", lambda: None)
+        heat = HeatWatch(partial(context.heat, context.target), wall=context.wall)
+        throttled = ThrottleWatch(context.session.throttle_counters)
         try:
             with Section(
                 context,
@@ -204,7 +208,7 @@ class _Work:
                 reporter=self._reporter,
                 step_s=STEP_S,
             ) as section:
-                host = self._followed(section)
+                host = self._followed(section, heat)
                 disturbed = host.findings() if host is not None else []
                 outcome = section.outcome()
         except SsdbenchError as error:
@@ -216,7 +220,9 @@ class _Work:
         if section.cut_short:
             self.cut_short = section.cut_short
             return None
-        self._found(disturbed, outcome, number, step)
+        heat.write(directory / "temperature.csv")
+        beside = [*disturbed, *heat.findings(), *throttled.findings()]
+        self._found(beside, outcome, number, step)
         verdict = self._judged(section, outcome, workload, directory)
         return RateStepRecord(
             search=number,
@@ -226,7 +232,7 @@ class _Work:
             **asdict(verdict),
         )
 
-    def _followed(self, section: Section) -> HostWatch | None:
+    def _followed(self, section: Section, heat: HeatWatch) -> HostWatch | None:
         stage, host = self.stage, None
         for second in section:
             if host is None and second.t_s >= stage.settle_s - 1e-6:
@@ -234,8 +240,10 @@ class _Work:
                 host = HostWatch(
                     simulated=self.context.target.simulated, read=self.context.activity
                 )
+            heat.look(second.t_s, section.series.phase)
             if second.t_s >= stage.settle_s + stage.window_s - 1e-6:
                 section.stop()
+        heat.end(float(section.series.t_s[-1]) if len(section.series) else 0.0)
         return host
 
     def _judged(

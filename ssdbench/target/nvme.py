@@ -262,6 +262,27 @@ def flash_written(health: bytes, ocp: bytes) -> FlashWritten | None:
     return FlashWritten(host_bytes=data_written_bytes(health), media_bytes=number(ocp, 0, 16))
 
 
+_THROTTLING = {  # offsets and sizes in the health log, NVM Express 2.0, 5.16.1.3
+    "minutes above the warning temperature": (192, 4),
+    "minutes above the critical temperature": (196, 4),
+    "transitions to thermal management 1": (216, 4),
+    "transitions to thermal management 2": (220, 4),
+    "seconds in thermal management 1": (224, 4),
+    "seconds in thermal management 2": (228, 4),
+}
+_OCP_THROTTLED = 96  # count of thermal throttling events, one byte that saturates
+
+
+def throttle_counters(health: bytes, ocp: bytes = b"") -> dict[str, int]:
+    """How often and how long a drive ever was too hot, by its health log and OCP's C0h."""
+    if len(health) < HEALTH_BYTES:
+        return {}
+    found = {name: number(health, at, size) for name, (at, size) in _THROTTLING.items()}
+    if ocp[496:512] == OCP_GUID:
+        found["thermal throttling events"] = ocp[_OCP_THROTTLED]
+    return found
+
+
 def smart_facts(page: bytes) -> dict[str, str]:
     """The health log (02h), in units that people read; a unit of data is 1000 x 512 bytes."""
     page = page.ljust(512, b"\0")

@@ -6,7 +6,7 @@ the engine are tested without fio, root or a device, and thousands of its second
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -63,6 +63,7 @@ class WearyDrive:
     foreign_ios: int = 0
     on_second: Callable[["WearyDrive", Second], None] = lambda drive, second: None
     health: Callable[["WearyDrive"], int | None] = lambda drive: None
+    throttling: Callable[["WearyDrive"], Mapping[str, int]] = lambda drive: {}
     on_save: Callable[["WearyDrive"], None] = lambda drive: None
     host_ceiling_iops: float | None = None  # what the host reaches without it
     asked_ceilings: list[Workload] = field(default_factory=list)
@@ -111,6 +112,10 @@ class WearyDrive:
             return None
         written = self.written_bytes + self.written_before_bytes
         return FlashWritten(host_bytes=written, media_bytes=round(written * self.amplification))
+
+    def throttle_counters(self) -> Mapping[str, int]:
+        """As planted."""
+        return self.throttling(self)
 
     def ceiling_iops(self, workload: Workload) -> float | None:
         """As planted."""

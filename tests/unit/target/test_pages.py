@@ -284,3 +284,15 @@ def test_what_host_and_drive_wrote_is_read_from_the_health_log_and_ocps() -> Non
     assert found is not None
     assert (found.host_bytes, found.media_bytes) == (1_024_000_000_000, 3 * 10**12)
     assert nvme.flash_written(health, page(512, written=flash)) is None  # another vendor's C0h
+
+
+def test_throttling_is_counted_where_the_specifications_put_it() -> None:
+    health = page(
+        512, warning=(192, b"\x07"), critical=(196, b"\x02"), first=(216, b"\x2c\x01"),
+        second=(220, b"\x05"), first_s=(224, b"\x10\x27"), second_s=(228, b"\x09"),
+    )  # fmt: skip
+    ocp = page(512, events=(96, b"\x0b"), guid=(496, nvme.OCP_GUID))
+
+    assert list(nvme.throttle_counters(health, ocp).values()) == [7, 2, 300, 5, 10_000, 9, 11]
+    assert "thermal throttling events" not in nvme.throttle_counters(health, page(512))
+    assert nvme.throttle_counters(b"") == {}
