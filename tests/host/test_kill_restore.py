@@ -46,6 +46,7 @@ STAGES = ("01-precondition", "02-steady", "03-sweep")
 KINDS = ("loop", "file", "sim")
 KILLS = 200
 ENDS_AFTER = 10  # kills; then a run may end, so that the next one is killed from its start
+FILL_S = 0.05  # on a fast host a fill takes no longer, so that chance alone never meets it
 LONGEST_S = 4.0  # so that a run still gets on; kills inside a stage make up for a slow host
 
 
@@ -124,9 +125,12 @@ def test_200_kills_are_restored_and_resumed(kind: str, tmp_path: Path) -> None:
             somewhen = after(moments.uniform(0, LONGEST_S))
             at_work = once_in("", then_s=moments.uniform(0, 3))
             measuring = once_in(STAGES[-1], then_s=moments.uniform(0, 3))
-            runs.kill(*moments.choices((somewhen, at_work, measuring), (6, 6, 1)))
-            if runs.tally.kills % ENDS_AFTER == 0:
+            filling = once_in(STAGES[0], then_s=moments.uniform(0, FILL_S))
+            begins = runs.tally.kills % ENDS_AFTER == 0
+            if begins and runs.tally.kills:
                 runs.finish()
+            chances = (0, 0, 0, 1) if begins else (6, 6, 1, 0)
+            runs.kill(*moments.choices((somewhen, at_work, measuring, filling), chances))
             told(kind, runs)
 
     tally = runs.tally
