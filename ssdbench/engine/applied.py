@@ -58,7 +58,7 @@ def applied(
         if not plan.settings:
             yield (*plan.held(), *fio)
             return
-        _restore_what_is_here(directory, sysfs)
+        restore_what_is_here(directory, sysfs)
         with _journal(directory / f"{run_id}.jsonl", sysfs) as journal:
             changes = journal.apply(plan.settings)
             yield (*plan.held(), *fio, *(_entry(change) for change in changes))
@@ -84,7 +84,7 @@ def password_noted(drive: str) -> Iterator[Callable[[], None]]:
     set. Whatever becomes of the block, at its end, or by `restore` after a crash, it is off again.
     """
     directory, sysfs = settings_directory(), Sysfs()
-    _restore_what_is_here(directory, sysfs)
+    restore_what_is_here(directory, sysfs)
     path = directory / f"password-{re.sub('[^A-Za-z0-9.]', '_', drive)[:120]}.jsonl"
     reason = "an ATA erase needs a password"
     password = Setting(Medium.ATA_PASSWORD, "ATA password", PASSWORD, reason, drive)
@@ -123,8 +123,11 @@ def give_up(drive: str) -> list[Change]:
     return forget(settings_directory(), drive, host_id=host_id(sysfs))
 
 
-def _restore_what_is_here(directory: Path, sysfs: Sysfs) -> None:
-    """Before a run: what is left of a drive that is not here waits for it, and hinders nobody."""
+def restore_what_is_here(directory: Path | None = None, sysfs: Sysfs | None = None) -> None:
+    """Before a run: what is left of a drive that is not here waits for it, and hinders nobody.
+
+    Raises NotRestored with everything else that could not be put back.
+    """
     try:
         restore(directory=directory, sysfs=sysfs)
     except NotRestored as error:

@@ -32,6 +32,8 @@ class Manifest(Model):
     destroy_id: str | None = None  # the consent that was given, for exactly this identity
     overwrite_signatures: bool = False
     accept_shared: bool = False
+    accept_wear: bool = False
+    endurance_tb: float | None = None  # rated, as given; goes before the profile's
     seed: int
     max_time_s: float | None = None
     max_writes_bytes: int | None = None
@@ -56,6 +58,8 @@ def manifest(
     destroy_id: str | None,
     overwrite_signatures: bool,
     accept_shared: bool = False,
+    accept_wear: bool = False,
+    endurance_tb: float | None = None,
     generator: str = "",
 ) -> Manifest:
     """The manifest of a run that is about to begin; `generator` is such as `fio 3.33`."""
@@ -74,6 +78,8 @@ def manifest(
         destroy_id=destroy_id,
         overwrite_signatures=overwrite_signatures,
         accept_shared=accept_shared,
+        accept_wear=accept_wear,
+        endurance_tb=endurance_tb,
         seed=seed,
         max_time_s=limits.max_time_s,
         max_writes_bytes=limits.max_writes_bytes,

@@ -276,6 +276,7 @@ class Runner:
             host=dict(self._order.host),
             settings=self._order.settings,
             bytes_written=self._meter.bytes_written,
+            endurance_tb=self._order.plan.endurance_tb,
             flash_written=written_between(
                 journal.records[0].data.get(FLASH), self._session.flash_written()
             ),

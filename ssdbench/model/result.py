@@ -140,6 +140,7 @@ class RunResult(Model):
     host: dict[str, str] = {}
     settings: tuple[dict[str, str], ...] = ()  # host settings that were changed, with reasons
     bytes_written: int = 0
+    endurance_tb: float | None = None  # rated: as given, or as the profile has it
     flash_written: FlashWritten | None = None  # over the run, where the drive's logs tell both
     write_cache: WriteCache | None = None  # None in results that are older than it
     interrupted: bool = False

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ssdbench.engine.applied import applied, restore
+from ssdbench.engine.applied import applied, restore_what_is_here
 from ssdbench.engine.hints import rate_hint
 from ssdbench.engine.hosting import planned_host
 from ssdbench.engine.journal import NAME as JOURNAL
@@ -24,7 +24,7 @@ from ssdbench.errors import TargetRefused, UsageError
 from ssdbench.host.files import make_directory
 from ssdbench.model.fitting import misfits
 from ssdbench.model.loading import load_profile, misfit_error
-from ssdbench.model.profile import Profile
+from ssdbench.model.profile import CapacityPlan, Profile
 from ssdbench.model.result import RunResult
 from ssdbench.model.target import TargetInfo
 from ssdbench.suite.assemble import stages as stages
@@ -182,6 +182,8 @@ def run(asked_for: Asked, output: Path, world: World) -> RunResult:
         destroy_id=asked_for.destroy_id,
         overwrite_signatures=asked_for.overwrite_signatures,
         accept_shared=asked_for.accept_shared,
+        accept_wear=asked_for.accept_wear,
+        endurance_tb=asked_for.endurance_tb,
         generator=generator,
     )
     store = RunStore(output)
@@ -200,7 +202,7 @@ def resume(run_path: Path, world: World, *, limits: Limits | None = None) -> Run
     kept = load(run_path / MANIFEST, Manifest)
     profile = load_profile(kept.profile_text, kept.profile_name)
     if not kept.target.simulated:
-        restore()  # what the dead run mounted or changed would be a reason to refuse the target
+        restore_what_is_here()  # else what the dead run mounted would be a reason to refuse it
     if signatures_are_ours(stored_records(run_path / JOURNAL)):
         kept = kept.model_copy(update={"overwrite_signatures": True})
     info = found_again(kept.target)
@@ -241,7 +243,14 @@ def _order(kept: Manifest, profile: Profile) -> Order:
         profile_text=kept.profile_text,
         seed=kept.seed,
         limits=kept.limits,
-        plan=profile.plan,
+        plan=_capacity_plan(kept, profile),
         hint=rate_hint(kept.target),
         host={**kept.host, **{f"{name} version": v for name, v in kept.versions.items()}},
     )
+
+
+def _capacity_plan(kept: Manifest, profile: Profile) -> CapacityPlan:
+    """The profile's, with the rated endurance that was given on the command line."""
+    if kept.endurance_tb is None:
+        return profile.plan
+    return profile.plan.model_copy(update={"endurance_tb": kept.endurance_tb})

@@ -1,10 +1,12 @@
 """`ssdbench detect-blocksize` through the command line: simulated drives, loop devices, trouble."""
 
 import json
+import os
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -172,3 +174,19 @@ def test_what_cannot_be_walked_is_refused_before_anything_is_written(
     assert said.returncode == 2
     assert sentence in said.stderr
     assert not (tmp_path / "run").exists()
+
+
+def test_looking_with_reads_alone_needs_no_consent_and_leaves_what_the_drive_holds(
+    loop: LoopDevice, tmp_path: Path
+) -> None:
+    loop.backing.write_bytes(os.urandom(loop.size_bytes))
+    run(["mkfs.ext4", "-q", "-F", str(loop.node)])
+    written = Path(f"/sys/block/{loop.node.name}/stat")
+    before = sha256(loop.backing.read_bytes()).digest(), written.read_text().split()[4:7]
+
+    said = detect(tmp_path, str(loop.node), *FEW, "--read-only", "--json")
+
+    assert said.returncode == 0, said.stderr
+    answer = json.loads(said.stdout)
+    assert (answer["bytes_written"], answer["complete"]) == (0, True)
+    assert (sha256(loop.backing.read_bytes()).digest(), written.read_text().split()[4:7]) == before

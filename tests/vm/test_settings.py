@@ -13,7 +13,7 @@ from tests.vm.conftest import REPOSITORY, Guest
 pytestmark = [pytest.mark.vm, pytest.mark.soak]
 
 PROFILE = """\
-host: {write_cache: off, scheduler: mq-deadline, nr_requests: 32, read_ahead_kb: 4,
+host: {write_cache: off, scheduler: none, nr_requests: 32, read_ahead_kb: 4,
   irq_affinity: spread, kernel_modules: [brd]}
 precondition: [{block: 128KiB, fill: 1}]
 steady: {rule: seppanen, max_time: 60s}
@@ -158,6 +158,7 @@ def test_settings_of_a_killed_run_are_put_back_on_the_drive_that_they_belong_to(
 
     assert answer.status == 0, answer.stderr
     said = json.loads(answer.stdout)
+    print(json.dumps(said, indent=1))
     queue = {"scheduler", "nr_requests", "read_ahead_kb"}
     assert {"cache", "modules", *queue} <= set(said["changed"])
     assert any(name.isdigit() for name in said["changed"]), "no interrupt was moved"

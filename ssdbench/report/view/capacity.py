@@ -15,11 +15,14 @@ from ssdbench.units import format_count
 
 
 def wanted_plan(result: RunResult) -> CapacityPlan:
-    """The plan in the run's own profile; an empty one where it names none."""
+    """The plan in the run's own profile, with the endurance that was given; empty without one."""
     try:
-        return load_profile(result.profile_text, "the stored profile").plan
+        plan = load_profile(result.profile_text, "the stored profile").plan
     except ProfileError:
-        return CapacityPlan()  # of another version; the rest of the page does not depend on it
+        plan = CapacityPlan()  # of another version; the rest of the page does not depend on it
+    if result.endurance_tb is None:
+        return plan
+    return plan.model_copy(update={"endurance_tb": result.endurance_tb})
 
 
 def demanded(result: RunResult) -> CapacityPlan | None:

@@ -42,6 +42,8 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, ob
             str(place / "out"),
             "--seed",
             "7",
+            "--endurance",
+            "100",
             "--json",
         ),
         capture_output=True,
@@ -51,6 +53,16 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, ob
     )
     assert done.returncode in (0, 1), done.stderr
     return place / "out", json.loads(done.stdout), done.returncode
+
+
+def test_a_rated_endurance_that_was_given_is_kept_and_planned_with(
+    stored: tuple[Path, dict[str, object], int],
+) -> None:
+    directory, _, _ = stored
+
+    manifest = json.loads((directory / "manifest.json").read_text())
+    assert (manifest["endurance_tb"], manifest["accept_wear"]) == (100.0, False)
+    assert json.loads((directory / "result.json").read_text())["endurance_tb"] == 100.0
 
 
 def test_a_quick_run_ends_with_a_report_and_is_not_validated(
