@@ -158,7 +158,6 @@ def test_settings_of_a_killed_run_are_put_back_on_the_drive_that_they_belong_to(
 
     assert answer.status == 0, answer.stderr
     said = json.loads(answer.stdout)
-    print(json.dumps(said, indent=1))
     queue = {"scheduler", "nr_requests", "read_ahead_kb"}
     assert {"cache", "modules", *queue} <= set(said["changed"])
     assert any(name.isdigit() for name in said["changed"]), "no interrupt was moved"
