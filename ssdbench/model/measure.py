@@ -20,7 +20,9 @@ from ssdbench.model.asked.trials import (
     CpuCost,
     Depth,
     Engines,
+    FileMix,
     FileSystems,
+    FileWriters,
     Interrupts,
     LatencyPath,
     QueueSettings,
@@ -38,6 +40,8 @@ MeasuredStage = (
     | Depth
     | Interrupts
     | Engines
+    | FileWriters
+    | FileMix
     | LatencyPath
     | CpuCost
     | FileSystems
@@ -111,6 +115,12 @@ class Measure(Model):
     )
     filesystems: Annotated[FileSystems | None, _Body] = Field(
         default=None, description="File systems by threads, fresh and aged."
+    )
+    file_writers: Annotated[FileWriters | None, _Body] = Field(
+        default=None, description="Several writers in files of their own, with and without pauses."
+    )
+    file_mix: Annotated[FileMix | None, _Body] = Field(
+        default=None, description="Threads that read and write one file at random."
     )
     applications: Annotated[Applications | None, _Body] = Field(
         default=None, description="Postmark, dbench and sysbench on a file system."

@@ -90,7 +90,7 @@ class Cell(Model):
     more: dict[str, float] = {}  # what a probe showed, by name with unit
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Trial:
     """Variants times workloads, several passes."""
 
@@ -212,10 +212,15 @@ class Trial:
         repeat: int,
     ) -> Cell:
         seed = derived(context.seed, self.name, workload.name, repeat)
-        text = job_text(context.target.node, self, variant, workload, seed=seed)
+        text = self._text(context, variant, workload, seed=seed)
         start = Start(unit, variant, workload, repeat, text, self.window_s)
         with applied(HostPlan(settings=variant.settings), self._lease(context)):
             return measured(context, start, cpus=variant.cpus or self.cpus, probe=self.probe)
+
+    def _text(
+        self, context: Context, variant: Variant, workload: TrialWorkload, *, seed: int
+    ) -> str:
+        return job_text(context.target.node, self, variant, workload, seed=seed)
 
     def _result(
         self,

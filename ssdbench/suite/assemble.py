@@ -20,7 +20,7 @@ from ssdbench.stages.probe.catalogue import PROBES
 from ssdbench.stages.pts import tests as pts
 from ssdbench.stages.purge import Purge as PurgeStage
 from ssdbench.stages.steady import Steady
-from ssdbench.suite import applications, filesystems
+from ssdbench.suite import applications, files, filesystems
 from ssdbench.suite.points import point_range, rate, span, sweep
 from ssdbench.suite.writers import processes
 from ssdbench.units import KIB
@@ -73,6 +73,10 @@ def _over_host(
         return filesystems.stages(before, wanted, profile, target, cpus=cpus, numa=numa)
     if isinstance(wanted, asked.Applications):
         return applications.stages(before, wanted, profile, target, cpus=cpus, numa=numa)
+    if isinstance(wanted, asked.FileWriters | asked.FileMix) or (
+        isinstance(wanted, asked.Surface) and wanted.type is not None
+    ):
+        return files.stages(before, wanted, profile, target, cpus=cpus, numa=numa)
     kind = next(m.kind for m in profile.measure if m.stage is wanted)
     name = f"{before + 1:02d}-{kind}"
     return [host_trial(name, wanted, target, level_bytes, cpus=cpus, numa=numa)]

@@ -113,6 +113,44 @@ def test_programs_run_on_a_file_system_with_fio_beside_them(
     assert all(r["iops"] > 0 and r["bw_bytes_per_s"] > 0 for r in medians)
 
 
+ON_FILES = """
+precondition: [{pattern: sequential, block: 128KiB, fill: 1}]
+steady: {rule: seppanen, max_time: 2s}
+measure:
+  - surface: {type: ext2, files: 4MiB, records: 64KiB, window: 1s, buffered: false}
+  - file_writers:
+      {type: ext4, processes: [1, 2], delays: 200ms, delayed: 100%, file: 4MiB, window: 1s}
+"""
+
+
+def test_files_of_a_file_system_are_written_once_before_they_are_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSDBENCH_SETTINGS", str(tmp_path / "settings"))
+    profile = tmp_path / "profile.yaml"
+    profile.write_text(ON_FILES)
+    with attached_loop(tmp_path / "disk.img", size_bytes=64 * MIB) as loop:
+        argv = [sys.executable, "-m", "ssdbench", "run", str(profile)]
+        argv += ["--target", str(loop.node), "--destroy", inspect(str(loop.node)).id]
+
+        run([*argv, "--output", str(tmp_path / "run")], ok=(0, 1), timeout_s=300)
+
+        assert str(loop.node) not in mounts()
+    result = RunResult.model_validate_json((tmp_path / "run/result.json").read_bytes())
+    found = {
+        (str(record["workload"]), str(record["variant"])): float(str(record["iops"]))
+        for stage in result.stages
+        if isinstance(medians := stage.data.get("medians"), list)
+        for record in medians
+    }
+    assert {variant for workload, variant in found if "4 MiB" in workload} == {"64 KiB"}
+    # A writer that pauses 200 ms after each write makes 5 a second; two make 10.
+    assert 0 < found["200 ms after 100 %", "1 process"] < 6
+    assert 0 < found["200 ms after 100 %", "2 processes"] < 11
+    laid = sorted((tmp_path / "run/stages").glob("*/lay-*/fio.json"))
+    assert len(laid) == 2
+
+
 def test_a_program_that_is_not_installed_is_a_sentence_with_its_package(tmp_path: Path) -> None:
     profile = tmp_path / "profile.yaml"
     profile.write_text(APPLICATIONS)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.vm.conftest import REPOSITORY, Guest
 
-pytestmark = [pytest.mark.vm, pytest.mark.soak]  # until it has passed on both kernels
+pytestmark = pytest.mark.vm
 
 SCRIPT = r"""
 import json, os

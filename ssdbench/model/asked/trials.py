@@ -10,6 +10,7 @@ from ssdbench.model.quantity import (
     Count,
     CpuNumber,
     OneOrMany,
+    ReadPercent,
     Seconds,
     Share,
     SizeBytes,
@@ -167,6 +168,61 @@ class Surface(HostTrial):
         default=(4 * KIB, 32 * KIB, 256 * KIB, 2 * MIB),
         alias="records",
         description="Sizes of one request.",
+    )
+    buffered: bool = Field(
+        default=True, description="Through the page cache, as a program would, or with O_DIRECT."
+    )
+    type: FileSystemName | None = Field(
+        default=None,
+        description="On files of this file system; on parts of the bare drive unless set.",
+    )
+
+
+class FileWriters(HostTrial):
+    """Sequential writers at the same time, each in a file of its own; some pause now and then."""
+
+    repeats: Count = Field(default=1, description="Passes over all numbers of writers and pauses.")
+    type: FileSystemName = Field(
+        default=FileSystemName.EXT4, description="The file system that the files lie on."
+    )
+    block_bytes: SizeBytes = Field(default=4 * KIB, alias="block", description="Size of one write.")
+    processes: Annotated[tuple[Count, ...], OneOrMany()] = Field(
+        default=(1, 2, 4, 8), min_length=1, description="Writers at the same time."
+    )
+    delays_s: Annotated[tuple[Seconds, ...], OneOrMany()] = Field(
+        default=(0.001, 0.1), alias="delays", description="Lengths of a pause."
+    )
+    delayed_percent: Annotated[tuple[Share, ...], OneOrMany()] = Field(
+        default=(10.0, 50.0),
+        alias="delayed",
+        description="Share of writes after which a writer pauses; every n-th, not at random.",
+    )
+    file_bytes: SizeBytes = Field(
+        default=128 * MIB, alias="file", description="Size of each file, where there is room."
+    )
+    buffered: bool = Field(
+        default=False, description="Through the page cache instead of with O_DIRECT."
+    )
+
+
+class FileMix(HostTrial):
+    """Threads that read and write one file at random."""
+
+    repeats: Count = Field(default=1, description="Passes over all numbers of threads and mixes.")
+    type: FileSystemName = Field(
+        default=FileSystemName.EXT4, description="The file system that the file lies on."
+    )
+    block_bytes: SizeBytes = Field(
+        default=4 * KIB, alias="block", description="Size of one request."
+    )
+    threads: Annotated[tuple[Count, ...], OneOrMany()] = Field(
+        default=(1, 8, 64), min_length=1, description="Threads at the same time."
+    )
+    read_percents: Annotated[tuple[ReadPercent, ...], OneOrMany()] = Field(
+        default=(0, 50, 100), min_length=1, alias="read", description="Shares of reads."
+    )
+    file_bytes: SizeBytes = Field(
+        default=1024 * MIB, alias="file", description="Size of the file, where there is room."
     )
     buffered: bool = Field(
         default=True, description="Through the page cache, as a program would, or with O_DIRECT."

@@ -43,7 +43,7 @@ APPLICATIONS_LEAD = (
     "and each program's own operations per second, are in cells.csv. Medians; they compare "
     "settings and are no numbers to plan on."
 )
-_ORDERED = ("depth",)  # kinds whose variants have an order
+_ORDERED = ("depth", "file_writers", "file_mix")  # kinds whose variants have an order
 
 
 def figure(stage: StageResult) -> list[Block]:

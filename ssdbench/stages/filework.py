@@ -1,0 +1,132 @@
+"""What is done on files of a file system: surfaces, several writers, mixed work (pure)."""
+
+from collections.abc import Iterator, Sequence
+
+from ssdbench.stages.hostvariants import surface_workloads
+from ssdbench.stages.onestart import RAMP_S, Options
+from ssdbench.stages.trial import TrialWorkload, Variant
+from ssdbench.units import KIB, MIB, format_size
+
+MIXED_FILE = "mixed"
+
+
+def fitting(sizes: Sequence[int], room_bytes: int) -> tuple[int, ...]:
+    """Those of the sizes, from the smallest on, that there is room for together."""
+    found: list[int] = []
+    for size in sorted(set(sizes)):
+        if sum(found) + size <= room_bytes:
+            found.append(size)
+    return tuple(found)
+
+
+def surface_on_files(sizes: Sequence[int]) -> tuple[TrialWorkload, ...]:
+    """Four directions on a file of each size."""
+    return tuple(
+        TrialWorkload(
+            workload.name,
+            tuple({**s, "filename": _file(int(s["size"]))} for s in workload.sections),
+        )
+        for workload in surface_workloads(sizes, max(sizes))
+    )
+
+
+def surface_files(sizes: Sequence[int]) -> tuple[Options, ...]:
+    """One file of each size."""
+    return tuple({"filename": _file(size), "size": size} for size in sizes)
+
+
+def _file(size: int) -> str:
+    return format_size(size).replace(" ", "")
+
+
+def writer_variants(processes: Sequence[int]) -> list[Variant]:
+    """One per number of writers, each in a file of its own."""
+    return [
+        Variant(f"{count} process{'es' if count > 1 else ''}", options={"numjobs": count})
+        for count in processes
+    ]
+
+
+def writer_workloads(
+    block_bytes: int,
+    delays_s: Sequence[float],
+    percents: Sequence[float],
+    *,
+    window_s: int,
+    buffered: bool,
+) -> tuple[TrialWorkload, ...]:
+    """Sequential writers without a pause, and with one after every so many writes.
+
+    fio counts what a job with `thinktime` does in its ramp, but not the time of it (measured: fio
+    3.33, 20 writes in 3 s at 5 a second after a ramp of 1 s). So these have a longer window.
+    """
+    base: Options = {
+        "rw": "write",
+        "bs": block_bytes,
+        "ioengine": "psync",
+        "direct": 0 if buffered else 1,
+    }
+
+    def found() -> Iterator[TrialWorkload]:
+        yield TrialWorkload("no pauses", (base,))
+        for percent in percents:
+            for delay_s in delays_s:
+                pause: Options = {
+                    "thinktime": round(delay_s * 1e6),
+                    "thinktime_blocks": max(1, round(100 / percent)),
+                    "ramp_time": "0s",
+                    "runtime": f"{window_s + RAMP_S}s",
+                }
+                name = f"{delay_s * 1000:g} ms after {percent:g} %"
+                yield TrialWorkload(name, ({**base, **pause},))
+
+    return tuple(found())
+
+
+def writer_files(processes: Sequence[int], size_bytes: int) -> tuple[Options, ...]:
+    """A file for each of the most writers, under the names that fio gives by itself."""
+    return ({"numjobs": max(processes), "size": size_bytes},)
+
+
+def mix_variants(threads: Sequence[int]) -> list[Variant]:
+    """One per number of threads, all in one file."""
+    return [
+        Variant(f"{count} thread{'s' if count > 1 else ''}", options={"numjobs": count})
+        for count in threads
+    ]
+
+
+def mix_workloads(
+    read_percents: Sequence[int], block_bytes: int, size_bytes: int, *, buffered: bool
+) -> tuple[TrialWorkload, ...]:
+    """Random reads, writes and mixes of them in one file, a request at a time per thread."""
+    base: Options = {
+        "bs": block_bytes,
+        "size": size_bytes,
+        "filename": MIXED_FILE,
+        "ioengine": "psync",
+        "direct": 0 if buffered else 1,
+    }
+
+    def found() -> Iterator[TrialWorkload]:
+        for percent in read_percents:
+            match percent:
+                case 0:
+                    yield TrialWorkload("random write", ({**base, "rw": "randwrite"},))
+                case 100:
+                    yield TrialWorkload("random read", ({**base, "rw": "randread"},))
+                case _:
+                    mixed: Options = {**base, "rw": "randrw", "rwmixread": percent}
+                    yield TrialWorkload(f"random, {percent} % reads", (mixed,))
+
+    return tuple(found())
+
+
+def mix_files(size_bytes: int) -> tuple[Options, ...]:
+    """The one file."""
+    return ({"filename": MIXED_FILE, "size": size_bytes},)
+
+
+def room_on(drive_bytes: int) -> int:
+    """What files may take together, so that every file system has room for its own."""
+    return max(0, int(drive_bytes * 0.6) - 16 * MIB) // (4 * KIB) * 4 * KIB
