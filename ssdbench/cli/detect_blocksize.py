@@ -1,21 +1,20 @@
 """`ssdbench detect-blocksize`."""
 
 import contextlib
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
+from ssdbench.cli.looking import Agreed, look, look_options
 from ssdbench.cli.main import Place
-from ssdbench.cli.options import Size, json_option, leave, worn
-from ssdbench.cli.output import answer, document, tell
+from ssdbench.cli.options import Size
+from ssdbench.cli.output import answer, document
 from ssdbench.errors import SsdbenchError
 
 if TYPE_CHECKING:
     from ssdbench.cli.conduct import Ended
     from ssdbench.model.result import StageResult
-    from ssdbench.suite import Asked
 
 NAME = "detect-blocksize"
 
@@ -38,13 +37,7 @@ NAME = "detect-blocksize"
     help="Writes per stride and region; fewer are quicker and see less.",
 )
 @click.option("--read-only", is_flag=True, help="Only read: for drives that hold data; weak.")
-@click.option(
-    "--output", type=click.Path(path_type=Path), metavar="DIR", help="Run directory to make."
-)
-@leave
-@worn
-@click.option("--seed", type=click.IntRange(min=0, max=2**63 - 1), help="Seed of the offsets.")
-@json_option
+@look_options
 @click.pass_obj
 def command(
     place: Place,
@@ -53,81 +46,28 @@ def command(
     block: int,
     writes: int | None,
     output: Path | None,
-    destroy: str | None,
     *,
     read_only: bool,
-    overwrite_signatures: bool,
-    accept_shared: bool,
-    accept_wear: bool,
-    endurance: float | None,
-    seed: int | None,
     as_json: bool,
+    **agreed: Unpack[Agreed],
 ) -> int:
     """Find the block size and the write buffer of TARGET from strided writes.
 
     TARGET is /dev/…, a file or sim:MODEL. Parts of it are overwritten, unless with --read-only.
     """
-    from ssdbench import suite
-    from ssdbench.cli import conduct
-    from ssdbench.cli.progress import story
-    from ssdbench.units import format_capacity
-
-    wishes = replace(
-        _asked(target, strides, block, writes, read_only=read_only),
-        seed=seed,
-        destroy_id=destroy,
-        overwrite_signatures=overwrite_signatures,
-        accept_shared=accept_shared,
-        accept_wear=accept_wear,
-        endurance_tb=endurance,
-    )
-    planned = suite.plan(wishes)
-    least, most = planned.bytes_written
-    tell(f"will write {format_capacity(least)} to {target}, at most {format_capacity(most)}")
-    for stage in planned.stages:
-        for note in stage.notes:
-            tell(f"  {note}")
-    directory = output or conduct.new_directory(NAME, target)
-
-    def started(path: Path) -> None:
-        place.run_directory = path
-
-    try:
-        with story(moving=False) as shown:
-            ended = conduct.run(wishes, directory, conduct.Audience(shown.show, started))
-    except SsdbenchError:
-        if not as_json:
-            _kept(place.run_directory)
-        raise
-    return _answered(ended, as_json=as_json)
-
-
-def _asked(
-    target: str,
-    strides: tuple[int, ...],
-    block: int,
-    writes: int | None,
-    *,
-    read_only: bool,
-) -> "Asked":
-    import sys
-
-    from ssdbench.model.loading import load_profile
-    from ssdbench.suite import Asked
-
     wanted = "auto" if not strides else f"[{', '.join(str(s) for s in strides)}]"
     text = (
         f"title: Block size\nprecondition: []\nmeasure:\n  - blocksize: {{strides: {wanted}, "
         f"block: {block}, writes: {'null' if writes is None else writes}, "
         f"read_only: {str(read_only).lower()}}}\n"
     )
-    return Asked(
-        profile=load_profile(text, NAME),
-        profile_name=NAME,
-        profile_text=text,
-        target=target,
-        argv=tuple(sys.argv),
-    )
+    try:
+        ended = look(place, NAME, text, target, output, agreed)
+    except SsdbenchError:
+        if not as_json:
+            _kept(place.run_directory)
+        raise
+    return _answered(ended, as_json=as_json)
 
 
 def _answered(ended: "Ended", *, as_json: bool) -> int:

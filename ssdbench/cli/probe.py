@@ -1,17 +1,16 @@
 """`ssdbench probe`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
+from ssdbench.cli.looking import Agreed, look, look_options
 from ssdbench.cli.main import Place
-from ssdbench.cli.options import json_option, leave, worn
-from ssdbench.cli.output import answer, document, tell
+from ssdbench.cli.output import answer, document
 
 if TYPE_CHECKING:
     from ssdbench.cli.conduct import Ended
-    from ssdbench.suite import Asked
 
 NAME = "probe"
 PROBES = (
@@ -25,77 +24,26 @@ PROBES = (
 @click.option(
     "--only", "only", type=click.Choice(PROBES), multiple=True, help="Ask only this; repeatable."
 )
-@click.option(
-    "--output", type=click.Path(path_type=Path), metavar="DIR", help="Run directory to make."
-)
-@leave
-@worn
-@click.option("--seed", type=click.IntRange(min=0, max=2**63 - 1), help="Seed of the offsets.")
-@json_option
+@look_options
 @click.pass_obj
 def command(
     place: Place,
     target: str,
     only: tuple[str, ...],
     output: Path | None,
-    destroy: str | None,
     *,
-    overwrite_signatures: bool,
-    accept_shared: bool,
-    accept_wear: bool,
-    endurance: float | None,
-    seed: int | None,
     as_json: bool,
+    **agreed: Unpack[Agreed],
 ) -> int:
     """Look into TARGET: remap unit, buffers, flushes, stripes, parallelism, spare area, TRIM.
 
     TARGET is /dev/…, a file or sim:MODEL. It is overwritten. "Cannot tell" is an answer.
     """
-    from dataclasses import replace
-
-    from ssdbench import suite
-    from ssdbench.cli import conduct
-    from ssdbench.cli.progress import story
-    from ssdbench.units import format_capacity
-
-    wishes = replace(
-        _asked(target, only or PROBES),
-        seed=seed,
-        destroy_id=destroy,
-        overwrite_signatures=overwrite_signatures,
-        accept_shared=accept_shared,
-        accept_wear=accept_wear,
-        endurance_tb=endurance,
-    )
-    least, most = suite.plan(wishes).bytes_written
-    tell(f"will write {format_capacity(least)} to {target}, at most {format_capacity(most)}")
-    directory = output or conduct.new_directory(NAME, target)
-
-    def started(path: Path) -> None:
-        place.run_directory = path
-
-    with story(moving=False) as shown:
-        ended = conduct.run(wishes, directory, conduct.Audience(shown.show, started))
-    return _answered(ended, as_json=as_json)
-
-
-def _asked(target: str, wanted: tuple[str, ...]) -> "Asked":
-    import sys
-
-    from ssdbench.model.loading import load_profile
-    from ssdbench.suite import Asked
-
     text = (
         "title: Inner structure\nprecondition: []\n"
-        f"measure:\n  - probe: {{of: [{', '.join(wanted)}]}}\n"
+        f"measure:\n  - probe: {{of: [{', '.join(only or PROBES)}]}}\n"
     )
-    return Asked(
-        profile=load_profile(text, NAME),
-        profile_name=NAME,
-        profile_text=text,
-        target=target,
-        argv=tuple(sys.argv),
-    )
+    return _answered(look(place, NAME, text, target, output, agreed), as_json=as_json)
 
 
 def _answered(ended: "Ended", *, as_json: bool) -> int:

@@ -9,12 +9,13 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from operator import truediv
 from pathlib import Path
 from random import Random
 from shutil import rmtree
 
 from ssdbench.engine.applied import applied
-from ssdbench.engine.journal import utc_now
 from ssdbench.engine.noise import HostWatch
 from ssdbench.engine.progress import Reporter
 from ssdbench.engine.seeds import derived
@@ -22,23 +23,20 @@ from ssdbench.engine.stage import Context, Lasting, RateHint, StagePlan
 from ssdbench.errors import CommandFailed, SsdbenchError
 from ssdbench.host import command, database
 from ssdbench.host.counters import CounterFile, DiskStat, disk_counters
-from ssdbench.host.files import make_directory, write_atomic
+from ssdbench.host.files import make_directory
 from ssdbench.host.filesystems import FileSystem
 from ssdbench.model.result import StageResult
 from ssdbench.model.target import TargetInfo
+from ssdbench.stages.cells import Began, Cell, kept, medians
 from ssdbench.stages.filemount import Place, mounted
 from ssdbench.stages.hostload import LoadWatch
 from ssdbench.stages.onestart import GRACE_S, RAMP_S, Options, common, job_file
 from ssdbench.stages.programs import COMMANDS, SERVER, Program, Scale
 from ssdbench.stages.trial import (
-    Cell,
     Start,
     TrialWorkload,
     Variant,
-    cell_findings,
-    cells_csv,
     measured,
-    medians,
     placed,
     slug,
 )
@@ -122,7 +120,7 @@ class ApplicationTrial:
 
     def run(self, context: Context) -> StageResult:
         """Make it, mount it, run one after another, unmount."""
-        started_at, wall, before_s = utc_now(), time.monotonic(), context.meter.seconds
+        began = Began.now(context)
         cells: list[Cell] = []
         notes = list(self.notes)
         try:
@@ -131,30 +129,19 @@ class ApplicationTrial:
                 cut_short = self._measure(context, directory, cells)
         except SsdbenchError as error:
             cut_short = context.failed(error)
-        path = context.store.path / "cells.csv"
-        write_atomic(path, cells_csv(cells))
-        result = StageResult(
-            name=self.name,
-            kind=self.kind,
-            title=self.title,
-            started_at=started_at,
-            duration_s=context.meter.seconds - before_s,
-            wall_s=time.monotonic() - wall,
-            bytes_read=sum(cell.bytes_read for cell in cells),
-            bytes_written=sum(cell.bytes_written for cell in cells),
+        return kept(
+            self,
+            context,
+            began,
+            cells,
+            cut_short=cut_short,
             summary={
                 "file_system": self.system.name,
                 "programs": ", ".join(program.name for program in self.programs),
                 **{f"note_{n}": note for n, note in enumerate(notes, start=1)},
             },
-            findings=tuple(cell_findings(self.name, cells, cut_short)),
-            figures=({"kind": "trial", "csv": context.store.relative(path), "title": self.title},),
-            data={"medians": medians(cells, self._names())},
-            complete=not cut_short,
+            compared=medians(cells, self._names()),
         )
-        if result.complete:
-            context.store.save("stage.json", result)
-        return result
 
     def _names(self) -> list[str]:
         found = [name for p in self.programs for name in (p.name, p.name + EQUIVALENT)]
@@ -182,7 +169,9 @@ class ApplicationTrial:
                 return f"the run was interrupted by signal {signal_number}"
             if cut_short := context.meter.exceeded():
                 return cut_short
-            reporter.doing(f"{turn.variant.name}, {turn.workload}", lambda n=count: n / len(turns))  # type: ignore[misc]
+            reporter.doing(
+                f"{turn.variant.name}, {turn.workload}", partial(truediv, count, len(turns))
+            )
             work = place / "work"
             make_directory(work)
             with applied(HostPlan(settings=turn.variant.settings), lease):

@@ -7,33 +7,28 @@ and ends on whole MiB, which only the kernel is told of: no table is written. Wi
 smaller than the drive, the rest was discarded and not filled: spare area that the user gives.
 """
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from ssdbench.engine.journal import utc_now
 from ssdbench.engine.progress import Reporter
 from ssdbench.engine.seeds import derived
 from ssdbench.engine.stage import Context, Lasting, RateHint, StagePlan
 from ssdbench.errors import HostLacks, SsdbenchError
 from ssdbench.host.facts import free_bytes
-from ssdbench.host.files import make_directory, write_atomic
+from ssdbench.host.files import make_directory
 from ssdbench.host.filesystems import FileSystem
 from ssdbench.model.result import StageResult
 from ssdbench.model.target import TargetInfo
+from ssdbench.stages.cells import Began, Cell, kept, medians
 from ssdbench.stages.filemount import START_BYTES, Place, lay, mounted
 from ssdbench.stages.onestart import RAMP_S, Options, common, job_file
 from ssdbench.stages.trial import (
-    Cell,
     Start,
     TrialWorkload,
     Variant,
-    cell_findings,
-    cells_csv,
     measured,
-    medians,
     slug,
 )
 from ssdbench.units import KIB, MIB, format_size
@@ -101,7 +96,7 @@ class FileSystemTrial:
 
     def run(self, context: Context) -> StageResult:
         """Make it, mount it, measure, age, measure again, unmount."""
-        started_at, wall, before_s = utc_now(), time.monotonic(), context.meter.seconds
+        began = Began.now(context)
         cells: list[Cell] = []
         notes = list(self.notes)
         cut_short = ""
@@ -111,31 +106,20 @@ class FileSystemTrial:
                 cut_short = self._measure(context, directory, cells)
         except SsdbenchError as error:
             cut_short = context.failed(error)
-        path = context.store.path / "cells.csv"
-        write_atomic(path, cells_csv(cells))
-        result = StageResult(
-            name=self.name,
-            kind=self.kind,
-            title=self.title,
-            started_at=started_at,
-            duration_s=context.meter.seconds - before_s,
-            wall_s=time.monotonic() - wall,
-            bytes_read=sum(cell.bytes_read for cell in cells),
-            bytes_written=sum(cell.bytes_written for cell in cells),
+        return kept(
+            self,
+            context,
+            began,
+            cells,
+            cut_short=cut_short,
             summary={
                 "file_system": self.system.name,
                 "made_with": " ".join((self.system.program, *self.system.options)),
                 "measured": "through the page cache" if self.buffered else "with O_DIRECT",
                 **{f"note_{n}": note for n, note in enumerate(notes, start=1)},
             },
-            findings=tuple(cell_findings(self.name, cells, cut_short)),
-            figures=({"kind": "trial", "csv": context.store.relative(path), "title": self.title},),
-            data={"medians": self._medians(cells)},
-            complete=not cut_short,
+            compared=self._medians(cells),
         )
-        if result.complete:
-            context.store.save("stage.json", result)
-        return result
 
     def workloads(self) -> tuple[tuple[TrialWorkload, int, str], ...]:
         """Each with its threads and its direction."""

@@ -5,11 +5,9 @@ random work of figure 3 of seed 002. The file system is fresh and its files are 
 anything is measured, so that no start creates what another finds.
 """
 
-import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ssdbench.engine.journal import utc_now
 from ssdbench.engine.progress import Reporter
 from ssdbench.engine.stage import Context, RateHint, StagePlan
 from ssdbench.errors import SsdbenchError
@@ -17,6 +15,7 @@ from ssdbench.generator.fio.jobfile import filename
 from ssdbench.host.filesystems import FileSystem
 from ssdbench.model.result import StageResult
 from ssdbench.model.target import TargetInfo
+from ssdbench.stages.cells import Began
 from ssdbench.stages.filemount import Place, lay, mounted
 from ssdbench.stages.onestart import Options, common, job_file
 from ssdbench.stages.trial import Trial, TrialWorkload, Variant, placed
@@ -55,7 +54,7 @@ class FileTrial(Trial):
 
     def run(self, context: Context) -> StageResult:
         """Make it, mount it, write its files, measure, unmount."""
-        started_at, wall, before_s = utc_now(), time.monotonic(), context.meter.seconds
+        began = Began.now(context)
         notes: list[str] = []
         try:
             place = Place(self._system, self.kernel_name)
@@ -67,7 +66,7 @@ class FileTrial(Trial):
                 there = replace(self, directory=directory, notes=(*self.notes, *notes))
                 return Trial.run(there, context)
         except SsdbenchError as error:
-            return self._result(context, [], context.failed(error), started_at, wall, before_s)
+            return self._result(context, began, [], context.failed(error))
 
     @property
     def _system(self) -> FileSystem:

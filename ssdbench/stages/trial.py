@@ -6,17 +6,14 @@ Settings of a variant go through the settings journal and are put back after its
 compares variants with each other: it publishes medians and no number to plan on.
 """
 
-import csv
-import io
-import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
+from operator import truediv
 from random import Random
-from statistics import median
 
 from ssdbench.engine.applied import applied
-from ssdbench.engine.journal import utc_now
 from ssdbench.engine.noise import HostWatch
 from ssdbench.engine.progress import Reporter
 from ssdbench.engine.seeds import derived
@@ -24,11 +21,10 @@ from ssdbench.engine.stage import Context, Lasting, RateHint, StagePlan
 from ssdbench.errors import HostLacks, SsdbenchError
 from ssdbench.generator.fio.output import Group
 from ssdbench.host.counters import disk_counters
-from ssdbench.host.files import write_atomic
-from ssdbench.model.base import Model
-from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.finding import Finding
 from ssdbench.model.result import StageResult
 from ssdbench.model.target import TargetInfo
+from ssdbench.stages.cells import Began, Cell, kept, medians
 from ssdbench.stages.hostload import NO_LOAD, Load, LoadWatch, Probe
 from ssdbench.stages.onestart import RAMP_S, Options, common, job_file, on_drive, started
 from ssdbench.stats.histogram import Histogram
@@ -63,31 +59,6 @@ class TrialWorkload:
     def writes(self) -> bool:
         """Whether some section writes."""
         return any(str(s["rw"]).removeprefix("rand") != "read" for s in self.sections)
-
-
-class Cell(Model):
-    """One measured start."""
-
-    variant: str
-    workload: str
-    repeat: int
-    iops: float
-    bw_bytes_per_s: float
-    lat_p50_ns: float | None = None  # None where a program tells none
-    lat_p99_ns: float | None = None
-    cpu_us_per_io: float = 0.0  # of fio's threads, user and system
-    bytes_read: int = 0
-    bytes_written: int = 0
-    disturbed: str = ""
-    host_cpu_us_per_io: float = 0.0  # of everybody, kernel threads and interrupts included
-    iops_per_core: float = 0.0  # per CPU second of the whole host
-    iops_per_watt: float | None = None  # of the CPU packages; None where no meter tells
-    merges_per_io: float = 0.0
-    interrupts_per_io: float = 0.0
-    switches_per_io: float = 0.0
-    in_flight: float = 0.0  # mean occupancy of the drive's queue
-    in_flight_p95: float = 0.0
-    more: dict[str, float] = {}  # what a probe showed, by name with unit
 
 
 @dataclass(frozen=True)
@@ -139,7 +110,7 @@ class Trial:
 
     def run(self, context: Context) -> StageResult:
         """Measure what is not measured yet, then compare medians."""
-        started_at, wall, before = utc_now(), time.monotonic(), context.meter.seconds
+        began = Began.now(context)
         order = self.order(context.seed)
         context.journal.intended(order=[unit for unit, *_ in order])
         cells: list[Cell] = []
@@ -148,7 +119,25 @@ class Trial:
                 cut_short = self._cells(context, order, cells)
         except HostLacks as error:
             cut_short = context.failed(error)
-        return self._result(context, cells, cut_short, started_at, wall, before)
+        return self._result(context, began, cells, cut_short)
+
+    def _result(
+        self, context: Context, began: Began, cells: Sequence[Cell], cut_short: str
+    ) -> StageResult:
+        return kept(
+            self,
+            context,
+            began,
+            cells,
+            cut_short=cut_short,
+            summary={
+                "starts": len(cells),
+                "repeats": self.repeats,
+                **{f"note {n}": note for n, note in enumerate(self.notes, start=1)},
+            },
+            compared=medians(cells, self._names()),
+            skipped=self.skipped,
+        )
 
     def _cells(
         self,
@@ -165,7 +154,7 @@ class Trial:
                 continue
             if cut_short := self._must_end(context):
                 return cut_short
-            reporter.doing(f"{variant.name}, {workload.name}", lambda n=number: n / len(order))  # type: ignore[misc]
+            reporter.doing(f"{variant.name}, {workload.name}", partial(truediv, number, len(order)))
             try:
                 cell = self._cell(context, unit, variant, workload, repeat)
             except SsdbenchError as error:
@@ -221,40 +210,6 @@ class Trial:
         self, context: Context, variant: Variant, workload: TrialWorkload, *, seed: int
     ) -> str:
         return job_text(context.target.node, self, variant, workload, seed=seed)
-
-    def _result(
-        self,
-        context: Context,
-        cells: Sequence[Cell],
-        cut_short: str,
-        started_at: str,
-        wall: float,
-        before_s: float,
-    ) -> StageResult:
-        path = context.store.path / "cells.csv"
-        write_atomic(path, cells_csv(cells))
-        result = StageResult(
-            name=self.name,
-            kind=self.kind,
-            title=self.title,
-            started_at=started_at,
-            duration_s=context.meter.seconds - before_s,
-            wall_s=time.monotonic() - wall,
-            bytes_read=sum(cell.bytes_read for cell in cells),
-            bytes_written=sum(cell.bytes_written for cell in cells),
-            summary={
-                "starts": len(cells),
-                "repeats": self.repeats,
-                **{f"note {n}": note for n, note in enumerate(self.notes, start=1)},
-            },
-            findings=(*self.skipped, *cell_findings(self.name, cells, cut_short)),
-            figures=({"kind": "trial", "csv": context.store.relative(path), "title": self.title},),
-            data={"medians": medians(cells, self._names())},
-            complete=not cut_short,
-        )
-        if result.complete:
-            context.store.save("stage.json", result)
-        return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,105 +299,6 @@ def cell_of(
 
 def _per_io(rate_per_s: float, load: Load) -> float:
     return rate_per_s / load.ios_per_s if load.ios_per_s > 0 else 0.0
-
-
-def medians(cells: Sequence[Cell], order: Sequence[str] = ()) -> list[dict[str, object]]:
-    """One record per workload and variant, over its repeats; names that `order` has come in it."""
-    place = {name: n for n, name in enumerate(order)}
-    by_cell: dict[tuple[str, str], list[Cell]] = {}
-    for cell in cells:
-        by_cell.setdefault((cell.workload, cell.variant), []).append(cell)
-    return [
-        {
-            "workload": workload,
-            "variant": variant,
-            "repeats": len(found),
-            "iops": round(median(c.iops for c in found), 1),
-            "iops_least": round(min(c.iops for c in found), 1),
-            "iops_most": round(max(c.iops for c in found), 1),
-            "bw_bytes_per_s": round(median(c.bw_bytes_per_s for c in found)),
-            **_latency("lat_p50_ns", [c.lat_p50_ns for c in found]),
-            **(_probed(found) or _costs(found)),
-            "disturbed": sum(bool(c.disturbed) for c in found),
-        }
-        for (workload, variant), found in sorted(
-            by_cell.items(), key=lambda item: [(place.get(name, 0), name) for name in item[0]]
-        )
-    ]
-
-
-def _latency(name: str, values: Sequence[float | None]) -> dict[str, object]:
-    """The median of those that are known; nothing without any."""
-    known = [value for value in values if value is not None]
-    return {name: round(median(known))} if known else {}
-
-
-def _costs(found: Sequence[Cell]) -> dict[str, object]:
-    """Medians of what the host spent; left out where a probe spent some of it itself."""
-    return {
-        **_latency("lat_p99_ns", [c.lat_p99_ns for c in found]),
-        "cpu_us_per_io": round(median(c.cpu_us_per_io for c in found), 2),
-        "host_cpu_us_per_io": round(median(c.host_cpu_us_per_io for c in found), 2),
-        "iops_per_core": round(median(c.iops_per_core for c in found)),
-        **_energy(found),
-        "merges_per_io": round(median(c.merges_per_io for c in found), 2),
-        "interrupts_per_io": round(median(c.interrupts_per_io for c in found), 2),
-        "in_flight": round(median(c.in_flight for c in found), 2),
-    }
-
-
-def _probed(found: Sequence[Cell]) -> dict[str, object]:
-    """Medians of what a probe showed, in its order."""
-    names = dict.fromkeys(name for cell in found for name in cell.more)
-    return {
-        name: round(median(cell.more[name] for cell in found if name in cell.more), 2)
-        for name in names
-    }
-
-
-def _energy(found: Sequence[Cell]) -> dict[str, object]:
-    """IOPS per watt, only where every repeat could tell."""
-    told = [cell.iops_per_watt for cell in found if cell.iops_per_watt is not None]
-    return {"iops_per_watt": round(median(told), 1)} if len(told) == len(found) else {}
-
-
-def cells_csv(cells: Sequence[Cell]) -> str:
-    """Every cell, one line each."""
-    text = io.StringIO()
-    more = sorted({name for cell in cells for name in cell.more})
-    columns = [name for name in Cell.model_fields if name != "more"]
-    writer = csv.DictWriter(text, [*columns, *more], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({**cell.model_dump(exclude={"more"}), **cell.more} for cell in cells)
-    return text.getvalue()
-
-
-def cell_findings(stage: str, cells: Sequence[Cell], cut_short: str) -> list[Finding]:
-    """That starts were disturbed, or that not all were made."""
-    found = []
-    disturbed = [cell for cell in cells if cell.disturbed]
-    if disturbed:
-        found.append(
-            Finding(
-                code=Code.DISTURBED,
-                severity=Severity.WARNS,
-                message=f"{len(disturbed)} of {len(cells)} starts were disturbed, such as: "
-                f"{disturbed[0].disturbed}",
-                advice="The medians may still compare; end other work to be sure.",
-                stage=stage,
-            )
-        )
-    if cut_short:
-        found.append(
-            Finding(
-                code=Code.CUT_SHORT,
-                severity=Severity.INVALIDATES,
-                message=f"{len(cells)} starts were measured: {cut_short}",
-                advice="Go on with `ssdbench resume`.",
-                stage=stage,
-            )
-        )
-    return found
 
 
 def slug(name: str) -> str:

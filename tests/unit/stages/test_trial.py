@@ -3,8 +3,9 @@
 import pytest
 
 from ssdbench.errors import HostLacks
+from ssdbench.stages.cells import Cell, medians
 from ssdbench.stages.hostvariants import engine_variants, queue_variants, scheduler_variants
-from ssdbench.stages.trial import Cell, Trial, TrialWorkload, Variant, job_text, medians
+from ssdbench.stages.trial import Trial, TrialWorkload, Variant, job_text
 
 READS = TrialWorkload("reads", ({"rw": "randread", "bs": 4096, "numjobs": 2},))
 WRITES = TrialWorkload("writes", ({"rw": "write", "bs": 4096},))
