@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -185,13 +186,13 @@ def main() -> int:
     return 0 if kept else 1
 
 
-def disagreement(found: dict[str, object]) -> float:
+def disagreement(found: dict[str, Any]) -> float:
     """The largest difference of any percentile of ours from any peer's, as a share."""
     ours = found["ssdbench"]
     worst = 0.0
     for peer in found.values():
-        for name, values in peer.items():  # type: ignore[attr-defined]
-            for own, other in zip(ours[name], values, strict=True):  # type: ignore[index]
+        for name, values in peer.items():
+            for own, other in zip(ours[name], values, strict=True):
                 worst = max(worst, abs(own / other - 1))
     return worst
 

@@ -43,7 +43,7 @@ FEWEST = 5  # pairs, for an exact one-sided 95 % limit
 LIMIT_CPU = 0.01
 LIMIT_DEAD_S = 0.5
 LIMIT_HELP_S = 0.150
-MEMORY = Path("/dev/shm")  # noqa: S108 - a file of our own in a directory of its own
+MEMORY = Path("/dev/shm")  # a file of our own in a directory of its own
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ _DURATION_NS = {
 _NUMBER = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z%µ]*)\s*")
 
 
-def parse_size(text: str | int) -> int:
+def parse_size(text: object) -> int:
     """Bytes of `4k`, `4KiB`, `512`, `1.5GiB`; `4KB` is refused, because readers disagree on it.
 
     Raises ValueError with a sentence for the user.
@@ -64,7 +64,7 @@ def parse_size(text: str | int) -> int:
     return size
 
 
-def parse_duration_ns(text: str | int | float) -> int:
+def parse_duration_ns(text: object) -> int:
     """Nanoseconds of `10ms`, `90s`, `1.5h`; a bare number is refused, because its unit is unknown.
 
     Raises ValueError with a sentence for the user.
@@ -76,7 +76,7 @@ def parse_duration_ns(text: str | int | float) -> int:
     return round(float(found.group(1)) * factor)
 
 
-def parse_percent(text: str | int | float) -> float:
+def parse_percent(text: object) -> float:
     """A percentage of `25%`, as 25.0. Raises ValueError with a sentence for the user."""
     found = _NUMBER.fullmatch(text) if isinstance(text, str) else None
     if not found or found.group(2) != "%":

@@ -8,7 +8,7 @@ from ssdbench.cli.output import document
 
 @click.command("schema")
 @json_option
-def command(as_json: bool) -> None:  # noqa: ARG001 - the answer is JSON in any case
+def command(as_json: bool) -> None:  # the answer is JSON in any case
     """Print the JSON Schema of profiles, for editors.
 
     ssdbench schema > profile.schema.json, and in the first line of a profile:

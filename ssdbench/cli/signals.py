@@ -40,7 +40,7 @@ class Signals:
         for number, handler in self._before.items():
             signal.signal(number, handler)  # type: ignore[arg-type]  # as signal() gave it
 
-    def _note(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
+    def _note(self, number: int, frame: FrameType | None) -> None:
         self._seen.append(number)
         if len(self._seen) == 1:
             tell("ending: what was measured is kept and reported; again to end at once")

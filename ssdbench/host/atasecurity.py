@@ -6,7 +6,7 @@ whoever finds a drive that a crash left locked must be able to open it, with or 
 
 from ssdbench.host.scsi import AtaCommand, Scsi
 
-PASSWORD = "ssdbench"  # noqa: S105 - see above
+PASSWORD = "ssdbench"  # see above
 SECURITY_WORD = 128  # of IDENTIFY DEVICE
 ENABLED, LOCKED, FROZEN = 1 << 1, 1 << 2, 1 << 3
 _SET_PASSWORD, _UNLOCK, _ERASE_PREPARE = 0xF1, 0xF2, 0xF3

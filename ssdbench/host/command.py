@@ -46,7 +46,7 @@ def run(
     hint: str = "",
     env: Mapping[str, str] | None = None,
     timeout_s: float | None = None,
-    input: bytes | None = None,  # noqa: A002 - subprocess calls it so
+    input: bytes | None = None,  # subprocess calls it so
 ) -> Completed:
     """Run a program to its end.
 

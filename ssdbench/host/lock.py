@@ -100,7 +100,7 @@ def lock_directory() -> Path:
     elif session:
         directory = Path(session) / "ssdbench"
     else:
-        directory = Path(f"/tmp/ssdbench-{os.geteuid()}")  # noqa: S108 - its owner is checked
+        directory = Path(f"/tmp/ssdbench-{os.geteuid()}")  # its owner is checked
     try:
         directory.mkdir(mode=0o755, exist_ok=True)
         found = directory.lstat()

@@ -67,21 +67,21 @@ WHOLE = Extent(percent=100.0)
 
 
 def _positive_size(value: object) -> int:
-    size = parse_size(value)  # type: ignore[arg-type]  # it checks the type itself
+    size = parse_size(value)
     if size == 0:
         raise ValueError("a size of zero bytes has nothing in it")
     return size
 
 
 def _seconds(value: object) -> float:
-    duration_ns = parse_duration_ns(value)  # type: ignore[arg-type]  # it checks the type itself
+    duration_ns = parse_duration_ns(value)
     if duration_ns == 0:
         raise ValueError("a duration of zero leaves no time for anything")
     return duration_ns / NS_PER_S
 
 
 def _percent(value: object) -> float:
-    return parse_percent(value)  # type: ignore[arg-type]  # it checks the type itself
+    return parse_percent(value)
 
 
 def _share(value: object) -> float:

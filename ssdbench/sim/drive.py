@@ -44,6 +44,9 @@ class SimDrive:
 
     def __init__(self, path: Path, descriptor: int, spec: SimSpec) -> None:
         self.path = path
+        self._hold(descriptor, spec)
+
+    def _hold(self, descriptor: int, spec: SimSpec) -> None:
         self.spec = spec
         self._descriptor = descriptor
         self._memory = mmap.mmap(descriptor, 0, mmap.MAP_SHARED)
@@ -178,7 +181,7 @@ class SimDrive:
         write_atomic(spec_path(self.path), spec_path(source).read_bytes())
         beside.replace(self.path)
         self.close()
-        self.__init__(self.path, descriptor, spec)  # type: ignore[misc]
+        self._hold(descriptor, spec)
 
     def close(self) -> None:
         """Save and let others use the drive."""

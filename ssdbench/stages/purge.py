@@ -43,7 +43,7 @@ class Purge:
     destructive: bool = True
     lasting: Lasting = Lasting.RESULTS
 
-    def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:  # noqa: ARG002
+    def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
         """Its time is the drive's own; a simulated one is made anew at once."""
         return StagePlan(
             name=self.name,

@@ -106,7 +106,7 @@ def plan(scale: Scale, size_bytes: int, *, block_bytes: int, seed: int) -> Strid
     length = found[0].length_bytes
     if length < LEAST_BLOCKS * STRIDES_PER_BLOCK * sorted(scale.strides)[LEAST_STRIDES - 1]:
         return None
-    chance = random.Random(seed)  # noqa: S311 - chance, not cryptography
+    chance = random.Random(seed)  # chance, not cryptography
     passes = [
         one
         for region in found

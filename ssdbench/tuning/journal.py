@@ -261,7 +261,7 @@ def _record_of(line: str) -> Change | int | None:
     """A change, or the number of one that is settled. Raises ValueError for neither."""
     record = json.loads(line)
     if not isinstance(record, dict):
-        raise ValueError(line)  # noqa: TRY004 - the text is wrong, not a type of ours
+        raise ValueError(line)  # the text is wrong, not a type of ours
     try:
         if record.get("kind") == CHANGING:
             fields = {name: record[name] for name in Change.__slots__}

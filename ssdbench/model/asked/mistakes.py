@@ -7,6 +7,7 @@ from pydantic_core import PydanticCustomError
 
 from ssdbench.units import format_size
 
+SIZES = ("block", "strides")
 Mistake = tuple[tuple[str | int, ...], str]  # path below the model, and what is wrong there
 
 
@@ -20,5 +21,5 @@ def refuse(mistakes: Sequence[Mistake]) -> None:
 def repeated(name: str, values: Sequence[object]) -> Iterator[Mistake]:
     for index, value in enumerate(values):
         if value in values[:index]:
-            text = format_size(value) if name in ("block", "strides") else value  # type: ignore[arg-type]
+            text = format_size(value) if isinstance(value, int) and name in SIZES else value
             yield (name, index), f"{text} is given twice"

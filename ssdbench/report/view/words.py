@@ -1,7 +1,7 @@
 """How numbers and names are put into words for somebody who is no statistician."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from urllib.parse import quote
 
 from ssdbench.model.estimate import Estimate
@@ -134,7 +134,11 @@ def link(relative: str) -> str:
     return quote(relative)
 
 
-_SUFFIXES = {"_bytes": format_size, "_s": format_duration, "_ns": format_ns}
+_SUFFIXES: dict[str, Callable[[float], str]] = {
+    "_bytes": lambda size: format_size(int(size)),
+    "_s": format_duration,
+    "_ns": format_ns,
+}
 
 
 def fact(name: str, value: object) -> tuple[str, str]:
@@ -143,8 +147,7 @@ def fact(name: str, value: object) -> tuple[str, str]:
         return _title(name.removesuffix("_bytes_per_s")), format_rate(value)
     for suffix, words in _SUFFIXES.items():
         if name.endswith(suffix) and isinstance(value, int | float) and not isinstance(value, bool):
-            size = int(value) if suffix == "_bytes" else value
-            return _title(name.removesuffix(suffix)), words(size)  # type: ignore[arg-type]
+            return _title(name.removesuffix(suffix)), words(value)
     if name.endswith("_percent") and isinstance(value, int | float):
         return _title(name.removesuffix("_percent")), f"{value:.4g} %"
     return _title(name), plain(value)

@@ -51,7 +51,7 @@ class Probe(Protocol):
         ...
 
 
-class CutShort(Exception):  # noqa: N818 - no error: the run ends as it was asked to
+class CutShort(Exception):  # no error: the run ends as it was asked to
     """A measurement ended before it was done."""
 
 

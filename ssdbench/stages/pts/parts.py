@@ -72,50 +72,34 @@ def rule_findings(
     """
     found = []
     if scale != 1:
-        found.append(
-            Finding(
-                code=Code.QUICK_RULE,
-                severity=Severity.INVALIDATES,
-                message=f"all durations of the standard were scaled by {scale:g}",
-                advice="Set `scale: 1` for anything but a demonstration.",
-                stage=stage,
-            )
-        )
+        message = f"all durations of the standard were scaled by {scale:g}"
+        advice = "Set `scale: 1` for anything but a demonstration."
+        found.append(_invalid(Code.QUICK_RULE, message, advice, stage))
     if cut_short:
-        found.append(
-            Finding(
-                code=Code.CUT_SHORT,
-                severity=Severity.INVALIDATES,
-                message=f"the test ended early: {cut_short}",
-                advice="Go on with `ssdbench resume`.",
-                stage=stage,
-            )
-        )
+        message = f"the test ended early: {cut_short}"
+        found.append(_invalid(Code.CUT_SHORT, message, "Go on with `ssdbench resume`.", stage))
     elif steady is None:
         found.append(_unproven("the test has no rule for steady state", stage))
     elif not steady:
-        found.append(
-            Finding(
-                code=Code.NOT_STEADY,
-                severity=Severity.INVALIDATES,
-                message=f"steady state not reached {window}",
-                advice="See the convergence plots; the standard lets you go on or stop.",
-                stage=stage,
-            )
-        )
+        message = f"steady state not reached {window}"
+        advice = "See the convergence plots; the standard lets you go on or stop."
+        found.append(_invalid(Code.NOT_STEADY, message, advice, stage))
     else:
         found.append(_unproven(f"steady under the PTS rule {window}, which is no proof", stage))
     return found
 
 
 def _unproven(what: str, stage: str) -> Finding:
+    advice = (
+        "Compare drives with it, and plan on `pessimistic`; docs/steady-state.md says how often "
+        "the rule of five rounds is optimistic."
+    )
+    return _invalid(Code.QUICK_RULE, f"{what}: PTS-style averages have no bound", advice, stage)
+
+
+def _invalid(code: Code, message: str, advice: str, stage: str) -> Finding:
     return Finding(
-        code=Code.QUICK_RULE,
-        severity=Severity.INVALIDATES,
-        message=f"{what}: PTS-style averages have no bound",
-        advice="Compare drives with it, and plan on `pessimistic`; docs/steady-state.md says how "
-        "often the rule of five rounds is optimistic.",
-        stage=stage,
+        code=code, severity=Severity.INVALIDATES, message=message, advice=advice, stage=stage
     )
 
 

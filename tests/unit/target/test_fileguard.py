@@ -97,4 +97,4 @@ def test_a_file_that_was_replaced_or_resized_is_lost(disk: Path, tmp_path: Path)
 
 
 def test_memory_is_no_storage(tmp_path: Path) -> None:
-    assert regular.in_memory(Path("/dev/shm"))  # noqa: S108 - only looked at
+    assert regular.in_memory(Path("/dev/shm"))  # only looked at
