@@ -200,6 +200,29 @@ def test_a_drive_that_is_gone_for_good_hinders_no_run_and_is_forgotten_when_aske
         (queue / "read_ahead_kb").write_text(was)
 
 
+def test_counters_that_somebody_switched_off_count_for_the_run_alone(
+    ssdbench: Shell, drive: LoopDevice, tmp_path: Path
+) -> None:
+    counters = Path("/sys/block") / drive.node.name / "queue/iostats"
+    counters.write_text("0")
+    try:
+        (tmp_path / "p.yaml").write_text(PROFILE)
+        target = ("--target", str(drive.node), "--destroy", inspect(str(drive.node)).id)
+        limit = ("--max-writes", "65MiB", "--output", str(tmp_path / "run"))
+
+        done = ssdbench("run", str(tmp_path / "p.yaml"), *target, *limit)
+
+        assert counters.read_text() == "0\n"
+    finally:  # the kernel keeps a loop device's queue for its next user
+        counters.write_text("1")
+    assert done.returncode == 1, done.stderr
+    result = json.loads((tmp_path / "run/result.json").read_text())
+    (entry,) = result["settings"]
+    assert (entry["setting"], entry["value"], entry["was"]) == ("queue/iostats", "1", "0")
+    found = {f["code"] for part in (result, *result["stages"]) for f in part["findings"]}
+    assert not found & {"fill-unproven", "host-changed"}
+
+
 @pytest.mark.parametrize("text", ["garbage\n{}\n", '{"kind": "changing"}\n{}\n', "\0\0\0\n\0\n"])
 def test_a_damaged_journal_is_a_sentence(ssdbench: Shell, text: str) -> None:
     ssdbench.settings.mkdir()
