@@ -14,6 +14,15 @@ POWER, CACHE, TRANSITIONS, MEMORY = (
     "nvme feature power", "nvme feature write cache", "nvme feature apst", "nvme feature hmb",
 )  # fmt: skip
 PLACEMENT = "nvme feature fdp"
+# OCP Datacenter NVMe SSD Specification 2.5, section 4.8: the other logs of a drive whose C0h is
+# OCP's, with their sizes; kept as they are.
+OCP_LOGS = {
+    "nvme ocp c1h error recovery": (0xC1, 512),
+    "nvme ocp c2h firmware activation": (0xC2, 4096),
+    "nvme ocp c3h latency monitor": (0xC3, 512),
+    "nvme ocp c4h capabilities": (0xC4, 4096),
+    "nvme ocp c5h unsupported requirements": (0xC5, 4096),
+}
 ERRORS, FIRMWARE = "nvme error log", "nvme firmware slot log"
 RESERVATION, SECURITY = "nvme reservation report", "tcg level 0 discovery"
 
@@ -257,7 +266,7 @@ def flash_written(health: bytes, ocp: bytes) -> FlashWritten | None:
 
     OCP counts Physical Media Units Written in bytes, user data and metadata both.
     """
-    if len(health) < HEALTH_BYTES or ocp[496:512] != OCP_GUID:
+    if len(health) < HEALTH_BYTES or not is_ocp(ocp):
         return None
     return FlashWritten(host_bytes=data_written_bytes(health), media_bytes=number(ocp, 0, 16))
 
@@ -283,6 +292,11 @@ def throttle_counters(health: bytes, ocp: bytes = b"") -> dict[str, int]:
     return found
 
 
+def is_ocp(page: bytes) -> bool:
+    """Whether a log page C0h is OCP's, by its GUID."""
+    return page[496:512] == OCP_GUID
+
+
 def smart_facts(page: bytes) -> dict[str, str]:
     """The health log (02h), in units that people read; a unit of data is 1000 x 512 bytes."""
     page = page.ljust(512, b"\0")
@@ -302,7 +316,7 @@ def smart_facts(page: bytes) -> dict[str, str]:
 
 def ocp_facts(page: bytes) -> dict[str, str]:
     """The OCP health log (C0h); empty when the page is another vendor's."""
-    if page[496:512] != OCP_GUID:
+    if not is_ocp(page):
         return {}
     return {
         "OCP flash written": format_capacity(number(page, 0, 16)),

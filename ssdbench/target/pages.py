@@ -6,6 +6,7 @@ itself is an error.
 
 from collections.abc import Callable
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 
 from ssdbench.errors import DeviceError
@@ -82,6 +83,8 @@ def _nvme(drive: nvme_bus.Nvme) -> Pages:
     if said.fdp and (group := nvme.namespace(pages[nvme.NAMESPACE]).endurance_group):
         optional[nvme.PLACEMENT] = lambda: _feature(drive, 0x1D, dword_11=group)
     _add(pages, optional)
+    if nvme.is_ocp(pages.get(nvme.OCP, b"")):
+        _add(pages, {name: partial(drive.log_page, *log) for name, log in nvme.OCP_LOGS.items()})
     # What the guard asks for must be known: without an answer it refuses.
     if said.can_reserve and nvme.namespace(pages[nvme.NAMESPACE]).reservable:
         extended = nvme_bus.Command(

@@ -5,8 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from ssdbench.errors import DeviceError
+from ssdbench.host import nvme as bus
 from ssdbench.target import ata, nvme, scsi
 from ssdbench.target.inspect import page_facts
+from ssdbench.target.pages import _nvme
 
 CAPTURED = Path(__file__).parents[2] / "data" / "pages"
 
@@ -296,3 +299,45 @@ def test_throttling_is_counted_where_the_specifications_put_it() -> None:
     assert list(nvme.throttle_counters(health, ocp).values()) == [7, 2, 300, 5, 10_000, 9, 11]
     assert "thermal throttling events" not in nvme.throttle_counters(health, page(512))
     assert nvme.throttle_counters(b"") == {}
+
+
+class Answers:
+    """A controller that has its identity and vendor logs, and refuses everything else."""
+
+    def __init__(self, guid: bytes) -> None:
+        self.found = captured("handmade-nvme-datacentre")
+        self.health = self.found[nvme.OCP][:496] + guid
+        self.asked: list[int] = []
+
+    def nsid(self) -> int:
+        return 1
+
+    def identify(self, structure: int, *, nsid: int = 0) -> bytes:
+        if structure not in (0, 1):
+            raise DeviceError("it has no such list")
+        return self.found[nvme.CONTROLLER if structure else nvme.NAMESPACE]
+
+    def log_page(self, page: int, size_bytes: int) -> bytes:
+        self.asked.append(page)
+        return self.health if page == 0xC0 else bytes([page]) * size_bytes
+
+    def feature(self, *_: object, **__: object) -> bus.Reply:
+        raise DeviceError("it has no features")
+
+    def admin(self, command: bus.Command) -> bus.Reply:
+        raise DeviceError("it has no such command")
+
+    def io(self, command: bus.Command) -> bus.Reply:
+        return bus.Reply(bytes(command.reads_bytes), 0)
+
+
+def test_all_logs_of_an_ocp_drive_are_kept_raw_and_another_vendors_are_not_asked_for() -> None:
+    ocp, other = Answers(nvme.OCP_GUID), Answers(bytes(16))
+
+    kept = _nvme(ocp)  # type: ignore[arg-type]
+    _nvme(other)  # type: ignore[arg-type]
+
+    assert {name: kept[name] for name in nvme.OCP_LOGS} == {
+        name: bytes([page]) * size for name, (page, size) in nvme.OCP_LOGS.items()
+    }
+    assert not {0xC1, 0xC2, 0xC3, 0xC4, 0xC5} & set(other.asked)
