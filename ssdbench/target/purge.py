@@ -181,14 +181,30 @@ def _sanitize(node: Path, found: pages.Pages, share: Callable[[float], None]) ->
 
 
 def awaited(info: TargetInfo, share: Callable[[float], None] = _nothing) -> bool:
-    """Wait for a sanitize that is in progress on an NVMe drive; whether there was one.
+    """Wait for a sanitize, or a SCSI format, that is in progress; whether there was one.
 
     Until it ends the drive refuses reads, so that nobody could say whether it may be overwritten.
     Raises DeviceError when it fails.
     """
-    if not Path(info.node).name.startswith("nvme"):
+    if not info.major_minor:  # a file, or simulated
         return False
-    with nvme_bus.opened(Path(info.node)) as drive:
+    sysfs, node = Sysfs(), Path(info.node)
+    match pages.protocol(kernel_name(info, sysfs=sysfs), sysfs):
+        case Protocol.NVME:
+            return _awaited_nvme(node, share)
+        case Protocol.ATA:
+            with scsi_bus.opened(node) as disk:
+                can = ata.identify(disk.ata(scsi_bus.AtaCommand(0xEC, reads_sectors=1)).data)
+                return _await_ata(disk) if can.sanitizes else False
+        case Protocol.SCSI:
+            with scsi_bus.opened(node) as disk:
+                return _await_ready(disk)
+        case _:
+            return False
+
+
+def _awaited_nvme(node: Path, share: Callable[[float], None]) -> bool:
+    with nvme_bus.opened(node) as drive:
         try:
             state, _ = _sanitize_state(drive)
         except DeviceError:  # it has no such log, and so no sanitize
@@ -218,10 +234,18 @@ def _ata_sanitize(node: Path, found: pages.Pages) -> str:
     )
     with scsi_bus.opened(node, writes=True) as disk:
         disk.ata(scsi_bus.AtaCommand(0xB4, feature=feature, lba=key, extended=True))
-        status = scsi_bus.AtaCommand(0xB4, feature=0, extended=True, registers=True)
-        while ata.sanitizing(disk.ata(status).sense):
-            time.sleep(POLL_S)
+        _await_ata(disk)
     return f"ATA {name} sanitize"
+
+
+def _await_ata(disk: scsi_bus.Scsi) -> bool:
+    """Until SANITIZE STATUS EXT shows none in progress; whether it did."""
+    status = scsi_bus.AtaCommand(0xB4, feature=0, extended=True, registers=True)
+    found = False
+    while ata.sanitizing(disk.ata(status).sense):
+        found = True
+        time.sleep(POLL_S)
+    return found
 
 
 def _ata_erase(node: Path, found: pages.Pages, note: Callable[[], None]) -> str:
@@ -259,17 +283,19 @@ def _scsi_format(node: Path, found: pages.Pages) -> str:
     return "SCSI format unit, block size and protection kept"
 
 
-def _await_ready(disk: scsi_bus.Scsi) -> None:
-    """Until a format or sanitize is over. Raises DeviceError when it failed."""
+def _await_ready(disk: scsi_bus.Scsi) -> bool:
+    """Until a format or sanitize is over; whether one was at work. Raises DeviceError."""
+    found = False
     while True:
         try:
             disk.command(bytes(6))  # TEST UNIT READY
         except scsi_bus.ScsiRefused as refused:
             if not scsi.at_work(refused.sense):
                 raise
+            found = True
             time.sleep(POLL_S)
         else:
-            return
+            return found
 
 
 def discard(info: TargetInfo, descriptor: int, offset_bytes: int, length_bytes: int) -> None:

@@ -10,7 +10,8 @@ import pytest
 from ssdbench.errors import DeviceError
 from ssdbench.host import atasecurity, nvme, scsi
 from ssdbench.model.profile import Purge
-from ssdbench.target import ata, purge
+from ssdbench.model.target import TargetInfo, TargetKind
+from ssdbench.target import ata, pages, purge
 from ssdbench.target import nvme as nvme_pages
 from ssdbench.target import scsi as scsi_pages
 from ssdbench.target.pages import Protocol
@@ -22,6 +23,7 @@ from ssdbench.tuning.setting import Medium, Setting
 NODE = Path("/dev/fake")
 PASSWORD = b"ssdbench".ljust(32, b"\0")
 FORMATTING = bytes([0x72, 0x02, 0x04, 0x04])
+SANITIZING_ATA = bytes([0x72, *bytes(7), 0x09, 12, 0, 0, 0x40, *bytes(9)])
 SANITIZING_FIXED = bytes([0x70, 0, 0x02, *bytes(9), 0x04, 0x1B])
 
 
@@ -253,3 +255,53 @@ def test_a_sanitize_that_failed_is_an_error(sanitizing: Callable[..., Namespace]
 
     with pytest.raises(DeviceError, match="the sanitize ended as 'failed'"):
         purge._sanitize(NODE, can_sanitize(0b111), lambda share: None)
+
+
+def of_protocol(monkeypatch: pytest.MonkeyPatch, protocol: Protocol) -> TargetInfo:
+    monkeypatch.setattr(pages, "protocol", lambda kernel, sysfs: protocol)
+    return TargetInfo(
+        kind=TargetKind.DRIVE, name=str(NODE), node=str(NODE), id="x", size_bytes=1 << 20,
+        major_minor="8:0", logical_block_bytes=512, physical_block_bytes=512,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("states", "found"), [(((2, 0), (2, 0), (1, 0)), True), (((1, 0),), False)]
+)
+def test_a_resumed_run_waits_for_an_nvme_sanitize_that_is_in_progress(
+    monkeypatch: pytest.MonkeyPatch, sanitizing: Callable[..., Namespace],
+    states: tuple[tuple[int, int], ...], *, found: bool
+) -> None:  # fmt: skip
+    sanitizing(*states)
+
+    assert purge.awaited(of_protocol(monkeypatch, Protocol.NVME)) is found
+
+
+@pytest.mark.parametrize("busy", [[SANITIZING_FIXED, FORMATTING], []])
+def test_a_resumed_run_waits_for_a_scsi_sanitize_or_format(
+    monkeypatch: pytest.MonkeyPatch, disk: Disk, busy: list[bytes]
+) -> None:
+    disk.busy, wanted = busy, bool(busy)
+
+    assert purge.awaited(of_protocol(monkeypatch, Protocol.SCSI)) is wanted
+    assert disk.busy == []
+
+
+@pytest.mark.parametrize("polls", [0, 2])
+def test_a_resumed_run_waits_for_an_ata_sanitize_and_sets_no_other_off(
+    monkeypatch: pytest.MonkeyPatch, disk: Disk, polls: int
+) -> None:
+    left = [SANITIZING_ATA] * polls
+    page = bytearray(identify())
+    page[118:120] = (1 << 12 | 1 << 13).to_bytes(2, "little")  # sanitize, by crypto scramble
+
+    def ata_command(command: scsi.AtaCommand) -> scsi.Reply:
+        if command.command == 0xEC:
+            return scsi.Reply(bytes(page), b"", 0)
+        assert (command.command, command.feature) == (0xB4, 0)  # the status alone
+        return scsi.Reply(b"", left.pop() if left else bytes(22), 0)
+
+    monkeypatch.setattr(disk, "ata", ata_command)
+
+    assert purge.awaited(of_protocol(monkeypatch, Protocol.ATA)) is bool(polls)
+    assert left == []
