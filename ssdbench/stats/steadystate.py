@@ -61,7 +61,7 @@ def findings(
     if not verdict.steady:
         found.append(_not_steady(verdict, in_point=point is not None))
     elif verdict.shape != "flat":
-        found.append(_two_levels(verdict))
+        found.append(_two_levels(verdict, in_point=point is not None))
     if verdict.rule in RULES and not RULES[verdict.rule]().validates:
         found.append(
             Finding(
@@ -116,13 +116,14 @@ def _not_judged(verdict: SteadyVerdict, *, in_point: bool) -> Finding:
     )
 
 
-def _two_levels(verdict: SteadyVerdict) -> Finding:
+def _two_levels(verdict: SteadyVerdict, *, in_point: bool) -> Finding:
+    lower = _rate(verdict.lower_mode or 0.0, in_point=in_point)
     return Finding(
         code=Code.BISTABLE,
         severity=Severity.WARNS,
         message=(
             f"the rate is {verdict.shape}: it keeps returning to a lower level of "
-            f"{verdict.lower_mode or 0.0:.4g}, {100 * _below(verdict):.0f} % below its mean"
+            f"{lower}, {100 * _below(verdict):.0f} % below its mean"
         ),
         advice="Plan on the bound, which is that of the lower level, and never on the mean.",
     )

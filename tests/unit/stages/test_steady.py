@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from ssdbench.engine.stage import Limits, RateHint
+from ssdbench.generator.base import Second
 from ssdbench.model.finding import Code
 from ssdbench.stages.steady import Steady
 from tests.support.fakes import WearyDrive
@@ -41,6 +42,25 @@ def test_a_drifting_drive_is_given_up_after_its_budget_and_called_an_upper_bound
     assert [finding.code for finding in steady.findings] == [Code.NOT_STEADY]
     assert "at most" in steady.findings[0].message
     assert 4 <= steady.bytes_written / run.drive.size_bytes < 4.1
+
+
+def test_a_drive_of_two_levels_is_answered_with_the_lower_one(run: ARun) -> None:
+    run.drive = WearyDrive(size_bytes=256 * 1024 * 1024, tires_fills=0.1)
+    at = iter(range(10**6))
+
+    def swaps(drive: WearyDrive, second: Second) -> None:
+        drive.floor_iops = 60.0 if (next(at) // 480) % 2 else 100.0
+
+    run.drive.on_second = swaps
+
+    steady = run.precondition().steady(max_fills=40).go().stages[1]
+
+    (verdict,) = steady.steady
+    assert verdict.steady and verdict.shape != "flat"
+    assert verdict.lower_bound <= 60 * 4096 * 1.02
+    (told,) = [f for f in steady.findings if f.code is Code.BISTABLE]
+    assert told.severity == "warns"
+    assert "lower level of 24" in told.message and "kB/s" in told.message
 
 
 def test_every_second_is_stored(run: ARun) -> None:
