@@ -240,6 +240,7 @@ class Runner:
             results=tuple(self._results),
             wall=self._world.wall,
             activity=self._world.activity,
+            settings=self._order.settings,
         )
 
     def _finish(self, journal: Journal, *, failed: str = "") -> RunResult:

@@ -132,6 +132,7 @@ class Context:
     wall: Callable[[], float] = time.monotonic
     activity: Callable[[], Activity] = activity
     heat: Callable[[TargetInfo], Heat | None] = target_heat
+    settings: tuple[Mapping[str, str], ...] = ()  # of host and drive, that the run changed
     failures: list[SsdbenchError] = field(default_factory=list)
 
     @property

@@ -27,6 +27,7 @@ from ssdbench.model.loading import load_profile, misfit_error
 from ssdbench.model.profile import CapacityPlan, Profile
 from ssdbench.model.result import RunResult
 from ssdbench.model.target import TargetInfo
+from ssdbench.suite.assemble import host_wishes
 from ssdbench.suite.assemble import stages as stages
 from ssdbench.target import leave
 from ssdbench.target.inspect import found_again, inspect
@@ -120,7 +121,7 @@ def plan(asked_for: Asked) -> RunPlan:
             sum(p.bytes_written[1] for p in plans),
         ),
         fills=(sum(p.fills[0] for p in plans), sum(p.fills[1] for p in plans)),
-        host=planned_host(asked_for.profile.host, info),
+        host=planned_host(host_wishes(asked_for.profile, info), info),
         wear=wear_of(asked_for, plans),
     )
 
@@ -161,7 +162,7 @@ def run(asked_for: Asked, output: Path, world: World) -> RunResult:
     info = _target(asked_for)
     _require_fit(asked_for, info)
     generator = require_able(info)
-    wishes = planned_host(asked_for.profile.host, info)
+    wishes = planned_host(host_wishes(asked_for.profile, info), info)
     chosen = stages(asked_for.profile, info)
     plans = [stage.plan(info, rate_hint(info)) for stage in chosen]
     check_limits(plans, asked_for.all_limits)
@@ -212,7 +213,7 @@ def resume(run_path: Path, world: World, *, limits: Limits | None = None) -> Run
     order = _order(kept, profile)
     if limits is not None:
         order = replace(order, limits=limits.over(order.limits))
-    wishes = planned_host(profile.host, info)
+    wishes = planned_host(host_wishes(profile, info), info)
     chosen = stages(profile, info)
     plans = [stage.plan(info, order.hint) for stage in chosen]
     claim = _claimed(kept, info, store, wishes, destroys=destroys(plans))

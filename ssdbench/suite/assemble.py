@@ -8,7 +8,7 @@ from ssdbench.engine.stage import Stage
 from ssdbench.errors import UsageError
 from ssdbench.model import asked
 from ssdbench.model.profile import Fill as AskedFill
-from ssdbench.model.profile import Profile, Purge
+from ssdbench.model.profile import Host, Profile, Purge, Switch
 from ssdbench.model.quantity import Extent
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.model.workload import Pattern, Workload
@@ -18,8 +18,10 @@ from ssdbench.stages.precondition import Fill, Precondition
 from ssdbench.stages.probe.bench import ProbeStage
 from ssdbench.stages.probe.catalogue import PROBES
 from ssdbench.stages.pts import tests as pts
+from ssdbench.stages.pts.parts import wanted_cache
 from ssdbench.stages.purge import Purge as PurgeStage
 from ssdbench.stages.steady import Steady
+from ssdbench.stats.writecache import cache_enabled
 from ssdbench.suite import applications, files, filesystems
 from ssdbench.suite.points import point_range, rate, span, sweep
 from ssdbench.suite.writers import processes
@@ -67,7 +69,7 @@ def _over_host(
     before: int, wanted: asked.HostTrial, profile: Profile, target: TargetInfo, level_bytes: int
 ) -> list[Stage]:
     """An experiment over the host, which may need stages of its own before it."""
-    planned = planned_host(profile.host, target)
+    planned = planned_host(host_wishes(profile, target), target)
     cpus, numa = planned.fio_cpus, planned.fio_options
     if isinstance(wanted, asked.FileSystems):
         return filesystems.stages(before, wanted, profile, target, cpus=cpus, numa=numa)
@@ -191,9 +193,30 @@ def _probes(before: int, wanted: asked.Probes) -> list[Stage]:
     ]
 
 
+def host_wishes(profile: Profile, target: TargetInfo) -> Host:
+    """The profile's host; standard tests alone set the write cache as their form asks, if it is
+    there, is otherwise, and nothing else was wished.
+    """
+    wished = profile.host
+    forms = {m.stage.form for m in profile.measure if isinstance(m.stage, asked.Pts)}
+    alone = all(isinstance(m.stage, asked.Pts) for m in profile.measure)
+    if wished.write_cache is not Switch.KEEP or not alone or len(forms) != 1:
+        return wished
+    present, enabled = cache_enabled(target)
+    wanted = wanted_cache(forms.pop())
+    if target.simulated or not present or enabled is None or enabled == wanted:
+        return wished
+    return wished.model_copy(update={"write_cache": Switch.ON if wanted else Switch.OFF})
+
+
 def _pts(before: int, wanted: asked.Pts, profile: Profile, target: TargetInfo) -> list[Stage]:
     setting = pts.Setting(
-        target, pts.FORMS[wanted.form], wanted.max_rounds, wanted.scale, profile.purge
+        target,
+        pts.FORMS[wanted.form],
+        wanted.max_rounds,
+        wanted.scale,
+        profile.purge,
+        tuple(kind.value for kind in wanted.saturation),
     )
     found: list[Stage] = []
     for test in wanted.tests:

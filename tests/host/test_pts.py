@@ -1,7 +1,9 @@
 """Standard tests end to end on a simulated drive, with the real fio, scaled to seconds."""
 
 import json
+import signal
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +12,7 @@ import pytest
 from ssdbench.generator.base import Job
 from ssdbench.generator.fio.driver import Fio
 from ssdbench.generator.fio.simulated import SimAttachment
-from ssdbench.host.command import run
+from ssdbench.host.command import run, spawn
 from ssdbench.model.workload import ActiveRange, Pattern, Workload
 from ssdbench.sim.drive import SimDrive
 from ssdbench.sim.spec import parse
@@ -78,3 +80,43 @@ def test_fio_mixes_the_composite_workload_as_it_is_asked_to(tmp_path: Path) -> N
     assert done.read.ios / ios == pytest.approx(0.4, abs=0.05)
     assert moved / ios == pytest.approx(7818, rel=0.12)  # the mean of the twelve sizes
     assert hot == pytest.approx(0.5, abs=0.05)
+
+
+def finished(directory: Path, unit: str) -> int:
+    """How often the journal says that a unit was finished."""
+    journal = directory / "journal.jsonl"
+    text = journal.read_text() if journal.exists() else ""
+    kept = [json.loads(line) for line in text.splitlines() if line.endswith("}")]
+    return sum(r["kind"] == "finished" and r.get("unit") == unit for r in kept)
+
+
+def test_a_standard_test_goes_on_after_a_kill_and_is_steady_anew(tmp_path: Path) -> None:
+    profile, output = tmp_path / "profile.yaml", tmp_path / "run"
+    profile.write_text(PROFILE % ("throughput", 0.02))
+    ssdbench = [sys.executable, "-m", "ssdbench"]
+    process = spawn(
+        [*ssdbench, "run", str(profile), "--output", str(output)],
+        stdout=tmp_path / "out",
+        stderr=tmp_path / "err",
+    )
+    # Four of the five rounds that it needs at least are still to come.
+    deadline = time.monotonic() + 120
+    while not finished(output, "round-01") and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send(signal.SIGKILL)
+    process.wait()
+    before = [n for n in range(1, 26) if finished(output, f"round-{n:02d}")]
+    assert before and not (output / "result.json").exists(), (tmp_path / "err").read_text()
+
+    run([*ssdbench, "resume", str(output)], ok=(1,), timeout_s=200)
+
+    (stage,) = json.loads((output / "result.json").read_text())["stages"]
+    rounds = list(dict.fromkeys(r["round"] for r in stage["data"]["rounds"]))
+    uncounted = {r["round"] for r in stage["data"]["rounds"] if not r.get("counted", True)}
+    assert stage["complete"]
+    assert [finished(output, f"round-{n:02d}") for n in rounds] == [1] * len(rounds)
+    assert uncounted == {len(before) + 1}  # the drive had time to recover
+    assert len(stage["data"]["preparation"]) == 2  # purged and filled once, before the kill
+    assert len(rounds) >= 6
+    window = stage["data"]["steady_state"][0]["window"]
+    assert window.endswith(f"to {rounds[-1]}") or stage["summary"]["steady_state"] != "reached"

@@ -34,6 +34,16 @@ class PtsForm(StrEnum):
     CLIENT = "client"
 
 
+class Saturation(StrEnum):
+    """Workloads of the write saturation test; all but the first are optional in the standard."""
+
+    WRITES_4K = "writes-4k"
+    MIXED_8K = "mixed-8k"
+    SEQUENTIAL_128K = "sequential-128k"
+    SEQUENTIAL_512 = "sequential-512"
+    COMPOSITE = "composite"
+
+
 class Pts(Model):
     """Standard tests in the style of SNIA's PTS; each purges and fills the drive for itself."""
 
@@ -44,13 +54,21 @@ class Pts(Model):
     max_rounds: Count = Field(
         default=25, description="Give up, and say so, after this many rounds."
     )
+    saturation: Annotated[tuple[Saturation, ...], OneOrMany()] = Field(
+        default=(Saturation.WRITES_4K,),
+        min_length=1,
+        description="Workloads of the saturation test, a test from its own purge for each: 4 KiB "
+        "writes; and, optional, 8 KiB 65/35, sequential 128 KiB 90/10 and 0.5 KiB 50/50 (reads/"
+        "writes), and the composite mix.",
+    )
+    operator: str = Field(default="", description="Who runs the tests, for the report's header.")
     scale: Positive = Field(
         default=1.0, description="Scales all durations; anything but 1 is for demonstrations only."
     )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        refuse([*repeated("tests", self.tests)])
+        refuse([*repeated("tests", self.tests), *repeated("saturation", self.saturation)])
         return self
 
     @property

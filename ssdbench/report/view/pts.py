@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
+from ssdbench.errors import ProfileError
+from ssdbench.model.loading import load_profile
 from ssdbench.model.result import RunResult, StageResult
 from ssdbench.model.target import TargetInfo
 from ssdbench.report.figures import BarsFigure, SeriesFigure
@@ -9,6 +11,7 @@ from ssdbench.report.view import ptsplots, ptstimed, words
 from ssdbench.report.view.conditions import tool
 from ssdbench.report.view.page import Block, Cell, Column, Facts, Plots, Table
 from ssdbench.report.view.ptsplots import Record, number, records
+from ssdbench.stats.writecache import cache_enabled
 from ssdbench.units import format_capacity, format_count, format_ns, format_size
 
 TOLD = frozenset({"means_over_the_window"})  # lists that a table of the standard shows
@@ -36,7 +39,7 @@ def header(result: RunResult, stage: StageResult) -> Facts:
     share = 100 * int(range_) / target.size_bytes if isinstance(range_, int) else None
     rows = [
         ("Date", words.moment(stage.started_at)),
-        ("Operator", "not recorded"),
+        ("Operator", _operator(result) or "not recorded"),
         ("Specification", "in the style of SNIA SSS PTS 2.0.x; no compliance is claimed"),
         ("Drive", " ".join(filter(None, (target.model, target.serial))) or target.name),
         ("Firmware", target.firmware or _simulated(target) or words.NONE),
@@ -48,7 +51,7 @@ def header(result: RunResult, stage: StageResult) -> Facts:
         ("Host", _fact(host, "CPU", "machine")),
         ("Operating system", _fact(host, "kernel", "os")),
         ("Tool", tool(result)),
-        ("Volatile write cache", _simulated(target) or _fact(target.facts, "write cache")),
+        ("Volatile write cache", _cache(result)),
         ("Purge", done.get("purge", "none")),
         ("Preconditioning", done.get("fill", "none")),
         ("Active range", words.NONE if share is None else f"{share:.3g} % of the drive"),
@@ -64,6 +67,27 @@ def header(result: RunResult, stage: StageResult) -> Facts:
         ("Steady by the PTS rule", pts_rule(stage)),
     ]
     return Facts("Header", rows)
+
+
+def _operator(result: RunResult) -> str:
+    """As the profile names it."""
+    try:
+        measures = load_profile(result.profile_text, "the stored profile").measure
+    except ProfileError:
+        return ""
+    return next((m.pts.operator for m in measures if m.pts is not None), "")
+
+
+def _cache(result: RunResult) -> str:
+    """Its state during the tests, and whether the run set it."""
+    before, now = cache_enabled(result.target), cache_enabled(result.target, result.settings)
+    present, enabled = now
+    if present is False:
+        return "none"
+    if enabled is None:
+        return "not known"
+    state = "on" if enabled else "off"
+    return state if before == now else f"{state}, set by this run"
 
 
 def pts_rule(stage: StageResult) -> str:

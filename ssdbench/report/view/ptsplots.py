@@ -25,6 +25,8 @@ def plots(stage: StageResult) -> Iterator[Plot]:
         yield _demand_variation(stage, cells)
         if any(number(m, "mean_ns") > 0 for m in cells):
             yield _demand_intensity(stage, cells)
+        if used := [m for m in cells if "cpu_percent" in m]:
+            yield _demand_cpu(stage, used)
     elif len({m["block_bytes"] for m in means}) > 1:
         yield _by_block(stage, means)
         yield _columns(stage, means, "iops", "IOPS")
@@ -210,6 +212,22 @@ def _by_threads(cells: Sequence[Record], x: str, y: str) -> tuple[Line, ...]:
             )
         )
     return tuple(lines)
+
+
+def _demand_cpu(stage: StageResult, cells: Sequence[Record]) -> Plot:
+    queues = sorted({number(m, "queue") for m in cells})
+    lines = _by_threads(cells, "queue", "cpu_percent")
+    return Plot(
+        name=f"demand-cpu-{stage.name}",
+        title="CPU use of the generator",
+        caption="User and system time of its busiest thread; means over the window. At 90 % the "
+        "host is measured, not the drive.",
+        alt=f"CPU use with {len(lines)} numbers of threads over {len(queues)} queue depths.",
+        figure=LinesFigure(
+            lines, "outstanding requests per thread", "% of a core",
+            tuple((queue, f"{queue:g}") for queue in queues), log_x=True,
+        ),
+    )  # fmt: skip
 
 
 def _demand_variation(stage: StageResult, cells: Sequence[Record]) -> Plot:

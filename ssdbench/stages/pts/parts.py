@@ -1,10 +1,12 @@
 """What PTS-style tests are made of: cells of a minute, and phases that last."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import Workload
+from ssdbench.stats.writecache import cache_enabled
 
 MINUTE_S = 60.0
 MAX_ROUNDS = 25
@@ -103,18 +105,29 @@ def _invalid(code: Code, message: str, advice: str, stage: str) -> Finding:
     )
 
 
-def cache_finding(target: TargetInfo, form: str, stage: str) -> list[Finding]:
-    """Whether the volatile write cache is as the form asks: off for enterprise, on for client."""
-    state = target.facts.get("write cache", "")
-    wanted = "on" if form == "client" else "off"
-    if state not in ("on", "off") or state == wanted:
+def wanted_cache(form: str) -> bool:
+    """Whether a form of the standard wants the volatile write cache to be on."""
+    return form == "client"
+
+
+def cache_finding(
+    target: TargetInfo, form: str, stage: str, settings: Sequence[Mapping[str, str]] = ()
+) -> list[Finding]:
+    """Whether the volatile write cache is as the form asks: off for enterprise, on for client.
+
+    `settings`: what the run has set.
+    """
+    present, enabled = cache_enabled(target, settings)
+    if not present or enabled is None or enabled == wanted_cache(form):
         return []
+    state, wanted = ("on", "off") if enabled else ("off", "on")
     return [
         Finding(
             code=Code.UNSAFE_OPTION,
             severity=Severity.WARNS,
             message=f"the write cache is {state}, and the {form} form asks for {wanted}",
-            advice="Set it before the run, for example with hdparm -W or nvme set-feature -f 6.",
+            advice=f"Leave `host: {{write_cache: keep}}`, which sets it for standard tests, or set "
+            f"`{wanted}`; a simulated drive has `wbuf_volatile`.",
             stage=stage,
         )
     ]

@@ -124,9 +124,7 @@ class Rounds:
             bytes_read=spent.bytes_read,
             bytes_written=spent.bytes_written,
             summary=self._summary(test.progress, windows, steady=steady),
-            findings=tuple(
-                self._findings(context.target, test.progress, work.cut_short, steady=steady)
-            ),
+            findings=tuple(self._findings(context, test.progress, work.cut_short, steady=steady)),
             data={
                 "steady_state": [
                     header(tracked, window)
@@ -165,14 +163,14 @@ class Rounds:
         }
 
     def _findings(
-        self, target: TargetInfo, progress: Progress, cut_short: str, *, steady: bool
+        self, context: Context, progress: Progress, cut_short: str, *, steady: bool
     ) -> list[Finding]:
         counted = [done for done in progress.rounds if done.counted]
         within = f"in {len(progress.rounds)} rounds; what is shown are the last five"
         if steady:
             within = f"in rounds {counted[-ROUNDS].number} to {counted[-1].number}"
         found = [*self.skipped, *progress.findings]
-        found += cache_finding(target, self.form, self.name)
+        found += cache_finding(context.target, self.form, self.name, context.settings)
         if len(counted) < len(progress.rounds):
             found.append(_paused(progress, self.name))
         found += rule_findings(
@@ -332,7 +330,9 @@ def _means(records: Sequence[Record], windows: Sequence[RoundWindow]) -> list[Re
         means = {n: sum(float(str(r[n])) for r in own) / len(own) for n in _AVERAGED}
         low = min(float(str(r["min_ns"])) for r in own)
         high = max(float(str(r["max_ns"])) for r in own)
-        found.append({**kept, **means, "min_ns": low, "max_ns": high})
+        used = [float(str(r["cpu_percent"])) for r in own if "cpu_percent" in r]
+        cpu = {"cpu_percent": sum(used) / len(used)} if used else {}
+        found.append({**kept, **means, **cpu, "min_ns": low, "max_ns": high})
     return found
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from ssdbench.errors import UsageError
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.profile import Purge
 from ssdbench.model.target import TargetInfo
@@ -28,6 +29,13 @@ AFTER_IDLE_S = 1800.0
 SATURATION_S = 24 * 3600.0
 SATURATION_FILLS = 4.0
 LATENCY_S = 1200.0  # of the histogram in steady state
+SATURATIONS = {  # pattern, block, percent of reads
+    "writes-4k": (Pattern.RANDOM, 4 * KIB, 0),
+    "mixed-8k": (Pattern.RANDOM, 8 * KIB, 65),
+    "sequential-128k": (Pattern.SEQUENTIAL, 128 * KIB, 90),
+    "sequential-512": (Pattern.SEQUENTIAL, HALF_KIB, 50),
+    "composite": (Pattern.RANDOM, 4 * KIB, 40),
+}
 COMPOSITE_ZONES = ((50.0, 5.0), (30.0, 15.0), (20.0, 80.0))
 
 
@@ -57,6 +65,7 @@ class Setting:
     max_rounds: int
     scale: float
     purge: Purge = Purge.NONE
+    saturation: tuple[str, ...] = ("writes-4k",)
 
     def preparation(self, *, fills: bool = True) -> Preparation:
         """Before each test: the profile's purge, and two capacities of writes where asked."""
@@ -167,13 +176,17 @@ def demand(name: str, setting: Setting) -> tuple[Rounds, ...]:
 def composite(name: str, setting: Setting) -> tuple[Rounds, ...]:
     """Twelve block sizes in three zones, 40/60 reads and writes, over outstanding requests."""
     base = setting.workload(Pattern.RANDOM, 4 * KIB, 40, 32, 32)
+    return (_matrix(name, "composite block workload", setting, _mixed(base, setting)),)
+
+
+def _mixed(base: Workload, setting: Setting) -> Workload:
+    """A workload of twelve block sizes in three zones."""
     logical = setting.target.logical_block_bytes
     split = tuple((size, share) for size, share in COMPOSITE if size % logical == 0)
     missing = 100 - sum(share for _, share in split)
     # A drive with 4 KiB blocks gets the shares of the smaller sizes as 4 KiB.
     split = tuple((s, share + missing if s == 4 * KIB else share) for s, share in split)
-    workload = base.model_copy(update={"block_split": split, "zones": COMPOSITE_ZONES})
-    return (_matrix(name, "composite block workload", setting, workload),)
+    return base.model_copy(update={"block_split": split, "zones": COMPOSITE_ZONES})
 
 
 def _matrix(name: str, test: str, setting: Setting, base: Workload) -> Rounds:
@@ -189,20 +202,51 @@ def _matrix(name: str, test: str, setting: Setting, base: Workload) -> Rounds:
 
 
 def saturation(name: str, setting: Setting) -> tuple[Timed, ...]:
-    """A purged drive under 4 KiB writes for four drive fills, a day, or until it is steady."""
-    workload = _small_writes(setting)
-    phase = Phase("0/100 4 KiB", workload, SATURATION_S, SATURATION_FILLS, until_steady=True)
-    return (
-        Timed(
-            name=name,
-            test="write saturation",
-            form=setting.form.name,
-            phases=(phase,),
-            preparation=setting.preparation(fills=False),
-            finale=(Cell("0/100 4 KiB, 20 min", workload, LATENCY_S),),
-            scale=setting.scale,
-            title="PTS-style write saturation test",
-        ),
+    """A purged drive under writes for four drive fills, a day, or until it is steady.
+
+    A test for each workload. Raises UsageError when none of them fits the drive's blocks.
+    """
+    logical = setting.target.logical_block_bytes
+    loads = {kind: _saturating(kind, setting) for kind in setting.saturation}
+    fit = {kind: w for kind, w in loads.items() if w.block_bytes % logical == 0}
+    if not fit:
+        raise UsageError(
+            f"no workload of {name} fits the drive's logical block of {format_size(logical)}",
+            hint="Set `saturation: writes-4k`.",
+        )
+    skipped = tuple(
+        _not_applicable(Cell(kind, workload), logical, name)
+        for kind, workload in loads.items()
+        if kind not in fit
+    )
+    found = [_saturated(name, kind, workload, setting) for kind, workload in fit.items()]
+    return (replace(found[0], skipped=skipped), *found[1:])
+
+
+def _saturating(kind: str, setting: Setting) -> Workload:
+    """The standard's workload of that kind, with its threads and queue."""
+    form = setting.form
+    pattern, block, read = SATURATIONS[kind]
+    workload = setting.workload(pattern, block, read, form.iodepth, form.threads)
+    return _mixed(workload, setting) if kind == "composite" else workload
+
+
+def _saturated(name: str, kind: str, workload: Workload, setting: Setting) -> Timed:
+    first = kind == "writes-4k"
+    cell = cell_name(workload.read_percent, workload.block_bytes)
+    if workload.pattern is Pattern.SEQUENTIAL:
+        cell = f"sequential {cell}"
+    load = "composite 40/60" if kind == "composite" else cell
+    phase = Phase(load, workload, SATURATION_S, SATURATION_FILLS, until_steady=True)
+    return Timed(
+        name=name if first else f"{name}-{kind}",
+        test="write saturation" if first else f"write saturation ({load})",
+        form=setting.form.name,
+        phases=(phase,),
+        preparation=setting.preparation(fills=False),
+        finale=(Cell(f"{load}, 20 min", workload, LATENCY_S),),
+        scale=setting.scale,
+        title="PTS-style write saturation test" + ("" if first else f", {load}"),
     )
 
 

@@ -37,6 +37,7 @@ class Timed:
     phases: tuple[Phase, ...]
     preparation: Preparation
     finale: tuple[Cell, ...] = ()
+    skipped: tuple[Finding, ...] = ()  # workloads that this drive cannot do
     scale: float = 1.0
     kind: str = "pts"
     title: str = "PTS-style test"
@@ -93,7 +94,7 @@ class Timed:
             bytes_read=work.bytes_read,
             bytes_written=prepared.bytes_written + work.bytes_written,
             summary=self._summary(samples),
-            findings=tuple(self._findings(context.target, prepared, work, samples)),
+            findings=tuple(self._findings(context, prepared, work, samples)),
             data={
                 "steady_state": self._headers(samples),
                 "phases": [_phase(p, samples[p.name]) for p in self.phases if samples.get(p.name)],
@@ -145,12 +146,13 @@ class Timed:
 
     def _findings(
         self,
-        target: TargetInfo,
+        context: Context,
         prepared: Prepared,
         work: Work,
         samples: dict[str, list[Record]],
     ) -> list[Finding]:
-        found = [*prepared.findings, *cache_finding(target, self.form, self.name)]
+        found = [*self.skipped, *prepared.findings]
+        found += cache_finding(context.target, self.form, self.name, context.settings)
         found += [_busy(p, self.name) for p in self.phases if _was_busy(p, samples, self.scale)]
         steady = self._steady(samples)
         judged = self._judged()

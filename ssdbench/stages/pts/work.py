@@ -7,7 +7,7 @@ from ssdbench.engine.progress import Reporter
 from ssdbench.engine.section import Section
 from ssdbench.engine.seeds import derived
 from ssdbench.engine.stage import LEAST_AHEAD_BYTES, Context
-from ssdbench.generator.base import Job, Second
+from ssdbench.generator.base import Job, Outcome, Second
 from ssdbench.model.workload import Workload
 from ssdbench.stages.pts.parts import SPACING, Cell, Phase, Record
 from ssdbench.stats.histogram import LOWER_EDGES_NS, Histogram
@@ -120,8 +120,16 @@ class Work:
             "iops": ios / length if length else 0.0,
             "throughput_bytes_per_s": moved / length if length else 0.0,
             **_latency(latency),
+            **self._cpu(outcome),
             **(_confidence(latency) if keep else {}),
         }
+
+    def _cpu(self, outcome: Outcome) -> Record:
+        """Of the generator's busiest thread; in virtual time its use is made up."""
+        if self._context.target.simulated or not outcome.jobs:
+            return {}
+        used = max(job.cpu_user_percent + job.cpu_system_percent for job in outcome.jobs)
+        return {"cpu_percent": round(used, 2)}
 
     def _job(self, part: Cell | Phase, unit: str, seconds: float, histogram_s: int) -> Job:
         return Job(

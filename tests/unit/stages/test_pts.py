@@ -6,14 +6,18 @@ from typing import Any
 import pytest
 
 from ssdbench.engine.stage import Lasting, RateHint
+from ssdbench.errors import UsageError
 from ssdbench.generator.base import Job, Running
+from ssdbench.model.asked.standard import Saturation
 from ssdbench.model.finding import Code, Severity
+from ssdbench.model.loading import load_profile
 from ssdbench.model.profile import Purge
 from ssdbench.model.result import StageResult
 from ssdbench.stages.pts.parts import cache_finding
 from ssdbench.stages.pts.rounds import Rounds
-from ssdbench.stages.pts.tests import BLOCKS, FORMS, MIXES, TESTS, Setting
+from ssdbench.stages.pts.tests import BLOCKS, FORMS, MIXES, TESTS, Setting, saturation
 from ssdbench.stages.pts.timed import Timed
+from ssdbench.suite.assemble import host_wishes
 from tests.support.fakes import Killed, WearyDrive
 from tests.support.runs import ARun
 
@@ -287,6 +291,50 @@ def test_write_saturation_ends_at_the_planted_floor_when_five_samples_are_alike(
     assert records(result, "in_steady_state")[0]["iops"] == pytest.approx(100, rel=0.02)
 
 
+def test_the_optional_workloads_of_write_saturation_are_tests_of_their_own() -> None:
+    kinds = tuple(kind.value for kind in Saturation)
+    setting = replace(a_setting(flat()), saturation=kinds)
+
+    found = saturation("pts-saturation", setting)
+
+    loads = [(t.name, t.phases[0].workload) for t in found]
+    assert [
+        (name.removeprefix("pts-saturation"), w.pattern.value, w.block_bytes, w.read_percent)
+        for name, w in loads
+    ] == [
+        ("", "random", 4096, 0),
+        ("-mixed-8k", "random", 8192, 65),
+        ("-sequential-128k", "sequential", 131072, 90),
+        ("-sequential-512", "sequential", 512, 50),
+        ("-composite", "random", 4096, 40),
+    ]
+    assert len(loads[-1][1].block_split) == 12
+    assert {t.preparation.from_fresh for t in found} == {True}
+
+
+def test_half_kib_saturation_is_left_out_on_drives_with_4_kib_blocks() -> None:
+    setting = a_setting(replace(flat(), logical_block_bytes=4096))
+    both = replace(setting, saturation=("writes-4k", "sequential-512"))
+
+    (only,) = saturation("pts-saturation", both)
+
+    assert [f.code for f in only.skipped] == [Code.NOT_APPLICABLE]
+    with pytest.raises(UsageError, match="no workload"):
+        saturation("pts-saturation", replace(setting, saturation=("sequential-512",)))
+
+
+def test_an_optional_saturation_workload_runs_to_its_end(tmp_path: Path) -> None:
+    run = ARun(tmp_path / "run", WearyDrive(size_bytes=1 << 28, tires_fills=0.05))
+    setting = replace(a_setting(run.drive, scale=0.05), saturation=("mixed-8k",))
+    run.stages += saturation("01-pts-saturation", setting)
+
+    (stage,) = run.go().stages
+
+    assert "65/35 8 KiB" in str(stage.summary["test"])
+    assert stage.summary["steady_state"] == "reached"
+    assert {s["phase"] for s in records(stage, "samples")} == {"65/35 8 KiB"}
+
+
 def test_write_saturation_of_a_drifting_drive_ends_unsteady_at_four_fills(tmp_path: Path) -> None:
     drive = WearyDrive(size_bytes=1 << 30, floor_iops=2560, fresh_iops=2560, drift_per_fill=0.08)
 
@@ -350,3 +398,27 @@ def test_a_write_cache_that_is_not_as_the_form_asks_is_a_finding() -> None:
     assert [f.code for f in cache_finding(drive, "enterprise", "01")] == [Code.UNSAFE_OPTION]
     assert cache_finding(drive, "client", "01") == []
     assert cache_finding(WearyDrive().info, "enterprise", "01") == []
+    off = {"setting": "cache_type", "value": "write through"}
+    assert cache_finding(drive, "enterprise", "01", [off]) == []
+
+
+@pytest.mark.parametrize(
+    ("facts", "host", "measure", "wanted"),
+    [
+        ({"write cache": "on"}, "", "- pts: {form: enterprise}", "off"),
+        ({"write cache": "off"}, "", "- pts: {form: client}", "on"),
+        ({"write cache": "on"}, "", "- pts: {form: client}", "keep"),
+        ({"write cache": "not supported"}, "", "- pts: {form: enterprise}", "keep"),
+        ({"volatile write cache": "absent"}, "", "- pts: {form: enterprise}", "keep"),
+        ({}, "", "- pts: {form: enterprise}", "keep"),
+        ({"write cache": "on"}, "host: {write_cache: on}", "- pts: {form: enterprise}", "on"),
+        ({"write cache": "on"}, "", "- pts: {form: enterprise}\n- sweep: {}", "keep"),
+    ],
+)
+def test_standard_tests_alone_set_the_write_cache_as_their_form_asks(
+    facts: dict[str, str], host: str, measure: str, wanted: str
+) -> None:
+    profile = load_profile(f"{host}\nmeasure:\n{measure}\n", "p.yaml")
+    target = WearyDrive().info.model_copy(update={"facts": facts})
+
+    assert host_wishes(profile, target).write_cache.value == wanted
