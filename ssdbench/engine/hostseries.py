@@ -48,10 +48,12 @@ class HostSeries:
         self,
         *,
         simulated: bool,
+        counts_foreign: bool = True,
         read: Callable[[], Activity],
         wall: Callable[[], float] = time.monotonic,
     ) -> None:
         self._read, self._wall = read, wall
+        self._counts_foreign = counts_foreign
         self._phase = ""
         self._foreign_ios = 0
         self._next_s = 0.0
@@ -73,6 +75,12 @@ class HostSeries:
     def end(self, t_s: float) -> None:
         """Read once more, after the last request."""
         if self._readings:
+            self._add(t_s)
+
+    def mark(self, t_s: float, phase: str) -> None:
+        """Read now; all since the reading before was `phase`."""
+        if self._readings:
+            self._phase = phase
             self._add(t_s)
 
     def findings(self) -> list[Finding]:
@@ -116,7 +124,11 @@ class HostSeries:
             return
         cpus = len(self._readings[0].host.interrupts_per_cpu)
         header = (*_COLUMNS, *(f"interrupts_per_s_cpu{n}" for n in range(cpus)))
-        lines = [",".join(header), *map(_line, *zip(*pairwise(self._readings), strict=True))]
+        rows = (
+            _line(before, after, counts_foreign=self._counts_foreign)
+            for before, after in pairwise(self._readings)
+        )
+        lines = [",".join(header), *rows]
         write_atomic(path, "\n".join(lines) + "\n")
 
     def _counted(self) -> Sequence[_Reading]:
@@ -130,18 +142,18 @@ class HostSeries:
         self._foreign_ios = 0
 
 
-def _line(before: _Reading, after: _Reading) -> str:
+def _line(before: _Reading, after: _Reading, *, counts_foreign: bool) -> str:
     seen: Noise = noise(before.host, after.host)
     host = after.host
     fields = (
-        f"{after.t_s:.0f}",
+        f"{after.t_s:.1f}".removesuffix(".0"),
         after.phase,
         "" if host.frequency_khz is None else f"{host.frequency_khz / 1000:.0f}",
         "" if host.temperature_c is None else f"{host.temperature_c:g}",
         f"{100 * seen.stolen_share:.2f}",
         f"{seen.other_cpus:.3f}",
         f"{seen.switches_per_s:.0f}",
-        f"{after.foreign_ios}",
+        f"{after.foreign_ios}" if counts_foreign else "",
         *(f"{rate:.0f}" for rate in _per_cpu(before.host, host, seen.seconds)),
     )
     return ",".join(fields)

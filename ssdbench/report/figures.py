@@ -201,6 +201,42 @@ class BarsFigure:
     marks: tuple[tuple[float, str], ...] = ()
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class HostLine:
+    """One quantity of the host; a value holds from the place before to its own."""
+
+    label: str
+    trace: Trace
+
+
+@dataclass(frozen=True, slots=True)
+class HostPanel:
+    """One quantity of the host, or the same of several CPUs."""
+
+    title: str
+    unit: str
+    lines: tuple[HostLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HostWindow:
+    """What is counted of the time."""
+
+    start: float
+    end: float
+    disturbed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HostFigure:
+    """The host over time, with the measured windows; `marks` are where stages begin."""
+
+    panels: tuple[HostPanel, ...]
+    windows: tuple[HostWindow, ...]
+    marks: tuple[tuple[float, str], ...]
+    x_label: str
+
+
 AnyFigure = (
     SeriesFigure
     | WindowFigure
@@ -212,4 +248,5 @@ AnyFigure = (
     | ScatterFigure
     | ColumnsFigure
     | BarsFigure
+    | HostFigure
 )

@@ -90,11 +90,18 @@ class StoredRun:
         root = self.directory.resolve()
         return sorted(p.relative_to(root).as_posix() for p in top.rglob("*") if p.is_file())
 
-    def table(self, relative: str) -> dict[str, Floats] | None:
-        """Columns of numbers of a CSV file; cells that are no numbers become NaN."""
+    def table(
+        self, relative: str, *, marked: tuple[str, str] | None = None
+    ) -> dict[str, Floats] | None:
+        """Columns of numbers of a CSV file; cells that are no numbers become NaN.
+
+        The column of words that `marked` names becomes 1 where its cell is the word, else 0.
+        """
         frame = self._frame(relative)
         if frame is None:
             return None
+        if marked is not None and marked[0] in frame.columns:
+            frame[marked[0]] = frame[marked[0]] == marked[1]
         return {
             str(name): pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=np.float64)
             for name in frame.columns

@@ -40,6 +40,7 @@ from ssdbench.stages.trial import (
     placed,
     slug,
 )
+from ssdbench.stages.trialhost import TrialHost
 from ssdbench.tuning.plan import HostPlan
 
 REACHABLE = Path("/run/ssdbench")  # a database's user may not get to a run directory
@@ -162,6 +163,7 @@ class ApplicationTrial:
     def _measure(self, context: Context, place: Path, cells: list[Cell]) -> str:
         """Add one cell after another; why it ended early, or nothing."""
         reporter = Reporter(self.name, emit=context.emit, wall=context.wall)
+        host = TrialHost(context)
         turns = list(self.turns(context.seed))
         lease = f"{context.run_path.resolve().name}-{self.name}"
         for count, turn in enumerate(turns):
@@ -176,7 +178,8 @@ class ApplicationTrial:
             make_directory(work)
             with applied(HostPlan(settings=turn.variant.settings), lease):
                 one = self._by_fio if turn.by_fio else self._by_itself
-                cell = one(context, turn, work)
+                with host.start():
+                    cell = one(context, turn, work)
             rmtree(work)
             context.store.save(f"{turn.unit}/cell.json", cell)
             cells.append(cell)

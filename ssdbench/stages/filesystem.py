@@ -31,6 +31,7 @@ from ssdbench.stages.trial import (
     measured,
     slug,
 )
+from ssdbench.stages.trialhost import TrialHost
 from ssdbench.units import KIB, MIB, format_size
 
 AGE_FILES = 2000  # of one round of aging, at most
@@ -144,6 +145,7 @@ class FileSystemTrial:
         reporter = Reporter(self.name, emit=context.emit, wall=context.wall)
         file = directory / "measured"
         reporter.doing(f"{self.system.name}: writing its file", lambda: 0.0)
+        host = TrialHost(context)
         lay(context, "lay", {"filename": str(file), "size": size})
         for state in self.states():
             if state.endswith(AGED):
@@ -153,7 +155,8 @@ class FileSystemTrial:
                 if cut_short := _must_end(context):
                     return cut_short
                 reporter.doing(f"{state}, {workload.name}", lambda: len(cells) / self._starts())
-                cells.append(self._cell(context, file, size, state, workload, count, repeat))
+                with host.start():
+                    cells.append(self._cell(context, file, size, state, workload, count, repeat))
         return ""
 
     def _starts(self) -> int:

@@ -27,6 +27,7 @@ from ssdbench.model.target import TargetInfo
 from ssdbench.stages.cells import Began, Cell, kept, medians
 from ssdbench.stages.hostload import NO_LOAD, Load, LoadWatch, Probe
 from ssdbench.stages.onestart import RAMP_S, Options, common, job_file, on_drive, started
+from ssdbench.stages.trialhost import TrialHost
 from ssdbench.stats.histogram import Histogram
 from ssdbench.tuning.plan import HostPlan
 from ssdbench.tuning.setting import Setting
@@ -148,6 +149,7 @@ class Trial:
         """Add one cell after another; why it ended early, or nothing."""
         finished = context.journal.done()
         reporter = Reporter(self.name, emit=context.emit, wall=context.wall)
+        host = TrialHost(context)
         for number, (unit, variant, workload, repeat) in enumerate(order):
             if unit in finished:
                 cells.append(context.store.load(f"{unit}/{CELL}", Cell))
@@ -156,7 +158,8 @@ class Trial:
                 return cut_short
             reporter.doing(f"{variant.name}, {workload.name}", partial(truediv, number, len(order)))
             try:
-                cell = self._cell(context, unit, variant, workload, repeat)
+                with host.start():
+                    cell = self._cell(context, unit, variant, workload, repeat)
             except SsdbenchError as error:
                 return context.failed(error)
             context.store.save(f"{unit}/{CELL}", cell)

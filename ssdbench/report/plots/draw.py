@@ -7,7 +7,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from ssdbench.report import figures
-from ssdbench.report.plots import columns, points, series
+from ssdbench.report.plots import columns, hostpanels, points, series
 from ssdbench.report.plots.canvas import svg
 
 
@@ -27,6 +27,7 @@ _DRAWN: dict[type, Callable[[Any], Figure]] = {
     figures.ScatterFigure: points.scatter,
     figures.ColumnsFigure: columns.columns,
     figures.BarsFigure: columns.bars,
+    figures.HostFigure: hostpanels.host,
 }
 
 

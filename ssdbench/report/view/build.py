@@ -35,6 +35,6 @@ def _sections(run: StoredRun) -> list[Section]:
     ordered += capacity.sections(result)
     ordered.append(steady.section(run))
     ordered += stages.sections(run)
-    ordered.append(conditions.host(result))
+    ordered.append(conditions.host(run))
     ordered.append(conditions.provenance(run))  # last of those that read: it names what was missing
     return [*ordered, conditions.glossary()]

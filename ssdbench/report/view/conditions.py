@@ -7,7 +7,7 @@ from ssdbench.model.result import FlashWritten, Repeat, RunResult
 from ssdbench.model.writecache import CacheKind, WriteCache
 from ssdbench.report.label import simulated_label
 from ssdbench.report.read import StoredRun
-from ssdbench.report.view import words
+from ssdbench.report.view import hostseries, words
 from ssdbench.report.view.page import Block, Cell, Column, Facts, Prose, Section, Table, Verbatim
 from ssdbench.units import format_capacity, format_duration, format_size
 
@@ -129,13 +129,15 @@ def _ranges(result: RunResult) -> str:
     return words.listing([f"{share:g} %" for share in shares]) + (" of the drive" if shares else "")
 
 
-def host(result: RunResult) -> Section:
-    """The machine, and what was changed on it."""
+def host(run: StoredRun) -> Section:
+    """The machine, what it did meanwhile, and what was changed on it."""
+    result = run.result
     blocks: list[Block] = []
     if result.host:
         blocks.append(Facts("The machine", [words.fact(n, v) for n, v in result.host.items()]))
     if meanwhile := list(_meanwhile(result)):
         blocks.append(Facts("While points were measured", meanwhile))
+    blocks += hostseries.figure(run)
     if result.settings:
         keys = list(dict.fromkeys(key for setting in result.settings for key in setting))
         rows = [_setting(setting, keys) for setting in result.settings]

@@ -104,3 +104,16 @@ def test_a_simulated_drive_is_left_alone(tmp_path: Path) -> None:
 
     assert series.during() is None
     assert not (tmp_path / "host.csv").exists()
+
+
+def test_a_trial_tells_measured_from_between_and_knows_no_other_io(tmp_path: Path) -> None:
+    left = iter([later(n) for n in range(4)])
+    series = HostSeries(simulated=False, counts_foreign=False, read=lambda: next(left))
+    for t_s, phase in ((10.04, "between"), (20.0, "measure"), (30.5, "measure")):
+        series.mark(t_s, phase)
+
+    series.write(tmp_path / "host.csv")
+
+    rows = [line.split(",") for line in (tmp_path / "host.csv").read_text().splitlines()[1:]]
+    assert [row[:2] for row in rows] == [["10", "between"], ["20", "measure"], ["30.5", "measure"]]
+    assert {row[7] for row in rows} == {""}
