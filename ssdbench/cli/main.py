@@ -197,6 +197,8 @@ def _system_error(error: OSError, place: Place, *, as_json: bool) -> int:
         hint = "free some space"
         if place.run_directory:
             hint += f", then run `ssdbench resume {place.run_directory}`"
+    elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        hint = "choose a place that you may write to, or run the same command with sudo"
     lacks = SsdbenchError(message, hint=hint)
     lacks.exit_code = 4
     return _failed(lacks, as_json=as_json)

@@ -342,7 +342,7 @@ def _resumed(reason: str, repeated: Sequence[str]) -> Finding:
     return Finding(
         code=Code.RESUMED,
         severity=Severity.NOTES,
-        message=f"the run was interrupted and resumed; {reason}{again}",
+        message=f"the run was resumed: {reason}{again}",
         advice="Finished repeats were kept; steady state was proven again before new ones.",
     )
 

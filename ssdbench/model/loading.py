@@ -58,7 +58,8 @@ def misfit_error(text: str, file: str, mistakes: Sequence[Mistake]) -> ProfileEr
         # A list of one may be written without brackets.
         stands = path if path in document.values else path[:-1]
         document.complain(document.value_at(stands), f"{dotted(path)}: {message}")
-    return ProfileError(_ordered(document.diagnostics))
+    hint = "Change it in the profile, or name another target with --target."
+    return ProfileError(_ordered(document.diagnostics), hint=hint)
 
 
 def profile_schema() -> dict[str, Any]:

@@ -26,7 +26,7 @@ from ssdbench.model.fitting import misfits
 from ssdbench.model.loading import load_profile, misfit_error
 from ssdbench.model.profile import CapacityPlan, Profile
 from ssdbench.model.result import RunResult
-from ssdbench.model.target import TargetInfo
+from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.suite.assemble import host_wishes
 from ssdbench.suite.assemble import stages as stages
 from ssdbench.target import leave
@@ -135,9 +135,12 @@ def _require_fit(asked_for: Asked, info: TargetInfo) -> None:
 def _target(asked_for: Asked) -> TargetInfo:
     """What is asked for. Raises TargetRefused for an empty reader or an unused loop device."""
     info = inspect(asked_for.target_name)
-    if not info.size_bytes:
-        raise TargetRefused(info.name, ["it has no medium: its size is 0"], hint=ELSEWHERE)
-    return info
+    if info.size_bytes:
+        return info
+    if info.kind is TargetKind.FILE:
+        enlarge = f"enlarge it (`truncate -s 8G {info.name}`), or {ELSEWHERE}"
+        raise TargetRefused(info.name, ["it has no room for a single block"], hint=enlarge)
+    raise TargetRefused(info.name, ["it has no medium: its size is 0"], hint=ELSEWHERE)
 
 
 def wear_of(asked_for: Asked, plans: Sequence[StagePlan]) -> Wear:

@@ -1,6 +1,7 @@
 """Regular files as targets: why one must not be overwritten, and making it ready."""
 
 import os
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,13 +11,14 @@ from ssdbench.host.procfs import Procfs, Wanted
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.host.usage import loops_over
 from ssdbench.model.target import TargetInfo
+from ssdbench.target.objection import Objection
 from ssdbench.units import format_capacity
 
 REMEDY = "name a file of its own on a disk with room, such as one made by `truncate -s 8G FILE`"
 FREE_SHARE = 0.10  # of the file system that stays free
 
 
-def objections(info: TargetInfo, *, root: Path = Path("/")) -> list[str]:
+def objections(info: TargetInfo, *, root: Path = Path("/")) -> list[Objection]:
     """Why a file must not be overwritten; empty means it may."""
     path = Path(info.node)
     try:
@@ -29,7 +31,7 @@ def objections(info: TargetInfo, *, root: Path = Path("/")) -> list[str]:
             *_room(path, info.size_bytes),
         ]
     except OSError as error:
-        return [f"it cannot be examined: {error.strerror}"]
+        return [Objection(f"it cannot be examined: {error.strerror}", remedy=REMEDY)]
 
 
 def prepare(info: TargetInfo, descriptor: int) -> None:
@@ -49,47 +51,52 @@ def claim(info: TargetInfo) -> int:
         raise TargetRefused(info.name, ["another process has locked it"]) from error
 
 
-def _content(path: Path) -> Iterator[str]:
+def _content(path: Path) -> Iterator[Objection]:
     if not regular.is_marked(path) and regular.has_data(path):
-        yield "it holds data that ssdbench did not make"
+        yield Objection("it holds data that ssdbench did not make", remedy=REMEDY)
 
 
-def _links(status: os.stat_result) -> Iterator[str]:
+def _links(status: os.stat_result) -> Iterator[Objection]:
     if status.st_nlink > 1:
-        yield f"it has {status.st_nlink} names (hard links)"
+        reason = f"it has {status.st_nlink} names (hard links)"
+        yield Objection(reason, remedy="remove the other names")
 
 
-def _users(path: Path, status: os.stat_result, root: Path) -> Iterator[str]:
+def _users(path: Path, status: os.stat_result, root: Path) -> Iterator[Objection]:
     for name in loops_over(str(path), sysfs=Sysfs(root)):
-        yield f"the loop device /dev/{name} uses it"
+        reason = f"the loop device /dev/{name} uses it"
+        yield Objection(reason, remedy=f"detach it (`losetup -d /dev/{name}`)")
     procfs = Procfs(root)
     if any(_same(area, path) for area in procfs.swap_areas()):
-        yield "the kernel swaps to it"
+        off = f"stop that (`swapoff {shlex.quote(str(path))}`)"
+        yield Objection("the kernel swaps to it", remedy=off)
     wanted = Wanted(inodes=frozenset({(status.st_dev, status.st_ino)}))
     for opener in procfs.openers(wanted):
-        yield f"{opener} has it open"
+        yield Objection(f"{opener} has it open", remedy="wait for that process or end it")
 
 
-def _place(path: Path) -> Iterator[str]:
+def _place(path: Path) -> Iterator[Objection]:
     if not os.access(path, os.R_OK | os.W_OK):
-        yield "it may not be written"
+        yield Objection("it may not be written", remedy="give yourself the right to write it")
         return
     try:
         direct = regular.direct_io_works(path)
     except OSError as error:
         raise HostLacks(f"{path} cannot be opened: {error.strerror}") from error
     if regular.in_memory(path) or not direct:
-        yield "its file system is memory or has no direct I/O, so that memory would be measured"
+        reason = "its file system is memory or has no direct I/O, so that memory would be measured"
+        yield Objection(reason, remedy=REMEDY)
 
 
-def _room(path: Path, size_bytes: int) -> Iterator[str]:
+def _room(path: Path, size_bytes: int) -> Iterator[Objection]:
     total, free, held = regular.room(path)
     left = free - max(0, size_bytes - held)
     if left < FREE_SHARE * total:
-        yield (
+        reason = (
             f"its blocks would leave {format_capacity(max(0, left))} of "
             f"{format_capacity(total)} on its file system free; 10 % must stay"
         )
+        yield Objection(reason, remedy="make it smaller, or free some space there")
 
 
 def _same(area: str, path: Path) -> bool:

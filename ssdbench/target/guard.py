@@ -116,7 +116,7 @@ def objections(info: TargetInfo, host: HostView) -> list[Objection]:
         *([] if info.size_bytes else [Objection("it has no medium: its size is 0")]),
         *_asked("whether it is read-only", lambda: _read_only(host)),
         *_asked("whether the system lies on it", lambda: _system(host)),
-        *_asked("what is mounted from it", lambda: _mounted(host)),
+        *_asked("what is mounted from it", lambda: _mounted(info, host)),
         *_asked("whether it is swapped to", lambda: _swap(host)),
         *_asked("what is built on it", lambda: _held(host)),
         *_asked("who has it open", lambda: _open(host)),
@@ -146,8 +146,7 @@ def standing(
         case TargetKind.SIMULATED:
             return []
         case TargetKind.FILE:
-            reasons = fileguard.objections(info, root=root)
-            found = [Objection(reason, remedy=fileguard.REMEDY) for reason in reasons]
+            found = fileguard.objections(info, root=root)
         case _:
             try:
                 found = objections(info, LiveHost(info, root=root, ours=ours))
@@ -188,7 +187,9 @@ def check(
 def _asked(question: str, answer: Callable[[], Iterator[Objection]]) -> list[Objection]:
     try:
         return list(answer())
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        return [Objection(f"{question} cannot be known: {error.strerror or error}")]
+    except ValueError as error:
         return [Objection(f"{question} cannot be known: {error}")]
     except (HostLacks, DeviceError) as error:
         return [Objection(f"{question} cannot be known: {error.message}")]
@@ -204,12 +205,11 @@ def _system(host: HostView) -> Iterator[Objection]:
         yield Objection("it holds the running system")
 
 
-def _mounted(host: HostView) -> Iterator[Objection]:
+def _mounted(info: TargetInfo, host: HostView) -> Iterator[Objection]:
     for mount in host.mounts():
+        what = "it" if mount.source in (info.name, info.node) else f"{mount.source} on it"
         where = f" (as process {mount.seen_by} sees it)" if mount.seen_by else ""
-        yield Objection(
-            f"{mount.source} on it is mounted on {mount.mount_point}{where}", remedy="unmount it"
-        )
+        yield Objection(f"{what} is mounted on {mount.mount_point}{where}", remedy="unmount it")
 
 
 def _swap(host: HostView) -> Iterator[Objection]:

@@ -24,7 +24,7 @@ def disk(tmp_path: Path) -> Path:
 
 
 def reasons(path: Path) -> str:
-    return "\n".join(fileguard.objections(inspect(str(path))))
+    return "\n".join(str(found) for found in fileguard.objections(inspect(str(path))))
 
 
 def test_an_empty_file_with_a_size_may_be_used(disk: Path) -> None:
@@ -56,6 +56,8 @@ def test_a_file_that_another_process_has_open_is_refused(
     pid = sleeper(disk)
 
     assert f"process {pid} (sleep) has it open" in reasons(disk)
+    (found,) = fileguard.objections(inspect(str(disk)))
+    assert found.remedy == "wait for that process or end it"
 
 
 def test_a_file_that_would_fill_its_file_system_is_refused(disk: Path) -> None:
