@@ -14,7 +14,7 @@ from ssdbench.host.latency import LatencyHold
 from ssdbench.host.numa import Policy
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.host.topology import cpu_list
-from ssdbench.target.inspect import find
+from ssdbench.target.inspect import find, identities
 from ssdbench.tuning.drivemedia import AtaPasswordReach, NvmeFeatureReach, WriteCacheReach
 from ssdbench.tuning.journal import Change, NotRestored, SettingsJournal
 from ssdbench.tuning.leftovers import forget, restore_all
@@ -115,9 +115,9 @@ def give_up(drive: str) -> list[Change]:
     Raises UsageError for a drive that is here, or of which nothing was left changed.
     """
     sysfs = Sysfs()
-    if (name := find(drive, sysfs=sysfs)) is not None:
+    if (node := identities(sysfs=sysfs).get(drive)) is not None:
         raise UsageError(
-            f"{drive} can be put back: it is here, as /dev/{name}",
+            f"{drive} can be put back: it is here, as {node}",
             hint="what a run changed on it is put back by `ssdbench restore`",
         )
     return forget(settings_directory(), drive, host_id=host_id(sysfs))

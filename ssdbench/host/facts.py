@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from ssdbench.host.activity import activity
-from ssdbench.host.sysfs import Sysfs
+from ssdbench.host.sysfs import Sysfs, device_of
 
 _CLOCKS = "/sys/devices/system/clocksource/clocksource0"
 _CPU = "/sys/devices/system/cpu"
@@ -111,7 +111,7 @@ def drive_facts(kernel_name: str, sysfs: Sysfs | None = None) -> dict[str, str]:
     if not kernel_name:
         return {}
     sysfs = sysfs or Sysfs()
-    block = f"/sys/block/{kernel_name}"
+    block, device = f"/sys/block/{kernel_name}", device_of(kernel_name, sysfs)
     names = {
         "scheduler": f"{block}/queue/scheduler",
         "requests": f"{block}/queue/nr_requests",
@@ -119,17 +119,17 @@ def drive_facts(kernel_name: str, sysfs: Sysfs | None = None) -> dict[str, str]:
         "completion": f"{block}/queue/rq_affinity",
         "entropy credited": f"{block}/queue/add_random",
         "write cache": f"{block}/queue/write_cache",
-        "PCIe speed": f"{block}/device/device/current_link_speed",
-        "PCIe lanes": f"{block}/device/device/current_link_width",
-        "PCIe speed at most": f"{block}/device/device/max_link_speed",
-        "PCIe lanes at most": f"{block}/device/device/max_link_width",
-        "PCIe corrected errors": f"{block}/device/device/aer_dev_correctable",
-        "PCIe fatal errors": f"{block}/device/device/aer_dev_fatal",
-        "ASPM L1": f"{block}/device/device/link/l1_aspm",
+        "PCIe speed": f"{device}/device/current_link_speed",
+        "PCIe lanes": f"{device}/device/current_link_width",
+        "PCIe speed at most": f"{device}/device/max_link_speed",
+        "PCIe lanes at most": f"{device}/device/max_link_width",
+        "PCIe corrected errors": f"{device}/device/aer_dev_correctable",
+        "PCIe fatal errors": f"{device}/device/aer_dev_fatal",
+        "ASPM L1": f"{device}/device/link/l1_aspm",
         "ASPM policy": "/sys/module/pcie_aspm/parameters/policy",
-        "host memory buffer": f"{block}/device/hmb",
-        "APST": f"{block}/device/power/pm_qos_latency_tolerance_us",
-        "NUMA node": f"{block}/device/numa_node",
+        "host memory buffer": f"{device}/hmb",
+        "APST": f"{device}/power/pm_qos_latency_tolerance_us",
+        "NUMA node": f"{device}/numa_node",
     }
     found = {}
     for name, path in names.items():

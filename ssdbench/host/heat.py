@@ -8,7 +8,7 @@ I/O before it (drivers/hwmon/drivetemp.c), so it is for moments outside of what 
 import re
 from dataclasses import dataclass
 
-from ssdbench.host.sysfs import Sysfs
+from ssdbench.host.sysfs import Sysfs, device_of
 
 MILLI = 1000
 GENTLE = frozenset({"nvme"})  # drivers whose reading does not hold up I/O
@@ -42,8 +42,8 @@ def drive_heat(kernel: str, sysfs: Sysfs | None = None) -> Heat | None:
 
 
 def _sensors(kernel: str, sysfs: Sysfs) -> list[str]:
-    """hwmon directories of a drive: directly below its device (NVMe), or in `hwmon` (SCSI)."""
-    device = f"/sys/block/{kernel}/device"
+    """hwmon directories of a drive: below its controller (NVMe), or in `hwmon` (SCSI)."""
+    device = device_of(kernel, sysfs)
     found = []
     for base in (device, f"{device}/hwmon"):
         found += [f"{base}/{n}" for n in sysfs.names(base) if re.fullmatch(r"hwmon\d+", n)]

@@ -90,3 +90,14 @@ def chosen(value: str) -> str:
     """The value in force, of a list such as `mq-deadline [none]`; otherwise the value itself."""
     marked = re.search(r"\[([^]]*)\]", value)
     return marked.group(1) if marked else value.strip()
+
+
+def device_of(kernel: str, sysfs: Sysfs) -> str:
+    """The directory of what a whole disk hangs on.
+
+    The device of an NVMe multipath head is its subsystem, which has no place on a bus: there it is
+    the subsystem's first controller.
+    """
+    device = f"/sys/block/{kernel}/device"
+    below = [name for name in sysfs.names(device) if re.fullmatch(r"nvme[0-9]+", name)]
+    return f"{device}/{below[0]}" if below else device

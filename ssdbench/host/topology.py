@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ssdbench.host.sysfs import Sysfs
+from ssdbench.host.sysfs import Sysfs, device_of
 
 CPU = "/sys/devices/system/cpu"
 NODE = "/sys/devices/system/node"
@@ -154,7 +154,7 @@ def _runs(sysfs: Sysfs, program: str) -> bool:
 
 def _interrupts(sysfs: Sysfs, kernel_name: str) -> tuple[Interrupt, ...]:
     """Those of the first device above the drive that has any: its controller."""
-    device = sysfs.path(f"/sys/block/{kernel_name}/device")
+    device = sysfs.path(device_of(kernel_name, sysfs))
     if not device.exists():
         return ()
     place = device.resolve()
@@ -187,8 +187,9 @@ def _interrupt(sysfs: Sysfs, number: int) -> Interrupt:
 
 
 def _drive_node(sysfs: Sysfs, kernel_name: str) -> int | None:
-    for place in ("device/numa_node", "device/device/numa_node"):
-        node = sysfs.number(f"/sys/block/{kernel_name}/{place}") if kernel_name else None
+    device = device_of(kernel_name, sysfs)
+    for place in ("numa_node", "device/numa_node"):
+        node = sysfs.number(f"{device}/{place}") if kernel_name else None
         if node is not None and node >= 0:
             return node
     return None

@@ -16,7 +16,7 @@ from typing import Self
 from ssdbench.errors import HostLacks, SsdbenchError
 from ssdbench.host.files import Appender, make_directory, write_atomic
 from ssdbench.host.lock import Lock, waiting
-from ssdbench.tuning.located import DriveAbsent
+from ssdbench.tuning.located import DriveAbsent, NoSetting
 from ssdbench.tuning.media import Reach
 from ssdbench.tuning.setting import RESETS, Medium, Setting, restore_order
 
@@ -89,10 +89,15 @@ class SettingsJournal:
         self._file = Appender(self._path)
         return self
 
-    def __exit__(self, *exc: object) -> None:
+    def __exit__(self, kind: object = None, error: object = None, trace: object = None) -> None:
         try:
             put_back(self._changes, self._reach, self._file)
             self._path.unlink()
+        except NotRestored as lacking:
+            # An error that ends the run goes first when the drive is gone: it says just that, and
+            # the journal keeps what was there until the drive is back.
+            if error is None or not lacking.of_absent_drives:
+                raise
         finally:
             self._file.close()
             self._lock.__exit__()
@@ -222,6 +227,8 @@ def _put_back_one(change: Change, reach: Mapping[Medium, Reach]) -> Failure | No
         if reach[change.medium].read(change.attribute, change.drive) != change.was:
             reach[change.medium].write(change.attribute, change.was, change.drive)
     except (SsdbenchError, OSError, KeyError) as error:
+        if change.medium is Medium.IRQ and isinstance(error, NoSetting):
+            return None  # the vector went with its device, and what comes back gets a new one
         where = f"{change.drive + ' ' if change.drive else ''}{change.attribute}"
         absent = error.drive if isinstance(error, DriveAbsent) else ""
         return Failure(f"{where} was {change.was!r}: {error}", absent)

@@ -1,4 +1,4 @@
-"""Where the drive of a setting is now."""
+"""Where the drive of a setting is now, and what is said where there is none."""
 
 from collections.abc import Callable
 
@@ -9,8 +9,15 @@ class DriveAbsent(HostLacks):
     """The drive that a setting belongs to is not here, or two claim to be it."""
 
     def __init__(self, drive: str) -> None:
-        super().__init__(f"the drive {drive} is not on this host", hint="Plug it in again.")
+        super().__init__(
+            f"the drive {drive} is not on this host, or more than one claims to be it",
+            hint="Plug it in again.",
+        )
         self.drive = drive
+
+
+class NoSetting(HostLacks):
+    """There is no such attribute here."""
 
 
 def located(locate: Callable[[str], str | None], drive: str) -> str:

@@ -6,7 +6,7 @@ from typing import Protocol
 from ssdbench.errors import HostLacks
 from ssdbench.host.sysfs import Sysfs, chosen
 from ssdbench.tuning.hostmedia import ModuleReach, ServiceReach
-from ssdbench.tuning.located import located
+from ssdbench.tuning.located import NoSetting, located
 from ssdbench.tuning.mounting import MountReach, PartitionReach, TracerReach
 from ssdbench.tuning.setting import Medium
 
@@ -34,7 +34,7 @@ class SysfsReach:
         del drive
         value = self._sysfs.find(attribute)
         if value is None:
-            raise HostLacks(f"there is no setting {attribute} here")
+            raise NoSetting(f"there is no setting {attribute} here")
         return chosen(value)
 
     def write(self, attribute: str, value: str, drive: str) -> None:

@@ -3,7 +3,9 @@
 from pathlib import Path
 
 from ssdbench.host.facts import drive_facts, host_facts
+from ssdbench.host.heat import drive_heat
 from ssdbench.host.sysfs import Sysfs
+from ssdbench.host.topology import topology
 
 FILES = {
     "proc/cpuinfo": "model name\t: Tired CPU 3000\nflags\t\t: fpu hypervisor sse\n",
@@ -79,3 +81,22 @@ def test_a_drive_tells_its_link_and_queue(tmp_path: Path) -> None:
         "drive: scheduler": "[none] kyber",
         "drive: PCIe lanes": "4",
     }
+
+
+def test_a_drive_behind_a_multipath_head_tells_the_link_node_and_heat_of_its_controller(
+    tmp_path: Path,
+) -> None:
+    controller = tmp_path / "sys/block/nvme0n1/device/nvme3"
+    for name, text in {
+        "device/current_link_width": "4", "numa_node": "1",
+        "hwmon2/temp1_input": "41000", "hwmon2/name": "nvme",
+    }.items():  # fmt: skip
+        (controller / name).parent.mkdir(parents=True, exist_ok=True)
+        (controller / name).write_text(text + "\n")
+    sysfs = Sysfs(tmp_path)
+
+    assert drive_facts("nvme0n1", sysfs) == {"drive: PCIe lanes": "4", "drive: NUMA node": "1"}
+    assert topology("nvme0n1", sysfs).drive_node == 1
+    heat = drive_heat("nvme0n1", sysfs)
+    assert heat is not None
+    assert heat.temperature_c == 41

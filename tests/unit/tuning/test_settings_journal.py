@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from ssdbench.errors import HostLacks, UsageError
+from ssdbench.errors import DeviceLost, HostLacks, UsageError
 from ssdbench.tuning.journal import Change, NotRestored, SettingsJournal, parse
 from ssdbench.tuning.leftovers import FORGOTTEN_LOG, forget, restore_all
-from ssdbench.tuning.located import located
+from ssdbench.tuning.located import NoSetting, located
 from ssdbench.tuning.media import Reach
 from ssdbench.tuning.queue import queue_settings
 from ssdbench.tuning.setting import Medium, Setting
@@ -324,3 +324,42 @@ def test_changes_are_numbered_on_when_the_number_is_lost(tmp_path: Path) -> None
                for c in parse((tmp_path / f"{run}.jsonl").read_text())]  # fmt: skip
 
     assert numbers == sorted(set(numbers))
+
+
+def test_that_a_drive_is_gone_ends_a_run_before_that_its_settings_are_not_restored(
+    tmp_path: Path,
+) -> None:
+    drives = Drives()
+
+    with (
+        pytest.raises(DeviceLost),
+        SettingsJournal(
+            tmp_path / "run.jsonl", {Medium.BLOCK: drives}, boot_id="b1", host_id="h1"
+        ) as changes,
+    ):
+        changes.apply([Setting(Medium.BLOCK, "x", "2", "test", GONE)])
+        drives.here = {DRIVE}
+        raise DeviceLost("it is gone")
+
+    drives.here = {DRIVE, GONE}
+    assert [change.drive for change in restore_both(tmp_path, drives)] == [GONE]
+
+
+class Vectors(Queue):
+    """An interrupt that goes with its device."""
+
+    def read(self, attribute: str, drive: str) -> str:
+        if attribute not in self.values:
+            raise NoSetting(f"there is no setting {attribute} here")
+        return self.values[attribute]
+
+
+def test_an_interrupt_that_went_with_its_device_needs_nothing_put_back(tmp_path: Path) -> None:
+    vectors = Vectors()
+    path = tmp_path / "run.jsonl"
+
+    with SettingsJournal(path, {Medium.IRQ: vectors}, boot_id="b1", host_id="h1") as changes:
+        changes.apply([Setting(Medium.IRQ, "x", "2", "test")])
+        del vectors.values["x"]
+
+    assert not path.exists()
