@@ -66,12 +66,16 @@ nsid = lambda n: Path("/sys/block", n, "nsid").read_text().strip()
 zones = next(n for n, s in names.items() if s == "ZONES")
 first = next(n for n, s in names.items() if s == "SSDBENCH-LAB-0" and n.startswith("nvme"))
 NVME = "/dev/" + first
+vendors = {d.name: (d / "device/vendor").read_text().strip()
+           for d in Path("/sys/block").glob("sd*")}
+ATA, SCSI = ("/dev/" + next(n for n, v in vendors.items() if (v == "ATA") is ata)
+             for ata in (True, False))
 refused("two paths", "/dev/" + next(n for n in twins if nsid(n) == "1"))
 refused("zoned", "/dev/" + zones)
 lab = inspect(NVME)
 said["lab consent"] = [str(consent.implied(lab))]
 said["twin consent"] = [str(consent.implied(inspect("/dev/" + twins[0])))]
-said["ids"] = sorted(inspect("/dev/" + n).id for n in [*twins, "sda", first])
+said["ids"] = sorted(inspect("/dev/" + n).id for n in [*twins, ATA[5:], SCSI[5:], first])
 with Claim(lab) as claim:
     session = ClaimedSession(lab, claim)
     store_pages(lab, Path("/run/before"))
@@ -95,9 +99,12 @@ def purging(state, node, method):
             said[state] = [purge(info, method, claim.fd).said]
         except SsdbenchError as error:
             said[state] = list(getattr(error, "reasons", [error.message]))
-purging("discard", "/dev/sda", Purge.DISCARD)
+purging("discard", ATA, Purge.DISCARD)
 purging("no sanitize", NVME, Purge.SANITIZE)
-purging("erase needs ATA security", "/dev/sda", Purge.ATA_ERASE)
+purging("erase needs ATA security", ATA, Purge.ATA_ERASE)
+purging("no ATA sanitize", ATA, Purge.SANITIZE)
+purging("no SCSI sanitize", SCSI, Purge.SANITIZE)
+purging("SCSI format", SCSI, Purge.FORMAT)
 private = next(n for n in twins if nsid(n) == "2")
 purging("format one of two", "/dev/" + private, Purge.FORMAT)
 said["protection kept"] = [inspect("/dev/" + private).facts["LBA format"]]
@@ -108,8 +115,9 @@ sh("dmsetup create upper --table '0 65536 linear /dev/dm-0 0'")
 refused("held by dm twice", NVME)
 refused("a mapping under a mapping", "/dev/dm-0")
 sh("dmsetup remove upper; dmsetup remove held")
-sh("mkfs.ext4 -q -F /dev/sda; mkdir -p /run/m; modprobe ext4; mount -o ro,noload /dev/sda /run/m")
-refused("mounted", "/dev/sda")
+sh("mkfs.ext4 -q -F " + ATA + "; mkdir -p /run/m; modprobe ext4;"
+   "mount -o ro,noload " + ATA + " /run/m")
+refused("mounted", ATA)
 sh("umount /run/m; mkswap /dev/vda >&2; swapon /dev/vda")
 refused("swapped to", "/dev/vda")
 sh("swapoff /dev/vda; blockdev --setro /dev/vda")
@@ -136,6 +144,8 @@ REFUSED = {
     "read-only": "it is read-only",
     "no sanitize": "no sanitize that spares flash",
     "erase needs ATA security": "no ATA security",
+    "no ATA sanitize": "no sanitize that spares flash",
+    "no SCSI sanitize": "refused SCSI command 0x48",
     "pulled out": "DeviceLost",
 }
 
@@ -149,6 +159,7 @@ def test_drives_of_the_lab_in_dangerous_states_are_refused_and_purges_are_told(
             "nvme=null:64MiB",
             "ahci=sim:dram-ssd-2012,capacity=64MiB",
             "virtio=sim:dram-ssd-2012,capacity=64MiB",
+            "scsi=null:64MiB",
         ),
         devices=TWO_PATHS,
         modules=False,
@@ -167,4 +178,5 @@ def test_drives_of_the_lab_in_dangerous_states_are_refused_and_purges_are_told(
     assert said["pages"] == ["SSDBENCH-LAB-0", "SSDBENCH-LAB-0", told]
     assert "NVMe format" in said["format"][0]
     assert "fallback" in said["discard"][0]
+    assert "SCSI format unit, block size and protection kept" in said["SCSI format"]
     assert "8 bytes of metadata" in said["protection kept"][0]
