@@ -132,6 +132,8 @@ def test_200_kills_are_restored_and_resumed(kind: str, tmp_path: Path) -> None:
             chances = (0, 0, 0, 1) if begins else (6, 6, 1, 0)
             runs.kill(*moments.choices((somewhen, at_work, measuring, filling), chances))
             told(kind, runs)
+        runs.finish()
+        told(kind, runs)
 
     tally = runs.tally
     assert tally.troubles == []
