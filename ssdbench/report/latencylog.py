@@ -20,15 +20,15 @@ DIRECTIONS = {0: "read", 1: "write", 2: "trim"}
 PER_DIRECTION = 2048  # above the number of bins
 
 # fio's columns: time in ms, latency in ns, direction, block; later versions add more behind.
-# The bin is that of stats.histogram: exact below 128 ns, then 64 to each octave.
-# One small number for direction and bin together makes the adding up cheap.
+# The bin is that of stats.histogram: exact below 128 ns, then 64 to each octave; the octave of
+# 64 ns serves for all below it as well, which spares a case distinction. Reading the text is three
+# quarters of the work; one small number for direction and bin together keeps adding up cheap.
 _QUERY = """
 SELECT key, count(*), max(latency) FROM (
   SELECT latency, (direction * {per_direction} +
-    CASE WHEN latency < 128 THEN latency
-    ELSE least(((octave - 5) << 6) + (latency >> (octave - 6)) - 64, {last}) END)::USMALLINT AS key
+    least(((octave - 5) << 6) + (latency >> (octave - 6)) - 64, {last}))::USMALLINT AS key
   FROM (
-    SELECT latency, direction, floor(log2(greatest(latency, 1)))::INTEGER AS octave
+    SELECT latency, direction, floor(log2(greatest(latency, 64)))::INTEGER AS octave
     FROM read_csv([{paths}], header = false, delim = ',', auto_detect = false, quote = '',
       escape = '', ignore_errors = true, null_padding = false, columns = {columns})
     WHERE latency IS NOT NULL AND direction IS NOT NULL))

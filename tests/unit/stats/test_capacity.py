@@ -40,6 +40,46 @@ def test_life_and_cost_come_from_what_was_given() -> None:
     assert found.cost_per_kiops == pytest.approx(120.0)
 
 
+def test_one_drive_write_a_day_for_five_years_as_datasheets_count_it() -> None:
+    # Samsung PM9A3, 3.84 TB: 7,008 TBW, 1.0 DWPD over 5 years.
+    worn = Endurance(rated_bytes=7_008e12, warranty_years=5, capacity_bytes=3_840 * 10**9)
+    daily = Demand(iops=10_000, write_bytes_per_day=3.84e12, reserve=0)
+
+    found = plan(20_000, daily, worn)
+
+    assert found.drives == 1
+    assert found.dwpd_rated == pytest.approx(1.0)
+    assert found.dwpd_used == pytest.approx(1.0)
+    assert found.life_years == pytest.approx(5.0)
+
+
+def test_a_small_farm_by_hand() -> None:
+    # 100,000 IOPS that grow by half: 150,000. A drive sustains 25,000, of which 0.7 may be used:
+    # 150 / 17.5 = 8.57, so 9, and 2 that may fail: 11. At 500 each: 5,500, or 55 per 1,000 IOPS.
+    # Without two of them 9 carry 150,000 at 150 / 225 = 67 %.
+    # 20 TB a day, 30 with growth: 2.727 TB for each of 11; of 1.4 PB that is 513.3 days.
+    demand = Demand(iops=100_000, growth=0.5, reserve=2, price=500.0, write_bytes_per_day=20e12)
+    worn = Endurance(rated_bytes=1.4e15, warranty_years=3, capacity_bytes=960 * 10**9)
+
+    found = plan(25_000, demand, worn)
+
+    assert (found.drives, found.load_iops, found.cost) == (11, 150_000, 5_500)
+    assert found.cost_per_kiops == pytest.approx(55.0)
+    assert found.headroom == pytest.approx(1 - 150 / 275)
+    assert found.degraded_utilisation == pytest.approx(150 / 225)
+    assert found.life_years == pytest.approx(513.3 / 365, rel=1e-4)
+    assert found.dwpd_used == pytest.approx(2.7273 / 0.96, rel=1e-4)
+    assert found.dwpd_rated == pytest.approx(1.4e15 / (0.96e12 * 1095))
+
+
+def test_a_rating_at_another_amplification_is_converted() -> None:
+    # Rated 1 PB under JESD219 at 4; this workload amplifies by 2, so 2 PB of it wear as much.
+    demand = Demand(iops=1_000, write_bytes_per_day=1e12, reserve=0)
+    worn = Endurance(rated_bytes=1e15, waf_rating=4.0, waf_workload=2.0)
+
+    assert plan(5_000, demand, worn).life_years == pytest.approx(2_000 / 365)
+
+
 def test_more_amplification_than_rated_shortens_the_life() -> None:
     demand = Demand(iops=10_000, write_bytes_per_day=1e12)
     rated = Endurance(rated_bytes=1e15)
