@@ -23,7 +23,6 @@ class FileSystem:
     options: tuple[str, ...]  # of mkfs: quiet, even over an old one, without discard
     mount: str = ""  # options, against discards that are its default
     least_bytes: int = 8 * MIB
-    driver: str = ""  # of the kernel, where it has another name
 
     @property
     def program(self) -> str:
@@ -36,7 +35,7 @@ class FileSystem:
 
     def lacking(self, sysfs: Sysfs) -> str:
         """Why it cannot be had here, in a sentence; empty when it can."""
-        if not _in_kernel(self.driver or self.name, sysfs):
+        if not _in_kernel(self.name, sysfs):
             return f"this kernel has no {self.name}"
         if command.which(self.program) is None:
             return f"{self.program} is not installed (package {self.package})"
@@ -65,8 +64,14 @@ FILE_SYSTEMS: Mapping[str, FileSystem] = {
 
 
 def _in_kernel(name: str, sysfs: Sysfs) -> bool:
-    """Built in or loaded, or a module that mounting loads."""
+    """Built in or loaded, or a module that mounting loads: under its name, or as `fs-NAME`.
+
+    On a generic kernel ext2 and ext3 are the module ext4, which says so by these aliases.
+    """
     if re.search(rf"^\s+{name}$", sysfs.find("/proc/filesystems") or "", re.M):
         return True
-    modules = sysfs.find(f"/lib/modules/{os.uname().release}/modules.dep") or ""
-    return f"/{name}.ko" in modules
+    place = f"/lib/modules/{os.uname().release}"
+    aliases = sysfs.find(f"{place}/modules.alias") or ""
+    if re.search(rf"^alias fs-{name}\s", aliases, re.M):
+        return True
+    return f"/{name}.ko" in (sysfs.find(f"{place}/modules.dep") or "")

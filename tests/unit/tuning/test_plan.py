@@ -1,11 +1,13 @@
 """Host settings from wishes and a made-up host."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 from ssdbench.errors import HostLacks
 from ssdbench.host.topology import NO_TURBO, Interrupt, Topology, cpu_list, cpu_text
+from ssdbench.model.loading import load_profile
 from ssdbench.model.profile import Host, Idle, IrqAffinity, Preset, Switch
 from ssdbench.tuning.irq import irq_plan
 from ssdbench.tuning.plan import HostPlan, host_plan
@@ -178,3 +180,18 @@ def test_no_scheduler_is_had_already_where_there_is_none_to_choose() -> None:
     assert planned.settings == ()
     with pytest.raises(HostLacks, match="no scheduler bfq"):
         host_plan(Host(scheduler="bfq"), Topology(cpus=(0,)), "d")
+
+
+PROFILES = Path(__file__).parents[3] / "profiles"
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in PROFILES.glob("*.yaml")))
+def test_a_shipped_profile_sets_no_scheduler_and_fits_a_drive_and_a_file(name: str) -> None:
+    path = PROFILES / f"{name}.yaml"
+    wishes = load_profile(path.read_text(), path.name).host
+
+    on_drive, on_file = host_plan(wishes, host(), "d"), host_plan(wishes, Topology((0,)), "f")
+
+    wanted = {} if name == "demo" else {"scheduler": "none"}  # its drive is simulated
+    assert values(on_drive) == wanted
+    assert on_file == HostPlan()
