@@ -22,6 +22,7 @@ from ssdbench.target.pages import Protocol
 
 FORMAT_TIMEOUT_MS = 600_000
 POLL_S = 1.0
+MOST_EVENTS = 16  # that a SCSI unit tells of before it answers: reset, format changed, …
 SANITIZE_ACTIONS = (("crypto", 4), ("block", 2))  # SANACT; overwrite wears flash and is not used
 DISCARD_STEP_BYTES = 1 << 30
 SAMPLES = 64
@@ -285,11 +286,14 @@ def _scsi_format(node: Path, found: pages.Pages) -> str:
 
 def _await_ready(disk: scsi_bus.Scsi) -> bool:
     """Until a format or sanitize is over; whether one was at work. Raises DeviceError."""
-    found = False
+    found, events = False, 0
     while True:
         try:
             disk.command(bytes(6))  # TEST UNIT READY
         except scsi_bus.ScsiRefused as refused:
+            if scsi.attention(refused.sense) and events < MOST_EVENTS:
+                events += 1
+                continue
             if not scsi.at_work(refused.sense):
                 raise
             found = True

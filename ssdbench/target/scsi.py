@@ -79,14 +79,22 @@ def at_work(sense: bytes) -> bool:
 
     Fixed (70h) and descriptor (72h) sense.
     """
-    if len(sense) < 4:
-        return False
-    fixed = sense[0] & 0x7F in (0x70, 0x71)
-    where = (2, 12, 13) if fixed else (1, 2, 3)
-    if len(sense) <= where[2]:
-        return False
-    key, code, qualifier = (sense[at] for at in where)
-    return key & 15 == 2 and code == 0x04 and qualifier in (0x04, 0x1B)
+    key, code, qualifier = _said(sense)
+    return key == 2 and code == 0x04 and qualifier in (0x04, 0x1B)
+
+
+def attention(sense: bytes) -> bool:
+    """Whether the unit only tells of an event, such as a reset: once, instead of an answer."""
+    return _said(sense)[0] == 6
+
+
+def _said(sense: bytes) -> tuple[int, int, int]:
+    """Sense key, additional code and its qualifier; zeros for what was cut short."""
+    fixed = sense[:1] != b"" and sense[0] & 0x7F in (0x70, 0x71)
+    key, code, qualifier = (2, 12, 13) if fixed else (1, 2, 3)
+    if len(sense) <= qualifier:
+        return 0, 0, 0
+    return sense[key] & 15, sense[code], sense[qualifier]
 
 
 def facts(pages: Mapping[str, bytes]) -> dict[str, str]:

@@ -23,6 +23,7 @@ from ssdbench.tuning.setting import Medium, Setting
 NODE = Path("/dev/fake")
 PASSWORD = b"ssdbench".ljust(32, b"\0")
 FORMATTING = bytes([0x72, 0x02, 0x04, 0x04])
+ATTENTION = bytes([0x70, 0, 0x06, *bytes(9), 0x29, 0x00])  # power on, or reset
 SANITIZING_ATA = bytes([0x72, *bytes(7), 0x09, 12, 0, 0, 0x40, *bytes(9)])
 SANITIZING_FIXED = bytes([0x70, 0, 0x02, *bytes(9), 0x04, 0x1B])
 
@@ -275,6 +276,16 @@ def test_a_resumed_run_waits_for_an_nvme_sanitize_that_is_in_progress(
     sanitizing(*states)
 
     assert purge.awaited(of_protocol(monkeypatch, Protocol.NVME)) is found
+
+
+def test_events_that_a_scsi_drive_tells_of_are_no_failure_of_a_format(disk: Disk) -> None:
+    disk.busy = [ATTENTION, FORMATTING, ATTENTION]
+
+    assert purge._await_ready(disk) is True  # type: ignore[arg-type]
+
+    disk.busy = [ATTENTION] * 100
+    with pytest.raises(DeviceError, match="refused SCSI command"):
+        purge._await_ready(disk)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("busy", [[SANITIZING_FIXED, FORMATTING], []])
