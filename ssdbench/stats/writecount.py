@@ -29,6 +29,9 @@ AGREES = 2.0
 MOST_SCORE = 2.0  # of one write: of thousands of periods, some bring the slowest few together
 CANDIDATES = 12
 LEAST_VARIANCE = 1e-9
+LEAST_SKEW = 1e-3
+LEAST_JOINT_SCORE = 6.1  # the best of all periods and phases has 5.8 at most where there is none
+MOST_STRIDE = 6.0
 LEAST_LIKES = 64  # writes that are alike, for their mean to be known
 NEARLY = 0.97  # of the best agreement counts as equal: the first of equal lags is meant
 WIDTHS = (1, 2, 4)  # writes that a peak may be spread over
@@ -49,17 +52,28 @@ class CountPeriod:
 def count_period(
     series: Sequence[Series], verdict: BlockVerdict, *, block_bytes: int
 ) -> CountPeriod | None:
-    """The period of peaks in the number of writes, or None; boundaries are no peaks."""
+    """The period of peaks in the number of writes, or None; boundaries are no peaks.
+
+    Clear peaks are judged crosswise, whatever the verdict. Weak ones, of few cycles, are judged
+    at the phase that suits all strides together, where the verdict has explained the boundaries.
+    """
     train = _in_order(series, verdict)
+    crossed, joint = _candidates(train)
     best: CountPeriod | None = None
-    for period in _candidates(train):
+    for period in crossed:
         for width in WIDTHS:
             score, agreeing = _crosswise(train, period, width)
             if best is None or score > best.score:
                 best = CountPeriod(period, period * block_bytes, score, agreeing)
-    if best is None or best.score < LEAST_SCORE or best.agreeing < LEAST_STRIDES:
+    if best is not None and best.score >= LEAST_SCORE and best.agreeing >= LEAST_STRIDES:
+        return best
+    if verdict.best is None:
         return None
-    return best
+    judged = [(*_jointly(train, period), period) for period in joint]
+    score, agreeing, period = max(judged, default=(0.0, 0, 0))
+    if score < LEAST_JOINT_SCORE or agreeing < LEAST_STRIDES:
+        return None
+    return CountPeriod(period, period * block_bytes, score, agreeing)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,6 +83,7 @@ class _Train:
     value: npt.NDArray[np.float32]  # of mean 0; the variance is the weight
     row: Ints  # of the stride, per write
     information: Floats  # per stride: sum of the values' variances
+    skew: float  # of the values
 
 
 def _in_order(series: Sequence[Series], verdict: BlockVerdict) -> _Train:
@@ -95,7 +110,9 @@ def _in_order(series: Sequence[Series], verdict: BlockVerdict) -> _Train:
     value -= _around(value)
     squares = value.astype(np.float64) ** 2
     information = np.bincount(row, weights=squares, minlength=len(strides)).astype(np.float64)
-    return _Train(value, row, information)
+    spread = float(np.sqrt(squares.mean())) if length else 0.0
+    skew = float((value.astype(np.float64) ** 3).mean()) / max(spread**3, LEAST_VARIANCE)
+    return _Train(value, row, information, skew)
 
 
 def _around(value: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
@@ -131,41 +148,74 @@ def _halves(train: _Train) -> tuple[Floats, Floats]:
     return split.astype(np.float32), told
 
 
-def _candidates(train: _Train) -> list[int]:
-    """The periods whose folds agree best between the two halves of the strides."""
+def _candidates(train: _Train) -> tuple[list[int], list[int]]:
+    """The periods whose folds agree best between the two halves of the strides, and together."""
     split, told = _halves(train)
     length = split.shape[1]
     periods = range(LEAST_WRITES, min(length // LEAST_CYCLES + 1, MOST_WRITES))
     if not periods or told.min() <= 0:
-        return []
-    found = np.zeros(len(periods))
+        return [], []
+    crossed, joint = np.zeros(len(periods)), np.zeros(len(periods))
     for index, period in enumerate(periods):
         cycles = length // period
         folded = split[:, : cycles * period].reshape(2, cycles, period).sum(axis=1)
         place = folded.argmax(axis=1)
-        crossed = folded[0, place[1]] / np.sqrt(told[0]) + folded[1, place[0]] / np.sqrt(told[1])
-        found[index] = crossed * np.sqrt(period / 2)
-    return [periods[int(n)] for n in np.argsort(-found)[:CANDIDATES]]
+        both = folded[0, place[1]] / np.sqrt(told[0]) + folded[1, place[0]] / np.sqrt(told[1])
+        crossed[index] = both * np.sqrt(period / 2)
+        together = float(folded.sum(axis=0).max()) * np.sqrt(period / told.sum())
+        joint[index] = _as_normal(together, train.skew / np.sqrt(cycles))
+    first, second = (np.argsort(-found)[:CANDIDATES] for found in (crossed, joint))
+    return [periods[int(n)] for n in first], [periods[int(n)] for n in second]
 
 
 def _crosswise(train: _Train, period: int, width: int) -> tuple[float, int]:
     """Score at the phase that the other strides chose, and the strides that agree."""
-    rows = len(train.information)
-    place = np.arange(len(train.value)) % period
-    flat = np.bincount(train.row * period + place, weights=train.value, minlength=rows * period)
-    folded = flat.reshape(rows, period)
-    wide = sum(np.roll(folded, -shift, axis=1) for shift in range(width))
-    noise = np.sqrt(np.maximum(train.information * width / period, LEAST_VARIANCE))
+    wide, noise = _folded(train, period, width)
+    rows = len(noise)
     odd = np.arange(rows) % 2 == 1
     judged_scores, each = [], np.zeros(rows)
     for choosing, judged in ((odd, ~odd), (~odd, odd)):
         if not choosing.any() or not judged.any():
             return 0.0, 0
-        best = int(np.asarray(wide)[choosing].sum(axis=0).argmax())
-        told = np.asarray(wide)[judged][:, best]
+        best = int(wide[choosing].sum(axis=0).argmax())
+        told = wide[judged][:, best]
         judged_scores.append(float(told.sum() / np.sqrt((noise[judged] ** 2).sum())))
         each[judged] = told / noise[judged]
     return float(sum(judged_scores) / np.sqrt(2)), int((each >= AGREES).sum())
+
+
+def _folded(train: _Train, period: int, width: int) -> tuple[Floats, Floats]:
+    """Sums by phase, one row per stride, and by how much chance moves those of a stride."""
+    rows = len(train.information)
+    place = np.arange(len(train.value)) % period
+    flat = np.bincount(train.row * period + place, weights=train.value, minlength=rows * period)
+    folded = flat.reshape(rows, period)
+    wide = np.asarray(sum(np.roll(folded, -shift, axis=1) for shift in range(width)))
+    return wide, np.sqrt(np.maximum(train.information * width / period, LEAST_VARIANCE))
+
+
+def _jointly(train: _Train, period: int) -> tuple[float, int]:
+    """Score at the phase that suits all strides best, and the strides that agree.
+
+    No stride counts for more than `MOST_STRIDE`, so that none can bring it about alone.
+    """
+    folded, noise = _folded(train, period, 1)
+    told = folded[:, int(folded.sum(axis=0).argmax())]
+    held = np.minimum(told, MOST_STRIDE * noise).sum() / np.sqrt((noise**2).sum())
+    skew = train.skew / np.sqrt(len(train.value) / period)
+    return _as_normal(float(held), skew), int((told >= AGREES * noise).sum())
+
+
+def _as_normal(z: float, skew: float) -> float:
+    """A sum of few lopsided values exceeds its mean more easily than a normal one: allow for it.
+
+    Wilson and Hilferty 1931: the cube root of a gamma variable is nearly normal.
+    """
+    if skew <= LEAST_SKEW:
+        return z
+    shape = (2 / skew) ** 2
+    root = np.cbrt(max(z / np.sqrt(shape) + 1, 0.0))
+    return float(3 * np.sqrt(shape) * (root - 1 + 1 / (9 * shape)))
 
 
 def lag(series: Sequence[Series], verdict: BlockVerdict, *, most_writes: int = 4096) -> int | None:
