@@ -121,6 +121,7 @@ def _lines(stage: "StageResult", *, simulated: bool) -> None:
         answer(f"  p <= {said.get('p_value')}{sure}, {said.get('strides_agreeing')} strides agree")
         if isinstance(phase, int):
             answer(f"  boundaries at multiples of the block, plus {format_size(phase)}")
-    answer(f"  buffer: {said.get('buffer')}")
+    if said.get("buffer"):
+        answer(f"  buffer: {said['buffer']}")
     for finding in stage.findings:
         answer(f"  {finding.message}")

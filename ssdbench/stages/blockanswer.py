@@ -78,8 +78,9 @@ def answer(
     way = next((w for w, one in asked.items() if one.found), next(iter(asked), None))
     verdict = asked[way].verdict if way is not None else None
     if way is None or verdict is None or not len(asked[way].trace):
-        summary: dict[str, Scalar] = {"answer": "nothing was measured", "block_bytes": None}
-        return Answer(None, None, summary, {}, ())
+        return _nothing("nothing was measured")
+    if verdict.best is None:
+        return _nothing("too little was measured to tell")
     series = asked[way].trace.series()
     count = count_period(series, verdict, block_bytes=block_bytes)
     late = lag(series, verdict)
@@ -92,7 +93,7 @@ def answer(
         "phase_bytes": _phase(verdict),
         "p_value": verdict.p_value,
         "confidence": verdict.confidence,
-        "strides_agreeing": verdict.best.agreeing if verdict.best else 0,
+        "strides_agreeing": verdict.best.agreeing,
         "buffer_bytes": _buffer_bytes(count, late, block_bytes),
         "buffer": _buffer(count, late, block_bytes),
         "median_latency_ns": round(median),
@@ -106,7 +107,7 @@ def answer(
                 "largest_bytes": verdict.searched_bytes[1],
             }
         ],
-        "candidates": [_row(e) for e in (verdict.best, *verdict.runners_up) if e],
+        "candidates": [_row(e) for e in (verdict.best, *verdict.runners_up)],
         "strides": _strides(verdict.best),
         "smallest_effects": [
             {"block_bytes": size, "times_slower": factor} for size, factor in effects.items()
@@ -114,6 +115,10 @@ def answer(
     }
     found = _findings(verdict, effects, median, tuple(asked), hidden=hidden)
     return Answer(verdict.block_bytes, way, summary, data, found)
+
+
+def _nothing(answer: str) -> Answer:
+    return Answer(None, None, {"answer": answer, "block_bytes": None}, {}, ())
 
 
 def trouble(cut_short: str, errors: int) -> list[Finding]:

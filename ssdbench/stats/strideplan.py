@@ -26,6 +26,7 @@ LEAST_BLOCK_BYTES = 128 * KIB
 LARGEST_BLOCK_BYTES = 64 * MIB
 LEAST_STRIDES = 3  # that must agree on a boundary
 STRIDES_PER_BLOCK = 4  # a block holds at least this many strides
+MOST_PASSES = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,11 +146,14 @@ def own_scale(strides: Sequence[int], size_bytes: int, block_bytes: int) -> Scal
 def _passes(
     region: Region, stride: int, writes: int, block_bytes: int, chance: random.Random
 ) -> list[Pass]:
-    """Walks from random starts until all writes are done; a walk never leaves its region."""
-    found = []
+    """Walks from random starts until all writes are done; a walk never leaves its region.
+
+    On a small drive, where a walk is short, fewer writes are done.
+    """
+    found: list[Pass] = []
     step = max(UNIT_BYTES, block_bytes)
     slack = min(region.length_bytes // 8, stride * 64)
-    while writes > 0:
+    while writes > 0 and len(found) < MOST_PASSES:
         start = chance.randrange(max(1, slack // step)) * step
         count = min(writes, (region.length_bytes - start) // stride)
         found.append(Pass(region.index, stride, region.offset_bytes + start, count))

@@ -143,6 +143,53 @@ def test_a_drive_that_fails_half_way_keeps_what_it_said(tmp_path: Path) -> None:
     assert "Traceback" not in said.stderr
 
 
+def test_a_device_that_shrinks_half_way_ends_the_search_and_keeps_it(
+    tmp_path: Path, loop: LoopDevice
+) -> None:
+    output = ["--output", str(tmp_path / "run"), "--destroy", inspect(str(loop.node)).id]
+    strides = ["--stride", "8KiB", "--stride", "12KiB", "--stride", "20KiB", "--writes", "6000"]
+    argv = [sys.executable, "-m", "ssdbench", "detect-blocksize", str(loop.node)]
+    process = subprocess.Popen(
+        argv + output + strides, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    started = tmp_path / "run" / "stages" / "01-blocksize" / "writes-1" / "fio" / "job.fio"
+    deadline = time.monotonic() + 120
+    while not started.exists():
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.01)
+    with loop.backing.open("r+b") as file:
+        file.truncate(loop.size_bytes // 4)
+    run(["losetup", "--set-capacity", str(loop.node)])
+    out, err = process.communicate(timeout=120)
+
+    assert process.returncode == 5, err
+    assert "measured" in out
+    assert "has 16777216 bytes now" in err
+    assert "Traceback" not in err
+    assert (tmp_path / "run" / "result.json").exists()
+
+
+def test_a_drive_of_two_mebibytes_is_walked_and_ends(tmp_path: Path) -> None:
+    said = detect(tmp_path, "sim:memoright-gt,block=128KiB,capacity=2MiB")
+
+    assert said.returncode == 0, said.stderr
+    assert "block size 128 KiB" in said.stdout or "no boundary found" in said.stdout
+
+
+def test_reads_across_boundaries_leave_a_file_system_as_it_was(
+    tmp_path: Path, loop: LoopDevice
+) -> None:
+    run(["mkfs.ext4", "-q", str(loop.node)])
+    before = loop.backing.read_bytes()
+
+    said = detect(tmp_path, str(loop.node), *FEW, "--read-only")
+
+    assert said.returncode == 0, said.stderr
+    assert "shows its blocks to writes and not to reads" in said.stderr
+    assert loop.backing.read_bytes() == before
+
+
 def test_a_read_only_device_is_refused(tmp_path: Path, loop: LoopDevice) -> None:
     run(["blockdev", "--setro", str(loop.node)])
 
