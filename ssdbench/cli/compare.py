@@ -25,13 +25,16 @@ def command(
     """
     from ssdbench.errors import UsageError
     from ssdbench.host.files import write_atomic
-    from ssdbench.report.comparison import interval, render_comparison, verdict
+    from ssdbench.report.comparison import interval, render_comparison, shift, verdict
     from ssdbench.report.read import StoredRun  # pandas costs a second
     from ssdbench.stats.runcompare import compared
-    from ssdbench.units import format_count
 
     if len(directories) < 2:
         raise UsageError("a comparison needs at least two runs", hint="Name two run directories.")
+    if len({directory.resolve() for directory in directories}) < len(directories):
+        raise UsageError(
+            "a run is named twice", hint="Compare runs of two drives, or two runs of one drive."
+        )
     results = [StoredRun.open(directory).result for directory in directories]
     if len({result.target.simulated for result in results}) > 1 and not mix_simulated:
         raise UsageError(
@@ -83,7 +86,7 @@ def command(
             (
                 pair.label,
                 f"{pair.second + 1} against {pair.first + 1}",
-                f"{format_count(pair.found.shift)} IOPS",
+                shift(pair),
                 interval(pair),
                 f"{pair.found.effect:.2f}",
                 f"{pair.p_corrected:.2g}",
@@ -91,7 +94,7 @@ def command(
             )
             for pair in found.pairs
         ]
-        answer(table(("point", "runs", "shift", "95 %", "effect", "p, Holm", "answer"), rows))
+        answer(table(("point", "runs", "shift, IOPS", "95 %", "effect", "p, Holm", "answer"), rows))
         for sentence in found.left_out:
             answer(f"not compared: {sentence}")
     return 0 if all(pair.validated for pair in found.pairs) else 1

@@ -67,10 +67,11 @@ def _runs(results: Sequence[RunResult]) -> Table:
 def _explained(found: Compared) -> list[Block]:
     told = (
         "Exact Mann-Whitney tests over the repeats of each point; p-values corrected by Holm for "
-        f"all {words.plural(len(found.pairs), 'pair')} together. The shift is the median of all "
-        "differences (Hodges-Lehmann) with its 95 % interval; the effect is the chance that a "
-        "repeat of the second run is faster. Repeats speak of these two drives as they were, not "
-        "of their models."
+        f"all {words.plural(len(found.pairs), 'comparison')} together. “2 against 1” tells how run "
+        "2 differs from run 1: the shift is the median of all differences in IOPS (Hodges-Lehmann) "
+        "with its 95 % interval, in percent of the mean of the latter; the effect is the chance "
+        "that a repeat of the former is faster. Repeats speak of these drives as they were, not of "
+        "their models."
     )
     blocks: list[Block] = [Prose(told)]
     if found.left_out:
@@ -82,8 +83,8 @@ def _pairs(results: Sequence[RunResult], found: Compared) -> Table:
     columns = [
         Column("Point"),
         Column("Runs"),
-        Column("IOPS, first", number=True),
-        Column("IOPS, second", number=True),
+        Column("IOPS", number=True),
+        Column("against", number=True),
         Column("Shift", number=True),
         Column("95 % interval", number=True),
         Column("Effect", number=True),
@@ -94,8 +95,9 @@ def _pairs(results: Sequence[RunResult], found: Compared) -> Table:
 
 
 def _row(pair: Pair, results: Sequence[RunResult]) -> list[Cell]:
+    mixed = len({result.target.simulated for result in results}) > 1
     names = [
-        f"{place + 1}{' (simulated)' if results[place].target.simulated else ''}"
+        f"{place + 1}{' (simulated)' if mixed and results[place].target.simulated else ''}"
         for place in (pair.second, pair.first)
     ]
     first, second = (p.estimate("iops") for p in pair.points)
@@ -103,14 +105,25 @@ def _row(pair: Pair, results: Sequence[RunResult]) -> list[Cell]:
     return [
         Cell(words.times(pair.label)),
         Cell(" against ".join(names)),
-        Cell(words.count(first.value if first else None)),
         Cell(words.count(second.value if second else None)),
-        Cell(words.NONE if pair.shift_percent is None else f"{pair.shift_percent:+.2g} %"),
+        Cell(words.count(first.value if first else None)),
+        Cell(shift(pair)),
         Cell(interval(pair)),
         Cell(f"{pair.found.effect:.2f}"),
         Cell(f"{pair.p_corrected:.2g}"),
         Cell(answer, tone),
     ]
+
+
+def shift(pair: Pair) -> str:
+    """By how much the later run differs: `+1,266 (+242 %)`."""
+    percent = pair.shift_percent
+    sign = "+" if pair.found.shift > 0 else ""
+    said = f"{sign}{format_count(pair.found.shift)}"
+    if percent is None:
+        return said
+    digits = 0 if abs(percent) >= 100 else 1 if abs(percent) >= 1 else 2
+    return f"{said} ({percent:+.{digits}f} %)"
 
 
 def interval(pair: Pair) -> str:
@@ -126,6 +139,7 @@ def verdict(pair: Pair) -> tuple[str, str]:
     if pair.p_corrected > ALPHA:
         return "", "no difference shown"
     word = "faster" if pair.found.shift > 0 else "slower"
+    said = f"{pair.second + 1} is {word} than {pair.first + 1}"
     if not pair.validated:
-        return "warn", f"second {word}, but NOT VALIDATED"
-    return ("good" if pair.found.shift > 0 else "bad"), f"second {word}"
+        return "warn", f"{said}, but NOT VALIDATED"
+    return ("good" if pair.found.shift > 0 else "bad"), said

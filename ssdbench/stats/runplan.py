@@ -15,6 +15,7 @@ from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.result import PointResult, RunResult, StageResult
 from ssdbench.model.workload import Pattern
 from ssdbench.stats.capacity import Demand, Endurance, Plan, plan
+from ssdbench.units import format_size
 
 USUAL_BLOCK_BYTES = 4096
 DAY_S = 86_400
@@ -83,6 +84,8 @@ def capacity_answer(result: RunResult, wanted: CapacityPlan) -> CapacityAnswer:
     found = candidates(result, wanted)
     if not found:
         why = "no random point over the whole drive of this block size and read share was measured"
+        if kinds := _kinds(result):
+            why += f"; measured were {', '.join(kinds)}"
         return CapacityAnswer(wanted, simulated, reasons=(why,))
     point = min(found, key=_bound)
     bound = _bound(point)
@@ -97,6 +100,14 @@ def capacity_answer(result: RunResult, wanted: CapacityPlan) -> CapacityAnswer:
         return _with(answer, reasons=[*reasons, "the drive has no rate that can be planned with"])
     made = plan(usable, _demand(wanted, point), _endurance(result, wanted, waf))
     return _with(answer, plan_=made, reasons=reasons)
+
+
+def _kinds(result: RunResult) -> list[str]:
+    """Block sizes and read shares that a plan could stand on."""
+    points = [point for stage in result.stages for point in stage.points]
+    workloads = [p.point.workload for p in points if _whole_drive(p) and _has_bound(p)]
+    kinds = sorted({(w.block_bytes, w.read_percent) for w in workloads})
+    return [f"{format_size(block)} with {read} % reads" for block, read in kinds]
 
 
 def _with(

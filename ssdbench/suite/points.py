@@ -7,6 +7,7 @@ from ssdbench.model import asked
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.fitting import obstacle
 from ssdbench.model.profile import Profile
+from ssdbench.model.quantity import WHOLE
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import ActiveRange, Point, Workload
 from ssdbench.stages.extra import Extra
@@ -26,6 +27,8 @@ def sweep(
         wanted.span.bytes_of(target.size_bytes, align_bytes=target.logical_block_bytes),
         level_bytes,
     )
+    # What is measured on a part of the drive is no rate of the whole, which a plan stands on.
+    share = None if wanted.span == WHOLE else round(100 * length / target.size_bytes, 2)
     for pattern, block, read, iodepth, numjobs in product(
         wanted.pattern, wanted.block_bytes, wanted.read_percent, wanted.iodepth, wanted.numjobs
     ):
@@ -43,7 +46,9 @@ def sweep(
             range=point_range(length, block),
             content=profile.content,
         )
-        points.append(Point(id=f"{name}-{point_id}", sweep=name, workload=workload))
+        points.append(
+            Point(id=f"{name}-{point_id}", sweep=name, workload=workload, span_percent=share)
+        )
     return Sweep(
         name=name,
         points=tuple(points),

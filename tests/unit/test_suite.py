@@ -183,3 +183,12 @@ def test_standard_tests_purge_and_fill_for_themselves_and_have_names_of_their_ow
 def test_a_file_cannot_be_purged() -> None:
     with pytest.raises(UsageError, match="cannot be purged"):
         stages_of(PTS, kind=TargetKind.FILE)
+
+
+def test_a_sweep_over_a_part_of_the_drive_is_nothing_that_a_plan_stands_on() -> None:
+    profile = load_profile("measure:\n- sweep: {span: 25%}\n- sweep: {}\n", "p.yaml")
+
+    found = stages(profile, a_target())
+
+    shares = [s.points[0].span_percent for s in found if isinstance(s, Sweep)]
+    assert shares == [25.0, None]

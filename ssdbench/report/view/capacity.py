@@ -100,7 +100,9 @@ def _wear(answer: CapacityAnswer, made: Plan) -> Iterator[tuple[str, str]]:
     if made.dwpd_rated is not None:
         yield "Drive writes per day as rated", f"{made.dwpd_rated:.3g}"
     if made.life_years is not None:
-        yield "Life until the rated endurance is used up", f"{made.life_years:.3g} years"
+        short = made.life_years < answer.wanted.warranty_years
+        less = f", less than the {answer.wanted.warranty_years:g} of its warranty" if short else ""
+        yield "Life until the rated endurance is used up", f"{made.life_years:.3g} years{less}"
     if answer.waf is not None:
         yield "Write amplification", f"{answer.waf:.3g}, {answer.waf_source}"
 

@@ -86,7 +86,7 @@ def tool(result: RunResult) -> str:
 
 
 def _order(result: RunResult) -> str:
-    spans = {p.point.span_percent is not None for s in result.stages for p in s.points}
+    spans = {stage.kind == "span" for stage in result.stages if stage.points}
     told = {False: "points shuffled anew for each pass", True: "spans from small to whole"}
     return "; ".join(words for is_span, words in told.items() if is_span in spans)
 

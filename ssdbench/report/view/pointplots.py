@@ -32,9 +32,10 @@ MAX_ROWS = 40
 def rates(stage: StageResult) -> list[Block]:
     """IOPS over block size, queue and span, as far as the points differ in them."""
     points = [p for p in stage.points if p.estimate("iops") is not None]
-    spans = [p for p in points if p.point.span_percent is not None]
-    whole = [p for p in points if p.point.span_percent is None]
-    found = [*_by_span(stage, spans), *_by_block(stage, whole), *_by_queue(stage, whole)]
+    if words.several_spans([p.point for p in points]):
+        found = [*_by_span(stage, points)]
+    else:
+        found = [*_by_block(stage, points), *_by_queue(stage, points)]
     return [Plots(found[:MAX_FIGURES])] if found else []
 
 
@@ -141,8 +142,6 @@ def _distance(block_bytes: int) -> float:
 
 
 def _by_span(stage: StageResult, points: Sequence[PointResult]) -> Iterator[Plot]:
-    if len(points) < 2:
-        return
     kinds = dict.fromkeys(words.workload_label(p.point.workload) for p in points)
     lines = []
     for kind in kinds:

@@ -39,7 +39,7 @@ def _introduction(points: Sequence[PointResult]) -> Prose:
     told = words.listing([f"{n} {verdict}" for verdict, n in counts.items() if n])
     numbers = sorted({len(p.repeats) for p in points})
     each = f"{numbers[0]}" if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
-    spans = any(p.point.span_percent is not None for p in points)
+    spans = words.several_spans([p.point for p in points])
     order = "from the smallest span to the whole drive" if spans else "in freshly shuffled passes"
     return Prose(
         f"{words.plural(len(points), 'point')}: {told}. Each was measured {each} times, {order}. "
@@ -49,6 +49,8 @@ def _introduction(points: Sequence[PointResult]) -> Prose:
 
 
 def _matrices(points: Sequence[PointResult]) -> list[Block]:
+    if words.several_spans([p.point for p in points]):
+        return []
     queues = dict.fromkeys(
         (str(w.pattern), w.iodepth, w.numjobs) for w in (p.point.workload for p in points)
     )
@@ -59,7 +61,6 @@ def _matrices(points: Sequence[PointResult]) -> list[Block]:
             for p in points
             if (str(p.point.workload.pattern), p.point.workload.iodepth, p.point.workload.numjobs)
             == (pattern, depth, jobs)
-            and p.point.span_percent is None
         }
         sizes, reads = sorted({key[0] for key in same}), sorted({key[1] for key in same})
         if len(sizes) > 1 and len(reads) > 1:

@@ -77,6 +77,11 @@ def times(label: str) -> str:
     return what + comma + queue.replace(" x ", " × ").replace(" ", NO_BREAK)
 
 
+def several_spans(points: Sequence[Point]) -> bool:
+    """Whether points differ in the share of the drive that they touch."""
+    return len({point.span_percent for point in points}) > 1
+
+
 def point_label(point: Point) -> str:
     """A workload, and the share of the drive where it is not the whole."""
     label = workload_label(point.workload)

@@ -75,3 +75,17 @@ def test_a_plan_without_a_demand_is_a_usage_error(
 ) -> None:
     assert main.run(["capacity", runs[0]]) == 2
     assert "needs a demand" in capsys.readouterr().err
+
+
+def test_a_run_is_not_compared_with_itself(
+    runs: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(["compare", runs[0], runs[1], runs[0]]) == 2
+    assert "named twice" in capsys.readouterr().err
+
+
+def test_a_kind_that_was_not_measured_is_answered_with_those_that_were(
+    runs: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(["capacity", runs[0], "--iops", "5000", "--read", "35"]) == 1
+    assert "measured were 4 KiB with 0 % reads, 4 KiB with 70 % reads" in capsys.readouterr().out
