@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from ssdbench.engine.applied import applied, restore
 from ssdbench.errors import HostLacks
-from ssdbench.host import tracefs
+from ssdbench.host import blktrace, tracefs
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.host.topology import Interrupt
 from ssdbench.host.tracering import TraceEvent
@@ -52,6 +52,8 @@ class BlockTrace:
     kernel_name: str
     interrupts: Sequence[Interrupt] = ()
     scsi_host: str = ""  # number of its host adapter
+    btt: bool = False  # have blktrace and btt look too
+    _second: blktrace.BlkTrace | None = None
     _tracing: tracefs.Tracing | None = None
     _found: dict[str, float] = field(default_factory=dict)
 
@@ -79,6 +81,8 @@ class BlockTrace:
                 )
             instance = Setting(Medium.TRACER, tracefs.INSTANCE, PRESENT, _REASON)
             held.enter_context(applied(HostPlan(settings=(instance,)), f"{lease}-tracer"))
+            if self.btt:
+                self._require_blktrace(held, lease, sysfs)
             self._tracing = tracefs.Tracing(self._filters())
             try:
                 yield
@@ -89,16 +93,27 @@ class BlockTrace:
     def start(self) -> None:
         """Record from now on."""
         if self._tracing is not None:
+            self._second = blktrace.BlkTrace(self.target.node) if self.btt else None
             self._tracing.start()
 
     def stop(self) -> None:
         """End recording and find the medians."""
         if self._tracing is not None:
             self._found = medians(self._tracing.stop())
+            if self._second is not None:
+                self._found |= self._second.means()
+                self._second = None
 
     def figures(self) -> dict[str, float]:
         """Median nanoseconds by layer, the requests behind them, and merges per request."""
         return self._found
+
+    def _require_blktrace(self, held: ExitStack, lease: str, sysfs: Sysfs) -> None:
+        if not blktrace.mounted(sysfs):
+            mount = Setting(Medium.MOUNT, blktrace.DEBUGFS, blktrace.FILE_SYSTEM, _REASON)
+            held.enter_context(applied(HostPlan(settings=(mount,)), f"{lease}-debugfs"))
+        if reason := blktrace.closed(self.kernel_name, sysfs):
+            raise HostLacks(reason, hint="Leave `btt` out: the tracepoints are read without it.")
 
     def _filters(self) -> dict[str, str]:
         major, minor = (int(part) for part in self.target.major_minor.split(":"))
@@ -115,12 +130,12 @@ class BlockTrace:
 
 
 def block_trace(
-    target: TargetInfo, kernel_name: str, interrupts: Sequence[Interrupt]
+    target: TargetInfo, kernel_name: str, interrupts: Sequence[Interrupt], *, btt: bool = False
 ) -> BlockTrace:
     """For the drive of that name below /sys/block."""
     address = Sysfs().path(f"/sys/block/{kernel_name}/device").resolve().name
     scsi_host = address.split(":")[0] if address.count(":") == 3 else ""
-    return BlockTrace(target, kernel_name, interrupts, scsi_host)
+    return BlockTrace(target, kernel_name, interrupts, scsi_host, btt)
 
 
 def medians(events: Sequence[TraceEvent]) -> dict[str, float]:

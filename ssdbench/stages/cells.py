@@ -10,7 +10,7 @@ from typing import Protocol, Self
 
 from ssdbench.engine.journal import utc_now
 from ssdbench.engine.stage import Context
-from ssdbench.host.files import write_atomic
+from ssdbench.host.files import make_directory, write_atomic
 from ssdbench.model.base import Model
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.result import StageResult
@@ -84,6 +84,7 @@ def kept(
     `compared` are its medians; `skipped` says what could not be tried on this host.
     """
     path = context.store.path / CSV
+    make_directory(path.parent)  # a stage that failed before its first start has none
     write_atomic(path, cells_csv(cells))
     result = StageResult(
         name=stage.name,

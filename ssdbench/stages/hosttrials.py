@@ -7,7 +7,7 @@ from ssdbench.engine.applied import host_reaches
 from ssdbench.engine.hosting import kernel_name
 from ssdbench.errors import HostLacks, UsageError
 from ssdbench.generator.fio.output import engines_of
-from ssdbench.host import command
+from ssdbench.host import blktrace, command
 from ssdbench.host.activity import activity
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.host.topology import Topology, cpu_text, topology
@@ -155,11 +155,15 @@ def _coalesces(target: TargetInfo) -> bool:
 
 
 def _latency_path(wanted: asked.LatencyPath, here: _Here) -> _Chosen:
+    if wanted.btt and (reason := blktrace.missing()):
+        raise HostLacks(reason, hint="Install it, or leave `btt` out: tracepoints need no program.")
     return _Chosen(
         "Where the time of a request goes",
         hostvariants.path_variants(wanted.schedulers, here.host.schedulers, here.target.id),
         hostvariants.path_workloads(),
-        probe=block_trace(here.target, kernel_name(here.target), here.host.interrupts),
+        probe=block_trace(
+            here.target, kernel_name(here.target), here.host.interrupts, btt=wanted.btt
+        ),
     )
 
 

@@ -54,6 +54,37 @@ def test_every_request_is_followed_through_its_layers(target: TargetInfo) -> Non
     assert not Path(INSTANCE).exists()
 
 
+PROFILE = """
+precondition: [{block: 128KiB, fill: 1}]
+steady: {rule: seppanen, max_time: 2s}
+measure: [{latency_path: {window: 1s}}]
+"""
+
+
+def test_a_run_that_meets_a_tracer_in_use_says_so(
+    target: TargetInfo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSDBENCH_SETTINGS", str(tmp_path / "settings"))
+    profile = tmp_path / "profile.yaml"
+    profile.write_text(PROFILE)
+    argv = [sys.executable, "-m", "ssdbench", "run", str(profile), "--target", target.node]
+    switch = Path(f"/sys/block/{kernel_name(target)}/trace/enable")
+    switch.write_text("1")
+    try:
+        done = subprocess.run(
+            [*argv, "--destroy", target.id, "--output", str(tmp_path / "run")],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    finally:
+        switch.write_text("0")
+
+    said = done.stdout + done.stderr
+    assert "the tracer is already in use" in said
+    assert "Traceback" not in said
+
+
 def test_a_tracer_in_use_is_said_and_left_alone(target: TargetInfo) -> None:
     with (
         block_trace(target, kernel_name(target), ()).running("first"),

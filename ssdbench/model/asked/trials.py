@@ -83,6 +83,10 @@ class LatencyPath(HostTrial):
     schedulers: Annotated[tuple[str, ...], OneOrMany()] = Field(
         default=(), description="Schedulers to look into; the one in force unless set."
     )
+    btt: bool = Field(
+        default=False,
+        description="Have blktrace and btt look too; they need debugfs, which lockdown closes.",
+    )
 
 
 class CpuCost(HostTrial):

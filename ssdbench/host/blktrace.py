@@ -1,0 +1,89 @@
+"""blktrace and btt beside our own tracepoints: a second, independent account of a drive's requests.
+
+blktrace takes its data from debugfs, which a locked-down kernel keeps closed even to root (Linux
+5.4, `LOCKDOWN_DEBUGFS`); tracefs stays open there.
+"""
+
+import re
+import shutil
+import signal
+import tempfile
+from pathlib import Path
+
+from ssdbench.errors import CommandFailed
+from ssdbench.host import command
+from ssdbench.host.sysfs import Sysfs
+
+PROGRAMS = ("blktrace", "blkparse", "btt")
+DEBUGFS = "/sys/kernel/debug"
+FILE_SYSTEM = "debugfs none"
+_ENDS_S = 30.0
+_PARSED_S = 300.0
+_PARTS = ("Q2G", "G2I", "I2D", "D2C", "Q2C")
+_ROW = re.compile(r"^(\w2\w)\s+[\d.]+\s+([\d.]+)\s+[\d.]+\s+\d+\s*$", re.M)
+
+
+def missing() -> str:
+    """Which program is not installed, in a sentence; empty when all are."""
+    for program in PROGRAMS:
+        if command.which(program) is None:
+            return f"{program} is not installed (package blktrace)"
+    return ""
+
+
+def mounted(sysfs: Sysfs) -> bool:
+    """Whether debugfs is where blktrace looks for it."""
+    return sysfs.exists(f"{DEBUGFS}/block")
+
+
+def closed(kernel_name: str, sysfs: Sysfs) -> str:
+    """Why its files cannot be opened, in a sentence; empty when they can. debugfs is mounted."""
+    try:
+        sysfs.known(f"{DEBUGFS}/block/{kernel_name}/state")
+    except PermissionError:
+        return "this kernel keeps debugfs closed (lockdown), so blktrace cannot be used"
+    except OSError as error:
+        return f"debugfs cannot be read: {error.strerror}"
+    return ""
+
+
+def means_ns(said: str) -> dict[str, float]:
+    """btt's mean time of each part of a request over all devices, in nanoseconds, by its names."""
+    found: dict[str, float] = {}
+    for name, mean_s in _ROW.findall(said.partition("All Devices")[2]):
+        if name in _PARTS:
+            found.setdefault(f"btt_{name.lower()}_mean_ns", float(mean_s) * 1e9)
+    return found
+
+
+class BlkTrace:
+    """One window of a device's node, from its making to `means`."""
+
+    def __init__(self, node: str) -> None:
+        self._place = Path(tempfile.mkdtemp(prefix="ssdbench-blktrace-"))
+        self._process = command.spawn(
+            ["blktrace", "-d", node, "-o", "trace"],
+            stdout=self._place / "stdout",
+            stderr=self._place / "stderr",
+            cwd=self._place,
+        )
+
+    def means(self) -> dict[str, float]:
+        """End it, and have its trace summed up. Raises CommandFailed when it saw nothing."""
+        try:
+            self._process.send(signal.SIGINT)
+            status = self._process.wait(_ENDS_S)
+            if status is None:
+                status = self._process.kill()
+            merged = str(self._place / "merged")
+            trace = ["-i", "trace", "-D", str(self._place)]
+            command.run(["blkparse", "-q", *trace, "-O", "-d", merged], timeout_s=_PARSED_S)
+            found = means_ns(command.run(["btt", "-i", merged], timeout_s=_PARSED_S).stdout)
+            if not found:
+                said = (self._place / "stderr").read_text(errors="replace")
+                raise CommandFailed(self._process.argv, status, said or "it saw no request")
+            return found
+        finally:
+            if self._process.poll() is None:
+                self._process.kill()
+            shutil.rmtree(self._place, ignore_errors=True)
