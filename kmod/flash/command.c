@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What requests, bios and vectors have in common: the core is asked, the data are moved. */
+#include <linux/hrtimer.h>
 #include <linux/module.h>
+#include <linux/sched.h>
+#include <linux/sched/stat.h>
 
 #include "flash.h"
 
@@ -159,6 +162,24 @@ static u64 flash_vector_begin(struct flash *flash, struct flash_cmd *cmd,
 	return due_ns;
 }
 
+/*
+ * Spins until the device is done, as polling drivers do; but other threads that want this CPU get
+ * it meanwhile, for they bring the requests that go with the next command.
+ */
+static void flash_vector_spin(u64 due_ns)
+{
+	while (ktime_get_ns() < due_ns) {
+		ktime_t due = ns_to_ktime(due_ns);
+
+		if (single_task_running()) {
+			cpu_relax();
+			continue;
+		}
+		set_current_state(TASK_UNINTERRUPTIBLE);
+		schedule_hrtimeout_range(&due, 0, HRTIMER_MODE_ABS);
+	}
+}
+
 /* Its caller has counted it as in flight; so does flash_report(). */
 static int flash_vector_send(struct flash *flash, struct ssdb_flash_vector *vector,
 			     struct ssdb_cmd *table)
@@ -176,8 +197,7 @@ static int flash_vector_send(struct flash *flash, struct ssdb_flash_vector *vect
 	due_ns = flash_vector_begin(flash, cmd, table);
 	atomic64_inc(&flash->vectors);
 	if (vector->spin) {
-		while (ktime_get_ns() < due_ns)
-			cpu_relax();
+		flash_vector_spin(due_ns);
 		atomic_inc(&flash->in_flight);
 		flash_complete(cmd);
 	} else {

@@ -8,16 +8,20 @@
  *	echo /dev/nvme0n1 > a/device; echo 32 > a/depth; echo 1000 > a/runtime_ms
  *	echo 1 > a/running; cat a/running (0 when it has ended); cat a/ios a/elapsed_ns
  *
- * Reads only, unless `armed` names the very drive. The device is held exclusively while it runs.
+ * Reads only, unless `armed` names the very drive. The device is held exclusively while it runs;
+ * who holds it already writes the number of the file descriptor to `claim`, and the run keeps that
+ * file open and ends with that process.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/cpumask.h>
+#include <linux/file.h>
 #include <linux/kstrtox.h>
 #include <linux/module.h>
 #include <linux/slab.h>
 #include <linux/string_helpers.h>
 
+#include "../include/ssdb/table.h"
 #include "slam.h"
 #include "worker.h"
 
@@ -136,6 +140,38 @@ static ssize_t slam_armed_store(struct config_item *item, const char *page, size
 }
 CONFIGFS_ATTR(slam_, armed);
 
+/* A descriptor of the writer's: its claim of the drive, for one run. -1 takes it back. */
+static ssize_t slam_claim_store(struct config_item *item, const char *page, size_t count)
+{
+	struct slam *slam = to_slam(item);
+	struct file *file = NULL;
+	int fd, error = kstrtoint(page, 0, &fd);
+
+	if (error)
+		return error;
+	if (fd >= 0) {
+		file = fget(fd);
+		if (!file)
+			return -EBADF;
+		if (!S_ISBLK(file_inode(file)->i_mode)) {
+			fput(file);
+			return -ENOTBLK;
+		}
+	}
+	mutex_lock(&slam->lock);
+	error = slam_idle(slam);
+	if (!error) {
+		slam_drop_claim(slam);
+		slam->claimant = file ? get_pid(task_tgid(current)) : NULL;
+		swap(slam->claim, file);
+	}
+	mutex_unlock(&slam->lock);
+	if (file)
+		fput(file);
+	return error ?: count;
+}
+CONFIGFS_ATTR_WO(slam_, claim);
+
 static ssize_t slam_level_show(struct config_item *item, char *page)
 {
 	return sysfs_emit(page, "%s\n", slam_levels[to_slam(item)->config.level].name);
@@ -233,7 +269,7 @@ static ssize_t slam_running_store(struct config_item *item, const char *page, si
 }
 CONFIGFS_ATTR(slam_, running);
 
-/* Lines of "read|write bin count" for bins in use, from a position that a page can hold. */
+/* Lines of "read|write bin count" for bins in use. */
 static ssize_t slam_histogram_read(struct config_item *item, void *buffer, size_t size)
 {
 	struct slam *slam = to_slam(item);
@@ -247,19 +283,15 @@ static ssize_t slam_histogram_read(struct config_item *item, void *buffer, size_
 
 			if (!n)
 				continue;
-			length += scnprintf(buffer ? buffer + length : NULL,
-					    buffer ? size - length : 0, "%s %d %llu\n",
-					    names[way], bin, n);
-			if (!buffer)
-				length += 40;
+			length += ssdb_table_line(buffer, size, length, names[way], bin, n);
 		}
 	}
-	return length;
+	return ssdb_table_end(buffer, size, length);
 }
 CONFIGFS_BIN_ATTR_RO(slam_, histogram, NULL, 1024 * 1024);
 
 static struct configfs_attribute *slam_attributes[] = {
-	&slam_attr_device, &slam_attr_armed, &slam_attr_level, &slam_attr_pattern,
+	&slam_attr_device, &slam_attr_armed, &slam_attr_claim, &slam_attr_level, &slam_attr_pattern,
 	&slam_attr_block_bytes, &slam_attr_depth, &slam_attr_read_percent,
 	&slam_attr_offset_bytes, &slam_attr_span_bytes, &slam_attr_seed, &slam_attr_runtime_ms,
 	&slam_attr_ios_limit, &slam_attr_nsid, &slam_attr_cpu, &slam_attr_running,
@@ -312,6 +344,7 @@ static void slam_drop(struct config_group *group, struct config_item *item)
 	mutex_lock(&slam->lock);
 	if (slam->task)
 		slam_stop(slam);
+	slam_drop_claim(slam);
 	mutex_unlock(&slam->lock);
 	config_item_put(item);
 }

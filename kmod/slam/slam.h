@@ -57,6 +57,9 @@ struct slam {
 	struct mutex lock;		/* config, task, start and stop */
 	struct slam_config config;
 
+	struct file *claim;		/* an open drive that is kept open while it runs */
+	struct pid *claimant;		/* who gave it; the run ends with that process */
+
 	struct ssdb_bdev dev;
 	struct slam_pattern pattern;
 	struct slam_slot *slots;

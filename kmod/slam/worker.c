@@ -3,6 +3,7 @@
  * One thread per instance keeps `depth` requests in flight: it takes finished slots from a
  * lock-free list, counts them, and sends them again under one plug.
  */
+#include <linux/file.h>
 #include <linux/kthread.h>
 #include <linux/ktime.h>
 #include <linux/module.h>
@@ -98,6 +99,32 @@ static struct llist_node *slam_all_slots(struct slam *slam)
 	return list;
 }
 
+/* Whether the process that lent its claim is still there. */
+static bool slam_claimant_lives(struct slam *slam)
+{
+	struct task_struct *task;
+	bool lives;
+
+	if (!slam->claimant)
+		return true;
+	rcu_read_lock();
+	task = pid_task(slam->claimant, PIDTYPE_TGID);
+	lives = task && !READ_ONCE(task->exit_state);
+	rcu_read_unlock();
+	return lives;
+}
+
+void slam_drop_claim(struct slam *slam)
+{
+	struct file *claim = xchg(&slam->claim, NULL);
+
+	if (!claim)
+		return;
+	put_pid(slam->claimant);
+	slam->claimant = NULL;
+	fput(claim);
+}
+
 static int slam_work(void *data)
 {
 	struct slam *slam = data;
@@ -117,10 +144,12 @@ static int slam_work(void *data)
 		}
 		now = ktime_get_ns();
 		WRITE_ONCE(slam->elapsed_ns, now - began);
-		if (slam->config.runtime_ns && now - began >= slam->config.runtime_ns)
+		if ((slam->config.runtime_ns && now - began >= slam->config.runtime_ns) ||
+		    !slam_claimant_lives(slam))
 			WRITE_ONCE(slam->stop, true);
 		cond_resched();
 	}
+	slam_drop_claim(slam);
 	WRITE_ONCE(slam->finished, true);
 	/* The stopper waits for us with the instance's lock held: see slam_stop(). */
 	set_current_state(TASK_INTERRUPTIBLE);
@@ -211,13 +240,24 @@ static int slam_may_write(struct slam *slam)
 	return strcmp(identity, slam->config.armed) ? -EPERM : 0;
 }
 
+/* Exclusively, or beside a claim of this very drive, which then stays with the run. */
+static int slam_open(struct slam *slam)
+{
+	int error = ssdb_bdev_open(&slam->dev, slam->config.device,
+				   slam->config.read_percent < 100, slam->claim ? NULL : slam);
+
+	if (error || !slam->claim || I_BDEV(slam->claim->f_mapping->host) == slam->dev.bdev)
+		return error;
+	ssdb_bdev_close(&slam->dev);
+	return -EPERM;
+}
+
 int slam_start(struct slam *slam)
 {
 	const struct slam_level_ops *level = &slam_levels[slam->config.level];
 	int error;
 
-	error = ssdb_bdev_open(&slam->dev, slam->config.device, slam->config.read_percent < 100,
-			       slam);
+	error = slam_open(slam);
 	if (error)
 		return error;
 	error = slam_may_write(slam);

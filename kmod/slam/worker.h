@@ -12,4 +12,7 @@ struct slam;
 int slam_start(struct slam *slam);
 void slam_stop(struct slam *slam);
 
+/* Give the claim back, if there is one; the worker does so when nothing is in flight. */
+void slam_drop_claim(struct slam *slam);
+
 #endif

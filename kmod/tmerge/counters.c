@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* What happened: how many requests went in how many commands, and where their time went. */
+#include "../include/ssdb/table.h"
 #include "tmerge.h"
 
 static const char *const tmerge_ways[] = { "read", "write" };
@@ -48,15 +49,6 @@ ssize_t tmerge_print_counters(struct tmerge *tmerge, char *page)
 	return length;
 }
 
-/* One line of a table that is first asked for its size (without a buffer). */
-static size_t tmerge_line(char *buffer, size_t size, size_t length, const char *name, int index,
-			  u64 count)
-{
-	if (!buffer)
-		return 40;
-	return scnprintf(buffer + length, size - length, "%s %d %llu\n", name, index, count);
-}
-
 size_t tmerge_print_merges(struct tmerge *tmerge, char *buffer, size_t size)
 {
 	size_t length = 0;
@@ -65,9 +57,10 @@ size_t tmerge_print_merges(struct tmerge *tmerge, char *buffer, size_t size)
 	for (way = 0; way < 2; way++)
 		for (n = 1; n <= SSDB_VECTOR_MAX; n++)
 			if (READ_ONCE(tmerge->counters.merges[way][n]))
-				length += tmerge_line(buffer, size, length, tmerge_ways[way], n,
-						      tmerge->counters.merges[way][n]);
-	return length;
+				length += ssdb_table_line(buffer, size, length,
+							  tmerge_ways[way], n,
+							  tmerge->counters.merges[way][n]);
+	return ssdb_table_end(buffer, size, length);
 }
 
 size_t tmerge_print_phases(struct tmerge *tmerge, char *buffer, size_t size)
@@ -78,8 +71,8 @@ size_t tmerge_print_phases(struct tmerge *tmerge, char *buffer, size_t size)
 	for (phase = 0; phase < TMERGE_PHASES; phase++)
 		for (bin = 0; bin < SSDB_HIST_BINS; bin++)
 			if (READ_ONCE(tmerge->counters.phases[phase][bin]))
-				length += tmerge_line(buffer, size, length,
-						      tmerge_phase_names[phase], bin,
-						      tmerge->counters.phases[phase][bin]);
-	return length;
+				length += ssdb_table_line(buffer, size, length,
+							  tmerge_phase_names[phase], bin,
+							  tmerge->counters.phases[phase][bin]);
+	return ssdb_table_end(buffer, size, length);
 }

@@ -31,6 +31,7 @@ struct ssdb_bdev {
 #endif
 };
 
+/* Without a holder it is shared with whoever has it. */
 static inline int ssdb_bdev_open(struct ssdb_bdev *b, const char *path, bool write, void *holder)
 {
 #ifdef SSDB_HAVE_BDEV_FILE
@@ -40,7 +41,7 @@ static inline int ssdb_bdev_open(struct ssdb_bdev *b, const char *path, bool wri
 		return PTR_ERR(b->file);
 	b->bdev = file_bdev(b->file);
 #else
-	b->mode = FMODE_READ | FMODE_EXCL | (write ? FMODE_WRITE : 0);
+	b->mode = FMODE_READ | (holder ? FMODE_EXCL : 0) | (write ? FMODE_WRITE : 0);
 	b->holder = holder;
 	b->bdev = blkdev_get_by_path(path, b->mode, holder);
 	if (IS_ERR(b->bdev))

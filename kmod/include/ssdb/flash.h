@@ -12,7 +12,7 @@ struct ssdb_flash_vector {
 	struct bio **bios;	/* all reads or all writes; each stays its owner's to end */
 	u32 count;		/* 1 to SSDB_VECTOR_MAX */
 	void (*done)(struct ssdb_flash_vector *vector, blk_status_t status);
-	bool spin;		/* wait for the device in the caller, without an interrupt */
+	bool spin;		/* wait for the device in the caller, by spinning while its CPU is free */
 	bool atomic;		/* writes: a power cut leaves all of them, or none */
 };
 
