@@ -11,19 +11,21 @@ from pathlib import Path
 from ssdbench.engine.applied import password_noted
 from ssdbench.engine.journal import Kind, Record, StageJournal
 from ssdbench.engine.session import KERNEL, SIMULATED, Counters, TargetSession
-from ssdbench.errors import DeviceError, DeviceLost, HostLacks, TargetRefused
+from ssdbench.errors import DeviceError, DeviceLost, HostLacks, TargetRefused, UsageError
 from ssdbench.generator.base import Generator
 from ssdbench.generator.fio.attachment import ENGINE, attachment
 from ssdbench.generator.fio.ceiling import ceiling_iops
 from ssdbench.generator.fio.driver import Fio, usable
 from ssdbench.generator.fio.simulated import ENGINE as SIM_ENGINE
 from ssdbench.generator.fio.simulated import SimAttachment
+from ssdbench.generator.slam import NAME as SLAM_MODULE
+from ssdbench.generator.slam import Slam, require_loaded
 from ssdbench.host.counters import DiskStat, disk_counters
 from ssdbench.host.files import make_directory, remove_if_empty, write_atomic
 from ssdbench.host.lock import host_lock, target_lock
 from ssdbench.host.nvme import Nvme, opened
 from ssdbench.host.sysfs import Sysfs
-from ssdbench.model.profile import Purge
+from ssdbench.model.profile import Applies, Purge
 from ssdbench.model.result import FlashWritten
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.model.workload import ActiveRange, Workload
@@ -64,18 +66,23 @@ class ClaimedSession:
         *,
         fio_cpus: Collection[int] = (),
         fio_options: Mapping[str, str] | None = None,
+        applies: Applies = Applies.FIO,
     ) -> None:
         self.info = info
         self._claim = claim
+        self._applies = applies
         self._fio_cpus = tuple(fio_cpus)
         self._fio_options = dict(fio_options or {})
         self._ceilings: dict[Workload, float | None] = {}
         self._lacks_ocp = False
 
     def generator(self, *, step_s: int = 1) -> Generator:
-        """fio on the claimed target; real time passes second by second."""
+        """fio or the slammer on the claimed target; real time passes second by second."""
         way = attachment(self.info, self._descriptor())
-        return Fio(way, cpus=self._fio_cpus, options=self._fio_options)
+        fio = Fio(way, cpus=self._fio_cpus, options=self._fio_options)
+        if self._applies is Applies.FIO:
+            return fio
+        return Slam(Path(self.info.node), self._descriptor(), fio, cpus=self._fio_cpus)
 
     def recheck(self) -> None:
         """Identity, size and everything that the guard asks, while the claim is held."""
@@ -338,6 +345,22 @@ def require_able(info: TargetInfo) -> str:
     return usable(SIM_ENGINE if info.simulated else ENGINE)
 
 
+def require_generator(applies: Applies, info: TargetInfo, modules: Collection[str]) -> None:
+    """Raise UsageError or HostLacks unless a generator can work on such a target here.
+
+    `modules` are those that the run itself will load.
+    """
+    if applies is Applies.FIO:
+        return
+    if info.simulated or info.kind is TargetKind.FILE:
+        raise UsageError(
+            f"`generator: slam` needs a block device, and {info.name} is none",
+            hint="Set `generator: fio`, or measure a drive of ssdb_flash in the lab.",
+        )
+    if SLAM_MODULE not in modules:
+        require_loaded()
+
+
 @contextmanager
 def claimed(
     info: TargetInfo,
@@ -349,6 +372,7 @@ def claimed(
     destroys: bool = True,
     fio_cpus: Collection[int] = (),
     fio_options: Mapping[str, str] | None = None,
+    applies: Applies = Applies.FIO,
 ) -> Iterator[TargetSession]:
     """The session of a run, from `with` to its end, under the locks of host and target.
 
@@ -372,7 +396,9 @@ def claimed(
                     accept_shared=accept_shared,
                 )
             )
-            session = ClaimedSession(info, claim, fio_cpus=fio_cpus, fio_options=fio_options)
+            session = ClaimedSession(
+                info, claim, fio_cpus=fio_cpus, fio_options=fio_options, applies=applies
+            )
         held.callback(session.close)
         yield session
 

@@ -80,6 +80,13 @@ class Idle(StrEnum):
     SHALLOW = "shallow"
 
 
+class Applies(StrEnum):
+    """What sends the requests of a run."""
+
+    FIO = "fio"
+    SLAM = "slam"
+
+
 class Preset(StrEnum):
     """A named set of host settings; what a profile sets itself goes before."""
 
@@ -332,6 +339,11 @@ class Profile(Model):
         default=None,
         min_length=1,
         description="Device, file or sim:MODEL; --target on the command line goes first.",
+    )
+    generator: Applies = Field(
+        default=Applies.FIO,
+        description="What sends the requests: fio, or slam, the kernel module ssdb_slam, on a "
+        "block device of a host that has it loaded.",
     )
     host: Host = Field(default=Host(), description="Settings of the host during the run.")
     purge: Purge = Field(

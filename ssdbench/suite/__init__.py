@@ -19,12 +19,17 @@ from ssdbench.engine.runner import Order, Runner, World, check_limits, require_s
 from ssdbench.engine.session import TargetSession
 from ssdbench.engine.stage import Limits, RateHint, StagePlan
 from ssdbench.engine.store import MANIFEST, RunStore, load
-from ssdbench.engine.targets import claimed, require_able, signatures_are_ours
+from ssdbench.engine.targets import (
+    claimed,
+    require_able,
+    require_generator,
+    signatures_are_ours,
+)
 from ssdbench.errors import TargetRefused, UsageError
 from ssdbench.host.files import make_directory
 from ssdbench.model.fitting import misfits
 from ssdbench.model.loading import load_profile, misfit_error
-from ssdbench.model.profile import CapacityPlan, Profile
+from ssdbench.model.profile import Applies, CapacityPlan, Profile
 from ssdbench.model.result import RunResult
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.suite.assemble import host_wishes
@@ -164,7 +169,7 @@ def run(asked_for: Asked, output: Path, world: World) -> RunResult:
     """
     info = _target(asked_for)
     _require_fit(asked_for, info)
-    generator = require_able(info)
+    generator = _generator(asked_for.profile, info)
     wishes = planned_host(host_wishes(asked_for.profile, info), info)
     chosen = stages(asked_for.profile, info)
     plans = [stage.plan(info, rate_hint(info)) for stage in chosen]
@@ -192,7 +197,7 @@ def run(asked_for: Asked, output: Path, world: World) -> RunResult:
     )
     store = RunStore(output)
     # Nothing is made before the locks are ours, so that a refused run leaves nothing behind.
-    claim = _claimed(kept, info, store, wishes, destroys=destroys(plans))
+    claim = _claimed(kept, info, store, wishes, asked_for.profile, destroys=destroys(plans))
     with claim as session, applied(wishes, kept.run_id) as settings:
         make_directory(output)
         store.write_json(MANIFEST, kept.model_dump(mode="json"))
@@ -211,7 +216,7 @@ def resume(run_path: Path, world: World, *, limits: Limits | None = None) -> Run
         kept = kept.model_copy(update={"overwrite_signatures": True})
     info = found_again(kept.target)
     require_same(info, kept.target.id, kept.target.size_bytes)
-    require_able(info)
+    _generator(profile, info)
     awaited(info)  # a sanitize that a reboot interrupted goes on by itself
     order = _order(kept, profile)
     if limits is not None:
@@ -219,14 +224,27 @@ def resume(run_path: Path, world: World, *, limits: Limits | None = None) -> Run
     wishes = planned_host(host_wishes(profile, info), info)
     chosen = stages(profile, info)
     plans = [stage.plan(info, order.hint) for stage in chosen]
-    claim = _claimed(kept, info, store, wishes, destroys=destroys(plans))
+    claim = _claimed(kept, info, store, wishes, profile, destroys=destroys(plans))
     with claim as session, applied(wishes, kept.run_id) as settings:
         order = replace(order, settings=settings)
         return Runner(order, chosen, session, store, world).resume()
 
 
+def _generator(profile: Profile, info: TargetInfo) -> str:
+    """What applies the workloads here. Raises HostLacks or UsageError when it cannot."""
+    fio = require_able(info)
+    require_generator(profile.generator, info, profile.host.kernel_modules)
+    return fio if profile.generator is Applies.FIO else f"ssdb_slam, random fills by {fio}"
+
+
 def _claimed(
-    kept: Manifest, info: TargetInfo, store: RunStore, wishes: HostPlan, *, destroys: bool
+    kept: Manifest,
+    info: TargetInfo,
+    store: RunStore,
+    wishes: HostPlan,
+    profile: Profile,
+    *,
+    destroys: bool,
 ) -> AbstractContextManager[TargetSession]:
     return claimed(
         info,
@@ -237,6 +255,7 @@ def _claimed(
         destroys=destroys,
         fio_cpus=wishes.fio_cpus,
         fio_options=wishes.fio_options,
+        applies=profile.generator,
     )
 
 

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from tests.vm.conftest import Guest
@@ -76,3 +78,86 @@ def test_wrong_values_are_error_numbers_and_never_an_oops(guest: Guest) -> None:
     answer = guest(SETUP + "rmdir $S\n" + tries)
 
     assert answer.stdout.splitlines() == [f"{wrong.split()[0]} refused" for wrong in WRONG]
+
+
+# Two generators, one job, one drive of 1 ms reads and 2 ms writes on two dies.
+GENERATORS = """
+import json, os
+from pathlib import Path
+from ssdbench.generator.base import Job
+from ssdbench.generator.fio.attachment import DeviceAttachment
+from ssdbench.generator.fio.driver import Fio
+from ssdbench.generator.slam import Slam
+from ssdbench.model.workload import ActiveRange, Pattern, Workload
+
+node = Path("/dev/ssd0")
+fd = os.open(node, os.O_RDWR | os.O_EXCL)
+fio = Fio(DeviceAttachment(node, fd))
+whole = ActiveRange(offset_bytes=0, length_bytes=64 << 20)
+jobs = [
+    Job(f"depth {depth}", Workload(pattern=Pattern.RANDOM, block_bytes=4096, read_percent=70,
+        iodepth=depth, range=whole), seed=1, runtime_s=2, histogram_log=True)
+    for depth in (1, 4)]
+for generator in (fio, Slam(node, fd, fio)):
+    directory = Path("/run") / generator.name.split()[0]
+    with generator.start(jobs, artifacts=directory) as running:
+        ios = sum(second.ios for second in running)
+        outcome = running.outcome()
+    logged = sum(outcome.latency(way, from_s=0, to_s=60).n for way in ("read", "write"))
+    ways = [way for job in outcome.jobs for way in (job.read, job.write)]
+    print(json.dumps({
+        "ios": ios, "logged": logged, "counted": [way.ios for way in ways],
+        "rate": [way.ios / way.runtime_s for way in ways],
+        "mean": [way.lat_mean_ns for way in ways],
+        "p50": [way.latency.percentile_ns(0.5) for way in ways[:2]],
+        "p99": [way.latency.percentile_ns(0.99) for way in ways]}))
+open("/run/own-claim", "w").write(str(len(os.listdir("/sys/kernel/config/ssdb_slam"))))
+"""
+KILLED = """
+import os, time
+from pathlib import Path
+from ssdbench.generator.base import Job
+from ssdbench.generator.slam import Slam
+from ssdbench.model.workload import ActiveRange, Pattern, Workload
+
+node = Path("/dev/ssd0")
+fd = os.open(node, os.O_RDWR | os.O_EXCL)
+whole = ActiveRange(offset_bytes=0, length_bytes=64 << 20)
+work = Workload(pattern=Pattern.RANDOM, block_bytes=4096, read_percent=0, iodepth=4, range=whole)
+running = Slam(node, fd, None).start([Job("w", work, seed=1)], artifacts=Path("/run/killed"))
+next(iter(running))
+os.kill(os.getpid(), 9)
+"""
+DRIVE = """
+F=/sys/kernel/config/ssdb_flash/ssd0; mkdir $F
+for pair in capacity_bytes=67108864 ftl=direct wbuf_bytes=0 t_read_ns=1000000 t_prog_ns=2000000 \
+  channels=1 dies_per_channel=2 store=0 completion=timer; do
+  echo "${pair#*=}" > $F/${pair%%=*}; done; echo 1 > $F/power
+echo none > /sys/block/ssd0/queue/scheduler
+"""
+
+
+@pytest.mark.soak
+def test_slam_and_fio_measure_the_same_drive_alike(guest: Guest) -> None:
+    """In reproducible time, so that what differs are the generators and not the host."""
+    answer = guest(
+        DRIVE + f"cat > /run/both.py <<'EOF'\n{GENERATORS}\nEOF\n"
+        f"cat > /run/killed.py <<'EOF'\n{KILLED}\nEOF\n"
+        "export PYTHONPATH=$PWD; P=$PWD/.venv/bin/python\n"
+        "$P /run/both.py; echo instances $(cat /run/own-claim)\n"
+        "$P /run/killed.py || echo killed $?\n"
+        "until [ $(cat /sys/kernel/config/ssdb_slam/*/running) = 0 ]; do sleep 0.1; done\n"
+        "python3 -c 'import os; os.open(\"/dev/ssd0\", os.O_RDWR | os.O_EXCL)' && echo free\n"
+        "$P -c 'from ssdbench.host.slam import sweep; sweep()'; rmmod ssdb_slam && echo gone",
+        reproducible=True,
+        disks=(),
+    )
+
+    fio, slam, *rest = answer.stdout.splitlines()
+    theirs, ours = json.loads(fio), json.loads(slam)
+    print(theirs, ours)
+    for what in ("rate", "mean", "p50", "p99"):
+        assert ours[what] == pytest.approx(theirs[what], rel=0.1), what
+    assert ours["counted"][0] / sum(ours["counted"][:2]) == pytest.approx(0.7, abs=0.03)
+    assert ours["ios"] == ours["logged"] == sum(ours["counted"])
+    assert rest == ["instances 0", "killed 137", "free", "gone"]

@@ -1,0 +1,107 @@
+"""Instances of the in-kernel slammer (kmod/slam) through configfs."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ssdbench.errors import DeviceError, DeviceLost, HostLacks
+from ssdbench.host.sysfs import Sysfs
+
+CONFIGFS = "/sys/kernel/config/ssdb_slam"
+PREFIX = "ssdbench-"
+
+
+@dataclass(frozen=True, slots=True)
+class Slammed:
+    """What an instance has done since it was started."""
+
+    errors: int
+    elapsed_ns: int
+    read: Mapping[int, int]  # I/Os by latency bin, in fio's bins
+    write: Mapping[int, int]
+
+
+def available(sysfs: Sysfs | None = None) -> bool:
+    """Whether the module is loaded."""
+    return (sysfs or Sysfs()).exists(CONFIGFS)
+
+
+def sweep(sysfs: Sysfs | None = None) -> None:
+    """Remove what a run that was killed left; its requests ended with it."""
+    sysfs = sysfs or Sysfs()
+    for name in sysfs.names(CONFIGFS):
+        if name.startswith(PREFIX):
+            sysfs.path(f"{CONFIGFS}/{name}").rmdir()
+
+
+class Instance:
+    """One slammer with one thread in the kernel. Raises HostLacks without the module."""
+
+    def __init__(self, name: str, sysfs: Sysfs | None = None) -> None:
+        self._sysfs = sysfs or Sysfs()
+        self._path = f"{CONFIGFS}/{PREFIX}{name}"
+        try:
+            self._sysfs.path(self._path).mkdir()
+        except OSError as error:
+            raise HostLacks(f"ssdb_slam makes no instance: {error.strerror}") from error
+
+    def set(self, values: Mapping[str, int | str]) -> None:
+        """Set attributes in order. Raises HostLacks for one that the module refuses."""
+        for name, value in values.items():
+            try:
+                self._write(name, str(value))
+            except OSError as error:
+                raise HostLacks(
+                    f"ssdb_slam refuses {name} {value}: {error.strerror}",
+                    hint="a module of another version? `ssdbench kmod unload`, build, and load",
+                ) from error
+
+    def start(self) -> None:
+        """Send requests from now on. Raises DeviceError when the drive cannot take them."""
+        try:
+            self._write("running", "1")
+        except OSError as error:
+            raise DeviceError(f"ssdb_slam cannot start: {error.strerror}") from error
+
+    def stop(self) -> None:
+        """Send no more, and wait for what is in flight."""
+        self._write("running", "0")
+
+    @property
+    def running(self) -> bool:
+        """Whether requests are being sent or in flight."""
+        return self._sysfs.read(f"{self._path}/running") == "1"
+
+    def slammed(self) -> Slammed:
+        """Counters and histograms up to now. Raises DeviceLost when the module has gone."""
+        try:
+            bins = _bins(self._sysfs.read(f"{self._path}/histogram"))
+            return Slammed(
+                errors=int(self._sysfs.read(f"{self._path}/errors")),
+                elapsed_ns=int(self._sysfs.read(f"{self._path}/elapsed_ns")),
+                read=bins["read"],
+                write=bins["write"],
+            )
+        except OSError as error:
+            raise DeviceLost(f"ssdb_slam is gone: {error.strerror}") from error
+
+    def remove(self) -> None:
+        """Stop it, if it runs, and give the drive back."""
+        self._sysfs.path(self._path).rmdir()
+
+    def _write(self, name: str, value: str) -> None:
+        """Without reading back: the kernel prints some values another way."""
+        descriptor = os.open(self._sysfs.path(f"{self._path}/{name}"), os.O_WRONLY)
+        try:
+            os.write(descriptor, value.encode())
+        finally:
+            os.close(descriptor)
+
+
+def _bins(text: str) -> dict[str, dict[int, int]]:
+    found: dict[str, dict[int, int]] = {"read": {}, "write": {}}
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) == 3:
+            found[words[0]][int(words[1])] = int(words[2])
+    return found
