@@ -1,0 +1,1 @@
+"""Experiments with the kernel modules, in guests whose time is counted in instructions."""

@@ -1,0 +1,45 @@
+"""`python -m benchmarks.kernel EXPERIMENT`: freeze the model, compare, keep, judge."""
+
+import argparse
+import time
+
+from benchmarks.kernel import bpref, slam, tmerge
+from benchmarks.kernel.experiment import (
+    Experiment,
+    cases_table,
+    claims_table,
+    digest,
+    frozen,
+    measure,
+    store,
+    stored_rows,
+)
+
+EXPERIMENTS: dict[str, Experiment] = {
+    experiment.name: experiment for experiment in (slam.Slam(), tmerge.Tmerge(), bpref.Bpref())
+}
+
+
+def main() -> None:
+    """Seeds that are stored are not taken again."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("experiment", choices=EXPERIMENTS)
+    parser.add_argument("--kernel", default="6.12")
+    parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3, 4, 5])
+    options = parser.parse_args()
+    experiment = EXPERIMENTS[options.experiment]
+    model = frozen(experiment, options.kernel)
+    print(f"model {digest(model)[:16]}: {model}", flush=True)
+    rows = stored_rows(experiment, model, options.kernel)
+    for seed in sorted(set(options.seeds) - {row.seed for row in rows}):
+        began = time.monotonic()
+        rows += measure(experiment, model, seed, options.kernel)
+        store(experiment, model, rows, options.kernel)
+        print(f"seed {seed}: {time.monotonic() - began:.0f} s", flush=True)
+    for metric in dict.fromkeys(row.metric for row in rows):
+        print(f"\n{cases_table(rows, metric)}")
+    print(f"\n{claims_table(experiment, rows)}")
+
+
+if __name__ == "__main__":
+    main()
