@@ -64,14 +64,25 @@ def step_down(written: Sequence[float], rate: Sequence[float]) -> tuple[float, f
     return _fall(np.asarray(written), np.asarray(rate), STEP)
 
 
-def cliff(written: Sequence[float], rate: Sequence[float]) -> tuple[float, float] | None:
-    """Bytes written until collection begins, and the rate before over the steady one after."""
-    at, speed = np.asarray(written), np.asarray(rate)
-    found = _fall(at, speed, CLIFF)
-    if found is None:
+def cliff(per_second: Sequence[float], *, ordered: float) -> tuple[float, float] | None:
+    """Bytes written until collection begins, and the rate before over the steady one after.
+
+    `per_second`: bytes of each second of random writes; `ordered`: of writes in order, which is the
+    rate before when collection begins within the first second or the next. The second in which it
+    begins is divided by the rates before and after.
+    """
+    speed = np.asarray(per_second, dtype=np.float64)
+    for index in range(1, len(speed) - 2):
+        before, after = float(np.median(speed[:index])), float(np.median(speed[index:]))
+        if speed[index : index + 2].max() < CLIFF * before and after < CLIFF * before:
+            break
+    else:
         return None
+    fast = max(float(speed[:index].max()), ordered) if index == 1 else before
+    slow = float(speed[index + 1])
+    begun = fast * float((speed[: index + 1] - slow).sum()) / (fast - slow)
     steady = float(np.mean(speed[-max(3, int(STEADY_SHARE * len(speed))) :]))
-    return found[0], found[1] / max(steady, 1e-9)
+    return begun, fast / max(steady, 1e-9)
 
 
 def _fall(written: Floats, rate: Floats, share: float) -> tuple[float, float, float] | None:

@@ -25,10 +25,11 @@ class Spare:
     def ask(self, bench: Bench) -> Said:
         """The spare area is what fits between the fill and the cliff."""
         size = bench.size_bytes
-        bench.fill(size)
+        filled = bench.fill(size)
         per_second = bench.write(Pattern.RANDOM, BLOCK_BYTES, DEPTH, size, round(FILLS * size))
         written = np.cumsum(per_second)
-        found = cliff(list(written), list(per_second))
+        ordered = float(np.median(filled)) if len(filled) else 0.0
+        found = cliff(list(per_second), ordered=ordered)
         table = tuple(
             {"written_fills": round(at / size, 4), "mb_per_s": round(rate / 1e6, 2)}
             for at, rate in zip(written, per_second, strict=True)

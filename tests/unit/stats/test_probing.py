@@ -65,10 +65,22 @@ def test_a_steady_rate_has_no_cache() -> None:
 def test_the_cliff_tells_the_spare_area_and_the_amplification() -> None:
     rate = np.array([100.0] * 30 + [60.0] * 10 + [25.0] * 80)
 
-    found = cliff(list(rate.cumsum()), list(rate))
+    found = cliff(list(rate), ordered=100.0)
 
     assert found is not None
     assert found == pytest.approx((3000.0, 4.0))
+
+
+def test_collection_that_begins_within_a_second_is_placed_within_it() -> None:
+    within_the_first = [40.0 + 6.0] + [10.0] * 80  # 0.4 s at 100 and 0.6 s at 10
+    within_the_second = [100.0, 25.0 + 7.5] + [10.0] * 80
+
+    assert cliff(within_the_first, ordered=100.0) == pytest.approx((40.0, 10.0))
+    assert cliff(within_the_second, ordered=100.0) == pytest.approx((125.0, 10.0))
+
+
+def test_an_even_rate_has_no_cliff_however_fast_the_fill_was() -> None:
+    assert cliff([50.0] * 100, ordered=100.0) is None
 
 
 def test_a_buffer_is_what_was_taken_in_less_what_left_meanwhile() -> None:
