@@ -137,7 +137,8 @@ def interval(pair: Pair) -> str:
 def verdict(pair: Pair) -> tuple[str, str]:
     """Tone and words for one pair; nothing is called better that is not validated."""
     if pair.p_corrected > ALPHA:
-        return "", "no difference shown"
+        apart = pair.found.effect in (0.0, 1.0)  # and still no p-value below the level
+        return "", "too few repeats to tell" if apart else "no difference shown"
     word = "faster" if pair.found.shift > 0 else "slower"
     said = f"{pair.second + 1} is {word} than {pair.first + 1}"
     if not pair.validated:

@@ -19,7 +19,7 @@ def blocks(stage: StageResult) -> list[Block]:
     found: list[Block] = [_lead(slo)]
     steps = sorted((s for s in steps if float(s["value_ns"]) > 0), key=_offered)
     if len({_offered(s) for s in steps}) > 1:
-        found.append(Plots([_curve(stage, slo, steps)], wide=True))
+        found.append(Plots([_curve(stage, slo, steps)]))
     found.append(_table(str(slo["percentile"]), stage))
     return found
 

@@ -7,6 +7,10 @@ import pytest
 
 from ssdbench.cli import main
 from ssdbench.model.target import TargetKind
+from ssdbench.report.comparison import verdict
+from ssdbench.report.read import StoredRun
+from ssdbench.stats.compare import compare
+from ssdbench.stats.runcompare import Pair
 from tests.support.builders import StoredRunBuilder, a_small_run, a_target
 
 
@@ -31,6 +35,20 @@ def test_two_runs_are_answered_as_table_json_and_page(
     assert all(run["simulated"] for run in answer["runs"])
     text = page.read_text()
     assert "SIMULATED" in text and "Hodges-Lehmann" in text and "<script" not in text
+
+
+def test_repeats_that_are_wholly_apart_but_few_are_not_called_equal(tmp_path: Path) -> None:
+    a_small_run(tmp_path / "run", run_id="run")
+    stages = StoredRun.open(tmp_path / "run").result.stages
+    point = next(point for stage in stages for point in stage.points)
+
+    def answer(first: list[float], second: list[float]) -> str:
+        found = compare(first, second)
+        return verdict(Pair("p", 0, 1, (point, point), found, found.p_mann_whitney))[1]
+
+    assert answer([100, 101, 102], [800, 801, 802]) == "too few repeats to tell"
+    assert answer([100, 101, 102], [99, 101.5, 103]) == "no difference shown"
+    assert "is faster than" in answer([100, 101, 102, 103, 104], [800, 801, 802, 803, 804])
 
 
 def test_simulated_and_real_drives_are_not_mixed_silently(
