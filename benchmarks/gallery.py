@@ -253,7 +253,7 @@ def index(entries: Sequence[Shown]) -> str:
         "`nox -s gallery`, which also\nleaves the whole pages in `gallery/*.html`. They were "
         "measured on **simulated drives**, or on a loop device where\nit says so: the numbers "
         "describe models and show what a report looks like. None is a number of a drive. All but\n"
-        "the demo are kept short on purpose, and say themselves that they are NOT VALIDATED.",
+        "the demo are kept short on purpose, and say so: nothing can be planned on them.",
         "The demo's tables: [results.csv](gallery/results.csv), a row per point, repeat and "
         "metric, and\n[summary.csv](gallery/summary.csv), a row per point "
         "([columns](../docs/run-directory.md)).",

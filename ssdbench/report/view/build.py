@@ -1,5 +1,8 @@
 """A stored run as one page; the order of its sections is decided here."""
 
+from collections import Counter
+from dataclasses import replace
+
 from ssdbench.report.label import simulated_label
 from ssdbench.report.read import StoredRun
 from ssdbench.report.view import capacity, conditions, findings, stages, steady, words
@@ -37,4 +40,17 @@ def _sections(run: StoredRun) -> list[Section]:
     ordered += stages.sections(run)
     ordered.append(conditions.host(run))
     ordered.append(conditions.provenance(run))  # last of those that read: it names what was missing
-    return [*ordered, conditions.glossary()]
+    return _told_apart([*ordered, conditions.glossary()])
+
+
+def _told_apart(sections: list[Section]) -> list[Section]:
+    """Sections of one title numbered, so that the links to them differ."""
+    titles = Counter(section.title for section in sections)
+    seen: Counter[str] = Counter()
+    found = []
+    for section in sections:
+        seen[section.title] += 1
+        of = titles[section.title]
+        number = f", {seen[section.title]} of {of}" if of > 1 else ""
+        found.append(replace(section, title=section.title + number))
+    return found

@@ -139,7 +139,7 @@ def proofs(result: RunResult) -> list[tuple[str, str]]:
     fills = written / max(result.target.size_bytes, 1)
     steady = [verdict for stage in result.stages for verdict in stage.steady]
     points = [point for stage in result.stages for point in stage.points]
-    found = [("Filled before measuring", f"{fills:.3g} drive fills" if written else "not filled")]
+    found = [("Filled before measuring", _fills(fills) if written else "not filled")]
     if result.stages and all(s.kind == "pts" for s in result.stages):
         return [
             ("Filled before measuring", "by each test, as its header says"),
@@ -154,6 +154,11 @@ def proofs(result: RunResult) -> list[tuple[str, str]]:
         validated = sum(point.verdict == "VALIDATED" for point in points)
         found.append(("Points validated", f"{validated} of {len(points)}"))
     return found
+
+
+def _fills(fills: float) -> str:
+    text = f"{fills:.3g}"
+    return f"{text} drive fill" if text == "1" else f"{text} drive fills"
 
 
 def _steadiness(result: RunResult, verdict: SteadyVerdict) -> str:
