@@ -68,7 +68,9 @@ def _answered(result: RunResult) -> bool:
 
 def _meaning(result: RunResult) -> str:
     points = any(stage.points for stage in result.stages)
-    repeated = "repeated in random order" if points else "found by every search"
+    spans_alone = all(stage.kind == "span" for stage in result.stages if stage.points)
+    order = "from small spans to the whole drive" if spans_alone else "in random order"
+    repeated = f"repeated {order}" if points else "found by every search"
     match result.verdict:
         case "VALIDATED" if result.target.simulated:
             return (
