@@ -128,11 +128,11 @@ said["disk cache"] = [kind(), tried(
 # The kernel keeps the vectors of NVMe queues to itself; those of AHCI can be moved.
 moved = [s for s in planned_host(Host(irq_affinity="local", fio_cpus=(1,)), disk).settings
          if s.medium is Medium.IRQ]
-now = lambda: [sysfs.read(s.attribute).strip() for s in moved]
-before = now()
+handled = lambda: [sysfs.read(s.attribute).strip() for s in moved]
+before = handled()
 with applied(HostPlan(settings=tuple(moved)), "moved"):
-    said["interrupts"] = [len(moved), now()]
-said["interrupts"].append(now() == before)
+    said["interrupts"] = [len(moved), handled()]
+said["interrupts"].append(handled() == before)
 said["refused"] = tried(
     Setting(Medium.NVME_FEATURE, "0x08", "261", "test", second.id), lambda: "taken")
 
