@@ -104,7 +104,7 @@ def _row(pair: Pair, results: Sequence[RunResult]) -> list[Cell]:
     tone, answer = verdict(pair)
     return [
         Cell(words.times(pair.label)),
-        Cell(" against ".join(names)),
+        Cell(" against ".join(names).replace(" ", words.NO_BREAK)),
         Cell(words.count(second.value if second else None)),
         Cell(words.count(first.value if first else None)),
         Cell(shift(pair)),
