@@ -100,11 +100,12 @@ def _row(pair: Pair, results: Sequence[RunResult]) -> list[Cell]:
         f"{place + 1}{' (simulated)' if mixed and results[place].target.simulated else ''}"
         for place in (pair.second, pair.first)
     ]
+    against = " against " if mixed else f"{words.NO_BREAK}against{words.NO_BREAK}"
     first, second = (p.estimate("iops") for p in pair.points)
     tone, answer = verdict(pair)
     return [
         Cell(words.times(pair.label)),
-        Cell(" against ".join(names).replace(" ", words.NO_BREAK)),
+        Cell(against.join(names)),
         Cell(words.count(second.value if second else None)),
         Cell(words.count(first.value if first else None)),
         Cell(shift(pair)),
