@@ -7,6 +7,7 @@ import pytest
 
 from tests.vm.conftest import REPOSITORY, Guest
 
+# Endurance tests: one takes four minutes on a busy machine.
 pytestmark = [pytest.mark.vm, pytest.mark.soak]
 
 SEVEN = ["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "nilfs2"]
