@@ -13,6 +13,8 @@
 #include "slam.h"
 #include "worker.h"
 
+#define SLAM_BATCH	32	/* requests that the block layer allocates at once for a plug */
+
 void slam_done(struct slam_slot *slot, blk_status_t status)
 {
 	struct slam *slam = slot->slam;
@@ -70,6 +72,7 @@ static u32 slam_fill(struct slam *slam, struct llist_node *free, struct llist_no
 	u32 sent = 0;
 
 	blk_start_plug(&plug);
+	plug.nr_ios = min_t(u32, slam->config.depth, SLAM_BATCH);
 	while (free && *budget && !READ_ONCE(slam->stop)) {
 		struct slam_slot *slot = llist_entry(free, struct slam_slot, done);
 

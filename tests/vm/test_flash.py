@@ -138,3 +138,17 @@ def test_latency_is_the_drives_own_in_reproducible_time(guest: Guest) -> None:
     # KERNEL timers and the completion path add what the guest's CPU needs for them: 10 to 20 us
     # at 500 million instructions per second.
     assert 50_000 < mean_ns < 90_000
+
+
+@pytest.mark.soak
+def test_who_polls_needs_no_interrupt(guest: Guest) -> None:
+    answer = guest(
+        SETUP + "set_up poll_queues=1 completion=polled store=0 ftl=direct wbuf_bytes=0\n"
+        "count() { awk -v n=$1 '$1 == n {print $2}' $F/counters; }; before=$(count interrupts_0)\n"
+        "fio --name=p --filename=/dev/ssd0 --direct=1 --rw=randread --bs=4k --ioengine=io_uring"
+        " --hipri=1 --iodepth=2 --number_ios=500 --size=64m --minimal > /run/p\n"
+        "echo $(( $(count interrupts_0) - before )) $(count polls) $(count in_flight); tear_down"
+    )
+
+    interrupts, polls, in_flight = (int(word) for word in answer.stdout.split())
+    assert interrupts < 50 and polls > 250 and in_flight == 0
