@@ -60,16 +60,20 @@ def count_period(
     train = _in_order(series, verdict)
     crossed, joint = _candidates(train)
     best: CountPeriod | None = None
+    widest = 1
     for period in crossed:
         for width in WIDTHS:
             score, agreeing = _crosswise(train, period, width)
             if best is None or score > best.score:
                 best = CountPeriod(period, period * block_bytes, score, agreeing)
-    if best is not None and best.score >= LEAST_SCORE and best.agreeing >= LEAST_STRIDES:
-        return best
+                widest = width
+    clear = best is not None and best.score >= LEAST_SCORE and best.agreeing >= LEAST_STRIDES
     if verdict.best is None:
-        return None
-    judged = [(*_jointly(train, period), period) for period in joint]
+        return best if clear else None
+    # Few cycles can bring a high score about by chance: it must hold for lopsided values as well.
+    if best is not None and clear and _jointly(train, best.writes, widest)[0] >= LEAST_JOINT_SCORE:
+        return best
+    judged = [(*_jointly(train, period, 1), period) for period in joint]
     score, agreeing, period = max(judged, default=(0.0, 0, 0))
     if score < LEAST_JOINT_SCORE or agreeing < LEAST_STRIDES:
         return None
@@ -194,15 +198,15 @@ def _folded(train: _Train, period: int, width: int) -> tuple[Floats, Floats]:
     return wide, np.sqrt(np.maximum(train.information * width / period, LEAST_VARIANCE))
 
 
-def _jointly(train: _Train, period: int) -> tuple[float, int]:
+def _jointly(train: _Train, period: int, width: int) -> tuple[float, int]:
     """Score at the phase that suits all strides best, and the strides that agree.
 
     No stride counts for more than `MOST_STRIDE`, so that none can bring it about alone.
     """
-    folded, noise = _folded(train, period, 1)
+    folded, noise = _folded(train, period, width)
     told = folded[:, int(folded.sum(axis=0).argmax())]
     held = np.minimum(told, MOST_STRIDE * noise).sum() / np.sqrt((noise**2).sum())
-    skew = train.skew / np.sqrt(len(train.value) / period)
+    skew = train.skew / np.sqrt(len(train.value) * width / period)
     return _as_normal(float(held), skew), int((told >= AGREES * noise).sum())
 
 
