@@ -181,7 +181,7 @@ def _meaning(measured: Flushes) -> str:
     return "which says neither"
 
 
-def cache_findings(cache: WriteCache) -> tuple[Finding, ...]:
+def cache_findings(cache: WriteCache, *, simulated: bool = False) -> tuple[Finding, ...]:
     """What a planner must know of the cache behind rates that were measured without flushes."""
     found = []
     if cache.kind is CacheKind.VOLATILE:
@@ -196,7 +196,9 @@ def cache_findings(cache: WriteCache) -> tuple[Finding, ...]:
                 message=f"writes were acknowledged from a volatile cache{held}, and the points "
                 f"send no flushes{cost}",
                 advice="Where each write must survive a power cut, plan on a run with "
-                "`host: {write_cache: off}`, or on a drive with a protected cache.",
+                + ("wbuf_bytes=0" if simulated else "`host: {write_cache: off}`")
+                + ", or on a drive with a protected cache"
+                + (": wbuf_volatile=protected." if simulated else "."),
             )
         )
     if cache.contradiction:

@@ -126,6 +126,9 @@ def test_only_a_volatile_cache_warns_and_says_what_a_flush_adds() -> None:
     (finding,) = cache_findings(lossy)
     assert finding.severity == "warns"
     assert "900 us" in finding.message
+    assert "write_cache: off" in finding.advice
+    (finding,) = cache_findings(lossy, simulated=True)
+    assert "wbuf_volatile=protected" in finding.advice
 
 
 def test_the_largest_buffer_that_is_known_counts() -> None:
