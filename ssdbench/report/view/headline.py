@@ -245,7 +245,7 @@ def _span(seconds: list[float]) -> str:
 
 def _of_steady(result: RunResult, verdict: SteadyVerdict) -> Headline:
     stage = next(s for s in reversed(result.stages) if verdict in s.steady)
-    unit = str(stage.data.get("unit", ""))
+    unit = str(stage.data.get("unit", "B/s"))  # as csv.py: a stage without samples names none
     rate = verdict.lower_bound if verdict.steady else verdict.mean
     text = words.quantity(rate, unit)
     number, _, unit_text = text.partition(" ")

@@ -1,4 +1,5 @@
 import html
+import json
 import math
 import re
 from pathlib import Path
@@ -232,6 +233,17 @@ def test_a_run_cut_short_while_warming_up_publishes_only_an_upper_limit(tmp_path
     assert "Plan on this or less" not in page
     assert "Steady state was not reached. The halves of the window differ" in page
     assert "none, as not steady" in page
+
+
+def test_the_rate_of_a_stage_that_names_no_unit_has_one(tmp_path: Path) -> None:
+    builder = StoredRunBuilder(tmp_path).precondition().steady(steady=False)
+    builder.write(verdict="NOT VALIDATED", interrupted=True, finished_at=None)
+    stored = json.loads((tmp_path / "result.json").read_text())
+    for stage in stored["stages"]:
+        stage["data"].pop("unit", None)
+    (tmp_path / "result.json").write_text(json.dumps(stored))
+
+    assert 'class="value">24.6 <span class="unit">MB/s' in page_of(tmp_path)
 
 
 def test_points_measured_before_steady_state_are_no_lower_bound(tmp_path: Path) -> None:
