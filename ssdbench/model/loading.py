@@ -9,7 +9,7 @@ from pydantic_core import ErrorDetails
 
 from ssdbench.errors import Diagnostic, ProfileError
 from ssdbench.model.asked.mistakes import Mistake
-from ssdbench.model.profile import Profile
+from ssdbench.model.profile import SPELLED, Profile
 from ssdbench.model.yamltext import Document, Path, dotted, read
 
 HINT = "`ssdbench schema` prints every key with its meaning and default."
@@ -126,6 +126,8 @@ def _sentence(details: ErrorDetails) -> str:
         return f"must be {word} {context[key]:g}, got {given!r}"
     if kind in ("enum", "literal_error"):
         return _not_one_of(str(context["expected"]), given)
+    if kind == "string_pattern_mismatch":
+        return f"must be {SPELLED[context['pattern']]}, got {_shown(given)}"
     if kind in _KINDS:
         return f"must be {_KINDS[kind]}, got {_shown(given)}"
     return details["msg"].removeprefix("Value error, ")

@@ -101,14 +101,18 @@ def _text(value: object) -> object:
 
 QueueValue = Annotated[str, BeforeValidator(_text), Field(min_length=1)]
 _NODES = r"[0-9]{1,4}(?:-[0-9]{1,4})?(?:,[0-9]{1,4}(?:-[0-9]{1,4})?)*"
-NodeNames = Annotated[str, BeforeValidator(_text), Field(pattern=rf"^(keep|drive|{_NODES})$")]
-MemoryPolicy = Annotated[
-    str,
-    Field(
-        pattern=rf"^(keep|local|prefer:(drive|[0-9]{{1,4}})|(bind|interleave):(drive|{_NODES}))$"
-    ),
-]
-FeatureValue = Annotated[str, BeforeValidator(_text), Field(pattern=r"^(keep|[0-9]{1,5})$")]
+_NODE_NAMES = rf"^(keep|drive|{_NODES})$"
+_POLICY = rf"^(keep|local|prefer:(drive|[0-9]{{1,4}})|(bind|interleave):(drive|{_NODES}))$"
+_FEATURE = r"^(keep|[0-9]{1,5})$"
+NodeNames = Annotated[str, BeforeValidator(_text), Field(pattern=_NODE_NAMES)]
+MemoryPolicy = Annotated[str, Field(pattern=_POLICY)]
+FeatureValue = Annotated[str, BeforeValidator(_text), Field(pattern=_FEATURE)]
+SPELLED = {  # what the patterns mean, for who did not meet one
+    _NODE_NAMES: "keep, drive, or nodes such as 0 or 0-1,3",
+    _POLICY: "keep, local, prefer:NODE, bind:NODES or interleave:NODES, with drive for the drive's "
+    "own node",
+    _FEATURE: "keep or a whole number of at most five digits",
+}
 
 
 class Host(Model):

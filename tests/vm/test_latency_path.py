@@ -1,6 +1,7 @@
-"""Where the time goes on drives with real drivers: NVMe, AHCI and virtio in the lab."""
+"""Where the time goes on drives with real drivers: NVMe, AHCI, virtio and SCSI in the lab."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,7 @@ from tests.vm.conftest import REPOSITORY, Guest
 pytestmark = pytest.mark.vm
 
 SCRIPT = r"""
-import json, subprocess
+import json, os, subprocess
 from pathlib import Path
 from ssdbench.engine.hosting import kernel_name
 from ssdbench.host.topology import topology
@@ -19,12 +20,15 @@ from ssdbench.target.inspect import inspect
 
 said = {}
 for place in sorted(Path("/sys/block").iterdir()):
-    bus = {"nvm": "nvme", "sda": "ahci", "vda": "virtio"}.get(place.name[:3])
+    bus = next((b for p, b in (("nvme", "nvme"), ("sd", "scsi"), ("vd", "virtio"))
+                if place.name.startswith(p)), None)
+    bus = "ahci" if bus == "scsi" and "/ata" in str(place.resolve()) else bus
     if bus is None or bus in said:
         continue
     target = inspect(f"/dev/{place.name}")
     host = topology(place.name)
-    trace = block_trace(target, kernel_name(target), host.interrupts)
+    btt = bus == "nvme" and "BTT" in os.environ
+    trace = block_trace(target, kernel_name(target), host.interrupts, btt=btt)
     with trace.running("lab"):
         trace.start()
         subprocess.run(
@@ -39,15 +43,22 @@ print(json.dumps(said))
 """
 
 
-def test_the_layers_and_the_interrupts_of_three_buses(guest: Guest) -> None:
+def told(guest: Guest, *disks: str, btt: bool = False) -> dict[str, dict[str, Any]]:
+    """What the script says of each bus."""
+    python = f"{REPOSITORY}/.venv/bin/python"
     answer = guest(
-        f"exec {REPOSITORY}/.venv/bin/python -c \"$(cat <<'END'\n{SCRIPT}\nEND\n)\"",
-        disks=("nvme=null:64MiB", "ahci=null:64MiB", "virtio=null:64MiB"),
+        f"{'export BTT=1; ' * btt}exec {python} -c \"$(cat <<'END'\n{SCRIPT}\nEND\n)\"",
+        disks=disks,
         modules=False,
     )
-
     assert answer.status == 0, answer.stderr
-    said = json.loads(answer.stdout.splitlines()[-1])
+    said: dict[str, dict[str, Any]] = json.loads(answer.stdout.splitlines()[-1])
+    return said
+
+
+def test_the_layers_and_the_interrupts_of_three_buses(guest: Guest) -> None:
+    said = told(guest, "nvme=null:64MiB", "ahci=null:64MiB", "virtio=null:64MiB")
+
     for bus in ("nvme", "ahci", "virtio"):
         layers = said[bus]["layers"]
         assert layers["requests"] == 64
@@ -57,3 +68,13 @@ def test_the_layers_and_the_interrupts_of_three_buses(guest: Guest) -> None:
     assert said["ahci"]["moved"] > 0  # one interrupt, which goes where it is told
     assert said["nvme"]["moved"] == 0
     assert any("managed interrupts" in note for note in said["nvme"]["notes"])
+
+
+@pytest.mark.soak  # until it has passed on both kernels
+def test_the_layers_of_scsi_and_what_blktrace_says_beside(guest: Guest) -> None:
+    said = told(guest, "nvme=null:64MiB", "scsi=null:64MiB", btt=True)
+
+    scsi, nvme = said["scsi"]["layers"], said["nvme"]["layers"]
+    assert scsi["requests"] == 64
+    assert scsi["driver_ns"] > 0
+    assert 0 < nvme["btt_d2c_mean_ns"] <= nvme["btt_q2c_mean_ns"]

@@ -31,10 +31,16 @@ def host(view: HostFigure) -> Figure:
 def _panel(axes: Axes, panel: HostPanel) -> None:
     for number, line in enumerate(panel.lines):
         colour, trace = canvas.SERIES[number], line.trace
-        style = {"color": colour, "drawstyle": "steps-pre"}
-        dashes = canvas.DASHES[number]
-        label = line.label or None
-        axes.plot(trace.x, trace.high, **style, lw=1.2, ls=dashes, label=label)  # type: ignore[arg-type]
+        (drawn,) = axes.plot(
+            trace.x,
+            trace.high,
+            color=colour,
+            lw=1.2,
+            drawstyle="steps-pre",
+            ls=canvas.DASHES[number],
+        )
+        if line.label:
+            drawn.set_label(line.label)
         if trace.low is not trace.high:
             axes.fill_between(trace.x, trace.low, trace.high, color=colour, lw=0, step="pre")
     axes.set_title(f"{panel.title}, {panel.unit}", loc="left", fontsize=8.5)

@@ -192,6 +192,14 @@ def test_a_number_with_a_leading_zero_is_decimal_as_in_yaml_1_2() -> None:
             id="unknown-rule",
         ),
         pytest.param("", ["p.yaml:1:1: the profile is empty"], id="empty"),
+        pytest.param(
+            "host: {fio_memory: elsewhere}",
+            [
+                "p.yaml:1:20: host.fio_memory: must be keep, local, prefer:NODE, bind:NODES or "
+                "interleave:NODES, with drive for the drive's own node, got 'elsewhere'"
+            ],
+            id="a-pattern-in-words",
+        ),
         pytest.param("- a\n", ["p.yaml:1:1: must be keys with values, got a list"], id="a-list"),
         pytest.param(
             "title: a\n\tseed: 1",
