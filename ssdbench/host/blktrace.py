@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import tempfile
+import time
 from pathlib import Path
 
 from ssdbench.errors import CommandFailed
@@ -17,6 +18,7 @@ from ssdbench.host.sysfs import Sysfs
 PROGRAMS = ("blktrace", "blkparse", "btt")
 DEBUGFS = "/sys/kernel/debug"
 FILE_SYSTEM = "debugfs none"
+_BEGINS_S = 10.0
 _ENDS_S = 30.0
 _PARSED_S = 300.0
 _PARTS = ("Q2G", "G2I", "I2D", "D2C", "Q2C")
@@ -67,6 +69,11 @@ class BlkTrace:
             stderr=self._place / "stderr",
             cwd=self._place,
         )
+        # What ends before its files are there has traced nothing.
+        deadline = time.monotonic() + _BEGINS_S
+        while not any(self._place.glob("trace.blktrace.*")) and time.monotonic() < deadline:
+            if self._process.wait(0.02) is not None:
+                break
 
     def means(self) -> dict[str, float]:
         """End it, and have its trace summed up. Raises CommandFailed when it saw nothing."""
