@@ -70,7 +70,6 @@ def test_the_layers_and_the_interrupts_of_three_buses(guest: Guest) -> None:
     assert any("managed interrupts" in note for note in said["nvme"]["notes"])
 
 
-@pytest.mark.soak  # until it has passed on both kernels
 def test_the_layers_of_scsi_and_what_blktrace_says_beside(guest: Guest) -> None:
     said = told(guest, "nvme=null:64MiB", "scsi=null:64MiB", btt=True)
 
