@@ -1,7 +1,7 @@
 """The rate sweep on a queue whose truth is a formula: M/M/1."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,10 +26,16 @@ TRUTH_IOPS = SERVED_IOPS - math.log(100) / (LIMIT_NS / 1e9)  # where p99 of M/M/
 class Queue(WearyDrive):
     """One server with exponential service times; requests come at random."""
 
+    throttles_in_start: int | None = None  # which start of the generator it is too hot in
+
     def start(self, jobs: Sequence[Job], *, artifacts: Path) -> Running:
         artifacts.mkdir(parents=True, exist_ok=True)
         self.starts.append(list(jobs))
         return Queueing(self, jobs)
+
+    def throttle_counters(self) -> Mapping[str, int]:
+        hot = self.throttles_in_start is not None and len(self.starts) >= self.throttles_in_start
+        return {"transitions to thermal management 1": 5 + 2 * hot}
 
 
 class Queueing(WearyRunning):
@@ -93,6 +99,22 @@ def test_a_limit_that_no_rate_keeps_is_a_finding(tmp_path: Path) -> None:
 
     assert stage.data["slo"]["rate_at_slo_iops"] is None  # type: ignore[index]
     assert Code.SLO_MISSED in {f.code for f in stage.findings}
+
+
+def test_a_step_in_which_the_drive_counted_throttling_keeps_the_rate_from_being_valid(
+    tmp_path: Path,
+) -> None:
+    cool, hot = a_search(tmp_path / "cool"), a_search(tmp_path / "hot")
+    hot.drive.throttles_in_start = 3  # type: ignore[attr-defined]
+
+    undisturbed, result = cool.go(), hot.go()
+
+    assert undisturbed.verdict == "VALIDATED"
+    assert result.verdict == "NOT VALIDATED"
+    (told,) = [f for f in result.stages[0].findings if f.code is Code.THROTTLED]
+    assert (told.severity, told.stage, told.repeat) == ("invalidates", "01-rate", 1)
+    assert "2 transitions to thermal management 1" in told.message
+    assert told.advice
 
 
 def test_few_searches_do_not_validate(tmp_path: Path) -> None:
