@@ -11,7 +11,7 @@ Limits: peaks at whole numbers of writes, from 16 to 6143 (24 MiB of 4 KiB write
 second for a quarter of a million writes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,6 +38,8 @@ WIDTHS = (1, 2, 4)  # writes that a peak may be spread over
 AROUND = 33  # writes; less than the shortest burst that collection makes is no burst
 BEHIND = 5  # writes behind a boundary that are each a class of their own
 
+_Floats32 = npt.NDArray[np.float32]
+
 
 @dataclass(frozen=True, slots=True)
 class CountPeriod:
@@ -62,8 +64,9 @@ def count_period(
     best: CountPeriod | None = None
     widest = 1
     for period in crossed:
+        folded = _folded(train, period)
         for width in WIDTHS:
-            score, agreeing = _crosswise(train, period, width)
+            score, agreeing = _crosswise(*_widened(train, folded, width))
             if best is None or score > best.score:
                 best = CountPeriod(period, period * block_bytes, score, agreeing)
                 widest = width
@@ -84,7 +87,7 @@ def count_period(
 class _Train:
     """How far each write exceeds its like, in order, weighted by what it can tell."""
 
-    value: npt.NDArray[np.float32]  # of mean 0; the variance is the weight
+    value: _Floats32  # of mean 0; the variance is the weight
     row: Ints  # of the stride, per write
     information: Floats  # per stride: sum of the values' variances
     skew: float  # of the values
@@ -119,11 +122,11 @@ def _in_order(series: Sequence[Series], verdict: BlockVerdict) -> _Train:
     return _Train(value, row, information, skew)
 
 
-def _around(value: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+def _around(value: _Floats32) -> _Floats32:
     """The mean of the writes around each write: a burst of slow writes is no peak."""
     if len(value) < AROUND:
         return np.zeros_like(value)
-    mean: npt.NDArray[np.float32] = np.convolve(
+    mean: _Floats32 = np.convolve(
         value, np.full(AROUND, 1 / AROUND, dtype=np.float32), mode="same"
     ).astype(np.float32)
     return mean
@@ -143,13 +146,33 @@ def _likes(one: Series, verdict: BlockVerdict) -> Ints:
     return found
 
 
-def _halves(train: _Train) -> tuple[Floats, Floats]:
+def _halves(train: _Train) -> tuple[_Floats32, Floats]:
     """The values of every second stride and of the others, and how much each half can tell."""
     odd = train.row % 2 == 1
     split = np.stack([np.where(odd, 0, train.value), np.where(odd, train.value, 0)])
     rows = np.arange(len(train.information)) % 2
     told = np.array([train.information[rows == 0].sum(), train.information[rows == 1].sum()])
     return split.astype(np.float32), told
+
+
+def _folds(split: _Floats32, periods: range) -> Iterator[tuple[int, _Floats32]]:
+    """The sums by phase at every period, a row per half; whole cycles only.
+
+    Those at half of an even period are those at the period with its halves added up, and with the
+    last cycle where it was left over: so only the longer half of the periods costs a whole pass.
+    """
+    length = split.shape[1]
+    for longest in range(max(periods.start, (periods.stop + 1) // 2), periods.stop):
+        period, cycles = longest, length // longest
+        folded = split[:, : cycles * period].reshape(2, cycles, period).sum(axis=1)
+        yield period, folded
+        while period % 2 == 0 and period // 2 >= periods.start:
+            period //= 2
+            cycles = length // period
+            folded = folded[:, :period] + folded[:, period:]
+            if cycles % 2:
+                folded += split[:, (cycles - 1) * period : cycles * period]
+            yield period, folded
 
 
 def _candidates(train: _Train) -> tuple[list[int], list[int]]:
@@ -159,22 +182,22 @@ def _candidates(train: _Train) -> tuple[list[int], list[int]]:
     periods = range(LEAST_WRITES, min(length // LEAST_CYCLES + 1, MOST_WRITES))
     if not periods or told.min() <= 0:
         return [], []
-    crossed, joint = np.zeros(len(periods)), np.zeros(len(periods))
-    for index, period in enumerate(periods):
-        cycles = length // period
-        folded = split[:, : cycles * period].reshape(2, cycles, period).sum(axis=1)
+    apart, together = np.zeros((2, len(periods))), np.zeros(len(periods))
+    for period, folded in _folds(split, periods):
+        index = period - periods.start
         place = folded.argmax(axis=1)
-        both = folded[0, place[1]] / np.sqrt(told[0]) + folded[1, place[0]] / np.sqrt(told[1])
-        crossed[index] = both * np.sqrt(period / 2)
-        together = float(folded.sum(axis=0).max()) * np.sqrt(period / told.sum())
-        joint[index] = _as_normal(together, train.skew / np.sqrt(cycles))
+        apart[:, index] = folded[0, place[1]], folded[1, place[0]]
+        together[index] = (folded[0] + folded[1]).max()
+    all_periods = np.array(periods)
+    crossed = (apart / np.sqrt(told)[:, None]).sum(axis=0) * np.sqrt(all_periods / 2)
+    z = together * np.sqrt(all_periods / told.sum())
+    joint = _as_normal(z, train.skew / np.sqrt(length // all_periods))
     first, second = (np.argsort(-found)[:CANDIDATES] for found in (crossed, joint))
     return [periods[int(n)] for n in first], [periods[int(n)] for n in second]
 
 
-def _crosswise(train: _Train, period: int, width: int) -> tuple[float, int]:
+def _crosswise(wide: Floats, noise: Floats) -> tuple[float, int]:
     """Score at the phase that the other strides chose, and the strides that agree."""
-    wide, noise = _folded(train, period, width)
     rows = len(noise)
     odd = np.arange(rows) % 2 == 1
     judged_scores, each = [], np.zeros(rows)
@@ -188,12 +211,17 @@ def _crosswise(train: _Train, period: int, width: int) -> tuple[float, int]:
     return float(sum(judged_scores) / np.sqrt(2)), int((each >= AGREES).sum())
 
 
-def _folded(train: _Train, period: int, width: int) -> tuple[Floats, Floats]:
-    """Sums by phase, one row per stride, and by how much chance moves those of a stride."""
+def _folded(train: _Train, period: int) -> Floats:
+    """Sums by phase, one row per stride."""
     rows = len(train.information)
     place = np.arange(len(train.value)) % period
     flat = np.bincount(train.row * period + place, weights=train.value, minlength=rows * period)
-    folded = flat.reshape(rows, period)
+    return np.asarray(flat, dtype=np.float64).reshape(rows, period)
+
+
+def _widened(train: _Train, folded: Floats, width: int) -> tuple[Floats, Floats]:
+    """Sums over `width` phases, and by how much chance moves those of a stride."""
+    period = folded.shape[1]
     wide = np.asarray(sum(np.roll(folded, -shift, axis=1) for shift in range(width)))
     return wide, np.sqrt(np.maximum(train.information * width / period, LEAST_VARIANCE))
 
@@ -203,23 +231,22 @@ def _jointly(train: _Train, period: int, width: int) -> tuple[float, int]:
 
     No stride counts for more than `MOST_STRIDE`, so that none can bring it about alone.
     """
-    folded, noise = _folded(train, period, width)
+    folded, noise = _widened(train, _folded(train, period), width)
     told = folded[:, int(folded.sum(axis=0).argmax())]
     held = np.minimum(told, MOST_STRIDE * noise).sum() / np.sqrt((noise**2).sum())
-    skew = train.skew / np.sqrt(len(train.value) * width / period)
-    return _as_normal(float(held), skew), int((told >= AGREES * noise).sum())
+    skew = np.asarray(train.skew / np.sqrt(len(train.value) * width / period))
+    return float(_as_normal(held, skew)), int((told >= AGREES * noise).sum())
 
 
-def _as_normal(z: float, skew: float) -> float:
+def _as_normal(z: Floats, skew: Floats) -> Floats:
     """A sum of few lopsided values exceeds its mean more easily than a normal one: allow for it.
 
     Wilson and Hilferty 1931: the cube root of a gamma variable is nearly normal.
     """
-    if skew <= LEAST_SKEW:
-        return z
-    shape = (2 / skew) ** 2
-    root = np.cbrt(max(z / np.sqrt(shape) + 1, 0.0))
-    return float(3 * np.sqrt(shape) * (root - 1 + 1 / (9 * shape)))
+    shape = (2 / np.maximum(skew, LEAST_SKEW)) ** 2
+    root = np.cbrt(np.maximum(z / np.sqrt(shape) + 1, 0.0))
+    found = 3 * np.sqrt(shape) * (root - 1 + 1 / (9 * shape))
+    return np.asarray(np.where(skew <= LEAST_SKEW, z, found), dtype=np.float64)
 
 
 def lag(series: Sequence[Series], verdict: BlockVerdict, *, most_writes: int = 4096) -> int | None:
