@@ -9,7 +9,7 @@ from ssdbench.model.result import PointResult, RunResult
 from ssdbench.report.csv import reasons
 from ssdbench.report.metrics import published_bound, unsteady
 from ssdbench.report.view.pts import pts_rule
-from ssdbench.report.view.stamp import stamp
+from ssdbench.report.view.stamp import IN_PART, Stamp, beside_plan, stamp
 from ssdbench.units import format_count, format_ns
 
 
@@ -33,7 +33,7 @@ def run_lines(ended: Ended) -> Iterator[str]:
     simulated = ", a simulated drive" if result.target.simulated else ""
     over = stamp(result)
     yield f"{over.word}: {result.target.name}{simulated}"
-    for reason in _why_not(result) if over.word == result.verdict else [over.meaning]:
+    for reason in _why(result, over):
         yield f"  {reason}"
     yield f"report: {ended.files[0]}"
 
@@ -65,6 +65,12 @@ def _row(point: PointResult) -> tuple[str, ...]:
         "-" if p99 is None else format_ns(p99),
         point.verdict,
     )
+
+
+def _why(result: RunResult, over: Stamp) -> list[str]:
+    if result.verdict == "VALIDATED":
+        return [beside_plan(result)] if over.word == IN_PART else []
+    return _why_not(result) if over.word == result.verdict else [over.meaning]
 
 
 def _why_not(result: RunResult) -> list[str]:

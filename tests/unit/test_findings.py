@@ -1,5 +1,6 @@
-"""Every reason against a number: raised somewhere, and explained in docs/numbers.md."""
+"""Every reason against a number: raised, with advice, and explained in docs/numbers.md."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -21,3 +22,16 @@ def test_every_finding_is_explained_to_the_user() -> None:
     told = {code for row in rows for code in re.findall(r"`([a-z-]+)`", row.split("|")[1])}
 
     assert {code.value for code in Code} == told
+
+
+def test_every_finding_that_is_held_against_a_number_says_what_to_do() -> None:
+    mute = [
+        f"{path.name}:{call.lineno}"
+        for path in (ROOT / "ssdbench").rglob("*.py")
+        for call in ast.walk(ast.parse(path.read_text()))
+        if isinstance(call, ast.Call) and ast.unparse(call.func) == "Finding"
+        for said in [{word.arg: ast.unparse(word.value) for word in call.keywords}]
+        if said.get("severity") != "Severity.NOTES" and said.get("advice", "''") == "''"
+    ]
+
+    assert not mute

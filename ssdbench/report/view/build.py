@@ -3,12 +3,13 @@
 from collections import Counter
 from dataclasses import replace
 
+from ssdbench.model.result import RunResult
 from ssdbench.report.label import simulated_label
 from ssdbench.report.read import StoredRun
 from ssdbench.report.view import capacity, conditions, findings, stages, steady, words
 from ssdbench.report.view.headline import headline
 from ssdbench.report.view.page import Page, Section
-from ssdbench.report.view.stamp import ASKED, COMPARED, stamp
+from ssdbench.report.view.stamp import ASKED, COMPARED, IN_PART, beside_plan, stamp
 
 
 def page(run: StoredRun) -> Page:
@@ -24,12 +25,18 @@ def page(run: StoredRun) -> Page:
         verdict=over.word,
         tone=over.tone,
         verdict_meaning=over.meaning,
-        reasons=[] if over.word in (ASKED, COMPARED) else findings.reasons(result),
+        reasons=_reasons(result, over.word),
         proofs=findings.proofs(result),
         simulated=simulated_label(result.target),
         headline=headline(result),
         sections=_sections(run),
     )
+
+
+def _reasons(result: RunResult, word: str) -> list[str]:
+    if word in (ASKED, COMPARED):
+        return []
+    return [beside_plan(result)] if word == IN_PART else findings.reasons(result)
 
 
 def _sections(run: StoredRun) -> list[Section]:

@@ -13,6 +13,7 @@ from ssdbench.report.view.findings import all_findings
 
 ASKED = "NO RATE MEASURED"
 COMPARED = "COMPARED, NOTHING TO PLAN ON"
+IN_PART = "VALIDATED FOR THE PLAN"
 INSIDE = ("blocksize", "probe")  # stages that answer a question about the drive itself
 _PREPARES = ("purge", "precondition", "steady")
 _RATES = ("pts", "rate", "sweep", "span")
@@ -32,7 +33,33 @@ def stamp(result: RunResult) -> Stamp:
     if _answered(result):
         asked = {stage.kind for stage in result.stages} - set(_PREPARES)
         return _ASKED if asked <= set(INSIDE) else _COMPARED
+    if result.verdict == "VALIDATED" and beside_plan(result):
+        return Stamp(IN_PART, words.VERDICT_TONES[result.verdict], _meaning(result))
     return Stamp(result.verdict, words.VERDICT_TONES[result.verdict], _meaning(result))
+
+
+def beside_plan(result: RunResult) -> str:
+    """The points of a valid run that are not valid, in one sentence; empty without any.
+
+    A run is as valid as the points that its plan stands on; what else was measured may not be.
+    """
+    if result.verdict != "VALIDATED":
+        return ""
+    others = [p for stage in result.stages for p in stage.points if p.verdict != "VALIDATED"]
+    if not others:
+        return ""
+    codes = dict.fromkeys(
+        str(finding.code)
+        for point in others
+        for finding in point.findings
+        if finding.severity is Severity.INVALIDATES
+    )
+    why = f" ({', '.join(codes)})" if codes else ""
+    many = len(others) > 1
+    return (
+        f"{len(others)} further point{'s' * many}, which the plan does not use, "
+        f"{'are' if many else 'is'} not valid{why}: do not plan on {'them' if many else 'it'}."
+    )
 
 
 _ASKED = Stamp(

@@ -7,6 +7,8 @@ from pathlib import Path
 import jinja2
 import pytest
 
+from ssdbench.cli.conduct import Ended
+from ssdbench.cli.summary import run_lines
 from ssdbench.model.finding import Code, Severity
 from ssdbench.model.result import PointResult, RunResult
 from ssdbench.model.target import TargetKind
@@ -327,3 +329,31 @@ def test_a_search_for_blocks_that_was_cut_short_is_not_validated(tmp_path: Path)
     builder.write(verdict="NOT VALIDATED", interrupted=True)
 
     assert "NOT VALIDATED</p>" in page_of(tmp_path)
+
+
+def test_a_run_that_is_valid_for_its_plan_alone_says_what_is_not(tmp_path: Path) -> None:
+    builder = StoredRunBuilder(tmp_path, repeats=10, measure_s=20)
+    noisy = ("b4096-r100-qd32", "b4096-r50-qd32")
+    builder.sweep(blocks=(4096,), reads=(0, 50, 100), depths=(32,), noisy=noisy)
+    result = builder.write(verdict="VALIDATED")
+
+    page = page_of(tmp_path)
+
+    told = "2 further points, which the plan does not use, are not valid (cv-too-high"
+    assert '<p class="stamp">VALIDATED FOR THE PLAN</p>' in page
+    assert told in page
+    said = list(run_lines(Ended(tmp_path, result, (tmp_path / "report.html",), exit_code=0)))
+    assert said[-3].startswith("VALIDATED FOR THE PLAN: ")
+    assert told in said[-2]
+
+
+def test_a_run_whose_points_are_all_valid_is_validated_without_further_words(
+    tmp_path: Path,
+) -> None:
+    builder = StoredRunBuilder(tmp_path, repeats=10, measure_s=20)
+    builder.sweep(blocks=(4096,), reads=(0,), depths=(32,)).write(verdict="VALIDATED")
+
+    page = page_of(tmp_path)
+
+    assert '<p class="stamp">VALIDATED</p>' in page
+    assert "further point" not in page

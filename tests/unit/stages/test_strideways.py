@@ -1,13 +1,17 @@
 """What each way of walking over strides makes of the generator's log."""
 
+from itertools import product
+
 import numpy as np
 
 from ssdbench.generator.base import LoggedIo
+from ssdbench.model.finding import Code
 from ssdbench.model.target import TargetKind
 from ssdbench.stages import blockanswer
 from ssdbench.stages.blockanswer import Asked
 from ssdbench.stages.stridetrace import Trace
 from ssdbench.stages.strideways import DEEP, Heard, Way, heard, job
+from ssdbench.stats.blockjudge import judge
 from ssdbench.stats.strideplan import Pass
 from tests.support.builders import a_target
 
@@ -61,6 +65,25 @@ def test_every_way_writes_as_much_as_the_pass_says() -> None:
         written = (one.total_bytes or 0) * (100 - one.workload.read_percent) // 100
 
         assert written == ONE.writes * 4096
+
+
+def test_a_drive_without_peaks_is_said_to_have_no_boundary_and_what_would_have_shown() -> None:
+    chance = np.random.default_rng(1)
+    trace = Trace()
+    for region, stride in product((0, 1), (8192, 20480, 28672, 36864, 65536)):
+        one = Pass(region=region, stride_bytes=stride, offset_bytes=region << 30, writes=4000)
+        noise = chance.lognormal(12, 0.1, one.writes)
+        offsets = one.offset_bytes + np.arange(one.writes, dtype=np.int64) * stride
+        trace.add(one, Heard(offsets, noise, noise))
+    found = {Way.WRITES: Asked(trace, judge(trace.series(), seed=1))}
+
+    said = blockanswer.answer(found, target=a_target(TargetKind.DRIVE), block_bytes=4096, seed=1)
+
+    assert said.block_bytes is None
+    (told,) = said.findings
+    assert (told.code, told.severity) == (Code.NO_BOUNDARY, "notes")
+    assert "times as long" in told.message
+    assert told.advice
 
 
 def test_quick_writes_are_absorbed_only_where_flash_may_be_behind() -> None:
