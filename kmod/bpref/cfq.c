@@ -205,16 +205,14 @@ static bool cfq_wait_for_process(struct cfq *cfq, u64 now)
 static struct cfq_queue *cfq_select(struct cfq *cfq, u64 now)
 {
 	if (cfq->active) {
-		if (cfq->slice_end_ns && cfq->slice_end_ns <= now) {
-			cfq->used_up++;
-			cfq_end_slice(cfq, false, now);
-		} else if (cfq->active->requests.queued) {
+		bool used_up = cfq->slice_end_ns && cfq->slice_end_ns <= now;
+
+		if (!used_up && cfq->active->requests.queued)
 			return cfq->active;
-		} else if (cfq_wait_for_process(cfq, now)) {
+		if (!used_up && cfq_wait_for_process(cfq, now))
 			return NULL;
-		} else {
-			cfq_end_slice(cfq, false, now);
-		}
+		cfq->used_up += used_up;
+		cfq_end_slice(cfq, false, now);
 	}
 	return cfq_begin_slice(cfq, now);
 }

@@ -109,7 +109,7 @@ static bool bpref_bio_merge(struct request_queue *q, struct bio *bio, unsigned i
 
 	if (!READ_ONCE(bp->queued))
 		return false;
-	if (current->io_context) {
+	if (bp->policy->by_sync && current->io_context) {
 		spin_lock_irq(&q->queue_lock);
 		icq = ioc_lookup_icq(q);
 		spin_unlock_irq(&q->queue_lock);
@@ -125,9 +125,12 @@ static bool bpref_bio_merge(struct request_queue *q, struct bio *bio, unsigned i
 
 /* Coming in */
 
+/* Only what is waited for has a process: to find it costs a lock, which the rest is spared. */
 static void bpref_prepare_request(struct request *rq)
 {
-	rq->elv.icq = ioc_find_get_icq(rq->q);
+	bool waited_for = !bpref_class(to_bpref(rq->q), rq->cmd_flags);
+
+	rq->elv.icq = waited_for ? ioc_find_get_icq(rq->q) : NULL;
 	rq->elv.priv[0] = NULL;
 	bpref_set_state(rq, BPREF_FOREIGN);
 }

@@ -1,13 +1,15 @@
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from ssdbench.engine.targets import require_generator
 from ssdbench.errors import HostLacks, UsageError
-from ssdbench.generator.base import Job
-from ssdbench.generator.slam import HISTOGRAMS, SlamOutcome, _limit, _part, objections
+from ssdbench.generator.base import Job, Running
+from ssdbench.generator.slam import HISTOGRAMS, Slam, SlamOutcome, _limit, _part, objections
 from ssdbench.host import slam
+from ssdbench.host.blockdev import Geometry
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.model.profile import Applies
 from ssdbench.model.target import TargetInfo, TargetKind
@@ -39,6 +41,19 @@ def target(kind: TargetKind, name: str) -> TargetInfo:
     )
 
 
+class Fills:
+    """The generator that fills are left to."""
+
+    name = "fills"
+
+    def __init__(self) -> None:
+        self.jobs: list[Job] = []
+
+    def start(self, jobs: Sequence[Job], *, artifacts: Path) -> Running:
+        self.jobs += jobs
+        raise AssertionError("not asked for")
+
+
 def test_random_instances_share_the_range_and_sequential_ones_divide_it() -> None:
     assert [_part(workload(numjobs=3), n) for n in range(3)] == [(10 * BLOCK, 10 * BLOCK)] * 3
 
@@ -61,6 +76,26 @@ def test_what_the_module_cannot_do_is_named() -> None:
     job = Job("odd", asked, seed=1, flush_every=3, latency_log=True)
 
     assert objections(job) == ["an offered rate", "pauses", "flushes", "a log of each I/O"]
+
+
+def test_a_start_refuses_such_a_job_by_name_before_anything_runs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    size = Geometry(
+        size_bytes=1 << 30, logical_block_bytes=512, physical_block_bytes=4096, read_only=False
+    )
+    monkeypatch.setattr("ssdbench.generator.slam.available", lambda: True)
+    monkeypatch.setattr("ssdbench.generator.slam.blockdev.geometry_of", lambda _: size)
+    fills = Fills()
+    generator = Slam(Path("/dev/x"), 9, fills)
+    plain = Job("plain", workload(), seed=1)
+    paced = Job("paced", workload(thinktime_us=5), seed=1)
+
+    with pytest.raises(UsageError, match="cannot do pauses, which paced asks for"):
+        generator.start([plain, paced], artifacts=tmp_path / "artifacts")
+
+    assert not (tmp_path / "artifacts").exists()
+    assert fills.jobs == []
 
 
 def test_latencies_belong_to_the_window_that_holds_their_middle(tmp_path: Path) -> None:
