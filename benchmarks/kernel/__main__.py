@@ -3,7 +3,7 @@
 import argparse
 import time
 
-from benchmarks.kernel import bpref, slam, tmerge
+from benchmarks.kernel import bpref, flash, slam, tmerge
 from benchmarks.kernel.experiment import (
     Experiment,
     cases_table,
@@ -16,7 +16,8 @@ from benchmarks.kernel.experiment import (
 )
 
 EXPERIMENTS: dict[str, Experiment] = {
-    experiment.name: experiment for experiment in (slam.Slam(), tmerge.Tmerge(), bpref.Bpref())
+    experiment.name: experiment
+    for experiment in (slam.Slam(), tmerge.Tmerge(), bpref.Bpref(), flash.Flash())
 }
 
 

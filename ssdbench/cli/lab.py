@@ -29,6 +29,11 @@ def lab() -> None:
 )
 @click.option("--memory", default="2GiB", show_default=True, help="Memory of the guest.")
 @click.option("--reproducible", is_flag=True, help="Count time in instructions, on one CPU.")
+@click.option(
+    "--program", "programs", multiple=True, metavar="NAME",
+    help="Have this program of the host in the guest's memory, and no other file of the host; "
+    "with --reproducible, runs then agree to the digit. May be given several times.",
+)  # fmt: skip
 @click.option("--multipath", is_flag=True, help="NVMe drives behind multipath heads.")
 @click.option("--modules/--no-modules", default=True, help="Build and load the bundled modules.")
 @click.option("--timeout", default="1h", show_default=True, help="End the guest after this time.")
@@ -41,6 +46,7 @@ def run(
     memory: str,
     *,
     reproducible: bool,
+    programs: tuple[str, ...],
     multipath: bool,
     modules: bool,
     timeout: str,
@@ -72,6 +78,7 @@ def run(
             cpus=cpus,
             memory_mib=memory_mib,
             reproducible=reproducible,
+            programs=programs,
             multipath=multipath,
             modules=modules,
             timeout_s=timeout_s,

@@ -21,7 +21,7 @@ from ssdbench.errors import HostLacks, SsdbenchError
 from ssdbench.host import command, files
 from ssdbench.host.lock import waiting
 from ssdbench.host.sysfs import Sysfs
-from ssdbench.lab import cpio
+from ssdbench.lab import cpio, memory
 from ssdbench.lab.archive import Archive, Package, extract
 from ssdbench.lab.kernels import Kernel, fetch, module_bytes
 from ssdbench.lab.machine import Machine, arguments
@@ -54,6 +54,14 @@ class Answer:
     console: str
     boot_s: float  # uptime of the guest when the command began
     wall_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class InMemory:
+    """What a guest that lives in memory has: programs of the host by name, modules to insert."""
+
+    programs: tuple[str, ...]
+    modules: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +137,14 @@ class Lab:
         prepare: str = "",
         expect_trouble: bool = False,
         while_running: Callable[[Path], None] | None = None,
+        in_memory: InMemory | None = None,
     ) -> Answer:
         """Run one command in a fresh guest and wait for its end.
 
         `prepare` is shell text that runs before the command (loading modules). `while_running`
         is called about twice a second with the job directory, to serve hot-unplug and the like.
+        With `in_memory` the guest has those programs and modules and nothing else of the host,
+        neither its files nor `cwd`, so that runs which count instructions agree to the digit.
         Raises GuestTrouble when the kernel complained, HostLacks when the guest did not boot.
         """
         with ExitStack() as stack:
@@ -142,6 +153,8 @@ class Lab:
             for directory in ("root", "job", "modules"):
                 (share / directory).mkdir(parents=True)
             made = self._complete(machine, job)
+            if in_memory is not None:
+                made = replace(made, initramfs=self._memory_initramfs(job, argv, in_memory))
             self._write_job(share / "job", argv, made, cwd=cwd, prepare=prepare)
             daemon = self._export(share, job, cwd)
             stack.callback(daemon.kill)
@@ -194,6 +207,19 @@ class Lab:
             share_socket=job / "share.sock",
             control_socket=job / "control.sock",
         )
+
+    def _memory_initramfs(self, job: Path, argv: Sequence[str], has: InMemory) -> Path:
+        path = job / "initramfs"
+        path.write_bytes(
+            memory.initramfs(
+                self.kernel,
+                self.tools.busybox,
+                programs=has.programs,
+                modules=has.modules,
+                script=f"export SSDBENCH_LAB=1\nexec {shlex.join(argv)}\n",
+            )
+        )
+        return path
 
     def _write_job(
         self, job: Path, argv: Sequence[str], machine: Machine, *, cwd: Path, prepare: str

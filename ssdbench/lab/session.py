@@ -11,7 +11,7 @@ from ssdbench.errors import HostLacks
 from ssdbench.host import command
 from ssdbench.lab.archive import Archive
 from ssdbench.lab.disks import DiskRequest
-from ssdbench.lab.guest import Answer, Lab
+from ssdbench.lab.guest import Answer, InMemory, Lab
 from ssdbench.lab.machine import Disk, Machine
 from ssdbench.lab.modules import built_modules, load_script
 from ssdbench.sim.drive import SimDrive
@@ -35,14 +35,15 @@ class GuestRequest:
     multipath: bool = False
     timeout_s: float = 3600.0
     devices: tuple[str, ...] = ()  # further arguments of QEMU
+    programs: tuple[str, ...] = ()  # in the guest's memory, in place of the host's files
 
 
 def run_in_guest(request: GuestRequest, cache: Path) -> Answer:
     """Boot, run, and return what the command said. Raises GuestTrouble, HostLacks."""
     lab = Lab(Archive(cache), request.series)
-    prepare = ""
-    if request.modules:
-        prepare = load_script(built_modules(lab.kernel, cache))
+    modules = built_modules(lab.kernel, cache) if request.modules else []
+    in_memory = InMemory(request.programs, tuple(modules)) if request.programs else None
+    prepare = load_script(modules) if modules else ""
     with serve_disks(request.disks) as disks:
         machine = replace(
             Machine.unbooted(),
@@ -61,6 +62,7 @@ def run_in_guest(request: GuestRequest, cache: Path) -> Answer:
             cwd=request.cwd,
             timeout_s=request.timeout_s,
             prepare=prepare,
+            in_memory=in_memory,
         )
 
 

@@ -46,6 +46,7 @@ def guest(lab: Lab) -> Guest:
         multipath: bool = False,
         devices: tuple[str, ...] = (),
         nodes: int = 1,
+        programs: tuple[str, ...] = (),
     ) -> Answer:
         request = GuestRequest(
             argv=("bash", "-euc", script),
@@ -58,6 +59,7 @@ def guest(lab: Lab) -> Guest:
             timeout_s=540,
             devices=devices,
             nodes=nodes,
+            programs=programs,
         )
         return run_in_guest(request, cache())
 

@@ -54,3 +54,27 @@ def test_a_simulated_drive_answers_behind_each_bus(guest: Guest) -> None:
     for device in ("nvme0n1", "sda", "vda"):
         assert f"{device} same" in answer.stdout
     assert answer.stdout.count(str(64 * 1024 * 1024)) == 3
+
+
+DIGITS = """
+modprobe null_blk nr_devices=1 gb=1 irqmode=2 completion_nsec=20000 submit_queues=1
+F=/sys/kernel/config/ssdb_flash/ssd0; mkdir $F
+for pair in capacity_bytes=67108864 ftl=direct t_read_ns=60000 store=0; do
+  echo ${pair#*=} > $F/${pair%%=*}; done; echo 1 > $F/power
+for disk in nullb0 ssd0; do
+  fio --name=r --filename=/dev/$disk --direct=1 --rw=randrw --bs=4k --ioengine=libaio --iodepth=8 \\
+    --size=64m --time_based --runtime=300ms --minimal
+  cat /sys/block/$disk/stat; done
+cat /proc/uptime
+"""
+
+
+def test_two_runs_from_memory_agree_to_the_last_digit(guest: Guest) -> None:
+    """fio's latencies in ns, the kernel's counters and the guest's clock, not a rate alone."""
+    first, second = (
+        guest(DIGITS, disks=(), reproducible=True, programs=("bash", "fio")).stdout
+        for _ in range(2)
+    )
+
+    assert first == second
+    assert len(first) > 500

@@ -1,0 +1,96 @@
+"""A guest whose programs are in its memory from the start.
+
+A program that comes from the host's file system arrives when the host has read it, not after a
+number of instructions: time that is counted in instructions then differs a little from run to run.
+So nothing comes from the host until the command has ended, and what it said leaves afterwards.
+"""
+
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+
+from ssdbench.errors import UsageError
+from ssdbench.host import command
+from ssdbench.lab import cpio
+from ssdbench.lab.kernels import Kernel, module_bytes
+
+INIT = Path(__file__).with_name("init-memory.sh")
+EARLY = ("configfs", "nvme", "ahci", "sd_mod")
+LATE = ("virtio_pci", "fuse", "virtiofs")  # what brings the answer to the host
+ON_DEMAND = ("null_blk", "mq-deadline", "bfq", "kyber-iosched", "ext4")  # for modprobe
+
+
+def initramfs(
+    kernel: Kernel,
+    busybox: Path,
+    *,
+    programs: Sequence[str],
+    modules: Sequence[Path],
+    script: str,
+) -> bytes:
+    """The guest's only file system: programs of the host, modules of the kernel and `modules`."""
+    files = {
+        "bin/busybox": busybox.read_bytes(),
+        "init": INIT.read_bytes(),
+        "command": script.encode(),
+        **_programs(programs),
+        **_modules(kernel, modules),
+    }
+    return cpio.initramfs(directories(files), files)
+
+
+def directories(files: Iterable[str]) -> list[str]:
+    """All directories that files lie in, parents first."""
+    found: set[PurePosixPath] = {PurePosixPath("bin")}
+    for name in files:
+        found.update(PurePosixPath(name).parents)
+    return sorted(str(path) for path in found if str(path) != ".")
+
+
+def needs(said: str) -> list[str]:
+    """Paths of shared objects in what `ldd` says."""
+    words = [line.split() for line in said.splitlines()]
+    return sorted({word for line in words for word in line if word.startswith("/")})
+
+
+def dependencies(order: Sequence[str]) -> str:
+    """`modules.dep` in which each module needs all that come before it."""
+    lines = [f"{name}: {' '.join(reversed(order[:n]))}" for n, name in enumerate(order)]
+    return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def _programs(names: Sequence[str]) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    for name in names:
+        path = shutil.which(name)
+        if path is None:
+            raise UsageError(f"there is no program {name} to put into the guest's memory")
+        found[f"bin/{Path(path).name}"] = Path(path).read_bytes()
+        # A script has no shared objects; ldd then fails.
+        said = command.run(["ldd", path], ok=(0, 1)).stdout
+        found |= {need.lstrip("/"): Path(need).read_bytes() for need in needs(said)}
+    return found
+
+
+def _modules(kernel: Kernel, ours: Sequence[Path]) -> Mapping[str, bytes]:
+    early = kernel.insertion_order(*EARLY)
+    late = [path for path in kernel.insertion_order(*LATE) if path not in early]
+    files = {f"modules/{_name(path)}": module_bytes(path) for path in [*early, *late, *ours]}
+    files["modules/order"] = _lines([*early, *ours])
+    files["modules/late"] = _lines(late)
+    tree = f"lib/modules/{kernel.release}"
+    listed = []
+    for wanted in ON_DEMAND:
+        order = [path for path in kernel.insertion_order(wanted) if path not in early]
+        listed.append(dependencies([_name(path) for path in order]))
+        files |= {f"{tree}/{_name(path)}": module_bytes(path) for path in order}
+    files[f"{tree}/modules.dep"] = "".join(listed).encode()
+    return files
+
+
+def _name(path: Path) -> str:
+    return path.name.removesuffix(".xz")
+
+
+def _lines(paths: Sequence[Path]) -> bytes:
+    return "".join(f"{_name(path)}\n" for path in paths).encode()
