@@ -179,7 +179,7 @@ measure:
 def test_a_run_whose_generator_is_slam_measures_with_it_and_says_so(guest: Guest) -> None:
     answer = guest(
         f"printf '%s' '{PROFILE}' > /run/p.yaml; export SSDBENCH_SETTINGS=/run/settings\n"
-        "run=\"$PWD/.venv/bin/python -m ssdbench run /run/p.yaml --target /dev/nvme0n1\"\n"
+        'run="$PWD/.venv/bin/python -m ssdbench run /run/p.yaml --target /dev/nvme0n1"\n'
         "$run --output /run/out > /run/said 2>&1 || [ $? = 1 ] || { cat /run/said >&2; exit 1; }\n"
         "cat /run/said >&2; cat /run/out/result.json; find /run/out >&2\n"
         "grep -o '.\\{60\\}ssdb_slam.\\{60\\}' /run/out/report.html >&2 | head -5",
