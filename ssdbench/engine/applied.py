@@ -13,7 +13,6 @@ from ssdbench.host.atasecurity import PASSWORD
 from ssdbench.host.latency import LatencyHold
 from ssdbench.host.numa import Policy
 from ssdbench.host.sysfs import Sysfs
-from ssdbench.host.topology import cpu_list
 from ssdbench.target.inspect import find, identities
 from ssdbench.tuning.drivemedia import AtaPasswordReach, NvmeFeatureReach, WriteCacheReach
 from ssdbench.tuning.journal import Change, NotRestored, SettingsJournal
@@ -53,7 +52,7 @@ def applied(
         if plan.hold_idle:
             held.enter_context(LatencyHold(0))
         held.enter_context(Pinned(plan.own_cpus))
-        held.enter_context(Policy(plan.own_memory, cpu_list(plan.own_memory.partition(":")[2])))
+        held.enter_context(Policy.of(plan.own_memory))
         fio = fio_placed(plan)
         if not plan.settings:
             yield (*plan.held(), *fio)

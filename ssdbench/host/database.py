@@ -7,9 +7,7 @@ only, and dies with us. Its data lie where the caller says; that user must be ab
 import os
 import pwd
 import re
-import shutil
 import signal
-import tempfile
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -43,12 +41,13 @@ def programs() -> Path | None:
 
 @contextmanager
 def serving(
-    work: Path, logs: Path, *, data_bytes: int, cpus: Collection[int] = ()
-) -> Iterator[Path]:
+    work: Path, logs: Path, sockets: Path, *, data_bytes: int, cpus: Collection[int] = ()
+) -> Iterator[None]:
     """A new, empty database cluster below `work`, served until the end of the block.
 
-    Yields the directory of its socket. `data_bytes` bounds its write-ahead log to a quarter of
-    what is stored. All other settings are PostgreSQL's defaults. Raises HostLacks when it is not
+    Its socket is made in `sockets`, whose path must be short: a socket's has 107 bytes.
+    `data_bytes` bounds its write-ahead log to a quarter of what is stored. All other settings are
+    PostgreSQL's defaults. Raises HostLacks when it is not
     installed, CommandFailed with its last words when it does not start or stop.
     """
     place = programs()
@@ -61,23 +60,19 @@ def serving(
     as_user = _as(user)
     os.chown(work, user.pw_uid, user.pw_gid)
     data = work / "database"
-    sockets = Path(tempfile.mkdtemp(prefix="ssdbench-pg-"))  # short: a socket's name has 107 bytes
+    os.chown(sockets, user.pw_uid, user.pw_gid)
+    options = ["--auth=trust", "--no-locale", "--encoding=UTF8", "-U", ROLE]
+    command.run([*as_user, str(place / "initdb"), "-D", str(data), *options], timeout_s=_MADE_S)
+    argv = [*as_user, str(place / "postgres"), "-D", str(data), *_settings(sockets, data_bytes)]
+    out, err = logs / "server.stdout", logs / "server.stderr"
+    process = command.spawn(argv, stdout=out, stderr=err, cwd=sockets, cpus=cpus)
     try:
-        os.chown(sockets, user.pw_uid, user.pw_gid)
-        options = ["--auth=trust", "--no-locale", "--encoding=UTF8", "-U", ROLE]
-        command.run([*as_user, str(place / "initdb"), "-D", str(data), *options], timeout_s=_MADE_S)
-        argv = [*as_user, str(place / "postgres"), "-D", str(data), *_settings(sockets, data_bytes)]
-        out, err = logs / "server.stdout", logs / "server.stderr"
-        process = command.spawn(argv, stdout=out, stderr=err, cwd=sockets, cpus=cpus)
-        try:
-            _await_ready(process, place, sockets, err)
-            yield sockets
-            _stop(process, err)
-        finally:
-            if process.poll() is None:
-                process.kill()
+        _await_ready(process, place, sockets, err)
+        yield
+        _stop(process, err)
     finally:
-        shutil.rmtree(sockets, ignore_errors=True)
+        if process.poll() is None:
+            process.kill()
 
 
 def checkpoint(sockets: Path) -> None:

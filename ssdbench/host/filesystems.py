@@ -6,12 +6,17 @@ measurement stands on; some file systems discard again while they are mounted.
 
 import os
 import re
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ssdbench.errors import CommandFailed, HostLacks
 from ssdbench.host import command
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.units import MIB
+
+PATIENCE_S = 20.0  # another mount namespace may keep a copy of a mount of ours for a while
+_HELD = re.compile(r"in use|busy|is mounted|contains a mounted", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +35,19 @@ class FileSystem:
         return f"mkfs.{self.name}"
 
     def make(self, node: str) -> None:
-        """Make it on a node. Raises CommandFailed, HostLacks."""
-        command.run([self.program, *self.options, node], timeout_s=3600)
+        """Make it on a node; who still holds that from before is waited for. Raises HostLacks."""
+        until = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                command.run([self.program, *self.options, node], timeout_s=3600)
+            except CommandFailed as failed:
+                if _HELD.search(failed.stderr) and time.monotonic() < until:
+                    time.sleep(0.1)
+                    continue
+                raise HostLacks(
+                    f"{self.name} cannot be made on {node}: {failed.message}", hint=failed.hint
+                ) from failed
+            return
 
     def lacking(self, sysfs: Sysfs) -> str:
         """Why it cannot be had here, in a sentence; empty when it can."""

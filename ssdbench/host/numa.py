@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Self
 
 from ssdbench.errors import HostLacks
+from ssdbench.host.topology import cpu_list
 
 LIBRARY = "libnuma.so.1"
 DEFAULT = "default"
@@ -17,18 +18,26 @@ class Policy:
     """This process' memory policy, from `with` to its end; programs started meanwhile inherit it.
 
     `policy` is written as the kernel shows it: `bind:0`, `interleave:0-1`, `prefer:1`, `local`;
-    an empty one changes nothing. Raises HostLacks where it cannot be had.
+    an empty one changes nothing. One within another is put back to that. Raises HostLacks where it
+    cannot be had.
     """
 
     def __init__(self, policy: str, nodes: tuple[int, ...] = ()) -> None:
         self._policy = policy
         self._nodes = nodes
+        self._before = ""
+
+    @classmethod
+    def of(cls, policy: str) -> Self:
+        """With the nodes that the policy itself names."""
+        return cls(policy, _nodes(policy))
 
     def __enter__(self) -> Self:
         if self._policy:
+            self._before = policy_of()
             _set(self._policy.partition(":")[0], self._nodes)
             if (kept := policy_of()) != self._policy:
-                _set(DEFAULT, ())
+                self._put_back()
                 raise HostLacks(
                     f"memory of ssdbench was set to {self._policy}, but the kernel keeps {kept}"
                 )
@@ -36,7 +45,15 @@ class Policy:
 
     def __exit__(self, *exc: object) -> None:
         if self._policy:
-            _set(DEFAULT, ())
+            self._put_back()
+
+    def _put_back(self) -> None:
+        before = self._before or DEFAULT
+        _set(before.partition(":")[0], _nodes(before))
+
+
+def _nodes(policy: str) -> tuple[int, ...]:
+    return cpu_list(policy.partition(":")[2])
 
 
 def policy_of(process: str = "self", *, root: Path = Path("/")) -> str:

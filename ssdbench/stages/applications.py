@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from hashlib import sha256
 from operator import truediv
 from pathlib import Path
 from random import Random
@@ -21,10 +22,12 @@ from ssdbench.engine.progress import Reporter
 from ssdbench.engine.seeds import derived
 from ssdbench.engine.stage import Context, Lasting, RateHint, StagePlan
 from ssdbench.errors import CommandFailed, SsdbenchError
+from ssdbench.generator.fio.placement import POLICY
 from ssdbench.host import command, database
 from ssdbench.host.counters import CounterFile, DiskStat, disk_counters
 from ssdbench.host.files import make_directory
 from ssdbench.host.filesystems import FileSystem
+from ssdbench.host.numa import Policy
 from ssdbench.model.result import StageResult
 from ssdbench.model.target import TargetInfo
 from ssdbench.stages.cells import Began, Cell, kept, medians
@@ -41,7 +44,9 @@ from ssdbench.stages.trial import (
     slug,
 )
 from ssdbench.stages.trialhost import TrialHost
+from ssdbench.tuning.mounting import PRESENT
 from ssdbench.tuning.plan import HostPlan
+from ssdbench.tuning.setting import Medium, Setting
 
 REACHABLE = Path("/run/ssdbench")  # a database's user may not get to a run directory
 EQUIVALENT = ", fio's equivalent"
@@ -79,7 +84,7 @@ class ApplicationTrial:
     scale: Scale
     repeats: int = 3
     cpus: tuple[int, ...] = ()
-    numa: Options = field(default_factory=dict)  # of fio; the programs have none
+    numa: Options = field(default_factory=dict)  # of fio; the programs take its memory policy
     notes: tuple[str, ...] = ()
     kind: str = "applications"
     destructive: bool = True
@@ -213,7 +218,9 @@ class ApplicationTrial:
         directory = context.store.fresh_directory(turn.unit)
         context.journal.begun(turn.unit)
         cpus = turn.variant.cpus or self.cpus
-        with disk_counters(context.target.major_minor) as disk:
+        # What is started inherits the policy, the database's server among it.
+        memory = Policy.of(str(self.numa.get(POLICY, "")))
+        with memory, disk_counters(context.target.major_minor) as disk:
             load = LoadWatch(disk, context.activity, RAMP_S, scale.window_s)
             with _served(program, work, directory, scale, cpus) as server:
                 self._prepare(program, directory, work, server)
@@ -249,11 +256,20 @@ class ApplicationTrial:
 def _served(
     program: Program, work: Path, logs: Path, scale: Scale, cpus: Sequence[int]
 ) -> Iterator[str]:
-    """The database that a program works on, stopped after it; nothing for one that needs none."""
+    """The database that a program works on, stopped after it; nothing for one that needs none.
+
+    The directory of its socket is journalled: `restore` removes it after a crash.
+    """
     if not program.is_served:
         yield ""
         return
-    with database.serving(work, logs, data_bytes=scale.data_bytes, cpus=cpus) as sockets:
+    lease = f"{work.parent.name}-socket"
+    sockets = REACHABLE / f"socket-{sha256(lease.encode()).hexdigest()[:12]}"
+    made = Setting(Medium.DIRECTORY, str(sockets), PRESENT, "the database's socket lies there")
+    with (
+        applied(HostPlan(settings=(made,)), lease),
+        database.serving(work, logs, sockets, data_bytes=scale.data_bytes, cpus=cpus),
+    ):
         yield str(sockets)
 
 

@@ -17,7 +17,7 @@ from ssdbench.errors import HostLacks, UsageError
 from ssdbench.host.files import make_directory
 from ssdbench.host.filesystems import FileSystem
 from ssdbench.stages.onestart import Options, job_file, started
-from ssdbench.tuning.mounting import partition_name
+from ssdbench.tuning.mounting import PRESENT, partition_name
 from ssdbench.tuning.plan import HostPlan
 from ssdbench.tuning.setting import Medium, Setting
 from ssdbench.units import KIB, MIB
@@ -61,9 +61,12 @@ def mounted(context: Context, place: Place, stage: str, notes: list[str]) -> Ite
         )
     lease = f"{context.run_path.resolve().name}-{stage}"
     directory = (context.store.path / "mounted").resolve()
+    outside: tuple[Setting, ...] = ()
     if place.below is not None:
         directory = place.below / lease
-    make_directory(directory)
+        outside = (Setting(Medium.DIRECTORY, str(directory), PRESENT, _REASON),)
+    else:
+        make_directory(directory)
     step = context.session.released(
         f"make and measure {place.system.name}", context.journal, leaves_signatures=True
     )
@@ -73,10 +76,8 @@ def mounted(context: Context, place: Place, stage: str, notes: list[str]) -> Ite
         place.system.make(node)
         value = f"{place.system.name} {node} {place.system.mount}".strip()
         mount = Setting(Medium.MOUNT, str(directory), value, _REASON)
-        with applied(HostPlan(settings=(mount,)), f"{lease}-mount"):
+        with applied(HostPlan(settings=(*outside, mount)), f"{lease}-mount"):
             yield directory
-    if place.below is not None:
-        directory.rmdir()
 
 
 def lay(context: Context, unit: str, options: Options) -> None:

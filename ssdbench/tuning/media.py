@@ -7,7 +7,7 @@ from ssdbench.errors import HostLacks
 from ssdbench.host.sysfs import Sysfs, chosen
 from ssdbench.tuning.hostmedia import ModuleReach, ServiceReach
 from ssdbench.tuning.located import NoSetting, located
-from ssdbench.tuning.mounting import MountReach, PartitionReach, TracerReach
+from ssdbench.tuning.mounting import DirectoryReach, MountReach, PartitionReach, TracerReach
 from ssdbench.tuning.setting import Medium
 
 
@@ -81,6 +81,7 @@ def reaches(
         Medium.MODULE: ModuleReach(sysfs),
         Medium.MOUNT: MountReach(sysfs),
         Medium.TRACER: TracerReach(sysfs),
+        Medium.DIRECTORY: DirectoryReach(),
         Medium.PARTITION: PartitionReach(sysfs, locate),
         **extra,
     }

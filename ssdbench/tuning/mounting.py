@@ -1,4 +1,4 @@
-"""What is mounted, split or traced meanwhile, as settings that are put back.
+"""What is mounted, split, traced or made meanwhile, as settings that are put back.
 
 A mount's value is `TYPE SOURCE [OPTIONS]`, a partition's `FIRST-SECTOR SECTORS`; both are empty
 while there is none. The kernel alone is told of a partition: no table is written, so putting it
@@ -7,6 +7,7 @@ back never touches what the drive holds.
 
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from ssdbench.errors import CommandFailed, HostLacks
 from ssdbench.host import command, tracefs
@@ -15,6 +16,7 @@ from ssdbench.host.sysfs import Sysfs
 from ssdbench.tuning.located import located
 
 PRESENT = "present"
+SOCKETS = ".s.PGSQL.*"  # a PostgreSQL server's socket and the lock file beside it
 _PATIENCE_S = 20.0  # another mount namespace may have copied a mount of ours
 
 
@@ -97,6 +99,34 @@ class TracerReach:
             tracefs.create()
         else:
             tracefs.remove()
+
+
+class DirectoryReach:
+    """A directory by its path: present or absent.
+
+    Removed are only sockets in it, which a killed server leaves, and the directory when nothing
+    else is there.
+    """
+
+    def read(self, attribute: str, drive: str) -> str:
+        """Whether it is there."""
+        del drive
+        return PRESENT if Path(attribute).is_dir() else ""
+
+    def write(self, attribute: str, value: str, drive: str) -> None:
+        """Make or remove it. Raises HostLacks when it cannot be, or is not empty."""
+        del drive
+        place = Path(attribute)
+        try:
+            if value:
+                place.mkdir(parents=True, exist_ok=True)
+                return
+            for name in place.glob(SOCKETS):
+                name.unlink()
+            place.rmdir()
+        except OSError as error:
+            done = "made" if value else "removed"
+            raise HostLacks(f"{place} cannot be {done}: {error.strerror}") from error
 
 
 def _patiently(argv: Sequence[str], *, patience_s: float = _PATIENCE_S) -> str:

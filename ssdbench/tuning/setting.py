@@ -18,6 +18,7 @@ class Medium(StrEnum):
     MOUNT = "mount"  # a file system that is mounted meanwhile, by its mount point
     PARTITION = "partition"  # one that the kernel is told of meanwhile; nothing is written
     TRACER = "tracer"  # a tracefs instance
+    DIRECTORY = "directory"  # one that is made meanwhile, for a mount or a server's socket
     ATA_PASSWORD = "ata-password"  # set for a secure erase; outlives a reboot and locks the drive
 
     @property

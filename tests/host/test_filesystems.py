@@ -5,15 +5,17 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
 from ssdbench.engine.hosting import kernel_name
+from ssdbench.errors import HostLacks
 from ssdbench.host.command import run
 from ssdbench.host.filesystems import FILE_SYSTEMS
 from ssdbench.model.result import RunResult
 from ssdbench.target.inspect import inspect
-from ssdbench.tuning.mounting import partition_name
+from ssdbench.tuning.mounting import DirectoryReach, partition_name
 from ssdbench.units import MIB
 from tests.support.devices import attached_loop
 
@@ -169,6 +171,21 @@ def test_a_program_that_is_not_installed_is_a_sentence_with_its_package(tmp_path
     assert "Traceback" not in said
 
 
+SOCKET_HOLDER = """
+import socket, sys, time
+from ssdbench.engine.applied import applied
+from ssdbench.tuning.mounting import PRESENT
+from ssdbench.tuning.plan import HostPlan
+from ssdbench.tuning.setting import Medium, Setting
+
+made = Setting(Medium.DIRECTORY, sys.argv[1], PRESENT, "a server's socket")
+with applied(HostPlan(settings=(made,)), "held"):
+    socket.socket(socket.AF_UNIX).bind(sys.argv[1] + "/.s.PGSQL.5432")
+    print("there", flush=True)
+    time.sleep(60)
+"""
+
+
 def test_after_a_kill_restore_unmounts_and_forgets_the_partition(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,6 +208,50 @@ def test_after_a_kill_restore_unmounts_and_forgets_the_partition(
 
         assert str(directory) not in mounts()
         assert not Path(f"/sys/block/{loop.node.name}/{name}").exists()
+
+
+def test_after_a_kill_restore_removes_the_directory_of_a_databases_socket(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSDBENCH_SETTINGS", str(tmp_path / "settings"))
+    sockets = tmp_path / "socket"
+    with subprocess.Popen(
+        [sys.executable, "-c", SOCKET_HOLDER, str(sockets)], stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"there\n"
+        process.kill()
+        process.wait()
+    assert (sockets / ".s.PGSQL.5432").exists()
+
+    run([sys.executable, "-m", "ssdbench", "restore"], timeout_s=60)
+
+    assert not sockets.exists()
+
+
+def test_a_directory_that_holds_anything_else_is_not_removed(tmp_path: Path) -> None:
+    (tmp_path / "kept").touch()
+
+    with pytest.raises(HostLacks, match="cannot be removed: Directory not empty"):
+        DirectoryReach().write(str(tmp_path), "", "")
+
+    assert (tmp_path / "kept").exists()
+
+
+def test_a_node_that_is_held_for_a_moment_is_waited_for(tmp_path: Path) -> None:
+    with attached_loop(tmp_path / "disk.img", size_bytes=32 * MIB) as loop:
+        held = os.open(loop.node, os.O_RDONLY | os.O_EXCL)
+        waiting = Timer(0.5, os.close, (held,))
+        waiting.start()
+
+        FILE_SYSTEMS["ext2"].make(str(loop.node))
+
+        assert waiting.finished.is_set()
+
+
+def test_a_file_system_that_cannot_be_made_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(HostLacks, match=r"^ext2 cannot be made on /dev/ssdbench-none: mkfs.ext2 "):
+        FILE_SYSTEMS["ext2"].make("/dev/ssdbench-none")
 
 
 def test_a_file_system_that_cannot_be_had_is_a_sentence_and_nothing_is_touched(

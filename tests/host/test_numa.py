@@ -1,11 +1,13 @@
 """Where fio and ssdbench run and take their memory, asked of this kernel."""
 
 import os
+from pathlib import Path
 
 import pytest
 
 from ssdbench.errors import HostLacks
 from ssdbench.generator.fio.placement import read_back, require_numa
+from ssdbench.host.command import spawn
 from ssdbench.host.numa import Policy, policy_of
 
 pytestmark = pytest.mark.host
@@ -33,3 +35,21 @@ def test_our_own_policy_lasts_as_long_as_the_block() -> None:
         inside = policy_of()
 
     assert (inside, policy_of()) == (f"bind:{FIRST_NODE}", "default")
+
+
+def test_a_policy_within_another_is_put_back_to_that() -> None:
+    with Policy.of("local"):
+        with Policy.of(f"interleave:{FIRST_NODE}"):
+            inside = policy_of()
+        between = policy_of()
+
+    assert (inside, between, policy_of()) == (f"interleave:{FIRST_NODE}", "local", "default")
+
+
+def test_a_program_started_under_a_policy_has_it(tmp_path: Path) -> None:
+    out, err = tmp_path / "out", tmp_path / "err"
+    with Policy.of(f"bind:{FIRST_NODE}"):
+        started = spawn(["cat", "/proc/self/numa_maps"], stdout=out, stderr=err, cpus=[0])
+
+    assert started.wait(30) == 0
+    assert {line.split()[1] for line in out.read_text().splitlines()} == {f"bind:{FIRST_NODE}"}
