@@ -14,6 +14,11 @@ ALIKE = 1.3  # times the lowest rate
 STEP = 0.7  # of the rate before: a cache is full
 CLIFF = 0.85  # of the rate before: collection has begun
 STEADY_SHARE = 0.25  # of the seconds, the last ones, count as steady
+SPARE_DOUBT = 0.005  # of the drive: how far the cliff may be from where it is seen
+SPARE_DOUBT_SHARE = 0.07
+LEAST_SPARE = 0.005
+SMALL_BLOCKS = 0.88  # greedy collection of blocks of few units copies less by up to this
+FIXED_POINT_STEPS = 5000
 KNEE = 0.9  # of the highest rate
 AT_ONCE_NS = 60_000  # nothing is programmed in less
 BUFFERED_NS = 150_000  # nor in this; 60 us of it are 16 KiB on a slow link
@@ -59,9 +64,15 @@ def stripe(iops: Mapping[int, float]) -> int | None:
     return min(stride for stride, rate in iops.items() if rate <= ALIKE * least)
 
 
-def step_down(written: Sequence[float], rate: Sequence[float]) -> tuple[float, float, float] | None:
+def step_down(per_second: Sequence[float]) -> tuple[float, float, float] | None:
     """Bytes written until the rate falls for good, and the rates before and after; or None."""
-    return _fall(np.asarray(written), np.asarray(rate), STEP)
+    return _fall(np.asarray(per_second, dtype=np.float64), STEP)
+
+
+def falls_at_once(per_second: Sequence[float]) -> bool:
+    """Whether the rate falls for good within two seconds: then nobody knows what it was before."""
+    rate = np.asarray(per_second, dtype=np.float64)
+    return len(rate) > 3 and max(rate[1], float(np.median(rate[1:]))) < STEP * rate[0]
 
 
 def cliff(per_second: Sequence[float], *, ordered: float) -> tuple[float, float] | None:
@@ -85,14 +96,39 @@ def cliff(per_second: Sequence[float], *, ordered: float) -> tuple[float, float]
     return begun, fast / max(steady, 1e-9)
 
 
-def _fall(written: Floats, rate: Floats, share: float) -> tuple[float, float, float] | None:
-    """Where the rate falls below a share of what it was, and stays there in the median."""
+def amplification(spare: float) -> tuple[float, float]:
+    """Bounds of the write amplification of uniform random writes, from the spare share found.
+
+    Source: FIFO collection, which greedy collection comes up to where blocks hold many units
+    (Xiang and Kurkoski 2012, Desnoyers 2014): the share p that is still valid of a block when its
+    turn comes is exp(-(1 - p)(1 + spare)), and the amplification 1 / (1 - p). The slowdown cannot
+    tell it: copying reads as well, and the rate before the cliff may be the link's.
+    """
+    doubt = max(SPARE_DOUBT, SPARE_DOUBT_SHARE * spare)
+    least, most = _collected(spare + doubt), _collected(max(spare - doubt, LEAST_SPARE))
+    return max(1.0, least * SMALL_BLOCKS), most
+
+
+def _collected(spare: float) -> float:
+    valid = 0.0
+    for _ in range(FIXED_POINT_STEPS):
+        valid = float(np.exp((valid - 1) * (1 + spare)))
+    return 1 / (1 - valid)
+
+
+def _fall(rate: Floats, share: float) -> tuple[float, float, float] | None:
+    """Where the rate falls below a share of what it was, and stays there in the median.
+
+    The second in which it falls is divided by the rates before and after.
+    """
     for index in range(2, len(rate) - 2):
-        before = float(np.median(rate[:index]))
+        # Of two seconds the second one may be the one in which it falls.
+        before = float(np.median(rate[:index]) if index > 2 else rate[:index].max())
         after = float(np.median(rate[index:]))
         low = rate[index] < share * before and rate[index + 1] < share * before
         if low and after < share * before:
-            return float(written[index - 1]), before, after
+            fast = float((rate[: index + 1] - after).sum()) / (before - after)
+            return before * fast, before, after
     return None
 
 

@@ -35,7 +35,7 @@ def test_the_x25m_gives_away_its_structure(tmp_path: Path) -> None:
 
 
 def test_the_slc_cache_of_a_qlc_drive_is_found(tmp_path: Path) -> None:
-    said = probed(tmp_path, "sim:660p-1t,capacity=8GiB", "slc-cache")
+    said = probed(tmp_path, "sim:660p-1t,capacity=8GiB,link=400", "slc-cache")
 
     # 0.1 GB static, and half of what is free at a quarter of its capacity.
     assert said["slc-cache"]["cache_bytes"] == pytest.approx(1.26e9, rel=0.25)

@@ -4,7 +4,7 @@ import numpy as np
 
 from ssdbench.model.workload import Pattern
 from ssdbench.stages.probe.bench import Bench, Said
-from ssdbench.stats.probing import step_down
+from ssdbench.stats.probing import falls_at_once, step_down
 from ssdbench.units import KIB, format_capacity
 
 BLOCK_BYTES = 128 * KIB
@@ -27,11 +27,13 @@ class SlcCache:
             Pattern.SEQUENTIAL, BLOCK_BYTES, DEPTH, bench.size_bytes, bench.size_bytes
         )
         written = np.cumsum(per_second)
-        found = step_down(list(written), list(per_second))
+        found = step_down(list(per_second))
         table = tuple(
             {"written_bytes": int(at), "mb_per_s": round(rate / 1e6, 1)}
             for at, rate in zip(written, per_second, strict=True)
         )[:: max(1, len(written) // 200)]
+        if falls_at_once(list(per_second)):
+            return Said("cannot tell: the rate falls within the first two seconds", {}, table)
         if found is None:
             return Said("no SLC cache seen: the rate of a sequential fill never falls", {}, table)
         size, before, after = found

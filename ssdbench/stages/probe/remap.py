@@ -9,6 +9,8 @@ BLOCKS = (4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, 128 * KIB)
 EACH_BYTES = 192 * MIB  # several times what a buffer holds
 SPAN_BYTES = 4 * GIB
 DEPTH = 32
+CHANGED = 0.25  # of the rate of the largest writes, before and after the others
+SHARE = 8  # of the drive at most: the spare area is large beside it, so nothing is amplified
 
 
 class RemapUnit:
@@ -19,22 +21,30 @@ class RemapUnit:
 
     def writes(self, size_bytes: int) -> int:
         """One fill of the span and the random writes."""
-        return part(size_bytes, SPAN_BYTES) + len(BLOCKS) * EACH_BYTES
+        return part(size_bytes // SHARE, SPAN_BYTES) + (len(BLOCKS) + 1) * EACH_BYTES
 
     def ask(self, bench: Bench) -> Said:
         """Largest writes first, so that wear on the mapping does not favour the small ones."""
-        span = part(bench.size_bytes, SPAN_BYTES)
+        span = part(bench.size_bytes // SHARE, SPAN_BYTES)
         bench.fill(span)
         rates: dict[int, float] = {}
         for block in sorted(BLOCKS, reverse=True):
-            done = bench.rate(Pattern.RANDOM, block, 0, DEPTH, span, EACH_BYTES)
-            rates[block] = done.bytes / max(done.runtime_s, 1e-9)
+            rates[block] = _rate(bench, block, span)
+        again = _rate(bench, max(BLOCKS), span)
         unit = remap_unit(rates)
         table = tuple(
             {"block_bytes": block, "mb_per_s": round(rates[block] / 1e6, 2)} for block in BLOCKS
         )
+        if abs(again / rates[max(BLOCKS)] - 1) > CHANGED:
+            return Said("cannot tell: the rate changed meanwhile, as behind a cache", {}, table)
         if unit is None:
             return Said("cannot tell: small writes are limited by something else", {}, table)
         least = unit == min(BLOCKS)
         text = f"{format_size(unit)} or less" if least else format_size(unit)
         return Said(f"remap unit {text}", {"remap_unit_bytes": unit, "at_most": least}, table)
+
+
+def _rate(bench: Bench, block_bytes: int, span_bytes: int) -> float:
+    """Bytes/s of random writes of one size."""
+    done = bench.rate(Pattern.RANDOM, block_bytes, 0, DEPTH, span_bytes, EACH_BYTES)
+    return max(done.bytes, 1) / max(done.runtime_s, 1e-9)

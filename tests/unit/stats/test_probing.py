@@ -6,8 +6,10 @@ import pytest
 from ssdbench.stats.probing import (
     Flush,
     Trimmed,
+    amplification,
     buffer_bytes,
     cliff,
+    falls_at_once,
     flush_waits,
     parallelism,
     remap_unit,
@@ -50,16 +52,40 @@ def test_equal_strides_tell_no_stripe() -> None:
 def test_a_cache_ends_where_the_rate_falls_for_good() -> None:
     rate = np.array([500.0] * 20 + [100.0] + [500.0] * 4 + [120.0] * 60)
 
-    found = step_down(list(rate.cumsum()), list(rate))
+    found = step_down(list(rate))
 
     assert found is not None
-    assert found[0] == pytest.approx(rate[:25].sum())
+    assert found[0] == pytest.approx(rate[:25].sum(), rel=0.02)
+
+
+def test_the_second_in_which_a_cache_ends_is_divided() -> None:
+    found = step_down([500.0] * 5 + [196.0] + [120.0] * 60)  # a fifth of that second was fast
+
+    assert found is not None
+    assert found[0] == pytest.approx(2600)
+
+
+def test_a_rate_that_falls_within_two_seconds_is_known_to() -> None:
+    assert falls_at_once([500.0] + [120.0] * 60)
+    assert not falls_at_once([500.0] * 20 + [120.0] * 60)
+    assert not falls_at_once([500.0] * 60)
+
+
+@pytest.mark.parametrize(
+    ("spare", "truth"),  # Desnoyers 2014, greedy; blocks of 64 units, and of very many
+    [(0.04, 10.98), (0.04, 13.15), (0.105, 5.04), (0.105, 5.44), (0.28, 2.4), (0.28, 2.48)],
+)
+def test_the_spare_area_bounds_the_write_amplification(spare: float, truth: float) -> None:
+    least, most = amplification(spare)
+
+    assert least <= truth <= most
+    assert most / least < 1.7
 
 
 def test_a_steady_rate_has_no_cache() -> None:
     rate = np.array([500.0] * 60)
 
-    assert step_down(list(rate.cumsum()), list(rate)) is None
+    assert step_down(list(rate)) is None
 
 
 def test_the_cliff_tells_the_spare_area_and_the_amplification() -> None:
