@@ -97,6 +97,8 @@ def soak(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def bench(session: nox.Session) -> None:
     """What ssdbench costs the measurement, and how fast the simulated drive is."""
+    # Only the readers of long logs are compared with it, so it is no dependency of anything else.
+    python(session, "-m", "pip", "install", "-q", "--group", "bench")
     python(session, "-m", "benchmarks.overhead", *session.posargs)
     python(session, "-m", "benchmarks.sim_core", *session.posargs)
     python(session, "-m", "benchmarks.sim_fio", *session.posargs)

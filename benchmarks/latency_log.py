@@ -5,8 +5,8 @@ ssdbench and, in the usual way of each, by pandas, polars and DuckDB, in turns, 
 its own; wall and CPU times and peak memory are theirs. Beside each peer stands how many times its
 time ssdbench took: of the best rounds, of each round, and of CPU time, which waiting does not
 change. The limit holds for the best rounds against the best peer. polars is no dependency of
-ssdbench: where it is not installed it is left out, and the table says so. The peers' percentiles
-are exact, ours come from fio's bins; all must agree within 1/64.
+ssdbench: `nox -s bench` installs it, and where it is not installed the table says so. The peers'
+percentiles are exact, ours come from fio's bins; all must agree within 1/64.
 
 The second table is the cost of judging: one-second samples of a day, judged every minute.
 """

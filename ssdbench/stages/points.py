@@ -51,10 +51,12 @@ def measure_all(
     judging: Judging,
     skipped: Sequence[Finding],
     extra: Extra = NO_EXTRA,
+    told_as: Sequence[Point] = (),
 ) -> StageResult:
     """Measure the units in their order, skip those that the journal calls finished, and judge.
 
     Extra repeats of a group's points follow at its end, where they were declared and are wanted.
+    The result has the points in the order of `told_as`, else in that of their first repeats.
     """
     started_at, wall = utc_now(), time.monotonic()
     work = _Work(context, stage, how)
@@ -79,7 +81,7 @@ def measure_all(
         bytes_read=spent.bytes_read - before.bytes_read,
         bytes_written=spent.bytes_written - before.bytes_written,
         summary={"points": len({unit.point.id for unit in units}), "repeats": len(repeats)},
-        points=tuple(judged(context, units, repeats, judging, ceilings)),
+        points=tuple(judged(context, _in_order(units, told_as), repeats, judging, ceilings)),
         findings=tuple(findings),
         data=_data(units, ceilings, extra),
         complete=not cut_short,
@@ -87,6 +89,11 @@ def measure_all(
     if result.complete:
         context.store.save("stage.json", result)
     return result
+
+
+def _in_order(units: Sequence[Unit], points: Sequence[Point]) -> list[Unit]:
+    place = {point.id: number for number, point in enumerate(points)}
+    return sorted(units, key=lambda unit: place.get(unit.point.id, 0))
 
 
 class _Work:

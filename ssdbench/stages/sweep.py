@@ -54,6 +54,7 @@ class Sweep:
             self.judging,
             self.skipped,
             self.extra,
+            self.points,
         )
 
 

@@ -66,8 +66,8 @@ def test(result: RunResult) -> Section:
         ("Steady-state rule", words.listing(list(dict.fromkeys(v.rule for v in steady))) or "none"),
         ("Active range", _ranges(result)),
         ("Data pattern", words.listing(_unique(str(p.point.workload.content) for p in points))),
-        ("Queue depth × jobs", words.listing(_unique(
-            f"{p.point.workload.iodepth} × {p.point.workload.numjobs}" for p in points))),
+        ("Queue depth × jobs", words.listing([f"{depth} × {jobs}" for depth, jobs in sorted(
+            {(p.point.workload.iodepth, p.point.workload.numjobs) for p in points})])),
         ("Measured", f"{words.plural(len(points), 'point')}, "
                      f"{words.plural(sum(len(p.repeats) for p in points), 'repeat')}"),
         ("Order", _order(result)),

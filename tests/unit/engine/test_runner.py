@@ -38,6 +38,17 @@ def test_every_destructive_stage_checks_the_target_again(run: ARun) -> None:
     assert run.drive.rechecks == 2
 
 
+def test_points_are_told_in_the_order_in_which_they_were_asked_for(run: ARun) -> None:
+    points = [a_point(run.drive, f"read-{n}", read=100, block=4096 * n) for n in (4, 1, 3, 2, 5)]
+    run.sweep(*points, repeats=2)
+
+    stage = run.go().stages[-1]
+
+    assert [point.point.id for point in stage.points] == [point.id for point in points]
+    order = sorted((r.sequence, point.point.id) for point in stage.points for r in point.repeats)
+    assert [name for _, name in order][:5] != [point.id for point in points]  # measured shuffled
+
+
 def test_ten_repeats_of_a_steady_drive_are_valid(run: ARun) -> None:
     run.precondition().steady().sweep(repeats=10)
 
