@@ -132,15 +132,26 @@ class BlockUsage:
         yield from (n for n in names if self._sysfs.exists(f"{directory}/{n}/partition"))
         yield from self._sysfs.listed(f"{directory}/holders")
         yield from loops_over(f"/dev/{name}", sysfs=self._sysfs)
+        backing = self._sysfs.known(f"{directory}/loop/backing_file")
+        if backing:  # another loop device over the same file shows and changes the same bytes
+            yield from loops_over(backing, sysfs=self._sysfs)
 
 
 def loops_over(path: str, *, sysfs: Sysfs) -> list[str]:
-    """Kernel names of the loop devices whose backing file is `path`."""
-    return [
-        name
-        for name in sysfs.listed("/sys/block")
-        if name.startswith("loop") and sysfs.known(f"/sys/block/{name}/loop/backing_file") == path
-    ]
+    """Kernel names of the loop devices whose backing file is `path`, by any of its names."""
+    found = []
+    for name in sysfs.listed("/sys/block"):
+        backing = name.startswith("loop") and sysfs.known(f"/sys/block/{name}/loop/backing_file")
+        if backing and (backing == path or _same_file(backing, path)):
+            found.append(name)
+    return found
+
+
+def _same_file(one: str, other: str) -> bool:
+    try:
+        return Path(one).samefile(other)
+    except OSError:  # one of them is gone, or not seen from here
+        return False
 
 
 def _exported(sysfs: Sysfs) -> Iterator[tuple[str, str]]:

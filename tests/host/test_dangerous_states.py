@@ -134,6 +134,29 @@ def under_a_loop(device: LoopDevice, directory: Path) -> Iterator[str]:
 
 
 @contextmanager
+def beside_a_loop(device: LoopDevice, directory: Path) -> Iterator[str]:
+    """A second loop device over the same file, by another name of it."""
+    (other := directory / "other.img").hardlink_to(device.backing)
+    beside = run(["losetup", "--find", "--show", str(other)]).stdout.strip()
+    try:
+        yield f"in use by {beside}"
+    finally:
+        run(["losetup", "--detach", beside])
+
+
+@contextmanager
+def mounted_beside(device: LoopDevice, directory: Path) -> Iterator[str]:
+    with beside_a_loop(device, directory) as reason:
+        run(["mkfs.ext4", "-q", "-F", beside := reason.split()[-1]])
+        (directory / "beside").mkdir()
+        run(["mount", beside, str(directory / "beside")])
+        try:
+            yield f"mounted on {directory / 'beside'}"
+        finally:
+            run(["umount", str(directory / "beside")])
+
+
+@contextmanager
 def under_two_loops(device: LoopDevice, directory: Path) -> Iterator[str]:
     with under_a_loop(device, directory) as reason:
         upper = reason.split()[-1]
@@ -227,6 +250,8 @@ STATES = {
     "swapped to": swapped,
     "under a loop device": under_a_loop,
     "under two loop devices": under_two_loops,
+    "beside a loop device on its file": beside_a_loop,
+    "mounted through another loop device on its file": mounted_beside,
     "mounted through a loop device": mounted_through_a_loop,
     "read-only": read_only,
     "claimed": claimed_by_the_kernel,
