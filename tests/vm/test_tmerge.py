@@ -217,7 +217,7 @@ def vectors():
     return int(dict(line.split() for line in text.splitlines())["vectors"])
 generation = 0
 for turn in range(CUTS):
-    for _ in range(5):  # done before the cut, or sent as two commands: no cut
+    for _ in range(9):  # again, where the command was done before or sent as two, or the cut late
         old, new = generation + 1, generation + 2
         generation = (generation + 2) % 200
         threads, failed = write_all(old)
@@ -226,13 +226,15 @@ for turn in range(CUTS):
         sent = vectors()
         threads, failed = write_all(new)
         while vectors() == sent: time.sleep(0.001)
-        time.sleep(COMMAND_S * (turn + 0.5) / CUTS)
+        wanted = time.monotonic() + COMMAND_S * (turn + 0.5) / CUTS
+        time.sleep(wanted - time.monotonic())
         cut(True)
+        late = time.monotonic() - wanted
         for thread in threads: thread.join()
         cut(False)
         found = list(values())
         assert failed or found.count(new) == BLOCKS
-        if len(failed) == BLOCKS: break
+        if len(failed) == BLOCKS and late < COMMAND_S / CUTS / 4: break
     print(len(failed), found.count(old), found.count(new))
 """
 
