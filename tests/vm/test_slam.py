@@ -161,30 +161,3 @@ def test_slam_and_fio_measure_the_same_drive_alike(guest: Guest) -> None:
     assert ours["counted"][0] / sum(ours["counted"][:2]) == pytest.approx(0.7, abs=0.03)
     assert ours["ios"] == ours["logged"] == sum(ours["counted"])
     assert rest == ["instances 0", "killed 137", "free", "gone"]
-
-
-PROFILE = """\
-generator: slam
-precondition: [{block: 128KiB, fill: 1}]
-steady: {rule: seppanen, workload: {block: 4KiB, read: 0, iodepth: 8}, max_time: 2s}
-repeats: 1
-window: 2s
-seed: 1
-measure:
-  - sweep: {block: 4KiB, read: [70], iodepth: 8, numjobs: 1}
-"""
-
-
-@pytest.mark.soak
-def test_a_run_whose_generator_is_slam_measures_with_it_and_says_so(guest: Guest) -> None:
-    answer = guest(
-        f"printf '%s' '{PROFILE}' > /run/p.yaml; export SSDBENCH_SETTINGS=/run/settings\n"
-        'run="$PWD/.venv/bin/python -m ssdbench run /run/p.yaml --target /dev/nvme0n1"\n'
-        "$run --output /run/out > /run/said 2>&1 || [ $? = 1 ] || { cat /run/said >&2; exit 1; }\n"
-        "cat /run/said >&2; cat /run/out/result.json; find /run/out >&2\n"
-        "grep -o '.\\{60\\}ssdb_slam.\\{60\\}' /run/out/report.html >&2 | head -5",
-        disks=("nvme=null:64MiB",),
-    )
-
-    print(answer.stdout[:3000], answer.stderr[-3000:])
-    assert answer.status == 0, answer.stderr[-2000:]
