@@ -211,6 +211,10 @@ def _distance(places: "np.ndarray[tuple[int, ...], np.dtype[np.float64]]", name:
 
 def _axis(name: str) -> tuple[str, float]:
     title = words.fact(name, "")[0].lower()
+    if name == "mb_per_s":
+        return "MB/s", 1.0
+    if name == "stride_bytes":
+        return "stride [KiB]", float(1 << 10)
     if name.endswith("_bytes"):
         return f"{title.removesuffix(' bytes')} [MiB]", float(1 << 20)
     if name.endswith("_ns"):
