@@ -22,6 +22,7 @@ from ssdbench.tuning.setting import RESETS, Medium, Setting, restore_order
 
 CHANGING, RESTORED, FORGOTTEN = "changing", "restored", "forgotten"  # kinds of records
 NUMBER = "number"  # the file that holds the number of the last change
+AGAIN = "The journal keeps them; put them back by hand or run `ssdbench restore` again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +51,21 @@ class Failure:
 
     said: str
     absent: str = ""  # the drive that is not here
+    way_out: str = ""  # what to do, where trying again changes nothing
 
 
 class NotRestored(HostLacks):
     """Some settings could not be put back; each with the value that it had."""
 
     def __init__(self, failures: Sequence[Failure]) -> None:
-        hint = "The journal keeps them; put them back by hand or run `ssdbench restore` again."
+        hints = sorted({failure.way_out for failure in failures} - {""})
+        if not all(failure.way_out for failure in failures):
+            hints.insert(0, AGAIN)
         for drive in sorted({failure.absent for failure in failures} - {""}):
             forget = f"ssdbench restore --forget {shlex.quote(drive)}"
-            hint += f" If {drive} is gone for good: `{forget}`."
+            hints.append(f"If {drive} is gone for good: `{forget}`.")
         what = "\n".join(failure.said for failure in failures)
-        super().__init__(f"some settings were not restored:\n{what}", hint=hint)
+        super().__init__(f"some settings were not restored:\n{what}", hint=" ".join(hints))
         self.failures = tuple(failures)
 
     @property

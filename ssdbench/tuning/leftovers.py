@@ -45,7 +45,7 @@ def restore_all(
         except NotRestored as error:
             failures += error.failures
         except HostLacks as error:
-            failures.append(Failure(f"{path}: {error.message}"))
+            failures.append(Failure(f"{path}: {error.message}", way_out=error.hint))
     if failures:
         raise NotRestored(failures)
     return done
@@ -70,15 +70,19 @@ def _restore_one(
     changes, damaged = parse(text), damaged_lines(text)
     foreign = next((c for c in changes if c.host_id != host_id), None)
     if foreign is not None:
-        raise HostLacks(f"it was written on another host ({foreign.host_id}); not touched")
+        raise HostLacks(
+            f"it was written on another host ({foreign.host_id}); not touched",
+            hint=f"Take {path} to that host and run `ssdbench restore` there; if that host is gone "
+            "or was installed anew, set by hand what the file names and remove it here.",
+        )
     live = [c for c in changes if c.boot_id == boot_id or c.medium.outlives_reboot]
     with Appender(path) as file:
         restored = put_back(live, reach, file)
     if damaged:
         lines = ", ".join(str(number) for number in damaged)
         raise HostLacks(
-            f"what its damaged lines ({lines}) changed cannot be known; what could be read was "
-            "put back, remove the file when the rest is in order"
+            f"what its damaged lines ({lines}) changed cannot be known; all others were put back",
+            hint=f"Look at the settings that {path} may have held, then remove it.",
         )
     path.unlink()
     return restored

@@ -158,6 +158,7 @@ def test_a_journal_of_another_host_is_left_alone_and_named(ssdbench: Shell) -> N
 
     assert done.returncode == 4
     assert f"{path}: it was written on another host (elsewhere); not touched" in done.stderr
+    assert f"Take {path} to that host" in done.stderr
     assert path.read_bytes() == before
 
 
@@ -232,7 +233,7 @@ def test_a_damaged_journal_is_a_sentence(ssdbench: Shell, text: str) -> None:
 
     assert done.returncode != 70, done.stderr
     assert "Traceback" not in done.stderr
-    assert "run.jsonl" in done.stderr
+    assert f"Look at the settings that {ssdbench.settings / 'run.jsonl'} may" in done.stderr
 
 
 # --- retire ---------------------------------------------------------------------------------------

@@ -174,10 +174,27 @@ def test_a_journal_of_another_host_is_refused(tmp_path: Path) -> None:
     queue = Queue()
     killed(tmp_path, queue, host="elsewhere")
 
-    with pytest.raises(NotRestored, match="another host"):
+    with pytest.raises(NotRestored, match="another host") as caught:
         restore_all(tmp_path, reach(queue), boot_id="b1", host_id="h1")
 
     assert queue.values["x"] == "2"
+    assert caught.value.hint.startswith(f"Take {tmp_path / 'run.jsonl'} to that host")
+    assert "again" not in caught.value.hint  # which would end the same way
+
+
+def test_each_way_out_is_told_beside_what_only_has_to_be_tried_again(tmp_path: Path) -> None:
+    drives = Drives()
+    killed_on_both(tmp_path, drives)
+    killed_on_both(tmp_path, drives, "foreign", "3")
+    foreign = tmp_path / "foreign.jsonl"
+    foreign.write_text(foreign.read_text().replace('"h1"', '"elsewhere"'))
+    drives.here = {DRIVE}
+
+    with pytest.raises(NotRestored) as caught:
+        restore_both(tmp_path, drives)
+
+    for part in ("`ssdbench restore` again.", "to that host", f"--forget '{GONE}'"):
+        assert part in caught.value.hint
 
 
 def test_the_journal_of_a_living_run_is_left_alone(tmp_path: Path) -> None:
