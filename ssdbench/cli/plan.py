@@ -97,6 +97,7 @@ def _lines(wishes: "Asked", plan: "RunPlan", arguments: Sequence[str]) -> list[s
         "",
         f"time on the target's clock: {_range(format_duration, plan.seconds)}",
         f"written: {_range(format_capacity, plan.bytes_written)}, {_fills(plan.fills)} drive fills",
+        *([f"LBA format: {plan.lba_format}"] if plan.lba_format else []),
         *_host(plan.host),
         *([f"wear: {plan.wear.sentence}"] if not info.simulated else []),
     ]
@@ -131,6 +132,7 @@ def _document(wishes: "Asked", plan: "RunPlan", arguments: Sequence[str]) -> dic
         "host_settings": wishes.profile.host.changes(),
         "host_changes": plan.host.lines(),
         "host_notes": plan.host.notes,
+        "lba_format": plan.lba_format,
         "wear": {
             "most_bytes": plan.wear.most_bytes,
             "endurance_tb": plan.wear.endurance_tb,

@@ -6,6 +6,7 @@ import click
 
 from ssdbench.cli.options import json_option, leave
 from ssdbench.cli.output import answer, document
+from ssdbench.errors import UsageError
 
 HEALTH = frozenset(
     {
@@ -20,11 +21,21 @@ METHODS = ("format", "sanitize", "ata_erase", "discard")
 @click.command("retire")
 @click.argument("target", metavar="TARGET")
 @click.option("--method", type=click.Choice(METHODS), required=True, help="How it is purged.")
+@click.option(
+    "--lba-format",
+    metavar="SIZES",
+    help="With format: bytes of a block and of its metadata, such as 4096 or 512+8.",
+)
+@click.option(
+    "--protection", type=click.IntRange(0, 3), default=0, help="Its type of protection information."
+)
 @leave
 @json_option
 def command(
     target: str,
     method: str,
+    lba_format: str | None,
+    protection: int,
     destroy: str | None,
     *,
     overwrite_signatures: bool,
@@ -33,9 +44,12 @@ def command(
 ) -> None:
     """Purge a drive that is not needed for tests any more, and show its health and wear."""
     from ssdbench.engine.targets import retired
+    from ssdbench.model.lbaformat import asked_format
     from ssdbench.model.profile import Purge
     from ssdbench.target.inspect import inspect
 
+    if lba_format is not None and method != "format":
+        raise UsageError("--lba-format needs --method format: nothing else changes it")
     info = inspect(target)
     done = retired(
         info,
@@ -43,6 +57,7 @@ def command(
         destroy_id=destroy,
         overwrite_signatures=overwrite_signatures,
         accept_shared=accept_shared,
+        lba_format=asked_format(lba_format, protection) if lba_format is not None else None,
     )
     final = inspect(target)
     if as_json:

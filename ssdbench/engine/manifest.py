@@ -38,6 +38,7 @@ class Manifest(Model):
     max_time_s: float | None = None
     max_writes_bytes: int | None = None
     host: dict[str, str] = {}
+    lasting: tuple[dict[str, str], ...] = ()  # changes of the drive that stay, as settings are
 
     @property
     def limits(self) -> Limits:

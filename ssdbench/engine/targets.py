@@ -6,10 +6,12 @@ import secrets
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from ssdbench.engine.applied import password_noted
 from ssdbench.engine.journal import Kind, Record, StageJournal
+from ssdbench.engine.lbaformats import note
 from ssdbench.engine.session import KERNEL, SIMULATED, Counters, TargetSession
 from ssdbench.errors import DeviceError, DeviceLost, HostLacks, TargetRefused, UsageError
 from ssdbench.generator.base import Generator
@@ -25,6 +27,8 @@ from ssdbench.host.files import make_directory, remove_if_empty, write_atomic
 from ssdbench.host.lock import host_lock, target_lock
 from ssdbench.host.nvme import Nvme, opened
 from ssdbench.host.sysfs import Sysfs
+from ssdbench.model.fitting import unoffered
+from ssdbench.model.lbaformat import LbaFormat
 from ssdbench.model.profile import Applies, Purge
 from ssdbench.model.result import FlashWritten
 from ssdbench.model.target import TargetInfo, TargetKind
@@ -34,6 +38,7 @@ from ssdbench.sim.drive import SimDrive, StateUnusable, data_path, spec_path
 from ssdbench.sim.spec import parse
 from ssdbench.target import leave
 from ssdbench.target.claim import Claim
+from ssdbench.target.inspect import inspect
 from ssdbench.target.leave import Leave
 from ssdbench.target.nvme import (
     HEALTH_BYTES,
@@ -75,6 +80,7 @@ class ClaimedSession:
         self._fio_options = dict(fio_options or {})
         self._ceilings: dict[Workload, float | None] = {}
         self._lacks_ocp = False
+        self._reformatted: Purged | None = None  # and nothing was written since
 
     def generator(self, *, step_s: int = 1) -> Generator:
         """fio or the slammer on the claimed target; real time passes second by second."""
@@ -163,6 +169,9 @@ class ClaimedSession:
 
     def purge(self, method: Purge, share: Callable[[float], None] = lambda done: None) -> Purged:
         """Bring the claimed drive back to its fresh state; `share` is told how far it is."""
+        if method is Purge.FORMAT and self._reformatted is not None:
+            done, self._reformatted = self._reformatted, None  # once is enough
+            return done
         self._claim.check()
         if method is Purge.ATA_ERASE:
             with password_noted(self.info.id) as note:
@@ -170,6 +179,27 @@ class ClaimedSession:
         else:
             done = purge(self.info, method, self._descriptor(), Witness(share=share))
         self._claim.check()
+        return done
+
+    def reformat(self, wanted: LbaFormat) -> Purged:
+        """Format the drive with another LBA format, noted before; `info` is anew after it.
+
+        That is a purge by format: the next one that is asked for has been done with it. Raises
+        UsageError for a format that the drive does not offer.
+        """
+        if why := unoffered(wanted, self.info):
+            raise UsageError(why)
+        self._claim.check()
+        was = self.info.lba_format
+        if was is not None and was != wanted:
+            note(self.info.id, was)
+        done = purge(self.info, Purge.FORMAT, self._descriptor(), lba_format=wanted)
+        if was is not None and was != wanted:
+            said = f"the drive keeps its new LBA format {wanted}; it was {was}"
+            done = replace(done, lasting=said)
+        info = inspect(self.info.node).model_copy(update={"name": self.info.name})
+        self._claim.formatted(info)
+        self.info, self._reformatted = info, done
         return done
 
     def discard(self, offset_bytes: int, length_bytes: int) -> None:
@@ -410,14 +440,18 @@ def retired(
     destroy_id: str | None,
     overwrite_signatures: bool = False,
     accept_shared: bool = False,
+    lba_format: LbaFormat | None = None,
 ) -> Purged:
     """Purge a drive outside of a run, under the same guard, consent, locks and claim.
 
-    Raises TargetRefused with every reason.
+    Raises TargetRefused with every reason, UsageError for an LBA format that it does not offer.
     """
     if info.kind in (TargetKind.FILE, TargetKind.SIMULATED):
         raise TargetRefused(info.name, ["it is no block device: delete it instead"])
+    if lba_format is not None and (why := unoffered(lba_format, info)):
+        raise UsageError(why)
     leave.require(info, Leave(destroy_id, overwrite_signatures, accept_shared))
     claim = Claim(info, overwrite_signatures=overwrite_signatures, accept_shared=accept_shared)
     with host_lock(), target_lock(info.id), claim:
-        return ClaimedSession(info, claim).purge(method)
+        session = ClaimedSession(info, claim)
+        return session.reformat(lba_format) if lba_format else session.purge(method)

@@ -16,6 +16,7 @@ BLKROGET = 0x125E
 BLKDISCARD = 0x1277
 BLKSSZGET = 0x1268
 BLKPBSZGET = 0x127B
+BLKBSZSET = 0x40081271
 BLKGETSIZE64 = 0x80081272
 SAMPLE_BYTES = 4096
 UDEV_PATIENCE_S = 10.0  # udev locks a device for as long as it probes it
@@ -96,6 +97,14 @@ def geometry_of(descriptor: int) -> Geometry:
         physical_block_bytes=_number(descriptor, BLKPBSZGET, "I"),
         read_only=_number(descriptor, BLKROGET, "i") != 0,
     )
+
+
+def set_block_size(descriptor: int, block_bytes: int) -> None:
+    """Make buffered I/O of a claimed device work in other blocks, as after a format.
+
+    The kernel takes them from the drive only when nobody has it open. Raises OSError.
+    """
+    fcntl.ioctl(descriptor, BLKBSZSET, struct.pack("N", block_bytes))
 
 
 def size_of(descriptor: int) -> int:

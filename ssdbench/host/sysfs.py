@@ -67,18 +67,25 @@ class Sysfs:
         """Whether there is such an attribute or directory."""
         return self.path(attribute).exists()
 
-    def write(self, attribute: str, value: str) -> None:
-        """Write a value and require that it reads back.
-
-        The kernel takes some values, and quietly keeps others: rq_affinity=5 reads 2, nomerges=7
-        reads 1. Raises HostLacks with both values when that happens, or when it is refused.
-        """
+    def ask(self, attribute: str, value: str = "1") -> None:
+        """Write what only asks for something, and has no value to be read. Raises HostLacks."""
         try:
             descriptor = os.open(self.path(attribute), os.O_WRONLY)  # never creates a file
             try:
                 os.write(descriptor, value.encode())
             finally:
                 os.close(descriptor)
+        except OSError as error:
+            raise HostLacks(f"{attribute} cannot be set to {value}: {error.strerror}") from error
+
+    def write(self, attribute: str, value: str) -> None:
+        """Write a value and require that it reads back.
+
+        The kernel takes some values, and quietly keeps others: rq_affinity=5 reads 2, nomerges=7
+        reads 1. Raises HostLacks with both values when that happens, or when it is refused.
+        """
+        self.ask(attribute, value)
+        try:
             kept = chosen(self.read(attribute))
         except OSError as error:
             raise HostLacks(f"{attribute} cannot be set to {value}: {error.strerror}") from error

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from ssdbench.model.asked.blocksize import BlockSize
 from ssdbench.model.asked.mistakes import Mistake
 from ssdbench.model.asked.sweeps import SpanSweep, Sweep
+from ssdbench.model.lbaformat import LbaFormat
 from ssdbench.model.profile import Profile
 from ssdbench.model.quantity import Extent
 from ssdbench.model.target import TargetInfo
@@ -31,7 +32,30 @@ def obstacle(block_bytes: int, length_bytes: int, target: TargetInfo) -> str:
 
 def misfits(profile: Profile, target: TargetInfo) -> list[Mistake]:
     """Everything in a profile that this target cannot serve, with the path where it stands."""
-    return [*_warm_up(profile, target), *_fills(profile, target), *_measures(profile, target)]
+    unoffered = list(_lba_format(profile, target))
+    there = target if unoffered else target.formatted(profile.lba_format)
+    return [
+        *unoffered,
+        *_warm_up(profile, there),
+        *_fills(profile, there),
+        *_measures(profile, there),
+    ]
+
+
+def _lba_format(profile: Profile, target: TargetInfo) -> Iterator[Mistake]:
+    if profile.lba_format is not None and (why := unoffered(profile.lba_format, target)):
+        yield ("lba_format",), why
+
+
+def unoffered(wanted: LbaFormat, target: TargetInfo) -> str:
+    """Why a drive cannot be given a format; empty if it can."""
+    if not target.lba_formats:
+        return f"{target.name} offers no choice of LBA formats: only NVMe drives do"
+    if wanted.sizes not in target.lba_formats:
+        return f"{target.name} has no LBA format {wanted.sizes}; it offers " + ", ".join(
+            target.lba_formats
+        )
+    return ""
 
 
 def _warm_up(profile: Profile, target: TargetInfo) -> Iterator[Mistake]:

@@ -15,6 +15,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from ssdbench.model.asked import AccessOrder, Pts, Settle, SpanSweep, Sweep
 from ssdbench.model.asked.mistakes import Mistake, refuse
 from ssdbench.model.base import Model
+from ssdbench.model.lbaformat import AskedLbaFormat
 from ssdbench.model.measure import Measure
 from ssdbench.model.quantity import (
     Count,
@@ -353,6 +354,11 @@ class Profile(Model):
     purge: Purge = Field(
         default=Purge.NONE, description="How the drive is made fresh before the run."
     )
+    lba_format: AskedLbaFormat = Field(
+        default=None,
+        description="The LBA format that `purge: format` gives an NVMe drive, such as 4KiB, or "
+        "{data: 512, metadata: 8, protection: 1}; kept as it is unless it is set.",
+    )
     precondition: tuple[Fill, ...] = Field(
         default=(
             Fill(),
@@ -391,8 +397,13 @@ class Profile(Model):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        refuse([*self._oversized_fills(), *self._unwritten_reads(), *self._idle_fills()])
+        found = [*self._oversized_fills(), *self._unwritten_reads(), *self._idle_fills()]
+        refuse([*found, *self._unformatted()])
         return self
+
+    def _unformatted(self) -> Iterator[Mistake]:
+        if self.lba_format is not None and self.purge is not Purge.FORMAT:
+            yield ("lba_format",), "only `purge: format` changes the LBA format; add it"
 
     def _oversized_fills(self) -> Iterator[Mistake]:
         for index, step in enumerate(self.precondition):

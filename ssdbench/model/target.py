@@ -3,6 +3,7 @@
 from enum import StrEnum
 
 from ssdbench.model.base import Model
+from ssdbench.model.lbaformat import LbaFormat
 
 
 class TargetKind(StrEnum):
@@ -40,3 +41,21 @@ class TargetInfo(Model):
     simulated: bool = False
     sim_model: str = ""  # model name and the parameters set, for sim: targets
     sim_seed: int | None = None
+    lba_format: LbaFormat | None = None  # of an NVMe namespace
+    lba_formats: tuple[str, ...] = ()  # all that it offers, as 512+0: data and metadata in bytes
+
+    def formatted(self, wanted: LbaFormat | None) -> "TargetInfo":
+        """What a format would make of it, for plans: the drive alone knows its size then."""
+        if wanted is None or wanted == self.lba_format or self.lba_format is None:
+            return self
+        was, now = self.lba_format, wanted
+        taken = now.data_bytes + now.metadata_bytes
+        raw = self.size_bytes // was.data_bytes * (was.data_bytes + was.metadata_bytes)
+        return self.model_copy(
+            update={
+                "size_bytes": raw // taken * now.data_bytes,
+                "logical_block_bytes": now.data_bytes,
+                "physical_block_bytes": max(self.physical_block_bytes, now.data_bytes),
+                "lba_format": now,
+            }
+        )

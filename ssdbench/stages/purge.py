@@ -65,6 +65,8 @@ class Purge:
         context.journal.begun(UNIT, method=self.method.value)
         purged = context.session.purge(self.method, _journalled(context))
         findings = (_fallback(self.name),) if purged.fallback else ()
+        if purged.lasting:
+            findings = (*findings, _lasting(self.name, purged.lasting))
         result = StageResult(
             name=self.name,
             kind=self.kind,
@@ -95,6 +97,16 @@ def _journalled(context: Context) -> Callable[[float], None]:
             context.journal.alive(UNIT, share=round(done, 4))
 
     return share
+
+
+def _lasting(stage: str, said: str) -> Finding:
+    return Finding(
+        code=Code.UNSAFE_OPTION,
+        severity=Severity.NOTES,
+        message=said,
+        advice="`ssdbench restore` names the command that brings the old one back, by an erase.",
+        stage=stage,
+    )
 
 
 def _fallback(stage: str) -> Finding:

@@ -14,19 +14,21 @@ from ssdbench.engine.hints import rate_hint
 from ssdbench.engine.hosting import planned_host
 from ssdbench.engine.journal import NAME as JOURNAL
 from ssdbench.engine.journal import stored_records
+from ssdbench.engine.lbaformats import REASON, way_back
 from ssdbench.engine.manifest import Manifest, manifest
 from ssdbench.engine.runner import Order, Runner, World, check_limits, require_same
 from ssdbench.engine.session import TargetSession
 from ssdbench.engine.stage import Limits, RateHint, StagePlan
 from ssdbench.engine.store import MANIFEST, RunStore, load
 from ssdbench.engine.targets import (
+    ClaimedSession,
     claimed,
     require_able,
     require_generator,
     signatures_are_ours,
 )
-from ssdbench.errors import TargetRefused, UsageError
-from ssdbench.host.files import make_directory
+from ssdbench.errors import SsdbenchError, TargetRefused, UsageError
+from ssdbench.host.files import make_directory, remove_if_empty
 from ssdbench.model.fitting import misfits
 from ssdbench.model.loading import load_profile, misfit_error
 from ssdbench.model.profile import Applies, CapacityPlan, Profile
@@ -100,6 +102,7 @@ class RunPlan:
     fills: tuple[float, float]
     host: HostPlan = HostPlan()
     wear: Wear = Wear(0)
+    lba_format: str = ""  # what becomes of the drive's, and that it stays
 
     @property
     def destroys(self) -> bool:
@@ -112,7 +115,8 @@ def plan(asked_for: Asked) -> RunPlan:
     info = _target(asked_for)
     _require_fit(asked_for, info)
     hint = rate_hint(info)
-    plans = tuple(stage.plan(info, hint) for stage in stages(asked_for.profile, info))
+    there = info.formatted(asked_for.profile.lba_format)
+    plans = tuple(stage.plan(there, hint) for stage in stages(asked_for.profile, there))
     limits = asked_for.all_limits
     check_limits(plans, limits)
     return RunPlan(
@@ -128,6 +132,17 @@ def plan(asked_for: Asked) -> RunPlan:
         fills=(sum(p.fills[0] for p in plans), sum(p.fills[1] for p in plans)),
         host=planned_host(host_wishes(asked_for.profile, info), info),
         wear=wear_of(asked_for, plans),
+        lba_format=_lasting_sentence(asked_for.profile, info),
+    )
+
+
+def _lasting_sentence(profile: Profile, info: TargetInfo) -> str:
+    if profile.lba_format in (None, info.lba_format) or info.lba_format is None:
+        return ""
+    back = way_back(info.node, info.lba_format)
+    return (
+        f"{info.lba_format} becomes {profile.lba_format}: {REASON}; it stays after the run, and "
+        f"`{back}` brings the old one back"
     )
 
 
@@ -171,8 +186,8 @@ def run(asked_for: Asked, output: Path, world: World) -> RunResult:
     _require_fit(asked_for, info)
     generator = _generator(asked_for.profile, info)
     wishes = planned_host(host_wishes(asked_for.profile, info), info)
-    chosen = stages(asked_for.profile, info)
-    plans = [stage.plan(info, rate_hint(info)) for stage in chosen]
+    there = info.formatted(asked_for.profile.lba_format)
+    plans = [stage.plan(there, rate_hint(there)) for stage in stages(asked_for.profile, there)]
     check_limits(plans, asked_for.all_limits)
     leave.require(info, asked_for.leave, wear=wear_of(asked_for, plans), destroys=destroys(plans))
     if asked_for.planned is not None:
@@ -200,9 +215,37 @@ def run(asked_for: Asked, output: Path, world: World) -> RunResult:
     claim = _claimed(kept, info, store, wishes, asked_for.profile, destroys=destroys(plans))
     with claim as session, applied(wishes, kept.run_id) as settings:
         make_directory(output)
+        try:
+            kept = _reformatted(kept, asked_for.profile, session)
+        except SsdbenchError:
+            remove_if_empty(output)
+            raise
         store.write_json(MANIFEST, kept.model_dump(mode="json"))
-        order = replace(_order(kept, asked_for.profile), settings=settings)
+        chosen = stages(asked_for.profile, session.info)
+        order = replace(_order(kept, asked_for.profile), settings=(*kept.lasting, *settings))
         return Runner(order, chosen, session, store, world).run()
+
+
+def _reformatted(kept: Manifest, profile: Profile, session: TargetSession) -> Manifest:
+    """Give the drive the LBA format that the profile asks for, before anything is planned on it.
+
+    The manifest is of the drive as it is then: its size and blocks, and its place and size where
+    it has no better name.
+    """
+    was = kept.target.lba_format
+    if profile.lba_format in (None, was) or was is None or not isinstance(session, ClaimedSession):
+        return kept
+    session.reformat(profile.lba_format)
+    lasting = {
+        "setting": "LBA format",
+        "value": str(profile.lba_format),
+        "was": str(was),
+        "drive": session.info.id,
+        "reason": f"{REASON}; it stays: `{way_back(session.info.node, was)}`",
+    }
+    return kept.model_copy(
+        update={"target": session.info, "destroy_id": session.info.id, "lasting": (lasting,)}
+    )
 
 
 def resume(run_path: Path, world: World, *, limits: Limits | None = None) -> RunResult:
@@ -216,6 +259,13 @@ def resume(run_path: Path, world: World, *, limits: Limits | None = None) -> Run
         kept = kept.model_copy(update={"overwrite_signatures": True})
     info = found_again(kept.target)
     require_same(info, kept.target.id, kept.target.size_bytes)
+    was = kept.target.lba_format
+    if was is not None and was != info.lba_format:
+        raise TargetRefused(
+            info.name,
+            [f"it has LBA format {info.lba_format}, but the run was begun on {was}"],
+            hint=f"`{way_back(info.node, was)}` brings it back; or start a new run",
+        )
     _generator(profile, info)
     awaited(info)  # a sanitize that a reboot interrupted goes on by itself
     order = _order(kept, profile)
@@ -226,7 +276,7 @@ def resume(run_path: Path, world: World, *, limits: Limits | None = None) -> Run
     plans = [stage.plan(info, order.hint) for stage in chosen]
     claim = _claimed(kept, info, store, wishes, profile, destroys=destroys(plans))
     with claim as session, applied(wishes, kept.run_id) as settings:
-        order = replace(order, settings=settings)
+        order = replace(order, settings=(*kept.lasting, *settings))
         return Runner(order, chosen, session, store, world).resume()
 
 

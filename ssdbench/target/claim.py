@@ -63,6 +63,16 @@ class Claim:
             self._info, overwrite_signatures=self._overwrite, accept_shared=self._shared, ours=True
         )
 
+    def formatted(self, info: TargetInfo) -> None:
+        """Go on with a drive that this run itself gave another format, and so another size.
+
+        Raises DeviceLost unless it is the very device that is claimed.
+        """
+        if info.major_minor != self._info.major_minor or info.node != self._info.node:
+            raise DeviceLost(f"{self._info.name} was exchanged while it was formatted")
+        self._info = info
+        self.check()
+
     @contextmanager
     def released(
         self,

@@ -136,6 +136,8 @@ def _block_device(name: str, node: Path, device: int, sysfs: Sysfs) -> TargetInf
     physical = sysfs.number(f"/sys/block/{kernel}/queue/physical_block_size") or block_bytes
     read = _attributes(sysfs, kernel)
     names = names_of(kernel, sysfs)
+    said, unread = _asked(kernel, node, sysfs)
+    lba_format, lba_formats = nvme.lba_formats(said)
     return TargetInfo(
         kind=kind_of(kernel, read),
         name=name,
@@ -152,9 +154,12 @@ def _block_device(name: str, node: Path, device: int, sysfs: Sysfs) -> TargetInf
             "kernel name": kernel,
             **{f"sysfs {attribute}": value for attribute, value in read.items() if value},
             **surroundings.facts(kernel, sysfs),
-            **_asked(kernel, node, sysfs),
+            **page_facts(said),
+            **unread,
             **({"links": ", ".join(links)} if (links := _links(node, sysfs)) else {}),
         },
+        lba_format=lba_format,
+        lba_formats=lba_formats,
     )
 
 
@@ -182,12 +187,12 @@ def page_facts(found: pages.Pages) -> dict[str, str]:
     return {**scsi.facts(found), **ata.facts(found), **nvme.facts(found)}
 
 
-def _asked(kernel: str, node: Path, sysfs: Sysfs) -> dict[str, str]:
+def _asked(kernel: str, node: Path, sysfs: Sysfs) -> tuple[pages.Pages, dict[str, str]]:
     """What the drive itself says; without the right to ask, that is what is said."""
     try:
-        return page_facts(pages.read(kernel, node, sysfs=sysfs))
+        return pages.read(kernel, node, sysfs=sysfs), {}
     except SsdbenchError as error:
-        return {"pages": f"not read: {error.message}"}
+        return {}, {"pages": f"not read: {error.message}"}
 
 
 def _links(node: Path, sysfs: Sysfs) -> list[str]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ssdbench.model.lbaformat import LbaFormat
 from ssdbench.model.result import FlashWritten
 from ssdbench.units import format_capacity
 
@@ -153,6 +154,17 @@ def namespace(page: bytes) -> Namespace:
         nguid=_identifier(page[104:120]),
         eui64=_identifier(page[120:128]),
     )
+
+
+def lba_formats(pages: Mapping[str, bytes]) -> tuple[LbaFormat | None, tuple[str, ...]]:
+    """The format in use and the sizes of all that there are; nothing where a drive has none."""
+    if NAMESPACE not in pages:
+        return None, ()
+    said = namespace(pages[NAMESPACE])
+    data, metadata = said.format
+    used = LbaFormat(data=data, metadata=metadata, protection=said.protection)
+    usable = (f"{data}+{metadata}" for data, metadata in said.formats if data > 1)
+    return used, tuple(dict.fromkeys(usable))
 
 
 def uuid(page: bytes) -> str:

@@ -14,14 +14,16 @@ from ssdbench.host import atasecurity, blockdev
 from ssdbench.host import nvme as nvme_bus
 from ssdbench.host import scsi as scsi_bus
 from ssdbench.host.sysfs import Sysfs
+from ssdbench.model.lbaformat import LbaFormat
 from ssdbench.model.profile import Purge
 from ssdbench.model.target import TargetInfo
-from ssdbench.target import ata, nvme, pages, scsi
+from ssdbench.target import ata, nvme, pages, scsi, surroundings
 from ssdbench.target.inspect import kernel_name
 from ssdbench.target.pages import Protocol
 
 FORMAT_TIMEOUT_MS = 600_000
 POLL_S = 1.0
+TAKEN_PATIENCE_S, TAKEN_POLL_S = 20.0, 0.05  # the kernel's, after a format
 MOST_EVENTS = 16  # that a SCSI unit tells of before it answers: reset, format changed, …
 SANITIZE_ACTIONS = (("crypto", 4), ("block", 2))  # SANACT; overwrite wears flash and is not used
 DISCARD_STEP_BYTES = 1 << 30
@@ -41,6 +43,7 @@ class Purged:
     before: dict[str, str] = field(default_factory=dict)
     after: dict[str, str] = field(default_factory=dict)
     fallback: bool = False  # only discards: the drive was free to ignore them
+    lasting: str = ""  # what stays changed in the drive, and what brings the old one back
 
 
 def obstacles(wanted: Purge, protocol: Protocol, found: pages.Pages) -> list[str]:
@@ -106,11 +109,18 @@ class Witness:
     share: Callable[[float], None] = _nothing  # how much of a sanitize is done, again and again
 
 
-def purge(info: TargetInfo, wanted: Purge, descriptor: int, witness: Witness = Witness()) -> Purged:
+def purge(
+    info: TargetInfo,
+    wanted: Purge,
+    descriptor: int,
+    witness: Witness = Witness(),
+    *,
+    lba_format: LbaFormat | None = None,
+) -> Purged:
     """Purge a claimed drive and say what was done.
 
-    Raises TargetRefused with every obstacle before anything is done, DeviceError when the drive
-    does not do it.
+    `lba_format` is what an NVMe format gives it; without one its own is kept. Raises TargetRefused
+    with every obstacle before anything is done, DeviceError when the drive does not do it.
     """
     sysfs = Sysfs()
     kernel, node = kernel_name(info, sysfs=sysfs), Path(info.node)
@@ -122,7 +132,8 @@ def purge(info: TargetInfo, wanted: Purge, descriptor: int, witness: Witness = W
     began = time.monotonic()
     match wanted:
         case Purge.FORMAT if protocol is Protocol.NVME:
-            said = _format(node, found)
+            said = _format(node, found, lba_format)
+            _taken(kernel, descriptor, found, sysfs)
         case Purge.SANITIZE if protocol is Protocol.NVME:
             said = _sanitize(node, found, witness.share)
         case Purge.SANITIZE if protocol is Protocol.ATA:
@@ -141,29 +152,77 @@ def purge(info: TargetInfo, wanted: Purge, descriptor: int, witness: Witness = W
     return Purged(wanted.value, said, seconds, before, after, wanted is Purge.DISCARD)
 
 
-def _format(node: Path, found: pages.Pages) -> str:
-    """Format NVM with the LBA format, protection and metadata that are there."""
+def _format(node: Path, found: pages.Pages, told: LbaFormat | None = None) -> str:
+    """Format NVM with the LBA format, protection and metadata that are there, or those told."""
+    said = nvme.namespace(found[nvme.NAMESPACE])
+    crypto = nvme.controller(found[nvme.CONTROLLER]).can_crypto_erase
+    before, _ = nvme.lba_formats(found)
+    wanted = told or before
     with nvme_bus.opened(node) as drive:
         nsid = drive.nsid()
-        settings = found[nvme.NAMESPACE]
-        said = nvme.namespace(settings)
-        crypto = nvme.controller(found[nvme.CONTROLLER]).can_crypto_erase
-        erase = 2 if crypto else 1
-        cdw10 = (
-            said.format_index & 15
-            | (said.extended_metadata << 4)
-            | said.protection << 5
-            | (said.protection_first << 8)
-            | erase << 9
-            | (said.format_index >> 4) << 12
-        )
+        cdw10 = _format_word(said, told) | (2 if crypto else 1) << 9
         drive.admin(
             nvme_bus.Command(nvme_bus.FORMAT, nsid, cdw10=cdw10, timeout_ms=FORMAT_TIMEOUT_MS)
         )
-        now = nvme.namespace(drive.identify(0, nsid=nsid))
-    if (now.format, now.protection) != (said.format, said.protection):
-        raise DeviceError(f"the format changed from {said.format} to {now.format}")
-    return f"NVMe format with {'crypto' if crypto else 'user data'} erase, LBA format kept"
+        now, _ = nvme.lba_formats({nvme.NAMESPACE: drive.identify(0, nsid=nsid)})
+    if now != wanted:
+        raise DeviceError(f"the LBA format was to be {wanted} and is {now}")
+    how = f"NVMe format with {'crypto' if crypto else 'user data'} erase, LBA format"
+    return f"{how} kept" if now == before else f"{how} {before} changed to {now}"
+
+
+def _format_word(said: nvme.Namespace, told: LbaFormat | None) -> int:
+    """Dword 10 of Format NVM without its erase (NVM Express 2.0, 5.14); metadata told are apart.
+
+    Raises DeviceError for a format that the namespace has not.
+    """
+    index, extended, protection = said.format_index, said.extended_metadata, said.protection
+    if told is not None:
+        sizes = (told.data_bytes, told.metadata_bytes)
+        if sizes not in said.formats:
+            raise DeviceError(f"the drive has no LBA format {told.sizes}")
+        kept = said.format == sizes
+        index = said.format_index if kept else said.formats.index(sizes)
+        extended, protection = extended and kept, told.protection
+    return (
+        index & 15
+        | extended << 4
+        | protection << 5
+        | (said.protection_first and protection > 0) << 8
+        | (index >> 4) << 12
+    )
+
+
+def _taken(kernel: str, descriptor: int, before: pages.Pages, sysfs: Sysfs) -> None:
+    """Until the kernel has the size and the blocks that the drive has after a format.
+
+    Linux looks at a namespace again when its controller is scanned. Raises DeviceError when it
+    does not take the format, as with metadata that it cannot keep apart.
+    """
+    node = Path("/dev") / kernel
+    was = nvme.namespace(before[nvme.NAMESPACE])
+    with nvme_bus.opened(node) as drive:
+        now = nvme.namespace(drive.identify(0, nsid=drive.nsid()))
+    if (was.format, was.size_blocks) == (now.format, now.size_blocks):
+        return
+    data = now.format[0]
+    for controller in surroundings.controllers(kernel, sysfs):
+        sysfs.ask(f"{controller}/rescan_controller")
+    deadline = time.monotonic() + TAKEN_PATIENCE_S
+    size_bytes = now.size_blocks * data
+    while True:
+        geometry = blockdev.geometry_of(descriptor)
+        if (geometry.size_bytes, geometry.logical_block_bytes) == (size_bytes, data):
+            break
+        if time.monotonic() > deadline:
+            raise DeviceError(
+                f"the drive has LBA format {data}+{now.format[1]} now, and the kernel shows "
+                f"{geometry.size_bytes} bytes of it in blocks of {geometry.logical_block_bytes}",
+                hint=f"it was {was.format[0]}+{was.format[1]}: `ssdbench retire {node} --method "
+                "format --lba-format …` gives it another format",
+            )
+        time.sleep(TAKEN_POLL_S)
+    blockdev.set_block_size(descriptor, data)
 
 
 def _sanitize(node: Path, found: pages.Pages, share: Callable[[float], None]) -> str:
@@ -322,12 +381,14 @@ def discard(info: TargetInfo, descriptor: int, offset_bytes: int, length_bytes: 
 
 def _evidence(found: pages.Pages, info: TargetInfo, descriptor: int) -> dict[str, str]:
     """What shows whether a drive was purged: its counters, and samples of what it holds."""
-    zeros, read = blockdev.zero_samples(descriptor, info.size_bytes, SAMPLES)
+    size_bytes = blockdev.size_of(descriptor) if nvme.NAMESPACE in found else info.size_bytes
+    zeros, read = blockdev.zero_samples(descriptor, size_bytes, SAMPLES)
     facts = {"samples that read as zeros": f"{zeros} of {read}"}
     if nvme.NAMESPACE in found:
         said = nvme.namespace(found[nvme.NAMESPACE])
         facts["blocks in use"] = f"{said.used_blocks} of {said.size_blocks}"
-        facts["LBA format"] = f"{said.format[0]}+{said.format[1]}"
+        facts["LBA format"] = str(nvme.lba_formats(found)[0])
+        facts["size in bytes"] = str(size_bytes)
     if nvme.SANITIZE in found:
         facts["last sanitize"] = nvme.sanitize_state(found[nvme.SANITIZE])[0]
     if nvme.SMART in found:

@@ -117,7 +117,7 @@ def fabric(kernel: str, sysfs: Sysfs) -> str:
     """What network a disk is reached over; empty for a local one."""
     if kernel.startswith(NETWORK_NAMES):
         return kernel.rstrip("0123456789")
-    for controller in _controllers(kernel, sysfs):
+    for controller in controllers(kernel, sysfs):
         transport = (sysfs.find(f"{controller}/transport") or "").strip()
         if transport and transport not in LOCAL_TRANSPORTS:
             return f"NVMe over {transport}"
@@ -142,16 +142,16 @@ def _attached(kernel: str, sysfs: Sysfs) -> list[str]:
 
     Below a multipath head nvmeSnN the kernel has a hidden disk nvmeScCnN per path.
     """
-    controllers = _controllers(kernel, sysfs)
-    if len(controllers) < 2:
-        return controllers
+    found = controllers(kernel, sysfs)
+    if len(found) < 2:
+        return found
     subsystem, _, head = kernel.rpartition("n")
     there = sysfs.names("/sys/block")
-    numbered = ((c, Path(c).name.removeprefix("nvme")) for c in controllers)
+    numbered = ((c, Path(c).name.removeprefix("nvme")) for c in found)
     return [c for c, number in numbered if f"{subsystem}c{number}n{head}" in there]
 
 
-def _controllers(kernel: str, sysfs: Sysfs) -> list[str]:
+def controllers(kernel: str, sysfs: Sysfs) -> list[str]:
     """NVMe controllers of a disk: its own, or all of the subsystem behind a multipath head."""
     if not kernel.startswith("nvme"):
         return []
@@ -167,7 +167,7 @@ def _live(controller: str, sysfs: Sysfs) -> bool:
 def _slot(kernel: str, sysfs: Sysfs) -> str:
     """The PCI function that the disk hangs on."""
     where = sysfs.path(f"/sys/block/{kernel}")
-    for controller in _controllers(kernel, sysfs):
+    for controller in controllers(kernel, sysfs):
         where = sysfs.path(controller)
     real = where.resolve()
     for parent in (real, *real.parents):

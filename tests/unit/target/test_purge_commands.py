@@ -9,6 +9,7 @@ import pytest
 
 from ssdbench.errors import DeviceError
 from ssdbench.host import atasecurity, nvme, scsi
+from ssdbench.model.lbaformat import LbaFormat
 from ssdbench.model.profile import Purge
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.target import ata, pages, purge
@@ -316,3 +317,99 @@ def test_a_resumed_run_waits_for_an_ata_sanitize_and_sets_no_other_off(
 
     assert purge.awaited(of_protocol(monkeypatch, Protocol.ATA)) is bool(polls)
     assert left == []
+
+
+def namespace_page(index: int, *formats: tuple[int, int], protection: int = 0) -> bytes:
+    """An identify namespace structure of 1 MiB with these formats (power of two, metadata)."""
+    page = bytearray(4096)
+    power, _ = formats[index]
+    page[0:8] = ((1 << 20) >> power).to_bytes(8, "little")
+    page[25], page[26], page[29] = len(formats) - 1, index, protection
+    for number, (shift, metadata) in enumerate(formats):
+        page[128 + 4 * number : 130 + 4 * number] = metadata.to_bytes(2, "little")
+        page[130 + 4 * number] = shift
+    return bytes(page)
+
+
+FORMATS = ((9, 0), (9, 8), (12, 0))
+
+
+@dataclass
+class Formattable:
+    """An NVMe namespace that takes formats, or keeps its own whatever it is told."""
+
+    index: int = 0
+    protection: int = 0
+    stubborn: bool = False
+    words: list[int] = field(default_factory=list)
+
+    def nsid(self) -> int:
+        return 1
+
+    def admin(self, command: nvme.Command) -> nvme.Reply:
+        assert command.opcode == nvme.FORMAT
+        self.words.append(command.cdw10)
+        if not self.stubborn:
+            self.index, self.protection = command.cdw10 & 15, command.cdw10 >> 5 & 7
+        return nvme.Reply(b"", 0)
+
+    def identify(self, structure: int, *, nsid: int = 0) -> bytes:
+        assert (structure, nsid) == (0, 1)
+        return namespace_page(self.index, *FORMATS, protection=self.protection)
+
+    @contextmanager
+    def opened(self, node: Path) -> Iterator["Formattable"]:
+        yield self
+
+
+def formatted(
+    monkeypatch: pytest.MonkeyPatch, drive: Formattable, told: LbaFormat | None
+) -> tuple[str, list[int]]:
+    monkeypatch.setattr(nvme, "opened", drive.opened)
+    found = {
+        nvme_pages.CONTROLLER: bytes(4096),
+        nvme_pages.NAMESPACE: drive.identify(0, nsid=1),
+    }
+    return purge._format(NODE, found, told), drive.words
+
+
+@pytest.mark.parametrize(
+    ("told", "word", "words"),
+    [
+        (LbaFormat(data=4096), 2 | 1 << 9, "512+0 changed to 4096+0"),
+        (LbaFormat(data=512, metadata=8, protection=1), 1 | 1 << 5 | 1 << 9, "512+8, protection"),
+        (LbaFormat(data=512), 1 << 9, "kept"),
+        (None, 1 << 9, "kept"),
+    ],
+)
+def test_an_nvme_format_gives_the_drive_the_lba_format_that_is_told(
+    monkeypatch: pytest.MonkeyPatch, told: LbaFormat | None, word: int, words: str
+) -> None:
+    said, sent = formatted(monkeypatch, Formattable(), told)
+
+    assert sent == [word]
+    assert words in said
+
+
+def test_a_format_without_a_word_keeps_metadata_and_protection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _, sent = formatted(monkeypatch, Formattable(index=1, protection=2), None)
+
+    assert sent == [1 | 2 << 5 | 1 << 9]
+
+
+def test_a_drive_that_keeps_another_format_than_told_is_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.raises(DeviceError, match=r"was to be 4096\+0 and is 512\+0"):
+        formatted(monkeypatch, Formattable(stubborn=True), LbaFormat(data=4096))
+
+
+def test_a_format_that_is_not_offered_is_never_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    drive = Formattable()
+
+    with pytest.raises(DeviceError, match=r"no LBA format 1024\+0"):
+        formatted(monkeypatch, drive, LbaFormat(data=1024))
+
+    assert drive.words == []

@@ -1,0 +1,93 @@
+"""Which drives got another LBA format than they had: a change that no restore can undo.
+
+Only another format brings an old one back, and that erases the drive. So it is noted, named by
+`ssdbench restore`, and undone by `ssdbench retire` when somebody says so.
+"""
+
+import json
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from ssdbench.engine.applied import settings_directory
+from ssdbench.errors import HostLacks
+from ssdbench.host.files import make_directory, write_atomic
+from ssdbench.host.lock import waiting
+from ssdbench.model.lbaformat import LbaFormat
+from ssdbench.target.inspect import identities, inspect
+
+NAME = "lba-formats.json"
+REASON = "asked for by lba_format"
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A drive that is here in another LBA format than it had."""
+
+    drive: str
+    node: str
+    was: LbaFormat
+    now: LbaFormat
+
+    @property
+    def sentence(self) -> str:
+        """What it has, what it had, and the command that brings that back."""
+        return (
+            f"{self.drive} LBA format: {self.now} stays (it was {self.was}); "
+            f"`{way_back(self.node, self.was)}` brings it back and erases the drive"
+        )
+
+
+def way_back(node: str, was: LbaFormat) -> str:
+    """The command that gives a drive its old LBA format again."""
+    protected = ["--protection", str(was.protection)] if was.protection else []
+    command = ["ssdbench", "retire", node, "--method", "format", "--lba-format", was.sizes]
+    return shlex.join([*command, *protected])
+
+
+def note(drive: str, was: LbaFormat, *, directory: Path | None = None) -> None:
+    """Keep on disk, before a format, what a drive had; what it had first goes before."""
+    directory = directory or settings_directory()
+    make_directory(directory)
+    with waiting(directory / f"{NAME}.lock"):
+        known = _read(directory)
+        if drive not in known:
+            _write(directory, {**known, drive: was})
+
+
+def changed(*, directory: Path | None = None) -> list[Changed]:
+    """The drives that are here in another LBA format than they had; others of them are let go."""
+    directory = directory or settings_directory()
+    if not (directory / NAME).exists():
+        return []
+    with waiting(directory / f"{NAME}.lock"):
+        known, here = _read(directory), identities()
+        found, settled = [], set()
+        for drive, was in known.items():
+            now = inspect(here[drive]).lba_format if drive in here else None
+            if now == was:
+                settled.add(drive)
+            elif now is not None:
+                found.append(Changed(drive, here[drive], was, now))
+        if settled:
+            _write(directory, {d: was for d, was in known.items() if d not in settled})
+    return found
+
+
+def _read(directory: Path) -> dict[str, LbaFormat]:
+    path = directory / NAME
+    try:
+        held = json.loads(path.read_text())
+        return {str(drive): LbaFormat.model_validate(was) for drive, was in held.items()}
+    except FileNotFoundError:
+        return {}
+    except (ValueError, AttributeError) as error:
+        raise HostLacks(
+            f"{path} cannot be read: which LBA formats were changed is not known",
+            hint="remove it when every drive has the format that it should have",
+        ) from error
+
+
+def _write(directory: Path, known: dict[str, LbaFormat]) -> None:
+    held = {drive: was.model_dump(mode="json", by_alias=True) for drive, was in known.items()}
+    write_atomic(directory / NAME, json.dumps(held, indent=1) + "\n")
