@@ -49,7 +49,7 @@ said["target"] = [result["target"][k] for k in ("size_bytes", "logical_block_byt
 said["settings"] = [s for s in result["settings"] if s["setting"] == "LBA format"]
 said["purge"] = [s["summary"] for s in result["stages"] if s["kind"] == "purge"]
 said["stages"] = [s["kind"] for s in result["stages"]]
-said["findings"] = [f["message"] for f in result["findings"]]
+said["findings"] = [f["message"] for s in result["stages"] for f in s["findings"]]
 said["restore"] = tool("restore")
 said["again"] = tool("resume", "/run/out")
 said["protected"] = tool("retire", NODE, "--method", "format", "--lba-format", "512+8",
