@@ -71,6 +71,7 @@ STYLE: Any = {  # its keys are a closed set in some versions of matplotlib
 
 WIDE = (10.4, 3.5)
 HALF = (6.2, 4.0)
+LEAST_RATIO = 1.25  # of a log axis, top to bottom: a wobble below a percent looks like one
 
 
 def sheet(size: tuple[float, float]) -> Figure:
@@ -144,6 +145,11 @@ def log(axes: Axes, which: str) -> None:
     (axes.set_xscale if which == "x" else axes.set_yscale)("log")
     low, high = sorted(axis.get_view_interval())
     decades = high / low if low > 0 else float("inf")
+    if decades < LEAST_RATIO:  # a line that hardly moves: its ticks would all read the same
+        centre = (low * high) ** 0.5
+        low, high = centre / LEAST_RATIO**0.5, centre * LEAST_RATIO**0.5
+        (axes.set_xlim if which == "x" else axes.set_ylim)(low, high)
+        decades = LEAST_RATIO
     if decades < 5:
         axis.set_major_locator(MaxNLocator(5))
         return

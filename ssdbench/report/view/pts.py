@@ -12,7 +12,7 @@ from ssdbench.report.view.conditions import tool
 from ssdbench.report.view.page import Block, Cell, Column, Facts, Plots, Table
 from ssdbench.report.view.ptsplots import Record, number, records
 from ssdbench.stats.writecache import cache_enabled
-from ssdbench.units import format_capacity, format_count, format_ns, format_size
+from ssdbench.units import format_capacity, format_count, format_size
 
 TOLD = frozenset({"means_over_the_window"})  # lists that a table of the standard shows
 
@@ -136,7 +136,7 @@ def tables(stage: StageResult) -> Iterator[Table]:
             Cell(str(m["cell"])),
             Cell(format_count(number(m, "iops"))),
             Cell(words.quantity(number(m, "throughput_bytes_per_s"), "B/s")),
-            *(Cell(format_ns(number(m, key))) for key in ("min_ns", "mean_ns", "max_ns")),
+            *(Cell(words.quantity(_seen(m, key), "ns")) for key in ("min_ns", "mean_ns", "max_ns")),
         ]
         for m in means
     ]
@@ -145,10 +145,16 @@ def tables(stage: StageResult) -> Iterator[Table]:
                 fold=title if len(rows) > 30 else "")  # fmt: skip
 
 
+def _seen(record: Record, metric: str) -> float | None:
+    """A number of a record; no latency where no I/O ended, which fio gives as 0."""
+    value = number(record, metric)
+    return value if value or not metric.endswith("_ns") else None
+
+
 def _grid(
     title: str, means: Sequence[Record], sizes: Sequence[int], mixes: Sequence[int], metric: str
 ) -> Table:
-    found = {(m["block_bytes"], m["read_percent"]): number(m, metric) for m in means}
+    found = {(m["block_bytes"], m["read_percent"]): _seen(m, metric) for m in means}
     unit = {"iops": "", "throughput_bytes_per_s": "B/s"}.get(metric, "ns")
     return Table(
         title,

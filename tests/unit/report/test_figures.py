@@ -113,6 +113,16 @@ def test_the_worst_minute_is_found_where_it_was_planted() -> None:
     assert short is None
 
 
+def test_a_line_that_hardly_moves_has_no_two_ticks_with_the_same_words() -> None:
+    flat = Line("a", (1.0, 2.0), (100_000.2, 100_000.4))
+
+    drawn = draw(LinesFigure((flat,), "x", "IOPS", TICKS, log_y=True), "flat")
+
+    words = re.findall(r">([\d,]{6,})<", drawn)
+    assert len(words) >= 3
+    assert len(set(words)) == len(words)
+
+
 def test_geometry_is_shortened_but_no_number_that_is_read() -> None:
     figure = LinesFigure(
         (Line("p99.9999", (1.0, 2.0), (1.0, 2.0)), Line("0.00001 %", (1.0, 2.0), (2.0, 1.0))),

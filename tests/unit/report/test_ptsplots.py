@@ -10,6 +10,7 @@ from ssdbench.report.figures import (
 )
 from ssdbench.report.plots.draw import draw
 from ssdbench.report.view import pts, ptstimed
+from ssdbench.report.view.pts import tables
 from ssdbench.report.view.ptsplots import plots
 
 RATES = (180.0, 104.0, 102.0, 100.0, 98.0, 96.0)
@@ -101,6 +102,24 @@ def test_a_round_after_a_pause_is_not_in_the_window_that_is_drawn() -> None:
 
     assert isinstance(window.figure, WindowFigure)
     assert window.figure.x == (1, 2, 4, 5, 6)
+
+
+@pytest.mark.parametrize("test", ["PTS-style latency", "PTS-style demand variation"])
+def test_a_latency_of_no_io_is_a_dash_and_not_0_ns(test: str) -> None:
+    means = [{**r, **dict.fromkeys(LATENCIES, 0.0)} for r in a_stage().data["rounds"][-2:]]  # type: ignore[index]
+    if "demand" in test:  # threads by queues: not one cell for each block size and mix
+        means += means[:1]
+    stage = a_stage(means_over_the_window=means)
+
+    words = [
+        cell.text
+        for table in tables(stage.model_copy(update={"summary": {"test": test}}))
+        for row in table.rows
+        for cell in row
+    ]
+
+    assert "0 ns" not in words
+    assert words.count("–") == 3 * len(means)
 
 
 def test_a_test_without_a_round_has_no_plots() -> None:
