@@ -9,6 +9,7 @@ from ssdbench.report.figures import ScatterFigure, SeriesFigure, thinned
 from ssdbench.report.read import StoredRun
 from ssdbench.report.view import (
     filesystems,
+    medians,
     pointplots,
     points,
     pts,
@@ -26,6 +27,8 @@ MAX_ROWS = 500
 
 # What a reader wants to see first; other kinds follow in the order in which they were run.
 _FIRST = ("plan", "rate", "sweep", "span", "blocksize")
+
+_TOLD = {*pts.TOLD, medians.RECORDS}  # lists that have tables of their own
 
 LEADS = {
     "pts": "PTS-style: means over five rounds that look alike, in the order of the standard. No "
@@ -72,7 +75,8 @@ def _blocks(run: StoredRun, stage: StageResult) -> Iterator[Block]:
     if stage.kind == "pts":
         yield from pts.blocks(run.result, stage)
     if stage.kind != "rate":  # its steps have a table of their own
-        yield from _tables({n: v for n, v in stage.data.items() if n not in pts.TOLD})
+        yield from medians.table(stage)
+        yield from _tables({n: v for n, v in stage.data.items() if n not in _TOLD})
     drawn = [plot for plot in _figures(run, stage) if plot is not None]
     if drawn:
         yield Plots(drawn, wide=True)

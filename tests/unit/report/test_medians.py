@@ -1,0 +1,61 @@
+"""Medians of an experiment over the host: each start's range and disturbance stay visible."""
+
+from ssdbench.model.result import StageResult
+from ssdbench.report.view.medians import table
+
+MEDIAN = {
+    "workload": "random write",
+    "variant": "bfq",
+    "repeats": 3,
+    "iops": 30_215.0,
+    "iops_least": 18_938.0,
+    "iops_most": 31_903.0,
+    "bw_bytes_per_s": 123_900_000,
+    "lat_p50_ns": 655_000,
+    "disturbed": 0,
+}
+
+
+def a_stage(*medians: dict[str, object]) -> StageResult:
+    return StageResult(
+        name="02-schedulers",
+        kind="schedulers",
+        title="Compare I/O schedulers",
+        started_at="2026-11-21T00:00:00Z",
+        duration_s=1.0,
+        wall_s=1.0,
+        summary={},
+        data={"medians": list(medians)},
+    )
+
+
+def test_a_median_stands_beside_the_least_and_the_most_of_its_starts() -> None:
+    (made,) = table(a_stage(MEDIAN))
+
+    assert [column.title for column in made.columns] == [
+        "Workload", "Variant", "Starts", "IOPS", "Least – most", "Throughput", "p50",
+    ]  # fmt: skip
+    assert [cell.text for cell in made.rows[0]] == [
+        "random write", "bfq", "3", "30,215", "18,938 – 31,903", "123.9 MB/s", "655 us",
+    ]  # fmt: skip
+    assert [column.number for column in made.columns] == [False, False, *(True,) * 5]
+
+
+def test_disturbed_starts_are_counted_where_there_are_any_and_in_every_row() -> None:
+    (made,) = table(a_stage({**MEDIAN, "disturbed": 2}, {**MEDIAN, "variant": "none"}))
+
+    assert made.columns[-1].title == "Disturbed"
+    assert [row[-1].text for row in made.rows] == ["2 of 3", "0 of 3"]
+
+
+def test_what_only_some_rows_have_is_a_dash_in_the_others() -> None:
+    bare = {key: value for key, value in MEDIAN.items() if key != "lat_p50_ns"}
+
+    (made,) = table(a_stage(MEDIAN, {**bare, "variant": "none", "iops_per_watt": 12.0}))
+
+    shown = {c.title: cell.text for c, cell in zip(made.columns, made.rows[1], strict=True)}
+    assert (shown["p50"], shown["I/Os per joule"]) == ("–", "12")
+
+
+def test_a_stage_that_compares_nothing_has_no_such_table() -> None:
+    assert table(a_stage()) == []
