@@ -32,11 +32,13 @@ each() { mkdir $T; put $T device=/dev/ssd0 mode=$1 power=1
 # Writers that dirty pages faster than the device takes them: what write-back sends in a second.
 BUFFERED = """
 echo 8388608 > /proc/sys/vm/dirty_bytes; echo 4194304 > /proc/sys/vm/dirty_background_bytes
+# Read by the shell itself: a program that starts has the clock run on between counts and time.
+snap() { while read -r name value; do case $name in write_ios) ios=$value;;
+  write_commands) commands=$value;; esac; done < $T/counters; at=$(us); }
 buffered() { mkdir $T; put $T device=/dev/ssd0 mode=$1 power=1
   load --filename=/dev/tm0 --ioengine=psync --size=256m --rw=randwrite --numjobs=$2 --direct=0 \
     --runtime=1200ms &
-  sleep 0.6; a=$(count $T write_ios); c=$(count $T write_commands); t=$(us); sleep 0.5
-  b=$(count $T write_ios); d=$(count $T write_commands); u=$(us); wait
+  sleep 0.6; snap; a=$ios; c=$commands; t=$at; sleep 0.5; snap; b=$ios; d=$commands; u=$at; wait
   row buffered-$2-$1 iops $(( (b - a) * 1000000 / (u - t) ))
   row buffered-$2-$1 merge $(awk -v a=$((b - a)) -v b=$((d - c)) 'BEGIN {print b ? a / b : 0}')
   sync; echo 0 > $T/power; rmdir $T; }

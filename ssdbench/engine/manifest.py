@@ -63,14 +63,17 @@ def manifest(
     endurance_tb: float | None = None,
     generator: str = "",
 ) -> Manifest:
-    """The manifest of a run that is about to begin; `generator` is such as `fio 3.33`."""
-    name, _, number = generator.partition(" ")
+    """The manifest of a run that is about to begin.
+
+    `generator` is such as `fio 3.33` or `ssdb_slam, random fills by fio 3.33`.
+    """
+    _, fio, number = generator.rpartition("fio ")
     return Manifest(
         run_id=run_id,
         title=title,
         created_at=utc_now(),
         ssdbench_version=__version__,
-        versions={**versions(), **({name: number} if number else {})},
+        versions={**versions(), **({"fio": number} if fio else {})},
         argv=tuple(argv),
         profile_name=profile_name,
         profile_text=profile_text,
@@ -84,7 +87,7 @@ def manifest(
         seed=seed,
         max_time_s=limits.max_time_s,
         max_writes_bytes=limits.max_writes_bytes,
-        host=host_facts(),
+        host={**host_facts(), **({"generator": generator} if generator else {})},
     )
 
 

@@ -1,8 +1,9 @@
+import csv
 import json
 
 import pytest
 
-from tests.vm.conftest import Guest
+from tests.vm.conftest import REPOSITORY, Guest
 
 pytestmark = pytest.mark.vm
 
@@ -161,3 +162,53 @@ def test_slam_and_fio_measure_the_same_drive_alike(guest: Guest) -> None:
     assert ours["counted"][0] / sum(ours["counted"][:2]) == pytest.approx(0.7, abs=0.03)
     assert ours["ios"] == ours["logged"] == sum(ours["counted"])
     assert rest == ["instances 0", "killed 137", "free", "gone"]
+
+
+# Small enough to end in a guest without KVM: what a run is, not what the drive is.
+PROFILE = """\
+generator: slam
+content: random
+precondition: [{block: 128KiB, fill: 1}]
+steady: {rule: seppanen, workload: {block: 4KiB, read: 0, iodepth: 8}, max_time: 2s}
+settle: {window: 1s, flat: 1s, max_time: 2s}
+repeats: 1
+window: 2s
+seed: 1
+measure:
+  - sweep: {block: 4KiB, read: [70], iodepth: 8, numjobs: 1}
+"""
+
+
+@pytest.mark.soak
+def test_a_run_whose_generator_is_slam_measures_with_it_and_says_so(guest: Guest) -> None:
+    answer = guest(
+        f"printf '%s' '{PROFILE}' > /run/p.yaml; export SSDBENCH_SETTINGS=/run/settings\n"
+        f'run="{REPOSITORY}/.venv/bin/python -m ssdbench run /run/p.yaml --target /dev/nvme0n1"\n'
+        "$run --output /run/out > /run/said 2>&1 || [ $? = 1 ] || { cat /run/said >&2; exit 1; }\n"
+        "cd /run/out; ln -s stages/03-*/*/repeat-01 03; cat result.json; echo ---\n"
+        "cat 03/seconds.csv; echo ---\n"
+        "cat 03/fio/slam-histograms.jsonl; echo ---; find . -name job.fio\n"
+        "echo ---; grep -o 'ssdb_slam, random fills by fio [0-9.]*' report.html | head -1\n"
+        "ls /sys/kernel/config/ssdb_slam",
+        disks=("nvme=null:64MiB",),
+    )
+
+    assert answer.status == 0, answer.stderr[-2000:]
+    text, seconds, rows, fio_jobs, named = answer.stdout.split("---\n")
+    result = json.loads(text)
+    by_second = list(csv.DictReader(seconds.splitlines()))
+    logged = [json.loads(row) for row in rows.splitlines()]
+    (point,) = result["stages"][-1]["points"]
+
+    assert result["host"]["generator"].startswith("ssdb_slam, random fills by fio 3.")
+    assert named.split() == result["host"]["generator"].split()  # and no instance is left
+    assert fio_jobs == ""
+    for way in ("read", "write"):
+        ios = [int(row[f"{way}_ios"]) for row in by_second]
+        assert sum(ios) == sum(n for row in logged for n in row[way].values()) > 100
+        (median,) = (
+            e for e in point["estimates"] if (e["metric"], e["direction"]) == ("lat_p50_ns", way)
+        )
+        measured = zip(by_second, ios, strict=True)
+        assert median["n"] == sum(n for row, n in measured if row["phase"] == "measure")
+        assert median["ci_low"] <= median["value"] <= median["ci_high"]

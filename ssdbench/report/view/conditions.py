@@ -80,9 +80,10 @@ def test(result: RunResult) -> Section:
 
 
 def tool(result: RunResult) -> str:
-    """What measured: `ssdbench 0.1.0, fio 3.33`."""
+    """What measured: `ssdbench 0.1.0, fio 3.33`, or the kernel module in fio's place."""
     fio = result.host.get("fio version")
-    return f"ssdbench {result.ssdbench_version}" + (f", fio {fio}" if fio else "")
+    generator = result.host.get("generator") or (fio and f"fio {fio}")
+    return f"ssdbench {result.ssdbench_version}" + (f", {generator}" if generator else "")
 
 
 def _order(result: RunResult) -> str:
