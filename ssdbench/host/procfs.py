@@ -25,6 +25,7 @@ class Opener:
 
     pid: int
     command: str
+    of_file: bool = False  # a regular file, not a device
 
     def __str__(self) -> str:
         return f"process {self.pid} ({self.command})"
@@ -81,8 +82,10 @@ class Procfs:
             pid = int(process.name) if process.name.isdigit() else None
             if pid in (None, os.getpid()):
                 continue
-            if any(wanted.matches(status) for status in _used_files(process, wanted)):
-                found.append(Opener(int(process.name), _command(process)))
+            used = (status for status in _used_files(process, wanted) if wanted.matches(status))
+            if (status := next(used, None)) is not None:
+                is_file = stat.S_ISREG(status.st_mode)
+                found.append(Opener(int(process.name), _command(process), of_file=is_file))
         return sorted(found, key=lambda opener: opener.pid)
 
 

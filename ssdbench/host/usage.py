@@ -8,12 +8,14 @@ import errno
 import json
 import os
 import re
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ssdbench.errors import CommandFailed
 from ssdbench.host import command
 from ssdbench.host.blockdev import major_minor
+from ssdbench.host.loops import behind, loops_over
 from ssdbench.host.procfs import Mount, Opener, Procfs, Wanted
 from ssdbench.host.sysfs import Sysfs
 
@@ -34,13 +36,17 @@ class BlockUsage:
 
     def partitions(self) -> list[str]:
         """Kernel names of its partitions."""
-        directory = f"/sys/block/{self._name}"
-        names = self._sysfs.listed(directory)
-        return [n for n in names if self._sysfs.exists(f"{directory}/{n}/partition")]
+        return self._parts_of(self._name)
+
+    def below(self) -> list[str]:
+        """Kernel names of the block devices behind a loop device, none for all others."""
+        return self._behind()[0]
 
     def holders(self) -> list[str]:
         """Kernel names of what is built on it or on a partition: dm, md, bcache, loop."""
-        own = {self._name, *self.partitions()}
+        own = {
+            part for name in (self._name, *self.below()) for part in (name, *self._parts_of(name))
+        }
         return sorted(self._stack() - own)
 
     def users(self) -> list[str]:
@@ -53,13 +59,14 @@ class BlockUsage:
 
     def swap_areas(self) -> list[str]:
         """Swap areas on it, its partitions or what is built on them."""
-        numbers = self._numbers()
-        return [area for area in self._procfs.swap_areas() if _number_of(area) in numbers]
+        return [area for area in self._procfs.swap_areas() if self._holds(area)]
 
     def openers(self) -> list[Opener]:
-        """Processes other than ours that have it or a partition open."""
+        """Processes other than ours that have it, a partition or the file behind it open."""
         wanted = Wanted(
-            devices=_devices(self._numbers()), characters=_devices(self._character_numbers())
+            devices=_devices(self._numbers()),
+            inodes=self._behind()[1],
+            characters=_devices(self._character_numbers()),
         )
         return self._procfs.openers(wanted)
 
@@ -109,15 +116,43 @@ class BlockUsage:
 
     def _exports(self) -> Iterator[str]:
         """Targets and gadgets of the kernel open a device without claiming it, as no process."""
-        numbers = self._numbers()
-        for what, path in _exported(self._sysfs):
-            if _number_of(path) in numbers:
+        for what, path in exported(self._sysfs):
+            if self._holds(path):
                 yield f"the kernel serves {path} to others ({what})"
 
+    def _holds(self, path: str) -> bool:
+        """Whether a path leads to its stack or to the file behind it."""
+        try:
+            status = Path(path).stat() if path.startswith("/") else None
+        except OSError:
+            return False
+        if status is None:
+            return False
+        if stat.S_ISBLK(status.st_mode):
+            return major_minor(status.st_rdev) in self._numbers()
+        return (status.st_dev, status.st_ino) in self._behind()[1]
+
+    def _behind(self) -> tuple[list[str], frozenset[tuple[int, int]]]:
+        """What a loop device is made of: the block devices below it, and the file at the end.
+
+        The kernel claims neither for it: others may use both as if the loop device were not there.
+        """
+        devices: list[str] = []
+        name = self._name
+        while backing := behind(name, sysfs=self._sysfs):
+            if not backing.device:
+                return devices, frozenset({backing.inode})
+            name = self._sysfs.path(f"/sys/dev/block/{backing.device}").resolve(strict=True).name
+            devices.append(name)
+        return devices, frozenset()
+
     def _stack(self) -> set[str]:
-        """Its name, and of everything built on it, through any number of layers."""
+        """Its name, of everything built on it through any number of layers, and of all behind it.
+
+        What lies on a device behind a loop device lies on the same bytes.
+        """
         found: set[str] = set()
-        waiting = [self._name]
+        waiting = [self._name, *self.below()]
         while waiting:
             name = waiting.pop()
             if name in found:
@@ -126,10 +161,14 @@ class BlockUsage:
             waiting += [*self._above(name)]
         return found
 
-    def _above(self, name: str) -> Iterable[str]:
+    def _parts_of(self, name: str) -> list[str]:
         directory = f"/sys/class/block/{name}"
         names = self._sysfs.listed(directory)
-        yield from (n for n in names if self._sysfs.exists(f"{directory}/{n}/partition"))
+        return [n for n in names if self._sysfs.exists(f"{directory}/{n}/partition")]
+
+    def _above(self, name: str) -> Iterable[str]:
+        directory = f"/sys/class/block/{name}"
+        yield from self._parts_of(name)
         yield from self._sysfs.listed(f"{directory}/holders")
         yield from loops_over(f"/dev/{name}", sysfs=self._sysfs)
         backing = self._sysfs.known(f"{directory}/loop/backing_file")
@@ -137,24 +176,7 @@ class BlockUsage:
             yield from loops_over(backing, sysfs=self._sysfs)
 
 
-def loops_over(path: str, *, sysfs: Sysfs) -> list[str]:
-    """Kernel names of the loop devices whose backing file is `path`, by any of its names."""
-    found = []
-    for name in sysfs.listed("/sys/block"):
-        backing = name.startswith("loop") and sysfs.known(f"/sys/block/{name}/loop/backing_file")
-        if backing and (backing == path or _same_file(backing, path)):
-            found.append(name)
-    return found
-
-
-def _same_file(one: str, other: str) -> bool:
-    try:
-        return Path(one).samefile(other)
-    except OSError:  # one of them is gone, or not seen from here
-        return False
-
-
-def _exported(sysfs: Sysfs) -> Iterator[tuple[str, str]]:
+def exported(sysfs: Sysfs) -> Iterator[tuple[str, str]]:
     """(what serves it, path of the device or file) of everything that the kernel serves."""
 
     def below(*levels: str) -> Iterator[str]:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from ssdbench.errors import HostLacks, TargetRefused
 from ssdbench.host import regular
+from ssdbench.host.loops import loops_over
 from ssdbench.host.procfs import Procfs, Wanted
 from ssdbench.host.sysfs import Sysfs
-from ssdbench.host.usage import loops_over
+from ssdbench.host.usage import exported
 from ssdbench.model.target import TargetInfo
 from ssdbench.target.objection import Objection
 from ssdbench.units import format_capacity
@@ -70,6 +71,10 @@ def _users(path: Path, status: os.stat_result, root: Path) -> Iterator[Objection
     if any(_same(area, path) for area in procfs.swap_areas()):
         off = f"stop that (`swapoff {shlex.quote(str(path))}`)"
         yield Objection("the kernel swaps to it", remedy=off)
+    for what, served in exported(Sysfs(root)):
+        if _same(served, path):
+            remedy = "release it from what uses it"
+            yield Objection(f"the kernel serves {served} to others ({what})", remedy=remedy)
     wanted = Wanted(inodes=frozenset({(status.st_dev, status.st_ino)}))
     for opener in procfs.openers(wanted):
         yield Objection(f"{opener} has it open", remedy="wait for that process or end it")

@@ -54,8 +54,9 @@ class LiveHost(usage.BlockUsage):
         return self._sysfs.read(f"/sys/block/{self._name}/ro").strip() != "0"
 
     def claimed(self) -> bool:
-        """Whether anyone but us has claimed it."""
-        return not self._ours and usage.claimed(self._node)
+        """Whether anyone but us has claimed it or what is behind it."""
+        nodes = [*([] if self._ours else [self._node]), *(Path("/dev", n) for n in self.below())]
+        return any(usage.claimed(node) for node in nodes)
 
     def signatures(self) -> list[str]:
         """Partition tables, file systems and volumes on it."""
@@ -207,7 +208,7 @@ def _system(host: HostView) -> Iterator[Objection]:
 
 def _mounted(info: TargetInfo, host: HostView) -> Iterator[Objection]:
     for mount in host.mounts():
-        what = "it" if mount.source in (info.name, info.node) else f"{mount.source} on it"
+        what = "it" if mount.source in (info.name, info.node) else f"it, as {mount.source},"
         where = f" (as process {mount.seen_by} sees it)" if mount.seen_by else ""
         yield Objection(f"{what} is mounted on {mount.mount_point}{where}", remedy="unmount it")
 
@@ -228,7 +229,8 @@ def _open(host: HostView) -> Iterator[Objection]:
     for opener in host.openers():
         if opener.command in UDEV:
             continue
-        yield Objection(f"{opener} has it open", remedy="wait for that process or end it")
+        what = "the file behind it" if opener.of_file else "it"
+        yield Objection(f"{opener} has {what} open", remedy="wait for that process or end it")
 
 
 def _claimed(host: HostView) -> Iterator[Objection]:

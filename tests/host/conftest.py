@@ -10,12 +10,12 @@ from ssdbench.host.command import Process, spawn
 
 
 @pytest.fixture
-def holder(tmp_path: Path) -> Iterator[Callable[[Path], int]]:
+def holder(tmp_path: Path) -> Iterator[Callable[..., int]]:
     """Starts a process that keeps a device or file open, and returns its process id."""
     started: list[Process] = []
 
-    def start(path: Path) -> int:
-        with path.open("rb") as held:
+    def start(path: Path, mode: str = "rb") -> int:
+        with path.open(mode) as held:
             process = spawn(
                 ["sleep", "600"],
                 stdout=tmp_path / "holder.out",

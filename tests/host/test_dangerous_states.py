@@ -18,9 +18,9 @@ from ssdbench.host.command import run
 from ssdbench.target import guard, leave
 from ssdbench.target.inspect import inspect
 from ssdbench.target.leave import Leave
-from tests.support.devices import LoopDevice, attached_loop
+from tests.support.devices import LoopDevice, attached_loop, shown_partitions
 
-Holder = Callable[[Path], int]
+Holder = Callable[..., int]
 MIB = 1 << 20
 
 # Signatures by the bytes that libblkid looks for: (offset, bytes).
@@ -211,9 +211,8 @@ def pool_in_use(device: LoopDevice, directory: Path) -> Iterator[str]:
 def partition_in_use(device: LoopDevice, directory: Path) -> Iterator[str]:
     start = 8 if device.block_bytes == 4096 else 2048
     put(device, table(start=start, count=4096))
-    run(["partx", "--add", str(device.node)])
     part = f"{device.node}p1"
-    try:
+    with shown_partitions(device.node):
         run(["mkfs.ext4", "-q", "-F", part])
         (directory / "part").mkdir()
         run(["mount", part, str(directory / "part")])
@@ -221,8 +220,6 @@ def partition_in_use(device: LoopDevice, directory: Path) -> Iterator[str]:
             yield f"mounted on {directory / 'part'}"
         finally:
             run(["umount", str(directory / "part")])
-    finally:
-        run(["partx", "--delete", str(device.node)])
 
 
 @contextmanager
@@ -230,17 +227,14 @@ def swapped_partition(device: LoopDevice, directory: Path) -> Iterator[str]:
     del directory
     start = 8 if device.block_bytes == 4096 else 2048
     put(device, table(start=start, count=4096))
-    run(["partx", "--add", str(device.node)])
     part = f"{device.node}p1"
-    try:
+    with shown_partitions(device.node):
         run(["mkswap", part])
         run(["swapon", part])
         try:
             yield f"swaps to {part}"
         finally:
             run(["swapoff", part])
-    finally:
-        run(["partx", "--delete", str(device.node)])
 
 
 STATES = {
@@ -283,6 +277,73 @@ def test_a_device_that_is_open_elsewhere_is_refused(
     pid = holder(loop_device.node)
 
     assert f"process {pid}" in refused(loop_device.node, loop_device.backing, overwrite=overwrite)
+
+
+@pytest.mark.parametrize("overwrite", [False, True], ids=["strict", "overridden"])
+@pytest.mark.parametrize("mode", ["rb", "r+b"], ids=["for reading", "for writing"])
+def test_a_loop_device_whose_file_is_open_elsewhere_is_refused(
+    loop_device: LoopDevice, holder: Holder, mode: str, *, overwrite: bool
+) -> None:
+    pid = holder(loop_device.backing, mode)
+
+    reasons = refused(loop_device.node, loop_device.backing, overwrite=overwrite)
+
+    assert f"process {pid} (sleep) has the file behind it open" in reasons
+
+
+def test_a_loop_device_whose_deleted_file_is_open_elsewhere_is_refused(
+    loop_device: LoopDevice, holder: Holder
+) -> None:
+    pid = holder(loop_device.backing, "r+b")
+    loop_device.backing.unlink()
+
+    with pytest.raises(TargetRefused, match=rf"process {pid} \(sleep\)"):
+        guard.check(inspect(str(loop_device.node)))
+
+
+def test_our_own_descriptors_of_the_file_behind_a_loop_device_are_no_reason(
+    loop_device: LoopDevice,
+) -> None:
+    with loop_device.backing.open("r+b"):
+        guard.check(inspect(str(loop_device.node)))
+
+
+@contextmanager
+def idle_below(device: LoopDevice, directory: Path) -> Iterator[str]:
+    with under_a_loop(device, directory) as reason:
+        yield reason.split()[-1]
+
+
+BELOW = ("mounted", "swapped to", "partition mounted", "partition swapped to", "claimed")
+
+
+@pytest.mark.parametrize("overwrite", [False, True], ids=["strict", "overridden"])
+@pytest.mark.parametrize("state", BELOW)
+def test_what_is_in_use_behind_a_loop_device_is_refused(
+    loop_device: LoopDevice, tmp_path: Path, state: str, *, overwrite: bool
+) -> None:
+    with (
+        idle_below(loop_device, tmp_path) as upper,
+        STATES[state](loop_device, tmp_path) as reason,
+    ):
+        os.sync()
+        header = -1 if "swap" not in state else 4096 if state == "swapped to" else 446
+
+        assert reason in refused(
+            Path(upper), loop_device.backing, overwrite=overwrite, checked_bytes=header
+        )
+
+
+def test_who_has_open_what_is_behind_two_loop_devices_is_named(
+    loop_device: LoopDevice, tmp_path: Path, holder: Holder
+) -> None:
+    with idle_below(loop_device, tmp_path) as upper:
+        guard.check(inspect(upper))
+
+        pids = [holder(loop_device.node), holder(loop_device.backing, "r+b")]
+        reasons = refused(Path(upper), loop_device.backing, overwrite=True)
+
+    assert all(f"process {pid}" in reasons for pid in pids)
 
 
 # --- files ----------------------------------------------------------------------------------------

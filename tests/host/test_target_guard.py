@@ -15,7 +15,7 @@ from ssdbench.model.target import TargetKind
 from ssdbench.target import guard
 from ssdbench.target.claim import Claim
 from ssdbench.target.inspect import inspect
-from tests.support.devices import LoopDevice, attached_loop
+from tests.support.devices import LoopDevice, attached_loop, shown_partitions
 
 
 def refused(device: LoopDevice, *, overwrite: bool = False) -> str:
@@ -92,13 +92,10 @@ def test_a_partition_table_is_refused(loop_device: LoopDevice) -> None:
 def test_a_partition_is_no_target(make_loop: Callable[..., LoopDevice]) -> None:
     device = make_loop()
     partition(device)
-    run(["partx", "--add", str(device.node)])
-    try:
+    with shown_partitions(device.node):
         with pytest.raises(TargetRefused, match=f"partition of {device.node}"):
             inspect(f"{device.node}p1")
         assert f"partitions: {device.node.name}p1" in refused(device)
-    finally:
-        run(["partx", "--delete", str(device.node)])
 
 
 def test_an_active_swap_area_is_refused(loop_device: LoopDevice) -> None:

@@ -1,5 +1,6 @@
 """Loop devices over files of the test, detached whatever happens."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -54,3 +55,19 @@ def attached_loop(
         yield LoopDevice(node, backing, size_bytes, block_bytes)
     finally:
         run(["losetup", "--detach", str(node)])
+
+
+@contextmanager
+def shown_partitions(node: Path) -> Iterator[None]:
+    """Have the kernel read a device's partition table, and forget it again."""
+    run(["partx", "--add", str(node)], ok=(0, 1))  # whoever wrote the table may have had it read
+    parts = f"{node.name}p*"
+    assert list(Path("/sys/block", node.name).glob(parts))
+    try:
+        yield
+    finally:
+        # What looks at all devices of the host has a partition open for a moment, which keeps it.
+        deadline = time.monotonic() + 10
+        while list(Path("/sys/block", node.name).glob(parts)):
+            assert time.monotonic() < deadline, f"{node} keeps its partitions"
+            run(["partx", "--delete", str(node)], ok=(0, 1))

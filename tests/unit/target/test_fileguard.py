@@ -60,6 +60,20 @@ def test_a_file_that_another_process_has_open_is_refused(
     assert found.remedy == "wait for that process or end it"
 
 
+def test_a_file_that_the_kernel_serves_to_others_is_refused(disk: Path, tmp_path: Path) -> None:
+    host = tmp_path / "host"
+    store = host / "sys/kernel/config/target/core/fileio_0/disk"
+    store.mkdir(parents=True)
+    (store / "info").write_text(
+        f"Status: ACTIVATED\n        File: {disk}  Size: 8  Mode: O_DSYNC\n"
+    )
+    (host / "proc").mkdir()
+
+    found = [o.reason for o in fileguard.objections(inspect(str(disk)), root=host)]
+
+    assert f"the kernel serves {disk} to others (SCSI target)" in found
+
+
 def test_a_file_that_would_fill_its_file_system_is_refused(disk: Path) -> None:
     total, free, _ = regular.room(disk)
     os.truncate(disk, free - total // 20)
