@@ -4,6 +4,7 @@ What moves by itself (load, temperature, counters of errors) is left out: only w
 halves of a run two experiments counts.
 """
 
+import re
 from collections.abc import Mapping
 
 from ssdbench.model.finding import Code, Finding, Severity
@@ -28,7 +29,8 @@ _WATCHED = frozenset(
     }
 )
 _DRIVE = "drive: "
-_COUNTERS = ("PCIe corrected errors", "PCIe fatal errors")
+_CORRECTED = "PCIe corrected errors"
+_COUNTERS = (_CORRECTED, "PCIe non-fatal errors", "PCIe fatal errors")
 # Health logs count 512,000 bytes and are brought up to date at the drive's leisure: below this
 # the difference of two readings says little.
 LEAST_HOST_BYTES = 10**9
@@ -41,6 +43,12 @@ def watched(facts: Mapping[str, str]) -> dict[str, str]:
         for name, value in facts.items()
         if name in _WATCHED or (name.startswith(_DRIVE) and not name.endswith(_COUNTERS))
     }
+
+
+def at_start(facts: Mapping[str, str]) -> dict[str, str]:
+    """The facts that are compared at the end: the watched ones, and counters of errors."""
+    counters = {name: facts[_DRIVE + name] for name in _COUNTERS if _DRIVE + name in facts}
+    return watched(facts) | {_DRIVE + name: said for name, said in counters.items()}
 
 
 def host_changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
@@ -62,6 +70,36 @@ def host_changed(changes: tuple[str, ...]) -> Finding:
         advice="Find out who changes it (a power daemon, an update, an administrator), and begin "
         "anew: points before and after the change were measured on two hosts.",
     )
+
+
+def link_errors(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Finding, ...]:
+    """PCIe errors that the drive's link counted meanwhile, as the kernel's AER statistics have it.
+
+    A corrected error is a packet sent again, which costs time; the others lost a request. The
+    counters begin anew with every boot, so that a smaller number tells nothing.
+    Documentation/ABI/testing/sysfs-bus-pci-devices-aer (TOTAL_ERR_COR and its sisters).
+    """
+    found = []
+    for name in _COUNTERS:
+        first, last = (_total(facts.get(_DRIVE + name)) for facts in (before, after))
+        if first is not None and last is not None and (grown := last - first) > 0:
+            corrected = name == _CORRECTED
+            found.append(
+                Finding(
+                    code=Code.IO_ERRORS,
+                    severity=Severity.WARNS if corrected else Severity.INVALIDATES,
+                    message=f"the drive's link counted {grown} {name} during the run",
+                    advice="Look at the kernel's log, and at the seat, cable or riser of the "
+                    "drive: what the link sends again is time that the drive is blamed for.",
+                )
+            )
+    return tuple(found)
+
+
+def _total(said: str | None) -> int | None:
+    """The sum that stands last in a file of AER statistics; None without one."""
+    found = re.search(r"\bTOTAL_ERR_\w+ (\d+)$", said or "")
+    return int(found[1]) if found else None
 
 
 def written_between(before: object, after: FlashWritten | None) -> FlashWritten | None:

@@ -12,9 +12,10 @@ from ssdbench import __version__
 from ssdbench.engine.bothends import (
     FLASH,
     HOST,
+    at_start,
     host_changed,
     host_changes,
-    watched,
+    link_errors,
     written_between,
 )
 from ssdbench.engine.events import (
@@ -142,7 +143,7 @@ class Runner:
                 "target": info.id,
                 "size_bytes": info.size_bytes,
                 "stages": [stage.name for stage in self._stages],
-                HOST: watched(self._facts()),
+                HOST: at_start(self._facts()),
                 FLASH: None if flash is None else flash.model_dump(),
                 **self._observe(),
             },
@@ -255,6 +256,8 @@ class Runner:
             why = f"signal {signal_number} asked for it" if signal_number else failed or limit
             self._raise(_cut_short(self._at, len(self._stages), why))
         self._compare_host(journal)
+        for finding in link_errors(_host_before(journal), self._facts()):
+            self._raise(finding)
         for finding in about_plan(self._results, self._order.plan):
             self._raise(finding)
         info = self._session.info
@@ -321,10 +324,8 @@ class Runner:
 
     def _compare_host(self, journal: Journal) -> None:
         """Tell once what is not as it was when the run began."""
-        before = journal.records[0].data.get(HOST)
-        if not isinstance(before, Mapping):
-            return
-        changes = host_changes(before, self._facts())
+        before = _host_before(journal)
+        changes = host_changes(before, self._facts()) if before else ()
         if changes and changes != self._told_changes:
             self._told_changes = changes
             self._raise(host_changed(changes))
@@ -335,6 +336,12 @@ class Runner:
     def _raise(self, finding: Finding) -> None:
         self._findings.append(finding)
         self._world.emit(FindingRaised(finding))
+
+
+def _host_before(journal: Journal) -> Mapping[str, str]:
+    """The facts of the host when the run began; none in a journal that has none."""
+    found = journal.records[0].data.get(HOST)
+    return found if isinstance(found, Mapping) else {}
 
 
 def _resumed(reason: str, repeated: Sequence[str]) -> Finding:

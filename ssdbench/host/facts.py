@@ -124,6 +124,7 @@ def drive_facts(kernel_name: str, sysfs: Sysfs | None = None) -> dict[str, str]:
         "PCIe speed at most": f"{device}/device/max_link_speed",
         "PCIe lanes at most": f"{device}/device/max_link_width",
         "PCIe corrected errors": f"{device}/device/aer_dev_correctable",
+        "PCIe non-fatal errors": f"{device}/device/aer_dev_nonfatal",
         "PCIe fatal errors": f"{device}/device/aer_dev_fatal",
         "ASPM L1": f"{device}/device/link/l1_aspm",
         "ASPM policy": "/sys/module/pcie_aspm/parameters/policy",

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from ssdbench.engine.bothends import host_changes, written_between
+from ssdbench.engine.bothends import host_changes, link_errors, written_between
 from ssdbench.model.finding import Code, Severity
 from ssdbench.model.result import FlashWritten
 from ssdbench.units import GIB
@@ -46,6 +46,43 @@ def test_load_and_error_counters_are_no_change_of_the_host() -> None:
     after = {"governor": "performance", "load": "9.0", "drive: PCIe corrected errors": "7"}
 
     assert host_changes(before, after) == ()
+
+
+LINK = "RxErr {0} BadTLP 1 BadDLLP 0 TOTAL_ERR_{1} {0}"
+
+
+@pytest.mark.parametrize(
+    ("name", "total", "severity"),
+    [
+        ("corrected", "COR", Severity.WARNS),
+        ("non-fatal", "NONFATAL", Severity.INVALIDATES),
+        ("fatal", "FATAL", Severity.INVALIDATES),
+    ],
+)
+def test_errors_that_the_link_counted_meanwhile_are_a_finding(
+    run: ARun, name: str, total: str, severity: Severity
+) -> None:
+    fact = f"drive: PCIe {name} errors"
+    run.host = {fact: LINK.format(5, total)}
+    run.precondition().steady().sweep(repeats=10)
+    run.drive.on_save = lambda drive: run.host.update({fact: LINK.format(12, total)})
+
+    found = [f for f in run.go().findings if f.code is Code.IO_ERRORS]
+
+    assert [(f.message, f.severity) for f in found] == [
+        (f"the drive's link counted 7 PCIe {name} errors during the run", severity)
+    ]
+
+
+@pytest.mark.parametrize("after", [LINK.format(5, "COR"), LINK.format(2, "COR"), None])
+def test_a_link_whose_counter_did_not_grow_had_no_errors(after: str | None) -> None:
+    fact = "drive: PCIe corrected errors"
+
+    assert link_errors({fact: LINK.format(5, "COR")}, {fact: after} if after else {}) == ()
+
+
+def test_errors_from_before_a_run_whose_start_was_not_read_are_not_counted() -> None:
+    assert link_errors({}, {"drive: PCIe fatal errors": LINK.format(5, "FATAL")}) == ()
 
 
 def test_a_setting_that_others_changed_is_named_with_both_values() -> None:
