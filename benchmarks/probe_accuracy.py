@@ -25,7 +25,7 @@ from ssdbench.sim.spec import parse
 from ssdbench.sim.truth import Load, write_amplification
 from ssdbench.units import KIB
 
-SEED = 20_260_700
+SEED = 20_260_701
 PAGE, BLOCKS, NONE = "page", "blocks", "none"
 LEAST_COLLECTED = 1.2  # write amplification from which a TRIM of a quarter must be felt
 CANNOT = "cannot tell"

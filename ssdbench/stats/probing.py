@@ -25,6 +25,10 @@ BUFFERED_NS = 150_000  # nor in this; 60 us of it are 16 KiB on a slow link
 GROWS = 2.0  # times the flush behind one write: the buffer's content is what it waits for
 TRIM_GAIN = 1.2  # times the rate before
 TRIM_NOTHING = 1.1
+LEAST_BURST = 64  # writes
+LEAST_TAKEN = 8  # writes that a buffer must take at once
+WAITS = 2.0  # times the latency of those
+FASTER = 1.2  # times the rate of writes in order: only a cache takes random ones that fast
 STEADY = 0.1  # of the rate: two stretches before the TRIM may differ by that
 
 
@@ -96,6 +100,15 @@ def cliff(per_second: Sequence[float], *, ordered: float) -> tuple[float, float]
     return begun, fast / max(steady, 1e-9)
 
 
+def cached(per_second: Sequence[float], *, ordered: float) -> bool:
+    """Whether random writes begin faster than `ordered`, the rate of writes in order.
+
+    Then a cache takes them, and when they slow down it is full. A first fill that falls is no such
+    sign: what was written at random before slows it down as well.
+    """
+    return max(per_second[:3], default=0.0) > FASTER * ordered
+
+
 def amplification(spare: float) -> tuple[float, float]:
     """Bounds of the write amplification of uniform random writes, from the spare share found.
 
@@ -132,23 +145,26 @@ def _fall(rate: Floats, share: float) -> tuple[float, float, float] | None:
     return None
 
 
-def buffer_bytes(latency_ns: Sequence[float], block_bytes: int) -> int | None:
+def buffer_bytes(latency_ns: Sequence[float], block_bytes: int, iodepth: int) -> int | None:
     """What a buffer took in before writes had to wait, less what left it meanwhile.
 
     With a fixed number under way the rate is the inverse of the latency, so the time of the fast
-    writes and the rate of the slow ones say how much was programmed meanwhile. None when latency
-    never rises, or from the first write on.
+    writes and the rate of the slow ones say how much was programmed meanwhile. It leaves in steps,
+    as dies finish, and the first that waits does so for the next one: on average half a step less
+    has left than an even rate would have. None when latency never rises, or before it is known.
     """
     values = np.asarray(latency_ns, dtype=np.float64)
-    if len(values) < 64:
+    if len(values) < LEAST_BURST:
         return None
-    fast = float(np.median(values[:16]))
+    fast = float(np.median(values[:LEAST_TAKEN]))
     slow = float(np.mean(values[len(values) // 2 :]))
-    waited = np.flatnonzero(values > 3 * fast)
-    if slow < 2 * fast or not len(waited) or waited[0] < 16:
+    waited = np.flatnonzero(values > WAITS * fast)
+    if slow < WAITS * fast or not len(waited) or waited[0] < LEAST_TAKEN:
         return None
     count = int(waited[0])
-    return round(count * block_bytes * (1 - fast / slow))
+    left = count * fast / slow
+    step = iodepth * (float(values[count]) - fast) / slow
+    return round(block_bytes * min(count, count - left + step / 2))
 
 
 class Flush(StrEnum):

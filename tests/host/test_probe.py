@@ -41,6 +41,21 @@ def test_the_slc_cache_of_a_qlc_drive_is_found(tmp_path: Path) -> None:
     assert said["slc-cache"]["cache_bytes"] == pytest.approx(1.26e9, rel=0.25)
 
 
+def test_a_small_slc_cache_does_not_hide_the_spare_area(tmp_path: Path) -> None:
+    said = probed(tmp_path, "sim:660p-1t,capacity=4GiB,link=400", "slc-cache", "spare")
+
+    assert said["slc-cache"]["cache_bytes"] == pytest.approx(0.59e9, rel=0.25)
+    assert said["spare"]["over_provisioning"] == pytest.approx(0.078, abs=0.015)
+
+
+def test_a_cache_that_takes_random_writes_hides_the_spare_area(tmp_path: Path) -> None:
+    drive = "sim:660p-1t,capacity=2GiB,link=400,slc=350MiB,slc_dynamic=0%"
+
+    said = probed(tmp_path, drive, "spare")
+
+    assert said["spare"]["answer"] == "cannot tell: a cache takes the first random writes"
+
+
 def test_what_a_drive_does_not_show_cannot_be_told(tmp_path: Path) -> None:
     said = probed(tmp_path, "sim:dram-ssd-2012,capacity=1GiB", "stripe", "write-buffer", "spare")
 

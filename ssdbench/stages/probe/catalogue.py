@@ -11,17 +11,18 @@ from ssdbench.stages.probe.spare import Spare
 from ssdbench.stages.probe.stripes import StripeWidth
 from ssdbench.stages.probe.trim import Trim
 
-# The cache wants an empty drive, stripes want ordered data; random writes and TRIM come last.
+# The cache wants an empty drive, stripes want ordered data, the remap unit a spare area that was
+# not used up; random writes of the whole drive and TRIM come last.
 PROBES: dict[str, Probe] = {
     probe.name: probe
     for probe in (
         SlcCache(),
         StripeWidth(),
         Parallelism(),
-        WriteBuffer(),
         Flushes(),
         RemapUnit(),
         Mapping(),
+        WriteBuffer(),
         Spare(),
         Trim(),
     )

@@ -4,7 +4,7 @@ import numpy as np
 
 from ssdbench.model.workload import Pattern
 from ssdbench.stages.probe.bench import Bench, Said
-from ssdbench.stats.probing import amplification, cliff, falls_at_once, step_down
+from ssdbench.stats.probing import amplification, cached, cliff, falls_at_once, step_down
 from ssdbench.units import KIB
 
 BLOCK_BYTES = 32 * KIB  # no smaller than usual remap units
@@ -25,10 +25,10 @@ class Spare:
     def ask(self, bench: Bench) -> Said:
         """The spare area is what fits between the fill and the cliff."""
         size = bench.size_bytes
-        first = bench.fill(size)
+        bench.fill(size)
         filled = bench.fill(size)  # is not slowed by what was written at random before
-        if any(falls_at_once(list(one)) or step_down(list(one)) for one in (first, filled)):
-            return Said("cannot tell: a cache takes the first writes")
+        if falls_at_once(list(filled)) or step_down(list(filled)):
+            return Said("cannot tell: writes in order slow down by themselves")
         per_second = bench.write(Pattern.RANDOM, BLOCK_BYTES, DEPTH, size, round(FILLS * size))
         written = np.cumsum(per_second)
         ordered = float(np.median(filled)) if len(filled) else 0.0
@@ -37,6 +37,8 @@ class Spare:
             {"written_fills": round(at / size, 4), "mb_per_s": round(rate / 1e6, 2)}
             for at, rate in zip(written, per_second, strict=True)
         )[:: max(1, len(written) // 200)]
+        if cached(list(per_second), ordered=ordered):
+            return Said("cannot tell: a cache takes the first random writes", {}, table)
         if found is None:
             return Said("cannot tell: random writes show no cliff", {}, table)
         at, slowdown = found

@@ -8,6 +8,7 @@ from ssdbench.stats.probing import (
     Trimmed,
     amplification,
     buffer_bytes,
+    cached,
     cliff,
     falls_at_once,
     flush_waits,
@@ -112,11 +113,34 @@ def test_an_even_rate_has_no_cliff_however_fast_the_fill_was() -> None:
 def test_a_buffer_is_what_was_taken_in_less_what_left_meanwhile() -> None:
     latency = [10.0] * 100 + [100.0] * 900  # a tenth of the rate leaves while it fills
 
-    assert buffer_bytes(latency, 4096) == pytest.approx(90 * 4096)
+    assert buffer_bytes(latency, 4096, 1) == pytest.approx(90 * 4096, rel=0.01)
+
+
+def test_a_small_buffer_from_which_nothing_left_yet_is_not_taken_for_a_smaller_one() -> None:
+    latency = burst(slots=16, taken_every=10.0, batch=8, leaves_every=300.0)
+
+    assert buffer_bytes(latency, 4096, 4) == pytest.approx(16 * 4096, rel=0.2)
+
+
+def burst(*, slots: int, taken_every: float, batch: int, leaves_every: float) -> list[float]:
+    """Four writes under way; a batch leaves the buffer at once, as dies finish together."""
+    done: list[float] = []
+    for n in range(1000):
+        sent = done[n - 4] if n >= 4 else 0.0
+        taken = max(sent, done[-1] if done else 0.0) + taken_every
+        room = max(0, -(-(n + 1 - slots) // batch)) * leaves_every
+        done.append(max(taken, room))
+    return [end - (done[n - 4] if n >= 4 else 0.0) for n, end in enumerate(done)]
 
 
 def test_no_rise_is_no_buffer() -> None:
-    assert buffer_bytes([10.0] * 1000, 4096) is None
+    assert buffer_bytes([10.0] * 1000, 4096, 1) is None
+    assert buffer_bytes([10.0] * 4 + [100.0] * 996, 4096, 1) is None
+
+
+def test_random_writes_that_are_faster_than_ordered_ones_are_those_of_a_cache() -> None:
+    assert cached([400.0, 400.0, 130.0, 30.0], ordered=131.0)
+    assert not cached([140.0, 140.0, 60.0, 30.0], ordered=143.0)
 
 
 US = 1000.0
