@@ -1,11 +1,15 @@
 """`ssdbench latencies`: percentiles of fio's latency logs."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ssdbench.cli.options import json_option
 from ssdbench.cli.output import answer, document, table
+
+if TYPE_CHECKING:
+    from ssdbench.stats.percentiles import Percentile
 
 
 @click.command("latencies")
@@ -14,19 +18,26 @@ from ssdbench.cli.output import answer, document, table
 def command(logs: tuple[Path, ...], as_json: bool) -> int:
     """Percentiles of fio's latency logs (write_lat_log), in constant memory.
 
-    All logs count as one. Percentiles come from fio's bins and are at most 1/64 too high.
+    All logs count as one. Percentiles come from fio's bins and are at most 1/64 too high; those
+    with fewer than 10 I/Os beyond are left out. A log with a damaged row is refused; only its last
+    line may be torn.
     """
     from ssdbench.report.latencylog import latencies  # DuckDB takes a while to import
-    from ssdbench.stats.percentiles import QUANTILES
+    from ssdbench.stats.percentiles import QUANTILES, percentile
     from ssdbench.units import format_ns
 
     found = latencies(logs)
+    judged = {
+        one.direction: {name: percentile([one.histogram], q) for name, q in QUANTILES.items()}
+        for one in found
+    }
     if as_json:
         document(
             {
                 one.direction: {
                     "n": one.histogram.n,
-                    **{f"{k}_ns": one.histogram.percentile_ns(q) for k, q in QUANTILES.items()},
+                    **{f"{k}_ns": _published(p) for k, p in judged[one.direction].items()},
+                    "status": {k: p.status for k, p in judged[one.direction].items() if p},
                     "max_ns": one.max_ns,
                 }
                 for one in found
@@ -37,10 +48,29 @@ def command(logs: tuple[Path, ...], as_json: bool) -> int:
         [
             one.direction,
             f"{one.histogram.n:,}",
-            *(format_ns(one.histogram.percentile_ns(q)) for q in QUANTILES.values()),
+            *(
+                "-" if (ns := _published(p)) is None else format_ns(ns)
+                for p in judged[one.direction].values()
+            ),
             format_ns(one.max_ns),
         ]
         for one in found
     ]
     answer(table(["", "I/Os", *QUANTILES, "max"], rows))
+    for one in found:
+        for status, words in _FEW.items():
+            names = [k for k, p in judged[one.direction].items() if p and p.status == status]
+            if names:
+                answer(f"{one.direction} {', '.join(names)} {words}")
     return 0
+
+
+_FEW = {
+    "indicative": "only indicative: fewer than 100 I/Os lie beyond",
+    "suppressed": "left out: fewer than 10 I/Os lie beyond",
+}
+
+
+def _published(found: "Percentile | None") -> float | None:
+    """The value, unless too few I/Os lie beyond it."""
+    return None if found is None or found.status == "suppressed" else found.value_ns

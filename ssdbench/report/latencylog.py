@@ -4,6 +4,7 @@ DuckDB reads the text on all cores and adds up fio's bins; only the counts of at
 per direction ever reach Python. Percentiles are upper edges of bins, at most 1/64 too high.
 """
 
+import io
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,21 +19,31 @@ from ssdbench.stats.histogram import BINS, Histogram
 MEMORY = "160MB"  # of DuckDB's own; with Python and its libraries below 300 MB
 DIRECTIONS = {0: "read", 1: "write", 2: "trim"}
 PER_DIRECTION = 2048  # above the number of bins
+REJECTS = 10  # per log; a torn line is told once for each of its columns
+LONGEST_LINE = 4096
+LONGEST_SHOWN = 60
 
 # fio's columns: time in ms, latency in ns, direction, block; later versions add more behind.
 # The bin is that of stats.histogram: exact below 128 ns, then 64 to each octave; the octave of
 # 64 ns serves for all below it as well, which spares a case distinction. Reading the text is three
 # quarters of the work; one small number for direction and bin together keeps adding up cheap.
+# A negative latency falls below its direction's bins, where nothing else does.
 _QUERY = """
 SELECT key, count(*), max(latency) FROM (
-  SELECT latency, (direction * {per_direction} +
-    least(((octave - 5) << 6) + (latency >> (octave - 6)) - 64, {last}))::USMALLINT AS key
+  SELECT latency, (direction * {per_direction} + greatest(-1,
+    least(((octave - 5) << 6) + (latency >> (octave - 6)) - 64, {last})))::INTEGER AS key
   FROM (
     SELECT latency, direction, floor(log2(greatest(latency, 64)))::INTEGER AS octave
     FROM read_csv([{paths}], header = false, delim = ',', auto_detect = false, quote = '',
-      escape = '', ignore_errors = true, null_padding = false, columns = {columns})
+      escape = '', store_rejects = true, rejects_limit = {most_rejects}, null_padding = false,
+      columns = {columns})
     WHERE latency IS NOT NULL AND direction IS NOT NULL))
 GROUP BY 1
+"""
+_REJECTED = """
+SELECT file_path, line, line_byte_position, left(coalesce(csv_line, ''), 200)
+FROM reject_errors JOIN reject_scans USING (scan_id, file_id)
+ORDER BY file_path, line
 """
 
 
@@ -46,9 +57,9 @@ class Latencies:
 
 
 def latencies(paths: Sequence[Path]) -> tuple[Latencies, ...]:
-    """The histograms of all logs together, per direction; a line that was torn is left out.
+    """The histograms of all logs together, per direction; a last line that was torn is left out.
 
-    Raises UsageError for what is no latency log of fio.
+    Raises UsageError for what is no latency log of fio, and for a log with a damaged row.
     """
     widths = {_columns(path) for path in paths}
     if len(widths) != 1:
@@ -59,21 +70,71 @@ def latencies(paths: Sequence[Path]) -> tuple[Latencies, ...]:
         last=BINS - 1,
         paths=", ".join(_quoted(str(path)) for path in paths),
         per_direction=PER_DIRECTION,
+        most_rejects=REJECTS * (len(paths) + 1),
         columns=json.dumps(_types(widths.pop())).replace('"', "'"),
     )
     try:
         with duckdb.connect(config={"memory_limit": MEMORY}) as database:
             rows = database.execute(query).fetchall()
+            rejected = database.execute(_REJECTED).fetchall()
     except duckdb.Error as error:
         raise UsageError(f"the latency log cannot be read: {str(error).splitlines()[0]}") from error
+    _refuse_damaged(paths, rejected)
+    if not rows:
+        raise UsageError("the latency log holds no whole row", hint="Was fio ended at once?")
+    keys = [divmod(int(row[0]), PER_DIRECTION) for row in rows]
+    if any(way not in DIRECTIONS or place >= BINS for way, place in keys):
+        raise _odd(paths)
     found = []
-    for number in sorted({int(row[0]) // PER_DIRECTION for row in rows}):
-        own = [row for row in rows if int(row[0]) // PER_DIRECTION == number]
+    for number in sorted({way for way, _ in keys}):
+        own = [
+            (place, *row[1:]) for (way, place), row in zip(keys, rows, strict=True) if way == number
+        ]
         counts = np.zeros(BINS, dtype=np.int64)
-        counts[[int(row[0]) % PER_DIRECTION for row in own]] = [int(row[1]) for row in own]
-        name = DIRECTIONS.get(number, str(number))
-        found.append(Latencies(name, Histogram(counts), max(int(row[2]) for row in own)))
+        counts[[place for place, *_ in own]] = [int(count) for _, count, _ in own]
+        most = max(int(highest) for *_, highest in own)
+        found.append(Latencies(DIRECTIONS[number], Histogram(counts), most))
     return tuple(found)
+
+
+def _refuse_damaged(paths: Sequence[Path], rejected: Sequence[tuple[str, int, int, str]]) -> None:
+    """Only the last line of a log may be torn, by whatever ended fio."""
+    torn = {str(path): _torn_from(path) for path in paths} if rejected else {}
+    for name, line, position, text in rejected:
+        start = torn.get(name)
+        if start is None or position < start:
+            raise _damaged(name, line, text)
+
+
+def _torn_from(path: Path) -> int | None:
+    """Where the last line begins (1 is the first byte) if it has no end, else None."""
+    with path.open("rb") as file:
+        size = file.seek(0, io.SEEK_END)
+        file.seek(max(0, size - LONGEST_LINE))
+        end = file.read()
+    last = end.rsplit(b"\n", 1)[-1]
+    return size - len(last) + 1 if last else None
+
+
+def _odd(paths: Sequence[Path]) -> UsageError:
+    """The error for the first row that is made of numbers and still none of fio's."""
+    for path in paths:
+        with path.open(encoding="ascii", errors="replace") as lines:
+            for number, line in enumerate(lines, start=1):
+                fields = line.split(",")
+                whole = len(fields) > 2 and line.endswith("\n")
+                if whole and (int(fields[1]) < 0 or int(fields[2]) not in DIRECTIONS):
+                    return _damaged(str(path), number, line)
+    return UsageError("the last row of a latency log is none that fio writes")
+
+
+def _damaged(name: str, line: int, text: str) -> UsageError:
+    shown = text.strip()
+    shown = shown if len(shown) <= LONGEST_SHOWN else f"{shown[:LONGEST_SHOWN]}…"
+    return UsageError(
+        f"{name}:{line}: {shown!r} is no row of fio's latency log",
+        hint="Percentiles of a damaged log would be wrong; mend the file, or leave it out.",
+    )
 
 
 def _columns(path: Path) -> int:

@@ -1,5 +1,6 @@
 """fio's latency logs: same bins as ours, torn ends, and what is no log."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +53,37 @@ def test_a_line_that_was_torn_is_left_out(tmp_path: Path, end: str) -> None:
     assert found.max_ns == 100
 
 
+@pytest.mark.parametrize(
+    "row",
+    ["2, -100, 0, 4096, 0", "2, -100, 1, 4096, 0", "2, nan, 0, 4096, 0", "2, 100, 7, 4096, 0", "x"],
+)
+def test_a_damaged_row_is_refused_with_its_file_and_line(tmp_path: Path, row: str) -> None:
+    sound = a_log(tmp_path / "sound.log", [(100, 1)] * 50, end="7, 12")
+    path = tmp_path / "bad.log"
+    path.write_text("1, 100, 0, 4096, 0\n" * 30 + row + "\n" + "1, 100, 0, 4096, 0\n" * 30)
+
+    with pytest.raises(UsageError) as caught:
+        latencies([sound, path])
+
+    assert caught.value.message.startswith(f"{path}:31: '{row}' is no row")
+
+
+def test_rows_may_stand_in_any_order(tmp_path: Path) -> None:
+    values = list(range(1000, 21_000, 10))
+
+    (rising,) = latencies([a_log(tmp_path / "a.log", [(v, 0) for v in values])])
+    (falling,) = latencies([a_log(tmp_path / "b.log", [(v, 0) for v in reversed(values)])])
+
+    assert (rising.histogram.counts == falling.histogram.counts).all()
+
+
+def test_a_log_without_a_whole_row_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text(f"1, {'9' * 30}, 0, 4096, 0")
+
+    with pytest.raises(UsageError, match="no whole row"):
+        latencies([tmp_path / "a.log"])
+
+
 @pytest.mark.parametrize("text", ["", "# Not a log\n", "a, b, c, d, e\n"])
 def test_what_is_no_log_is_refused_by_name(tmp_path: Path, text: str) -> None:
     (tmp_path / "x.txt").write_text(text)
@@ -77,3 +109,16 @@ def test_the_command_prints_what_a_person_reads(tmp_path: Path) -> None:
     assert found.exit_code == 0
     assert "1,000" in found.output
     assert "151" in found.output or "15" in found.output
+
+
+def test_percentiles_beyond_which_too_few_ios_lie_are_left_out(tmp_path: Path) -> None:
+    path = a_log(tmp_path / "a.log", [(150_000, 0)] * 1500)
+
+    told = CliRunner().invoke(command, [str(path)])
+    document = json.loads(CliRunner().invoke(command, [str(path), "--json"]).output)
+
+    assert "read p99 only indicative" in told.output
+    assert "read p99.9, p99.99, p99.999 left out" in told.output
+    assert document["read"]["p99_ns"] > 0
+    assert document["read"]["p99.9_ns"] is None
+    assert document["read"]["status"]["p99.99"] == "suppressed"
