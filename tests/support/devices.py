@@ -50,8 +50,12 @@ def attached_loop(
     argv = ["losetup", "--find", "--show", "--direct-io=on", "-b", str(block_bytes), str(backing)]
     node = Path(run(argv).stdout.strip())
     try:
-        # Whoever had it before may have left it read-only: detaching does not undo that.
+        # Whoever had it before may have left it read-only, or with a partition that the kernel
+        # alone knew: detaching does not undo that.
         run(["blockdev", "--setrw", str(node)])
+        for part in Path("/sys/block", node.name).glob(f"{node.name}p*"):
+            number = (part / "partition").read_text().strip()
+            run(["partx", "--delete", "--nr", number, str(node)], ok=(0, 1))
         yield LoopDevice(node, backing, size_bytes, block_bytes)
     finally:
         run(["losetup", "--detach", str(node)])
