@@ -205,7 +205,8 @@ def test_a_run_whose_generator_is_slam_measures_with_it_and_says_so(guest: Guest
     assert fio_jobs == ""
     for way in ("read", "write"):
         ios = [int(row[f"{way}_ios"]) for row in by_second]
-        assert sum(ios) == sum(n for row in logged for n in row[way].values()) > 100
+        # What was in flight when the window had ended is logged, and belongs to no second.
+        assert sum(n for row in logged for n in row[way].values()) >= sum(ios) > 100
         (median,) = (
             e for e in point["estimates"] if (e["metric"], e["direction"]) == ("lat_p50_ns", way)
         )
