@@ -203,26 +203,42 @@ def report(corpus: str, found: Sequence[Case], rules: Sequence[str], detail: str
     return misses(score(own))
 
 
+def _at_least(least: int) -> Callable[[str], int]:
+    """A whole number of at least `least`, for argparse."""
+
+    def number(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"must be a whole number of at least {least}")
+        return int(text)
+
+    return number
+
+
 _SHAPES = ("flat", "bistable", "periodic")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Parse, run, print; status 1 when `--check` is given and a promise is not kept."""
     parser = argparse.ArgumentParser(description="steady-state rules over simulated drives")
-    parser.add_argument("--drives", type=int, default=1320, help="of each corpus")
-    parser.add_argument("--first-seed", type=int, default=HELD_OUT)
+    parser.add_argument("--drives", type=_at_least(1), default=1320, help="of each corpus")
+    parser.add_argument("--first-seed", type=_at_least(0), default=HELD_OUT)
     parser.add_argument("--corpus", choices=[*CORPORA, "both"], default="both")
     parser.add_argument("--rules", default=",".join(CONTENDERS), help="separated by commas")
-    parser.add_argument("--detail", default="pss", help="the rule shown by family")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--detail", help="the rule shown by family; pss, or else the first")
+    parser.add_argument("--jobs", type=_at_least(1), default=os.cpu_count() or 1)
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args(argv)
     rules = [name.strip() for name in options.rules.split(",")]
+    if unknown := [name for name in rules if name not in CONTENDERS]:
+        parser.error(f"there is no rule {unknown[0]!r}; there are {', '.join(CONTENDERS)}")
+    detail = options.detail or ("pss" if "pss" in rules else rules[0])
+    if detail not in rules:
+        parser.error(f"--detail {detail!r} is none of the rules that are judged")
     missed: list[str] = []
     for corpus in CORPORA if options.corpus == "both" else [options.corpus]:
         seeds = range(options.first_seed, options.first_seed + options.drives)
         found = run(corpus, seeds, rules, options.jobs)
-        missed += [f"{corpus}: {m}" for m in report(corpus, found, rules, options.detail)]
+        missed += [f"{corpus}: {m}" for m in report(corpus, found, rules, detail)]
     for text in missed:
         print(f"MISSED {text}")
     return 1 if missed and options.check else 0

@@ -12,6 +12,8 @@ MIB = 1024**2
 GIB = 1024**3
 TIB = 1024**4
 NS_PER_S = 1_000_000_000
+LONGEST_NS = 100 * 365 * 86_400 * NS_PER_S
+MOST_PERCENT = 1_000_000
 
 _BINARY: dict[str, int] = {"": 1, "b": 1}
 for _power, _letter in enumerate("kmgtp", start=1):
@@ -73,7 +75,10 @@ def parse_duration_ns(text: object) -> int:
     factor = _DURATION_NS.get(found.group(2)) if found else None
     if not found or factor is None:
         raise ValueError(f"a duration looks like 10ms, 90s or 2h, got {text!r}")
-    return round(float(found.group(1)) * factor)
+    duration_ns = float(found.group(1)) * factor
+    if duration_ns > LONGEST_NS:
+        raise ValueError(f"a duration is at most 100 years, got {text!r}")
+    return round(duration_ns)
 
 
 def parse_percent(text: object) -> float:
@@ -81,7 +86,10 @@ def parse_percent(text: object) -> float:
     found = _NUMBER.fullmatch(text) if isinstance(text, str) else None
     if not found or found.group(2) != "%":
         raise ValueError(f"a percentage looks like 25%, got {text!r}")
-    return float(found.group(1))
+    percent = float(found.group(1))
+    if percent > MOST_PERCENT:
+        raise ValueError(f"a percentage is at most {MOST_PERCENT}%, got {text!r}")
+    return percent
 
 
 def format_size(size_bytes: int) -> str:

@@ -6,24 +6,23 @@ from typing import Any
 
 import click
 
-from ssdbench.cli.options import Duration, Size, json_option, run_argument
+from ssdbench.cli.options import Duration, Number, Size, json_option, run_argument
 from ssdbench.cli.output import answer, document
+from ssdbench.units import MOST_PERCENT
 
 
 @click.command("capacity")
 @run_argument
-@click.option("--iops", type=click.FloatRange(min=0, min_open=True), help="Demand in IOPS.")
-@click.option("--growth", type=click.FloatRange(min=0), help="Growth of the demand in percent.")
+@click.option("--iops", type=Number(), help="Demand in IOPS.")
+@click.option(
+    "--growth", type=Number(zero=True, most=MOST_PERCENT), help="Growth of the demand in percent."
+)
 @click.option("--p99", type=Duration(), metavar="D", help="Highest 99th percentile (10ms).")
-@click.option("--reserve", type=click.IntRange(min=0), help="Drives that may fail.")
-@click.option("--price", type=click.FloatRange(min=0, min_open=True), help="Of one drive.")
-@click.option(
-    "--endurance", type=click.FloatRange(min=0, min_open=True), help="Rated endurance in TB."
-)
-@click.option("--warranty", type=click.FloatRange(min=0, min_open=True), help="In years.")
-@click.option(
-    "--waf", type=click.FloatRange(min=0, min_open=True), help="Write amplification, where known."
-)
+@click.option("--reserve", type=click.IntRange(min=0, max=1_000_000), help="Drives that may fail.")
+@click.option("--price", type=Number(), help="Of one drive.")
+@click.option("--endurance", type=Number(), help="Rated endurance in TB.")
+@click.option("--warranty", type=Number(), help="In years.")
+@click.option("--waf", type=Number(), help="Write amplification, where known.")
 @click.option("--block", type=Size(), metavar="SIZE", help="Plan on points of this block size.")
 @click.option("--read", type=click.IntRange(0, 100), help="Plan on points of this read share.")
 @json_option

@@ -1,12 +1,17 @@
 """`ssdbench compare`."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ssdbench.cli.options import json_option
 from ssdbench.cli.output import answer, document, table, tell
+
+if TYPE_CHECKING:
+    from ssdbench.model.result import RunResult
 
 
 @click.command("compare")
@@ -36,6 +41,7 @@ def command(
             "a run is named twice", hint="Compare runs of two drives, or two runs of one drive."
         )
     results = [StoredRun.open(directory).result for directory in directories]
+    _refuse_copies(directories, results)
     if len({result.target.simulated for result in results}) > 1 and not mix_simulated:
         raise UsageError(
             "simulated and real drives are not compared: a model's numbers are no hardware's",
@@ -98,3 +104,18 @@ def command(
         for sentence in found.left_out:
             answer(f"not compared: {sentence}")
     return 0 if all(pair.validated for pair in found.pairs) else 1
+
+
+def _refuse_copies(directories: Sequence[Path], results: "Sequence[RunResult]") -> None:
+    """A run does not differ from its own copy, and a test of that would call it significant."""
+    from ssdbench.errors import UsageError
+
+    seen: dict[tuple[object, ...], Path] = {}
+    for directory, result in zip(directories, results, strict=True):
+        begun = (result.run_id, result.started_at, result.target.id, result.seed)
+        if begun in seen:
+            raise UsageError(
+                f"{seen[begun]} and {directory} hold the same run",
+                hint="Compare runs of two drives, or two runs of one drive.",
+            )
+        seen[begun] = directory

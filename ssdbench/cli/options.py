@@ -1,5 +1,6 @@
 """Options that several sub-commands share, and the types of their values."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,9 +20,28 @@ class Size(click.ParamType[int]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Bytes of what was typed."""
         try:
-            return parse_size(value)
+            size = parse_size(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
+        if size == 0:
+            self.fail("a size of zero bytes has nothing in it", param, ctx)
+        return size
+
+
+class Number(click.FloatRange):
+    """A number that somebody may mean: above 0 (or from 0 on), and not beyond all measure."""
+
+    def __init__(self, *, zero: bool = False, most: float = 1e12) -> None:
+        super().__init__(min=0, min_open=not zero, max=most)
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """The number that was typed; `nan` is none."""
+        number = float(super().convert(value, param, ctx))
+        if math.isnan(number):
+            self.fail(f"{value!r} is no number", param, ctx)
+        return number
 
 
 class Duration(click.ParamType[float]):
@@ -36,9 +56,12 @@ class Duration(click.ParamType[float]):
         if isinstance(value, float):
             return value
         try:
-            return parse_duration_ns(value) / NS_PER_S
+            duration_ns = parse_duration_ns(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
+        if duration_ns == 0:
+            self.fail("a duration of zero leaves no time for anything", param, ctx)
+        return duration_ns / NS_PER_S
 
 
 json_option = click.option(
@@ -75,7 +98,7 @@ def worn(function: F) -> F:
     for option in (
         click.option(
             "--endurance",
-            type=click.FloatRange(min=0, min_open=True),
+            type=Number(),
             metavar="TBW",
             help="Rated endurance of the drive in TB written; goes before the profile's.",
         ),

@@ -20,10 +20,13 @@ from ssdbench.model.measure import Measure
 from ssdbench.model.quantity import (
     Count,
     CpuNumber,
+    Jobs,
     OneOrMany,
     Percent,
     Positive,
+    QueueDepth,
     ReadPercent,
+    Repeats,
     Seconds,
     Share,
     SizeBytes,
@@ -241,7 +244,7 @@ class Fill(Model):
     content: Content | None = Field(
         default=None, description="Data of this fill; without it, the content of the profile."
     )
-    iodepth: Count = Field(default=32, description="Writes in flight.")
+    iodepth: QueueDepth = Field(default=32, description="Writes in flight.")
 
 
 class SteadyWorkload(Model):
@@ -256,8 +259,8 @@ class SteadyWorkload(Model):
         alias="read",
         description="Share of reads in percent; without writes a drive does not age.",
     )
-    iodepth: Count = Field(default=32, description="Requests in flight per job.")
-    numjobs: Count = Field(default=1, description="Jobs at the same time.")
+    iodepth: QueueDepth = Field(default=32, description="Requests in flight per job.")
+    numjobs: Jobs = Field(default=1, description="Jobs at the same time.")
 
 
 class Steady(Model):
@@ -297,7 +300,7 @@ class CapacityPlan(Model):
         alias="utilisation",
         description="Share of a drive's pessimistic rate that a plan may use.",
     )
-    failure_reserve: Annotated[int, Field(strict=True, ge=0)] = Field(
+    failure_reserve: Annotated[int, Field(strict=True, ge=0, le=1_000_000)] = Field(
         default=1, description="Drives that may fail without the demand being missed."
     )
     price: Positive | None = Field(default=None, description="Price of one drive.")
@@ -376,7 +379,7 @@ class Profile(Model):
         default=Content.RANDOM, description="Data that are written: incompressible, or zeros."
     )
     steady: Steady = Field(default=Steady(), description="Warm-up until the drive is steady.")
-    repeats: Count = Field(
+    repeats: Repeats = Field(
         default=10, description="Repeats per point, each in its own shuffled pass."
     )
     window_s: Seconds = Field(
@@ -390,6 +393,7 @@ class Profile(Model):
     )
     measure: tuple[Measure, ...] = Field(
         default=(Measure(sweep=Sweep()), Measure(span=SpanSweep())),
+        min_length=1,
         description="What is measured, in order.",
     )
     limits: Limits = Field(default=Limits(), description="Where a run ends early.")

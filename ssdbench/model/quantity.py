@@ -157,7 +157,11 @@ Span = Annotated[
     PlainSerializer(str, when_used="json"),
     WithJsonSchema(_EXTENT_SCHEMA),
 ]
-Count = Annotated[int, Field(strict=True, ge=1)]
+# Limits that no drive and no budget comes near; what is beyond is a slip of the keyboard.
+Count = Annotated[int, Field(strict=True, ge=1, le=1_000_000_000)]
+Repeats = Annotated[int, Field(strict=True, ge=1, le=10_000)]
+QueueDepth = Annotated[int, Field(strict=True, ge=1, le=32_768)]  # of io_uring's queue
+Jobs = Annotated[int, Field(strict=True, ge=1, le=4_000)]  # fio 3.33 takes 4,094
 CpuNumber = Annotated[int, Field(strict=True, ge=0)]
 ReadPercent = Annotated[int, Field(strict=True, ge=0, le=100)]
-Positive = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
+Positive = Annotated[float, Field(strict=True, gt=0, le=1e12, allow_inf_nan=False)]

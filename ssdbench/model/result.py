@@ -4,7 +4,7 @@ Schema history, newest first:
 1  the first
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -17,6 +17,7 @@ from ssdbench.model.writecache import WriteCache
 
 SCHEMA = 1
 
+Rate = Annotated[float, Field(ge=0, allow_inf_nan=False)]  # no repeat has another one
 Verdict = Literal["VALIDATED", "NOT VALIDATED", "MEASURED, NOT PLANNABLE"]
 
 
@@ -67,10 +68,10 @@ class Repeat(Model):
     settle: SteadyVerdict | None
     measure_from_s: float
     measure_to_s: float
-    iops: float
-    bw_bytes_per_s: float
-    worst_second_iops: float
-    worst_minute_iops: float
+    iops: Rate
+    bw_bytes_per_s: Rate
+    worst_second_iops: Rate
+    worst_minute_iops: Rate
     findings: tuple[Finding, ...] = ()
     host: HostDuring | None = None  # None on a simulated drive
     artifacts: str  # directory below the run directory; holds seconds.csv and histograms.npz

@@ -6,6 +6,7 @@ that is missing or torn (a run that was killed) is skipped and remembered in `mi
 
 import io
 import zipfile
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -15,7 +16,7 @@ import pandas as pd
 from pydantic import ValidationError
 
 from ssdbench.errors import UsageError
-from ssdbench.model.result import RunResult
+from ssdbench.model.result import SCHEMA, RunResult
 from ssdbench.stats.histogram import BINS, Histogram
 
 Floats = npt.NDArray[np.float64]
@@ -59,14 +60,14 @@ class StoredRun:
                 hint="Name a run directory; a run that was killed gets one from `ssdbench resume`.",
             ) from error
         try:
-            return cls(directory, RunResult.model_validate_json(text))
+            result = RunResult.model_validate_json(text)
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"]) or "the document"
-            raise UsageError(
-                f"{path} is not a result that this ssdbench reads: {where}: {first['msg']}",
-                hint="It may be damaged, or written by a newer ssdbench.",
-            ) from error
+            raise _unread(path, f"{where}: {first['msg']}") from error
+        for where, told in _nonsense(result):
+            raise _unread(path, f"{where}: {told}")
+        return cls(directory, result)
 
     def path(self, relative: str) -> Path | None:
         """A file below the run directory, or None when the name leads out of it."""
@@ -169,3 +170,18 @@ class StoredRun:
             if expected:
                 self.missing.append(relative)
             return None
+
+
+def _unread(path: Path, why: str) -> UsageError:
+    return UsageError(
+        f"{path} is not a result that this ssdbench reads: {why}",
+        hint="It may be damaged, or written by a newer ssdbench.",
+    )
+
+
+def _nonsense(result: RunResult) -> Iterator[tuple[str, str]]:
+    """What no run writes although its form is right: where, and what is wrong."""
+    if result.schema_version != SCHEMA:
+        yield "schema_version", f"is {result.schema_version}, this one reads {SCHEMA}"
+    if any(stage.points for stage in result.stages) and result.target.size_bytes <= 0:
+        yield "target.size_bytes", f"is {result.target.size_bytes}, yet points were measured"

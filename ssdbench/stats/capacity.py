@@ -57,9 +57,10 @@ def plan(bound_iops: float, demand: Demand, endurance: Endurance | None = None) 
 
     N = ceil(D (1 + g) / (X U)) + f, and more until N - f carry the load and the rebuild below
     85 % of their bounds. Raises ValueError for a bound, demand or utilisation that is not
-    positive: such a drive cannot be planned with.
+    positive and finite: such a drive cannot be planned with.
     """
-    if bound_iops <= 0 or demand.iops <= 0 or not 0 < demand.utilisation <= 1:
+    positive = 0 < bound_iops < math.inf and 0 < demand.iops < math.inf
+    if not positive or not 0 < demand.utilisation <= 1:
         raise ValueError(
             f"a plan needs a positive bound, demand and utilisation, got {bound_iops:g} IOPS, "
             f"{demand.iops:g} IOPS and {demand.utilisation:g}"

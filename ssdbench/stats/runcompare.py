@@ -105,6 +105,12 @@ def _left_out(
             names = "; ".join(_label(point) for point in alone[:3])
             more = f" and {len(alone) - 3} more" if len(alone) > 3 else ""
             found.append(f"only {result.run_id} measured {names}{more}")
+        again = sum(len(stage.points) for stage in result.stages) - len(own)
+        if again:
+            found.append(
+                f"{again} points of {result.run_id} were measured before in the same run; "
+                "the first measurement of each counts"
+            )
         few = [p for p in own.values() if len(p.repeats) < LEAST_REPEATS]
         if few:
             found.append(f"{len(few)} points of {result.run_id} have fewer than two repeats")

@@ -137,7 +137,8 @@ def _whole_drive(point: PointResult) -> bool:
 def _has_bound(point: PointResult) -> bool:
     estimate = point.estimate("iops")
     return (
-        estimate is not None
+        bool(point.repeats)
+        and estimate is not None
         and estimate.bound is not None
         and math.isfinite(estimate.bound)
         and math.isfinite(estimate.value)

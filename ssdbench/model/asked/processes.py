@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from ssdbench.model.asked.mistakes import refuse, repeated
 from ssdbench.model.asked.sweeps import AccessOrder, Settle
 from ssdbench.model.base import Model
-from ssdbench.model.quantity import Count, OneOrMany, Seconds, Share, SizeBytes
+from ssdbench.model.quantity import Jobs, OneOrMany, Repeats, Seconds, Share, SizeBytes
 from ssdbench.units import KIB
 
 
@@ -16,7 +16,7 @@ class Processes(Model):
 
     pattern: AccessOrder = Field(default=AccessOrder.SEQUENTIAL, description="Order of offsets.")
     block_bytes: SizeBytes = Field(default=4 * KIB, alias="block", description="Size of one write.")
-    processes: Annotated[tuple[Count, ...], OneOrMany()] = Field(
+    processes: Annotated[tuple[Jobs, ...], OneOrMany()] = Field(
         default=(1, 2, 4, 8), min_length=1, description="Writers at the same time."
     )
     delays_s: Annotated[tuple[Seconds, ...], OneOrMany()] = Field(
@@ -27,10 +27,10 @@ class Processes(Model):
         alias="delayed",
         description="Share of writes after which a writer pauses; every n-th, not at random.",
     )
-    delayed_processes: Annotated[tuple[Count, ...], OneOrMany()] = Field(
+    delayed_processes: Annotated[tuple[Jobs, ...], OneOrMany()] = Field(
         default=(1, 8), description="Numbers of writers that are also measured with pauses."
     )
-    repeats: Count | None = Field(
+    repeats: Repeats | None = Field(
         default=None, description="Repeats per point; without it, those of the profile."
     )
     window_s: Seconds | None = Field(

@@ -6,7 +6,15 @@ from pydantic import Field
 
 from ssdbench.model.asked.sweeps import AccessOrder
 from ssdbench.model.base import Model
-from ssdbench.model.quantity import Count, Positive, ReadPercent, Seconds, Share, SizeBytes
+from ssdbench.model.quantity import (
+    Jobs,
+    Positive,
+    ReadPercent,
+    Repeats,
+    Seconds,
+    Share,
+    SizeBytes,
+)
 from ssdbench.model.workload import Arrivals
 from ssdbench.units import KIB
 
@@ -33,7 +41,7 @@ class RateSweep(Model):
         default=Arrivals.POISSON,
         description="poisson: at random, as from many clients; even: one after each interval.",
     )
-    clients: Count = Field(
+    clients: Jobs = Field(
         default=16, description="Threads that send, each with one request in flight."
     )
     start_iops: Positive | None = Field(
@@ -44,7 +52,7 @@ class RateSweep(Model):
     resolution_percent: Share = Field(
         default=5.0, alias="resolution", description="The search ends within this share."
     )
-    repeats: Count = Field(
+    repeats: Repeats = Field(
         default=5, description="Searches; the lowest result counts. Fewer than 5 do not validate."
     )
     window_s: Seconds | None = Field(

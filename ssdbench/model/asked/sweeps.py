@@ -10,12 +10,14 @@ from ssdbench.model.asked.mistakes import refuse, repeated
 from ssdbench.model.base import Model
 from ssdbench.model.quantity import (
     WHOLE,
-    Count,
     Extent,
+    Jobs,
     OneOrMany,
     Percent,
     Positive,
+    QueueDepth,
     ReadPercent,
+    Repeats,
     Seconds,
     SizeBytes,
     Span,
@@ -83,7 +85,7 @@ class Settle(Model):
 class ExtraRepeats(Model):
     """Repeats beyond the planned ones; declared before the start, all kept and shown."""
 
-    most: Count = Field(default=30, description="Repeats per point altogether, at most.")
+    most: Repeats = Field(default=30, description="Repeats per point altogether, at most.")
     width_percent: Percent | None = Field(
         default=2.0,
         alias="width",
@@ -108,10 +110,10 @@ class Sweep(Model):
     read_percent: Annotated[tuple[ReadPercent, ...], OneOrMany()] = Field(
         default=(0,), alias="read", min_length=1, description="Shares of reads, in percent."
     )
-    iodepth: Annotated[tuple[Count, ...], OneOrMany()] = Field(
+    iodepth: Annotated[tuple[QueueDepth, ...], OneOrMany()] = Field(
         default=(32,), min_length=1, description="Requests in flight per job."
     )
-    numjobs: Annotated[tuple[Count, ...], OneOrMany()] = Field(
+    numjobs: Annotated[tuple[Jobs, ...], OneOrMany()] = Field(
         default=(1,), min_length=1, description="Jobs at the same time."
     )
     span: Span = Field(default=WHOLE, description="Part of the drive that is used, from its start.")
@@ -120,7 +122,7 @@ class Sweep(Model):
         description="Leave out, and name, what the drive cannot serve, such as blocks below its "
         "logical block; without it they are an error.",
     )
-    repeats: Count | None = Field(
+    repeats: Repeats | None = Field(
         default=None, description="Repeats per point; without it, those of the profile."
     )
     window_s: Seconds | None = Field(
@@ -170,8 +172,8 @@ class SpanSweep(Model):
     read_percent: ReadPercent = Field(
         default=0, alias="read", description="Share of reads, in percent."
     )
-    iodepth: Count = Field(default=32, description="Requests in flight per job.")
-    numjobs: Count = Field(default=1, description="Jobs at the same time.")
+    iodepth: QueueDepth = Field(default=32, description="Requests in flight per job.")
+    numjobs: Jobs = Field(default=1, description="Jobs at the same time.")
     spans: Annotated[tuple[Span, ...], OneOrMany()] = Field(
         default=tuple(Extent(percent=share) for share in (5.0, 25.0, 50.0, 100.0)),
         min_length=1,
@@ -183,7 +185,7 @@ class SpanSweep(Model):
         "them, which after random writes hold on to much of the spare area; static data that are "
         "written in order once more before the spans; or nothing, which flatters the drive.",
     )
-    repeats: Count | None = Field(
+    repeats: Repeats | None = Field(
         default=None, description="Repeats per span; without it, those of the profile."
     )
     window_s: Seconds | None = Field(

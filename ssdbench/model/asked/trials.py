@@ -9,8 +9,11 @@ from ssdbench.model.base import Model
 from ssdbench.model.quantity import (
     Count,
     CpuNumber,
+    Jobs,
     OneOrMany,
+    QueueDepth,
     ReadPercent,
+    Repeats,
     Seconds,
     Share,
     SizeBytes,
@@ -33,7 +36,7 @@ class FileSystemName(StrEnum):
 class HostTrial(Model):
     """The same short workloads under one host setting after another; medians are compared."""
 
-    repeats: Count = Field(default=3, description="Passes over all variants and workloads.")
+    repeats: Repeats = Field(default=3, description="Passes over all variants and workloads.")
     window_s: Seconds = Field(
         default=5.0, alias="window", description="Time of each start, in whole seconds."
     )
@@ -59,7 +62,7 @@ class QueueSettings(HostTrial):
 class Depth(HostTrial):
     """Queue depths with the occupancy of the drive's queue, and merging."""
 
-    depths: Annotated[tuple[Count, ...], OneOrMany()] = Field(
+    depths: Annotated[tuple[QueueDepth, ...], OneOrMany()] = Field(
         default=(1, 4, 16, 64), description="Requests in flight to compare."
     )
 
@@ -79,7 +82,7 @@ class Engines(HostTrial):
 class LatencyPath(HostTrial):
     """Where the time of a request goes, from the kernel's block tracepoints."""
 
-    repeats: Count = Field(default=1, description="Passes over all schedulers and workloads.")
+    repeats: Repeats = Field(default=1, description="Passes over all schedulers and workloads.")
     schedulers: Annotated[tuple[str, ...], OneOrMany()] = Field(
         default=(), description="Schedulers to look into; the one in force unless set."
     )
@@ -96,12 +99,12 @@ class CpuCost(HostTrial):
 class FileSystems(HostTrial):
     """File systems by threads, read and write, each on a drive that was filled again before."""
 
-    repeats: Count = Field(default=1, description="Passes over all numbers of threads.")
+    repeats: Repeats = Field(default=1, description="Passes over all numbers of threads.")
     types: Annotated[tuple[FileSystemName, ...], OneOrMany()] = Field(
         default=(),
         description="File systems to compare; unless set, all that this host can make.",
     )
-    threads: Annotated[tuple[Count, ...], OneOrMany()] = Field(
+    threads: Annotated[tuple[Jobs, ...], OneOrMany()] = Field(
         default=(1, 4, 16), description="Threads that read or write at the same time."
     )
     parts_percent: Annotated[tuple[Share, ...], OneOrMany()] = Field(
@@ -146,9 +149,7 @@ class Applications(HostTrial):
     schedulers: Annotated[tuple[str, ...], OneOrMany()] = Field(
         default=(), description="Schedulers to compare; the one in force unless set."
     )
-    threads: Count = Field(
-        default=8, description="Clients of dbench, threads of sysbench and OLTP."
-    )
+    threads: Jobs = Field(default=8, description="Clients of dbench, threads of sysbench and OLTP.")
     files: Count = Field(default=10_000, description="Files that Postmark keeps.")
     transactions: Count = Field(default=50_000, description="Transactions that Postmark makes.")
     data_bytes: SizeBytes = Field(
@@ -161,7 +162,7 @@ class Applications(HostTrial):
 class Surface(HostTrial):
     """File size by record size, sequential and random, read and write, as Iozone has it."""
 
-    repeats: Count = Field(default=1, description="Passes over all sizes.")
+    repeats: Repeats = Field(default=1, description="Passes over all sizes.")
     files_bytes: Annotated[tuple[SizeBytes, ...], OneOrMany()] = Field(
         default=(16 * MIB, 128 * MIB, 1024 * MIB),
         alias="files",
@@ -185,12 +186,12 @@ class Surface(HostTrial):
 class FileWriters(HostTrial):
     """Sequential writers at the same time, each in a file of its own; some pause now and then."""
 
-    repeats: Count = Field(default=1, description="Passes over all numbers of writers and pauses.")
+    repeats: Repeats = Field(default=1, description="Passes over all numbers and pauses.")
     type: FileSystemName = Field(
         default=FileSystemName.EXT4, description="The file system that the files lie on."
     )
     block_bytes: SizeBytes = Field(default=4 * KIB, alias="block", description="Size of one write.")
-    processes: Annotated[tuple[Count, ...], OneOrMany()] = Field(
+    processes: Annotated[tuple[Jobs, ...], OneOrMany()] = Field(
         default=(1, 2, 4, 8), min_length=1, description="Writers at the same time."
     )
     delays_s: Annotated[tuple[Seconds, ...], OneOrMany()] = Field(
@@ -212,14 +213,14 @@ class FileWriters(HostTrial):
 class FileMix(HostTrial):
     """Threads that read and write one file at random."""
 
-    repeats: Count = Field(default=1, description="Passes over all numbers of threads and mixes.")
+    repeats: Repeats = Field(default=1, description="Passes over all numbers of threads and mixes.")
     type: FileSystemName = Field(
         default=FileSystemName.EXT4, description="The file system that the file lies on."
     )
     block_bytes: SizeBytes = Field(
         default=4 * KIB, alias="block", description="Size of one request."
     )
-    threads: Annotated[tuple[Count, ...], OneOrMany()] = Field(
+    threads: Annotated[tuple[Jobs, ...], OneOrMany()] = Field(
         default=(1, 8, 64), min_length=1, description="Threads at the same time."
     )
     read_percents: Annotated[tuple[ReadPercent, ...], OneOrMany()] = Field(

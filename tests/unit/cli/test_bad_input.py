@@ -85,6 +85,35 @@ def refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Refusal:
         pytest.param("", "p.yaml:1:1: the profile is empty", id="empty"),
         pytest.param("- 4KiB\n", "p.yaml:1:1: must be keys with values", id="a-list"),
         pytest.param(GOOD + "\tseed: 1\n", "a tab is no indentation", id="tab"),
+        *(
+            pytest.param(GOOD + text, f"p.yaml:6:{says}", id=text.split("{")[-1].strip("}\n"))
+            for text, says in (
+                ("plan: {demand_iops: 0}\n", "21: plan.demand_iops: must be above 0"),
+                ("plan: {demand_iops: -5}\n", "21: plan.demand_iops: must be above 0"),
+                ("plan: {demand_iops: .nan}\n", "21: plan.demand_iops: must be a finite number"),
+                ("plan: {demand_iops: 1e300}\n", "21: plan.demand_iops: must be at most 1e+12"),
+                ("plan: {growth: 9999999%}\n", "16: plan.growth: a percentage is at most"),
+                (f"plan: {{growth: {'9' * 400}%}}\n", "16: plan.growth: a percentage is at most"),
+                ("plan: {endurance_tb: 1e308}\n", "22: plan.endurance_tb: must be at most 1e+12"),
+                ("plan: {failure_reserve: 99999999999}\n", "25: plan.failure_reserve: must be at"),
+                ("steady: {max_fills: 1e300}\n", "21: steady.max_fills: must be at most 1e+12"),
+                ("steady: {rule: always}\n", "16: steady.rule: must be one of pss, pss-paranoid"),
+                ("repeats: 99999999999\n", "10: repeats: must be at most 10000"),
+                (f"window: {'9' * 400}h\n", "9: window: a duration is at most 100 years"),
+                ("  - sweep: {numjobs: 9999}\n", "22: measure[1].sweep.numjobs"),
+                ("  - sweep: {iodepth: 99999}\n", "22: measure[1].sweep.iodepth"),
+                ("  - rate: {percentile: p0}\n", "24: measure[1].rate.percentile: must be one of"),
+                ("  - rate: {percentile: p100}\n", "24: measure[1].rate.percentile: must be one"),
+                ("  - rate: {percentile: abc}\n", "24: measure[1].rate.percentile: must be one of"),
+                ("  - rate: {limit: 0s}\n", "19: measure[1].rate.limit: a duration of zero"),
+                ("  - pts: {scale: 0}\n", "18: measure[1].pts.scale: must be above 0"),
+            )
+        ),
+        pytest.param(
+            "target: sim:x25m-g2-160\nmeasure: []\n",
+            "p.yaml:2:10: measure: must be at least one",
+            id="nothing-to-measure",
+        ),
     ],
 )
 def test_a_wrong_profile_is_refused_where_it_is_wrong(

@@ -1,7 +1,11 @@
 """`compare` and `capacity`: what is printed, refused and returned."""
 
 import json
+import math
+import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -107,3 +111,106 @@ def test_a_kind_that_was_not_measured_is_answered_with_those_that_were(
 ) -> None:
     assert main.run(["capacity", runs[0], "--iops", "5000", "--read", "35"]) == 1
     assert "measured were 4 KiB with 0 % reads, 4 KiB with 70 % reads" in capsys.readouterr().out
+
+
+def test_a_copy_of_a_run_is_not_compared_with_it(
+    runs: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(runs[0], tmp_path / "copy")
+
+    assert main.run(["compare", runs[0], runs[1], str(tmp_path / "copy")]) == 2
+    assert "hold the same run" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--iops", "0"],
+        ["--iops", "-5"],
+        ["--iops", "nan"],
+        ["--iops", "inf"],
+        ["--iops", "1e300"],
+        ["--iops", "5", "--growth", "1e308"],
+        ["--iops", "5", "--price", "nan"],
+        ["--iops", "5", "--price", "0"],
+        ["--iops", "5", "--endurance", "1e300"],
+        ["--iops", "5", "--warranty", "inf"],
+        ["--iops", "5", "--waf", "0"],
+        ["--iops", "5", "--reserve", "9" * 30],
+        ["--iops", "5", "--p99", "0s"],
+        ["--iops", "5", "--p99", f"{'9' * 400}s"],
+        ["--iops", "5", "--block", "0"],
+        ["--iops", "5", "--read", "101"],
+    ],
+)
+def test_a_demand_that_nobody_can_mean_is_a_usage_error(
+    runs: list[str], options: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(["capacity", runs[0], *options]) == 2
+    said = capsys.readouterr()
+    assert said.err.startswith(f"error: Invalid value for '{options[-2]}'")
+    assert not said.out
+
+
+def _repeats(result: dict[str, Any], **values: object) -> None:
+    for stage in result["stages"]:
+        for point in stage["points"]:
+            for repeat in point["repeats"]:
+                repeat.update(values)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [
+        (lambda r: _repeats(r, iops=math.nan), ".points.0.repeats.0.iops: "),
+        (lambda r: _repeats(r, iops=-5.0), ".points.0.repeats.0.iops: "),
+        (lambda r: _repeats(r, bw_bytes_per_s=math.inf), "repeats.0.bw_bytes_per_s: "),
+        (lambda r: r["target"].update(size_bytes=0), "target.size_bytes: is 0, yet points"),
+        (lambda r: r.update(schema_version=99), "schema_version: is 99, this one reads 1"),
+        (lambda r: r.update(verdict="GREAT"), "verdict: Input should be"),
+    ],
+)
+@pytest.mark.parametrize("command", ["capacity", "compare", "report"])
+def test_a_result_edited_to_nonsense_is_refused_by_file_and_place(
+    runs: list[str],
+    command: str,
+    spoil: Callable[[dict[str, Any]], None],
+    says: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = Path(runs[1]) / "result.json"
+    result = json.loads(path.read_text())
+    spoil(result)
+    path.write_text(json.dumps(result))
+    rest = {"capacity": ["--iops", "5"], "compare": [runs[0]], "report": []}[command]
+
+    assert main.run([command, runs[1], *rest]) == 2
+    said = capsys.readouterr().err
+    assert f"{path} is not a result that this ssdbench reads" in said
+    assert says in said
+
+
+def test_a_bound_without_a_repeat_behind_it_is_not_planned_with(
+    runs: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = Path(runs[0]) / "result.json"
+    result = json.loads(path.read_text())
+    for stage in result["stages"]:
+        for point in stage["points"]:
+            point["repeats"] = []
+    path.write_text(json.dumps(result))
+
+    assert main.run(["capacity", runs[0], "--iops", "5"]) == 1
+    assert "Drives:" not in (said := capsys.readouterr().out)
+    assert "no random point over the whole drive" in said
+
+
+def test_a_result_that_was_cut_short_is_refused_by_file_and_line(
+    runs: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = Path(runs[1]) / "result.json"
+    path.write_bytes(path.read_bytes()[:-100])
+
+    assert main.run(["compare", *runs]) == 2
+    assert f"{path} is not a result" in (said := capsys.readouterr().err)
+    assert "at line" in said

@@ -99,6 +99,28 @@ def test_the_snia_window_is_seen_to_be_optimistic() -> None:
     assert score.false_accepts > score.drifting / 2
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--drives", "0"],
+        ["--drives", "abc"],
+        ["--jobs", "0"],
+        ["--first-seed", "-5"],
+        ["--rules", "foo"],
+        ["--rules", ","],
+        ["--rules", "pss", "--detail", "snia"],
+    ],
+)
+def test_a_call_that_makes_no_sense_is_told_in_a_sentence(
+    options: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        judges.main(options)
+
+    assert left.value.code == 2
+    assert "error: " in capsys.readouterr().err.splitlines()[-1]
+
+
 def test_the_same_seed_is_the_same_drive() -> None:
     first, again = zoo.sample(7), zoo.sample(7)
 

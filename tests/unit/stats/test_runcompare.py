@@ -52,6 +52,17 @@ def test_three_runs_are_compared_in_all_pairs(tmp_path: Path) -> None:
     assert {(pair.first, pair.second) for pair in found.pairs} == {(0, 1), (0, 2), (1, 2)}
 
 
+def test_a_point_that_a_run_measured_twice_is_told_and_the_first_counts(tmp_path: Path) -> None:
+    twice = a_run(tmp_path / "a")
+    later = [stage.model_copy(update={"name": f"9-{stage.name}"}) for stage in twice.stages]
+    twice = twice.model_copy(update={"stages": (*twice.stages, *later)})
+
+    found = compared([twice, a_run(tmp_path / "b", factor=1.1)])
+
+    assert len(found.pairs) == 2
+    assert any("2 points of a were measured before" in sentence for sentence in found.left_out)
+
+
 def test_points_of_one_run_alone_are_named(tmp_path: Path) -> None:
     found = compared([a_run(tmp_path / "a"), a_run(tmp_path / "b", blocks=(4096, 8192))])
 
