@@ -3,6 +3,7 @@
 Attributes are named by their full path, such as `/sys/block/sda/queue/scheduler`.
 """
 
+import errno
 import os
 import re
 from pathlib import Path
@@ -76,7 +77,11 @@ class Sysfs:
             finally:
                 os.close(descriptor)
         except OSError as error:
-            raise HostLacks(f"{attribute} cannot be set to {value}: {error.strerror}") from error
+            out_of_range = error.errno in (errno.EINVAL, errno.ERANGE)
+            raise HostLacks(
+                f"{attribute} cannot be set to {value}: {error.strerror}",
+                hint="This device takes another range for it." if out_of_range else "",
+            ) from error
 
     def write(self, attribute: str, value: str) -> None:
         """Write a value and require that it reads back.

@@ -58,6 +58,7 @@ class Topology:
     drive_node: int | None = None  # NUMA node of the drive
     schedulers: tuple[str, ...] = ()
     queue: frozenset[str] = frozenset()  # attributes below the drive's queue/
+    polls: bool = False  # whether the drive has queues that are polled
 
 
 def topology(kernel_name: str = "", sysfs: Sysfs | None = None) -> Topology:
@@ -85,6 +86,7 @@ def topology(kernel_name: str = "", sysfs: Sysfs | None = None) -> Topology:
         drive_node=_drive_node(sysfs, kernel_name),
         schedulers=_schedulers(sysfs, kernel_name),
         queue=frozenset(sysfs.names(f"/sys/block/{kernel_name}/queue") if kernel_name else ()),
+        polls=sysfs.number(f"/sys/block/{kernel_name}/queue/io_poll") == 1,
     )
 
 

@@ -103,7 +103,12 @@ def _text(value: object) -> object:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-QueueValue = Annotated[str, BeforeValidator(_text), Field(min_length=1)]
+_SWITCH = r"^(keep|[01])$"
+_THREE = r"^(keep|[012])$"
+_COUNT = r"^(keep|[0-9]{1,9})$"
+QueueSwitch = Annotated[str, BeforeValidator(_text), Field(pattern=_SWITCH)]
+QueueLevel = Annotated[str, BeforeValidator(_text), Field(pattern=_THREE)]
+QueueCount = Annotated[str, BeforeValidator(_text), Field(pattern=_COUNT)]
 _NODES = r"[0-9]{1,4}(?:-[0-9]{1,4})?(?:,[0-9]{1,4}(?:-[0-9]{1,4})?)*"
 _NODE_NAMES = rf"^(keep|drive|{_NODES})$"
 _POLICY = rf"^(keep|local|prefer:(drive|[0-9]{{1,4}})|(bind|interleave):(drive|{_NODES}))$"
@@ -115,6 +120,9 @@ SPELLED = {  # what the patterns mean, for who did not meet one
     _NODE_NAMES: "keep, drive, or nodes such as 0 or 0-1,3",
     _POLICY: "keep, local, prefer:NODE, bind:NODES or interleave:NODES, with drive for the drive's "
     "own node",
+    _SWITCH: "keep, 0 or 1",
+    _THREE: "keep, 0, 1 or 2",
+    _COUNT: "keep or a whole number",
     _FEATURE: "keep or a whole number of at most five digits",
 }
 
@@ -162,21 +170,23 @@ class Host(Model):
     own_memory: MemoryPolicy = Field(
         default=KEEP, description="Where ssdbench takes its memory, as fio_memory; or keep."
     )
-    nr_requests: QueueValue = Field(default=KEEP, description="Requests that a scheduler sees.")
-    nomerges: QueueValue = Field(
+    nr_requests: QueueCount = Field(default=KEEP, description="Requests that a scheduler sees.")
+    nomerges: QueueLevel = Field(
         default=KEEP, description="0 merges requests, 1 only cheap ones, 2 none; or keep."
     )
-    rq_affinity: QueueValue = Field(
+    rq_affinity: QueueLevel = Field(
         default=KEEP, description="0 completes anywhere, 1 near, 2 on the submitting CPU; or keep."
     )
-    wbt_lat_usec: QueueValue = Field(
+    wbt_lat_usec: QueueCount = Field(
         default=KEEP, description="Target of writeback throttling, 0 for none; or keep."
     )
-    read_ahead_kb: QueueValue = Field(default=KEEP, description="Read-ahead in KiB, or keep.")
-    add_random: QueueValue = Field(
+    read_ahead_kb: QueueCount = Field(default=KEEP, description="Read-ahead in KiB, or keep.")
+    add_random: QueueSwitch = Field(
         default=KEEP, description="1 credits disk entropy on every request, 0 does not; or keep."
     )
-    io_poll: QueueValue = Field(default=KEEP, description="1 allows polled completions; or keep.")
+    io_poll: QueueSwitch = Field(
+        default=KEEP, description="1 requires polled completions, 0 their absence; or keep."
+    )
     write_cache: Switch = Field(
         default=Switch.KEEP, description="The drive's own write cache: on, off or keep."
     )

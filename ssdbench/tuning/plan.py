@@ -136,8 +136,26 @@ def queue_plan(wishes: Host, host: Topology, drive: str) -> list[Setting]:
             raise HostLacks(
                 f"this drive has no setting {name}", hint=f"Set `{name}: keep` in the profile."
             )
+        elif name == "io_poll":
+            _require_polling(setting.value == "1", host)
+            continue  # it is so already
         found.append(setting)
     return found
+
+
+def _require_polling(wanted: bool, host: Topology) -> None:
+    """Raise HostLacks where polling is not as wanted: since Linux 5.16 nothing switches it.
+
+    A write to `io_poll` is ignored, or refused without poll queues (block/blk-sysfs.c,
+    queue_poll_store).
+    """
+    if wanted != host.polls:
+        state = "has queues that are polled" if host.polls else "has no queues to be polled"
+        raise HostLacks(
+            f"io_poll cannot be {int(wanted)}: this drive {state}",
+            hint="Its driver makes them at boot (nvme.poll_queues=N, virtio_blk.poll_queues=N); "
+            "set `io_poll: keep`.",
+        )
 
 
 def require_scheduler(name: str, offered: Sequence[str]) -> None:

@@ -200,6 +200,15 @@ def test_a_number_with_a_leading_zero_is_decimal_as_in_yaml_1_2() -> None:
             ],
             id="a-pattern-in-words",
         ),
+        pytest.param(
+            "host:\n  rq_affinity: 5\n  io_poll: on\n  nr_requests: many\n",
+            [
+                "p.yaml:2:16: host.rq_affinity: must be keep, 0, 1 or 2, got '5'",
+                "p.yaml:3:12: host.io_poll: must be keep, 0 or 1, got 'on'",
+                "p.yaml:4:16: host.nr_requests: must be keep or a whole number, got 'many'",
+            ],
+            id="settings-of-the-queue",
+        ),
         pytest.param("- a\n", ["p.yaml:1:1: must be keys with values, got a list"], id="a-list"),
         pytest.param(
             "title: a\n\tseed: 1",

@@ -1,6 +1,7 @@
 """Host settings from wishes and a made-up host."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,7 @@ def host(
         interrupts=interrupts,
         hardware_queues=hardware_queues,
         schedulers=("none", "mq-deadline"),
-        queue=frozenset({"scheduler", "nr_requests", "nomerges"}),
+        queue=frozenset({"scheduler", "nr_requests", "nomerges", "io_poll"}),
     )
 
 
@@ -108,11 +109,20 @@ def test_an_unknown_scheduler_is_answered_with_those_that_exist() -> None:
         (Host(governor="ondemand"), "no governor ondemand"),
         (Host(wbt_lat_usec="0"), "no setting wbt_lat_usec"),
         (Host(fio_cpus=(7,)), "no CPU 7"),
+        (Host(io_poll="1"), "io_poll cannot be 1: this drive has no queues to be polled"),
     ],
 )
 def test_what_is_not_offered_is_a_sentence(wishes: Host, sentence: str) -> None:
     with pytest.raises(HostLacks, match=sentence):
         host_plan(wishes, host(), "d")
+
+
+def test_polling_that_is_there_already_is_no_setting() -> None:
+    polling = replace(host(), polls=True)
+
+    assert host_plan(Host(io_poll="1"), polling, "d").settings == ()
+    with pytest.raises(HostLacks, match="io_poll cannot be 0: this drive has queues"):
+        host_plan(Host(io_poll="0"), polling, "d")
 
 
 def test_a_host_without_frequency_scaling_says_so() -> None:
