@@ -8,13 +8,14 @@ import numpy as np
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.stages.stridetrace import Trace
-from ssdbench.stages.strideways import Way
+from ssdbench.stages.strideways import DEEP, Way
 from ssdbench.stats.blocksize import BlockVerdict, Evidence, Form, smallest_effects
 from ssdbench.stats.writecount import CountPeriod, count_period, lag
 from ssdbench.units import format_ns, format_size
 
 ABSORBED_NS = 60_000  # a write that is answered faster was not programmed: NAND takes longer
 WAITS = 2.0  # times what is absorbed: at depth, writes had to wait for the medium
+QUEUED = 1.5  # times as many single writes, for their own spread
 SLOW_PERCENTILE = 99.0
 REAL = (TargetKind.DRIVE, TargetKind.SIMULATED, TargetKind.VIRTUAL)
 READS_ARE_WEAK = (
@@ -62,13 +63,14 @@ def absorbed(asked: Mapping[Way, Asked], target: TargetInfo) -> bool:
 def saturated(asked: Mapping[Way, Asked]) -> bool:
     """Whether the buffer was full when many writes were under way, so that it can hide nothing.
 
-    Then writes wait for programs, which take far longer than the link and the drive's processor.
+    Then writes wait for programs: longer than NAND takes at the least, and longer than as many
+    writes one after another, which a queue on the link or in the drive's processor explains.
     """
     deep, single = asked.get(Way.SATURATED), asked.get(Way.WRITES)
     if deep is None or single is None or not len(deep.trace):
         return False
     slow = float(np.percentile(np.concatenate(deep.trace.latencies), SLOW_PERCENTILE))
-    return slow >= WAITS * max(ABSORBED_NS, single.trace.median_latency_ns)
+    return slow >= max(WAITS * ABSORBED_NS, QUEUED * DEEP * single.trace.median_latency_ns)
 
 
 def answer(
@@ -207,13 +209,14 @@ def _findings(
         return ()
     further = [way for way in ways if way in (Way.READS_BETWEEN, Way.SATURATED)]
     also = f", also not with {' and '.join(further)}" if further else ""
+    neither = f"; {' and '.join(further)} show none either" if further else ""
     if hidden:
         return (
             Finding(
                 code=Code.HIDDEN_BY_BUFFER,
                 severity=Severity.NOTES,
                 message=f"writes were answered in {format_ns(median_ns)}, faster than flash can be "
-                f"programmed: if there is a block boundary, the write buffer hides it{also}",
+                f"programmed: if there is a block boundary, the write buffer hides it{neither}",
                 advice="A page-mapped drive has none; its superblocks follow the amount written.",
             ),
         )

@@ -24,9 +24,8 @@ from ssdbench.units import KIB, MIB
 
 FILL_BYTES = 128 * KIB
 DEEP = 32  # writes under way at saturation: what SATA can carry
-BUFFER_BYTES = (
-    256 * MIB
-)  # written before saturated strides, so that a buffer is full when they come
+EDGE = 2 * DEEP  # writes: the first may be answered while the queue still fills
+BUFFER_BYTES = 256 * MIB  # written before saturated strides, so that a buffer is full by then
 
 
 class Way(StrEnum):
@@ -134,7 +133,10 @@ def _reads_between(
 
 
 def _growth(latency: Floats) -> Floats:
-    """By how much each latency exceeds the one before; zero while the queue fills."""
+    """By how much each latency exceeds the one before; zero while the queue fills or empties.
+
+    Passes begin and end at about the same places of both regions, which would look like a block.
+    """
     growth = np.diff(latency, prepend=latency[:1])
-    growth[:DEEP] = 0.0
+    growth[:EDGE] = growth[-EDGE:] = 0.0
     return growth

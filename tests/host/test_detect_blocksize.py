@@ -77,6 +77,15 @@ def test_a_page_mapped_drive_is_given_no_block(tmp_path: Path, model: str) -> No
     assert answer["answer"] in ("no boundary found", "hidden by the buffer")
 
 
+def test_a_drive_without_flash_is_given_no_block_in_any_way_of_asking(tmp_path: Path) -> None:
+    said = detect(tmp_path, "sim:dram-ssd-2012,capacity=1GiB", "--json")
+
+    answer = json.loads(said.stdout)
+    assert answer["block_bytes"] is None
+    assert answer["buffer_bytes"] is None
+    assert answer["answer"] == "hidden by the buffer"
+
+
 def test_reads_show_no_block_and_say_how_weak_they_are(tmp_path: Path) -> None:
     said = detect(tmp_path, BLOCKS, *FEW, "--read-only")
 

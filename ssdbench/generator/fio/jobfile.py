@@ -17,6 +17,7 @@ from ssdbench.model.workload import Arrivals, Content, Pattern, Workload
 
 Options = dict[str, str | int]
 
+LOG_ENTRIES = (1024, 1_048_576)  # the least and the most that fio takes
 UNTIL_STOPPED_S = 10 * 365 * 86400  # time_based needs a time; this one is never reached
 
 _ALWAYS: Mapping[str, str | int] = {
@@ -197,6 +198,20 @@ def _logs(index: int, job: Job) -> Options:
         }
     if job.latency_log:
         logs |= {"write_lat_log": log_prefix(index, job), "log_offset": 1, "disable_slat": 1}
+        logs["log_entries"] = _entries(job)
         if not job.histogram_log:
             logs["disable_clat"] = 1
     return logs
+
+
+def _entries(job: Job) -> int:
+    """Room for all I/Os from the start.
+
+    When a log is full, fio lets the queue run empty and makes it larger (iolog.c, regrow_logs), so
+    the drive pauses at the 1,024th I/O, the 3,072nd, the 7,168th and so on.
+    """
+    least, most = LOG_ENTRIES
+    if job.total_bytes is None:
+        return most
+    smallest = min((size for size, _ in job.workload.block_split or ()), default=0)
+    return min(most, max(least, job.total_bytes // (smallest or job.workload.block_bytes) + 1))

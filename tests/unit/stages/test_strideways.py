@@ -53,6 +53,17 @@ def test_at_saturation_a_pause_shows_at_the_write_that_it_came_before() -> None:
     assert np.flatnonzero(said.judged_ns > 0).tolist() == [120]
 
 
+def test_a_queue_that_fills_and_empties_is_no_pause_of_the_drive() -> None:
+    fills = [7 * min(n - 2, DEEP) for n in range(3, 400)]  # the first are answered meanwhile
+    empties = [7 * n for n in range(DEEP, 0, -1)]
+    empties[0] *= 2
+    log = logged(fills + empties, [8192 * n for n in range(len(fills + empties))])
+
+    said = heard(Way.SATURATED, log)
+
+    assert not said.judged_ns.any()
+
+
 def test_completions_that_overtake_are_put_in_order() -> None:
     said = heard(Way.SATURATED, logged([1, 2, 3], [16384, 0, 8192]))
 
@@ -95,5 +106,9 @@ def test_quick_writes_are_absorbed_only_where_flash_may_be_behind() -> None:
 
 
 def test_writes_that_wait_at_depth_were_not_absorbed() -> None:
-    assert blockanswer.saturated({Way.WRITES: asked(20_000), Way.SATURATED: asked(400_000)})
+    assert blockanswer.saturated({Way.WRITES: asked(8_000), Way.SATURATED: asked(400_000)})
     assert not blockanswer.saturated({Way.WRITES: asked(20_000), Way.SATURATED: asked(30_000)})
+
+
+def test_a_queue_of_absorbed_writes_hides_as_much_as_a_single_one() -> None:
+    assert not blockanswer.saturated({Way.WRITES: asked(20_000), Way.SATURATED: asked(400_000)})
