@@ -38,6 +38,7 @@ class TargetInfo(Model):
     major_minor: str = ""  # "259:0"; empty for files and simulated drives
     facts: dict[str, str] = {}  # everything else, for the report: name -> value
     write_buffer_bytes: int = 0  # where it is known without measuring: simulated drives
+    remap_unit_bytes: int = 0  # likewise
     simulated: bool = False
     sim_model: str = ""  # model name and the parameters set, for sim: targets
     sim_seed: int | None = None

@@ -27,6 +27,7 @@ from ssdbench.stages.measuring import (
 )
 from ssdbench.stats.point import Context as Judged
 from ssdbench.stats.point import judge_point
+from ssdbench.stats.probing import known_remap_unit
 from ssdbench.stats.steadystate import rule
 from ssdbench.stats.writecache import buffer_bytes
 
@@ -40,6 +41,7 @@ class Judging:
 
     rule: str = "pss"
     min_repeats: int = 10
+    planned_repeats: int = 0  # without the extra ones
     declared_extra: bool = False  # extra repeats against disturbance
 
 
@@ -213,10 +215,11 @@ def judged(
         rule=judging.rule,
         rule_validates=rule(judging.rule).validates,
         min_repeats=judging.min_repeats,
+        planned_repeats=judging.planned_repeats,
         declared_extra=judging.declared_extra,
         simulated=context.target.simulated,
         buffer_bytes=buffer_bytes(context.target, context.results),
-        remap_unit_bytes=context.target.physical_block_bytes,
+        remap_unit_bytes=known_remap_unit(context.target, context.results),
         findings=inherited(context.results),
     )
     for point in dict.fromkeys(unit.point for unit in units):

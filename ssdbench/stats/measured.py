@@ -40,6 +40,7 @@ class Context:
     rule: str = "pss"  # the steady-state rule of the run
     rule_validates: bool = True
     min_repeats: int = 10
+    planned_repeats: int = 0  # as many must be quiet before extra ones make up for the others
     declared_extra: bool = False  # extra repeats against disturbance, before the start
     cv_gate: float = 0.04  # Heger, CMG 2011
     simulated: bool = False

@@ -8,7 +8,7 @@ import numpy as np
 from ssdbench.model.estimate import Estimate
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.result import Repeat
-from ssdbench.model.workload import Point
+from ssdbench.model.workload import Point, Workload
 from ssdbench.stats import checks
 from ssdbench.stats.bimodality import two_modes
 from ssdbench.stats.estimate import coefficient_of_variation
@@ -48,7 +48,8 @@ def _from_repeats(
         yield _unsettled(unsettled)
     # Extra repeats that were declared before make up for disturbed ones, which still count.
     quiet = sum(all(f.code is not Code.DISTURBED for f in repeat.findings) for repeat in repeats)
-    enough_quiet = context.declared_extra and quiet >= context.min_repeats
+    needed = max(context.min_repeats, context.planned_repeats)
+    enough_quiet = context.declared_extra and quiet >= needed
     for repeat in repeats:
         for finding in repeat.findings:
             if not (repeat in unsettled and finding.code is Code.NOT_STEADY_POINT):
@@ -115,6 +116,14 @@ def _repeats(
             severity=Severity.INVALIDATES,
             message=f"{len(repeats)} of at least {context.min_repeats} repeats were measured",
             advice="Set `repeats` to 10 or more, or resume the run.",
+        )
+    idle = [str(repeat.repeat) for repeat in repeats if repeat.iops <= 0]
+    if idle:
+        yield Finding(
+            code=Code.IO_ERRORS,
+            severity=Severity.INVALIDATES,
+            message=f"no request was completed in repeat {', '.join(idle)}",
+            advice="The drive hangs, or a request takes longer than a window; see its SMART log.",
         )
     cv = coefficient_of_variation([repeat.iops for repeat in repeats])
     if cv > context.cv_gate:
@@ -278,16 +287,25 @@ def _buffer(
 def _remap_unit(
     point: Point, repeats: Sequence[Repeat], measured: Sequence[Measured], context: Context
 ) -> Iterator[Finding]:
-    block = point.workload.block_bytes
-    if point.workload.writes and block < context.remap_unit_bytes:
-        yield Finding(
-            code=Code.BELOW_REMAP_UNIT,
-            severity=Severity.NOTES,
-            message=(
-                f"blocks of {format_size(block)} are smaller than the drive's remap unit of "
-                f"{format_size(context.remap_unit_bytes)}: each write is a read-modify-write"
-            ),
-        )
+    if below_remap_unit(point.workload, context.remap_unit_bytes):
+        yield remap_finding([point.workload.block_bytes], context.remap_unit_bytes)
+
+
+def below_remap_unit(workload: Workload, unit_bytes: int) -> bool:
+    """Whether its writes leave part of a remap unit as it was."""
+    blocks = [size for size, _ in workload.block_split] or [workload.block_bytes]
+    return workload.writes and any(block % max(unit_bytes, 1) for block in blocks)
+
+
+def remap_finding(blocks: Sequence[int], unit_bytes: int) -> Finding:
+    """What writes of such blocks are."""
+    sizes = " and ".join(format_size(block) for block in sorted(set(blocks)))
+    return Finding(
+        code=Code.BELOW_REMAP_UNIT,
+        severity=Severity.NOTES,
+        message=f"blocks of {sizes} are no whole remap units of {format_size(unit_bytes)}: a write "
+        "is a read-modify-write, unless a buffer joins it to its neighbours",
+    )
 
 
 def _few_samples(estimates: Sequence[Estimate]) -> Iterator[Finding]:

@@ -1,11 +1,13 @@
 """What plain measurements say of a drive's inside; every judge may answer None: cannot tell."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from itertools import pairwise
 
 import numpy as np
 
+from ssdbench.model.result import StageResult
+from ssdbench.model.target import TargetInfo
 from ssdbench.stats.strided import Floats
 
 UNIT_GAIN = 1.5  # twice the block brings more than this: part of a unit was written in vain
@@ -42,6 +44,18 @@ def remap_unit(bytes_per_s: Mapping[int, float]) -> int | None:
         if bytes_per_s[large] <= UNIT_GAIN * bytes_per_s[small]:
             return small
     return None
+
+
+def known_remap_unit(target: TargetInfo, stages: Iterable[StageResult]) -> int:
+    """The largest remap unit that is known, in bytes.
+
+    What the drive reports as its physical block, a simulated drive's own unit, or what a probe
+    found; one that said "4 KiB or less" found none.
+    """
+    probed = [stage.summary for stage in stages if stage.kind == "probe"]
+    found = [s.get("remap_unit_bytes") for s in probed if not s.get("at_most")]
+    units = [unit for unit in found if isinstance(unit, int)]
+    return max(target.physical_block_bytes, target.remap_unit_bytes, *units)
 
 
 def parallelism(iops: Mapping[int, float]) -> tuple[float, int] | None:

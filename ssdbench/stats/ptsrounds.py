@@ -42,10 +42,14 @@ class RoundWindow:
 
     @property
     def steady(self) -> bool:
-        """Whether both excursions are within their limits; a window cut short never is."""
+        """Whether both excursions are within their limits.
+
+        A window that was cut short never is, nor one in which nothing was measured.
+        """
         within = self.excursion <= self.allowed_excursion
         return (
             len(self.rounds) == ROUNDS
+            and self.average > 0
             and within
             and self.slope_excursion <= self.allowed_slope_excursion
         )

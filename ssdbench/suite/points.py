@@ -54,15 +54,17 @@ def sweep(
         points=tuple(points),
         repeats=wanted.repeats or profile.repeats,
         how=how(profile, wanted),
-        judging=_judging(profile, wanted.extra),
+        judging=_judging(profile, wanted.repeats or profile.repeats, wanted.extra),
         skipped=tuple(skipped),
         extra=_extra(wanted.extra),
     )
 
 
-def _judging(profile: Profile, extra: asked.ExtraRepeats | None) -> Judging:
+def _judging(profile: Profile, repeats: int, extra: asked.ExtraRepeats | None) -> Judging:
     return Judging(
-        rule=profile.steady.rule.value, declared_extra=extra is not None and extra.disturbed
+        rule=profile.steady.rule.value,
+        planned_repeats=repeats,
+        declared_extra=extra is not None and extra.disturbed,
     )
 
 
@@ -105,7 +107,7 @@ def span(
         points=tuple(points),
         repeats=wanted.repeats or profile.repeats,
         how=how(profile, wanted),
-        judging=_judging(profile, wanted.extra),
+        judging=_judging(profile, wanted.repeats or profile.repeats, wanted.extra),
         skipped=tuple(skipped),
         extra=_extra(wanted.extra),
     )

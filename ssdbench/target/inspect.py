@@ -12,6 +12,7 @@ from ssdbench.host.counters import SECTOR_BYTES
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.sim import spec as simspec
+from ssdbench.sim.truth import PAGE
 from ssdbench.target import ata, nvme, pages, scsi, surroundings
 from ssdbench.target.identity import Names, identity
 from ssdbench.target.kind import kind_of
@@ -100,10 +101,16 @@ def _simulated(name: str) -> TargetInfo:
         model=drive.title,
         facts={**_cache_facts(drive.params), **_notes(drive.notes)},
         write_buffer_bytes=drive.params["wbuf_bytes"] + drive.params["cache_bytes"],
+        remap_unit_bytes=_remap_unit(drive.params),
         simulated=True,
         sim_model=drive.text.removeprefix(simspec.PREFIX),
         sim_seed=drive.seed,
     )
+
+
+def _remap_unit(params: Mapping[str, int]) -> int:
+    """Smaller writes wait for the rest of it to be read; only drives that map pages have one."""
+    return params["map_unit_bytes"] if params["ftl"] == PAGE else 0
 
 
 def _cache_facts(params: Mapping[str, int]) -> dict[str, str]:

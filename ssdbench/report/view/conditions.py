@@ -38,6 +38,11 @@ def drive(result: RunResult) -> Section:
         ("Capacity", f"{format_capacity(target.size_bytes)} ({target.size_bytes:,} bytes)"),
         ("Logical block", format_size(target.logical_block_bytes)),
         ("Physical block", format_size(target.physical_block_bytes)),
+        *(
+            [("Remap unit", f"{format_size(target.remap_unit_bytes)}, as the model has it")]
+            if target.remap_unit_bytes
+            else []
+        ),
         ("Named as", target.name),
         ("Opened as", target.node),
         ("Identity", target.id),

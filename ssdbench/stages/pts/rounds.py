@@ -56,7 +56,7 @@ class Rounds:
     preparation: Preparation = Preparation()
     max_rounds: int = MAX_ROUNDS
     scale: float = 1.0  # of every duration; below 1 only for demonstrations
-    skipped: tuple[Finding, ...] = ()
+    skipped: tuple[Finding, ...] = ()  # cells that this drive cannot do, or only with a read
     kind: str = "pts"
     title: str = "PTS-style test"
     destructive: bool = True

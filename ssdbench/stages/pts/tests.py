@@ -1,6 +1,6 @@
 """The PTS-style tests: cells and tracking variables, or phases."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ssdbench.errors import UsageError
@@ -12,6 +12,8 @@ from ssdbench.stages.pts.parts import Cell, Phase, Tracking, warm_up_s
 from ssdbench.stages.pts.preparation import Preparation
 from ssdbench.stages.pts.rounds import Rounds
 from ssdbench.stages.pts.timed import Timed
+from ssdbench.stats.pointfindings import below_remap_unit, remap_finding
+from ssdbench.stats.probing import known_remap_unit
 from ssdbench.units import KIB, format_size
 
 HALF_KIB = KIB // 2
@@ -83,6 +85,27 @@ class Setting:
             range=ActiveRange(offset_bytes=0, length_bytes=length // block * block),
         )
 
+    def misfit(self, name: str) -> UsageError:
+        """The error for a test that this drive cannot do."""
+        return UsageError(
+            f"{name} needs blocks that the drive's logical block of "
+            f"{format_size(self.target.logical_block_bytes)} does not allow",
+            hint="Leave the test out, or format the drive with blocks of 512 B or 4 KiB.",
+        )
+
+    def labels(self, name: str, workloads: Sequence[Workload]) -> tuple[Finding, ...]:
+        """At most one: which blocks are no whole remap units, and what that means."""
+        unit = known_remap_unit(self.target, ())
+        below = [w.block_bytes for w in workloads if below_remap_unit(w, unit)]
+        return (remap_finding(below, unit).model_copy(update={"stage": name}),) if below else ()
+
+    def history(self, test: Timed) -> Timed:
+        """A test of phases with its labels. Raises UsageError when this drive cannot do it."""
+        workloads = [phase.workload for phase in test.phases]
+        if any(w.block_bytes % self.target.logical_block_bytes for w in workloads):
+            raise self.misfit(test.name)
+        return replace(test, skipped=(*test.skipped, *self.labels(test.name, workloads)))
+
     def test(
         self,
         name: str,
@@ -92,12 +115,17 @@ class Setting:
         tracking: tuple[Tracking, ...],
         finale: tuple[Cell, ...] = (),
     ) -> Rounds:
-        """A test without the cells that this drive cannot do."""
+        """A test without the cells that this drive cannot do.
+
+        Raises UsageError when it cannot do what the test tracks.
+        """
         logical = self.target.logical_block_bytes
         kept: list[Cell] = []
         skipped: list[Cell] = []
         for cell in cells:
             (skipped if cell.workload.block_bytes % logical else kept).append(cell)
+        if not {tracked.cell for tracked in tracking} <= {cell.name for cell in kept}:
+            raise self.misfit(name)
         return Rounds(
             name=name,
             test=test,
@@ -108,7 +136,10 @@ class Setting:
             max_rounds=self.max_rounds,
             scale=self.scale,
             preparation=self.preparation(),
-            skipped=tuple(_not_applicable(cell, logical, name) for cell in skipped),
+            skipped=(
+                *(_not_applicable(cell, logical, name) for cell in skipped),
+                *self.labels(name, [cell.workload for cell in kept]),
+            ),
             title=title,
         )
 
@@ -220,7 +251,8 @@ def saturation(name: str, setting: Setting) -> tuple[Timed, ...]:
         if kind not in fit
     )
     found = [_saturated(name, kind, workload, setting) for kind, workload in fit.items()]
-    return (replace(found[0], skipped=skipped), *found[1:])
+    found[0] = replace(found[0], skipped=skipped)
+    return tuple(setting.history(test) for test in found)
 
 
 def _saturating(kind: str, setting: Setting) -> Workload:
@@ -270,14 +302,16 @@ def idle(name: str, setting: Setting) -> tuple[Timed, ...]:
             Phase(f"after {pause} s idle", workload, AFTER_IDLE_S),
         ]
     return (
-        Timed(
-            name=name,
-            test="host idle recovery",
-            form=setting.form.name,
-            phases=tuple(phases),
-            preparation=setting.preparation(fills=False),
-            scale=setting.scale,
-            title="PTS-style host idle recovery test",
+        setting.history(
+            Timed(
+                name=name,
+                test="host idle recovery",
+                form=setting.form.name,
+                phases=tuple(phases),
+                preparation=setting.preparation(fills=False),
+                scale=setting.scale,
+                title="PTS-style host idle recovery test",
+            )
         ),
     )
 
@@ -287,18 +321,20 @@ def crossed(name: str, setting: Setting) -> tuple[Timed, ...]:
     large = setting.workload(Pattern.SEQUENTIAL, 1024 * KIB, 0, 32, 1)
     small = setting.workload(Pattern.RANDOM, 8 * KIB, 0, 32, 1)
     return (
-        Timed(
-            name=name,
-            test="cross-stimulus recovery",
-            form=setting.form.name,
-            phases=(
-                Phase("1: sequential 1 MiB", large, 8 * 3600.0),
-                Phase("2: random 8 KiB", small, 6 * 3600.0),
-                Phase("3: sequential 1 MiB", large, 8 * 3600.0),
-            ),
-            preparation=setting.preparation(fills=False),
-            scale=setting.scale,
-            title="PTS-style cross-stimulus recovery test",
+        setting.history(
+            Timed(
+                name=name,
+                test="cross-stimulus recovery",
+                form=setting.form.name,
+                phases=(
+                    Phase("1: sequential 1 MiB", large, 8 * 3600.0),
+                    Phase("2: random 8 KiB", small, 6 * 3600.0),
+                    Phase("3: sequential 1 MiB", large, 8 * 3600.0),
+                ),
+                preparation=setting.preparation(fills=False),
+                scale=setting.scale,
+                title="PTS-style cross-stimulus recovery test",
+            )
         ),
     )
 

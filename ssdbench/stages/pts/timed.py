@@ -37,7 +37,7 @@ class Timed:
     phases: tuple[Phase, ...]
     preparation: Preparation
     finale: tuple[Cell, ...] = ()
-    skipped: tuple[Finding, ...] = ()  # workloads that this drive cannot do
+    skipped: tuple[Finding, ...] = ()  # workloads that this drive cannot do, or only with a read
     scale: float = 1.0
     kind: str = "pts"
     title: str = "PTS-style test"

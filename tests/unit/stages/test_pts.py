@@ -104,6 +104,39 @@ def test_half_kib_points_do_not_apply_to_a_drive_with_4_kib_blocks(tmp_path: Pat
     assert len(records(result, "means_over_the_window")) == 6
 
 
+def test_writes_of_no_whole_remap_units_are_labelled_in_every_test() -> None:
+    drive = flat()
+    coarse = replace(
+        a_setting(drive), target=drive.info.model_copy(update={"remap_unit_bytes": 16384})
+    )
+
+    def labels(setting: Setting, test: str) -> list[str]:
+        return [
+            finding.message
+            for stage in TESTS[test]("01", setting)
+            for finding in stage.skipped
+            if finding.code is Code.BELOW_REMAP_UNIT
+        ]
+
+    assert {test: len(labels(coarse, test)) for test in TESTS} == {
+        **dict.fromkeys(TESTS, 1), "throughput": 0,
+    }  # fmt: skip
+    assert "512 B and 4 KiB and 8 KiB are no whole remap units" in labels(coarse, "iops")[0]
+    assert "8 KiB" in labels(coarse, "crossed")[0]
+    assert not labels(a_setting(drive), "demand")
+
+
+@pytest.mark.parametrize("test", ["latency", "demand", "idle", "crossed"])
+def test_a_drive_whose_blocks_are_too_large_for_a_test_is_refused_before_it_begins(
+    test: str,
+) -> None:
+    drive = flat()
+    large = drive.info.model_copy(update={"logical_block_bytes": 16384})
+
+    with pytest.raises(UsageError, match="logical block of 16 KiB"):
+        TESTS[test]("01", replace(a_setting(drive), target=large))
+
+
 @pytest.mark.parametrize(("test", "fills"), [("iops", 2), ("throughput", 2), ("saturation", 0)])
 def test_each_test_is_purged_and_filled_twice_where_it_is_not_about_a_fresh_drive(
     test: str, fills: int

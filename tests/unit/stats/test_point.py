@@ -270,6 +270,40 @@ def test_blocks_below_the_remap_unit_are_labelled() -> None:
     assert result.verdict == "VALIDATED"
 
 
+@pytest.mark.parametrize(("block", "told"), [(4096, True), (24_576, True), (32_768, False)])
+def test_a_block_is_whole_remap_units_or_labelled(block: int, told: bool) -> None:
+    context = replace(PLANNABLE, remap_unit_bytes=16384)
+
+    result = judged(steady_windows(), context, a_point(block_bytes=block))
+
+    assert (Code.BELOW_REMAP_UNIT in {f.code for f in result.findings}) == told
+
+
+def test_repeats_in_which_nothing_was_done_are_no_result() -> None:
+    windows = [a_window(30_000, seed=i) for i in range(9)]
+    nothing = np.zeros(SECONDS, dtype=np.int64)
+    dead = replace(windows[0], write_ios=nothing, write_bytes=nothing, write=Histogram.empty())
+
+    assert Code.IO_ERRORS in against(judged([*windows, dead]))
+    assert Code.IO_ERRORS in against(judged([dead] * 10))
+
+
+@pytest.mark.parametrize(("planned", "quiet", "counts"), [(10, 10, True), (20, 10, False)])
+def test_declared_extra_repeats_make_up_for_disturbed_ones_once_as_many_as_planned_were_quiet(
+    planned: int, quiet: int, counts: bool
+) -> None:
+    windows = steady_windows(quiet + 5)
+    noise = Finding(code=Code.DISTURBED, severity=Severity.INVALIDATES, message="others wrote")
+    repeats = [a_repeat(i, m) for i, m in enumerate(windows, 1)]
+    repeats[:5] = [r.model_copy(update={"findings": (noise,)}) for r in repeats[:5]]
+    context = replace(PLANNABLE, declared_extra=True, planned_repeats=planned)
+
+    result = judge_point(a_point(), repeats, windows, context)
+
+    assert (Code.DISTURBED not in against(result)) == counts
+    assert len(result.repeats) == quiet + 5
+
+
 def test_the_worst_minute_slides_over_the_seconds() -> None:
     ios = np.full(SECONDS, 1000)
     ios[45:75] = 500

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from ssdbench.model.result import StageResult
 from ssdbench.stats.probing import (
     Flush,
     Trimmed,
@@ -12,12 +13,14 @@ from ssdbench.stats.probing import (
     cliff,
     falls_at_once,
     flush_waits,
+    known_remap_unit,
     parallelism,
     remap_unit,
     step_down,
     stripe,
     trim_effect,
 )
+from tests.support.builders import a_target
 
 KIB = 1024
 
@@ -30,6 +33,20 @@ def test_the_remap_unit_is_where_larger_writes_stop_to_pay() -> None:
 
 def test_rates_that_grow_with_every_size_tell_no_unit() -> None:
     assert remap_unit({4 * KIB: 1.0, 8 * KIB: 2.0, 16 * KIB: 4.0}) is None
+
+
+def a_probe(**summary: object) -> StageResult:
+    values = {"name": "1", "kind": "probe", "title": "", "started_at": "", "duration_s": 0}
+    return StageResult.model_validate({**values, "wall_s": 0, "summary": summary})
+
+
+def test_the_largest_remap_unit_that_is_known_counts() -> None:
+    drive = a_target(physical_block_bytes=4 * KIB)
+
+    assert known_remap_unit(drive, ()) == 4 * KIB
+    assert known_remap_unit(drive, [a_probe(remap_unit_bytes=16 * KIB)]) == 16 * KIB
+    assert known_remap_unit(drive, [a_probe(remap_unit_bytes=8 * KIB, at_most=True)]) == 4 * KIB
+    assert known_remap_unit(a_target(remap_unit_bytes=64 * KIB), [a_probe()]) == 64 * KIB
 
 
 def test_parallelism_is_the_rate_over_that_of_one_read() -> None:

@@ -22,6 +22,7 @@ def test_the_header_holds_the_fit_of_the_last_five_rounds() -> None:
         ([100, 100, 121, 100, 100], "one round is more than 20 % off"),
         ([106, 103, 100, 97, 94], "the line moves more than 10 %"),
         ([100, 100, 100, 100], "there are only four rounds"),
+        ([0, 0, 0, 0, 0], "nothing was measured"),
     ],
 )
 def test_a_window_is_not_steady_when(values: list[float], why: str) -> None:

@@ -62,6 +62,11 @@ def test_a_file_is_known_by_its_real_path_and_size(tmp_path: Path) -> None:
     assert not info.kind.plannable
 
 
+def test_the_remap_unit_of_a_simulated_drive_is_known() -> None:
+    assert inspect("sim:bm1743").remap_unit_bytes == 16384
+    assert inspect("sim:dram-ssd-2012").remap_unit_bytes == 0  # no flash, nothing to read first
+
+
 def test_a_simulated_drive_is_labelled_and_complete() -> None:
     info = inspect("sim:x25m-g2-160,capacity=1GiB,seed=9")
 
