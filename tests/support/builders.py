@@ -204,6 +204,10 @@ class StoredRunBuilder:
         summary = {"block_bytes": 1048576, "p_value": 0.0025, "answer": "1 MiB block"}
         return self._stage("blocksize", "Block size", figures=(figure,), summary=summary)
 
+    def probe(self, name: str, answer: str, **found: Any) -> "StoredRunBuilder":
+        """One question to the drive, and what it answered."""
+        return self._stage("probe", name, summary={"probe": name, "answer": answer, **found})
+
     def rate(self, rate_iops: float | None = 8_000.0, **changes: Any) -> "StoredRunBuilder":
         """Five searches for a rate within 10 ms at p99."""
         slo = {"percentile": "p99", "limit_ns": 1e7, "block_bytes": 4096, "read_percent": 70,

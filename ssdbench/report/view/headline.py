@@ -6,7 +6,6 @@ with the smallest read share, at the block size nearest to 4 KiB.
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ssdbench.model.estimate import Estimate
@@ -18,6 +17,7 @@ from ssdbench.report.metrics import percentile_name, percentiles_of
 from ssdbench.report.view import words
 from ssdbench.report.view.capacity import wanted_plan
 from ssdbench.report.view.findings import all_findings
+from ssdbench.report.view.inside import of_inside
 from ssdbench.report.view.page import Headline
 from ssdbench.report.view.pts import pts_rule
 from ssdbench.report.view.ptsplots import records
@@ -85,7 +85,7 @@ def headline(result: RunResult) -> Headline:
         return _of_standard(result, standard)
     inside = [stage for stage in result.stages if stage.kind in INSIDE and stage.summary]
     if inside:
-        return _of_inside(result, inside)
+        return of_inside(result, inside)
     return Headline(
         label="No number",
         number=words.NONE,
@@ -126,34 +126,6 @@ def _of_missing(kind: str) -> Headline:
         "what was asked.",
         evidence=(),
         tone="bad",
-    )
-
-
-def _of_inside(result: RunResult, stages: Sequence[StageResult]) -> Headline:
-    """A run that only looks into the drive has answers instead of a number to plan on."""
-    first = stages[0].summary
-    size = first.get("block_bytes")
-    known = isinstance(size, int)
-    rest = [
-        (str(s.summary.get("probe", s.title)), str(s.summary.get("answer"))) for s in stages[1:]
-    ]
-    p_value, confidence = first.get("p_value"), first.get("confidence")
-    evidence = []
-    if known:
-        if isinstance(confidence, float):
-            said = f"{100 * confidence:.0f} % of random halves of the writes say the same"
-            evidence.append(("Confidence", said))
-        evidence.append(("Evidence", f"p ≤ {p_value}, {first.get('evidence')}"))
-    if first.get("buffer"):
-        evidence.append(("Buffer", str(first["buffer"])))
-    return Headline(
-        label="Inside the drive" + (" (simulated)" if result.target.simulated else ""),
-        number=format_size(size) if isinstance(size, int) else str(first.get("answer")),
-        unit="block" if known else "",
-        holds_for="",
-        meaning="This run looked into the drive; it measured no rate that one could plan on.",
-        evidence=(*evidence, *rest),
-        tone="note",
     )
 
 

@@ -1,6 +1,7 @@
 """How numbers and names are put into words for somebody who is no statistician."""
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from urllib.parse import quote
 
@@ -139,23 +140,40 @@ def link(relative: str) -> str:
     return quote(relative)
 
 
-_SUFFIXES: dict[str, Callable[[float], str]] = {
+_SUFFIXES: dict[str, Callable[[float], str]] = {  # the first that fits
+    "_bytes_per_s": format_rate,
     "_bytes": lambda size: format_size(int(size)),
     "_s": format_duration,
     "_ns": format_ns,
+    "_us": lambda time: format_ns(1000 * time),
 }
+_RATE = re.compile(r"^(?P<what>bytes|mb|\w+)_per_s(?:_(?P<when>\w+))?$")
+_SHARE_OF = re.compile(r"_for_\d+_percent$")
 
 
 def fact(name: str, value: object) -> tuple[str, str]:
     """`block_bytes: 4096` as `block: 4 KiB`."""
-    if name.endswith("_bytes_per_s") and isinstance(value, int | float):
-        return _title(name.removesuffix("_bytes_per_s")), format_rate(value)
+    if not isinstance(value, int | float) or isinstance(value, bool) or _SHARE_OF.search(name):
+        return _title(name), plain(value)
+    rate = _RATE.match(name)
+    if rate and not name.endswith("_bytes_per_s"):
+        return _rate(rate["what"], rate["when"], value)
     for suffix, words in _SUFFIXES.items():
-        if name.endswith(suffix) and isinstance(value, int | float) and not isinstance(value, bool):
+        if name.endswith(suffix):
             return _title(name.removesuffix(suffix)), words(value)
-    if name.endswith("_percent") and isinstance(value, int | float):
+    if name.endswith("_percent"):
         return _title(name.removesuffix("_percent")), f"{value:.4g} %"
     return _title(name), plain(value)
+
+
+def _rate(what: str, when: str | None, value: float) -> tuple[str, str]:
+    """`mb_per_s: 105` as `Rate: 105 MB/s`, `queries_per_s: 12` as `Queries per second: 12`."""
+    match what:
+        case "bytes":
+            return _title(when or "rate"), format_rate(value)
+        case "mb":
+            return _title(f"rate_{when}" if when else "rate"), f"{value:.4g} MB/s"
+    return _title(f"{what}_per_second" + (f"_{when}" if when else "")), plain(value)
 
 
 def plain(value: object) -> str:

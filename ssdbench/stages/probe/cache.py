@@ -40,6 +40,10 @@ class SlcCache:
         return Said(
             f"cache of about {format_capacity(round(size))}: {before / 1e6:.0f} MB/s within it, "
             f"{after / 1e6:.0f} MB/s after (as much as was free when the fill began)",
-            {"cache_bytes": round(size), "mb_per_s_within": before / 1e6, "after": after / 1e6},
+            {
+                "cache_bytes": round(size),
+                "mb_per_s_within": before / 1e6,
+                "mb_per_s_after": after / 1e6,
+            },
             table,
         )

@@ -323,6 +323,37 @@ def test_a_run_that_only_looks_for_blocks_is_headed_by_its_answer(tmp_path: Path
     assert "No reason was stored" not in page
 
 
+def test_one_probe_is_headed_by_its_figure_and_not_by_a_sentence(tmp_path: Path) -> None:
+    builder = StoredRunBuilder(tmp_path)
+    builder.probe("slc-cache", "cache of about 631.1 MB: much more", cache_bytes=631_100_000)
+    builder.write(verdict="NOT VALIDATED")
+
+    page = page_of(tmp_path)
+
+    assert 'class="value">631.1 MB <span class="unit">SLC cache<' in page
+    assert "cache of about 631.1 MB: much more" in page
+
+
+def test_several_probes_are_headed_by_how_many_could_tell(tmp_path: Path) -> None:
+    builder = StoredRunBuilder(tmp_path)
+    builder.probe("stripe", "stripe of 160 KiB", stripe_bytes=163_840)
+    builder.probe("spare", "cannot tell: random writes show no cliff")
+    builder.write(verdict="NOT VALIDATED")
+
+    page = page_of(tmp_path)
+
+    assert 'class="value">1 of 2 <span class="unit">answered<' in page
+    assert "<dt>Over-provisioning</dt><dd>cannot tell: random writes show no cliff</dd>" in page
+
+
+def test_a_probe_that_cannot_tell_says_so_in_large(tmp_path: Path) -> None:
+    builder = StoredRunBuilder(tmp_path)
+    builder.probe("spare", "cannot tell: random writes show no cliff")
+    builder.write(verdict="NOT VALIDATED")
+
+    assert 'class="value">cannot tell ' in page_of(tmp_path)
+
+
 def test_a_search_for_blocks_that_was_cut_short_is_not_validated(tmp_path: Path) -> None:
     builder = StoredRunBuilder(tmp_path)
     builder.blocksize()

@@ -28,6 +28,17 @@ def test_facts_are_told_in_their_units() -> None:
     assert words.fact("p99_limit_ns", 10_000_000) == ("P99 limit", "10 ms")
     assert words.fact("growth_percent", 30) == ("Growth", "30 %")
     assert words.fact("demand_iops", 40_000) == ("Demand IOPS", "40,000")
+    assert words.fact("flush_us", 36_180.0) == ("Flush", "36.18 ms")
+    assert words.fact("settle_s", 105) == ("Settle", "1 min 45 s")
+
+
+def test_rates_are_no_durations_and_a_share_in_a_name_is_no_value() -> None:
+    assert words.fact("mb_per_s", 105.0) == ("Rate", "105 MB/s")
+    assert words.fact("mb_per_s_within", 400.0) == ("Rate within", "400 MB/s")
+    assert words.fact("bytes_per_s", 105e6) == ("Rate", "105 MB/s")
+    assert words.fact("mean_bytes_per_s", 105e6) == ("Mean", "105 MB/s")
+    assert words.fact("queries_per_s", 105) == ("Queries per second", "105")
+    assert words.fact("depth_for_90_percent", 32) == ("Depth for 90 percent", "32")
     assert words.fact("proven", True) == ("Proven", "yes")
     assert words.fact("nothing", None) == ("Nothing", words.NONE)
 
