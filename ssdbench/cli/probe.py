@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 NAME = "probe"
 PROBES = (
-    "slc-cache", "stripe", "parallelism", "write-buffer", "flush", "remap-unit", "mapping", "spare",
+    "slc-cache", "stripe", "parallelism", "flush", "remap-unit", "mapping", "write-buffer", "spare",
     "trim",
 )  # fmt: skip
 

@@ -16,10 +16,10 @@ class ProbeName(StrEnum):
     SLC_CACHE = "slc-cache"
     STRIPE = "stripe"
     PARALLELISM = "parallelism"
-    WRITE_BUFFER = "write-buffer"
     FLUSH = "flush"
     REMAP_UNIT = "remap-unit"
     MAPPING = "mapping"
+    WRITE_BUFFER = "write-buffer"
     SPARE = "spare"
     TRIM = "trim"
 
