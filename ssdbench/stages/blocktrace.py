@@ -56,6 +56,7 @@ class BlockTrace:
     _second: blktrace.BlkTrace | None = None
     _tracing: tracefs.Tracing | None = None
     _found: dict[str, float] = field(default_factory=dict)
+    _lacking: list[str] = field(default_factory=list)
 
     @contextmanager
     def running(self, lease: str) -> Iterator[None]:
@@ -82,7 +83,7 @@ class BlockTrace:
             instance = Setting(Medium.TRACER, tracefs.INSTANCE, PRESENT, _REASON)
             held.enter_context(applied(HostPlan(settings=(instance,)), f"{lease}-tracer"))
             if self.btt:
-                self._require_blktrace(held, lease, sysfs)
+                self._open_debugfs(held, lease, sysfs)
             self._tracing = tracefs.Tracing(self._filters())
             try:
                 yield
@@ -108,12 +109,18 @@ class BlockTrace:
         """Median nanoseconds by layer, the requests behind them, and merges per request."""
         return self._found
 
-    def _require_blktrace(self, held: ExitStack, lease: str, sysfs: Sysfs) -> None:
+    def lacking(self) -> Sequence[str]:
+        """Why blktrace and btt have no figures, where they were asked for."""
+        return self._lacking
+
+    def _open_debugfs(self, held: ExitStack, lease: str, sysfs: Sysfs) -> None:
+        """The tracepoints say more than btt does, so they go on without it."""
         if not blktrace.mounted(sysfs):
             mount = Setting(Medium.MOUNT, blktrace.DEBUGFS, blktrace.FILE_SYSTEM, _REASON)
             held.enter_context(applied(HostPlan(settings=(mount,)), f"{lease}-debugfs"))
         if reason := blktrace.closed(self.kernel_name, sysfs):
-            raise HostLacks(reason, hint="Leave `btt` out: the tracepoints are read without it.")
+            self.btt = False
+            self._lacking.append(f"{reason}; the tracepoints were read without it")
 
     def _filters(self) -> dict[str, str]:
         major, minor = (int(part) for part in self.target.major_minor.split(":"))

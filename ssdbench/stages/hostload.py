@@ -33,6 +33,10 @@ class Probe(Protocol):
         """What the last window showed, by name with unit."""
         ...
 
+    def lacking(self) -> Sequence[str]:
+        """What was asked for and could not be had, a sentence each; known once it is running."""
+        ...
+
 
 _START_S = 0.3  # until fio has set itself up
 

@@ -125,6 +125,7 @@ class Trial:
     def _result(
         self, context: Context, began: Began, cells: Sequence[Cell], cut_short: str
     ) -> StageResult:
+        notes = (*self.notes, *(self.probe.lacking() if self.probe else ()))
         return kept(
             self,
             context,
@@ -134,7 +135,7 @@ class Trial:
             summary={
                 "starts": len(cells),
                 "repeats": self.repeats,
-                **{f"note {n}": note for n, note in enumerate(self.notes, start=1)},
+                **{f"note {n}": note for n, note in enumerate(notes, start=1)},
             },
             compared=medians(cells, self._names()),
             skipped=self.skipped,

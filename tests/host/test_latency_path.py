@@ -12,6 +12,7 @@ import pytest
 
 from ssdbench.engine.hosting import kernel_name
 from ssdbench.errors import HostLacks
+from ssdbench.host import blktrace
 from ssdbench.host.command import run
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.host.tracefs import INSTANCE, ROOT, mounted
@@ -52,6 +53,21 @@ def test_every_request_is_followed_through_its_layers(target: TargetInfo) -> Non
     assert found["merges_per_request"] == 0
     assert 0 < found["queue_ns"] < found["device_ns"] < found["whole_ns"]
     assert not Path(INSTANCE).exists()
+
+
+def test_where_debugfs_stays_closed_the_tracepoints_are_read_all_the_same(
+    target: TargetInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blktrace, "closed", lambda name, sysfs: "debugfs is closed")
+    trace = block_trace(target, kernel_name(target), (), btt=True)
+
+    with trace.running("test"):
+        trace.start()
+        run(["dd", f"if={target.node}", "of=/dev/null", "bs=4k", "count=100", "iflag=direct"])
+        trace.stop()
+
+    assert trace.figures()["requests"] == 100
+    assert trace.lacking() == ["debugfs is closed; the tracepoints were read without it"]
 
 
 PROFILE = """
