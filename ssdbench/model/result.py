@@ -104,6 +104,7 @@ class StageResult(Model):
     bytes_written: int = 0
     summary: dict[str, str | int | float | bool | None] = {}
     steady: tuple[SteadyVerdict, ...] = ()
+    other_rules: tuple[SteadyVerdict, ...] = ()  # what the others say of the same seconds
     points: tuple[PointResult, ...] = ()
     findings: tuple[Finding, ...] = ()
     figures: tuple[dict[str, str], ...] = ()  # {"kind": "series", "csv": path, "title": …}

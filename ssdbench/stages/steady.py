@@ -26,7 +26,7 @@ from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.result import StageResult, SteadyVerdict
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import Workload
-from ssdbench.stats.steadystate import Watch, findings, rule
+from ssdbench.stats.steadystate import Series, Watch, findings, other_opinions, rule
 from ssdbench.units import format_duration, format_rate
 
 UNIT = "warm-up"
@@ -122,6 +122,7 @@ class Steady:
                 "says": _says(verdict),
             },
             steady=(verdict,),
+            other_rules=self._other_rules(section),
             findings=found,
             figures=(
                 {
@@ -155,6 +156,16 @@ class Steady:
             if steady or spent:
                 section.stop()
         return upper_limit(watch.verdict(), section.series.bytes_per_s), spent
+
+    def _other_rules(self, section: Section) -> tuple[SteadyVerdict, ...]:
+        """What the rules that were not asked say of the same seconds, with their evidence."""
+        series = section.series
+        if not len(series):
+            return ()
+        span = self.workload.range.length_bytes
+        fills = series.written() / span if self.workload.writes else None
+        whole = Series(series.t_s.copy(), series.bytes_per_s, fills)
+        return other_opinions(whole, than=self.rule)
 
     def _standing(self, section: Section, watch: Watch, least_s: float) -> str:
         """Time passed, the most that may come, and what the judge says."""

@@ -163,7 +163,8 @@ def _bound(point: PointResult) -> float:
 
 def _not_valid(result: RunResult, point: PointResult) -> Iterator[str]:
     if point.verdict != "VALIDATED":
-        codes = ", ".join(dict.fromkeys(finding.code.value for finding in point.findings))
+        against = [f for f in point.findings if f.severity is Severity.INVALIDATES]
+        codes = ", ".join(dict.fromkeys(finding.code.value for finding in against))
         yield f"the point that it stands on is {point.verdict}" + (f" ({codes})" if codes else "")
     if result.verdict != "VALIDATED":
         yield f"the run is {result.verdict}"

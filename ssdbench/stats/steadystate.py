@@ -13,7 +13,17 @@ from ssdbench.stats.standardrules import WSAT_SPACING_S, Heger, Seppanen, Snia
 from ssdbench.stats.watch import Watch, WindowRule
 from ssdbench.units import format_count, format_rate
 
-__all__ = ["RULES", "Series", "Watch", "WindowRule", "findings", "judge", "rule", "settled"]
+__all__ = [
+    "RULES",
+    "Series",
+    "Watch",
+    "WindowRule",
+    "findings",
+    "judge",
+    "other_opinions",
+    "rule",
+    "settled",
+]
 
 RULES: dict[str, Callable[[], WindowRule]] = {
     "pss": lambda: Pss("pss", validates=True, min_fills=2.0),
@@ -42,6 +52,15 @@ def rule(name: str) -> WindowRule:
 def judge(series: Series, by: WindowRule) -> SteadyVerdict:
     """The verdict at the first moment at which the rule is satisfied, else at the end."""
     return Watch.over(by, series).verdict()
+
+
+def other_opinions(series: Series, *, than: str) -> tuple[SteadyVerdict, ...]:
+    """What the other rules say of a series, each at the first moment at which it is satisfied.
+
+    Without fio's own, which look every second and would hold up the stage that comes next.
+    """
+    names = [name for name in RULES if name != than and not name.startswith("fio-")]
+    return tuple(judge(series, rule(name)) for name in names)
 
 
 def settled(series: Series, *, spare_fills: float = 0.0) -> SteadyVerdict:

@@ -46,6 +46,8 @@ def _verdict(
         blocks.append(Plots([_whole(verdict, seconds, unit, name)], wide=True))
     if verdict.window_blocks:
         blocks.append(Plots([_window_plot(verdict, unit, name)]))
+    if stage.other_rules and verdict.mean:
+        blocks.append(_others(stage.other_rules, verdict, unit))
     return blocks
 
 
@@ -59,7 +61,7 @@ def _answer(stage: StageResult, verdict: SteadyVerdict, unit: str) -> Prose:
             tone="bad",
         )
     seen = (
-        f"over the last {watched} the rate neither drifted nor jumped more than the rule allows, "
+        f"over the last {watched} {_moved(verdict)}, "
         f"after {verdict.volume_fills:.2g} drive fills of the test workload"
     )
     if any(finding.code is Code.QUICK_RULE for finding in stage.findings):
@@ -73,6 +75,40 @@ def _answer(stage: StageResult, verdict: SteadyVerdict, unit: str) -> Prose:
         f"{words.quantity(verdict.lower_bound, unit)}.",
         tone="good",
     )
+
+
+def _moved(verdict: SteadyVerdict) -> str:
+    if verdict.lower_mode is None:
+        return "the rate neither drifted nor jumped more than the rule allows"
+    often = "regularly" if verdict.shape == "periodic" else "to and fro"
+    return f"the rate moved {often} between two levels that both came back and did not drift"
+
+
+def _others(others: Sequence[SteadyVerdict], verdict: SteadyVerdict, unit: str) -> Table:
+    """Each rule's first satisfied moment, and what it would have published then."""
+    columns = [
+        Column("Rule"),
+        Column("Satisfied after", number=True),
+        Column("Drive fills", number=True),
+        Column("Would publish", number=True),
+        Column("Against the mean above", number=True),
+    ]
+    rows = [_other(other, verdict, unit) for other in others]
+    return Table("What other rules say of the same seconds", columns, rows)
+
+
+def _other(other: SteadyVerdict, verdict: SteadyVerdict, unit: str) -> list[Cell]:
+    if not other.steady:
+        unseen = "not before this ended"
+        return [Cell(other.rule), Cell(unseen), *(Cell(words.NONE) for _ in range(3))]
+    off = 100 * (other.lower_bound / verdict.mean - 1)
+    return [
+        Cell(other.rule),
+        Cell(format_duration(other.checked_s)),
+        Cell(f"{other.volume_fills:.2f}"),
+        Cell(words.quantity(other.lower_bound, unit)),
+        Cell(f"{off:+.0f} %", "bad" if off > TOO_HIGH else ""),
+    ]
 
 
 def _facts(stage: StageResult, verdict: SteadyVerdict, unit: str) -> Facts:
@@ -105,7 +141,9 @@ def _bound(verdict: SteadyVerdict, unit: str) -> str:
     return words.quantity(verdict.lower_bound, unit) if verdict.steady else "none, as not steady"
 
 
-# The names that rules give to their criteria; all but the last two are shares of the mean.
+TOO_HIGH = 5  # percent above what the drive held later
+
+# The names that rules give to their criteria; all but the counts are shares of the mean.
 _CRITERIA = {
     "halves": "Difference between the two halves of the window",
     "cv": "Variation of the blocks (CV)",
@@ -114,13 +152,11 @@ _CRITERIA = {
     "newest_minute": "Newest minute below the slowest of the others",
     "difference": "Difference between the two sections",
     "excursion": "Spread of the rounds",
-    "slope_excursion": "Drift of the fitted line over the rounds",
-    "range": "Spread of the rounds",
     "drift": "Drift of the levels",
-    "missing_visits_low": "Visits to the lower level still missing",
-    "missing_visits_high": "Visits to the upper level still missing",
+    "visits_per_step": "Changes of level per minute",
+    "missing_visits": "Visits to a level still missing",
 }
-_COUNTS = ("missing_visits_low", "missing_visits_high")
+_COUNTS = ("visits_per_step", "missing_visits")
 
 
 def _criteria(verdict: SteadyVerdict) -> Table:

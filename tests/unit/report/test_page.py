@@ -248,6 +248,40 @@ def test_the_rate_of_a_stage_that_names_no_unit_has_one(tmp_path: Path) -> None:
     assert 'class="value">24.6 <span class="unit">MB/s' in page_of(tmp_path)
 
 
+def test_two_levels_and_the_word_of_other_rules_are_told(tmp_path: Path) -> None:
+    builder = StoredRunBuilder(tmp_path).precondition().steady()
+    result = builder.write()
+    moving = {
+        "shape": "bistable",
+        "lower_mode": 20e6,
+        "criteria": {"drift": (0.01, 0.02), "visits_per_step": (0.1, 0.25)},
+    }
+    early = {"rule": "snia", "checked_s": 300.0, "mean": 90e6, "lower_bound": 90e6}
+    never = {"rule": "pss-paranoid", "steady": False}
+    stages = [
+        stage.model_copy(
+            update={
+                "steady": tuple(v.model_copy(update=moving) for v in stage.steady),
+                "other_rules": tuple(
+                    v.model_copy(update=what) for v in stage.steady for what in (early, never)
+                ),
+            }
+        )
+        for stage in result.stages
+    ]
+    changed = result.model_copy(update={"stages": tuple(stages)})
+    (tmp_path / "result.json").write_text(changed.model_dump_json())
+
+    page = page_of(tmp_path)
+
+    assert "moved to and fro between two levels" in page
+    assert "neither drifted nor jumped" not in page
+    assert "Changes of level per minute" in page and "visits per step" not in page
+    assert "What other rules say of the same seconds" in page
+    assert "+266 %" in page  # 90 MB/s against 24.6
+    assert "not before this ended" in page
+
+
 def test_points_measured_before_steady_state_are_no_lower_bound(tmp_path: Path) -> None:
     builder = StoredRunBuilder(tmp_path, repeats=2, measure_s=20).steady(steady=False)
     builder.sweep(blocks=(4096,), reads=(0,), depths=(32,))

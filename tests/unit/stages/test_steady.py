@@ -63,6 +63,22 @@ def test_a_drive_of_two_levels_is_answered_with_the_lower_one(run: ARun) -> None
     assert "lower level of 24" in told.message and "kB/s" in told.message
 
 
+def test_what_other_rules_say_of_the_same_seconds_is_stored_with_their_evidence(run: ARun) -> None:
+    run.drive = WearyDrive(size_bytes=256 * 1024 * 1024)
+
+    steady = run.precondition().steady().go().stages[1]
+
+    others = {verdict.rule: verdict for verdict in steady.other_rules}
+    assert set(others) == {
+        "pss-quick", "pss-paranoid", "snia", "snia-wsat", "seppanen", "heger",
+    }  # fmt: skip
+    (own,) = steady.steady
+    assert others["snia"].steady and others["snia"].checked_s < own.checked_s
+    assert others["snia"].lower_bound > 1.1 * own.mean  # not weary yet
+    assert others["pss-paranoid"].checked_s >= own.checked_s  # never satisfied earlier
+    assert all(verdict.criteria for verdict in others.values() if verdict.steady)
+
+
 def test_every_second_is_stored(run: ARun) -> None:
     result = run.precondition().steady().go()
 

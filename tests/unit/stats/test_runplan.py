@@ -33,6 +33,7 @@ def test_a_run_that_is_not_validated_makes_a_plan_that_says_so(tmp_path: Path) -
     assert answer.plan is not None and not answer.validated
     assert "the run is NOT VALIDATED" in answer.reasons
     assert any("cv-too-high" in reason for reason in answer.reasons)
+    assert not any("few-samples" in reason or "simulated" in reason for reason in answer.reasons)
 
 
 def test_life_and_cost_follow_from_the_demand(tmp_path: Path) -> None:
