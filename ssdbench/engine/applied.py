@@ -13,7 +13,7 @@ from ssdbench.host.atasecurity import PASSWORD
 from ssdbench.host.latency import LatencyHold
 from ssdbench.host.numa import Policy
 from ssdbench.host.sysfs import Sysfs
-from ssdbench.target.inspect import find, identities
+from ssdbench.target.inspect import find
 from ssdbench.tuning.drivemedia import AtaPasswordReach, NvmeFeatureReach, WriteCacheReach
 from ssdbench.tuning.journal import Change, NotRestored, SettingsJournal
 from ssdbench.tuning.leftovers import forget, restore_all
@@ -114,9 +114,9 @@ def give_up(drive: str) -> list[Change]:
     Raises UsageError for a drive that is here, or of which nothing was left changed.
     """
     sysfs = Sysfs()
-    if (node := identities(sysfs=sysfs).get(drive)) is not None:
+    if (name := find(drive, sysfs=sysfs)) is not None:
         raise UsageError(
-            f"{drive} can be put back: it is here, as {node}",
+            f"{drive} can be put back: it is here, as /dev/{name}",
             hint="what a run changed on it is put back by `ssdbench restore`",
         )
     return forget(settings_directory(), drive, host_id=host_id(sysfs))

@@ -46,11 +46,11 @@ def planned_host(wishes: Host, info: TargetInfo, sysfs: Sysfs | None = None) -> 
         return HostPlan(notes=(SIMULATED,) if wishes.changes() else ())
     sysfs = sysfs or Sysfs()
     name = kernel_name(info, sysfs)
-    planned = host_plan(wishes, topology(name, sysfs), info.id)
+    planned = host_plan(wishes, topology(name, sysfs), info.here)
     require_numa(planned.fio_options)
-    inside = drive_settings(wishes, _bus(name, sysfs), info.id)
+    inside = drive_settings(wishes, _bus(name, sysfs), info.here)
     modules = (_module(name, sysfs) for name in wishes.kernel_modules)
-    clock = our_clock(name, info.id, sysfs)
+    clock = our_clock(name, info.here, sysfs)
     return replace(planned, settings=(*clock, *modules, *planned.settings, *inside))
 
 

@@ -174,7 +174,7 @@ class ClaimedSession:
             return done
         self._claim.check()
         if method is Purge.ATA_ERASE:
-            with password_noted(self.info.id) as note:
+            with password_noted(self.info.here) as note:
                 done = purge(self.info, method, self._descriptor(), Witness(password=note))
         else:
             done = purge(self.info, method, self._descriptor(), Witness(share=share))

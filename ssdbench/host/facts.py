@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from ssdbench.host.activity import activity
-from ssdbench.host.sysfs import Sysfs, device_of
+from ssdbench.host.sysfs import Sysfs, device_of, queues_of
 
 _CLOCKS = "/sys/devices/system/clocksource/clocksource0"
 _CPU = "/sys/devices/system/cpu"
@@ -112,12 +112,13 @@ def drive_facts(kernel_name: str, sysfs: Sysfs | None = None) -> dict[str, str]:
         return {}
     sysfs = sysfs or Sysfs()
     block, device = f"/sys/block/{kernel_name}", device_of(kernel_name, sysfs)
+    queue = f"/sys/block/{queues_of(kernel_name, sysfs)[0]}/queue"
     names = {
-        "scheduler": f"{block}/queue/scheduler",
-        "requests": f"{block}/queue/nr_requests",
-        "merging": f"{block}/queue/nomerges",
-        "completion": f"{block}/queue/rq_affinity",
-        "entropy credited": f"{block}/queue/add_random",
+        "scheduler": f"{queue}/scheduler",
+        "requests": f"{queue}/nr_requests",
+        "merging": f"{queue}/nomerges",
+        "completion": f"{queue}/rq_affinity",
+        "entropy credited": f"{queue}/add_random",
         "write cache": f"{block}/queue/write_cache",
         "PCIe speed": f"{device}/device/current_link_speed",
         "PCIe lanes": f"{device}/device/current_link_width",

@@ -104,6 +104,17 @@ def chosen(value: str) -> str:
     return marked.group(1) if marked else value.strip()
 
 
+def queues_of(kernel: str, sysfs: Sysfs) -> list[str]:
+    """Names below /sys/block of the disks whose queues serve a whole disk: mostly itself.
+
+    An NVMe multipath head nvmeSnN passes each request on to one of its paths nvmeScCnN, and has no
+    queue of requests of its own.
+    """
+    subsystem, _, number = kernel.rpartition("n")
+    paths = re.compile(rf"{subsystem}c[0-9]+n{number}") if number.isdigit() else None
+    return [n for n in sysfs.names("/sys/block") if paths and paths.fullmatch(n)] or [kernel]
+
+
 def device_of(kernel: str, sysfs: Sysfs) -> str:
     """The directory of what a whole disk hangs on.
 

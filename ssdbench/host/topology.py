@@ -1,11 +1,11 @@
 """What can be set on this host: its CPUs and the caches they share, a drive's interrupts."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ssdbench.host.sysfs import Sysfs, device_of
+from ssdbench.host.sysfs import Sysfs, device_of, queues_of
 
 CPU = "/sys/devices/system/cpu"
 NODE = "/sys/devices/system/node"
@@ -64,6 +64,7 @@ class Topology:
 def topology(kernel_name: str = "", sysfs: Sysfs | None = None) -> Topology:
     """The host, and the drive of that name below /sys/block, if any."""
     sysfs = sysfs or Sysfs()
+    queues = queues_of(kernel_name, sysfs) if kernel_name else []
     cpus = cpu_list(sysfs.find(f"{CPU}/online") or "0")
     policies = tuple(
         f"{CPU}/cpufreq/{name}"
@@ -82,11 +83,12 @@ def topology(kernel_name: str = "", sysfs: Sysfs | None = None) -> Topology:
         idle=sysfs.exists(LATENCY_NODE),
         irqbalance=_runs(sysfs, "irqbalance"),
         interrupts=_interrupts(sysfs, kernel_name) if kernel_name else (),
-        hardware_queues=max(1, len(sysfs.names(f"/sys/block/{kernel_name}/mq"))),
+        hardware_queues=max([1, *(len(sysfs.names(f"/sys/block/{name}/mq")) for name in queues)]),
         drive_node=_drive_node(sysfs, kernel_name),
-        schedulers=_schedulers(sysfs, kernel_name),
-        queue=frozenset(sysfs.names(f"/sys/block/{kernel_name}/queue") if kernel_name else ()),
-        polls=sysfs.number(f"/sys/block/{kernel_name}/queue/io_poll") == 1,
+        schedulers=_schedulers(sysfs, queues),
+        queue=frozenset(n for name in queues for n in sysfs.names(f"/sys/block/{name}/queue")),
+        polls=bool(queues)
+        and all(sysfs.number(f"/sys/block/{name}/queue/io_poll") == 1 for name in queues),
     )
 
 
@@ -197,6 +199,8 @@ def _drive_node(sysfs: Sysfs, kernel_name: str) -> int | None:
     return None
 
 
-def _schedulers(sysfs: Sysfs, kernel_name: str) -> tuple[str, ...]:
-    text = sysfs.find(f"/sys/block/{kernel_name}/queue/scheduler") if kernel_name else None
-    return tuple((text or "").replace("[", "").replace("]", "").split())
+def _schedulers(sysfs: Sysfs, queues: Sequence[str]) -> tuple[str, ...]:
+    """What all of some queues offer."""
+    texts = [sysfs.find(f"/sys/block/{name}/queue/scheduler") or "" for name in queues]
+    offered = [text.replace("[", "").replace("]", "").split() for text in texts]
+    return tuple(n for n in offered[0] if all(n in o for o in offered)) if offered else ()

@@ -26,11 +26,15 @@ SYSTEM_PATHS = ("/", "/boot", "/boot/efi", "/usr", "/var", "/home")
 class BlockUsage:
     """The use of one whole device and everything that lies on it, as it is now.
 
-    `kernel_name` is its name below /sys/block, such as `nvme0n1`.
+    `kernel_name` is its name below /sys/block, such as `nvme0n1`; `twins` are further paths to the
+    same drive, whose users are its own.
     """
 
-    def __init__(self, kernel_name: str, *, sysfs: Sysfs, procfs: Procfs) -> None:
+    def __init__(
+        self, kernel_name: str, *, sysfs: Sysfs, procfs: Procfs, twins: Sequence[str] = ()
+    ) -> None:
         self._name = kernel_name
+        self._twins = tuple(twins)
         self._sysfs = sysfs
         self._procfs = procfs
 
@@ -38,14 +42,16 @@ class BlockUsage:
         """Kernel names of its partitions."""
         return self._parts_of(self._name)
 
-    def below(self) -> list[str]:
-        """Kernel names of the block devices behind a loop device, none for all others."""
-        return self._behind()[0]
+    def same_bytes(self) -> list[str]:
+        """Kernel names of what else is the same drive: its twins, and devices behind a loop."""
+        return [*self._twins, *self._behind()[0]]
 
     def holders(self) -> list[str]:
         """Kernel names of what is built on it or on a partition: dm, md, bcache, loop."""
         own = {
-            part for name in (self._name, *self.below()) for part in (name, *self._parts_of(name))
+            part
+            for name in (self._name, *self.same_bytes())
+            for part in (name, *self._parts_of(name))
         }
         return sorted(self._stack() - own)
 
@@ -152,7 +158,7 @@ class BlockUsage:
         What lies on a device behind a loop device lies on the same bytes.
         """
         found: set[str] = set()
-        waiting = [self._name, *self.below()]
+        waiting = [self._name, *self.same_bytes()]
         while waiting:
             name = waiting.pop()
             if name in found:

@@ -5,6 +5,8 @@ from enum import StrEnum
 from ssdbench.model.base import Model
 from ssdbench.model.lbaformat import LbaFormat
 
+VIA = " via "  # between an identity and the place of a path
+
 
 class TargetKind(StrEnum):
     """What stands behind a target; only DRIVE and SIMULATED can be validated for planning."""
@@ -29,6 +31,7 @@ class TargetInfo(Model):
     name: str  # as the user named it: /dev/nvme0n1, sim:x25m-g2-160, a path
     node: str  # what is opened: resolved device node, file, or simulated state file
     id: str  # identity that consent is given for, such as eui.0025385b91b0a4d2
+    via: str = ""  # where the chosen path is plugged in, when several nodes lead to the drive
     size_bytes: int
     logical_block_bytes: int = 512
     physical_block_bytes: int = 512
@@ -44,6 +47,11 @@ class TargetInfo(Model):
     sim_seed: int | None = None
     lba_format: LbaFormat | None = None  # of an NVMe namespace
     lba_formats: tuple[str, ...] = ()  # all that it offers, as 512+0: data and metadata in bytes
+
+    @property
+    def here(self) -> str:
+        """What its settings are noted for: its identity, and the path where there is a choice."""
+        return f"{self.id}{VIA}{self.via}" if self.via else self.id
 
     def formatted(self, wanted: LbaFormat | None) -> "TargetInfo":
         """What a format would make of it, for plans: the drive alone knows its size then."""

@@ -101,7 +101,7 @@ def lay(context: Context, unit: str, options: Options) -> None:
 def _setting(context: Context, place: Place) -> Setting:
     end = int(context.target.size_bytes * place.part_percent / 100) // MIB * MIB
     value = f"{START_BYTES // SECTOR_BYTES} {(end - START_BYTES) // SECTOR_BYTES}"
-    return Setting(Medium.PARTITION, "1", value, _REASON, context.target.id)
+    return Setting(Medium.PARTITION, "1", value, _REASON, context.target.here)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from ssdbench.errors import HostLacks, UsageError
 from ssdbench.generator.fio.output import engines_of
 from ssdbench.host import blktrace, command
 from ssdbench.host.activity import activity
-from ssdbench.host.sysfs import Sysfs
+from ssdbench.host.sysfs import Sysfs, queues_of
 from ssdbench.host.topology import Topology, cpu_text, topology
 from ssdbench.model import asked
 from ssdbench.model.target import TargetInfo
@@ -100,7 +100,7 @@ def _chosen(wanted: asked.HostTrial, here: _Here) -> _Chosen:
 def _schedulers(wanted: asked.Schedulers, here: _Here) -> _Chosen:
     return _Chosen(
         "Compare I/O schedulers",
-        hostvariants.scheduler_variants(wanted.schedulers, here.host.schedulers, here.target.id),
+        hostvariants.scheduler_variants(wanted.schedulers, here.host.schedulers, here.target.here),
         hostvariants.scheduler_workloads(),
     )
 
@@ -108,7 +108,7 @@ def _schedulers(wanted: asked.Schedulers, here: _Here) -> _Chosen:
 def _queue(here: _Here) -> _Chosen:
     return _Chosen(
         "Compare settings of the queue",
-        hostvariants.queue_variants(here.host.queue, here.target.id),
+        hostvariants.queue_variants(here.host.queue, here.target.here),
         hostvariants.queue_workloads(),
     )
 
@@ -116,7 +116,7 @@ def _queue(here: _Here) -> _Chosen:
 def _depth(wanted: asked.Depth, here: _Here) -> _Chosen:
     return _Chosen(
         "Compare queue depths, merging and occupancy",
-        interruptvariants.depth_variants(wanted.depths, sorted(here.host.queue), here.target.id),
+        interruptvariants.depth_variants(wanted.depths, sorted(here.host.queue), here.target.here),
         interruptvariants.depth_workloads(),
     )
 
@@ -130,7 +130,7 @@ def _interrupts(wanted: asked.Interrupts, here: _Here) -> _Chosen:
         )
     found = interruptvariants.interrupt_variants(
         here.host,
-        here.target.id,
+        here.target.here,
         submitters=wanted.submitters,
         coalescing=_coalesces(here.target),
     )
@@ -148,7 +148,7 @@ def _coalesces(target: TargetInfo) -> bool:
         return False
     reach = host_reaches(Sysfs())[Medium.NVME_FEATURE]
     try:
-        reach.read(interruptvariants.COALESCING, target.id)
+        reach.read(interruptvariants.COALESCING, target.here)
     except (HostLacks, OSError):
         return False
     return True
@@ -159,7 +159,7 @@ def _latency_path(wanted: asked.LatencyPath, here: _Here) -> _Chosen:
         raise HostLacks(reason, hint="Install it, or leave `btt` out: tracepoints need no program.")
     return _Chosen(
         "Where the time of a request goes",
-        hostvariants.path_variants(wanted.schedulers, here.host.schedulers, here.target.id),
+        hostvariants.path_variants(wanted.schedulers, here.host.schedulers, here.target.here),
         hostvariants.path_workloads(),
         probe=block_trace(
             here.target, kernel_name(here.target), here.host.interrupts, btt=wanted.btt
@@ -184,7 +184,7 @@ def _surface(wanted: asked.Surface, here: _Here) -> _Chosen:
 
 
 def _cpu_cost(here: _Here) -> _Chosen:
-    variants, notes = hostvariants.frequency_variants(here.host, here.target.id)
+    variants, notes = hostvariants.frequency_variants(here.host, here.target.here)
     if activity().energy_j is None:
         notes.append("this machine does not tell how much power its CPUs take")
     return _Chosen(
@@ -197,7 +197,8 @@ def _cpu_cost(here: _Here) -> _Chosen:
 
 def _engines(here: _Here) -> _Chosen:
     built = engines_of(command.run(["fio", "--enghelp"], timeout_s=20).stdout)
-    polls = Sysfs().find(f"/sys/block/{kernel_name(here.target)}/queue/io_poll") == "1"
+    queue = queues_of(kernel_name(here.target), sysfs := Sysfs())[0]
+    polls = sysfs.find(f"/sys/block/{queue}/queue/io_poll") == "1"
     hits = min(hostvariants.HIT_BYTES, here.span_bytes)
     return _Chosen(
         "Compare ways to submit I/O",

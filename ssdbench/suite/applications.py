@@ -44,7 +44,7 @@ def stages(
             system=system,
             kernel_name=kernel,
             programs=programs,
-            variants=tuple(path_variants(wanted.schedulers, offered, target.id)),
+            variants=tuple(path_variants(wanted.schedulers, offered, target.here)),
             scale=Scale(
                 threads=wanted.threads,
                 window_s=max(1, round(wanted.window_s)),

@@ -44,7 +44,9 @@ class LiveHost(usage.BlockUsage):
 
     def __init__(self, info: TargetInfo, *, root: Path = Path("/"), ours: bool = False) -> None:
         sysfs = Sysfs(root)
-        super().__init__(kernel_name(info, sysfs=sysfs), sysfs=sysfs, procfs=Procfs(root))
+        kernel = kernel_name(info, sysfs=sysfs)
+        twins = surroundings.twins(kernel, sysfs)
+        super().__init__(kernel, sysfs=sysfs, procfs=Procfs(root), twins=twins)
         self._node = Path(info.node)
         self._ours = ours  # we hold the claim ourselves
         self._pages: pages.Pages | None = None
@@ -54,9 +56,9 @@ class LiveHost(usage.BlockUsage):
         return self._sysfs.read(f"/sys/block/{self._name}/ro").strip() != "0"
 
     def claimed(self) -> bool:
-        """Whether anyone but us has claimed it or what is behind it."""
-        nodes = [*([] if self._ours else [self._node]), *(Path("/dev", n) for n in self.below())]
-        return any(usage.claimed(node) for node in nodes)
+        """Whether anyone but us has claimed it, another path to it, or what is behind it."""
+        others = (Path("/dev", name) for name in self.same_bytes())
+        return any(usage.claimed(node) for node in [*([] if self._ours else [self._node]), *others])
 
     def signatures(self) -> list[str]:
         """Partition tables, file systems and volumes on it."""
@@ -97,7 +99,9 @@ def _locks(found: pages.Pages) -> Iterator[str]:
     if holder := nvme.reserved_by(found.get(nvme.RESERVATION, b"")):
         yield f"another host holds {holder}"
     if scsi.reserved(found.get(scsi.RESERVATION, b"")):
-        yield "another host holds a persistent reservation"
+        yield "a persistent reservation is held on it"
+    if scsi.CONFLICT in found:
+        yield "another host has reserved it: it answers with a reservation conflict"
     if nvme.opal_locked(found.get(nvme.SECURITY, b"")):
         yield "it is locked (TCG Opal)"
     if ata.IDENTIFY in found:

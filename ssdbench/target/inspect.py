@@ -10,7 +10,7 @@ from ssdbench.errors import HostLacks, SsdbenchError, TargetRefused, UsageError
 from ssdbench.host import blockdev
 from ssdbench.host.counters import SECTOR_BYTES
 from ssdbench.host.sysfs import Sysfs
-from ssdbench.model.target import TargetInfo, TargetKind
+from ssdbench.model.target import VIA, TargetInfo, TargetKind
 from ssdbench.sim import spec as simspec
 from ssdbench.sim.truth import PAGE
 from ssdbench.target import ata, nvme, pages, scsi, surroundings
@@ -51,13 +51,19 @@ def kernel_name(info: TargetInfo, *, sysfs: Sysfs = ROOT) -> str:
 def find(drive: str, *, sysfs: Sysfs = ROOT) -> str | None:
     """The kernel name of the block device with that identity, wherever it is now.
 
-    None when it is not here, and when two devices claim to be it: then neither is touched.
+    An identity with a path (TargetInfo.here) is that path, while there are others. None when it is
+    not here, and when two devices claim to be it: then neither is touched.
     """
-    found = [
-        kernel
+    named = [
+        (kernel, _identity(names_of(kernel, sysfs), _attributes(sysfs, kernel), sysfs))
         for kernel in surroundings.shown(sysfs)
-        if _identity(names_of(kernel, sysfs), _attributes(sysfs, kernel), sysfs) == drive
     ]
+    found = [kernel for kernel, id_ in named if id_ == drive]
+    if not found:
+        drive, _, place = drive.rpartition(VIA)
+        found = [kernel for kernel, id_ in named if drive and id_ == drive]
+        chosen = [kernel for kernel in found if surroundings.place(kernel, sysfs) == place]
+        found = chosen or found
     return found[0] if len(found) == 1 else None
 
 
@@ -150,6 +156,7 @@ def _block_device(name: str, node: Path, device: int, sysfs: Sysfs) -> TargetInf
         name=name,
         node=str(node),
         id=_identity(names, read, sysfs),
+        via=surroundings.place(kernel, sysfs) if surroundings.twins(kernel, sysfs) else "",
         size_bytes=size_bytes,
         logical_block_bytes=block_bytes,
         physical_block_bytes=physical,

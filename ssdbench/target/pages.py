@@ -17,6 +17,8 @@ from ssdbench.target import ata, nvme, scsi
 
 Pages = dict[str, bytes]
 ALL_NAMESPACES = 0xFFFFFFFF
+READ_RESERVATION = bytes([0x5E, 0x01, 0, 0, 0, 0, 0, 1, 0, 0])
+ATTENTIONS = 5  # events that a unit may tell of before it answers
 
 
 class Protocol(StrEnum):
@@ -129,7 +131,6 @@ def _scsi(disk: scsi_bus.Scsi) -> Pages:
     pages: Pages = {}
     inquiry = bytes([0x12, 0, 0, 0, 96, 0])
     caching = bytes([0x5A, 0x08, 0x08, 0, 0, 0, 0, 0, 255, 0])
-    held = bytes([0x5E, 0x01, 0, 0, 0, 0, 0, 1, 0, 0])
     optional: dict[str, Callable[[], bytes]] = {
         scsi.INQUIRY: lambda: disk.command(inquiry, reads_bytes=96).data,
         scsi.TEMPERATURE: lambda: _log_sense(disk, 0x0D),
@@ -142,10 +143,28 @@ def _scsi(disk: scsi_bus.Scsi) -> Pages:
         scsi.PROVISIONING: lambda: disk.vital_page(0xB2),
         scsi.CAPACITY: lambda: disk.command(scsi.READ_CAPACITY, reads_bytes=32).data,
         scsi.CACHING: lambda: disk.command(caching, reads_bytes=255).data,
-        scsi.RESERVATION: lambda: disk.command(held, reads_bytes=256).data,
     }
     _add(pages, optional)
-    return pages
+    return pages | reservation(disk)
+
+
+def reservation(disk: scsi_bus.Scsi) -> Pages:
+    """READ RESERVATION. What the guard asks for must be known: without an answer it refuses.
+
+    A unit that another initiator holds with the RESERVE of SPC-2 answers this, too, with a conflict
+    (SPC-4 5.13.3); that status byte is kept as a page. Raises ScsiRefused, DeviceError.
+    """
+    for _ in range(ATTENTIONS):
+        try:
+            return {scsi.RESERVATION: disk.command(READ_RESERVATION, reads_bytes=256).data}
+        except scsi_bus.ScsiRefused as refused:
+            if refused.status == scsi.CONFLICT_STATUS:
+                return {scsi.CONFLICT: bytes([refused.status])}
+            if scsi.unsupported(refused.sense):
+                return {}
+            if not scsi.attention(refused.sense):
+                raise
+    raise DeviceError("the drive tells of one event after another, not of its reservation")
 
 
 def _log_sense(disk: scsi_bus.Scsi, page: int) -> bytes:

@@ -9,7 +9,8 @@ LIMITS, CHARACTERISTICS, PROVISIONING = "scsi vpd b0h", "scsi vpd b1h", "scsi vp
 CAPACITY, CACHING = "scsi read capacity 16", "scsi caching mode page"
 INQUIRY, TEMPERATURE = "scsi inquiry", "scsi temperature log"
 ENDURANCE, EXCEPTIONS = "scsi solid state media log", "scsi informational exceptions log"
-RESERVATION = "scsi persistent reservation"
+RESERVATION, CONFLICT = "scsi persistent reservation", "scsi reservation conflict"
+CONFLICT_STATUS = 0x18  # RESERVATION CONFLICT (SAM-6 5.3.1)
 READ_CAPACITY = bytes([0x9E, 0x10, *bytes(8), 0, 0, 0, 32, 0, 0])
 LOGICAL_UNIT = 0  # association of a designator
 STRONG = {3: "naa", 2: "eui"}  # designator types that name one unit in the world
@@ -81,6 +82,11 @@ def at_work(sense: bytes) -> bool:
     """
     key, code, qualifier = _said(sense)
     return key == 2 and code == 0x04 and qualifier in (0x04, 0x1B)
+
+
+def unsupported(sense: bytes) -> bool:
+    """Whether the unit says that it has no such command (ILLEGAL REQUEST)."""
+    return _said(sense)[0] == 5
 
 
 def attention(sense: bytes) -> bool:

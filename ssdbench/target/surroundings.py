@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from ssdbench.host.sysfs import Sysfs
+from ssdbench.host.sysfs import Sysfs, queues_of
 from ssdbench.target.identity import Names, same_drive
 
 LOCAL_TRANSPORTS = frozenset({"pcie", "apple-nvme"})
@@ -101,7 +101,7 @@ def facts(kernel: str, sysfs: Sysfs) -> dict[str, str]:
     """Link, power, NUMA node and queues of a disk, for the report."""
     base = f"/sys/block/{kernel}"
     found = {f"sysfs queue/{name}": sysfs.find(f"{base}/queue/{name}") for name in _QUEUE}
-    queues = sysfs.names(f"{base}/mq")
+    queues = sysfs.names(f"/sys/block/{queues_of(kernel, sysfs)[0]}/mq")
     found["hardware queues"] = str(len(queues)) if queues else ""
     slot = _slot(kernel, sysfs)
     if slot:
@@ -110,6 +110,9 @@ def facts(kernel: str, sysfs: Sysfs) -> dict[str, str]:
             listed = sysfs.names(path) if attribute == "msi_irqs" else []
             found[name] = str(len(listed)) if listed else sysfs.find(path)
     found["place"] = place(kernel, sysfs)
+    if (paths := queues_of(kernel, sysfs)) != [kernel]:
+        found["paths"] = ", ".join(paths)
+        found["path policy"] = sysfs.find(f"{base}/device/iopolicy") or ""
     return {name: value.strip() for name, value in found.items() if value and value.strip()}
 
 
@@ -131,10 +134,15 @@ def fabric(kernel: str, sysfs: Sysfs) -> str:
 
 def other_paths(kernel: str, sysfs: Sysfs) -> list[str]:
     """Other live ways to the same drive: further disks of one name, or controllers of one head."""
-    mine = names_of(kernel, sysfs)
-    others = [n for n in disks(sysfs) if n != kernel and same_drive(mine, names_of(n, sysfs))]
+    others = twins(kernel, sysfs)
     live = [Path(c).name for c in _attached(kernel, sysfs) if _live(c, sysfs)]
     return others + (live if len(live) > 1 else [])
+
+
+def twins(kernel: str, sysfs: Sysfs) -> list[str]:
+    """Further disks that are the same drive by name: paths that no head brings together."""
+    mine = names_of(kernel, sysfs)
+    return [n for n in disks(sysfs) if n != kernel and same_drive(mine, names_of(n, sysfs))]
 
 
 def _attached(kernel: str, sysfs: Sysfs) -> list[str]:

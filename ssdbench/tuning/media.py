@@ -4,11 +4,14 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from ssdbench.errors import HostLacks
-from ssdbench.host.sysfs import Sysfs, chosen
+from ssdbench.host.sysfs import Sysfs, chosen, queues_of
 from ssdbench.tuning.hostmedia import ModuleReach, ServiceReach
 from ssdbench.tuning.located import NoSetting, located
 from ssdbench.tuning.mounting import DirectoryReach, MountReach, PartitionReach, TracerReach
 from ssdbench.tuning.setting import Medium
+
+# What the page cache and the kernel's accounting see is the head, not its paths.
+OF_THE_HEAD = frozenset({"queue/read_ahead_kb", "queue/iostats"})
 
 
 class Reach(Protocol):
@@ -51,22 +54,37 @@ class SysfsReach:
 
 
 class BlockReach:
-    """Attributes of a drive, which is found by its identity wherever it is now."""
+    """Attributes of a drive, which is found by its identity wherever it is now.
+
+    An NVMe multipath head has no queue of requests: what concerns that is set on all of its paths.
+    """
 
     def __init__(self, sysfs: Sysfs, locate: Callable[[str], str | None]) -> None:
+        self._sysfs = sysfs
         self._attributes = SysfsReach(sysfs)
         self._locate = locate
 
-    def _path(self, attribute: str, drive: str) -> str:
-        return f"/sys/block/{located(self._locate, drive)}/{attribute}"
+    def _paths(self, attribute: str, drive: str) -> list[str]:
+        name = located(self._locate, drive)
+        of_requests = attribute.startswith("queue/") and attribute not in OF_THE_HEAD
+        names = queues_of(name, self._sysfs) if of_requests else [name]
+        return [f"/sys/block/{name}/{attribute}" for name in names]
 
     def read(self, attribute: str, drive: str) -> str:
-        """The value in force."""
-        return self._attributes.read(self._path(attribute, drive), "")
+        """The value in force. Raises HostLacks when the paths of one drive have different ones."""
+        paths = self._paths(attribute, drive)
+        values = [self._attributes.read(path, "") for path in paths]
+        if len(set(values)) > 1:
+            told = ", ".join(f"{p}: {v}" for p, v in zip(paths, values, strict=True))
+            raise HostLacks(
+                f"the paths of {drive} are set differently ({told})", hint="Set them alike first."
+            )
+        return values[0]
 
     def write(self, attribute: str, value: str, drive: str) -> None:
-        """Write and read back."""
-        self._attributes.write(self._path(attribute, drive), value, "")
+        """Write and read back, on every path."""
+        for path in self._paths(attribute, drive):
+            self._attributes.write(path, value, "")
 
 
 def reaches(

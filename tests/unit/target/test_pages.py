@@ -7,9 +7,10 @@ import pytest
 
 from ssdbench.errors import DeviceError
 from ssdbench.host import nvme as bus
+from ssdbench.host import scsi as scsi_bus
 from ssdbench.target import ata, nvme, scsi
 from ssdbench.target.inspect import page_facts
-from ssdbench.target.pages import _nvme
+from ssdbench.target.pages import _nvme, reservation
 
 CAPTURED = Path(__file__).parents[2] / "data" / "pages"
 
@@ -192,6 +193,44 @@ def test_reservations_are_seen() -> None:
     assert nvme.reserved_by(bytes(64)) == ""
     assert scsi.reserved(b"\0\0\0\x01\0\0\0\x10".ljust(24, b"\0"))
     assert not scsi.reserved(bytes(8))
+
+
+class Unit(scsi_bus.Scsi):
+    """A SCSI unit that answers with (status, sense key) first, and then as one that is free."""
+
+    def __init__(self, *refusals: tuple[int, int]) -> None:
+        super().__init__(-1)
+        self.refusals = list(refusals)
+
+    def command(self, block: bytes, *, reads_bytes: int = 0, **_options: object) -> scsi_bus.Reply:
+        assert (block[:2], reads_bytes > 0) == (b"\x5e\x01", True)
+        if self.refusals:
+            status, key = self.refusals.pop(0)
+            raise scsi_bus.ScsiRefused(block[0], status, bytes([0x70, 0, key, *bytes(15)]))
+        return scsi_bus.Reply(bytes(8), b"", 0)
+
+
+@pytest.mark.parametrize(
+    ("refusals", "pages"),
+    [
+        ([], {scsi.RESERVATION: bytes(8)}),
+        ([(2, 6), (2, 6)], {scsi.RESERVATION: bytes(8)}),  # it was reset, and says so first
+        ([(0x18, 0)], {scsi.CONFLICT: b"\x18"}),
+        ([(2, 5)], {}),  # it knows no reservations
+    ],
+)
+def test_what_a_unit_answers_of_its_reservation_is_kept(
+    refusals: list[tuple[int, int]], pages: dict[str, bytes]
+) -> None:
+    assert reservation(Unit(*refusals)) == pages
+
+
+@pytest.mark.parametrize("refusals", [[(2, 4)], [(8, 0)], [(2, 6)] * 9])
+def test_a_unit_that_does_not_answer_is_never_taken_for_free(
+    refusals: list[tuple[int, int]],
+) -> None:
+    with pytest.raises(DeviceError):
+        reservation(Unit(*refusals))
 
 
 @pytest.mark.parametrize("length", range(0, 100, 7))
