@@ -49,6 +49,19 @@ def test_an_idle_disk_has_no_users(host: Host) -> None:
     assert (used.holders(), used.users(), used.mounts(), used.openers()) == ([], [], [], [])
 
 
+def test_what_lies_on_another_path_to_the_same_drive_lies_on_the_drive(host: Host) -> None:
+    host.put("/sys/class/block/sdy/dev", "259:79")
+    host.put("/sys/class/block/sdy/holders/dm-4")
+    host.put("/sys/class/block/dm-4/dev", "253:4")
+    host.put("/proc/self/mountinfo", "21 1 253:4 / /data rw - ext4 /dev/mapper/x rw\n")
+    alone = host.usage
+    both = BlockUsage("sdx", sysfs=Sysfs(host.root), procfs=Procfs(host.root), twins=["sdy"])
+
+    assert (alone.holders(), alone.mounts()) == ([], [])
+    assert both.holders() == ["dm-4"]
+    assert [mount.mount_point for mount in both.mounts()] == ["/data"]
+
+
 def test_a_mount_that_only_a_container_sees_is_found(host: Host) -> None:
     host.process(7, "mnt:[1]", f"30 1 {NEVER} / /data rw - ext4 /dev/sdx rw\n")
 
