@@ -88,7 +88,8 @@ def answer(
     late = lag(series, verdict)
     median = next(iter(asked.values())).trace.median_latency_ns
     hidden = verdict.block_bytes is None and absorbed(asked, target) and not saturated(asked)
-    effects = {} if verdict.block_bytes else smallest_effects(series, seed=seed)
+    # What is hidden would not have been found, whatever its effect.
+    effects = {} if verdict.block_bytes or hidden else smallest_effects(series, seed=seed)
     summary = {
         "answer": _sentence(verdict, hidden=hidden),
         "block_bytes": verdict.block_bytes,
@@ -97,7 +98,7 @@ def answer(
         "confidence": verdict.confidence,
         "strides_agreeing": verdict.best.agreeing,
         "buffer_bytes": _buffer_bytes(count, late, block_bytes),
-        "buffer": _buffer(count, late, block_bytes),
+        "buffer": _buffer(count, late, block_bytes, hidden=hidden),
         "median_latency_ns": round(median),
         "evidence": way.value,
         "asked": "; ".join(w.value for w in asked),
@@ -166,7 +167,7 @@ def _buffer_bytes(count: CountPeriod | None, late: int | None, block_bytes: int)
     return None if late is None else late * block_bytes
 
 
-def _buffer(count: CountPeriod | None, late: int | None, block_bytes: int) -> str:
+def _buffer(count: CountPeriod | None, late: int | None, block_bytes: int, *, hidden: bool) -> str:
     if count is not None:
         return (
             f"write buffer or open superblock of {format_size(count.bytes)}: peaks after every "
@@ -177,7 +178,7 @@ def _buffer(count: CountPeriod | None, late: int | None, block_bytes: int) -> st
             f"write buffer of {format_size(late * block_bytes)}: peaks come {late} writes late "
             "(or by a whole number of blocks' worth of writes more)"
         )
-    return "no sign of a buffer"
+    return "it never showed that it was full" if hidden else "no sign of a buffer"
 
 
 def _row(e: Evidence) -> dict[str, object]:

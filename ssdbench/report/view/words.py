@@ -153,6 +153,8 @@ _SHARE_OF = re.compile(r"_for_\d+_percent$")
 
 def fact(name: str, value: object) -> tuple[str, str]:
     """`block_bytes: 4096` as `block: 4 KiB`."""
+    if value is None:
+        return _title(name.removesuffix("_bytes").removesuffix("_ns")), NONE
     if not isinstance(value, int | float) or isinstance(value, bool) or _SHARE_OF.search(name):
         return _title(name), plain(value)
     rate = _RATE.match(name)

@@ -28,6 +28,7 @@ def test_facts_are_told_in_their_units() -> None:
     assert words.fact("p99_limit_ns", 10_000_000) == ("P99 limit", "10 ms")
     assert words.fact("growth_percent", 30) == ("Growth", "30 %")
     assert words.fact("demand_iops", 40_000) == ("Demand IOPS", "40,000")
+    assert words.fact("block_bytes", None) == ("Block", words.NONE)
     assert words.fact("flush_us", 36_180.0) == ("Flush", "36.18 ms")
     assert words.fact("settle_s", 105) == ("Settle", "1 min 45 s")
 

@@ -78,15 +78,19 @@ def test_every_way_writes_as_much_as_the_pass_says() -> None:
         assert written == ONE.writes * 4096
 
 
-def test_a_drive_without_peaks_is_said_to_have_no_boundary_and_what_would_have_shown() -> None:
+def without_peaks(log_ns: float) -> Asked:
     chance = np.random.default_rng(1)
     trace = Trace()
     for region, stride in product((0, 1), (8192, 20480, 28672, 36864, 65536)):
         one = Pass(region=region, stride_bytes=stride, offset_bytes=region << 30, writes=4000)
-        noise = chance.lognormal(12, 0.1, one.writes)
+        noise = chance.lognormal(log_ns, 0.1, one.writes)
         offsets = one.offset_bytes + np.arange(one.writes, dtype=np.int64) * stride
         trace.add(one, Heard(offsets, noise, noise))
-    found = {Way.WRITES: Asked(trace, judge(trace.series(), seed=1))}
+    return Asked(trace, judge(trace.series(), seed=1))
+
+
+def test_a_drive_without_peaks_is_said_to_have_no_boundary_and_what_would_have_shown() -> None:
+    found = {Way.WRITES: without_peaks(12)}
 
     said = blockanswer.answer(found, target=a_target(TargetKind.DRIVE), block_bytes=4096, seed=1)
 
@@ -95,6 +99,19 @@ def test_a_drive_without_peaks_is_said_to_have_no_boundary_and_what_would_have_s
     assert (told.code, told.severity) == (Code.NO_BOUNDARY, "notes")
     assert "times as long" in told.message
     assert told.advice
+
+
+def test_what_a_buffer_hides_is_not_said_to_have_been_looked_for() -> None:
+    found = {Way.WRITES: without_peaks(10), Way.SATURATED: without_peaks(12)}
+
+    said = blockanswer.answer(found, target=a_target(TargetKind.DRIVE), block_bytes=4096, seed=1)
+
+    assert said.summary["answer"] == "hidden by the buffer"
+    assert said.summary["buffer"] == "it never showed that it was full"
+    assert said.data["smallest_effects"] == []
+    (told,) = said.findings
+    assert "; writes at saturation show none either" in told.message
+    assert "times as long" not in told.message
 
 
 def test_quick_writes_are_absorbed_only_where_flash_may_be_behind() -> None:
