@@ -74,7 +74,7 @@ class Tmerge:
         device = {name: value for name, value in model.items() if name != "software_ns"}
         return "\n".join(
             [
-                TOOLS + MERGE + BUFFERED + f"SEED={seed}\ndrive {assignments(device)}",
+                TOOLS + MERGE + BUFFERED + f"SEED={seed}; RUN=150ms\ndrive {assignments(device)}",
                 "for way in read write; do",
                 "load --filename=/dev/ssd0 --ioengine=libaio --iodepth=4 --size=256m --rw=$way"
                 " --bs=512k",

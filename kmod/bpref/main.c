@@ -36,9 +36,11 @@ static int bpref_number(const char *page, u64 min, u64 max, u64 *value)
 {
 	int error = kstrtoull(page, 0, value);
 
+	if (!error && (*value < min || *value > max))
+		error = -ERANGE;
 	if (error)
-		return error;
-	return *value < min || *value > max ? -ERANGE : 0;
+		pr_err("a number from %llu to %llu is wanted (%pe)\n", min, max, ERR_PTR(error));
+	return error;
 }
 
 /* A number in units of SCALE that may be set at any time. */
@@ -90,8 +92,10 @@ static int bpref_set_grid(struct bpref *bp, u64 *side, u64 bytes)
 	struct bpref_grid before;
 	int error = 0;
 
-	if (bytes % SECTOR_SIZE)
+	if (bytes % SECTOR_SIZE) {
+		pr_err("a block and its phase are whole sectors\n");
 		return -EINVAL;
+	}
 	spin_lock_irq(&bp->lock);
 	before = *grid;
 	*side = bytes >> SECTOR_SHIFT;
@@ -102,6 +106,8 @@ static int bpref_set_grid(struct bpref *bp, u64 *side, u64 bytes)
 		bpref_forget_blocks(bp);
 	}
 	spin_unlock_irq(&bp->lock);
+	if (error)
+		pr_err("the phase lies within the block\n");
 	return error;
 }
 

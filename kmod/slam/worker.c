@@ -3,6 +3,8 @@
  * One thread per instance keeps `depth` requests in flight: it takes finished slots from a
  * lock-free list, counts them, and sends them again under one plug.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/file.h>
 #include <linux/kthread.h>
 #include <linux/ktime.h>
@@ -255,6 +257,31 @@ static int slam_open(struct slam *slam)
 	return -EPERM;
 }
 
+/* The reason for an error number, in the log. */
+static int slam_refused(struct slam *slam, int error, const char *why)
+{
+	pr_err("%s: %s: %s (%pe)\n", config_item_name(&slam->item), slam->config.device, why,
+	       ERR_PTR(error));
+	return error;
+}
+
+static int slam_check(struct slam *slam)
+{
+	int error = slam_may_write(slam);
+
+	if (error)
+		return slam_refused(slam, error, "not armed for writes to this drive at this level");
+	error = slam_fit(slam);
+	if (error == -ERANGE)
+		return slam_refused(slam, error, "the span does not lie within it");
+	if (error)
+		return slam_refused(slam, error, "cannot serve blocks of this size and alignment");
+	error = slam_levels[slam->config.level].check(slam);
+	if (error)
+		return slam_refused(slam, error, "nothing of this level's kind, or no queue for it");
+	return 0;
+}
+
 int slam_start(struct slam *slam)
 {
 	const struct slam_level_ops *level = &slam_levels[slam->config.level];
@@ -262,12 +289,9 @@ int slam_start(struct slam *slam)
 
 	error = slam_open(slam);
 	if (error)
-		return error;
-	error = slam_may_write(slam);
-	if (!error)
-		error = slam_fit(slam);
-	if (!error)
-		error = level->check(slam);
+		return slam_refused(slam, error, slam->claim ? "not to be opened beside the claim" :
+				    "not to be opened, or in use");
+	error = slam_check(slam);
 	if (error)
 		goto out_close;
 	error = slam_make_slots(slam);

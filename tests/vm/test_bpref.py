@@ -5,8 +5,7 @@ import pytest
 
 from tests.vm.conftest import Guest
 
-# Endurance tests: all but the hundred switches passed on 6.12, none has been run on 6.1.
-pytestmark = [pytest.mark.vm, pytest.mark.soak]
+pytestmark = pytest.mark.vm
 
 BOTH = ("bpref-as", "bpref-cfq")
 SETUP = """
@@ -43,6 +42,7 @@ def switch_under_load(rounds: int) -> str:
     )
 
 
+@pytest.mark.soak
 def test_schedulers_are_switched_under_load_and_stay_while_in_use(guest: Guest) -> None:
     assert guest(switch_under_load(10)).stdout.split() == ["busy", "removed"]
 
@@ -96,6 +96,7 @@ def test_wrong_values_are_refused_and_right_ones_read_back(guest: Guest) -> None
     assert answer.stdout.splitlines() == [f"{s} 65536 4096 1" for s in BOTH]
 
 
+@pytest.mark.soak
 def test_a_reader_is_waited_for_and_two_readers_share(guest: Guest) -> None:
     """On a slow drive (null_blk, 1 ms, one request at a time) beside asynchronous writes."""
     writers = (
@@ -141,6 +142,7 @@ def test_a_reader_is_waited_for_and_two_readers_share(guest: Guest) -> None:
     assert found["cfq_hits"] > 100
 
 
+@pytest.mark.soak
 def test_preference_saves_boundary_crossings_and_time_on_a_block_mapped_drive(guest: Guest) -> None:
     load = (
         "fio --name=w --filename=/dev/ssd0 --direct=1 --rw=randwrite --bs=4k --ioengine=libaio"
@@ -163,6 +165,7 @@ def test_preference_saves_boundary_crossings_and_time_on_a_block_mapped_drive(gu
         assert found[f"{scheduler}-ms-1"] < 1.01 * found[f"{scheduler}-ms-0"]
 
 
+@pytest.mark.soak
 def test_a_request_costs_little_more_than_with_mq_deadline(guest: Guest) -> None:
     """In instructions: reproducible time on a device that needs none of its own."""
     answer = guest(

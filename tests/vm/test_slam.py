@@ -36,12 +36,14 @@ def test_writes_need_the_word_for_this_very_drive(guest: Guest) -> None:
         "echo 1 > $S/running || echo unarmed refused\n"
         'echo "259:0 4711" > $S/armed; echo 1 > $S/running || echo other refused\n'
         'echo "$(cat /sys/block/nvme0n1/dev) $(blockdev --getsize64 /dev/nvme0n1)" > $S/armed\n'
-        "run armed; echo nvme > $S/level; echo 1 > $S/running || echo passthrough refused",
+        "run armed; echo nvme > $S/level; echo 1 > $S/running || echo passthrough refused\n"
+        "echo $(dmesg | grep -c 'ssdb_slam: a: .*: not armed for writes.* (-EPERM)') lines",
     )
 
     assert "unarmed refused" in answer.stdout
     assert "other refused" in answer.stdout
     assert "passthrough refused" in answer.stdout
+    assert "3 lines" in answer.stdout
     armed = next(line for line in answer.stdout.splitlines() if line.startswith("armed"))
     assert int(armed.split()[1]) > 100
 
@@ -79,6 +81,26 @@ def test_wrong_values_are_error_numbers_and_never_an_oops(guest: Guest) -> None:
     answer = guest(SETUP + "rmdir $S\n" + tries)
 
     assert answer.stdout.splitlines() == [f"{wrong.split()[0]} refused" for wrong in WRONG]
+
+
+def test_a_multipath_head_has_no_queue_and_every_refusal_a_line(guest: Guest) -> None:
+    answer = guest(
+        SETUP + "for level in bio request nvme scsi; do echo $level > $S/level\n"
+        "if (echo 1 > $S/running) 2>/dev/null\n"
+        "then until [ $(cat $S/running) = 0 ]; do sleep 0.05; done; echo $level $(cat $S/ios)\n"
+        "else echo $level refused; fi; done\n"
+        "(echo bpref-cfq > /sys/block/nvme0n1/queue/scheduler) 2>/dev/null || echo no scheduler\n"
+        "dmesg | grep -o 'ssdb_slam: a: /dev/nvme0n1: .*'",
+        multipath=True,
+    )
+
+    bio, *rest = answer.stdout.splitlines()
+    refused = "ssdb_slam: a: /dev/nvme0n1: nothing of this level's kind, or no queue for it"
+    assert bio.startswith("bio ") and int(bio.split()[1]) > 100
+    assert rest == [
+        "request refused", "nvme refused", "scsi refused", "no scheduler",
+        *[f"{refused} (-EOPNOTSUPP)"] * 3,
+    ]  # fmt: skip
 
 
 # Two generators, one job, one drive of 1 ms reads and 2 ms writes on two dies.
