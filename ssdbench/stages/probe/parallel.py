@@ -3,7 +3,7 @@
 from ssdbench.model.workload import Pattern
 from ssdbench.stages.probe.bench import Bench, Said, part
 from ssdbench.stats.probing import parallelism
-from ssdbench.units import GIB, KIB
+from ssdbench.units import GIB, KIB, NS_PER_S
 
 DEPTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 BLOCK_BYTES = 4 * KIB
@@ -26,12 +26,16 @@ class Parallelism:
         span = part(bench.size_bytes, SPAN_BYTES)
         bench.fill(span)
         rates: dict[int, float] = {}
+        alone = 0.0
         for depth in DEPTHS:
             total = BLOCK_BYTES * IOS_PER_DEPTH * min(depth, 16)
             done = bench.rate(Pattern.RANDOM, BLOCK_BYTES, 100, depth, span, total)
             rates[depth] = done.ios / max(done.runtime_s, 1e-9)
+            if depth == 1:
+                alone = NS_PER_S / max(done.lat_mean_ns, 1.0)
         table = tuple({"iodepth": d, "iops": round(rate, 1)} for d, rate in rates.items())
-        found = parallelism(rates)
+        # What the generator does between two reads is no time of the drive's (Little's law).
+        found = parallelism({**rates, 1: alone})
         if found is None:
             return Said("cannot tell: the rate still grows at the largest depth", {}, table)
         times, knee = found

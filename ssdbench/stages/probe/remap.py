@@ -36,7 +36,9 @@ class RemapUnit:
             {"block_bytes": block, "mb_per_s": round(rates[block] / 1e6, 2)} for block in BLOCKS
         )
         if abs(again / rates[max(BLOCKS)] - 1) > CHANGED:
-            return Said("cannot tell: the rate changed meanwhile, as behind a cache", {}, table)
+            return Said(
+                "cannot tell: the rate changed meanwhile: a cache, or collection", {}, table
+            )
         if unit is None:
             return Said("cannot tell: small writes are limited by something else", {}, table)
         least = unit == min(BLOCKS)
