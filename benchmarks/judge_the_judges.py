@@ -6,7 +6,8 @@
 Rules are tuned on seeds below 100,000 only; what is printed comes from seeds above ten million.
 What is compared with the truth is what each rule publishes: the bound for the pss family, the
 mean of the window for the others, which know no bound. A published number counts as wrong when it
-is more than 5 % above what the drive sustains (the lower level, for a bistable one). A step down
+is more than 5 % above what the drive sustains (the lower level, for a bistable one, and the mean of
+a whole cycle for a periodic one, which visits its levels by the clock). A step down
 that comes after the verdict is nobody's error, and counted apart ("unseen").
 """
 
@@ -193,7 +194,8 @@ def report(corpus: str, found: Sequence[Case], rules: Sequence[str], detail: str
     for family in dict.fromkeys(c.family for c in own):
         part = [c for c in own if c.family == family]
         shapes = {k: sum(c.accepted and c.shape == k for c in part) for k in _SHAPES}
-        modes = [abs(c.mode - 1) for c in part if c.kind == "bistable" and not np.isnan(c.mode)]
+        moving = [c for c in part if c.kind in ("bistable", "periodic")]
+        modes = [abs(c.mode - 1) for c in moving if not np.isnan(c.mode)]
         extra = f"  lower mode off by {100 * np.median(modes):.1f} %" if modes else ""
         named = ", ".join(f"{count} {shape}" for shape, count in shapes.items() if count)
         print(row(family, score(part)) + f"  {named}{extra}")

@@ -128,6 +128,17 @@ def test_the_same_seed_is_the_same_drive() -> None:
     assert np.array_equal(first.rate, again.rate)
 
 
+def test_the_bound_of_a_periodic_drive_is_not_above_its_lower_phase() -> None:
+    rule = Pss("pss", validates=True, min_fills=2.0)
+    drives = [synthetic.sample(FIRST_SEED + seed, "periodic") for seed in range(12)]
+    cases = [judges.case_of(rule, seed, drive) for seed, drive in enumerate(drives)]
+
+    pairs = list(zip(cases, drives, strict=True))
+    assert sum(case.accepted for case in cases) >= 10
+    assert sum(case.shape != "flat" for case in cases) >= 10
+    assert all(c.published * d.truth <= 1.05 * d.lower for c, d in pairs if c.accepted)
+
+
 def test_bistable_drives_are_answered_with_their_lower_level() -> None:
     rule = Pss("pss", validates=True, min_fills=2.0)
     cases = [
