@@ -113,11 +113,24 @@ def slc_cache(drive: Drive, said: Answer) -> bool:
     return _near(said.get("cache_bytes"), size, 0.25)
 
 
+def chunk(drive: Drive, said: Answer) -> bool:
+    """Of each die what it programs at once, or a whole remap unit; "or less" is right for less."""
+    side, found = _side(drive), said.get("chunk_bytes")
+    return isinstance(found, int) and (
+        (drive.kind == PAGE and found == side) or (bool(said["at_most"]) and side <= found)
+    )
+
+
 def stripe(drive: Drive, said: Answer) -> bool:
-    """What all dies hold side by side: of each what it programs at once, or a whole remap unit."""
+    """What all dies hold side by side."""
+    return drive.kind == PAGE and said.get("stripe_bytes") == drive.dies * _side(drive)
+
+
+def _side(drive: Drive) -> int:
+    if drive.kind != PAGE:
+        return drive.params["map_unit_bytes"]  # pages go round the dies
     side = drive.params["program_unit_bytes"] * drive.params["planes"]
-    side = max(side, drive.params["map_unit_bytes"])
-    return drive.kind == PAGE and said.get("stripe_bytes") == drive.dies * side
+    return max(side, drive.params["map_unit_bytes"])
 
 
 def parallelism(drive: Drive, said: Answer) -> bool:
@@ -163,11 +176,13 @@ def trim(drive: Drive, said: Answer) -> bool:
     return truth is not None and truth >= LEAST_COLLECTED and said.get("trim_effect") == "faster"
 
 
+BY_READS = ("read chunk", "parallelism")
 KINDS: Mapping[str, tuple[str, Callable[[Drive, Answer], bool]]] = {
     "remap unit": ("remap-unit", remap_unit),
     "write buffer": ("write-buffer", write_buffer),
     "flush": ("flush", flush),
     "SLC cache": ("slc-cache", slc_cache),
+    "read chunk": ("read-chunk", chunk),
     "stripe": ("stripe", stripe),
     "parallelism": ("parallelism", parallelism),
     "mapping": ("mapping", mapping),
@@ -203,7 +218,7 @@ def main() -> None:
         drive = made(number, wanted.seed)
         said = asked(drive, wanted.only)
         for kind, (probe, right) in KINDS.items():
-            if probe not in said or (kind == "parallelism" and drive.params["slc_bytes"]):
+            if probe not in said or (kind in BY_READS and drive.params["slc_bytes"]):
                 continue  # how fast an SLC cache is read depends on what is left in it
             answer = said[probe]
             text = str(answer["answer"])

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 NAME = "probe"
 PROBES = (
-    "slc-cache", "stripe", "parallelism", "flush", "remap-unit", "mapping", "write-buffer", "spare",
-    "trim",
+    "slc-cache", "read-chunk", "stripe", "parallelism", "flush", "remap-unit", "mapping",
+    "write-buffer", "spare", "trim",
 )  # fmt: skip
 
 
@@ -35,7 +35,7 @@ def command(
     as_json: bool,
     **agreed: Unpack[Agreed],
 ) -> int:
-    """Look into TARGET: remap unit, buffers, flushes, stripes, parallelism, spare area, TRIM.
+    """Look into TARGET: remap unit, buffers, chunks, stripes, parallelism, spare area, TRIM.
 
     TARGET is /dev/…, a file or sim:MODEL. It is overwritten. "Cannot tell" is an answer.
     """

@@ -12,6 +12,8 @@ from ssdbench.stats.strided import Floats
 
 UNIT_GAIN = 1.5  # twice the block brings more than this: part of a unit was written in vain
 DIP = 0.6  # of the highest rate: requests hit the same die
+SIDE_BY_SIDE = 1.5  # times one read's rate: two of them do run at once
+FULL = 0.95  # of the highest rate of two reads
 ALIKE = 1.3  # times the lowest rate
 STEP = 0.7  # of the rate before: a cache is full
 CLIFF = 0.85  # of the rate before: collection has begun
@@ -80,6 +82,19 @@ def stripe(iops: Mapping[int, float]) -> int | None:
     if least >= DIP * most:
         return None
     return min(stride for stride, rate in iops.items() if rate <= ALIKE * least)
+
+
+def read_chunk(iops: Mapping[int, float], *, alone: float) -> int | None:
+    """Twice the smallest stride at which two reads under way are as fast as at any.
+
+    Of reads at a stride of half a chunk, two lie on each die. When the first is done the next but
+    one begins on the next die, beside the second: from there on, no read waits. None when two reads
+    are hardly faster than one, `alone`, at any stride.
+    """
+    most = max(iops.values(), default=0.0)
+    if most < SIDE_BY_SIDE * alone:
+        return None
+    return 2 * min(stride for stride, rate in iops.items() if rate >= FULL * most)
 
 
 def step_down(per_second: Sequence[float]) -> tuple[float, float, float] | None:

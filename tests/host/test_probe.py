@@ -24,9 +24,10 @@ def probed(directory: Path, target: str, *only: str) -> dict[str, dict[str, Any]
 def test_the_x25m_gives_away_its_structure(tmp_path: Path) -> None:
     said = probed(
         tmp_path, "sim:x25m-g2-160,capacity=1GiB",
-        "stripe", "parallelism", "write-buffer", "remap-unit", "spare",
+        "read-chunk", "stripe", "parallelism", "write-buffer", "remap-unit", "spare",
     )  # fmt: skip
 
+    assert said["read-chunk"]["answer"] == "read chunk of 16 KiB or less"
     assert said["stripe"]["stripe_bytes"] == 10 * 16 * 1024
     assert said["parallelism"]["reads_at_once"] == pytest.approx(10, rel=0.15)
     assert said["write-buffer"]["buffer_bytes"] == pytest.approx(320 * 1024, rel=0.25)

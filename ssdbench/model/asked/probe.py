@@ -14,6 +14,7 @@ class ProbeName(StrEnum):
     """What can be asked, in the order in which it is best asked."""
 
     SLC_CACHE = "slc-cache"
+    READ_CHUNK = "read-chunk"
     STRIPE = "stripe"
     PARALLELISM = "parallelism"
     FLUSH = "flush"

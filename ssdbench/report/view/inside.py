@@ -11,6 +11,7 @@ Shown = tuple[str, Callable[[float], str], str]  # key in the summary, how it re
 
 FIGURES: dict[str, Shown] = {
     "slc-cache": ("cache_bytes", lambda v: format_capacity(int(v)), "SLC cache"),
+    "read-chunk": ("chunk_bytes", lambda v: format_size(int(v)), "read chunk"),
     "stripe": ("stripe_bytes", lambda v: format_size(int(v)), "stripe"),
     "parallelism": ("reads_at_once", lambda v: f"{v:.1f}", "reads at once"),
     "write-buffer": ("buffer_bytes", lambda v: format_size(int(v)), "write buffer"),
@@ -26,6 +27,7 @@ FIGURES: dict[str, Shown] = {
 }
 NAMES = {
     "slc-cache": "SLC cache",
+    "read-chunk": "Read chunk",
     "stripe": "Stripe",
     "parallelism": "Parallelism",
     "write-buffer": "Write buffer",

@@ -3,6 +3,7 @@
 from ssdbench.stages.probe.bench import Probe
 from ssdbench.stages.probe.buffer import WriteBuffer
 from ssdbench.stages.probe.cache import SlcCache
+from ssdbench.stages.probe.chunks import ReadChunk
 from ssdbench.stages.probe.flushes import Flushes
 from ssdbench.stages.probe.mapping import Mapping
 from ssdbench.stages.probe.parallel import Parallelism
@@ -17,6 +18,7 @@ PROBES: dict[str, Probe] = {
     probe.name: probe
     for probe in (
         SlcCache(),
+        ReadChunk(),
         StripeWidth(),
         Parallelism(),
         Flushes(),

@@ -1,5 +1,7 @@
 """What probes make of measurements whose truth is known."""
 
+from heapq import heappop, heappush
+
 import numpy as np
 import pytest
 
@@ -15,6 +17,7 @@ from ssdbench.stats.probing import (
     flush_waits,
     known_remap_unit,
     parallelism,
+    read_chunk,
     remap_unit,
     step_down,
     stripe,
@@ -47,6 +50,26 @@ def test_the_largest_remap_unit_that_is_known_counts() -> None:
     assert known_remap_unit(drive, [a_probe(remap_unit_bytes=16 * KIB)]) == 16 * KIB
     assert known_remap_unit(drive, [a_probe(remap_unit_bytes=8 * KIB, at_most=True)]) == 4 * KIB
     assert known_remap_unit(a_target(remap_unit_bytes=64 * KIB), [a_probe()]) == 64 * KIB
+
+
+def test_the_chunk_is_twice_the_stride_from_which_pairs_of_reads_do_not_wait() -> None:
+    pairs = {stride: pair_rate(stride, chunk=32, dies=10) for stride in (4, 8, 12, 16, 24, 32, 64)}
+
+    assert read_chunk(pairs, alone=1.0) == 32
+
+
+def pair_rate(stride: int, *, chunk: int, dies: int) -> float:
+    """Reads per time of one read, two under way, at a stride over dies that take turns."""
+    free, under_way = [0] * dies, [0, 0]
+    for n in range(1000):
+        die = n * stride // chunk % dies
+        free[die] = max(free[die], heappop(under_way)) + 1
+        heappush(under_way, free[die])
+    return 1000 / max(free)
+
+
+def test_two_reads_that_are_no_faster_than_one_tell_no_chunk() -> None:
+    assert read_chunk({4: 1.0, 8: 1.0, 16: 1.1}, alone=1.0) is None
 
 
 def test_parallelism_is_the_rate_over_that_of_one_read() -> None:
