@@ -56,6 +56,12 @@ def test_a_reproducible_guest_counts_time_in_instructions_on_one_cpu() -> None:
     assert argv[argv.index("-smp") + 1] == "1"
 
 
+def test_no_guest_gives_up_because_a_busy_host_let_its_clock_wait() -> None:
+    argv = arguments(ONE)
+
+    assert "no_timer_check" in argv[argv.index("-append") + 1].split()
+
+
 def test_every_bus_gets_its_device_and_its_serial() -> None:
     disks = tuple(Disk(bus, f"S{bus}", null_bytes=1 << 30) for bus in Bus)
 
