@@ -14,7 +14,10 @@ from ssdbench.report.view.ptsplots import Record, number, records
 from ssdbench.stats.writecache import cache_enabled
 from ssdbench.units import format_capacity, format_count, format_size
 
-TOLD = frozenset({"means_over_the_window"})  # lists that a table of the standard shows
+TOLD = frozenset({"means_over_the_window", "pre_writes"})  # lists with a table or plot of their own
+LATENCIES = (  # of all rounds of the window together; a dash where too few I/Os lie beyond
+    ("min_ns", "Lowest"), ("mean_ns", "Mean"), ("p99.999_ns", "99.999 %"), ("max_ns", "Highest"),
+)  # fmt: skip
 
 
 def blocks(result: RunResult, stage: StageResult) -> Iterator[Block]:
@@ -121,9 +124,7 @@ def tables(stage: StageResult) -> Iterator[Table]:
     sizes = list(dict.fromkeys(int(number(m, "block_bytes")) for m in means))
     if len(mixes) * len(sizes) == len(means):
         if "latency" in str(stage.summary.get("test")):
-            for metric, title in (
-                ("min_ns", "Lowest"), ("mean_ns", "Mean"), ("max_ns", "Highest")
-            ):  # fmt: skip
+            for metric, title in LATENCIES:
                 yield _grid(f"{title} latency", means, sizes, mixes, metric)
         yield _grid("IOPS, mean over the window", means, sizes, mixes, "iops")
         yield _grid(
@@ -147,6 +148,8 @@ def tables(stage: StageResult) -> Iterator[Table]:
 
 def _seen(record: Record, metric: str) -> float | None:
     """A number of a record; no latency where no I/O ended, which fio gives as 0."""
+    if metric not in record:
+        return None
     value = number(record, metric)
     return value if value or not metric.endswith("_ns") else None
 

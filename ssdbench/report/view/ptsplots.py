@@ -1,6 +1,7 @@
 """The plots of a PTS-style test of rounds: convergence, windows, block sizes, demand."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from ssdbench.model.result import StageResult
 from ssdbench.report.figures import ColumnsFigure, Line, LinesFigure, Window, WindowFigure
@@ -23,6 +24,10 @@ def plots(stage: StageResult) -> Iterator[Plot]:
     cells = [m for m in means if not str(m["cell"]).startswith("pre-write")]
     if len({(m["threads"], m["queue"]) for m in cells}) > 1:
         yield _demand_variation(stage, cells)
+        yield _over_outstanding(stage, cells, "iops", "IOPS")
+        yield _over_outstanding(
+            stage, cells, "throughput_bytes_per_s", "throughput [MB/s]", scale=1e-6
+        )
         if any(number(m, "mean_ns") > 0 for m in cells):
             yield _demand_intensity(stage, cells)
         if used := [m for m in cells if "cpu_percent" in m]:
@@ -54,6 +59,9 @@ def _convergences(stage: StageResult, rounds: Sequence[Record]) -> Iterator[Plot
     elif "latency" in test:
         yield _convergence(stage, rounds, "mean_ns", "mean latency")
         yield _convergence(stage, rounds, "max_ns", "highest latency")
+    elif pre := [r for r in rounds if str(r["cell"]).startswith("pre-write")]:
+        yield _convergence(stage, [r for r in rounds if r not in pre], "iops", "IOPS")
+        yield _pre_writes(stage, pre)
     else:
         yield _convergence(stage, rounds, "iops", "IOPS")
 
@@ -89,6 +97,17 @@ def _convergence(
             log_y=not both,
             latency=metric.endswith("_ns"),
         ),
+    )
+
+
+def _pre_writes(stage: StageResult, rounds: Sequence[Record]) -> Plot:
+    """The writes before each round's cells."""
+    drawn = _convergence(stage, rounds, "iops", "IOPS")
+    return replace(
+        drawn,
+        name=f"pre-writes-{stage.name}",
+        title="Writes before each round",
+        caption="IOPS of the pre-writes, round by round.",
     )
 
 
@@ -228,6 +247,33 @@ def _demand_cpu(stage: StageResult, cells: Sequence[Record]) -> Plot:
             tuple((queue, f"{queue:g}") for queue in queues), log_x=True,
         ),
     )  # fmt: skip
+
+
+def _over_outstanding(
+    stage: StageResult, cells: Sequence[Record], metric: str, label: str, *, scale: float = 1.0
+) -> Plot:
+    """Over threads times queue: cells of the same product lie above each other."""
+    own = sorted(cells, key=_outstanding)
+    line = Line(
+        "",
+        tuple(_outstanding(m) for m in own),
+        tuple(number(m, metric) * scale for m in own),
+    )
+    most = int(max(line.x))
+    ticks = tuple((float(2**n), str(2**n)) for n in range(most.bit_length()) if 2**n <= most)
+    name = label.partition(" [")[0]
+    return Plot(
+        name=f"outstanding-{stage.name}-{metric.replace('_', '-')}",
+        title=f"{name[:1].upper()}{name[1:]} over all outstanding requests",
+        caption="Threads times requests of each; means over the window. Several pairs have the "
+        "same product.",
+        alt=f"{label} of {len(own)} cells over up to {most} outstanding requests.",
+        figure=LinesFigure((line,), "outstanding requests", label, ticks, log_x=True),
+    )
+
+
+def _outstanding(record: Record) -> float:
+    return number(record, "threads") * number(record, "queue")
 
 
 def _demand_variation(stage: StageResult, cells: Sequence[Record]) -> Plot:

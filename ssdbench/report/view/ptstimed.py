@@ -1,6 +1,7 @@
 """The plots of PTS-style tests over time, and the histogram of a latency in steady state."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -36,7 +37,15 @@ def plots(stage: StageResult) -> Iterator[Plot]:
             yield from _transitions(stage, samples, metric, label, scale)
         if "saturation" in str(stage.summary.get("test")):
             yield _over_bytes(stage, samples)
+            if "fills" in samples[0]:
+                yield _over_fills(stage, samples)
         yield _latencies(stage, samples)
+        if "saturation" in str(stage.summary.get("test")) and "fills" in samples[0]:
+            yield _latencies(stage, samples, over="fills")
+    if len(before := records(stage, "warm_up")) > 1:
+        yield _before_rounds(stage, before)
+    if pre_writes := records(stage, "pre_writes"):
+        yield _before_levels(stage, pre_writes)
     warm_up = records(stage, "warm_up") or _first_phase(stage, samples)
     if len(warm_up[::SPACING]) > 1 and "cross-stimulus" not in str(stage.summary.get("test")):
         yield _spaced_window(stage, warm_up)
@@ -112,20 +121,71 @@ def _over_bytes(stage: StageResult, samples: Sequence[Record]) -> Plot:
     )
 
 
-def _latencies(stage: StageResult, samples: Sequence[Record]) -> Plot:
+def _over_fills(stage: StageResult, samples: Sequence[Record]) -> Plot:
+    x = np.array([number(s, "fills") for s in samples])
+    y = np.array([number(s, "iops") for s in samples])
+    return Plot(
+        name=f"fills-{stage.name}",
+        title="IOPS over drive fills",
+        caption="Bytes written since the purge over the capacity of the drive.",
+        alt=f"IOPS over {x[-1]:.3g} drive fills.",
+        figure=SeriesFigure(thinned(x, y), "drive fills", "IOPS"),
+    )
+
+
+def _before_rounds(stage: StageResult, samples: Sequence[Record]) -> Plot:
+    x = np.array([number(s, "t_s") / 60 for s in samples])
+    y = np.array([number(s, "iops") for s in samples])
+    return Plot(
+        name=f"warm-up-{stage.name}",
+        title="IOPS of the writes before the first round",
+        caption=f"Averages of {len(samples)} samples of the preconditioning.",
+        alt=f"IOPS over {x[-1]:.0f} minutes.",
+        figure=SeriesFigure(thinned(x, y), "minutes", "IOPS"),
+    )
+
+
+def _before_levels(stage: StageResult, samples: Sequence[Record]) -> Plot:
+    lines = []
+    for phase in dict.fromkeys(str(s["phase"]) for s in samples):
+        own = [s for s in samples if s["phase"] == phase]
+        x = tuple(number(s, "t_s") / 60 for s in own)
+        lines.append(Line(phase, x, tuple(number(s, "iops") for s in own)))
+    most = max(max(line.x) for line in lines)
+    ticks = tuple((float(t), f"{t:.3g}") for t in np.linspace(0, most, 6))
+    return Plot(
+        name=f"pre-writes-of-levels-{stage.name}",
+        title="Writes before the histogram of each demand",
+        caption="An hour at full length, before the highest, the middle and the lowest demand.",
+        alt=f"IOPS of {len(lines)} phases over {most:.3g} minutes.",
+        figure=LinesFigure(tuple(lines), "minutes", "IOPS", ticks),
+    )
+
+
+def _latencies(
+    stage: StageResult, samples: Sequence[Record], *, over: Literal["time", "fills"] = "time"
+) -> Plot:
     seen = [s for s in samples if number(s, "mean_ns") > 0]
-    x = np.array([number(s, "from_start_s") / 60 for s in seen])
+    by_time = over == "time"
+    x = np.array([number(s, "from_start_s") / 60 if by_time else number(s, "fills") for s in seen])
     lines = []
     for metric, label in LATENCIES:
         trace = thinned(x, np.array([number(s, metric) for s in seen]), bins=POINTS)
         lines.append(Line(label, tuple(trace.x.tolist()), tuple(trace.high.tolist())))
-    ticks = tuple((float(t), f"{t:.0f}") for t in np.linspace(0, x[-1] if len(x) else 1, 6))
+    ticks = tuple((float(t), f"{t:.3g}") for t in np.linspace(0, x[-1] if len(x) else 1, 6))
     return Plot(
-        name=f"latency-{stage.name}",
-        title="Latency over time",
+        name=f"latency-{stage.name}" + ("" if by_time else "-fills"),
+        title="Latency over time" if by_time else "Latency over drive fills",
         caption="Of each sample; where samples are too many to be drawn, the highest of a few.",
         alt=f"Mean, 99.999 % and highest latency over {len(seen)} samples.",
-        figure=LinesFigure(tuple(lines), "minutes", "latency", ticks, log_y=True, latency=True),
+        figure=LinesFigure(
+            tuple(lines),
+            "minutes" if by_time else "drive fills",
+            "latency",
+            ticks,
+            log_y=True,
+            latency=True,
+        ),
     )
 
 

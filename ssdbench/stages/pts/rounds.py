@@ -31,7 +31,8 @@ from ssdbench.stages.pts.parts import (
 )
 from ssdbench.stages.pts.preparation import Preparation
 from ssdbench.stages.pts.progress import FILE, Progress
-from ssdbench.stages.pts.work import Work, window_of
+from ssdbench.stages.pts.work import BINS, Work, merged, window_of
+from ssdbench.stats.percentiles import percentile
 from ssdbench.stats.ptslevels import Demand, levels
 from ssdbench.stats.ptsrounds import RoundWindow, round_window
 from ssdbench.stats.standardrules import ROUNDS
@@ -52,6 +53,7 @@ class Rounds:
     tracking: tuple[Tracking, ...]
     finale: tuple[Cell, ...] = ()  # measured once, after the window
     warm_up: Phase | None = None  # before the first round, until it is steady
+    adds_up: bool = False  # latencies of the window's rounds become one histogram
     demand: bool = False  # ends at the highest, the middle and the lowest demand
     preparation: Preparation = Preparation()
     max_rounds: int = MAX_ROUNDS
@@ -133,9 +135,13 @@ class Rounds:
                 "means_over_the_window": means,
                 **({"in_steady_state": last} if last else {}),
                 **({"histograms": work.histograms} if work.histograms else {}),
+                **({"pre_writes": test.pre_writes} if test.pre_writes else {}),
                 "preparation": list(test.progress.preparation),
                 **({"warm_up": list(test.progress.warm_up)} if test.progress.warm_up else {}),
-                "rounds": test.progress.records(),
+                "rounds": [
+                    {name: value for name, value in record.items() if name != BINS}
+                    for record in test.progress.records()
+                ],
             },
             complete=not work.cut_short,
         )
@@ -187,6 +193,7 @@ class _Test:
         self._context = context
         self._work = work
         self.progress = Progress.stored(context)
+        self.pre_writes: list[Record] = []  # before the histogram of each level of demand
         self._paused = bool(self.progress.rounds)
 
     def prepare(self) -> None:
@@ -217,7 +224,7 @@ class _Test:
                 return
             unit = f"round-{number:02d}"
             journal.begun(unit)
-            records = self._work.cells(asked.cells, number, of=last)
+            records = self._work.cells(asked.cells, number, of=last, bins=asked.adds_up)
             if self._work.cut_short:
                 return
             counted = not (self._paused and number == first)
@@ -254,7 +261,8 @@ class _Test:
         pre_write = self._asked.cells[0].workload
         for place, (level, chosen) in enumerate(levels(_demands(means)).items(), start=1):
             phase = Phase(f"pre-write before {level}", pre_write, PRE_WRITE_S)
-            self._work.phase(phase, place)
+            samples = self._work.phase(phase, place)
+            self.pre_writes += [{name: s[name] for name in _PRE_WRITTEN} for s in samples]
             cell = Cell(f"{level} demand, {chosen.name}", cells[chosen.name].workload, LEVEL_S)
             records += self._work.cells((cell,), 0, of=1, keep=True)
         return records
@@ -304,7 +312,9 @@ def header(tracked: Tracking, window: RoundWindow) -> Record:
     }
 
 
-_AVERAGED = ("iops", "throughput_bytes_per_s", "mean_ns")
+_AVERAGED = ("iops", "throughput_bytes_per_s")
+_PRE_WRITTEN = ("phase", "t_s", "iops")
+_FIVE_NINES = 0.99999
 
 
 def _mixture(workload: Workload) -> dict[str, str | int | float | bool | None]:
@@ -328,11 +338,29 @@ def _means(records: Sequence[Record], windows: Sequence[RoundWindow]) -> list[Re
             key: own[0][key] for key in ("cell", "block_bytes", "read_percent", "queue", "threads")
         }
         means = {n: sum(float(str(r[n])) for r in own) / len(own) for n in _AVERAGED}
-        low = min(float(str(r["min_ns"])) for r in own)
-        high = max(float(str(r["max_ns"])) for r in own)
         used = [float(str(r["cpu_percent"])) for r in own if "cpu_percent" in r]
         cpu = {"cpu_percent": sum(used) / len(used)} if used else {}
-        found.append({**kept, **means, **cpu, "min_ns": low, "max_ns": high})
+        found.append({**kept, **means, **cpu, **_latencies(own)})
+    return found
+
+
+def _latencies(records: Sequence[Record]) -> Record:
+    """Mean and extremes over rounds; 99.999 % of all their I/Os, where enough lie beyond it.
+
+    A round in which no request ended has no latency, and none of 0. Percentiles are never
+    averaged over rounds.
+    """
+    seen = [record for record in records if float(str(record["mean_ns"])) > 0]
+    if not seen:
+        return dict.fromkeys(("mean_ns", "min_ns", "max_ns"), 0.0)
+    found: Record = {
+        "mean_ns": sum(float(str(r["mean_ns"])) for r in seen) / len(seen),
+        "min_ns": min(float(str(r["min_ns"])) for r in seen),
+        "max_ns": max(float(str(r["max_ns"])) for r in seen),
+    }
+    nines = percentile(merged(seen), _FIVE_NINES)
+    if nines is not None and nines.status != "suppressed":
+        found["p99.999_ns"] = nines.value_ns
     return found
 
 

@@ -195,7 +195,8 @@ def latency(name: str, setting: Setting) -> tuple[Rounds, ...]:
         "0/100 4 KiB, 20 min", setting.workload(Pattern.RANDOM, 4 * KIB, 0, 1, 1), LATENCY_S
     )
     tracking = (Tracking(cell_name(0, 4 * KIB), "mean_ns"),)
-    return (setting.test(name, "latency", "PTS-style latency test", cells, tracking, (hist,)),)
+    test = setting.test(name, "latency", "PTS-style latency test", cells, tracking, (hist,))
+    return (replace(test, adds_up=True),)
 
 
 def demand(name: str, setting: Setting) -> tuple[Rounds, ...]:

@@ -15,6 +15,8 @@ from ssdbench.stats.percentiles import INDICATIVE_BEYOND, QUANTILES
 from ssdbench.stats.ptsrounds import RoundWindow, round_window
 from ssdbench.stats.standardrules import ROUNDS
 
+BINS = "latency_bins"  # of a record
+
 
 class Work:
     """Cells and phases of one test, one after another."""
@@ -31,9 +33,18 @@ class Work:
         self._reporter = Reporter(name, emit=context.emit, wall=context.wall)
 
     def cells(
-        self, cells: Sequence[Cell], number: int, *, of: int, keep: bool = False
+        self,
+        cells: Sequence[Cell],
+        number: int,
+        *,
+        of: int,
+        keep: bool = False,
+        bins: bool = False,
     ) -> list[Record]:
-        """One pass over cells; what came after the end of the run is missing."""
+        """One pass over cells; what came after the end of the run is missing.
+
+        `bins`: each record holds its latencies in bins, so that rounds can be added up.
+        """
         records: list[Record] = []
         for place, cell in enumerate(cells):
             done = (number - 1 + place / len(cells)) / of
@@ -42,7 +53,8 @@ class Work:
             record = self._cell(cell, number, f"round-{number:02d}/{place:02d}", keep=keep)
             if record is None:
                 break
-            records.append(record)
+            measured, latency = record
+            records.append({**measured, BINS: _sparse(latency)} if bins else measured)
         return records
 
     def phase(self, phase: Phase, place: int) -> list[Record]:
@@ -78,12 +90,15 @@ class Work:
                 "phase": phase.name,
                 "from_start_s": began_s + float(str(record["t_s"])),
                 **record,
+                "fills": float(str(record["written"])) / size,
                 **_latency(latencies.get(place, Histogram.empty())),
             }
             for place, record in enumerate(samples.records)
         ]
 
-    def _cell(self, cell: Cell, number: int, unit: str, *, keep: bool) -> Record | None:
+    def _cell(
+        self, cell: Cell, number: int, unit: str, *, keep: bool
+    ) -> tuple[Record, Histogram] | None:
         if self._out_of_limits():
             return None
         job = self._job(cell, unit, cell.seconds * self._scale, 1)
@@ -110,7 +125,7 @@ class Work:
             section.series.column("read_ios").sum() + section.series.column("write_ios").sum()
         )
         moved = section.bytes_read + section.bytes_written
-        return {
+        measured = {
             "round": number,
             "cell": cell.name,
             "block_bytes": _mean_block(cell.workload),
@@ -123,6 +138,7 @@ class Work:
             **self._cpu(outcome),
             **(_confidence(latency) if keep else {}),
         }
+        return measured, latency
 
     def _cpu(self, outcome: Outcome) -> Record:
         """Of the generator's busiest thread; in virtual time its use is made up."""
@@ -249,3 +265,13 @@ def _sparse(latency: Histogram) -> dict[str, list[int]]:
         "latency_ns": LOWER_EDGES_NS[used].tolist(),
         "count": latency.counts[used].tolist(),
     }
+
+
+def merged(records: Sequence[Record]) -> list[Histogram]:
+    """The latencies that records hold in bins, one histogram each; none where they hold none."""
+    held = [record[BINS] for record in records if isinstance(record.get(BINS), dict)]
+    return [
+        Histogram.from_bins(dict(zip(bins["latency_ns"], bins["count"], strict=True)))
+        for bins in held
+        if isinstance(bins, dict)
+    ]

@@ -9,9 +9,9 @@ from ssdbench.report.figures import (
     WindowFigure,
 )
 from ssdbench.report.plots.draw import draw
-from ssdbench.report.view import pts, ptstimed
+from ssdbench.report.view import pts, ptstimed, words
 from ssdbench.report.view.pts import tables
-from ssdbench.report.view.ptsplots import plots
+from ssdbench.report.view.ptsplots import plots, records
 
 RATES = (180.0, 104.0, 102.0, 100.0, 98.0, 96.0)
 LATENCIES = {"min_ns": 1e5, "mean_ns": 1e6, "p99.999_ns": 4e6, "max_ns": 5e6}
@@ -119,7 +119,7 @@ def test_a_latency_of_no_io_is_a_dash_and_not_0_ns(test: str) -> None:
     ]
 
     assert "0 ns" not in words
-    assert words.count("–") == 3 * len(means)
+    assert words.count("–") == (3 if "demand" in test else 4) * len(means)
 
 
 def test_a_test_without_a_round_has_no_plots() -> None:
@@ -181,5 +181,93 @@ def test_a_latency_test_has_tables_of_lowest_mean_and_highest() -> None:
 
     titles = [table.caption for table in pts.tables(stage)]
 
-    assert titles[:3] == ["Lowest latency", "Mean latency", "Highest latency"]
-    assert len(titles) == 5
+    assert titles[:4] == [
+        "Lowest latency", "Mean latency", "99.999 % latency", "Highest latency",
+    ]  # fmt: skip
+    assert len(titles) == 6
+    nines = {cell.text for row in list(pts.tables(stage))[2].rows for cell in row[1:]}
+    assert nines == {"4.0 ms"} or nines == {"4 ms"}
+
+
+def test_99_999_percent_of_too_few_ios_is_a_dash() -> None:
+    rows = [dict(row) for row in records(a_stage(), "means_over_the_window")]
+    for row in rows:
+        del row["p99.999_ns"]
+    stage = a_stage(means_over_the_window=rows).model_copy(
+        update={"summary": {"test": "PTS-style latency, client form"}}
+    )
+
+    nines = {cell.text for row in list(pts.tables(stage))[2].rows for cell in row[1:]}
+
+    assert nines == {words.NONE}
+
+
+def a_matrix(test: str, read: int) -> StageResult:
+    cells = [("pre-write T32 Q32", 32, 32, 0), ("T32 Q32", 32, 32, read), ("T1 Q1", 1, 1, read)]
+    rounds = [
+        {
+            "round": n, "cell": cell, "block_bytes": 4096, "read_percent": reads, "queue": queue,
+            "threads": threads, "iops": 100.0 * threads, "throughput_bytes_per_s": 4e5 * threads,
+            **LATENCIES,
+        }
+        for n in range(1, 6)
+        for cell, threads, queue, reads in cells
+    ]  # fmt: skip
+    samples = [{"t_s": 60.0 * n, "iops": 90.0, "phase": "p"} for n in range(1, 40)]
+    levels = [
+        {**s, "phase": f"pre-write before {level}"} for level in ("max", "min") for s in samples
+    ]
+    return a_stage(
+        rounds=rounds, steady_state=[{"tracking": "T32 Q32, iops"}],
+        means_over_the_window=rounds[-3:], warm_up=samples, pre_writes=levels,
+    ).model_copy(update={"summary": {"test": f"PTS-style {test}, enterprise form"}})  # fmt: skip
+
+
+@pytest.mark.parametrize(("test", "read"), [("demand intensity", 0), ("composite block", 40)])
+def test_a_matrix_of_demand_has_the_plots_of_the_standard(test: str, read: int) -> None:
+    stage = a_matrix(test, read)
+
+    drawn = {plot.title: plot for plot in [*plots(stage), *ptstimed.plots(stage)]}
+
+    assert set(drawn) == {
+        "IOPS of the writes before the first round",
+        "Measurement window, samples 30 min apart",
+        "Writes before each round",
+        "Steady-state convergence, IOPS",
+        "Measurement window: T32 Q32, IOPS",
+        "Demand variation",
+        "Demand intensity",
+        "IOPS over all outstanding requests",
+        "Throughput over all outstanding requests",
+        "Writes before the histogram of each demand",
+    }
+    convergence = drawn["Steady-state convergence, IOPS"].figure
+    assert isinstance(convergence, LinesFigure)
+    assert [line.label for line in convergence.lines] == ["T32 Q32", "T1 Q1"]
+    outstanding = drawn["Throughput over all outstanding requests"].figure
+    assert isinstance(outstanding, LinesFigure)
+    assert outstanding.lines[0].x == (1.0, 1024.0)
+    assert outstanding.lines[0].y == pytest.approx((0.4, 12.8))
+    levels = drawn["Writes before the histogram of each demand"].figure
+    assert isinstance(levels, LinesFigure) and len(levels.lines) == 2
+    assert all("<svg" in draw(plot.figure, plot.name) for plot in drawn.values())
+
+
+def test_write_saturation_is_drawn_over_drive_fills_too() -> None:
+    samples = [
+        {
+            "phase": "w", "from_start_s": 60.0 * n, "t_s": 60.0 * n, "written": n * 10**9,
+            "fills": n / 10, "iops": 100.0, "throughput_bytes_per_s": 4e5, **LATENCIES,
+        }
+        for n in range(1, 30)
+    ]  # fmt: skip
+    stage = a_stage(samples=samples).model_copy(
+        update={"summary": {"test": "PTS-style write saturation, enterprise form"}}
+    )
+
+    drawn = {plot.title: plot.figure for plot in ptstimed.plots(stage)}
+
+    rate, latency = drawn["IOPS over drive fills"], drawn["Latency over drive fills"]
+    assert isinstance(rate, SeriesFigure) and rate.trace.x[-1] == 2.9
+    assert isinstance(latency, LinesFigure) and latency.lines[0].x[-1] == 2.9
+    assert {"IOPS over time", "IOPS over gigabytes written", "Latency over time"} <= set(drawn)

@@ -13,10 +13,13 @@ from ssdbench.model.finding import Code, Severity
 from ssdbench.model.loading import load_profile
 from ssdbench.model.profile import Purge
 from ssdbench.model.result import StageResult
-from ssdbench.stages.pts.parts import cache_finding
-from ssdbench.stages.pts.rounds import Rounds
+from ssdbench.stages.pts.parts import Record, cache_finding
+from ssdbench.stages.pts.rounds import Rounds, _means
 from ssdbench.stages.pts.tests import BLOCKS, FORMS, MIXES, TESTS, Setting, saturation
 from ssdbench.stages.pts.timed import Timed
+from ssdbench.stages.pts.work import BINS
+from ssdbench.stats.histogram import LOWER_EDGES_NS, Histogram
+from ssdbench.stats.ptsrounds import round_window
 from ssdbench.suite.assemble import host_wishes
 from tests.support.fakes import Killed, WearyDrive
 from tests.support.runs import ARun
@@ -257,6 +260,7 @@ def test_the_latency_test_ends_with_a_histogram_in_steady_state(tmp_path: Path) 
     result = go(tmp_path, drive, "latency")
 
     (last,) = records(result, "in_steady_state")
+    assert all("latency_bins" not in record for record in records(result, "rounds"))
     assert last["cell"] == "0/100 4 KiB, 20 min"
     assert drive.starts[-1][0].runtime_s == 60  # 20 min, scaled
     assert last["mean_ns"] == pytest.approx(1e9 / 100, rel=0.05)
@@ -264,6 +268,33 @@ def test_the_latency_test_ends_with_a_histogram_in_steady_state(tmp_path: Path) 
     stored = result.data["histograms"]
     assert isinstance(stored, dict)
     assert sum(stored["0/100 4 KiB, 20 min"]["count"]) == pytest.approx(60 * 100, rel=0.02)
+
+
+def test_99_999_percent_is_of_all_rounds_together_and_never_an_average() -> None:
+    def a_round(number: int, slow: int) -> Record:
+        bins = Histogram.of([100_000] * (400_000 - slow) + [9_000_000] * slow)
+        used = bins.counts.nonzero()[0]
+        return {
+            "round": number, "cell": "c", "block_bytes": 4096, "read_percent": 0, "queue": 1,
+            "threads": 1, "iops": 1.0, "throughput_bytes_per_s": 1.0, "mean_ns": 1e5,
+            "min_ns": 1e5, "max_ns": 9e6,
+            BINS: {"latency_ns": LOWER_EDGES_NS[used].tolist(),
+                   "count": bins.counts[used].tolist()},
+        }  # fmt: skip
+
+    silent = {**a_round(5, 0), "mean_ns": 0.0, "min_ns": 0.0, "max_ns": 0.0}
+    del silent[BINS]
+    window = round_window([1.0] * 5)
+
+    (even,) = _means([*(a_round(n, 6) for n in range(1, 5)), silent], [window])
+    (fewer,) = _means([*(a_round(n, 1) for n in range(1, 5)), silent], [window])
+    (few,) = _means([a_round(1, 6), silent], [window])
+
+    # 1.6 million I/Os: 16 may lie beyond; 24 slow ones are more, 4 are fewer.
+    assert even["p99.999_ns"] == pytest.approx(9e6, rel=1 / 60)
+    assert fewer["p99.999_ns"] == pytest.approx(1e5, rel=1 / 60)
+    assert "p99.999_ns" not in few
+    assert (even["mean_ns"], even["min_ns"]) == (1e5, 1e5)  # not of the round without a latency
 
 
 def test_the_demand_matrix_goes_down_from_the_most_outstanding_requests() -> None:
