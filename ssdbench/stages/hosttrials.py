@@ -9,7 +9,7 @@ from ssdbench.errors import HostLacks, UsageError
 from ssdbench.generator.fio.output import engines_of
 from ssdbench.host import blktrace, command
 from ssdbench.host.activity import activity
-from ssdbench.host.sysfs import Sysfs, queues_of
+from ssdbench.host.sysfs import Sysfs
 from ssdbench.host.topology import Topology, cpu_text, topology
 from ssdbench.model import asked
 from ssdbench.model.target import TargetInfo
@@ -197,8 +197,7 @@ def _cpu_cost(here: _Here) -> _Chosen:
 
 def _engines(here: _Here) -> _Chosen:
     built = engines_of(command.run(["fio", "--enghelp"], timeout_s=20).stdout)
-    queue = queues_of(kernel_name(here.target), sysfs := Sysfs())[0]
-    polls = sysfs.find(f"/sys/block/{queue}/queue/io_poll") == "1"
+    polls = here.host.polls
     hits = min(hostvariants.HIT_BYTES, here.span_bytes)
     return _Chosen(
         "Compare ways to submit I/O",
