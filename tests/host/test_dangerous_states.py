@@ -270,6 +270,22 @@ def test_a_device_in_use_is_refused_whatever_is_overridden(
         )
 
 
+def test_the_disk_of_the_running_system_is_refused_whatever_is_overridden() -> None:
+    """Only looked at, as everything here is that the guard is asked for."""
+    number = Path("/").stat().st_dev
+    place = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
+    if not place.exists():
+        pytest.skip("the root file system of this host lies on no one block device")
+    place = place.resolve()
+    disk = place.parent if (place / "partition").exists() else place
+
+    reasons = guard.standing(
+        inspect(f"/dev/{disk.name}"), overwrite_signatures=True, accept_shared=True
+    )
+
+    assert "it holds the running system" in [found.reason for found in reasons]
+
+
 @pytest.mark.parametrize("overwrite", [False, True], ids=["strict", "overridden"])
 def test_a_device_that_is_open_elsewhere_is_refused(
     loop_device: LoopDevice, holder: Holder, *, overwrite: bool
