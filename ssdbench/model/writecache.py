@@ -23,7 +23,7 @@ class WriteCache(Model):
     contradiction: str = ""  # where the drive says one thing and does another
     present: bool | None = None  # by the drive's own pages; None where it does not tell
     enabled: bool | None = None  # the same, and what the run set
-    write_us: float | None = None  # one 16 KiB write
+    write_us: float | None = None  # one 32 KiB write
     flush_us_after_1: float | None = None  # a flush behind one write
     flush_us_after_many: float | None = None  # behind 64
     buffer_bytes: int = 0  # the largest that is known; 0 where none is

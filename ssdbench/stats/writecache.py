@@ -152,7 +152,7 @@ def _evidence(
     else:
         one, many = format_ns(measured.after_1_us * 1000), format_ns(measured.after_many_us * 1000)
         yield (
-            f"a 16 KiB write takes {format_ns(measured.write_us * 1000)}, a flush {one} behind one "
+            f"a 32 KiB write takes {format_ns(measured.write_us * 1000)}, a flush {one} behind one "
             f"of them and {many} behind 64: {_meaning(measured)}"
         )
     if size:

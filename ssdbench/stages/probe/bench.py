@@ -22,6 +22,7 @@ from ssdbench.stats.strided import Floats
 from ssdbench.units import KIB, MIB
 
 UNIT = "probe"
+COLLECTING = 0.5  # of the drive, written at random: more than the spare area
 Scalar = str | int | float | bool | None
 
 
@@ -282,3 +283,10 @@ def _findings(stage: str, cut_short: str) -> tuple[Finding, ...]:
 def part(size_bytes: int, most_bytes: int) -> int:
     """At most so much of a drive, in whole MiB."""
     return max(MIB, min(size_bytes, most_bytes) // MIB * MIB)
+
+
+def collect(bench: Bench) -> None:
+    """Fill the drive and write to it at random until it collects while it is written to."""
+    size = bench.size_bytes
+    bench.fill(size)
+    bench.write(Pattern.RANDOM, 32 * KIB, 32, size, round(COLLECTING * size))

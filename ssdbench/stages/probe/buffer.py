@@ -1,7 +1,6 @@
 """The write buffer, from how many writes of a burst are answered before they have to wait."""
 
-from ssdbench.model.workload import Pattern
-from ssdbench.stages.probe.bench import Bench, Said
+from ssdbench.stages.probe.bench import COLLECTING, Bench, Said, collect
 from ssdbench.stats.probing import buffer_bytes
 from ssdbench.units import KIB, MIB, format_size
 
@@ -9,7 +8,6 @@ BLOCK_BYTES = 32 * KIB  # no smaller than usual remap units: a part of one waits
 DEPTH = 4
 BURSTS = 3
 BURST_BYTES = 256 * MIB
-COLLECTING = 0.5  # of the drive, written at random: more than the spare area
 AGREE = 1.25
 
 
@@ -30,8 +28,7 @@ class WriteBuffer:
     def ask(self, bench: Bench) -> Said:
         """The two smallest bursts that wait, if they agree within a quarter."""
         size = bench.size_bytes
-        bench.fill(size)
-        bench.write(Pattern.RANDOM, BLOCK_BYTES, 32, size, round(COLLECTING * size))
+        collect(bench)
         ios = BURST_BYTES // BLOCK_BYTES
         found = [
             buffer_bytes(list(bench.latencies(BLOCK_BYTES, DEPTH, size, ios)), BLOCK_BYTES, DEPTH)
