@@ -12,6 +12,8 @@ import numpy as np
 
 from ssdbench.stats.standardrules import MAX_EXCURSION, MAX_SLOPE_EXCURSION, ROUNDS
 
+NOTHING = 1e-12  # of the average
+
 
 @dataclass(frozen=True, slots=True)
 class RoundWindow:
@@ -73,6 +75,8 @@ def round_window(values: Sequence[float], numbers: Sequence[int] = ()) -> RoundW
     centred = x - x.mean()
     spread = float((centred**2).sum())
     slope = float((centred * last).sum()) / spread if spread else 0.0
+    if abs(slope) * len(x) < NOTHING * abs(float(last.mean())):
+        slope = 0.0  # of alike rounds: what is left is rounding
     deviation = float(((last - last.mean()) ** 2).sum())
     correlation = slope * float(np.sqrt(spread / deviation)) if deviation else 0.0
     return RoundWindow(

@@ -1,5 +1,6 @@
 """The plots of PTS-style tests over time, and the histogram of a latency in steady state."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
@@ -99,7 +100,7 @@ def _transitions(
         y = np.array([number(s, metric) * scale for s in near])
         start = number(samples[change - 1], "from_start_s") / 60
         line = Line("", tuple(x.tolist()), tuple(y.tolist()))
-        ticks = tuple((float(t), format_count(float(t))) for t in np.linspace(x[0], x[-1], 5))
+        ticks = round_ticks(float(x[0]), float(x[-1]))
         yield Plot(
             name=f"change-{stage.name}-{place}",
             title=f"{label} around the change to {phases[change]}",
@@ -152,7 +153,7 @@ def _before_levels(stage: StageResult, samples: Sequence[Record]) -> Plot:
         x = tuple(number(s, "t_s") / 60 for s in own)
         lines.append(Line(phase, x, tuple(number(s, "iops") for s in own)))
     most = max(max(line.x) for line in lines)
-    ticks = tuple((float(t), f"{t:.3g}") for t in np.linspace(0, most, 6))
+    ticks = round_ticks(0.0, most)
     return Plot(
         name=f"pre-writes-of-levels-{stage.name}",
         title="Writes before the histogram of each demand",
@@ -172,11 +173,12 @@ def _latencies(
     for metric, label in LATENCIES:
         trace = thinned(x, np.array([number(s, metric) for s in seen]), bins=POINTS)
         lines.append(Line(label, tuple(trace.x.tolist()), tuple(trace.high.tolist())))
-    ticks = tuple((float(t), f"{t:.3g}") for t in np.linspace(0, x[-1] if len(x) else 1, 6))
+    ticks = round_ticks(0.0, float(x[-1]) if len(x) else 1.0)
     return Plot(
         name=f"latency-{stage.name}" + ("" if by_time else "-fills"),
         title="Latency over time" if by_time else "Latency over drive fills",
-        caption="Of each sample; where samples are too many to be drawn, the highest of a few.",
+        caption="Of each sample; where samples are too many to be drawn, the highest of a few. In "
+        "samples of less than a hundred thousand I/Os 99.999 % is the highest.",
         alt=f"Mean, 99.999 % and highest latency over {len(seen)} samples.",
         figure=LinesFigure(
             tuple(lines),
@@ -187,6 +189,15 @@ def _latencies(
             latency=True,
         ),
     )
+
+
+def round_ticks(low: float, high: float) -> tuple[tuple[float, str], ...]:
+    """At most seven places on an axis, in steps of 1, 2 or 5 times a power of ten."""
+    rough = max(high - low, 1e-9) / 6
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(n * power for n in (1, 2, 5, 10) if n * power >= rough * (1 - 1e-9))
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return tuple((n * step, format_count(n * step)) for n in range(first, last + 1))
 
 
 def _spaced_window(stage: StageResult, samples: Sequence[Record]) -> Plot:

@@ -31,6 +31,11 @@ def section(run: StoredRun) -> Section:
 def _absent(result: RunResult) -> str:
     if result.interrupted:
         return "The run was interrupted before steady state could be judged."
+    if any(stage.kind == "pts" for stage in result.stages):
+        return (
+            "Only by the PTS rule, whose word stands in the header of each test: five rounds that "
+            "look alike are no proof, and no rate of this run is known to last."
+        )
     return "No stage of this run judged steady state, so no rate in it is known to last."
 
 

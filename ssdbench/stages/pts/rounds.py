@@ -175,7 +175,8 @@ class Rounds:
         within = f"in {len(progress.rounds)} rounds; what is shown are the last five"
         if steady:
             within = f"in rounds {counted[-ROUNDS].number} to {counted[-1].number}"
-        found = [*self.skipped, *progress.findings]
+        own = (f.model_copy(update={"stage": self.name}) for f in self.skipped)
+        found = [*own, *progress.findings]
         found += cache_finding(context.target, self.form, self.name, context.settings)
         if len(counted) < len(progress.rounds):
             found.append(_paused(progress, self.name))

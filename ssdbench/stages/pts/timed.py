@@ -97,7 +97,11 @@ class Timed:
             findings=tuple(self._findings(context, prepared, work, samples)),
             data={
                 "steady_state": self._headers(samples),
-                "phases": [_phase(p, samples[p.name]) for p in self.phases if samples.get(p.name)],
+                "phases": [
+                    {"number": number, **_phase(p, samples[p.name])}
+                    for number, p in enumerate(self.phases, start=1)
+                    if samples.get(p.name)
+                ],
                 **({"in_steady_state": last} if last else {}),
                 **({"histograms": work.histograms} if work.histograms else {}),
                 "preparation": prepared.records,
@@ -151,7 +155,8 @@ class Timed:
         work: Work,
         samples: dict[str, list[Record]],
     ) -> list[Finding]:
-        found = [*self.skipped, *prepared.findings]
+        own = (f.model_copy(update={"stage": self.name}) for f in self.skipped)
+        found = [*own, *prepared.findings]
         found += cache_finding(context.target, self.form, self.name, context.settings)
         found += [_busy(p, self.name) for p in self.phases if _was_busy(p, samples, self.scale)]
         steady = self._steady(samples)

@@ -125,7 +125,7 @@ class Work:
             section.series.column("read_ios").sum() + section.series.column("write_ios").sum()
         )
         moved = section.bytes_read + section.bytes_written
-        measured = {
+        measured: Record = {
             "round": number,
             "cell": cell.name,
             "block_bytes": _mean_block(cell.workload),
@@ -136,8 +136,10 @@ class Work:
             "throughput_bytes_per_s": moved / length if length else 0.0,
             **_latency(latency),
             **self._cpu(outcome),
-            **(_confidence(latency) if keep else {}),
         }
+        if keep:  # for a table of its own, without levels that too few I/Os lie beyond
+            del measured["p99.999_ns"]
+            measured |= _levels(latency)
         return measured, latency
 
     def _cpu(self, outcome: Outcome) -> Record:
@@ -242,12 +244,8 @@ def _latency(latency: Histogram) -> Record:
     }
 
 
-def _confidence(latency: Histogram) -> Record:
-    """The levels of the standard's histogram that enough I/Os lie beyond."""
-    return dict(_levels(latency))
-
-
 def _levels(latency: Histogram) -> Iterator[tuple[str, float]]:
+    """The levels of the standard's histogram that enough I/Os lie beyond."""
     for name, quantile in QUANTILES.items():
         if quantile >= 0.99 and latency.n * (1 - quantile) >= INDICATIVE_BEYOND:
             yield f"{name}_ns", latency.percentile_ns(quantile)

@@ -253,6 +253,19 @@ def test_a_matrix_of_demand_has_the_plots_of_the_standard(test: str, read: int) 
     assert all("<svg" in draw(plot.figure, plot.name) for plot in drawn.values())
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "says"),
+    [
+        (0.0, 3.1, ["0", "1", "2", "3"]),
+        (0.0, 12.4, ["0", "5", "10"]),
+        (475.0, 595.0, ["480", "500", "520", "540", "560", "580"]),
+        (0.0, 0.29, ["0", "0.05", "0.1", "0.15", "0.2", "0.25"]),
+    ],
+)
+def test_ticks_of_time_are_round(low: float, high: float, says: list[str]) -> None:
+    assert [word for _, word in ptstimed.round_ticks(low, high)] == says
+
+
 def test_write_saturation_is_drawn_over_drive_fills_too() -> None:
     samples = [
         {

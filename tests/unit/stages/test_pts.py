@@ -107,6 +107,20 @@ def test_half_kib_points_do_not_apply_to_a_drive_with_4_kib_blocks(tmp_path: Pat
     assert len(records(result, "means_over_the_window")) == 6
 
 
+def test_what_is_said_of_a_test_before_it_begins_carries_the_name_of_its_stage(
+    tmp_path: Path,
+) -> None:
+    drive = WearyDrive(fresh_iops=100, logical_block_bytes=4096)
+    run = ARun(tmp_path / "run", drive)
+    (stage,) = TESTS["latency"]("pts-latency", a_setting(drive, scale=0.05))
+    run.stages.append(replace(stage, name="01-pts-latency"))
+
+    result = run.go().stages[0]
+
+    told = [f for f in result.findings if f.code is Code.NOT_APPLICABLE]
+    assert {finding.stage for finding in told} == {"01-pts-latency"}
+
+
 def test_writes_of_no_whole_remap_units_are_labelled_in_every_test() -> None:
     drive = flat()
     coarse = replace(
@@ -260,6 +274,7 @@ def test_the_latency_test_ends_with_a_histogram_in_steady_state(tmp_path: Path) 
     result = go(tmp_path, drive, "latency")
 
     (last,) = records(result, "in_steady_state")
+    assert "p99.999_ns" not in last  # six thousand I/Os
     assert all("latency_bins" not in record for record in records(result, "rounds"))
     assert last["cell"] == "0/100 4 KiB, 20 min"
     assert drive.starts[-1][0].runtime_s == 60  # 20 min, scaled

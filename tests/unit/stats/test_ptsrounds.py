@@ -29,6 +29,13 @@ def test_a_window_is_not_steady_when(values: list[float], why: str) -> None:
     assert not round_window(values).steady, why
 
 
+def test_rounding_is_no_slope() -> None:
+    window = round_window([100.88722700000001, 100.887227, 100.887227, 100.887227, 100.887227])
+
+    assert window.fit == "0 x + 100.887"
+    assert window.steady
+
+
 def test_rounds_that_are_all_alike_have_no_slope() -> None:
     window = round_window([5.0] * 5)
 
