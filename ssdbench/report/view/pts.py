@@ -14,7 +14,9 @@ from ssdbench.report.view.ptsplots import Record, number, records
 from ssdbench.stats.writecache import cache_enabled
 from ssdbench.units import format_capacity, format_count, format_size
 
-TOLD = frozenset({"means_over_the_window", "pre_writes"})  # lists with a table or plot of their own
+TOLD = frozenset(
+    {"means_over_the_window", "not_applicable", "pre_writes"}
+)  # lists with a table or plot of their own
 LATENCIES = (  # of all rounds of the window together; a dash where too few I/Os lie beyond
     ("min_ns", "Lowest"), ("mean_ns", "Mean"), ("p99.999_ns", "99.999 %"), ("max_ns", "Highest"),
 )  # fmt: skip
@@ -123,6 +125,8 @@ def tables(stage: StageResult) -> Iterator[Table]:
     mixes = list(dict.fromkeys(int(number(m, "read_percent")) for m in means))
     sizes = list(dict.fromkeys(int(number(m, "block_bytes")) for m in means))
     if len(mixes) * len(sizes) == len(means):
+        absent = [int(number(r, "block_bytes")) for r in records(stage, "not_applicable")]
+        sizes += [size for size in dict.fromkeys(absent) if size not in sizes]
         if "latency" in str(stage.summary.get("test")):
             for metric, title in LATENCIES:
                 yield _grid(f"{title} latency", means, sizes, mixes, metric)
@@ -158,6 +162,7 @@ def _grid(
     title: str, means: Sequence[Record], sizes: Sequence[int], mixes: Sequence[int], metric: str
 ) -> Table:
     found = {(m["block_bytes"], m["read_percent"]): _seen(m, metric) for m in means}
+    done = {m["block_bytes"] for m in means}
     unit = {"iops": "", "throughput_bytes_per_s": "B/s"}.get(metric, "ns")
     return Table(
         title,
@@ -165,7 +170,12 @@ def _grid(
         [
             [
                 Cell(format_size(size)),
-                *(Cell(words.quantity(found.get((size, read)), unit)) for read in mixes),
+                *(
+                    Cell(words.quantity(found.get((size, read)), unit))
+                    if size in done
+                    else Cell("not applicable")
+                    for read in mixes
+                ),
             ]
             for size in sizes
         ],

@@ -1,5 +1,6 @@
 """The plots of a PTS-style test of rounds: convergence, windows, block sizes, demand."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -301,10 +302,15 @@ def _demand_intensity(stage: StageResult, cells: Sequence[Record]) -> Plot:
         caption="Mean response over the rate; where a curve turns up, more requests only wait.",
         alt=f"Mean response over IOPS for {len(lines)} numbers of threads.",
         figure=LinesFigure(
-            lines, "IOPS", "mean response", _even_ticks(most), log_y=True, latency=True
+            lines, "IOPS", "mean response", round_ticks(0.0, most), log_y=True, latency=True
         ),
     )
 
 
-def _even_ticks(most: float) -> tuple[tuple[float, str], ...]:
-    return tuple((most * n / 5, format_count(most * n / 5)) for n in range(6))
+def round_ticks(low: float, high: float) -> tuple[tuple[float, str], ...]:
+    """At most seven places on an axis, in steps of 1, 2 or 5 times a power of ten."""
+    rough = max(high - low, 1e-9) / 6
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(n * power for n in (1, 2, 5, 10) if n * power >= rough * (1 - 1e-9))
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return tuple((n * step, format_count(n * step)) for n in range(first, last + 1))

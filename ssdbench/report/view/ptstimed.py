@@ -1,6 +1,5 @@
 """The plots of PTS-style tests over time, and the histogram of a latency in steady state."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
@@ -16,7 +15,7 @@ from ssdbench.report.figures import (
     thinned,
 )
 from ssdbench.report.view.page import Plot
-from ssdbench.report.view.ptsplots import Record, drawn, number, records
+from ssdbench.report.view.ptsplots import Record, drawn, number, records, round_ticks
 from ssdbench.stats.histogram import LOWER_EDGES_NS, bin_of
 from ssdbench.stats.ptsrounds import round_window
 from ssdbench.units import format_count
@@ -189,15 +188,6 @@ def _latencies(
             latency=True,
         ),
     )
-
-
-def round_ticks(low: float, high: float) -> tuple[tuple[float, str], ...]:
-    """At most seven places on an axis, in steps of 1, 2 or 5 times a power of ten."""
-    rough = max(high - low, 1e-9) / 6
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(n * power for n in (1, 2, 5, 10) if n * power >= rough * (1 - 1e-9))
-    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    return tuple((n * step, format_count(n * step)) for n in range(first, last + 1))
 
 
 def _spaced_window(stage: StageResult, samples: Sequence[Record]) -> Plot:

@@ -51,6 +51,7 @@ class Rounds:
     form: str  # enterprise | client
     cells: tuple[Cell, ...]
     tracking: tuple[Tracking, ...]
+    absent: tuple[Cell, ...] = ()  # not applicable to this drive
     finale: tuple[Cell, ...] = ()  # measured once, after the window
     warm_up: Phase | None = None  # before the first round, until it is steady
     adds_up: bool = False  # latencies of the window's rounds become one histogram
@@ -134,6 +135,11 @@ class Rounds:
                 ],
                 "means_over_the_window": means,
                 **({"in_steady_state": last} if last else {}),
+                **(
+                    {"not_applicable": [_absent(cell) for cell in self.absent]}
+                    if self.absent
+                    else {}
+                ),
                 **({"histograms": work.histograms} if work.histograms else {}),
                 **({"pre_writes": test.pre_writes} if test.pre_writes else {}),
                 "preparation": list(test.progress.preparation),
@@ -316,6 +322,16 @@ def header(tracked: Tracking, window: RoundWindow) -> Record:
 _AVERAGED = ("iops", "throughput_bytes_per_s")
 _PRE_WRITTEN = ("phase", "t_s", "iops")
 _FIVE_NINES = 0.99999
+
+
+def _absent(cell: Cell) -> Record:
+    """Where a cell that this drive cannot do stands in the tables."""
+    workload = cell.workload
+    return {
+        "cell": cell.name,
+        "block_bytes": workload.block_bytes,
+        "read_percent": workload.read_percent,
+    }
 
 
 def _mixture(workload: Workload) -> dict[str, str | int | float | bool | None]:

@@ -132,6 +132,7 @@ class Setting:
             form=self.form.name,
             cells=tuple(kept),
             tracking=tracking,
+            absent=tuple(skipped),
             finale=finale,
             max_rounds=self.max_rounds,
             scale=self.scale,

@@ -11,7 +11,7 @@ from ssdbench.report.figures import (
 from ssdbench.report.plots.draw import draw
 from ssdbench.report.view import pts, ptstimed, words
 from ssdbench.report.view.pts import tables
-from ssdbench.report.view.ptsplots import plots, records
+from ssdbench.report.view.ptsplots import plots, records, round_ticks
 
 RATES = (180.0, 104.0, 102.0, 100.0, 98.0, 96.0)
 LATENCIES = {"min_ns": 1e5, "mean_ns": 1e6, "p99.999_ns": 4e6, "max_ns": 5e6}
@@ -202,6 +202,14 @@ def test_99_999_percent_of_too_few_ios_is_a_dash() -> None:
     assert nines == {words.NONE}
 
 
+def test_blocks_that_a_drive_cannot_do_are_in_the_tables_as_not_applicable() -> None:
+    means = [m for m in records(a_stage(), "means_over_the_window") if m["block_bytes"] == 4096]
+    absent = [{"cell": "0/100 512 B", "block_bytes": 512, "read_percent": 0}]
+
+    for table in pts.tables(a_stage(means_over_the_window=means, not_applicable=absent)):
+        assert [[cell.text for cell in row] for row in table.rows][1] == ["512 B", "not applicable"]
+
+
 def a_matrix(test: str, read: int) -> StageResult:
     cells = [("pre-write T32 Q32", 32, 32, 0), ("T32 Q32", 32, 32, read), ("T1 Q1", 1, 1, read)]
     rounds = [
@@ -263,7 +271,7 @@ def test_a_matrix_of_demand_has_the_plots_of_the_standard(test: str, read: int) 
     ],
 )
 def test_ticks_of_time_are_round(low: float, high: float, says: list[str]) -> None:
-    assert [word for _, word in ptstimed.round_ticks(low, high)] == says
+    assert [word for _, word in round_ticks(low, high)] == says
 
 
 def test_write_saturation_is_drawn_over_drive_fills_too() -> None:

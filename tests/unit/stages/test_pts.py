@@ -118,6 +118,7 @@ def test_what_is_said_of_a_test_before_it_begins_carries_the_name_of_its_stage(
     result = run.go().stages[0]
 
     told = [f for f in result.findings if f.code is Code.NOT_APPLICABLE]
+    assert {record["block_bytes"] for record in records(result, "not_applicable")} == {512}
     assert {finding.stage for finding in told} == {"01-pts-latency"}
 
 
