@@ -45,12 +45,19 @@ def run_verdict(
     unneeded = {point.point.id for point in points} - {point.point.id for point in needed}
     spoilt = any(
         finding.severity is Severity.INVALIDATES and finding.point not in unneeded
-        for finding in (*findings, *(f for stage in stages for f in stage.findings))
+        for finding in (*findings, *(f for stage in _counting(stages) for f in stage.findings))
     )
     valid = all(point.verdict == "VALIDATED" for point in needed)
     whole = all(stage.complete for stage in stages)
     measured = bool(needed) or (bool(rated) and not points and not named(plan))
     return "VALIDATED" if measured and valid and whole and not spoilt else "NOT VALIDATED"
+
+
+def _counting(stages: Sequence[StageResult]) -> list[StageResult]:
+    """All but what prepared the drive for experiments, after the last number to plan on."""
+    numbers = [n for n, stage in enumerate(stages) if stage.points or stage.kind == RATE]
+    last = max(numbers, default=len(stages))
+    return [stage for n, stage in enumerate(stages) if n < last or stage.kind not in PREPARES]
 
 
 def needed_points(points: Sequence[PointResult], plan: CapacityPlan) -> list[PointResult]:

@@ -50,6 +50,7 @@ class Precondition:
     level_percent: float = 100.0  # of the drive; the rest is never written
     kind: str = "precondition"
     title: str = "Fill the drive"
+    for_experiment: bool = False  # nothing to plan on is measured on what it leaves
     destructive: bool = True
     lasting: Lasting = Lasting.CONTENT
 
@@ -172,7 +173,7 @@ class Precondition:
             findings.append(
                 Finding(
                     code=Code.PARTIAL_FILL,
-                    severity=Severity.INVALIDATES,
+                    severity=Severity.NOTES if self.for_experiment else Severity.INVALIDATES,
                     message=f"only {self.level_percent:g} % of the drive was filled "
                     f"({format_capacity(self.level_bytes(target))}); the rest works as spare area",
                     advice="Fill the whole drive for a number to plan on (fill level 100 %).",

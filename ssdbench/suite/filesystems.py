@@ -113,4 +113,5 @@ def prepared(number: int, system: FileSystem, part: float, profile: Profile) -> 
         number += 1
     fill = Fill(pattern=Pattern.SEQUENTIAL, block_bytes=128 * KIB, content=profile.content)
     title = f"Fill the drive again, before {system.name}"
-    yield Precondition(f"{number:02d}-precondition", (fill,), part, title=title)
+    name = f"{number:02d}-precondition"
+    yield Precondition(name, (fill,), part, title=title, for_experiment=True)

@@ -1,9 +1,10 @@
 """What was tested and how: drive, conditions, host, profile, files, words."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from ssdbench.model.finding import Code
-from ssdbench.model.result import FlashWritten, Repeat, RunResult
+from ssdbench.model.result import FlashWritten, Repeat, RunResult, StageResult
 from ssdbench.model.writecache import CacheKind, WriteCache
 from ssdbench.report.label import simulated_label
 from ssdbench.report.read import StoredRun
@@ -65,8 +66,8 @@ def test(result: RunResult) -> Section:
         ("Length on the drive's clock", format_duration(length)),
         ("Written by the run", _written(result)),
         *([("Written to flash", _flash(result.flash_written))] if result.flash_written else []),
-        ("Purge", "; ".join(s.title for s in purge) or own),
-        ("Preconditioning", "; ".join(s.title for s in fills) or own),
+        ("Purge", _titles(purge) or own),
+        ("Preconditioning", _titles(fills) or own),
         *([("Write cache", _cache(result.write_cache))] if result.write_cache else []),
         ("Steady-state rule", words.listing(list(dict.fromkeys(v.rule for v in steady))) or "none"),
         ("Active range", _ranges(result)),
@@ -99,6 +100,12 @@ def _order(result: RunResult) -> str:
 
 def _unique(values: Iterator[str]) -> list[str]:
     return list(dict.fromkeys(values))
+
+
+def _titles(stages: Sequence[StageResult]) -> str:
+    """`Fill the drive; Fill the drive again, before ext4 (3 times)`."""
+    counted = Counter(stage.title for stage in stages)
+    return "; ".join(f"{title} ({n} times)" if n > 1 else title for title, n in counted.items())
 
 
 def _written(result: RunResult) -> str:

@@ -19,20 +19,21 @@ _TITLES = {
     "lat_p50_ns": "p50",
     "lat_p99_ns": "p99",
     "cpu_us_per_io": "fio, us per I/O",
-    "host_cpu_us_per_io": "Host, us per I/O",
-    "iops_per_core": "I/Os per CPU second",
+    "iops_per_core": "I/Os per CPU s",
     "iops_per_watt": "I/Os per joule",
     "merges_per_io": "Merges per I/O",
-    "interrupts_per_io": "Interrupts per I/O",
+    "interrupts_per_io": "IRQs per I/O",
     "in_flight": "In flight",
 }
 _HINTS = {
     "cpu_us_per_io": "CPU time of fio itself",
-    "host_cpu_us_per_io": "CPU time of the whole host but for other programs",
+    "iops_per_core": "CPU time of the whole host but for other programs",
     "in_flight": "Requests in the drive's queue, mean over the window",
 }
 _RANGE = ("iops_least", "iops_most")
 _DISTURBED = "disturbed"
+_STARTS = "repeats"
+_TWICE = "host_cpu_us_per_io"  # the inverse of what stands beside it; cells.csv has it
 
 
 def table(stage: StageResult) -> list[Table]:
@@ -42,16 +43,23 @@ def table(stage: StageResult) -> list[Table]:
         return []
     records: list[Record] = [record for record in stored if isinstance(record, Mapping)]
     ranged = all(name in record for record in records for name in _RANGE)
-    keys = [key for key in dict.fromkeys(key for r in records for key in r) if _shown(key, records)]
+    every = dict.fromkeys(key for record in records for key in record)
+    keys = [key for key in every if _shown(key, records)]
     columns = [column for key in keys for column in _columns(key, records, ranged=ranged)]
     rows = [[cell for key in keys for cell in _cells(key, r, ranged=ranged)] for r in records]
-    caption = "Medians, with the least and the most rate of all starts" if ranged else "Medians"
+    starts = {str(record[_STARTS]) for record in records if _STARTS in record}
+    caption = f"Medians of {starts.pop()} starts" if len(starts) == 1 else "Medians"
+    caption += ", with the least and the most rate" if ranged else ""
     return [Table(caption, columns, rows, fold=caption if len(rows) > FOLDED else "")]
 
 
 def _shown(key: str, records: Sequence[Record]) -> bool:
-    """Not what a neighbour has, and no disturbance where there was none."""
-    return key not in _RANGE and (key != _DISTURBED or any(r.get(key) for r in records))
+    """Not what a neighbour or the caption has, and no disturbance where there was none."""
+    if key == _DISTURBED:
+        return any(record.get(key) for record in records)
+    if key == _STARTS:
+        return len({record.get(key) for record in records}) > 1
+    return key not in (*_RANGE, _TWICE)
 
 
 def _columns(key: str, records: Sequence[Record], *, ranged: bool) -> list[Column]:
@@ -64,7 +72,7 @@ def _cells(key: str, record: Record, *, ranged: bool) -> list[Cell]:
     if key not in record:
         return [Cell(words.NONE)]
     if key == _DISTURBED:
-        return [Cell(f"{record[key]} of {record.get('repeats', words.NONE)}")]
+        return [Cell(f"{record[key]} of {record.get(_STARTS, words.NONE)}")]
     own = Cell(words.fact(key, record[key])[1])
     if key != "iops" or not ranged:
         return [own]

@@ -16,6 +16,7 @@ from ssdbench.report.view.page import Block, Cell, Column, Prose, Table
 from ssdbench.units import format_count, format_rate, format_size
 
 MAX_OPEN_ROWS = 30  # a longer table of latencies is closed at first
+MAX_WHY = 160  # characters of reasons in a row
 _VERDICT_ORDER = ("NOT VALIDATED", "MEASURED, NOT PLANNABLE", "VALIDATED")
 
 
@@ -130,6 +131,8 @@ def _rate_row(point: PointResult) -> list[Cell]:
 def _verdict(point: PointResult) -> Cell:
     found = [f for f in point_findings(point) if f.severity is Severity.INVALIDATES]
     why = " ".join(dict.fromkeys(words.sentence(f.message) for f in found))
+    if len(why) > MAX_WHY:  # the findings have the sentences
+        why = ", ".join(dict.fromkeys(str(f.code) for f in found))
     text = f"{point.verdict}: {why}" if why else point.verdict
     return Cell(text, words.VERDICT_TONES[point.verdict])
 

@@ -66,6 +66,17 @@ def test_a_stage_that_was_cut_short_spoils_the_run_whatever_the_plan_uses(run: R
     assert run_verdict(run.target, [*others, cut], [], WRITES) == "NOT VALIDATED"
 
 
+def test_a_preparation_spoils_what_is_measured_after_it_and_nothing_before(run: RunResult) -> None:
+    (sweep,) = [stage for stage in run.stages if stage.points]
+    partial = a_finding(point=None)
+    fill = sweep.model_copy(
+        update={"kind": "precondition", "points": (), "findings": (partial,), "steady": ()}
+    )
+
+    assert run_verdict(run.target, [sweep, fill], [], WRITES) == "VALIDATED"
+    assert run_verdict(run.target, [fill, sweep], [], WRITES) == "NOT VALIDATED"
+
+
 def test_what_the_plan_leaves_open_is_said(run: RunResult) -> None:
     [note] = about_plan(run.stages, WRITES)
     [lack] = about_plan(run.stages, CapacityPlan(block=8192))

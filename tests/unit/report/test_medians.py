@@ -32,13 +32,14 @@ def a_stage(*medians: dict[str, object]) -> StageResult:
 def test_a_median_stands_beside_the_least_and_the_most_of_its_starts() -> None:
     (made,) = table(a_stage(MEDIAN))
 
+    assert made.caption == "Medians of 3 starts, with the least and the most rate"
     assert [column.title for column in made.columns] == [
-        "Workload", "Variant", "Starts", "IOPS", "Least – most", "Throughput", "p50",
+        "Workload", "Variant", "IOPS", "Least – most", "Throughput", "p50",
     ]  # fmt: skip
     assert [cell.text for cell in made.rows[0]] == [
-        "random write", "bfq", "3", "30,215", "18,938 – 31,903", "123.9 MB/s", "655 us",
+        "random write", "bfq", "30,215", "18,938 – 31,903", "123.9 MB/s", "655 us",
     ]  # fmt: skip
-    assert [column.number for column in made.columns] == [False, False, *(True,) * 5]
+    assert [column.number for column in made.columns] == [False, False, *(True,) * 4]
 
 
 def test_disturbed_starts_are_counted_where_there_are_any_and_in_every_row() -> None:
@@ -46,6 +47,13 @@ def test_disturbed_starts_are_counted_where_there_are_any_and_in_every_row() -> 
 
     assert made.columns[-1].title == "Disturbed"
     assert [row[-1].text for row in made.rows] == ["2 of 3", "0 of 3"]
+
+
+def test_starts_that_differ_in_number_have_a_column() -> None:
+    (made,) = table(a_stage(MEDIAN, {**MEDIAN, "repeats": 2}))
+
+    assert made.columns[2].title == "Starts"
+    assert [row[2].text for row in made.rows] == ["3", "2"]
 
 
 def test_what_only_some_rows_have_is_a_dash_in_the_others() -> None:
