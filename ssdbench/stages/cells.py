@@ -138,10 +138,18 @@ def _latency(name: str, values: Sequence[float | None]) -> dict[str, object]:
 
 
 def _costs(found: Sequence[Cell]) -> dict[str, object]:
-    """Medians of what the host spent; left out where a probe spent some of it itself."""
-    return {
+    """Medians of what the host spent; left out where a probe spent some of it itself.
+
+    Starts that sent the drive nothing in the window that was watched tell nothing of that.
+    """
+    own = {
         **_latency("lat_p99_ns", [c.lat_p99_ns for c in found]),
         "cpu_us_per_io": round(median(c.cpu_us_per_io for c in found), 2),
+    }
+    if not (found := [c for c in found if c.iops_per_core > 0]):
+        return own
+    return {
+        **own,
         "host_cpu_us_per_io": round(median(c.host_cpu_us_per_io for c in found), 2),
         "iops_per_core": round(median(c.iops_per_core for c in found)),
         **_energy(found),

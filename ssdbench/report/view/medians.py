@@ -19,7 +19,7 @@ _TITLES = {
     "lat_p50_ns": "p50",
     "lat_p99_ns": "p99",
     "cpu_us_per_io": "fio, us per I/O",
-    "iops_per_core": "I/Os per CPU s",
+    "iops_per_core": "IOPS per core",
     "iops_per_watt": "I/Os per joule",
     "merges_per_io": "Merges per I/O",
     "interrupts_per_io": "IRQs per I/O",
@@ -27,7 +27,7 @@ _TITLES = {
 }
 _HINTS = {
     "cpu_us_per_io": "CPU time of fio itself",
-    "iops_per_core": "CPU time of the whole host but for other programs",
+    "iops_per_core": "By the CPU time of the whole host but for other programs",
     "in_flight": "Requests in the drive's queue, mean over the window",
 }
 _RANGE = ("iops_least", "iops_most")
@@ -42,15 +42,21 @@ def table(stage: StageResult) -> list[Table]:
     if not isinstance(stored, list) or not stored:
         return []
     records: list[Record] = [record for record in stored if isinstance(record, Mapping)]
-    ranged = all(name in record for record in records for name in _RANGE)
+    starts = {str(record[_STARTS]) for record in records if _STARTS in record}
+    ranged = starts != {"1"} and all(name in record for record in records for name in _RANGE)
     every = dict.fromkeys(key for record in records for key in record)
     keys = [key for key in every if _shown(key, records)]
+    keys.sort(key=lambda key: key == _DISTURBED)  # last
     columns = [column for key in keys for column in _columns(key, records, ranged=ranged)]
     rows = [[cell for key in keys for cell in _cells(key, r, ranged=ranged)] for r in records]
-    starts = {str(record[_STARTS]) for record in records if _STARTS in record}
-    caption = f"Medians of {starts.pop()} starts" if len(starts) == 1 else "Medians"
-    caption += ", with the least and the most rate" if ranged else ""
+    caption = _caption(starts) + (", with the least and the most rate" if ranged else "")
     return [Table(caption, columns, rows, fold=caption if len(rows) > FOLDED else "")]
+
+
+def _caption(starts: set[str]) -> str:
+    if starts == {"1"}:
+        return "One start each"
+    return f"Medians of {next(iter(starts))} starts" if len(starts) == 1 else "Medians"
 
 
 def _shown(key: str, records: Sequence[Record]) -> bool:

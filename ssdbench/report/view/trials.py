@@ -97,7 +97,7 @@ def _applications(stage: StageResult, medians: Sequence[Record]) -> Plot:
         f"{row.label}: " + ", ".join(f"{name} {value:.1f} MB/s" for name, value in row.values)
         for row in rows
     )
-    drawn = DotsFigure(rows, x_label="MB/s")
+    drawn = DotsFigure(rows, x_label="MB/s", latency=False)
     return Plot(f"trial-{stage.name}-programs", stage.title, APPLICATIONS_LEAD, alt, drawn)
 
 

@@ -56,6 +56,13 @@ def test_starts_that_differ_in_number_have_a_column() -> None:
     assert [row[2].text for row in made.rows] == ["3", "2"]
 
 
+def test_a_single_start_has_no_range_and_is_no_median() -> None:
+    (made,) = table(a_stage({**MEDIAN, "repeats": 1}))
+
+    assert made.caption == "One start each"
+    assert "Least – most" not in [column.title for column in made.columns]
+
+
 def test_what_only_some_rows_have_is_a_dash_in_the_others() -> None:
     bare = {key: value for key, value in MEDIAN.items() if key != "lat_p50_ns"}
 

@@ -53,6 +53,13 @@ def test_medians_keep_the_extremes_and_count_the_disturbed() -> None:
     assert record["disturbed"] == 1
 
 
+def test_what_the_host_spent_is_told_by_starts_whose_requests_were_seen() -> None:
+    unseen, seen = a_cell(10, 1), a_cell(30, 2).model_copy(update={"iops_per_core": 5e4})
+
+    assert "iops_per_core" not in medians([unseen])[0]
+    assert medians([unseen, seen])[0]["iops_per_core"] == 5e4
+
+
 def test_an_unknown_scheduler_is_answered_with_those_that_exist() -> None:
     with pytest.raises(HostLacks, match="no scheduler cfq") as refused:
         scheduler_variants(["cfq"], ["none", "bfq"], "d")
