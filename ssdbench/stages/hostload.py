@@ -41,6 +41,9 @@ class Probe(Protocol):
 _START_S = 0.3  # until fio has set itself up
 
 
+LEAST_CPU_S = 0.05
+
+
 @dataclass(frozen=True, slots=True)
 class Load:
     """Differences over a window, of the whole host and one drive; per second where said."""
@@ -58,13 +61,18 @@ class Load:
 
     @property
     def iops_per_core(self) -> float:
-        """I/Os for each second of CPU time that the whole host spent; 0 when unknown."""
-        return self.ios_per_s / self.busy_cpus if self.busy_cpus > 0 else 0.0
+        """I/Os for each second of CPU time that the whole host spent; 0 when unknown.
+
+        The kernel counts in hundredths of a second: what is left of a few of them after others'
+        time is taken off is no measurement.
+        """
+        known = self.busy_cpus * self.seconds >= LEAST_CPU_S
+        return self.ios_per_s / self.busy_cpus if known else 0.0
 
     @property
     def host_cpu_us_per_io(self) -> float:
-        """CPU time of everybody per I/O, kernel threads and interrupts included."""
-        return 1e6 * self.busy_cpus / self.ios_per_s if self.ios_per_s > 0 else 0.0
+        """CPU time of everybody per I/O, kernel threads and interrupts included; 0 likewise."""
+        return 1e6 / self.iops_per_core if self.iops_per_core > 0 else 0.0
 
     @property
     def iops_per_watt(self) -> float | None:

@@ -41,6 +41,15 @@ def test_cpu_time_of_other_programs_is_taken_off() -> None:
     assert found.host_cpu_us_per_io == pytest.approx(500)
 
 
+@pytest.mark.parametrize("own_s", [0.0, 1e-9, 0.04])
+def test_cpu_time_too_short_to_be_counted_is_not_known(own_s: float) -> None:
+    after = replace(AFTER, others_s={"cron": 2.5 - own_s})
+
+    found = load((BEFORE, after), (EMPTY, DONE), [])
+
+    assert (found.iops_per_core, found.host_cpu_us_per_io) == (0.0, 0.0)
+
+
 def test_energy_is_per_joule_and_a_meter_that_wrapped_tells_nothing() -> None:
     wrapped = replace(AFTER, energy_j=3.0)
 
