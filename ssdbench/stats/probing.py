@@ -89,10 +89,11 @@ def read_chunk(iops: Mapping[int, float], *, alone: float) -> int | None:
 
     Of reads at a stride of half a chunk, two lie on each die. When the first is done the next but
     one begins on the next die, beside the second: from there on, no read waits. None when two reads
-    are hardly faster than one, `alone`, at any stride.
+    are hardly faster than one, `alone`, at any stride, and when they are as fast at every stride:
+    then it is not dies that they wait for.
     """
     most = max(iops.values(), default=0.0)
-    if most < SIDE_BY_SIDE * alone:
+    if most < SIDE_BY_SIDE * alone or min(iops.values()) >= FULL * most:
         return None
     return 2 * min(stride for stride, rate in iops.items() if rate >= FULL * most)
 

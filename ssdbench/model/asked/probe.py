@@ -14,9 +14,9 @@ class ProbeName(StrEnum):
     """What can be asked, in the order in which it is best asked."""
 
     SLC_CACHE = "slc-cache"
-    READ_CHUNK = "read-chunk"
     STRIPE = "stripe"
     PARALLELISM = "parallelism"
+    READ_CHUNK = "read-chunk"
     FLUSH = "flush"
     REMAP_UNIT = "remap-unit"
     MAPPING = "mapping"

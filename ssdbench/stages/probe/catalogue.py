@@ -18,9 +18,9 @@ PROBES: dict[str, Probe] = {
     probe.name: probe
     for probe in (
         SlcCache(),
-        ReadChunk(),
         StripeWidth(),
         Parallelism(),
+        ReadChunk(),
         Flushes(),
         RemapUnit(),
         Mapping(),

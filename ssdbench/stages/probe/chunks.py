@@ -12,6 +12,7 @@ from ssdbench.units import GIB, KIB, format_size
 
 BLOCK_BYTES = 4 * KIB
 STRIDES = tuple(n * KIB for n in (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256))
+MEET = tuple(n * KIB for n in (640, 768, 896, 1024))  # multiples of most stripes: one die for all
 SPAN_BYTES = 2 * GIB
 IOS = 2500
 WRAPS = 4  # strides that the span must hold at the least
@@ -28,17 +29,19 @@ class ReadChunk:
         return part(size_bytes, SPAN_BYTES)
 
     def ask(self, bench: Bench) -> Said:
-        """One read alone, then pairs of them at strides of 8 to 256 KiB."""
+        """One read alone, then pairs of them at strides of 8 KiB to 1 MiB."""
         span = part(bench.size_bytes, SPAN_BYTES)
         bench.fill(span)
         alone = _rate(bench, STRIDES[-1], 1, span)
         rates = {
-            stride: _rate(bench, stride, 2, span) for stride in STRIDES if stride * WRAPS <= span
+            stride: _rate(bench, stride, 2, span)
+            for stride in STRIDES + MEET
+            if stride * WRAPS <= span
         }
         table = tuple({"stride_bytes": s, "iops": round(rate, 1)} for s, rate in rates.items())
         found = read_chunk(rates, alone=alone)
         if found is None:
-            return Said("cannot tell: two reads at once bring no more than one", {}, table)
+            return Said("cannot tell: two reads at once do not wait for dies", {}, table)
         least = found <= 2 * min(rates)
         text = f"{format_size(found)} or less" if least else format_size(found)
         return Said(f"read chunk of {text}", {"chunk_bytes": found, "at_most": least}, table)

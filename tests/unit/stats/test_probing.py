@@ -68,6 +68,11 @@ def pair_rate(stride: int, *, chunk: int, dies: int) -> float:
     return 1000 / max(free)
 
 
+def test_reads_that_do_not_wait_for_dies_tell_no_chunk() -> None:
+    assert read_chunk({8: 2.0, 16: 2.0, 640: 1.98}, alone=1.0) is None
+    assert read_chunk({8: 2.0, 16: 2.0, 640: 1.2}, alone=1.0) == 16
+
+
 def test_two_reads_that_are_no_faster_than_one_tell_no_chunk() -> None:
     assert read_chunk({4: 1.0, 8: 1.0, 16: 1.1}, alone=1.0) is None
 
