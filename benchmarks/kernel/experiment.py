@@ -138,7 +138,10 @@ def judge(claim: Claim, rows: Sequence[Row]) -> Judged | None:
         found = {r.case: r.value for r in rows if r.seed == seed and r.metric == claim.metric}
         if claim.over not in found or any(case not in found for case in claim.under):
             return None
-        ratios.append(found[claim.over] / max((found[case] for case in claim.under), default=1.0))
+        under = max((found[case] for case in claim.under), default=1.0)
+        if not under:
+            return None
+        ratios.append(found[claim.over] / under)
     if not ratios:
         return None
     ratios.sort(reverse=claim.at_most)

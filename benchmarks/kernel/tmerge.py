@@ -32,15 +32,18 @@ each() { mkdir $T; put $T device=/dev/ssd0 mode=$1 power=1
 # Writers that dirty pages faster than the device takes them: what write-back sends in a second.
 BUFFERED = """
 echo 8388608 > /proc/sys/vm/dirty_bytes; echo 4194304 > /proc/sys/vm/dirty_background_bytes
-# Read by the shell itself: a program that starts has the clock run on between counts and time.
+# Read and timed by the shell itself: while a program comes from the host, the clock may leap.
 snap() { while read -r name value; do case $name in write_ios) ios=$value;;
   write_commands) commands=$value;; esac; done < $T/counters; at=$(us); }
+mkfifo /run/never; exec 9<> /run/never; pause() { read -rt $1 -u 9 || true; }
 buffered() { mkdir $T; put $T device=/dev/ssd0 mode=$1 power=1
   load --filename=/dev/tm0 --ioengine=psync --size=256m --rw=randwrite --numjobs=$2 --direct=0 \
-    --runtime=1200ms &
-  sleep 0.6; snap; a=$ios; c=$commands; t=$at; sleep 0.5; snap; b=$ios; d=$commands; u=$at; wait
+    --runtime=1200ms & ios=0
+  until [ $ios -gt 4000 ]; do snap; done
+  pause 0.2; snap; a=$ios; c=$commands; t=$at; pause 0.5; snap; b=$ios; d=$commands; u=$at; wait
   row buffered-$2-$1 iops $(( (b - a) * 1000000 / (u - t) ))
   row buffered-$2-$1 merge $(awk -v a=$((b - a)) -v b=$((d - c)) 'BEGIN {print b ? a / b : 0}')
+  row buffered-$2-$1 window_us $(( u - t ))
   sync; echo 0 > $T/power; rmdir $T; }
 """
 
