@@ -19,6 +19,7 @@ from ssdbench.units import MOST_PERCENT
 )
 @click.option("--p99", type=Duration(), metavar="D", help="Highest 99th percentile (10ms).")
 @click.option("--reserve", type=click.IntRange(min=0, max=1_000_000), help="Drives that may fail.")
+@click.option("--rebuild", type=Number(), help="IOPS that rebuilding a failed drive adds.")
 @click.option("--price", type=Number(), help="Of one drive.")
 @click.option("--endurance", type=Number(), help="Rated endurance in TB.")
 @click.option("--warranty", type=Number(), help="In years.")
@@ -81,6 +82,7 @@ _FIELDS = {
     "growth": "growth_percent",
     "p99": "p99_s",
     "reserve": "failure_reserve",
+    "rebuild": "rebuild_iops",
     "price": "price",
     "endurance": "endurance_tb",
     "warranty": "warranty_years",

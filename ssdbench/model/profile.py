@@ -313,6 +313,11 @@ class CapacityPlan(Model):
     failure_reserve: Annotated[int, Field(strict=True, ge=0, le=1_000_000)] = Field(
         default=1, description="Drives that may fail without the demand being missed."
     )
+    rebuild_iops: Positive | None = Field(
+        default=None,
+        description="Load that rebuilding a failed drive adds, in IOPS; the drives left must carry "
+        "it besides the demand.",
+    )
     price: Positive | None = Field(default=None, description="Price of one drive.")
     endurance_tb: Positive | None = Field(
         default=None, description="Rated endurance of one drive in TB written (10^12 bytes)."

@@ -222,6 +222,7 @@ def _demand(wanted: CapacityPlan, point: PointResult) -> Demand:
         growth=wanted.growth_percent / 100,
         utilisation=wanted.utilisation_percent / 100,
         reserve=wanted.failure_reserve,
+        rebuild_iops=wanted.rebuild_iops or 0.0,
         write_bytes_per_day=written,
         price=wanted.price,
     )
@@ -265,6 +266,8 @@ def _notes(answer: CapacityAnswer) -> Iterator[str]:
         yield "wear is that of the whole demand, day and night"
         if wanted.endurance_tb is None:
             yield "without a rated endurance nothing is said about life"
+    if wanted.rebuild_iops is None and wanted.failure_reserve:
+        yield "no load of a rebuild was named, so none is counted while a drive is missing"
     if wanted.price is None:
         yield "without a price nothing is said about cost"
     if answer.waf is None:

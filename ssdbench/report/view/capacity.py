@@ -84,7 +84,7 @@ def figures(answer: CapacityAnswer) -> Iterator[tuple[str, str]]:
         yield "Rate of a drive at the limit of latency", f"{_down(answer.slo_iops)} IOPS"
     yield "Headroom with all drives", f"{100 * made.headroom:.3g} % of the bounds"
     yield (
-        f"Load with {made.drives - reserve} drives left",
+        f"Load with {words.plural(made.drives - reserve, 'drive')} left",
         f"{100 * made.degraded_utilisation:.3g} % of the bounds "
         f"(at most {100 * DEGRADED_UTILISATION:g} %)",
     )
@@ -113,6 +113,8 @@ def _demand(answer: CapacityAnswer) -> Iterator[tuple[str, str]]:
     yield "Growth", f"{wanted.growth_percent:g} %"
     yield "Share of a bound that may be used", f"{wanted.utilisation_percent:g} %"
     yield "Drives that may fail", str(wanted.failure_reserve)
+    if wanted.rebuild_iops is not None:
+        yield "Load of a rebuild", f"{format_count(wanted.rebuild_iops)} IOPS"
     if wanted.p99_s is not None:
         yield "Limit of p99", words.quantity(wanted.p99_s * 1e9, "ns")
 

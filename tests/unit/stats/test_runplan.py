@@ -49,6 +49,21 @@ def test_life_and_cost_follow_from_the_demand(tmp_path: Path) -> None:
     assert plan.cost_per_kiops == 300
 
 
+def test_the_load_of_a_rebuild_is_carried_by_the_drives_that_are_left(tmp_path: Path) -> None:
+    result = stored(tmp_path)
+    bound = capacity_answer(result, CapacityPlan(demand_iops=1.0)).bound_iops
+    assert bound is not None
+    demand = 0.7 * bound  # one drive, and one that may fail
+
+    calm = capacity_answer(result, CapacityPlan(demand_iops=demand))
+    rebuilt = capacity_answer(result, CapacityPlan(demand_iops=demand, rebuild_iops=bound))
+
+    assert calm.plan is not None and calm.plan.drives == 2
+    assert any("no load of a rebuild" in note for note in calm.notes)
+    assert rebuilt.plan is not None and rebuilt.plan.drives == 3  # 1.7 bounds at 85 %, and one
+    assert not any("rebuild" in note for note in rebuilt.notes)
+
+
 def test_a_limit_of_latency_that_nobody_tested_keeps_the_plan_from_being_valid(
     tmp_path: Path,
 ) -> None:
