@@ -4,6 +4,10 @@ Peaks after every B writes repeat in offset after B strides, and all strides are
 4 KiB: so a period of B x 4 KiB, or a part of it, shows such peaks at the same place at every
 stride although nothing lies there. A block that is found is therefore looked for once more in
 writes without those peaks; a true one loses few of its own.
+
+The other way round, small blocks bring peaks that repeat after a number of writes, at many strides.
+Then the block is still there without them, but they are not there where the block explains them:
+a buffer's would be, since at a stride of n x 4 KiB it shows at every nth of such boundaries only.
 """
 
 from collections.abc import Sequence
@@ -30,8 +34,11 @@ def judge(series: Sequence[Series], *, seed: int = 1, resamples: int = 0) -> Blo
         count = count_period(quiet, UNKNOWN, block_bytes=1)
         if count is None:
             return verdict
-        quiet = _without(quiet, count.writes)
-        verdict = detect(quiet, seed=seed, resamples=resamples)
+        fewer = _without(quiet, count.writes)
+        left = detect(fewer, seed=seed, resamples=resamples)
+        if left.block_bytes is not None and count_period(quiet, verdict, block_bytes=1) is None:
+            return verdict
+        quiet, verdict = fewer, left
     return verdict
 
 
