@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 NAME = "probe"
 PROBES = (
-    "slc-cache", "stripe", "parallelism", "read-chunk", "flush", "remap-unit", "mapping",
+    "slc-cache", "stripe", "parallelism", "read-chunk", "remap-unit", "mapping", "flush",
     "write-buffer", "spare", "trim",
 )  # fmt: skip
 
