@@ -52,6 +52,17 @@ def test_a_block_is_found_behind_a_buffer_of_its_own_size() -> None:
     assert judge(series).block_bytes == MIB
 
 
+@pytest.mark.parametrize(("block", "seed"), [(256 * KIB, 1), (128 * KIB, 2), (256 * KIB, 9)])
+def test_the_peaks_of_a_small_block_are_not_set_aside_as_a_buffers(block: int, seed: int) -> None:
+    series = trace(Planted(LEVELS[0], block, 0, None), walked(seed), np.random.default_rng(seed))
+
+    verdict = judge(series)
+
+    assert verdict.block_bytes == block
+    assert verdict.best is not None and verdict.best.place_bytes == 0
+    assert count_period(series, verdict, block_bytes=4096) is None
+
+
 def test_equal_latencies_show_no_block() -> None:
     quiet = [
         s.with_latency(np.full(len(s), 9.0))
