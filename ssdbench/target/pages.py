@@ -5,6 +5,7 @@ itself is an error.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -97,7 +98,8 @@ def _nvme(drive: nvme_bus.Nvme) -> Pages:
         discovery = nvme_bus.Command(
             nvme_bus.SECURITY_RECEIVE, cdw10=0x01 << 24 | 0x0001 << 8, cdw11=512, reads_bytes=512
         )
-        _add(pages, {nvme.SECURITY: lambda: drive.admin(discovery).data})
+        with suppress(nvme_bus.NvmeRefused):  # it answers: its security is not TCG's
+            pages[nvme.SECURITY] = drive.admin(discovery).data
     return pages
 
 
@@ -120,10 +122,11 @@ def _ata(disk: scsi_bus.Scsi) -> Pages:
     if said.accessible_max:
         accessible = scsi_bus.AtaCommand(0x78, extended=True, registers=True)
         optional[ata.ACCESSIBLE_MAX] = lambda: disk.ata(accessible).sense
+    _add(pages, optional)
     if said.trusted:
         discovery = scsi_bus.AtaCommand(0x5C, feature=0x01, lba=0x0001 << 8, reads_sectors=1)
-        optional[nvme.SECURITY] = lambda: disk.ata(discovery).data
-    _add(pages, optional)
+        with suppress(scsi_bus.ScsiRefused):  # as above
+            pages[nvme.SECURITY] = disk.ata(discovery).data
     return pages
 
 

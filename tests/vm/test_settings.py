@@ -9,7 +9,7 @@ import pytest
 
 from tests.vm.conftest import REPOSITORY, Guest
 
-# Endurance tests until they have passed on both kernels.
+# Endurance tests, because a run in a guest takes minutes.
 pytestmark = [pytest.mark.vm, pytest.mark.soak]
 
 PROFILE = """\

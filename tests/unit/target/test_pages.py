@@ -364,7 +364,7 @@ class Answers:
         raise DeviceError("it has no features")
 
     def admin(self, command: bus.Command) -> bus.Reply:
-        raise DeviceError("it has no such command")
+        raise bus.NvmeRefused(command.opcode, 0x4002)
 
     def io(self, command: bus.Command) -> bus.Reply:
         return bus.Reply(bytes(command.reads_bytes), 0)
@@ -380,3 +380,14 @@ def test_all_logs_of_an_ocp_drive_are_kept_raw_and_another_vendors_are_not_asked
         name: bytes([page]) * size for name, (page, size) in nvme.OCP_LOGS.items()
     }
     assert not {0xC1, 0xC2, 0xC3, 0xC4, 0xC5} & set(other.asked)
+
+
+def test_a_drive_that_does_not_answer_whether_it_is_locked_is_never_taken_for_open() -> None:
+    class Mute(Answers):
+        def admin(self, command: bus.Command) -> bus.Reply:
+            raise DeviceError("it does not answer")
+
+    assert nvme.controller(Mute(bytes(16)).found[nvme.CONTROLLER]).security
+    with pytest.raises(DeviceError, match="does not answer"):
+        _nvme(Mute(bytes(16)))  # type: ignore[arg-type]
+    assert nvme.SECURITY not in _nvme(Answers(bytes(16)))  # type: ignore[arg-type]
