@@ -1,6 +1,7 @@
 """Processes that hold what a test wants held."""
 
 import signal
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -23,6 +24,9 @@ def holder(tmp_path: Path) -> Iterator[Callable[..., int]]:
                 pass_fds=(held.fileno(),),
             )
         started.append(process)
+        name = Path(f"/proc/{process.pid}/comm")
+        while name.read_text() != "sleep\n":  # until then it is what starts programs for us
+            time.sleep(0.01)
         return process.pid
 
     yield start
