@@ -3,7 +3,7 @@
 A complaint of the guest's kernel (an oops, a WARNING, a hung task) fails each of these tests.
 """
 
-import random
+import shlex
 
 import pytest
 
@@ -82,18 +82,19 @@ def test_schedulers_are_switched_under_load_a_hundred_times(guest: Guest) -> Non
     _switches(guest, 25)
 
 
+NONSENSE = (
+    "", "0", "-1", "1", "65536", "4294967296", "18446744073709551616", "x", "1x", "0x10",
+    "none", "/dev/null", "/dev/ssd9", "a" * 200, "%s%n", "1 2", "stm", "timer", "two", "nan",
+)  # fmt: skip
+
+
 def _wrong_values(seed: int, tries: int) -> str:
     """Shell text that writes nonsense into every attribute of an instance of each module."""
-    chance = random.Random(seed)
-    texts = (
-        "", "0", "-1", "1", "65536", "4294967296", "18446744073709551616", "x", "1x", "0x10",
-        "none", "/dev/null", "/dev/ssd9", "a" * 200, "%s%n", "1 2", "stm", "timer", "two", "nan",
-    )  # fmt: skip
-    lines = []
-    for _ in range(tries):
-        module = chance.choice(["ssdb_flash/fuzz", "ssdb_tmerge/fuzz", "ssdb_slam/fuzz"])
-        lines.append(f"poke {module} {chance.randrange(1_000_000)} '{chance.choice(texts)}'")
-    return "\n".join(lines)
+    return f"""
+RANDOM={seed}; modules=(ssdb_flash ssdb_tmerge ssdb_slam); texts=({shlex.join(NONSENSE)})
+for try in $(seq {tries}); do
+  poke ${{modules[RANDOM % 3]}}/fuzz $RANDOM "${{texts[RANDOM % {len(NONSENSE)}]}}"; done
+"""
 
 
 @pytest.mark.parametrize(
@@ -107,7 +108,7 @@ def test_any_value_is_taken_or_refused_and_nothing_else(
         + """
 C=/sys/kernel/config
 poke() { if ! [ -d $C/$1 ]; then mkdir $C/$1; fi
-  names=($C/$1/*); at=$(( $2 * ${#names[@]} / 1000000 ))  # no program starts: 20,000 times
+  names=($C/$1/*); at=$(( $2 * ${#names[@]} / 32768 ))  # no program starts: 20,000 times
   printf '%s' "$3" > ${names[$at]} && taken=$((taken + 1)) || refused=$((refused + 1))
   mapfile -t said < ${names[$at]} || true; } 2> /dev/null
 taken=0; refused=0
