@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from ssdbench.model.profile import CapacityPlan
-from ssdbench.model.result import FlashWritten
+from ssdbench.model.result import FlashWritten, StageResult
 from ssdbench.stats.runplan import capacity_answer
 from tests.support.builders import CAPACITY_BYTES, StoredRunBuilder, a_target
 from tests.support.builders import a_small_run as stored
@@ -20,6 +20,40 @@ def test_a_plan_stands_on_the_lowest_bound_and_not_on_the_mean(tmp_path: Path) -
     assert answer.bound_iops == iops.bound < iops.value
     assert answer.plan is not None
     assert answer.plan.drives == 10 + 2  # 7 bounds at 70 %, and the reserve
+    assert answer.plan.bound_iops == answer.usable_iops == iops.bound
+    assert answer.validated
+
+    wanted = CapacityPlan(demand_iops=iops.bound * 700, failure_reserve=0, price=300.0)
+    large = capacity_answer(result, wanted).plan
+    assert large is not None and large.drives == 1000  # by the mean it would be fewer
+    assert iops.bound * 700 / (iops.value * 0.7) < 999
+    assert large.cost_per_kiops == pytest.approx(1000 * 300 / (iops.bound * 0.7))
+
+
+@pytest.mark.parametrize("share", [0.5, 2.0])
+def test_the_lower_of_the_bound_and_the_rate_at_the_limit_of_latency_is_planned_with(
+    tmp_path: Path, share: float
+) -> None:
+    result = stored(tmp_path)
+    closed = capacity_answer(result, CapacityPlan(demand_iops=1.0))
+    assert closed.bound_iops is not None and closed.point is not None
+    rate = StageResult(
+        name="03-rate", kind="rate", title="", started_at="", duration_s=1, wall_s=1,
+        data={"slo": {
+            "percentile": "p99", "limit_ns": 10e6, "read_percent": 0,
+            "block_bytes": closed.point.point.workload.block_bytes,
+            "rate_at_slo_iops": share * closed.bound_iops,
+        }},
+    )  # fmt: skip
+    rated = result.model_copy(update={"stages": (*result.stages, rate)})
+
+    answer = capacity_answer(
+        rated, CapacityPlan.model_validate({"demand_iops": 1000.0, "p99": "10ms"})
+    )
+
+    assert answer.slo_iops == share * closed.bound_iops
+    assert answer.usable_iops == min(1.0, share) * closed.bound_iops
+    assert answer.plan is not None and answer.plan.bound_iops == answer.usable_iops
     assert answer.validated
 
 
