@@ -15,7 +15,16 @@ from ssdbench.model.profile import Purge
 from ssdbench.model.result import StageResult
 from ssdbench.stages.pts.parts import Record, cache_finding
 from ssdbench.stages.pts.rounds import Rounds, _means
-from ssdbench.stages.pts.tests import BLOCKS, FORMS, MIXES, TESTS, Setting, saturation
+from ssdbench.stages.pts.tests import (
+    BLOCKS,
+    COMPOSITE,
+    COMPOSITE_ZONES,
+    FORMS,
+    MIXES,
+    TESTS,
+    Setting,
+    saturation,
+)
 from ssdbench.stages.pts.timed import Timed
 from ssdbench.stages.pts.work import BINS
 from ssdbench.stats.histogram import LOWER_EDGES_NS, Histogram
@@ -337,6 +346,15 @@ def test_the_demand_test_ends_at_the_highest_middle_and_lowest_demand(tmp_path: 
     assert names[-1] == "min demand, T1 Q1"
     pre_writes = [start[0] for start in drive.starts if start[0].runtime_s == 3600 * 0.02]
     assert len(pre_writes) == 3 and all(job.workload.numjobs == 32 for job in pre_writes)
+
+
+def test_the_composite_mix_is_that_of_the_implementations() -> None:
+    odd = dict.fromkeys((1024, 1536, 2048, 2560, 3072, 3584), 1)
+    whole = {4096: 67, 8192: 10, 16384: 7, 32768: 3, 65536: 3}
+
+    assert dict(COMPOSITE) == {512: 4, **odd, **whole}
+    assert sum(share for _, share in COMPOSITE) == 100
+    assert COMPOSITE_ZONES == ((50.0, 5.0), (30.0, 15.0), (20.0, 80.0))
 
 
 def test_the_composite_split_sums_up_on_drives_with_4_kib_blocks() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from ssdbench.errors import UsageError
 from ssdbench.model.finding import Code, Severity
-from ssdbench.stats.series import Floats
+from ssdbench.stats.series import Floats, History
 from ssdbench.stats.steadystate import RULES, Series, Watch, findings, judge, rule, settled
 
 FILL_S = 1800.0
@@ -163,6 +163,46 @@ def test_every_rule_leaves_its_evidence(name: str) -> None:
     assert len(verdict.window_blocks) >= 2
     assert verdict.criteria
     assert verdict.window_to_s > verdict.window_from_s
+
+
+@pytest.mark.parametrize(("fall", "steady"), [(0.005, True), (0.03, False)])
+def test_seppanens_sections_of_20_s_agree_within_1_percent(fall: float, steady: bool) -> None:
+    level = np.where(np.arange(40) < 20, 1.0, 1 - fall)
+
+    verdict = judge(a_series(level, noise=0), rule("seppanen"))
+
+    assert verdict.steady == steady
+    assert verdict.checked_s == 40
+
+
+@pytest.mark.parametrize(("spread", "steady"), [(0.03, True), (0.05, False)])
+def test_hegers_ten_minutes_vary_by_less_than_4_percent(spread: float, steady: bool) -> None:
+    swing = spread * np.sqrt(0.9)  # ten minutes that alternate have this CV
+    level = 1 + swing * np.where(np.arange(600) // 60 % 2, 1, -1)
+
+    verdict = judge(a_series(level, noise=0), rule("heger"))
+
+    assert verdict.steady == steady
+    assert verdict.criteria["cv"] == pytest.approx((spread, 0.04), rel=0.01)
+
+
+def test_the_rounds_of_write_saturation_lie_30_minutes_apart() -> None:
+    flat = a_series(np.ones(3 * 3600), noise=0)
+
+    assert judge(flat, rule("snia")).checked_s == 5 * 60
+    assert judge(flat, rule("snia-wsat")).checked_s == (4 * 31 + 1) * 60
+
+
+@pytest.mark.parametrize(("below", "holds"), [(0.01, True), (0.05, False)])
+def test_a_step_that_has_just_begun_is_seen_in_the_newest_minute(below: float, holds: bool) -> None:
+    level = np.where(np.arange(7200) < 7140, 1.0, 1 - below)
+    history = History.of(a_series(level, noise=0))
+
+    look = rule("pss").look(history, 7200.0)
+
+    assert look.holds == holds
+    broken = {criterion.name for criterion in look.criteria if not criterion.holds}
+    assert broken <= {"newest_minute"}
 
 
 def test_an_unknown_rule_is_a_usage_error_that_names_the_known_ones() -> None:
