@@ -34,10 +34,11 @@ from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.result import StageResult
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import Workload
-from ssdbench.stages.rateanswer import RateStepRecord, Searched, answer, csv_text, hidden
+from ssdbench.stages.rateanswer import RateStepRecord, Searched, answer, coarse, csv_text, hidden
 from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.openloop import GROWTH, NEARBY, Search
 from ssdbench.stats.percentiles import QUANTILES, smallest_sample
+from ssdbench.stats.probing import known_remap_unit
 from ssdbench.stats.ratejudge import BLOCKS, Judged, judged
 from ssdbench.stats.writecache import buffer_bytes
 from ssdbench.units import format_ns
@@ -122,6 +123,7 @@ class Rate:
             [
                 *work.findings,
                 *hidden(self, searched, buffer_bytes(context.target, context.results)),
+                *coarse(self, known_remap_unit(context.target, context.results)),
             ],
             work.cut_short,
             inherited(context.results),

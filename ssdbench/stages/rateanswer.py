@@ -12,6 +12,7 @@ from ssdbench.model.workload import Workload
 from ssdbench.stats.capacity import RateStep, knee, rate_at_slo
 from ssdbench.stats.checks import MIN_BUFFERS_PER_WINDOW, windows_too_small
 from ssdbench.stats.openloop import confidence_of_lowest
+from ssdbench.stats.pointfindings import below_remap_unit, remap_finding
 from ssdbench.units import format_count, format_ns, format_size
 
 LEAST_SEARCHES = 5  # the lowest of five lies below the median with 97 % confidence
@@ -141,6 +142,13 @@ def hidden(sought: Sought, searched: Sequence[Searched], buffer_bytes: int) -> I
             advice="Lengthen `window`.",
             stage=sought.name,
         )
+
+
+def coarse(sought: Sought, unit_bytes: int) -> Iterator[Finding]:
+    """A note where the writes are of no whole remap units."""
+    if below_remap_unit(sought.workload, unit_bytes):
+        found = remap_finding([sought.workload.block_bytes], unit_bytes)
+        yield found.model_copy(update={"stage": sought.name})
 
 
 def csv_text(searched: Sequence[Searched]) -> str:

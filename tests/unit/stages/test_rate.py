@@ -12,7 +12,7 @@ from ssdbench.generator.base import Job, Outcome, Running, Second
 from ssdbench.model.finding import Code
 from ssdbench.model.workload import ActiveRange, Arrivals, Pattern, Workload
 from ssdbench.stages.rate import Rate
-from ssdbench.stages.rateanswer import RateStepRecord, Searched, hidden
+from ssdbench.stages.rateanswer import RateStepRecord, Searched, coarse, hidden
 from ssdbench.stats.histogram import Histogram
 from tests.support.fakes import WearyDrive, WearyOutcome, WearyRunning
 from tests.support.runs import ARun
@@ -184,3 +184,16 @@ def test_only_a_sweep_that_writes_is_destructive(read: int) -> None:
     )  # fmt: skip
 
     assert Rate("01-rate", workload, 1e6).destructive == (read == 0)
+
+
+@pytest.mark.parametrize(("read", "unit", "told"), [(0, 16384, 1), (100, 16384, 0), (0, 4096, 0)])
+def test_a_rate_of_writes_below_the_remap_unit_is_labelled(read: int, unit: int, told: int) -> None:
+    workload = Workload(
+        pattern=Pattern.RANDOM, block_bytes=4096, read_percent=read,
+        range=ActiveRange(offset_bytes=0, length_bytes=1 << 30),
+    )  # fmt: skip
+
+    found = list(coarse(Rate("01-rate", workload, LIMIT_NS), unit))
+
+    assert [finding.stage for finding in found] == ["01-rate"] * told
+    assert all(f.code is Code.BELOW_REMAP_UNIT and f.severity == "notes" for f in found)
