@@ -6,11 +6,11 @@ from ssdbench.lab.disks import parse_all
 from ssdbench.lab.session import GuestRequest, run_in_guest
 from tests.vm.conftest import REPOSITORY, cache
 
-# Nearly all of it is the start of programs in an emulated CPU.
-pytestmark = [pytest.mark.vm, pytest.mark.soak]
+pytestmark = pytest.mark.vm
 
 
-@pytest.mark.parametrize("series", ["6.1", "6.12"])
+# A minute each, nearly all of it the start of programs in an emulated CPU: CI takes one kernel.
+@pytest.mark.parametrize("series", ["6.1", pytest.param("6.12", marks=pytest.mark.soak)])
 @pytest.mark.skipif(os.geteuid() != 0, reason="the lab needs root")
 def test_the_block_size_is_found_through_the_real_nvme_driver(series: str) -> None:
     command = (
