@@ -32,7 +32,7 @@ def lab() -> None:
 @click.option(
     "--program", "programs", multiple=True, metavar="NAME",
     help="Have this program of the host in the guest's memory, and no other file of the host; "
-    "with --reproducible, runs on 6.12 then agree to the digit. May be given several times.",
+    "with --reproducible, runs then often agree to the digit. May be given several times.",
 )  # fmt: skip
 @click.option("--multipath", is_flag=True, help="NVMe drives behind multipath heads.")
 @click.option("--modules/--no-modules", default=True, help="Build and load the bundled modules.")

@@ -144,7 +144,7 @@ class Lab:
         `prepare` is shell text that runs before the command (loading modules). `while_running`
         is called about twice a second with the job directory, to serve hot-unplug and the like.
         With `in_memory` the guest has those programs and modules and nothing else of the host,
-        neither its files nor `cwd`, so that runs which count instructions agree to the digit.
+        neither its files nor `cwd`, so that runs which count instructions often agree.
         Raises GuestTrouble when the kernel complained, HostLacks when the guest did not boot.
         """
         with ExitStack() as stack:
