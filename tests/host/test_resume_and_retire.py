@@ -135,6 +135,7 @@ def test_nothing_to_restore_is_a_sentence(ssdbench: Shell) -> None:
     assert json.loads(ssdbench("restore", "--json").stdout) == {
         "restored": [],
         "forgotten": [],
+        "lasting": [],
     }
 
 
