@@ -85,7 +85,7 @@ def _answer(stage: StageResult, verdict: SteadyVerdict, unit: str) -> Prose:
 def _moved(verdict: SteadyVerdict) -> str:
     if verdict.lower_mode is None:
         return "the rate neither drifted nor jumped more than the rule allows"
-    often = "regularly" if verdict.shape == "periodic" else "to and fro"
+    often = "regularly" if verdict.shape == "periodic" else "back and forth"
     return f"the rate moved {often} between two levels that both came back and did not drift"
 
 

@@ -274,7 +274,7 @@ def test_two_levels_and_the_word_of_other_rules_are_told(tmp_path: Path) -> None
 
     page = page_of(tmp_path)
 
-    assert "moved to and fro between two levels" in page
+    assert "moved back and forth between two levels" in page
     assert "neither drifted nor jumped" not in page
     assert "Changes of level per minute" in page and "visits per step" not in page
     assert "What other rules say of the same seconds" in page
