@@ -23,10 +23,13 @@ _LIMITS = {
 _KINDS = {
     "int_type": "a whole number",
     "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
     "float_type": "a number",
+    "float_parsing": "a number",
     "finite_number": "a finite number",
     "string_type": "text",
     "bool_type": "true or false",
+    "bool_parsing": "true or false",
     "tuple_type": "a list",
     "list_type": "a list",
     "model_type": "keys with values",

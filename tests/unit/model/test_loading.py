@@ -209,6 +209,11 @@ def test_a_number_with_a_leading_zero_is_decimal_as_in_yaml_1_2() -> None:
             ],
             id="settings-of-the-queue",
         ),
+        pytest.param(
+            "measure: [{latency_path: {btt: maybe}}]",
+            ["p.yaml:1:32: measure[0].latency_path.btt: must be true or false, got 'maybe'"],
+            id="neither-true-nor-false",
+        ),
         pytest.param("- a\n", ["p.yaml:1:1: must be keys with values, got a list"], id="a-list"),
         pytest.param(
             "title: a\n\tseed: 1",
