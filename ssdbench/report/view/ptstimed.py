@@ -110,38 +110,54 @@ def _transitions(
 
 
 def _over_bytes(stage: StageResult, samples: Sequence[Record]) -> Plot:
-    x = np.array([number(s, "written") / 1e9 for s in samples])
-    y = np.array([number(s, "iops") for s in samples])
-    return Plot(
-        name=f"bytes-{stage.name}",
+    return _iops(
+        stage,
+        [(number(s, "written") / 1e9, number(s, "iops")) for s in samples],
+        name="bytes",
         title="IOPS over gigabytes written",
         caption="Total gigabytes written (10^9 bytes) since the purge.",
-        alt=f"IOPS over {x[-1]:.4g} gigabytes written.",
-        figure=SeriesFigure(thinned(x, y), "GB written", "IOPS"),
+        axis="GB written",
     )
 
 
 def _over_fills(stage: StageResult, samples: Sequence[Record]) -> Plot:
-    x = np.array([number(s, "fills") for s in samples])
-    y = np.array([number(s, "iops") for s in samples])
-    return Plot(
-        name=f"fills-{stage.name}",
+    return _iops(
+        stage,
+        [(number(s, "fills"), number(s, "iops")) for s in samples],
+        name="fills",
         title="IOPS over drive fills",
         caption="Bytes written since the purge over the capacity of the drive.",
-        alt=f"IOPS over {x[-1]:.3g} drive fills.",
-        figure=SeriesFigure(thinned(x, y), "drive fills", "IOPS"),
+        axis="drive fills",
     )
 
 
 def _before_rounds(stage: StageResult, samples: Sequence[Record]) -> Plot:
-    x = np.array([number(s, "t_s") / 60 for s in samples])
-    y = np.array([number(s, "iops") for s in samples])
-    return Plot(
-        name=f"warm-up-{stage.name}",
+    return _iops(
+        stage,
+        [(number(s, "t_s") / 60, number(s, "iops")) for s in samples],
+        name="warm-up",
         title="IOPS of the writes before the first round",
         caption=f"Averages of {len(samples)} samples of the preconditioning.",
-        alt=f"IOPS over {x[-1]:.0f} minutes.",
-        figure=SeriesFigure(thinned(x, y), "minutes", "IOPS"),
+        axis="minutes",
+    )
+
+
+def _iops(
+    stage: StageResult,
+    points: Sequence[tuple[float, float]],
+    *,
+    name: str,
+    title: str,
+    caption: str,
+    axis: str,
+) -> Plot:
+    x, y = np.array(points).T
+    return Plot(
+        name=f"{name}-{stage.name}",
+        title=title,
+        caption=caption,
+        alt=f"IOPS over {x[-1]:.4g} {axis}.",
+        figure=SeriesFigure(thinned(x, y), axis, "IOPS"),
     )
 
 
