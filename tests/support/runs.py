@@ -68,10 +68,13 @@ class ARun:
     host: dict[str, str] = field(default_factory=dict)  # its facts
     activity: Callable[[], Activity] = quiet_host
 
-    def precondition(self, *fills: Fill, level_percent: float = 100.0) -> Self:
+    def precondition(
+        self, *fills: Fill, level_percent: float = 100.0, for_experiment: bool = False
+    ) -> Self:
         """Add fills: one sequential one unless told."""
         wanted = fills or (Fill(Pattern.SEQUENTIAL, 131072),)
-        self.stages.append(Precondition(self._name("precondition"), wanted, level_percent))
+        name = self._name("precondition")
+        self.stages.append(Precondition(name, wanted, level_percent, for_experiment=for_experiment))
         return self
 
     def steady(self, rule: str = "pss", *, max_fills: float = 6.0) -> Self:

@@ -63,7 +63,7 @@ def test_errors_that_the_link_counted_meanwhile_are_a_finding(
     run: ARun, name: str, total: str, severity: Severity
 ) -> None:
     fact = f"drive: PCIe {name} errors"
-    run.host = {fact: LINK.format(5, total)}
+    run.host = {"governor": "performance", fact: LINK.format(5, total)}
     run.precondition().steady().sweep(repeats=10)
     run.drive.on_save = lambda drive: run.host.update({fact: LINK.format(12, total)})
 

@@ -63,6 +63,17 @@ def test_a_partial_fill_is_labelled_and_stays_below_its_level(run: ARun) -> None
     assert codes(result) == {Code.PARTIAL_FILL}
 
 
+@pytest.mark.parametrize(
+    ("for_experiment", "severity"), [(False, Severity.INVALIDATES), (True, Severity.NOTES)]
+)
+def test_a_partial_fill_spoils_numbers_and_is_what_an_experiment_asked_for(
+    run: ARun, for_experiment: bool, severity: Severity
+) -> None:
+    result = run.precondition(SEQUENTIAL, level_percent=50, for_experiment=for_experiment).go()
+
+    assert [f.severity for stage in result.stages for f in stage.findings] == [severity]
+
+
 def test_zeros_are_labelled(run: ARun) -> None:
     result = run.precondition(Fill(Pattern.SEQUENTIAL, 131072, content=Content.ZEROS)).go()
 
