@@ -319,7 +319,7 @@ static void bpref_depth_updated(struct blk_mq_hw_ctx *hctx)
 	struct bpref *bp = to_bpref(hctx->queue);
 	struct sbitmap_queue *tags = &hctx->sched_tags->bitmap_tags;
 
-	bp->write_depth = max(1U, 3 * (1U << tags->sb.shift) / 4);
+	bp->write_depth = ssdb_shallow_depth(&tags->sb, max(1U, 3 * tags->sb.depth / 4));
 	sbitmap_queue_min_shallow_depth(tags, 1);
 }
 

@@ -96,6 +96,26 @@ def test_wrong_values_are_refused_and_right_ones_read_back(guest: Guest) -> None
     assert answer.stdout.splitlines() == [f"{s} 65536 4096 1" for s in BOTH]
 
 
+def test_writes_take_three_quarters_of_the_tags_and_a_reader_finds_one(guest: Guest) -> None:
+    """On a drive that is busy for 5 ms with each request, so that the tags run out."""
+    answer = guest(
+        SETUP + "modprobe null_blk nr_devices=1 gb=1 irqmode=2 completion_nsec=5000000"
+        " hw_queue_depth=1 submit_queues=1\nQ=/sys/block/nullb0/queue\n"
+        "busy() { while IFS== read -r name value; do [ $name = busy ] && break; done"
+        " < /sys/kernel/debug/block/nullb0/hctx0/sched_tags; }\n"
+        "for case in bpref-as:64 bpref-cfq:256; do echo ${case%:*} > $Q/scheduler\n"
+        "echo ${case#*:} > $Q/nr_requests; value=0; most=0\n"
+        "fio --name=w --filename=/dev/nullb0 --direct=1 --rw=randwrite --bs=4k --ioengine=libaio"
+        " --iodepth=300 --time_based --runtime=600 > /run/w &\n"
+        "until [ $value -gt 0 ]; do busy; done\n"
+        "for i in $(seq 500); do busy; [ $value -gt $most ] && most=$value; done\n"
+        "dd if=/dev/nullb0 of=/dev/null bs=4k count=1 iflag=direct status=none\n"
+        "echo $case $most; kill -TERM $!; wait || true; done"
+    )
+
+    assert answer.stdout.splitlines() == ["bpref-as:64 48", "bpref-cfq:256 192"]
+
+
 @pytest.mark.soak
 def test_a_reader_is_waited_for_and_two_readers_share(guest: Guest) -> None:
     """On a slow drive (null_blk, 1 ms, one request at a time) beside asynchronous writes."""

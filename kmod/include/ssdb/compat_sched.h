@@ -25,6 +25,20 @@ typedef bool ssdb_insert_t;
 #define ssdb_insert_at_head(at_head) (at_head)
 #endif
 
+/*
+ * A limit of `depth` tags in the terms that `sbitmap_queue_get_shallow` wants. Since Linux 6.18 that
+ * is a number of tags, before: of bits in each word. ("lib/sbitmap: convert shallow_depth from one
+ * word to the whole sbitmap"; 6.12 stable has it, so only the header's words tell.)
+ */
+static inline unsigned int ssdb_shallow_depth(const struct sbitmap *tags, unsigned int depth)
+{
+#ifdef SSDB_HAVE_SHALLOW_WORDS
+	return max(1U, (depth << tags->shift) / tags->depth);
+#else
+	return depth;
+#endif
+}
+
 /* What tells that the scheduler has prepared a request; renamed in Linux 6.5. */
 #ifdef RQF_USE_SCHED
 #define SSDB_RQF_SCHED RQF_USE_SCHED
