@@ -232,10 +232,16 @@ static int slam_nvme_send(struct slam *slam, struct slam_slot *slot, sector_t se
 
 const struct slam_level_ops slam_levels[SLAM_LEVELS] = {
 	[SLAM_BIO] = { .name = "bio", .check = slam_any, .send = slam_bio_send },
-	[SLAM_REQUEST] = { .name = "request", .check = slam_has_queue, .send = slam_request_send },
+	[SLAM_REQUEST] = {
+		.name = "request",
+		.whole_drive = true,
+		.check = slam_has_queue,
+		.send = slam_request_send,
+	},
 	[SLAM_SCSI] = {
 		.name = "scsi",
 		.passthrough = true,
+		.whole_drive = true,
 		.check = slam_scsi_check,
 		.send = slam_scsi_send,
 		.release = slam_scsi_release,
@@ -243,6 +249,7 @@ const struct slam_level_ops slam_levels[SLAM_LEVELS] = {
 	[SLAM_NVME] = {
 		.name = "nvme",
 		.passthrough = true,
+		.whole_drive = true,
 		.check = slam_nvme_check,
 		.send = slam_nvme_send,
 		.release = slam_nvme_release,

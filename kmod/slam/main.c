@@ -9,8 +9,8 @@
  *	echo 1 > a/running; cat a/running (0 when it has ended); cat a/ios a/elapsed_ns
  *
  * Reads only, unless `armed` names the very drive. The device is held exclusively while it runs;
- * who holds it already writes the number of the file descriptor to `claim`, and the run keeps that
- * file open and ends with that process.
+ * who holds it already (O_EXCL) writes the number of the file descriptor to `claim`, and the run
+ * keeps that file open and ends with that process.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -105,11 +105,11 @@ static ssize_t slam_text_store(struct slam *slam, char *field, size_t size, cons
 		return -ENAMETOOLONG;
 	mutex_lock(&slam->lock);
 	error = slam_idle(slam);
-	if (!error)
+	if (!error) {
 		strscpy(field, page, size);
-	mutex_unlock(&slam->lock);
-	if (!error)
 		strim(field);
+	}
+	mutex_unlock(&slam->lock);
 	return error ?: count;
 }
 

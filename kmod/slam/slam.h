@@ -63,6 +63,7 @@ struct slam {
 	struct ssdb_bdev dev;
 	struct slam_pattern pattern;
 	struct slam_slot *slots;
+	u64 sectors_start;		/* of a partition, where a level knows of none */
 	u64 sectors_offset;
 	struct task_struct *task;	/* NULL while idle */
 	struct llist_head done;
@@ -82,6 +83,7 @@ struct slam {
 struct slam_level_ops {
 	const char *name;
 	bool passthrough;		/* reads only */
+	bool whole_drive;		/* sectors are the drive's, not a partition's */
 	int (*check)(struct slam *slam);	/* can this device be entered here? */
 	int (*send)(struct slam *slam, struct slam_slot *slot, sector_t sector);
 	void (*release)(struct slam *slam);

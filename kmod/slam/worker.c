@@ -62,7 +62,7 @@ static int slam_send(struct slam *slam, struct slam_slot *slot)
 
 	slot->read = slam_pattern_reads(&slam->pattern);
 	slot->submitted_ns = ktime_get_ns();
-	return slam_levels[slam->config.level].send(slam, slot,
+	return slam_levels[slam->config.level].send(slam, slot, slam->sectors_start +
 						    slam->sectors_offset + block * sectors);
 }
 
@@ -222,6 +222,8 @@ static int slam_fit(struct slam *slam)
 	if (span > size - config->offset_bytes || span < config->block_bytes)
 		return -ERANGE;
 	slam->sectors_offset = config->offset_bytes >> SECTOR_SHIFT;
+	slam->sectors_start = slam_levels[config->level].whole_drive ?
+			      get_start_sect(slam->dev.bdev) : 0;
 	slam->pattern = (struct slam_pattern) {
 		.blocks = div_u64(span, config->block_bytes),
 		.state = config->seed,
@@ -245,13 +247,20 @@ static int slam_may_write(struct slam *slam)
 	return strcmp(identity, slam->config.armed) ? -EPERM : 0;
 }
 
-/* Exclusively, or beside a claim of this very drive, which then stays with the run. */
+/* Whether the claim is one of this very drive, and exclusive: any other says nothing. */
+static bool slam_claimed(struct slam *slam)
+{
+	return I_BDEV(slam->claim->f_mapping->host) == slam->dev.bdev &&
+	       READ_ONCE(slam->dev.bdev->bd_holder) == slam->claim;
+}
+
+/* Exclusively, or beside a claim, which then stays with the run. */
 static int slam_open(struct slam *slam)
 {
 	int error = ssdb_bdev_open(&slam->dev, slam->config.device,
 				   slam->config.read_percent < 100, slam->claim ? NULL : slam);
 
-	if (error || !slam->claim || I_BDEV(slam->claim->f_mapping->host) == slam->dev.bdev)
+	if (error || !slam->claim || slam_claimed(slam))
 		return error;
 	ssdb_bdev_close(&slam->dev);
 	return -EPERM;

@@ -63,6 +63,33 @@ def test_the_device_is_held_while_it_runs_and_given_back(guest: Guest) -> None:
     assert answer.stdout.split() == ["held", "busy", "fixed", "free", "removed"]
 
 
+@pytest.mark.parametrize(
+    "lab", ["6.12", pytest.param("6.1", marks=pytest.mark.soak)], indirect=True
+)
+def test_writes_stay_within_a_partition_and_out_of_what_another_holds(guest: Guest) -> None:
+    answer = guest(
+        SETUP + "echo 0 > $S/runtime_ms; P=/dev/ssd0p1\n"
+        "F=/sys/kernel/config/ssdb_flash/ssd0; mkdir $F\n"
+        "for pair in capacity_bytes=67108864 erase_block_bytes=65536 op_ppm=200000 channels=2"
+        " ftl=direct wbuf_bytes=0; do echo ${pair#*=} > $F/${pair%%=*}; done; echo 1 > $F/power\n"
+        "echo 'start=32768,size=32768' | sfdisk -q --no-reread --no-tell-kernel /dev/ssd0\n"
+        "blockdev --rereadpt /dev/ssd0; until [ -b $P ]; do sleep 0.1; done\n"
+        "beside() { (dd if=/dev/ssd0 count=32768; dd if=/dev/ssd0 skip=65536) 2> /run/d|md5sum; }\n"
+        "before=$(beside); echo 0 > $S/read_percent; echo $P > $S/device; echo 300 > $S/ios_limit\n"
+        'arm() { echo "$(cat $1/dev) $(blockdev --getsize64 $2)" > $S/armed; }\n'
+        "arm /sys/block/ssd0/ssd0p1 $P; for level in bio request; do echo $level > $S/level\n"
+        "blank=$(md5sum < $P); run $level; blockdev --flushbufs /dev/ssd0\n"
+        '[ "$(md5sum < $P)" != "$blank" ] && [ "$(beside)" = "$before" ] && echo within; done\n'
+        # A descriptor without O_EXCL claims nothing; the file system does.
+        "mkfs.ext4 -q $P; mkdir /run/m; mount $P /run/m; exec 7< $P; echo 7 > $S/claim\n"
+        "(echo 1 > $S/running) 2> /run/said || grep -o 'not permitted' /run/said; umount /run/m",
+    )
+
+    assert answer.stdout.split("\n")[:-1] == [
+        "bio 300 0 300", "within", "request 300 0 300", "within", "not permitted",
+    ]  # fmt: skip
+
+
 WRONG = (
     "block_bytes 4000", "block_bytes 0", "depth 0", "depth 99999", "read_percent 101", "level warp",
     "pattern zigzag", "cpu 4096", "device /dev/none", "offset_bytes 9223372036854775807", "seed x",
