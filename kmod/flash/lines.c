@@ -8,13 +8,13 @@
 
 #include "flash.h"
 
+/* Whoever switches the drive off waits for in_flight, so that comes last. */
 void flash_complete(struct flash_cmd *cmd)
 {
 	struct ssdb_flash_vector *vector = cmd->vector;
 	struct flash *flash = cmd->flash;
 	struct bio *bio = cmd->bio;
 
-	atomic_dec(&flash->in_flight);
 	if (cmd->rq) {
 		blk_mq_end_request(cmd->rq, cmd->status);
 	} else if (vector) {
@@ -30,6 +30,7 @@ void flash_complete(struct flash_cmd *cmd)
 		flash_slot_put(cmd);
 		bio_endio(bio);
 	}
+	atomic_dec(&flash->in_flight);
 }
 
 static void flash_complete_at_origin(void *data)
@@ -77,13 +78,24 @@ static ktime_t flash_line_next(struct flash_line *line)
 	}
 }
 
+/*
+ * With the line's lock held, which two CPUs may want at once when the line's own is taken away: a
+ * timer that another CPU has started must not be restarted by what its handler returns.
+ */
+static void flash_line_set(struct flash_line *line)
+{
+	ktime_t next = flash_line_next(line);
+
+	if (next != KTIME_MAX)
+		hrtimer_start(&line->timer, next, HRTIMER_MODE_ABS_PINNED_HARD);
+}
+
 static enum hrtimer_restart flash_line_fire(struct hrtimer *timer)
 {
 	struct flash_line *line = container_of(timer, struct flash_line, timer);
 	struct timerqueue_node *node;
 	unsigned long flags;
 	LIST_HEAD(done);
-	ktime_t next;
 
 	spin_lock_irqsave(&line->lock, flags);
 	line->interrupts++;
@@ -94,7 +106,7 @@ static enum hrtimer_restart flash_line_fire(struct hrtimer *timer)
 		line->waiting--;
 		list_add_tail(&cmd->polled, &done);
 	}
-	next = flash_line_next(line);
+	flash_line_set(line);
 	spin_unlock_irqrestore(&line->lock, flags);
 
 	while (!list_empty(&done)) {
@@ -103,10 +115,7 @@ static enum hrtimer_restart flash_line_fire(struct hrtimer *timer)
 		list_del(&cmd->polled);
 		flash_interrupt(cmd);
 	}
-	if (next == KTIME_MAX)
-		return HRTIMER_NORESTART;
-	hrtimer_set_expires(timer, next);
-	return HRTIMER_RESTART;
+	return HRTIMER_NORESTART;
 }
 
 /* On the line's CPU, interrupts off. */
@@ -114,13 +123,10 @@ static void flash_line_arm(void *data)
 {
 	struct flash_line *line = data;
 	unsigned long flags;
-	ktime_t next;
 
 	spin_lock_irqsave(&line->lock, flags);
 	line->arming = false;
-	next = flash_line_next(line);
-	if (next != KTIME_MAX)
-		hrtimer_start(&line->timer, next, HRTIMER_MODE_ABS_PINNED_HARD);
+	flash_line_set(line);
 	spin_unlock_irqrestore(&line->lock, flags);
 }
 
@@ -214,13 +220,24 @@ int flash_lines_create(struct flash *flash)
 	return 0;
 }
 
+/* Whether a call to arm the line is on its way, or at work: it ends with the lock. */
+static bool flash_line_arming(struct flash_line *line)
+{
+	bool arming;
+
+	spin_lock_irq(&line->lock);
+	arming = line->arming;
+	spin_unlock_irq(&line->lock);
+	return arming;
+}
+
 void flash_lines_destroy(struct flash *flash)
 {
 	u32 i;
 
-	/* The disk is gone, so nothing is in flight; a call to arm may still be on its way. */
+	/* The disk is gone, so nothing is in flight. */
 	for (i = 0; flash->lines && i < flash->nr_lines; i++) {
-		while (READ_ONCE(flash->lines[i].arming))
+		while (flash_line_arming(&flash->lines[i]))
 			cpu_relax();
 		hrtimer_cancel(&flash->lines[i].timer);
 	}

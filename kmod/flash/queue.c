@@ -85,9 +85,14 @@ static void flash_softirq_done(struct request *rq)
 	flash_complete(blk_mq_rq_to_pdu(rq));
 }
 
-/* Device time may be long on purpose; a request that waits for it has not timed out. */
+/*
+ * Device time may be long on purpose; a request that waits for it has not timed out. But one that
+ * was to be polled for, by a process that has stopped, would keep the drive from being removed.
+ */
 static enum blk_eh_timer_return flash_timeout(struct request *rq)
 {
+	if (rq->mq_hctx->type == HCTX_TYPE_POLL)
+		flash_poll(rq->mq_hctx, NULL);
 	return BLK_EH_RESET_TIMER;
 }
 
@@ -174,6 +179,8 @@ out_free_poll_queues:
 
 void flash_mq_destroy(struct flash *flash)
 {
+	/* Requests may be done before those that sent them are: wait for the latter, too. */
+	blk_mq_quiesce_queue(flash->disk->queue);
 	put_disk(flash->disk);
 	blk_mq_free_tag_set(&flash->tags);
 	kfree(flash->poll_queues);
