@@ -4,8 +4,10 @@
 
 #include <linux/cpumask.h>
 #include <linux/delay.h>
+#include <linux/mm.h>
 #include <linux/vmalloc.h>
 
+#include "../include/ssdb/name.h"
 #include "flash.h"
 #include "power.h"
 
@@ -50,11 +52,23 @@ static int flash_check_options(struct flash *flash)
 	return why ? -EINVAL : 0;
 }
 
+void *flash_table(struct flash *flash, u64 bytes)
+{
+	void *table = NULL;
+
+	if (bytes >> PAGE_SHIFT < si_mem_available())
+		table = __vmalloc(bytes, GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN);
+	if (!table)
+		pr_err("%s: no memory for a table of %llu bytes\n",
+		       config_item_name(&flash->item), bytes);
+	return table;
+}
+
 static int flash_core_create(struct flash *flash)
 {
 	u64 bytes = ssdb_state_bytes(&flash->params);
 
-	flash->state = vzalloc(bytes);
+	flash->state = flash_table(flash, bytes);
 	if (!flash->state)
 		return -ENOMEM;
 	if (ssdb_init(flash->state, bytes, &flash->params) != SSDB_OK) {
@@ -93,7 +107,7 @@ static int flash_disk_add(struct flash *flash)
 
 int flash_power_on(struct flash *flash)
 {
-	int error = flash_check_options(flash);
+	int error = flash_check_options(flash) ?: ssdb_name_check(config_item_name(&flash->item));
 
 	if (error)
 		return error;

@@ -10,7 +10,7 @@ int flash_store_create(struct flash *flash)
 	if (!flash->options.store)
 		return 0;
 	flash->nr_pages = DIV_ROUND_UP_ULL(ssdb_capacity_bytes(flash->state), PAGE_SIZE);
-	flash->pages = kvcalloc(flash->nr_pages, sizeof(*flash->pages), GFP_KERNEL);
+	flash->pages = flash_table(flash, flash->nr_pages * sizeof(*flash->pages));
 	return flash->pages ? 0 : -ENOMEM;
 }
 
@@ -21,7 +21,7 @@ void flash_store_destroy(struct flash *flash)
 	for (i = 0; flash->pages && i < flash->nr_pages; i++)
 		if (flash->pages[i])
 			__free_page(flash->pages[i]);
-	kvfree(flash->pages);
+	vfree(flash->pages);
 	flash->pages = NULL;
 }
 

@@ -4,6 +4,7 @@
 
 #include <linux/delay.h>
 
+#include "../include/ssdb/name.h"
 #include "tmerge.h"
 
 #define TMERGE_RESERVE	256	/* requests that can always go on, however short memory is */
@@ -76,7 +77,7 @@ static void tmerge_reset(struct tmerge *tmerge)
 
 int tmerge_power_on(struct tmerge *tmerge)
 {
-	int error = tmerge_lower_open(tmerge);
+	int error = ssdb_name_check(config_item_name(&tmerge->item)) ?: tmerge_lower_open(tmerge);
 
 	if (error)
 		return error;

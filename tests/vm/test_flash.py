@@ -94,9 +94,23 @@ def test_wrong_values_are_error_numbers_and_never_an_oops(guest: Guest) -> None:
         for wrong in WRONG
     )
 
-    answer = guest(SETUP + tries)
+    answer = guest(
+        SETUP + tries + "\nC=/sys/kernel/config; mkdir $C/ssdb_flash/nvme0n1 $C/ssdb_flash/big\n"
+        "(echo 1 > $C/ssdb_flash/nvme0n1/power) 2> /dev/null || echo name refused\n"
+        "for pair in capacity_bytes=1099511627776 ftl=direct wbuf_bytes=0 map_unit_bytes=65536"
+        " erase_block_bytes=16777216; do echo ${pair#*=} > $C/ssdb_flash/big/${pair%=*}; done\n"
+        "(echo 1 > $C/ssdb_flash/big/power) 2> /dev/null || echo size refused\n"
+        "rmdir $C/ssdb_flash/*; set_up; mkdir $C/ssdb_tmerge/ssd0\n"
+        "echo /dev/ssd0 > $C/ssdb_tmerge/ssd0/device\n"
+        "(echo 1 > $C/ssdb_tmerge/ssd0/power) 2> /dev/null || echo name refused\n"
+        "rmdir $C/ssdb_tmerge/ssd0; tear_down; dmesg | grep -c 'is called so already'\n"
+        "dmesg | grep -o 'big: no memory for a table'"
+    )
 
-    assert answer.stdout.splitlines() == [f"{wrong.split()[0]} refused" for wrong in WRONG]
+    assert answer.stdout.splitlines() == [
+        *[f"{wrong.split()[0]} refused" for wrong in WRONG],
+        "name refused", "size refused", "name refused", "2", "big: no memory for a table",
+    ]  # fmt: skip
 
 
 def test_the_model_inside_the_kernel_is_the_model_outside(guest: Guest) -> None:
