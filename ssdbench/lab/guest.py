@@ -35,7 +35,11 @@ INIT = Path(__file__).with_name("init.sh")
 JOB_IN_GUEST = "/run/ssdbench-lab"
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 QEMU_FROM = "bpo12"  # QEMU 7.2's TCG corrupts 6.12 guests; 10.0 of the backports does not
-_TROUBLE = re.compile(r"(Kernel panic|Oops:|BUG:|WARNING:|general protection|RIP: .*\+0x)")
+_TROUBLE = re.compile(
+    r"(Kernel panic|Oops:|BUG:|WARNING:|general protection|RIP: .*\+0x"
+    # What the kernel says of its memory: slub_debug, page_poison, and two of one name in sysfs.
+    r"|BUG [\w-]+ \(|pagealloc: |cannot create duplicate)"
+)
 
 
 class GuestTrouble(SsdbenchError):

@@ -36,6 +36,7 @@ class GuestRequest:
     timeout_s: float = 3600.0
     devices: tuple[str, ...] = ()  # further arguments of QEMU
     programs: tuple[str, ...] = ()  # in the guest's memory, in place of the host's files
+    append: str = ""  # further words of the kernel's command line
 
 
 def run_in_guest(request: GuestRequest, cache: Path) -> Answer:
@@ -55,6 +56,7 @@ def run_in_guest(request: GuestRequest, cache: Path) -> Answer:
             kvm=lab.kvm_works(),
             multipath=request.multipath,
             devices=request.devices,
+            append=request.append,
         )
         return lab.run(
             request.argv,

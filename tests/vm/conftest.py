@@ -47,6 +47,7 @@ def guest(lab: Lab) -> Guest:
         devices: tuple[str, ...] = (),
         nodes: int = 1,
         programs: tuple[str, ...] = (),
+        append: str = "",
     ) -> Answer:
         request = GuestRequest(
             argv=("bash", "-euc", script),
@@ -60,6 +61,7 @@ def guest(lab: Lab) -> Guest:
             devices=devices,
             nodes=nodes,
             programs=programs,
+            append=append,
         )
         return run_in_guest(request, cache())
 

@@ -38,6 +38,21 @@ def test_an_oops_in_the_guest_fails_the_run_and_is_shown(guest: Guest) -> None:
     assert "sysrq triggered crash" in caught.value.hint.lower()
 
 
+@pytest.mark.parametrize(
+    "lab", ["6.12", pytest.param("6.1", marks=pytest.mark.soak)], indirect=True
+)
+def test_an_early_complaint_about_memory_is_not_lost_among_later_lines(guest: Guest) -> None:
+    complaint = "BUG kmalloc-64 (Tainted: G           O): Poison overwritten"
+
+    with pytest.raises(GuestTrouble, match=r"BUG kmalloc-64"):
+        guest(
+            f"echo '<6>{complaint}' > /dev/kmsg\n"  # nothing that a console shows
+            "for line in $(seq 10000); do echo '<6>refused, as ten thousand times before'; done"
+            " > /dev/kmsg",
+            modules=False,
+        )
+
+
 def test_a_simulated_drive_answers_behind_each_bus(guest: Guest) -> None:
     small = "sim:dram-ssd-2012,capacity=64MiB"
 

@@ -62,6 +62,14 @@ def test_no_guest_gives_up_because_a_busy_host_let_its_clock_wait() -> None:
     assert "no_timer_check" in argv[argv.index("-append") + 1].split()
 
 
+def test_warnings_reach_the_console_and_further_words_the_kernel() -> None:
+    argv = arguments(replace(ONE, append="slub_debug=FZPU page_poison=1"))
+    words = argv[argv.index("-append") + 1].split()
+
+    assert "loglevel=5" in words  # below 5 lies KERN_WARNING, which WARN_ON uses
+    assert words[-2:] == ["slub_debug=FZPU", "page_poison=1"]
+
+
 def test_every_bus_gets_its_device_and_its_serial() -> None:
     disks = tuple(Disk(bus, f"S{bus}", null_bytes=1 << 30) for bus in Bus)
 
