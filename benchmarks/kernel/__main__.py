@@ -3,7 +3,7 @@
 import argparse
 import time
 
-from benchmarks.kernel import bpref, flash, slam, tmerge
+from benchmarks.kernel import bpref, bpref2008, flash, slam, tmerge
 from benchmarks.kernel.experiment import (
     Experiment,
     cases_table,
@@ -17,7 +17,14 @@ from benchmarks.kernel.experiment import (
 
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.name: experiment
-    for experiment in (slam.Slam(), tmerge.Tmerge(), bpref.Bpref(), flash.Flash())
+    for experiment in (
+        slam.Slam(),
+        tmerge.Tmerge(),
+        bpref.Bpref(),
+        bpref2008.Bpref2008("bpref2008", log_blocks=4),
+        bpref2008.Bpref2008("bpref2008-1", log_blocks=1),
+        flash.Flash(),
+    )
 }
 
 
