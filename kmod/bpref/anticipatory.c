@@ -161,14 +161,14 @@ static struct request *as_next(struct bpref *bp, u64 now)
 	return as_from_batch(as, now);
 }
 
-static void as_done(struct bpref *bp, struct bpref_queue *queue, struct request *rq, u64 now)
+static void as_done(struct bpref *bp, struct bpref_queue *queue, struct request *rq)
 {
 	struct anticipatory *as = to_as(bp);
 
 	/* A wait that began while the reader's request was under way gets its end now. */
 	if (bp->waiting && !bp->wait_until_ns && bpref_process(rq) == as->reader &&
 	    !as->reader->in_flight)
-		bpref_wait(bp, now + as->wait_ns);
+		bpref_wait(bp, bpref_now(bp) + as->wait_ns);
 }
 
 static void as_exited(struct bpref *bp, struct bpref_process *process)

@@ -36,7 +36,7 @@ struct bpref_process {
 	struct io_cq icq;		/* first: the block layer allocates and frees it */
 	struct bpref *bpref;
 	struct think think;
-	u64 last_done_ns;		/* 0: no request of its has been done */
+	u64 last_done_ns;		/* when it last had none in flight; 0: none has been done */
 	unsigned int queued;		/* requests of class 0 */
 	unsigned int in_flight;
 	bool exited;
@@ -47,7 +47,7 @@ struct bpref_track {
 	u64 last_end;			/* sector */
 	struct bpref_block block;
 	u64 dispatched;
-	u64 crossings;			/* requests that began in another block than the last ended */
+	u64 crossings;			/* began in another block than the last one ended */
 	u64 same_block;
 	u64 expired;			/* served for their deadline */
 };
@@ -71,6 +71,7 @@ struct bpref {
 	struct list_head dispatch;	/* past all order: requeued, or unknown to us */
 	struct hrtimer timer;		/* ends a wait; only means something while one lasts */
 	u64 wait_until_ns;		/* 0: no end but a completion */
+	u64 now_ns;			/* the clock at the last look: see bpref_now */
 	u64 hits, misses;		/* waits that brought a request, and that did not */
 	u64 merged;
 	unsigned int queued;		/* in all queues, without `dispatch` */
@@ -92,7 +93,7 @@ struct bpref_policy {
 	bool (*may_merge)(struct request *rq, struct bio *bio);		/* may be NULL */
 	void (*inserted)(struct bpref *bp, struct bpref_queue *queue, struct request *rq, u64 now);
 	struct request *(*next)(struct bpref *bp, u64 now);
-	void (*done)(struct bpref *bp, struct bpref_queue *queue, struct request *rq, u64 now);
+	void (*done)(struct bpref *bp, struct bpref_queue *queue, struct request *rq);
 	void (*exited)(struct bpref *bp, struct bpref_process *process);
 	void (*waited)(struct bpref *bp);	/* in vain */
 };
@@ -119,6 +120,7 @@ static inline struct bpref_queue *bpref_queue(const struct request *rq)
 	return rq->elv.priv[0];
 }
 
+/* Who waits for a request, which is then of class 0; NULL: nobody does. */
 static inline struct bpref_process *bpref_process(const struct request *rq)
 {
 	return rq->elv.icq ? container_of(rq->elv.icq, struct bpref_process, icq) : NULL;
@@ -136,6 +138,16 @@ static inline u64 bpref_end(const struct request *rq)
 static inline int bpref_class(const struct bpref *bp, blk_opf_t opf)
 {
 	return bp->policy->by_sync ? !op_is_sync(opf) : op_is_write(opf);
+}
+
+/* The time, with bpref.lock held. Never goes back, though what a task is told may be older. */
+static inline u64 bpref_now(struct bpref *bp)
+{
+	u64 now = ssdb_now_ns();
+
+	if (now > bp->now_ns)
+		bp->now_ns = now;
+	return bp->now_ns;
 }
 
 /* order.c, all with bpref.lock held */

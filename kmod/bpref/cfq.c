@@ -290,7 +290,7 @@ static void cfq_inserted(struct bpref *bp, struct bpref_queue *requests, struct 
 	}
 }
 
-static void cfq_done(struct bpref *bp, struct bpref_queue *requests, struct request *rq, u64 now)
+static void cfq_done(struct bpref *bp, struct bpref_queue *requests, struct request *rq)
 {
 	struct cfq *cfq = to_cfq(bp);
 	struct cfq_queue *queue = to_cfq_queue(requests);
@@ -301,9 +301,9 @@ static void cfq_done(struct bpref *bp, struct bpref_queue *requests, struct requ
 	if (queue != cfq->active)
 		return;
 	if (!cfq->slice_end_ns)
-		cfq_start_clock(cfq, queue, now);
+		cfq_start_clock(cfq, queue, bpref_now(bp));
 	if (bp->waiting && !bp->wait_until_ns && !queue->in_flight)
-		bpref_wait(bp, min(now + cfq->wait_ns, cfq->slice_end_ns));
+		bpref_wait(bp, min(bpref_now(bp) + cfq->wait_ns, cfq->slice_end_ns));
 }
 
 static void cfq_exited(struct bpref *bp, struct bpref_process *process)
@@ -318,7 +318,7 @@ static void cfq_exited(struct bpref *bp, struct bpref_process *process)
 		think_left(&process->think, &bp->newcomers);
 		bp->misses++;
 	}
-	cfq_end_slice(cfq, false, ktime_get_ns());
+	cfq_end_slice(cfq, false, bpref_now(bp));
 }
 
 static void cfq_waited(struct bpref *bp)
@@ -327,7 +327,7 @@ static void cfq_waited(struct bpref *bp)
 
 	if (cfq->active->process)
 		think_left(&cfq->active->process->think, &bp->newcomers);
-	cfq_end_slice(cfq, false, ktime_get_ns());
+	cfq_end_slice(cfq, false, bpref_now(bp));
 }
 
 const struct bpref_policy bpref_cfq = {

@@ -28,7 +28,7 @@ void bpref_wait(struct bpref *bp, u64 until_ns)
 		hrtimer_start(&bp->timer, ns_to_ktime(until_ns), HRTIMER_MODE_ABS);
 }
 
-/* Timers are never cancelled while we run: one that finds no wait, or a later one, was too early. */
+/* Never cancelled while we run: a timer that finds no wait, or a later one, was too early. */
 static enum hrtimer_restart bpref_timer(struct hrtimer *timer)
 {
 	struct bpref *bp = container_of(timer, struct bpref, timer);
@@ -36,7 +36,7 @@ static enum hrtimer_restart bpref_timer(struct hrtimer *timer)
 	bool over;
 
 	spin_lock_irqsave(&bp->lock, flags);
-	over = bp->waiting && bp->wait_until_ns && bp->wait_until_ns <= ktime_get_ns();
+	over = bp->waiting && bp->wait_until_ns && bp->wait_until_ns <= bpref_now(bp);
 	if (over) {
 		WRITE_ONCE(bp->waiting, false);
 		bp->misses++;
@@ -46,6 +46,50 @@ static enum hrtimer_restart bpref_timer(struct hrtimer *timer)
 	if (over)
 		bpref_kick(bp);
 	return HRTIMER_NORESTART;
+}
+
+/*
+ * What the running task is to us, when it was the last that its task asked for; NULL: look it up.
+ *
+ * No lock is needed, since neither half can go: the task keeps its context, and whoever asks has
+ * entered the queue, which is frozen before a scheduler goes. What belongs to another queue may go
+ * at any time, but is only looked at, under RCU.
+ */
+static struct io_cq *bpref_hinted_icq(const struct request_queue *q, struct io_context *ioc)
+{
+	struct io_cq *icq;
+
+	rcu_read_lock();
+	icq = rcu_dereference(ioc->icq_hint);
+	if (icq && icq->q != q)
+		icq = NULL;
+	rcu_read_unlock();
+	return icq;
+}
+
+static struct io_cq *bpref_find_icq(struct request_queue *q)
+{
+	struct io_context *ioc = current->io_context;
+	struct io_cq *icq = ioc ? bpref_hinted_icq(q, ioc) : NULL;
+
+	if (icq || !ioc)
+		return icq;
+	spin_lock_irq(&q->queue_lock);
+	icq = ioc_lookup_icq(q);
+	spin_unlock_irq(&q->queue_lock);
+	return icq;
+}
+
+/* The same, made when there is none, with a reference to its context. */
+static struct io_cq *bpref_get_icq(struct request_queue *q)
+{
+	struct io_context *ioc = current->io_context;
+	struct io_cq *icq = ioc ? bpref_hinted_icq(q, ioc) : NULL;
+
+	if (!icq)
+		return ioc_find_get_icq(q);
+	atomic_long_inc(&ioc->refcount);
+	return icq;
 }
 
 /* Merging */
@@ -109,11 +153,8 @@ static bool bpref_bio_merge(struct request_queue *q, struct bio *bio, unsigned i
 
 	if (!READ_ONCE(bp->queued))
 		return false;
-	if (bp->policy->by_sync && current->io_context) {
-		spin_lock_irq(&q->queue_lock);
-		icq = ioc_lookup_icq(q);
-		spin_unlock_irq(&q->queue_lock);
-	}
+	if (bp->policy->by_sync && op_is_sync(bio->bi_opf))
+		icq = bpref_find_icq(q);
 	spin_lock_irq(&bp->lock);
 	bp->merge_icq = icq;
 	merged = blk_mq_sched_try_merge(q, bio, segments, &free);
@@ -130,7 +171,7 @@ static void bpref_prepare_request(struct request *rq)
 {
 	bool waited_for = !bpref_class(to_bpref(rq->q), rq->cmd_flags);
 
-	rq->elv.icq = waited_for ? ioc_find_get_icq(rq->q) : NULL;
+	rq->elv.icq = waited_for ? bpref_get_icq(rq->q) : NULL;
 	rq->elv.priv[0] = NULL;
 	bpref_set_state(rq, BPREF_FOREIGN);
 }
@@ -171,7 +212,7 @@ static void bpref_insert(struct bpref *bp, struct request *rq, bool at_head, u64
 	queue = bp->policy->queue_of(bp, process, rq->cmd_flags, req_get_ioprio(rq));
 	rq->fifo_time = now + bp->settings.expire_ns[bpref_class(bp, rq->cmd_flags)];
 	bpref_queue_add(bp, queue, rq);
-	if (process && !bpref_class(bp, rq->cmd_flags))
+	if (process)
 		bpref_came_back(bp, process, now);
 	bp->policy->inserted(bp, queue, rq, now);
 }
@@ -180,10 +221,11 @@ static void bpref_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *
 				  ssdb_insert_t flags)
 {
 	struct bpref *bp = to_bpref(hctx->queue);
-	u64 now = ktime_get_ns();
 	LIST_HEAD(free);
+	u64 now;
 
 	spin_lock_irq(&bp->lock);
+	now = bpref_now(bp);
 	while (!list_empty(list)) {
 		struct request *rq = list_first_entry(list, struct request, queuelist);
 
@@ -223,7 +265,7 @@ static struct request *bpref_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	if (!list_empty(&bp->dispatch))
 		rq = bpref_pass(bp);
 	else if (bp->queued && !bp->waiting)
-		rq = bp->policy->next(bp, ktime_get_ns());
+		rq = bp->policy->next(bp, bpref_now(bp));
 	if (!rq && bp->queued)
 		bp->blocked = true;
 	spin_unlock_irq(&bp->lock);
@@ -236,16 +278,13 @@ static struct request *bpref_dispatch_request(struct blk_mq_hw_ctx *hctx)
 static bool bpref_done(struct bpref *bp, struct request *rq)
 {
 	struct bpref_process *process = bpref_process(rq);
-	u64 now = ktime_get_ns();
 	bool kick;
 
 	bpref_set_state(rq, BPREF_FOREIGN);
 	bp->in_flight--;
-	if (process && !bpref_class(bp, rq->cmd_flags)) {
-		process->in_flight--;
-		process->last_done_ns = now;
-	}
-	bp->policy->done(bp, bpref_queue(rq), rq, now);
+	if (process && !--process->in_flight)
+		process->last_done_ns = bpref_now(bp);
+	bp->policy->done(bp, bpref_queue(rq), rq);
 	kick = bp->blocked && bp->queued && !bp->waiting;
 	if (kick)
 		bp->blocked = false;

@@ -39,7 +39,7 @@ void bpref_queue_remove(struct bpref *bp, struct request *rq)
 		bp->q->last_merge = NULL;
 	queue->queued--;
 	WRITE_ONCE(bp->queued, bp->queued - 1);
-	if (process && !bpref_class(bp, rq->cmd_flags))
+	if (process)
 		process->queued--;
 	bpref_set_state(rq, BPREF_FOREIGN);
 }
@@ -150,7 +150,7 @@ struct request *bpref_take(struct bpref *bp, struct request *rq)
 	bpref_queue_remove(bp, rq);
 	bpref_set_state(rq, BPREF_IN_FLIGHT);
 	bp->in_flight++;
-	if (process && !bpref_class(bp, rq->cmd_flags))
+	if (process)
 		process->in_flight++;
 	rq->rq_flags |= RQF_STARTED;
 	bpref_follow(bp, rq);

@@ -26,8 +26,8 @@ typedef bool ssdb_insert_t;
 #endif
 
 /*
- * A limit of `depth` tags in the terms that `sbitmap_queue_get_shallow` wants. Since Linux 6.18 that
- * is a number of tags, before: of bits in each word. ("lib/sbitmap: convert shallow_depth from one
+ * A limit of `depth` tags in the terms of `sbitmap_queue_get_shallow`. Since Linux 6.18 that is a
+ * number of tags, before: of bits in each word. ("lib/sbitmap: convert shallow_depth from one
  * word to the whole sbitmap"; 6.12 stable has it, so only the header's words tell.)
  */
 static inline unsigned int ssdb_shallow_depth(const struct sbitmap *tags, unsigned int depth)
@@ -36,6 +36,19 @@ static inline unsigned int ssdb_shallow_depth(const struct sbitmap *tags, unsign
 	return max(1U, (depth << tags->shift) / tags->depth);
 #else
 	return depth;
+#endif
+}
+
+/*
+ * Since Linux 6.9 the block layer reads the clock once for all that a task does under one plug, so
+ * this may lie behind what an interrupt was told.
+ */
+static inline u64 ssdb_now_ns(void)
+{
+#ifdef SSDB_HAVE_BLOCK_TIME
+	return blk_time_get_ns();
+#else
+	return ktime_get_ns();
 #endif
 }
 
