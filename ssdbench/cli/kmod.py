@@ -39,7 +39,7 @@ def build(kernel: str, headers: str, block_source: str, *, as_json: bool) -> Non
     release = kernel or platform.release()
     found = modules.build(
         modules.source_directory(),
-        modules.directory() / release,
+        modules.directory_of(release),
         headers=Path(headers) if headers else Path(f"/lib/modules/{release}/build"),
         block_source=Path(block_source) if block_source else None,
     )
@@ -70,13 +70,13 @@ def load(names: tuple[str, ...], *, as_json: bool) -> None:
     from ssdbench.host import kmod as modules
     from ssdbench.host.sysfs import Sysfs
 
+    chosen = _chosen(tuple(modules.with_needs(_known(names))))
     reasons = modules.obstacles(Sysfs())
     if reasons:
         raise HostLacks(
             "no module can be loaded here:\n" + "\n".join(reasons),
             hint="`ssdbench lab run -- COMMAND` has them in a guest.",
         )
-    chosen = _chosen(names)
     for state in chosen:
         if not state.loaded and (state.built is not None or names):
             modules.load(state)
@@ -90,11 +90,13 @@ def load(names: tuple[str, ...], *, as_json: bool) -> None:
 def unload(names: tuple[str, ...], *, as_json: bool) -> None:
     """Unload modules (default: all of ours)."""
     from ssdbench.host import kmod as modules
+    from ssdbench.host.sysfs import Sysfs
 
     gone = []
-    for state in reversed(_chosen(names)):
+    for state in reversed(_chosen(_known(names))):
         if state.loaded:
-            modules.unload(state)
+            modules.unload(state, Sysfs())
+        if state.loaded or names:
             gone.append({"name": state.name, "loaded": False})
     _say(gone, as_json=as_json)
 
@@ -119,18 +121,24 @@ def status(*, as_json: bool) -> None:
     _say(rows, as_json=as_json)
 
 
-def _chosen(names: tuple[str, ...]) -> "list[ModuleState]":
+def _known(names: tuple[str, ...]) -> tuple[str, ...]:
     from ssdbench.errors import UsageError
     from ssdbench.host import kmod as modules
-    from ssdbench.host.sysfs import Sysfs
 
-    states = modules.states(Sysfs(), _built())
-    unknown = set(names) - {state.name for state in states}
+    unknown = set(names) - set(modules.MODULES)
     if unknown:
         raise UsageError(
             f"there is no module {', '.join(sorted(unknown))}",
             hint=f"There are {', '.join(modules.MODULES)}.",
         )
+    return names
+
+
+def _chosen(names: tuple[str, ...]) -> "list[ModuleState]":
+    from ssdbench.host import kmod as modules
+    from ssdbench.host.sysfs import Sysfs
+
+    states = modules.states(Sysfs(), _built())
     return [state for state in states if not names or state.name in names]
 
 

@@ -49,7 +49,7 @@ def planned_host(wishes: Host, info: TargetInfo, sysfs: Sysfs | None = None) -> 
     planned = host_plan(wishes, topology(name, sysfs), info.here)
     require_numa(planned.fio_options)
     inside = drive_settings(wishes, _bus(name, sysfs), info.here)
-    modules = (_module(name, sysfs) for name in wishes.kernel_modules)
+    modules = (_module(name, sysfs) for name in kmod.with_needs(wishes.kernel_modules))
     clock = our_clock(name, info.here, sysfs)
     return replace(planned, settings=(*clock, *modules, *planned.settings, *inside))
 

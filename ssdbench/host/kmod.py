@@ -3,6 +3,7 @@
 import hashlib
 import os
 import platform
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,11 +16,26 @@ MODULES = ("ssdb_flash", "ssdb_tmerge", "ssdb_bpref", "ssdb_slam")
 DEFAULT_DIRECTORY = "/var/lib/ssdbench/kmod"
 DKMS = "dkms.conf"
 NEEDS = ("configfs",)  # modules of the distribution that ours need
+NEEDS_OF_OURS = {"ssdb_tmerge": ("ssdb_flash",)}
+SCHEDULERS = "ssdb_bpref"  # left out of a build without the kernel's source
 
 
 def directory() -> Path:
     """Where modules are built, one directory for each kernel release."""
     return Path(os.environ.get("SSDBENCH_KMOD_DIR", DEFAULT_DIRECTORY))
+
+
+def directory_of(release: str) -> Path:
+    """Where the modules for one kernel are built. Raises UsageError for what is no release.
+
+    A build begins by removing this directory, so it is never one outside ours.
+    """
+    if not release or release in (".", "..") or "/" in release:
+        raise UsageError(
+            f"{release!r} is not a kernel release",
+            hint="A release is what `uname -r` says; a directory of headers goes to --headers.",
+        )
+    return directory() / release
 
 
 def built_directory() -> Path:
@@ -79,8 +95,21 @@ def build(source: Path, into: Path, *, headers: Path, block_source: Path | None)
             f"there are no kernel headers at {headers}",
             hint="install them, for example with `apt-get install linux-headers-$(uname -r)`",
         )
-    command.run(["rm", "-rf", str(into)])
-    copy_sources(source, into)
+    if block_source is not None and not (block_source / "block" / "elevator.h").exists():
+        raise HostLacks(
+            f"there is no kernel source at {block_source}: it has no block/elevator.h",
+            hint="Unpack the kernel's own source, for example /usr/src/linux-source-6.1.tar.xz of "
+            "the package linux-source-6.1, and give the directory that holds block/.",
+        )
+    try:
+        if into.exists():
+            command.run(["rm", "-rf", str(into)])
+        copy_sources(source, into)
+    except OSError as error:
+        raise HostLacks(
+            f"{error.filename or into} cannot be written: {error.strerror}",
+            hint="Run as root, or set SSDBENCH_KMOD_DIR to a directory of your own.",
+        ) from error
     source_option = [f"KSRC={block_source}"] if block_source else []
     try:
         command.run(
@@ -160,7 +189,10 @@ def states(sysfs: Sysfs, built: Path) -> list[ModuleState]:
 def load(state: ModuleState) -> None:
     """Load one module. Raises HostLacks with the kernel's reason."""
     if state.built is None:
-        raise HostLacks(f"{state.name} has not been built", hint="Run `ssdbench kmod build`.")
+        option = " --block-source DIR" if state.name == SCHEDULERS else ""
+        raise HostLacks(
+            f"{state.name} has not been built", hint=f"Run `ssdbench kmod build{option}`."
+        )
     for need in NEEDS:
         command.run(["modprobe", "-q", need], ok=(0, 1))
     try:
@@ -173,12 +205,34 @@ def load(state: ModuleState) -> None:
         ) from failed
 
 
-def unload(state: ModuleState) -> None:
+def with_needs(names: Collection[str]) -> list[str]:
+    """Modules, each after those of ours that it needs."""
+    return list(dict.fromkeys(n for name in names for n in (*NEEDS_OF_OURS.get(name, ()), name)))
+
+
+def users(sysfs: Sysfs, name: str) -> list[str]:
+    """What keeps a module loaded, and how to end it; one line each."""
+    if name == SCHEDULERS:
+        chosen = {
+            kernel: sysfs.find(f"/sys/block/{kernel}/queue/scheduler") or ""
+            for kernel in sysfs.names("/sys/block")
+        }
+        return [
+            f"`echo none > /sys/block/{kernel}/queue/scheduler`"
+            for kernel, schedulers in chosen.items()
+            if "[bpref-" in schedulers
+        ]
+    group = f"/sys/kernel/config/{name}"
+    return [f"`rmdir {group}/{device}`" for device in sysfs.names(group)]
+
+
+def unload(state: ModuleState, sysfs: Sysfs) -> None:
     """Unload one module. Raises HostLacks when something still uses it."""
     try:
         command.run(["rmmod", state.name])
     except CommandFailed as failed:
         raise HostLacks(
             f"{state.name} cannot be unloaded: {failed.stderr.strip()}",
-            hint=f"remove what uses it, such as devices below /sys/kernel/config/{state.name}",
+            hint="End what uses it first: "
+            + (", ".join(users(sysfs, state.name)) or "`lsmod` names the modules."),
         ) from failed

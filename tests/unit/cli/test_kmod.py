@@ -9,8 +9,11 @@ from ssdbench.host import kmod
 from ssdbench.host.sysfs import Sysfs
 
 
-def test_a_module_that_there_is_not_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
-    status = run(["kmod", "unload", "ssdb_warp"])
+@pytest.mark.parametrize("verb", ["load", "unload"])
+def test_a_module_that_there_is_not_is_a_usage_error(
+    verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = run(["kmod", verb, "ssdb_warp"])
 
     assert status == 2
     assert "there is no module ssdb_warp" in capsys.readouterr().err
@@ -25,6 +28,68 @@ def test_a_build_without_headers_says_how_to_get_them(
     assert status == 4
     assert "no kernel headers" in said
     assert "linux-headers" in said
+
+
+def test_what_is_no_release_is_refused_before_anything_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A build begins by removing its directory: with `/etc` for a release, that was /etc."""
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (tmp_path / "Makefile").write_text("modules:\n")
+    monkeypatch.setenv("SSDBENCH_KMOD_DIR", str(tmp_path / "kmod"))
+
+    for release in (str(kept), "../kept", "..", "."):
+        status = run(["kmod", "build", "--kernel", release, "--headers", str(tmp_path)])
+
+        assert status == 2
+        assert kept.is_dir()
+        assert "is not a kernel release" in capsys.readouterr().err
+
+
+def test_a_source_without_the_block_layer_is_refused_before_anything_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    built = tmp_path / "kmod" / "6.1" / "ssdb_flash.ko"
+    built.parent.mkdir(parents=True)
+    built.write_text("")
+    (tmp_path / "Makefile").write_text("modules:\n")
+    monkeypatch.setenv("SSDBENCH_KMOD_DIR", str(tmp_path / "kmod"))
+
+    status = run(
+        ["kmod", "build", "--kernel", "6.1", "--headers", str(tmp_path),
+         "--block-source", str(tmp_path)],
+    )  # fmt: skip
+
+    assert status == 4
+    assert built.exists()
+    assert "has no block/elevator.h" in capsys.readouterr().err
+
+
+def test_what_one_module_needs_of_the_others_is_loaded_before_it() -> None:
+    assert kmod.with_needs(["ssdb_slam", "ssdb_tmerge"]) == [
+        "ssdb_slam", "ssdb_flash", "ssdb_tmerge",
+    ]  # fmt: skip
+    assert kmod.with_needs(["bfq", "ssdb_flash"]) == ["bfq", "ssdb_flash"]
+
+
+def test_what_keeps_a_module_loaded_is_named_with_the_way_to_end_it(tmp_path: Path) -> None:
+    for kernel, schedulers in {
+        "sda": "none [bpref-as] bpref-cfq",
+        "sdb": "[none] bpref-as",
+    }.items():
+        (tmp_path / f"sys/block/{kernel}/queue").mkdir(parents=True)
+        (tmp_path / f"sys/block/{kernel}/queue/scheduler").write_text(schedulers + "\n")
+    (tmp_path / "sys/kernel/config/ssdb_flash/ssd0").mkdir(parents=True)
+
+    held = {name: kmod.users(Sysfs(tmp_path), name) for name in kmod.MODULES}
+
+    assert held == {
+        "ssdb_bpref": ["`echo none > /sys/block/sda/queue/scheduler`"],
+        "ssdb_flash": ["`rmdir /sys/kernel/config/ssdb_flash/ssd0`"],
+        "ssdb_tmerge": [],
+        "ssdb_slam": [],
+    }
 
 
 def test_every_obstacle_to_loading_is_named(tmp_path: Path) -> None:
