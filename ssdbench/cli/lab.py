@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+LEAST_MIB = 256  # the kernel, its first file system, and the modules
 DEFAULT_CACHE = "/var/cache/ssdbench/lab"
 
 
@@ -69,6 +70,10 @@ def run(
         memory_mib, timeout_s = parse_size(memory) // MIB, parse_duration_ns(timeout) / NS_PER_S
     except ValueError as error:
         raise UsageError(str(error)) from error
+    if memory_mib < LEAST_MIB:
+        raise UsageError(f"a guest needs {LEAST_MIB} MiB of memory at least, not {memory}")
+    if timeout_s < 1:
+        raise UsageError(f"a guest needs more time than {timeout} to boot")
     answer = run_in_guest(
         GuestRequest(
             argv=command,

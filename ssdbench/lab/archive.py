@@ -4,6 +4,7 @@ A private apt root holds lists, cache and an extraction directory; the system's 
 package database are read, never written. Packages are extracted, not installed.
 """
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from ssdbench.host import command, files
 
 SUITES = ("bookworm", "bookworm-updates", "bookworm-backports")
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+ADDRESS = "SSDBENCH_LAB_ARCHIVE"  # of a mirror, in place of the one of the machine's own sources
 NEEDED_HINT = (
     "The lab takes kernels and QEMU from Debian 12's archive. Set SSDBENCH_LAB_ARCHIVE to the "
     "address of a Debian mirror if this machine's own sources name none."
@@ -56,13 +58,16 @@ class Archive:
     def _config(self) -> Path:
         apt = self.root / "apt"
         config = apt / "apt.conf"
-        if config.exists():
-            return config
+        address = self._address or os.environ.get(ADDRESS) or archive_address(_system_sources())
+        if address is None:
+            raise HostLacks("no Debian 12 package archive is known here", hint=NEEDED_HINT)
+        if not KEYRING.exists():
+            raise HostLacks(
+                f"there is no {KEYRING}, by which packages are checked",
+                hint="install it with `apt-get install debian-archive-keyring`",
+            )
         for directory in ("lists/partial", "cache/archives/partial", "state", "parts"):
             files.make_directory(apt / directory)
-        address = self._address or archive_address(_system_sources())
-        if address is None or not KEYRING.exists():
-            raise HostLacks("no Debian 12 package archive is known here", hint=NEEDED_HINT)
         files.write_atomic(
             apt / "parts" / "lab.sources",
             f"Types: deb\nURIs: {address}\nSuites: {' '.join(SUITES)}\nComponents: main\n"
@@ -76,7 +81,9 @@ class Archive:
             f'Dir::State::lists "{apt}/lists";\n'
             'Dir::State::status "/var/lib/dpkg/status";\n'
             f'Dir::Cache "{apt}/cache";\n'
-            'APT::Sandbox::User "root";\n',
+            'APT::Sandbox::User "root";\n'
+            # A list that does not come is an error, not a warning beside an empty answer.
+            'APT::Update::Error-Mode "any";\n',
         )
         return config
 
@@ -84,21 +91,32 @@ class Archive:
         config = self._config()
         if not self._updated:
             self._updated = True
-            self._apt("apt-get", "update", "-q")
+            self._apt("apt-get", "-q", "update")
         where = ["env", "-C", str(cwd)] if cwd else []
         try:
             return command.run(
                 [*where, *argv], env={"APT_CONFIG": str(config)}, timeout_s=600
             ).stdout
         except CommandFailed as failed:
+            errors = [line for line in failed.stderr.splitlines() if line.startswith("E: ")]
+            said = errors[0].removeprefix("E: ") if errors else failed.message
             raise HostLacks(
-                f"the package archive gave no {argv[-1]}: {failed.message}", hint=NEEDED_HINT
+                f"the lab's packages did not come from the archive: {said}", hint=NEEDED_HINT
             ) from failed
 
     def versions(self, package: str) -> list[str]:
         """All versions on offer, newest first."""
         lines = self._apt("apt-cache", "madison", package).splitlines()
         return [line.split("|")[1].strip() for line in lines if "|" in line]
+
+    def newest(self, package: str, *, of: str = "", not_of: str = "") -> Package:
+        """The newest version, of those with `of` and without `not_of` in it. Raises HostLacks."""
+        for version in self.versions(package):
+            if of in version and not (not_of and not_of in version):
+                return Package(package, version)
+        raise HostLacks(
+            f"the package archive has no {package}{' of ' + of if of else ''}", hint=NEEDED_HINT
+        )
 
     def names(self, pattern: str) -> list[str]:
         """All package names that match a regular expression."""

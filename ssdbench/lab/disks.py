@@ -1,6 +1,6 @@
 """Disks of a guest from what a user writes: `nvme=sim:MODEL`, `ahci=null:8GiB`, `virtio=FILE`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +9,7 @@ from ssdbench.lab.machine import Bus, Disk
 from ssdbench.units import parse_size
 
 DEFAULT = "nvme=sim:x25m-g2-160,capacity=2GiB"
+MAX_QUEUES = 0xFFFE  # of an NVMe controller, without the one for administration
 SERIAL_PREFIX = "SSDBENCH-LAB-"  # consent inside the guest is implied for these alone
 
 
@@ -45,11 +46,16 @@ def parse(text: str, index: int) -> DiskRequest:
         fail = int(given["fail"]) if "fail" in given else None
     except ValueError as error:
         raise UsageError(f"disk {text!r}: {error}") from error
+    if null_bytes == 0:
+        raise UsageError(f"disk {text!r}: a disk of 0 bytes is none")
     image = None
     if null_bytes is None and not backend.startswith("sim:"):
         image = Path(backend).absolute()
         if not image.is_file():
             raise UsageError(f"disk {text!r}: {image} is not a file")
+    misplaced = _misplaced(bus_name, given, queues, fail, has_file=image is not None)
+    if misplaced:
+        raise UsageError(f"disk {text!r}: {misplaced}")
     disk = Disk(
         bus=Bus(bus_name),
         serial=f"{SERIAL_PREFIX}{index}",
@@ -60,6 +66,25 @@ def parse(text: str, index: int) -> DiskRequest:
         hotplug="hotplug" in given,
     )
     return DiskRequest(disk, backend if backend.startswith("sim:") else None)
+
+
+def _misplaced(
+    bus: str, given: Mapping[str, str], queues: int | None, fail: int | None, *, has_file: bool
+) -> str:
+    """Why an option does not fit the bus or the backend; empty when all do."""
+    if "hotplug" in given and bus not in (Bus.NVME, Bus.VIRTIO):
+        return f"hotplug is for nvme and virtio, not for {bus}"
+    if given.get("hotplug"):
+        return "hotplug takes no value"
+    if queues is not None and bus != Bus.NVME:
+        return f"queues is for nvme, not for {bus}"
+    if queues is not None and not 1 <= queues <= MAX_QUEUES:
+        return f"queues is a number from 1 to {MAX_QUEUES}"
+    if fail is not None and not has_file:
+        return "fail=SECTOR needs a file behind the disk"
+    if fail is not None and fail < 0:
+        return "fail is the number of a sector"
+    return ""
 
 
 def parse_all(texts: Sequence[str]) -> list[DiskRequest]:

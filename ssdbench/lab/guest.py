@@ -83,16 +83,13 @@ def fetch_tools(archive: Archive) -> Tools:
     """A QEMU that runs both kernels, from the cache or the archive."""
     root = archive.root / "qemu"
     if not (root / "complete").exists():
-        version = next(v for v in archive.versions("qemu-system-x86") if QEMU_FROM in v)
-        seabios = next(v for v in archive.versions("seabios") if QEMU_FROM in v)
-        busybox = archive.versions("busybox-static")[0]
+        version = archive.newest("qemu-system-x86", of=QEMU_FROM).version
         names = ("qemu-system-x86", "qemu-system-common", "qemu-system-data")
         packages = [Package(name, version) for name in names]
-        packages += [Package("seabios", seabios), Package("busybox-static", busybox)]
+        packages += [archive.newest("seabios", of=QEMU_FROM), archive.newest("busybox-static")]
         extract(archive.download_with_needs(packages), root)
         # The C virtiofsd left QEMU after 7.2; it still serves newer ones.
-        older = next(v for v in archive.versions("qemu-system-common") if QEMU_FROM not in v)
-        common = Package("qemu-system-common", older)
+        common = archive.newest("qemu-system-common", not_of=QEMU_FROM)
         extract([archive.download(common)], archive.root / "virtiofsd")
         files.write_atomic(root / "complete", version)
     return Tools(
@@ -322,7 +319,8 @@ def _collect(job: Path, said: Path, wall_s: float) -> Answer:
     if not status and not _trouble(console):
         reason = text(job / "qemu.stderr").strip() or "it did not end in time"
         raise HostLacks(
-            f"the guest did not finish the command: {reason}", hint=f"its console:\n{console}"
+            f"the guest did not finish the command: {reason}",
+            hint=f"its console:\n{console}" if console.strip() else "",
         )
     return Answer(
         status=int(status or 128),

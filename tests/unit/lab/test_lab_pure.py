@@ -97,6 +97,24 @@ def test_a_disk_line_carries_its_options() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("nvme=null:0", "0 bytes"),
+        ("nvme,queues=0=null:1GiB", "from 1 to"),
+        ("nvme,queues=-3=null:1GiB", "from 1 to"),
+        ("virtio,queues=2=null:1GiB", "for nvme"),
+        ("ahci,hotplug=null:1GiB", "not for ahci"),
+        ("nvme,hotplug=no=null:1GiB", "no value"),
+        ("nvme,fail=5=null:1GiB", "needs a file"),
+        ("nvme,fail=5=sim:p4800x", "needs a file"),
+    ],
+)
+def test_an_option_that_would_do_nothing_is_refused(text: str, why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        parse(text, 0)
+
+
+@pytest.mark.parametrize(
     "text", ["nvme", "floppy=null:1GiB", "nvme,warp=null:1GiB", "nvme=/nowhere"]
 )
 def test_a_wrong_disk_line_gets_a_sentence(text: str) -> None:

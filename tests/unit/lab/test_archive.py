@@ -1,0 +1,83 @@
+from pathlib import Path
+
+import pytest
+
+from ssdbench.errors import HostLacks
+from ssdbench.lab import archive
+from ssdbench.lab.archive import Archive, Package
+
+MADISON = """\
+ seabios | 1.16.3-2~bpo12+1 | http://mirror.example/debian bookworm-backports/main amd64 Packages
+ seabios | 1.16.2-1 | http://mirror.example/debian bookworm/main amd64 Packages
+"""
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory of programs that come before the machine's own, and a keyring that there is."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    monkeypatch.setattr(archive, "KEYRING", folder)
+    monkeypatch.setenv(archive.ADDRESS, "http://mirror.example/debian")
+    return folder
+
+
+def program(path: Path, script: str) -> None:
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
+def test_packages_come_from_the_mirror_that_the_environment_names(
+    programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program(programs / "apt-get", "exit 0")
+    program(programs / "apt-cache", f"cat <<END\n{MADISON}END")
+
+    assert Archive(tmp_path / "lab").versions("seabios") == ["1.16.3-2~bpo12+1", "1.16.2-1"]
+    sources = tmp_path / "lab/apt/parts/lab.sources"
+    assert "URIs: http://mirror.example/debian\n" in sources.read_text()
+
+    monkeypatch.setenv(archive.ADDRESS, "http://other.example/debian")
+    Archive(tmp_path / "lab").versions("seabios")
+
+    assert "URIs: http://other.example/debian\n" in sources.read_text()
+
+
+def test_without_a_network_the_archive_s_own_reason_is_the_sentence(
+    programs: Path, tmp_path: Path
+) -> None:
+    program(
+        programs / "apt-get",
+        "echo 'Err:1 http://mirror.example/debian bookworm InRelease'\n"
+        "echo 'E: Failed to fetch http://mirror.example/debian  Could not connect' >&2; exit 100",
+    )
+
+    with pytest.raises(HostLacks, match="Failed to fetch .* Could not connect") as caught:
+        Archive(tmp_path / "lab").names("^linux-headers")
+
+    assert archive.ADDRESS in str(caught.value.hint)
+
+
+def test_a_mirror_without_backports_is_named_as_the_reason(programs: Path, tmp_path: Path) -> None:
+    program(programs / "apt-get", "exit 0")
+    program(programs / "apt-cache", f"cat <<END\n{MADISON}END")
+    mirror = Archive(tmp_path / "lab")
+
+    assert mirror.newest("seabios", of="bpo12") == Package("seabios", "1.16.3-2~bpo12+1")
+    assert mirror.newest("seabios", not_of="bpo12") == Package("seabios", "1.16.2-1")
+    with pytest.raises(HostLacks, match="has no seabios of bpo13"):
+        mirror.newest("seabios", of="bpo13")
+
+
+def test_no_archive_and_no_keyring_are_told_apart(
+    programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive, "KEYRING", tmp_path / "none.gpg")
+    with pytest.raises(HostLacks, match=r"there is no .*none\.gpg"):
+        Archive(tmp_path / "lab").names("x")
+
+    monkeypatch.delenv(archive.ADDRESS)
+    monkeypatch.setattr(archive, "_system_sources", list)
+    with pytest.raises(HostLacks, match="no Debian 12 package archive is known"):
+        Archive(tmp_path / "lab").names("x")
