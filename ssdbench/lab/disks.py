@@ -1,5 +1,6 @@
 """Disks of a guest from what a user writes: `nvme=sim:MODEL`, `ahci=null:8GiB`, `virtio=FILE`."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from ssdbench.units import parse_size
 
 DEFAULT = "nvme=sim:x25m-g2-160,capacity=2GiB"
 MAX_QUEUES = 0xFFFE  # of an NVMe controller, without the one for administration
-SERIAL_PREFIX = "SSDBENCH-LAB-"  # consent inside the guest is implied for these alone
+SERIAL_PREFIX = "SSDBENCH-LAB-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,8 @@ def parse(text: str, index: int) -> DiskRequest:
         fail_read_sector=fail,
         io_queues=queues,
         hotplug="hotplug" in given,
+        # A file with nothing written to it is a new disk; another one may be somebody's data.
+        ours=image is None or image.stat().st_blocks == 0,
     )
     return DiskRequest(disk, backend if backend.startswith("sim:") else None)
 
@@ -85,6 +88,11 @@ def _misplaced(
     if fail is not None and fail < 0:
         return "fail is the number of a sector"
     return ""
+
+
+def consent(disks: Sequence[Disk]) -> str:
+    """What tells the guest which disks may be written without asking (JSON)."""
+    return json.dumps([{"serial": disk.serial, "bus": disk.bus} for disk in disks if disk.ours])
 
 
 def parse_all(texts: Sequence[str]) -> list[DiskRequest]:

@@ -5,7 +5,6 @@ side and holds no /proc, /sys or /dev, so nothing that the guest does can reach 
 writable share is the job's own directory. A panic, oops or WARNING fails the run and is shown.
 """
 
-import json
 import re
 import shlex
 import sys
@@ -23,6 +22,7 @@ from ssdbench.host.lock import waiting
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.lab import cpio, memory
 from ssdbench.lab.archive import Archive, Package, extract
+from ssdbench.lab.disks import consent
 from ssdbench.lab.kernels import Kernel, fetch, module_bytes
 from ssdbench.lab.machine import Machine, arguments
 
@@ -236,8 +236,7 @@ class Lab:
         ]
         files.write_atomic(job / "command", "\n".join(line for line in lines if line) + "\n")
         _write_ourselves(job / "bin" / "ssdbench")
-        disks = [{"serial": disk.serial, "bus": disk.bus} for disk in machine.disks]
-        files.write_atomic(job / "disks.json", json.dumps(disks))
+        files.write_atomic(job / "disks.json", consent(machine.disks))
 
     def _export(self, share: Path, job: Path, cwd: Path) -> command.Process:
         """Serve the host's files read-only, the kernel's modules, and the job's own directory."""

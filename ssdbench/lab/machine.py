@@ -16,7 +16,7 @@ class Bus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """One disk of the guest; `serial` is how consent inside the guest knows it."""
+    """One disk of the guest; `serial` is how consent inside the guest knows it, where `ours`."""
 
     bus: Bus
     serial: str
@@ -26,6 +26,7 @@ class Disk:
     fail_read_sector: int | None = None  # inject a read error there (blkdebug; file only)
     io_queues: int | None = None  # NVMe: fewer queues than CPUs leave interrupts movable
     hotplug: bool = False
+    ours: bool = True  # holds nothing of the user's: consent inside the guest is implied
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,6 @@
 import gzip
+import json
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,7 +9,7 @@ import pytest
 from ssdbench.errors import UsageError
 from ssdbench.lab.archive import archive_address
 from ssdbench.lab.cpio import initramfs
-from ssdbench.lab.disks import DEFAULT, parse, parse_all
+from ssdbench.lab.disks import DEFAULT, consent, parse, parse_all
 from ssdbench.lab.kernels import newest
 from ssdbench.lab.machine import Bus, Disk, Machine, arguments
 
@@ -86,6 +88,23 @@ def test_without_disks_asked_for_there_is_one_simulated_nvme_drive() -> None:
 
     assert request.disk.bus is Bus.NVME
     assert request.sim == DEFAULT.removeprefix("nvme=")
+
+
+def test_a_file_that_holds_data_is_nobodys_to_destroy_but_its_owners(tmp_path: Path) -> None:
+    new, data = tmp_path / "new", tmp_path / "data"
+    new.touch()
+    os.truncate(new, 1 << 20)
+    data.write_bytes(b"letters" * 1000)
+
+    disks = [
+        parse(text, index).disk
+        for index, text in enumerate(
+            [f"nvme={new}", f"nvme={data}", f"virtio={data}", "nvme=null:1GiB", "scsi=sim:p4800x"]
+        )
+    ]
+
+    agreed = [disk["serial"] for disk in json.loads(consent(disks))]
+    assert agreed == ["SSDBENCH-LAB-0", "SSDBENCH-LAB-3", "SSDBENCH-LAB-4"]
 
 
 def test_a_disk_line_carries_its_options() -> None:
