@@ -3,7 +3,7 @@
 import argparse
 import time
 
-from benchmarks.kernel import bpref, bpref2008, flash, slam, tmerge
+from benchmarks.kernel import bpref, bpref2008, cost, flash, slam, tmerge
 from benchmarks.kernel.experiment import (
     Experiment,
     cases_table,
@@ -23,6 +23,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         bpref.Bpref(),
         bpref2008.Bpref2008("bpref2008", log_blocks=4),
         bpref2008.Bpref2008("bpref2008-1", log_blocks=1),
+        cost.Cost(),
         flash.Flash(),
     )
 }

@@ -112,8 +112,8 @@ class Bpref2008:
     def freeze(self, series: str) -> Model:
         """The model as it is shipped, but for its log blocks."""
         params = {name: int(value) for name, value in parse(DRIVE).params.items()}
-        alone = {"completion": "timer", "depth": 1, "store": 1, "log_blocks": self.log_blocks}
-        return {**params, **alone, **SETUP}
+        alone: Model = {"completion": "timer", "depth": 1, "store": 1}
+        return {**params, **alone, "log_blocks": self.log_blocks, **SETUP}
 
     def script(self, model: Model, seed: int) -> str:
         """Each turn on a drive of its own; which of on and off is first changes with the seed."""

@@ -208,7 +208,4 @@ def test_a_request_costs_little_more_than_with_mq_deadline(guest: Guest) -> None
         for scheduler in BOTH
     }
     print(ratios)  # of mq-deadline's time per request
-    # Wanted is 1.1 of both; CFQ, which finds the process of each synchronous request, has 1.12 at
-    # depth 32.
-    assert all(ratios[f"bpref-as at depth {depth}"] < 1.1 for depth in (1, 32)), ratios
-    assert all(ratio < 1.15 for ratio in ratios.values()), ratios
+    assert all(ratio < 1.1 for ratio in ratios.values()), ratios
