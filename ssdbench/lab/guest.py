@@ -145,7 +145,7 @@ class Lab:
         `prepare` is shell text that runs before the command (loading modules). `while_running`
         is called about twice a second with the job directory, to serve hot-unplug and the like.
         With `in_memory` the guest has those programs and modules and nothing else of the host,
-        neither its files nor `cwd`, so that runs which count instructions often agree.
+        neither its files nor `cwd`, so that runs which count instructions agree.
         Raises GuestTrouble when the kernel complained, HostLacks when the guest did not boot.
         """
         with ExitStack() as stack:
@@ -155,11 +155,12 @@ class Lab:
                 (share / directory).mkdir(parents=True)
             made = self._complete(machine, job)
             if in_memory is not None:
-                made = replace(made, initramfs=self._memory_initramfs(job, argv, in_memory))
-            self._write_job(share / "job", argv, made, cwd=cwd, prepare=prepare)
-            daemon = self._export(share, job, cwd)
-            stack.callback(daemon.kill)
-            _await(job / "share.sock", daemon, job)
+                made = self._in_memory(made, job, argv, in_memory)
+            else:
+                self._write_job(share / "job", argv, made, cwd=cwd, prepare=prepare)
+                daemon = self._export(share, job, cwd)
+                stack.callback(daemon.kill)
+                _await(job / "share.sock", daemon, job)
             began = time.monotonic()
             qemu = command.spawn(
                 arguments(made),
@@ -169,6 +170,8 @@ class Lab:
             )
             stack.callback(qemu.kill)
             self._wait(qemu, share / "job", began + timeout_s, while_running)
+            if made.answer is not None:
+                memory.unpack(made.answer, share / "job")
             answer = _collect(job, share / "job", time.monotonic() - began)
         complaint = _trouble(answer.console)
         if complaint and not expect_trouble:
@@ -209,9 +212,12 @@ class Lab:
             control_socket=job / "control.sock",
         )
 
-    def _memory_initramfs(self, job: Path, argv: Sequence[str], has: InMemory) -> Path:
-        path = job / "initramfs"
-        path.write_bytes(
+    def _in_memory(
+        self, machine: Machine, job: Path, argv: Sequence[str], has: InMemory
+    ) -> Machine:
+        """The machine with programs and command in its first file system, and a disk to answer."""
+        initramfs, answer = job / "initramfs", job / "answer"
+        initramfs.write_bytes(
             memory.initramfs(
                 self.kernel,
                 self.tools.busybox,
@@ -220,7 +226,8 @@ class Lab:
                 script=f"export SSDBENCH_LAB=1\nexec {shlex.join(argv)}\n",
             )
         )
-        return path
+        memory.make_answer_disk(answer)
+        return replace(machine, initramfs=initramfs, answer=answer)
 
     def _write_job(
         self, job: Path, argv: Sequence[str], machine: Machine, *, cwd: Path, prepare: str

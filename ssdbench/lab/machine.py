@@ -40,6 +40,7 @@ class Machine:
     console: Path
     share_socket: Path
     control_socket: Path
+    answer: Path | None = None  # a disk for what is said, in place of the host's shared files
     disks: tuple[Disk, ...] = ()
     cpus: int = 2
     memory_mib: int = 2048
@@ -66,6 +67,11 @@ _ALWAYS = "console=ttyS0 panic=-1 oops=panic net.ifnames=0 no_timer_check"
 _TELLING = "loglevel=5 log_buf_len=4M"
 # icount: one instruction is 2 ns of guest time, whatever the host does meanwhile.
 _REPRODUCIBLE = "loglevel=4 nokaslr norandmaps tsc=reliable"
+# Where a CPU halts, QEMU's main thread moves the clock on to the next timer, and may do so before
+# the CPU's own thread has added the instructions that went before. A CPU that spins never asks.
+_NO_HALT = "idle=poll"
+_FIRMWARE = ("-bios", "qboot.rom")  # SeaBIOS halts while it waits, qboot does not
+ANSWER_SERIAL = "ssdbench-answer"
 
 
 def arguments(machine: Machine) -> list[str]:
@@ -74,8 +80,7 @@ def arguments(machine: Machine) -> list[str]:
     cpu = "host" if accelerator == "kvm" else "max,la57=off"
     cpus = 1 if machine.reproducible else machine.cpus
     heads = "nvme_core.multipath=Y" if machine.multipath else ""
-    fixed = _REPRODUCIBLE if machine.reproducible else _TELLING
-    boot = [_ALWAYS, fixed, heads, machine.append]
+    boot = [_ALWAYS, _fixed(machine), heads, machine.append]
     argv = [
         str(machine.qemu),
         "-machine", "q35", "-accel", accelerator, "-cpu", cpu, "-smp", _packages(machine, cpus),
@@ -86,13 +91,13 @@ def arguments(machine: Machine) -> list[str]:
         "-append", " ".join(part for part in boot if part),
         "-serial", f"file:{machine.console}",
         "-qmp", f"unix:{machine.control_socket},server=on,wait=off",
-        "-chardev", f"socket,id=share,path={machine.share_socket}",
-        "-device", "vhost-user-fs-pci,chardev=share,tag=host",
+        *_way_out(machine),
     ]  # fmt: skip
     for directory in machine.firmware:
         argv += ["-L", str(directory)]
     if machine.reproducible:
         argv += [
+            *(_FIRMWARE if machine.answer else []),
             "-icount", "shift=1,sleep=off",
             "-rtc", "base=2025-01-01,clock=vm",
             "-seed", "1",
@@ -104,6 +109,23 @@ def arguments(machine: Machine) -> list[str]:
     for index, disk in enumerate(machine.disks):
         argv += _disk(index, disk)
     return [*argv, *machine.devices]
+
+
+def _fixed(machine: Machine) -> str:
+    if not machine.reproducible:
+        return _TELLING
+    return f"{_REPRODUCIBLE} {_NO_HALT}" if machine.answer else _REPRODUCIBLE
+
+
+def _way_out(machine: Machine) -> list[str]:
+    """The host's shared files; or, for a guest that lives in memory, a disk that nothing touches
+    before the command has ended: the driver of a shared file system talks to the host at boot.
+    """
+    if machine.answer is None:
+        return ["-chardev", f"socket,id=share,path={machine.share_socket}",
+                "-device", "vhost-user-fs-pci,chardev=share,tag=host"]  # fmt: skip
+    return ["-blockdev", f"driver=file,filename={machine.answer},node-name=answer",
+            "-device", f"virtio-blk-pci,drive=answer,serial={ANSWER_SERIAL}"]  # fmt: skip
 
 
 def _packages(machine: Machine, cpus: int) -> str:

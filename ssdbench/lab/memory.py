@@ -6,6 +6,7 @@ So nothing comes from the host until the command has ended, and what it said lea
 """
 
 import shutil
+import tarfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
@@ -16,7 +17,8 @@ from ssdbench.lab.kernels import Kernel, module_bytes
 
 INIT = Path(__file__).with_name("init-memory.sh")
 EARLY = ("configfs", "nvme", "ahci", "sd_mod")
-LATE = ("virtio_pci", "fuse", "virtiofs")  # what brings the answer to the host
+LATE = ("virtio_pci", "virtio_blk")  # what brings the answer to the host
+ANSWER_BYTES = 1 << 30  # the disk for it, a sparse file; the guest's /run is no larger
 ON_DEMAND = ("null_blk", "mq-deadline", "bfq", "kyber-iosched", "ext4")  # for modprobe
 
 
@@ -37,6 +39,28 @@ def initramfs(
         **_modules(kernel, modules),
     }
     return cpio.initramfs(directories(files), files)
+
+
+def make_answer_disk(path: Path) -> None:
+    """An empty disk for `unpack` to read when the guest has ended."""
+    with path.open("wb") as file:
+        file.truncate(ANSWER_BYTES)
+
+
+def unpack(disk: Path, into: Path) -> None:
+    """What the guest wrote to its disk for answers; less or nothing, if it did not come that far.
+
+    Only plain files at the top are taken: what runs in a guest must not write elsewhere here.
+    """
+    try:
+        with tarfile.open(disk, "r:") as answer:
+            for member in answer:
+                content = answer.extractfile(member) if member.isreg() else None
+                if content is not None and "/" not in member.name:
+                    with (into / member.name).open("wb") as file:
+                        shutil.copyfileobj(content, file)
+    except tarfile.ReadError:
+        return
 
 
 def directories(files: Iterable[str]) -> list[str]:

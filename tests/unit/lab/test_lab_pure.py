@@ -1,6 +1,8 @@
 import gzip
+import io
 import json
 import os
+import tarfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from ssdbench.lab.cpio import initramfs
 from ssdbench.lab.disks import DEFAULT, consent, parse, parse_all
 from ssdbench.lab.kernels import newest
 from ssdbench.lab.machine import Bus, Disk, Machine, arguments
+from ssdbench.lab.memory import make_answer_disk, unpack
 
 ONE = Machine(
     qemu=Path("/q/qemu"), firmware=(Path("/q/fw"),), kernel=Path("/k"), initramfs=Path("/i"),
@@ -56,6 +59,53 @@ def test_a_reproducible_guest_counts_time_in_instructions_on_one_cpu() -> None:
     assert argv[argv.index("-icount") + 1] == "shift=1,sleep=off"
     assert argv[argv.index("-accel") + 1] == "tcg"
     assert argv[argv.index("-smp") + 1] == "1"
+
+
+def test_a_reproducible_guest_in_memory_never_halts_and_hears_nothing_of_the_host() -> None:
+    """A halted CPU's clock is moved on by another thread of QEMU, a little too early at times."""
+    fixed = arguments(replace(ONE, reproducible=True, answer=Path("/a")))
+    shared = arguments(replace(ONE, reproducible=True))
+
+    assert "idle=poll" in fixed[fixed.index("-append") + 1].split()
+    assert fixed[fixed.index("-bios") + 1] == "qboot.rom"
+    assert not any("vhost-user" in word for word in fixed)
+    assert "virtio-blk-pci,drive=answer,serial=ssdbench-answer" in fixed
+    assert "idle=poll" not in shared[shared.index("-append") + 1]
+    assert any("vhost-user-fs" in word for word in shared)
+
+
+def test_an_answer_from_a_guests_disk_stays_where_it_belongs(tmp_path: Path) -> None:
+    disk, into = tmp_path / "answer", tmp_path / "job"
+    into.mkdir()
+    make_answer_disk(disk)
+    unpack(disk, into)
+    assert list(into.iterdir()) == []
+
+    with tarfile.open(disk, "w") as tar:
+        for name, kind in (
+            ("status", tarfile.REGTYPE), ("../outside", tarfile.REGTYPE), ("link", tarfile.SYMTYPE),
+        ):  # fmt: skip
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname, member.size = kind, "/etc/passwd", 2
+            tar.addfile(member, io.BytesIO(b"0\n") if kind == tarfile.REGTYPE else None)
+    unpack(disk, into)
+
+    assert {path.name: path.read_text() for path in into.iterdir()} == {"status": "0\n"}
+    assert not (tmp_path / "outside").exists()
+
+
+def test_a_disk_cut_short_gives_what_came_before_the_cut(tmp_path: Path) -> None:
+    disk = tmp_path / "answer"
+    with tarfile.open(disk, "w") as tar:
+        for name in ("booted_s", "status"):
+            member = tarfile.TarInfo(name)
+            member.size = 4096
+            tar.addfile(member, io.BytesIO(b"x" * 4096))
+    disk.write_bytes(disk.read_bytes()[: 512 + 4096 + 512 + 100])
+
+    unpack(disk, tmp_path)
+
+    assert (tmp_path / "booted_s").stat().st_size == 4096
 
 
 def test_no_guest_gives_up_because_a_busy_host_let_its_clock_wait() -> None:
