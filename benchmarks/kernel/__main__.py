@@ -21,8 +21,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         slam.Slam(),
         tmerge.Tmerge(),
         bpref.Bpref(),
-        bpref2008.Bpref2008("bpref2008", log_blocks=4),
-        bpref2008.Bpref2008("bpref2008-1", log_blocks=1),
+        bpref2008.Bpref2008(),
         cost.Cost(),
         flash.Flash(),
     )
