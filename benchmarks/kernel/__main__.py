@@ -21,7 +21,8 @@ EXPERIMENTS: dict[str, Experiment] = {
         slam.Slam(),
         tmerge.Tmerge(),
         bpref.Bpref(),
-        bpref2008.Bpref2008(),
+        bpref2008.Bpref2008("postmark"),
+        bpref2008.Bpref2008("mixed"),
         cost.Cost(),
         flash.Flash(),
     )

@@ -33,7 +33,8 @@ from benchmarks.kernel.guestshell import TOOLS, assignments
 from ssdbench.sim.spec import parse
 
 DRIVE = "sim:transcend-ts16gssd25,capacity=128MiB"
-WORKLOADS = ("postmark", "mixed")
+# What each workload should gain, in the order of SCHEDULERS.
+WORKLOADS = {"postmark": (1.25, 1.18), "mixed": (1.15, 1.15)}
 # Set by the document, and hashed with the model.
 SETUP: Model = {
     "files": 5_000,
@@ -101,16 +102,21 @@ turn() { local load=$1 s=$2 p=$3 n q t; used $MODEL; ready_$load
 
 
 class Bpref2008:
-    """Postmark and 2:1 on a used drive, two schedulers, preference on and off."""
+    """One workload on a used drive, two schedulers, preference on and off."""
 
-    name = "bpref2008"
-    about = "block preference on and off on the Transcend model, used, with the settings of the document"
     cpus = 1
+
+    def __init__(self, load: str) -> None:
+        """One of WORKLOADS."""
+        self.load = load
+        self.name = f"bpref2008-{load}"
+        self.about = f"block preference on and off on a used Transcend model, as in 2008: {load}"
 
     def freeze(self, series: str) -> Model:
         """The model as it is shipped, and the settings."""
         params = {name: int(value) for name, value in parse(DRIVE).params.items()}
-        return {**params, "completion": "timer", "depth": 1, "store": 1, **SETUP}
+        alone: Model = {"completion": "timer", "depth": 1, "store": 1}
+        return {**params, **alone, **SETUP}
 
     def script(self, model: Model, seed: int) -> str:
         """Each turn on a drive of its own; which of on and off is first changes with the seed."""
@@ -121,19 +127,17 @@ class Bpref2008:
                 assignments(model),
                 f"MODEL='{assignments(drive)}'",
                 f"FROM_SCHEDULER='{' '.join(FROM_SCHEDULER)}' FROM_DRIVE='{' '.join(FROM_DRIVE)}'",
-                f"for load in {' '.join(WORKLOADS)}; do for s in {' '.join(SCHEDULERS)}; do",
-                f"for p in {'0 1' if seed % 2 else '1 0'}; do",
-                "turn $load $s $p; done; done; done",
+                f"for s in {' '.join(SCHEDULERS)}; do for p in {'0 1' if seed % 2 else '1 0'}; do",
+                f"turn {self.load} $s $p; done; done",
             ]
         )
 
     def claims(self) -> Sequence[Claim]:
         """On over off."""
-        wanted = {
-            ("postmark", "bpref-as"): 1.25, ("postmark", "bpref-cfq"): 1.18,
-            ("mixed", "bpref-as"): 1.15, ("mixed", "bpref-cfq"): 1.15,
-        }  # fmt: skip
         return [
-            Claim(f"{load}, {s}: on / off", f"{load}-{s}-1", least, (f"{load}-{s}-0",), "rate")
-            for (load, s), least in wanted.items()
-        ]
+            Claim(
+                f"{self.load}, {s}: on / off",
+                f"{self.load}-{s}-1", least, (f"{self.load}-{s}-0",), "rate",
+            )
+            for s, least in zip(SCHEDULERS, WORKLOADS[self.load], strict=True)
+        ]  # fmt: skip
