@@ -154,6 +154,58 @@ def test_latency_is_the_drives_own_in_reproducible_time(guest: Guest) -> None:
     assert 50_000 < mean_ns < 90_000
 
 
+# Reads by CPU 0 or 1, and on which CPUs they ended: "case: reads on CPU 0, on CPU 1".
+STEERING = """
+T=/sys/kernel/tracing; [ -d $T/events ] || mount -t tracefs none $T
+ends() { awk -v c=$1 '$0 ~ "[[]00" c "[]].*block_rq_complete" {n++} END {print n + 0}' $T/trace; }
+each() { name=$1; cpu=$2; shift 2; set_up t_read_ns=100000 "$@"; echo > $T/trace
+  echo 2 > /sys/block/ssd0/queue/nomerges
+  echo 1 > $T/events/block/block_rq_complete/enable; read_by $cpu
+  echo 0 > $T/events/block/block_rq_complete/enable
+  echo $name: $(ends 0) $(ends 1), $(cat $F/counters | tr '\\n' ' '); tear_down; }
+read_by() { taskset -c $1 dd if=/dev/ssd0 of=/dev/null bs=4k count=200 iflag=direct status=none; }
+each own 0 lines=one irq_cpu=0
+each other 0 lines=one irq_cpu=1
+each returned 0 lines=one irq_cpu=1 return_to_origin=1
+each percpu-0 0 lines=percpu
+each percpu-1 1 lines=percpu
+each doubled 0 lines=one irq_cpu=0 doubling=3
+read_by() { taskset -c $1 fio --name=r --filename=/dev/ssd0 --direct=1 --rw=randread --bs=4k \\
+  --ioengine=libaio --iodepth=32 --iodepth_batch_submit=32 --iodepth_batch_complete_min=32 \\
+  --number_ios=960 --minimal > /run/r; }
+each two 0 lines=two irq_cpu=0 irq_cpu2=1
+each each-alone 0 lines=one irq_cpu=0
+each together 0 lines=one irq_cpu=0 completion=coalesced coalesce_count=16 coalesce_ns=50000000
+"""
+
+
+@pytest.mark.parametrize(
+    "lab", ["6.12", pytest.param("6.1", marks=pytest.mark.soak)], indirect=True
+)
+def test_a_command_ends_on_the_cpu_that_it_was_sent_to_with_as_few_interrupts_as_asked(
+    guest: Guest,
+) -> None:
+    answer = guest(SETUP + STEERING)
+
+    ended, found = {}, {}
+    for line in answer.stdout.splitlines():
+        name, _, rest = line.partition(": ")
+        where, _, pairs = rest.partition(", ")
+        ended[name] = tuple(map(int, where.split()))
+        words = pairs.split()
+        found[name] = dict(zip(words[::2], map(int, words[1::2]), strict=True))
+    assert {name: ended[name] for name in ended if min(ended[name]) == 0} == {
+        "own": (200, 0), "other": (0, 200), "returned": (200, 0),
+        "percpu-0": (200, 0), "percpu-1": (0, 200), "doubled": (200, 0),
+        "each-alone": (960, 0), "together": (960, 0),
+    }  # fmt: skip
+    assert sum(ended["two"]) == 960
+    assert min(ended["two"]) > 300  # odd and even tags
+    assert found["doubled"]["extra_commands"] == 3 * found["doubled"]["commands"]
+    assert found["own"]["extra_commands"] == 0
+    assert found["together"]["interrupts_0"] <= found["together"]["commands"] / 8
+
+
 @pytest.mark.soak
 def test_who_polls_needs_no_interrupt(guest: Guest) -> None:
     answer = guest(
