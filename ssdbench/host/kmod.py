@@ -3,6 +3,7 @@
 import hashlib
 import os
 import platform
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -186,6 +187,12 @@ def states(sysfs: Sysfs, built: Path) -> list[ModuleState]:
     ]
 
 
+def built_for(module: Path) -> str | None:
+    """The kernel release that a module file names as its own, or None."""
+    found = re.search(rb"vermagic=([^ \0]+)", module.read_bytes())
+    return found.group(1).decode(errors="replace") if found else None
+
+
 def load(state: ModuleState) -> None:
     """Load one module. Raises HostLacks with the kernel's reason."""
     if state.built is None:
@@ -198,6 +205,12 @@ def load(state: ModuleState) -> None:
     try:
         command.run(["insmod", str(state.built)])
     except CommandFailed as failed:
+        release, runs = built_for(state.built), platform.release()
+        if release not in (None, runs):
+            raise HostLacks(
+                f"{state.name} was built for Linux {release}, and {runs} runs",
+                hint="Run `ssdbench kmod build`.",
+            ) from failed
         raise HostLacks(
             f"{state.name} cannot be loaded: {failed.stderr.strip()}",
             hint="`dmesg | tail` shows the kernel's own words; a module must be built for the "

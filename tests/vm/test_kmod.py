@@ -1,5 +1,6 @@
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,8 @@ from ssdbench.cli.main import ssdbench
 from ssdbench.host import kmod as modules
 from ssdbench.host.command import run
 from ssdbench.lab.guest import Lab
-from tests.vm.conftest import Guest
+from ssdbench.lab.modules import built_modules
+from tests.vm.conftest import Guest, cache
 
 pytestmark = pytest.mark.vm
 
@@ -39,6 +41,36 @@ def test_modules_are_built_loaded_and_unloaded_by_the_command_line(
     assert loaded["ssdb_slam"] == "yes"
     assert loaded["ssdb_flash"] == "no"
     assert "none left" in after
+
+
+def test_a_module_of_another_kernel_and_one_in_use_get_a_sentence(
+    guest: Guest, lab: Lab, tmp_path: Path
+) -> None:
+    kernel = lab.kernel
+    built = tmp_path / "built" / kernel.release
+    other = tmp_path / "other" / kernel.release / "ssdb_bpref.ko"
+    built.mkdir(parents=True)
+    other.parent.mkdir(parents=True)
+    (bpref,) = (m for m in built_modules(kernel, cache()) if m.stem == "ssdb_bpref")
+    shutil.copy(bpref, built)
+    # With versions of symbols the kernel looks past its release, at what it was configured with.
+    text = bpref.read_bytes().replace(b"vermagic=6.", b"vermagic=5.")
+    other.write_bytes(text.replace(b"mod_unload", b"mod_loaded"))
+    kmod = f"env SSDBENCH_KMOD_DIR={tmp_path}/$where .venv/bin/python -m ssdbench kmod"
+
+    answer = guest(
+        f"where=other; {kmod} load ssdb_bpref 2>&1 || echo status $?\n"
+        f"where=built; {kmod} load ssdb_bpref; S=/sys/block/nvme0n1/queue/scheduler\n"
+        f"echo bpref-as > $S; {kmod} unload 2>&1 || echo status $?; echo none > $S; {kmod} unload",
+        modules=False,
+    )
+
+    said = answer.stdout
+    assert f"built for Linux 5{kernel.release[1:]}, and {kernel.release} runs" in said
+    assert "ssdb_bpref is in use" in said
+    assert "`echo none > /sys/block/nvme0n1/queue/scheduler`" in said
+    assert said.count("status 4") == 2
+    assert said.splitlines()[-1] == "name: ssdb_bpref  loaded: False"
 
 
 def test_dkms_builds_the_modules_from_the_sources_laid_out_for_it(lab: Lab, tmp_path: Path) -> None:

@@ -120,6 +120,15 @@ def test_the_state_of_each_module_comes_from_the_kernel_and_the_build(tmp_path: 
     assert json.dumps(states["ssdb_bpref"].loaded) == "false"
 
 
+def test_a_module_names_the_kernel_that_it_was_built_for(tmp_path: Path) -> None:
+    module = tmp_path / "a.ko"
+    module.write_bytes(b"\x7fELF\0license=GPL\0vermagic=6.1.0-50-amd64 SMP preempt \0name=a\0")
+    assert kmod.built_for(module) == "6.1.0-50-amd64"
+
+    module.write_bytes(b"garbage")
+    assert kmod.built_for(module) is None
+
+
 def test_a_digest_changes_with_the_sources_alone(tmp_path: Path) -> None:
     (tmp_path / "slam").mkdir()
     (tmp_path / "Kbuild").write_text("obj-m := slam/\n")
