@@ -162,6 +162,31 @@ def test_a_reader_is_waited_for_and_two_readers_share(guest: Guest) -> None:
     assert found["cfq_hits"] > 100
 
 
+@pytest.mark.parametrize(
+    "lab", ["6.12", pytest.param("6.1", marks=pytest.mark.soak)], indirect=True
+)
+def test_a_write_outside_the_block_waits_for_its_deadline_and_no_longer(guest: Guest) -> None:
+    """Beside a queue that never lacks a write in the block of the last one (1 ms each)."""
+    answer = guest(
+        SETUP + "modprobe null_blk nr_devices=1 gb=1 irqmode=2 completion_nsec=1000000"
+        " hw_queue_depth=1 submit_queues=1; Q=/sys/block/nullb0/queue; I=$Q/iosched\n"
+        "echo bpref-as > $Q/scheduler; echo 64 > $Q/nr_requests  # 2 of themselves\n"
+        "for e in 250 600000; do echo $e > $I/write_expire_ms\n"
+        "fio --filename=/dev/nullb0 --direct=1 --bs=4k --output-format=json --thread"
+        " --name=near --rw=randwrite --ioengine=libaio --iodepth=32 --size=1m --time_based"
+        " --runtime=2 --name=far --rw=write --offset=512m --size=4k --startdelay=1 > /run/o\n"
+        "echo far-$e $(get \"jobs['far']['write']['clat_ns']['max']\")\n"
+        "echo expired-$e $(cat $I/write_expired); done",
+        reproducible=True,
+    )
+
+    found = numbers(answer.stdout)
+    assert 250e6 <= found["far-250"] < 300e6  # 16 picks and what the drive has
+    assert found["expired-250"] == 1
+    assert found["far-600000"] > 0.9e9  # when the others have ended
+    assert found["expired-600000"] == 1  # no further one
+
+
 @pytest.mark.soak
 def test_preference_saves_boundary_crossings_and_time_on_a_block_mapped_drive(guest: Guest) -> None:
     load = (
