@@ -3,7 +3,7 @@
 import argparse
 import time
 
-from benchmarks.kernel import bpref, bpref2008, cost, flash, slam, tmerge
+from benchmarks.kernel import bpref, bpref2008, cost, flash, slam, tmerge, tmerge8
 from benchmarks.kernel.experiment import (
     Experiment,
     cases_table,
@@ -20,6 +20,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     for experiment in (
         slam.Slam(),
         tmerge.Tmerge(),
+        tmerge8.Tmerge8(),
         bpref.Bpref(),
         bpref2008.Bpref2008("postmark"),
         bpref2008.Bpref2008("mixed"),

@@ -18,16 +18,21 @@ THREADS = (1, 8, 16)
 FIXED, TRANSFER = (7 - 5.85) / 4, 5.85 / 4
 
 MERGE = """
+peak() { load --filename=/dev/ssd0 --ioengine=libaio --iodepth=4 --size=256m --rw=$1 --bs=512k
+  row rand$1-peak iops $(( $(rate) * 128 )); }
 merged() { a=$(( $(count $T read_ios) + $(count $T write_ios) ))
   b=$(( $(count $T read_commands) + $(count $T write_commands) ))
   awk -v a=$a -v b=$b 'BEGIN {print b ? a / b : 0}'; }
-each() { mkdir $T; put $T device=/dev/ssd0 mode=$1 power=1
-  load --filename=/dev/tm0 --ioengine=psync --size=256m --rw=$2 --numjobs=$3
-  row $2-$3-$1 iops $(rate); row $2-$3-$1 merge $(merged)
-  for what in winners losers held no_slot; do row $2-$3-$1 $what $(count $T $what); done
-  for what in wait_ns device_ns total_ns; do row $2-$3-$1 $what \
+# MODE PATTERN THREADS [more of fio's options]; NAME is the case's, if it is another.
+each() { at=${NAME:-$2-$3}-$1; mkdir $T; put $T device=/dev/ssd0 mode=$1 power=1
+  load --filename=/dev/tm0 --ioengine=psync --size=256m --rw=$2 --numjobs=$3 "${@:4}"
+  row $at iops $(rate); row $at merge $(merged)
+  for what in winners losers held no_slot read_sync write_sync; do
+    row $at $what $(count $T $what); done
+  for what in wait_ns device_ns total_ns; do row $at $what \
     $(( $(count $T $what) / ($(count $T read_ios) + $(count $T write_ios)) )); done
   echo 0 > $T/power; rmdir $T; }
+deep() { NAME=$2-libaio32 each $1 $2 1 --ioengine=libaio --iodepth=32; }
 """
 # Writers that dirty pages faster than the device takes them: what write-back sends in a second.
 BUFFERED = """
@@ -38,14 +43,24 @@ snap() { while read -r name value; do case $name in write_ios) ios=$value;;
 mkfifo /run/never; exec 9<> /run/never; pause() { read -rt $1 -u 9 || true; }
 buffered() { mkdir $T; put $T device=/dev/ssd0 mode=$1 power=1
   load --filename=/dev/tm0 --ioengine=psync --size=256m --rw=randwrite --numjobs=$2 --direct=0 \
-    --runtime=1200ms & ios=0
+    --runtime=@RUN@ms & ios=0
   until [ $ios -gt 4000 ]; do snap; done
-  pause 0.2; snap; a=$ios; c=$commands; t=$at; pause 0.5; snap; b=$ios; d=$commands; u=$at; wait
+  pause @SETTLE@; snap; a=$ios; c=$commands; t=$at
+  pause @WINDOW@; snap; b=$ios; d=$commands; u=$at; wait
   row buffered-$2-$1 iops $(( (b - a) * 1000000 / (u - t) ))
   row buffered-$2-$1 merge $(awk -v a=$((b - a)) -v b=$((d - c)) 'BEGIN {print b ? a / b : 0}')
   row buffered-$2-$1 window_us $(( u - t ))
   sync; echo 0 > $T/power; rmdir $T; }
 """
+
+
+def buffered(*, run_ms: int = 1200, settle_s: float = 0.2, window_s: float = 0.5) -> str:
+    """The shell's `buffered`: writers for `run_ms`, counted for `window_s` once they have begun."""
+    words = {"@RUN@": run_ms, "@SETTLE@": settle_s, "@WINDOW@": window_s}
+    text = BUFFERED
+    for word, value in words.items():
+        text = text.replace(word, f"{value:g}")
+    return text
 
 
 class Tmerge:
@@ -77,14 +92,12 @@ class Tmerge:
         device = {name: value for name, value in model.items() if name != "software_ns"}
         return "\n".join(
             [
-                TOOLS + MERGE + BUFFERED + f"SEED={seed}; RUN=150ms\ndrive {assignments(device)}",
-                "for way in read write; do",
-                "load --filename=/dev/ssd0 --ioengine=libaio --iodepth=4 --size=256m --rw=$way"
-                " --bs=512k",
-                "row rand$way-peak iops $(( $(rate) * 128 )); done",
+                TOOLS + MERGE + buffered() + f"SEED={seed}; RUN=150ms\ndrive {assignments(device)}",
+                "peak read; peak write",
                 f"for mode in {' '.join(MODES)}; do for n in {' '.join(map(str, THREADS))}; do",
                 "each $mode randread $n; each $mode randwrite $n; done",
                 "buffered $mode 8; done",
+                "for mode in stm atm hybrid; do deep $mode randread; deep $mode randwrite; done",
             ]
         )
 
@@ -102,7 +115,7 @@ class Tmerge:
             Claim("ATM, 8 threads, direct writes / peak", "randwrite-8-atm", 0.99, (write,)),
         ]  # fmt: skip
         points = [f"rand{way}-{n}" for way in ("read", "write") for n in THREADS]
-        points += ["buffered-8"]
+        points += ["buffered-8", "randread-libaio32", "randwrite-libaio32"]
         found += [
             Claim(f"hybrid / better of STM and ATM, {at}", f"{at}-hybrid", 0.99,
                   (f"{at}-stm", f"{at}-atm"))

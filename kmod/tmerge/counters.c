@@ -25,6 +25,7 @@ void tmerge_count_io(struct tmerge_io *io, u64 done_ns)
 	struct tmerge_counters *counters = &io->tmerge->counters;
 
 	counters->ios[io->write]++;
+	counters->sync[io->write] += io->sync;
 	tmerge_count_phase(counters, TMERGE_WAIT, io->sent_ns - io->entered_ns);
 	tmerge_count_phase(counters, TMERGE_DEVICE, done_ns - io->sent_ns);
 	tmerge_count_phase(counters, TMERGE_TOTAL, ktime_get_ns() - io->entered_ns);
@@ -37,8 +38,10 @@ ssize_t tmerge_print_counters(struct tmerge *tmerge, char *page)
 	int i;
 
 	for (i = 0; i < 2; i++)
-		length += sysfs_emit_at(page, length, "%s_ios %llu\n%s_commands %llu\n",
-					tmerge_ways[i], c->ios[i], tmerge_ways[i], c->commands[i]);
+		length += sysfs_emit_at(page, length,
+					"%s_ios %llu\n%s_commands %llu\n%s_sync %llu\n",
+					tmerge_ways[i], c->ios[i], tmerge_ways[i], c->commands[i],
+					tmerge_ways[i], c->sync[i]);
 	for (i = 0; i < TMERGE_PHASES; i++)
 		length += sysfs_emit_at(page, length, "%s_ns %llu\n", tmerge_phase_names[i],
 					c->phase_ns[i]);

@@ -139,6 +139,7 @@ void tmerge_finish(struct tmerge_command *command)
 		tmerge_count_io(io, command->done_ns);
 		tmerge->counters.errors += status != BLK_STS_OK;
 		tmerge_order_leave(io);
+		tmerge_caller_done(io);
 	}
 	if (command == tmerge->winner_command)
 		tmerge->won = false;	/* before the wake-ups: the drive need not wait for them */

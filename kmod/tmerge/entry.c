@@ -18,7 +18,19 @@ static bool tmerge_merges(struct bio *bio)
 static bool tmerge_is_sync(const struct tmerge *tmerge, bool write)
 {
 	return tmerge->options.mode == TMERGE_STM ||
-	       (tmerge->options.mode == TMERGE_HYBRID && !write);
+	       (tmerge->options.mode == TMERGE_HYBRID &&
+		tmerge->options.choice == TMERGE_BY_KIND && !write);
+}
+
+/*
+ * Reads, and writes that are marked so (O_DIRECT, O_SYNC, fsync), as op_is_sync() has it. Who
+ * waits for write-back in the background or read-ahead? Nobody.
+ */
+static bool tmerge_is_watched(const struct tmerge *tmerge, blk_opf_t flags)
+{
+	return tmerge->options.mode == TMERGE_HYBRID &&
+	       tmerge->options.choice == TMERGE_BY_WAITING && op_is_sync(flags) &&
+	       !(flags & (REQ_RAHEAD | REQ_BACKGROUND | REQ_NOWAIT));
 }
 
 static void tmerge_io_init(struct tmerge_io *io, struct tmerge *tmerge, struct bio *bio)
@@ -99,26 +111,27 @@ static bool tmerge_plugged(struct tmerge *tmerge)
 	return true;
 }
 
-/* Synchronous: either win, or sleep until a winner has sent this one or made this thread winner. */
-static void tmerge_enter_sync(struct tmerge_io *io)
+bool tmerge_compete(struct tmerge_io *io)
 {
 	struct tmerge *tmerge = io->tmerge;
-	bool win = false;
 
-	spin_lock_irq(&tmerge->lock);
-	tmerge_order_enter(io);
 	if (!io->waits) {
 		tmerge_ready(io);
-		win = !tmerge->won && tmerge->sync.count == 1;
+		if (!tmerge->won && tmerge->sync.count == 1) {
+			tmerge->won = true;
+			io->appointed = true;
+			return true;
+		}
 	}
-	if (win) {
-		tmerge->won = true;
-		io->appointed = true;
-	} else {
-		tmerge_appoint(tmerge);
-		tmerge->counters.losers++;
-	}
-	spin_unlock_irq(&tmerge->lock);
+	tmerge_appoint(tmerge);
+	tmerge->counters.losers++;
+	return false;
+}
+
+void tmerge_stay(struct tmerge_io *io, bool win)
+{
+	struct tmerge *tmerge = io->tmerge;
+
 	if (!win)
 		wait_for_completion_io(&io->event);
 	if (io->appointed)
@@ -127,7 +140,19 @@ static void tmerge_enter_sync(struct tmerge_io *io)
 	atomic_dec(&tmerge->inside);
 }
 
-static void tmerge_enter_async(struct tmerge_io *io)
+static void tmerge_enter_sync(struct tmerge_io *io)
+{
+	struct tmerge *tmerge = io->tmerge;
+	bool win;
+
+	spin_lock_irq(&tmerge->lock);
+	tmerge_order_enter(io);
+	win = tmerge_compete(io);
+	spin_unlock_irq(&tmerge->lock);
+	tmerge_stay(io, win);
+}
+
+void tmerge_enter_async(struct tmerge_io *io)
 {
 	struct tmerge *tmerge = io->tmerge;
 	bool plugged = tmerge_plugged(tmerge);
@@ -171,6 +196,8 @@ static void tmerge_submit_bio(struct bio *bio)
 		tmerge_enter_pass(io);
 	else if (io->sync)
 		tmerge_enter_sync(io);
+	else if (tmerge_is_watched(tmerge, bio->bi_opf))
+		tmerge_enter_watched(io);
 	else
 		tmerge_enter_async(io);
 }

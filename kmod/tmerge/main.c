@@ -49,6 +49,30 @@ static ssize_t tmerge_mode_store(struct config_item *item, const char *page, siz
 }
 CONFIGFS_ATTR(tmerge_, mode);
 
+static const char *const tmerge_choice_names[TMERGE_CHOICES] = { "waiting", "kind" };
+
+static ssize_t tmerge_hybrid_sync_show(struct config_item *item, char *page)
+{
+	return sysfs_emit(page, "%s\n", tmerge_choice_names[to_tmerge(item)->options.choice]);
+}
+
+static ssize_t tmerge_hybrid_sync_store(struct config_item *item, const char *page, size_t count)
+{
+	struct tmerge *tmerge = to_tmerge(item);
+	int choice = __sysfs_match_string(tmerge_choice_names, TMERGE_CHOICES, page);
+
+	if (choice < 0)
+		return choice;
+	mutex_lock(&tmerge->config_lock);
+	if (tmerge->powered)
+		choice = -EBUSY;
+	else
+		tmerge->options.choice = choice;
+	mutex_unlock(&tmerge->config_lock);
+	return choice < 0 ? choice : count;
+}
+CONFIGFS_ATTR(tmerge_, hybrid_sync);
+
 static ssize_t tmerge_device_show(struct config_item *item, char *page)
 {
 	return sysfs_emit(page, "%s\n", to_tmerge(item)->options.device);
@@ -153,8 +177,9 @@ static ssize_t tmerge_latency_read(struct config_item *item, void *buffer, size_
 CONFIGFS_BIN_ATTR_RO(tmerge_, latency, NULL, 1024 * 1024);
 
 static struct configfs_attribute *tmerge_attributes[] = {
-	&tmerge_attr_device, &tmerge_attr_mode, &tmerge_attr_window_ns, &tmerge_attr_max_merge,
-	&tmerge_attr_atomic_writes, &tmerge_attr_power, &tmerge_attr_counters, NULL,
+	&tmerge_attr_device, &tmerge_attr_mode, &tmerge_attr_hybrid_sync, &tmerge_attr_window_ns,
+	&tmerge_attr_max_merge, &tmerge_attr_atomic_writes, &tmerge_attr_power,
+	&tmerge_attr_counters, NULL,
 };
 
 static struct configfs_bin_attribute *tmerge_bin_attributes[] = {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Temporal merge (Yu et al. 2012): many scattered requests, one vectored command. What a request
- * goes through: entry.c takes it in, order.c holds it while an earlier one overlaps, it lies in a
- * pile, dispatch.c makes a command of the pile in a winning thread or in worker.c's thread.
+ * goes through: entry.c takes it in (callers.c: by which way), order.c holds it while an earlier
+ * one overlaps, it lies in a pile, dispatch.c makes a command of the pile in a winning thread or
+ * in worker.c's thread.
  */
 #ifndef TMERGE_H
 #define TMERGE_H
@@ -31,13 +32,34 @@ enum tmerge_mode {
 	TMERGE_SPATIAL_POLL,	/* neighbours only; one command at a time, waited for by spinning */
 	TMERGE_STM,		/* a winning thread sends what the others brought */
 	TMERGE_ATM,		/* a worker sends what has piled up */
-	TMERGE_HYBRID,		/* STM for reads, ATM for writes */
+	TMERGE_HYBRID,		/* STM or ATM, chosen for each request */
 	TMERGE_MODES
 };
+
+/* How hybrid chooses. */
+enum tmerge_choice {
+	TMERGE_BY_WAITING,	/* STM for what its caller waits for alone, ATM for the rest */
+	TMERGE_BY_KIND,		/* STM for reads, ATM for writes */
+	TMERGE_CHOICES
+};
+
+/* Callers remembered at a time. */
+#define TMERGE_CALLERS	256
+/* A caller with so many requests under way does not wait for one of them. */
+#define TMERGE_DEEP	8
+/*
+ * Requests of a caller that go the asynchronous way to see that (more than TMERGE_DEEP, since a
+ * deep caller begins anew when all of its requests end at once), and then those that need not.
+ */
+#define TMERGE_WATCH	12
+#define TMERGE_ALONE	3	/* what a request counts that comes when none is under way */
+#define TMERGE_TRUST	4096
+#define TMERGE_ASK	16	/* one of these is asked whether it has company under its plug */
 
 /* What the user asked for; fixed while powered. */
 struct tmerge_options {
 	enum tmerge_mode mode;
+	enum tmerge_choice choice;
 	char device[128];
 	u64 window_ns;		/* how long the first request of a pile waits for company */
 	u32 max_merge;		/* requests in one command */
@@ -58,11 +80,27 @@ struct tmerge_counters {
 	u64 held;		/* requests that waited for an overlapping earlier one */
 	u64 winners;		/* threads that sent others' requests with their own */
 	u64 losers;		/* threads that slept while a winner sent theirs */
+	u64 sync[2];		/* requests that went the synchronous way */
 	u64 no_slot;		/* commands that the drive had no slot for, sent again */
 	u64 errors;		/* requests that failed */
 };
 
 struct tmerge;
+
+/* What is known of a thread that sends requests which somebody waits for. */
+struct tmerge_caller {
+	struct blk_plug_cb cb;		/* called at the end of its plug, if `plugged` */
+	const struct task_struct *task;	/* only compared; it may be gone */
+	struct tmerge_io *alone;	/* put aside: the only one under its plug so far */
+	u64 last_seq;
+	u32 under_way;
+	u16 watched;		/* requests in a row with few others under way */
+	u16 trust;		/* requests that may yet go the synchronous way */
+	bool plugged;
+	bool plugged_write;	/* the first request under its plug */
+	bool company;		/* that was not the only one */
+	bool solo[2];		/* the last plug had one request only: reads, writes */
+};
 
 /* One request on its way. Freed by its thread when `sync`, else when it ends. */
 struct tmerge_io {
@@ -73,6 +111,7 @@ struct tmerge_io {
 	struct list_head list;	/* in a pile, or in its command */
 	struct tmerge *tmerge;
 	struct bio *bio;
+	struct tmerge_caller *caller;	/* where hybrid watches its thread */
 	unsigned long start_jiffies;	/* for the disk's statistics */
 	u64 entered_ns, sent_ns;
 	struct completion event;	/* sync: done, or appointed winner */
@@ -120,6 +159,8 @@ struct tmerge {
 	spinlock_t lock;		/* everything below; taken with interrupts off */
 	struct rb_root_cached active;
 	u64 seq;
+	struct tmerge_caller callers[TMERGE_CALLERS];
+	struct tmerge_caller *last_caller;
 	struct tmerge_pile sync;
 	struct tmerge_pile async;
 	struct list_head passing;	/* held flushes and discards that may go now */
@@ -135,6 +176,18 @@ struct tmerge {
 extern const struct block_device_operations tmerge_fops;
 /* Send a flush, discard or FUA write down as it is; in process context. */
 void tmerge_pass(struct tmerge_io *io);
+
+/* Into the synchronous pile unless held, with tmerge->lock; true for the winner. */
+bool tmerge_compete(struct tmerge_io *io);
+/* Then, without it: send the pile, or sleep until it was sent or this thread made the winner. */
+void tmerge_stay(struct tmerge_io *io, bool win);
+void tmerge_enter_async(struct tmerge_io *io);
+
+/* callers.c */
+/* By the way that its thread, as far as it is known, calls for. */
+void tmerge_enter_watched(struct tmerge_io *io);
+/* With tmerge->lock: it is not under way any more. */
+void tmerge_caller_done(struct tmerge_io *io);
 
 /* order.c, all with tmerge->lock */
 void tmerge_order_enter(struct tmerge_io *io);

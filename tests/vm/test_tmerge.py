@@ -185,6 +185,60 @@ def test_neighbours_are_one_command_in_every_mode(guest: Guest) -> None:
     assert all(12 <= int(n) <= 16 for n in counts.values()), counts
 
 
+CHOICE = """
+import mmap, os, sys
+direct, cached = (os.open(sys.argv[1], os.O_RDWR | flag) for flag in (os.O_DIRECT, 0))
+page = mmap.mmap(-1, 4096)
+def sync(way, before=0):
+    text = open("/sys/kernel/config/ssdb_tmerge/tm0/counters").read()
+    return int(dict(line.split() for line in text.splitlines())[way + "_sync"]) - before
+def read_directly():
+    for n in range(40):
+        os.preadv(direct, [page], n * 8192)
+def write_directly():
+    for n in range(40):
+        os.pwrite(direct, page, n * 8192)
+def write_back():
+    for n in range(64):
+        os.pwrite(cached, page, 524288 + n * 8192)
+    os.fdatasync(cached)
+for work in read_directly, write_back, write_directly, write_back:
+    way = "read" if work is read_directly else "write"
+    before = sync(way)
+    work()
+    print(sync(way, before))
+"""
+
+
+def test_hybrid_waits_for_what_its_caller_waits_for_alone(guest: Guest) -> None:
+    deep = (
+        "fio --name=d --filename=/dev/tm0 --direct=1 --bs=4k --ioengine=libaio --iodepth=32"
+        " --number_ios=400 --size=32m --minimal"
+    )
+
+    answer = guest(
+        SETUP + f"cat > /run/choice.py <<'EOF'\n{CHOICE}\nEOF\n"
+        "drive cmd_overlap=0 link_mbps=20\n"
+        "merge mode=hybrid; echo $(python3 /run/choice.py /dev/tm0)\n"
+        "mkfs.ext4 -q /dev/tm0; mkdir -p /mnt; mount /dev/tm0 /mnt\n"
+        "dd if=/dev/zero of=/mnt/f bs=64k count=32 conv=fsync status=none\n"
+        "echo $(python3 /run/choice.py /mnt/f); umount /mnt; apart\n"
+        f"merge mode=hybrid; {deep} --rw=randwrite > /run/out; {deep} --rw=randread > /run/out\n"
+        "echo deep $(count write_sync) $(count read_sync); apart\n"
+        "merge mode=hybrid hybrid_sync=kind; echo $(python3 /run/choice.py /dev/tm0)",
+    )
+
+    alone, in_file, deep_counts, kind = (line.split() for line in answer.stdout.splitlines())
+    for words in (alone, in_file):
+        reads, after_reads, writes, after_writes = (int(word) for word in words)
+        assert reads >= 30, "but for the first ones, by which the caller is known"
+        assert after_reads <= 4, "many under one plug go together"
+        assert writes >= 30
+        assert after_writes <= 20, "seen after 16 at most by one whose writes were alone"
+    assert deep_counts == ["deep", "0", "0"]
+    assert kind == ["40", "0", "0", "0"]
+
+
 CUT = """
 import ctypes, mmap, os, sys, threading, time
 BLOCKS, COMMAND_S, CUTS = 32, 0.64, 8
@@ -273,7 +327,8 @@ def test_a_cut_of_power_leaves_atomic_writes_whole_or_not_at_all(guest: Guest) -
 def test_nothing_changes_while_it_is_on_and_nothing_leaves_while_it_is_used(guest: Guest) -> None:
     answer = guest(
         SETUP + "drive; merge mode=stm\n"
-        "for a in mode=atm window_ns=5 device=/dev/x max_merge=5 atomic_writes=1; do\n"
+        "for a in mode=atm hybrid_sync=kind window_ns=5 device=/dev/x max_merge=5"
+        " atomic_writes=1; do\n"
         "put $T $a 2>/dev/null || echo ${a%=*} fixed; done\n"
         "python3 -c 'import os; os.open(\"/dev/ssd0\", os.O_RDWR | os.O_EXCL)' 2>/dev/null"
         " || echo drive held\n"
@@ -290,16 +345,16 @@ def test_nothing_changes_while_it_is_on_and_nothing_leaves_while_it_is_used(gues
     )
 
     assert answer.stdout.splitlines() == [
-        "mode fixed", "window_ns fixed", "device fixed", "max_merge fixed",
+        "mode fixed", "hybrid_sync fixed", "window_ns fixed", "device fixed", "max_merge fixed",
         "atomic_writes fixed", "drive held", "module busy", "flash busy", "open",
         "drive gone", "still gone", "removed",
     ]  # fmt: skip
 
 
 WRONG = (
-    "mode magic", "max_merge 0", "max_merge 1025", "window_ns -1", "window_ns 9999999999",
-    "atomic_writes 2", "device /dev/nvme0n1", "device /dev/none", "device /etc/passwd",
-    "device", "power 2x",
+    "mode magic", "hybrid_sync magic", "max_merge 0", "max_merge 1025", "window_ns -1",
+    "window_ns 9999999999", "atomic_writes 2", "device /dev/nvme0n1", "device /dev/none",
+    "device /etc/passwd", "device", "power 2x",
 )  # fmt: skip
 
 

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Hybrid: who waits for a request? The synchronous way spares a caller that waits for this one
+ * request two switches of threads; a caller that goes on meanwhile would be held up by it. The
+ * block layer tells what nobody waits for (write-back, read-ahead). Of the rest it does not say
+ * whether the caller waits at once (pread) or goes on (libaio), so a caller is watched: its first
+ * requests go the asynchronous way, and if it never had several of them under way, the next
+ * TMERGE_TRUST go the synchronous way.
+ */
+#include <linux/hash.h>
+#include <linux/log2.h>
+#include <linux/sched.h>
+
+#include "tmerge.h"
+
+#define TMERGE_CALLER_WAYS	4	/* slots that a caller may have, side by side */
+
+/* The slot of this thread, or of those with nothing under way the longest unused. */
+static struct tmerge_caller *tmerge_caller_get(struct tmerge *tmerge)
+{
+	u32 first = hash_ptr(current, ilog2(TMERGE_CALLERS)) & ~(TMERGE_CALLER_WAYS - 1);
+	struct tmerge_caller *found = NULL;
+	struct tmerge_caller *slot = tmerge->last_caller;
+
+	if (slot && slot->task == current)
+		return slot;
+	for (slot = &tmerge->callers[first]; slot < &tmerge->callers[first + TMERGE_CALLER_WAYS];
+	     slot++) {
+		if (slot->task == current) {
+			tmerge->last_caller = slot;
+			return slot;
+		}
+		if (!slot->under_way && !slot->plugged &&
+		    (!found || slot->last_seq < found->last_seq))
+			found = slot;
+	}
+	if (found)
+		*found = (struct tmerge_caller) { .task = current };
+	return found;
+}
+
+static bool tmerge_caller_waits(struct tmerge_caller *caller)
+{
+	if (caller->under_way >= TMERGE_DEEP) {
+		caller->trust = 0;
+		caller->watched = 0;
+		return false;
+	}
+	if (caller->trust) {
+		caller->trust--;
+		return true;
+	}
+	/* One that comes when none is under way tells more than one behind a few others. */
+	caller->watched += caller->under_way == 1 ? TMERGE_ALONE : 1;
+	if (caller->watched >= TMERGE_WATCH) {
+		caller->trust = TMERGE_TRUST;
+		caller->watched = 0;
+	}
+	return false;
+}
+
+/* With tmerge->lock: it has company, or its thread may not wait. */
+static void tmerge_unalone(struct tmerge_caller *caller)
+{
+	if (!caller->alone)
+		return;
+	caller->alone->sync = false;
+	tmerge_ready(caller->alone);
+	caller->alone = NULL;
+}
+
+static void tmerge_caller_unplug(struct blk_plug_cb *cb, bool from_schedule)
+{
+	struct tmerge_caller *caller = container_of(cb, struct tmerge_caller, cb);
+	struct tmerge *tmerge = cb->data;
+	struct tmerge_io *alone;
+	unsigned long flags;
+	bool win = false;
+
+	spin_lock_irqsave(&tmerge->lock, flags);
+	caller->solo[caller->plugged_write] = !caller->company;
+	if (from_schedule)
+		tmerge_unalone(caller);
+	alone = caller->alone;
+	caller->alone = NULL;
+	caller->plugged = false;
+	if (alone)
+		win = tmerge_compete(alone);
+	tmerge_kick(tmerge, false);
+	spin_unlock_irqrestore(&tmerge->lock, flags);
+	if (alone)
+		tmerge_stay(alone, win);
+	atomic_dec(&tmerge->inside);
+}
+
+static void tmerge_caller_plug(struct tmerge_caller *caller, struct tmerge_io *io)
+{
+	caller->plugged = true;
+	caller->plugged_write = io->write;
+	caller->company = false;
+	caller->cb.callback = tmerge_caller_unplug;
+	caller->cb.data = io->tmerge;
+	list_add(&caller->cb.list, &current->plug->cb_list);
+	atomic_inc(&io->tmerge->inside);
+}
+
+/*
+ * Whether its plug is not asked for company. Since Linux 6.9 the block layer puts a plug around
+ * each bio that has none, so asking is on the way of nearly every request: of a thread that had
+ * none the last time, one request of TMERGE_ASK is enough.
+ */
+static bool tmerge_is_solo(const struct tmerge_caller *caller, const struct tmerge_io *io)
+{
+	return io->sync && caller->solo[io->write] && caller->trust % TMERGE_ASK;
+}
+
+static struct tmerge_caller *tmerge_watch(struct tmerge_io *io)
+{
+	struct tmerge *tmerge = io->tmerge;
+	struct tmerge_caller *caller = tmerge_caller_get(tmerge);
+
+	if (!caller)
+		return NULL;
+	io->caller = caller;
+	caller->under_way++;
+	caller->last_seq = tmerge->seq;
+	io->sync = tmerge_caller_waits(caller);
+	if (caller->plugged) {
+		tmerge_unalone(caller);
+		caller->company = true;
+		caller->solo[io->write] = false;
+		io->sync = false;
+	} else if (current->plug && !tmerge_is_solo(caller, io)) {
+		tmerge_caller_plug(caller, io);
+	}
+	return caller;
+}
+
+/*
+ * At once, where there is no plug, or the last one had one request only; else aside until the plug
+ * ends. Some threads sleep before that: a block device's direct writes up to Linux 6.4.
+ */
+void tmerge_enter_watched(struct tmerge_io *io)
+{
+	struct tmerge *tmerge = io->tmerge;
+	struct tmerge_caller *caller;
+	bool stay, win = false;
+
+	spin_lock_irq(&tmerge->lock);
+	caller = tmerge_watch(io);
+	if (!caller) {
+		spin_unlock_irq(&tmerge->lock);
+		tmerge_enter_async(io);
+		return;
+	}
+	tmerge_order_enter(io);
+	stay = io->sync && (!current->plug || caller->solo[io->write]);
+	if (stay) {
+		win = tmerge_compete(io);
+	} else if (io->sync && !io->waits) {
+		caller->alone = io;
+	} else {
+		io->sync = false;
+		if (!io->waits)
+			tmerge_ready(io);
+		tmerge_kick(tmerge, !!current->plug);
+	}
+	spin_unlock_irq(&tmerge->lock);
+	if (stay)
+		tmerge_stay(io, win);
+}
+
+void tmerge_caller_done(struct tmerge_io *io)
+{
+	if (io->caller)
+		io->caller->under_way--;
+}
