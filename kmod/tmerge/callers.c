@@ -93,25 +93,15 @@ static void tmerge_caller_unplug(struct blk_plug_cb *cb, bool from_schedule)
 	atomic_dec(&tmerge->inside);
 }
 
-static void tmerge_caller_plug(struct tmerge_caller *caller, struct tmerge_io *io)
+static void tmerge_caller_plug(struct tmerge *tmerge, struct tmerge_caller *caller, bool write)
 {
 	caller->plugged = true;
-	caller->plugged_write = io->write;
+	caller->plugged_write = write;
 	caller->company = false;
 	caller->cb.callback = tmerge_caller_unplug;
-	caller->cb.data = io->tmerge;
+	caller->cb.data = tmerge;
 	list_add(&caller->cb.list, &current->plug->cb_list);
-	atomic_inc(&io->tmerge->inside);
-}
-
-/*
- * Whether its plug is not asked for company. Since Linux 6.9 the block layer puts a plug around
- * each bio that has none, so asking is on the way of nearly every request: of a thread that had
- * none the last time, one request of TMERGE_ASK is enough.
- */
-static bool tmerge_is_solo(const struct tmerge_caller *caller, const struct tmerge_io *io)
-{
-	return io->sync && caller->solo[io->write] && caller->trust % TMERGE_ASK;
+	atomic_inc(&tmerge->inside);
 }
 
 static struct tmerge_caller *tmerge_watch(struct tmerge_io *io)
@@ -130,10 +120,42 @@ static struct tmerge_caller *tmerge_watch(struct tmerge_io *io)
 		caller->company = true;
 		caller->solo[io->write] = false;
 		io->sync = false;
-	} else if (current->plug && !tmerge_is_solo(caller, io)) {
-		tmerge_caller_plug(caller, io);
 	}
 	return caller;
+}
+
+/* With tmerge->lock: the asynchronous way, or aside until its plug ends. */
+static void tmerge_put_off(struct tmerge_io *io)
+{
+	struct tmerge_caller *caller = io->caller;
+	struct tmerge *tmerge = io->tmerge;
+
+	if (current->plug && !caller->plugged)
+		tmerge_caller_plug(tmerge, caller, io->write);
+	if (io->sync && !io->waits) {
+		caller->alone = io;
+		return;
+	}
+	io->sync = false;
+	if (!io->waits)
+		tmerge_ready(io);
+	tmerge_kick(tmerge, !!current->plug);
+}
+
+/*
+ * A request of a thread that had one alone under its last plug is done; will another follow it
+ * under this one? Since Linux 6.9 the block layer puts a plug around each bio that has none, so
+ * asking would be on the way of every request; one of TMERGE_ASK is enough.
+ */
+static void tmerge_ask(struct tmerge *tmerge, bool write)
+{
+	struct tmerge_caller *caller;
+
+	spin_lock_irq(&tmerge->lock);
+	caller = tmerge_caller_get(tmerge);
+	if (caller && !caller->plugged)
+		tmerge_caller_plug(tmerge, caller, write);
+	spin_unlock_irq(&tmerge->lock);
 }
 
 /*
@@ -144,7 +166,7 @@ void tmerge_enter_watched(struct tmerge_io *io)
 {
 	struct tmerge *tmerge = io->tmerge;
 	struct tmerge_caller *caller;
-	bool stay, win = false;
+	bool stay, win = false, ask = false, write = io->write;
 
 	spin_lock_irq(&tmerge->lock);
 	caller = tmerge_watch(io);
@@ -154,20 +176,18 @@ void tmerge_enter_watched(struct tmerge_io *io)
 		return;
 	}
 	tmerge_order_enter(io);
-	stay = io->sync && (!current->plug || caller->solo[io->write]);
+	stay = io->sync && (!current->plug || caller->solo[write]);
 	if (stay) {
+		ask = current->plug && caller->trust % TMERGE_ASK == 0;
 		win = tmerge_compete(io);
-	} else if (io->sync && !io->waits) {
-		caller->alone = io;
 	} else {
-		io->sync = false;
-		if (!io->waits)
-			tmerge_ready(io);
-		tmerge_kick(tmerge, !!current->plug);
+		tmerge_put_off(io);
 	}
 	spin_unlock_irq(&tmerge->lock);
 	if (stay)
 		tmerge_stay(io, win);
+	if (ask)
+		tmerge_ask(tmerge, write);
 }
 
 void tmerge_caller_done(struct tmerge_io *io)
