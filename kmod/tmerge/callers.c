@@ -18,15 +18,15 @@
 /* The slot of this thread, or of those with nothing under way the longest unused. */
 static struct tmerge_caller *tmerge_caller_get(struct tmerge *tmerge)
 {
-	u32 first = hash_ptr(current, ilog2(TMERGE_CALLERS)) & ~(TMERGE_CALLER_WAYS - 1);
+	u32 first = hash_32(current->pid, ilog2(TMERGE_CALLERS)) & ~(TMERGE_CALLER_WAYS - 1);
 	struct tmerge_caller *found = NULL;
 	struct tmerge_caller *slot = tmerge->last_caller;
 
-	if (slot && slot->task == current)
+	if (slot && slot->pid == current->pid)
 		return slot;
 	for (slot = &tmerge->callers[first]; slot < &tmerge->callers[first + TMERGE_CALLER_WAYS];
 	     slot++) {
-		if (slot->task == current) {
+		if (slot->pid == current->pid) {
 			tmerge->last_caller = slot;
 			return slot;
 		}
@@ -35,7 +35,7 @@ static struct tmerge_caller *tmerge_caller_get(struct tmerge *tmerge)
 			found = slot;
 	}
 	if (found)
-		*found = (struct tmerge_caller) { .task = current };
+		*found = (struct tmerge_caller) { .pid = current->pid };
 	return found;
 }
 

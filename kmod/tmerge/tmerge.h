@@ -90,7 +90,7 @@ struct tmerge;
 /* What is known of a thread that sends requests which somebody waits for. */
 struct tmerge_caller {
 	struct blk_plug_cb cb;		/* called at the end of its plug, if `plugged` */
-	const struct task_struct *task;	/* only compared; it may be gone */
+	pid_t pid;		/* its thread, which may be gone */
 	struct tmerge_io *alone;	/* put aside: the only one under its plug so far */
 	u64 last_seq;
 	u32 under_way;
