@@ -4,8 +4,8 @@
  * request two switches of threads; a caller that goes on meanwhile would be held up by it. The
  * block layer tells what nobody waits for (write-back, read-ahead). Of the rest it does not say
  * whether the caller waits at once (pread) or goes on (libaio), so a caller is watched: its first
- * requests go the asynchronous way, and if it never had several of them under way, the next
- * TMERGE_TRUST go the synchronous way.
+ * requests go the asynchronous way, and if it never had several of them under way, the next go
+ * the synchronous way, the more of them the more often that was seen.
  */
 #include <linux/hash.h>
 #include <linux/log2.h>
@@ -35,7 +35,7 @@ static struct tmerge_caller *tmerge_caller_get(struct tmerge *tmerge)
 			found = slot;
 	}
 	if (found)
-		*found = (struct tmerge_caller) { .pid = current->pid };
+		*found = (struct tmerge_caller) { .pid = current->pid, .span = TMERGE_TRUST_FIRST };
 	return found;
 }
 
@@ -43,6 +43,7 @@ static bool tmerge_caller_waits(struct tmerge_caller *caller)
 {
 	if (caller->under_way >= TMERGE_DEEP) {
 		caller->trust = 0;
+		caller->span = TMERGE_TRUST_FIRST;
 		caller->watched = 0;
 		return false;
 	}
@@ -53,7 +54,8 @@ static bool tmerge_caller_waits(struct tmerge_caller *caller)
 	/* One that comes when none is under way tells more than one behind a few others. */
 	caller->watched += caller->under_way == 1 ? TMERGE_ALONE : 1;
 	if (caller->watched >= TMERGE_WATCH) {
-		caller->trust = TMERGE_TRUST;
+		caller->trust = caller->span;
+		caller->span = min(8 * caller->span, TMERGE_TRUST);
 		caller->watched = 0;
 	}
 	return false;

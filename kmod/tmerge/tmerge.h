@@ -53,6 +53,7 @@ enum tmerge_choice {
  */
 #define TMERGE_WATCH	12
 #define TMERGE_ALONE	3	/* what a request counts that comes when none is under way */
+#define TMERGE_TRUST_FIRST	64	/* at first: a slow start looks like waiting */
 #define TMERGE_TRUST	4096
 #define TMERGE_ASK	16	/* one of these is asked whether it has company under its plug */
 
@@ -95,6 +96,7 @@ struct tmerge_caller {
 	u64 last_seq;
 	u32 under_way;
 	u16 watched;		/* requests in a row with few others under way */
+	u16 span;		/* what it will be trusted with next */
 	u16 trust;		/* requests that may yet go the synchronous way */
 	bool plugged;
 	bool plugged_write;	/* the first request under its plug */
