@@ -390,6 +390,8 @@ int bpref_init(struct request_queue *q, struct elevator_queue *eq,
 	eq->elevator_data = bp;
 	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
 	q->elevator = eq;
+	/* As CFQ did and BFQ does: a queue that is kept at one write leaves nothing to choose from. */
+	ssdb_wbt_off(q, eq);
 	return 0;
 }
 
@@ -399,6 +401,7 @@ static void bpref_exit_sched(struct elevator_queue *eq)
 
 	hrtimer_cancel(&bp->timer);
 	WARN_ON_ONCE(bp->queued || bp->in_flight || !list_empty(&bp->dispatch));
+	ssdb_wbt_back(bp->q, eq);
 	kfree(bp);
 }
 

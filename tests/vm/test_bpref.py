@@ -96,6 +96,19 @@ def test_wrong_values_are_refused_and_right_ones_read_back(guest: Guest) -> None
     assert answer.stdout.splitlines() == [f"{s} 65536 4096 1" for s in BOTH]
 
 
+def test_write_back_is_not_throttled_before_it_reaches_the_scheduler(guest: Guest) -> None:
+    """A queue that is kept at one write leaves nothing to choose from; the throttle comes back."""
+    on, on_by_hand, off = "1", "2", "3"  # blk-wbt's own states: 6.1 tells them nowhere else
+    answer = guest(
+        SETUP + "mountpoint -q /sys/kernel/debug || mount -t debugfs debugfs /sys/kernel/debug\n"
+        "W=/sys/kernel/debug/block/nvme0n1/rqos/wbt/enabled; cat $W\n"
+        "for s in bpref-as bpref-cfq none; do echo $s > $Q/scheduler; cat $W; done\n"
+        "echo 4000 > $Q/wbt_lat_usec; echo bpref-cfq > $Q/scheduler; cat $W\n"
+    )
+
+    assert answer.stdout.split() == [on, off, off, on, on_by_hand]
+
+
 def test_writes_take_three_quarters_of_the_tags_and_a_reader_finds_one(guest: Guest) -> None:
     """On a drive that is busy for 5 ms with each request, so that the tags run out."""
     answer = guest(

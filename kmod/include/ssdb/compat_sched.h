@@ -15,6 +15,7 @@
 #include "blk-mq-tag.h"		/* part of blk-mq.h since Linux 6.4 */
 #endif
 #include "blk-mq-sched.h"
+#include "blk-wbt.h"
 
 /* Since Linux 6.4 requests are inserted with flags; before, with a bool. */
 #ifdef SSDB_HAVE_INSERT_FLAGS
@@ -49,6 +50,36 @@ static inline u64 ssdb_now_ns(void)
 	return blk_time_get_ns();
 #else
 	return ktime_get_ns();
+#endif
+}
+
+/*
+ * The throttle of write-back is the queue's up to Linux 6.2, its disk's since 6.3. Since 6.6 a flag
+ * of the scheduler keeps it off; since 6.16 another asks for it when the scheduler has gone.
+ */
+#ifdef SSDB_HAVE_WBT_DISK
+#define ssdb_wbt_of(q) ((q)->disk)
+#else
+#define ssdb_wbt_of(q) (q)
+#endif
+
+static inline void ssdb_wbt_off(struct request_queue *q, struct elevator_queue *eq)
+{
+#ifdef ELEVATOR_FLAG_DISABLE_WBT
+	set_bit(ELEVATOR_FLAG_DISABLE_WBT, &eq->flags);
+#endif
+	wbt_disable_default(ssdb_wbt_of(q));
+}
+
+static inline void ssdb_wbt_back(struct request_queue *q, struct elevator_queue *eq)
+{
+#ifdef ELEVATOR_FLAG_ENABLE_WBT_ON_EXIT
+	set_bit(ELEVATOR_FLAG_ENABLE_WBT_ON_EXIT, &eq->flags);
+#else
+#ifdef ELEVATOR_FLAG_DISABLE_WBT
+	clear_bit(ELEVATOR_FLAG_DISABLE_WBT, &eq->flags);
+#endif
+	wbt_enable_default(ssdb_wbt_of(q));
 #endif
 }
 
