@@ -56,7 +56,7 @@ def run(
 ) -> None:
     """Run COMMAND in a fresh guest; its output and exit status become ours.
 
-    Without --disk there is one simulated drive, /dev/nvme0n1.
+    Without --disk there is one simulated drive, /dev/nvme0n1; with --program, none.
     """
     from ssdbench.errors import UsageError
     from ssdbench.lab.disks import parse_all
@@ -78,7 +78,7 @@ def run(
         GuestRequest(
             argv=command,
             series=kernel,
-            disks=tuple(parse_all(disks)),
+            disks=tuple(parse_all(disks, in_memory=bool(programs))),
             cwd=Path.cwd(),
             cpus=cpus,
             memory_mib=memory_mib,

@@ -95,6 +95,11 @@ def consent(disks: Sequence[Disk]) -> str:
     return json.dumps([{"serial": disk.serial, "bus": disk.bus} for disk in disks if disk.ours])
 
 
-def parse_all(texts: Sequence[str]) -> list[DiskRequest]:
-    """All disks; without any, one simulated NVMe drive."""
-    return [parse(text, index) for index, text in enumerate(texts or [DEFAULT])]
+def parse_all(texts: Sequence[str], *, in_memory: bool = False) -> list[DiskRequest]:
+    """All disks; without any, one simulated NVMe drive.
+
+    A guest that lives in memory has none then: a disk's requests end when the host says, from the
+    boot on, and no two runs would agree to the last digit.
+    """
+    default = [] if in_memory else [DEFAULT]
+    return [parse(text, index) for index, text in enumerate(texts or default)]

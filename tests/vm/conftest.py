@@ -52,7 +52,7 @@ def guest(lab: Lab) -> Guest:
         request = GuestRequest(
             argv=("bash", "-euc", script),
             series=lab.kernel.series,
-            disks=tuple(parse_all(disks)),
+            disks=tuple(parse_all(disks, in_memory=bool(programs))),
             cwd=REPOSITORY,
             reproducible=reproducible,
             modules=modules,
