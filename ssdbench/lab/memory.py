@@ -18,6 +18,7 @@ from ssdbench.lab.kernels import Kernel, module_bytes
 INIT = Path(__file__).with_name("init-memory.sh")
 EARLY = ("configfs", "nvme", "ahci", "sd_mod")
 LATE = ("virtio_pci", "virtio_blk")  # what brings the answer to the host
+ANSWERS = ("booted_s", "stdout", "stderr", "dmesg", "status")
 ANSWER_BYTES = 1 << 30  # the disk for it, a sparse file; the guest's /run is no larger
 ON_DEMAND = ("null_blk", "mq-deadline", "bfq", "kyber-iosched", "ext4")  # for modprobe
 
@@ -50,13 +51,13 @@ def make_answer_disk(path: Path) -> None:
 def unpack(disk: Path, into: Path) -> None:
     """What the guest wrote to its disk for answers; less or nothing, if it did not come that far.
 
-    Only plain files at the top are taken: what runs in a guest must not write elsewhere here.
+    Only those files are taken: what runs in a guest must not write anything else here.
     """
     try:
         with tarfile.open(disk, "r:") as answer:
             for member in answer:
                 content = answer.extractfile(member) if member.isreg() else None
-                if content is not None and "/" not in member.name:
+                if content is not None and member.name in ANSWERS:
                     with (into / member.name).open("wb") as file:
                         shutil.copyfileobj(content, file)
     except tarfile.ReadError:

@@ -83,7 +83,8 @@ def test_an_answer_from_a_guests_disk_stays_where_it_belongs(tmp_path: Path) -> 
 
     with tarfile.open(disk, "w") as tar:
         for name, kind in (
-            ("status", tarfile.REGTYPE), ("../outside", tarfile.REGTYPE), ("link", tarfile.SYMTYPE),
+            ("status", tarfile.REGTYPE), ("../outside", tarfile.REGTYPE), ("..", tarfile.REGTYPE),
+            ("link", tarfile.SYMTYPE), ("stderr", tarfile.SYMTYPE),
         ):  # fmt: skip
             member = tarfile.TarInfo(name)
             member.type, member.linkname, member.size = kind, "/etc/passwd", 2
