@@ -72,6 +72,12 @@ def run(
         raise UsageError(str(error)) from error
     if memory_mib < LEAST_MIB:
         raise UsageError(f"a guest needs {LEAST_MIB} MiB of memory at least, not {memory}")
+    here_mib = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // MIB
+    if memory_mib > here_mib:
+        raise UsageError(
+            f"a guest cannot have {memory} of memory: this host has {here_mib} MiB",
+            hint="`--memory` asks for less",
+        )
     if timeout_s < 1:
         raise UsageError(f"a guest needs more time than {timeout} to boot")
     answer = run_in_guest(
@@ -90,6 +96,10 @@ def run(
         ),
         Path(os.environ.get("SSDBENCH_LAB_CACHE", DEFAULT_CACHE)),
     )
+    for said in answer.failed_boots:
+        click.echo(f"lab: QEMU itself failed before the guest ran anything: {said}", err=True)
+    if answer.failed_boots:
+        click.echo("lab: the guest was booted again; a fault of QEMU, not of COMMAND", err=True)
     if reproducible and not programs:
         click.echo(
             "lab: programs came from the host's files, so runs agree to about 0.1 %; "

@@ -7,10 +7,11 @@ writable share is the job's own directory. A panic, oops or WARNING fails the ru
 
 import re
 import shlex
+import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -35,6 +36,10 @@ INIT = Path(__file__).with_name("init.sh")
 JOB_IN_GUEST = "/run/ssdbench-lab"
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 QEMU_FROM = "bpo12"  # QEMU 7.2's TCG corrupts 6.12 guests; 10.0 of the backports does not
+# With several CPUs, QEMU may look up an address in a memory map of which the guest's firmware or
+# PCI code has just made another, and stop by an assertion (QEMU issue 1921). No command runs yet.
+BOOTS = 3
+_OWN_FAULT = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
 _TROUBLE = re.compile(
     r"(Kernel panic|Oops:|BUG:|WARNING:|general protection|RIP: .*\+0x"
     # What the kernel says of its memory: slub_debug, page_poison, and two of one name in sysfs.
@@ -58,6 +63,7 @@ class Answer:
     console: str
     boot_s: float  # uptime of the guest when the command began
     wall_s: float
+    failed_boots: tuple[str, ...] = ()  # what QEMU said of faults of its own, before it booted
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +123,7 @@ class Lab:
     """Guests on one kernel."""
 
     def __init__(self, archive: Archive, series: str) -> None:
-        files.make_directory(archive.root)
+        _make_cache(archive.root)
         with waiting(archive.root / "lab.lock"):
             self.kernel = fetch(archive, series)
             self.tools = fetch_tools(archive)
@@ -146,6 +152,7 @@ class Lab:
         is called about twice a second with the job directory, to serve hot-unplug and the like.
         With `in_memory` the guest has those programs and modules and nothing else of the host,
         neither its files nor `cwd`, so that runs which count instructions agree.
+        A guest whose QEMU fails before the command has begun is booted again, BOOTS times at most.
         Raises GuestTrouble when the kernel complained, HostLacks when the guest did not boot.
         """
         with ExitStack() as stack:
@@ -158,21 +165,20 @@ class Lab:
                 made = self._in_memory(made, job, argv, in_memory)
             else:
                 self._write_job(share / "job", argv, made, cwd=cwd, prepare=prepare)
-                daemon = self._export(share, job, cwd)
-                stack.callback(daemon.kill)
-                _await(job / "share.sock", daemon, job)
             began = time.monotonic()
-            qemu = command.spawn(
-                arguments(made),
-                env={"LD_LIBRARY_PATH": str(self.tools.libraries)},
-                stdout=job / "qemu.stdout",
-                stderr=job / "qemu.stderr",
-            )
-            stack.callback(qemu.kill)
-            self._wait(qemu, share / "job", began + timeout_s, while_running)
+            failed: list[str] = []
+            while True:
+                with self._powered(made, share, job, cwd) as qemu:
+                    self._wait(qemu, share / "job", began + timeout_s, while_running)
+                    status = qemu.poll()
+                begun = made.answer is not None or (share / "job/booted_s").exists()
+                if begun or not _own_fault(status) or len(failed) + 1 == BOOTS:
+                    break
+                failed.append(_last_words(job, status))
             if made.answer is not None:
                 memory.unpack(made.answer, share / "job")
-            answer = _collect(job, share / "job", time.monotonic() - began)
+            answer = _collect(job, share / "job", status, time.monotonic() - began)
+            answer = replace(answer, failed_boots=tuple(failed))
         complaint = _trouble(answer.console)
         if complaint and not expect_trouble:
             raise GuestTrouble(
@@ -266,6 +272,26 @@ class Lab:
             stderr=job / "share.stderr",
         )
 
+    @contextmanager
+    def _powered(
+        self, machine: Machine, share: Path, job: Path, cwd: Path
+    ) -> Iterator[command.Process]:
+        """QEMU at work, with what serves it; the server of files ends with the QEMU it served."""
+        with ExitStack() as stack:
+            if machine.answer is None:
+                machine.share_socket.unlink(missing_ok=True)
+                daemon = self._export(share, job, cwd)
+                stack.callback(daemon.kill)
+                _await(machine.share_socket, daemon, job)
+            qemu = command.spawn(
+                arguments(machine),
+                env={"LD_LIBRARY_PATH": str(self.tools.libraries)},
+                stdout=job / "qemu.stdout",
+                stderr=job / "qemu.stderr",
+            )
+            stack.callback(qemu.kill)
+            yield qemu
+
     def _wait(
         self,
         qemu: command.Process,
@@ -279,6 +305,16 @@ class Lab:
             if time.monotonic() > deadline:
                 qemu.kill()
                 return
+
+
+def _make_cache(root: Path) -> None:
+    try:
+        files.make_directory(root)
+    except HostLacks as error:
+        raise HostLacks(
+            f"the lab cannot keep its kernels and tools: {error.message}",
+            hint="SSDBENCH_LAB_CACHE names another directory for them; they take about 1 GB",
+        ) from error
 
 
 def _further_mounts(paths: Sequence[Path]) -> list[Path]:
@@ -316,14 +352,31 @@ def _await(socket: Path, daemon: command.Process, job: Path) -> None:
     )
 
 
-def _collect(job: Path, said: Path, wall_s: float) -> Answer:
+def _own_fault(status: int | None) -> bool:
+    """Whether QEMU ended by a fault of its own; we kill it by SIGKILL, and so does the kernel."""
+    return status is not None and -status in _OWN_FAULT
+
+
+def _last_words(job: Path, status: int | None) -> str:
+    """Why the guest ended without an answer: what QEMU said, else what its end tells."""
+    said = (job / "qemu.stderr").read_text(errors="replace").strip()
+    if said:
+        return said
+    if status == 0:
+        return "it went down before that"
+    if status is None or status == -signal.SIGKILL:
+        return "it did not end in time"
+    return f"QEMU was ended by signal {-status}" if status < 0 else f"QEMU ended with {status}"
+
+
+def _collect(job: Path, said: Path, qemu_status: int | None, wall_s: float) -> Answer:
     def text(path: Path) -> str:
         return path.read_text(errors="replace") if path.exists() else ""
 
     console = text(job / "console")
     status = text(said / "status").strip()
     if not status and not _trouble(console):
-        reason = text(job / "qemu.stderr").strip() or "it did not end in time"
+        reason = _last_words(job, qemu_status)
         raise HostLacks(
             f"the guest did not finish the command: {reason}",
             hint=f"its console:\n{console}" if console.strip() else "",

@@ -2,6 +2,7 @@
 
 import compileall
 import os
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -63,6 +64,11 @@ def guest(lab: Lab) -> Guest:
             programs=programs,
             append=append,
         )
-        return run_in_guest(request, cache())
+        answer = run_in_guest(request, cache())
+        for said in answer.failed_boots:
+            warnings.warn(
+                f"QEMU itself failed, and the guest was booted again: {said}", stacklevel=2
+            )
+        return answer
 
     return run

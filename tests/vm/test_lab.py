@@ -1,9 +1,13 @@
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from ssdbench.errors import HostLacks
-from ssdbench.lab.guest import GuestTrouble
+from ssdbench.lab.archive import Archive
+from ssdbench.lab.guest import BOOTS, GuestTrouble, Lab
 from ssdbench.lab.kernels import SERIES
-from tests.vm.conftest import REPOSITORY, Guest
+from tests.vm.conftest import REPOSITORY, Guest, cache
 
 pytestmark = pytest.mark.vm
 
@@ -69,6 +73,52 @@ def test_a_simulated_drive_answers_behind_each_bus(guest: Guest) -> None:
     for device in ("nvme0n1", "sda", "vda"):
         assert f"{device} same" in answer.stdout
     assert answer.stdout.count(str(64 * 1024 * 1024)) == 3
+
+
+def _lab_whose_qemu(first: str, folder: Path) -> Lab:
+    """A lab whose QEMU begins with `first`; there $qemu is the true one, and $count these calls."""
+    lab = Lab(Archive(cache()), "6.12")
+    script = folder / "qemu"
+    script.write_text(
+        f"#!/bin/bash\nqemu={lab.tools.qemu}\necho >> {folder}/calls\n"
+        f'count=$(wc -l < {folder}/calls)\n{first}\nexec "$qemu" "$@"\n'
+    )
+    script.chmod(0o755)
+    lab.tools = replace(lab.tools, qemu=script)
+    return lab
+
+
+def test_a_guest_whose_qemu_fails_at_boot_is_booted_again(tmp_path: Path) -> None:
+    lab = _lab_whose_qemu(
+        "case $count in 1) echo assertion failed >&2; kill -ABRT $$ ;; 2) kill -SEGV $$ ;; esac",
+        tmp_path,
+    )
+
+    answer = lab.run(["echo", "booted"], cwd=Path("/"), timeout_s=120)
+
+    assert (answer.status, answer.stdout) == (0, "booted\n")
+    assert answer.failed_boots == ("assertion failed", "QEMU was ended by signal 11")
+
+
+def test_a_qemu_that_fails_at_each_boot_is_given_up(tmp_path: Path) -> None:
+    lab = _lab_whose_qemu("echo assertion failed >&2; kill -ABRT $$", tmp_path)
+
+    with pytest.raises(HostLacks, match="did not finish the command: assertion failed"):
+        lab.run(["true"], cwd=Path("/"), timeout_s=120)
+
+    assert len((tmp_path / "calls").read_text()) == BOOTS
+
+
+def test_a_command_under_which_qemu_fails_is_not_run_twice(tmp_path: Path) -> None:
+    lab = _lab_whose_qemu(
+        'job=$(grep -o "[^:]*/console" <<< "$*"); "$qemu" "$@" & '
+        "until [ -s ${job%console}share/job/stdout ]; do sleep 0.1; done; "
+        "kill -KILL $!; kill -ABRT $$",
+        tmp_path,
+    )
+
+    with pytest.raises(HostLacks, match="did not finish the command: QEMU was ended by signal 6"):
+        lab.run(["sh", "-c", "echo begun; sleep 60"], cwd=Path("/"), timeout_s=120)
 
 
 DIGITS = """
