@@ -28,6 +28,7 @@ void tmerge_kick(struct tmerge *tmerge, bool plugged)
 	if (tmerge->async.count >= tmerge->options.max_merge ||
 	    (!plugged && !tmerge->options.window_ns)) {
 		tmerge->due = true;
+		hrtimer_try_to_cancel(&tmerge->window);	/* the next pile has one of its own */
 		wake_up(&tmerge->wake);
 	} else if (tmerge->options.window_ns && !hrtimer_is_queued(&tmerge->window)) {
 		hrtimer_start(&tmerge->window, ns_to_ktime(tmerge->options.window_ns),

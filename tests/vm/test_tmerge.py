@@ -240,6 +240,39 @@ def test_hybrid_waits_for_what_its_caller_waits_for_alone(guest: Guest) -> None:
     assert kind == ["40", "0", "0", "0"]
 
 
+WINDOW = """
+import mmap, os, threading, time
+fd = os.open("/dev/tm0", os.O_RDWR | os.O_DIRECT)
+def write(blocks):
+    threads = [threading.Thread(target=os.pwrite, args=(fd, page, n * 16384)) for n in blocks]
+    for thread in threads: thread.start()
+    return threads
+page = mmap.mmap(-1, 4096)
+begin = time.monotonic()
+for thread in write(range(4)): thread.join()
+full = time.monotonic() - begin
+time.sleep(0.5)
+first = write([10])
+time.sleep(0.7)
+for thread in first + write([11]): thread.join()
+print("full", int(full < 0.8), "then", int(time.monotonic() - begin < 2.4))
+"""
+
+
+@pytest.mark.parametrize(
+    "lab", ["6.12", pytest.param("6.1", marks=pytest.mark.soak)], indirect=True
+)
+def test_a_pile_that_went_full_leaves_its_window_to_no_other(guest: Guest) -> None:
+    answer = guest(
+        SETUP + f"cat > /run/window.py <<'EOF'\n{WINDOW}\nEOF\n"
+        "drive; merge mode=atm window_ns=1000000000 max_merge=4\n"
+        "python3 /run/window.py; grep -a '^write' $T/merges",
+        reproducible=True,
+    )
+
+    assert answer.stdout.splitlines() == ["full 1 then 1", "write 2 1", "write 4 1"]
+
+
 CUT = """
 import ctypes, mmap, os, sys, threading, time
 BLOCKS, COMMAND_S, CUTS = 32, 0.64, 8
