@@ -24,6 +24,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         bpref.Bpref(),
         bpref2008.Bpref2008("postmark"),
         bpref2008.Bpref2008("mixed"),
+        bpref2008.Bpref2008Noop(),
         cost.Cost(),
         flash.Flash(),
     )

@@ -32,11 +32,13 @@ class Cost:
         return "\n".join(
             [
                 TOOLS + f"SEED={seed}",
-                "modprobe mq-deadline || true",
                 f"modprobe null_blk nr_devices=1 gb={model['gb']} irqmode={model['irqmode']}"
                 f" submit_queues={model['submit_queues']}",
+                # Built in, it is listed; else it is a module, which must be there.
+                f"grep -qw {BASE} /sys/block/nullb0/queue/scheduler || modprobe {BASE}",
                 f"for s in none {BASE} {' '.join(SCHEDULERS)}; do",
                 "echo $s > /sys/block/nullb0/queue/scheduler",
+                'grep -q "\\[$s\\]" /sys/block/nullb0/queue/scheduler',
                 f"for rw in {' '.join(LOADS)}; do for d in {' '.join(map(str, DEPTHS))}; do",
                 "fio --name=r --filename=/dev/nullb0 --direct=1 --rw=$rw --bs=4k --size=1g"
                 " --ioengine=libaio --iodepth=$d --iodepth_batch_submit=$d"

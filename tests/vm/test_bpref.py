@@ -227,9 +227,10 @@ def test_preference_saves_boundary_crossings_and_time_on_a_block_mapped_drive(gu
 def test_a_request_costs_little_more_than_with_mq_deadline(guest: Guest) -> None:
     """In instructions: reproducible time on a device that needs none of its own."""
     answer = guest(
-        SETUP + "modprobe mq-deadline || true\n"
-        "modprobe null_blk nr_devices=1 gb=1 irqmode=0 submit_queues=1\n"
-        "for s in mq-deadline bpref-as bpref-cfq; do echo $s > /sys/block/nullb0/queue/scheduler\n"
+        SETUP + "modprobe null_blk nr_devices=1 gb=1 irqmode=0 submit_queues=1\n"
+        "Q=/sys/block/nullb0/queue; grep -qw mq-deadline $Q/scheduler || modprobe mq-deadline\n"
+        "for s in mq-deadline bpref-as bpref-cfq; do echo $s > $Q/scheduler\n"
+        'grep -q "\\[$s\\]" $Q/scheduler\n'
         "for d in 1 32; do fio --name=r --filename=/dev/nullb0 --direct=1 --rw=randwrite --bs=4k"
         " --ioengine=libaio --iodepth=$d --iodepth_batch_submit=$d --iodepth_batch_complete_min=$d"
         " --number_ios=20000 --randrepeat=1 --norandommap --size=1g --output-format=json > /run/o\n"
