@@ -3,7 +3,16 @@
 import argparse
 import time
 
-from benchmarks.kernel import bpref, bpref2008, cost, flash, slam, tmerge, tmerge8
+from benchmarks.kernel import (
+    bpref,
+    bpref2008,
+    cost,
+    flash,
+    processes2008,
+    slam,
+    tmerge,
+    tmerge8,
+)
 from benchmarks.kernel.experiment import (
     Experiment,
     cases_table,
@@ -25,6 +34,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         bpref2008.Bpref2008("postmark"),
         bpref2008.Bpref2008("mixed"),
         bpref2008.Bpref2008Noop(),
+        processes2008.Processes2008(),
         cost.Cost(),
         flash.Flash(),
     )

@@ -53,10 +53,10 @@ SETUP: Model = {
     "preferred_bytes": 1 << 20,
     "preferred_phase_bytes": 0,
 }
-# A name in the rows, the scheduler, and settings of it.
-TURN = "{0}-{1} {0} block_preference={1}"
+# The work, a name in the rows, the scheduler, and settings of it.
+TURN = "{0} {1}-{2} {1} block_preference={2}"
 NOOP = (
-    "noop bpref-as block_preference=0"
+    "postmark noop bpref-as block_preference=0"
     " fifo_batch=0 read_expire_ms=0 write_expire_ms=0 antic_wait_us=0"
 )
 FROM_SCHEDULER = ("writes", "write_crossings", "write_expired", "wait_hits", "wait_misses")
@@ -106,10 +106,17 @@ turn() { local load=$1 name=$1-$2 s=$3 n q t; shift 3; used $MODEL; ready_$load
 """
 
 
+def drive() -> Model:
+    """The model as it is shipped, one command at a time."""
+    params = {name: int(value) for name, value in parse(DRIVE).params.items()}
+    return {**params, "completion": "timer", "depth": 1, "store": 1}
+
+
 class Bpref2008:
     """One workload on a used drive, two schedulers, preference on and off."""
 
     cpus = 1
+    loads = LOADS
 
     def __init__(self, load: str) -> None:
         """One of WORKLOADS."""
@@ -119,27 +126,25 @@ class Bpref2008:
 
     def freeze(self, series: str) -> Model:
         """The model as it is shipped, and the settings."""
-        params = {name: int(value) for name, value in parse(DRIVE).params.items()}
-        alone: Model = {"completion": "timer", "depth": 1, "store": 1}
-        return {**params, **alone, **SETUP}
+        return {**drive(), **SETUP}
 
     def script(self, model: Model, seed: int) -> str:
         """Each turn on a drive of its own."""
-        drive = {name: value for name, value in model.items() if name not in SETUP}
+        device = {name: value for name, value in model.items() if name in drive()}
         return "\n".join(
             [
-                TOOLS + LOADS + f"SEED={seed}",
+                TOOLS + self.loads + f"SEED={seed}",
                 assignments(model),
-                f"MODEL='{assignments(drive)}'",
+                f"MODEL='{assignments(device)}'",
                 f"FROM_SCHEDULER='{' '.join(FROM_SCHEDULER)}' FROM_DRIVE='{' '.join(FROM_DRIVE)}'",
-                *(f"turn {self.load} {turn}" for turn in self.turns(seed)),
+                *(f"turn {turn}" for turn in self.turns(seed)),
             ]
         )
 
     def turns(self, seed: int) -> list[str]:
         """Which of on and off is first changes with the seed."""
         order = (0, 1) if seed % 2 else (1, 0)
-        return [TURN.format(which, on) for which in SCHEDULERS for on in order]
+        return [TURN.format(self.load, which, on) for which in SCHEDULERS for on in order]
 
     def claims(self) -> Sequence[Claim]:
         """On over off."""
@@ -172,7 +177,7 @@ class Bpref2008Noop(Bpref2008):
 
     def turns(self, seed: int) -> list[str]:
         """Which is first changes with the seed."""
-        turns = [NOOP, *(TURN.format(which, 0) for which in SCHEDULERS)]
+        turns = [NOOP, *(TURN.format(self.load, which, 0) for which in SCHEDULERS)]
         return turns[seed % 3 :] + turns[: seed % 3]
 
     def claims(self) -> Sequence[Claim]:
