@@ -12,7 +12,8 @@ document says nothing.
 
 from collections.abc import Sequence
 
-from benchmarks.kernel.bpref2008 import LOADS, SCHEDULERS, TURN, Bpref2008
+from benchmarks.kernel.bpref import SCHEDULERS
+from benchmarks.kernel.bpref2008 import LOADS, TURN, Bpref2008
 from benchmarks.kernel.experiment import Claim, Model
 
 # "About 16" of 30, rounded up.
