@@ -5,6 +5,7 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/cpumask.h>
 #include <linux/file.h>
 #include <linux/kthread.h>
 #include <linux/ktime.h>
@@ -278,6 +279,8 @@ static int slam_check(struct slam *slam)
 {
 	int error = slam_may_write(slam);
 
+	if (slam->config.cpu >= 0 && !cpu_online(slam->config.cpu))
+		return slam_refused(slam, -ENODEV, "its CPU went offline");
 	if (error)
 		return slam_refused(slam, error, "not armed for writes to this drive at this level");
 	error = slam_fit(slam);
