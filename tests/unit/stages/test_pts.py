@@ -1,92 +1,40 @@
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from ssdbench.engine.stage import Lasting, RateHint
+from ssdbench.engine.stage import Lasting
 from ssdbench.errors import UsageError
-from ssdbench.generator.base import Job, Running
-from ssdbench.model.asked.standard import Saturation
 from ssdbench.model.finding import Code, Severity
 from ssdbench.model.loading import load_profile
 from ssdbench.model.profile import Purge
-from ssdbench.model.result import StageResult
 from ssdbench.stages.pts.parts import Record, cache_finding
 from ssdbench.stages.pts.rounds import Rounds, _means
 from ssdbench.stages.pts.tests import (
     BLOCKS,
     COMPOSITE,
     COMPOSITE_ZONES,
-    FORMS,
     MIXES,
     TESTS,
     Setting,
-    saturation,
 )
-from ssdbench.stages.pts.timed import Timed
 from ssdbench.stages.pts.work import BINS
 from ssdbench.stats.histogram import LOWER_EDGES_NS, Histogram
 from ssdbench.stats.ptsrounds import round_window
 from ssdbench.suite.assemble import host_wishes
 from tests.support.fakes import Killed, WearyDrive
 from tests.support.runs import ARun
-
-HINT = RateHint()
-
-
-def flat() -> WearyDrive:
-    return WearyDrive(fresh_iops=2560.0, floor_iops=2560.0)
-
-
-class RestlessDrive(WearyDrive):
-    """One whose queue is never empty, whatever the pauses of the workload."""
-
-    def start(self, jobs: Sequence[Job], *, artifacts: Path) -> Running:
-        flowing = {"burst_us": 0, "thinktime_us": 0}
-        return super().start(
-            [replace(job, workload=job.workload.model_copy(update=flowing)) for job in jobs],
-            artifacts=artifacts,
-        )
-
-
-def a_setting(
-    drive: WearyDrive, *, form: str = "enterprise", scale: float = 1.0, purge: Purge = Purge.FORMAT
-) -> Setting:
-    return Setting(drive.info, FORMS[form], 25, scale, purge)
-
-
-def rounds_of(test: str, drive: WearyDrive, *, form: str = "enterprise") -> Rounds:
-    stage = TESTS[test]("01", a_setting(drive, form=form))[0]
-    assert isinstance(stage, Rounds)
-    return stage
-
-
-def timed_of(test: str, drive: WearyDrive, *, scale: float = 1.0) -> Timed:
-    (stage,) = TESTS[test]("01", a_setting(drive, scale=scale))
-    assert isinstance(stage, Timed)
-    return stage
-
-
-def a_run(path: Path, drive: WearyDrive, test: str, *, scale: float = 0.05) -> ARun:
-    run = ARun(path / "run", drive)
-    run.stages += TESTS[test](f"01-pts-{test}", a_setting(drive, scale=scale))[:1]
-    return run
-
-
-def go(path: Path, drive: WearyDrive, test: str, *, scale: float = 0.05) -> StageResult:
-    return a_run(path, drive, test, scale=scale).go().stages[0]
-
-
-def records(result: StageResult, name: str) -> list[dict[str, Any]]:
-    found = result.data[name]
-    assert isinstance(found, list)
-    return found
-
-
-def codes(result: StageResult) -> list[Code]:
-    return [finding.code for finding in result.findings]
+from tests.unit.stages.pts_drives import (
+    HINT,
+    RestlessDrive,
+    a_run,
+    a_setting,
+    codes,
+    flat,
+    go,
+    records,
+    rounds_of,
+)
 
 
 def test_the_iops_test_is_seven_mixes_of_eight_blocks_writes_last() -> None:
@@ -372,76 +320,6 @@ def test_a_composite_test_tells_what_it_mixes_and_its_mean_block(tmp_path: Path)
     assert "4 KiB 67 %" in str(result.summary["block_sizes"])
     assert "50 % of I/O on 5 % of the range" in str(result.summary["zones"])
     assert {r["block_bytes"] for r in records(result, "rounds")} == {7818}
-
-
-def test_write_saturation_ends_at_the_planted_floor_when_five_samples_are_alike(
-    tmp_path: Path,
-) -> None:
-    drive = WearyDrive(size_bytes=1 << 28, tires_fills=0.05)
-
-    result = go(tmp_path, drive, "saturation", scale=0.05)
-
-    (header,) = records(result, "steady_state")
-    assert result.summary["steady_state"] == "reached"
-    assert header["average"] == pytest.approx(100, rel=0.02)  # the floor, not the 1000 when fresh
-    samples = records(result, "samples")
-    assert len(samples) % 31 == 1 and samples[0]["iops"] > 600
-    assert records(result, "in_steady_state")[0]["iops"] == pytest.approx(100, rel=0.02)
-
-
-def test_the_optional_workloads_of_write_saturation_are_tests_of_their_own() -> None:
-    kinds = tuple(kind.value for kind in Saturation)
-    setting = replace(a_setting(flat()), saturation=kinds)
-
-    found = saturation("pts-saturation", setting)
-
-    loads = [(t.name, t.phases[0].workload) for t in found]
-    assert [
-        (name.removeprefix("pts-saturation"), w.pattern.value, w.block_bytes, w.read_percent)
-        for name, w in loads
-    ] == [
-        ("", "random", 4096, 0),
-        ("-mixed-8k", "random", 8192, 65),
-        ("-sequential-128k", "sequential", 131072, 90),
-        ("-sequential-512", "sequential", 512, 50),
-        ("-composite", "random", 4096, 40),
-    ]
-    assert len(loads[-1][1].block_split) == 12
-    assert {t.preparation.from_fresh for t in found} == {True}
-
-
-def test_half_kib_saturation_is_left_out_on_drives_with_4_kib_blocks() -> None:
-    setting = a_setting(replace(flat(), logical_block_bytes=4096))
-    both = replace(setting, saturation=("writes-4k", "sequential-512"))
-
-    (only,) = saturation("pts-saturation", both)
-
-    assert [f.code for f in only.skipped] == [Code.NOT_APPLICABLE]
-    with pytest.raises(UsageError, match="no workload"):
-        saturation("pts-saturation", replace(setting, saturation=("sequential-512",)))
-
-
-def test_an_optional_saturation_workload_runs_to_its_end(tmp_path: Path) -> None:
-    run = ARun(tmp_path / "run", WearyDrive(size_bytes=1 << 28, tires_fills=0.05))
-    setting = replace(a_setting(run.drive, scale=0.05), saturation=("mixed-8k",))
-    run.stages += saturation("01-pts-saturation", setting)
-
-    (stage,) = run.go().stages
-
-    assert "65/35 8 KiB" in str(stage.summary["test"])
-    assert stage.summary["steady_state"] == "reached"
-    assert {s["phase"] for s in records(stage, "samples")} == {"65/35 8 KiB"}
-
-
-def test_write_saturation_of_a_drifting_drive_ends_unsteady_at_four_fills(tmp_path: Path) -> None:
-    drive = WearyDrive(size_bytes=1 << 30, floor_iops=2560, fresh_iops=2560, drift_per_fill=0.08)
-
-    result = go(tmp_path, drive, "saturation", scale=0.05)
-
-    samples = records(result, "samples")
-    assert result.summary["steady_state"] == "not reached"
-    assert Code.NOT_STEADY in codes(result)
-    assert samples[-2]["written"] < 4 * drive.size_bytes <= samples[-1]["written"]
 
 
 def test_a_drive_that_recovers_while_idle_shows_it_in_the_idle_test(tmp_path: Path) -> None:
