@@ -26,7 +26,7 @@ void tmerge_appoint(struct tmerge *tmerge)
 {
 	struct tmerge_io *io;
 
-	if (tmerge->won || list_empty(&tmerge->sync.ios))
+	if (!tmerge_may_win(tmerge))
 		return;
 	io = list_first_entry(&tmerge->sync.ios, struct tmerge_io, list);
 	tmerge->won = true;
@@ -141,11 +141,12 @@ void tmerge_finish(struct tmerge_command *command)
 		tmerge_order_leave(io);
 		tmerge_caller_done(io);
 	}
-	if (command == tmerge->winner_command)
-		tmerge->won = false;	/* before the wake-ups: the drive need not wait for them */
-	else
-		list_add(&command->list, &tmerge->free);
-	tmerge_appoint(tmerge);
+	if (command->winner) {
+		tmerge->winners--;
+		tmerge->winners_sent -= command->vector.count;
+	}
+	list_add(&command->list, command->winner ? &tmerge->free_winner : &tmerge->free);
+	tmerge_appoint(tmerge);	/* before the wake-ups: the drive need not wait for them */
 	spin_unlock_irqrestore(&tmerge->lock, flags);
 	cpu_relax();	/* on a shared core the next winner goes first */
 	list_for_each_entry_safe(io, next, &ios, list)
@@ -154,11 +155,17 @@ void tmerge_finish(struct tmerge_command *command)
 
 void tmerge_win(struct tmerge *tmerge)
 {
-	struct tmerge_command *command = tmerge->winner_command;
+	struct tmerge_command *command;
 
 	spin_lock_irq(&tmerge->lock);
+	command = list_first_entry(&tmerge->free_winner, struct tmerge_command, list);
+	list_del(&command->list);
 	tmerge_take(&tmerge->sync, command, tmerge->options.max_merge);
+	tmerge->winners++;
+	tmerge->winners_sent += command->vector.count;
+	tmerge->won = false;
 	tmerge->counters.winners++;
+	tmerge_appoint(tmerge);	/* of what is left, being of the other direction */
 	spin_unlock_irq(&tmerge->lock);
 	tmerge_send(command, true);
 	tmerge_finish(command);

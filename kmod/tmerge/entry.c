@@ -117,7 +117,7 @@ bool tmerge_compete(struct tmerge_io *io)
 
 	if (!io->waits) {
 		tmerge_ready(io);
-		if (!tmerge->won && tmerge->sync.count == 1) {
+		if (tmerge->sync.count == 1 && tmerge_may_win(tmerge)) {
 			tmerge->won = true;
 			io->appointed = true;
 			return true;

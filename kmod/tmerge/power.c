@@ -71,6 +71,7 @@ static void tmerge_reset(struct tmerge *tmerge)
 	INIT_LIST_HEAD(&tmerge->async.ios);
 	INIT_LIST_HEAD(&tmerge->passing);
 	INIT_LIST_HEAD(&tmerge->free);
+	INIT_LIST_HEAD(&tmerge->free_winner);
 	INIT_LIST_HEAD(&tmerge->done);
 	memset(tmerge->callers, 0, sizeof(tmerge->callers));
 	tmerge->last_caller = NULL;

@@ -43,6 +43,9 @@ enum tmerge_choice {
 	TMERGE_CHOICES
 };
 
+/* Winners at a time with hybrid: while the drive has one's command, the next's waits in it. */
+#define TMERGE_WINNERS		2
+
 /* Callers remembered at a time. */
 #define TMERGE_CALLERS	256
 /* A caller with so many requests under way does not wait for one of them. */
@@ -133,6 +136,7 @@ struct tmerge_command {
 	u64 sent_ns, done_ns;
 	u32 bytes;
 	bool write;
+	bool winner;		/* of a winning thread, not the worker */
 	blk_status_t status;
 	struct bio *bios[];	/* max_merge */
 };
@@ -154,7 +158,7 @@ struct tmerge {
 	mempool_t ios;
 	struct task_struct *worker;
 	wait_queue_head_t wake;		/* the worker sleeps here */
-	struct tmerge_command *winner_command;	/* the winning thread's */
+	u32 max_winners;
 	struct hrtimer window;
 	atomic_t inside;		/* requests and plugs that may still come here */
 
@@ -167,10 +171,13 @@ struct tmerge {
 	struct tmerge_pile async;
 	struct list_head passing;	/* held flushes and discards that may go now */
 	struct list_head free;		/* the worker's commands */
+	struct list_head free_winner;	/* the winning threads' */
 	struct list_head done;		/* finished by interrupt, not yet ended */
 	u32 busy;			/* commands of the worker in the drive */
 	bool due;			/* the asynchronous pile may go */
-	bool won;			/* some thread is the winner */
+	u32 winners;			/* commands of winners in the drive */
+	u32 winners_sent;		/* requests in them */
+	bool won;			/* a thread is the winner, and has not taken the pile yet */
 	struct tmerge_counters counters;
 };
 
@@ -199,7 +206,20 @@ void tmerge_order_leave(struct tmerge_io *io);
 /* dispatch.c */
 /* Into its pile, with tmerge->lock; it waits for no other any more. */
 void tmerge_ready(struct tmerge_io *io);
-/* Make somebody who waits the winner, if there is none, with tmerge->lock. */
+/*
+ * Whether there may be a winner now, with tmerge->lock. One beside another spares the drive its
+ * wait for wake-ups, and costs it a command's fixed time, so it has to carry no less than what is
+ * there. Groups that differ come to be of one size by it: the larger lets the smaller grow.
+ */
+static inline bool tmerge_may_win(const struct tmerge *tmerge)
+{
+	if (tmerge->won || !tmerge->sync.count)
+		return false;
+	return !tmerge->winners || (tmerge->winners < tmerge->max_winners &&
+				    tmerge->sync.count >= tmerge->winners_sent);
+}
+
+/* Make somebody who waits the winner, if one may be, with tmerge->lock. */
 void tmerge_appoint(struct tmerge *tmerge);
 /* One round of the winning thread, whose own request is first in the pile. */
 void tmerge_win(struct tmerge *tmerge);

@@ -217,47 +217,44 @@ static int tmerge_work(void *data)
 	}
 }
 
-static struct tmerge_command *tmerge_command_create(struct tmerge *tmerge)
+static int tmerge_command_create(struct tmerge *tmerge, bool winner)
 {
 	struct tmerge_command *command;
 
 	command = kvzalloc(struct_size(command, bios, tmerge->options.max_merge), GFP_KERNEL);
 	if (!command)
-		return NULL;
+		return -ENOMEM;
 	command->tmerge = tmerge;
+	command->winner = winner;
 	INIT_LIST_HEAD(&command->ios);
-	return command;
+	list_add(&command->list, winner ? &tmerge->free_winner : &tmerge->free);
+	return 0;
 }
 
 static void tmerge_commands_destroy(struct tmerge *tmerge)
 {
 	struct tmerge_command *command, *next;
 
+	list_splice_init(&tmerge->free_winner, &tmerge->free);
 	list_for_each_entry_safe(command, next, &tmerge->free, list)
 		kvfree(command);
 	INIT_LIST_HEAD(&tmerge->free);
-	kvfree(tmerge->winner_command);
-	tmerge->winner_command = NULL;
 }
 
-/* One more than may be in the drive: the next goes out before the last one's requests end. */
+/* The worker has more than may be in the drive: the next goes out before the last's requests end. */
 static int tmerge_commands_create(struct tmerge *tmerge)
 {
-	struct tmerge_command *command;
+	int error = 0;
 	u32 i;
 
-	tmerge->winner_command = tmerge_command_create(tmerge);
-	if (!tmerge->winner_command)
-		return -ENOMEM;
-	for (i = 0; i < 2 * tmerge_depth(tmerge); i++) {
-		command = tmerge_command_create(tmerge);
-		if (!command) {
-			tmerge_commands_destroy(tmerge);
-			return -ENOMEM;
-		}
-		list_add(&command->list, &tmerge->free);
-	}
-	return 0;
+	tmerge->max_winners = tmerge->options.mode == TMERGE_HYBRID ? TMERGE_WINNERS : 1;
+	for (i = 0; !error && i < tmerge->max_winners; i++)
+		error = tmerge_command_create(tmerge, true);
+	for (i = 0; !error && i < 2 * tmerge_depth(tmerge); i++)
+		error = tmerge_command_create(tmerge, false);
+	if (error)
+		tmerge_commands_destroy(tmerge);
+	return error;
 }
 
 int tmerge_worker_create(struct tmerge *tmerge)
