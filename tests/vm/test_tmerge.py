@@ -240,6 +240,49 @@ def test_hybrid_waits_for_what_its_caller_waits_for_alone(guest: Guest) -> None:
     assert kind == ["40", "0", "0", "0"]
 
 
+IN_DRIVE = """
+import mmap, os, threading, time
+fd = os.open("/dev/tm0", os.O_RDWR | os.O_DIRECT)
+done, over = [0] * 8, False
+def work(thread):
+    page = mmap.mmap(-1, 4096)
+    while not over:
+        place = (thread * 512 + done[thread] % 512) * 4096
+        os.pwrite(fd, page, place) if thread % 4 == 0 else os.preadv(fd, [page], place)
+        done[thread] += 1
+def in_drive():
+    text = open("/sys/kernel/config/ssdb_flash/ssd0/counters").read()
+    return int(dict(line.split() for line in text.splitlines() if " " in line)["in_flight"])
+threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+for thread in threads: thread.start()
+time.sleep(1)
+seen = []
+while len(seen) < 200:
+    seen.append(in_drive())
+    time.sleep(0.01)
+over = True
+for thread in threads: thread.join()
+print(max(seen), sum(n == 2 for n in seen), *done, flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    "lab", ["6.12", pytest.param("6.1", marks=pytest.mark.soak)], indirect=True
+)
+def test_hybrid_keeps_a_second_command_in_the_drive_and_forgets_no_thread(guest: Guest) -> None:
+    answer = guest(
+        SETUP + f"cat > /run/in_drive.py <<'EOF'\n{IN_DRIVE}\nEOF\n"
+        "drive cmd_overlap=0 cmd_serial_ns=2000000 link_mbps=2\n"
+        "for mode in stm hybrid; do merge mode=$mode; python3 /run/in_drive.py; apart; done"
+    )
+
+    alone, two = ([int(word) for word in line.split()] for line in answer.stdout.splitlines())
+    assert alone[1] < 10, "a command that ends is counted twice for a moment"
+    assert two[1] > 20, "of 200 looks at a drive whose commands take longer than threads to return"
+    # Two directions, six threads against two, and a pile that may always win anew.
+    assert all(min(done) * 4 > max(done) for done in (alone[2:], two[2:])), (alone, two)
+
+
 WINDOW = """
 import mmap, os, threading, time
 fd = os.open("/dev/tm0", os.O_RDWR | os.O_DIRECT)
