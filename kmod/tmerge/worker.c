@@ -241,7 +241,7 @@ static void tmerge_commands_destroy(struct tmerge *tmerge)
 	INIT_LIST_HEAD(&tmerge->free);
 }
 
-/* The worker has more than may be in the drive: the next goes out before the last's requests end. */
+/* The worker has more than may be in the drive: one goes out before the last's requests end. */
 static int tmerge_commands_create(struct tmerge *tmerge)
 {
 	int error = 0;
