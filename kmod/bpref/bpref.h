@@ -92,6 +92,8 @@ struct bpref_policy {
 					blk_opf_t opf, u16 ioprio);
 	bool (*may_merge)(struct request *rq, struct bio *bio);		/* may be NULL */
 	void (*inserted)(struct bpref *bp, struct bpref_queue *queue, struct request *rq, u64 now);
+	/* the queue's last request became part of another's; may be NULL */
+	void (*emptied)(struct bpref *bp, struct bpref_queue *queue);
 	struct request *(*next)(struct bpref *bp, u64 now);
 	void (*done)(struct bpref *bp, struct bpref_queue *queue, struct request *rq);
 	void (*exited)(struct bpref *bp, struct bpref_process *process);

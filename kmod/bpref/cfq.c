@@ -290,6 +290,18 @@ static void cfq_inserted(struct bpref *bp, struct bpref_queue *requests, struct 
 	}
 }
 
+/* Requests that lie between those of two processes join them, so either may be left with none. */
+static void cfq_emptied(struct bpref *bp, struct bpref_queue *requests)
+{
+	struct cfq *cfq = to_cfq(bp);
+	struct cfq_queue *queue = to_cfq_queue(requests);
+
+	if (queue != cfq->active)
+		list_del_init(&queue->turn);
+	else if (queue->process && queue->process->exited)
+		cfq_end_slice(cfq, false, bpref_now(bp));
+}
+
 static void cfq_done(struct bpref *bp, struct bpref_queue *requests, struct request *rq)
 {
 	struct cfq *cfq = to_cfq(bp);
@@ -338,6 +350,7 @@ const struct bpref_policy bpref_cfq = {
 	.queue_of = cfq_queue_of,
 	.may_merge = cfq_may_merge,
 	.inserted = cfq_inserted,
+	.emptied = cfq_emptied,
 	.next = cfq_next,
 	.done = cfq_done,
 	.exited = cfq_exited,

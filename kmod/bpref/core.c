@@ -132,16 +132,19 @@ static void bpref_request_merged(struct request_queue *q, struct request *rq,
 static void bpref_requests_merged(struct request_queue *q, struct request *rq,
 				  struct request *next)
 {
+	struct bpref_queue *queue = bpref_queue(next);
 	struct bpref *bp = to_bpref(q);
 
 	bp->merged++;
 	if (bpref_state(next) != BPREF_QUEUED)
 		return;
-	if (bpref_queue(rq) == bpref_queue(next) && next->fifo_time < rq->fifo_time) {
+	if (bpref_queue(rq) == queue && next->fifo_time < rq->fifo_time) {
 		list_move(&rq->queuelist, &next->queuelist);
 		rq->fifo_time = next->fifo_time;
 	}
 	bpref_queue_remove(bp, next);
+	if (!queue->queued && bp->policy->emptied)
+		bp->policy->emptied(bp, queue);
 }
 
 static bool bpref_bio_merge(struct request_queue *q, struct bio *bio, unsigned int segments)
