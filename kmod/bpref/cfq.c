@@ -237,6 +237,10 @@ static struct request *cfq_next(struct bpref *bp, u64 now)
 
 	if (!queue || cfq_drive_full(cfq, queue))
 		return NULL;
+	if (WARN_ON_ONCE(!queue->requests.queued)) {	/* no queue without any has a turn */
+		cfq_end_slice(cfq, false, now);
+		return NULL;
+	}
 	rq = bpref_expired(bp, &queue->requests, now);
 	if (!rq) {
 		oldest = bpref_oldest(&queue->requests);

@@ -176,6 +176,37 @@ def test_a_reader_is_waited_for_and_two_readers_share(guest: Guest) -> None:
     assert found["cfq_hits"] > 100
 
 
+JOINED = """
+import mmap, os, time
+def read(at, offset):
+    if not os.fork():
+        fd = os.open("/dev/nullb0", os.O_RDONLY | os.O_DIRECT)
+        page = mmap.mmap(-1, 4096)
+        time.sleep(at)
+        os._exit(os.preadv(fd, [page], offset) != 4096)
+for n, offset in enumerate([1 << 20, 1 << 21, 4096, 0, 8192]):
+    read(0.5 + n * 0.5, offset)
+print([os.wait()[1] for n in range(5)])
+"""
+
+
+@pytest.mark.parametrize(
+    "lab", ["6.12", pytest.param("6.1", marks=pytest.mark.soak)], indirect=True
+)
+def test_a_process_whose_only_request_joined_that_of_another_has_no_turn(guest: Guest) -> None:
+    """The last read joins the two before it, while the drive has the others (one and the next)."""
+    answer = guest(
+        SETUP + f"cat > /run/joined.py <<'EOF'\n{JOINED}\nEOF\n"
+        "modprobe null_blk nr_devices=1 gb=1 irqmode=2 completion_nsec=4000000000"
+        " hw_queue_depth=1 submit_queues=1; Q=/sys/block/nullb0/queue; I=$Q/iosched\n"
+        "echo bpref-cfq > $Q/scheduler; echo 64 > $Q/nr_requests  # 2 of themselves\n"
+        "python3 /run/joined.py; cat $I/merged",
+        reproducible=True,
+    )
+
+    assert answer.stdout.splitlines() == ["[0, 0, 0, 0, 0]", "2"]
+
+
 @pytest.mark.parametrize(
     "lab", ["6.12", pytest.param("6.1", marks=pytest.mark.soak)], indirect=True
 )
