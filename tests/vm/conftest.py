@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ssdbench.errors import SsdbenchError
 from ssdbench.lab.archive import Archive
 from ssdbench.lab.disks import parse_all
 from ssdbench.lab.guest import Answer, Lab
@@ -66,7 +67,11 @@ def guest(lab: Lab) -> Guest:
             programs=programs,
             append=append,
         )
-        answer = run_in_guest(request, cache())
+        try:
+            answer = run_in_guest(request, cache())
+        except SsdbenchError as trouble:
+            trouble.add_note(trouble.hint)  # the guest's console: the trace is in no other place
+            raise
         for said in answer.failed_boots:
             warnings.warn(
                 f"QEMU itself failed, and the guest was booted again: {said}", stacklevel=2
