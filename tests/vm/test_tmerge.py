@@ -283,8 +283,16 @@ def test_hybrid_keeps_a_second_command_in_the_drive_and_forgets_no_thread(guest:
     assert all(min(done) * 4 > max(done) for done in (alone[2:], two[2:])), (alone, two)
 
 
-WINDOW = """
-import mmap, os, threading, time
+# In memory whole: a guest that waits for a page of this program from the host is idle, and its
+# clock leaps to the end of what the drive or a window is at.
+IN_MEMORY = """
+import ctypes, mmap, os, sys, threading, time
+assert ctypes.CDLL(None).mlockall(3) == 0
+threading.stack_size(1 << 18)
+"""
+WINDOW = (
+    IN_MEMORY
+    + """
 fd = os.open("/dev/tm0", os.O_RDWR | os.O_DIRECT)
 def write(blocks):
     threads = [threading.Thread(target=os.pwrite, args=(fd, page, n * 16384)) for n in blocks]
@@ -300,6 +308,7 @@ time.sleep(0.7)
 for thread in first + write([11]): thread.join()
 print("full", int(full < 0.8), "then", int(time.monotonic() - begin < 2.4))
 """
+)
 
 
 @pytest.mark.parametrize(
@@ -316,13 +325,10 @@ def test_a_pile_that_went_full_leaves_its_window_to_no_other(guest: Guest) -> No
     assert answer.stdout.splitlines() == ["full 1 then 1", "write 2 1", "write 4 1"]
 
 
-CUT = """
-import ctypes, mmap, os, sys, threading, time
+CUT = (
+    IN_MEMORY
+    + """
 BLOCKS, COMMAND_S, CUTS = 32, 0.64, 8
-# In memory whole: a guest that waits for a page of this program from the host is idle, and its
-# clock leaps to the end of the command.
-assert ctypes.CDLL(None).mlockall(3) == 0
-threading.stack_size(1 << 18)
 flash = "/sys/kernel/config/ssdb_flash/ssd0/"
 fd = os.open("/dev/tm0", os.O_RDWR | os.O_DIRECT)
 drive = os.open("/dev/ssd0", os.O_RDONLY | os.O_DIRECT)
@@ -370,6 +376,7 @@ for turn in range(CUTS):
         if len(failed) == BLOCKS and late < COMMAND_S / CUTS / 4: break
     print(len(failed), found.count(old), found.count(new))
 """
+)
 
 
 @pytest.mark.soak
