@@ -313,7 +313,7 @@ def _make_cache(root: Path) -> None:
     except HostLacks as error:
         raise HostLacks(
             f"the lab cannot keep its kernels and tools: {error.message}",
-            hint="SSDBENCH_LAB_CACHE names another directory for them; they take about 1 GB",
+            hint="SSDBENCH_LAB_CACHE names another directory for them; they take about 1.4 GB",
         ) from error
 
 

@@ -428,6 +428,13 @@ class TestState:
         assert rotten.status != 0
 
 
+def alike(virtual: FioRun, real: FioRun) -> bool:
+    """Whether both did as much, and each request took as long, to 2 %."""
+    return real.ios == pytest.approx(virtual.ios, rel=0.02) and (
+        real.mean_latency_s == pytest.approx(virtual.mean_latency_s, rel=0.02)
+    )
+
+
 class TestOnTheRealClock:
     def test_seconds_come_as_they_pass_and_can_be_stopped(self, fio: SimFio) -> None:
         page = fio.directory / "page"
@@ -461,11 +468,13 @@ class TestOnTheRealClock:
         make_state(fio.state, service_ns=10_000_000)
         virtual = fio.run(*options)
 
-        make_state(fio.state, service_ns=10_000_000)
+        # A stall of the machine only takes away: of three tries the best is what is judged.
         on_top = replace(fio, prefix=("chrt", "--rr", "5"))
-        real = on_top.run(*options, env={"SSDB_VT_CLOCK": "real"})
+        tries: list[FioRun] = []
+        while len(tries) < 3 and not any(alike(virtual, real) for real in tries):
+            make_state(fio.state, service_ns=10_000_000)
+            tries.append(on_top.run(*options, env={"SSDB_VT_CLOCK": "real"}))
 
         assert virtual.ios >= 149
-        # A stall of the machine costs some requests; thinking or serving twice costs half of them.
-        assert 0.8 * virtual.ios <= real.ios <= 1.02 * virtual.ios
-        assert real.typical_latency_s == pytest.approx(virtual.typical_latency_s, rel=0.05)
+        real = max(tries, key=lambda run: run.ios)
+        assert alike(virtual, real), (real.ios, real.mean_latency_s, virtual.ios)

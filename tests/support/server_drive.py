@@ -8,7 +8,6 @@ import subprocess
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
 from typing import Any, TextIO
 
 ROOT = Path(__file__).parents[2]
@@ -85,12 +84,6 @@ class FioRun:
         reads = [job["read"] for job in self.jobs]
         total = sum(r["total_ios"] for r in reads)
         return float(sum(r["lat_ns"]["mean"] * r["total_ios"] for r in reads) / total / 1e9)
-
-    @property
-    def typical_latency_s(self) -> float:
-        """The median over jobs of their medians: what a stall of the machine does not move."""
-        middle = [job["read"]["clat_ns"]["percentile"]["50.000000"] for job in self.jobs]
-        return float(median(middle) / 1e9)
 
     @property
     def digest(self) -> str:
