@@ -111,7 +111,7 @@ fd = os.open("/dev/ssd0", os.O_RDWR | os.O_EXCL); print("held", flush=True); tim
   > /run/held & pid=$!
 until grep -q held /run/held; do sleep 0.1; done
 mkdir $T/tm0; echo /dev/ssd0 > $T/tm0/device; refused claimed switch_on $T/tm0/power
-kill $pid; wait $pid || true; rmdir $T/tm0
+kill $pid; wait $pid || [ $? = 143 ]; rmdir $T/tm0
 for name in bpref-as bpref-cfq; do echo $name > /sys/block/ssd1/queue/scheduler
 refused $name rmmod ssdb_bpref; echo none > /sys/block/ssd1/queue/scheduler; done
 echo bpref-as > /sys/block/ssd1/queue/scheduler; gone ssd1; rmmod ssdb_bpref
