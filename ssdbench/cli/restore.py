@@ -6,7 +6,7 @@ from ssdbench.cli.options import json_option
 from ssdbench.cli.output import answer, document
 
 NOTHING = "nothing"
-FIELDS = ("medium", "attribute", "drive", "was", "wanted", "reason")
+FIELDS = ("backend", "attribute", "drive", "was", "wanted", "reason")
 
 
 @click.command("restore")

@@ -14,12 +14,12 @@ from ssdbench.host.latency import LatencyHold
 from ssdbench.host.numa import Policy
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.target.inspect import find
-from ssdbench.tuning.drivemedia import AtaPasswordReach, NvmeFeatureReach, WriteCacheReach
+from ssdbench.tuning.backends import SettingBackend, backends_of
+from ssdbench.tuning.drivebackends import AtaPasswordBackend, NvmeFeatureBackend, WriteCacheBackend
 from ssdbench.tuning.journal import Change, NotRestored, SettingsJournal
 from ssdbench.tuning.leftovers import forget, restore_all
-from ssdbench.tuning.media import Reach, reaches
 from ssdbench.tuning.plan import HostPlan
-from ssdbench.tuning.setting import Medium, Setting
+from ssdbench.tuning.setting import Backend, Setting
 
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 HOST_ID = "/etc/machine-id"
@@ -86,7 +86,7 @@ def password_noted(drive: str) -> Iterator[Callable[[], None]]:
     restore_what_is_here(directory, sysfs)
     path = directory / f"password-{re.sub('[^A-Za-z0-9.]', '_', drive)[:120]}.jsonl"
     reason = "an ATA erase needs a password"
-    password = Setting(Medium.ATA_PASSWORD, "ATA password", PASSWORD, reason, drive)
+    password = Setting(Backend.ATA_PASSWORD, "ATA password", PASSWORD, reason, drive)
     with _journal(path, sysfs) as journal:
 
         def note() -> None:
@@ -96,15 +96,15 @@ def password_noted(drive: str) -> Iterator[Callable[[], None]]:
 
 
 def _journal(path: Path, sysfs: Sysfs) -> SettingsJournal:
-    reach = host_reaches(sysfs)
-    return SettingsJournal(path, reach, boot_id=boot_id(sysfs), host_id=host_id(sysfs))
+    backends = host_backends(sysfs)
+    return SettingsJournal(path, backends, boot_id=boot_id(sysfs), host_id=host_id(sysfs))
 
 
 def restore(*, directory: Path | None = None, sysfs: Sysfs | None = None) -> list[Change]:
     """Put back what dead runs left changed. Raises NotRestored with what could not be."""
     directory, sysfs = directory or settings_directory(), sysfs or Sysfs()
     return restore_all(
-        directory, host_reaches(sysfs), boot_id=boot_id(sysfs), host_id=host_id(sysfs)
+        directory, host_backends(sysfs), boot_id=boot_id(sysfs), host_id=host_id(sysfs)
     )
 
 
@@ -134,19 +134,19 @@ def restore_what_is_here(directory: Path | None = None, sysfs: Sysfs | None = No
             raise
 
 
-def host_reaches(sysfs: Sysfs) -> dict[Medium, Reach]:
-    """Every medium of this host; a drive is found by its identity wherever it is now."""
+def host_backends(sysfs: Sysfs) -> dict[Backend, SettingBackend]:
+    """All backends of this host; a drive is found by its identity wherever it is now."""
 
     def locate(drive: str) -> str | None:
         return find(drive, sysfs=sysfs)
 
-    return reaches(
+    return backends_of(
         sysfs,
         locate,
         {
-            Medium.NVME_FEATURE: NvmeFeatureReach(locate),
-            Medium.WRITE_CACHE: WriteCacheReach(sysfs, locate),
-            Medium.ATA_PASSWORD: AtaPasswordReach(locate),
+            Backend.NVME_FEATURE: NvmeFeatureBackend(locate),
+            Backend.WRITE_CACHE: WriteCacheBackend(sysfs, locate),
+            Backend.ATA_PASSWORD: AtaPasswordBackend(locate),
         },
     )
 

@@ -13,9 +13,9 @@ from ssdbench.model.profile import Host
 from ssdbench.model.target import TargetInfo
 from ssdbench.target.pages import Protocol, protocol
 from ssdbench.tuning.drive import drive_settings
-from ssdbench.tuning.hostmedia import THERE
+from ssdbench.tuning.hostbackends import THERE
 from ssdbench.tuning.plan import HostPlan, host_plan
-from ssdbench.tuning.setting import Medium, Setting
+from ssdbench.tuning.setting import Backend, Setting
 
 SIMULATED = "a simulated drive keeps its own time: the host stays as it is"
 
@@ -60,7 +60,7 @@ def our_clock(name: str, drive: str, sysfs: Sysfs) -> tuple[Setting, ...]:
     if now is None or now.strip() != "0":
         return ()
     reason = "every second of a run comes from the kernel's counters"
-    return (Setting(Medium.BLOCK, "queue/iostats", "1", reason, drive),)
+    return (Setting(Backend.BLOCK, "queue/iostats", "1", reason, drive),)
 
 
 def _module(name: str, sysfs: Sysfs) -> Setting:
@@ -68,10 +68,10 @@ def _module(name: str, sysfs: Sysfs) -> Setting:
     reason = "asked for by the profile"
     bundled = next((s for s in kmod.states(sysfs, kmod.built_directory()) if s.name == name), None)
     if bundled is None:
-        return Setting(Medium.MODULE, name, THERE, reason)
+        return Setting(Backend.MODULE, name, THERE, reason)
     if bundled.built is None and not bundled.loaded:
         raise HostLacks(f"{name} has not been built", hint="Run `ssdbench kmod build`.")
-    return Setting(Medium.MODULE, str(bundled.built or name), THERE, reason)
+    return Setting(Backend.MODULE, str(bundled.built or name), THERE, reason)
 
 
 def _bus(name: str, sysfs: Sysfs) -> str:

@@ -46,7 +46,7 @@ from ssdbench.stages.trial import (
 from ssdbench.stages.trialhost import TrialHost
 from ssdbench.tuning.mounting import PRESENT
 from ssdbench.tuning.plan import HostPlan
-from ssdbench.tuning.setting import Medium, Setting
+from ssdbench.tuning.setting import Backend, Setting
 
 REACHABLE = Path("/run/ssdbench")  # a database's user may not get to a run directory
 EQUIVALENT = ", fio's equivalent"
@@ -265,7 +265,7 @@ def _served(
         return
     lease = f"{work.parent.name}-socket"
     sockets = REACHABLE / f"socket-{sha256(lease.encode()).hexdigest()[:12]}"
-    made = Setting(Medium.DIRECTORY, str(sockets), PRESENT, "the database's socket lies there")
+    made = Setting(Backend.DIRECTORY, str(sockets), PRESENT, "the database's socket lies there")
     with (
         applied(HostPlan(settings=(made,)), lease),
         database.serving(work, logs, sockets, data_bytes=scale.data_bytes, cpus=cpus),

@@ -19,7 +19,7 @@ from ssdbench.model.target import TargetInfo
 from ssdbench.stats.latencypath import LAYERS, Seen, Step, medians_ns, walked
 from ssdbench.tuning.mounting import PRESENT
 from ssdbench.tuning.plan import HostPlan
-from ssdbench.tuning.setting import Medium, Setting
+from ssdbench.tuning.setting import Backend, Setting
 
 _MINOR_BITS = 20  # of the kernel's own dev_t
 _REASON = "the block tracepoints tell where the time goes"
@@ -73,14 +73,14 @@ class BlockTrace:
         restore()  # the instance of a dead run would be in the way
         with ExitStack() as held:
             if not tracefs.mounted(sysfs):
-                mount = Setting(Medium.MOUNT, tracefs.ROOT, tracefs.FILE_SYSTEM, _REASON)
+                mount = Setting(Backend.MOUNT, tracefs.ROOT, tracefs.FILE_SYSTEM, _REASON)
                 held.enter_context(applied(HostPlan(settings=(mount,)), f"{lease}-tracefs"))
             if holder := tracefs.in_use(self.kernel_name, sysfs):
                 raise HostLacks(
                     f"the tracer is already in use: {holder}",
                     hint="End the other program, or run `ssdbench restore` after a crash.",
                 )
-            instance = Setting(Medium.TRACER, tracefs.INSTANCE, PRESENT, _REASON)
+            instance = Setting(Backend.TRACER, tracefs.INSTANCE, PRESENT, _REASON)
             held.enter_context(applied(HostPlan(settings=(instance,)), f"{lease}-tracer"))
             if self.btt:
                 self._open_debugfs(held, lease, sysfs)
@@ -116,7 +116,7 @@ class BlockTrace:
     def _open_debugfs(self, held: ExitStack, lease: str, sysfs: Sysfs) -> None:
         """The tracepoints say more than btt does, so they go on without it."""
         if not blktrace.mounted(sysfs):
-            mount = Setting(Medium.MOUNT, blktrace.DEBUGFS, blktrace.FILE_SYSTEM, _REASON)
+            mount = Setting(Backend.MOUNT, blktrace.DEBUGFS, blktrace.FILE_SYSTEM, _REASON)
             held.enter_context(applied(HostPlan(settings=(mount,)), f"{lease}-debugfs"))
         if reason := blktrace.closed(self.kernel_name, sysfs):
             self.btt = False

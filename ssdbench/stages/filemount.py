@@ -19,7 +19,7 @@ from ssdbench.host.filesystems import FileSystem
 from ssdbench.stages.onestart import Options, job_file, started
 from ssdbench.tuning.mounting import PRESENT, partition_name
 from ssdbench.tuning.plan import HostPlan
-from ssdbench.tuning.setting import Medium, Setting
+from ssdbench.tuning.setting import Backend, Setting
 from ssdbench.units import KIB, MIB
 
 SECTOR_BYTES = 512  # of partitions, whatever the drive's block is
@@ -64,7 +64,7 @@ def mounted(context: Context, place: Place, stage: str, notes: list[str]) -> Ite
     outside: tuple[Setting, ...] = ()
     if place.below is not None:
         directory = place.below / lease
-        outside = (Setting(Medium.DIRECTORY, str(directory), PRESENT, _REASON),)
+        outside = (Setting(Backend.DIRECTORY, str(directory), PRESENT, _REASON),)
     else:
         make_directory(directory)
     step = context.session.released(
@@ -75,7 +75,7 @@ def mounted(context: Context, place: Place, stage: str, notes: list[str]) -> Ite
         node = f"/dev/{partition_name(place.kernel_name, '1')}" if is_made else context.target.node
         place.system.make(node)
         value = f"{place.system.name} {node} {place.system.mount}".strip()
-        mount = Setting(Medium.MOUNT, str(directory), value, _REASON)
+        mount = Setting(Backend.MOUNT, str(directory), value, _REASON)
         with applied(HostPlan(settings=(*outside, mount)), f"{lease}-mount"):
             yield directory
 
@@ -101,7 +101,7 @@ def lay(context: Context, unit: str, options: Options) -> None:
 def _setting(context: Context, place: Place) -> Setting:
     end = int(context.target.size_bytes * place.part_percent / 100) // MIB * MIB
     value = f"{START_BYTES // SECTOR_BYTES} {(end - START_BYTES) // SECTOR_BYTES}"
-    return Setting(Medium.PARTITION, "1", value, _REASON, context.target.here)
+    return Setting(Backend.PARTITION, "1", value, _REASON, context.target.here)
 
 
 @contextmanager

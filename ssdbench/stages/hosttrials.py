@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ssdbench.engine.applied import host_reaches
+from ssdbench.engine.applied import host_backends
 from ssdbench.engine.hosting import kernel_name
 from ssdbench.errors import HostLacks, UsageError
 from ssdbench.generator.fio.output import engines_of
@@ -18,7 +18,7 @@ from ssdbench.stages.blocktrace import block_trace
 from ssdbench.stages.hostload import Probe
 from ssdbench.stages.onestart import Options
 from ssdbench.stages.trial import Trial, TrialWorkload, Variant
-from ssdbench.tuning.setting import Medium
+from ssdbench.tuning.setting import Backend
 from ssdbench.units import format_size
 
 
@@ -146,9 +146,9 @@ def _coalesces(target: TargetInfo) -> bool:
     """Whether the drive answers when asked how it coalesces interrupts."""
     if not kernel_name(target).startswith("nvme"):
         return False
-    reach = host_reaches(Sysfs())[Medium.NVME_FEATURE]
+    backend = host_backends(Sysfs())[Backend.NVME_FEATURE]
     try:
-        reach.read(interruptvariants.COALESCING, target.here)
+        backend.read(interruptvariants.COALESCING, target.here)
     except (HostLacks, OSError):
         return False
     return True

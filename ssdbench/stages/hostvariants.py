@@ -6,7 +6,7 @@ from ssdbench.host.topology import Topology
 from ssdbench.stages.onestart import Options
 from ssdbench.stages.trial import TrialWorkload, Variant
 from ssdbench.tuning.plan import require_scheduler
-from ssdbench.tuning.setting import Medium, Setting
+from ssdbench.tuning.setting import Backend, Setting
 from ssdbench.units import KIB, MIB, format_size
 
 _TRIED = "the experiment compares it"
@@ -18,7 +18,7 @@ def scheduler_variants(wanted: Sequence[str], offered: Sequence[str], drive: str
     for name in wanted:
         require_scheduler(name, offered)
     return [
-        Variant(name, (Setting(Medium.BLOCK, "queue/scheduler", name, _TRIED, drive),))
+        Variant(name, (Setting(Backend.BLOCK, "queue/scheduler", name, _TRIED, drive),))
         for name in wanted or offered
     ]
 
@@ -36,9 +36,9 @@ def queue_variants(offered: Collection[str], drive: str) -> list[Variant]:
         if name not in offered:
             continue
         for value in values:
-            setting = Setting(Medium.BLOCK, f"queue/{name}", value, _TRIED, drive)
+            setting = Setting(Backend.BLOCK, f"queue/{name}", value, _TRIED, drive)
             needs = (
-                (Setting(Medium.BLOCK, "queue/scheduler", "mq-deadline", _TRIED, drive), setting)
+                (Setting(Backend.BLOCK, "queue/scheduler", "mq-deadline", _TRIED, drive), setting)
                 if name == "nr_requests"  # without a scheduler the driver sets its limit
                 else (setting,)
             )
@@ -56,7 +56,7 @@ def frequency_variants(host: Topology, drive: str) -> tuple[list[Variant], list[
         steps = host.frequencies_khz
         for khz in dict.fromkeys((steps[0], steps[len(steps) // 2], steps[-1])):
             limits = tuple(
-                Setting(Medium.SYSFS, f"{policy}/scaling_max_freq", str(khz), _TRIED)
+                Setting(Backend.SYSFS, f"{policy}/scaling_max_freq", str(khz), _TRIED)
                 for policy in host.policies
             )
             found.append(Variant(f"at most {khz / 1000:.0f} MHz", limits))
@@ -64,7 +64,7 @@ def frequency_variants(host: Topology, drive: str) -> tuple[list[Variant], list[
         notes.append("this host does not let its CPU frequency be set, so there is one speed only")
     if "add_random" in host.queue:
         found += [
-            Variant(name, (Setting(Medium.BLOCK, "queue/add_random", value, _TRIED, drive),))
+            Variant(name, (Setting(Backend.BLOCK, "queue/add_random", value, _TRIED, drive),))
             for name, value in (("disk entropy credited", "1"), ("not credited", "0"))
         ]
     return found, notes

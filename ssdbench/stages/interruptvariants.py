@@ -13,7 +13,7 @@ from ssdbench.model.profile import IrqAffinity
 from ssdbench.stages.onestart import Options
 from ssdbench.stages.trial import TrialWorkload, Variant
 from ssdbench.tuning.irq import irq_plan
-from ssdbench.tuning.setting import Medium, Setting
+from ssdbench.tuning.setting import Backend, Setting
 from ssdbench.units import KIB
 
 _TRIED = "the experiment compares it"
@@ -49,7 +49,7 @@ def interrupt_variants(
         found += [
             Variant(
                 f"coalescing {words}",
-                (Setting(Medium.NVME_FEATURE, COALESCING, str(value), _TRIED, drive),),
+                (Setting(Backend.NVME_FEATURE, COALESCING, str(value), _TRIED, drive),),
                 cpus=cpus,
             )
             for words, value in _COALESCED
@@ -64,7 +64,7 @@ def _placed(host: Topology, cpus: tuple[int, ...], notes: list[str]) -> Iterator
     if not host.interrupts:
         notes.append("the drive has no interrupts of its own: the submitters move instead")
         return
-    balance = (Setting(Medium.SERVICE, "irqbalance", "inactive", _BALANCE),)
+    balance = (Setting(Backend.SERVICE, "irqbalance", "inactive", _BALANCE),)
     for wish in (
         IrqAffinity.LOCAL,
         IrqAffinity.NEIGHBOUR,
@@ -101,7 +101,7 @@ def _completions(host: Topology, drive: str, cpus: tuple[int, ...]) -> Iterator[
     if "rq_affinity" not in host.queue:
         return
     for value, words in (("0", "anywhere"), ("1", "near"), ("2", "on the submitter")):
-        setting = Setting(Medium.BLOCK, "queue/rq_affinity", value, _TRIED, drive)
+        setting = Setting(Backend.BLOCK, "queue/rq_affinity", value, _TRIED, drive)
         yield Variant(f"rq_affinity {value}, {words}", (setting,), cpus=cpus)
 
 
@@ -118,7 +118,7 @@ def depth_variants(depths: Sequence[int], offered: Sequence[str], drive: str) ->
     """One variant per depth, and the deepest again without merging."""
     found = [Variant(f"{depth}", (), _batched(depth)) for depth in depths]
     if "nomerges" in offered and depths:
-        setting = Setting(Medium.BLOCK, "queue/nomerges", "2", _TRIED, drive)
+        setting = Setting(Backend.BLOCK, "queue/nomerges", "2", _TRIED, drive)
         found.append(Variant(f"{max(depths)}, no merging", (setting,), _batched(max(depths))))
     return found
 

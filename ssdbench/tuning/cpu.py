@@ -3,7 +3,7 @@
 from ssdbench.errors import HostLacks
 from ssdbench.host.topology import NO_TURBO, Topology
 from ssdbench.model.profile import KEEP, Switch
-from ssdbench.tuning.setting import Medium, Setting
+from ssdbench.tuning.setting import Backend, Setting
 
 _GOVERNOR = "a changing CPU frequency changes latencies"
 _TURBO = "turbo lasts only while the CPU is cool"
@@ -23,7 +23,7 @@ def governor_settings(governor: str, host: Topology) -> list[Setting]:
             f"there is no governor {governor} here", hint=f"It offers {', '.join(host.governors)}."
         )
     return [
-        Setting(Medium.SYSFS, f"{policy}/scaling_governor", governor, _GOVERNOR)
+        Setting(Backend.SYSFS, f"{policy}/scaling_governor", governor, _GOVERNOR)
         for policy in host.policies
     ]
 
@@ -36,4 +36,4 @@ def turbo_settings(turbo: Switch, host: Topology) -> list[Setting]:
         raise HostLacks("turbo cannot be switched on this host", hint="Set `turbo: keep`.")
     on = turbo is Switch.ON
     value = str(int(not on if host.turbo == NO_TURBO else on))
-    return [Setting(Medium.SYSFS, host.turbo, value, _TURBO)]
+    return [Setting(Backend.SYSFS, host.turbo, value, _TURBO)]

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from ssdbench.errors import HostLacks
 from ssdbench.model.profile import KEEP, Host, Switch
-from ssdbench.tuning.setting import Medium, Setting
+from ssdbench.tuning.setting import Backend, Setting
 
 # Feature identifiers of NVM Express 2.0, 5.27.1.
 POWER_STATE, WRITE_CACHE, COALESCING = "0x02", "0x06", "0x08"
@@ -28,11 +28,11 @@ def _write_cache(wish: Switch, bus: str, drive: str) -> Iterator[Setting]:
     kernels_word = "write back" if on else "write through"
     match bus:
         case "nvme":
-            yield Setting(Medium.NVME_FEATURE, WRITE_CACHE, str(int(on)), _CACHE, drive)
+            yield Setting(Backend.NVME_FEATURE, WRITE_CACHE, str(int(on)), _CACHE, drive)
         case "ata" | "scsi":
-            yield Setting(Medium.WRITE_CACHE, "cache_type", kernels_word, _CACHE, drive)
+            yield Setting(Backend.WRITE_CACHE, "cache_type", kernels_word, _CACHE, drive)
         case "virtio":
-            yield Setting(Medium.BLOCK, "cache_type", kernels_word, _CACHE, drive)
+            yield Setting(Backend.BLOCK, "cache_type", kernels_word, _CACHE, drive)
         case _:
             raise HostLacks(
                 "this target has no write cache that could be switched",
@@ -50,4 +50,4 @@ def _features(wishes: Host, bus: str, drive: str) -> Iterator[Setting]:
             continue
         if bus != "nvme":
             raise HostLacks(f"{name} is a setting of NVMe drives", hint=f"Set `{name}: keep`.")
-        yield Setting(Medium.NVME_FEATURE, feature, value, reason, drive)
+        yield Setting(Backend.NVME_FEATURE, feature, value, reason, drive)

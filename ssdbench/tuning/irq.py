@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ssdbench.errors import HostLacks
 from ssdbench.host.topology import Interrupt, Topology, cpu_text
 from ssdbench.model.profile import IrqAffinity
-from ssdbench.tuning.setting import Medium, Setting
+from ssdbench.tuning.setting import Backend, Setting
 
 MANAGED = (
     "the kernel keeps the affinity of {names} to itself (managed interrupts), so the submitters "
@@ -82,7 +82,7 @@ def _moved(
     for place, interrupt in enumerate(interrupts):
         cpu = cpus[place % len(cpus)]
         reason = f"{_REASONS[wish]} ({interrupt.name or 'unnamed'})"
-        yield Setting(Medium.IRQ, interrupt.attribute, str(cpu), reason)
+        yield Setting(Backend.IRQ, interrupt.attribute, str(cpu), reason)
 
 
 def _pinned(

@@ -16,9 +16,9 @@ from typing import Self
 from ssdbench.errors import HostLacks, SsdbenchError
 from ssdbench.host.files import Appender, make_directory, write_atomic
 from ssdbench.host.lock import Lock, waiting
+from ssdbench.tuning.backends import SettingBackend
 from ssdbench.tuning.located import DriveAbsent, NoSetting
-from ssdbench.tuning.media import Reach
-from ssdbench.tuning.setting import RESETS, Medium, Setting, restore_order
+from ssdbench.tuning.setting import RESETS, Backend, Setting, restore_order
 
 CHANGING, RESTORED, FORGOTTEN = "changing", "restored", "forgotten"  # kinds of records
 NUMBER = "number"  # the file that holds the number of the last change
@@ -30,7 +30,7 @@ class Change:
     """One change as the journal holds it."""
 
     n: int  # its place among the changes of all journals of this host
-    medium: Medium
+    backend: Backend
     attribute: str
     drive: str
     was: str
@@ -40,9 +40,9 @@ class Change:
     host_id: str
 
     @property
-    def key(self) -> tuple[Medium, str, str]:
+    def key(self) -> tuple[Backend, str, str]:
         """What is changed, whoever changes it."""
-        return (self.medium, self.attribute, self.drive)
+        return (self.backend, self.attribute, self.drive)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +78,10 @@ class SettingsJournal:
     """Settings of one run; use as a context manager."""
 
     def __init__(
-        self, path: Path, reach: Mapping[Medium, Reach], *, boot_id: str, host_id: str
+        self, path: Path, backends: Mapping[Backend, SettingBackend], *, boot_id: str, host_id: str
     ) -> None:
         self._path = path
-        self._reach = reach
+        self._backends = backends
         self._boot_id = boot_id
         self._host_id = host_id
         self._changes: list[Change] = []
@@ -95,7 +95,7 @@ class SettingsJournal:
 
     def __exit__(self, kind: object = None, error: object = None, trace: object = None) -> None:
         try:
-            put_back(self._changes, self._reach, self._file)
+            put_back(self._changes, self._backends, self._file)
             self._path.unlink()
         except NotRestored as lacking:
             # An error that ends the run goes first when the drive is gone: it says just that, and
@@ -122,7 +122,7 @@ class SettingsJournal:
         for setting in settings:
             self._make(setting)
         for setting in settings:
-            now = self._reach[setting.medium].read(setting.attribute, setting.drive)
+            now = self._backends[setting.backend].read(setting.attribute, setting.drive)
             if not setting.holds(now):
                 raise HostLacks(
                     f"{setting.attribute} was set to {setting.value}, and another setting makes it "
@@ -133,13 +133,13 @@ class SettingsJournal:
 
     def _make(self, setting: Setting) -> Change | None:
         """Record and make one change; None when nothing is to be changed."""
-        was = self._reach[setting.medium].read(setting.attribute, setting.drive)
+        was = self._backends[setting.backend].read(setting.attribute, setting.drive)
         if setting.holds(was):
             return None
-        for also in _implied(setting, self._reach):
-            self._record(also, self._reach[also.medium].read(also.attribute, also.drive))
+        for also in _implied(setting, self._backends):
+            self._record(also, self._backends[also.backend].read(also.attribute, also.drive))
         change = self._record(setting, was)
-        self._reach[setting.medium].write(setting.attribute, setting.value, setting.drive)
+        self._backends[setting.backend].write(setting.attribute, setting.value, setting.drive)
         return change
 
     def remember(self, setting: Setting, was: str) -> Change:
@@ -149,7 +149,7 @@ class SettingsJournal:
     def _record(self, setting: Setting, was: str) -> Change:
         change = Change(
             n=_next_number(self._path.parent),
-            medium=setting.medium,
+            backend=setting.backend,
             attribute=setting.attribute,
             drive=setting.drive,
             was=was,
@@ -190,33 +190,33 @@ def _next_number(directory: Path) -> int:
     return last + 1
 
 
-def _implied(setting: Setting, reach: Mapping[Medium, Reach]) -> Iterator[Setting]:
+def _implied(setting: Setting, backends: Mapping[Backend, SettingBackend]) -> Iterator[Setting]:
     """What a change resets behind our back, as settings that keep their value."""
-    if setting.medium is not Medium.BLOCK:
+    if setting.backend is not Backend.BLOCK:
         return
     for attribute in RESETS.get(setting.attribute, ()):
         try:
-            value = reach[Medium.BLOCK].read(attribute, setting.drive)
+            value = backends[Backend.BLOCK].read(attribute, setting.drive)
         except HostLacks:
             continue
         reason = f"reset by a change of {setting.attribute}"
-        yield Setting(Medium.BLOCK, attribute, value, reason, setting.drive)
+        yield Setting(Backend.BLOCK, attribute, value, reason, setting.drive)
 
 
 def put_back(
-    changes: Sequence[Change], reach: Mapping[Medium, Reach], file: Appender
+    changes: Sequence[Change], backends: Mapping[Backend, SettingBackend], file: Appender
 ) -> list[Change]:
     """Put back the first value of each setting, latest change first, what resets others before.
 
     A second pass looks at all of them again and mends what putting back another one reset.
     """
-    first: dict[tuple[Medium, str, str], Change] = {}
+    first: dict[tuple[Backend, str, str], Change] = {}
     for change in changes:
         first.setdefault(change.key, change)
     order = sorted(first.values(), key=lambda c: (restore_order(c.attribute), -c.n))
     for change in order:
-        _put_back_one(change, reach)
-    looked = [(change, _put_back_one(change, reach)) for change in order]
+        _put_back_one(change, backends)
+    looked = [(change, _put_back_one(change, backends)) for change in order]
     for change, failure in looked:
         if failure is None:
             file.append(json.dumps({"kind": RESTORED, "n": change.n}))
@@ -225,13 +225,13 @@ def put_back(
     return order
 
 
-def _put_back_one(change: Change, reach: Mapping[Medium, Reach]) -> Failure | None:
+def _put_back_one(change: Change, backends: Mapping[Backend, SettingBackend]) -> Failure | None:
     """Make one setting what it was, unless it is; returns why that failed."""
     try:
-        if reach[change.medium].read(change.attribute, change.drive) != change.was:
-            reach[change.medium].write(change.attribute, change.was, change.drive)
+        if backends[change.backend].read(change.attribute, change.drive) != change.was:
+            backends[change.backend].write(change.attribute, change.was, change.drive)
     except (SsdbenchError, OSError, KeyError) as error:
-        if change.medium is Medium.IRQ and isinstance(error, NoSetting):
+        if change.backend is Backend.IRQ and isinstance(error, NoSetting):
             return None  # the vector went with its device, and what comes back gets a new one
         where = f"{change.drive + ' ' if change.drive else ''}{change.attribute}"
         absent = error.drive if isinstance(error, DriveAbsent) else ""
@@ -275,8 +275,9 @@ def _record_of(line: str) -> Change | int | None:
         raise ValueError(line)  # the text is wrong, not a type of ours
     try:
         if record.get("kind") == CHANGING:
+            record.setdefault("backend", record.get("medium"))  # in older journals
             fields = {name: record[name] for name in Change.__slots__}
-            return Change(**{**fields, "medium": Medium(fields["medium"])})
+            return Change(**{**fields, "backend": Backend(fields["backend"])})
         return int(record["n"]) if record.get("kind") in (RESTORED, FORGOTTEN) else None
     except (KeyError, TypeError) as error:
         raise ValueError(line) from error

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ssdbench.errors import HostLacks, UsageError
 from ssdbench.host.files import Appender
+from ssdbench.tuning.backends import SettingBackend
 from ssdbench.tuning.journal import (
     FORGOTTEN,
     Change,
@@ -18,14 +19,13 @@ from ssdbench.tuning.journal import (
     parse,
     put_back,
 )
-from ssdbench.tuning.media import Reach
-from ssdbench.tuning.setting import Medium
+from ssdbench.tuning.setting import Backend
 
 FORGOTTEN_LOG = "forgotten.log"
 
 
 def restore_all(
-    directory: Path, reach: Mapping[Medium, Reach], *, boot_id: str, host_id: str
+    directory: Path, backends: Mapping[Backend, SettingBackend], *, boot_id: str, host_id: str
 ) -> list[Change]:
     """Restore what dead runs left changed; returns the changes put back, newest journal first.
 
@@ -39,7 +39,7 @@ def restore_all(
     for path in sorted(directory.glob("*.jsonl"), key=_last_change, reverse=True):
         try:
             with lock(path):
-                done += _restore_one(path, reach, boot_id=boot_id, host_id=host_id)
+                done += _restore_one(path, backends, boot_id=boot_id, host_id=host_id)
         except InUse:
             continue
         except NotRestored as error:
@@ -64,7 +64,7 @@ def _changes_of(path: Path) -> list[Change]:
 
 
 def _restore_one(
-    path: Path, reach: Mapping[Medium, Reach], *, boot_id: str, host_id: str
+    path: Path, backends: Mapping[Backend, SettingBackend], *, boot_id: str, host_id: str
 ) -> list[Change]:
     text = path.read_text(errors="replace")
     changes, damaged = parse(text), damaged_lines(text)
@@ -75,9 +75,9 @@ def _restore_one(
             hint=f"Take {path} to that host and run `ssdbench restore` there; if that host is gone "
             "or was installed anew, set by hand what the file names and remove it here.",
         )
-    live = [c for c in changes if c.boot_id == boot_id or c.medium.outlives_reboot]
+    live = [c for c in changes if c.boot_id == boot_id or c.backend.outlives_reboot]
     with Appender(path) as file:
-        restored = put_back(live, reach, file)
+        restored = put_back(live, backends, file)
     if damaged:
         lines = ", ".join(str(number) for number in damaged)
         raise HostLacks(

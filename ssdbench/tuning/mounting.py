@@ -20,7 +20,7 @@ SOCKETS = ".s.PGSQL.*"  # a PostgreSQL server's socket and the lock file beside 
 _PATIENCE_S = 20.0  # another mount namespace may have copied a mount of ours
 
 
-class MountReach:
+class MountBackend:
     """A file system by its mount point."""
 
     def __init__(self, sysfs: Sysfs) -> None:
@@ -52,7 +52,7 @@ class MountReach:
                 raise HostLacks(f"{attribute} cannot be unmounted: {refused}")
 
 
-class PartitionReach:
+class PartitionBackend:
     """A partition of a drive by its number."""
 
     def __init__(self, sysfs: Sysfs, locate: Callable[[str], str | None]) -> None:
@@ -81,7 +81,7 @@ class PartitionReach:
         return located(self._locate, drive)
 
 
-class TracerReach:
+class TracerBackend:
     """Our instance of the kernel's tracer: present or absent."""
 
     def __init__(self, sysfs: Sysfs) -> None:
@@ -101,7 +101,7 @@ class TracerReach:
             tracefs.remove()
 
 
-class DirectoryReach:
+class DirectoryBackend:
     """A directory by its path: present or absent.
 
     Removed are only sockets in it, which a killed server leaves, and the directory when nothing

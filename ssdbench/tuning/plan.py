@@ -13,7 +13,7 @@ from ssdbench.tuning.cpu import governor_settings, turbo_settings
 from ssdbench.tuning.irq import irq_plan
 from ssdbench.tuning.numa import LOCAL, cpus_of, memory_policy, nodes_holding
 from ssdbench.tuning.queue import QUEUE_SETTINGS, queue_settings
-from ssdbench.tuning.setting import Medium, Setting
+from ssdbench.tuning.setting import Backend, Setting
 
 NO_SCHEDULER = "none"
 _HOLD_REASON = "waking from a deep idle state takes longer than many an I/O"
@@ -222,4 +222,4 @@ def _cpus(name: str, wishes: Host, host: Topology) -> tuple[int, ...]:
 def _balance(wishes: Host, host: Topology, *, moves: bool) -> Iterator[Setting]:
     """irqbalance stops whenever interrupts are placed, and with `isolate`."""
     if host.irqbalance and (moves or wishes.preset is Preset.ISOLATE):
-        yield Setting(Medium.SERVICE, "irqbalance", "inactive", _BALANCE_REASON)
+        yield Setting(Backend.SERVICE, "irqbalance", "inactive", _BALANCE_REASON)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from ssdbench.tuning.setting import Medium, Setting
+from ssdbench.tuning.setting import Backend, Setting
 
 # In the order in which they must be written: some reset others (see setting.RESETS).
 QUEUE_SETTINGS: Mapping[str, tuple[str, str]] = {
@@ -22,7 +22,7 @@ KEEP = "keep"
 def queue_settings(wishes: Mapping[str, str | int], drive: str) -> list[Setting]:
     """Settings of one drive's queue; `keep` and what is not wished for stay as they are."""
     return [
-        Setting(Medium.BLOCK, attribute, str(wishes[name]), reason, drive)
+        Setting(Backend.BLOCK, attribute, str(wishes[name]), reason, drive)
         for name, (attribute, reason) in QUEUE_SETTINGS.items()
         if str(wishes.get(name, KEEP)) != KEEP
     ]

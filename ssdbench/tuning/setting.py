@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Medium(StrEnum):
-    """Where a setting lives, and so how it is read, written and how long it lasts."""
+class Backend(StrEnum):
+    """What reads and writes a setting, and so how long the change lasts."""
 
     SYSFS = "sysfs"  # a kernel attribute: lasts until reboot
     BLOCK = "block"  # an attribute below the drive's /sys/block directory: found by identity
@@ -24,7 +24,7 @@ class Medium(StrEnum):
     @property
     def outlives_reboot(self) -> bool:
         """Whether the change is still there after the host was restarted."""
-        return self in (Medium.NVME_FEATURE, Medium.WRITE_CACHE, Medium.ATA_PASSWORD)
+        return self in (Backend.NVME_FEATURE, Backend.WRITE_CACHE, Backend.ATA_PASSWORD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Setting:
     a drive may have moved to another slot before its settings are put back.
     """
 
-    medium: Medium
+    backend: Backend
     attribute: str  # "/sys/…", "queue/scheduler", interrupt number, feature id, service, …
     value: str
     reason: str
@@ -43,7 +43,7 @@ class Setting:
 
     def holds(self, now: str) -> bool:
         """Whether what is read is what is wanted; the options of a mount are not read back."""
-        if self.medium is Medium.MOUNT:
+        if self.backend is Backend.MOUNT:
             return now.split(" ")[:2] == self.value.split(" ")[:2]
         return now == self.value
 

@@ -15,7 +15,7 @@ from ssdbench.host.command import run
 from ssdbench.host.filesystems import FILE_SYSTEMS
 from ssdbench.model.result import RunResult
 from ssdbench.target.inspect import inspect
-from ssdbench.tuning.mounting import DirectoryReach, partition_name
+from ssdbench.tuning.mounting import DirectoryBackend, partition_name
 from ssdbench.units import MIB
 from tests.support.devices import attached_loop
 
@@ -32,10 +32,10 @@ HOLDER = """
 import sys, time
 from ssdbench.engine.applied import applied
 from ssdbench.tuning.plan import HostPlan
-from ssdbench.tuning.setting import Medium, Setting
+from ssdbench.tuning.setting import Backend, Setting
 node, drive, place, directory = sys.argv[1:]
-part = Setting(Medium.PARTITION, "1", "2048 40960", "test", drive)
-mount = Setting(Medium.MOUNT, directory, f"ext2 {place}", "test")
+part = Setting(Backend.PARTITION, "1", "2048 40960", "test", drive)
+mount = Setting(Backend.MOUNT, directory, f"ext2 {place}", "test")
 from ssdbench.host.filesystems import FILE_SYSTEMS
 with applied(HostPlan(settings=(part,)), "held-partition"):
     FILE_SYSTEMS["ext2"].make(place)
@@ -176,9 +176,9 @@ import socket, sys, time
 from ssdbench.engine.applied import applied
 from ssdbench.tuning.mounting import PRESENT
 from ssdbench.tuning.plan import HostPlan
-from ssdbench.tuning.setting import Medium, Setting
+from ssdbench.tuning.setting import Backend, Setting
 
-made = Setting(Medium.DIRECTORY, sys.argv[1], PRESENT, "a server's socket")
+made = Setting(Backend.DIRECTORY, sys.argv[1], PRESENT, "a server's socket")
 with applied(HostPlan(settings=(made,)), "held"):
     socket.socket(socket.AF_UNIX).bind(sys.argv[1] + "/.s.PGSQL.5432")
     print("there", flush=True)
@@ -233,7 +233,7 @@ def test_a_directory_that_holds_anything_else_is_not_removed(tmp_path: Path) -> 
     (tmp_path / "kept").touch()
 
     with pytest.raises(HostLacks, match="cannot be removed: Directory not empty"):
-        DirectoryReach().write(str(tmp_path), "", "")
+        DirectoryBackend().write(str(tmp_path), "", "")
 
     assert (tmp_path / "kept").exists()
 

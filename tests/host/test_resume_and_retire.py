@@ -141,7 +141,7 @@ def test_nothing_to_restore_is_a_sentence(ssdbench: Shell) -> None:
 
 def journal(settings: Path, **fields: object) -> Path:
     record = {
-        "kind": "changing", "at": "2026-01-01T00:00:00.000+00:00", "n": 0, "medium": "sysfs",
+        "kind": "changing", "at": "2026-01-01T00:00:00.000+00:00", "n": 0, "backend": "sysfs",
         "attribute": "/proc/sys/kernel/nmi_watchdog", "drive": "", "was": "1", "wanted": "0",
         "reason": "r", "boot_id": "b", "host_id": "elsewhere", **fields,
     }  # fmt: skip
@@ -172,8 +172,8 @@ def test_a_drive_that_is_gone_for_good_hinders_no_run_and_is_forgotten_when_aske
         killed = (
             "import os; from ssdbench.engine.applied import applied\n"
             "from ssdbench.tuning.plan import HostPlan\n"
-            "from ssdbench.tuning.setting import Medium, Setting\n"
-            f"wanted = Setting(Medium.BLOCK, 'queue/read_ahead_kb', '4', 'test', {id_!r})\n"
+            "from ssdbench.tuning.setting import Backend, Setting\n"
+            f"wanted = Setting(Backend.BLOCK, 'queue/read_ahead_kb', '4', 'test', {id_!r})\n"
             "with applied(HostPlan(settings=(wanted,)), 'dead'): os._exit(9)"
         )
         env = {**os.environ, "SSDBENCH_SETTINGS": str(ssdbench.settings)}

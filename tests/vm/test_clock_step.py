@@ -28,11 +28,11 @@ SCRIPT = r"""
 import json, os, signal, subprocess, sys, time
 from pathlib import Path
 import numpy as np
-from ssdbench.engine.applied import boot_id, host_id, host_reaches, restore
+from ssdbench.engine.applied import boot_id, host_id, host_backends, restore
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.target.inspect import inspect
 from ssdbench.tuning.journal import SettingsJournal
-from ssdbench.tuning.setting import Medium, Setting
+from ssdbench.tuning.setting import Backend, Setting
 
 place, DAY_S, node = Path("/run/w"), 86400, "/dev/nvme0n1"
 place.mkdir()
@@ -87,10 +87,10 @@ with np.load(place / "run" / repeat["artifacts"] / "histograms.npz") as kept:
 # Two dead runs changed one setting, the later one at the earlier time.
 sysfs, drive = Sysfs(), inspect(node).id
 for name, value in (("a", "8"), ("b", "16")):
-    dead = SettingsJournal(place / "settings" / (name + ".jsonl"), host_reaches(sysfs),
+    dead = SettingsJournal(place / "settings" / (name + ".jsonl"), host_backends(sysfs),
                            boot_id=boot_id(sysfs), host_id=host_id(sysfs))
     dead.__enter__()
-    dead.apply([Setting(Medium.BLOCK, "queue/read_ahead_kb", value, "test", drive)])
+    dead.apply([Setting(Backend.BLOCK, "queue/read_ahead_kb", value, "test", drive)])
     dead._lock.__exit__()
     step(-30)
 said["restored"] = [change.was for change in restore()]

@@ -33,7 +33,7 @@ from ssdbench.host.sysfs import Sysfs, chosen
 from ssdbench.model.profile import Host
 from ssdbench.target.inspect import find, inspect
 from ssdbench.tuning.plan import HostPlan
-from ssdbench.tuning.setting import Medium, Setting
+from ssdbench.tuning.setting import Backend, Setting
 
 sysfs, said, place = Sysfs(), {}, Path("/run/w")
 place.mkdir()
@@ -124,17 +124,17 @@ disk = inspect("/dev/sda")
 kind = lambda: sysfs.read("/sys/block/sda/device/scsi_disk/%s/cache_type" % sysfs.names(
     "/sys/block/sda/device/scsi_disk")[0])
 said["disk cache"] = [kind(), tried(
-    Setting(Medium.WRITE_CACHE, "cache_type", "write through", "test", disk.id), kind), kind()]
+    Setting(Backend.WRITE_CACHE, "cache_type", "write through", "test", disk.id), kind), kind()]
 # The kernel keeps the vectors of NVMe queues to itself; those of AHCI can be moved.
 moved = [s for s in planned_host(Host(irq_affinity="local", fio_cpus=(1,)), disk).settings
-         if s.medium is Medium.IRQ]
+         if s.backend is Backend.IRQ]
 handled = lambda: [sysfs.read(s.attribute).strip() for s in moved]
 before = handled()
 with applied(HostPlan(settings=tuple(moved)), "moved"):
     said["interrupts"] = [len(moved), handled()]
 said["interrupts"].append(handled() == before)
 said["refused"] = tried(
-    Setting(Medium.NVME_FEATURE, "0x08", "261", "test", second.id), lambda: "taken")
+    Setting(Backend.NVME_FEATURE, "0x08", "261", "test", second.id), lambda: "taken")
 
 # A drive that is pulled out while fio is at work on it.
 text = os.environ["PROFILE"].replace("off", "keep").replace("[brd]", "[]")

@@ -16,10 +16,10 @@ from ssdbench.target import ata, pages, purge
 from ssdbench.target import nvme as nvme_pages
 from ssdbench.target import scsi as scsi_pages
 from ssdbench.target.pages import Protocol
-from ssdbench.tuning.drivemedia import AtaPasswordReach
+from ssdbench.tuning.drivebackends import AtaPasswordBackend
 from ssdbench.tuning.journal import SettingsJournal
 from ssdbench.tuning.leftovers import restore_all
-from ssdbench.tuning.setting import Medium, Setting
+from ssdbench.tuning.setting import Backend, Setting
 
 NODE = Path("/dev/fake")
 PASSWORD = b"ssdbench".ljust(32, b"\0")
@@ -113,11 +113,11 @@ def test_an_ata_erase_notes_its_password_then_sets_prepares_and_erases(
 def test_a_drive_that_a_crash_left_with_a_password_is_opened_by_restore(
     disk: Disk, tmp_path: Path, *, locked: bool
 ) -> None:
-    reach = {Medium.ATA_PASSWORD: AtaPasswordReach({"wwn.1": "sda"}.get)}
-    journal = SettingsJournal(tmp_path / "p.jsonl", reach, boot_id="b1", host_id="h1")
+    backends = {Backend.ATA_PASSWORD: AtaPasswordBackend({"wwn.1": "sda"}.get)}
+    journal = SettingsJournal(tmp_path / "p.jsonl", backends, boot_id="b1", host_id="h1")
     journal.__enter__()
     password = Setting(
-        Medium.ATA_PASSWORD, "ATA password", atasecurity.PASSWORD, "an erase", "wwn.1"
+        Backend.ATA_PASSWORD, "ATA password", atasecurity.PASSWORD, "an erase", "wwn.1"
     )
     disk.dies_on = 0xF4
     with pytest.raises(KeyboardInterrupt):
@@ -129,7 +129,7 @@ def test_a_drive_that_a_crash_left_with_a_password_is_opened_by_restore(
     disk.locked, disk.dies_on = locked, -1  # as after a loss of power
     disk.sent.clear()
 
-    (done,) = restore_all(tmp_path, reach, boot_id="b2", host_id="h1")  # another boot
+    (done,) = restore_all(tmp_path, backends, boot_id="b2", host_id="h1")  # another boot
 
     assert [code for code, _, _ in disk.sent] == ([0xF2, 0xF6] if locked else [0xF6])
     assert (disk.password, disk.locked) == (b"", False)

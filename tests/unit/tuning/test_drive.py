@@ -10,9 +10,9 @@ from ssdbench.host.sysfs import Sysfs
 from ssdbench.model.profile import Host, Switch
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.tuning.drive import drive_settings
-from ssdbench.tuning.drivemedia import WriteCacheReach
-from ssdbench.tuning.hostmedia import ABSENT, THERE, ModuleReach
-from ssdbench.tuning.setting import Medium, Setting
+from ssdbench.tuning.drivebackends import WriteCacheBackend
+from ssdbench.tuning.hostbackends import ABSENT, THERE, ModuleBackend
+from ssdbench.tuning.setting import Backend, Setting
 
 DRIVE = "naa.5000c500a1b2c3d4"
 CACHE_OFF = Host(write_cache=Switch.OFF)
@@ -21,18 +21,18 @@ CACHE_OFF = Host(write_cache=Switch.OFF)
 @pytest.mark.parametrize(
     ("bus", "expected"),
     [
-        ("nvme", (Medium.NVME_FEATURE, "0x06", "0")),
-        ("ata", (Medium.WRITE_CACHE, "cache_type", "write through")),
-        ("scsi", (Medium.WRITE_CACHE, "cache_type", "write through")),
-        ("virtio", (Medium.BLOCK, "cache_type", "write through")),
+        ("nvme", (Backend.NVME_FEATURE, "0x06", "0")),
+        ("ata", (Backend.WRITE_CACHE, "cache_type", "write through")),
+        ("scsi", (Backend.WRITE_CACHE, "cache_type", "write through")),
+        ("virtio", (Backend.BLOCK, "cache_type", "write through")),
     ],
 )
 def test_a_write_cache_is_switched_the_way_of_its_bus(
-    bus: str, expected: tuple[Medium, str, str]
+    bus: str, expected: tuple[Backend, str, str]
 ) -> None:
     (setting,) = drive_settings(CACHE_OFF, bus, DRIVE)
 
-    assert (setting.medium, setting.attribute, setting.value) == expected
+    assert (setting.backend, setting.attribute, setting.value) == expected
     assert setting.drive == DRIVE
     assert setting.reason
 
@@ -48,32 +48,32 @@ def test_features_of_nvme_are_refused_elsewhere_with_what_to_set() -> None:
 
 
 def test_what_a_drive_keeps_after_a_reboot_is_known() -> None:
-    kept = {medium for medium in Medium if medium.outlives_reboot}
+    kept = {backend for backend in Backend if backend.outlives_reboot}
 
-    assert kept == {Medium.NVME_FEATURE, Medium.WRITE_CACHE, Medium.ATA_PASSWORD}
+    assert kept == {Backend.NVME_FEATURE, Backend.WRITE_CACHE, Backend.ATA_PASSWORD}
 
 
 def test_the_cache_of_a_disk_is_found_wherever_the_disk_is_now(tmp_path: Path) -> None:
     attribute = tmp_path / "sys/block/sdc/device/scsi_disk/4:0:0:0/cache_type"
     attribute.parent.mkdir(parents=True)
     attribute.write_text("write back\n")
-    reach = WriteCacheReach(Sysfs(tmp_path), {DRIVE: "sdc"}.get)
+    backend = WriteCacheBackend(Sysfs(tmp_path), {DRIVE: "sdc"}.get)
 
-    before = reach.read("cache_type", DRIVE)
-    reach.write("cache_type", "write through", DRIVE)
+    before = backend.read("cache_type", DRIVE)
+    backend.write("cache_type", "write through", DRIVE)
 
-    assert (before, reach.read("cache_type", DRIVE)) == ("write back", "write through")
+    assert (before, backend.read("cache_type", DRIVE)) == ("write back", "write through")
     with pytest.raises(HostLacks, match="not on this host"):
-        reach.read("cache_type", "naa.gone")
+        backend.read("cache_type", "naa.gone")
 
 
 def test_a_module_is_known_by_its_name_or_its_file(tmp_path: Path) -> None:
     (tmp_path / "sys/module/ssdb_slam").mkdir(parents=True)
-    reach = ModuleReach(Sysfs(tmp_path))
+    backend = ModuleBackend(Sysfs(tmp_path))
 
-    assert reach.read("/var/lib/ssdb_slam.ko", "") == THERE
-    assert reach.read("ssdb-slam", "") == THERE
-    assert reach.read("brd", "") == ABSENT
+    assert backend.read("/var/lib/ssdb_slam.ko", "") == THERE
+    assert backend.read("ssdb-slam", "") == THERE
+    assert backend.read("brd", "") == ABSENT
 
 
 def test_modules_of_a_profile_are_settings_of_the_run(
@@ -85,15 +85,15 @@ def test_modules_of_a_profile_are_settings_of_the_run(
 
     planned = planned_host(Host(kernel_modules=("brd",)), file, sysfs)
 
-    assert [(s.medium, s.attribute, s.value) for s in planned.settings] == [
-        (Medium.MODULE, "brd", THERE)
+    assert [(s.backend, s.attribute, s.value) for s in planned.settings] == [
+        (Backend.MODULE, "brd", THERE)
     ]
     with pytest.raises(HostLacks, match="ssdb_slam has not been built"):
         planned_host(Host(kernel_modules=("ssdb_slam",)), file, sysfs)
 
 
 def test_the_options_of_a_mount_are_not_read_back() -> None:
-    wanted = Setting(Medium.MOUNT, "/mnt", "ext4 /dev/sdb noatime,discard", "a file system")
+    wanted = Setting(Backend.MOUNT, "/mnt", "ext4 /dev/sdb noatime,discard", "a file system")
 
     assert wanted.holds("ext4 /dev/sdb")
     assert not wanted.holds("xfs /dev/sdb")

@@ -8,7 +8,7 @@ from ssdbench.errors import HostLacks
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.host.topology import topology
 from ssdbench.target.inspect import find
-from ssdbench.tuning.media import BlockReach
+from ssdbench.tuning.backends import BlockBackend
 
 PATHS = ("nvme0c0n1", "nvme0c1n1")
 
@@ -39,22 +39,22 @@ def value(sysfs: Sysfs, name: str, attribute: str) -> str:
 def test_what_concerns_requests_is_set_on_every_path_and_read_ahead_on_the_head(
     sysfs: Sysfs,
 ) -> None:
-    reach = BlockReach(sysfs, lambda _: "nvme0n1")
+    backend = BlockBackend(sysfs, lambda _: "nvme0n1")
 
-    reach.write("queue/nomerges", "2", "drive")
-    reach.write("queue/read_ahead_kb", "512", "drive")
+    backend.write("queue/nomerges", "2", "drive")
+    backend.write("queue/read_ahead_kb", "512", "drive")
 
     assert [value(sysfs, path, "nomerges") for path in PATHS] == ["2", "2"]
     assert value(sysfs, "nvme0c0n2", "nomerges") == value(sysfs, "nvme0n1", "nomerges") == "0"
     assert value(sysfs, "nvme0n1", "read_ahead_kb") == "512"
-    assert reach.read("queue/nomerges", "drive") == "2"
+    assert backend.read("queue/nomerges", "drive") == "2"
 
 
 def test_paths_that_are_set_differently_are_named_and_nothing_is_guessed(sysfs: Sysfs) -> None:
     put(sysfs.root, PATHS[1], queue__nomerges="1")
 
     with pytest.raises(HostLacks, match=r"set differently \(.*nvme0c0n1.*: 0, .*c1n1.*: 1\)"):
-        BlockReach(sysfs, lambda _: "nvme0n1").read("queue/nomerges", "drive")
+        BlockBackend(sysfs, lambda _: "nvme0n1").read("queue/nomerges", "drive")
 
 
 def test_a_head_offers_what_all_of_its_paths_offer(sysfs: Sysfs) -> None:

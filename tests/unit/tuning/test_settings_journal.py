@@ -1,3 +1,4 @@
+import contextlib
 import json
 import os
 from pathlib import Path
@@ -5,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from ssdbench.errors import DeviceLost, HostLacks, UsageError
+from ssdbench.tuning.backends import SettingBackend
 from ssdbench.tuning.journal import Change, NotRestored, SettingsJournal, parse
 from ssdbench.tuning.leftovers import FORGOTTEN_LOG, forget, restore_all
 from ssdbench.tuning.located import NoSetting, located
-from ssdbench.tuning.media import Reach
 from ssdbench.tuning.queue import queue_settings
-from ssdbench.tuning.setting import Medium, Setting
+from ssdbench.tuning.setting import Backend, Setting
 
 DRIVE = "eui.0025385b91b0a4d2"
 
@@ -47,16 +48,16 @@ class Queue:
             self.values[other] = now
 
 
-def reach(queue: Queue) -> dict[Medium, Reach]:
-    return {Medium.BLOCK: queue}
+def backends(queue: Queue) -> dict[Backend, SettingBackend]:
+    return {Backend.BLOCK: queue}
 
 
 def journal(path: Path, queue: Queue, *, boot: str = "b1", host: str = "h1") -> SettingsJournal:
-    return SettingsJournal(path / "run.jsonl", reach(queue), boot_id=boot, host_id=host)
+    return SettingsJournal(path / "run.jsonl", backends(queue), boot_id=boot, host_id=host)
 
 
 def setting(attribute: str, value: str) -> Setting:
-    return Setting(Medium.BLOCK, attribute, value, "test", DRIVE)
+    return Setting(Backend.BLOCK, attribute, value, "test", DRIVE)
 
 
 def test_settings_are_as_before_when_the_journal_is_left(tmp_path: Path) -> None:
@@ -124,6 +125,19 @@ def test_a_setting_that_has_the_wanted_value_is_not_touched(tmp_path: Path) -> N
     assert made == []
 
 
+def test_a_journal_with_the_older_name_of_the_backend_is_still_restored(tmp_path: Path) -> None:
+    queue, path = Queue(), tmp_path / "run.jsonl"
+    with contextlib.suppress(NotRestored), journal(tmp_path, queue) as changes:
+        changes.apply([setting("x", "2")])
+        queue.stuck = {"x"}
+    path.write_text(path.read_text().replace('"backend"', '"medium"'))
+    queue.stuck = set()
+
+    restore_all(tmp_path, backends(queue), boot_id="b1", host_id="h1")
+
+    assert queue.values["x"] == "1"
+
+
 def test_the_rest_is_restored_when_one_setting_is_stuck(tmp_path: Path) -> None:
     queue = Queue()
     changes = journal(tmp_path, queue)
@@ -152,11 +166,11 @@ def test_restore_puts_back_what_a_killed_run_left(tmp_path: Path) -> None:
     before = dict(queue.values)
     killed(tmp_path, queue)
 
-    restored = restore_all(tmp_path, reach(queue), boot_id="b1", host_id="h1")
+    restored = restore_all(tmp_path, backends(queue), boot_id="b1", host_id="h1")
 
     assert queue.values == before
     assert {c.attribute for c in restored} == {"x", "queue/scheduler", "queue/nr_requests"}
-    assert restore_all(tmp_path, reach(queue), boot_id="b1", host_id="h1") == []
+    assert restore_all(tmp_path, backends(queue), boot_id="b1", host_id="h1") == []
 
 
 def test_after_a_reboot_only_what_outlives_one_is_touched(tmp_path: Path) -> None:
@@ -164,7 +178,7 @@ def test_after_a_reboot_only_what_outlives_one_is_touched(tmp_path: Path) -> Non
     killed(tmp_path, queue)
     queue.values["x"] = "as the new boot made it"
 
-    restored = restore_all(tmp_path, reach(queue), boot_id="b2", host_id="h1")
+    restored = restore_all(tmp_path, backends(queue), boot_id="b2", host_id="h1")
 
     assert restored == []
     assert queue.values["x"] == "as the new boot made it"
@@ -175,7 +189,7 @@ def test_a_journal_of_another_host_is_refused(tmp_path: Path) -> None:
     killed(tmp_path, queue, host="elsewhere")
 
     with pytest.raises(NotRestored, match="another host") as caught:
-        restore_all(tmp_path, reach(queue), boot_id="b1", host_id="h1")
+        restore_all(tmp_path, backends(queue), boot_id="b1", host_id="h1")
 
     assert queue.values["x"] == "2"
     assert caught.value.hint.startswith(f"Take {tmp_path / 'run.jsonl'} to that host")
@@ -202,7 +216,7 @@ def test_the_journal_of_a_living_run_is_left_alone(tmp_path: Path) -> None:
 
     with journal(tmp_path, queue) as changes:
         changes.apply([setting("x", "2")])
-        restored = restore_all(tmp_path, reach(queue), boot_id="b1", host_id="h1")
+        restored = restore_all(tmp_path, backends(queue), boot_id="b1", host_id="h1")
 
         assert restored == []
         assert queue.values["x"] == "2"
@@ -214,7 +228,7 @@ def test_a_torn_last_line_was_never_acknowledged(tmp_path: Path) -> None:
     path = tmp_path / "run.jsonl"
     path.write_text(path.read_text() + '{"kind":"changing","n":9,"attr')
 
-    restored = restore_all(tmp_path, reach(queue), boot_id="b1", host_id="h1")
+    restored = restore_all(tmp_path, backends(queue), boot_id="b1", host_id="h1")
 
     assert len(restored) == 3
 
@@ -255,16 +269,16 @@ GONE = "loop:/srv/my disk:1000"
 
 def killed_on_both(path: Path, drives: Drives, name: str = "run", value: str = "2") -> None:
     changes = SettingsJournal(
-        path / f"{name}.jsonl", {Medium.BLOCK: drives}, boot_id="b1", host_id="h1"
+        path / f"{name}.jsonl", {Backend.BLOCK: drives}, boot_id="b1", host_id="h1"
     )
     changes.__enter__()
-    changes.apply([Setting(Medium.BLOCK, "x", value, "test", drive) for drive in (DRIVE, GONE)])
+    changes.apply([Setting(Backend.BLOCK, "x", value, "test", drive) for drive in (DRIVE, GONE)])
     changes._file.close()
     changes._lock.__exit__()
 
 
 def restore_both(path: Path, drives: Drives) -> list[Change]:
-    return restore_all(path, {Medium.BLOCK: drives}, boot_id="b1", host_id="h1")
+    return restore_all(path, {Backend.BLOCK: drives}, boot_id="b1", host_id="h1")
 
 
 def test_a_drive_that_is_gone_hinders_no_other_and_the_way_out_is_told(tmp_path: Path) -> None:
@@ -351,10 +365,10 @@ def test_that_a_drive_is_gone_ends_a_run_before_that_its_settings_are_not_restor
     with (
         pytest.raises(DeviceLost),
         SettingsJournal(
-            tmp_path / "run.jsonl", {Medium.BLOCK: drives}, boot_id="b1", host_id="h1"
+            tmp_path / "run.jsonl", {Backend.BLOCK: drives}, boot_id="b1", host_id="h1"
         ) as changes,
     ):
-        changes.apply([Setting(Medium.BLOCK, "x", "2", "test", GONE)])
+        changes.apply([Setting(Backend.BLOCK, "x", "2", "test", GONE)])
         drives.here = {DRIVE}
         raise DeviceLost("it is gone")
 
@@ -375,8 +389,8 @@ def test_an_interrupt_that_went_with_its_device_needs_nothing_put_back(tmp_path:
     vectors = Vectors()
     path = tmp_path / "run.jsonl"
 
-    with SettingsJournal(path, {Medium.IRQ: vectors}, boot_id="b1", host_id="h1") as changes:
-        changes.apply([Setting(Medium.IRQ, "x", "2", "test")])
+    with SettingsJournal(path, {Backend.IRQ: vectors}, boot_id="b1", host_id="h1") as changes:
+        changes.apply([Setting(Backend.IRQ, "x", "2", "test")])
         del vectors.values["x"]
 
     assert not path.exists()

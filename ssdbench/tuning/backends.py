@@ -5,17 +5,17 @@ from typing import Protocol
 
 from ssdbench.errors import HostLacks
 from ssdbench.host.sysfs import Sysfs, chosen, queues_of
-from ssdbench.tuning.hostmedia import ModuleReach, ServiceReach
+from ssdbench.tuning.hostbackends import ModuleBackend, ServiceBackend
 from ssdbench.tuning.located import NoSetting, located
-from ssdbench.tuning.mounting import DirectoryReach, MountReach, PartitionReach, TracerReach
-from ssdbench.tuning.setting import Medium
+from ssdbench.tuning.mounting import DirectoryBackend, MountBackend, PartitionBackend, TracerBackend
+from ssdbench.tuning.setting import Backend
 
 # What the page cache and the kernel's accounting see is the head, not its paths.
 OF_THE_HEAD = frozenset({"queue/read_ahead_kb", "queue/iostats"})
 
 
-class Reach(Protocol):
-    """Reads and writes the settings of one medium.
+class SettingBackend(Protocol):
+    """Reads and writes the settings of one kind, see `Backend`.
 
     `read` raises HostLacks when there is no such setting; `write` also when it is refused or does
     not read back.
@@ -26,7 +26,7 @@ class Reach(Protocol):
     def write(self, attribute: str, value: str, drive: str) -> None: ...
 
 
-class SysfsReach:
+class SysfsBackend:
     """Attributes by their full path."""
 
     def __init__(self, sysfs: Sysfs) -> None:
@@ -53,7 +53,7 @@ class SysfsReach:
             raise
 
 
-class BlockReach:
+class BlockBackend:
     """Attributes of a drive, which is found by its identity wherever it is now.
 
     An NVMe multipath head has no queue of requests: what concerns that is set on all of its paths.
@@ -61,7 +61,7 @@ class BlockReach:
 
     def __init__(self, sysfs: Sysfs, locate: Callable[[str], str | None]) -> None:
         self._sysfs = sysfs
-        self._attributes = SysfsReach(sysfs)
+        self._attributes = SysfsBackend(sysfs)
         self._locate = locate
 
     def _paths(self, attribute: str, drive: str) -> list[str]:
@@ -87,19 +87,19 @@ class BlockReach:
             self._attributes.write(path, value, "")
 
 
-def reaches(
-    sysfs: Sysfs, locate: Callable[[str], str | None], extra: Mapping[Medium, Reach]
-) -> dict[Medium, Reach]:
-    """The media of this host; `locate` finds a drive's name below /sys/block by its identity."""
+def backends_of(
+    sysfs: Sysfs, locate: Callable[[str], str | None], extra: Mapping[Backend, SettingBackend]
+) -> dict[Backend, SettingBackend]:
+    """The backends of this host; `locate` finds a drive's name below /sys/block by its identity."""
     return {
-        Medium.SYSFS: SysfsReach(sysfs),
-        Medium.IRQ: SysfsReach(sysfs),
-        Medium.BLOCK: BlockReach(sysfs, locate),
-        Medium.SERVICE: ServiceReach(),
-        Medium.MODULE: ModuleReach(sysfs),
-        Medium.MOUNT: MountReach(sysfs),
-        Medium.TRACER: TracerReach(sysfs),
-        Medium.DIRECTORY: DirectoryReach(),
-        Medium.PARTITION: PartitionReach(sysfs, locate),
+        Backend.SYSFS: SysfsBackend(sysfs),
+        Backend.IRQ: SysfsBackend(sysfs),
+        Backend.BLOCK: BlockBackend(sysfs, locate),
+        Backend.SERVICE: ServiceBackend(),
+        Backend.MODULE: ModuleBackend(sysfs),
+        Backend.MOUNT: MountBackend(sysfs),
+        Backend.TRACER: TracerBackend(sysfs),
+        Backend.DIRECTORY: DirectoryBackend(),
+        Backend.PARTITION: PartitionBackend(sysfs, locate),
         **extra,
     }

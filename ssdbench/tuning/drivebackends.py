@@ -6,13 +6,13 @@ from pathlib import Path
 from ssdbench.errors import DeviceError, HostLacks
 from ssdbench.host import atasecurity, nvme, scsi
 from ssdbench.host.sysfs import Sysfs
+from ssdbench.tuning.backends import SysfsBackend
 from ssdbench.tuning.located import located
-from ssdbench.tuning.media import SysfsReach
 
 Locate = Callable[[str], str | None]
 
 
-class NvmeFeatureReach:
+class NvmeFeatureBackend:
     """Features of an NVMe drive by number, such as `0x06`; never saved in the drive itself."""
 
     def __init__(self, locate: Callable[[str], str | None]) -> None:
@@ -41,7 +41,7 @@ class NvmeFeatureReach:
             raise HostLacks(f"feature {attribute} was set to {value}, but the drive keeps {kept}")
 
 
-class WriteCacheReach:
+class WriteCacheBackend:
     """The write cache of a SCSI or ATA disk, as the kernel's `cache_type` names it.
 
     The kernel sends it to the drive as a mode page (drivers/scsi/sd.c, cache_type_store), and asks
@@ -50,7 +50,7 @@ class WriteCacheReach:
 
     def __init__(self, sysfs: Sysfs, locate: Locate) -> None:
         self._sysfs = sysfs
-        self._attributes = SysfsReach(sysfs)
+        self._attributes = SysfsBackend(sysfs)
         self._locate = locate
 
     def _path(self, attribute: str, drive: str) -> str:
@@ -69,7 +69,7 @@ class WriteCacheReach:
         self._attributes.write(self._path(attribute, drive), value, "")
 
 
-class AtaPasswordReach:
+class AtaPasswordBackend:
     """The password that an ATA erase needs; "" while none is set.
 
     It is set by the purge, never from here: putting back "" unlocks the drive and takes it off.

@@ -10,7 +10,7 @@ from ssdbench.host.sysfs import Sysfs
 THERE, ABSENT = "there", "absent"
 
 
-class ServiceReach:
+class ServiceBackend:
     """A system service: "active" or "inactive"."""
 
     def read(self, attribute: str, drive: str) -> str:
@@ -31,7 +31,7 @@ class ServiceReach:
             raise HostLacks(f"{attribute} does not stay {value}")
 
 
-class ModuleReach:
+class ModuleBackend:
     """A kernel module by name, or by the path of its file: "there" or "absent"."""
 
     def __init__(self, sysfs: Sysfs) -> None:
