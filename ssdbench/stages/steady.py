@@ -31,7 +31,7 @@ from ssdbench.units import format_duration, format_rate
 
 UNIT = "warm-up"
 MAX_FILLS = 6.0  # METHODS §2: what the rules were tried with
-LEAST_S = 600.0  # given to a rule that names no shortest window
+LEAST_S = 600.0  # given to every rule, however short its window
 STEP_S = 60  # rules look once a minute
 
 
@@ -183,7 +183,7 @@ class Steady:
 
     def least_s(self) -> float:
         """How long the warm-up lasts at least before it is given up."""
-        return 2 * float(getattr(rule(self.rule), "min_window_s", LEAST_S / 2))
+        return max(LEAST_S, 2 * rule(self.rule).min_window_s)
 
     def _spent(self, fills: float, t_s: float, least_s: float) -> str:
         """Which budget is used up, if any."""

@@ -30,6 +30,11 @@ class FioSlope:
     hold: int = 1
     budget_fills: float = 6.0
 
+    @property
+    def min_window_s(self) -> float:
+        """Its only window."""
+        return self.window_s
+
     def look(self, history: History, at_s: float) -> Look:
         """Judge the last `window_s` samples."""
         if at_s < self.window_s or history.fills_at(at_s) < self.min_fills:
@@ -59,6 +64,11 @@ class FioDeviation:
     step_s: float = 1.0
     hold: int = 1
     budget_fills: float = 6.0
+
+    @property
+    def min_window_s(self) -> float:
+        """Its only window."""
+        return self.window_s
 
     def look(self, history: History, at_s: float) -> Look:
         """Judge the last `window_s` samples."""

@@ -30,6 +30,11 @@ class Settle:
     hold: int = 2
     budget_fills: float = 2.0
 
+    @property
+    def min_window_s(self) -> float:
+        """As the profile has it."""
+        return self.window_s
+
     def look(self, history: History, at_s: float) -> Look:
         """Judge the newest half of the phase."""
         if history.writes and (fills := history.fills_at(at_s)) < self.spare_fills:

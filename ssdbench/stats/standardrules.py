@@ -60,9 +60,14 @@ class Snia:
     hold: int = 1
     budget_fills: float = 6.0
 
+    @property
+    def min_window_s(self) -> float:
+        """From the start of the first round to the end of the last."""
+        return (ROUNDS - 1) * self.spacing_s + ROUND_S
+
     def look(self, history: History, at_s: float) -> Look:
         """Judge the last five rounds."""
-        span_s = (ROUNDS - 1) * self.spacing_s + ROUND_S
+        span_s = self.min_window_s
         if at_s < span_s:
             return _early(at_s, span_s)
         if history.writes and (fills := history.fills_at(at_s)) < self.min_fills:
@@ -78,18 +83,19 @@ class Seppanen:
 
     name: str = "seppanen"
     validates: bool = False
+    min_window_s: float = 2 * SEPPANEN_S
     step_s: float = SEPPANEN_S
     hold: int = 1
     budget_fills: float = 6.0
 
     def look(self, history: History, at_s: float) -> Look:
         """Judge the last two sections of 20 s; the second is what is published."""
-        if at_s < 2 * SEPPANEN_S:
-            return _early(at_s, 2 * SEPPANEN_S)
-        blocks = history.blocks(at_s - 2 * SEPPANEN_S, at_s, 2)
+        if at_s < self.min_window_s:
+            return _early(at_s, self.min_window_s)
+        blocks = history.blocks(at_s - self.min_window_s, at_s, 2)
         difference = abs(float(blocks[1] - blocks[0])) / (float(blocks[0]) or np.inf)
         return Look(
-            from_s=at_s - 2 * SEPPANEN_S,
+            from_s=at_s - self.min_window_s,
             to_s=at_s,
             blocks=blocks,
             criteria=(Criterion("difference", difference, SEPPANEN_DIFFERENCE),),
@@ -103,14 +109,15 @@ class Heger:
 
     name: str = "heger"
     validates: bool = False
+    min_window_s: float = HEGER_BLOCKS * ROUND_S
     step_s: float = ROUND_S
     hold: int = 1
     budget_fills: float = 6.0
 
     def look(self, history: History, at_s: float) -> Look:
         """Judge the last ten minutes."""
-        if at_s < HEGER_BLOCKS * ROUND_S:
-            return _early(at_s, HEGER_BLOCKS * ROUND_S)
-        blocks = history.blocks(at_s - HEGER_BLOCKS * ROUND_S, at_s, HEGER_BLOCKS)
+        if at_s < self.min_window_s:
+            return _early(at_s, self.min_window_s)
+        blocks = history.blocks(at_s - self.min_window_s, at_s, HEGER_BLOCKS)
         cv = float(blocks.std(ddof=1)) / (float(blocks.mean()) or np.inf)
-        return _look(at_s - HEGER_BLOCKS * ROUND_S, at_s, blocks, (Criterion("cv", cv, HEGER_CV),))
+        return _look(at_s - self.min_window_s, at_s, blocks, (Criterion("cv", cv, HEGER_CV),))

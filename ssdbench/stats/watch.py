@@ -62,6 +62,11 @@ class WindowRule(Protocol):
     @property
     def hold(self) -> int: ...
 
+    @property
+    def min_window_s(self) -> float:
+        """The shortest window of writes that the rule decides on."""
+        ...
+
     def look(self, history: History, at_s: float) -> Look:
         """Judge the history up to `at_s`."""
         ...

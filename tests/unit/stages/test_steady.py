@@ -121,3 +121,11 @@ def test_the_plan_says_when_a_warm_up_is_given_up_without_contradicting_itself(
 
     assert len(notes) == len(said)
     assert all(note.startswith(start) for note, start in zip(notes, said, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("rule", "least_s"),
+    [("pss", 2 * 2700), ("snia-wsat", 2 * 125 * 60), ("heger", 2 * 600), ("seppanen", 600)],
+)
+def test_a_warm_up_is_given_the_time_for_two_windows_of_its_rule(rule: str, least_s: int) -> None:
+    assert Steady("01-steady", a_workload(WearyDrive()), rule=rule).least_s() == least_s

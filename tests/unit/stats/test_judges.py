@@ -27,6 +27,7 @@ class AlwaysSteady:
     validates: bool = True
     step_s: float = 60.0
     hold: int = 1
+    min_window_s: float = 60.0
 
     def look(self, history: History, at_s: float) -> Look:
         """No criterion, so all of them hold."""
@@ -42,6 +43,7 @@ class NeverSteady:
     validates: bool = True
     step_s: float = 60.0
     hold: int = 10**9
+    min_window_s: float = 60.0
 
     def look(self, history: History, at_s: float) -> Look:
         """Whatever the window says, it is not enough."""

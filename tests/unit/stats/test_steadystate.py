@@ -265,3 +265,14 @@ def test_a_judge_says_how_far_it_is_while_a_user_waits() -> None:
         "is not met yet: " in text and "over the limit in the newest" in text for text in said
     )
     assert watch.state() == "'pss-quick' is met"
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_no_rule_decides_before_the_window_it_names(name: str) -> None:
+    asked = rule(name)
+    flat = a_series(np.ones(3 * 3600), noise=0)
+
+    verdict = judge(flat, asked)
+
+    assert verdict.steady
+    assert verdict.window_to_s - verdict.window_from_s >= asked.min_window_s
