@@ -1,6 +1,6 @@
 """Block preference against the same scheduler without it (Dunn 2009, chapter V).
 
-The drive is the model of the Transcend TS16GSSD25 as it is shipped (fitted to the document's
+The drive is the model of the Transcend TS16GSSD25 as it is shipped (fitted to the thesis's
 write rate and period, before these schedulers existed), but for its capacity; without NCQ, as
 drives of 2008, so that what waits, waits in the scheduler. Postmark is the program itself.
 """

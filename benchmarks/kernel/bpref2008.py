@@ -1,6 +1,6 @@
 """Block preference on a used drive, as near to Dunn's own set-up as his text allows (2009).
 
-`bpref` compares on drives that are new in every turn, with today's defaults. The document measured
+`bpref` compares on drives that are new in every turn, with today's defaults. The thesis measured
 on drives that its own tests had written over and over, with Linux 2.6.25. What its text fixes, or
 what its kernel had by default, is taken over here, and nothing else was chosen:
 
@@ -14,15 +14,15 @@ what its kernel had by default, is taken over here, and nothing else was chosen:
   what is 30 s old. (With the whole times a run would end at its first commit: files are then
   deleted unwritten, or not, and equal turns have 362 to 966 transactions a second.)
 - Write-back from 5 % of memory and no more than 10 % (2.6.25), of half of 1 GiB: by figure 8 the
-  document's machine had more than 512 MiB.
+  thesis's machine had more than 512 MiB.
 - No throttle of write-back (blk-wbt, Linux 4.10): on a drive of one command it lets one write of
   write-back at a time into the queue, so that a scheduler has nothing to choose from.
 - "Reads occurred twice as often as the writes" (chapter V) is a matter of work, not of time: four
   sequential readers and two sequential writers (Iozone takes a process for one or the other; the
-  document has up to eight), each through a file of 16 MiB that exists already, to its end. Memory
+  thesis has up to eight), each through a file of 16 MiB that exists already, to its end. Memory
   stands to these files as 1 GiB to files of 512 MiB.
 - 128 requests in the queue, up to 512 KiB each, one command at a time at the drive.
-- The block is set to what the document found: 1 MiB, from the beginning of the drive.
+- The block is set to what the thesis found: 1 MiB, from the beginning of the drive.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ from ssdbench.sim.spec import parse
 DRIVE = "sim:transcend-ts16gssd25,capacity=128MiB"
 # What each workload should gain, in the order of SCHEDULERS.
 WORKLOADS = {"postmark": (1.25, 1.18), "mixed": (1.15, 1.15)}
-# Set by the document, and hashed with the model.
+# Set by the thesis, and hashed with the model.
 SETUP: Model = {
     "files": 5_000,
     "transactions": 10_000,
@@ -160,7 +160,7 @@ class Bpref2008:
 class Bpref2008Noop(Bpref2008):
     """Postmark in order of arrival and with the base schedulers: what was there to be gained.
 
-    By the document, noop, which sends in order of arrival, was the fastest with Postmark, and
+    By the thesis, noop, which sends in order of arrival, was the fastest with Postmark, and
     neither of the new schedulers as fast (chapter V, figures 5 and 24). So noop was more than 1.25
     times as fast as the base anticipatory scheduler, and more than 1.18 times as fast as CFQ.
 
@@ -170,7 +170,7 @@ class Bpref2008Noop(Bpref2008):
     """
 
     def __init__(self) -> None:
-        """Postmark only: of the other work the document has no such figure."""
+        """Postmark only: of the other work the thesis has no such figure."""
         super().__init__("postmark")
         self.name = "bpref2008-noop"
         self.about = "arrival's order against the base schedulers on a used Transcend: postmark"

@@ -37,7 +37,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a document says: `over` is at least `wanted` times the best of `under`, for each seed.
+    """What a paper says: `over` is at least `wanted` times the best of `under`, for each seed.
 
     With `at_most`, no more than that; without `under`, `over` itself is compared.
     """
@@ -68,7 +68,7 @@ class Judged:
 
 
 class Experiment(Protocol):
-    """One comparison of a document, as guests can make it."""
+    """One comparison of a paper, as guests can make it."""
 
     name: str
     about: str

@@ -1,6 +1,6 @@
-"""A driver without a request queue, its slots, and who does its interrupt work (Foong et al. 2010).
+"""A driver without a request queue, its slots, and its interrupt work (Seppanen et al. 2010).
 
-The document's drive works on 128 commands at once and gives 1.09 M random reads of 512 bytes each
+The paper's drive works on 128 commands at once and gives 1.09 M random reads of 512 bytes each
 second on 16 CPUs: with all slots taken, the drive is as fast as the host. So here: the time of one
 such read on a device that takes none is measured (the software), and a read takes 128 times as
 long, whichever others are under way.

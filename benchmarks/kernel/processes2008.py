@@ -1,13 +1,13 @@
-"""Whether the model of Dunn's drive loses as much as his drive when several processes write.
+"""Whether the model of Dunn's drive loses as much as his drive with several writers (Dunn 2009).
 
 By chapter III (figure 11, the Transcend drive) sequential writes had 30 MB/s with one process and
-about 16 MB/s with eight. This is the document's one figure that asks of the drive what block
+about 16 MB/s with eight. This is the thesis's one figure that asks of the drive what block
 preference lives on: what it costs to leave a block before it is full. The model was fitted to the
 rate of one process and to the period of the peaks, never to this.
 
 Set-up and drive are those of `bpref2008`; eight files of 12 MiB that exist already, or one of
 their size, are written once, 4 KiB at a time. With eight, preference is tried too: of that the
-document says nothing.
+thesis says nothing.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * ssdb_bpref: two schedulers that prefer requests in the block that was written last, after "A New
- * I/O Scheduler for Solid State Devices" (M. P. Dunn, Texas A&M University 2009).
+ * I/O Scheduler for Solid State Devices" (M. P. Dunn, Texas A&M University, 2009).
  *
  *	echo bpref-as > /sys/block/sdX/queue/scheduler	(or bpref-cfq)
  *	cd /sys/block/sdX/queue/iosched

@@ -41,7 +41,10 @@ static blk_status_t flash_status(u32 error)
 	}
 }
 
-/* Command doubling (seed 004, section 5): the device works for nothing, the driver hardly at all. */
+/*
+ * Command doubling (the report on wimpy processors, 2010, section 5): the device works for nothing,
+ * the driver hardly at all.
+ */
 static void flash_double(struct flash *flash, u64 now_ns, u32 op)
 {
 	struct ssdb_cmd extra = { .op = op == SSDB_WRITE ? SSDB_WRITE : SSDB_READ };

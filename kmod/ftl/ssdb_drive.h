@@ -107,7 +107,7 @@ struct ssdb_done {
 
 /* Submit one request at `now_ns`; never blocks, answers when it completes. */
 void ssdb_submit(void *state, u64 now_ns, const struct ssdb_cmd *cmd, struct ssdb_done *done);
-/* One vectored command of up to 1024 scattered blocks (temporal merge, Yu 2012 section 3). */
+/* One vectored command of up to 1024 scattered blocks (temporal merge, Yu et al. 2012, section 3). */
 #define SSDB_VECTOR_MAX 1024
 void ssdb_submit_vector(void *state, u64 now_ns, const struct ssdb_cmd *cmds, u32 count,
 			struct ssdb_done *done);

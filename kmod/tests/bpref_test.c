@@ -82,7 +82,7 @@ static void one_side_alone_is_taken_and_none_is_none(void)
 	CHECK(choose(100, NO, NO, NO, NO) == BPREF_NONE);
 }
 
-/* All of figure 21 by exhaustive search: no other first step has fewer crossings of the pair. */
+/* All of figure 21 of Dunn 2009, searched in full: no other first step has fewer crossings of the pair. */
 static void no_step_has_fewer_crossings_than_the_chosen(void)
 {
 	u64 f0, f1, b0, b1;

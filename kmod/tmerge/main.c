@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * ssdb_tmerge: temporal merge (Yu et al., HotStorage 2012) over one simulated drive of ssdb_flash:
+ * ssdb_tmerge: temporal merge (Yu et al. 2012) over one simulated drive of ssdb_flash:
  *
  *	mkdir /sys/kernel/config/ssdb_tmerge/tm0
  *	echo /dev/ssd0 > tm0/device; echo stm > tm0/mode

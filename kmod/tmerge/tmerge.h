@@ -24,7 +24,7 @@
 
 /* Bytes of one command; the drive's own bound is 64 MiB. */
 #define TMERGE_MAX_BYTES	SZ_16M
-/* Commands in flight with spatial-intr: what SATA's queue holds, seed 002 section 2.2. */
+/* Commands in flight with spatial-intr: what SATA's queue holds (Yu et al. 2012, section 2.2). */
 #define TMERGE_SPATIAL_DEPTH	32
 
 enum tmerge_mode {
@@ -70,7 +70,7 @@ struct tmerge_options {
 	bool atomic_writes;	/* a command's writes all survive a power cut, or none */
 };
 
-/* Where a request's time goes (seed 002, figure 5). */
+/* Where a request's time goes (Yu et al. 2012, figure 5). */
 enum tmerge_phase { TMERGE_WAIT, TMERGE_DEVICE, TMERGE_TOTAL, TMERGE_PHASES };
 
 /* All under tmerge->lock; [0] reads, [1] writes. */

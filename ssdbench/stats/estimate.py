@@ -1,7 +1,7 @@
 """Values with intervals and pessimistic bounds, from repeats or from one long series.
 
-The formulas and how well their intervals cover are those of docs on methods; the tests measure
-the coverage again. Small samples rule everything here: n is the number of repeats, about ten.
+docs/numbers.md says how the formulas are used; the tests measure how often the intervals cover
+the truth. Small samples rule everything here: n is the number of repeats, about ten.
 """
 
 from collections.abc import Sequence

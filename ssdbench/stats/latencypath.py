@@ -2,8 +2,8 @@
 
 A request is queued (Q), gets its place (G), is inserted into the scheduler (I), issued to the
 driver (D) and completed (C), in the letters of btt(1). Where the driver or the interrupt leaves an
-event of its own, the time between D and C is split further. Method: section 4 of "an undated
-student report on wimpy processors and SSDs" (2010), medians over all requests.
+event of its own, the time between D and C is split further. Method: the report on
+wimpy processors (2010), section 4 "Driver Timing": medians over all requests.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -42,7 +42,7 @@ class Context:
     min_repeats: int = 10
     planned_repeats: int = 0  # as many must be quiet before extra ones make up for the others
     declared_extra: bool = False  # extra repeats against disturbance, before the start
-    cv_gate: float = 0.04  # Heger, CMG 2011
+    cv_gate: float = 0.04  # Heger 2011
     simulated: bool = False
     host_ceiling_iops: float | None = None  # null target, same depth and jobs
     buffer_bytes: int = 0  # the drive's write buffer, where it was found

@@ -5,7 +5,7 @@ decays over an hour is looked at for two, whatever decays over a day for two day
 limits must hold together, at five looks in a row (`nox -s judge-the-judges` prints how often they
 are wrong):
 
-halves  the two halves of the window differ by at most 1 % (Seppanen 2010 III.A, on halves)
+halves  the two halves of the window differ by at most 1 % (Seppanen et al. 2010, V.C, on halves)
 cv      the ten blocks vary by at most 4 % (Heger 2011)
 pairs   the five pairs of blocks range over at most 10 % (half of the SNIA PTS band)
 slope   the fitted line falls or rises by at most 5 % (half of the SNIA PTS slope)
@@ -31,8 +31,8 @@ from ssdbench.stats.series import Floats, History
 from ssdbench.stats.watch import Criterion, Look
 
 BLOCKS = 10
-MAX_HALVES = 0.01  # Seppanen et al., MSST 2010, section III.A
-MAX_CV = 0.04  # Heger, CMG 2011
+MAX_HALVES = 0.01  # Seppanen et al. 2010: 20 s after 20 s (III.A), runs within 1 % (V.C)
+MAX_CV = 0.04  # Heger 2011
 MAX_PAIRS = 0.10  # half of PTS' 20 %
 MAX_SLOPE = 0.05  # half of PTS' 10 %
 HOLD = 5

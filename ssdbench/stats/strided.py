@@ -9,7 +9,7 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-CUT = 2.0  # METHODS §4: only the slowest e^-2 of the writes count at all
+CUT = 2.0  # only the slowest e^-2 of the writes count at all (chosen on simulated traces)
 UNIT_BYTES = 4096
 MOST_CELLS = 2048  # of a fold: two for the smallest stride that is used with a period
 MOST_LATE = 4  # writes after a boundary that may show it

@@ -64,7 +64,7 @@ def test_a_discarded_range_reads_as_zeros(loop_device: LoopDevice) -> None:
 
 
 def test_a_value_that_the_kernel_coerces_is_noticed(loop_device: LoopDevice) -> None:
-    """ECOSYSTEM F7: rq_affinity=5 is accepted and reads 2."""
+    """The kernel accepts rq_affinity=5 and then reads 2."""
     attribute = f"/sys/block/{loop_device.node.name}/queue/rq_affinity"
 
     with pytest.raises(HostLacks, match="set to 5, but the kernel keeps"):

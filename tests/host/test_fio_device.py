@@ -107,7 +107,7 @@ def test_an_lfsr_covers_each_block_as_well(
 def test_repeats_and_threads_go_to_different_places(
     loop_device: LoopDevice, tmp_path: Path
 ) -> None:
-    """PEERS 3: TKperf's repeats shared 2000 of 2000 offsets."""
+    """With fio's default seed all repeats use the same offsets (TKperf: 2000 of 2000)."""
     jobs = [
         a_job(loop_device, name, seed=seed, total_bytes=2 * 4 * MIB, numjobs=2, latency_log=True)
         for name, seed in (("one", 1), ("two", 2), ("again", 1))
@@ -274,7 +274,7 @@ def test_a_device_that_changes_its_size_is_lost(loop_device: LoopDevice, tmp_pat
 
 
 def test_no_fio_writes_on_after_we_are_killed(loop_device: LoopDevice, tmp_path: Path) -> None:
-    """ECOSYSTEM F6: kill -9 of the orchestrator left fio writing and the device unclaimed."""
+    """Without this, kill -9 of ssdbench leaves fio writing and the device unclaimed."""
     script = tmp_path / "parent.py"
     script.write_text(
         "import sys\nfrom pathlib import Path\n"

@@ -83,7 +83,7 @@ def test_an_idle_signature_is_refused_unless_overridden(
 
 
 def test_a_partition_table_is_refused(loop_device: LoopDevice) -> None:
-    """ECOSYSTEM F5: fio wrote over a partitioned disk with status 0."""
+    """fio itself writes over a partitioned disk and ends with status 0."""
     partition(loop_device)
 
     assert "signature of dos" in refused(loop_device)

@@ -13,6 +13,20 @@ from ssdbench.cli.main import ssdbench
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 
+TOPS = ("README.md", "CONTRIBUTING.md", "noxfile.py", "benchmarks", "changelog.d")
+TOPS += ("docs", "kmod", "profiles", "reports", "ssdbench", "tests")
+SUFFIXES = {".c", ".h", ".j2", ".md", ".py", ".yaml"}
+LATER = ("ssdbench/stages/", "ssdbench/engine/", "ssdbench/report/")
+# Notes that were written beside the repository and are not in it, and folders of one machine.
+NOT_STORED = re.compile(
+    r"\bseeds? 00\d|\b(?:METHODS|SIMDRIVE|ECOSYSTEM|VIRTUALTIME|PEERS)(?:\.md| §| [FS0-9]| section)"
+    r"|\bKERNEL\.md|\bDESIGN\.md|(?<![\w.])/work/(?:shared|main|wt)"
+)
+# A name or names and a year: `Heger 2011`, `Yu et al. (2012)`, `Clopper and Pearson 1934`.
+CITATION = re.compile(
+    r"\b([A-Z][a-z]{2,}(?: et al\.|(?:, [A-Z][a-z]+)* and [A-Z][a-z]+)?) \(?((?:19|20)\d\d)\b"
+)
+
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_relative_link_leads_to_a_file(document: Path) -> None:
@@ -21,6 +35,48 @@ def test_every_relative_link_leads_to_a_file(document: Path) -> None:
     missing = [link for link in links if not (document.parent / link).exists()]
 
     assert missing == []
+
+
+def stored() -> Iterator[tuple[str, str]]:
+    """Path and text of every source and document, but this one."""
+    for top in TOPS:
+        for path in sorted([ROOT / top] if (ROOT / top).is_file() else (ROOT / top).rglob("*")):
+            name = str(path.relative_to(ROOT))
+            if path.suffix in SUFFIXES and path != Path(__file__) and not name.startswith(LATER):
+                yield name, path.read_text()
+
+
+def test_no_reference_leads_out_of_the_repository() -> None:
+    found = [
+        f"{name}:{number}: {line.strip()}"
+        for name, text in stored()
+        for number, line in enumerate(text.splitlines(), 1)
+        if NOT_STORED.search(line)
+    ]
+
+    assert found == [], "cite the paper instead, as docs/sources.md does"
+
+
+def test_every_paper_that_is_cited_is_among_the_sources() -> None:
+    sources = (ROOT / "docs" / "sources.md").read_text()
+    listed = {" ".join(found) for found in CITATION.findall(sources)}
+    cited = {
+        (" ".join(found), name)
+        for name, text in stored()
+        if not name.startswith("ssdbench/sim/models/")  # these cite data sheets, in full
+        for found in CITATION.findall(text)
+    }
+
+    assert len(listed) >= 15
+    assert sorted((paper, name) for paper, name in cited if paper not in listed) == []
+
+
+@pytest.mark.parametrize(
+    "paper",
+    ["Seppanen et al. 2010", "Dunn 2009", "Yu et al. 2012", "Heger 2011", "wimpy processors"],
+)
+def test_each_of_the_five_papers_is_cited_where_it_is_used(paper: str) -> None:
+    assert [name for name, text in stored() if paper in text and not name.startswith("docs/")]
 
 
 def test_every_command_in_the_readme_exists() -> None:

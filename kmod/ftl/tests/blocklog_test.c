@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (MIT OR GPL-2.0-only)
-/* Block-associative log drives: peaks of strided writes at block boundaries (Dunn, chapter III). */
+/* Block-associative log drives: peaks of strided writes at block boundaries (Dunn 2009, chapter III). */
 #include "rig.h"
 
 static void blocklog(struct rig *rig, u64 block_bytes, u64 phase)

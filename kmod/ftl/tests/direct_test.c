@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (MIT OR GPL-2.0-only)
-/* Drives without translation: the DRAM drive of Yu 2012, and 3D XPoint. */
+/* Drives without translation: the DRAM drive of Yu et al. 2012, and 3D XPoint. */
 #include "rig.h"
 
 static void dram(struct rig *rig)

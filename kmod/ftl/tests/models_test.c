@@ -2,7 +2,7 @@
 /* Whole drives whose figures were published. */
 #include "rig.h"
 
-/* Heger 2011: 160 GB X25-M, 4 KiB random writes; the fit of SIMDRIVE section 2.4. */
+/* Heger 2011: 160 GB X25-M, 4 KiB random writes; the fit of ssdbench/sim/models/x25m-g2-160.yaml. */
 LARGE_TEST(the_drive_of_Heger_gives_3182_IOPS_at_8_GB_and_342_at_full_span)
 {
 	u64 span = 8000000000ULL / 4096 * 4096;
@@ -37,7 +37,7 @@ LARGE_TEST(the_drive_of_Heger_gives_3182_IOPS_at_8_GB_and_342_at_full_span)
 	rig_end(&rig);
 }
 
-/* SIMDRIVE section 2.4: small random writes pay for the unit, large ones do not. */
+/* Small random writes pay for the unit with a read-modify-write, large ones do not. */
 LARGE_TEST(a_remap_unit_of_16_KiB_costs_small_random_writes_and_not_large_ones)
 {
 	double small[2], large[2];

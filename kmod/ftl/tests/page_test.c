@@ -108,7 +108,7 @@ LARGE_TEST(what_is_trimmed_becomes_spare)
 	rig_end(&rig);
 }
 
-/* SIMDRIVE section 2.3: the dies' time for one host write, collecting included. */
+/* The dies' time for one host write, garbage collection included (kmod/ftl/README.md). */
 static double iops_of(const struct rig *rig, double wa)
 {
 	double dies = (double)(rig->p.channels * rig->p.dies_per_channel);

@@ -77,7 +77,7 @@ double iops(const struct rig *rig);
 /* NAND writes per host write during random writes. */
 double write_amplification(struct rig *rig, u64 writes, u64 span);
 
-/* Closed forms (SIMDRIVE section 2.2; Desnoyers, TOS 2014). */
+/* Closed forms of write amplification: greedy (Desnoyers 2014), FIFO (Xiang and Kurkoski 2012). */
 double lambert(double x);
 double wa_fifo(double alpha);
 double wa_greedy(double alpha, double units);

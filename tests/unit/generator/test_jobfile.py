@@ -75,7 +75,7 @@ def test_sizes_are_integers_of_bytes(
     read_percent: int,
     pattern: Pattern,
 ) -> None:
-    """ECOSYSTEM F1: fio reads 4KiB as 4000 bytes."""
+    """fio reads bs=4KiB as 4000 bytes (kb_base=1024 swaps the units)."""
     job = a_job(
         pattern=pattern,
         block_bytes=block,

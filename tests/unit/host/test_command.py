@@ -127,7 +127,7 @@ def test_spawn_refuses_a_program_that_is_missing(tmp_path: Path) -> None:
 
 
 def test_nothing_goes_on_after_we_are_killed(tmp_path: Path) -> None:
-    """ECOSYSTEM F6: an orphaned fio writes on over whatever comes next."""
+    """An orphaned fio writes on over whatever comes next."""
     script = tmp_path / "parent.py"
     script.write_text(
         "import sys, time\nfrom pathlib import Path\nfrom ssdbench.host.command import spawn\n"
