@@ -1,8 +1,8 @@
 """The in-kernel slammer against fio, on devices that need no time of their own.
 
 On such a device the rate is the host's software alone (the reason for `scsi_slammer` in the report
-on wimpy processors, 2010, section 4). fio is given every help it knows: io_uring with fixed buffers and
-registered files, submission and completion in batches, no timestamps.
+on wimpy processors, 2010, section 4). fio is given every help it knows: io_uring with fixed buffers
+and registered files, submission and completion in batches, no timestamps.
 """
 
 from collections.abc import Sequence
