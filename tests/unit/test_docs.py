@@ -13,8 +13,19 @@ from ssdbench.cli.main import ssdbench
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 
-TOPS = ("README.md", "CONTRIBUTING.md", "noxfile.py", "benchmarks", "changelog.d")
-TOPS += ("docs", "kmod", "profiles", "reports", "ssdbench", "tests")
+TOPS = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "noxfile.py",
+    "benchmarks",
+    "changelog.d",
+    "docs",
+    "kmod",
+    "profiles",
+    "reports",
+    "ssdbench",
+    "tests",
+]
 SUFFIXES = {".c", ".h", ".j2", ".md", ".py", ".yaml"}
 LATER = ("ssdbench/stages/", "ssdbench/engine/", "ssdbench/report/")
 # Notes that were written beside the repository and are not in it, and folders of one machine.
