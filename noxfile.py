@@ -1,7 +1,7 @@
 """Checks, tests, benchmarks and documents: `nox -l` lists them.
 
 Sessions without an environment of their own run in the one that started nox, which `./bootstrap
-setup` makes in .venv; `unit` makes one for each Python.
+setup` makes in .venv from locks/dev.txt; `unit` and `newest` make their own.
 """
 
 import os
@@ -15,7 +15,9 @@ nox.options.sessions = ["lint", "types", "tests"]
 nox.options.reuse_existing_virtualenvs = True
 nox.options.error_on_missing_interpreters = False
 
-PYTHONS = ["3.11", "3.13"]
+PYTHONS = ["3.11", "3.12", "3.13"]
+LOCKED = "locks/dev.txt"
+UNIT_TIER = "not host and not vm and not soak"
 SOURCES = ["ssdbench", "tests", "benchmarks", "noxfile.py", "hatch_build.py"]
 
 
@@ -50,17 +52,48 @@ def tests(session: nox.Session) -> None:
         "-n",
         "2",
         "-m",
-        "not host and not vm and not soak",
+        UNIT_TIER,
         *session.posargs,
     )
 
 
 @nox.session(python=PYTHONS)
 def unit(session: nox.Session) -> None:
-    """The same tests on the oldest and the newest Python, each with an install of its own."""
+    """Types and the same tests on every Python, with the locked packages."""
+    install_locked(session, LOCKED)
+    session.run("mypy")
+    session.run("pytest", "-n", "2", "-m", UNIT_TIER, *session.posargs)
+
+
+@nox.session(python=PYTHONS[-1])
+def newest(session: nox.Session) -> None:
+    """The same tests with the newest packages of today, as a user would get them."""
     session.run("python", "-m", "pip", "install", "-q", "--upgrade", "pip>=25.1")
-    session.run("python", "-m", "pip", "install", "-q", "-e", ".", "--group", "test")
-    session.run("pytest", "-n", "2", "-m", "not host and not vm and not soak", *session.posargs)
+    session.run(
+        "python", "-m", "pip", "install", "-q",
+        "--upgrade", "--upgrade-strategy", "eager", "-e", ".", "--group", "test",
+    )  # fmt: skip
+    session.run("pytest", "-n", "2", "-m", UNIT_TIER, *session.posargs)
+
+
+def install_locked(session: nox.Session, lock: str) -> None:
+    """Install exactly what a lock file names, and ssdbench from this clone."""
+    pip = ("python", "-m", "pip", "install", "-q")
+    session.run(*pip, "--require-hashes", "-r", lock)
+    session.run(*pip, "--no-deps", "--no-build-isolation", "-e", ".")
+
+
+@nox.session
+def lock(session: nox.Session) -> None:
+    """Renew the lock files: one set of packages for every Python."""
+    session.install("uv")
+    common = (
+        "uv", "pip", "compile", "-q", "--universal", "--python-version", PYTHONS[0],
+        "--generate-hashes", "--no-emit-index-url", "--custom-compile-command", "nox -s lock",
+        "pyproject.toml",
+    )  # fmt: skip
+    # The fewest versions: what passes the type check on one Python passes it on all.
+    session.run(*common, "--group", "dev", "--upgrade", "--fork-strategy", "fewest", "-o", LOCKED)
 
 
 @nox.session(venv_backend="none")
