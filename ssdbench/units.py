@@ -6,6 +6,7 @@ decimal units, as drives are sold. Inside ssdbench a size is an `int` of bytes a
 """
 
 import re
+from collections.abc import Sequence
 
 KIB = 1024
 MIB = 1024**2
@@ -145,3 +146,13 @@ def format_duration(duration_s: float) -> str:
         return f"{hours} h {minutes:02d} min"
     days, hours = divmod(hours, 24)
     return f"{days} d {hours} h"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things: `1 repeat`, `10 repeats`, `12,000 requests`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def listed(items: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join(filter(None, [", ".join(items[:-1]), *items[-1:]]))

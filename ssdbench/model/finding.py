@@ -1,4 +1,4 @@
-"""What the user must know about a result: typed, with advice; never an exception."""
+"""What the user must know about a result, as it is stored; never an exception."""
 
 from enum import StrEnum
 
@@ -52,8 +52,15 @@ class Code(StrEnum):
     SLO_MISSED = "slo-missed"  # no offered rate kept the limit of latency
 
 
+Scalar = int | float | str | None
+Number = Scalar | tuple[Scalar, ...]
+
+
 class Finding(Model):
-    """One thing to know: what was seen, why it matters, what to do."""
+    """One thing to know, as it is stored: what was seen, why it matters, what to do.
+
+    Made by the kinds in `ssdbench.model.findings`, never directly: those have the words.
+    """
 
     code: Code
     severity: Severity
@@ -62,3 +69,8 @@ class Finding(Model):
     point: str | None = None  # Point.id
     repeat: int | None = None
     stage: str | None = None
+    numbers: dict[str, Number] = {}  # what the message says, by name with unit; {} in old results
+
+    def __hash__(self) -> int:
+        """The numbers are in the message already, and a dict has no hash."""
+        return hash((self.code, self.severity, self.message, self.point, self.repeat, self.stage))

@@ -1,0 +1,1 @@
+"""Every kind of finding, declared once: its code, its numbers and its words."""

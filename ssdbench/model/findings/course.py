@@ -1,0 +1,146 @@
+"""How the run went: cut short, resumed, asked for what this drive does not do."""
+
+from dataclasses import dataclass
+
+from ssdbench.model.finding import Code, Severity
+from ssdbench.model.findings.kind import FindingKind
+from ssdbench.units import counted, format_capacity, listed
+
+GO_ON = (
+    "Continue with `ssdbench resume`: what was measured is kept. Set wider limits if one ended it."
+)
+
+
+@dataclass(frozen=True)
+class CutShort(FindingKind):
+    """A stage ended before all of it was done.
+
+    `what` ended, such as "the warm-up"; `why` is a clause; `done` of `planned` units were done,
+    where it has units; `so_far` says what is known all the same.
+    """
+
+    code = Code.CUT_SHORT
+    severities = (Severity.INVALIDATES,)
+    remedy = GO_ON
+
+    what: str
+    why: str
+    done: int | None = None
+    planned: int | None = None  # None where nobody knows how many it takes
+    unit: str = "repeat"
+    so_far: str = ""
+
+    def message(self) -> str:
+        so_far = f"; {self.so_far}" if self.so_far else ""
+        return f"{self.what} ended early{self._progress()}: {self.why}{so_far}"
+
+    def _progress(self) -> str:
+        if self.done is None:
+            return ""
+        if self.planned is None:
+            return f", after {counted(self.done, self.unit)}"
+        return f", after {self.done} of {counted(self.planned, self.unit)}"
+
+
+@dataclass(frozen=True)
+class FillCutShort(FindingKind):
+    """A fill ended before all was written."""
+
+    code = Code.CUT_SHORT
+    severities = (Severity.INVALIDATES,)
+    remedy = GO_ON
+
+    written_bytes: int
+    planned_bytes: int
+    why: str
+
+    def message(self) -> str:
+        return (
+            f"the fill ended early, after {format_capacity(self.written_bytes)} of "
+            f"{format_capacity(self.planned_bytes)}: {self.why}"
+        )
+
+
+@dataclass(frozen=True)
+class RunCutShort(FindingKind):
+    """The run ended before its last stage did."""
+
+    code = Code.CUT_SHORT
+    severities = (Severity.INVALIDATES,)
+    remedy = GO_ON
+
+    at_stage: int  # from 1
+    stages: int
+    why: str
+
+    def message(self) -> str:
+        return f"the run ended early, in stage {self.at_stage} of {self.stages}: {self.why}"
+
+
+@dataclass(frozen=True)
+class Resumed(FindingKind):
+    """The run was interrupted and went on later.
+
+    `reason` says whether the drive still holds what was written; `repeated` are the titles of
+    finished stages that had to be done again.
+    """
+
+    code = Code.RESUMED
+    severities = (Severity.NOTES,)
+    remedy = "Finished repeats were kept; steady state was proven again before new ones."
+
+    reason: str
+    repeated: tuple[str, ...] = ()
+
+    def message(self) -> str:
+        again = ", ".join(title[:1].lower() + title[1:] for title in self.repeated)
+        return f"the run was resumed: {self.reason}" + (f"; done again: {again}" if again else "")
+
+
+@dataclass(frozen=True)
+class NotApplicable(FindingKind):
+    """A point or test that this drive cannot do, such as 512 B on blocks of 4 KiB."""
+
+    code = Code.NOT_APPLICABLE
+    severities = (Severity.NOTES,)
+    remedy = "Nothing is wrong with the drive; leave the point out to hide this."
+
+    what: str  # name of the point or test
+    why: str
+
+    def message(self) -> str:
+        return f"{self.what} is not applicable: {self.why}"
+
+
+@dataclass(frozen=True)
+class PlanWithoutPoint(FindingKind):
+    """No point was measured that the capacity plan could use."""
+
+    code = Code.PLAN
+    severities = (Severity.INVALIDATES,)
+    remedy = "Measure that point, or change `block` and `read` of `plan`."
+
+    def message(self) -> str:
+        return (
+            "no point was measured that the plan can use: it needs a random workload over the "
+            "whole drive with the plan's block size and read share"
+        )
+
+
+@dataclass(frozen=True)
+class OutsidePlan(FindingKind):
+    """Points that are not validated, and that the capacity plan does not use."""
+
+    code = Code.PLAN
+    severities = (Severity.NOTES,)
+    remedy = "Do not plan on the others: each says what it lacks."
+
+    used: tuple[str, ...]  # names of the points that the plan uses
+    others: int
+
+    def message(self) -> str:
+        are = "is" if self.others == 1 else "are"
+        return (
+            f"the verdict covers only what the plan uses ({listed(self.used)}); "
+            f"{counted(self.others, 'other point')} {are} not validated"
+        )

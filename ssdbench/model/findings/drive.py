@@ -1,0 +1,190 @@
+"""What the drive did or is: errors, heat, its caches, its mapping unit, its kind."""
+
+from dataclasses import dataclass
+
+from ssdbench.model.finding import Code, Severity
+from ssdbench.model.findings.kind import FindingKind
+from ssdbench.units import counted, format_ns, format_size, listed
+
+FAULTY = "The drive is faulty or worn out; see its SMART log."
+COOL = "Cool the drive as its rack will, or accept the lower rate as its own."
+
+
+@dataclass(frozen=True)
+class IoErrors(FindingKind):
+    """Requests that came back with an error; `during` is a phase, such as "the fill"."""
+
+    code = Code.IO_ERRORS
+    severities = (Severity.INVALIDATES,)
+    remedy = FAULTY
+
+    errors: int
+    during: str
+
+    def message(self) -> str:
+        return f"{counted(self.errors, 'request')} failed during {self.during}"
+
+
+@dataclass(frozen=True)
+class NothingCompleted(FindingKind):
+    """Repeats in which the drive answered no request at all."""
+
+    code = Code.IO_ERRORS
+    severities = (Severity.INVALIDATES,)
+    remedy = "The drive hangs, or a request takes longer than a window; see its SMART log."
+
+    repeats: tuple[int, ...]
+
+    def message(self) -> str:
+        return f"no request was completed in repeat {listed([str(n) for n in self.repeats])}"
+
+
+@dataclass(frozen=True)
+class LinkErrors(FindingKind):
+    """PCIe errors of the drive's link; a corrected one cost time, the others a request."""
+
+    code = Code.IO_ERRORS
+    severities = (Severity.WARNS, Severity.INVALIDATES)
+    remedy = (
+        "Look at the kernel log, and at the slot, cable or riser of the drive: what the link "
+        "sends again costs time that looks like the drive's."
+    )
+
+    errors: int
+    counter: str  # as the kernel's AER statistics are told: PCIe corrected errors
+    corrected: bool
+
+    def severity(self) -> Severity:
+        return Severity.WARNS if self.corrected else Severity.INVALIDATES
+
+    def message(self) -> str:
+        return f"the drive's link counted {self.errors} {self.counter} during the run"
+
+
+@dataclass(frozen=True)
+class TooHot(FindingKind):
+    """Its own sensor was at or above its warning while it was measured."""
+
+    code = Code.THROTTLED
+    severities = (Severity.INVALIDATES,)
+    remedy = COOL
+
+    hot_readings: int
+    readings: int
+    most_c: float
+    warning_c: float | None  # None where the drive names none and raised an alarm
+
+    def message(self) -> str:
+        limit = "" if self.warning_c is None else f", its warning is at {self.warning_c:g} °C"
+        return (
+            f"the drive was too hot in {self.hot_readings} of {self.readings} readings "
+            f"(up to {self.most_c:g} °C{limit}); it may have slowed itself down"
+        )
+
+
+@dataclass(frozen=True)
+class ThrottlingCounted(FindingKind):
+    """The drive's own counters of throttling moved during a repeat."""
+
+    code = Code.THROTTLED
+    severities = (Severity.INVALIDATES,)
+    remedy = COOL
+
+    events: tuple[int, ...]  # of each counter
+    counters: tuple[str, ...]
+
+    def message(self) -> str:
+        said = ", ".join(f"{n} {name}" for n, name in zip(self.events, self.counters, strict=True))
+        return f"the drive counted {said} between the start and the end of the repeat"
+
+
+@dataclass(frozen=True)
+class VolatileCache(FindingKind):
+    """Writes were acknowledged before they were safe from a power cut."""
+
+    code = Code.VOLATILE_CACHE
+    severities = (Severity.WARNS,)
+
+    buffer_bytes: int | None
+    flush_us: float | None  # what a flush behind each write adds
+    simulated: bool
+
+    def message(self) -> str:
+        held = f" of {format_size(self.buffer_bytes)}" if self.buffer_bytes else ""
+        cost = ""
+        if self.flush_us is not None:
+            cost = f"; a flush behind each write adds {format_ns(1000 * self.flush_us)}"
+        return (
+            f"writes were acknowledged from a volatile cache{held}, and the points send no "
+            f"flushes{cost}"
+        )
+
+    def advice(self) -> str:
+        off = "wbuf_bytes=0" if self.simulated else "`host: {write_cache: off}`"
+        protected = ": wbuf_volatile=protected" if self.simulated else ""
+        return (
+            f"Where each write must survive a power cut, plan on a run with {off}, or on a drive "
+            f"with a protected cache{protected}."
+        )
+
+
+@dataclass(frozen=True)
+class CacheContradiction(FindingKind):
+    """What the drive says of its cache is not what its flushes show."""
+
+    code = Code.VOLATILE_CACHE
+    severities = (Severity.WARNS,)
+    remedy = "Believe the flushes: what was acknowledged may be lost with the power."
+
+    contradiction: str
+
+    def message(self) -> str:
+        return self.contradiction
+
+
+@dataclass(frozen=True)
+class BelowMappingUnit(FindingKind):
+    """Writes that do not fill whole mapping units of the drive."""
+
+    code = Code.BELOW_REMAP_UNIT
+    severities = (Severity.NOTES,)
+
+    block_bytes: tuple[int, ...]
+    unit_bytes: int
+
+    def message(self) -> str:
+        sizes = listed([format_size(block) for block in sorted(set(self.block_bytes))])
+        unit = format_size(self.unit_bytes)
+        if max(self.block_bytes) < self.unit_bytes:
+            said = f"{sizes} writes are below the {unit} mapping unit"
+        else:
+            said = f"{sizes} writes are not whole {unit} mapping units"
+        return f"{said}, so each costs a read-modify-write, unless the write buffer joins them"
+
+
+@dataclass(frozen=True)
+class NotPlannable(FindingKind):
+    """A target that is not a whole drive."""
+
+    code = Code.NOT_PLANNABLE
+    severities = (Severity.INVALIDATES,)
+    remedy = "Measure the whole drive, by its /dev/disk/by-id name."
+
+    target: str
+    kind: str  # a partition, a file, a loop device, ...
+
+    def message(self) -> str:
+        return f"{self.target} is a {self.kind} target: what lies behind it also serves others"
+
+
+@dataclass(frozen=True)
+class Simulated(FindingKind):
+    """Numbers of a model."""
+
+    code = Code.SIMULATED
+    severities = (Severity.NOTES,)
+
+    target: str
+
+    def message(self) -> str:
+        return f"{self.target} is a simulated drive: its numbers describe a model, not hardware"

@@ -1,0 +1,170 @@
+"""How the drive was prepared: its purge, its fill, its write cache."""
+
+from dataclasses import dataclass
+
+from ssdbench.model.finding import Code, Severity
+from ssdbench.model.findings.kind import FindingKind
+from ssdbench.units import format_capacity
+
+
+@dataclass(frozen=True)
+class PartialFill(FindingKind):
+    """Less than the whole drive was filled, which experiments may want and plans must not."""
+
+    code = Code.PARTIAL_FILL
+    severities = (Severity.INVALIDATES, Severity.NOTES, Severity.WARNS)
+    remedy = "Fill the whole drive for a number to plan on (fill level 100 %)."
+
+    level_percent: float
+    filled_bytes: int
+    for_experiment: bool = False
+
+    def severity(self) -> Severity:
+        return Severity.NOTES if self.for_experiment else Severity.INVALIDATES
+
+    def message(self) -> str:
+        return (
+            f"only {self.level_percent:g} % of the drive was filled "
+            f"({format_capacity(self.filled_bytes)}); the rest works as spare area"
+        )
+
+
+@dataclass(frozen=True)
+class FilledWithZeros(FindingKind):
+    """A fill that a drive may not have stored."""
+
+    code = Code.COMPRESSIBLE
+    severities = (Severity.WARNS,)
+    remedy = "Use random content unless the drive is known not to compress."
+
+    def message(self) -> str:
+        return "the drive was filled with zeros; a drive that compresses stores none"
+
+
+@dataclass(frozen=True)
+class FillNotCounted(FindingKind):
+    """The counters show less than the fill was to write."""
+
+    code = Code.FILL_UNPROVEN
+    severities = (Severity.INVALIDATES,)
+    remedy = "Check the drive and its cabling; the kernel log may name the reason."
+
+    planned_bytes: int
+    counted_bytes: int
+    source: str  # whose counters
+
+    def message(self) -> str:
+        return (
+            f"the fill planned {self.planned_bytes} bytes, but the counters ({self.source}) show "
+            f"only {self.counted_bytes}"
+        )
+
+
+@dataclass(frozen=True)
+class FillMissingInLog(FindingKind):
+    """The drive's own health log shows less than the kernel wrote."""
+
+    code = Code.FILL_UNPROVEN
+    severities = (Severity.INVALIDATES,)
+    remedy = (
+        "Read the log again later (`nvme smart-log`); if bytes are still missing, a layer between "
+        "kernel and drive kept them."
+    )
+
+    kernel_bytes: int
+    log_bytes: int
+
+    def message(self) -> str:
+        both = _both_counts(self.kernel_bytes, self.log_bytes)
+        return f"{both}: not all of it reached the drive, or its log lags behind"
+
+
+@dataclass(frozen=True)
+class OthersWrote(FindingKind):
+    """The drive's own health log shows more than the kernel wrote."""
+
+    code = Code.FILL_UNPROVEN
+    severities = (Severity.WARNS,)
+    remedy = "Look for other users of its other namespaces or paths."
+
+    kernel_bytes: int
+    log_bytes: int
+
+    def message(self) -> str:
+        both = _both_counts(self.kernel_bytes, self.log_bytes)
+        return f"{both}: something else wrote to the drive as well"
+
+
+def _both_counts(kernel_bytes: int, log_bytes: int) -> str:
+    return (
+        f"the kernel counted {format_capacity(kernel_bytes)} of fill, the drive's health log "
+        f"{format_capacity(max(0, log_bytes))}"
+    )
+
+
+@dataclass(frozen=True)
+class PurgedByDiscard(FindingKind):
+    """A purge that the drive may have ignored."""
+
+    code = Code.UNSAFE_OPTION
+    severities = (Severity.NOTES,)
+    remedy = "Use `purge: format` or `sanitize` where the drive has it."
+
+    def message(self) -> str:
+        return "the purge used discards only, which a drive is free to ignore"
+
+
+@dataclass(frozen=True)
+class PurgeChangedDrive(FindingKind):
+    """A purge that left the drive formatted in another way."""
+
+    code = Code.UNSAFE_OPTION
+    severities = (Severity.NOTES,)
+    remedy = "`ssdbench restore` names the command that brings the old one back; it erases all."
+
+    change: str  # a clause with the old and the new format
+
+    def message(self) -> str:
+        return self.change
+
+
+@dataclass(frozen=True)
+class NotPurged(FindingKind):
+    """A standard test on a drive that was not purged; worse where the test needs a fresh one."""
+
+    code = Code.UNSAFE_OPTION
+    severities = (Severity.WARNS, Severity.INVALIDATES)
+    remedy = "Set `purge: format` or `sanitize` where the drive is yours to erase."
+
+    needs_fresh: bool
+
+    def severity(self) -> Severity:
+        return Severity.INVALIDATES if self.needs_fresh else Severity.WARNS
+
+    def message(self) -> str:
+        return "the drive was not purged before the test, as the standard asks"
+
+
+@dataclass(frozen=True)
+class WriteCacheOfForm(FindingKind):
+    """The write cache is not as the form asks: off for enterprise, on for client."""
+
+    code = Code.UNSAFE_OPTION
+    severities = (Severity.WARNS,)
+
+    enabled: bool
+    form: str
+
+    def message(self) -> str:
+        state, wanted = self._state_and_wanted()
+        return f"the write cache is {state}, and the {self.form} form asks for {wanted}"
+
+    def advice(self) -> str:
+        _, wanted = self._state_and_wanted()
+        return (
+            f"Leave `host: {{write_cache: keep}}`, which sets it for standard tests, or set "
+            f"`{wanted}`; a simulated drive has `wbuf_volatile`."
+        )
+
+    def _state_and_wanted(self) -> tuple[str, str]:
+        return ("on", "off") if self.enabled else ("off", "on")

@@ -1,0 +1,102 @@
+"""What keeps a test of the SNIA PTS from being one, or its number from being one to plan on."""
+
+from dataclasses import dataclass
+
+from ssdbench.model.finding import Code, Severity
+from ssdbench.model.findings.kind import FindingKind
+from ssdbench.units import listed
+
+
+@dataclass(frozen=True)
+class PtsScaled(FindingKind):
+    """All durations of the standard were made shorter."""
+
+    code = Code.QUICK_RULE
+    severities = (Severity.INVALIDATES,)
+    remedy = "Set `scale: 1` for anything but a demonstration."
+
+    scale: float
+
+    def message(self) -> str:
+        return f"all durations of the standard were scaled by {self.scale:g}"
+
+
+@dataclass(frozen=True)
+class PtsAverages(FindingKind):
+    """Averages without a bound, by a rule that is optimistic or by none; `where` as in rounds."""
+
+    code = Code.QUICK_RULE
+    severities = (Severity.INVALIDATES,)
+    remedy = (
+        "Compare drives with it, and plan on `pessimistic`; docs/steady-state.md says how often "
+        "the rule of five rounds is optimistic."
+    )
+
+    where: str = ""  # "in rounds 4 to 8"; empty for a test without a rule
+
+    def message(self) -> str:
+        what = (
+            f"steady under the PTS rule {self.where}, which is no proof"
+            if self.where
+            else "the test has no rule for steady state"
+        )
+        return f"{what}: PTS-style averages have no bound"
+
+
+@dataclass(frozen=True)
+class PtsNotSteady(FindingKind):
+    """The rule of five rounds did not hold."""
+
+    code = Code.NOT_STEADY
+    severities = (Severity.INVALIDATES,)
+    remedy = "See the convergence plots; the standard lets you go on or stop."
+
+    where: str  # "in 25 rounds; what is shown are the last five"
+
+    def message(self) -> str:
+        return f"steady state not reached {self.where}"
+
+
+@dataclass(frozen=True)
+class PtsWarmUpNotSteady(FindingKind):
+    """The writes before the first round did not become steady."""
+
+    code = Code.NOT_STEADY
+    severities = (Severity.INVALIDATES,)
+    remedy = "See the warm-up; the rounds after it are shown all the same."
+
+    def message(self) -> str:
+        return "the writes before the first round did not become steady"
+
+
+@dataclass(frozen=True)
+class PtsPaused(FindingKind):
+    """The test was resumed, so rounds after the pause do not count."""
+
+    code = Code.RESUMED
+    severities = (Severity.WARNS,)
+    remedy = "Run the test without a break for a result that others can compare."
+
+    rounds: tuple[int, ...]  # that were not counted
+
+    def message(self) -> str:
+        numbers = listed([str(number) for number in self.rounds])
+        rounds, were = ("round", "was") if len(self.rounds) == 1 else ("rounds", "were")
+        return (
+            f"the run paused, which the standard does not allow; {rounds} {numbers} after the "
+            f"pause {were} not counted"
+        )
+
+
+@dataclass(frozen=True)
+class PausesBusy(FindingKind):
+    """The drive still worked in the pauses that a test plans."""
+
+    code = Code.DISTURBED
+    severities = (Severity.WARNS,)
+    remedy = "Its queue may be too deep for its rate: what was queued is worked off in them."
+
+    phase: str
+
+    def message(self) -> str:
+        return f"in the phase {self.phase!r} the drive had requests in most of its pauses"

@@ -1,0 +1,67 @@
+"""Latency at an offered rate: what waited unseen, and limits that no rate kept."""
+
+from dataclasses import dataclass
+
+from ssdbench.model.finding import Code, Severity
+from ssdbench.model.findings.kind import FindingKind
+from ssdbench.units import format_count, format_ns
+
+
+@dataclass(frozen=True)
+class WaitedUnseen(FindingKind):
+    """Requests of a fixed rate that were sent late, so that their waiting is not in the latency."""
+
+    code = Code.COORDINATED_OMISSION
+    severities = (Severity.WARNS,)
+    remedy = "Hold an SLO against the corrected value."
+
+    requests: int
+    rate_iops: float
+    p99_ns: float
+    p99_corrected_ns: float
+
+    def message(self) -> str:
+        return (
+            f"about {self.requests:,} requests that were due at {self.rate_iops:g} IOPS waited "
+            f"unseen; p99 {format_ns(self.p99_ns)} as measured, "
+            f"{format_ns(self.p99_corrected_ns)} corrected"
+        )
+
+
+@dataclass(frozen=True)
+class SentLate(FindingKind):
+    """A latency that is much longer counted from when requests were due than from when sent."""
+
+    code = Code.COORDINATED_OMISSION
+    severities = (Severity.NOTES,)
+    remedy = "The limit is held against the second."
+
+    offered_iops: float
+    percentile: str  # p99
+    from_sent_ns: float
+    from_due_ns: float
+
+    def message(self) -> str:
+        return (
+            f"at {format_count(self.offered_iops)} IOPS {self.percentile} is "
+            f"{format_ns(self.from_sent_ns)} from when requests were sent, "
+            f"{format_ns(self.from_due_ns)} from when they were due"
+        )
+
+
+@dataclass(frozen=True)
+class NoRateHeld(FindingKind):
+    """No offered rate kept the limit of latency in every search."""
+
+    code = Code.SLO_MISSED
+    severities = (Severity.INVALIDATES,)
+    remedy = "Allow a longer latency, or take another drive."
+
+    percentile: str  # p99
+    limit_ns: float
+
+    def message(self) -> str:
+        return (
+            f"no offered rate kept {self.percentile} within {format_ns(self.limit_ns)} in every "
+            "search"
+        )

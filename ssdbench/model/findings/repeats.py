@@ -1,0 +1,215 @@
+"""Whether the repeats of a point agree, and whether there are enough of them."""
+
+from dataclasses import dataclass
+
+from ssdbench.model.finding import Code, Severity
+from ssdbench.model.findings.kind import FindingKind
+from ssdbench.units import counted, format_count, format_size
+
+
+@dataclass(frozen=True)
+class TooFewRepeats(FindingKind):
+    """Fewer repeats than a bound needs."""
+
+    code = Code.TOO_FEW_REPEATS
+    severities = (Severity.INVALIDATES,)
+    remedy = "Set `repeats` to 10 or more, or resume the run."
+
+    repeats: int
+    least: int
+
+    def message(self) -> str:
+        return f"{self.repeats} of at least {counted(self.least, 'repeat')} were measured"
+
+
+@dataclass(frozen=True)
+class TooFewSearches(FindingKind):
+    """Fewer searches for a rate than a bound needs."""
+
+    code = Code.TOO_FEW_REPEATS
+    severities = (Severity.INVALIDATES,)
+    remedy = "Set `repeats` to 5 or more: the lowest of five is a bound with 97 % confidence."
+
+    searches: int
+    least: int
+
+    def message(self) -> str:
+        return f"{self.searches} of at least {self.least} searches were made"
+
+
+@dataclass(frozen=True)
+class RepeatsVary(FindingKind):
+    """The repeats differ by more than the gate."""
+
+    code = Code.CV_TOO_HIGH
+    severities = (Severity.INVALIDATES,)
+    remedy = (
+        "All repeats count and are shown; look for other work on the host and for throttling, "
+        "lengthen the windows, and plan with the bound."
+    )
+
+    cv: float  # standard deviation over mean
+    allowed_cv: float
+
+    def message(self) -> str:
+        return (
+            f"the repeats vary by {100 * self.cv:.1f} % (coefficient of variation), "
+            f"allowed {100 * self.allowed_cv:g} %"
+        )
+
+
+@dataclass(frozen=True)
+class RepeatsMove(FindingKind):
+    """The repeats rise or fall in the order in which they were made."""
+
+    code = Code.TREND
+    severities = (Severity.INVALIDATES,)
+    remedy = "The drive was still changing: use a stricter rule (`pss-paranoid`)."
+
+    change: float  # from the first to the last, as a share of the median
+    tau: float  # Kendall's
+    p: float
+
+    def message(self) -> str:
+        return (
+            f"IOPS moved by {100 * self.change:+.1f} % from the first repeat to the last "
+            f"(Kendall tau {self.tau:+.2f}, p = {self.p:.2g})"
+        )
+
+
+@dataclass(frozen=True)
+class WindowsDrift(FindingKind):
+    """The second half of the measured windows is another rate than the first."""
+
+    code = Code.DRIFT_IN_WINDOW
+    severities = (Severity.INVALIDATES,)
+    remedy = "The settle phase was too short for this workload; lengthen it."
+
+    change: float  # second half against first, as a share
+    repeats: int
+    p: float
+
+    def message(self) -> str:
+        return (
+            f"the second half of the windows is {100 * self.change:+.1f} % off the first "
+            f"(over {counted(self.repeats, 'repeat')}, p = {self.p:.2g})"
+        )
+
+
+@dataclass(frozen=True)
+class TwoModes(FindingKind):
+    """The repeats fall on two levels."""
+
+    code = Code.BIMODAL
+    severities = (Severity.WARNS,)
+    remedy = "Plan on the lower level; the mean of two levels is neither."
+
+    lower_iops: float
+    upper_iops: float
+    lower_share: float  # of the repeats
+
+    def message(self) -> str:
+        return (
+            f"the repeats fall on two levels: {format_count(self.lower_iops)} "
+            f"({100 * self.lower_share:.0f} % of them) and {format_count(self.upper_iops)} IOPS"
+        )
+
+
+@dataclass(frozen=True)
+class FewSamples(FindingKind):
+    """Percentiles that too few I/Os lie beyond."""
+
+    code = Code.FEW_SAMPLES
+    severities = (Severity.NOTES,)
+    remedy = "Lengthen the windows or add repeats."
+
+    indicative: tuple[str, ...]  # "read p99.9"
+    left_out: tuple[str, ...]
+
+    def message(self) -> str:
+        parts = [
+            f"{', '.join(names)} {words}"
+            for names, words in (
+                (self.indicative, "only indicative"),
+                (self.left_out, "left out"),
+            )
+            if names
+        ]
+        return f"too few independent I/Os for some percentiles: {'; '.join(parts)}"
+
+
+@dataclass(frozen=True)
+class ExtraRepeats(FindingKind):
+    """More repeats than planned, as the profile allows."""
+
+    code = Code.EXTRA_REPEATS
+    severities = (Severity.NOTES,)
+
+    extra: int
+    points: int
+    most: int  # per point
+
+    def message(self) -> str:
+        return (
+            f"{counted(self.extra, 'extra repeat')} of {counted(self.points, 'point')}, as "
+            f"declared before the start (at most {self.most} per point); all count and are shown"
+        )
+
+
+@dataclass(frozen=True)
+class WideInterval(FindingKind):
+    """The interval of the mean is wider than declared after all extra repeats."""
+
+    code = Code.WIDE_INTERVAL
+    severities = (Severity.WARNS,)
+    remedy = "Plan with the bound; raise `most` for a narrower interval."
+
+    repeats: int
+    half_width: float  # of the 95 % interval, as a share of the mean; inf where there is none
+    declared: float
+
+    def message(self) -> str:
+        return (
+            f"after {counted(self.repeats, 'repeat')} the 95 % interval is still "
+            f"±{100 * self.half_width:.2g} %, declared ±{100 * self.declared:g} %"
+        )
+
+
+@dataclass(frozen=True)
+class QueueNotFull(FindingKind):
+    """Rate times latency is not the queue depth that was asked for (Little 1961)."""
+
+    code = Code.LITTLE_MISMATCH
+    severities = (Severity.INVALIDATES,)
+    remedy = (
+        "The generator did not keep the queue full, or its times are wrong: give it more CPU or "
+        "fewer requests per job."
+    )
+
+    in_flight: float  # requests, by IOPS x latency
+    queue_depth: int
+
+    def message(self) -> str:
+        return (
+            f"IOPS x latency gives {self.in_flight:.3g} requests in flight, "
+            f"the workload asked for {self.queue_depth}"
+        )
+
+
+@dataclass(frozen=True)
+class WindowHiddenByBuffer(FindingKind):
+    """A window wrote too little to get past the drive's write buffer."""
+
+    code = Code.HIDDEN_BY_BUFFER
+    severities = (Severity.INVALIDATES,)
+    remedy = "Lengthen the measured windows (`window`)."
+
+    buffers_written: float  # in the smallest window
+    least_buffers: float
+    buffer_bytes: int
+
+    def message(self) -> str:
+        return (
+            f"a window wrote {self.buffers_written:.1f} times the drive's buffer of "
+            f"{format_size(self.buffer_bytes)}, at least {self.least_buffers:g} times are needed"
+        )

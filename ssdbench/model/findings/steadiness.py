@@ -1,0 +1,176 @@
+"""Whether the drive was steady when it was measured, and by which rule."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ssdbench.model.finding import Code, Severity
+from ssdbench.model.findings.kind import FindingKind
+from ssdbench.units import format_count, format_duration, format_rate, listed
+
+SLOWER = "the sustained rate is at most that"
+
+
+@dataclass(frozen=True)
+class NotSteady(FindingKind):
+    """The warm-up ended, and the rule did not hold.
+
+    Of `max_fills` and `max_time_s` the one is given at which it was given up, if any was.
+    """
+
+    code = Code.NOT_STEADY
+    severities = (Severity.INVALIDATES,)
+    remedy = (
+        "Allow more time (raise the limits of `steady`), and look for throttling or other "
+        "work on the drive in the plot of the run."
+    )
+
+    rule: str
+    checked_s: float
+    fills: float  # drive fills written until then
+    reason: str  # which limits did not hold, with both numbers
+    mean_bytes_per_s: float  # of the last window
+    max_fills: float | None = None
+    max_time_s: float | None = None
+
+    def message(self) -> str:
+        return (
+            f"not steady by {self.rule!r} after {format_duration(self.checked_s)} and "
+            f"{self.fills:.2f} drive fills: {self.reason}; the last window averaged "
+            f"{format_rate(self.mean_bytes_per_s)}, and {SLOWER}"
+            f"{given_up(self.max_fills, self.max_time_s)}"
+        )
+
+
+@dataclass(frozen=True)
+class NotJudged(FindingKind):
+    """The warm-up ended before its rule had a window to judge."""
+
+    code = Code.NOT_STEADY
+    severities = (Severity.INVALIDATES,)
+    remedy = "Allow more time (raise the limits of `steady`, or --max-time)."
+
+    rule: str
+    reason: str  # what the rule was still waiting for
+    mean_bytes_per_s: float  # of the newer half; 0 where nothing was seen
+    max_fills: float | None = None
+    max_time_s: float | None = None
+
+    def message(self) -> str:
+        return (
+            f"not judged, so not steady: it ended before {self.rule!r} could decide "
+            f"({self.reason}); {newer_half(self.mean_bytes_per_s, format_rate)}"
+            f"{given_up(self.max_fills, self.max_time_s)}"
+        )
+
+
+@dataclass(frozen=True)
+class SettleNotSteady(FindingKind):
+    """The phase before a repeat did not become steady."""
+
+    code = Code.NOT_STEADY_POINT
+    severities = (Severity.INVALIDATES,)
+    remedy = "Allow a longer settle phase (raise the limits of `settle`)."
+
+    rule: str
+    checked_s: float
+    fills: float
+    reason: str
+    mean_iops: float
+
+    def message(self) -> str:
+        return (
+            f"not steady by {self.rule!r} after {format_duration(self.checked_s)} and "
+            f"{self.fills:.2f} drive fills: {self.reason}; the last window averaged "
+            f"{format_count(self.mean_iops)} IOPS, and {SLOWER}"
+        )
+
+
+@dataclass(frozen=True)
+class SettleNotJudged(FindingKind):
+    """The phase before a repeat ended before it could be judged."""
+
+    code = Code.NOT_STEADY_POINT
+    severities = (Severity.INVALIDATES,)
+    remedy = "Allow a longer settle phase (raise the limits of `settle`, or --max-time)."
+
+    rule: str
+    reason: str
+    mean_iops: float
+
+    def message(self) -> str:
+        seen = newer_half(self.mean_iops, lambda mean: f"{format_count(mean)} IOPS")
+        return (
+            f"not judged, so not steady: it ended before {self.rule!r} could decide "
+            f"({self.reason}); {seen}"
+        )
+
+
+@dataclass(frozen=True)
+class RepeatsNotSettled(FindingKind):
+    """Repeats of one point that were measured although the phase before was not steady."""
+
+    code = Code.NOT_STEADY_POINT
+    severities = (Severity.INVALIDATES,)
+    remedy = "Allow a longer settle phase, or fewer workloads that differ this much."
+
+    repeats: tuple[int, ...]
+    settle_s: float  # of the first of them
+    reason: str  # likewise
+
+    def message(self) -> str:
+        if len(self.repeats) == 1:
+            said = f"repeat {self.repeats[0]} was measured before it had settled"
+        else:
+            said = f"repeats {listed([str(number) for number in self.repeats])} were measured "
+            said += "before they had settled"
+        return f"{said} ({self.settle_s:.0f} s): {self.reason}"
+
+
+@dataclass(frozen=True)
+class TwoLevels(FindingKind):
+    """A rate that is steady, but moves between two levels."""
+
+    code = Code.BISTABLE
+    severities = (Severity.WARNS,)
+    remedy = "Plan on the bound, which is that of the lower level, and never on the mean."
+
+    shape: str  # bistable or periodic
+    lower_bytes_per_s: float
+    mean_bytes_per_s: float
+
+    def message(self) -> str:
+        below = 1 - self.lower_bytes_per_s / (self.mean_bytes_per_s or 1.0)
+        return (
+            f"the rate is {self.shape}: it keeps returning to a lower level of "
+            f"{format_rate(self.lower_bytes_per_s)}, {100 * below:.0f} % below its mean"
+        )
+
+
+@dataclass(frozen=True)
+class HastyRule(FindingKind):
+    """A rule that decides too early for numbers to plan on (pss-quick, seppanen, snia, ...)."""
+
+    code = Code.QUICK_RULE
+    severities = (Severity.INVALIDATES,)
+    remedy = "Use `steady: {rule: pss}` for a number to plan on."
+
+    rule: str
+
+    def message(self) -> str:
+        return f"the rule {self.rule!r} calls drives steady too early to plan on"
+
+
+def given_up(max_fills: float | None, max_time_s: float | None) -> str:
+    """The clause that names the limit at which a warm-up was given up; empty without one."""
+    if max_fills is not None:
+        return f"; it was given up at its limit of {max_fills:g} drive fills"
+    if max_time_s is not None:
+        return f"; it was given up at its limit of {format_duration(max_time_s)}"
+    return ""
+
+
+def newer_half(mean: float, words: Callable[[float], str]) -> str:
+    """The clause over what was seen without a verdict; a mean of 0 is nothing."""
+    if not mean:
+        return "no rate was seen"
+    return f"the newer half of it averaged {words(mean)}, and {SLOWER}"

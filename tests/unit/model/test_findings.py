@@ -1,0 +1,206 @@
+"""Every kind of finding is declared once, says its numbers, and is documented."""
+
+import ast
+import importlib
+import math
+import pkgutil
+import re
+from dataclasses import Field, fields
+from pathlib import Path
+
+import pytest
+
+import ssdbench
+from ssdbench.model import findings
+from ssdbench.model.finding import Code, Finding, Number, Severity
+from ssdbench.model.findings.course import CutShort, FillCutShort, NotApplicable, Resumed
+from ssdbench.model.findings.drive import BelowMappingUnit, IoErrors, LinkErrors
+from ssdbench.model.findings.kind import FindingKind
+from ssdbench.model.findings.repeats import TooFewRepeats, WideInterval
+from ssdbench.model.findings.steadiness import NotJudged, NotSteady, RepeatsNotSettled
+
+NOT_YET = ("engine", "stages", "stats", "suite")  # still make some by themselves
+PACKAGE = Path(ssdbench.__file__).parent
+DOCUMENT = PACKAGE.parent / "docs" / "findings.md"
+
+
+def declared() -> list[type[FindingKind]]:
+    names = [found.name for found in pkgutil.iter_modules(findings.__path__)]
+    modules = [importlib.import_module(f"{findings.__name__}.{name}") for name in names]
+    return [
+        thing
+        for module in modules
+        for thing in vars(module).values()
+        if isinstance(thing, type)
+        and issubclass(thing, FindingKind)
+        and thing.__module__ == module.__name__
+        and thing is not FindingKind
+    ]
+
+
+KINDS = declared()
+EXAMPLES: dict[str, Number] = {
+    "str": "word",
+    "int": 7,
+    "float": 0.25,
+    "bool": True,
+    "int | None": 5,
+    "float | None": 1.5,
+    "tuple[str, ...]": ("one", "two"),
+    "tuple[int, ...]": (4096, 8192),
+    "tuple[float | None, ...]": (2.0, None),
+}
+
+
+def an_example(kind: type[FindingKind]) -> FindingKind:
+    return kind(**{field.name: EXAMPLES[words(field)] for field in fields(kind)})
+
+
+def words(field: "Field[object]") -> str:
+    found = field.type
+    return found.__name__ if isinstance(found, type) and "[" not in str(found) else str(found)
+
+
+def rows() -> dict[str, list[str]]:
+    found = re.findall(r"^\| `([a-z-]+)` \| (.*) \|$", DOCUMENT.read_text(), re.MULTILINE)
+    return {code: rest.split(" | ") for code, rest in found}
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_a_kind_says_its_numbers_in_words_and_stores_each_of_them(kind: type[FindingKind]) -> None:
+    case = an_example(kind)
+
+    found = case.finding(stage="02-fill", point="4k", repeat=3)
+
+    assert kind.__doc__
+    assert found.code is kind.code and found.severity in kind.severities
+    assert found.message and not found.message.endswith(".")
+    assert not found.advice or found.advice.endswith(".")
+    assert set(found.numbers) == {field.name for field in fields(kind)}
+    assert (found.stage, found.point, found.repeat) == ("02-fill", "4k", 3)
+    assert Finding.model_validate_json(found.model_dump_json()) == found
+
+
+@pytest.mark.parametrize("code", Code)
+def test_every_code_is_declared_and_documented(code: Code) -> None:
+    kinds = [kind for kind in KINDS if kind.code is code]
+    severity, meaning, *_ = rows()[code.value]
+
+    assert kinds
+    assert set(severity.split(", ")) == {s.value for kind in kinds for s in kind.severities}
+    assert len(meaning) > 20
+
+
+def test_no_code_is_documented_that_does_not_exist() -> None:
+    assert set(rows()) == {code.value for code in Code}
+
+
+def makers() -> set[str]:
+    """Modules that make a stored finding by themselves, past the declarations."""
+    return {
+        str(path.relative_to(PACKAGE))
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "Finding"
+    }
+
+
+def test_findings_are_made_by_their_declarations_only() -> None:
+    own = {module for module in makers() if not module.startswith(NOT_YET)}
+
+    assert own == {"model/findings/kind.py"}
+
+
+def test_a_result_from_before_numbers_were_stored_still_loads() -> None:
+    old = '{"code": "cut-short", "severity": "invalidates", "message": "a limit"}'
+
+    assert Finding.model_validate_json(old).numbers == {}
+
+
+def test_findings_can_be_kept_in_a_set_so_that_each_is_told_once() -> None:
+    case = IoErrors(errors=5, during="the fill")
+
+    assert len({case.finding(), case.finding(), case.finding(stage="02-fill")}) == 2
+
+
+def test_what_is_not_finite_is_left_open() -> None:
+    found = WideInterval(repeats=2, half_width=math.inf, declared=0.02).finding()
+
+    assert found.numbers["half_width"] is None
+    assert Finding.model_validate_json(found.model_dump_json()) == found
+
+
+def test_a_corrected_error_of_the_link_only_warns() -> None:
+    def severity(*, corrected: bool) -> Severity:
+        return LinkErrors(errors=1, counter="PCIe errors", corrected=corrected).severity()
+
+    assert severity(corrected=True) is Severity.WARNS
+    assert severity(corrected=False) is Severity.INVALIDATES
+
+
+@pytest.mark.parametrize(
+    ("case", "said"),
+    [
+        (IoErrors(errors=1, during="the fill"), "1 request failed during the fill"),
+        (IoErrors(errors=5000, during="the fill"), "5,000 requests failed during the fill"),
+        (
+            CutShort(what="the sweep", why="the limit of 60 s", done=3, planned=40),
+            "the sweep ended early, after 3 of 40 repeats: the limit of 60 s",
+        ),
+        (
+            CutShort(what="the trial", why="signal 2", done=1, unit="start"),
+            "the trial ended early, after 1 start: signal 2",
+        ),
+        (
+            CutShort(what="the warm-up", why="signal 2", so_far="at most 2 MB/s"),
+            "the warm-up ended early: signal 2; at most 2 MB/s",
+        ),
+        (
+            FillCutShort(written_bytes=10**9, planned_bytes=4 * 10**12, why="signal 2"),
+            "the fill ended early, after 1 GB of 4 TB: signal 2",
+        ),
+        (
+            Resumed(reason="the counters match", repeated=("Fill", "Warm up")),
+            "the run was resumed: the counters match; done again: fill, warm up",
+        ),
+        (
+            NotApplicable(what="r0-512", why="its blocks are 4 KiB"),
+            "r0-512 is not applicable: its blocks are 4 KiB",
+        ),
+        (
+            TooFewRepeats(repeats=3, least=10),
+            "3 of at least 10 repeats were measured",
+        ),
+        (
+            BelowMappingUnit(block_bytes=(4096,), unit_bytes=16384),
+            "4 KiB writes are below the 16 KiB mapping unit, so each costs a read-modify-write, "
+            "unless the write buffer joins them",
+        ),
+        (
+            BelowMappingUnit(block_bytes=(24576, 4096), unit_bytes=16384),
+            "4 KiB and 24 KiB writes are not whole 16 KiB mapping units, so each costs a "
+            "read-modify-write, unless the write buffer joins them",
+        ),
+        (
+            NotSteady("pss", 5400, 2, "cv is 0.05, allowed 0.04", 2e8, max_fills=6),
+            "not steady by 'pss' after 1 h 30 min and 2.00 drive fills: cv is 0.05, allowed 0.04; "
+            "the last window averaged 200 MB/s, and the sustained rate is at most that; it was "
+            "given up at its limit of 6 drive fills",
+        ),
+        (
+            NotJudged("pss", "60 s of at least 2700 s seen", 0.0, max_time_s=60),
+            "not judged, so not steady: it ended before 'pss' could decide (60 s of at least "
+            "2700 s seen); no rate was seen; it was given up at its limit of 1 min 00 s",
+        ),
+        (
+            RepeatsNotSettled((1, 2, 5), 60, "cv is 0.2, allowed 0.15"),
+            "repeats 1, 2 and 5 were measured before they had settled (60 s): cv is 0.2, allowed "
+            "0.15",
+        ),
+    ],
+    ids=lambda value: value.__class__.__name__ if isinstance(value, FindingKind) else "",
+)
+def test_the_sentences(case: FindingKind, said: str) -> None:
+    assert case.finding().message == said
