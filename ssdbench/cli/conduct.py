@@ -21,6 +21,7 @@ from ssdbench.engine.stage import Limits
 from ssdbench.engine.store import load
 from ssdbench.errors import SsdbenchError
 from ssdbench.host.files import write_atomic
+from ssdbench.model.consent import Consent
 from ssdbench.model.result import RunResult
 from ssdbench.model.target import TargetInfo
 from ssdbench.report import render
@@ -55,10 +56,7 @@ def asked(
     target: str | None = None,
     seed: int | None = None,
     limits: Limits = Limits(),  # noqa: B008 - frozen
-    destroy_id: str | None = None,
-    overwrite_signatures: bool = False,
-    accept_shared: bool = False,
-    accept_wear: bool = False,
+    consent: Consent,
     endurance_tb: float | None = None,
     plan_file: Path | None = None,
 ) -> Asked:
@@ -71,10 +69,7 @@ def asked(
         target=target or "",
         seed=seed,
         limits=limits,
-        destroy_id=destroy_id,
-        overwrite_signatures=overwrite_signatures,
-        accept_shared=accept_shared,
-        accept_wear=accept_wear,
+        consent=consent,
         endurance_tb=endurance_tb,
         planned=load(plan_file, Planned) if plan_file else None,
         argv=tuple(sys.argv),

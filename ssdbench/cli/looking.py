@@ -2,32 +2,30 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 import click
 
 from ssdbench.cli.main import Place
-from ssdbench.cli.options import json_option, leave, worn
+from ssdbench.cli.options import consent_options, json_option, wear_options
 from ssdbench.cli.output import tell
 
 if TYPE_CHECKING:
     from ssdbench.cli.conduct import Ended
+    from ssdbench.model.consent import Consent
 
-F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R")
 
 
 class Agreed(TypedDict):
     """What the user agrees to, and the seed, as the options are called."""
 
-    destroy: str | None
-    overwrite_signatures: bool
-    accept_shared: bool
-    accept_wear: bool
+    consent: "Consent"
     endurance: float | None
     seed: int | None
 
 
-def look_options(function: F) -> F:
+def look_options(function: Callable[..., R]) -> Callable[..., R]:
     """--output, consent, wear, --seed and --json."""
     output = click.option(
         "--output", type=click.Path(path_type=Path), metavar="DIR", help="Run directory to make."
@@ -35,7 +33,7 @@ def look_options(function: F) -> F:
     seed = click.option(
         "--seed", type=click.IntRange(min=0, max=2**63 - 1), help="Seed of the offsets."
     )
-    return output(leave(worn(seed(json_option(function)))))
+    return output(consent_options(wear_options(seed(json_option(function)))))
 
 
 def look(
@@ -57,10 +55,7 @@ def look(
         target=target,
         argv=tuple(sys.argv),
         seed=agreed["seed"],
-        destroy_id=agreed["destroy"],
-        overwrite_signatures=agreed["overwrite_signatures"],
-        accept_shared=agreed["accept_shared"],
-        accept_wear=agreed["accept_wear"],
+        consent=agreed["consent"],
         endurance_tb=agreed["endurance"],
     )
     planned = suite.plan(wishes)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -10,6 +11,7 @@ import click
 from ssdbench.units import NS_PER_S, parse_duration_ns, parse_size
 
 F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R")
 
 
 class Size(click.ParamType[int]):
@@ -74,8 +76,31 @@ run_argument = click.argument("directory", metavar="RUN", type=click.Path(path_t
 profile_argument = click.argument("profile", metavar="PROFILE")
 
 
-def leave(function: F) -> F:
-    """--destroy and the options that override a refusal which can be overridden."""
+def consent_options(function: Callable[..., R]) -> Callable[..., R]:
+    """--destroy and the options that override a refusal: given to `function` as one `consent`.
+
+    --accept-wear, of `wear_options`, is part of it.
+    """
+
+    @wraps(function)
+    def agreed(
+        *args: Any,
+        destroy: str | None,
+        overwrite_signatures: bool,
+        accept_shared: bool,
+        accept_wear: bool = False,
+        **others: Any,
+    ) -> R:
+        from ssdbench.model.consent import Consent  # with pydantic, which --help can do without
+
+        consent = Consent(
+            identity=destroy,
+            overwrite=overwrite_signatures,
+            shared=accept_shared,
+            wear=accept_wear,
+        )
+        return function(*args, consent=consent, **others)
+
     for option in (
         click.option(
             "--accept-shared",
@@ -89,11 +114,11 @@ def leave(function: F) -> F:
         ),
         click.option("--destroy", metavar="ID", help="Consent to destroy what the drive ID holds."),
     ):
-        function = option(function)
-    return function
+        agreed = option(agreed)
+    return agreed
 
 
-def worn(function: F) -> F:
+def wear_options(function: F) -> F:
     """--accept-wear and --endurance."""
     for option in (
         click.option(

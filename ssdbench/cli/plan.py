@@ -8,12 +8,20 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from ssdbench.cli.main import Place
-from ssdbench.cli.options import json_option, leave, limits, profile_argument, target_option, worn
+from ssdbench.cli.options import (
+    consent_options,
+    json_option,
+    limits,
+    profile_argument,
+    target_option,
+    wear_options,
+)
 from ssdbench.cli.output import answer, document, table
 from ssdbench.units import format_capacity, format_duration
 
 if TYPE_CHECKING:
     from ssdbench.engine.stage import StagePlan
+    from ssdbench.model.consent import Consent
     from ssdbench.suite import Asked, RunPlan
     from ssdbench.target.objection import Objection
     from ssdbench.tuning.plan import HostPlan
@@ -24,8 +32,8 @@ N = TypeVar("N", int, float)
 @click.command("plan")
 @profile_argument
 @target_option
-@leave
-@worn
+@consent_options
+@wear_options
 @click.option(
     "--output",
     type=click.Path(path_type=Path),
@@ -40,10 +48,7 @@ def command(
     profile: str,
     target: str | None,
     *,
-    destroy: str | None,
-    overwrite_signatures: bool,
-    accept_shared: bool,
-    accept_wear: bool,
+    consent: "Consent",
     endurance: float | None,
     output: Path | None,
     max_time: float | None,
@@ -61,10 +66,7 @@ def command(
         target=target,
         seed=seed,
         limits=Limits(max_time, max_writes),
-        destroy_id=destroy,
-        overwrite_signatures=overwrite_signatures,
-        accept_shared=accept_shared,
-        accept_wear=accept_wear,
+        consent=consent,
         endurance_tb=endurance,
     )
     plan = suite.plan(wishes)
@@ -181,9 +183,9 @@ def _fills(fills: tuple[float, float]) -> str:
 
 def _objections(wishes: "Asked", plan: "RunPlan") -> "list[Objection]":
     """Why `run` would refuse the target now with what is agreed to on this command line."""
-    from ssdbench.target.leave import lacking
+    from ssdbench.target.consent import lacking
 
-    return lacking(plan.target, wishes.leave, wear=plan.wear, destroys=plan.destroys)
+    return lacking(plan.target, wishes.consent, wear=plan.wear, destroys=plan.destroys)
 
 
 def _command(found: "Sequence[Objection]", arguments: Sequence[str]) -> list[str]:

@@ -1,12 +1,16 @@
 """`ssdbench retire`."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import click
 
-from ssdbench.cli.options import json_option, leave
+from ssdbench.cli.options import consent_options, json_option
 from ssdbench.cli.output import answer, document
 from ssdbench.errors import UsageError
+
+if TYPE_CHECKING:
+    from ssdbench.model.consent import Consent
 
 HEALTH = frozenset(
     {
@@ -29,17 +33,15 @@ METHODS = ("format", "sanitize", "ata_erase", "discard")
 @click.option(
     "--protection", type=click.IntRange(0, 3), default=0, help="Its type of protection information."
 )
-@leave
+@consent_options
 @json_option
 def command(
     target: str,
     method: str,
     lba_format: str | None,
     protection: int,
-    destroy: str | None,
     *,
-    overwrite_signatures: bool,
-    accept_shared: bool,
+    consent: "Consent",
     as_json: bool,
 ) -> None:
     """Purge a drive that is not needed for tests any more, and show its health and wear."""
@@ -54,9 +56,7 @@ def command(
     done = retired(
         info,
         Purge(method),
-        destroy_id=destroy,
-        overwrite_signatures=overwrite_signatures,
-        accept_shared=accept_shared,
+        consent,
         lba_format=asked_format(lba_format, protection) if lba_format is not None else None,
     )
     final = inspect(target)

@@ -8,13 +8,21 @@ from typing import TYPE_CHECKING
 import click
 
 from ssdbench.cli.main import Place
-from ssdbench.cli.options import json_option, leave, limits, profile_argument, target_option, worn
+from ssdbench.cli.options import (
+    consent_options,
+    json_option,
+    limits,
+    profile_argument,
+    target_option,
+    wear_options,
+)
 from ssdbench.cli.output import answer, document, tell
 from ssdbench.units import format_capacity
 
 if TYPE_CHECKING:
     from ssdbench.cli.background import Child
     from ssdbench.cli.conduct import Audience, Ended
+    from ssdbench.model.consent import Consent
     from ssdbench.suite import Asked
 
 
@@ -24,8 +32,8 @@ if TYPE_CHECKING:
 @click.option(
     "--output", type=click.Path(path_type=Path), metavar="DIR", help="Run directory to make."
 )
-@leave
-@worn
+@consent_options
+@wear_options
 @click.option(
     "--plan",
     "plan_file",
@@ -42,11 +50,8 @@ def command(
     profile: str,
     target: str | None,
     output: Path | None,
-    destroy: str | None,
     *,
-    overwrite_signatures: bool,
-    accept_shared: bool,
-    accept_wear: bool,
+    consent: "Consent",
     endurance: float | None,
     plan_file: Path | None,
     detach: bool,
@@ -76,14 +81,11 @@ def command(
         target=target,
         seed=seed,
         limits=Limits(max_time, max_writes),
-        destroy_id=destroy,
-        overwrite_signatures=overwrite_signatures,
-        accept_shared=accept_shared,
-        accept_wear=accept_wear,
+        consent=consent,
         endurance_tb=endurance,
         plan_file=plan_file,
     )
-    if destroy is None and not as_json and child is None and sys.stdin.isatty():
+    if consent.identity is None and not as_json and child is None and sys.stdin.isatty():
         wishes = _typed_consent(wishes)
     directory = output or conduct.new_directory(profile, wishes.target_name)
     return carry_out(
@@ -102,17 +104,17 @@ def _typed_consent(wishes: "Asked") -> "Asked":
     from dataclasses import replace
 
     from ssdbench import suite
-    from ssdbench.target import consent, guard
-    from ssdbench.target.leave import lacking
+    from ssdbench.target import guard
+    from ssdbench.target.consent import lacking, needed
     from ssdbench.target.objection import refuse
 
     plan = suite.plan(wishes)
     info = plan.target
-    if not consent.needed(info) or not plan.destroys:
+    if not needed(info) or not plan.destroys:
         return wishes
-    agreed = replace(wishes.leave, destroy_id=info.id)
+    agreed = wishes.consent.model_copy(update={"identity": info.id})
     if lacking(info, agreed, wear=plan.wear):
-        refuse(info.name, lacking(info, wishes.leave, wear=plan.wear))
+        refuse(info.name, lacking(info, wishes.consent, wear=plan.wear))
     tell(f"{info.name}: {info.model or info.kind.value}, {format_capacity(info.size_bytes)}")
     tell(f"its identity: {info.id}")
     for overridden in guard.standing(info):
@@ -120,7 +122,7 @@ def _typed_consent(wishes: "Asked") -> "Asked":
     tell("everything on it would be destroyed")
     tell(plan.wear.sentence)
     typed = click.prompt("type its identity to go on", err=True, default="", show_default=False)
-    return replace(wishes, destroy_id=typed)
+    return replace(wishes, consent=agreed.model_copy(update={"identity": typed}))
 
 
 def carry_out(

@@ -4,21 +4,33 @@ import platform
 from collections.abc import Sequence
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from pydantic import model_validator
 
 from ssdbench import __version__
 from ssdbench.engine.journal import utc_now
 from ssdbench.engine.stage import Limits
 from ssdbench.host.facts import host_facts
 from ssdbench.model.base import Model
+from ssdbench.model.consent import Consent
 from ssdbench.model.target import TargetInfo
 
+# Where consent lay before it was one value: schema version 1.
+FLAT = {
+    "destroy_id": "identity", "overwrite_signatures": "overwrite",
+    "accept_shared": "shared", "accept_wear": "wear",
+}  # fmt: skip
 PACKAGES = ("numpy", "scipy", "pandas", "pydantic", "matplotlib", "duckdb")
 
 
 class Manifest(Model):
-    """Everything that a run does not find out, but was given."""
+    """Everything that a run does not find out, but was given.
 
-    schema_version: int = 1
+    Schema version 2 has the consent as one value; 1 had each part of it on its own.
+    """
+
+    schema_version: int = 2
     run_id: str
     title: str
     created_at: str
@@ -29,16 +41,22 @@ class Manifest(Model):
     profile_text: str
     profile_sha256: str
     target: TargetInfo
-    destroy_id: str | None = None  # the consent that was given, for exactly this identity
-    overwrite_signatures: bool = False
-    accept_shared: bool = False
-    accept_wear: bool = False
+    consent: Consent = Consent()
     endurance_tb: float | None = None  # rated, as given; goes before the profile's
     seed: int
     max_time_s: float | None = None
     max_writes_bytes: int | None = None
     host: dict[str, str] = {}
     lasting: tuple[dict[str, str], ...] = ()  # changes of the drive that stay, as settings are
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_schema_1(cls, stored: Any) -> Any:
+        if not isinstance(stored, dict) or stored.get("schema_version") != 1:
+            return stored
+        consent = {name: stored[old] for old, name in FLAT.items() if old in stored}
+        kept = {name: value for name, value in stored.items() if name not in FLAT}
+        return {**kept, "schema_version": 2, "consent": consent}
 
     @property
     def limits(self) -> Limits:
@@ -56,10 +74,7 @@ def manifest(
     target: TargetInfo,
     seed: int,
     limits: Limits,
-    destroy_id: str | None,
-    overwrite_signatures: bool,
-    accept_shared: bool = False,
-    accept_wear: bool = False,
+    consent: Consent,
     endurance_tb: float | None = None,
     generator: str = "",
 ) -> Manifest:
@@ -79,10 +94,7 @@ def manifest(
         profile_text=profile_text,
         profile_sha256=sha256(profile_text.encode()).hexdigest(),
         target=target,
-        destroy_id=destroy_id,
-        overwrite_signatures=overwrite_signatures,
-        accept_shared=accept_shared,
-        accept_wear=accept_wear,
+        consent=consent,
         endurance_tb=endurance_tb,
         seed=seed,
         max_time_s=limits.max_time_s,

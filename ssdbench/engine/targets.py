@@ -27,6 +27,7 @@ from ssdbench.host.files import make_directory, remove_if_empty, write_atomic
 from ssdbench.host.lock import host_lock, target_lock
 from ssdbench.host.nvme import Nvme, opened
 from ssdbench.host.sysfs import Sysfs
+from ssdbench.model.consent import Consent
 from ssdbench.model.fitting import unoffered
 from ssdbench.model.lbaformat import LbaFormat
 from ssdbench.model.profile import Applies, Purge
@@ -36,10 +37,9 @@ from ssdbench.model.workload import ActiveRange, Workload
 from ssdbench.sim.core import Op
 from ssdbench.sim.drive import SimDrive, StateUnusable, data_path, spec_path
 from ssdbench.sim.spec import parse
-from ssdbench.target import leave
 from ssdbench.target.claim import Claim
+from ssdbench.target.consent import require_consent
 from ssdbench.target.inspect import inspect
-from ssdbench.target.leave import Leave
 from ssdbench.target.nvme import (
     HEALTH_BYTES,
     HEALTH_LOG,
@@ -395,10 +395,8 @@ def require_generator(applies: Applies, info: TargetInfo, modules: Collection[st
 def claimed(
     info: TargetInfo,
     run_path: Path,
+    consent: Consent,
     *,
-    destroy_id: str | None,
-    overwrite_signatures: bool = False,
-    accept_shared: bool = False,
     destroys: bool = True,
     fio_cpus: Collection[int] = (),
     fio_options: Mapping[str, str] | None = None,
@@ -410,8 +408,7 @@ def claimed(
     Work that only reads says so by `destroys`. Raises TargetRefused with every reason, HostLacks
     when another run is at work on this host.
     """
-    given = Leave(destroy_id, overwrite_signatures, accept_shared)
-    leave.require(info, given, destroys=destroys)
+    require_consent(info, consent, destroys=destroys)
     with ExitStack() as held:
         session: TargetSession
         if info.simulated:
@@ -419,13 +416,7 @@ def claimed(
         else:
             held.enter_context(host_lock())
             held.enter_context(target_lock(info.id))
-            claim = held.enter_context(
-                Claim(
-                    info,
-                    overwrite_signatures=overwrite_signatures or not destroys,
-                    accept_shared=accept_shared,
-                )
-            )
+            claim = held.enter_context(Claim(info, consent if destroys else consent.overwriting()))
             session = ClaimedSession(
                 info, claim, fio_cpus=fio_cpus, fio_options=fio_options, applies=applies
             )
@@ -436,10 +427,8 @@ def claimed(
 def retired(
     info: TargetInfo,
     method: Purge,
+    consent: Consent,
     *,
-    destroy_id: str | None,
-    overwrite_signatures: bool = False,
-    accept_shared: bool = False,
     lba_format: LbaFormat | None = None,
 ) -> Purged:
     """Purge a drive outside of a run, under the same guard, consent, locks and claim.
@@ -450,8 +439,7 @@ def retired(
         raise TargetRefused(info.name, ["it is no block device: delete it instead"])
     if lba_format is not None and (why := unoffered(lba_format, info)):
         raise UsageError(why)
-    leave.require(info, Leave(destroy_id, overwrite_signatures, accept_shared))
-    claim = Claim(info, overwrite_signatures=overwrite_signatures, accept_shared=accept_shared)
-    with host_lock(), target_lock(info.id), claim:
+    require_consent(info, consent)
+    with host_lock(), target_lock(info.id), Claim(info, consent) as claim:
         session = ClaimedSession(info, claim)
         return session.reformat(lba_format) if lba_format else session.purge(method)

@@ -29,6 +29,7 @@ from ssdbench.engine.targets import (
 )
 from ssdbench.errors import SsdbenchError, TargetRefused, UsageError
 from ssdbench.host.files import make_directory, remove_if_empty
+from ssdbench.model.consent import Consent
 from ssdbench.model.fitting import misfits
 from ssdbench.model.loading import load_profile, misfit_error
 from ssdbench.model.profile import Applies, CapacityPlan, Profile
@@ -36,9 +37,8 @@ from ssdbench.model.result import RunResult
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.suite.assemble import host_wishes
 from ssdbench.suite.assemble import stages as stages
-from ssdbench.target import leave
+from ssdbench.target.consent import require_consent
 from ssdbench.target.inspect import found_again, inspect
-from ssdbench.target.leave import Leave
 from ssdbench.target.objection import ELSEWHERE
 from ssdbench.target.planned import Planned
 from ssdbench.target.purge import awaited
@@ -56,20 +56,10 @@ class Asked:
     target: str = ""  # goes before the profile's
     seed: int | None = None  # likewise
     limits: Limits = Limits()  # likewise, each on its own
-    destroy_id: str | None = None
-    overwrite_signatures: bool = False
-    accept_shared: bool = False
-    accept_wear: bool = False
+    consent: Consent = Consent()
     endurance_tb: float | None = None  # goes before the profile's
     planned: Planned | None = None  # what `plan` saw, where the user brings it
     argv: tuple[str, ...] = ()
-
-    @property
-    def leave(self) -> Leave:
-        """What the user agreed to."""
-        return Leave(
-            self.destroy_id, self.overwrite_signatures, self.accept_shared, self.accept_wear
-        )
 
     @property
     def target_name(self) -> str:
@@ -189,7 +179,9 @@ def run(asked_for: Asked, output: Path, world: World) -> RunResult:
     there = info.formatted(asked_for.profile.lba_format)
     plans = [stage.plan(there, rate_hint(there)) for stage in stages(asked_for.profile, there)]
     check_limits(plans, asked_for.all_limits)
-    leave.require(info, asked_for.leave, wear=wear_of(asked_for, plans), destroys=destroys(plans))
+    require_consent(
+        info, asked_for.consent, wear=wear_of(asked_for, plans), destroys=destroys(plans)
+    )
     if asked_for.planned is not None:
         asked_for.planned.require_unchanged(info, asked_for.profile_text)
     RunStore.require_new(output)
@@ -203,10 +195,7 @@ def run(asked_for: Asked, output: Path, world: World) -> RunResult:
         target=info,
         seed=seed,
         limits=asked_for.all_limits,
-        destroy_id=asked_for.destroy_id,
-        overwrite_signatures=asked_for.overwrite_signatures,
-        accept_shared=asked_for.accept_shared,
-        accept_wear=asked_for.accept_wear,
+        consent=asked_for.consent,
         endurance_tb=asked_for.endurance_tb,
         generator=generator,
     )
@@ -243,8 +232,9 @@ def _reformatted(kept: Manifest, profile: Profile, session: TargetSession) -> Ma
         "drive": session.info.id,
         "reason": f"{REASON}; it stays: `{way_back(session.info.node, was)}`",
     }
+    consent = kept.consent.model_copy(update={"identity": session.info.id})
     return kept.model_copy(
-        update={"target": session.info, "destroy_id": session.info.id, "lasting": (lasting,)}
+        update={"target": session.info, "consent": consent, "lasting": (lasting,)}
     )
 
 
@@ -256,7 +246,7 @@ def resume(run_path: Path, world: World, *, limits: Limits | None = None) -> Run
     if not kept.target.simulated:
         restore_what_is_here()  # else what the dead run mounted would be a reason to refuse it
     if signatures_are_ours(stored_records(run_path / JOURNAL)):
-        kept = kept.model_copy(update={"overwrite_signatures": True})
+        kept = kept.model_copy(update={"consent": kept.consent.overwriting()})
     info = found_again(kept.target)
     require_same(info, kept.target.id, kept.target.size_bytes)
     was = kept.target.lba_format
@@ -299,9 +289,7 @@ def _claimed(
     return claimed(
         info,
         store.path,
-        destroy_id=kept.destroy_id,
-        overwrite_signatures=kept.overwrite_signatures,
-        accept_shared=kept.accept_shared,
+        kept.consent,
         destroys=destroys,
         fio_cpus=wishes.fio_cpus,
         fio_options=wishes.fio_options,

@@ -8,6 +8,7 @@ from typing import Self
 
 from ssdbench.errors import DeviceLost, SsdbenchError, TargetRefused
 from ssdbench.host import blockdev
+from ssdbench.model.consent import Consent
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.target import fileguard, guard
 from ssdbench.target.inspect import inspect
@@ -25,12 +26,9 @@ class Claim:
     and only for that long, with `released`.
     """
 
-    def __init__(
-        self, info: TargetInfo, *, overwrite_signatures: bool = False, accept_shared: bool = False
-    ) -> None:
+    def __init__(self, info: TargetInfo, consent: Consent = guard.NO_CONSENT) -> None:
         self._info = info
-        self._overwrite = overwrite_signatures
-        self._shared = accept_shared
+        self._consent = consent
         self._udev_off: int | None = None
         self.fd: int | None = None
 
@@ -59,9 +57,7 @@ class Claim:
         if self._info.kind is TargetKind.SIMULATED:
             return
         self._same()
-        guard.check(
-            self._info, overwrite_signatures=self._overwrite, accept_shared=self._shared, ours=True
-        )
+        guard.check(self._info, self._consent, ours=True)
 
     def formatted(self, info: TargetInfo) -> None:
         """Go on with a drive that this run itself gave another format, and so another size.
@@ -102,7 +98,8 @@ class Claim:
             return
         self.check()
         note(f"the claim is given up: {reason}")
-        self._overwrite = self._overwrite or leaves_signatures
+        if leaves_signatures:
+            self._consent = self._consent.overwriting()
         os.close(self.fd)
         self.fd = None
         try:

@@ -1,4 +1,4 @@
-"""Consent to destroy what a target holds: for one target, by its identity."""
+"""Whether a target may be overwritten with what the user agreed to: every reason in one answer."""
 
 import json
 import os
@@ -6,12 +6,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from ssdbench.model.consent import Consent
 from ssdbench.model.target import TargetInfo, TargetKind
-from ssdbench.target.objection import WEAR, Objection
+from ssdbench.target import guard
+from ssdbench.target.inspect import identities
+from ssdbench.target.objection import WEAR, Objection, refuse
 from ssdbench.target.wear import Wear
 
 LAB_SERIALS = "SSDBENCH-LAB-"
 LAB_DISKS = Path("/run/ssdbench-lab/disks.json")  # written by the lab, from outside the guest
+NO_WEAR = Wear(0)
 
 
 def needed(info: TargetInfo) -> bool:
@@ -36,31 +40,60 @@ def implied(
 
 
 def objections(
-    info: TargetInfo, destroy_id: str | None, *, others: Mapping[str, str] = MappingProxyType({})
+    info: TargetInfo, consent: Consent, *, others: Mapping[str, str] = MappingProxyType({})
 ) -> list[Objection]:
-    """Why what was given is no consent; empty when `destroy_id` is exactly the target's identity.
+    """Why what was given is no consent; empty when it names exactly this target.
 
     Nothing is trimmed or compared in part: half a serial number is another drive. `others` are
     the nodes of this host's other drives by their identities.
     """
-    if not needed(info) or destroy_id == info.id:
+    given = consent.identity
+    if not needed(info) or given == info.id:
         return []
-    if destroy_id is None:
+    if given is None:
         return [
             Objection(
                 "everything on it would be destroyed, and nobody has agreed to that",
                 ("--destroy", info.id),
             )
         ]
-    whose = f", which is {others[destroy_id]}" if destroy_id in others else ""
-    return [Objection(f"consent names {destroy_id!r}{whose}, but this is {info.id!r}")]
+    whose = f", which is {others[given]}" if given in others else ""
+    return [Objection(f"consent names {given!r}{whose}, but this is {info.id!r}")]
 
 
-def wear_objections(info: TargetInfo, wear: Wear, *, accepted: bool) -> list[Objection]:
+def wear_objections(info: TargetInfo, wear: Wear, consent: Consent) -> list[Objection]:
     """Why a run would cost a real drive too much, unless that is accepted.
 
     Only flash wears; a drive without a rated endurance may be worn by any share of it.
     """
-    if info.kind is not TargetKind.DRIVE or accepted or not wear.needs_consent:
+    if info.kind is not TargetKind.DRIVE or consent.wear or not wear.needs_consent:
         return []
     return [Objection(wear.sentence, WEAR)]
+
+
+def lacking(
+    info: TargetInfo, consent: Consent, *, wear: Wear = NO_WEAR, destroys: bool = True
+) -> list[Objection]:
+    """What still stands against work on a target: its use, its consent, its wear.
+
+    Work that only reads (`destroys` is false) needs no consent and may meet idle signatures.
+    """
+    if not destroys:
+        return guard.standing(info, consent.overwriting())
+    wrong = consent.identity not in (None, info.id)
+    others = {drive: node for drive, node in identities().items() if wrong and drive != info.id}
+    return [
+        *guard.standing(info, consent),
+        *objections(info, consent, others=others),
+        *wear_objections(info, wear, consent),
+    ]
+
+
+def require_consent(
+    info: TargetInfo, consent: Consent, *, wear: Wear = NO_WEAR, destroys: bool = True
+) -> None:
+    """Raise TargetRefused with everything that stands against it."""
+    found = lacking(info, consent, wear=wear, destroys=destroys)
+    wrong = needed(info) and consent.identity not in (None, info.id)
+    hint = "`ssdbench drives` shows the identity of each drive: make sure which one you mean"
+    refuse(info.name, found, hint=hint if wrong and destroys else "")

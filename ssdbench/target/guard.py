@@ -8,6 +8,7 @@ from ssdbench.errors import DeviceError, HostLacks
 from ssdbench.host import usage
 from ssdbench.host.procfs import Mount, Opener, Procfs
 from ssdbench.host.sysfs import Sysfs
+from ssdbench.model.consent import Consent
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.target import ata, fileguard, nvme, pages, scsi, surroundings
 from ssdbench.target.inspect import kernel_name
@@ -17,6 +18,7 @@ ZFS = "zfs_member"  # as wipefs calls it
 # udev reads a device for a moment whenever its last writer closes it.
 UDEV = frozenset({"systemd-udevd", "(udev-worker)", "udevd"})
 RELEASE = "release it from what uses it"
+NO_CONSENT = Consent()
 
 
 class HostView(Protocol):
@@ -137,13 +139,12 @@ def objections(info: TargetInfo, host: HostView) -> list[Objection]:
 
 def standing(
     info: TargetInfo,
+    consent: Consent = NO_CONSENT,
     *,
-    overwrite_signatures: bool = False,
-    accept_shared: bool = False,
     ours: bool = False,
     root: Path = Path("/"),
 ) -> list[Objection]:
-    """Every reason why a target must not be overwritten now that nothing given overrides.
+    """Every reason why a target must not be overwritten now that no consent overrides.
 
     `ours` says that we hold its claim already, and then only others count.
     """
@@ -157,36 +158,24 @@ def standing(
                 found = objections(info, LiveHost(info, root=root, ours=ours))
             except OSError as error:
                 found = [Objection(f"it cannot be examined: {error.strerror}")]
-    return remaining(found, overwrite_signatures=overwrite_signatures, accept_shared=accept_shared)
+    return remaining(found, consent)
 
 
-def remaining(
-    found: Sequence[Objection], *, overwrite_signatures: bool, accept_shared: bool
-) -> list[Objection]:
-    """The objections that these two options leave standing."""
-    given = (OVERWRITE if overwrite_signatures else (), SHARED if accept_shared else ())
+def remaining(found: Sequence[Objection], consent: Consent) -> list[Objection]:
+    """The objections that a consent leaves standing."""
+    given = (OVERWRITE if consent.overwrite else (), SHARED if consent.shared else ())
     return [o for o in found if not o.option or o.option not in given]
 
 
 def check(
     info: TargetInfo,
+    consent: Consent = NO_CONSENT,
     *,
-    overwrite_signatures: bool = False,
-    accept_shared: bool = False,
     ours: bool = False,
     root: Path = Path("/"),
 ) -> None:
     """Raise TargetRefused with every reason why a target must not be overwritten now."""
-    refuse(
-        info.name,
-        standing(
-            info,
-            overwrite_signatures=overwrite_signatures,
-            accept_shared=accept_shared,
-            ours=ours,
-            root=root,
-        ),
-    )
+    refuse(info.name, standing(info, consent, ours=ours, root=root))
 
 
 def _asked(question: str, answer: Callable[[], Iterator[Objection]]) -> list[Objection]:

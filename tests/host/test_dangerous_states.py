@@ -15,9 +15,9 @@ import pytest
 
 from ssdbench.errors import SsdbenchError, TargetRefused
 from ssdbench.host.command import run
-from ssdbench.target import guard, leave
+from ssdbench.model.consent import Consent
+from ssdbench.target import consent, guard
 from ssdbench.target.inspect import inspect
-from ssdbench.target.leave import Leave
 from tests.support.devices import LoopDevice, attached_loop, shown_partitions
 
 Holder = Callable[..., int]
@@ -42,7 +42,7 @@ def refused(
     with bytes_of.open("rb") as file:
         before = hashlib.sha256(file.read(checked_bytes)).digest()
         with pytest.raises(TargetRefused) as refusal:
-            guard.check(inspect(str(target)), overwrite_signatures=overwrite)
+            guard.check(inspect(str(target)), Consent(overwrite=overwrite))
         file.seek(0)
         assert hashlib.sha256(file.read(checked_bytes)).digest() == before
     return str(refusal.value)
@@ -75,7 +75,7 @@ def test_an_idle_signature_is_listed_and_only_then_overridden(
         put(loop_device, *SIGNATURES[name])
 
     assert f"signature of {name}" in refused(loop_device.node, loop_device.backing)
-    guard.check(inspect(str(loop_device.node)), overwrite_signatures=True)
+    guard.check(inspect(str(loop_device.node)), Consent(overwrite=True))
 
 
 @pytest.mark.parametrize("kind", [0x83, 0x82, 0x8E, 0xFD, 0x07, 0xEE])
@@ -279,9 +279,7 @@ def test_the_disk_of_the_running_system_is_refused_whatever_is_overridden() -> N
     place = place.resolve()
     disk = place.parent if (place / "partition").exists() else place
 
-    reasons = guard.standing(
-        inspect(f"/dev/{disk.name}"), overwrite_signatures=True, accept_shared=True
-    )
+    reasons = guard.standing(inspect(f"/dev/{disk.name}"), Consent(overwrite=True, shared=True))
 
     assert "it holds the running system" in [found.reason for found in reasons]
 
@@ -405,7 +403,7 @@ def test_without_the_exact_identity_nothing_is_written(
     info = inspect(str(loop_device.node))
 
     with pytest.raises(SsdbenchError) as refusal:
-        leave.require(info, Leave(given))
+        consent.require_consent(info, Consent(identity=given))
 
     assert refusal.value.exit_code == 3
     assert ("--destroy" in refusal.value.hint) is (given is None)
@@ -429,7 +427,7 @@ def test_the_device_passes_when_all_is_over(loop_device: LoopDevice, tmp_path: P
     with mounted(loop_device, tmp_path):
         pass
 
-    guard.check(inspect(str(loop_device.node)), overwrite_signatures=True)
+    guard.check(inspect(str(loop_device.node)), Consent(overwrite=True))
 
 
 def test_two_devices_are_never_taken_for_each_other(tmp_path: Path) -> None:
@@ -437,4 +435,4 @@ def test_two_devices_are_never_taken_for_each_other(tmp_path: Path) -> None:
         first, second = inspect(str(one.node)), inspect(str(other.node))
 
         with pytest.raises(TargetRefused, match=f"which is {one.node}, but this is"):
-            leave.require(second, Leave(first.id))
+            consent.require_consent(second, Consent(identity=first.id))

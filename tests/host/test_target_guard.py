@@ -11,6 +11,7 @@ import pytest
 
 from ssdbench.errors import DeviceLost, TargetRefused
 from ssdbench.host.command import run, spawn
+from ssdbench.model.consent import Consent
 from ssdbench.model.target import TargetKind
 from ssdbench.target import guard
 from ssdbench.target.claim import Claim
@@ -22,7 +23,7 @@ def refused(device: LoopDevice, *, overwrite: bool = False) -> str:
     """The reasons; that nothing was changed is checked on the way."""
     before = hashlib.sha256(device.backing.read_bytes()).digest()
     with pytest.raises(TargetRefused) as refusal:
-        guard.check(inspect(str(device.node)), overwrite_signatures=overwrite)
+        guard.check(inspect(str(device.node)), Consent(overwrite=overwrite))
     assert hashlib.sha256(device.backing.read_bytes()).digest() == before
     return str(refusal.value)
 
@@ -79,7 +80,7 @@ def test_an_idle_signature_is_refused_unless_overridden(
     run([*argv, str(loop_device.node)])
 
     assert f"signature of {signature}" in refused(loop_device)
-    guard.check(inspect(str(loop_device.node)), overwrite_signatures=True)
+    guard.check(inspect(str(loop_device.node)), Consent(overwrite=True))
 
 
 def test_a_partition_table_is_refused(loop_device: LoopDevice) -> None:
@@ -223,7 +224,7 @@ def test_what_appears_between_two_stages_stops_the_next_one(
     device = make_loop()
     appears, reason = APPEARING[state]
 
-    with Claim(inspect(str(device.node)), overwrite_signatures=True) as claim:
+    with Claim(inspect(str(device.node)), Consent(overwrite=True)) as claim:
         claim.check()
         with appears(device), pytest.raises(TargetRefused, match=reason):
             claim.check()

@@ -236,6 +236,7 @@ def _prepare(tools: str) -> None:
 
 def _tried(state: State, disks: dict[str, str]) -> dict[str, object]:
     from ssdbench.errors import SsdbenchError, TargetRefused
+    from ssdbench.model.consent import Consent
     from ssdbench.target import guard
     from ssdbench.target.inspect import inspect
 
@@ -248,7 +249,7 @@ def _tried(state: State, disks: dict[str, str]) -> dict[str, object]:
     for _ in range(ATTEMPTS):
         before = _written(node)
         try:
-            guard.check(inspect(node), overwrite_signatures=not state.soft)
+            guard.check(inspect(node), Consent(overwrite=not state.soft))
         except TargetRefused as refused:
             reasons = list(refused.reasons)
         except SsdbenchError as error:

@@ -24,6 +24,7 @@ SCRIPT = r"""
 import json, subprocess, time
 from pathlib import Path
 from ssdbench.errors import SsdbenchError
+from ssdbench.model.consent import Consent
 from ssdbench.target import guard
 from ssdbench.target.claim import Claim
 from ssdbench.target.inspect import inspect
@@ -40,7 +41,7 @@ def reasons(node, **options):
 
 fixed = next(d.name for d in Path("/sys/block").glob("vd*")
              if (d / "serial").read_text().strip() == "FIXED")
-said["read-only disk"] = reasons(f"/dev/{fixed}", overwrite_signatures=True)
+said["read-only disk"] = reasons(f"/dev/{fixed}", consent=Consent(overwrite=True))
 before = inspect("/dev/nvme0n1")
 with Claim(before) as claim:
     (JOB / "swap").touch()

@@ -34,6 +34,7 @@ from ssdbench.host import nvme as bus
 from ssdbench.host import scsi
 from ssdbench.host.sysfs import Sysfs, chosen
 from ssdbench.model.profile import Host, Purge
+from ssdbench.model.consent import Consent
 from ssdbench.target import guard
 from ssdbench.target.claim import Claim
 from ssdbench.target.inspect import find, identities, inspect
@@ -46,7 +47,7 @@ said = {}
 
 def reasons(node, **options):
     try:
-        guard.check(inspect(node), overwrite_signatures=True, **options)
+        guard.check(inspect(node), Consent(overwrite=True, **options))
     except SsdbenchError as error:
         return list(getattr(error, "reasons", [error.message]))
     return ["PASSED"]
@@ -75,7 +76,7 @@ for node in (shared, mine, others):
     filled(node)
 said["hidden"] = len([d for d in Path("/sys/block").glob("nvme*c*n*")])
 said["two paths"] = reasons(shared)
-said["two paths, chosen"] = reasons(shared, accept_shared=True)
+said["two paths, chosen"] = reasons(shared, shared=True)
 said["one path"] = reasons(mine)
 info = inspect(shared)
 said["found"] = [find(info.id) == Path(shared).name, identities()[info.id] == shared]
@@ -91,7 +92,7 @@ with applied(planned_host(wishes, info), "tried"):
     said["set"] = now()
 said["put back"] = now() == was
 said["path facts"] = info.facts.get("paths"), info.facts.get("path policy")
-with Claim(info, overwrite_signatures=True, accept_shared=True) as claim:
+with Claim(info, Consent(overwrite=True, shared=True)) as claim:
     try:
         purge(info, Purge.SANITIZE, claim.fd)
         said["sanitize"] = ["PASSED"]
@@ -152,10 +153,10 @@ def attached(number):
 
 mine, theirs = attached(1), attached(2)
 said["two initiators"] = reasons(mine)
-said["not reserved"] = reasons(mine, accept_shared=True)
+said["not reserved"] = reasons(mine, shared=True)
 sleeper = subprocess.Popen(["sleep", "600"], stdin=open(theirs, "rb"))
 claim = os.open(theirs, os.O_RDONLY | os.O_EXCL)
-said["used through the other"] = reasons(mine, accept_shared=True)
+said["used through the other"] = reasons(mine, shared=True)
 os.close(claim)
 sleeper.kill()
 sleeper.wait()
@@ -171,19 +172,19 @@ said["chosen"] += [ahead() == was]
 holder = os.open(theirs, os.O_RDWR)
 fcntl.ioctl(holder, REGISTER, struct.pack("=QQII", 0, 7, 0, 0))
 fcntl.ioctl(holder, RESERVE, struct.pack("=QII", 7, WRITE_EXCLUSIVE, 0))
-said["reserved"] = reasons(mine, accept_shared=True)
+said["reserved"] = reasons(mine, shared=True)
 try:
     said["written"] = os.pwrite(os.open(mine, os.O_RDWR | os.O_DSYNC), bytes(4096), 0)
 except OSError as error:
     said["written"] = 0
 fcntl.ioctl(holder, RELEASE, struct.pack("=QII", 7, WRITE_EXCLUSIVE, 0))
 fcntl.ioctl(holder, REGISTER, struct.pack("=QQII", 7, 0, 0, 0))
-said["released"] = reasons(mine, accept_shared=True)
+said["released"] = reasons(mine, shared=True)
 with scsi.opened(Path(theirs), writes=True) as disk:
     disk.command(bytes([0x16, 0, 0, 0, 0, 0]))
-    said["reserved as of old"] = reasons(mine, accept_shared=True)
+    said["reserved as of old"] = reasons(mine, shared=True)
     disk.command(bytes([0x17, 0, 0, 0, 0, 0]))
-said["released as of old"] = reasons(mine, accept_shared=True)
+said["released as of old"] = reasons(mine, shared=True)
 print(json.dumps(said))
 """
 

@@ -34,6 +34,7 @@ from ssdbench.errors import SsdbenchError
 from ssdbench.stages.fillproof import FillDone, proof
 from ssdbench.target.nvme import CONTROLLER, SMART, controller, data_written_bytes
 from ssdbench.model.profile import Purge
+from ssdbench.model.consent import Consent
 from ssdbench.target import guard, consent
 from ssdbench.target.claim import Claim
 from ssdbench.target.inspect import inspect
@@ -49,7 +50,7 @@ said = {}
 def refused(state, node):
     before = digest(node)
     try:
-        guard.check(inspect(node), overwrite_signatures=True)
+        guard.check(inspect(node), Consent(overwrite=True))
         said[state] = ["PASSED"]
     except SsdbenchError as error:
         said[state] = list(getattr(error, "reasons", [error.message]))
@@ -94,7 +95,7 @@ with Claim(lab) as claim:
     said["format"] = [done.said, json.dumps(done.after)]
 def purging(state, node, method):
     info = inspect(node)
-    with Claim(info, accept_shared=True, overwrite_signatures=True) as claim:
+    with Claim(info, Consent(overwrite=True, shared=True)) as claim:
         try:
             said[state] = [purge(info, method, claim.fd).said]
         except SsdbenchError as error:
@@ -123,7 +124,7 @@ refused("swapped to", "/dev/vda")
 sh("swapoff /dev/vda; blockdev --setro /dev/vda")
 refused("read-only", "/dev/vda")
 before = inspect(NVME)
-with Claim(before, accept_shared=True) as claim:
+with Claim(before, Consent(shared=True)) as claim:
     sh("echo 1 > /sys/block/" + first + "/device/device/remove")
     try:
         claim.check()

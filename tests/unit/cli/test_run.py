@@ -61,7 +61,7 @@ def test_a_rated_endurance_that_was_given_is_kept_and_planned_with(
     directory, _, _ = stored
 
     manifest = json.loads((directory / "manifest.json").read_text())
-    assert (manifest["endurance_tb"], manifest["accept_wear"]) == (100.0, False)
+    assert (manifest["endurance_tb"], manifest["consent"]["wear"]) == (100.0, False)
     assert json.loads((directory / "result.json").read_text())["endurance_tb"] == 100.0
 
 
@@ -220,6 +220,25 @@ def test_resume_of_what_is_no_run_is_refused(
 ) -> None:
     assert run(["resume", str(tmp_path)]) == 2
     assert "is not a run directory" in capfd.readouterr().err
+
+
+def test_a_run_with_a_manifest_of_schema_1_is_resumed(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    profile, output = tmp_path / "small.yaml", tmp_path / "out"
+    profile.write_text(SMALL)
+    first = ssdbench("run", str(profile), "--output", str(output), "--max-time", "15s")
+    assert subprocess.run(first, check=False, timeout=60).returncode == 1
+    manifest = json.loads((output / "manifest.json").read_text())
+    del manifest["consent"]
+    manifest |= {"schema_version": 1, "destroy_id": None, "overwrite_signatures": False}
+    (output / "manifest.json").write_text(json.dumps(manifest))
+
+    run(["resume", str(output), "--max-time", "10h", "--json"])
+
+    shown = capfd.readouterr()
+    assert "stands from before; not repeated" in shown.err
+    assert json.loads((output / "result.json").read_text())["interrupted"] is False
 
 
 def _wait_for(path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 from ssdbench.engine.session import TargetSession
 from ssdbench.engine.targets import SimulatedSession, claimed
 from ssdbench.errors import TargetRefused
+from ssdbench.model.consent import Consent
 from ssdbench.model.profile import Purge
 from ssdbench.sim.simulation import fill
 from ssdbench.target.inspect import inspect
@@ -17,7 +18,7 @@ NAME = "sim:x25m-g2-160,capacity=256MiB"
 
 @pytest.fixture
 def session(tmp_path: Path) -> Iterator[SimulatedSession]:
-    with claimed(inspect(NAME), tmp_path, destroy_id=None) as held:
+    with claimed(inspect(NAME), tmp_path, Consent()) as held:
         assert isinstance(held, SimulatedSession)
         fill(held._drive.core)
         yield held

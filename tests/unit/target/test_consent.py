@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from ssdbench.errors import TargetRefused
+from ssdbench.model.consent import Consent
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.target import consent
 from ssdbench.target.objection import refuse
@@ -21,7 +22,7 @@ DRIVE = TargetInfo(
 
 
 def test_the_exact_identity_is_consent() -> None:
-    assert consent.objections(DRIVE, DRIVE.id) == []
+    assert consent.objections(DRIVE, Consent(identity=DRIVE.id)) == []
 
 
 @pytest.mark.parametrize(
@@ -30,7 +31,7 @@ def test_the_exact_identity_is_consent() -> None:
     ids=["empty", "blank", "part", "padded", "case", "node", "pattern"],
 )
 def test_anything_else_is_no_consent(given: str) -> None:
-    (found,) = consent.objections(DRIVE, given)
+    (found,) = consent.objections(DRIVE, Consent(identity=given))
 
     assert f"consent names {given!r}" in found.reason
     assert found.option == ()  # nothing to paste: first be sure which drive it is
@@ -38,7 +39,7 @@ def test_anything_else_is_no_consent(given: str) -> None:
 
 def test_without_consent_the_user_is_told_what_to_type() -> None:
     with pytest.raises(TargetRefused, match="nobody has agreed") as refusal:
-        refuse(DRIVE.name, consent.objections(DRIVE, None))
+        refuse(DRIVE.name, consent.objections(DRIVE, Consent()))
 
     assert refusal.value.exit_code == 3
     assert refusal.value.options == ("--destroy", DRIVE.id)
@@ -47,7 +48,7 @@ def test_without_consent_the_user_is_told_what_to_type() -> None:
 
 @pytest.mark.parametrize("kind", [TargetKind.SIMULATED, TargetKind.FILE])
 def test_what_holds_nothing_of_the_users_needs_no_consent(kind: TargetKind) -> None:
-    assert consent.objections(DRIVE.model_copy(update={"kind": kind}), None) == []
+    assert consent.objections(DRIVE.model_copy(update={"kind": kind}), Consent()) == []
 
 
 LAB = DRIVE.model_copy(update={"kind": TargetKind.VIRTUAL, "serial": "SSDBENCH-LAB-0"})
@@ -81,7 +82,7 @@ def test_a_disk_of_the_lab_needs_no_consent(tmp_path: Path) -> None:
 
 
 def test_the_identity_of_another_drive_is_named_as_such() -> None:
-    (found,) = consent.objections(DRIVE, "naa.5", others={"naa.5": "/dev/sdb"})
+    (found,) = consent.objections(DRIVE, Consent(identity="naa.5"), others={"naa.5": "/dev/sdb"})
 
     assert "consent names 'naa.5', which is /dev/sdb, but this is" in found.reason
 
@@ -97,8 +98,8 @@ def test_wear_above_a_hundredth_or_unknown_needs_consent(
     wear = Wear(int(tb * 10**12), endurance)
 
     assert wear.needs_consent is needed
-    assert consent.wear_objections(drive, wear, accepted=True) == []
+    assert consent.wear_objections(drive, wear, Consent(wear=True)) == []
     # A loop device has no flash.
-    assert consent.wear_objections(DRIVE, wear, accepted=False) == []
-    options = [o.option for o in consent.wear_objections(drive, wear, accepted=False)]
+    assert consent.wear_objections(DRIVE, wear, Consent()) == []
+    options = [o.option for o in consent.wear_objections(drive, wear, Consent())]
     assert options == ([("--accept-wear",)] if needed else [])

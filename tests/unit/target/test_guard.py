@@ -9,6 +9,7 @@ import pytest
 
 from ssdbench.errors import HostLacks, TargetRefused
 from ssdbench.host.procfs import Mount, Opener
+from ssdbench.model.consent import Consent
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.target import guard
 from ssdbench.target.objection import Objection, refuse
@@ -140,7 +141,7 @@ def test_an_idle_drive_may_be_overwritten(kind: TargetKind) -> None:
 
 def still(found: Sequence[Objection], *, overwrite: bool = False, shared: bool = False) -> None:
     """Refuse what these two options leave."""
-    left = guard.remaining(found, overwrite_signatures=overwrite, accept_shared=shared)
+    left = guard.remaining(found, Consent(overwrite=overwrite, shared=shared))
     refuse(LOOP.name, left)
 
 

@@ -1,0 +1,18 @@
+"""What a user agreed to, for one drive: one value from the command line to the guard."""
+
+from typing import Self
+
+from ssdbench.model.base import Model
+
+
+class Consent(Model):
+    """What the command line agreed to; never part of a profile, and nothing of it by default."""
+
+    identity: str | None = None  # --destroy: what this drive holds may be destroyed
+    overwrite: bool = False  # --overwrite-signatures: partition tables, file systems not in use
+    shared: bool = False  # --accept-shared: other paths and hosts lead to it
+    wear: bool = False  # --accept-wear: more than FREE_SHARE of its rated endurance
+
+    def overwriting(self) -> Self:
+        """The same where signatures do not matter: they are our own, or nothing is written."""
+        return self.model_copy(update={"overwrite": True})
