@@ -8,12 +8,12 @@ import re
 from hashlib import sha256
 from pathlib import Path
 
-from ssdbench.engine.hosting import kernel_name
 from ssdbench.errors import SsdbenchError
 from ssdbench.host.files import make_directory, write_atomic
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.model.target import TargetInfo
 from ssdbench.target import pages
+from ssdbench.target.inspect import kernel_name
 
 INDEX = "index.json"
 

@@ -11,6 +11,7 @@ from ssdbench.host.sysfs import Sysfs
 from ssdbench.host.topology import topology
 from ssdbench.model.profile import Host
 from ssdbench.model.target import TargetInfo
+from ssdbench.target.inspect import kernel_name
 from ssdbench.target.pages import Protocol, protocol
 from ssdbench.tuning.drive import drive_settings
 from ssdbench.tuning.hostbackends import THERE
@@ -18,15 +19,6 @@ from ssdbench.tuning.plan import HostPlan, host_plan
 from ssdbench.tuning.setting import Backend, Setting
 
 SIMULATED = "a simulated drive keeps its own time: the host stays as it is"
-
-
-def kernel_name(info: TargetInfo, sysfs: Sysfs | None = None) -> str:
-    """The target's name below /sys/block; empty for what is no whole block device."""
-    sysfs = sysfs or Sysfs()
-    if not info.major_minor:
-        return ""
-    name = sysfs.path(f"/sys/dev/block/{info.major_minor}").resolve().name
-    return name if sysfs.exists(f"/sys/block/{name}") else ""
 
 
 def current_facts(info: TargetInfo) -> dict[str, str]:
@@ -45,7 +37,7 @@ def planned_host(wishes: Host, info: TargetInfo, sysfs: Sysfs | None = None) -> 
     if info.simulated:
         return HostPlan(notes=(SIMULATED,) if wishes.changes() else ())
     sysfs = sysfs or Sysfs()
-    name = kernel_name(info, sysfs)
+    name = kernel_name(info, sysfs=sysfs)
     planned = host_plan(wishes, topology(name, sysfs), info.here)
     require_numa(planned.fio_options)
     inside = drive_settings(wishes, _bus(name, sysfs), info.here)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ssdbench.engine.applied import host_backends
-from ssdbench.engine.hosting import kernel_name
 from ssdbench.errors import HostLacks, UsageError
 from ssdbench.generator.fio.output import engines_of
 from ssdbench.host import blktrace, command
@@ -18,6 +17,7 @@ from ssdbench.stages.blocktrace import block_trace
 from ssdbench.stages.hostload import Probe
 from ssdbench.stages.onestart import Options
 from ssdbench.stages.trial import Trial, TrialWorkload, Variant
+from ssdbench.target.inspect import kernel_name
 from ssdbench.tuning.setting import Backend
 from ssdbench.units import format_size
 

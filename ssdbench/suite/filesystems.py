@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 
-from ssdbench.engine.hosting import kernel_name
 from ssdbench.engine.stage import Stage
 from ssdbench.errors import HostLacks, UsageError
 from ssdbench.host.filesystems import FILE_SYSTEMS, FileSystem
@@ -14,6 +13,7 @@ from ssdbench.model.workload import Pattern
 from ssdbench.stages.filesystem import FileSystemTrial
 from ssdbench.stages.precondition import Fill, Precondition
 from ssdbench.stages.purge import Purge as PurgeStage
+from ssdbench.target.inspect import kernel_name
 from ssdbench.units import KIB, format_capacity
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from ssdbench.errors import DeviceError, HostLacks
+from ssdbench.errors import DeviceError, DeviceLost, HostLacks
 from ssdbench.host import usage
 from ssdbench.host.procfs import Mount, Opener, Procfs
 from ssdbench.host.sysfs import Sysfs
@@ -42,11 +42,13 @@ class HostView(Protocol):
 
 
 class LiveHost(usage.BlockUsage):
-    """The view of the running host. Raises OSError when the device is gone."""
+    """The view of the running host. Raises DeviceLost when the device is gone."""
 
     def __init__(self, info: TargetInfo, *, root: Path = Path("/"), ours: bool = False) -> None:
         sysfs = Sysfs(root)
         kernel = kernel_name(info, sysfs=sysfs)
+        if not kernel:
+            raise DeviceLost(f"{info.name} is gone")
         twins = surroundings.twins(kernel, sysfs)
         super().__init__(kernel, sysfs=sysfs, procfs=Procfs(root), twins=twins)
         self._node = Path(info.node)
@@ -156,6 +158,8 @@ def standing(
         case _:
             try:
                 found = objections(info, LiveHost(info, root=root, ours=ours))
+            except DeviceLost:
+                found = [Objection("it is gone")]
             except OSError as error:
                 found = [Objection(f"it cannot be examined: {error.strerror}")]
     return remaining(found, consent)

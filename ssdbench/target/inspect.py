@@ -44,8 +44,11 @@ def inspect(name: str, *, sysfs: Sysfs = ROOT) -> TargetInfo:
 
 
 def kernel_name(info: TargetInfo, *, sysfs: Sysfs = ROOT) -> str:
-    """The name of a block device below /sys/block. Raises OSError when it is gone."""
-    return sysfs.path(f"/sys/dev/block/{info.major_minor}").resolve().name
+    """The target's name below /sys/block; empty for what is no whole block device, or is gone."""
+    if not info.major_minor:
+        return ""
+    name = sysfs.path(f"/sys/dev/block/{info.major_minor}").resolve().name
+    return name if sysfs.exists(f"/sys/block/{name}") else ""
 
 
 def find(drive: str, *, sysfs: Sysfs = ROOT) -> str | None:

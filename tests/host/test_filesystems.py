@@ -9,12 +9,11 @@ from threading import Timer
 
 import pytest
 
-from ssdbench.engine.hosting import kernel_name
 from ssdbench.errors import HostLacks
 from ssdbench.host.command import run
 from ssdbench.host.filesystems import FILE_SYSTEMS
 from ssdbench.model.result import RunResult
-from ssdbench.target.inspect import inspect
+from ssdbench.target.inspect import inspect, kernel_name
 from ssdbench.tuning.mounting import DirectoryBackend, partition_name
 from ssdbench.units import MIB
 from tests.support.devices import attached_loop

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from ssdbench.engine.hosting import kernel_name
 from ssdbench.errors import HostLacks
 from ssdbench.host import blktrace
 from ssdbench.host.command import run
@@ -18,7 +17,7 @@ from ssdbench.host.sysfs import Sysfs
 from ssdbench.host.tracefs import INSTANCE, ROOT, mounted
 from ssdbench.model.target import TargetInfo
 from ssdbench.stages.blocktrace import block_trace
-from ssdbench.target.inspect import inspect
+from ssdbench.target.inspect import inspect, kernel_name
 from tests.support.devices import attached_loop
 
 pytestmark = pytest.mark.host

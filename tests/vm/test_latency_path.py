@@ -12,7 +12,7 @@ pytestmark = pytest.mark.vm
 SCRIPT = r"""
 import json, os, subprocess
 from pathlib import Path
-from ssdbench.engine.hosting import kernel_name
+from ssdbench.target.inspect import kernel_name
 from ssdbench.host.topology import topology
 from ssdbench.stages.blocktrace import block_trace
 from ssdbench.stages.interruptvariants import interrupt_variants

@@ -184,5 +184,6 @@ def test_a_simulated_drive_needs_no_guard() -> None:
 def test_a_device_that_is_gone_is_refused() -> None:
     gone = LOOP.model_copy(update={"node": "/dev/absent", "major_minor": "499:7"})
 
-    with pytest.raises(TargetRefused):
+    with pytest.raises(TargetRefused) as refusal:
         guard.check(gone)
+    assert refusal.value.reasons == ("it is gone",)
