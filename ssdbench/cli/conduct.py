@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ssdbench import suite
 from ssdbench.cli import background
 from ssdbench.cli.eventlog import EventLog
 from ssdbench.cli.inputs import read_profile
@@ -25,7 +24,8 @@ from ssdbench.model.consent import Consent
 from ssdbench.model.result import RunResult
 from ssdbench.model.target import TargetInfo
 from ssdbench.report import render
-from ssdbench.suite import Asked
+from ssdbench.suite import run as runs
+from ssdbench.suite.asked import Asked
 from ssdbench.target.planned import Planned
 
 RUNS = Path("reports")
@@ -86,14 +86,14 @@ def new_directory(profile_name: str, target: str) -> Path:
 def run(wishes: Asked, output: Path, audience: Audience) -> Ended:
     """The main job into a new directory, ending with its report. Raises SsdbenchError."""
     output = output.absolute()
-    return _conducted(output, audience, lambda world: suite.run(wishes, output, world))
+    return _conducted(output, audience, lambda world: runs.run(wishes, output, world))
 
 
 def resume(directory: Path, limits: Limits | None, audience: Audience) -> Ended:
     """Go on with a run, ending with its report. Raises SsdbenchError."""
     directory = directory.absolute()
     return _conducted(
-        directory, audience, lambda world: suite.resume(directory, world, limits=limits)
+        directory, audience, lambda world: runs.resume(directory, world, limits=limits)
     )
 
 

@@ -42,13 +42,14 @@ def look(
     """Run a profile of our own on a target, after saying what it will write and why so."""
     import sys
 
-    from ssdbench import suite
     from ssdbench.cli import conduct
     from ssdbench.cli.progress import story
     from ssdbench.model.loading import load_profile
+    from ssdbench.suite.asked import Asked
+    from ssdbench.suite.plan import plan
     from ssdbench.units import format_capacity
 
-    wishes = suite.Asked(
+    wishes = Asked(
         profile=load_profile(profile_text, name),
         profile_name=name,
         profile_text=profile_text,
@@ -58,7 +59,7 @@ def look(
         consent=agreed["consent"],
         endurance_tb=agreed["endurance"],
     )
-    planned = suite.plan(wishes)
+    planned = plan(wishes)
     least, most = planned.bytes_written
     tell(f"will write {format_capacity(least)} to {target}, at most {format_capacity(most)}")
     for note in (note for stage in planned.stages for note in stage.notes):

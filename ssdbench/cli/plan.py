@@ -22,7 +22,8 @@ from ssdbench.units import format_capacity, format_duration
 if TYPE_CHECKING:
     from ssdbench.engine.stage import StagePlan
     from ssdbench.model.consent import Consent
-    from ssdbench.suite import Asked, RunPlan
+    from ssdbench.suite.asked import Asked
+    from ssdbench.suite.plan import RunPlan
     from ssdbench.target.objection import Objection
     from ssdbench.tuning.plan import HostPlan
 
@@ -57,9 +58,9 @@ def command(
     as_json: bool,
 ) -> None:
     """Show what `run` would do: stages, hours, bytes, drive fills. Changes nothing."""
-    from ssdbench import suite  # everything heavy comes with it
-    from ssdbench.cli.conduct import asked
+    from ssdbench.cli.conduct import asked  # everything heavy comes with it
     from ssdbench.engine.stage import Limits
+    from ssdbench.suite.plan import plan as planned_run
 
     wishes = asked(
         profile,
@@ -69,7 +70,7 @@ def command(
         consent=consent,
         endurance_tb=endurance,
     )
-    plan = suite.plan(wishes)
+    plan = planned_run(wishes)
     if output is not None:
         _keep(wishes, plan, output)
     if as_json:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ssdbench.cli.background import Child
     from ssdbench.cli.conduct import Audience, Ended
     from ssdbench.model.consent import Consent
-    from ssdbench.suite import Asked
+    from ssdbench.suite.asked import Asked
 
 
 @click.command("run")
@@ -103,12 +103,12 @@ def _typed_consent(wishes: "Asked") -> "Asked":
     """
     from dataclasses import replace
 
-    from ssdbench import suite
+    from ssdbench.suite.plan import plan as planned_run
     from ssdbench.target import guard
     from ssdbench.target.consent import lacking, needed
     from ssdbench.target.objection import refuse
 
-    plan = suite.plan(wishes)
+    plan = planned_run(wishes)
     info = plan.target
     if not needed(info) or not plan.destroys:
         return wishes

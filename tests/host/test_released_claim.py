@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from ssdbench.engine.claimedsession import ClaimedSession, signatures_are_ours
 from ssdbench.engine.journal import Journal, StageJournal, stored_records
-from ssdbench.engine.targets import ClaimedSession, signatures_are_ours
 from ssdbench.errors import DeviceLost, TargetRefused
 from ssdbench.host import blockdev
 from ssdbench.host.command import run

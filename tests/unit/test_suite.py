@@ -12,7 +12,9 @@ from ssdbench.stages.precondition import Precondition
 from ssdbench.stages.span import Span
 from ssdbench.stages.steady import Steady
 from ssdbench.stages.sweep import Sweep
-from ssdbench.suite import Asked, plan, stages
+from ssdbench.suite.asked import Asked
+from ssdbench.suite.assemble import stages
+from ssdbench.suite.plan import plan
 from tests.support.builders import a_target
 
 SWEEP = """

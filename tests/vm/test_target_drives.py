@@ -29,7 +29,7 @@ SCRIPT = r"""
 import json, os, subprocess, hashlib
 from pathlib import Path
 from ssdbench.engine.drivepages import store_pages, stored_pages
-from ssdbench.engine.targets import ClaimedSession
+from ssdbench.engine.claimedsession import ClaimedSession
 from ssdbench.errors import SsdbenchError
 from ssdbench.stages.fillproof import FillDone, proof
 from ssdbench.target.nvme import CONTROLLER, SMART, controller, data_written_bytes

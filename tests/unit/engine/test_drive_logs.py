@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from ssdbench.engine import targets
+from ssdbench.engine import claimedsession
+from ssdbench.engine.claimedsession import ClaimedSession
 from ssdbench.engine.heat import ThrottleWatch
-from ssdbench.engine.targets import ClaimedSession
 from ssdbench.errors import DeviceError
 from ssdbench.generator.base import Job, Running
 from ssdbench.model.finding import Code
@@ -103,7 +103,7 @@ def drive(monkeypatch: pytest.MonkeyPatch) -> Logged:
         assert node.name == "nvme7n1"
         yield found
 
-    monkeypatch.setattr(targets, "opened", opened)
+    monkeypatch.setattr(claimedsession, "opened", opened)
     return found
 
 

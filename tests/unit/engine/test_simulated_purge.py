@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from ssdbench.engine.session import TargetSession
-from ssdbench.engine.targets import SimulatedSession, claimed
+from ssdbench.engine.simulatedsession import SimulatedSession
+from ssdbench.engine.targets import claimed
 from ssdbench.errors import TargetRefused
 from ssdbench.model.consent import Consent
 from ssdbench.model.profile import Purge

@@ -1,0 +1,223 @@
+"""A device or file while a run holds it by a claim."""
+
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from ssdbench.engine.applied import password_noted
+from ssdbench.engine.journal import Kind, Record, StageJournal
+from ssdbench.engine.lbaformats import note
+from ssdbench.engine.session import KERNEL, Counters
+from ssdbench.errors import DeviceError, DeviceLost, HostLacks, UsageError
+from ssdbench.generator.base import Generator
+from ssdbench.generator.fio.attachment import attachment
+from ssdbench.generator.fio.ceiling import ceiling_iops
+from ssdbench.generator.fio.driver import Fio
+from ssdbench.generator.slam import Slam
+from ssdbench.host.counters import DiskStat, disk_counters
+from ssdbench.host.nvme import Nvme, opened
+from ssdbench.host.sysfs import Sysfs
+from ssdbench.model.fitting import unoffered
+from ssdbench.model.lbaformat import LbaFormat
+from ssdbench.model.profile import Applies, Purge
+from ssdbench.model.result import FlashWritten
+from ssdbench.model.target import TargetInfo, TargetKind
+from ssdbench.model.workload import ActiveRange, Workload
+from ssdbench.target.claim import Claim
+from ssdbench.target.inspect import inspect
+from ssdbench.target.nvme import (
+    HEALTH_BYTES,
+    HEALTH_LOG,
+    OCP_BYTES,
+    OCP_LOG,
+    data_written_bytes,
+    flash_written,
+    throttle_counters,
+)
+from ssdbench.target.purge import Purged, Witness, discard, purge
+
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+SIGNATURES = "leaves_signatures"  # of a journal's record
+
+
+class ClaimedSession:
+    """A device or file that is held by a claim."""
+
+    spare_bytes: int | None = None  # no drive tells
+
+    def __init__(
+        self,
+        info: TargetInfo,
+        claim: Claim,
+        *,
+        fio_cpus: Collection[int] = (),
+        fio_options: Mapping[str, str] | None = None,
+        applies: Applies = Applies.FIO,
+    ) -> None:
+        self.info = info
+        self._claim = claim
+        self._applies = applies
+        self._fio_cpus = tuple(fio_cpus)
+        self._fio_options = dict(fio_options or {})
+        self._ceilings: dict[Workload, float | None] = {}
+        self._lacks_ocp = False
+        self._reformatted: Purged | None = None  # and nothing was written since
+
+    def generator(self, *, step_s: int = 1) -> Generator:
+        """fio or the slammer on the claimed target; real time passes second by second."""
+        way = attachment(self.info, self._descriptor())
+        fio = Fio(way, cpus=self._fio_cpus, options=self._fio_options)
+        if self._applies is Applies.FIO:
+            return fio
+        return Slam(Path(self.info.node), self._descriptor(), fio, cpus=self._fio_cpus)
+
+    def recheck(self) -> None:
+        """Identity, size and everything that the guard asks, while the claim is held."""
+        self._claim.check()
+
+    def counters(self) -> Counters:
+        """The kernel's counters of a device; a file has none that survives us."""
+        if self.info.kind is TargetKind.FILE:
+            return Counters()
+        try:
+            with disk_counters(self.info.major_minor) as file:
+                stat = DiskStat.parse(file.read())
+        except OSError as error:
+            raise DeviceLost(f"{self.info.name} is gone: {error.strerror}") from error
+        return Counters(
+            written_bytes=stat.write_bytes,
+            discarded_bytes=stat.discard_bytes,
+            epoch=f"boot {(Sysfs().find(BOOT_ID) or '').strip()}",
+            source=KERNEL,
+            read_at_s=time.monotonic(),
+        )
+
+    def health_written_bytes(self) -> int | None:
+        """Data units written, of an NVMe drive; a log that cannot be read proves nothing."""
+        node = Path(self.info.node)
+        if not node.name.startswith("nvme"):
+            return None
+        try:
+            with opened(node) as drive:
+                return data_written_bytes(drive.log_page(HEALTH_LOG, HEALTH_BYTES))
+        except (DeviceError, HostLacks):
+            return None
+
+    def flash_written(self) -> FlashWritten | None:
+        """Of an NVMe drive with OCP's log; a log that cannot be read proves nothing."""
+        node = Path(self.info.node).resolve()
+        if not node.name.startswith("nvme"):
+            return None
+        try:
+            with opened(node) as drive:
+                return flash_written(drive.log_page(HEALTH_LOG, HEALTH_BYTES), self._ocp(drive))
+        except (DeviceError, HostLacks):
+            return None
+
+    def throttle_counters(self) -> Mapping[str, int]:
+        """Of an NVMe drive; OCP's log is not asked for again where there is none.
+
+        Each refused log page is an entry in the drive's own error log.
+        """
+        node = Path(self.info.node).resolve()
+        if not node.name.startswith("nvme"):
+            return {}
+        try:
+            with opened(node) as drive:
+                return throttle_counters(drive.log_page(HEALTH_LOG, HEALTH_BYTES), self._ocp(drive))
+        except (DeviceError, HostLacks):
+            return {}
+
+    def _ocp(self, drive: Nvme) -> bytes:
+        if self._lacks_ocp:
+            return b""
+        try:
+            return drive.log_page(OCP_LOG, OCP_BYTES)
+        except DeviceError:
+            self._lacks_ocp = True
+            return b""
+
+    def ceiling_iops(self, workload: Workload) -> float | None:
+        """fio's null engine on the CPUs that measure; asked once per workload, wherever it works.
+
+        Only the range is left out of account: the null engine does nothing with an offset.
+        """
+        whole = ActiveRange(offset_bytes=0, length_bytes=self.info.size_bytes)
+        kind = workload.model_copy(update={"range": whole})
+        if kind not in self._ceilings:
+            self._ceilings[kind] = ceiling_iops(kind, cpus=self._fio_cpus, placed=self._fio_options)
+        return self._ceilings[kind]
+
+    def purge(self, method: Purge, share: Callable[[float], None] = lambda done: None) -> Purged:
+        """Bring the claimed drive back to its fresh state; `share` is told how far it is."""
+        if method is Purge.FORMAT and self._reformatted is not None:
+            done, self._reformatted = self._reformatted, None  # once is enough
+            return done
+        self._claim.check()
+        if method is Purge.ATA_ERASE:
+            with password_noted(self.info.here) as note:
+                done = purge(self.info, method, self._descriptor(), Witness(password=note))
+        else:
+            done = purge(self.info, method, self._descriptor(), Witness(share=share))
+        self._claim.check()
+        return done
+
+    def reformat(self, wanted: LbaFormat) -> Purged:
+        """Format the drive with another LBA format, noted before; `info` is anew after it.
+
+        That is a purge by format: the next one that is asked for has been done with it. Raises
+        UsageError for a format that the drive does not offer.
+        """
+        if why := unoffered(wanted, self.info):
+            raise UsageError(why)
+        self._claim.check()
+        was = self.info.lba_format
+        if was is not None and was != wanted:
+            note(self.info.id, was)
+        done = purge(self.info, Purge.FORMAT, self._descriptor(), lba_format=wanted)
+        if was is not None and was != wanted:
+            said = f"the drive keeps its new LBA format {wanted}; it was {was}"
+            done = replace(done, lasting=said)
+        info = inspect(self.info.node).model_copy(update={"name": self.info.name})
+        self._claim.formatted(info)
+        self.info, self._reformatted = info, done
+        return done
+
+    def discard(self, offset_bytes: int, length_bytes: int) -> None:
+        """BLKDISCARD through the claim; a file takes none."""
+        self._claim.check()
+        discard(self.info, self._descriptor(), offset_bytes, length_bytes)
+
+    @contextmanager
+    def released(
+        self, reason: str, journal: StageJournal, *, leaves_signatures: bool = False
+    ) -> Iterator[None]:
+        """Give the claim up for one named step, journalled: see `Claim.released`.
+
+        No generator may be at work. After a crash inside, `resume` knows from the journal that
+        signatures on the target are ours.
+        """
+
+        def note(said: str) -> None:
+            journal.claim(said, **{SIGNATURES: leaves_signatures})
+
+        with self._claim.released(reason, note, leaves_signatures=leaves_signatures):
+            yield
+
+    def save(self) -> None:
+        """A device keeps itself."""
+
+    def close(self) -> None:
+        """Whoever made the claim gives it up."""
+
+    def _descriptor(self) -> int:
+        if self._claim.fd is None:
+            raise DeviceLost(f"{self.info.name} is not claimed any more")
+        return self._claim.fd
+
+
+def signatures_are_ours(records: Iterable[Record]) -> bool:
+    """Whether a step of this run left file systems on its target, or may have."""
+    return any(r.kind is Kind.CLAIM and bool(r.data.get(SIGNATURES)) for r in records)

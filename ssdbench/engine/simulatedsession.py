@@ -1,0 +1,146 @@
+"""A simulated drive while a run has it: its state lies in the run directory."""
+
+import json
+import secrets
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from ssdbench.engine.session import SIMULATED, Counters
+from ssdbench.errors import DeviceError, HostLacks, TargetRefused
+from ssdbench.generator.base import Generator
+from ssdbench.generator.fio.driver import Fio
+from ssdbench.generator.fio.simulated import SimAttachment
+from ssdbench.host.files import make_directory, remove_if_empty, write_atomic
+from ssdbench.model.profile import Purge
+from ssdbench.model.result import FlashWritten
+from ssdbench.model.target import TargetInfo
+from ssdbench.model.workload import Workload
+from ssdbench.sim.core import Op
+from ssdbench.sim.drive import SimDrive, StateUnusable, data_path, spec_path
+from ssdbench.sim.spec import parse
+from ssdbench.target.purge import DISCARD_STEP_BYTES, Purged
+from ssdbench.units import format_capacity
+
+STATE = Path("sim") / "state.ssdb"
+EPOCH = Path("sim") / "epoch.json"
+PPM = 1_000_000
+
+
+class SimulatedSession:
+    """A simulated drive whose state lies in the run directory."""
+
+    def __init__(self, info: TargetInfo, run_path: Path) -> None:
+        self.info = info.model_copy(update={"node": STATE.as_posix()})
+        self._path = run_path / STATE
+        self._epoch_path = run_path / EPOCH
+        self._drive = self._open()
+        self._epoch = str(json.loads(self._epoch_path.read_text())["epoch"])
+
+    @property
+    def spare_bytes(self) -> int | None:
+        """The model's over-provisioning."""
+        params = self._drive.spec.params
+        return params["capacity_bytes"] * params.get("op_ppm", 0) // PPM
+
+    def generator(self, *, step_s: int = 1) -> Generator:
+        """fio on the drive's own clock, which the judge lets go `step_s` at a time."""
+        return Fio(SimAttachment(self._drive, step_s=step_s))
+
+    def recheck(self) -> None:
+        """Nobody else can have it: its state is locked."""
+
+    def counters(self) -> Counters:
+        """The core's own."""
+        return Counters(
+            written_bytes=self._drive.counters()["host_write_bytes"],
+            epoch=self._epoch,
+            source=SIMULATED,
+        )
+
+    def health_written_bytes(self) -> int | None:
+        """It has no log besides its counters."""
+        return None
+
+    def flash_written(self) -> FlashWritten | None:
+        """What no real drive would show is not shown: its counters are the truth."""
+        return None
+
+    def throttle_counters(self) -> Mapping[str, int]:
+        """It has no log."""
+        return {}
+
+    def ceiling_iops(self, workload: Workload) -> float | None:
+        """A simulated drive keeps its own time, which no slow host changes."""
+        return None
+
+    def purge(self, method: Purge, share: Callable[[float], None] = lambda done: None) -> Purged:
+        """What a format does: the drive is made anew. Discards are real ones, over all of it.
+
+        Raises TargetRefused for a method that no simulated drive has.
+        """
+        if method is Purge.ATA_ERASE:
+            raise TargetRefused(
+                self.info.name,
+                ["it has no ATA security"],
+                hint="choose `purge: format` or `discard`",
+            )
+        before = self._written()
+        if method is Purge.DISCARD:
+            seconds = self._discarded_s(0, self.info.size_bytes)
+            said = "discards over the whole simulated drive"
+        else:
+            self._drive.close()
+            self._drive = self._fresh()
+            self._epoch = str(json.loads(self._epoch_path.read_text())["epoch"])
+            seconds = 0.0
+            said = f"{method.value}: the simulated drive was made anew, which takes it no time"
+        return Purged(method.value, said, seconds, before, self._written())
+
+    def discard(self, offset_bytes: int, length_bytes: int) -> None:
+        """A TRIM on the drive's own clock."""
+        self._discarded_s(offset_bytes, length_bytes)
+
+    def _discarded_s(self, start: int, length_bytes: int) -> float:
+        core = self._drive.core
+        began_ns = now_ns = core.now_ns
+        end = start + length_bytes
+        for offset in range(start, end, DISCARD_STEP_BYTES):
+            length = min(DISCARD_STEP_BYTES, end - offset)
+            done = core.submit(Op.TRIM, offset, length, now_ns=now_ns)
+            if done.error:
+                raise DeviceError(f"{self.info.name} refused a discard: {done.error.sentence()}")
+            now_ns = done.done_ns
+        core.idle(now_ns)
+        return (now_ns - began_ns) / 1e9
+
+    def _written(self) -> dict[str, str]:
+        return {"written since it was made": format_capacity(self.counters().written_bytes)}
+
+    def save(self) -> None:
+        """The state is a mapped file: it is there even when we are killed."""
+
+    def close(self) -> None:
+        """Let others use the state."""
+        self._drive.close()
+
+    def _open(self) -> SimDrive:
+        """The drive as it was left, a repaired one, or a fresh one with an epoch of its own."""
+        if self._path.exists() and self._epoch_path.exists():
+            for repair in (False, True):
+                try:
+                    return SimDrive.open(self._path, repair=repair)
+                except (DeviceError, StateUnusable):
+                    continue
+        return self._fresh()
+
+    def _fresh(self) -> SimDrive:
+        make_directory(self._path.parent)
+        for old in (self._path, spec_path(self._path), data_path(self._path)):
+            old.unlink(missing_ok=True)
+        try:
+            drive = SimDrive.create(parse(self.info.name), self._path)
+        except HostLacks:  # nothing was begun: leave no directory that looks like a run
+            remove_if_empty(self._path.parent, self._path.parent.parent)
+            raise
+        write_atomic(self._epoch_path, json.dumps({"epoch": f"state {secrets.token_hex(8)}"}))
+        return drive

@@ -1,0 +1,109 @@
+"""What `run` would do on a target, and what it would take: looks at the target, changes nothing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ssdbench.engine.hints import rate_hint
+from ssdbench.engine.hosting import planned_host
+from ssdbench.engine.lbaformats import REASON, way_back
+from ssdbench.engine.runner import check_limits
+from ssdbench.engine.stage import Limits, RateHint, StagePlan
+from ssdbench.errors import TargetRefused
+from ssdbench.model.fitting import misfits
+from ssdbench.model.loading import misfit_error
+from ssdbench.model.profile import Profile
+from ssdbench.model.target import TargetInfo, TargetKind
+from ssdbench.suite.asked import Asked
+from ssdbench.suite.assemble import host_wishes
+from ssdbench.suite.assemble import stages as stages
+from ssdbench.target.inspect import inspect
+from ssdbench.target.objection import ELSEWHERE
+from ssdbench.target.wear import Wear
+from ssdbench.tuning.plan import HostPlan
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """What `run` would do, and from the least to the most that it would take."""
+
+    target: TargetInfo
+    stages: tuple[StagePlan, ...]
+    limits: Limits
+    hint: RateHint
+    seconds: tuple[float, float]  # on the target's clock
+    bytes_written: tuple[int, int]
+    fills: tuple[float, float]
+    host: HostPlan = HostPlan()
+    wear: Wear = Wear(0)
+    lba_format: str = ""  # what becomes of the drive's, and that it stays
+
+    @property
+    def destroys(self) -> bool:
+        """Whether any stage writes."""
+        return destroys(self.stages)
+
+
+def plan(asked_for: Asked) -> RunPlan:
+    """Look at the target and say what `run` would do. Raises UsageError, TargetRefused."""
+    info = target_of(asked_for)
+    require_fit(asked_for, info)
+    hint = rate_hint(info)
+    there = info.formatted(asked_for.profile.lba_format)
+    plans = tuple(stage.plan(there, hint) for stage in stages(asked_for.profile, there))
+    limits = asked_for.all_limits
+    check_limits(plans, limits)
+    return RunPlan(
+        target=info,
+        stages=plans,
+        limits=limits,
+        hint=hint,
+        seconds=(sum(p.seconds[0] for p in plans), sum(p.seconds[1] for p in plans)),
+        bytes_written=(
+            sum(p.bytes_written[0] for p in plans),
+            sum(p.bytes_written[1] for p in plans),
+        ),
+        fills=(sum(p.fills[0] for p in plans), sum(p.fills[1] for p in plans)),
+        host=planned_host(host_wishes(asked_for.profile, info), info),
+        wear=wear_of(asked_for, plans),
+        lba_format=_lasting_sentence(asked_for.profile, info),
+    )
+
+
+def _lasting_sentence(profile: Profile, info: TargetInfo) -> str:
+    if profile.lba_format in (None, info.lba_format) or info.lba_format is None:
+        return ""
+    back = way_back(info.node, info.lba_format)
+    return (
+        f"{info.lba_format} becomes {profile.lba_format}: {REASON}; it stays after the run, and "
+        f"`{back}` brings the old one back"
+    )
+
+
+def require_fit(asked_for: Asked, info: TargetInfo) -> None:
+    mistakes = misfits(asked_for.profile, info)
+    if mistakes:
+        raise misfit_error(asked_for.profile_text, asked_for.profile_name, mistakes)
+
+
+def target_of(asked_for: Asked) -> TargetInfo:
+    """What is asked for. Raises TargetRefused for an empty reader or an unused loop device."""
+    info = inspect(asked_for.target_name)
+    if info.size_bytes:
+        return info
+    if info.kind is TargetKind.FILE:
+        enlarge = f"enlarge it (`truncate -s 8G {info.name}`), or {ELSEWHERE}"
+        raise TargetRefused(info.name, ["it has no room for a single block"], hint=enlarge)
+    raise TargetRefused(info.name, ["it has no medium: its size is 0"], hint=ELSEWHERE)
+
+
+def wear_of(asked_for: Asked, plans: Sequence[StagePlan]) -> Wear:
+    """The most that a run may write to its target, within its limits."""
+    most = sum(plan.bytes_written[1] for plan in plans)
+    limit = asked_for.all_limits.max_writes_bytes
+    endurance_tb = asked_for.endurance_tb or asked_for.profile.plan.endurance_tb
+    return Wear(most if limit is None else min(most, limit), endurance_tb)
+
+
+def destroys(plans: Sequence[StagePlan]) -> bool:
+    """Whether a run of these stages overwrites anything."""
+    return any(plan.destructive for plan in plans)

@@ -1,0 +1,187 @@
+"""Claims a target, fills a run directory, and goes on with a run that ended early.
+
+Rendering a report is the caller's, so that a mistake in a page never costs a night of wear.
+"""
+
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+
+from ssdbench.engine.applied import applied, restore_what_is_here
+from ssdbench.engine.claimedsession import ClaimedSession, signatures_are_ours
+from ssdbench.engine.hints import rate_hint
+from ssdbench.engine.hosting import planned_host
+from ssdbench.engine.journal import NAME as JOURNAL
+from ssdbench.engine.journal import stored_records
+from ssdbench.engine.lbaformats import REASON, way_back
+from ssdbench.engine.manifest import Manifest, manifest
+from ssdbench.engine.runner import Order, Runner, World, check_limits, require_same
+from ssdbench.engine.session import TargetSession
+from ssdbench.engine.stage import Limits
+from ssdbench.engine.store import MANIFEST, RunStore, load
+from ssdbench.engine.targets import claimed, require_able, require_generator
+from ssdbench.errors import SsdbenchError, TargetRefused
+from ssdbench.host.files import make_directory, remove_if_empty
+from ssdbench.model.loading import load_profile
+from ssdbench.model.profile import Applies, CapacityPlan, Profile
+from ssdbench.model.result import RunResult
+from ssdbench.model.target import TargetInfo
+from ssdbench.suite.asked import Asked
+from ssdbench.suite.assemble import host_wishes
+from ssdbench.suite.assemble import stages as stages
+from ssdbench.suite.plan import destroys, require_fit, target_of, wear_of
+from ssdbench.target.consent import require_consent
+from ssdbench.target.inspect import found_again
+from ssdbench.target.purge import awaited
+from ssdbench.tuning.plan import HostPlan
+
+
+def run(asked_for: Asked, output: Path, world: World) -> RunResult:
+    """The main job, into a new run directory; result.json and all bulk files are there after it.
+
+    Nothing is created or changed when the target is refused. Raises SsdbenchError; what was
+    measured until then is stored.
+    """
+    info = target_of(asked_for)
+    require_fit(asked_for, info)
+    generator = _generator(asked_for.profile, info)
+    wishes = planned_host(host_wishes(asked_for.profile, info), info)
+    there = info.formatted(asked_for.profile.lba_format)
+    plans = [stage.plan(there, rate_hint(there)) for stage in stages(asked_for.profile, there)]
+    check_limits(plans, asked_for.all_limits)
+    require_consent(
+        info, asked_for.consent, wear=wear_of(asked_for, plans), destroys=destroys(plans)
+    )
+    if asked_for.planned is not None:
+        asked_for.planned.require_unchanged(info, asked_for.profile_text)
+    RunStore.require_new(output)
+    seed = asked_for.profile.seed if asked_for.seed is None else asked_for.seed
+    kept = manifest(
+        run_id=output.resolve().name,
+        title=asked_for.profile.title or f"{info.model or info.name}",
+        argv=asked_for.argv,
+        profile_name=asked_for.profile_name,
+        profile_text=asked_for.profile_text,
+        target=info,
+        seed=seed,
+        limits=asked_for.all_limits,
+        consent=asked_for.consent,
+        endurance_tb=asked_for.endurance_tb,
+        generator=generator,
+    )
+    store = RunStore(output)
+    # Nothing is made before the locks are ours, so that a refused run leaves nothing behind.
+    claim = _claimed(kept, info, store, wishes, asked_for.profile, destroys=destroys(plans))
+    with claim as session, applied(wishes, kept.run_id) as settings:
+        make_directory(output)
+        try:
+            kept = _reformatted(kept, asked_for.profile, session)
+        except SsdbenchError:
+            remove_if_empty(output)
+            raise
+        store.write_json(MANIFEST, kept.model_dump(mode="json"))
+        chosen = stages(asked_for.profile, session.info)
+        order = replace(_order(kept, asked_for.profile), settings=(*kept.lasting, *settings))
+        return Runner(order, chosen, session, store, world).run()
+
+
+def _reformatted(kept: Manifest, profile: Profile, session: TargetSession) -> Manifest:
+    """Give the drive the LBA format that the profile asks for, before anything is planned on it.
+
+    The manifest is of the drive as it is then: its size and blocks, and its place and size where
+    it has no better name.
+    """
+    was = kept.target.lba_format
+    if profile.lba_format in (None, was) or was is None or not isinstance(session, ClaimedSession):
+        return kept
+    session.reformat(profile.lba_format)
+    lasting = {
+        "setting": "LBA format",
+        "value": str(profile.lba_format),
+        "was": str(was),
+        "drive": session.info.id,
+        "reason": f"{REASON}; it stays: `{way_back(session.info.node, was)}`",
+    }
+    consent = kept.consent.model_copy(update={"identity": session.info.id})
+    return kept.model_copy(
+        update={"target": session.info, "consent": consent, "lasting": (lasting,)}
+    )
+
+
+def resume(run_path: Path, world: World, *, limits: Limits | None = None) -> RunResult:
+    """Go on with a run after a crash, a signal or a limit. Raises SsdbenchError."""
+    store = RunStore.open(run_path)
+    kept = load(run_path / MANIFEST, Manifest)
+    profile = load_profile(kept.profile_text, kept.profile_name)
+    if not kept.target.simulated:
+        restore_what_is_here()  # else what the dead run mounted would be a reason to refuse it
+    if signatures_are_ours(stored_records(run_path / JOURNAL)):
+        kept = kept.model_copy(update={"consent": kept.consent.overwriting()})
+    info = found_again(kept.target)
+    require_same(info, kept.target.id, kept.target.size_bytes)
+    was = kept.target.lba_format
+    if was is not None and was != info.lba_format:
+        raise TargetRefused(
+            info.name,
+            [f"it has LBA format {info.lba_format}, but the run was begun on {was}"],
+            hint=f"`{way_back(info.node, was)}` brings it back; or start a new run",
+        )
+    _generator(profile, info)
+    awaited(info)  # a sanitize that a reboot interrupted goes on by itself
+    order = _order(kept, profile)
+    if limits is not None:
+        order = replace(order, limits=limits.over(order.limits))
+    wishes = planned_host(host_wishes(profile, info), info)
+    chosen = stages(profile, info)
+    plans = [stage.plan(info, order.hint) for stage in chosen]
+    claim = _claimed(kept, info, store, wishes, profile, destroys=destroys(plans))
+    with claim as session, applied(wishes, kept.run_id) as settings:
+        order = replace(order, settings=(*kept.lasting, *settings))
+        return Runner(order, chosen, session, store, world).resume()
+
+
+def _generator(profile: Profile, info: TargetInfo) -> str:
+    """What applies the workloads here. Raises HostLacks or UsageError when it cannot."""
+    fio = require_able(info)
+    require_generator(profile.generator, info, profile.host.kernel_modules)
+    return fio if profile.generator is Applies.FIO else f"ssdb_slam, random fills by {fio}"
+
+
+def _claimed(
+    kept: Manifest,
+    info: TargetInfo,
+    store: RunStore,
+    wishes: HostPlan,
+    profile: Profile,
+    *,
+    destroys: bool,
+) -> AbstractContextManager[TargetSession]:
+    return claimed(
+        info,
+        store.path,
+        kept.consent,
+        destroys=destroys,
+        fio_cpus=wishes.fio_cpus,
+        fio_options=wishes.fio_options,
+        applies=profile.generator,
+    )
+
+
+def _order(kept: Manifest, profile: Profile) -> Order:
+    return Order(
+        run_id=kept.run_id,
+        title=kept.title,
+        profile_text=kept.profile_text,
+        seed=kept.seed,
+        limits=kept.limits,
+        plan=_capacity_plan(kept, profile),
+        hint=rate_hint(kept.target),
+        host={**kept.host, **{f"{name} version": v for name, v in kept.versions.items()}},
+    )
+
+
+def _capacity_plan(kept: Manifest, profile: Profile) -> CapacityPlan:
+    """The profile's, with the rated endurance that was given on the command line."""
+    if kept.endurance_tb is None:
+        return profile.plan
+    return profile.plan.model_copy(update={"endurance_tb": kept.endurance_tb})
