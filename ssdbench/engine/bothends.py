@@ -7,7 +7,9 @@ halves of a run two experiments counts.
 import re
 from collections.abc import Mapping
 
-from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.finding import Finding
+from ssdbench.model.findings.drive import LinkErrors
+from ssdbench.model.findings.host import HostChanged
 from ssdbench.model.result import FlashWritten
 
 HOST = "host"  # in the journal's first record: the facts that are compared
@@ -63,13 +65,7 @@ def host_changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[s
 
 def host_changed(changes: tuple[str, ...]) -> Finding:
     """The finding over changes of the host."""
-    return Finding(
-        code=Code.HOST_CHANGED,
-        severity=Severity.INVALIDATES,
-        message=f"the host is not as it was when the run began: {'; '.join(changes)}",
-        advice="Find out who changes it (a power daemon, an update, an administrator), and begin "
-        "anew: points before and after the change were measured on two hosts.",
-    )
+    return HostChanged(changes).finding()
 
 
 def link_errors(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Finding, ...]:
@@ -83,16 +79,7 @@ def link_errors(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Fi
     for name in _COUNTERS:
         first, last = (_total(facts.get(_DRIVE + name)) for facts in (before, after))
         if first is not None and last is not None and (grown := last - first) > 0:
-            corrected = name == _CORRECTED
-            found.append(
-                Finding(
-                    code=Code.IO_ERRORS,
-                    severity=Severity.WARNS if corrected else Severity.INVALIDATES,
-                    message=f"the drive's link counted {grown} {name} during the run",
-                    advice="Look at the kernel's log, and at the seat, cable or riser of the "
-                    "drive: what the link sends again is time that the drive is blamed for.",
-                )
-            )
+            found.append(LinkErrors(grown, name, name == _CORRECTED).finding())
     return tuple(found)
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from ssdbench.host.files import write_atomic
 from ssdbench.host.heat import Heat
-from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.finding import Finding
+from ssdbench.model.findings.drive import ThrottlingCounted, TooHot
 
 EVERY_S = 10.0  # of wall time
 HEADER = "t_s,temperature_c,warning_c,phase\n"
@@ -54,16 +55,7 @@ class HeatWatch:
         if not hot:
             return []
         worst = max(hot, key=lambda heat: heat.temperature_c)
-        limit = "" if worst.warning_c is None else f", its warning is at {worst.warning_c:g} °C"
-        return [
-            Finding(
-                code=Code.THROTTLED,
-                severity=Severity.INVALIDATES,
-                message=f"the drive was too hot in {len(hot)} of {len(counted)} readings "
-                f"(up to {worst.temperature_c:g} °C{limit}); it may have slowed itself down",
-                advice="Cool the drive as its rack will, or accept the lower rate as its own.",
-            )
-        ]
+        return [TooHot(len(hot), len(counted), worst.temperature_c, worst.warning_c).finding()]
 
     def _ask(self, t_s: float, phase: str) -> None:
         self._next_s = self._wall() + EVERY_S
@@ -88,12 +80,4 @@ class ThrottleWatch:
         }
         if not more:
             return []
-        said = ", ".join(f"{count} {name}" for name, count in more.items())
-        return [
-            Finding(
-                code=Code.THROTTLED,
-                severity=Severity.INVALIDATES,
-                message=f"the drive counted {said} between the start and the end of the repeat",
-                advice="Cool the drive as its rack will, or accept the lower rate as its own.",
-            )
-        ]
+        return [ThrottlingCounted(tuple(more.values()), tuple(more)).finding()]

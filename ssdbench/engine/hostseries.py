@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
-from ssdbench.engine.noise import Noise, disturbances, finding_of, noise
+from ssdbench.engine.noise import Noise, disturbed, noise
 from ssdbench.host.activity import Activity
 from ssdbench.host.files import write_atomic
 from ssdbench.model.finding import Finding
@@ -96,7 +96,7 @@ class HostSeries:
             frequency_drop=_most(one.frequency_drop for one in all_seen),
             temperature_rise_c=_most(one.temperature_rise_c for one in all_seen),
         )
-        return finding_of(disturbances(worst))
+        return disturbed(worst)
 
     def during(self) -> HostDuring | None:
         """The measured window summed up; None where nothing was read."""

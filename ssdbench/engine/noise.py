@@ -4,11 +4,12 @@ A disturbed repeat is kept and marked, and keeps its point from being validated.
 in virtual time waits for us, so nothing on the host disturbs it and nothing is looked at.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ssdbench.host.activity import Activity, activity
-from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.finding import Finding
+from ssdbench.model.findings.host import HostDisturbed
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,46 +64,22 @@ def noise(before: Activity, after: Activity) -> Noise:
     )
 
 
-def disturbances(seen: Noise, limits: Limits = Limits()) -> list[str]:
-    """What was above its limit, as sentences with both numbers."""
-    found = []
-    if seen.stolen_share > limits.stolen_share:
-        found.append(
-            f"the hypervisor took {100 * seen.stolen_share:.1f} % of the CPU time "
-            f"(limit {100 * limits.stolen_share:g} %)"
-        )
-    if seen.other_cpus > limits.other_cpus:
-        found.append(
-            f"other programs, {seen.busiest} most of all, kept {seen.other_cpus:.2f} CPUs busy "
-            f"(limit {limits.other_cpus:g})"
-        )
-    if seen.frequency_drop is not None and seen.frequency_drop > limits.frequency_drop:
-        found.append(
-            f"the CPU frequency fell by {100 * seen.frequency_drop:.0f} % "
-            f"(limit {100 * limits.frequency_drop:g} %)"
-        )
-    if seen.temperature_rise_c is not None and seen.temperature_rise_c > limits.temperature_rise_c:
-        found.append(
-            f"the host became {seen.temperature_rise_c:.0f} °C hotter "
-            f"(limit {limits.temperature_rise_c:g} °C)"
-        )
-    if seen.throttle_events:
-        found.append(f"the CPUs were throttled {seen.throttle_events} times (limit 0)")
-    return found
-
-
-def finding_of(reasons: Sequence[str]) -> list[Finding]:
-    """At most one finding, with every reason in it."""
-    if not reasons:
-        return []
-    return [
-        Finding(
-            code=Code.DISTURBED,
-            severity=Severity.INVALIDATES,
-            message="; ".join(reasons),
-            advice="End other work on this host, or measure on one that does nothing else.",
-        )
-    ]
+def disturbed(seen: Noise, limits: Limits = Limits()) -> list[Finding]:
+    """At most one finding, with everything that was above its limit in it."""
+    drop = seen.frequency_drop
+    case = HostDisturbed(
+        stolen_percent=100 * seen.stolen_share,
+        other_cpus=seen.other_cpus,
+        busiest=seen.busiest,
+        frequency_drop_percent=None if drop is None else 100 * drop,
+        temperature_rise_c=seen.temperature_rise_c,
+        throttle_events=seen.throttle_events,
+        stolen_limit_percent=100 * limits.stolen_share,
+        other_cpus_limit=limits.other_cpus,
+        frequency_drop_limit_percent=100 * limits.frequency_drop,
+        temperature_rise_limit_c=limits.temperature_rise_c,
+    )
+    return [case.finding()] if case.reasons() else []
 
 
 class HostWatch:
@@ -120,10 +97,10 @@ class HostWatch:
         self._before = None if simulated else read()
 
     def findings(self) -> list[Finding]:
-        """At most one finding, with every reason in it."""
+        """At most one finding, with everything that was above its limit in it."""
         if self._before is None:
             return []
-        return finding_of(disturbances(noise(self._before, self._read()), self._limits))
+        return disturbed(noise(self._before, self._read()), self._limits)
 
 
 def _drop(before: int | None, after: int | None) -> float | None:

@@ -9,6 +9,8 @@ of its own.
 from collections.abc import Iterable, Sequence
 
 from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.findings.course import OutsidePlan, PlanWithoutPoint
+from ssdbench.model.findings.drive import NotPlannable, Simulated
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.result import PointResult, StageResult, Verdict
 from ssdbench.model.target import TargetInfo
@@ -73,48 +75,17 @@ def about_plan(stages: Sequence[StageResult], plan: CapacityPlan) -> tuple[Findi
         return ()
     needed = needed_points(points, plan)
     if not needed:
-        return (
-            Finding(
-                code=Code.PLAN,
-                severity=Severity.INVALIDATES,
-                message="no point was measured that the plan could stand on: random, over the "
-                "whole drive, of its block size and read share",
-                advice="Measure that point, or change `block` and `read` of `plan`.",
-            ),
-        )
+        return (PlanWithoutPoint().finding(),)
     others = [p for p in points if p not in needed and p.verdict != "VALIDATED"]
     if not others:
         return ()
-    names = ", ".join(point.point.id for point in needed)
-    return (
-        Finding(
-            code=Code.PLAN,
-            severity=Severity.NOTES,
-            message=f"the verdict is that of what the plan uses ({names}); {len(others)} other "
-            f"{'point is' if len(others) == 1 else 'points are'} not validated",
-            advice="Plan on none of those: each says what it lacks.",
-        ),
-    )
+    return (OutsidePlan(tuple(point.point.id for point in needed), len(others)).finding(),)
 
 
 def about_target(target: TargetInfo) -> tuple[Finding, ...]:
     """What kind of target it is, where that limits what its numbers are good for."""
     if target.simulated:
-        return (
-            Finding(
-                code=Code.SIMULATED,
-                severity=Severity.NOTES,
-                message=f"{target.name} is a simulated drive: its numbers describe a model",
-            ),
-        )
+        return (Simulated(target.name).finding(),)
     if target.kind.plannable:
         return ()
-    return (
-        Finding(
-            code=Code.NOT_PLANNABLE,
-            severity=Severity.INVALIDATES,
-            message=f"{target.name} is a {target.kind} target: what lies behind it also serves "
-            "others and caches",
-            advice="Measure the whole drive, by its /dev/disk/by-id name.",
-        ),
-    )
+    return (NotPlannable(target.name, target.kind.value).finding(),)

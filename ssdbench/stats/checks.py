@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ssdbench.model.findings.host import HostBoundByCeiling, HostBoundByCpu
 from ssdbench.stats.histogram import LOWER_EDGES_NS, Histogram
 from ssdbench.stats.series import Floats
 from ssdbench.units import NS_PER_S
@@ -25,17 +26,18 @@ def little_error(iops: float, lat_mean_ns: float, queue_depth: int) -> float:
     return in_flight(iops, lat_mean_ns) / queue_depth - 1
 
 
-def host_bound(iops: float, *, cpu_percent: float | None, ceiling_iops: float | None) -> str | None:
+def host_bound(
+    iops: float, *, cpu_percent: float | None, ceiling_iops: float | None
+) -> HostBoundByCpu | HostBoundByCeiling | None:
     """Why the host and not the drive seems to set this rate, or None.
 
     `cpu_percent` is that of the busiest generator thread; `ceiling_iops` what this host reached
     with the same depth and jobs on a null target.
     """
     if cpu_percent is not None and cpu_percent >= HOST_CPU_PERCENT:
-        return f"a generator thread used {cpu_percent:.0f} % of a core"
+        return HostBoundByCpu(cpu_percent)
     if ceiling_iops is not None and iops >= HOST_CEILING_SHARE * ceiling_iops:
-        share = 100 * iops / ceiling_iops
-        return f"{iops:.0f} IOPS is {share:.0f} % of what this host reaches without a drive"
+        return HostBoundByCeiling(iops, ceiling_iops)
     return None
 
 

@@ -7,6 +7,24 @@ import numpy as np
 
 from ssdbench.model.estimate import Estimate
 from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.findings.drive import (
+    BelowMappingUnit,
+    NothingCompleted,
+    NotPlannable,
+    Simulated,
+)
+from ssdbench.model.findings.rates import WaitedUnseen
+from ssdbench.model.findings.repeats import (
+    FewSamples,
+    QueueNotFull,
+    RepeatsMove,
+    RepeatsVary,
+    TooFewRepeats,
+    TwoModes,
+    WindowHiddenByBuffer,
+    WindowsDrift,
+)
+from ssdbench.model.findings.steadiness import HastyRule, RepeatsNotSettled
 from ssdbench.model.result import Repeat
 from ssdbench.model.workload import Point, Workload
 from ssdbench.stats import checks
@@ -16,7 +34,6 @@ from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.measured import Context, Measured
 from ssdbench.stats.series import History
 from ssdbench.stats.trend import mean_shift, trend
-from ssdbench.units import format_count, format_size
 
 TREND_P = 0.01
 TREND_CHANGE = 0.02  # of the median, over all repeats; less does not matter to a planner
@@ -62,83 +79,40 @@ def _from_repeats(
 def _unsettled(repeats: Sequence[Repeat]) -> Finding:
     """One finding for all repeats that were counted too early; they mostly lack the same."""
     first = repeats[0]
-    reason = first.settle.reason if first.settle else ""
-    if len(repeats) == 1:
-        said = f"repeat {first.repeat} was measured before it had settled"
-    else:
-        numbers = ", ".join(str(repeat.repeat) for repeat in repeats)
-        said = f"repeats {numbers} were measured before they had settled"
-    return Finding(
-        code=Code.NOT_STEADY_POINT,
-        severity=Severity.INVALIDATES,
-        message=f"{said} ({first.settle_s:.0f} s): {reason}",
-        advice="Allow a longer settle phase, or fewer workloads that differ this much.",
-        repeat=first.repeat if len(repeats) == 1 else None,
-    )
+    return RepeatsNotSettled(
+        repeats=tuple(repeat.repeat for repeat in repeats),
+        settle_s=first.settle_s,
+        reason=first.settle.reason if first.settle else "",
+    ).finding(repeat=first.repeat if len(repeats) == 1 else None)
 
 
 def _rule(
     point: Point, repeats: Sequence[Repeat], measured: Sequence[Measured], context: Context
 ) -> Iterator[Finding]:
     if not context.rule_validates:
-        yield Finding(
-            code=Code.QUICK_RULE,
-            severity=Severity.INVALIDATES,
-            message=f"the rule {context.rule!r} calls drives steady too early to plan on",
-            advice="Use `steady: {rule: pss}` for a number to plan on.",
-        )
+        yield HastyRule(context.rule).finding()
 
 
 def _target(
     point: Point, repeats: Sequence[Repeat], measured: Sequence[Measured], context: Context
 ) -> Iterator[Finding]:
     if not context.plannable:
-        yield Finding(
-            code=Code.NOT_PLANNABLE,
-            severity=Severity.INVALIDATES,
-            message="the target is not a whole drive; what lies below it shares in every number",
-            advice="Measure the whole drive, by its /dev/disk/by-id name.",
-        )
+        yield NotPlannable("the target").finding()
     if context.simulated:
-        yield Finding(
-            code=Code.SIMULATED,
-            severity=Severity.NOTES,
-            message="measured on a simulated drive, not on hardware",
-        )
+        yield Simulated("the target").finding()
 
 
 def _repeats(
     point: Point, repeats: Sequence[Repeat], measured: Sequence[Measured], context: Context
 ) -> Iterator[Finding]:
     if len(repeats) < context.min_repeats:
-        yield Finding(
-            code=Code.TOO_FEW_REPEATS,
-            severity=Severity.INVALIDATES,
-            message=f"{len(repeats)} of at least {context.min_repeats} repeats were measured",
-            advice="Set `repeats` to 10 or more, or resume the run.",
-        )
-    idle = [str(repeat.repeat) for repeat in repeats if repeat.iops <= 0]
+        yield TooFewRepeats(len(repeats), context.min_repeats).finding()
+    idle = tuple(repeat.repeat for repeat in repeats if repeat.iops <= 0)
     if idle:
-        yield Finding(
-            code=Code.IO_ERRORS,
-            severity=Severity.INVALIDATES,
-            message=f"no request was completed in repeat {', '.join(idle)}",
-            advice="The drive hangs, or a request takes longer than a window; see its SMART log.",
-        )
+        yield NothingCompleted(idle).finding()
     cv = coefficient_of_variation([repeat.iops for repeat in repeats])
     if cv > context.cv_gate:
-        yield Finding(
-            code=Code.CV_TOO_HIGH,
-            severity=Severity.INVALIDATES,
-            message=(
-                f"the repeats vary by {100 * cv:.1f} % (coefficient of variation), "
-                f"allowed {100 * context.cv_gate:g} %"
-            ),
-            advice=(
-                "All repeats count and are shown; look for other work on the host and for "
-                "throttling, lengthen the windows, and plan with the bound."
-            ),
-        )
+        yield RepeatsVary(cv, context.cv_gate).finding()
 
 
 def _order(
@@ -146,15 +120,7 @@ def _order(
 ) -> Iterator[Finding]:
     found = trend([repeat.iops for repeat in repeats], [float(r.sequence) for r in repeats])
     if found.p <= TREND_P and abs(found.change) > TREND_CHANGE:
-        yield Finding(
-            code=Code.TREND,
-            severity=Severity.INVALIDATES,
-            message=(
-                f"IOPS moved by {100 * found.change:+.1f} % from the first repeat to the last "
-                f"(Kendall tau {found.tau:+.2f}, p = {found.p:.2g})"
-            ),
-            advice="The drive was still changing: use a stricter rule (`pss-paranoid`).",
-        )
+        yield RepeatsMove(found.change, found.tau, found.p).finding()
 
 
 def _drift(
@@ -163,15 +129,7 @@ def _drift(
     changes = [c for m in measured if (c := _second_half(m)) is not None]
     mean, p = mean_shift(changes)
     if p <= DRIFT_P and abs(mean) > DRIFT_CHANGE:
-        yield Finding(
-            code=Code.DRIFT_IN_WINDOW,
-            severity=Severity.INVALIDATES,
-            message=(
-                f"the second half of the windows is {100 * mean:+.1f} % off the first "
-                f"(over {len(changes)} repeats, p = {p:.2g})"
-            ),
-            advice="The settle phase was too short for this workload; lengthen it.",
-        )
+        yield WindowsDrift(mean, len(changes), p).finding()
 
 
 def _second_half(measured: Measured) -> float | None:
@@ -187,15 +145,7 @@ def _levels(
 ) -> Iterator[Finding]:
     modes = two_modes([repeat.iops for repeat in repeats])
     if modes is not None:
-        yield Finding(
-            code=Code.BIMODAL,
-            severity=Severity.WARNS,
-            message=(
-                f"the repeats fall on two levels: {format_count(modes.lower)} "
-                f"({100 * modes.lower_share:.0f} % of them) and {format_count(modes.upper)} IOPS"
-            ),
-            advice="Plan on the lower level; the mean of two levels is neither.",
-        )
+        yield TwoModes(modes.lower, modes.upper, modes.lower_share).finding()
 
 
 def _queueing(
@@ -209,36 +159,20 @@ def _queueing(
     iops = float(np.mean([repeat.iops for repeat in repeats]))
     error = checks.little_error(iops, merged.mean_ns(), depth)
     if abs(error) > checks.LITTLE_TOLERANCE:
-        yield Finding(
-            code=Code.LITTLE_MISMATCH,
-            severity=Severity.INVALIDATES,
-            message=(
-                f"IOPS x latency gives {(1 + error) * depth:.3g} requests in flight, "
-                f"the workload asked for {depth}"
-            ),
-            advice=(
-                "The generator did not keep the queue full, or its times are wrong: give it more "
-                "CPU or fewer requests per job."
-            ),
-        )
+        yield QueueNotFull((1 + error) * depth, depth).finding()
 
 
 def _host(
     point: Point, repeats: Sequence[Repeat], measured: Sequence[Measured], context: Context
 ) -> Iterator[Finding]:
     used = [m.cpu_percent for m in measured if m.cpu_percent is not None]
-    why = checks.host_bound(
+    bound = checks.host_bound(
         float(np.mean([repeat.iops for repeat in repeats])),
         cpu_percent=max(used) if used else None,
         ceiling_iops=context.host_ceiling_iops,
     )
-    if why is not None:
-        yield Finding(
-            code=Code.HOST_BOUND,
-            severity=Severity.INVALIDATES,
-            message=f"the host, not the drive, seems to be the limit: {why}",
-            advice="Use more jobs, faster cores or a lower queue depth per job.",
-        )
+    if bound is not None:
+        yield bound.finding()
 
 
 def _omission(
@@ -252,16 +186,12 @@ def _omission(
     corrected = checks.omission_corrected(merged, per_request)
     added = corrected.n - merged.n
     if added > 0:
-        yield Finding(
-            code=Code.COORDINATED_OMISSION,
-            severity=Severity.WARNS,
-            message=(
-                f"about {added} requests that were due at {rate:g} IOPS waited unseen; "
-                f"p99 {merged.percentile_ns(0.99) / 1e6:.3g} ms as measured, "
-                f"{corrected.percentile_ns(0.99) / 1e6:.3g} ms corrected"
-            ),
-            advice="Hold an SLO against the corrected value.",
-        )
+        yield WaitedUnseen(
+            requests=added,
+            rate_iops=rate,
+            p99_ns=merged.percentile_ns(0.99),
+            p99_corrected_ns=corrected.percentile_ns(0.99),
+        ).finding()
 
 
 def _buffer(
@@ -272,16 +202,9 @@ def _buffer(
     written = [int(m.write_bytes.sum()) for m in measured]
     smallest = checks.windows_too_small(written, buffer_bytes=context.buffer_bytes)
     if smallest is not None:
-        yield Finding(
-            code=Code.HIDDEN_BY_BUFFER,
-            severity=Severity.INVALIDATES,
-            message=(
-                f"a window wrote {smallest:.1f} times the drive's buffer of "
-                f"{format_size(context.buffer_bytes)}, at least "
-                f"{checks.MIN_BUFFERS_PER_WINDOW:g} times are needed"
-            ),
-            advice="Lengthen the measured windows.",
-        )
+        yield WindowHiddenByBuffer(
+            smallest, checks.MIN_BUFFERS_PER_WINDOW, context.buffer_bytes
+        ).finding()
 
 
 def _remap_unit(
@@ -299,38 +222,27 @@ def below_remap_unit(workload: Workload, unit_bytes: int) -> bool:
 
 def remap_finding(blocks: Sequence[int], unit_bytes: int) -> Finding:
     """What writes of such blocks are."""
-    sizes = " and ".join(format_size(block) for block in sorted(set(blocks)))
-    return Finding(
-        code=Code.BELOW_REMAP_UNIT,
-        severity=Severity.NOTES,
-        message=f"blocks of {sizes} are no whole remap units of {format_size(unit_bytes)}: a write "
-        "is a read-modify-write, unless a buffer joins it to its neighbours",
-    )
+    return BelowMappingUnit(tuple(blocks), unit_bytes).finding()
 
 
 def _few_samples(estimates: Sequence[Estimate]) -> Iterator[Finding]:
     """One note for all percentiles that too few I/Os lie beyond."""
-    parts = [
-        f"{direction} {', '.join(names)} {words}"
-        for direction in ("read", "write")
-        for status, words in (("indicative", "only indicative"), ("suppressed", "left out"))
-        if (names := _percentiles(estimates, direction, status))
-    ]
-    if parts:
-        yield Finding(
-            code=Code.FEW_SAMPLES,
-            severity=Severity.NOTES,
-            message=f"too few independent I/Os for some percentiles: {'; '.join(parts)}",
-            advice="Lengthen the windows or add repeats.",
-        )
+    few = FewSamples(
+        read_indicative=_percentiles(estimates, "read", "indicative"),
+        read_left_out=_percentiles(estimates, "read", "suppressed"),
+        write_indicative=_percentiles(estimates, "write", "indicative"),
+        write_left_out=_percentiles(estimates, "write", "suppressed"),
+    )
+    if any(few.numbers().values()):
+        yield few.finding()
 
 
-def _percentiles(estimates: Sequence[Estimate], direction: str, status: str) -> list[str]:
-    return [
+def _percentiles(estimates: Sequence[Estimate], direction: str, status: str) -> tuple[str, ...]:
+    return tuple(
         e.metric.removeprefix("lat_").removesuffix("_ns")
         for e in estimates
         if e.direction == direction and e.metric.startswith("lat_p") and e.status == status
-    ]
+    )
 
 
 _CHECKS: tuple[_Check, ...] = (

@@ -3,7 +3,16 @@
 from collections.abc import Callable
 
 from ssdbench.errors import UsageError
-from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.finding import Finding
+from ssdbench.model.findings.kind import FindingKind
+from ssdbench.model.findings.steadiness import (
+    HastyRule,
+    NotJudged,
+    NotSteady,
+    SettleNotJudged,
+    SettleNotSteady,
+    TwoLevels,
+)
 from ssdbench.model.result import SteadyVerdict
 from ssdbench.stats.peerrules import FioDeviation, FioSlope
 from ssdbench.stats.pss import Pss
@@ -11,7 +20,6 @@ from ssdbench.stats.series import Series
 from ssdbench.stats.settle import Settle
 from ssdbench.stats.standardrules import WSAT_SPACING_S, Heger, Seppanen, Snia
 from ssdbench.stats.watch import Watch, WindowRule
-from ssdbench.units import format_count, format_rate
 
 __all__ = [
     "RULES",
@@ -76,77 +84,37 @@ def findings(
     stage: str | None = None,
 ) -> tuple[Finding, ...]:
     """What the user must know about a verdict; empty for a steady one by a rule that validates."""
-    found: list[Finding] = []
+    found: list[FindingKind] = []
     if not verdict.steady:
-        found.append(_not_steady(verdict, in_point=point is not None))
+        found.append(_settle(verdict) if point is not None else _warm_up(verdict))
     elif verdict.shape != "flat":
-        found.append(_two_levels(verdict, in_point=point is not None))
+        found.append(TwoLevels(verdict.shape, verdict.lower_mode or 0.0, verdict.mean))
     if verdict.rule in RULES and not RULES[verdict.rule]().validates:
-        found.append(
-            Finding(
-                code=Code.QUICK_RULE,
-                severity=Severity.INVALIDATES,
-                message=f"the rule {verdict.rule!r} calls drives steady too early to plan on",
-                advice="Use `steady: {rule: pss}` for a number to plan on.",
-            )
-        )
-    where = {"point": point, "repeat": repeat, "stage": stage}
-    return tuple(finding.model_copy(update=where) for finding in found)
+        found.append(HastyRule(verdict.rule))
+    return tuple(kind.finding(point=point, repeat=repeat, stage=stage) for kind in found)
 
 
-def _not_steady(verdict: SteadyVerdict, *, in_point: bool) -> Finding:
+def _warm_up(verdict: SteadyVerdict) -> NotSteady | NotJudged:
+    """Warm-ups are judged by bytes per second; one without a window was not judged."""
     if not verdict.window_blocks:
-        return _not_judged(verdict, in_point=in_point)
-    return Finding(
-        code=Code.NOT_STEADY_POINT if in_point else Code.NOT_STEADY,
-        severity=Severity.INVALIDATES,
-        message=(
-            f"not steady by {verdict.rule!r} after {verdict.checked_s:.0f} s and "
-            f"{verdict.volume_fills:.2f} drive fills: {verdict.reason}; at most "
-            f"{_rate(verdict.mean, in_point=in_point)} in the last window"
-        ),
-        advice=(
-            "Allow more time (raise the limits of `steady`), and look for throttling or other "
-            "work on the drive in the plot of the run."
-        ),
+        return NotJudged(verdict.rule, verdict.reason, verdict.mean)
+    return NotSteady(
+        rule=verdict.rule,
+        checked_s=verdict.checked_s,
+        fills=verdict.volume_fills,
+        reason=verdict.reason,
+        mean_bytes_per_s=verdict.mean,
     )
 
 
-def _rate(mean: float, *, in_point: bool) -> str:
-    """Warm-ups are judged by bytes, the repeats of a point by I/Os per second."""
-    return f"{format_count(mean)} IOPS" if in_point else format_rate(mean)
-
-
-def _not_judged(verdict: SteadyVerdict, *, in_point: bool) -> Finding:
-    """It ended before the rule had a window: there is a rate that was seen, and no verdict."""
-    if verdict.mean:
-        rate = _rate(verdict.mean, in_point=in_point)
-        seen = f"the newest half of what was seen went at {rate} on average"
-    else:
-        seen = "no rate was seen"
-    return Finding(
-        code=Code.NOT_STEADY_POINT if in_point else Code.NOT_STEADY,
-        severity=Severity.INVALIDATES,
-        message=(
-            f"not judged, so not steady: it ended before {verdict.rule!r} may decide "
-            f"({verdict.reason}); {seen}, which is at most an upper limit"
-        ),
-        advice="Allow more time (raise the limits of `steady` or `settle`, or --max-time).",
+def _settle(verdict: SteadyVerdict) -> SettleNotSteady | SettleNotJudged:
+    """The repeats of a point are judged by I/Os per second."""
+    if not verdict.window_blocks:
+        return SettleNotJudged(verdict.rule, verdict.reason, verdict.mean)
+    return SettleNotSteady(
+        rule=verdict.rule,
+        checked_s=verdict.checked_s,
+        fills=verdict.volume_fills,
+        reason=verdict.reason,
+        mean_iops=verdict.mean,
     )
-
-
-def _two_levels(verdict: SteadyVerdict, *, in_point: bool) -> Finding:
-    lower = _rate(verdict.lower_mode or 0.0, in_point=in_point)
-    return Finding(
-        code=Code.BISTABLE,
-        severity=Severity.WARNS,
-        message=(
-            f"the rate is {verdict.shape}: it keeps returning to a lower level of "
-            f"{lower}, {100 * _below(verdict):.0f} % below its mean"
-        ),
-        advice="Plan on the bound, which is that of the lower level, and never on the mean.",
-    )
-
-
-def _below(verdict: SteadyVerdict) -> float:
-    return 1 - (verdict.lower_mode or 0.0) / (verdict.mean or 1.0)

@@ -11,7 +11,9 @@ told apart from outside. Where the kernel takes a cache for write-through it sen
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.finding import Finding
+from ssdbench.model.findings.drive import CacheContradiction, VolatileCache
+from ssdbench.model.findings.kind import FindingKind
 from ssdbench.model.result import StageResult
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.writecache import CacheKind, WriteCache
@@ -183,31 +185,9 @@ def _meaning(measured: Flushes) -> str:
 
 def cache_findings(cache: WriteCache, *, simulated: bool = False) -> tuple[Finding, ...]:
     """What a planner must know of the cache behind rates that were measured without flushes."""
-    found = []
+    found: list[FindingKind] = []
     if cache.kind is CacheKind.VOLATILE:
-        cost = ""
-        if cache.flush_us_after_1 is not None:
-            cost = f"; a flush behind each write adds {format_ns(1000 * cache.flush_us_after_1)}"
-        held = f" of {format_size(cache.buffer_bytes)}" if cache.buffer_bytes else ""
-        found.append(
-            Finding(
-                code=Code.VOLATILE_CACHE,
-                severity=Severity.WARNS,
-                message=f"writes were acknowledged from a volatile cache{held}, and the points "
-                f"send no flushes{cost}",
-                advice="Where each write must survive a power cut, plan on a run with "
-                + ("wbuf_bytes=0" if simulated else "`host: {write_cache: off}`")
-                + ", or on a drive with a protected cache"
-                + (": wbuf_volatile=protected." if simulated else "."),
-            )
-        )
+        found.append(VolatileCache(cache.buffer_bytes, cache.flush_us_after_1, simulated))
     if cache.contradiction:
-        found.append(
-            Finding(
-                code=Code.VOLATILE_CACHE,
-                severity=Severity.WARNS,
-                message=cache.contradiction,
-                advice="Believe the flushes: what was acknowledged may be lost with the power.",
-            )
-        )
-    return tuple(found)
+        found.append(CacheContradiction(cache.contradiction))
+    return tuple(kind.finding() for kind in found)

@@ -4,7 +4,8 @@ from itertools import product
 
 from ssdbench.errors import UsageError
 from ssdbench.model import asked
-from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.finding import Finding
+from ssdbench.model.findings.course import NotApplicable
 from ssdbench.model.fitting import obstacle
 from ssdbench.model.profile import Profile
 from ssdbench.model.quantity import WHOLE
@@ -168,14 +169,7 @@ def point_range(length_bytes: int, block_bytes: int) -> ActiveRange:
 
 
 def not_applicable(point: str, why: str, stage: str) -> Finding:
-    return Finding(
-        code=Code.NOT_APPLICABLE,
-        severity=Severity.NOTES,
-        message=f"{point} is not applicable: {why}",
-        advice="Nothing is wrong with the drive; leave the point out to hide this.",
-        point=point,
-        stage=stage,
-    )
+    return NotApplicable(point, why).finding(point=point, stage=stage)
 
 
 def short(size_bytes: int) -> str:

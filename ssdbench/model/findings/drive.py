@@ -105,7 +105,7 @@ class VolatileCache(FindingKind):
     code = Code.VOLATILE_CACHE
     severities = (Severity.WARNS,)
 
-    buffer_bytes: int | None
+    buffer_bytes: int  # 0 where it is not known
     flush_us: float | None  # what a flush behind each write adds
     simulated: bool
 
@@ -171,10 +171,14 @@ class NotPlannable(FindingKind):
     remedy = "Measure the whole drive, by its /dev/disk/by-id name."
 
     target: str
-    kind: str  # a partition, a file, a loop device, ...
+    kind: str | None = None  # file, loop, partition, ...; None where only that much is known
 
     def message(self) -> str:
-        return f"{self.target} is a {self.kind} target: what lies behind it also serves others"
+        kind = f"a {self.kind} target, " if self.kind else ""
+        return (
+            f"{self.target} is {kind}not a whole drive: what lies behind it also serves others "
+            "and caches"
+        )
 
 
 @dataclass(frozen=True)

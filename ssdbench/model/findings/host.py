@@ -39,7 +39,7 @@ class HostDisturbed(FindingKind):
             )
         if self.other_cpus > self.other_cpus_limit:
             found.append(
-                f"other programs, {self.busiest} most of all, kept {self.other_cpus:.2f} CPUs busy "
+                f"other programs (mostly {self.busiest}) kept {self.other_cpus:.2f} CPUs busy "
                 f"(limit {self.other_cpus_limit:g})"
             )
         drop, rise = self.frequency_drop_percent, self.temperature_rise_c

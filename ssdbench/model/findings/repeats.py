@@ -123,15 +123,19 @@ class FewSamples(FindingKind):
     severities = (Severity.NOTES,)
     remedy = "Lengthen the windows or add repeats."
 
-    indicative: tuple[str, ...]  # "read p99.9"
-    left_out: tuple[str, ...]
+    read_indicative: tuple[str, ...]  # "p99.9"
+    read_left_out: tuple[str, ...]
+    write_indicative: tuple[str, ...]
+    write_left_out: tuple[str, ...]
 
     def message(self) -> str:
         parts = [
-            f"{', '.join(names)} {words}"
-            for names, words in (
-                (self.indicative, "only indicative"),
-                (self.left_out, "left out"),
+            f"{direction} {', '.join(names)} {words}"
+            for direction, names, words in (
+                ("read", self.read_indicative, "only indicative"),
+                ("read", self.read_left_out, "left out"),
+                ("write", self.write_indicative, "only indicative"),
+                ("write", self.write_left_out, "left out"),
             )
             if names
         ]

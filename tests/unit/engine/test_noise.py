@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from ssdbench.engine.noise import HostWatch, disturbances, noise
+from ssdbench.engine.noise import HostWatch, disturbed, noise
 from ssdbench.host.activity import Activity, ProcessTime, others
 from ssdbench.model.finding import Code, Severity
 
@@ -26,7 +26,7 @@ QUIET = replace(START, at_s=10.0, context_switches=3000, interrupts=1500)
 def test_a_quiet_host_disturbs_nothing() -> None:
     seen = noise(START, QUIET)
 
-    assert disturbances(seen) == []
+    assert disturbed(seen) == []
     assert (seen.switches_per_s, seen.interrupts_per_s) == (200.0, 100.0)
 
 
@@ -34,24 +34,34 @@ def test_a_quiet_host_disturbs_nothing() -> None:
     ("after", "words"),
     [
         (replace(QUIET, stolen_s=1.8), "took 2.0 % of the CPU time (limit 1 %)"),
-        (replace(QUIET, others_s={"sshd": 5.0, "cc1": 5.0}), "cc1 most of all, kept 0.50 CPUs"),
+        (replace(QUIET, others_s={"sshd": 5.0, "cc1": 5.0}), "(mostly cc1) kept 0.50 CPUs"),
         (replace(QUIET, frequency_khz=2_700_000), "frequency fell by 10 %"),
         (replace(QUIET, temperature_c=60.0), "20 °C hotter"),
         (replace(QUIET, throttle_events=3), "throttled 3 times"),
     ],
 )
 def test_each_disturbance_is_named_with_its_limit(after: Activity, words: str) -> None:
-    found = disturbances(noise(START, after))
+    found = disturbed(noise(START, after))
 
     assert len(found) == 1
-    assert words in found[0]
-    assert "limit" in found[0]
+    assert words in found[0].message
+    assert "limit" in found[0].message
+
+
+def test_the_numbers_of_a_disturbance_are_stored_with_their_limits() -> None:
+    (found,) = disturbed(noise(START, replace(QUIET, stolen_s=1.8, throttle_events=3)))
+
+    assert found.message.count(";") == 1
+    assert found.numbers["stolen_percent"] == pytest.approx(2.0)
+    assert found.numbers["stolen_limit_percent"] == 1
+    assert found.numbers["throttle_events"] == 3
+    assert found.numbers["other_cpus"] == 0
 
 
 def test_just_below_the_limits_is_not_disturbed() -> None:
     after = replace(QUIET, stolen_s=1.39, others_s={"sshd": 7.4}, frequency_khz=2_860_000)
 
-    assert disturbances(noise(START, after)) == []
+    assert disturbed(noise(START, after)) == []
 
 
 def test_a_disturbed_repeat_is_kept_from_being_validated() -> None:

@@ -84,7 +84,7 @@ def test_what_the_plan_leaves_open_is_said(run: RunResult) -> None:
     assert (note.code, note.severity) == (Code.PLAN, Severity.NOTES)
     assert "1 other point is not validated" in note.message
     assert lack.severity is Severity.INVALIDATES
-    assert "no point was measured that the plan could stand on" in lack.message
+    assert "no point was measured that the plan can use" in lack.message
     assert about_plan(run.stages, CapacityPlan()) == ()
 
 

@@ -19,7 +19,7 @@ from ssdbench.model.findings.kind import FindingKind
 from ssdbench.model.findings.repeats import TooFewRepeats, WideInterval
 from ssdbench.model.findings.steadiness import NotJudged, NotSteady, RepeatsNotSettled
 
-NOT_YET = ("engine", "stages", "stats", "suite")  # still make some by themselves
+NOT_YET = ("engine/runner.py", "stages")  # still make some by themselves
 PACKAGE = Path(ssdbench.__file__).parent
 DOCUMENT = PACKAGE.parent / "docs" / "findings.md"
 
@@ -44,6 +44,7 @@ EXAMPLES: dict[str, Number] = {
     "int": 7,
     "float": 0.25,
     "bool": True,
+    "str | None": "word",
     "int | None": 5,
     "float | None": 1.5,
     "tuple[str, ...]": ("one", "two"),

@@ -96,7 +96,10 @@ def test_writes_of_no_whole_remap_units_are_labelled_in_every_test() -> None:
     assert {test: len(labels(coarse, test)) for test in TESTS} == {
         **dict.fromkeys(TESTS, 1), "throughput": 0,
     }  # fmt: skip
-    assert "512 B and 4 KiB and 8 KiB are no whole remap units" in labels(coarse, "iops")[0]
+    assert (
+        "512 B, 4 KiB and 8 KiB writes are below the 16 KiB mapping unit"
+        in labels(coarse, "iops")[0]
+    )
     assert "8 KiB" in labels(coarse, "crossed")[0]
     assert not labels(a_setting(drive), "demand")
 

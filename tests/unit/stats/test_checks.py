@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from ssdbench.model.findings.host import HostBoundByCpu
 from ssdbench.stats import checks
 from ssdbench.stats.bimodality import two_modes
 from ssdbench.stats.changepoint import segments
@@ -30,7 +31,9 @@ def test_latencies_below_the_interval_need_no_correction() -> None:
 
 def test_a_host_with_room_is_not_the_limit() -> None:
     assert checks.host_bound(1000, cpu_percent=40, ceiling_iops=10_000) is None
-    assert "97 %" in (checks.host_bound(1000, cpu_percent=97, ceiling_iops=None) or "")
+    assert checks.host_bound(1000, cpu_percent=97, ceiling_iops=None) == HostBoundByCpu(97)
+    near = checks.host_bound(9000, cpu_percent=40, ceiling_iops=10_000)
+    assert near is not None and "9000 IOPS is 90 % of" in near.message()
 
 
 def test_a_trend_is_found_exactly_and_its_size_told() -> None:
