@@ -92,6 +92,11 @@ def test_every_code_is_declared_and_documented(code: Code) -> None:
     assert len(meaning) > 20
 
 
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_what_is_held_against_a_number_says_what_to_do(kind: type[FindingKind]) -> None:
+    assert an_example(kind).advice() or set(kind.severities) == {Severity.NOTES}
+
+
 def test_no_code_is_documented_that_does_not_exist() -> None:
     assert set(rows()) == {code.value for code in Code}
 
