@@ -99,9 +99,13 @@ class SimDrive:
             _require_bytes(descriptor, path)
             reserve(descriptor, path, os.fstat(descriptor).st_size)  # a copy may have holes
             drive = cls(path, descriptor, spec)
-            drive._examine(repair)
         except BaseException:
             os.close(descriptor)
+            raise
+        try:
+            drive._examine(repair)
+        except BaseException:
+            drive.close()  # the mapping too: it holds the lock as well
             raise
         return drive
 
@@ -110,14 +114,10 @@ class SimDrive:
         if error is CoreError.TORN and repair:
             error = self.core.repair()
         if error is not CoreError.OK:
-            self.core.release()
-            self._memory.close()
             raise _refusal(self.path, error, repair)
         found = self.core.params()
         if found != dict(self.spec.params):
             wrong = next(name for name in found if found[name] != self.spec.params.get(name))
-            self.core.release()
-            self._memory.close()
             raise UsageError(
                 f"{spec_path(self.path)} does not belong to {self.path}: {wrong} differs",
                 hint="restore both files from the same snapshot",

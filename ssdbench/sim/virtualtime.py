@@ -122,10 +122,13 @@ class VirtualClock:
         self.realtime = realtime
         self._descriptor = descriptor
         self._environment = environment
-        self._memory = mmap.mmap(descriptor, ctypes.sizeof(_Page))
-        self._page = _Page.from_buffer(self._memory)
-        self._go = c_uint32.from_buffer(self._memory, _Page.go.offset)
-        self._event = c_uint32.from_buffer(self._memory, _Page.event.offset)
+        # Never closed, but let go of: whoever still looks into it (an error's traceback does, by
+        # its frames) keeps it. A file of its own, for a mapping holds the lock of the file it has.
+        with page.open("r+b") as file:
+            memory = mmap.mmap(file.fileno(), ctypes.sizeof(_Page))
+        self._page = _Page.from_buffer(memory)
+        self._go = c_uint32.from_buffer(memory, _Page.go.offset)
+        self._event = c_uint32.from_buffer(memory, _Page.event.offset)
         self._allowed_s = 0
         self._read = 0
         self._stopped = False
@@ -214,7 +217,6 @@ class VirtualClock:
         if self._descriptor < 0:
             return
         del self._page, self._go, self._event
-        self._memory.close()
         os.close(self._descriptor)
         self._descriptor = -1
 

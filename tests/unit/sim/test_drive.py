@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from ssdbench.cli.sim import command
 from ssdbench.errors import DeviceError, UsageError
-from ssdbench.sim.core import Op
+from ssdbench.sim.core import Drive, Op
 from ssdbench.sim.drive import SimDrive, data_path, spec_path
 from ssdbench.sim.loop import Job
 from ssdbench.sim.spec import parse
@@ -122,6 +122,22 @@ def test_a_specification_of_another_drive_is_refused(state: Path) -> None:
 
     with pytest.raises(UsageError, match="t_prog_ns differs"):
         SimDrive.open(state)
+
+
+def test_a_drive_whose_examination_broke_off_is_free_while_the_error_is_told(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_: Drive) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Drive, "attach", broken)
+    with pytest.raises(KeyboardInterrupt) as told:
+        SimDrive.open(state)
+    monkeypatch.undo()
+
+    SimDrive.open(state).close()
+
+    assert told.tb  # its frames still hold what they had
 
 
 def test_a_missing_drive_is_refused(tmp_path: Path) -> None:

@@ -173,3 +173,27 @@ def test_a_missing_library_says_how_to_build_it(
         native_files.library("ssdb-nbd")
 
     assert "make -C ssdbench/sim/native" in caught.value.hint
+
+
+def test_a_clock_is_closed_while_the_error_that_ended_it_is_still_told(tmp_path: Path) -> None:
+    # The error's traceback keeps the frames that looked into the page, and what they held.
+    def broken() -> bool:
+        raise HostLacks("fio is gone")
+
+    clock = VirtualClock.create(tmp_path / "page", state=tmp_path / "drive.ssdb")
+    try:
+        clock.advance(1, alive=broken)
+    except HostLacks as error:
+        clock.close()
+        assert error.__traceback__
+
+        VirtualClock.create(tmp_path / "page", state=tmp_path / "drive.ssdb").close()
+
+
+def test_a_clock_is_closed_while_somebody_still_looks_at_a_sample(tmp_path: Path) -> None:
+    clock = VirtualClock.create(tmp_path / "page", state=tmp_path / "drive.ssdb")
+    sample = clock._page.ring[0]
+
+    clock.close()
+
+    assert sample.end_ns == 0
