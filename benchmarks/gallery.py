@@ -69,13 +69,13 @@ EXAMPLES = (
         "The whole main job: fill, proof of steady state, points, spans, block size, plan.",
         shots=(
             Shot(says="its head"),
-            Shot("-dark", dark=True, says="the same where the system asks for a dark page"),
+            Shot("-dark", dark=True, says="the same on a system in dark mode"),
             Shot("-plan", "plan", 900, says="its capacity plan"),
         ),
     ),
     Example(
         "span",
-        "The span cliff: what the part of a drive that nobody writes to is worth.",
+        "The span cliff: how much faster a drive is if a part of it is never written.",
         "title: Growing spans of a simulated Intel X25-M G2\n"
         "target: sim:x25m-g2-160,capacity=1GiB\n" + FILL + SHORT + "measure:\n"
         "  - span: {spans: [10%, 50%, 75%, 100%], rest: ordered, "
@@ -249,13 +249,13 @@ def index(entries: Sequence[Shown]) -> str:
     """reports/README.md: what each example shows, on what it was measured, and its pictures."""
     parts = [
         "# Reports",
-        "New runs go to `reports/<run>/`, which git ignores. Here are examples, made again by "
-        "`nox -s gallery`, which also\nleaves the whole pages in `gallery/*.html`. They were "
-        "measured on **simulated drives**, or on a loop device where\nit says so: the numbers "
-        "describe models and show what a report looks like. None is a number of a drive. All but\n"
-        "the demo are kept short on purpose, and say so: nothing can be planned on them.",
-        "The demo's tables: [results.csv](gallery/results.csv), a row per point, repeat and "
-        "metric, and\n[summary.csv](gallery/summary.csv), a row per point "
+        "New runs go to `reports/<run>/`, which git ignores. Here are examples. `nox -s gallery` "
+        "makes them again and leaves the\nwhole pages in `gallery/*.html`. They were measured on "
+        "**simulated drives**, or on a loop device where this is stated.\nThe numbers describe "
+        "models and show what a report looks like; none is a number of a real drive. All examples "
+        "except\nthe demo are kept short on purpose, and say so: do not plan on them.",
+        "The tables of the demo: [results.csv](gallery/results.csv) has one row per point, repeat "
+        "and metric;\n[summary.csv](gallery/summary.csv) has one row per point "
         "([columns](../docs/run-directory.md)).",
     ]
     for entry in entries:
