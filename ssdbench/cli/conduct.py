@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ssdbench.cli import background
+from ssdbench.cli import background, debuglog
 from ssdbench.cli.eventlog import EventLog
 from ssdbench.cli.inputs import read_profile
 from ssdbench.cli.signals import Signals
@@ -104,6 +104,7 @@ def _conducted(directory: Path, audience: Audience, work: Callable[[World], RunR
         if isinstance(event, RunStarted):
             _begin(directory, event.target, resumed=event.resumed)
             begun.append(directory)
+            debuglog.keep_in(directory)
             audience.started(directory)
         log.write(event)
         audience.show(event)

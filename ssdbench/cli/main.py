@@ -22,6 +22,7 @@ from ssdbench import __version__
 from ssdbench.errors import ProfileError, SsdbenchError, TargetRefused
 
 EXIT_BUG = 70  # EX_SOFTWARE of sysexits.h
+DEBUG = "--debug"
 EXIT_BROKEN_PIPE = 141  # what a shell says of a program that SIGPIPE ended
 
 # Name: (module below ssdbench.cli, one line for the list of commands), in the order of a first day.
@@ -71,7 +72,7 @@ class Commands(click.Group):
         module = importlib.import_module(f"ssdbench.cli.{COMMANDS[cmd_name][0]}")
         named = getattr(module, cmd_name, None)  # a group has the name of its command
         found: click.Command = named if isinstance(named, click.Command) else module.command
-        return found
+        return _with_debug(found)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -89,6 +90,28 @@ class Commands(click.Group):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
 
+def _debug(context: click.Context, parameter: click.Parameter, value: object) -> None:
+    """Start the log that --debug asks for."""
+    del parameter
+    if value:
+        from ssdbench.cli import debuglog
+
+        debuglog.start()
+        context.find_root().call_on_close(debuglog.stop)
+
+
+def _with_debug(command: click.Command) -> click.Command:
+    """--debug is understood behind the name of any command too; it is shown in one place only."""
+    if not any(DEBUG in parameter.opts for parameter in command.params):
+        option = click.Option(
+            [DEBUG], is_flag=True, expose_value=False, callback=_debug, hidden=True, help="A log."
+        )
+        command.params.append(option)
+    for below in command.commands.values() if isinstance(command, click.Group) else ():
+        _with_debug(below)
+    return command
+
+
 @click.group(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -96,6 +119,15 @@ class Commands(click.Group):
     "4 something missing on the host, 5 device error, 130/143 interrupted.",
 )
 @click.version_option(__version__, prog_name="ssdbench")
+@click.option(
+    DEBUG,
+    is_flag=True,
+    envvar="SSDBENCH_DEBUG",
+    expose_value=False,
+    callback=_debug,
+    help="Log each command started, its exit and time, and each setting written, to stderr and to "
+    "debug.log in the run directory.",
+)
 def ssdbench() -> None:
     """The pessimist's SSD benchmark: from a drive to a number that you can plan on.
 

@@ -4,11 +4,14 @@ Every program runs with messages in English (LC_ALL=C), because callers parse th
 group of its own, so that one signal reaches all of it.
 """
 
+import logging
 import os
 import select
+import shlex
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +23,8 @@ from ssdbench.errors import CommandFailed, HostLacks
 # the other order would leave a moment in which our death goes unnoticed.
 _DIE_WITH_US = '[ "$PPID" = "$0" ] && exec env "$@"'
 
-
 UNKILLABLE_S = 10.0
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +65,12 @@ def run(
             env=_environment(env),
             process_group=0,
         ) as process:
+            story = _Story(process.pid, argv, env)
             try:
                 stdout, stderr = process.communicate(input, timeout=timeout_s)
             except BaseException as error:
                 _signal_group(process.pid, signal.SIGKILL)
-                process.wait()
+                story.ended(process.wait())
                 if isinstance(error, subprocess.TimeoutExpired):
                     raise CommandFailed(
                         argv, -signal.SIGKILL, f"no answer within {timeout_s:g} s", hint=hint
@@ -74,6 +78,7 @@ def run(
                 raise
     except OSError as error:
         raise _not_startable(argv[0], error, hint) from error
+    story.ended(process.returncode)
     said = stderr.decode(errors="replace")
     if process.returncode not in ok:
         raise CommandFailed(argv, process.returncode, said, hint=hint)
@@ -83,14 +88,20 @@ def run(
 class Process:
     """A program at work, together with everything in its process group."""
 
-    def __init__(self, popen: "subprocess.Popen[bytes]", argv: Sequence[str]) -> None:
+    def __init__(
+        self, popen: "subprocess.Popen[bytes]", argv: Sequence[str], story: "_Story"
+    ) -> None:
         self._popen = popen
+        self._story = story
         self.pid = popen.pid
         self.argv = tuple(argv)
 
     def poll(self) -> int | None:
         """The exit status (negative: signal), or None while it runs."""
-        return self._popen.poll()
+        status = self._popen.poll()
+        if status is not None:
+            self._story.ended(status)
+        return status
 
     def ended(self, within_s: float) -> bool:
         """Whether it ends within a time, without polling; what /proc says of it stays readable.
@@ -109,11 +120,14 @@ class Process:
         """Wait for the end, without polling; None when `timeout_s` passed first."""
         if timeout_s is not None and not self.ended(timeout_s):
             return None
-        return self._popen.wait()
+        status = self._popen.wait()
+        self._story.ended(status)
+        return status
 
     def send(self, signal_number: int) -> None:
         """Signal the whole group; nothing happens when it has ended."""
-        if self._popen.poll() is None:
+        if self.poll() is None:
+            _log.debug("signal %d to process group %d", signal_number, self.pid)
             _signal_group(self.pid, signal_number)
 
     def terminate(self, grace_s: float = 5.0) -> int:
@@ -177,7 +191,7 @@ def spawn(
             )
     except OSError as error:
         raise _not_startable(argv[0], error, "") from error
-    return Process(popen, argv)
+    return Process(popen, argv, _Story(popen.pid, argv, env, cwd=cwd))
 
 
 def become(argv: Sequence[str]) -> NoReturn:
@@ -185,10 +199,40 @@ def become(argv: Sequence[str]) -> NoReturn:
 
     Raises HostLacks when it cannot be started.
     """
+    _log.debug("process %d becomes: %s", os.getpid(), shlex.join(argv))
     try:
         os.execv(argv[0], list(argv))
     except OSError as error:
         raise _not_startable(argv[0], error, "") from error
+
+
+class _Story:
+    """What `--debug` tells of one program: that it started, and how and when it ended."""
+
+    def __init__(
+        self,
+        pid: int,
+        argv: Sequence[str],
+        env: Mapping[str, str] | None,
+        *,
+        cwd: Path | None = None,
+    ) -> None:
+        self._pid = pid
+        self._program = argv[0]
+        self._began_s = time.monotonic()
+        self._told = False
+        words = [f"{name}={value}" for name, value in (env or {}).items()]
+        where = f" (in {cwd})" if cwd else ""
+        _log.debug("started %d: %s%s", pid, shlex.join([*words, *argv]), where)
+
+    def ended(self, status: int) -> None:
+        """Tell its end, once; a negative status is the signal that ended it."""
+        if self._told:
+            return
+        self._told = True
+        how = f"exit {status}" if status >= 0 else f"signal {-status}"
+        took_s = time.monotonic() - self._began_s
+        _log.debug("ended %d: %s after %.3f s: %s", self._pid, how, took_s, self._program)
 
 
 def _environment(extra: Mapping[str, str] | None) -> dict[str, str]:

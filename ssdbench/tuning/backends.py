@@ -1,5 +1,6 @@
 """How settings of the kernel are read and written; those of drives and the host lie beside."""
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
@@ -13,6 +14,8 @@ from ssdbench.tuning.setting import Backend
 # What the page cache and the kernel's accounting see is the head, not its paths.
 OF_THE_HEAD = frozenset({"queue/read_ahead_kb", "queue/iostats"})
 
+_log = logging.getLogger(__name__)
+
 
 class SettingBackend(Protocol):
     """Reads and writes the settings of one kind, see `Backend`.
@@ -24,6 +27,28 @@ class SettingBackend(Protocol):
     def read(self, attribute: str, drive: str) -> str: ...
 
     def write(self, attribute: str, value: str, drive: str) -> None: ...
+
+
+class Logged:
+    """A backend whose writes `--debug` shows, with what became of them."""
+
+    def __init__(self, kind: Backend, backend: SettingBackend) -> None:
+        self._kind = kind
+        self._backend = backend
+
+    def read(self, attribute: str, drive: str) -> str:
+        """The value in force."""
+        return self._backend.read(attribute, drive)
+
+    def write(self, attribute: str, value: str, drive: str) -> None:
+        """Write and read back."""
+        what = f"{self._kind} {drive + ' ' if drive else ''}{attribute} = {value!r}"
+        try:
+            self._backend.write(attribute, value, drive)
+        except BaseException as error:
+            _log.debug("setting not written: %s: %s", what, error)
+            raise
+        _log.debug("setting written: %s", what)
 
 
 class SysfsBackend:
@@ -90,8 +115,8 @@ class BlockBackend:
 def backends_of(
     sysfs: Sysfs, locate: Callable[[str], str | None], extra: Mapping[Backend, SettingBackend]
 ) -> dict[Backend, SettingBackend]:
-    """The backends of this host; `locate` finds a drive's name below /sys/block by its identity."""
-    return {
+    """The backends of this host, each logged; `locate` finds a drive's name below /sys/block."""
+    found: dict[Backend, SettingBackend] = {
         Backend.SYSFS: SysfsBackend(sysfs),
         Backend.IRQ: SysfsBackend(sysfs),
         Backend.BLOCK: BlockBackend(sysfs, locate),
@@ -103,3 +128,4 @@ def backends_of(
         Backend.PARTITION: PartitionBackend(sysfs, locate),
         **extra,
     }
+    return {kind: Logged(kind, backend) for kind, backend in found.items()}

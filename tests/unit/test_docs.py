@@ -142,7 +142,9 @@ def test_the_manual_lists_every_command_with_every_option() -> None:
         name: {
             option
             for parameter in command.params
-            if isinstance(parameter, click.Option) and parameter.name != "as_json"
+            if isinstance(parameter, click.Option)
+            and parameter.name != "as_json"
+            and not parameter.hidden
             for option in parameter.opts
             if option.startswith("--")
         }
