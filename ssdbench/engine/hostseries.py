@@ -14,11 +14,10 @@ from ssdbench.engine.noise import Noise, disturbed, noise
 from ssdbench.host.activity import Activity
 from ssdbench.host.files import write_atomic
 from ssdbench.model.finding import Finding
-from ssdbench.model.result import HostDuring
+from ssdbench.model.point import HostDuring
 
 EVERY_S = 10.0  # of wall time
 MEASURED = "measure"
-FILE = "host.csv"
 _COLUMNS = (
     "t_s",
     "phase",

@@ -7,8 +7,10 @@ be checked again, what a crash undid, and when a run is over.
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, cast
 
 from ssdbench import __version__
+from ssdbench.engine import units
 from ssdbench.engine.bothends import (
     FLASH,
     HOST,
@@ -28,9 +30,12 @@ from ssdbench.engine.events import (
 )
 from ssdbench.engine.hosting import current_facts
 from ssdbench.engine.journal import NAME, Journal, Kind, StageJournal, utc_now
+from ssdbench.engine.progress import Reporter
+from ssdbench.engine.recent import RecentWrites
 from ssdbench.engine.session import TargetSession
 from ssdbench.engine.stage import (
     LEAST_AHEAD_BYTES,
+    AnyStage,
     Context,
     Lasting,
     Limits,
@@ -45,6 +50,7 @@ from ssdbench.engine.verdict import NO_PLAN, about_plan, about_target, run_verdi
 from ssdbench.errors import SsdbenchError, TargetRefused, UsageError
 from ssdbench.host.activity import Activity, activity
 from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.kind import KINDS
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.result import RunResult, StageResult
 from ssdbench.model.target import TargetInfo
@@ -80,7 +86,7 @@ class World:
 
 def check_limits(plans: Sequence[StagePlan], limits: Limits) -> None:
     """Refuse a run that cannot even prepare the drive within its limits. Raises UsageError."""
-    fills = sum(plan.bytes_written[0] for plan in plans if plan.kind == "precondition")
+    fills = sum(plan.bytes_written[0] for plan in plans if KINDS[plan.kind].is_fill)
     allowed = limits.max_writes_bytes
     if allowed is not None and fills > allowed:
         raise UsageError(
@@ -110,7 +116,7 @@ class Runner:
     def __init__(
         self,
         order: Order,
-        stages: Sequence[Stage],
+        stages: Sequence[AnyStage],
         session: TargetSession,
         store: RunStore,
         world: World,
@@ -121,6 +127,7 @@ class Runner:
         self._store = store
         self._world = world
         self._meter = Meter(order.limits)
+        self._recent = RecentWrites()
         self._findings: list[Finding] = []
         self._results: list[StageResult] = []
         self._started_at = utc_now()
@@ -200,7 +207,7 @@ class Runner:
             raise
         return self._finish(journal)
 
-    def _stage(self, journal: Journal, stage: Stage, *, reuse: bool) -> bool:
+    def _stage(self, journal: Journal, stage: AnyStage, *, reuse: bool) -> bool:
         """Run a stage, or take its stored result; whether the run goes on."""
         stored = self._store.read_stage(stage.name) if reuse else None
         if stored is not None:
@@ -214,7 +221,7 @@ class Runner:
         if stage.destructive:
             self._session.recheck()
         context = self._context(journal, stage)
-        result = stage.run(context)
+        result = _run(stage, context)
         self._results.append(result)
         for finding in result.findings:
             self._world.emit(FindingRaised(finding))
@@ -225,7 +232,7 @@ class Runner:
             raise context.failures[0]
         return result.complete
 
-    def _context(self, journal: Journal, stage: Stage) -> Context:
+    def _context(self, journal: Journal, stage: AnyStage) -> Context:
         return Context(
             session=self._session,
             store=self._store.stage(stage.name),
@@ -242,6 +249,8 @@ class Runner:
             wall=self._world.wall,
             activity=self._world.activity,
             settings=self._order.settings,
+            recent=self._recent,
+            reporter=Reporter(stage.name, emit=self._world.emit, wall=self._world.wall),
         )
 
     def _finish(self, journal: Journal, *, failed: str = "") -> RunResult:
@@ -336,6 +345,13 @@ class Runner:
     def _raise(self, finding: Finding) -> None:
         self._findings.append(finding)
         self._world.emit(FindingRaised(finding))
+
+
+def _run(stage: AnyStage, context: Context) -> StageResult:
+    own: Callable[[Context], StageResult] | None = getattr(stage, "run", None)
+    return (
+        own(context) if own is not None else units.run(cast(Stage[Any, Any, Any], stage), context)
+    )
 
 
 def _host_before(journal: Journal) -> Mapping[str, str]:

@@ -1,31 +1,19 @@
-"""One start of the generator: its seconds are kept as they come, and it ends when it must.
+"""The door of stages that still have a loop of their own; it goes with the last of them."""
 
-    with Section(context, jobs, directory=..., unit="p01/r02", phase="settle") as section:
-        for second in section:
-            if judge(section.series):
-                section.stop()
-    outcome = section.outcome()
-
-Cost: a few microseconds per second of the target's clock; once every few seconds of wall time the
-seconds are flushed and a journal record says that the unit is alive.
-"""
-
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Self
 
+from ssdbench.engine.fiorun import ALIVE_EVERY_S, FioRun
 from ssdbench.engine.progress import Reporter
-from ssdbench.engine.series import Recorder
-from ssdbench.engine.stage import Context
-from ssdbench.generator.base import Job, LoggedIo, Outcome, Running, Second
+from ssdbench.engine.stage import Context, UnitAtWork
+from ssdbench.generator.base import Job
 
-ALIVE_EVERY_S = 10.0  # of wall time: what a crash may leave unflushed and unexplained
+__all__ = ["ALIVE_EVERY_S", "Section"]
 
 
-class Section:
-    """A running list of jobs, with its series."""
+class Section(FioRun):
+    """A start of the generator in a directory of the caller's."""
 
     def __init__(
         self,
@@ -38,52 +26,15 @@ class Section:
         reporter: Reporter,
         step_s: int = 1,
     ) -> None:
-        self.cut_short = ""  # why it ended before the judge was content
-        self.series = Recorder(directory / "seconds.csv", phase=phase)
-        self.bytes_read = 0
-        self.bytes_written = 0
-        self._context = context
-        self._jobs = capped(jobs, context.meter.may_write_bytes)
-        self._asked = jobs
-        self._directory = directory
-        self._unit = unit
+        self._unit = UnitAtWork(unit, directory)
         self._reporter = reporter
-        self._step_s = step_s
-        self._planned_bytes = planned_bytes(self._jobs)
-        self._largest_bytes = 0
-        self._stopped = False
-        self._running: Running | None = None
-        self._stack = ExitStack()
-        self._alive_at = context.wall()
+        own = replace(context, unit=self._unit, reporter=reporter)
+        super().__init__(own, jobs, phase=phase, step_s=step_s)
 
-    def __enter__(self) -> Self:
-        self._stack.enter_context(self.series)
-        generator = self._context.session.generator(step_s=self._step_s)
-        running = generator.start(self._jobs, artifacts=self._directory / "fio")
-        self._running = self._stack.enter_context(running)
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._stack.close()
-
-    def __iter__(self) -> Iterator[Second]:
-        """The seconds until the jobs end; what comes after `stop` is counted but not given."""
-        for second in self._now_running():
-            self._count(second)
-            if self._stopped:
-                continue
-            self.series.add(second)
-            yield second
-            if not self._stopped:
-                self._look_around()
-        if not self._stopped and planned_bytes(self._asked) != self._planned_bytes:
-            self.cut_short = self._context.meter.exceeded(ahead_bytes=1 << 62) or ""
-
-    def stop(self) -> None:
-        """End the jobs; what they did so far counts."""
-        if not self._stopped:
-            self._stopped = True
-            self._now_running().stop()
+    @property
+    def cut_short(self) -> str:
+        """Why it ended early, or nothing."""
+        return self._unit.cut_short
 
     def doing(self, text: str, fraction: Callable[[], float | None]) -> None:
         """What progress events say from now on."""
@@ -92,72 +43,3 @@ class Section:
     def being(self, state: Callable[[], str]) -> None:
         """How it stands, for progress events; see Reporter.being."""
         self._reporter.being(state)
-
-    def outcome(self) -> Outcome:
-        """Totals and logs, after the last second."""
-        return self._now_running().outcome()
-
-    def logged(self, job: str) -> LoggedIo:
-        """The I/Os that a job logged, even when the outcome cannot be believed."""
-        return self._now_running().logged(job)
-
-    def _now_running(self) -> Running:
-        if self._running is None:
-            raise RuntimeError("a section runs only inside `with`")
-        return self._running
-
-    def _count(self, second: Second) -> None:
-        self.bytes_read += second.read_bytes
-        self.bytes_written += second.write_bytes
-        self._largest_bytes = max(self._largest_bytes, second.write_bytes)
-        self._context.meter.add(
-            seconds=second.duration_s,
-            bytes_read=second.read_bytes,
-            bytes_written=second.write_bytes,
-        )
-        self._reporter.saw(second)
-
-    def _look_around(self) -> None:
-        """Stop when the user or a limit says so; tell the journal that we live."""
-        context = self._context
-        signal_number = context.interrupted()
-        if signal_number is not None:
-            self.cut_short = f"the run was interrupted by signal {signal_number}"
-        else:
-            self.cut_short = context.meter.exceeded(ahead_bytes=self._ahead_bytes()) or ""
-        if self.cut_short:
-            self.stop()
-        now = context.wall()
-        if now - self._alive_at >= ALIVE_EVERY_S:
-            self._alive_at = now
-            self.series.flush()
-            context.journal.alive(self._unit)
-
-    def _ahead_bytes(self) -> int:
-        """What may be written before we can look again: --max-writes is a hard bound."""
-        ahead = 2 * self._largest_bytes * (self._step_s + 1)
-        if self._planned_bytes is None:
-            return ahead
-        return max(0, min(ahead, self._planned_bytes - self.bytes_written))
-
-
-def capped(jobs: Sequence[Job], may_write_bytes: int | None) -> Sequence[Job]:
-    """The jobs, with an end for those that have none, so that --max-writes binds the generator."""
-    if may_write_bytes is None:
-        return jobs
-    return [_capped(job, may_write_bytes) for job in jobs]
-
-
-def _capped(job: Job, may_write_bytes: int) -> Job:
-    workload = job.workload
-    if job.total_bytes is not None or not workload.writes:
-        return job
-    unit = workload.block_bytes * workload.numjobs
-    return replace(job, total_bytes=max(unit, may_write_bytes // unit * unit))
-
-
-def planned_bytes(jobs: Sequence[Job]) -> int | None:
-    """Bytes that the jobs write before they end by themselves; None when they do not."""
-    if any(job.total_bytes is None and job.workload.writes for job in jobs):
-        return None
-    return sum(job.total_bytes or 0 for job in jobs if job.workload.writes)

@@ -4,23 +4,34 @@ The engine runs stages and knows none by name; stages know the engine and not ea
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from ssdbench.engine.events import Event, FindingRaised
 from ssdbench.engine.hosting import target_heat
 from ssdbench.engine.journal import StageJournal
+from ssdbench.engine.progress import Reporter
+from ssdbench.engine.recent import RecentWrites
 from ssdbench.engine.session import TargetSession
 from ssdbench.engine.store import StageStore
 from ssdbench.errors import SsdbenchError
 from ssdbench.host.activity import Activity, activity
+from ssdbench.host.files import make_directory
 from ssdbench.host.heat import Heat
 from ssdbench.model.finding import Finding
+from ssdbench.model.found import AnyFound
+from ssdbench.model.kind import StageKind
 from ssdbench.model.result import StageResult
 from ssdbench.model.target import TargetInfo
+from ssdbench.model.unitrecord import UnitRecord
+
+W = TypeVar("W")  # what a unit is told to do
+U = TypeVar("U", bound=UnitRecord)  # what it measured
+R = TypeVar("R", bound=AnyFound)  # what the stage found
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +64,7 @@ class StagePlan:
     """What a stage would do: from the least to the most that is likely."""
 
     name: str
-    kind: str
+    kind: StageKind
     title: str
     destructive: bool
     jobs: tuple[str, ...]  # one line for people per job, or kind of job
@@ -62,6 +73,33 @@ class StagePlan:
     bytes_read: tuple[int, int] = (0, 0)
     fills: tuple[float, float] = (0.0, 0.0)  # bytes written / capacity
     notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        stage: "AnyStage",
+        target: TargetInfo,
+        *,
+        jobs: Sequence[str],
+        seconds: tuple[float, float],
+        bytes_written: tuple[float, float] = (0, 0),
+        bytes_read: tuple[float, float] = (0, 0),
+        notes: Sequence[str] = (),
+    ) -> "StagePlan":
+        """The plan of a stage on a target: its head, and the fills, follow from both."""
+        least, most = (round(size) for size in bytes_written)
+        return cls(
+            name=stage.name,
+            kind=stage.kind,
+            title=stage.title,
+            destructive=stage.destructive,
+            jobs=tuple(jobs),
+            seconds=seconds,
+            bytes_written=(least, most),
+            bytes_read=(round(bytes_read[0]), round(bytes_read[1])),
+            fills=(least / target.size_bytes, most / target.size_bytes),
+            notes=tuple(notes),
+        )
 
 
 LEAST_AHEAD_BYTES = 1 << 26  # with less than that left to write, nothing is started any more
@@ -113,6 +151,20 @@ class Meter:
         return None
 
 
+@dataclass(slots=True)
+class UnitAtWork:
+    """The unit that is being measured, as its start of the generator tells of it."""
+
+    name: str
+    path: Path
+    cut_short: str = ""  # why the run must end; what is under way is not finished
+    io_errors: int = 0  # requests that failed
+
+
+def _no_reporter(stage: str = "") -> Reporter:
+    return Reporter(stage, emit=lambda event: None, wall=time.monotonic)
+
+
 @dataclass(frozen=True)
 class Context:
     """Everything that a running stage may use; its only door to the world."""
@@ -134,11 +186,32 @@ class Context:
     heat: Callable[[TargetInfo], Heat | None] = target_heat
     settings: tuple[Mapping[str, str], ...] = ()  # of host and drive, that the run changed
     failures: list[SsdbenchError] = field(default_factory=list)
+    recent: RecentWrites = field(default_factory=RecentWrites)
+    reporter: Reporter = field(default_factory=_no_reporter)
+    unit: UnitAtWork = field(default_factory=lambda: UnitAtWork("", Path()))
+    mounted: Path | None = None  # where a file system under test is mounted
+    notes: list[str] = field(default_factory=list)  # what could not be had, for the result
 
     @property
     def target(self) -> TargetInfo:
         """The device under test."""
         return self.session.info
+
+    def directory(self, part: str = "") -> Path:
+        """The directory of the unit at work, or one below it."""
+        path = self.unit.path / part
+        make_directory(path)
+        return path
+
+    def must_end(self, *, ahead_bytes: int = 0) -> str:
+        """Why the run must end now, or nothing; `ahead_bytes`: what is written before a look."""
+        if (number := self.interrupted()) is not None:
+            return f"the run was interrupted by signal {number}"
+        return self.meter.exceeded(ahead_bytes=ahead_bytes) or ""
+
+    def alive(self, **data: object) -> None:
+        """Tell the journal that the unit is still at work."""
+        self.journal.alive(self.unit.name, **data)
 
     def failed(self, error: SsdbenchError) -> str:
         """Keep an error until the partial result is stored; the run then ends with it.
@@ -155,15 +228,55 @@ class Context:
 
 
 class Lasting(StrEnum):
-    """What becomes of a finished stage when a run is resumed after a crash."""
+    """What becomes of something finished when a run is resumed after a crash."""
 
     RESULTS = "results"  # measurements: never repeated
     CONTENT = "content"  # stands if nobody else wrote to the drive meanwhile
     NOTHING = "nothing"  # a state of the drive that passes, such as being steady: proven again
 
 
-class Stage(Protocol):
-    """One step of a run."""
+@dataclass(frozen=True, slots=True)
+class Unit(Generic[W]):
+    """The smallest part of a stage that is finished or not: what a resumed run never repeats."""
+
+    name: str  # in the journal, and the directory below the stage's
+    work: W  # what the stage's `measure` needs
+    doing: str = ""  # for progress
+    number: int = 0  # units before this one
+    of: int | None = None  # units in all, where that is known
+    ahead_bytes: int = 0  # not begun with less than that left to write
+    noted: Mapping[str, object] = field(default_factory=dict)  # beside its begin in the journal
+    point: str | None = None  # of the findings about it
+    repeat: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ended(Generic[U]):
+    """How the units of a stage came to their end."""
+
+    cut_short: str = ""  # why the run must end; empty when every unit is finished
+    partial: U | None = None  # what the unit at work had measured until then
+
+    @property
+    def complete(self) -> bool:
+        """Whether every unit is finished."""
+        return not self.cut_short
+
+
+@dataclass(frozen=True, slots=True)
+class Concluded(Generic[R]):
+    """What a stage found, and what must be known of it."""
+
+    found: R
+    findings: tuple[Finding, ...] = ()
+
+
+class Stage(Protocol[W, U, R]):
+    """One step of a run: what its units are, how one is measured, what they mean together.
+
+    The engine owns the loop (`ssdbench.engine.units`): order, resume, limits, signals, progress,
+    time and bytes, and the findings about them.
+    """
 
     @property
     def name(self) -> str:
@@ -171,8 +284,8 @@ class Stage(Protocol):
         ...
 
     @property
-    def kind(self) -> str:
-        """precondition | steady | sweep | span | …"""
+    def kind(self) -> StageKind:
+        """Its row in `ssdbench.model.kind.KINDS`."""
         ...
 
     @property
@@ -187,13 +300,83 @@ class Stage(Protocol):
 
     @property
     def lasting(self) -> Lasting:
-        """What becomes of it after a crash."""
+        """What becomes of the finished stage after a crash."""
+        ...
+
+    @property
+    def units_last(self) -> Lasting:
+        """What becomes of its finished units, while others of it are still to be measured."""
+        ...
+
+    @property
+    def units_are(self) -> str:
+        """The field's word for several of its units: repeats, rounds, fills."""
+        ...
+
+    @property
+    def record(self) -> type[U]:
+        """The model of what a unit measures."""
         ...
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """What `run` would do; touches nothing."""
+        """Time and bytes, before anything starts; touches nothing. Raises UsageError."""
         ...
 
-    def run(self, context: Context) -> StageResult:
-        """Do it. A bad result is a finding; errors of drive and host are raised."""
+    def opened(self, context: Context) -> AbstractContextManager[Context]:
+        """Hold what all units need, such as a mounted file system; most stages need nothing.
+
+        Raises HostLacks, UsageError.
+        """
         ...
+
+    def units(self, context: Context, done: Sequence[U]) -> Iterator[Unit[W]]:
+        """The units in their order; `done` has the records of all that came before.
+
+        What comes next may depend on them: it follows from `done`, the run's seed and the target
+        alone, so that a resumed run decides the same.
+        """
+        ...
+
+    def measure(self, context: Context, unit: Unit[W]) -> U | None:
+        """Measure one unit, in `context.directory()`.
+
+        Where `context.unit.cut_short` says that the run must end, what was measured until then is
+        partial; None where a part is worth nothing. Raises what drive and host do wrong.
+        """
+        ...
+
+    def conclude(self, context: Context, done: Sequence[U], ended: Ended[U]) -> Concluded[R]:
+        """What the units mean together. A bad result is a finding."""
+        ...
+
+
+class PlainStage:
+    """What most stages have in common: nothing to hold open, and results that stay."""
+
+    lasting = Lasting.RESULTS
+    units_last = Lasting.RESULTS
+    units_are = "units"
+
+    def opened(self, context: Context) -> AbstractContextManager[Context]:
+        """Nothing has to be held."""
+        return nullcontext(context)
+
+
+class LoopOfItsOwn(Protocol):
+    """A stage that has not been moved into the engine's loop yet."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def kind(self) -> StageKind: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def destructive(self) -> bool: ...
+    @property
+    def lasting(self) -> Lasting: ...
+    def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan: ...
+    def run(self, context: Context) -> StageResult: ...
+
+
+AnyStage = Stage[Any, Any, Any] | LoopOfItsOwn

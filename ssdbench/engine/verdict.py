@@ -11,14 +11,13 @@ from collections.abc import Iterable, Sequence
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.findings.course import OutsidePlan, PlanWithoutPoint
 from ssdbench.model.findings.drive import NotPlannable, Simulated
+from ssdbench.model.kind import KINDS, StageKind
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.result import PointResult, StageResult, Verdict
 from ssdbench.model.target import TargetInfo
 from ssdbench.stats.runplan import named, used
 
 NO_PLAN = CapacityPlan()
-RATE = "rate"
-PREPARES = frozenset({"precondition", "steady"})
 
 
 def inherited(results: Iterable[StageResult]) -> tuple[Finding, ...]:
@@ -26,7 +25,7 @@ def inherited(results: Iterable[StageResult]) -> tuple[Finding, ...]:
     return tuple(
         finding
         for result in results
-        if result.kind in PREPARES
+        if KINDS[result.kind].prepares
         for finding in result.findings
         if finding.severity is Severity.INVALIDATES and finding.code is not Code.QUICK_RULE
     )
@@ -40,7 +39,7 @@ def run_verdict(
 ) -> Verdict:
     """The word over a whole run: that of the points that its plan uses, of all without a plan."""
     points = [point for stage in stages for point in stage.points]
-    rated = [stage for stage in stages if stage.kind == RATE]
+    rated = [stage for stage in stages if stage.kind is StageKind.RATE]
     if (points or rated) and not target.kind.plannable:
         return "MEASURED, NOT PLANNABLE"
     needed = needed_points(points, plan)
@@ -57,9 +56,9 @@ def run_verdict(
 
 def _counting(stages: Sequence[StageResult]) -> list[StageResult]:
     """All but what prepared the drive for experiments, after the last number to plan on."""
-    numbers = [n for n, stage in enumerate(stages) if stage.points or stage.kind == RATE]
+    numbers = [n for n, stage in enumerate(stages) if stage.points or stage.kind is StageKind.RATE]
     last = max(numbers, default=len(stages))
-    return [stage for n, stage in enumerate(stages) if n < last or stage.kind not in PREPARES]
+    return [stage for n, stage in enumerate(stages) if n < last or not KINDS[stage.kind].prepares]
 
 
 def needed_points(points: Sequence[PointResult], plan: CapacityPlan) -> list[PointResult]:
@@ -70,7 +69,7 @@ def needed_points(points: Sequence[PointResult], plan: CapacityPlan) -> list[Poi
 def about_plan(stages: Sequence[StageResult], plan: CapacityPlan) -> tuple[Finding, ...]:
     """What the plan leaves open: points that it does not use, or none that it could use."""
     points = [point for stage in stages for point in stage.points]
-    rated = any(stage.kind == RATE for stage in stages)
+    rated = any(stage.kind is StageKind.RATE for stage in stages)
     if not (points or rated) or not named(plan):
         return ()
     needed = needed_points(points, plan)

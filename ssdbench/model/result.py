@@ -1,115 +1,92 @@
 """What a run found, as it is stored and as reports read it.
 
 Schema history, newest first:
-1  the first
+2  what a stage found has a type of its own for each kind, below `found`
+1  the first: every stage with `summary`, `steady`, `points`, `figures` and `data`
 """
 
-from typing import Annotated, Literal
+from typing import Any, TypeVar
 
-from pydantic import Field
+from pydantic import model_validator
 
 from ssdbench.model.base import Model
-from ssdbench.model.estimate import Estimate
 from ssdbench.model.finding import Finding
+from ssdbench.model.found import Found, Points, Scalar, Untyped, WarmUp
+from ssdbench.model.kind import StageKind
+from ssdbench.model.point import PointResult, Repeat, Verdict
+from ssdbench.model.steadyverdict import SteadyVerdict
 from ssdbench.model.target import TargetInfo
-from ssdbench.model.workload import Point
+from ssdbench.model.upgrade import upgraded_run, upgraded_stage
 from ssdbench.model.writecache import WriteCache
 
-SCHEMA = 1
+__all__ = [
+    "FlashWritten",
+    "PointResult",
+    "Repeat",
+    "RunResult",
+    "StageResult",
+    "SteadyVerdict",
+    "Verdict",
+]
 
-Rate = Annotated[float, Field(ge=0, allow_inf_nan=False)]  # no repeat has another one
-Verdict = Literal["VALIDATED", "NOT VALIDATED", "MEASURED, NOT PLANNABLE"]
+SCHEMA = 2
 
-
-class SteadyVerdict(Model):
-    """The answer of one steady-state rule about one series, with its evidence."""
-
-    rule: str
-    steady: bool
-    checked_s: float  # time of the last check, on the series' clock
-    volume_fills: float  # bytes written by the workload / span
-    window_from_s: float = 0.0
-    window_to_s: float = 0.0
-    window_blocks: tuple[float, ...] = ()  # means of the window's blocks, bytes/s or IOPS
-    mean: float = 0.0
-    lower_bound: float = 0.0  # what the rule is ready to publish
-    slope_per_s: float = 0.0  # of the straight line fitted to the window
-    intercept: float = 0.0  # its value at window_from_s
-    criteria: dict[str, tuple[float, float]] = {}  # name -> (measured, allowed)
-    reason: str = ""  # why not steady, as a sentence
-    shape: str = "flat"  # flat | bistable | periodic: how the rate moves once it is steady
-    lower_mode: float | None = None  # mean of the lower level or phase; bistable and periodic only
-
-
-class HostDuring(Model):
-    """The host in the measured window of a repeat; None where it does not tell.
-
-    "Most" and "least" are those of the readings, or of the 10 s between two of them.
-    """
-
-    frequency_mhz_least: float | None = None  # mean over the CPUs
-    frequency_mhz_most: float | None = None
-    temperature_c_most: float | None = None  # of the hottest zone
-    stolen_percent_most: float = 0.0  # of the CPUs' time
-    other_cpus_most: float = 0.0  # CPUs kept busy by other programs
-    switches_per_s: float = 0.0
-    interrupts_per_s: tuple[float, ...] = ()  # of each CPU
-    foreign_ios: int = 0  # requests on the drive that were not ours
-
-
-class Repeat(Model):
-    """One measured section of one point."""
-
-    repeat: int
-    pass_order: int  # position in its shuffled pass
-    sequence: int  # position over all sections of the stage, for the trend test
-    seed: int
-    settle_s: float
-    settle: SteadyVerdict | None
-    measure_from_s: float
-    measure_to_s: float
-    iops: Rate
-    bw_bytes_per_s: Rate
-    worst_second_iops: Rate
-    worst_minute_iops: Rate
-    findings: tuple[Finding, ...] = ()
-    host: HostDuring | None = None  # None on a simulated drive
-    artifacts: str  # directory below the run directory; holds seconds.csv and histograms.npz
-
-
-class PointResult(Model):
-    """One point over all its repeats."""
-
-    point: Point
-    repeats: tuple[Repeat, ...]
-    estimates: tuple[Estimate, ...]
-    verdict: Verdict
-    findings: tuple[Finding, ...] = ()
-
-    def estimate(self, metric: str) -> Estimate | None:
-        """The estimate of one metric, or None."""
-        return next((e for e in self.estimates if e.metric == metric), None)
+F = TypeVar("F", bound=Model)
 
 
 class StageResult(Model):
-    """What one stage did; `series` and other bulk data lie in its directory."""
+    """What one stage did; bulk data lie in its directory."""
 
     name: str  # "02-steady"
-    kind: str  # precondition | steady | sweep | span | blocksize | purge | …
     title: str
     started_at: str  # ISO 8601, UTC
     duration_s: float  # on the target's clock
     wall_s: float
     bytes_read: int = 0
     bytes_written: int = 0
-    summary: dict[str, str | int | float | bool | None] = {}
-    steady: tuple[SteadyVerdict, ...] = ()
-    other_rules: tuple[SteadyVerdict, ...] = ()  # what the others say of the same seconds
-    points: tuple[PointResult, ...] = ()
     findings: tuple[Finding, ...] = ()
-    figures: tuple[dict[str, str], ...] = ()  # {"kind": "series", "csv": path, "title": …}
-    data: dict[str, object] = Field(default_factory=dict)  # stage-specific, JSON only
     complete: bool = True
+    found: Found
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_schema_1(cls, value: Any) -> Any:
+        return upgraded_stage(value) if isinstance(value, dict) and "found" not in value else value
+
+    @property
+    def kind(self) -> StageKind:
+        """Which kind of stage it was."""
+        return self.found.kind
+
+    @property
+    def points(self) -> tuple[PointResult, ...]:
+        """The points that it measured; none for other kinds."""
+        return self.found.points if isinstance(self.found, Points) else ()
+
+    @property
+    def verdict(self) -> SteadyVerdict | None:
+        """What it found of steady state; None for other kinds."""
+        return self.found.verdict if isinstance(self.found, WarmUp) else None
+
+    @property
+    def summary(self) -> dict[str, Scalar]:
+        """Of a kind without a type of its own."""
+        return self.found.summary if isinstance(self.found, Untyped) else {}
+
+    @property
+    def data(self) -> dict[str, object]:
+        """Of a kind without a type of its own."""
+        return self.found.data if isinstance(self.found, Untyped) else {}
+
+    @property
+    def figures(self) -> tuple[dict[str, str], ...]:
+        """Of a kind without a type of its own."""
+        return self.found.figures if isinstance(self.found, Untyped) else ()
+
+
+def stage_result(**values: Any) -> StageResult:
+    """A result in the form of schema 1."""
+    return StageResult.model_validate(values)
 
 
 class FlashWritten(Model):
@@ -146,3 +123,22 @@ class RunResult(Model):
     flash_written: FlashWritten | None = None  # over the run, where the drive's logs tell both
     write_cache: WriteCache | None = None  # None in results that are older than it
     interrupted: bool = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_schema_1(cls, value: Any) -> Any:
+        return upgraded_run(value, SCHEMA) if isinstance(value, dict) else value
+
+    @property
+    def points(self) -> tuple[PointResult, ...]:
+        """The points of all stages, in order."""
+        return tuple(point for stage in self.stages for point in stage.points)
+
+    @property
+    def steady(self) -> SteadyVerdict | None:
+        """The newest verdict on steady state; None where none was asked for."""
+        return next((stage.verdict for stage in reversed(self.stages) if stage.verdict), None)
+
+    def having(self, kind: type[F]) -> list[tuple[StageResult, F]]:
+        """The stages that found something of that kind, with what they found."""
+        return [(stage, stage.found) for stage in self.stages if isinstance(stage.found, kind)]

@@ -12,7 +12,9 @@ import pandas as pd
 
 from ssdbench.model.estimate import Estimate
 from ssdbench.model.finding import Finding, Severity
-from ssdbench.model.result import SCHEMA, PointResult, Repeat, RunResult, StageResult
+from ssdbench.model.found import WarmUp
+from ssdbench.model.result import SCHEMA, PointResult, Repeat, RunResult, StageResult, SteadyVerdict
+from ssdbench.model.rundirectory import STAGES
 from ssdbench.model.workload import Workload
 from ssdbench.report.label import simulated_label
 from ssdbench.report.metrics import direction, percentiles_of, published_bound, whole
@@ -119,7 +121,8 @@ def _stage_rows(result: RunResult, stage: StageResult) -> Iterator[Row]:
         "stage": stage.name,
         "kind": stage.kind,
     }
-    yield from (common | row for row in _steady_rows(stage))
+    if isinstance(stage.found, WarmUp) and stage.found.verdict is not None:
+        yield common | _steady_row(stage.name, stage.found.unit, stage.found.verdict)
     for point in stage.points:
         about = common | _workload_columns(point)
         about |= {"verdict": point.verdict, "reasons": reasons(point_findings(point))}
@@ -130,22 +133,21 @@ def _stage_rows(result: RunResult, stage: StageResult) -> Iterator[Row]:
             yield from (about | row for row in _repeat_rows(repeat, workload))
 
 
-def _steady_rows(stage: StageResult) -> Iterator[Row]:
-    for verdict in stage.steady:
-        yield {
-            "repeat": "all",
-            "direction": "total",
-            "metric": "steady_rate",
-            "value": verdict.mean,
-            "bound": verdict.lower_bound if verdict.steady else None,
-            "unit": str(stage.data.get("unit", "B/s")),
-            "n": len(verdict.window_blocks),
-            "method": f"steady-state rule {verdict.rule}",
-            "status": "published" if verdict.steady else "suppressed",
-            "verdict": "STEADY" if verdict.steady else "NOT STEADY",
-            "reasons": verdict.reason,
-            "artifacts": f"stages/{stage.name}",
-        }
+def _steady_row(stage: str, unit: str, verdict: SteadyVerdict) -> Row:
+    return {
+        "repeat": "all",
+        "direction": "total",
+        "metric": "steady_rate",
+        "value": verdict.mean,
+        "bound": verdict.lower_bound if verdict.steady else None,
+        "unit": unit,
+        "n": len(verdict.window_blocks),
+        "method": f"steady-state rule {verdict.rule}",
+        "status": "published" if verdict.steady else "suppressed",
+        "verdict": "STEADY" if verdict.steady else "NOT STEADY",
+        "reasons": verdict.reason,
+        "artifacts": f"{STAGES}/{stage}",
+    }
 
 
 def _workload_columns(point: PointResult) -> Row:

@@ -28,6 +28,7 @@ from ssdbench.host.counters import CounterFile, DiskStat, disk_counters
 from ssdbench.host.files import make_directory
 from ssdbench.host.filesystems import FileSystem
 from ssdbench.host.numa import Policy
+from ssdbench.model.kind import StageKind
 from ssdbench.model.result import StageResult
 from ssdbench.model.target import TargetInfo
 from ssdbench.stages.cells import Began, Cell, kept, medians
@@ -86,7 +87,7 @@ class ApplicationTrial:
     cpus: tuple[int, ...] = ()
     numa: Options = field(default_factory=dict)  # of fio; the programs take its memory policy
     notes: tuple[str, ...] = ()
-    kind: str = "applications"
+    kind: StageKind = StageKind.APPLICATIONS
     destructive: bool = True
     lasting: Lasting = Lasting.RESULTS
 

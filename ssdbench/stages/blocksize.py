@@ -24,7 +24,8 @@ from ssdbench.engine.stage import Context, Lasting, RateHint, StagePlan
 from ssdbench.errors import SsdbenchError, UsageError
 from ssdbench.generator.base import Job
 from ssdbench.model.finding import Finding
-from ssdbench.model.result import StageResult
+from ssdbench.model.kind import StageKind
+from ssdbench.model.result import StageResult, stage_result
 from ssdbench.model.target import TargetInfo
 from ssdbench.stages import blockanswer
 from ssdbench.stages.blockanswer import Asked
@@ -49,7 +50,7 @@ class BlockSize:
     strides: tuple[int, ...] = ()
     read_only: bool = False
     writes: int | None = None  # per stride and region; None: enough to see through noise
-    kind: str = "blocksize"
+    kind: StageKind = StageKind.BLOCKSIZE
     title: str = "Find the block size from strided writes"
     lasting: Lasting = Lasting.RESULTS
     destructive: bool = field(init=False)
@@ -282,7 +283,7 @@ class _Work:
             *answer.findings,
             *blockanswer.trouble(self.cut_short, self._errors),
         ]
-        result = StageResult(
+        result = stage_result(
             name=stage.name,
             kind=stage.kind,
             title=stage.title,

@@ -13,7 +13,8 @@ from ssdbench.engine.stage import Context
 from ssdbench.host.files import make_directory, write_atomic
 from ssdbench.model.base import Model
 from ssdbench.model.finding import Code, Finding, Severity
-from ssdbench.model.result import StageResult
+from ssdbench.model.kind import StageKind
+from ssdbench.model.result import StageResult, stage_result
 
 CSV = "cells.csv"
 
@@ -49,7 +50,7 @@ class Experiment(Protocol):
     @property
     def name(self) -> str: ...
     @property
-    def kind(self) -> str: ...
+    def kind(self) -> StageKind: ...
     @property
     def title(self) -> str: ...
 
@@ -86,7 +87,7 @@ def kept(
     path = context.store.path / CSV
     make_directory(path.parent)  # a stage that failed before its first start has none
     write_atomic(path, cells_csv(cells))
-    result = StageResult(
+    result = stage_result(
         name=stage.name,
         kind=stage.kind,
         title=stage.title,

@@ -11,9 +11,9 @@ from random import Random
 
 from ssdbench.engine.seeds import derived
 from ssdbench.model.finding import Code, Finding, Severity
-from ssdbench.model.result import Repeat
+from ssdbench.model.point import Repeat
 from ssdbench.model.workload import Point
-from ssdbench.stages.measuring import Unit
+from ssdbench.stages.measuring import PlannedRepeat
 from ssdbench.stats.estimate import t_interval
 
 
@@ -59,9 +59,8 @@ def next_pass(
     extra: Extra,
     *,
     planned: int,
-    first_sequence: int,
     seed: int,
-) -> list[Unit]:
+) -> list[PlannedRepeat]:
     """One more repeat of every point that wants one, shuffled; empty when none does.
 
     `repeats` holds those of each point by its id. Those that have one more than others are from
@@ -72,11 +71,10 @@ def next_pass(
     order = [point for point in wanting if len(repeats.get(point.id, ())) + 1 == number]
     Random(derived(seed, name, "order", number)).shuffle(order)
     return [
-        Unit(
+        PlannedRepeat(
             point=point,
             repeat=number,
             pass_order=position,
-            sequence=first_sequence + position,
             seed=derived(seed, name, point.id, number),
         )
         for position, point in enumerate(order)

@@ -19,6 +19,7 @@ from ssdbench.errors import HostLacks, SsdbenchError
 from ssdbench.host.facts import free_bytes
 from ssdbench.host.files import make_directory
 from ssdbench.host.filesystems import FileSystem
+from ssdbench.model.kind import StageKind
 from ssdbench.model.result import StageResult
 from ssdbench.model.target import TargetInfo
 from ssdbench.stages.cells import Began, Cell, kept, medians
@@ -56,7 +57,7 @@ class FileSystemTrial:
     cpus: tuple[int, ...] = ()
     numa: Options = field(default_factory=dict)
     notes: tuple[str, ...] = ()  # file systems that cannot be compared here, and why
-    kind: str = "filesystem"
+    kind: StageKind = StageKind.FILESYSTEM
     destructive: bool = True
     lasting: Lasting = Lasting.RESULTS
 

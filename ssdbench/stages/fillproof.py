@@ -9,7 +9,6 @@ and some drives write it with a delay; within `TELLS_FROM_UNITS` rounding hides 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from ssdbench.engine.session import Counters
 from ssdbench.model.finding import Code, Finding, Severity
@@ -21,41 +20,18 @@ UNIT_BYTES = 512_000
 TELLS_FROM_UNITS = 2  # each of two readings is rounded up to a unit
 
 
-@dataclass(slots=True)
-class FillDone:
-    """What the fills did so far."""
-
-    planned_bytes: int
-    written_bytes: int = 0
-    seconds: float = 0.0
-    io_errors: int = 0
-    cut_short: str = ""
-    csv: list[str] = field(default_factory=list)
-
-
 def written_between(before: int | None, after: int | None) -> int | None:
     """What the health log counted between two readings; None where it does not tell."""
     return None if before is None or after is None else after - before
 
 
-def fill_cut_short(done: FillDone) -> Sequence[Finding]:
-    """The finding about a fill that ended too early."""
-    return [
-        Finding(
-            code=Code.CUT_SHORT,
-            severity=Severity.INVALIDATES,
-            message=f"the fill ended after {format_capacity(done.written_bytes)} of "
-            f"{format_capacity(done.planned_bytes)}: {done.cut_short}",
-            advice="Go on with `ssdbench resume`, or set wider limits.",
-        )
-    ]
-
-
 def proof(
-    done: FillDone, before: Counters, after: Counters, told: int | None = None
+    planned: int, seen: int, before: Counters, after: Counters, told: int | None = None
 ) -> Sequence[Finding]:
-    """What keeps a fill that ran to its end from being proven; `told`: by the health log."""
-    planned, seen = done.planned_bytes, done.written_bytes
+    """What keeps a fill that ran to its end from being proven.
+
+    `planned`: bytes asked for; `seen`: in the samples; `told`: by the health log.
+    """
     comparable = bool(after.epoch) and after.epoch == before.epoch
     counted = after.written_bytes - before.written_bytes if comparable else seen
     if min(counted, seen) < planned * (1 - PROOF_TOLERANCE):

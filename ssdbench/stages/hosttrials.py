@@ -11,6 +11,7 @@ from ssdbench.host.activity import activity
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.host.topology import Topology, cpu_text, topology
 from ssdbench.model import asked
+from ssdbench.model.kind import StageKind
 from ssdbench.model.target import TargetInfo
 from ssdbench.stages import hostvariants, interruptvariants
 from ssdbench.stages.blocktrace import block_trace
@@ -45,7 +46,7 @@ def host_trial(
     chosen = _chosen(wanted, _Here(target, topology(kernel), span_bytes))
     return Trial(
         name=name,
-        kind=name.partition("-")[2],
+        kind=StageKind(name.partition("-")[2]),
         title=chosen.title,
         variants=tuple(chosen.variants),
         workloads=chosen.workloads,

@@ -10,24 +10,22 @@ Overhead: one generator start per repeat.
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from zipfile import BadZipFile
 
 import numpy as np
 
-from ssdbench.engine.heat import HeatWatch, ThrottleWatch
-from ssdbench.engine.hostseries import FILE as HOST_FILE
-from ssdbench.engine.hostseries import HostSeries
-from ssdbench.engine.progress import Reporter
-from ssdbench.engine.section import Section
+from ssdbench.engine.fiorun import FioRun
 from ssdbench.engine.series import Recorder, upper_limit
-from ssdbench.engine.stage import Context
+from ssdbench.engine.stage import Context, Unit
+from ssdbench.engine.watched import Watched
 from ssdbench.errors import UsageError
 from ssdbench.generator.base import Job, Outcome, Second
 from ssdbench.host.files import write_atomic
 from ssdbench.model.finding import Code, Finding, Severity
-from ssdbench.model.result import Repeat, SteadyVerdict
+from ssdbench.model.point import Repeat
+from ssdbench.model.rundirectory import HISTOGRAMS, MEASURE
+from ssdbench.model.steadyverdict import SteadyVerdict
 from ssdbench.model.workload import Point, Workload
 from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.point import Measured, window_rates
@@ -35,8 +33,6 @@ from ssdbench.stats.settle import Settle
 from ssdbench.stats.steadystate import Watch, findings
 from ssdbench.units import format_duration
 
-REPEAT = "repeat.json"
-MEASURED = "histograms.npz"  # and the seconds of the window
 SECONDS = ("duration_s", "read_ios", "write_ios", "read_bytes", "write_bytes")
 
 # Where the spare area is not known, the largest that drives are sold with is assumed (28 % of
@@ -66,39 +62,18 @@ class Measuring:
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class PlannedRepeat:
     """One repeat that is to be measured."""
 
     point: Point
     repeat: int  # from 1
     pass_order: int  # position in its pass
-    sequence: int  # position over the whole stage
     seed: int
 
     @property
     def name(self) -> str:
         """Name in the journal and directory below the stage's."""
         return f"{self.point.id}/repeat-{self.repeat:02d}"
-
-
-@dataclass(slots=True)
-class Wake:
-    """What the drive has digested: bytes of the workload that wrote last."""
-
-    workload: Workload | None = None
-    written_bytes: int = 0
-
-    def follows(self, workload: Workload, written_bytes: int) -> None:
-        """A section of a workload ended. Reads leave no trace."""
-        if not workload.writes:
-            return
-        if workload != self.workload:
-            self.workload, self.written_bytes = workload, 0
-        self.written_bytes += written_bytes
-
-    def of(self, workload: Workload) -> int:
-        """Bytes that this very workload wrote since another one did."""
-        return self.written_bytes if workload == self.workload else 0
 
 
 @dataclass(slots=True)
@@ -111,51 +86,45 @@ class _Phase:
     foreign_ios: int = 0
 
 
-def measure(
-    context: Context, unit: Unit, how: Measuring, *, wake: Wake, reporter: Reporter
-) -> Repeat | str:
-    """Settle, measure, store; or why the run must end, with nothing finished.
-
-    The repeat and its bulk files are durable when this returns; the caller tells the journal.
-    """
-    workload = unit.point.workload
-    directory = context.store.fresh_directory(unit.name)
-    context.journal.begun(unit.name, seed=unit.seed)
-    job = Job(name="measure", workload=workload, seed=unit.seed, histogram_log=True)
-    phase = _Phase(Watch(_rule(context, workload, how, wake)))
-    host = HostSeries(simulated=context.target.simulated, read=context.activity, wall=context.wall)
-    heat = HeatWatch(partial(context.heat, context.target), wall=context.wall)
-    throttled = ThrottleWatch(context.session.throttle_counters)
-    with Section(
-        context,
-        [job],
-        directory=directory,
-        unit=unit.name,
-        phase="settle",
-        reporter=reporter,
-        step_s=STEP_S,
-    ) as section:
-        section.being(lambda: _standing(section, phase, how))
-        for second in section:
-            _follow(section, second, phase, workload, how, context.target.size_bytes)
-            heat.look(second.t_s, section.series.phase)
-            host.look(second.t_s, section.series.phase, second.foreign_ios)
-        last_s = float(section.series.t_s[-1]) if len(section.series) else 0.0
-        host.end(last_s)
-        heat.end(last_s)
-        outcome = section.outcome()
-        wake.follows(workload, section.bytes_written)
-        if section.cut_short:
-            return section.cut_short
-        if phase.settle is None or phase.from_s is None or not _complete(section, phase, how):
-            return "the generator ended before the measurement did"
-    heat.write(directory / "temperature.csv")
-    host.write(directory / HOST_FILE)
-    beside = [*host.findings(), *heat.findings(), *throttled.findings()]
-    repeat = _repeat(context, unit, directory, section, outcome, phase, beside)
-    repeat = repeat.model_copy(update={"host": host.during()})
-    context.store.save(f"{unit.name}/{REPEAT}", repeat)
-    return repeat
+def measure(context: Context, unit: Unit[PlannedRepeat], how: Measuring) -> Repeat | None:
+    """Settle, then measure; None when the run must end, or the generator ended too early."""
+    asked = unit.work
+    workload = asked.point.workload
+    job = Job(name="measure", workload=workload, seed=asked.seed, histogram_log=True)
+    phase = _Phase(Watch(_rule(context, workload, how)))
+    watched = Watched(context)
+    with FioRun(context, [job], phase="settle", step_s=STEP_S) as run:
+        context.reporter.being(lambda: _standing(run, phase, how))
+        for second in run:
+            _follow(run, second, phase, workload, how, context.target.size_bytes)
+            watched.look(second, run.series.phase)
+        watched.end(run.length_s)
+        outcome = run.outcome()
+    if context.unit.cut_short or not _complete(run, phase, how):
+        return None
+    watched.write()
+    from_s = phase.from_s or 0.0
+    measured = _measured(context, run.series, outcome, from_s=from_s, to_s=run.length_s)
+    write_measured(context.directory() / HISTOGRAMS, measured)
+    rates = window_rates(measured)
+    return Repeat(
+        point=asked.point.id,
+        repeat=asked.repeat,
+        pass_order=asked.pass_order,
+        sequence=unit.number,
+        seed=asked.seed,
+        settle_s=from_s,
+        settle=phase.settle,
+        measure_from_s=from_s,
+        measure_to_s=run.length_s,
+        iops=rates.iops,
+        bw_bytes_per_s=rates.bw_bytes_per_s,
+        worst_second_iops=rates.worst_second_iops,
+        worst_minute_iops=rates.worst_minute_iops,
+        findings=tuple(_findings(context, asked, phase, measured, watched.findings())),
+        host=watched.host_during(),
+        artifacts=context.store.relative(context.directory()),
+    )
 
 
 def spare_bytes(context: Context, how: Measuring) -> float:
@@ -166,10 +135,10 @@ def spare_bytes(context: Context, how: Measuring) -> float:
     return known if known is not None else UNKNOWN_SPARE_SHARE * context.target.size_bytes
 
 
-def _rule(context: Context, workload: Workload, how: Measuring, wake: Wake) -> Settle:
+def _rule(context: Context, workload: Workload, how: Measuring) -> Settle:
     if not workload.writes:
         return Settle(window_s=how.flat_s)
-    missing = max(0.0, spare_bytes(context, how) - wake.of(workload))
+    missing = max(0.0, spare_bytes(context, how) - context.recent.of(workload))
     return Settle(missing / workload.range.length_bytes, window_s=how.write_window_s)
 
 
@@ -183,7 +152,7 @@ def _spent(how: Measuring, workload: Workload, *, drive_fills: float, t_s: float
 
 
 def _follow(
-    section: Section,
+    run: FioRun,
     second: Second,
     phase: _Phase,
     workload: Workload,
@@ -194,63 +163,30 @@ def _follow(
     if phase.from_s is not None:
         phase.foreign_ios += second.foreign_ios
         if second.t_s >= phase.from_s + how.measure_s - 1e-6:
-            section.stop()
+            run.stop()
         return
-    fills = section.bytes_written / workload.range.length_bytes
+    fills = run.bytes_written / workload.range.length_bytes
     rate = second.ios / max(second.duration_s, 1e-9)
     settled = phase.watch.push(second.t_s, rate, fills if workload.writes else None)
-    drive_fills = section.bytes_written / size_bytes
+    drive_fills = run.bytes_written / size_bytes
     spent = _spent(how, workload, drive_fills=drive_fills, t_s=second.t_s)
     if settled or spent:
-        phase.settle = upper_limit(phase.watch.verdict(), section.series.iops)
+        phase.settle = upper_limit(phase.watch.verdict(), run.series.iops)
         phase.from_s = second.t_s
-        section.series.phase = "measure"
+        run.series.phase = MEASURE
 
 
-def _standing(section: Section, phase: _Phase, how: Measuring) -> str:
+def _standing(run: FioRun, phase: _Phase, how: Measuring) -> str:
     """Whether it settles or counts, and for how long."""
-    t_s = float(section.series.t_s[-1]) if len(section.series) else 0.0
+    t_s = run.length_s
     if phase.from_s is None:
         return f"settling for {format_duration(t_s)}: {phase.watch.state()}"
     return f"counted {t_s - phase.from_s:.0f} of {how.measure_s:.0f} s"
 
 
-def _complete(section: Section, phase: _Phase, how: Measuring) -> bool:
+def _complete(run: FioRun, phase: _Phase, how: Measuring) -> bool:
     """Whether the window was measured to its end, give or take one sample."""
-    last_s = float(section.series.t_s[-1])
-    return last_s >= (phase.from_s or 0.0) + how.measure_s - 1.5
-
-
-def _repeat(
-    context: Context,
-    unit: Unit,
-    directory: Path,
-    section: Section,
-    outcome: Outcome,
-    phase: _Phase,
-    disturbed: Sequence[Finding],
-) -> Repeat:
-    from_s = phase.from_s or 0.0
-    to_s = float(section.series.t_s[-1])
-    measured = _measured(context, section.series, outcome, from_s=from_s, to_s=to_s)
-    write_measured(directory / MEASURED, measured)
-    rates = window_rates(measured)
-    return Repeat(
-        repeat=unit.repeat,
-        pass_order=unit.pass_order,
-        sequence=unit.sequence,
-        seed=unit.seed,
-        settle_s=from_s,
-        settle=phase.settle,
-        measure_from_s=from_s,
-        measure_to_s=to_s,
-        iops=rates.iops,
-        bw_bytes_per_s=rates.bw_bytes_per_s,
-        worst_second_iops=rates.worst_second_iops,
-        worst_minute_iops=rates.worst_minute_iops,
-        findings=tuple(_findings(context, unit, outcome, phase, measured, disturbed)),
-        artifacts=context.store.relative(directory),
-    )
+    return phase.from_s is not None and run.length_s >= phase.from_s + how.measure_s - 1.5
 
 
 def _measured(
@@ -308,25 +244,14 @@ def read_measured(path: Path) -> Measured:
 
 def _findings(
     context: Context,
-    unit: Unit,
-    outcome: Outcome,
+    asked: PlannedRepeat,
     phase: _Phase,
     measured: Measured,
     disturbed: Sequence[Finding],
 ) -> list[Finding]:
-    where = {"point": unit.point.id, "repeat": unit.repeat, "stage": context.store.name}
-    found = list(findings(phase.settle, point=unit.point.id)) if phase.settle else []
+    where = {"point": asked.point.id, "repeat": asked.repeat, "stage": context.store.name}
+    found = list(findings(phase.settle, point=asked.point.id)) if phase.settle else []
     found += disturbed
-    errors = sum(job.io_errors for job in outcome.jobs)
-    if errors:
-        found.append(
-            Finding(
-                code=Code.IO_ERRORS,
-                severity=Severity.INVALIDATES,
-                message=f"{errors} requests failed",
-                advice="The drive is faulty or worn out; see its SMART log.",
-            )
-        )
     ios = int((measured.read_ios + measured.write_ios).sum())
     if phase.foreign_ios > DISTURBED_SHARE * ios:
         found.append(

@@ -8,25 +8,34 @@ Overhead: one generator start. Limits: a fill cannot show that a drive did not c
 deduplicate; random data make both useless to it.
 """
 
-import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 
-from ssdbench.engine.journal import utc_now
-from ssdbench.engine.progress import Reporter
-from ssdbench.engine.section import Section
+from ssdbench.engine.fiorun import FioRun
 from ssdbench.engine.seeds import derived
-from ssdbench.engine.stage import Context, Lasting, RateHint, StagePlan
+from ssdbench.engine.stage import (
+    Concluded,
+    Context,
+    Ended,
+    Lasting,
+    PlainStage,
+    RateHint,
+    StagePlan,
+    Unit,
+)
+from ssdbench.engine.units import own_findings
 from ssdbench.generator.base import Job
 from ssdbench.model.finding import Code, Finding, Severity
-from ssdbench.model.result import StageResult
+from ssdbench.model.found import FillDone
+from ssdbench.model.kind import KINDS, StageKind
 from ssdbench.model.target import TargetInfo, TargetKind
+from ssdbench.model.unitrecord import UnitRecord
 from ssdbench.model.workload import ActiveRange, Content, Pattern, Workload
-from ssdbench.stages.fillproof import FillDone, fill_cut_short, proof, written_between
+from ssdbench.stages.fillproof import proof, written_between
 from ssdbench.units import format_capacity, format_size
 
-UNIT = "fills"
 STEP_S = 60  # a fill is judged by nobody; a simulated drive may run a minute at a time
 
 
@@ -41,18 +50,27 @@ class Fill:
     iodepth: int = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Precondition:
+class FillRecord(UnitRecord):
+    """All fills, and what the counters say of them."""
+
+    done: FillDone
+
+
+@dataclass(frozen=True)
+class Precondition(PlainStage):
     """Fills of the drive, one after another."""
 
     name: str
     fills: tuple[Fill, ...]
     level_percent: float = 100.0  # of the drive; the rest is never written
-    kind: str = "precondition"
-    title: str = "Fill the drive"
+    title: str = KINDS[StageKind.PRECONDITION].title
     for_experiment: bool = False  # nothing to plan on is measured on what it leaves
-    destructive: bool = True
-    lasting: Lasting = Lasting.CONTENT
+    kind = StageKind.PRECONDITION
+    destructive = True
+    lasting = Lasting.CONTENT
+    units_last = Lasting.CONTENT
+    record = FillRecord
+    units_are = "fills"
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
         """Bytes are exact; the time depends on the drive."""
@@ -66,16 +84,13 @@ class Precondition:
             random = job.workload.pattern is Pattern.RANDOM
             seconds[0] += size / (min(fast, fast_random * block) if random else fast)
             seconds[1] += size / (min(slow, slow_random * block) if random else slow)
-        return StagePlan(
-            name=self.name,
-            kind=self.kind,
-            title=self.title,
-            destructive=self.destructive,
-            jobs=tuple(self._described(fill, target) for fill in self.fills),
+        return StagePlan.of(
+            self,
+            target,
+            jobs=[self._described(fill, target) for fill in self.fills],
             seconds=(seconds[0], seconds[1]),
             bytes_written=(written, written),
-            fills=(written / target.size_bytes, written / target.size_bytes),
-            notes=tuple(finding.message for finding in self._labels(target)),
+            notes=[finding.message for finding in self._labels(target)],
         )
 
     def jobs(self, target: TargetInfo, *, seed: int) -> list[Job]:
@@ -97,75 +112,50 @@ class Precondition:
         block = target.logical_block_bytes
         return int(target.size_bytes * self.level_percent / 100) // block * block
 
-    def run(self, context: Context) -> StageResult:
-        """Fill; stopped early, the result is incomplete and says so."""
-        started_at, wall = utc_now(), time.monotonic()
+    def units(self, context: Context, done: Sequence[FillRecord]) -> Iterator[Unit[list[Job]]]:
+        """All fills together: between two of them the drive must not rest."""
         jobs = self.jobs(context.target, seed=context.seed)
-        done = FillDone(planned_bytes=sum(job.total_bytes or 0 for job in jobs))
-        before, told_before = context.session.counters(), context.session.health_written_bytes()
-        context.journal.begun(UNIT, planned_bytes=done.planned_bytes)
-        reporter = Reporter(self.name, emit=context.emit, wall=context.wall)
-        reporter.doing(self.title, lambda: done.written_bytes / max(done.planned_bytes, 1))
-        context.store.fresh_directory()
-        for number, start in enumerate(starts(jobs, context.target), start=1):
-            if not done.cut_short:
-                self._fill(context, start, f"start-{number}", done, reporter)
-        context.session.save()
-        after, told_after = context.session.counters(), context.session.health_written_bytes()
-        told = written_between(told_before, told_after)
-        findings = [
-            *self._labels(context.target),
-            *(fill_cut_short(done) if done.cut_short else proof(done, before, after, told)),
-            *_errors(done.io_errors),
-        ]
-        result = StageResult(
-            name=self.name,
-            kind=self.kind,
-            title=self.title,
-            started_at=started_at,
-            duration_s=done.seconds,
-            wall_s=time.monotonic() - wall,
-            bytes_written=done.written_bytes,
-            summary={
-                "planned_bytes": done.planned_bytes,
-                "counted_bytes": after.written_bytes - before.written_bytes,
-                "counter": after.source,
-                **({} if told is None else {"smart_written_bytes": told}),
-                "level_percent": self.level_percent,
-                "filled_bytes": self.level_bytes(context.target),
-                "fills": done.written_bytes / context.target.size_bytes,
-            },
-            findings=tuple(finding.model_copy(update={"stage": self.name}) for finding in findings),
-            figures=tuple({"kind": "series", "csv": csv, "title": "Fill"} for csv in done.csv),
-            complete=not done.cut_short,
-        )
-        if result.complete:
-            context.store.save("stage.json", result)
-            context.journal.finished(UNIT)
-        return result
+        planned = sum(job.total_bytes or 0 for job in jobs)
+        yield Unit("fills", jobs, self.title, of=1, noted={"planned_bytes": planned})
 
-    def _fill(
-        self, context: Context, jobs: list[Job], name: str, done: FillDone, reporter: Reporter
-    ) -> None:
-        """One start of the generator; all fills, where its clock can tell them apart."""
-        directory = context.store.directory(name)
-        with Section(
-            context,
-            jobs,
-            directory=directory,
-            unit=UNIT,
-            phase="fill",
-            reporter=reporter,
-            step_s=STEP_S,
-        ) as section:
-            earlier = done.written_bytes
-            for _ in section:
-                done.written_bytes = earlier + section.bytes_written
-            done.io_errors += sum(job.io_errors for job in section.outcome().jobs)
-        done.written_bytes = earlier + section.bytes_written
-        done.seconds += float(section.series.t_s[-1]) if len(section.series) else 0.0
-        done.cut_short = section.cut_short
-        done.csv.append(context.store.relative(directory / "seconds.csv"))
+    def measure(self, context: Context, unit: Unit[list[Job]]) -> FillRecord:
+        """Fill; what was written until an early end counts, and proves nothing."""
+        planned = sum(job.total_bytes or 0 for job in unit.work)
+        session, target = context.session, context.target
+        before, told_before = session.counters(), session.health_written_bytes()
+        written, csv = 0, []
+        for number, start in enumerate(starts(unit.work, target), start=1):
+            if context.unit.cut_short:
+                break
+            with FioRun(context, start, phase="fill", part=f"start-{number}", step_s=STEP_S) as run:
+                context.reporter.doing(self.title, partial(_share, run, written, planned))
+                run.run_out().outcome()
+            written += run.bytes_written
+            csv.append(run.csv)
+        after = session.counters()
+        told = written_between(told_before, session.health_written_bytes())
+        cut_short = bool(context.unit.cut_short)
+        return FillRecord(
+            done=FillDone(
+                planned_bytes=planned,
+                counted_bytes=after.written_bytes - before.written_bytes,
+                counter=after.source,
+                smart_written_bytes=told,
+                level_percent=self.level_percent,
+                filled_bytes=self.level_bytes(target),
+                fills=written / target.size_bytes,
+                seconds_csv=tuple(csv),
+            ),
+            findings=() if cut_short else tuple(proof(planned, written, before, after, told)),
+        )
+
+    def conclude(
+        self, context: Context, done: Sequence[FillRecord], ended: Ended[FillRecord]
+    ) -> Concluded[FillDone]:
+        """The fills, with what keeps them from being a whole and proven fill of the drive."""
+        last = done[0] if done else ended.partial
+        labels = self._labels(context.target)
+        return Concluded(last.done if last else FillDone(), (*labels, *own_findings(done, ended)))
 
     def _labels(self, target: TargetInfo) -> list[Finding]:
         findings = []
@@ -198,6 +188,10 @@ class Precondition:
         )
 
 
+def _share(run: FioRun, written_bytes: int, planned_bytes: int) -> float:
+    return (written_bytes + run.bytes_written) / max(planned_bytes, 1)
+
+
 def _job(name: str, fill: Fill, length: int, *, seed: int) -> Job:
     workload = Workload(
         pattern=fill.pattern,
@@ -225,16 +219,3 @@ def starts(jobs: Sequence[Job], target: TargetInfo) -> list[list[Job]]:
     if target.kind is not TargetKind.FILE:
         return [list(jobs)]
     return [list(group) for _, group in groupby(jobs, key=lambda job: job.workload.block_bytes)]
-
-
-def _errors(errors: int) -> Sequence[Finding]:
-    if not errors:
-        return []
-    return [
-        Finding(
-            code=Code.IO_ERRORS,
-            severity=Severity.INVALIDATES,
-            message=f"{errors} requests failed during the fill",
-            advice="The drive is faulty or worn out; see its SMART log.",
-        )
-    ]

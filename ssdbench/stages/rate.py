@@ -31,7 +31,8 @@ from ssdbench.generator.base import Job, Outcome
 from ssdbench.generator.fio.pace import offered_iops
 from ssdbench.host.files import write_atomic
 from ssdbench.model.finding import Code, Finding, Severity
-from ssdbench.model.result import StageResult
+from ssdbench.model.kind import StageKind
+from ssdbench.model.result import StageResult, stage_result
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import Workload
 from ssdbench.stages.rateanswer import RateStepRecord, Searched, answer, coarse, csv_text, hidden
@@ -65,7 +66,7 @@ class Rate:
     repeats: int = 5
     window_s: float = 60.0
     settle_s: float = 30.0
-    kind: str = "rate"
+    kind: StageKind = StageKind.RATE
     title: str = "Find the rate that keeps the limit of latency"
     lasting: Lasting = Lasting.RESULTS
     destructive: bool = field(init=False)
@@ -132,7 +133,7 @@ class Rate:
             context.raised(finding)
         csv = context.store.path / CSV
         write_atomic(csv, csv_text([*searched, *work.unfinished]).encode())
-        result = StageResult(
+        result = stage_result(
             name=self.name,
             kind=self.kind,
             title=self.title,
@@ -337,5 +338,5 @@ def started_from(stage: Rate, context: Context) -> float:
             estimate = point.estimate("iops")
             if estimate and (done.block_bytes, done.read_percent, done.pattern) == same:
                 return estimate.value / 2
-    warm = [v.mean for r in context.results for v in r.steady if r.kind == "steady" and v.mean > 0]
+    warm = [r.verdict.mean for r in context.results if r.verdict and r.verdict.mean > 0]
     return warm[-1] / wanted.block_bytes / 2 if warm else USUAL_START_IOPS

@@ -11,32 +11,48 @@ be foreseen by any rule (METHODS §2, "late step").
 """
 
 import math
-import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ssdbench.engine.journal import utc_now
-from ssdbench.engine.progress import Reporter
-from ssdbench.engine.section import Section
+from ssdbench.engine.fiorun import FioRun
 from ssdbench.engine.seeds import derived
 from ssdbench.engine.series import upper_limit
-from ssdbench.engine.stage import Context, Lasting, RateHint, StagePlan
+from ssdbench.engine.stage import (
+    Concluded,
+    Context,
+    Ended,
+    Lasting,
+    PlainStage,
+    RateHint,
+    StagePlan,
+    Unit,
+)
+from ssdbench.engine.units import own_findings
 from ssdbench.generator.base import Job
-from ssdbench.model.finding import Code, Finding, Severity
-from ssdbench.model.result import StageResult, SteadyVerdict
+from ssdbench.model.finding import Code, Finding
+from ssdbench.model.found import WarmUp
+from ssdbench.model.kind import KINDS, StageKind
+from ssdbench.model.steadyverdict import SteadyVerdict
 from ssdbench.model.target import TargetInfo
+from ssdbench.model.unitrecord import UnitRecord
 from ssdbench.model.workload import Workload
 from ssdbench.stats.steadystate import Series, Watch, findings, other_opinions, rule
 from ssdbench.units import format_duration, format_rate
 
 UNIT = "warm-up"
-MAX_FILLS = 6.0  # METHODS §2: what the rules were tried with
+MAX_FILLS = 6.0  # what the rules were tried with (docs/steady-state.md)
 LEAST_S = 600.0  # given to every rule, however short its window
 STEP_S = 60  # rules look once a minute
 
 
-@dataclass(frozen=True, slots=True)
-class Steady:
+class WarmUpRecord(UnitRecord):
+    """The warm-up with its verdict."""
+
+    done: WarmUp
+
+
+@dataclass(frozen=True)
+class Steady(PlainStage):
     """The warm-up under one workload, judged by one rule."""
 
     name: str
@@ -44,10 +60,13 @@ class Steady:
     rule: str = "pss"
     max_fills: float = MAX_FILLS
     max_time_s: float | None = None
-    kind: str = "steady"
-    title: str = "Warm up to steady state"
-    destructive: bool = True
-    lasting: Lasting = Lasting.NOTHING
+    kind = StageKind.STEADY
+    title = KINDS[StageKind.STEADY].title
+    destructive = True
+    lasting = Lasting.NOTHING
+    units_last = Lasting.NOTHING
+    record = WarmUpRecord
+    units_are = "warm-ups"
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
         """From two fills (what the rules ask for at least) to the budget."""
@@ -60,16 +79,12 @@ class Steady:
         # A slow drive may be steady, or out of time, before it has written as much.
         least = min(min(2.0, self.max_fills) * span, slow * limit_s)
         most = min(max(self.max_fills * span, fast * self.least_s()), fast * limit_s)
-        written = (round(least), round(most))
-        return StagePlan(
-            name=self.name,
-            kind=self.kind,
-            title=self.title,
-            destructive=self.destructive,
-            jobs=(f"{self.workload.label()} until steady by {self.rule!r}",),
+        return StagePlan.of(
+            self,
+            target,
+            jobs=[f"{self.workload.label()} until steady by {self.rule!r}"],
             seconds=(shortest, longest),
-            bytes_written=written,
-            fills=(written[0] / target.size_bytes, written[1] / target.size_bytes),
+            bytes_written=(least, most),
             notes=tuple(self._ends()),
         )
 
@@ -84,82 +99,54 @@ class Steady:
         if limit_s < window_s:
             yield f"that is too short for {self.rule!r}, which needs {format_duration(window_s)}"
 
-    def run(self, context: Context) -> StageResult:
-        """Write until the rule holds, the budget is used up, or the run must end."""
-        started_at, wall = utc_now(), time.monotonic()
-        job = Job(
-            name="warm-up", workload=self.workload, seed=derived(context.seed, self.name, UNIT)
-        )
-        context.journal.begun(UNIT, rule=self.rule)
-        with Section(
-            context,
-            [job],
-            directory=context.store.fresh_directory(),
-            unit=UNIT,
-            phase="warmup",
-            reporter=Reporter(self.name, emit=context.emit, wall=context.wall),
-            step_s=STEP_S,
-        ) as section:
-            verdict, spent = self._warm_up(section)
-            errors = sum(done.io_errors for done in section.outcome().jobs)
-        context.session.save()
-        found = self._findings(verdict, section.cut_short, spent, errors)
-        result = StageResult(
-            name=self.name,
-            kind=self.kind,
-            title=self.title,
-            started_at=started_at,
-            duration_s=float(section.series.t_s[-1]) if len(section.series) else 0.0,
-            wall_s=time.monotonic() - wall,
-            bytes_read=section.bytes_read,
-            bytes_written=section.bytes_written,
-            summary={
-                "rule": self.rule,
-                "steady": verdict.steady,
-                "workload": self.workload.label(),
-                "mean_bytes_per_s": verdict.mean,
-                "bound_bytes_per_s": verdict.lower_bound,
-                "says": _says(verdict),
-            },
-            steady=(verdict,),
-            other_rules=self._other_rules(section),
-            findings=found,
-            figures=(
-                {
-                    "kind": "steady",
-                    "csv": context.store.relative(context.store.path / "seconds.csv"),
-                    "title": "Warm-up",
-                },
-            ),
-            data={"workload": self.workload.model_dump(mode="json")},
-            complete=not section.cut_short,
-        )
-        if result.complete:
-            context.store.save("stage.json", result)
-            context.journal.finished(UNIT, steady=verdict.steady)
-        return result
+    def units(self, context: Context, done: Sequence[WarmUpRecord]) -> Iterator[Unit[Job]]:
+        """One long job."""
+        seed = derived(context.seed, self.name, UNIT)
+        job = Job(name=UNIT, workload=self.workload, seed=seed)
+        yield Unit(UNIT, job, self.workload.label(), noted={"rule": self.rule})
 
-    def _warm_up(self, section: Section) -> tuple[SteadyVerdict, str]:
+    def measure(self, context: Context, unit: Unit[Job]) -> WarmUpRecord:
+        """Write until the rule holds, the budget is used up, or the run must end."""
+        with FioRun(context, [unit.work], phase="warmup", step_s=STEP_S) as run:
+            verdict, spent = self._warm_up(context, run)
+            run.outcome()
+        done = WarmUp(
+            workload=self.workload,
+            label=self.workload.label(),
+            verdict=verdict,
+            says=_says(verdict),
+            other_rules=self._other_rules(run),
+            seconds_csv=run.csv,
+        )
+        return WarmUpRecord(done=done, findings=self._findings(verdict, spent))
+
+    def conclude(
+        self, context: Context, done: Sequence[WarmUpRecord], ended: Ended[WarmUpRecord]
+    ) -> Concluded[WarmUp]:
+        """The verdict, also of a warm-up that ended early."""
+        last = done[0] if done else ended.partial
+        return Concluded(last.done if last else WarmUp(), own_findings(done, ended))
+
+    def _warm_up(self, context: Context, run: FioRun) -> tuple[SteadyVerdict, str]:
         """The verdict, and which budget was used up, if any."""
         watch = Watch(rule(self.rule))
         span = self.workload.range.length_bytes
         writes = self.workload.writes
         spent, least_s = "", self.least_s()
         # Nobody knows when a drive will be steady: what is told is how it stands, not a share.
-        section.doing(self.workload.label(), lambda: None)
-        section.being(lambda: self._standing(section, watch, least_s))
-        for second in section:
+        context.reporter.being(lambda: self._standing(run, watch, least_s))
+        for second in run:
             rate = second.bytes / max(second.duration_s, 1e-9)
-            fills = section.bytes_written / span
+            fills = run.bytes_written / span
             steady = watch.push(second.t_s, rate, fills if writes else None)
             spent = "" if steady else self._spent(fills, second.t_s, least_s)
             if steady or spent:
-                section.stop()
-        return upper_limit(watch.verdict(), section.series.bytes_per_s), spent
+                run.stop()
+        return upper_limit(watch.verdict(), run.series.bytes_per_s), spent
 
-    def _other_rules(self, section: Section) -> tuple[SteadyVerdict, ...]:
+    def _other_rules(self, run: FioRun) -> tuple[SteadyVerdict, ...]:
         """What the rules that were not asked say of the same seconds, with their evidence."""
-        series = section.series
+        series = run.series
         if not len(series):
             return ()
         span = self.workload.range.length_bytes
@@ -167,10 +154,10 @@ class Steady:
         whole = Series(series.t_s.copy(), series.bytes_per_s, fills)
         return other_opinions(whole, than=self.rule)
 
-    def _standing(self, section: Section, watch: Watch, least_s: float) -> str:
+    def _standing(self, run: FioRun, watch: Watch, least_s: float) -> str:
         """Time passed, the most that may come, and what the judge says."""
-        t_s = float(section.series.t_s[-1]) if len(section.series) else 0.0
-        fills = section.bytes_written / self.workload.range.length_bytes
+        t_s = float(run.series.t_s[-1]) if len(run.series) else 0.0
+        fills = run.bytes_written / self.workload.range.length_bytes
         most_s = least_s - t_s
         if t_s and fills:
             most_s = max(most_s, (self.max_fills - fills) * t_s / fills)
@@ -193,40 +180,14 @@ class Steady:
             return f"the limit of {format_duration(self.max_time_s)}"
         return ""
 
-    def _findings(
-        self, verdict: SteadyVerdict, cut_short: str, spent: str, errors: int
-    ) -> tuple[Finding, ...]:
-        found = list(findings(verdict, stage=self.name))
-        if cut_short:
-            found.append(_cut_short(cut_short, verdict, self.name))
-        if spent:
-            found = [
-                f.model_copy(update={"message": f"{f.message}; {spent} was used up"})
-                if f.code is Code.NOT_STEADY
-                else f
-                for f in found
-            ]
-        if errors:
-            found.append(
-                Finding(
-                    code=Code.IO_ERRORS,
-                    severity=Severity.INVALIDATES,
-                    message=f"{errors} requests failed during the warm-up",
-                    advice="The drive is faulty or worn out; see its SMART log.",
-                    stage=self.name,
-                )
-            )
-        return tuple(found)
-
-
-def _cut_short(why: str, verdict: SteadyVerdict, stage: str) -> Finding:
-    return Finding(
-        code=Code.CUT_SHORT,
-        severity=Severity.INVALIDATES,
-        message=f"the warm-up ended early: {why}; {_says(verdict)}",
-        advice="Go on with `ssdbench resume`, or set wider limits.",
-        stage=stage,
-    )
+    def _findings(self, verdict: SteadyVerdict, spent: str) -> tuple[Finding, ...]:
+        """Those of the rule; a warm-up that is not steady says which budget was used up."""
+        return tuple(
+            f.model_copy(update={"message": f"{f.message}; {spent} was used up"})
+            if spent and f.code is Code.NOT_STEADY
+            else f
+            for f in findings(verdict, stage=self.name)
+        )
 
 
 def _says(verdict: SteadyVerdict) -> str:

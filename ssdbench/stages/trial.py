@@ -22,6 +22,7 @@ from ssdbench.errors import HostLacks, SsdbenchError
 from ssdbench.generator.fio.output import Group
 from ssdbench.host.counters import disk_counters
 from ssdbench.model.finding import Finding
+from ssdbench.model.kind import StageKind
 from ssdbench.model.result import StageResult
 from ssdbench.model.target import TargetInfo
 from ssdbench.stages.cells import Began, Cell, kept, medians
@@ -67,7 +68,7 @@ class Trial:
     """Variants times workloads, several passes."""
 
     name: str
-    kind: str
+    kind: StageKind
     title: str
     variants: tuple[Variant, ...]
     workloads: tuple[TrialWorkload, ...]

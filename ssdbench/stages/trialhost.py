@@ -9,8 +9,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ssdbench.engine.hostseries import EVERY_S, FILE, MEASURED, HostSeries
+from ssdbench.engine.hostseries import EVERY_S, MEASURED, HostSeries
 from ssdbench.engine.stage import Context
+from ssdbench.model.rundirectory import HOST_SERIES
 
 BETWEEN = "between"
 _SHORT_S = 1.0  # a pause between two starts that is not worth a reading of its own
@@ -20,7 +21,7 @@ class TrialHost:
     """Collects readings from the beginning of a stage on; the other I/O is not told apart."""
 
     def __init__(self, context: Context) -> None:
-        self._path = context.store.path / FILE
+        self._path = context.store.path / HOST_SERIES
         self._began = time.monotonic()
         self._last_s = 0.0
         self._series = HostSeries(

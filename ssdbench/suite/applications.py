@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from ssdbench.engine.stage import Stage
+from ssdbench.engine.stage import AnyStage
 from ssdbench.errors import HostLacks, UsageError
 from ssdbench.host import command, database
 from ssdbench.host.topology import topology
@@ -28,7 +28,7 @@ def stages(
     *,
     cpus: tuple[int, ...] = (),
     numa: Mapping[str, str] | None = None,
-) -> list[Stage]:
+) -> list[AnyStage]:
     """A fill and the trial. Raises HostLacks for a program or file system that is lacking,
     UsageError for a target that is no block device or too small.
     """

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from ssdbench.engine.hosting import planned_host
-from ssdbench.engine.stage import Stage
+from ssdbench.engine.stage import AnyStage
 from ssdbench.errors import UsageError
 from ssdbench.model import asked
 from ssdbench.model.profile import Fill as AskedFill
@@ -30,7 +30,7 @@ from ssdbench.units import KIB
 OWN_FILL = (asked.Pts,)  # standard tests purge and fill for themselves, each anew
 
 
-def stages(profile: Profile, target: TargetInfo) -> tuple[Stage, ...]:
+def stages(profile: Profile, target: TargetInfo) -> tuple[AnyStage, ...]:
     """All stages of a run, in order. Raises UsageError for what this target cannot do."""
     _require_supported(profile)
     if profile.purge is not Purge.NONE and target.kind is TargetKind.FILE:
@@ -67,7 +67,7 @@ def stages(profile: Profile, target: TargetInfo) -> tuple[Stage, ...]:
 
 def _over_host(
     before: int, wanted: asked.HostTrial, profile: Profile, target: TargetInfo, level_bytes: int
-) -> list[Stage]:
+) -> list[AnyStage]:
     """An experiment over the host, which may need stages of its own before it."""
     planned = planned_host(host_wishes(profile, target), target)
     cpus, numa = planned.fio_cpus, planned.fio_options
@@ -90,7 +90,7 @@ def _over_points(
     profile: Profile,
     target: TargetInfo,
     level_bytes: int,
-) -> Stage:
+) -> AnyStage:
     match wanted:
         case asked.Sweep():
             return sweep(name, wanted, profile, target, level_bytes)
@@ -100,9 +100,9 @@ def _over_points(
             return rate(name, wanted, profile, target, level_bytes)
 
 
-def _prepared(profile: Profile, target: TargetInfo, level_bytes: int) -> list[Stage]:
+def _prepared(profile: Profile, target: TargetInfo, level_bytes: int) -> list[AnyStage]:
     """What comes before the first measurement."""
-    found: list[Stage] = []
+    found: list[AnyStage] = []
     if all(isinstance(measure.stage, OWN_FILL) for measure in profile.measure):
         return found
     if profile.purge is not Purge.NONE:
@@ -128,7 +128,7 @@ def _require_supported(profile: Profile) -> None:
             )
 
 
-def _name(found: list[Stage], kind: str) -> str:
+def _name(found: list[AnyStage], kind: str) -> str:
     return f"{len(found) + 1:02d}-{kind}"
 
 
@@ -186,7 +186,7 @@ def _blocksize(name: str, wanted: asked.BlockSize) -> BlockSize:
     )
 
 
-def _probes(before: int, wanted: asked.Probes) -> list[Stage]:
+def _probes(before: int, wanted: asked.Probes) -> list[AnyStage]:
     return [
         ProbeStage(f"{before + number:02d}-probe-{name}", PROBES[name])
         for number, name in enumerate(wanted.of, start=1)
@@ -209,7 +209,7 @@ def host_wishes(profile: Profile, target: TargetInfo) -> Host:
     return wished.model_copy(update={"write_cache": Switch.ON if wanted else Switch.OFF})
 
 
-def _pts(before: int, wanted: asked.Pts, profile: Profile, target: TargetInfo) -> list[Stage]:
+def _pts(before: int, wanted: asked.Pts, profile: Profile, target: TargetInfo) -> list[AnyStage]:
     setting = pts.Setting(
         target,
         pts.FORMS[wanted.form],
@@ -218,7 +218,7 @@ def _pts(before: int, wanted: asked.Pts, profile: Profile, target: TargetInfo) -
         profile.purge,
         tuple(kind.value for kind in wanted.saturation),
     )
-    found: list[Stage] = []
+    found: list[AnyStage] = []
     for test in wanted.tests:
         for stage in pts.TESTS[test](f"pts-{test}", setting):
             found.append(replace(stage, name=f"{before + len(found) + 1:02d}-{stage.name}"))

@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ssdbench.engine.stage import Stage
+from ssdbench.engine.stage import AnyStage
 from ssdbench.errors import UsageError
 from ssdbench.model import asked
+from ssdbench.model.kind import StageKind
 from ssdbench.model.profile import Profile
 from ssdbench.model.target import TargetInfo
 from ssdbench.stages import filework
@@ -21,7 +22,7 @@ OnFiles = asked.Surface | asked.FileWriters | asked.FileMix
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    kind: str
+    kind: StageKind
     title: str
     variants: Sequence[Variant]
     workloads: tuple[TrialWorkload, ...]
@@ -39,7 +40,7 @@ def stages(
     *,
     cpus: tuple[int, ...] = (),
     numa: Mapping[str, str] | None = None,
-) -> list[Stage]:
+) -> list[AnyStage]:
     """A fill and the trial. Raises HostLacks for a file system that is lacking, UsageError for a
     target that is no block device or has no room.
     """
@@ -94,7 +95,7 @@ def _surface(wanted: asked.Surface, room_bytes: int) -> _Chosen:
         )
     left = [size for size in wanted.files_bytes if size not in sizes]
     return _Chosen(
-        "surface",
+        StageKind.SURFACE,
         "Throughput over file size and record size",
         surface_variants(wanted.records_bytes, buffered=wanted.buffered),
         filework.surface_on_files(sizes),
@@ -110,7 +111,7 @@ def _writers(wanted: asked.FileWriters, room_bytes: int) -> _Chosen:
     size = min(wanted.file_bytes, room_bytes // most // MIB * MIB)
     _require_room(size, most)
     return _Chosen(
-        "file_writers",
+        StageKind.FILE_WRITERS,
         "Several writers, with and without pauses,",
         filework.writer_variants(wanted.processes),
         filework.writer_workloads(
@@ -130,7 +131,7 @@ def _mix(wanted: asked.FileMix, room_bytes: int) -> _Chosen:
     size = min(wanted.file_bytes, room_bytes // MIB * MIB)
     _require_room(size, 1)
     return _Chosen(
-        "file_mix",
+        StageKind.FILE_MIX,
         "Random reads and writes of one file",
         filework.mix_variants(wanted.threads),
         filework.mix_workloads(

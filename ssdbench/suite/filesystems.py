@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from ssdbench.engine.stage import Stage
+from ssdbench.engine.stage import AnyStage
 from ssdbench.errors import HostLacks, UsageError
 from ssdbench.host.filesystems import FILE_SYSTEMS, FileSystem
 from ssdbench.host.sysfs import Sysfs
@@ -25,14 +25,14 @@ def stages(
     *,
     cpus: tuple[int, ...] = (),
     numa: Mapping[str, str] | None = None,
-) -> list[Stage]:
+) -> list[AnyStage]:
     """A fill and a trial for every file system and part; before a part, everything is discarded.
 
     Raises UsageError for what is no block device, HostLacks for a file system that is named and
     that this host or drive cannot have, with every reason.
     """
     kernel = required_device(target)
-    found: list[Stage] = []
+    found: list[AnyStage] = []
     notes = left_out(wanted, target)
     for system in chosen(wanted, target):
         for part in wanted.parts_percent:
@@ -105,7 +105,7 @@ def required(name: asked.FileSystemName, target: TargetInfo) -> FileSystem:
     return chosen(asked.FileSystems(types=(name,)), target)[0]
 
 
-def prepared(number: int, system: FileSystem, part: float, profile: Profile) -> Iterator[Stage]:
+def prepared(number: int, system: FileSystem, part: float, profile: Profile) -> Iterator[AnyStage]:
     """What comes before a file system: the whole drive filled again, or a part of it alone."""
     if part < 100:
         method = Purge.DISCARD if profile.purge is Purge.NONE else profile.purge

@@ -7,22 +7,21 @@ from ssdbench.model import asked
 from ssdbench.model.finding import Finding
 from ssdbench.model.findings.course import NotApplicable
 from ssdbench.model.fitting import obstacle
+from ssdbench.model.kind import StageKind
 from ssdbench.model.profile import Profile
 from ssdbench.model.quantity import WHOLE
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import ActiveRange, Point, Workload
 from ssdbench.stages.extra import Extra
 from ssdbench.stages.measuring import Measuring
-from ssdbench.stages.points import Judging
+from ssdbench.stages.points import Judging, PointStage, ascending
 from ssdbench.stages.rate import Rate
-from ssdbench.stages.span import Span
-from ssdbench.stages.sweep import Sweep
 from ssdbench.units import format_size
 
 
 def sweep(
     name: str, wanted: asked.Sweep, profile: Profile, target: TargetInfo, level_bytes: int
-) -> Sweep:
+) -> PointStage:
     points, skipped = [], []
     length = min(
         wanted.span.bytes_of(target.size_bytes, align_bytes=target.logical_block_bytes),
@@ -50,9 +49,9 @@ def sweep(
         points.append(
             Point(id=f"{name}-{point_id}", sweep=name, workload=workload, span_percent=share)
         )
-    return Sweep(
+    return PointStage(
         name=name,
-        points=tuple(points),
+        groups=(tuple(points),),
         repeats=wanted.repeats or profile.repeats,
         how=how(profile, wanted),
         judging=_judging(profile, wanted.repeats or profile.repeats, wanted.extra),
@@ -78,7 +77,7 @@ def _extra(wanted: asked.ExtraRepeats | None) -> Extra:
 
 def span(
     name: str, wanted: asked.SpanSweep, profile: Profile, target: TargetInfo, level_bytes: int
-) -> Span:
+) -> PointStage:
     points, skipped = [], []
     block = wanted.block_bytes
     for extent in wanted.spans:
@@ -103,9 +102,10 @@ def span(
         points.append(
             Point(id=point_id, sweep=name, workload=workload, span_percent=round(share, 2))
         )
-    return Span(
+    return PointStage(
         name=name,
-        points=tuple(points),
+        kind=StageKind.SPAN,
+        groups=ascending(points),
         repeats=wanted.repeats or profile.repeats,
         how=how(profile, wanted),
         judging=_judging(profile, wanted.repeats or profile.repeats, wanted.extra),

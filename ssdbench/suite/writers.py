@@ -5,11 +5,11 @@ from itertools import product
 from ssdbench.model import asked
 from ssdbench.model.finding import Finding
 from ssdbench.model.fitting import obstacle
+from ssdbench.model.kind import StageKind
 from ssdbench.model.profile import Profile
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import Point, Workload
-from ssdbench.stages.points import Judging
-from ssdbench.stages.sweep import Sweep
+from ssdbench.stages.points import Judging, PointStage
 from ssdbench.suite.points import how, not_applicable, point_range, short
 
 US_PER_S = 1_000_000
@@ -17,7 +17,7 @@ US_PER_S = 1_000_000
 
 def processes(
     name: str, wanted: asked.Processes, profile: Profile, target: TargetInfo, level_bytes: int
-) -> Sweep:
+) -> PointStage:
     """Every number of writers without pauses, some of them with every kind of pause."""
     points: list[Point] = []
     skipped: list[Finding] = []
@@ -43,13 +43,12 @@ def processes(
             thinktime_blocks=every if delay_s else 1,
         )
         points.append(Point(id=point_id, sweep=name, workload=workload))
-    return Sweep(
+    return PointStage(
         name=name,
-        points=tuple(points),
+        kind=StageKind.PROCESSES,
+        groups=(tuple(points),),
         repeats=wanted.repeats or profile.repeats,
         how=how(profile, wanted),
         judging=Judging(rule=profile.steady.rule.value),
         skipped=tuple(skipped),
-        kind="processes",
-        title="Measure several writers at once, and writers that pause",
     )

@@ -2,10 +2,12 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ssdbench.host.command import run
+from ssdbench.model.kind import StageKind
 from ssdbench.model.result import RunResult
 from ssdbench.target.inspect import inspect
 from ssdbench.units import MIB
@@ -38,9 +40,9 @@ def test_schedulers_and_engines_are_compared_and_the_queue_is_as_before(
 
         assert scheduler.read_text() == before
     result = RunResult.model_validate_json((tmp_path / "run/result.json").read_bytes())
-    trials = {stage.kind: stage.data["medians"] for stage in result.stages[2:]}
-    assert isinstance(trials["schedulers"], list)
-    assert {r["variant"] for r in trials["schedulers"]} == {"none", "mq-deadline"}
-    assert isinstance(trials["engines"], list)
-    latency = {r["variant"]: r["lat_p50_ns"] for r in trials["engines"]}
+    trials: dict[StageKind, Any] = {s.kind: s.data["medians"] for s in result.stages[2:]}
+    assert isinstance(trials[StageKind.SCHEDULERS], list)
+    assert {r["variant"] for r in trials[StageKind.SCHEDULERS]} == {"none", "mq-deadline"}
+    assert isinstance(trials[StageKind.ENGINES], list)
+    latency = {r["variant"]: r["lat_p50_ns"] for r in trials[StageKind.ENGINES]}
     assert latency["page cache hits"] < latency["libaio"] / 5

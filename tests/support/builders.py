@@ -15,6 +15,7 @@ from ssdbench.model.result import (
     StageResult,
     SteadyVerdict,
     Verdict,
+    stage_result,
 )
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.model.workload import ActiveRange, Pattern, Point, Workload
@@ -58,6 +59,13 @@ def a_workload(**changes: Any) -> Workload:
         "range": ActiveRange(offset_bytes=0, length_bytes=CAPACITY_BYTES),
     }
     return Workload(**values | changes)
+
+
+def with_found(stage: StageResult, **changes: Any) -> StageResult:
+    """A stage that found something else; other names are those of its head."""
+    head = {name: changes.pop(name) for name in list(changes) if name in StageResult.model_fields}
+    found = stage.found.model_copy(update=changes)
+    return stage.model_copy(update={**head, "found": found})
 
 
 def planted_iops(workload: Workload, span_percent: float | None = None) -> float:
@@ -217,11 +225,6 @@ class StoredRunBuilder:
             "rate", "Rate within a limit", **{"data": {"slo": slo}, "summary": summary} | changes
         )
 
-    def plan(self) -> "StoredRunBuilder":
-        """A capacity plan for 40 000 IOPS."""
-        summary = {"demand_iops": 40000, "growth_percent": 30, "drives": 14, "p99_limit_ns": 10**7}
-        return self._stage("plan", "Capacity plan", summary=summary)
-
     def write(self, *, verdict: Verdict = "VALIDATED", **changes: Any) -> RunResult:
         """Store result.json and return what it holds."""
         values: dict[str, Any] = {
@@ -259,7 +262,7 @@ class StoredRunBuilder:
             "duration_s": 7200.0,
             "wall_s": 12.0,
         }
-        self.stages.append(StageResult(**values | changes))
+        self.stages.append(stage_result(**values | changes))
         return self
 
     def _point(self, stage: str, point: Point, *, noisy: bool = False) -> PointResult:
@@ -384,7 +387,7 @@ def _estimates(workload: Workload, rates: list[float]) -> tuple[Estimate, ...]:
 def a_full_run(directory: Path, **changes: Any) -> RunResult:
     """Every kind of stage there is, ten repeats per point."""
     builder = StoredRunBuilder(directory)
-    builder.precondition().steady().sweep().span().blocksize().plan()
+    builder.precondition().steady().sweep().span().blocksize()
     simulated = Finding(code=Code.SIMULATED, severity=Severity.NOTES,
                         message="The target is a simulated drive.")  # fmt: skip
     return builder.write(**{"findings": (simulated,)} | changes)

@@ -11,17 +11,17 @@ from typing import Self
 from ssdbench.engine.events import Event, StageFinished
 from ssdbench.engine.journal import NAME, Journal, Kind
 from ssdbench.engine.runner import Order, Runner, World
-from ssdbench.engine.stage import Limits, Stage
+from ssdbench.engine.stage import AnyStage, Limits
 from ssdbench.engine.store import RunStore
 from ssdbench.generator.base import Second
 from ssdbench.host.activity import Activity
+from ssdbench.model.kind import StageKind
 from ssdbench.model.result import RunResult, StageResult
 from ssdbench.model.workload import ActiveRange, Pattern, Point, Workload
 from ssdbench.stages.measuring import Measuring
+from ssdbench.stages.points import PointStage, ascending
 from ssdbench.stages.precondition import Fill, Precondition
-from ssdbench.stages.span import Span
 from ssdbench.stages.steady import Steady
-from ssdbench.stages.sweep import Sweep
 from tests.support.fakes import Killed, WearyDrive
 
 
@@ -60,7 +60,7 @@ class ARun:
 
     path: Path
     drive: WearyDrive = field(default_factory=WearyDrive)
-    stages: list[Stage] = field(default_factory=list)
+    stages: list[AnyStage] = field(default_factory=list)
     limits: Limits = Limits()
     seed: int = 1
     events: list[Event] = field(default_factory=list)
@@ -86,7 +86,7 @@ class ARun:
     def sweep(self, *points: Point, repeats: int = 3) -> Self:
         """Add a sweep: one write point and one read point unless told."""
         wanted = points or (a_point(self.drive, "write"), a_point(self.drive, "read", read=100))
-        self.stages.append(Sweep(self._name("sweep"), wanted, repeats, QUICK))
+        self.stages.append(PointStage(self._name("sweep"), (wanted,), repeats, QUICK))
         return self
 
     def span(self, *shares: float, repeats: int = 2) -> Self:
@@ -95,7 +95,10 @@ class ARun:
             Point(id=f"span-{share:g}", sweep="span", workload=a_workload(self.drive, share=share))
             for share in shares
         )
-        self.stages.append(Span(self._name("span"), points, repeats, QUICK))
+        groups = ascending(points)
+        self.stages.append(
+            PointStage(self._name("span"), groups, repeats, QUICK, kind=StageKind.SPAN)
+        )
         return self
 
     def interrupted_in(self, stage: str, *, after_s: float = 5) -> Self:

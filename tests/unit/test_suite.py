@@ -3,15 +3,14 @@ from typing import Any
 
 import pytest
 
-from ssdbench.engine.stage import Limits, RateHint, Stage
+from ssdbench.engine.stage import AnyStage, Limits, RateHint
 from ssdbench.errors import UsageError
 from ssdbench.model.finding import Code
 from ssdbench.model.loading import load_profile
 from ssdbench.model.target import TargetKind
+from ssdbench.stages.points import PointStage
 from ssdbench.stages.precondition import Precondition
-from ssdbench.stages.span import Span
 from ssdbench.stages.steady import Steady
-from ssdbench.stages.sweep import Sweep
 from ssdbench.suite.asked import Asked
 from ssdbench.suite.assemble import stages
 from ssdbench.suite.plan import plan
@@ -25,7 +24,7 @@ measure:
 """
 
 
-def stages_of(text: str, **target: Any) -> tuple[Stage, ...]:
+def stages_of(text: str, **target: Any) -> tuple[AnyStage, ...]:
     return stages(load_profile(text, "p.yaml"), a_target(**target))
 
 
@@ -41,7 +40,7 @@ def asked(text: str, *, max_writes_bytes: int | None = None) -> Asked:
 def test_a_profile_becomes_stages_in_the_order_of_the_method() -> None:
     found = stages_of(SWEEP)
 
-    assert [type(stage) for stage in found] == [Precondition, Steady, Sweep, Span]
+    assert [type(stage) for stage in found] == [Precondition, Steady, PointStage, PointStage]
     assert [stage.name for stage in found] == [
         "01-precondition",
         "02-steady",
@@ -53,14 +52,14 @@ def test_a_profile_becomes_stages_in_the_order_of_the_method() -> None:
 def test_every_combination_is_a_point_with_a_name_of_its_own() -> None:
     sweep = stages_of(SWEEP)[2]
 
-    assert isinstance(sweep, Sweep)
+    assert isinstance(sweep, PointStage)
     assert len({point.id for point in sweep.points}) == len(sweep.points) == 8
 
 
 def test_blocks_below_the_logical_block_are_not_applicable() -> None:
     sweep = stages_of(SWEEP, logical_block_bytes=4096)[2]
 
-    assert isinstance(sweep, Sweep)
+    assert isinstance(sweep, PointStage)
     assert {point.workload.block_bytes for point in sweep.points} == {4096}
     assert [finding.code for finding in sweep.skipped] == [Code.NOT_APPLICABLE] * 4
 
@@ -69,22 +68,22 @@ def test_no_point_leaves_what_was_filled() -> None:
     found = stages_of("fill_level: 50%\n" + SWEEP)
 
     filled = a_target().size_bytes // 2
-    ranges = [p.workload.range for s in found if isinstance(s, Sweep | Span) for p in s.points]
+    ranges = [p.workload.range for s in found if isinstance(s, PointStage) for p in s.points]
     assert all(r.offset_bytes + r.length_bytes <= filled for r in ranges)
 
 
 def test_ranges_are_whole_blocks() -> None:
     found = stages_of(SWEEP.replace("4KiB]", "96KiB]"), size_bytes=160_041_885_696)
 
-    workloads = [p.workload for s in found if isinstance(s, Sweep | Span) for p in s.points]
+    workloads = [p.workload for s in found if isinstance(s, PointStage) for p in s.points]
     assert all(w.range.length_bytes % w.block_bytes == 0 for w in workloads)
 
 
 def test_the_known_spare_area_is_used_unless_the_profile_names_one() -> None:
     kept, set_ = stages_of(SWEEP)[2], stages_of("settle: {spare: 7%}\n" + SWEEP)[2]
 
-    assert isinstance(kept, Sweep) and kept.how.spare_share is None
-    assert isinstance(set_, Sweep) and set_.how.spare_share == pytest.approx(0.07)
+    assert isinstance(kept, PointStage) and kept.how.spare_share is None
+    assert isinstance(set_, PointStage) and set_.how.spare_share == pytest.approx(0.07)
 
 
 def test_a_plan_names_the_least_and_the_most() -> None:
@@ -165,7 +164,7 @@ def test_static_data_are_put_in_order_before_the_spans_that_ask_for_it() -> None
 
     refill, spans = found[-2:]
     assert isinstance(refill, Precondition)
-    assert isinstance(spans, Span)
+    assert isinstance(spans, PointStage)
     assert (refill.name, spans.name) == ("03-precondition", "04-span")
     assert [str(job.workload.pattern) for job in refill.jobs(a_target(), seed=1)] == ["sequential"]
 
@@ -192,5 +191,5 @@ def test_a_sweep_over_a_part_of_the_drive_is_nothing_that_a_plan_stands_on() -> 
 
     found = stages(profile, a_target())
 
-    shares = [s.points[0].span_percent for s in found if isinstance(s, Sweep)]
+    shares = [s.points[0].span_percent for s in found if isinstance(s, PointStage)]
     assert shares == [25.0, None]

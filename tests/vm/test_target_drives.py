@@ -31,7 +31,7 @@ from pathlib import Path
 from ssdbench.engine.drivepages import store_pages, stored_pages
 from ssdbench.engine.claimedsession import ClaimedSession
 from ssdbench.errors import SsdbenchError
-from ssdbench.stages.fillproof import FillDone, proof
+from ssdbench.stages.fillproof import proof
 from ssdbench.target.nvme import CONTROLLER, SMART, controller, data_written_bytes
 from ssdbench.model.profile import Purge
 from ssdbench.model.consent import Consent

@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from ssdbench.model.finding import Code
+from ssdbench.model.found import FillDone, PurgeDone
+from ssdbench.model.kind import StageKind
 from ssdbench.model.result import FlashWritten, Repeat, RunResult, StageResult
 from ssdbench.model.writecache import CacheKind, WriteCache
 from ssdbench.report.label import simulated_label
@@ -54,12 +56,12 @@ def drive(result: RunResult) -> Section:
 
 def test(result: RunResult) -> Section:
     """The header that SNIA PTS-style reports begin with."""
-    fills = [s for s in result.stages if s.kind == "precondition"]
-    steady = [verdict for stage in result.stages for verdict in stage.steady]
-    points = [point for stage in result.stages for point in stage.points]
+    fills = [stage for stage, _ in result.having(FillDone)]
+    steady = [stage.verdict for stage in result.stages if stage.verdict]
+    points = result.points
     length = sum(stage.duration_s for stage in result.stages)
-    purge = [s for s in result.stages if s.kind == "purge"]
-    own = "by each test" if any(s.kind == "pts" for s in result.stages) else "none"
+    purge = [stage for stage, _ in result.having(PurgeDone)]
+    own = "by each test" if any(s.kind is StageKind.PTS for s in result.stages) else "none"
     items = [
         ("Started", words.moment(result.started_at)),
         ("Ended", words.moment(result.finished_at)),
@@ -93,7 +95,7 @@ def tool(result: RunResult) -> str:
 
 
 def _order(result: RunResult) -> str:
-    spans = {stage.kind == "span" for stage in result.stages if stage.points}
+    spans = {stage.kind is StageKind.SPAN for stage in result.stages if stage.points}
     told = {False: "points shuffled anew for each pass", True: "spans from small to whole"}
     return "; ".join(words for is_span, words in told.items() if is_span in spans)
 

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.found import FillDone
+from ssdbench.model.kind import StageKind
 from ssdbench.model.result import RunResult, SteadyVerdict
 from ssdbench.report.view import words
 from ssdbench.report.view.page import FindingGroup, Findings, Prose, Section
@@ -121,10 +123,10 @@ def reasons(result: RunResult, *, limit: int = 8) -> list[str]:
 
 
 def _unsteady(result: RunResult) -> list[str]:
-    judged = [verdict for stage in result.stages for verdict in stage.steady]
-    if not judged or judged[-1].steady:
+    judged = result.steady
+    if judged is None or judged.steady:
         return []
-    return [f"Steady state was not reached. {words.sentence(judged[-1].reason)}".strip()]
+    return [f"Steady state was not reached. {words.sentence(judged.reason)}".strip()]
 
 
 def _reason(group: list[Finding]) -> str:
@@ -135,21 +137,17 @@ def _reason(group: list[Finding]) -> str:
 
 def proofs(result: RunResult) -> list[tuple[str, str]]:
     """What the verdict rests on, met or not, in the order in which it is asked for."""
-    written = sum(s.bytes_written for s in result.stages if s.kind == "precondition")
+    written = sum(stage.bytes_written for stage, _ in result.having(FillDone))
     fills = written / max(result.target.size_bytes, 1)
-    steady = [verdict for stage in result.stages for verdict in stage.steady]
-    points = [point for stage in result.stages for point in stage.points]
+    points = result.points
     found = [("Filled before measuring", _fills(fills) if written else "not filled")]
-    if result.stages and all(s.kind == "pts" for s in result.stages):
+    if result.stages and all(s.kind is StageKind.PTS for s in result.stages):
         return [
             ("Filled before measuring", "by each test, as its header says"),
             ("Steady state", "by the PTS rule only, which proves nothing"),
         ]
-    if steady:
-        last = steady[-1]
-        found.append(("Steady state", _steadiness(result, last)))
-    else:
-        found.append(("Steady state", "not judged"))
+    steady = result.steady
+    found.append(("Steady state", _steadiness(result, steady) if steady else "not judged"))
     if points:
         validated = sum(point.verdict == "VALIDATED" for point in points)
         found.append(("Points validated", f"{validated} of {len(points)}"))

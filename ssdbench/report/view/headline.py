@@ -10,8 +10,11 @@ from dataclasses import dataclass
 
 from ssdbench.model.estimate import Estimate
 from ssdbench.model.finding import Code, Severity
+from ssdbench.model.found import WarmUp
+from ssdbench.model.kind import KINDS, About, StageKind
 from ssdbench.model.profile import CapacityPlan
-from ssdbench.model.result import PointResult, RunResult, StageResult, SteadyVerdict
+from ssdbench.model.result import PointResult, RunResult, StageResult
+from ssdbench.model.steadyverdict import SteadyVerdict
 from ssdbench.report.csv import variation_percent
 from ssdbench.report.metrics import percentile_name, percentiles_of
 from ssdbench.report.view import words
@@ -21,8 +24,7 @@ from ssdbench.report.view.inside import of_inside
 from ssdbench.report.view.page import Headline
 from ssdbench.report.view.pts import pts_rule
 from ssdbench.report.view.ptsplots import records
-from ssdbench.report.view.rateline import RATE, of_rate, slo_of
-from ssdbench.report.view.stamp import INSIDE
+from ssdbench.report.view.rateline import of_rate, slo_of
 from ssdbench.stats.runplan import candidates
 from ssdbench.units import format_count, format_duration, format_ns, format_rate, format_size
 
@@ -74,16 +76,20 @@ def headline(result: RunResult) -> Headline:
         return _of_point(result, best)
     if (kind := kind_of(wanted_plan(result))) and any(stage.points for stage in result.stages):
         return _of_missing(kind)
-    rated = [s for s in result.stages if s.kind == RATE and slo_of(s)]
+    rated = [s for s in result.stages if s.kind is StageKind.RATE and slo_of(s)]
     if rated and not any(stage.points for stage in result.stages):
         return of_rate(result, rated)
-    verdict = next((v for s in reversed(result.stages) for v in reversed(s.steady)), None)
-    if verdict is not None:
-        return _of_steady(result, verdict)
-    standard = [stage for stage in result.stages if stage.kind == "pts"]
+    judged = [(s, found, found.verdict) for s, found in result.having(WarmUp) if found.verdict]
+    if judged:
+        return _of_steady(result, *judged[-1])
+    standard = [stage for stage in result.stages if stage.kind is StageKind.PTS]
     if standard:
         return _of_standard(result, standard)
-    inside = [stage for stage in result.stages if stage.kind in INSIDE and stage.summary]
+    inside = [
+        stage
+        for stage in result.stages
+        if KINDS[stage.kind].about is About.INSIDE and stage.summary
+    ]
     if inside:
         return of_inside(result, inside)
     return Headline(
@@ -131,8 +137,7 @@ def _of_missing(kind: str) -> Headline:
 
 def _steady(result: RunResult) -> bool:
     """Whether nothing says that the rates were still moving."""
-    judged = [verdict for stage in result.stages for verdict in stage.steady]
-    return (not judged or judged[-1].steady) and not any(
+    return (result.steady is None or result.steady.steady) and not any(
         finding.code is Code.NOT_STEADY and finding.severity is Severity.INVALIDATES
         for finding in all_findings(result)
     )
@@ -215,9 +220,10 @@ def _span(seconds: list[float]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def _of_steady(result: RunResult, verdict: SteadyVerdict) -> Headline:
-    stage = next(s for s in reversed(result.stages) if verdict in s.steady)
-    unit = str(stage.data.get("unit", "B/s"))  # as csv.py: a stage without samples names none
+def _of_steady(
+    result: RunResult, stage: StageResult, found: WarmUp, verdict: SteadyVerdict
+) -> Headline:
+    unit = found.unit
     rate = verdict.lower_bound if verdict.steady else verdict.mean
     text = words.quantity(rate, unit)
     number, _, unit_text = text.partition(" ")
@@ -235,7 +241,7 @@ def _of_steady(result: RunResult, verdict: SteadyVerdict) -> Headline:
         label="Not repeated – do not plan on it" if verdict.steady else "At most this, not steady",
         number=number,
         unit=unit_text,
-        holds_for=words.times(str(stage.summary.get("workload", stage.title))),
+        holds_for=words.times(found.label or stage.title),
         meaning=meaning,
         evidence=[
             ("Rule", verdict.rule),

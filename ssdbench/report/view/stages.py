@@ -1,92 +1,91 @@
 """One section per stage: what it did, what it measured, what it drew."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from typing import assert_never
 
 import numpy as np
 
+from ssdbench.model.found import FillDone, Points, PurgeDone, Untyped, WarmUp
+from ssdbench.model.kind import KINDS, StageKind
 from ssdbench.model.result import StageResult
 from ssdbench.report.figures import ScatterFigure, SeriesFigure, thinned
 from ssdbench.report.read import StoredRun
 from ssdbench.report.view import (
     filesystems,
+    fill,
     medians,
-    pointplots,
-    points,
+    pointstage,
     pts,
+    purge,
     rates,
-    repeats,
-    stretch,
     trials,
     words,
 )
-from ssdbench.report.view.page import Block, Cell, Column, Facts, Plot, Plots, Prose, Section, Table
-from ssdbench.units import format_capacity, format_duration, format_rate
+from ssdbench.report.view.page import Block, Facts, Plot, Plots, Prose, Section
+from ssdbench.report.view.records import tables
+from ssdbench.units import format_capacity, format_duration
 
 MAX_DOTS = 6000  # of a scatter; peaks are always kept
-MAX_ROWS = 500
-
-# What a reader wants to see first; other kinds follow in the order in which they were run.
-_FIRST = ("plan", "rate", "sweep", "span", "blocksize")
 
 _TOLD = {*pts.TOLD, medians.RECORDS}  # lists that have tables of their own
 
 LEADS = {
-    "pts": "PTS-style: means over five rounds that look alike, in the order of the standard. No "
-    "bounds, and no numbers to plan on. What was not checked against the standard's text is in "
-    "docs/pts.md.",
-    "plan": "From the lower bound, never from the mean.",
-    "blocksize": "Writes at a fixed stride; where their latency jumps regularly, the drive begins "
-    "a new block, or empties a buffer.",
-    "precondition": "Before anything is measured, the whole drive is written, so that no fresh "
-    "flash makes it look faster than it will be.",
-    "span": "How the rate depends on how much of the drive is used, from small to the whole.",
+    StageKind.PTS: "PTS-style: means over five rounds that look alike, in the order of the "
+    "standard. No bounds, and no numbers to plan on. What was not checked against the standard's "
+    "text is in docs/pts.md.",
+    StageKind.BLOCKSIZE: "Writes at a fixed stride; where their latency jumps regularly, the drive "
+    "begins a new block, or empties a buffer.",
 }
 
 
 def sections(run: StoredRun) -> Iterator[Section]:
-    """All stages but those whose whole content is the steady-state verdict."""
-    order = {kind: place for place, kind in enumerate(_FIRST)}
-    stages = sorted(run.result.stages, key=lambda s: order.get(s.kind, len(order)))
-    for stage in stages:
-        if stage.steady and not stage.points:
-            continue
-        yield Section(f"stage-{stage.name}", stage.title, list(_blocks(run, stage)))
+    """All stages but warm-ups that were judged, whose whole content has a section of its own."""
+    for stage in sorted(run.result.stages, key=lambda s: KINDS[s.kind].page_order):
+        if stage.verdict is None:
+            yield Section(f"stage-{stage.name}", stage.title, list(_blocks(run, stage)))
 
 
 def _blocks(run: StoredRun, stage: StageResult) -> Iterator[Block]:
     if not stage.complete:
         yield Prose("This stage was not finished; what it measured until then is kept.", tone="bad")
-    if stage.kind in LEADS:
-        yield Prose(LEADS[stage.kind])
-    if stage.kind in ("plan", "blocksize") and stage.summary:
-        yield _summary(stage)
-    if stage.points:
-        yield from points.overview(stage.points)
-        yield from pointplots.rates(stage)
-        yield points.rates(stage.points)
-        yield from pointplots.latencies(run, stage)
-        latencies = points.latencies(stage.points)
-        if latencies is not None:
-            yield latencies
-        yield from repeats.blocks(run, stage)
-    yield from filesystems.figure(stage, run.result.stages)
-    yield from trials.figure(stage)
-    yield from rates.blocks(stage)
-    if stage.kind == "pts":
-        yield from pts.blocks(run.result, stage)
-    if stage.kind != "rate":  # its steps have a table of their own
-        yield from medians.table(stage)
-        yield from _tables({n: v for n, v in stage.data.items() if n not in _TOLD})
-    drawn = [plot for plot in _figures(run, stage) if plot is not None]
-    if drawn:
-        yield Plots(drawn, wide=True)
-    if stage.kind not in ("plan", "blocksize") and stage.summary:
-        yield _summary(stage)
+    match stage.found:
+        case PurgeDone() as found:
+            yield from purge.blocks(found)
+        case FillDone() as found:
+            yield from fill.blocks(run, stage, found)
+        case WarmUp():
+            pass  # the section on steady state has it
+        case Points() as found:
+            yield from pointstage.blocks(run, stage, found)
+        case Untyped():
+            yield from _untyped(run, stage)
+        case never:  # mypy refuses a kind that was left out above
+            assert_never(never)
     yield cost(stage)
 
 
+def _untyped(run: StoredRun, stage: StageResult) -> Iterator[Block]:
+    if stage.kind in LEADS:
+        yield Prose(LEADS[stage.kind])
+    if stage.kind is StageKind.BLOCKSIZE and stage.summary:
+        yield _summary(stage)
+    yield from filesystems.figure(stage, run.result.stages)
+    yield from trials.figure(stage)
+    yield from rates.blocks(stage)
+    if stage.kind is StageKind.PTS:
+        yield from pts.blocks(run.result, stage)
+    if stage.kind is not StageKind.RATE:  # its steps have a table of their own
+        yield from medians.table(stage)
+        yield from tables({n: v for n, v in stage.data.items() if n not in _TOLD})
+    drawn = [plot for plot in _figures(run, stage) if plot is not None]
+    if drawn:
+        yield Plots(drawn, wide=True)
+    if stage.kind is not StageKind.BLOCKSIZE and stage.summary:
+        yield _summary(stage)
+
+
 def _summary(stage: StageResult) -> Facts:
-    caption = "The answer" if stage.kind in ("plan", "blocksize") else "In numbers"
+    caption = "The answer" if stage.kind is StageKind.BLOCKSIZE else "In numbers"
     return Facts(caption, [words.fact(name, value) for name, value in stage.summary.items()])
 
 
@@ -105,60 +104,11 @@ def cost(stage: StageResult) -> Facts:
     return Facts("What it took", items)
 
 
-def _tables(data: Mapping[str, object]) -> Iterator[Table]:
-    """Every list of records in a stage's data, as a table."""
-    for name, value in data.items():
-        if not isinstance(value, list) or not value:
-            continue
-        records = [record for record in value if isinstance(record, dict)]
-        if len(records) != len(value):
-            continue
-        keys = list(dict.fromkeys(key for record in records for key in record))
-        columns = [Column(words.fact(key, 0)[0]) for key in keys]
-        rows = [_record(record, keys) for record in records[:MAX_ROWS]]
-        more = f" (first {MAX_ROWS} of {len(records)})" if len(records) > MAX_ROWS else ""
-        title = words.fact(name, "")[0] + more
-        yield Table(title, columns, rows, fold=title if len(rows) > 30 else "")
-
-
-def _record(record: Mapping[str, object], keys: Sequence[str]) -> list[Cell]:
-    return [Cell(words.fact(key, record[key])[1] if key in record else words.NONE) for key in keys]
-
-
 def _figures(run: StoredRun, stage: StageResult) -> Iterator[Plot | None]:
-    if stage.steady:
-        return  # drawn where steady state is judged
-    if stage.kind == "precondition":
-        yield _fill(run, stage)
-        return
     for number, figure in enumerate(stage.figures):
         name = f"figure-{stage.name}-{number}"
         if figure.get("kind") in ("scatter", "series") and "csv" in figure:
             yield _stored(run, figure, name)
-
-
-def _fill(run: StoredRun, stage: StageResult) -> Plot | None:
-    seconds = stretch.stage_seconds(run, stage)
-    if seconds is None or len(seconds.t_s) < 2:
-        return None
-    size = max(run.result.target.size_bytes, 1)
-    fills = np.cumsum(seconds.write_bytes) / size
-    rate = seconds.rate("B/s")
-    low, last = float(rate.min()), float(np.median(rate[-max(len(rate) // 20, 1) :]))
-    whole = [float(n) for n in range(1, int(fills[-1] * 1.0001) + 1)]
-    return Plot(
-        name=f"fill-{stage.name}",
-        title="Throughput while filling",
-        caption=f"Over {fills[-1]:.2f} drive fills; each bin from its slowest to its fastest "
-        f"second. Slowest second {format_rate(low)}, towards the end {format_rate(last)}.",
-        alt=f"Write throughput over {fills[-1]:.2f} drive fills, at the end {format_rate(last)}.",
-        figure=SeriesFigure(
-            trace=thinned(fills, rate / 1e6),
-            x_label="drive fills written",
-            y_label="MB/s",
-            marks=tuple((n, f"fill {n:.0f}") for n in whole if n < fills[-1] * 0.995),
-        ),
-    )
 
 
 def _stored(run: StoredRun, figure: Mapping[str, str], name: str) -> Plot | None:

@@ -7,6 +7,7 @@ answer, says so instead: NOT VALIDATED over a right answer would make it look wr
 from dataclasses import dataclass
 
 from ssdbench.model.finding import Code, Severity
+from ssdbench.model.kind import KINDS, About, StageKind
 from ssdbench.model.result import RunResult
 from ssdbench.report.view import words
 from ssdbench.report.view.findings import all_findings
@@ -14,9 +15,6 @@ from ssdbench.report.view.findings import all_findings
 ASKED = "NO RATE MEASURED"
 COMPARED = "COMPARED, NOTHING TO PLAN ON"
 IN_PART = "VALIDATED FOR THE PLAN"
-INSIDE = ("blocksize", "probe")  # stages that answer a question about the drive itself
-_PREPARES = ("purge", "precondition", "steady")
-_RATES = ("pts", "rate", "sweep", "span")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +29,8 @@ class Stamp:
 def stamp(result: RunResult) -> Stamp:
     """What is written over the page of a run."""
     if _answered(result):
-        asked = {stage.kind for stage in result.stages} - set(_PREPARES)
-        return _ASKED if asked <= set(INSIDE) else _COMPARED
+        asked = {KINDS[stage.kind].about for stage in result.stages} - {About.PREPARATION}
+        return _ASKED if asked <= {About.INSIDE} else _COMPARED
     if result.verdict == "VALIDATED" and beside_plan(result):
         return Stamp(IN_PART, words.VERDICT_TONES[result.verdict], _meaning(result))
     return Stamp(result.verdict, words.VERDICT_TONES[result.verdict], _meaning(result))
@@ -78,7 +76,7 @@ _COMPARED = Stamp(
 
 def _answered(result: RunResult) -> bool:
     """Whether a run asked nothing about rates, ended, and nothing speaks against its answers."""
-    asked = [stage for stage in result.stages if stage.kind not in _PREPARES]
+    asked = [stage for stage in result.stages if not KINDS[stage.kind].prepares]
     spoilt = any(
         finding.severity is Severity.INVALIDATES and finding.code is not Code.NOT_PLANNABLE
         for finding in all_findings(result)
@@ -86,7 +84,7 @@ def _answered(result: RunResult) -> bool:
     )
     return (
         bool(asked)
-        and not any(stage.points or stage.kind in _RATES for stage in asked)
+        and not any(KINDS[stage.kind].about is About.RATES for stage in asked)
         and all(stage.complete for stage in result.stages)
         and not result.interrupted
         and not spoilt
@@ -95,7 +93,7 @@ def _answered(result: RunResult) -> bool:
 
 def _meaning(result: RunResult) -> str:
     points = any(stage.points for stage in result.stages)
-    spans_alone = all(stage.kind == "span" for stage in result.stages if stage.points)
+    spans_alone = all(stage.kind is StageKind.SPAN for stage in result.stages if stage.points)
     order = "from small spans to the whole drive" if spans_alone else "in random order"
     repeated = f"repeated {order}" if points else "found by every search"
     match result.verdict:

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ssdbench.model.finding import Code
+from ssdbench.model.found import WarmUp
+from ssdbench.model.kind import StageKind
 from ssdbench.model.result import RunResult, StageResult, SteadyVerdict
 from ssdbench.report.figures import SeriesFigure, Window, WindowFigure, thinned
 from ssdbench.report.read import Seconds, StoredRun
@@ -17,10 +19,9 @@ from ssdbench.units import format_duration
 def section(run: StoredRun) -> Section:
     """Everything about the steady-state verdicts of the run's stages."""
     blocks: list[Block] = []
-    for stage in run.result.stages:
-        for number, verdict in enumerate(stage.steady):
-            blocks += _verdict(run, stage, verdict, name=f"{stage.name}-{number}")
-        if stage.steady and not stage.points:
+    for stage, found in run.result.having(WarmUp):
+        if found.verdict is not None:
+            blocks += _verdict(run, stage, found, found.verdict)
             blocks.append(cost(stage))
     title = "Was the drive in steady state?"
     if not blocks:
@@ -31,7 +32,7 @@ def section(run: StoredRun) -> Section:
 def _absent(result: RunResult) -> str:
     if result.interrupted:
         return "The run was interrupted before steady state could be judged."
-    if any(stage.kind == "pts" for stage in result.stages):
+    if any(stage.kind is StageKind.PTS for stage in result.stages):
         return (
             "Only by the PTS rule, whose word stands in the header of each test: five rounds that "
             "look alike are no proof, and no rate of this run is known to last."
@@ -40,19 +41,19 @@ def _absent(result: RunResult) -> str:
 
 
 def _verdict(
-    run: StoredRun, stage: StageResult, verdict: SteadyVerdict, *, name: str
+    run: StoredRun, stage: StageResult, found: WarmUp, verdict: SteadyVerdict
 ) -> Sequence[Block]:
-    seconds = stretch.stage_seconds(run, stage)
-    unit = stretch.rate_unit(stage, verdict.mean, seconds)
-    blocks: list[Block] = [_answer(stage, verdict, unit), _facts(stage, verdict, unit)]
+    seconds, unit = run.seconds(found.seconds_csv), found.unit
+    name = f"{stage.name}-0"
+    blocks: list[Block] = [_answer(stage, verdict, unit), _facts(stage, found, verdict)]
     if verdict.criteria:
         blocks.append(_criteria(verdict))
     if seconds is not None and len(seconds.t_s) > 1:
         blocks.append(Plots([_whole(verdict, seconds, unit, name)], wide=True))
     if verdict.window_blocks:
         blocks.append(Plots([_window_plot(verdict, unit, name)]))
-    if stage.other_rules and verdict.mean:
-        blocks.append(_others(stage.other_rules, verdict, unit))
+    if found.other_rules and verdict.mean:
+        blocks.append(_others(found.other_rules, verdict, unit))
     return blocks
 
 
@@ -116,7 +117,8 @@ def _other(other: SteadyVerdict, verdict: SteadyVerdict, unit: str) -> list[Cell
     ]
 
 
-def _facts(stage: StageResult, verdict: SteadyVerdict, unit: str) -> Facts:
+def _facts(stage: StageResult, found: WarmUp, verdict: SteadyVerdict) -> Facts:
+    unit = found.unit
     length = verdict.window_to_s - verdict.window_from_s
     drift = 100 * verdict.slope_per_s * length / verdict.mean if verdict.mean else 0.0
     return Facts(
@@ -130,7 +132,7 @@ def _facts(stage: StageResult, verdict: SteadyVerdict, unit: str) -> Facts:
             ("Watched in all", format_duration(max(verdict.checked_s, stage.duration_s))),
             *_shape(verdict, unit),
             ("Written by the workload", f"{verdict.volume_fills:.3g} drive fills"),
-            ("Workload", words.times(str(stage.summary.get("workload", stage.title)))),
+            ("Workload", words.times(found.label or stage.title)),
         ],
     )  # fmt: skip
 

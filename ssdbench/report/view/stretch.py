@@ -4,9 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ssdbench.model.result import StageResult
 from ssdbench.report.figures import Floats
-from ssdbench.report.read import Seconds, StoredRun
+from ssdbench.report.read import Seconds
 
 MINUTE_S = 60.0
 
@@ -26,28 +25,6 @@ def clock(length_s: float) -> Clock:
     if length_s > 300:
         return Clock(60.0, "minutes")
     return Clock(1.0, "seconds")
-
-
-def stage_seconds(run: StoredRun, stage: StageResult) -> Seconds | None:
-    """The series of a stage: the one it names, else `seconds.csv` in its directory."""
-    named = [
-        f["csv"] for f in stage.figures if f.get("kind") in ("series", "steady") and "csv" in f
-    ]
-    return run.seconds(named[0] if named else f"stages/{stage.name}/seconds.csv")
-
-
-def rate_unit(stage: StageResult, rate: float, seconds: Seconds | None) -> str:
-    """ "B/s" or "1/s": what the stage says, else the one whose series lies nearer to `rate`."""
-    for told in (stage.data.get("unit"), stage.summary.get("unit")):
-        if told in ("B/s", "1/s"):
-            return str(told)
-    if seconds is None or rate <= 0:
-        return "B/s"
-    distance = {
-        unit: abs(np.log(max(float(np.median(seconds.rate(unit))), 1e-9) / rate))
-        for unit in ("1/s", "B/s")
-    }
-    return min(distance, key=lambda unit: distance[unit])
 
 
 def scaled(unit: str) -> tuple[float, str]:

@@ -15,7 +15,8 @@ from ssdbench.engine.stage import Context, Lasting, RateHint, StagePlan
 from ssdbench.errors import HostLacks, SsdbenchError
 from ssdbench.generator.base import Direction, Job
 from ssdbench.model.finding import Code, Finding, Severity
-from ssdbench.model.result import StageResult
+from ssdbench.model.kind import StageKind
+from ssdbench.model.result import StageResult, stage_result
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import ActiveRange, Pattern, Workload
 from ssdbench.stats.strided import Floats
@@ -207,7 +208,7 @@ class ProbeStage:
 
     name: str
     probe: Probe
-    kind: str = "probe"
+    kind: StageKind = StageKind.PROBE
     destructive: bool = True
     lasting: Lasting = Lasting.RESULTS
 
@@ -246,7 +247,7 @@ class ProbeStage:
             cut_short = context.failed(error)
             said = Said("cannot tell: the measurement ended early")
         context.session.save()
-        result = StageResult(
+        result = stage_result(
             name=self.name,
             kind=self.kind,
             title=self.title,

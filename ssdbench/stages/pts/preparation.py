@@ -6,14 +6,15 @@ filled again, and one that is finished never is.
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, cast
 
+from ssdbench.engine import units
 from ssdbench.engine.journal import StageJournal
-from ssdbench.engine.stage import Context, RateHint, StagePlan
+from ssdbench.engine.stage import Context, RateHint, Stage, StagePlan
 from ssdbench.engine.store import StageStore
 from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.found import PurgeDone
 from ssdbench.model.profile import Purge as Method
-from ssdbench.model.result import StageResult
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import Pattern
 from ssdbench.stages.precondition import Fill, Precondition
@@ -24,16 +25,7 @@ from ssdbench.units import KIB, format_capacity
 CAPACITIES = 2  # of the user, written in 128 KiB from end to end of the active range
 
 
-class Step(Protocol):
-    """A stage that prepares."""
-
-    def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
-        """What it would do."""
-        ...
-
-    def run(self, context: Context) -> StageResult:
-        """Do it."""
-        ...
+Step = Purge | Precondition
 
 
 @dataclass(slots=True)
@@ -76,19 +68,23 @@ class Preparation:
         done = Prepared(findings=self._labels(context.store.name))
         for name, step in self.steps():
             inner = f"{context.store.name}/{name}"
-            result = step.run(
+            result = units.run(
+                cast(Stage[Any, Any, Any], step),
                 replace(
                     context,
                     store=StageStore(context.store.run, inner),
                     journal=StageJournal(context.journal.journal, inner, context.journal.observe),
-                )
+                ),
+                anew=True,
             )
             done.seconds += result.duration_s
             done.bytes_written += result.bytes_written
             done.records.append(
                 {
                     "step": name,
-                    "done": str(result.summary.get("done", "; ".join(_jobs(step, context)))),
+                    "done": result.found.done
+                    if isinstance(result.found, PurgeDone)
+                    else "; ".join(_jobs(step, context)),
                     "took_s": result.duration_s,
                     "written": format_capacity(result.bytes_written),
                 }

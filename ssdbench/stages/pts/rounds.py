@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from ssdbench.engine.journal import utc_now
 from ssdbench.engine.stage import Context, Lasting, RateHint, StagePlan
 from ssdbench.model.finding import Code, Finding, Severity
-from ssdbench.model.result import StageResult
+from ssdbench.model.kind import StageKind
+from ssdbench.model.result import StageResult, stage_result
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import Workload
 from ssdbench.stages.pts.parts import (
@@ -60,7 +61,7 @@ class Rounds:
     max_rounds: int = MAX_ROUNDS
     scale: float = 1.0  # of every duration; below 1 only for demonstrations
     skipped: tuple[Finding, ...] = ()  # cells that this drive cannot do, or only with a read
-    kind: str = "pts"
+    kind: StageKind = StageKind.PTS
     title: str = "PTS-style test"
     destructive: bool = True
     lasting: Lasting = Lasting.RESULTS
@@ -117,7 +118,7 @@ class Rounds:
         means = _means(test.progress.records(), windows)
         last = [] if work.cut_short else test.finale(means)
         spent = test.progress.spent(work)
-        result = StageResult(
+        result = stage_result(
             name=self.name,
             kind=self.kind,
             title=self.title,

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from ssdbench.engine.journal import utc_now
 from ssdbench.engine.stage import Context, Lasting, RateHint, StagePlan
 from ssdbench.model.finding import Code, Finding, Severity
-from ssdbench.model.result import StageResult
+from ssdbench.model.kind import StageKind
+from ssdbench.model.result import StageResult, stage_result
 from ssdbench.model.target import TargetInfo
 from ssdbench.stages.pts.parts import Cell, Phase, Record, Tracking, cache_finding, rule_findings
 from ssdbench.stages.pts.preparation import Preparation, Prepared
@@ -39,7 +40,7 @@ class Timed:
     finale: tuple[Cell, ...] = ()
     skipped: tuple[Finding, ...] = ()  # workloads that this drive cannot do, or only with a read
     scale: float = 1.0
-    kind: str = "pts"
+    kind: StageKind = StageKind.PTS
     title: str = "PTS-style test"
     destructive: bool = True
     lasting: Lasting = Lasting.RESULTS
@@ -84,7 +85,7 @@ class Timed:
                 samples[phase.name] = work.phase(phase, place)
                 context.session.save()
         last = [] if work.cut_short else work.cells(self.finale, 0, of=1, keep=True)
-        result = StageResult(
+        result = stage_result(
             name=self.name,
             kind=self.kind,
             title=self.title,

@@ -154,7 +154,7 @@ def test_a_demand_that_nobody_can_mean_is_a_usage_error(
 
 def _repeats(result: dict[str, Any], **values: object) -> None:
     for stage in result["stages"]:
-        for point in stage["points"]:
+        for point in stage["found"].get("points", ()):
             for repeat in point["repeats"]:
                 repeat.update(values)
 
@@ -166,7 +166,7 @@ def _repeats(result: dict[str, Any], **values: object) -> None:
         (lambda r: _repeats(r, iops=-5.0), ".points.0.repeats.0.iops: "),
         (lambda r: _repeats(r, bw_bytes_per_s=math.inf), "repeats.0.bw_bytes_per_s: "),
         (lambda r: r["target"].update(size_bytes=0), "target.size_bytes: is 0, yet points"),
-        (lambda r: r.update(schema_version=99), "schema_version: is 99, this one reads 1"),
+        (lambda r: r.update(schema_version=99), "schema_version: is 99, this one reads 2"),
         (lambda r: r.update(verdict="GREAT"), "verdict: Input should be"),
     ],
 )
@@ -196,7 +196,7 @@ def test_a_bound_without_a_repeat_behind_it_is_not_planned_with(
     path = Path(runs[0]) / "result.json"
     result = json.loads(path.read_text())
     for stage in result["stages"]:
-        for point in stage["points"]:
+        for point in stage["found"].get("points", ()):
             point["repeats"] = []
     path.write_text(json.dumps(result))
 

@@ -6,6 +6,7 @@ from ssdbench.engine.journal import Kind
 from ssdbench.engine.stage import Limits
 from ssdbench.errors import DeviceError, TargetRefused, UsageError
 from ssdbench.model.finding import Code
+from ssdbench.model.found import Points
 from ssdbench.model.result import RunResult
 from tests.support.fakes import Killed, WearyDrive
 from tests.support.runs import ARun, a_point, result_of
@@ -257,5 +258,6 @@ def test_a_point_near_what_the_host_reaches_without_a_drive_is_host_bound(run: A
     sweep = result_of(result, "03-sweep")
     bound = {p.point.id for p in sweep.points if Code.HOST_BOUND in {f.code for f in p.findings}}
     assert bound == {"read"}
-    assert sweep.data["host_ceiling_iops"] == {"write": 2400, "read": 2400}
+    assert isinstance(sweep.found, Points)
+    assert sweep.found.host_ceiling_iops == {"write": 2400, "read": 2400}
     assert len(run.drive.asked_ceilings) == 2

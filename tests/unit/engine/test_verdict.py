@@ -6,6 +6,7 @@ import pytest
 
 from ssdbench.engine.verdict import about_plan, run_verdict
 from ssdbench.model.finding import Code, Severity
+from ssdbench.model.found import FillDone
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.result import RunResult, Verdict
 from ssdbench.model.target import TargetKind
@@ -69,9 +70,7 @@ def test_a_stage_that_was_cut_short_spoils_the_run_whatever_the_plan_uses(run: R
 def test_a_preparation_spoils_what_is_measured_after_it_and_nothing_before(run: RunResult) -> None:
     (sweep,) = [stage for stage in run.stages if stage.points]
     partial = a_finding(point=None)
-    fill = sweep.model_copy(
-        update={"kind": "precondition", "points": (), "findings": (partial,), "steady": ()}
-    )
+    fill = sweep.model_copy(update={"found": FillDone(), "findings": (partial,)})
 
     assert run_verdict(run.target, [sweep, fill], [], WRITES) == "VALIDATED"
     assert run_verdict(run.target, [fill, sweep], [], WRITES) == "NOT VALIDATED"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ssdbench.model.result import StageResult
+from ssdbench.model.result import StageResult, stage_result
 from ssdbench.report.figures import HostFigure, HostWindow
 from ssdbench.report.plots.draw import draw
 from ssdbench.report.read import StoredRun
@@ -18,7 +18,7 @@ HEADER = (
 
 
 def trial(name: str) -> StageResult:
-    return StageResult(
+    return stage_result(
         name=name, kind="engines", title="Compare", started_at="2026-01-01T00:00:00Z",
         duration_s=30, wall_s=30,
     )  # fmt: skip

@@ -1,6 +1,6 @@
 """Medians of an experiment over the host: each start's range and disturbance stay visible."""
 
-from ssdbench.model.result import StageResult
+from ssdbench.model.result import StageResult, stage_result
 from ssdbench.report.view.medians import table
 
 MEDIAN = {
@@ -17,7 +17,7 @@ MEDIAN = {
 
 
 def a_stage(*medians: dict[str, object]) -> StageResult:
-    return StageResult(
+    return stage_result(
         name="02-schedulers",
         kind="schedulers",
         title="Compare I/O schedulers",

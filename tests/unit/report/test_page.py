@@ -1,5 +1,4 @@
 import html
-import json
 import math
 import re
 from pathlib import Path
@@ -10,6 +9,7 @@ import pytest
 from ssdbench.cli.conduct import Ended
 from ssdbench.cli.summary import run_lines
 from ssdbench.model.finding import Code, Severity
+from ssdbench.model.found import WarmUp
 from ssdbench.model.result import PointResult, RunResult
 from ssdbench.model.target import TargetKind
 from ssdbench.report import render
@@ -21,6 +21,7 @@ from tests.support.builders import (
     a_finding,
     a_small_run,
     a_target,
+    with_found,
 )
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)> $x^2$ {{ 7*7 }}"
@@ -79,11 +80,10 @@ def test_every_finding_is_on_the_page_wherever_it_was_stored(tmp_path: Path) -> 
     point = point.model_copy(
         update={"repeats": repeats, "findings": (a_finding(Code.TREND, message=told[1]),)}
     )
-    builder.stages[0] = stage.model_copy(
-        update={
-            "points": (point,),
-            "findings": (a_finding(Code.RESUMED, severity=Severity.NOTES, message=told[2]),),
-        }
+    builder.stages[0] = with_found(
+        stage,
+        points=(point,),
+        findings=(a_finding(Code.RESUMED, severity=Severity.NOTES, message=told[2]),),
     )
     builder.write(verdict="NOT VALIDATED", findings=(a_finding(Code.DISTURBED, message=told[3]),))
 
@@ -146,14 +146,13 @@ def test_hostile_text_is_text_everywhere(tmp_path: Path) -> None:
     stage = builder.stages[1]
     point = stage.points[0]
     findings = (a_finding(message=HOSTILE, advice=HOSTILE),)
-    builder.stages[1] = stage.model_copy(
-        update={
-            "title": HOSTILE,
-            "points": (point.model_copy(update={"findings": findings}),),
-            "summary": {HOSTILE: HOSTILE},
-            "data": {"rows": [{HOSTILE: HOSTILE}]},
-            "figures": ({"kind": "scatter", "csv": "../../etc/passwd", "title": HOSTILE},),
-        }
+    hurt = point.model_copy(update={"findings": findings})
+    builder.stages[1] = with_found(stage, title=HOSTILE, points=(hurt,))
+    builder.probe(HOSTILE, HOSTILE, **{HOSTILE: HOSTILE})
+    builder.stages[2] = with_found(
+        builder.stages[2],
+        data={"rows": [{HOSTILE: HOSTILE}]},
+        figures=({"kind": "scatter", "csv": "../../etc/passwd", "title": HOSTILE},),
     )
     builder.write(
         verdict="NOT VALIDATED",
@@ -175,7 +174,7 @@ def test_words_in_figures_are_escaped_and_never_read_as_formulas(tmp_path: Path)
     builder.blocksize()
     stage = builder.stages[0]
     figure = stage.figures[0] | {"title": HOSTILE, "x": "offset_bytes", "y": "latency_ns"}
-    builder.stages[0] = stage.model_copy(update={"figures": (figure,)})
+    builder.stages[0] = with_found(stage, figures=(figure,))
     builder.write(verdict="NOT VALIDATED")
 
     page = page_of(tmp_path)
@@ -237,17 +236,6 @@ def test_a_run_cut_short_while_warming_up_publishes_only_an_upper_limit(tmp_path
     assert "none, as not steady" in page
 
 
-def test_the_rate_of_a_stage_that_names_no_unit_has_one(tmp_path: Path) -> None:
-    builder = StoredRunBuilder(tmp_path).precondition().steady(steady=False)
-    builder.write(verdict="NOT VALIDATED", interrupted=True, finished_at=None)
-    stored = json.loads((tmp_path / "result.json").read_text())
-    for stage in stored["stages"]:
-        stage["data"].pop("unit", None)
-    (tmp_path / "result.json").write_text(json.dumps(stored))
-
-    assert 'class="value">24.6 <span class="unit">MB/s' in page_of(tmp_path)
-
-
 def test_two_levels_and_the_word_of_other_rules_are_told(tmp_path: Path) -> None:
     builder = StoredRunBuilder(tmp_path).precondition().steady()
     result = builder.write()
@@ -261,12 +249,18 @@ def test_two_levels_and_the_word_of_other_rules_are_told(tmp_path: Path) -> None
     stages = [
         stage.model_copy(
             update={
-                "steady": tuple(v.model_copy(update=moving) for v in stage.steady),
-                "other_rules": tuple(
-                    v.model_copy(update=what) for v in stage.steady for what in (early, never)
-                ),
+                "found": found.model_copy(
+                    update={
+                        "verdict": verdict.model_copy(update=moving),
+                        "other_rules": tuple(
+                            verdict.model_copy(update=what) for what in (early, never)
+                        ),
+                    }
+                )
             }
         )
+        if isinstance(found := stage.found, WarmUp) and (verdict := found.verdict) is not None
+        else stage
         for stage in result.stages
     ]
     changed = result.model_copy(update={"stages": tuple(stages)})
@@ -326,7 +320,7 @@ def test_numbers_that_are_none_at_all_are_shown_as_missing(tmp_path: Path) -> No
         stage.points[3].model_copy(update={"repeats": (), "estimates": ()}),
     ]
     points = (*broken, *stage.points[4:])
-    builder.stages[0] = stage.model_copy(update={"points": points})
+    builder.stages[0] = with_found(stage, points=points)
     builder.write(verdict="NOT VALIDATED")
 
     page = page_of(tmp_path)

@@ -1,6 +1,6 @@
 import pytest
 
-from ssdbench.model.result import StageResult
+from ssdbench.model.result import StageResult, stage_result
 from ssdbench.report.figures import (
     BarsFigure,
     ColumnsFigure,
@@ -12,6 +12,7 @@ from ssdbench.report.plots.draw import draw
 from ssdbench.report.view import pts, ptstimed, words
 from ssdbench.report.view.pts import tables
 from ssdbench.report.view.ptsplots import plots, records, round_ticks
+from tests.support.builders import with_found
 
 RATES = (180.0, 104.0, 102.0, 100.0, 98.0, 96.0)
 LATENCIES = {"min_ns": 1e5, "mean_ns": 1e6, "p99.999_ns": 4e6, "max_ns": 5e6}
@@ -33,7 +34,7 @@ def a_stage(**data: object) -> StageResult:
         for n, iops in enumerate(RATES, start=1)
         for size in (512, 4096)
     ]
-    return StageResult(
+    return stage_result(
         name="02-pts-iops",
         kind="pts",
         title="PTS-style IOPS test",
@@ -98,7 +99,7 @@ def test_a_round_after_a_pause_is_not_in_the_window_that_is_drawn() -> None:
     stage = a_stage()
     rounds = [{**r, "counted": r["round"] != 3} for r in stage.data["rounds"]]  # type: ignore[attr-defined]
 
-    window = list(plots(stage.model_copy(update={"data": {**stage.data, "rounds": rounds}})))[1]
+    window = list(plots(with_found(stage, data={**stage.data, "rounds": rounds})))[1]
 
     assert isinstance(window.figure, WindowFigure)
     assert window.figure.x == (1, 2, 4, 5, 6)
@@ -113,7 +114,7 @@ def test_a_latency_of_no_io_is_a_dash_and_not_0_ns(test: str) -> None:
 
     words = [
         cell.text
-        for table in tables(stage.model_copy(update={"summary": {"test": test}}))
+        for table in tables(with_found(stage, summary={"test": test}))
         for row in table.rows
         for cell in row
     ]
@@ -123,7 +124,7 @@ def test_a_latency_of_no_io_is_a_dash_and_not_0_ns(test: str) -> None:
 
 
 def test_a_test_without_a_round_has_no_plots() -> None:
-    assert list(plots(a_stage().model_copy(update={"data": {"rounds": []}}))) == []
+    assert list(plots(with_found(a_stage(), data={"rounds": []}))) == []
 
 
 def test_a_history_is_drawn_over_time_with_its_phases_marked() -> None:
@@ -133,8 +134,8 @@ def test_a_history_is_drawn_over_time_with_its_phases_marked() -> None:
         for at, (phase, rate) in enumerate([("1", 100.0)] * 70 + [("2", 50.0)] * 70)
     ]  # fmt: skip
     stage = a_stage(samples=samples)
-    crossed = stage.model_copy(
-        update={"summary": {"test": "PTS-style cross-stimulus recovery, enterprise form"}}
+    crossed = with_found(
+        stage, summary={"test": "PTS-style cross-stimulus recovery, enterprise form"}
     )
 
     time, change, latency = ptstimed.plots(crossed)
@@ -171,13 +172,13 @@ def test_a_histogram_is_drawn_with_the_percentiles_that_have_enough_behind_them(
 def test_the_word_of_the_pts_rule_is_said_apart(
     summary: dict[str, str | int], complete: bool, says: str
 ) -> None:
-    stage = a_stage().model_copy(update={"summary": summary, "complete": complete})
+    stage = with_found(a_stage(), summary=summary, complete=complete)
 
     assert pts.pts_rule(stage).startswith(says)
 
 
 def test_a_latency_test_has_tables_of_lowest_mean_and_highest() -> None:
-    stage = a_stage().model_copy(update={"summary": {"test": "PTS-style latency, client form"}})
+    stage = with_found(a_stage(), summary={"test": "PTS-style latency, client form"})
 
     titles = [table.caption for table in pts.tables(stage)]
 
@@ -193,8 +194,8 @@ def test_99_999_percent_of_too_few_ios_is_a_dash() -> None:
     rows = [dict(row) for row in records(a_stage(), "means_over_the_window")]
     for row in rows:
         del row["p99.999_ns"]
-    stage = a_stage(means_over_the_window=rows).model_copy(
-        update={"summary": {"test": "PTS-style latency, client form"}}
+    stage = with_found(
+        a_stage(means_over_the_window=rows), summary={"test": "PTS-style latency, client form"}
     )
 
     nines = {cell.text for row in list(pts.tables(stage))[2].rows for cell in row[1:]}
@@ -225,10 +226,11 @@ def a_matrix(test: str, read: int) -> StageResult:
     levels = [
         {**s, "phase": f"pre-write before {level}"} for level in ("max", "min") for s in samples
     ]
-    return a_stage(
+    stage = a_stage(
         rounds=rounds, steady_state=[{"tracking": "T32 Q32, iops"}],
         means_over_the_window=rounds[-3:], warm_up=samples, pre_writes=levels,
-    ).model_copy(update={"summary": {"test": f"PTS-style {test}, enterprise form"}})  # fmt: skip
+    )  # fmt: skip
+    return with_found(stage, summary={"test": f"PTS-style {test}, enterprise form"})
 
 
 @pytest.mark.parametrize(("test", "read"), [("demand intensity", 0), ("composite block", 40)])
@@ -282,8 +284,9 @@ def test_write_saturation_is_drawn_over_drive_fills_too() -> None:
         }
         for n in range(1, 30)
     ]  # fmt: skip
-    stage = a_stage(samples=samples).model_copy(
-        update={"summary": {"test": "PTS-style write saturation, enterprise form"}}
+    stage = with_found(
+        a_stage(samples=samples),
+        summary={"test": "PTS-style write saturation, enterprise form"},
     )
 
     drawn = {plot.title: plot.figure for plot in ptstimed.plots(stage)}

@@ -7,7 +7,7 @@ import pytest
 
 from ssdbench.report import render
 from ssdbench.report.csv import RESULT_TYPES, results_frame, summary_frame
-from tests.support.builders import StoredRunBuilder, a_small_run
+from tests.support.builders import StoredRunBuilder, a_small_run, with_found
 from tests.support.goldens import assert_golden
 
 
@@ -38,7 +38,7 @@ def test_results_hold_each_estimate_and_each_repeat_once(tmp_path: Path) -> None
     points = [point for stage in result.stages for point in stage.points]
     estimates = sum(len(point.estimates) for point in points)
     repeats = sum(len(point.repeats) for point in points)
-    steady = sum(len(stage.steady) for stage in result.stages)
+    steady = sum(stage.verdict is not None for stage in result.stages)
     assert len(frame) == estimates + 4 * repeats + steady
     single = frame[(frame["repeat"] == "2") & (frame["metric"] == "iops")]
     assert list(single["value"]) == [point.repeats[1].iops for point in points]
@@ -73,7 +73,7 @@ def test_parquet_holds_the_same_rows_with_fixed_types(tmp_path: Path) -> None:
     assert types["value"] == "DOUBLE" and types["block_bytes"] == "BIGINT"
     assert [value for (value,) in values] == list(frame["value"])
     assert empty == [(int(frame["bound"].isna().sum()),)]
-    assert (b"schema_version", b"1") in metadata
+    assert (b"schema_version", b"2") in metadata
 
 
 def test_a_run_without_points_writes_headers_only(tmp_path: Path) -> None:
@@ -103,9 +103,7 @@ def test_a_suppressed_percentile_is_left_empty_in_the_summary(tmp_path: Path) ->
     result = a_small_run(tmp_path)
     point = result.stages[1].points[0]
     hidden = tuple(e.model_copy(update={"status": "suppressed"}) for e in point.estimates)
-    stage = result.stages[1].model_copy(
-        update={"points": (point.model_copy(update={"estimates": hidden}),)}
-    )
+    stage = with_found(result.stages[1], points=(point.model_copy(update={"estimates": hidden}),))
 
     summary = summary_frame(result.model_copy(update={"stages": (stage,)}))
 

@@ -1,6 +1,6 @@
 """Figures of experiments over the host: their axes are of what they show."""
 
-from ssdbench.model.result import StageResult
+from ssdbench.model.result import stage_result
 from ssdbench.report.figures import DotsFigure
 from ssdbench.report.plots.draw import draw
 from ssdbench.report.view.page import Plots
@@ -12,7 +12,7 @@ def test_programs_are_drawn_over_their_throughput_beside_fio() -> None:
     medians = [
         {"workload": name, "variant": "bfq", "bw_bytes_per_s": rate} for name, rate in rates.items()
     ]
-    stage = StageResult(
+    stage = stage_result(
         name="02-applications",
         kind="applications",
         title="Application programs on ext4",

@@ -8,11 +8,12 @@ import pytest
 from ssdbench.engine.journal import Kind
 from ssdbench.generator.base import Second
 from ssdbench.model.finding import Code, Finding, Severity
-from ssdbench.model.result import Repeat
+from ssdbench.model.found import Points
+from ssdbench.model.kind import StageKind
+from ssdbench.model.result import Repeat, StageResult
 from ssdbench.model.workload import Point
 from ssdbench.stages.extra import Extra, interval_width, next_pass, reasons
-from ssdbench.stages.span import Span
-from ssdbench.stages.sweep import Sweep
+from ssdbench.stages.points import PointStage, ascending
 from ssdbench.stats.estimate import t_interval
 from tests.support.fakes import WearyDrive
 from tests.support.runs import QUICK, ARun, a_point, a_workload
@@ -37,10 +38,10 @@ def test_time_goes_where_intervals_are_wide() -> None:
 
     found = next_pass(
         "s", (calm, wild), {"calm": CALM, "wild": WILD}, Extra(20, width=0.02),
-        planned=10, first_sequence=20, seed=1,
+        planned=10, seed=1,
     )  # fmt: skip
 
-    assert [(unit.point.id, unit.repeat, unit.sequence) for unit in found] == [("wild", 11, 20)]
+    assert [(one.point.id, one.repeat) for one in found] == [("wild", 11)]
 
 
 def test_no_point_gets_more_than_was_declared() -> None:
@@ -70,10 +71,15 @@ def test_intervals_that_were_stopped_when_narrow_still_cover() -> None:
     assert hits / drives >= 0.91  # nominal 0.95; stopping early costs a little
 
 
+def points_of(stage: StageResult) -> Points:
+    assert isinstance(stage.found, Points)
+    return stage.found
+
+
 def a_run(tmp_path: Path, extra: Extra, *, noise: float) -> ARun:
     run = ARun(tmp_path / "run", WearyDrive(noise=noise)).precondition()
     points = (a_point(run.drive, "write"), a_point(run.drive, "read", read=100))
-    run.stages.append(Sweep("02-sweep", points, 4, QUICK, extra=extra))
+    run.stages.append(PointStage("02-sweep", (points,), 4, QUICK, extra=extra))
     return run
 
 
@@ -84,7 +90,7 @@ def test_every_extra_repeat_is_kept_and_told(tmp_path: Path) -> None:
     told = next(f for f in stage.findings if f.code is Code.EXTRA_REPEATS)
     assert told.message.startswith("6 extra repeats of 2 points, as declared")
     assert sum(f.code is Code.WIDE_INTERVAL for f in stage.findings) == 2
-    assert len(stage.data["order"]) == 14  # type: ignore[arg-type]
+    assert len(points_of(stage).order) == 14
     numbers = [repeat.sequence for point in stage.points for repeat in point.repeats]
     assert sorted(numbers) == list(range(14))
 
@@ -110,7 +116,7 @@ def test_a_killed_run_decides_about_extra_repeats_as_if_it_had_not_been(tmp_path
     assert not first.complete
     assert second.complete
     assert [len(point.repeats) for point in second.points] == [7, 7]
-    assert second.data["order"] == whole.data["order"]
+    assert points_of(second).order == points_of(whole).order
     assert set(done) <= set(run.units(Kind.FINISHED))
 
 
@@ -120,14 +126,16 @@ def a_span_run(tmp_path: Path, extra: Extra, *, noise: float) -> ARun:
         Point(id=f"span-{share:g}", sweep="span", workload=a_workload(run.drive, share=share))
         for share in (1.0, 0.25, 0.5)
     )
-    run.stages.append(Span("02-span", points, 3, QUICK, extra=extra))
+    run.stages.append(
+        PointStage("02-span", ascending(points), 3, QUICK, extra=extra, kind=StageKind.SPAN)
+    )
     return run
 
 
 def test_a_span_gets_its_extra_repeats_before_a_larger_one_is_touched(tmp_path: Path) -> None:
     stage = a_span_run(tmp_path, Extra(5, width=1e-6), noise=0.05).go().stages[1]
 
-    assert stage.data["order"] == [
+    assert list(points_of(stage).order) == [
         f"span-{share:g}/repeat-{number:02d}" for share in (0.25, 0.5, 1) for number in range(1, 6)
     ]
     numbers = [repeat.sequence for point in stage.points for repeat in point.repeats]
@@ -166,7 +174,7 @@ def test_a_killed_span_sweep_goes_on_as_if_it_had_not_been(tmp_path: Path) -> No
 
     assert (first.complete, second.complete) == (False, True)
     assert "span-0.25/repeat-04" in done  # an extra one
-    assert second.data["order"] == whole.data["order"]
+    assert points_of(second).order == points_of(whole).order
     finished = run.units(Kind.FINISHED)
     assert len(finished) == len(set(finished))
 

@@ -5,10 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ssdbench.engine.recent import RecentWrites
 from ssdbench.model.finding import Code, Severity
 from ssdbench.model.result import RunResult
-from ssdbench.stages.measuring import Wake, read_measured
-from ssdbench.stages.sweep import passes
+from ssdbench.model.workload import Point
+from ssdbench.stages.measuring import read_measured
+from ssdbench.stages.points import PointStage
 from tests.support.fakes import WearyDrive
 from tests.support.runs import QUICK, ARun, a_point, a_workload, quiet_host
 
@@ -25,11 +27,16 @@ def repeats(result: RunResult) -> list[float]:
     return [r.iops for s in result.stages for p in s.points for r in p.repeats]
 
 
+def passes(name: str, points: list[Point], repeats: int, *, seed: int) -> list[tuple[str, ...]]:
+    stage = PointStage(name, (tuple(points),), repeats)
+    return [tuple(one.point.id for one in order) for order in stage.passes(points, seed)]
+
+
 def test_each_pass_has_an_order_of_its_own() -> None:
     orders = passes("03-sweep", POINTS, 10, seed=1)
 
     assert len(set(orders)) == 10
-    assert all(set(order) == set(POINTS) for order in orders)
+    assert all(set(order) == {point.id for point in POINTS} for order in orders)
 
 
 def test_the_order_comes_from_the_seed_alone() -> None:
@@ -147,13 +154,13 @@ def test_spans_ascend_and_the_whole_drive_is_last(run: ARun) -> None:
 
 
 def test_only_writes_of_the_same_workload_count_towards_settling() -> None:
-    wake = Wake()
+    recent = RecentWrites()
     small, large = a_workload(DRIVE), a_workload(DRIVE, block=65536)
 
-    wake.follows(small, 10)
-    wake.follows(small, 5)
-    wake.follows(a_workload(DRIVE, read=100), 0)
-    before = wake.of(small)
-    wake.follows(large, 3)
+    recent.follows(small, 10)
+    recent.follows(small, 5)
+    recent.follows(a_workload(DRIVE, read=100), 0)
+    before = recent.of(small)
+    recent.follows(large, 3)
 
-    assert (before, wake.of(small), wake.of(large)) == (15, 0, 3)
+    assert (before, recent.of(small), recent.of(large)) == (15, 0, 3)

@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from ssdbench.model.finding import Code, Severity
+from ssdbench.model.found import FillDone
 from ssdbench.model.result import RunResult
 from ssdbench.model.target import TargetKind
 from ssdbench.model.workload import Content, Pattern
@@ -16,6 +17,12 @@ RANDOM = Fill(Pattern.RANDOM, 4096)
 
 def codes(result: RunResult) -> set[Code]:
     return {finding.code for stage in result.stages for finding in stage.findings}
+
+
+def fill_of(result: RunResult) -> FillDone:
+    found = result.stages[0].found
+    assert isinstance(found, FillDone)
+    return found
 
 
 @pytest.fixture
@@ -44,7 +51,7 @@ def test_a_fill_that_the_counters_confirm_has_no_finding(run: ARun) -> None:
     result = run.precondition(SEQUENTIAL).go()
 
     assert codes(result) == set()
-    assert result.stages[0].summary["counted_bytes"] == 2 * run.drive.size_bytes
+    assert fill_of(result).counted_bytes == 2 * run.drive.size_bytes
 
 
 def test_bytes_that_the_counters_do_not_show_are_no_fill(run: ARun) -> None:
@@ -100,7 +107,7 @@ def test_the_drives_health_log_is_a_second_witness(
 
     found = [f for f in result.stages[0].findings if f.code is Code.FILL_UNPROVEN]
     assert [f.severity for f in found] == ([] if severity is None else [severity])
-    told = result.stages[0].summary["smart_written_bytes"]
+    told = fill_of(result).smart_written_bytes
     assert told == pytest.approx(share * (2 << 30), rel=1e-6)
 
 

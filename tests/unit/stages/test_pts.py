@@ -183,8 +183,10 @@ def test_a_killed_test_goes_on_after_its_last_round_and_leaves_one_uncounted(
 ) -> None:
     drive = flat()
     run = a_run(tmp_path, drive, "throughput")
-    saves = iter(range(100))
-    drive.on_save = lambda drive: killed() if next(saves) == round_ + 1 else None  # 0: the fill
+    saves = iter(range(100))  # the purge, the fill, the rounds
+    drive.on_save = lambda drive: (
+        killed() if next(saves) == round_ + 2 else None
+    )  # the purge, the fill
     with pytest.raises(Killed):
         run.go()
     began = len(drive.starts)
@@ -204,8 +206,8 @@ def test_a_killed_test_goes_on_after_its_last_round_and_leaves_one_uncounted(
 def test_a_test_whose_drive_was_written_by_others_begins_again(tmp_path: Path) -> None:
     drive = flat()
     run = a_run(tmp_path, drive, "throughput")
-    saves = iter(range(100))
-    drive.on_save = lambda drive: killed() if next(saves) == 3 else None
+    saves = iter(range(100))  # the purge, the fill, the rounds
+    drive.on_save = lambda drive: killed() if next(saves) == 4 else None
     with pytest.raises(Killed):
         run.go()
     drive.epoch = "boot-2"

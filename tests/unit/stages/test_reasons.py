@@ -1,6 +1,7 @@
 """Reasons against a point that come from the drive and from the stages before it."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,9 +11,9 @@ from ssdbench.engine.stage import Context
 from ssdbench.generator.base import Job, Outcome, Running
 from ssdbench.host.heat import Heat
 from ssdbench.model.finding import Code
-from ssdbench.model.result import PointResult, StageResult
+from ssdbench.model.result import PointResult, stage_result
 from ssdbench.model.target import TargetInfo
-from ssdbench.stages.sweep import Sweep
+from ssdbench.stages.points import PointStage
 from tests.support.fakes import WearyDrive, WearyOutcome, WearyRunning
 from tests.support.runs import QUICK, ARun, a_point
 
@@ -46,26 +47,26 @@ class Failing(WearyRunning):
 class After:
     """A sweep after a stage that found a buffer, on a drive with a thermometer."""
 
-    sweep: Sweep
+    sweep: PointStage
     buffer_bytes: int = 0
     heat: Heat | None = None
 
     def __getattr__(self, name: str) -> object:
         return getattr(self.sweep, name)
 
-    def run(self, context: Context) -> StageResult:
-        found = StageResult(
+    def opened(self, context: Context) -> AbstractContextManager[Context]:
+        found = stage_result(
             name="00", kind="blocksize", title="", started_at="", duration_s=0, wall_s=0,
             summary={"buffer_bytes": self.buffer_bytes},
         )  # fmt: skip
-        return self.sweep.run(
+        return nullcontext(
             replace(context, results=(*context.results, found), heat=lambda info: self.heat)
         )
 
 
 def the_point(tmp_path: Path, drive: WearyDrive, **more: object) -> PointResult:
     run = ARun(tmp_path / "run", drive).precondition()
-    sweep = Sweep("02-sweep", (a_point(drive, "write"),), 2, QUICK)
+    sweep = PointStage("02-sweep", ((a_point(drive, "write"),),), 2, QUICK)
     run.stages.append(After(sweep, **more))  # type: ignore[arg-type]
     return run.go().stages[1].points[0]
 

@@ -5,6 +5,8 @@ import pytest
 from ssdbench.engine.stage import Limits, RateHint
 from ssdbench.generator.base import Second
 from ssdbench.model.finding import Code
+from ssdbench.model.found import WarmUp
+from ssdbench.model.result import StageResult, SteadyVerdict
 from ssdbench.stages.steady import Steady
 from tests.support.fakes import WearyDrive
 from tests.support.runs import ARun, a_workload, result_of
@@ -15,12 +17,22 @@ def run(tmp_path: Path) -> ARun:
     return ARun(tmp_path / "run")
 
 
+def warm_up_of(stage: StageResult) -> WarmUp:
+    assert isinstance(stage.found, WarmUp)
+    return stage.found
+
+
+def verdict_of(stage: StageResult) -> SteadyVerdict:
+    assert stage.verdict is not None
+    return stage.verdict
+
+
 def test_a_weary_drive_becomes_steady_at_its_floor(run: ARun) -> None:
     run.drive = WearyDrive(size_bytes=256 * 1024 * 1024)
 
     steady = run.precondition().steady().go().stages[1]
 
-    (verdict,) = steady.steady
+    verdict = verdict_of(steady)
     assert verdict.steady
     assert verdict.volume_fills >= 2
     assert verdict.mean == pytest.approx(run.drive.floor_iops * 4096, rel=0.02)
@@ -55,7 +67,7 @@ def test_a_drive_of_two_levels_is_answered_with_the_lower_one(run: ARun) -> None
 
     steady = run.precondition().steady(max_fills=40).go().stages[1]
 
-    (verdict,) = steady.steady
+    verdict = verdict_of(steady)
     assert verdict.steady and verdict.shape != "flat"
     assert verdict.lower_bound <= 60 * 4096 * 1.02
     (told,) = [f for f in steady.findings if f.code is Code.BISTABLE]
@@ -68,11 +80,11 @@ def test_what_other_rules_say_of_the_same_seconds_is_stored_with_their_evidence(
 
     steady = run.precondition().steady().go().stages[1]
 
-    others = {verdict.rule: verdict for verdict in steady.other_rules}
+    others = {verdict.rule: verdict for verdict in warm_up_of(steady).other_rules}
     assert set(others) == {
         "pss-quick", "pss-paranoid", "snia", "snia-wsat", "seppanen", "heger",
     }  # fmt: skip
-    (own,) = steady.steady
+    own = verdict_of(steady)
     assert others["snia"].steady and others["snia"].checked_s < own.checked_s
     assert others["snia"].lower_bound > 1.1 * own.mean  # not weary yet
     assert others["pss-paranoid"].checked_s >= own.checked_s  # never satisfied earlier
@@ -82,7 +94,7 @@ def test_what_other_rules_say_of_the_same_seconds_is_stored_with_their_evidence(
 def test_every_second_is_stored(run: ARun) -> None:
     result = run.precondition().steady().go()
 
-    lines = (run.path / "stages/02-steady/seconds.csv").read_text().splitlines()
+    lines = (run.path / "stages/02-steady/warm-up/seconds.csv").read_text().splitlines()
     assert len(lines) == 1 + result.stages[1].duration_s
     assert lines[1].endswith(",warmup")
 
@@ -99,7 +111,7 @@ def test_a_rule_that_never_looked_still_gives_an_upper_limit(run: ARun) -> None:
 
     steady = run.precondition().steady().go().stages[1]
 
-    assert steady.steady[0].mean == pytest.approx(100 * 4096, rel=0.02)
+    assert verdict_of(steady).mean == pytest.approx(100 * 4096, rel=0.02)
     assert "at most 0" not in steady.findings[0].message
 
 

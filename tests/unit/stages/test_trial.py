@@ -3,6 +3,7 @@
 import pytest
 
 from ssdbench.errors import HostLacks
+from ssdbench.model.kind import StageKind
 from ssdbench.stages.cells import Cell, medians
 from ssdbench.stages.hostvariants import engine_variants, queue_variants, scheduler_variants
 from ssdbench.stages.trial import Trial, TrialWorkload, Variant, job_text
@@ -12,7 +13,7 @@ WRITES = TrialWorkload("writes", ({"rw": "write", "bs": 4096},))
 
 
 def a_trial(*workloads: TrialWorkload) -> Trial:
-    return Trial("03-queue", "queue", "t", (Variant("a"), Variant("b")), workloads, 1 << 20)
+    return Trial("03-queue", StageKind.QUEUE, "t", (Variant("a"), Variant("b")), workloads, 1 << 20)
 
 
 def a_cell(iops: float, repeat: int) -> Cell:

@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
+from ssdbench.model.kind import StageKind
 from ssdbench.model.loading import load_profile
 from ssdbench.model.target import TargetInfo, TargetKind
-from ssdbench.stages.sweep import Sweep
+from ssdbench.stages.points import PointStage
 from ssdbench.suite.assemble import stages
 from tests.unit.generator.jobs import a_job
 from tests.unit.generator.test_jobfile import options_of
@@ -15,8 +16,13 @@ TARGET = TargetInfo(
 )
 
 
-def of_profile(text: str) -> Sweep:
-    return next(s for s in stages(load_profile(text, "p"), TARGET) if s.kind == "processes")  # type: ignore[return-value]
+def point_stages(text: str) -> dict[StageKind, PointStage]:
+    found = stages(load_profile(text, "p"), TARGET)
+    return {stage.kind: stage for stage in found if isinstance(stage, PointStage)}
+
+
+def of_profile(text: str) -> PointStage:
+    return point_stages(text)[StageKind.PROCESSES]
 
 
 def test_writers_are_measured_alone_and_with_every_pause() -> None:
@@ -44,11 +50,10 @@ def test_a_pause_comes_after_every_so_many_writes() -> None:
 
 
 def test_the_papers_experiments_are_one_shipped_profile() -> None:
-    text = (PROFILES / "heger-2011.yaml").read_text()
-    found = {stage.kind: stage for stage in stages(load_profile(text, "heger-2011"), TARGET)}
+    found = point_stages((PROFILES / "heger-2011.yaml").read_text())
 
-    span, sweep = found["span"], found["sweep"]
-    assert span.repeats == 10  # type: ignore[attr-defined]
-    assert span.points[-1].span_percent == 100  # type: ignore[attr-defined]
-    assert {p.workload.numjobs for p in sweep.points} == {1, 8, 32, 128}  # type: ignore[attr-defined]
-    assert len(found["processes"].points) == 4 + 2 * 4 * 2  # type: ignore[attr-defined]
+    span, sweep = found[StageKind.SPAN], found[StageKind.SWEEP]
+    assert span.repeats == 10
+    assert span.points[-1].span_percent == 100
+    assert {p.workload.numjobs for p in sweep.points} == {1, 8, 32, 128}
+    assert len(found[StageKind.PROCESSES].points) == 4 + 2 * 4 * 2

@@ -2,27 +2,25 @@ from pathlib import Path
 
 from ssdbench.model.result import RunResult
 from ssdbench.stats.runcompare import compared
-from tests.support.builders import StoredRunBuilder
+from tests.support.builders import StoredRunBuilder, with_found
 
 
 def a_run(directory: Path, *, factor: float = 1.0, blocks: tuple[int, ...] = (4096,)) -> RunResult:
     builder = StoredRunBuilder(directory, repeats=10, measure_s=5)
     result = builder.sweep(blocks=blocks, reads=(0, 100), depths=(32,)).write(run_id=directory.name)
     stages = [
-        stage.model_copy(
-            update={
-                "points": tuple(
-                    point.model_copy(
-                        update={
-                            "repeats": tuple(
-                                r.model_copy(update={"iops": r.iops * factor})
-                                for r in point.repeats
-                            )
-                        }
-                    )
-                    for point in stage.points
+        with_found(
+            stage,
+            points=tuple(
+                point.model_copy(
+                    update={
+                        "repeats": tuple(
+                            r.model_copy(update={"iops": r.iops * factor}) for r in point.repeats
+                        )
+                    }
                 )
-            }
+                for point in stage.points
+            ),
         )
         for stage in result.stages
     ]

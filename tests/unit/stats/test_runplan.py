@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from ssdbench.model.profile import CapacityPlan
-from ssdbench.model.result import FlashWritten, StageResult
+from ssdbench.model.result import FlashWritten, stage_result
 from ssdbench.stats.runplan import capacity_answer
 from tests.support.builders import CAPACITY_BYTES, StoredRunBuilder, a_target
 from tests.support.builders import a_small_run as stored
@@ -37,7 +37,7 @@ def test_the_lower_of_the_bound_and_the_rate_at_the_limit_of_latency_is_planned_
     result = stored(tmp_path)
     closed = capacity_answer(result, CapacityPlan(demand_iops=1.0))
     assert closed.bound_iops is not None and closed.point is not None
-    rate = StageResult(
+    rate = stage_result(
         name="03-rate", kind="rate", title="", started_at="", duration_s=1, wall_s=1,
         data={"slo": {
             "percentile": "p99", "limit_ns": 10e6, "read_percent": 0,

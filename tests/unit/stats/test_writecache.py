@@ -3,7 +3,7 @@
 import pytest
 
 from ssdbench.model.finding import Code
-from ssdbench.model.result import StageResult
+from ssdbench.model.result import StageResult, stage_result
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.model.writecache import CacheKind
 from ssdbench.stats.writecache import buffer_bytes, cache_findings, write_cache
@@ -25,7 +25,7 @@ def a_drive(facts: dict[str, str], *, buffer: int = 0) -> TargetInfo:
 
 
 def a_stage(kind: str, **summary: str | float | None) -> StageResult:
-    return StageResult(
+    return stage_result(
         name="03", kind=kind, title="", started_at="", duration_s=1, wall_s=1, summary=summary
     )
 

@@ -1,0 +1,179 @@
+"""One start of the generator: its seconds are kept as they come, and it ends when it must.
+
+    with FioRun(context, jobs, phase="settle") as run:
+        for second in run:
+            if judge(run.series):
+                run.stop()
+    outcome = run.outcome()
+
+A signal or a limit ends it early; the unit at work then knows why (`context.unit.cut_short`). Time,
+bytes and I/O errors are counted for the run and for the unit.
+
+Cost: a few microseconds per second of the target's clock; once every few seconds of wall time the
+seconds are flushed and a journal record says that the unit is alive.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Self
+
+from ssdbench.engine.series import Recorder
+from ssdbench.engine.stage import Context
+from ssdbench.generator.base import Job, LoggedIo, Outcome, Running, Second
+from ssdbench.model import rundirectory
+
+ALIVE_EVERY_S = 10.0  # of wall time: what a crash may leave unflushed and unexplained
+
+
+class FioRun:
+    """A running list of jobs, with its series, in the directory of the unit at work.
+
+    `part` names a directory of its own for a unit that starts several times; `step_s` is how
+    often the caller looks, on the target's clock.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        jobs: Sequence[Job],
+        *,
+        phase: str,
+        part: str = "",
+        step_s: int = 1,
+    ) -> None:
+        self.directory = context.directory(part)
+        self.series = Recorder(self.directory / rundirectory.SECONDS, phase=phase)
+        self.bytes_read = 0
+        self.bytes_written = 0
+        self._context = context
+        self._jobs = capped(jobs, context.meter.may_write_bytes)
+        self._asked = jobs
+        self._step_s = step_s
+        self._planned_bytes = planned_bytes(self._jobs)
+        self._largest_bytes = 0
+        self._stopped = False
+        self._running: Running | None = None
+        self._outcome: Outcome | None = None
+        self._stack = ExitStack()
+        self._alive_at = context.wall()
+
+    def __enter__(self) -> Self:
+        self._stack.enter_context(self.series)
+        generator = self._context.session.generator(step_s=self._step_s)
+        running = generator.start(self._jobs, artifacts=self.directory / rundirectory.FIO)
+        self._running = self._stack.enter_context(running)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._stack.close()
+        if len(self._asked) == 1:
+            self._context.recent.follows(self._asked[0].workload, self.bytes_written)
+        elif any(job.workload.writes for job in self._asked):
+            self._context.recent.forget()
+
+    def __iter__(self) -> Iterator[Second]:
+        """The seconds until the jobs end; what comes after `stop` is counted but not given."""
+        for second in self._now_running():
+            self._count(second)
+            if self._stopped:
+                continue
+            self.series.add(second)
+            yield second
+            if not self._stopped:
+                self._look_around()
+        if not self._stopped and planned_bytes(self._asked) != self._planned_bytes:
+            self._cut_short(self._context.meter.exceeded(ahead_bytes=1 << 62) or "")
+
+    @property
+    def length_s(self) -> float:
+        """How long it was, on the target's clock."""
+        return float(self.series.t_s[-1]) if len(self.series) else 0.0
+
+    @property
+    def csv(self) -> str:
+        """Its seconds, as results name them."""
+        return self._context.store.relative(self.directory / rundirectory.SECONDS)
+
+    def stop(self) -> None:
+        """End the jobs; what they did so far counts."""
+        if not self._stopped:
+            self._stopped = True
+            self._now_running().stop()
+
+    def run_out(self) -> Self:
+        """Let the jobs go on to their end."""
+        for _ in self:
+            pass
+        return self
+
+    def outcome(self) -> Outcome:
+        """Totals and logs, after the last second. Raises what the generator found wrong."""
+        if self._outcome is None:
+            self._outcome = self._now_running().outcome()
+            self._context.unit.io_errors += sum(job.io_errors for job in self._outcome.jobs)
+        return self._outcome
+
+    def logged(self, job: str) -> LoggedIo:
+        """The I/Os that a job logged, even when the outcome cannot be believed."""
+        return self._now_running().logged(job)
+
+    def _now_running(self) -> Running:
+        if self._running is None:
+            raise RuntimeError("a start of the generator runs only inside `with`")
+        return self._running
+
+    def _count(self, second: Second) -> None:
+        self.bytes_read += second.read_bytes
+        self.bytes_written += second.write_bytes
+        self._largest_bytes = max(self._largest_bytes, second.write_bytes)
+        self._context.meter.add(
+            seconds=second.duration_s,
+            bytes_read=second.read_bytes,
+            bytes_written=second.write_bytes,
+        )
+        self._context.reporter.saw(second)
+
+    def _look_around(self) -> None:
+        """Stop when the user or a limit says so; tell the journal that we live."""
+        self._cut_short(self._context.must_end(ahead_bytes=self._ahead_bytes()))
+        if self._context.unit.cut_short:
+            self.stop()
+        now = self._context.wall()
+        if now - self._alive_at >= ALIVE_EVERY_S:
+            self._alive_at = now
+            self.series.flush()
+            self._context.alive()
+
+    def _cut_short(self, why: str) -> None:
+        if why:
+            self._context.unit.cut_short = why
+
+    def _ahead_bytes(self) -> int:
+        """What may be written before we can look again: --max-writes is a hard bound."""
+        ahead = 2 * self._largest_bytes * (self._step_s + 1)
+        if self._planned_bytes is None:
+            return ahead
+        return max(0, min(ahead, self._planned_bytes - self.bytes_written))
+
+
+def capped(jobs: Sequence[Job], may_write_bytes: int | None) -> Sequence[Job]:
+    """The jobs, with an end for those that have none, so that --max-writes binds the generator."""
+    if may_write_bytes is None:
+        return jobs
+    return [_capped(job, may_write_bytes) for job in jobs]
+
+
+def _capped(job: Job, may_write_bytes: int) -> Job:
+    workload = job.workload
+    if job.total_bytes is not None or not workload.writes:
+        return job
+    unit = workload.block_bytes * workload.numjobs
+    return replace(job, total_bytes=max(unit, may_write_bytes // unit * unit))
+
+
+def planned_bytes(jobs: Sequence[Job]) -> int | None:
+    """Bytes that the jobs write before they end by themselves; None when they do not."""
+    if any(job.total_bytes is None and job.workload.writes for job in jobs):
+        return None
+    return sum(job.total_bytes or 0 for job in jobs if job.workload.writes)

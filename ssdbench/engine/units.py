@@ -1,0 +1,186 @@
+"""The only loop over the units of a stage.
+
+Here, once for every kind of stage: which units a resumed run takes from the journal, when the run
+must end, what progress says, the time and bytes that a stage took, and the findings that it was cut
+short, that requests failed, and that units were measured again.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Generic
+
+from ssdbench.engine.journal import utc_now
+from ssdbench.engine.stage import (
+    Context,
+    Ended,
+    Lasting,
+    Meter,
+    R,
+    Stage,
+    U,
+    Unit,
+    UnitAtWork,
+    W,
+)
+from ssdbench.errors import SsdbenchError
+from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.result import StageResult
+from ssdbench.model.rundirectory import STAGE_RESULT, UNIT_RECORD
+
+
+def run(stage: Stage[W, U, R], context: Context, *, anew: bool = False) -> StageResult:
+    """Measure every unit that is not finished, conclude, and store the result if it is complete.
+
+    `anew`: what is finished counts for nothing, as in a preparation that is part of another stage.
+    Errors of drive and host are kept in `context.failures`: the result is partial then.
+    """
+    began_at, began = utc_now(), time.monotonic()
+    loop = _Loop(stage, context, anew)
+    before = loop.spent_before()
+    ended = loop.ended()
+    concluded = stage.conclude(loop.context, loop.done, ended)
+    spent = context.meter
+    result = StageResult(
+        name=stage.name,
+        title=stage.title,
+        started_at=began_at,
+        duration_s=spent.seconds - before.seconds,
+        wall_s=time.monotonic() - began,
+        bytes_read=spent.bytes_read - before.bytes_read,
+        bytes_written=spent.bytes_written - before.bytes_written,
+        findings=tuple(
+            finding if finding.stage else finding.model_copy(update={"stage": stage.name})
+            for finding in (*concluded.findings, *loop.findings)
+        ),
+        complete=ended.complete,
+        found=concluded.found,
+    )
+    if result.complete:
+        context.store.save(STAGE_RESULT, result)
+    return result
+
+
+@dataclass(slots=True)
+class _Loop(Generic[W, U, R]):
+    """The units of one stage at work."""
+
+    stage: Stage[W, U, R]
+    context: Context
+    anew: bool
+    done: list[U] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    _of: int | None = None
+    _finished: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        if not self.anew:
+            self._finished = self._standing(frozenset(self.context.journal.done()))
+
+    def spent_before(self) -> Meter:
+        """What the run had used up when the units that still stand were begun, before any crash."""
+        before = replace(self.context.meter)
+        if self._finished:
+            own = (r for r in self.context.journal.journal.records if r.stage == self.stage.name)
+            first = next((record for record in own if "seconds" in record.data), None)
+            if first is not None:
+                before.restore(first.data)
+        return before
+
+    def ended(self) -> Ended[U]:
+        """Measure to the end, or until the run must end."""
+        try:
+            with self.stage.opened(self.context) as self.context:
+                ended = self._measured()
+        except SsdbenchError as error:
+            ended = Ended(self.context.failed(error))
+        if ended.cut_short:
+            self.findings.append(_cut_short(self.stage.units_are, len(self.done), self._of, ended))
+        return ended
+
+    def _measured(self) -> Ended[U]:
+        for unit in self.stage.units(self.context, self.done):
+            self._of = unit.of
+            if unit.name in self._finished:
+                self.done.append(self._stored(unit))
+                continue
+            if why := self.context.must_end(ahead_bytes=unit.ahead_bytes):
+                return Ended(why)
+            at_work = UnitAtWork(unit.name, self.context.store.fresh_directory(unit.name))
+            context = replace(self.context, unit=at_work)
+            context.reporter.doing(unit.doing, partial(_share, unit))
+            context.journal.begun(unit.name, **unit.noted)
+            try:
+                record = self.stage.measure(context, unit)
+            except SsdbenchError as error:
+                return Ended(context.failed(error))
+            record = record and self._with_errors(record, unit, at_work)
+            context.session.save()
+            if at_work.cut_short or record is None:
+                why = at_work.cut_short or "the generator ended before the measurement did"
+                return Ended(why, record)
+            context.store.save(f"{unit.name}/{UNIT_RECORD}", record)
+            context.journal.finished(unit.name)
+            self.done.append(record)
+            for finding in record.findings:
+                context.raised(finding)
+        return Ended()
+
+    def _stored(self, unit: Unit[W]) -> U:
+        return self.context.store.load(f"{unit.name}/{UNIT_RECORD}", self.stage.record)
+
+    def _standing(self, finished: frozenset[str]) -> frozenset[str]:
+        """The finished units that still count; that others are measured again is a finding."""
+        match self.stage.units_last:
+            case Lasting.RESULTS:
+                return finished
+            case Lasting.CONTENT if self.context.content_stands:
+                return finished
+            case _:
+                if finished:
+                    self.findings.append(_again(self.stage.units_are, len(finished)))
+                return frozenset()
+
+    def _with_errors(self, record: U, unit: Unit[W], at_work: UnitAtWork) -> U:
+        if not at_work.io_errors:
+            return record
+        found = Finding(
+            code=Code.IO_ERRORS,
+            severity=Severity.INVALIDATES,
+            message=f"{at_work.io_errors} requests failed in {unit.doing or unit.name}",
+            advice="The drive is faulty or worn out; see its SMART log.",
+            stage=self.stage.name,
+            point=unit.point,
+            repeat=unit.repeat,
+        )
+        return record.model_copy(update={"findings": (*record.findings, found)})
+
+
+def own_findings(done: Sequence[U], ended: Ended[U]) -> tuple[Finding, ...]:
+    """What was found in each unit, the one at work included."""
+    records = [*done, *([ended.partial] if ended.partial is not None else [])]
+    return tuple(finding for record in records for finding in record.findings)
+
+
+def _share(unit: Unit[W]) -> float | None:
+    return unit.number / unit.of if unit.of else None
+
+
+def _cut_short(units_are: str, done: int, of: int | None, ended: Ended[U]) -> Finding:
+    count = f"{done} of {of}" if of else f"{done}"
+    return Finding(
+        code=Code.CUT_SHORT,
+        severity=Severity.INVALIDATES,
+        message=f"{count} {units_are} were finished: {ended.cut_short}",
+        advice="Go on with `ssdbench resume`, or set wider limits.",
+    )
+
+
+def _again(units_are: str, count: int) -> Finding:
+    return Finding(
+        code=Code.RESUMED,
+        severity=Severity.NOTES,
+        message=f"{count} finished {units_are} were measured again: the drive is no longer in the "
+        "state that they were measured on",
+    )

@@ -1,0 +1,102 @@
+"""What each kind of stage finds: one model per kind, told apart by `kind`.
+
+All of them are stored in a StageResult, whose head (times, bytes, findings) is the engine's.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ssdbench.model.base import Model
+from ssdbench.model.kind import StageKind
+from ssdbench.model.point import PointResult
+from ssdbench.model.steadyverdict import SteadyVerdict
+from ssdbench.model.workload import Workload
+
+
+class PurgeDone(Model):
+    """How the drive was made fresh, and what it said of itself before and after."""
+
+    kind: Literal[StageKind.PURGE] = StageKind.PURGE
+    done: str = ""
+    before: dict[str, str] = {}
+    after: dict[str, str] = {}
+
+
+class FillDone(Model):
+    """What the fills wrote, by our own count and by two witnesses."""
+
+    kind: Literal[StageKind.PRECONDITION] = StageKind.PRECONDITION
+    planned_bytes: int = 0
+    counted_bytes: int = 0  # by `counter`
+    counter: str = ""  # kernel | simulated drive | none
+    smart_written_bytes: int | None = None  # by the drive's health log; None where it tells not
+    level_percent: float = 100.0  # of the drive
+    filled_bytes: int = 0
+    fills: float = 0.0  # bytes written over the capacity
+    seconds_csv: tuple[str, ...] = ()
+
+
+class WarmUp(Model):
+    """Whether the drive became steady under one workload, by one rule, and what others say."""
+
+    kind: Literal[StageKind.STEADY] = StageKind.STEADY
+    workload: Workload | None = None  # None in results of schema 1 that do not hold it
+    label: str = ""  # of the workload
+    verdict: SteadyVerdict | None = None  # None where it ended before a rate was seen
+    says: str = ""
+    unit: str = "B/s"  # of the verdict's rates
+    other_rules: tuple[SteadyVerdict, ...] = ()  # what the others say of the same seconds
+    seconds_csv: str = ""
+
+
+class DeclaredExtra(Model):
+    """The extra repeats that were declared before the start."""
+
+    most_repeats: int
+    widest_interval_percent: float | None = None
+    against_disturbance: bool = False
+
+
+class Points(Model):
+    """Points measured in repeats."""
+
+    kind: Literal[StageKind.SWEEP, StageKind.SPAN, StageKind.PROCESSES]
+    points: tuple[PointResult, ...] = ()
+    repeats: int = 0  # measured, over all points
+    order: tuple[str, ...] = ()  # names of the repeats, as they were measured
+    declared: DeclaredExtra | None = None
+    host_ceiling_iops: dict[str, float] = {}  # by point: what this host reaches without a drive
+
+
+Scalar = str | int | float | bool | None
+
+
+class Untyped(Model):
+    """A kind whose result is still a bag of values."""
+
+    kind: Literal[
+        StageKind.RATE,
+        StageKind.BLOCKSIZE,
+        StageKind.PROBE,
+        StageKind.PTS,
+        StageKind.SCHEDULERS,
+        StageKind.QUEUE,
+        StageKind.ENGINES,
+        StageKind.DEPTH,
+        StageKind.INTERRUPTS,
+        StageKind.LATENCY_PATH,
+        StageKind.CPU_COST,
+        StageKind.SURFACE,
+        StageKind.FILESYSTEM,
+        StageKind.FILE_WRITERS,
+        StageKind.FILE_MIX,
+        StageKind.APPLICATIONS,
+    ]
+    summary: dict[str, Scalar] = {}
+    figures: tuple[dict[str, str], ...] = ()  # {"kind": "series", "csv": path, "title": …}
+    data: dict[str, object] = Field(default_factory=dict)
+
+
+AnyFound = PurgeDone | FillDone | WarmUp | Points | Untyped
+Found = Annotated[AnyFound, Field(discriminator="kind")]

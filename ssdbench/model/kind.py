@@ -1,0 +1,97 @@
+"""The kinds of stage, and what each needs; the only place where a kind is told apart by name.
+
+A new kind is a member here with its row in `KINDS`, a result in `ssdbench.model.found`, a stage,
+and a page in `ssdbench.report.view`. Where one is missing, the type checker says so.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class StageKind(StrEnum):
+    """Every kind of stage, by the word that results carry."""
+
+    PURGE = "purge"
+    PRECONDITION = "precondition"
+    STEADY = "steady"
+    SWEEP = "sweep"
+    SPAN = "span"
+    PROCESSES = "processes"
+    RATE = "rate"
+    BLOCKSIZE = "blocksize"
+    PROBE = "probe"
+    PTS = "pts"
+    SCHEDULERS = "schedulers"
+    QUEUE = "queue"
+    ENGINES = "engines"
+    DEPTH = "depth"
+    INTERRUPTS = "interrupts"
+    LATENCY_PATH = "latency_path"
+    CPU_COST = "cpu_cost"
+    SURFACE = "surface"
+    FILESYSTEM = "filesystem"
+    FILE_WRITERS = "file_writers"
+    FILE_MIX = "file_mix"
+    APPLICATIONS = "applications"
+
+
+class About(StrEnum):
+    """What a kind of stage is about, which decides what is said of a run as a whole."""
+
+    PREPARATION = "preparation"  # its findings hold for what is measured after it
+    RATES = "rates"  # numbers that somebody may want to plan on
+    INSIDE = "inside"  # an answer about the drive itself
+    SETTINGS = "settings"  # a comparison of one setting with another
+
+
+@dataclass(frozen=True, slots=True)
+class KindFacts:
+    """What a kind of stage is, and what it needs before it."""
+
+    title: str  # for people; a stage may say it more exactly
+    about: About = About.SETTINGS
+    needs_fill: bool = True  # the profile's precondition comes before it
+    needs_warm_up: bool = True  # the profile's steady state comes before it
+    is_fill: bool = False  # it writes the whole drive, whatever the limits of the run
+    plannable: bool = False  # gives numbers that a plan may stand on
+    page_order: int = 9  # sections of a lower number come first on the page
+
+    @property
+    def prepares(self) -> bool:
+        """Whether what is measured after it inherits its findings."""
+        return self.about is About.PREPARATION
+
+
+KINDS: Mapping[StageKind, KindFacts] = {
+    StageKind.PURGE: KindFacts("Purge the drive", About.PREPARATION),
+    StageKind.PRECONDITION: KindFacts("Fill the drive", About.PREPARATION, is_fill=True),
+    StageKind.STEADY: KindFacts("Warm up to steady state", About.PREPARATION),
+    StageKind.SWEEP: KindFacts("Measure the points", About.RATES, plannable=True, page_order=2),
+    StageKind.SPAN: KindFacts(
+        "Measure growing spans of the drive", About.RATES, plannable=True, page_order=3
+    ),
+    StageKind.PROCESSES: KindFacts(
+        "Measure several writers at once, and writers that pause", About.RATES, plannable=True
+    ),
+    StageKind.RATE: KindFacts(
+        "Find the rate that keeps the limit of latency", About.RATES, plannable=True, page_order=1
+    ),
+    StageKind.BLOCKSIZE: KindFacts(
+        "Find the block size from strided writes", About.INSIDE, needs_warm_up=False, page_order=4
+    ),
+    StageKind.PROBE: KindFacts("Probe the drive", About.INSIDE, needs_warm_up=False),
+    StageKind.PTS: KindFacts("PTS-style test", About.RATES, needs_fill=False, needs_warm_up=False),
+    StageKind.SCHEDULERS: KindFacts("Compare I/O schedulers"),
+    StageKind.QUEUE: KindFacts("Compare settings of the queue"),
+    StageKind.ENGINES: KindFacts("Compare ways to submit I/O"),
+    StageKind.DEPTH: KindFacts("Compare queue depths, merging and occupancy"),
+    StageKind.INTERRUPTS: KindFacts("Compare where interrupts are handled"),
+    StageKind.LATENCY_PATH: KindFacts("Where the time of a request goes"),
+    StageKind.CPU_COST: KindFacts("What an I/O costs the host"),
+    StageKind.SURFACE: KindFacts("Throughput over file size and record size"),
+    StageKind.FILESYSTEM: KindFacts("Threads on a file system"),
+    StageKind.FILE_WRITERS: KindFacts("Several writers, with and without pauses"),
+    StageKind.FILE_MIX: KindFacts("Random reads and writes of one file"),
+    StageKind.APPLICATIONS: KindFacts("Application programs on a file system"),
+}

@@ -1,0 +1,65 @@
+"""A measured point and its repeats, as they are stored."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ssdbench.model.base import Model
+from ssdbench.model.estimate import Estimate
+from ssdbench.model.finding import Finding
+from ssdbench.model.steadyverdict import SteadyVerdict
+from ssdbench.model.unitrecord import UnitRecord
+from ssdbench.model.workload import Point
+
+Rate = Annotated[float, Field(ge=0, allow_inf_nan=False)]  # no repeat has another one
+Verdict = Literal["VALIDATED", "NOT VALIDATED", "MEASURED, NOT PLANNABLE"]
+
+
+class HostDuring(Model):
+    """The host in the measured window of a repeat; None where it does not tell.
+
+    "Most" and "least" are those of the readings, or of the 10 s between two of them.
+    """
+
+    frequency_mhz_least: float | None = None  # mean over the CPUs
+    frequency_mhz_most: float | None = None
+    temperature_c_most: float | None = None  # of the hottest zone
+    stolen_percent_most: float = 0.0  # of the CPUs' time
+    other_cpus_most: float = 0.0  # CPUs kept busy by other programs
+    switches_per_s: float = 0.0
+    interrupts_per_s: tuple[float, ...] = ()  # of each CPU
+    foreign_ios: int = 0  # requests on the drive that were not ours
+
+
+class Repeat(UnitRecord):
+    """One measured start of one point."""
+
+    point: str = ""  # Point.id; empty in results of schema 1
+    repeat: int
+    pass_order: int  # position in its shuffled pass
+    sequence: int  # position over all sections of the stage, for the trend test
+    seed: int
+    settle_s: float
+    settle: SteadyVerdict | None
+    measure_from_s: float
+    measure_to_s: float
+    iops: Rate
+    bw_bytes_per_s: Rate
+    worst_second_iops: Rate
+    worst_minute_iops: Rate
+    host: HostDuring | None = None  # None on a simulated drive
+    artifacts: str  # directory below the run directory; holds seconds.csv and histograms.npz
+
+
+class PointResult(Model):
+    """One point over all its repeats."""
+
+    point: Point
+    repeats: tuple[Repeat, ...]
+    estimates: tuple[Estimate, ...]
+    verdict: Verdict
+    findings: tuple[Finding, ...] = ()
+
+    def estimate(self, metric: str) -> Estimate | None:
+        """The estimate of one metric, or None."""
+        return next((e for e in self.estimates if e.metric == metric), None)

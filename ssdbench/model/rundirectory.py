@@ -1,0 +1,33 @@
+"""Names of the files in a run directory and of the columns in them: one place for all.
+
+docs/run-directory.md says what each of them holds.
+"""
+
+MANIFEST = "manifest.json"
+JOURNAL = "journal.jsonl"
+RESULT = "result.json"
+STAGES = "stages"  # the directory that holds one for each stage
+STAGE_RESULT = "stage.json"
+UNIT_RECORD = "unit.json"  # what one finished unit of a stage measured
+SECONDS = "seconds.csv"
+HISTOGRAMS = "histograms.npz"
+HOST_SERIES = "host.csv"
+TEMPERATURE = "temperature.csv"
+CELLS = "cells.csv"
+RATES = "rates.csv"
+FIO = "fio"  # the directory that holds a start of fio
+REPORT = "report.html"
+RESULTS_CSV = "results.csv"
+RESULTS_PARQUET = "results.parquet"
+SUMMARY_CSV = "summary.csv"
+HOST_BEFORE = "host-before.json"
+HOST_AFTER = "host-after.json"
+
+SECONDS_COLUMNS = ("t_s", "duration_s", "read_ios", "write_ios", "read_bytes", "write_bytes")
+PHASE = "phase"  # the last column of seconds.csv, host.csv and temperature.csv
+MEASURE = "measure"  # the phase that counts
+
+
+def seconds_of(stage: str, *parts: str) -> str:
+    """The path of the seconds of a start of fio, below the run directory."""
+    return "/".join((STAGES, stage, *parts, SECONDS))

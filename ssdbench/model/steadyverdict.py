@@ -1,0 +1,23 @@
+"""The answer of a steady-state rule, as it is stored."""
+
+from ssdbench.model.base import Model
+
+
+class SteadyVerdict(Model):
+    """The answer of one steady-state rule about one series, with its evidence."""
+
+    rule: str
+    steady: bool
+    checked_s: float  # time of the last check, on the series' clock
+    volume_fills: float  # bytes written by the workload / span
+    window_from_s: float = 0.0
+    window_to_s: float = 0.0
+    window_blocks: tuple[float, ...] = ()  # means of the window's blocks, bytes/s or IOPS
+    mean: float = 0.0
+    lower_bound: float = 0.0  # what the rule is ready to publish
+    slope_per_s: float = 0.0  # of the straight line fitted to the window
+    intercept: float = 0.0  # its value at window_from_s
+    criteria: dict[str, tuple[float, float]] = {}  # name -> (measured, allowed)
+    reason: str = ""  # why not steady, as a sentence
+    shape: str = "flat"  # flat | bistable | periodic: how the rate moves once it is steady
+    lower_mode: float | None = None  # mean of the lower level or phase; bistable and periodic only
