@@ -12,7 +12,6 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from ssdbench.stats.distributions import normal_two_sided_p, t_two_sided_p
 from ssdbench.stats.series import Floats
 
 _EXACT_PRODUCT = 2500  # of the two sample sizes
@@ -37,15 +36,17 @@ def compare(first: Sequence[float] | Floats, second: Sequence[float] | Floats) -
         raise ValueError("a comparison needs at least two repeats on both sides")
     differences = np.sort((b[None, :] - a[:, None]).ravel())
     wins = float((differences > 0).sum() + 0.5 * (differences == 0).sum())
-    exact_p = _mann_whitney_p(wins, a, b)
+    p_mann_whitney = _mann_whitney_p(a, b)
+    # Ranks of samples that do not overlap, or are all equal, have no variance: the exact p then.
+    overlap = 0 < wins < len(differences) and differences[0] < differences[-1]
     low, high = _shift_interval(differences, len(a), len(b))
     return Comparison(
         shift=float(np.median(differences)),
         shift_low=low,
         shift_high=high,
         effect=wins / len(differences),
-        p_mann_whitney=exact_p,
-        p_brunner_munzel=_brunner_munzel_p(a, b, separated=exact_p),
+        p_mann_whitney=p_mann_whitney,
+        p_brunner_munzel=_brunner_munzel_p(a, b) if overlap else p_mann_whitney,
     )
 
 
@@ -63,49 +64,29 @@ def _null_counts(n: int, m: int) -> npt.NDArray[np.float64]:
     return np.asarray(counts / counts.sum(), dtype=np.float64)
 
 
-def _mann_whitney_p(wins: float, a: Floats, b: Floats) -> float:
-    n, m = len(a), len(b)
+def _mann_whitney_p(a: Floats, b: Floats) -> float:
+    """Two-sided: exact for few values without ties, else normal, corrected for continuity."""
+    from scipy import stats
+
     pooled = np.concatenate([a, b])
-    _, ties = np.unique(pooled, return_counts=True)
-    if len(ties) == len(pooled) and n * m <= _EXACT_PRODUCT:
-        null = _null_counts(n, m)
-        extreme = round(min(wins, n * m - wins))
-        return min(1.0, 2 * float(null[: extreme + 1].sum()))
-    total = n + m
-    spread = n * m / 12 * (total + 1 - float((ties**3 - ties).sum()) / (total * (total - 1)))
-    if spread <= 0:
+    distinct = len(np.unique(pooled))
+    if distinct == 1:
         return 1.0
-    return normal_two_sided_p(max(0.0, abs(wins - n * m / 2) - 0.5) / float(np.sqrt(spread)))
+    exact = distinct == len(pooled) and len(a) * len(b) <= _EXACT_PRODUCT
+    return float(stats.mannwhitneyu(a, b, method="exact" if exact else "asymptotic").pvalue)
 
 
-def _ranks(values: Floats) -> Floats:
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    return np.asarray((last - (counts - 1) / 2)[inverse], dtype=np.float64)
+def _brunner_munzel_p(a: Floats, b: Floats) -> float:
+    """Brunner and Munzel 2000, for samples that overlap."""
+    from scipy import stats
 
-
-def _brunner_munzel_p(a: Floats, b: Floats, *, separated: float) -> float:
-    """Brunner and Munzel 2000; samples that do not overlap have no variance: the exact p then.
-
-    SciPy answers NaN for those, which are the clearest of all.
-    """
-    n, m = len(a), len(b)
-    pooled = _ranks(np.concatenate([a, b]))
-    excess_a, excess_b = pooled[:n] - _ranks(a), pooled[n:] - _ranks(b)
-    variance_a, variance_b = float(excess_a.var(ddof=1)), float(excess_b.var(ddof=1))
-    spread = n * variance_a + m * variance_b
-    if spread == 0:
-        return separated
-    mean_a, mean_b = float(pooled[:n].mean()), float(pooled[n:].mean())
-    statistic = n * m * (mean_b - mean_a) / ((n + m) * float(np.sqrt(spread)))
-    parts = (n * variance_a) ** 2 / (n - 1) + (m * variance_b) ** 2 / (m - 1)
-    return t_two_sided_p(statistic, spread**2 / parts)
+    return float(stats.brunnermunzel(a, b).pvalue)
 
 
 def _shift_interval(differences: Floats, n: int, m: int) -> tuple[float | None, float | None]:
     """Interval of the shift from the null distribution of U (Hollander and Wolfe, 4.3)."""
     if n * m <= _EXACT_PRODUCT:
-        cumulative = np.cumsum(_null_counts(n, m))
+        cumulative = np.cumsum(_null_counts(min(n, m), max(n, m)))  # symmetric, and exacter so
         rank = int(np.searchsorted(cumulative, 0.025, side="right"))
     else:
         spread = float(np.sqrt(n * m * (n + m + 1) / 12))
@@ -124,8 +105,3 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
         highest = max(highest, min(1.0, (len(p_values) - position) * p_values[int(index)]))
         corrected[index] = highest
     return tuple(float(p) for p in corrected)
-
-
-def smallest_p(n: int, m: int) -> float:
-    """The smallest p that so few repeats can give: 0.1 for three against three."""
-    return min(1.0, 2 * float(_null_counts(n, m)[0]))

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ssdbench.stats.distributions import normal_two_sided_p, t_two_sided_p
+from ssdbench.stats.distributions import normal_two_sided_p
 from ssdbench.stats.series import Floats
 
 _EXACT_UP_TO = 20
+_SAME = 1e-14  # of the mean; closer values differ by rounding only
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,25 +32,26 @@ def trend(values: Sequence[float] | Floats, order: Sequence[float] | None = None
     n = len(y)
     if n < 4:
         return Trend(0.0, 1.0, 0.0)
+    from scipy import stats
+
+    if len(np.unique(y)) < n or len(np.unique(x)) < n or n > _EXACT_UP_TO:
+        tau, p = _with_ties(x, y)
+    else:
+        found = stats.kendalltau(x, y, method="exact")
+        tau, p = float(found.statistic), float(found.pvalue)
+    length = float(np.ptp(x))
+    slope = float(stats.theilslopes(y, x).slope) if length else 0.0
+    return Trend(tau, p, slope * length / (float(np.median(y)) or 1.0))
+
+
+def _with_ties(x: Floats, y: Floats) -> tuple[float, float]:
+    """Kendall's tau-a and its p, corrected for ties and continuity, which SciPy's is not."""
+    n = len(y)
     upper = np.triu_indices(n, 1)
-    dx = (x[None, :] - x[:, None])[upper]
-    dy = (y[None, :] - y[:, None])[upper]
-    score = float((np.sign(dx) * np.sign(dy)).sum())
-    slope = float(np.median(dy[dx != 0] / dx[dx != 0])) if (dx != 0).any() else 0.0
-    median = float(np.median(y)) or 1.0
-    tied = len(np.unique(y)) < n or len(np.unique(x)) < n
-    p = _normal_p(score, y) if tied or n > _EXACT_UP_TO else _exact_p(score, n)
-    return Trend(score / (n * (n - 1) / 2), p, slope * float(np.ptp(x)) / median)
-
-
-def _exact_p(score: float, n: int) -> float:
-    """Two-sided p from the number of permutations with each count of inversions."""
-    counts = np.ones(1)
-    for size in range(2, n + 1):
-        counts = np.convolve(counts, np.ones(size) / size)
-    pairs = n * (n - 1) // 2
-    inversions = (pairs - abs(round(score))) // 2
-    return min(1.0, 2 * float(counts[: inversions + 1].sum()))
+    score = float(
+        (np.sign(x[None, :] - x[:, None]) * np.sign(y[None, :] - y[:, None]))[upper].sum()
+    )
+    return score / (n * (n - 1) / 2), _normal_p(score, y)
 
 
 def _normal_p(score: float, y: Floats) -> float:
@@ -67,7 +69,9 @@ def mean_shift(differences: Sequence[float] | Floats) -> tuple[float, float]:
     data = np.asarray(differences, dtype=np.float64)
     if len(data) < 3:
         return (float(data.mean()) if len(data) else 0.0), 1.0
-    mean, sd = float(data.mean()), float(data.std(ddof=1))
-    if sd == 0:
+    from scipy import stats
+
+    mean = float(data.mean())
+    if np.ptp(data) <= _SAME * abs(mean):
         return mean, 1.0 if mean == 0 else 0.0
-    return mean, t_two_sided_p(mean / (sd / len(data) ** 0.5), len(data) - 1)
+    return mean, float(stats.ttest_1samp(data, 0.0).pvalue)
