@@ -40,12 +40,6 @@ def store_pages(info: TargetInfo, directory: Path) -> None:
     write_atomic(directory / INDEX, json.dumps(index, indent=1) + "\n")
 
 
-def stored_pages(directory: Path) -> pages.Pages:
-    """The pages that a run kept, by their names. Raises OSError, ValueError when damaged."""
-    listed = json.loads((directory / INDEX).read_text())["pages"]
-    return {page["name"]: (directory / page["file"]).read_bytes() for page in listed}
-
-
 def _stored(name: str, page: bytes, directory: Path) -> dict[str, object]:
     file = re.sub(r"[^a-z0-9]+", "-", name.lower()) + ".bin"
     write_atomic(directory / file, page)

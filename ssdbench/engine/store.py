@@ -111,28 +111,9 @@ class RunStore:
         """Store a JSON object durably."""
         write_atomic(self.path / name, json.dumps(value, indent=1) + "\n")
 
-    def read_json(self, name: str) -> dict[str, object]:
-        """Read a stored JSON object. Raises UsageError when it is damaged."""
-        path = self.path / name
-        try:
-            value = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise UsageError(f"{path} cannot be read: {error}") from error
-        if not isinstance(value, dict):
-            raise UsageError(f"{path} does not hold a JSON object")
-        return value
-
     def write_result(self, result: RunResult) -> None:
         """Store the run's result durably."""
         write_atomic(self.path / RESULT, result.model_dump_json(indent=1) + "\n")
-
-    def read_result(self) -> RunResult:
-        """The stored result. Raises UsageError when there is none."""
-        return load(self.path / RESULT, RunResult)
-
-    def write_stage(self, result: StageResult) -> None:
-        """Store a stage's result durably."""
-        self.stage(result.name).save(STAGE_RESULT, result)
 
     def read_stage(self, name: str) -> StageResult | None:
         """A stage's stored result, or None when it never ended."""

@@ -44,12 +44,3 @@ class LatencyHold:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
-
-
-def latency_limit_us(node: Path = NODE) -> int | None:
-    """The limit in force over all who hold one, or None where it cannot be read."""
-    try:
-        with node.open("rb") as file:
-            return int(struct.unpack("=i", file.read(4))[0])
-    except (OSError, struct.error):
-        return None

@@ -84,11 +84,6 @@ def decode(page: bytes, layouts: Mapping[int, Layout], cpu: int) -> Iterator[Tra
             yield TraceEvent(now_ns, cpu, found.name, _numbers(page, body, found))
 
 
-def lost(page: bytes) -> bool:
-    """Whether entries before this page were dropped."""
-    return bool(struct.unpack_from("<QQ", page)[1] >> 31 & 1)
-
-
 def _numbers(page: bytes, body: int, found: Layout) -> dict[str, int]:
     return {
         name: struct.unpack_from(code, page, body + offset)[0]

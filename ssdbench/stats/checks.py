@@ -68,11 +68,6 @@ def _missed(edges: Floats, latency_ns: float, interval_ns: float) -> Floats:
     return np.asarray(above[:-1] - above[1:], dtype=np.float64)
 
 
-def omitted(histogram: Histogram, rate_iops: float) -> int:
-    """How many requests the correction adds."""
-    return omission_corrected(histogram, rate_iops).n - histogram.n
-
-
 def windows_too_small(written_bytes: Sequence[int], *, buffer_bytes: int) -> float | None:
     """The smallest window in buffers, if below the 20 that a bound needs, else None."""
     if not buffer_bytes or not written_bytes:

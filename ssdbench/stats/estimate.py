@@ -11,9 +11,7 @@ import numpy as np
 
 from ssdbench.model.estimate import Estimate
 from ssdbench.stats.distributions import binomial_quantile, t_quantile, tolerance_factor
-from ssdbench.stats.series import Floats, History, Series
-
-BATCHES = 10  # 91-94 % coverage of a nominal 95 % for AR(1) noise up to 0.95
+from ssdbench.stats.series import Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,25 +104,4 @@ def median_of_repeats(values: Sequence[float], metric: str, unit: str) -> Estima
         bound=interval.low if interval else None,
         n=len(values),
         method=f"median, order statistics of {len(values)} repeats",
-    )
-
-
-def batch_means(series: Series, metric: str = "rate") -> Estimate:
-    """Mean of one long series; t on ten batches, because neighbouring seconds resemble each other.
-
-    The bound is the lower of the batches' tolerance bound and the worst minute.
-    """
-    history = History.of(series)
-    blocks = history.blocks(0.0, history.end_s, BATCHES)
-    interval = t_interval(blocks)
-    worst = float(history.steps(0.0, history.end_s, min(60.0, history.end_s)).min())
-    return Estimate(
-        metric=metric,
-        unit=series.unit,
-        value=float(blocks.mean()),
-        ci_low=interval.low if interval else None,
-        ci_high=interval.high if interval else None,
-        bound=lower_bound(blocks, worst_minute=worst),
-        n=BATCHES,
-        method=f"mean, t on {BATCHES} batches",
     )

@@ -28,7 +28,6 @@ class FioSlope:
     validates: bool = False
     step_s: float = 1.0
     hold: int = 1
-    budget_fills: float = 6.0
 
     @property
     def min_window_s(self) -> float:
@@ -63,7 +62,6 @@ class FioDeviation:
     validates: bool = False
     step_s: float = 1.0
     hold: int = 1
-    budget_fills: float = 6.0
 
     @property
     def min_window_s(self) -> float:

@@ -37,7 +37,6 @@ MAX_PAIRS = 0.10  # half of PTS' 20 %
 MAX_SLOPE = 0.05  # half of PTS' 10 %
 HOLD = 5
 STEP_S = 60.0
-BUDGET_FILLS = 6.0  # give up after that many fills of the range
 MAX_LEVEL_DRIFT = 0.02
 MAX_VISITS_PER_STEP = 0.25  # a visit lasts four steps on average; faster waves are noise
 MAX_NEWEST = 0.02  # below the worst minute before it
@@ -90,7 +89,6 @@ class Pss:
     max_halves: float = MAX_HALVES
     step_s: float = STEP_S
     hold: int = HOLD
-    budget_fills: float = BUDGET_FILLS
 
     def look(self, history: History, at_s: float) -> Look:
         """Judge the history up to `at_s`: flat, or else between two levels."""

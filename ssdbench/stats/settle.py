@@ -28,7 +28,6 @@ class Settle:
     window_s: float = WINDOW_S
     step_s: float = 10.0
     hold: int = 2
-    budget_fills: float = 2.0
 
     @property
     def min_window_s(self) -> float:

@@ -58,7 +58,6 @@ class Snia:
     validates: bool = False
     step_s: float = ROUND_S
     hold: int = 1
-    budget_fills: float = 6.0
 
     @property
     def min_window_s(self) -> float:
@@ -86,7 +85,6 @@ class Seppanen:
     min_window_s: float = 2 * SEPPANEN_S
     step_s: float = SEPPANEN_S
     hold: int = 1
-    budget_fills: float = 6.0
 
     def look(self, history: History, at_s: float) -> Look:
         """Judge the last two sections of 20 s; the second is what is published."""
@@ -112,7 +110,6 @@ class Heger:
     min_window_s: float = HEGER_BLOCKS * ROUND_S
     step_s: float = ROUND_S
     hold: int = 1
-    budget_fills: float = 6.0
 
     def look(self, history: History, at_s: float) -> Look:
         """Judge the last ten minutes."""

@@ -17,7 +17,6 @@ from ssdbench.host.sysfs import Sysfs
 from ssdbench.target import ata, nvme, scsi
 
 Pages = dict[str, bytes]
-ALL_NAMESPACES = 0xFFFFFFFF
 READ_RESERVATION = bytes([0x5E, 0x01, 0, 0, 0, 0, 0, 1, 0, 0])
 ATTENTIONS = 5  # events that a unit may tell of before it answers
 

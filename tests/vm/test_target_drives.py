@@ -28,7 +28,7 @@ TWO_PATHS = (
 SCRIPT = r"""
 import json, os, subprocess, hashlib
 from pathlib import Path
-from ssdbench.engine.drivepages import store_pages, stored_pages
+from ssdbench.engine.drivepages import store_pages
 from ssdbench.engine.claimedsession import ClaimedSession
 from ssdbench.errors import SsdbenchError
 from ssdbench.stages.fillproof import proof
@@ -42,6 +42,10 @@ from ssdbench.target.purge import purge
 
 def sh(text):
     subprocess.run(["sh", "-ec", text], check=True, stdout=2, stderr=2)
+
+def stored_pages(directory):
+    listed = json.loads((directory / "index.json").read_text())["pages"]
+    return {page["name"]: (directory / page["file"]).read_bytes() for page in listed}
 
 def digest(node):
     return hashlib.sha256(Path(node).read_bytes()[: 8 << 20]).hexdigest()

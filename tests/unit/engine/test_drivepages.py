@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ssdbench.engine import drivepages
-from ssdbench.engine.drivepages import store_pages, stored_pages
+from ssdbench.engine.drivepages import store_pages
 from ssdbench.errors import DeviceError
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.target import pages
@@ -26,7 +26,9 @@ def known(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_page_is_kept_byte_by_byte(tmp_path: Path) -> None:
     store_pages(DRIVE, tmp_path / "drive-before")
 
-    assert stored_pages(tmp_path / "drive-before") == FOUND
+    index = json.loads((tmp_path / "drive-before/index.json").read_text())
+    kept = {p["name"]: (tmp_path / "drive-before" / p["file"]).read_bytes() for p in index["pages"]}
+    assert kept == FOUND
     names = sorted(path.name for path in (tmp_path / "drive-before").iterdir())
     assert names == ["index.json", "nvme-feature-power.bin", "nvme-smart-log.bin"]
 

@@ -4,7 +4,6 @@ import pytest
 from ssdbench.model.findings.host import HostBoundByCpu
 from ssdbench.stats import checks
 from ssdbench.stats.bimodality import two_modes
-from ssdbench.stats.changepoint import segments
 from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.trend import mean_shift, trend
 
@@ -26,7 +25,9 @@ def test_a_pause_adds_the_requests_that_it_held_back() -> None:
 
 
 def test_latencies_below_the_interval_need_no_correction() -> None:
-    assert checks.omitted(Histogram.of([500_000] * 1000), 1000.0) == 0
+    prompt = Histogram.of([500_000] * 1000)
+
+    assert checks.omission_corrected(prompt, 1000.0).n == prompt.n
 
 
 def test_a_host_with_room_is_not_the_limit() -> None:
@@ -83,22 +84,3 @@ def test_two_levels_are_found_with_their_shares() -> None:
     assert modes.lower == pytest.approx(60, rel=0.02)
     assert modes.upper == pytest.approx(100, rel=0.02)
     assert modes.lower_share == pytest.approx(0.3)
-
-
-def test_steps_are_found_where_they_are() -> None:
-    rng = np.random.default_rng(2)
-    values = np.concatenate([rng.normal(m, 1, n) for m, n in ((10, 50), (6, 100), (8, 60))])
-
-    found = segments(values)
-
-    assert [s.start for s in found] == pytest.approx([0, 50, 150], abs=2)
-    assert [s.mean for s in found] == pytest.approx([10, 6, 8], abs=0.4)
-
-
-def test_noise_alone_has_no_steps() -> None:
-    rng = np.random.default_rng(3)
-
-    stepped = [len(segments(rng.normal(0, 1, 200))) > 1 for _ in range(100)]
-
-    assert np.mean(stepped) <= 0.02
-    assert len(segments(np.full(100, 7.0))) == 1

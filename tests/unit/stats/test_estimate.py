@@ -5,7 +5,6 @@ import pytest
 
 from ssdbench.stats.distributions import binomial_quantile, binomial_upper_limit, tolerance_factor
 from ssdbench.stats.estimate import (
-    batch_means,
     coefficient_of_variation,
     lower_bound,
     lower_tolerance,
@@ -13,7 +12,7 @@ from ssdbench.stats.estimate import (
     median_interval,
     t_interval,
 )
-from ssdbench.stats.series import Floats, Series
+from ssdbench.stats.series import Floats
 
 DRAWS = 2000
 
@@ -80,21 +79,6 @@ def test_the_bound_holds_for_left_skewed_repeats_where_the_tolerance_alone_does_
     assert alone < 0.85
     assert paired > 0.9
     assert paired > alone
-
-
-@pytest.mark.parametrize(("phi", "least"), [(0.0, 0.92), (0.8, 0.91), (0.95, 0.87)])
-def test_batch_means_cover_where_neighbouring_seconds_resemble_each_other(
-    phi: float, least: float
-) -> None:
-    rng = np.random.default_rng(5)
-    covered = 0
-    for _ in range(400):
-        estimate = batch_means(Series.of(100 + 5 * ar1(rng, 600, phi)))
-        assert estimate.ci_low is not None
-        assert estimate.ci_high is not None
-        covered += estimate.ci_low <= 100 <= estimate.ci_high
-
-    assert covered / 400 >= least
 
 
 def test_a_single_repeat_has_a_value_but_no_interval() -> None:
