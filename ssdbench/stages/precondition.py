@@ -1,8 +1,8 @@
 """Workload-independent preconditioning: the drive is filled before anything is measured.
 
 A drive that was never written answers from its mapping table and has all its flash as spare area;
-such numbers are of no use to a planner (Seppanen 2010, III.A.2). All fills run in one start of
-the generator, with no idle second between them, and are proven by counters that are not its own.
+such numbers are of no use to a planner (Seppanen et al. 2010, III.A.2). All fills run in one start
+of the generator, with no idle second between them, and are proven by counters that are not its own.
 
 Overhead: one generator start. Limits: a fill cannot show that a drive did not compress or
 deduplicate; random data make both useless to it.

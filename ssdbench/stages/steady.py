@@ -7,7 +7,7 @@ steady after that is published as "at most X, not steady". A drive that is fille
 given the time for two of the rule's windows all the same: no rule can be satisfied before.
 
 Overhead: one generator start. Limits: a step that comes later than everything seen so far cannot
-be foreseen by any rule (METHODS §2, "late step").
+be foreseen by any rule (docs/steady-state.md, "What they cannot see").
 """
 
 import math
