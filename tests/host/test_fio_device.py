@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ssdbench.engine.claimedsession import ClaimedSession
 from ssdbench.errors import DeviceError, DeviceLost, UsageError
 from ssdbench.generator.base import Job, Second
 from ssdbench.generator.fio.attachment import DeviceAttachment
@@ -19,6 +20,8 @@ from ssdbench.generator.fio.layout import LFSR_FROM_BLOCKS
 from ssdbench.host import blockdev
 from ssdbench.host.command import run, spawn
 from ssdbench.model.workload import ActiveRange, Content, Pattern, Workload
+from ssdbench.target.claim import Claim
+from ssdbench.target.inspect import inspect
 from ssdbench.units import MIB
 from tests.support.devices import LoopDevice
 
@@ -271,6 +274,24 @@ def test_a_device_that_changes_its_size_is_lost(loop_device: LoopDevice, tmp_pat
 
         with pytest.raises(DeviceLost, match="it had"):
             running.outcome()
+
+
+def test_a_drive_that_shrank_between_two_starts_is_lost_and_no_mistake_of_the_user(
+    loop_device: LoopDevice, tmp_path: Path
+) -> None:
+    info = inspect(str(loop_device.node))
+    job = a_job(loop_device, total_bytes=MIB)
+    with Claim(info) as claim:
+        session = ClaimedSession(info, claim)
+        with session.generator().start([job], artifacts=tmp_path / "first") as running:
+            list(running)
+        os.truncate(loop_device.backing, loop_device.size_bytes // 2)
+        run(["losetup", "--set-capacity", str(loop_device.node)])
+
+        with pytest.raises(DeviceLost, match="it had") as lost:
+            session.generator().start([job], artifacts=tmp_path / "second")
+
+    assert lost.value.exit_code == 5
 
 
 def test_no_fio_writes_on_after_we_are_killed(loop_device: LoopDevice, tmp_path: Path) -> None:

@@ -80,6 +80,18 @@ def test_a_file_that_shrinks_during_a_run_is_lost(disk: Path, tmp_path: Path) ->
             running.outcome()
 
 
+def test_a_file_that_shrank_between_two_starts_is_lost(disk: Path, tmp_path: Path) -> None:
+    info = inspect(str(disk))
+    with Claim(info) as claim:
+        assert claim.fd is not None
+        os.truncate(disk, SIZE // 2)
+
+        with pytest.raises(DeviceLost, match="it had"):
+            Fio(attachment(info, claim.fd)).start(
+                [Job("write", a_workload(), 1, runtime_s=1)], artifacts=tmp_path / "run"
+            )
+
+
 def test_jobs_of_several_block_sizes_need_starts_of_their_own(disk: Path, tmp_path: Path) -> None:
     info = inspect(str(disk))
     jobs = [Job("a", a_workload(), 1), Job("b", a_workload(block_bytes=8192), 1)]

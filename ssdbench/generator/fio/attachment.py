@@ -185,12 +185,16 @@ class FileAttachment:
 def attachment(info: TargetInfo, claim_fd: int) -> Attachment:
     """The way to a claimed device or file.
 
-    Raises ValueError for a simulated drive: it is reached with SimAttachment.
+    Raises DeviceLost when it has not the size that it had, ValueError for a simulated drive: it is
+    reached with SimAttachment.
     """
+    node = Path(info.node)
     match info.kind:
         case TargetKind.SIMULATED:
             raise ValueError(f"{info.name} is simulated and has no node")
         case TargetKind.FILE:
-            return FileAttachment(Path(info.node), claim_fd)
+            regular.still(node, claim_fd, size_bytes=info.size_bytes)
+            return FileAttachment(node, claim_fd)
         case _:
-            return DeviceAttachment(Path(info.node), claim_fd)
+            blockdev.still(node, claim_fd, size_bytes=info.size_bytes)
+            return DeviceAttachment(node, claim_fd)

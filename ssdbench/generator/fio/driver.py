@@ -85,6 +85,7 @@ class Fio:
         if not jobs:
             raise ValueError("nothing to start: the list of jobs is empty")
         name = self.name
+        self._attachment.check()
         self._attachment.require(jobs)
         text = jobfile.jobfile(jobs, options={**self._attachment.options(), **self._options})
         files.make_directory(artifacts)
@@ -97,7 +98,6 @@ class Fio:
             artifacts / "command", shlex.join([*(["env"] if shown else []), *shown, *argv]) + "\n"
         )
         _keep(artifacts / "versions", f"{name}\nkernel {platform.release()}\n")
-        self._attachment.check()
         process = command.spawn(
             argv,
             stdout=artifacts / "stdout",
