@@ -56,10 +56,8 @@ def _row(point: PointResult) -> tuple[str, ...]:
         (e.value for e in point.estimates if "p99_ns" in e.metric and e.status == "published"),
         default=None,
     )
-    span = point.point.span_percent
-    label = point.point.workload.label()
     return (
-        label if span is None else f"{label}, {span:g} % of the drive",
+        point.point.label(),
         "-" if bound is None else format_count(bound),
         "-" if iops is None else f"{'at most ' * unsteady(point)}{format_count(iops.value)}",
         "-" if p99 is None else format_ns(p99),

@@ -97,3 +97,8 @@ class Point(Model):
     sweep: str  # which stage of the profile it belongs to, such as "01-sweep"
     workload: Workload
     span_percent: float | None = None  # LBA-span sweeps: share of the drive that is touched
+
+    def label(self) -> str:
+        """What it does, for people, and in which share of the drive where that was asked for."""
+        share = "" if self.span_percent is None else f", {self.span_percent:g} % of the drive"
+        return self.workload.label() + share

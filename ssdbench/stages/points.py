@@ -109,7 +109,7 @@ class PointStage(PlainStage):
         return StagePlan.of(
             self,
             target,
-            jobs=[f"{self.repeats} x {p.workload.label()}" for p in self.points],
+            jobs=[f"{self.repeats} x {p.label()}" for p in self.points],
             seconds=(least_s, most_s * most / self.repeats),
             bytes_written=(least, written * most // self.repeats),
             notes=[f"each repeat settles first, then counts for {self.how.measure_s:g} s{said}"],

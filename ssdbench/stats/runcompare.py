@@ -59,7 +59,7 @@ def compared(results: Sequence[RunResult]) -> Compared:
     ]
     corrected = holm([found.p_mann_whitney for *_, found in raw]) if raw else ()
     pairs = tuple(
-        Pair(_label(points[a][key]), a, b, (points[a][key], points[b][key]), found, p)
+        Pair(points[a][key].point.label(), a, b, (points[a][key], points[b][key]), found, p)
         for (key, a, b, found), p in zip(raw, corrected, strict=True)
     )
     return Compared(pairs, tuple(_left_out(results, points)))
@@ -88,12 +88,6 @@ def _enough(*points: PointResult) -> bool:
     return all(len(point.repeats) >= LEAST_REPEATS for point in points)
 
 
-def _label(point: PointResult) -> str:
-    span = point.point.span_percent
-    label = point.point.workload.label()
-    return label if span is None else f"{label}, {span:g} % of the drive"
-
-
 def _left_out(
     results: Sequence[RunResult], points: Sequence[Mapping[Key, PointResult]]
 ) -> list[str]:
@@ -102,7 +96,7 @@ def _left_out(
         others = [other for place, other in enumerate(points) if place != number]
         alone = [p for key, p in own.items() if not any(key in other for other in others)]
         if alone:
-            names = "; ".join(_label(point) for point in alone[:3])
+            names = "; ".join(point.point.label() for point in alone[:3])
             more = f" and {len(alone) - 3} more" if len(alone) > 3 else ""
             found.append(f"only {result.run_id} measured {names}{more}")
         again = sum(len(stage.points) for stage in result.stages) - len(own)

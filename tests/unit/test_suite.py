@@ -193,3 +193,10 @@ def test_a_sweep_over_a_part_of_the_drive_is_nothing_that_a_plan_stands_on() -> 
 
     shares = [s.points[0].span_percent for s in found if isinstance(s, PointStage)]
     assert shares == [25.0, None]
+
+
+def test_the_plan_of_a_span_sweep_says_which_share_each_line_is_of() -> None:
+    *_, spans = plan(asked(SWEEP)).stages
+
+    shares = [line.rpartition(", ")[2] for line in spans.jobs]
+    assert shares == ["5 % of the drive", "25 % of the drive", "100 % of the drive"]
