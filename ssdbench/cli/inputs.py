@@ -26,13 +26,18 @@ def read_profile(name: str) -> "tuple[Profile, str]":
 
 
 def find_profile(name: str) -> Path:
-    """The file that `name` means: a path, or the bare name of a profile that is installed."""
+    """The file that `name` means: a path, or the bare name of a profile that is installed.
+
+    A file of that name here comes before an installed profile, a directory after it.
+    """
     path = Path(name)
-    if path.exists() or os.sep in name or path.suffix in _SUFFIXES:
+    if (path.exists() and not path.is_dir()) or os.sep in name or path.suffix in _SUFFIXES:
         return path
     for directory in profile_directories():
         if _is_file(found := directory / f"{name}.yaml"):
             return found
+    if path.is_dir():
+        return path
     known = ", ".join(installed_profiles()) or "none"
     raise UsageError(
         f"there is no profile {name!r}", hint=f"Name a file, or one of those installed: {known}."

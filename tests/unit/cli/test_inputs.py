@@ -45,6 +45,17 @@ def test_a_directory_is_no_profile(tmp_path: Path) -> None:
     assert "is a directory" in refusal(str(tmp_path))
 
 
+def test_a_directory_of_the_same_name_does_not_hide_a_shipped_profile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "demo").mkdir()
+    (tmp_path / "mine").mkdir()
+    monkeypatch.chdir(tmp_path)
+
+    assert find_profile("demo").name == "demo.yaml"
+    assert "mine is a directory, not a profile" in refusal("mine")
+
+
 def test_bytes_that_are_no_text_are_shown_with_their_line(tmp_path: Path) -> None:
     path = tmp_path / "p.yaml"
     path.write_bytes(b"title: a\nplan: \xff\n")
