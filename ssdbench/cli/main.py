@@ -6,6 +6,7 @@ Sub-commands are imported when they are run, so that `ssdbench --help` costs nex
 import difflib
 import errno
 import importlib
+import itertools
 import json
 import os
 import shlex
@@ -142,7 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 def run(arguments: list[str]) -> int:
     """Run the command line; returns the exit code."""
-    as_json = "--json" in arguments
+    as_json = "--json" in itertools.takewhile(lambda word: word != "--", arguments)
     place = Place(arguments=tuple(arguments))
     try:
         code = ssdbench.main(arguments, prog_name="ssdbench", standalone_mode=False, obj=place)

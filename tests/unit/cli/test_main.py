@@ -119,6 +119,16 @@ def test_a_refusal_shows_every_reason(
     ]
 
 
+def test_json_behind_two_dashes_is_of_the_program_that_is_run(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    assert main.run(["lab", "run", "--kernel", "2.4", "--", "x", "--json"]) == 2
+
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "there is no kernel 2.4 in the lab" in err
+
+
 def test_with_json_an_error_is_the_document_on_stdout(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
