@@ -9,12 +9,16 @@ from collections.abc import Iterator
 
 from ssdbench.model.asked.blocksize import BlockSize
 from ssdbench.model.asked.mistakes import Mistake
+from ssdbench.model.asked.probe import Probes
+from ssdbench.model.asked.standard import Pts
 from ssdbench.model.asked.sweeps import SpanSweep, Sweep
 from ssdbench.model.lbaformat import LbaFormat
 from ssdbench.model.profile import Profile
 from ssdbench.model.quantity import Extent
 from ssdbench.model.target import TargetInfo
 from ssdbench.units import format_capacity, format_size
+
+WITHOUT_WARM_UP = (BlockSize, Probes, Pts)  # they need none, or bring their own
 
 
 def obstacle(block_bytes: int, length_bytes: int, target: TargetInfo) -> str:
@@ -60,7 +64,7 @@ def unoffered(wanted: LbaFormat, target: TargetInfo) -> str:
 
 def _warm_up(profile: Profile, target: TargetInfo) -> Iterator[Mistake]:
     block = profile.steady.workload.block_bytes
-    if all(isinstance(m.stage, BlockSize) for m in profile.measure):
+    if all(isinstance(m.stage, WITHOUT_WARM_UP) for m in profile.measure):
         return
     if why := obstacle(block, target.size_bytes, target):
         yield ("steady", "workload", "block"), why
