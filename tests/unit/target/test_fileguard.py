@@ -16,7 +16,10 @@ SIZE = 1 << 20
 
 
 @pytest.fixture
-def disk(tmp_path: Path) -> Path:
+def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty file, as if on a disk; pytest's directory may be in memory."""
+    monkeypatch.setattr(regular, "in_memory", lambda path: False)
+    monkeypatch.setattr(regular, "direct_io_works", lambda path: True)
     path = tmp_path / "disk.img"
     path.touch()
     os.truncate(path, SIZE)
@@ -112,5 +115,19 @@ def test_a_file_that_was_replaced_or_resized_is_lost(disk: Path, tmp_path: Path)
             regular.still(disk, claim.fd, size_bytes=SIZE)
 
 
-def test_memory_is_no_storage(tmp_path: Path) -> None:
+def test_memory_is_no_storage(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(regular, "in_memory", lambda path: True)
+
+    assert "memory would be measured" in reasons(disk)
+
+
+def test_a_file_system_without_direct_io_is_refused(
+    disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(regular, "direct_io_works", lambda path: False)
+
+    assert "no direct I/O" in reasons(disk)
+
+
+def test_a_file_system_in_memory_is_known() -> None:
     assert regular.in_memory(Path("/dev/shm"))  # only looked at
