@@ -9,13 +9,14 @@ import importlib
 import itertools
 import json
 import os
+import select
 import shlex
 import sys
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 import click
 
@@ -117,7 +118,8 @@ def _with_debug(command: click.Command) -> click.Command:
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 valid, 1 not validated, 2 usage or profile, 3 target refused, "
-    "4 something missing on the host, 5 device error, 130/143 interrupted.",
+    "4 something missing on the host, 5 device error, 130/143 interrupted, "
+    "141 nobody read the answer to its end.",
 )
 @click.version_option(__version__, prog_name="ssdbench")
 @click.option(
@@ -138,7 +140,10 @@ def ssdbench() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and leave with its exit code; no traceback ever gets out."""
-    sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
+    code = run(list(sys.argv[1:] if arguments is None else arguments))
+    for stream in (sys.stdout, sys.stderr):
+        _drop_unread(stream)
+    sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:
@@ -146,8 +151,9 @@ def run(arguments: list[str]) -> int:
     as_json = "--json" in itertools.takewhile(lambda word: word != "--", arguments)
     place = Place(arguments=tuple(arguments))
     try:
-        code = ssdbench.main(arguments, prog_name="ssdbench", standalone_mode=False, obj=place)
-        sys.stdout.flush()
+        code = _invoke(arguments, place)
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except SsdbenchError as error:
         return _failed(error, as_json=as_json, arguments=arguments)
     except click.ClickException as error:
@@ -155,14 +161,41 @@ def run(arguments: list[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         _tell("interrupted")
         return 130
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_BROKEN_PIPE
     except OSError as error:
+        if isinstance(error, BrokenPipeError) and _reader_is_gone():
+            return EXIT_BROKEN_PIPE
         return _system_error(error, place, as_json=as_json)
     except Exception as error:  # noqa: BLE001 - the last catch; the traceback goes to a file
         return _bug(error, place, as_json=as_json)
     return code if isinstance(code, int) else 0
+
+
+def _invoke(arguments: list[str], place: Place) -> object:
+    """The command's own exit code, or None. click's main() would make 1 of a closed pipe."""
+    if "_SSDBENCH_COMPLETE" in os.environ:
+        return ssdbench.main(arguments, prog_name="ssdbench", standalone_mode=False)
+    try:
+        with ssdbench.make_context("ssdbench", list(arguments), obj=place) as context:
+            return ssdbench.invoke(context)
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
+
+
+def _reader_is_gone() -> bool:
+    """Whether nobody reads stdout any more, as after `ssdbench … | head`."""
+    asked = select.poll()
+    asked.register(1, 0)
+    return any(said & (select.POLLERR | select.POLLHUP) for _, said in asked.poll(0))
+
+
+def _drop_unread(stream: TextIO | None) -> None:
+    """Drop what nobody takes; Python would try it once more, and exit with 120 for it."""
+    if stream is None:  # closed by `>&-`
+        return
+    try:
+        stream.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def document(error: SsdbenchError, *, command: Sequence[str] = ()) -> dict[str, object]:

@@ -1,6 +1,8 @@
 """The one door: what is printed, where, and with which exit code."""
 
+import errno
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -185,20 +187,63 @@ def test_ctrl_c_outside_a_run_is_130(monkeypatch: pytest.MonkeyPatch) -> None:
     assert main.run(["schema"]) == 130
 
 
-def test_a_reader_that_goes_away_leaves_no_trace() -> None:
-    done = subprocess.run(
-        [
-            "bash",
-            "-c",
-            f"{sys.executable} -m ssdbench schema | head -c 10; echo ${{PIPESTATUS[0]}}",
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def with_nobody_reading(
+    arguments: list[str], *, stdout: bool = True, stderr: bool = False, unbuffered: str = ""
+) -> "subprocess.CompletedProcess[str]":
+    """A call whose reader is gone from the start; unlike with `| head`, no race is in it."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
+    try:
+        return subprocess.run(
+            [sys.executable, "-m", "ssdbench", *arguments],
+            stdout=writer if stdout else subprocess.PIPE,
+            stderr=writer if stderr else subprocess.PIPE,
+            env=environment | ({"PYTHONUNBUFFERED": unbuffered} if unbuffered else {}),
+            text=True, check=False, timeout=60,
+        )  # fmt: skip
+    finally:
+        os.close(writer)
 
-    assert done.stderr == ""
-    assert done.stdout.strip().endswith(("141", "0"))
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("words", ["schema", "--help", "--version", "drives --help", "drives"])
+def test_an_answer_that_nobody_reads_is_141_and_not_a_verdict(words: str, unbuffered: str) -> None:
+    done = with_nobody_reading(words.split(), unbuffered=unbuffered)
+
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_an_error_keeps_its_exit_code_when_nobody_reads_it() -> None:
+    unread = with_nobody_reading(["plan", "no-such-profile", "--json"], stderr=True)
+    told = with_nobody_reading(["plan", "no-such-profile"], stdout=False, stderr=True)
+
+    assert (unread.returncode, told.returncode) == (2, 2)
+
+
+def test_a_story_that_nobody_reads_changes_no_answer() -> None:
+    done = with_nobody_reading(["schema"], stdout=False, stderr=True)
+
+    assert done.returncode == 0
+    assert "properties" in json.loads(done.stdout)
+
+
+def test_a_closed_stdout_is_no_bug() -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"{sys.executable} -m ssdbench schema >&-"],
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_pipe_that_broke_elsewhere_is_told(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    fails_with(monkeypatch, BrokenPipeError(errno.EPIPE, "Broken pipe"))
+
+    assert main.run(["schema"]) == 4
+    assert "Broken pipe" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
