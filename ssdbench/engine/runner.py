@@ -49,7 +49,8 @@ from ssdbench.engine.store import RunStore
 from ssdbench.engine.verdict import NO_PLAN, about_plan, about_target, run_verdict
 from ssdbench.errors import SsdbenchError, TargetRefused, UsageError
 from ssdbench.host.activity import Activity, activity
-from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.finding import Finding
+from ssdbench.model.findings.course import Resumed, RunCutShort
 from ssdbench.model.kind import KINDS
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.result import RunResult, StageResult
@@ -176,7 +177,7 @@ class Runner:
             for stage in self._stages
             if stage.name not in reusable and self._store.read_stage(stage.name) is not None
         ]
-        self._raise(_resumed(found.reason, list(dict.fromkeys(repeated))))
+        self._raise(Resumed(found.reason, tuple(dict.fromkeys(repeated))).finding())
         self._compare_host(journal)
         journal.append(
             Kind.RESUMED, data={"stands": found.stands, "reason": found.reason, **self._observe()}
@@ -263,7 +264,8 @@ class Runner:
         if not complete:
             limit = self._meter.exceeded(ahead_bytes=LEAST_AHEAD_BYTES)
             why = f"signal {signal_number} asked for it" if signal_number else failed or limit
-            self._raise(_cut_short(self._at, len(self._stages), why))
+            why = why or "a stage could not end"
+            self._raise(RunCutShort(self._at, len(self._stages), why).finding())
         self._compare_host(journal)
         for finding in link_errors(_host_before(journal), self._facts()):
             self._raise(finding)
@@ -358,22 +360,3 @@ def _host_before(journal: Journal) -> Mapping[str, str]:
     """The facts of the host when the run began; none in a journal that has none."""
     found = journal.records[0].data.get(HOST)
     return found if isinstance(found, Mapping) else {}
-
-
-def _resumed(reason: str, repeated: Sequence[str]) -> Finding:
-    again = f"; done again: {', '.join(title.lower() for title in repeated)}" if repeated else ""
-    return Finding(
-        code=Code.RESUMED,
-        severity=Severity.NOTES,
-        message=f"the run was resumed: {reason}{again}",
-        advice="Finished repeats were kept; steady state was proven again before new ones.",
-    )
-
-
-def _cut_short(at: int, of: int, why: str | None) -> Finding:
-    return Finding(
-        code=Code.CUT_SHORT,
-        severity=Severity.INVALIDATES,
-        message=f"the run ended in stage {at} of {of}: {why or 'a stage could not end'}",
-        advice="Go on with `ssdbench resume`; what was measured is kept.",
-    )

@@ -25,7 +25,9 @@ from ssdbench.engine.stage import (
     W,
 )
 from ssdbench.errors import SsdbenchError
-from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.finding import Finding
+from ssdbench.model.findings.course import CutShort, MeasuredAgain
+from ssdbench.model.findings.drive import IoErrors
 from ssdbench.model.result import StageResult
 from ssdbench.model.rundirectory import STAGE_RESULT, UNIT_RECORD
 
@@ -96,7 +98,8 @@ class _Loop(Generic[W, U, R]):
         except SsdbenchError as error:
             ended = Ended(self.context.failed(error))
         if ended.cut_short:
-            self.findings.append(_cut_short(self.stage.units_are, len(self.done), self._of, ended))
+            case = CutShort(len(self.done), self._of, self.stage.units_are, ended.cut_short)
+            self.findings.append(case.finding())
         return ended
 
     def _measured(self) -> Ended[U]:
@@ -139,21 +142,15 @@ class _Loop(Generic[W, U, R]):
                 return finished
             case _:
                 if finished:
-                    self.findings.append(_again(self.stage.units_are, len(finished)))
+                    again = MeasuredAgain(len(finished), self.stage.units_are)
+                    self.findings.append(again.finding())
                 return frozenset()
 
     def _with_errors(self, record: U, unit: Unit[W], at_work: UnitAtWork) -> U:
         if not at_work.io_errors:
             return record
-        found = Finding(
-            code=Code.IO_ERRORS,
-            severity=Severity.INVALIDATES,
-            message=f"{at_work.io_errors} requests failed in {unit.doing or unit.name}",
-            advice="The drive is faulty or worn out; see its SMART log.",
-            stage=self.stage.name,
-            point=unit.point,
-            repeat=unit.repeat,
-        )
+        during = IoErrors(at_work.io_errors, unit.doing or unit.name)
+        found = during.finding(stage=self.stage.name, point=unit.point, repeat=unit.repeat)
         return record.model_copy(update={"findings": (*record.findings, found)})
 
 
@@ -165,22 +162,3 @@ def own_findings(done: Sequence[U], ended: Ended[U]) -> tuple[Finding, ...]:
 
 def _share(unit: Unit[W]) -> float | None:
     return unit.number / unit.of if unit.of else None
-
-
-def _cut_short(units_are: str, done: int, of: int | None, ended: Ended[U]) -> Finding:
-    count = f"{done} of {of}" if of else f"{done}"
-    return Finding(
-        code=Code.CUT_SHORT,
-        severity=Severity.INVALIDATES,
-        message=f"{count} {units_are} were finished: {ended.cut_short}",
-        advice="Go on with `ssdbench resume`, or set wider limits.",
-    )
-
-
-def _again(units_are: str, count: int) -> Finding:
-    return Finding(
-        code=Code.RESUMED,
-        severity=Severity.NOTES,
-        message=f"{count} finished {units_are} were measured again: the drive is no longer in the "
-        "state that they were measured on",
-    )

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from random import Random
 
 from ssdbench.engine.seeds import derived
-from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.finding import Code, Finding
+from ssdbench.model.findings.repeats import ExtraRepeats, WideInterval
 from ssdbench.model.point import Repeat
 from ssdbench.model.workload import Point
 from ssdbench.stages.measuring import PlannedRepeat
@@ -87,23 +88,9 @@ def told(
     """How many extra repeats were made, and which points are still wide."""
     more = {name: len(own) - planned for name, own in repeats.items() if len(own) > planned}
     if more:
-        yield Finding(
-            code=Code.EXTRA_REPEATS,
-            severity=Severity.NOTES,
-            message=f"{sum(more.values())} extra repeats of {len(more)} points, as declared "
-            f"before the start (at most {extra.most} per point); all count and are shown",
-            stage=stage,
-        )
+        yield ExtraRepeats(sum(more.values()), len(more), extra.most).finding(stage=stage)
     if extra.width is None:
         return
     for name, own in repeats.items():
         if own and (width := interval_width(own)) > extra.width:
-            yield Finding(
-                code=Code.WIDE_INTERVAL,
-                severity=Severity.WARNS,
-                message=f"after {len(own)} repeats the 95 % interval is still "
-                f"±{100 * width:.2g} %, declared ±{100 * extra.width:g} %",
-                advice="Plan with the bound; raise `most` for a narrower interval.",
-                point=name,
-                stage=stage,
-            )
+            yield WideInterval(len(own), width, extra.width).finding(point=name, stage=stage)

@@ -11,8 +11,8 @@ and some drives write it with a delay; within `TELLS_FROM_UNITS` rounding hides 
 from collections.abc import Sequence
 
 from ssdbench.engine.session import Counters
-from ssdbench.model.finding import Code, Finding, Severity
-from ssdbench.units import format_capacity
+from ssdbench.model.finding import Finding
+from ssdbench.model.findings.preparation import FillMissingInLog, FillNotCounted, OthersWrote
 
 PROOF_TOLERANCE = 1e-3  # of the planned bytes: samples at the very end may come too late
 AGREES_WITHIN = 0.01  # of what the kernel counted
@@ -35,15 +35,8 @@ def proof(
     comparable = bool(after.epoch) and after.epoch == before.epoch
     counted = after.written_bytes - before.written_bytes if comparable else seen
     if min(counted, seen) < planned * (1 - PROOF_TOLERANCE):
-        return [
-            Finding(
-                code=Code.FILL_UNPROVEN,
-                severity=Severity.INVALIDATES,
-                message=f"the fill planned {planned} bytes, but the counters "
-                f"({after.source if comparable else 'samples'}) show only {min(counted, seen)}",
-                advice="Check the drive and its cabling; the kernel log may name the reason.",
-            )
-        ]
+        source = after.source if comparable else "samples"
+        return [FillNotCounted(planned, min(counted, seen), source).finding()]
     return [] if told is None else _second_witness(counted, told)
 
 
@@ -52,25 +45,5 @@ def _second_witness(counted: int, told: int) -> Sequence[Finding]:
     apart = told - counted
     if abs(apart) <= max(AGREES_WITHIN * counted, TELLS_FROM_UNITS * UNIT_BYTES):
         return []
-    both = (
-        f"the kernel counted {format_capacity(counted)} of fill, the drive's health log "
-        f"{format_capacity(max(0, told))}"
-    )
-    if apart < 0:
-        return [
-            Finding(
-                code=Code.FILL_UNPROVEN,
-                severity=Severity.INVALIDATES,
-                message=f"{both}: not all of it reached the drive, or its log lags behind",
-                advice="Read the log again later (`nvme smart-log`); if it still lacks bytes, what "
-                "lies between the kernel and the drive keeps them.",
-            )
-        ]
-    return [
-        Finding(
-            code=Code.FILL_UNPROVEN,
-            severity=Severity.WARNS,
-            message=f"{both}: something else wrote to the drive as well",
-            advice="Look for other users of its other namespaces or paths.",
-        )
-    ]
+    case = FillMissingInLog if apart < 0 else OthersWrote
+    return [case(kernel_bytes=counted, log_bytes=told).finding()]

@@ -22,7 +22,8 @@ from ssdbench.engine.watched import Watched
 from ssdbench.errors import UsageError
 from ssdbench.generator.base import Job, Outcome, Second
 from ssdbench.host.files import write_atomic
-from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.finding import Finding
+from ssdbench.model.findings.host import ForeignRequests
 from ssdbench.model.point import Repeat
 from ssdbench.model.rundirectory import HISTOGRAMS, MEASURE
 from ssdbench.model.steadyverdict import SteadyVerdict
@@ -254,12 +255,5 @@ def _findings(
     found += disturbed
     ios = int((measured.read_ios + measured.write_ios).sum())
     if phase.foreign_ios > DISTURBED_SHARE * ios:
-        found.append(
-            Finding(
-                code=Code.DISTURBED,
-                severity=Severity.INVALIDATES,
-                message=f"{phase.foreign_ios} requests on the drive were not ours",
-                advice="Find out what else uses the drive (`ssdbench check`), and measure again.",
-            )
-        )
+        found.append(ForeignRequests(phase.foreign_ios, ios).finding())
     return [finding.model_copy(update=where) for finding in found]

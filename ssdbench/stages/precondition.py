@@ -27,7 +27,8 @@ from ssdbench.engine.stage import (
 )
 from ssdbench.engine.units import own_findings
 from ssdbench.generator.base import Job
-from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.finding import Finding
+from ssdbench.model.findings.preparation import FilledWithZeros, PartialFill
 from ssdbench.model.found import FillDone
 from ssdbench.model.kind import KINDS, StageKind
 from ssdbench.model.target import TargetInfo, TargetKind
@@ -160,24 +161,10 @@ class Precondition(PlainStage):
     def _labels(self, target: TargetInfo) -> list[Finding]:
         findings = []
         if self.level_percent < 100:
-            findings.append(
-                Finding(
-                    code=Code.PARTIAL_FILL,
-                    severity=Severity.NOTES if self.for_experiment else Severity.INVALIDATES,
-                    message=f"only {self.level_percent:g} % of the drive was filled "
-                    f"({format_capacity(self.level_bytes(target))}); the rest works as spare area",
-                    advice="Fill the whole drive for a number to plan on (fill level 100 %).",
-                )
-            )
+            case = PartialFill(self.level_percent, self.level_bytes(target), self.for_experiment)
+            findings.append(case.finding())
         if any(fill.content is Content.ZEROS for fill in self.fills):
-            findings.append(
-                Finding(
-                    code=Code.COMPRESSIBLE,
-                    severity=Severity.WARNS,
-                    message="the drive was filled with zeros; a drive that compresses stores none",
-                    advice="Use random content unless the drive is known not to compress.",
-                )
-            )
+            findings.append(FilledWithZeros().finding())
         return findings
 
     def _described(self, fill: Fill, target: TargetInfo) -> str:

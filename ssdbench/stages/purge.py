@@ -20,7 +20,7 @@ from ssdbench.engine.stage import (
 )
 from ssdbench.engine.units import own_findings
 from ssdbench.errors import UsageError
-from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.findings.preparation import PurgeChangedDrive, PurgedByDiscard
 from ssdbench.model.found import PurgeDone
 from ssdbench.model.kind import KINDS, StageKind
 from ssdbench.model.profile import Purge as Method
@@ -80,9 +80,9 @@ class Purge(PlainStage):
         purged = context.session.purge(unit.work, _journalled(context))
         context.recent.forget()
         context.meter.add(seconds=purged.seconds, bytes_read=0, bytes_written=0)
-        findings = [_fallback()] if purged.fallback else []
+        findings = [PurgedByDiscard().finding()] if purged.fallback else []
         if purged.lasting:
-            findings.append(_lasting(purged.lasting))
+            findings.append(PurgeChangedDrive(purged.lasting).finding())
         done = PurgeDone(done=purged.said, before=purged.before, after=purged.after)
         return PurgeRecord(done=done, findings=tuple(findings))
 
@@ -104,21 +104,3 @@ def _journalled(context: Context) -> Callable[[float], None]:
             context.alive(share=round(done, 4))
 
     return share
-
-
-def _lasting(said: str) -> Finding:
-    return Finding(
-        code=Code.UNSAFE_OPTION,
-        severity=Severity.NOTES,
-        message=said,
-        advice="`ssdbench restore` names the command that brings the old one back, by an erase.",
-    )
-
-
-def _fallback() -> Finding:
-    return Finding(
-        code=Code.UNSAFE_OPTION,
-        severity=Severity.NOTES,
-        message="the purge was made of discards, which a drive is free to ignore",
-        advice="Use `purge: format` or `sanitize` where the drive has it.",
-    )

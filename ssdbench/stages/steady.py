@@ -29,7 +29,7 @@ from ssdbench.engine.stage import (
 )
 from ssdbench.engine.units import own_findings
 from ssdbench.generator.base import Job
-from ssdbench.model.finding import Code, Finding
+from ssdbench.model.findings.steadiness import Spent
 from ssdbench.model.found import WarmUp
 from ssdbench.model.kind import KINDS, StageKind
 from ssdbench.model.steadyverdict import SteadyVerdict
@@ -90,7 +90,7 @@ class Steady(PlainStage):
 
     def _ends(self) -> Iterator[str]:
         """When it is given up, for the plan."""
-        limit_s, window_s = self.max_time_s or math.inf, self.least_s() / 2
+        limit_s, window_s = self.max_time_s or math.inf, rule(self.rule).min_window_s
         fills = f"ends at {self.max_fills:g} drive fills"
         if limit_s > self.least_s():
             yield f"{fills}, but not before {format_duration(self.least_s())}, steady or not"
@@ -118,7 +118,7 @@ class Steady(PlainStage):
             other_rules=self._other_rules(run),
             seconds_csv=run.csv,
         )
-        return WarmUpRecord(done=done, findings=self._findings(verdict, spent))
+        return WarmUpRecord(done=done, findings=findings(verdict, stage=self.name, spent=spent))
 
     def conclude(
         self, context: Context, done: Sequence[WarmUpRecord], ended: Ended[WarmUpRecord]
@@ -127,19 +127,19 @@ class Steady(PlainStage):
         last = done[0] if done else ended.partial
         return Concluded(last.done if last else WarmUp(), own_findings(done, ended))
 
-    def _warm_up(self, context: Context, run: FioRun) -> tuple[SteadyVerdict, str]:
-        """The verdict, and which budget was used up, if any."""
+    def _warm_up(self, context: Context, run: FioRun) -> tuple[SteadyVerdict, Spent | None]:
+        """The verdict, and at which limit it was given up, if at any."""
         watch = Watch(rule(self.rule))
         span = self.workload.range.length_bytes
         writes = self.workload.writes
-        spent, least_s = "", self.least_s()
+        spent, least_s = None, self.least_s()
         # Nobody knows when a drive will be steady: what is told is how it stands, not a share.
         context.reporter.being(lambda: self._standing(run, watch, least_s))
         for second in run:
             rate = second.bytes / max(second.duration_s, 1e-9)
             fills = run.bytes_written / span
             steady = watch.push(second.t_s, rate, fills if writes else None)
-            spent = "" if steady else self._spent(fills, second.t_s, least_s)
+            spent = None if steady else self._spent(fills, second.t_s, least_s)
             if steady or spent:
                 run.stop()
         return upper_limit(watch.verdict(), run.series.bytes_per_s), spent
@@ -172,22 +172,13 @@ class Steady(PlainStage):
         """How long the warm-up lasts at least before it is given up."""
         return max(LEAST_S, 2 * rule(self.rule).min_window_s)
 
-    def _spent(self, fills: float, t_s: float, least_s: float) -> str:
-        """Which budget is used up, if any."""
+    def _spent(self, fills: float, t_s: float, least_s: float) -> Spent | None:
+        """Which limit is reached, if any."""
         if fills >= self.max_fills and t_s >= least_s:
-            return f"the budget of {self.max_fills:g} fills"
+            return Spent(max_fills=self.max_fills)
         if self.max_time_s is not None and t_s >= self.max_time_s:
-            return f"the limit of {format_duration(self.max_time_s)}"
-        return ""
-
-    def _findings(self, verdict: SteadyVerdict, spent: str) -> tuple[Finding, ...]:
-        """Those of the rule; a warm-up that is not steady says which budget was used up."""
-        return tuple(
-            f.model_copy(update={"message": f"{f.message}; {spent} was used up"})
-            if spent and f.code is Code.NOT_STEADY
-            else f
-            for f in findings(verdict, stage=self.name)
-        )
+            return Spent(max_time_s=self.max_time_s)
+        return None
 
 
 def _says(verdict: SteadyVerdict) -> str:

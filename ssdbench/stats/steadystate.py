@@ -11,6 +11,7 @@ from ssdbench.model.findings.steadiness import (
     NotSteady,
     SettleNotJudged,
     SettleNotSteady,
+    Spent,
     TwoLevels,
 )
 from ssdbench.model.result import SteadyVerdict
@@ -82,11 +83,15 @@ def findings(
     point: str | None = None,
     repeat: int | None = None,
     stage: str | None = None,
+    spent: Spent | None = None,
 ) -> tuple[Finding, ...]:
-    """What the user must know about a verdict; empty for a steady one by a rule that validates."""
+    """What the user must know about a verdict; empty for a steady one by a rule that validates.
+
+    `spent`: the limit at which a warm-up was given up.
+    """
     found: list[FindingKind] = []
     if not verdict.steady:
-        found.append(_settle(verdict) if point is not None else _warm_up(verdict))
+        found.append(_settle(verdict) if point is not None else _warm_up(verdict, spent or Spent()))
     elif verdict.shape != "flat":
         found.append(TwoLevels(verdict.shape, verdict.lower_mode or 0.0, verdict.mean))
     if verdict.rule in RULES and not RULES[verdict.rule]().validates:
@@ -94,16 +99,20 @@ def findings(
     return tuple(kind.finding(point=point, repeat=repeat, stage=stage) for kind in found)
 
 
-def _warm_up(verdict: SteadyVerdict) -> NotSteady | NotJudged:
+def _warm_up(verdict: SteadyVerdict, spent: Spent) -> NotSteady | NotJudged:
     """Warm-ups are judged by bytes per second; one without a window was not judged."""
     if not verdict.window_blocks:
-        return NotJudged(verdict.rule, verdict.reason, verdict.mean)
+        return NotJudged(
+            verdict.rule, verdict.reason, verdict.mean, spent.max_fills, spent.max_time_s
+        )
     return NotSteady(
         rule=verdict.rule,
         checked_s=verdict.checked_s,
         fills=verdict.volume_fills,
         reason=verdict.reason,
         mean_bytes_per_s=verdict.mean,
+        max_fills=spent.max_fills,
+        max_time_s=spent.max_time_s,
     )
 
 

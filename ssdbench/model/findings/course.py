@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from ssdbench.model.finding import Code, Severity
 from ssdbench.model.findings.kind import FindingKind
-from ssdbench.units import counted, format_capacity, listed
+from ssdbench.units import counted, listed
 
 GO_ON = (
     "Continue with `ssdbench resume`: what was measured is kept. Set wider limits if one ended it."
@@ -13,52 +13,20 @@ GO_ON = (
 
 @dataclass(frozen=True)
 class CutShort(FindingKind):
-    """A stage ended before all of it was done.
-
-    `what` ended, such as "the warm-up"; `why` is a clause; `done` of `planned` units were done,
-    where it has units; `so_far` says what is known all the same.
-    """
+    """A stage ended before all of its units were done."""
 
     code = Code.CUT_SHORT
     severities = (Severity.INVALIDATES,)
     remedy = GO_ON
 
-    what: str
-    why: str
-    done: int | None = None
-    planned: int | None = None  # None where nobody knows how many it takes
-    unit: str = "repeat"
-    so_far: str = ""
+    done: int
+    planned: int | None  # None where nobody knows how many it takes
+    units: str  # the word for several of them: repeats, rounds, fills
+    why: str  # a clause
 
     def message(self) -> str:
-        so_far = f"; {self.so_far}" if self.so_far else ""
-        return f"{self.what} ended early{self._progress()}: {self.why}{so_far}"
-
-    def _progress(self) -> str:
-        if self.done is None:
-            return ""
-        if self.planned is None:
-            return f", after {counted(self.done, self.unit)}"
-        return f", after {self.done} of {counted(self.planned, self.unit)}"
-
-
-@dataclass(frozen=True)
-class FillCutShort(FindingKind):
-    """A fill ended before all was written."""
-
-    code = Code.CUT_SHORT
-    severities = (Severity.INVALIDATES,)
-    remedy = GO_ON
-
-    written_bytes: int
-    planned_bytes: int
-    why: str
-
-    def message(self) -> str:
-        return (
-            f"the fill ended early, after {format_capacity(self.written_bytes)} of "
-            f"{format_capacity(self.planned_bytes)}: {self.why}"
-        )
+        of = "of its" if self.planned is None else f"of {self.planned:,}"
+        return f"the stage ended early, with {self.done:,} {of} {self.units} finished: {self.why}"
 
 
 @dataclass(frozen=True)
@@ -95,6 +63,23 @@ class Resumed(FindingKind):
     def message(self) -> str:
         again = ", ".join(title[:1].lower() + title[1:] for title in self.repeated)
         return f"the run was resumed: {self.reason}" + (f"; done again: {again}" if again else "")
+
+
+@dataclass(frozen=True)
+class MeasuredAgain(FindingKind):
+    """Finished units that count no more, because the state that they were measured on is lost."""
+
+    code = Code.RESUMED
+    severities = (Severity.NOTES,)
+
+    finished: int
+    units: str  # the word for several of them
+
+    def message(self) -> str:
+        return (
+            f"{self.units} measured again: {self.finished:,}; the drive is no longer in the state "
+            "that they were measured in"
+        )
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,24 @@ SLOWER = "the sustained rate is at most that"
 
 
 @dataclass(frozen=True)
-class NotSteady(FindingKind):
-    """The warm-up ended, and the rule did not hold.
+class Spent:
+    """The limit at which a warm-up was given up: one of the two."""
 
-    Of `max_fills` and `max_time_s` the one is given at which it was given up, if any was.
-    """
+    max_fills: float | None = None
+    max_time_s: float | None = None
+
+    def clause(self) -> str:
+        """In words, to follow a sentence; empty without a limit."""
+        if self.max_fills is not None:
+            return f"; it was given up at its limit of {self.max_fills:g} drive fills"
+        if self.max_time_s is not None:
+            return f"; it was given up at its limit of {format_duration(self.max_time_s)}"
+        return ""
+
+
+@dataclass(frozen=True)
+class NotSteady(FindingKind):
+    """The warm-up ended, and the rule did not hold."""
 
     code = Code.NOT_STEADY
     severities = (Severity.INVALIDATES,)
@@ -29,15 +42,15 @@ class NotSteady(FindingKind):
     fills: float  # drive fills written until then
     reason: str  # which limits did not hold, with both numbers
     mean_bytes_per_s: float  # of the last window
-    max_fills: float | None = None
-    max_time_s: float | None = None
+    max_fills: float | None = None  # its limit, if it was given up there
+    max_time_s: float | None = None  # likewise
 
     def message(self) -> str:
         return (
             f"not steady by {self.rule!r} after {format_duration(self.checked_s)} and "
             f"{self.fills:.2f} drive fills: {self.reason}; the last window averaged "
             f"{format_rate(self.mean_bytes_per_s)}, and {SLOWER}"
-            f"{given_up(self.max_fills, self.max_time_s)}"
+            f"{Spent(self.max_fills, self.max_time_s).clause()}"
         )
 
 
@@ -52,14 +65,14 @@ class NotJudged(FindingKind):
     rule: str
     reason: str  # what the rule was still waiting for
     mean_bytes_per_s: float  # of the newer half; 0 where nothing was seen
-    max_fills: float | None = None
-    max_time_s: float | None = None
+    max_fills: float | None = None  # its limit, if it was given up there
+    max_time_s: float | None = None  # likewise
 
     def message(self) -> str:
         return (
             f"not judged, so not steady: it ended before {self.rule!r} could decide "
             f"({self.reason}); {newer_half(self.mean_bytes_per_s, format_rate)}"
-            f"{given_up(self.max_fills, self.max_time_s)}"
+            f"{Spent(self.max_fills, self.max_time_s).clause()}"
         )
 
 
@@ -158,15 +171,6 @@ class HastyRule(FindingKind):
 
     def message(self) -> str:
         return f"the rule {self.rule!r} calls drives steady too early to plan on"
-
-
-def given_up(max_fills: float | None, max_time_s: float | None) -> str:
-    """The clause that names the limit at which a warm-up was given up; empty without one."""
-    if max_fills is not None:
-        return f"; it was given up at its limit of {max_fills:g} drive fills"
-    if max_time_s is not None:
-        return f"; it was given up at its limit of {format_duration(max_time_s)}"
-    return ""
 
 
 def newer_half(mean: float, words: Callable[[float], str]) -> str:

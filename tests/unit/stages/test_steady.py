@@ -119,7 +119,11 @@ def test_a_rule_that_never_looked_still_gives_an_upper_limit(run: ARun) -> None:
     ("max_time_s", "said"),
     [
         (None, ["ends at 6 drive fills, but not before"]),
-        (60.0, ["ends after 1 min 00 s, steady or not", "that is too short for 'seppanen'"]),
+        (60.0, ["ends after 1 min 00 s, steady or not"]),
+        (
+            30.0,
+            ["ends after 30 s, steady or not", "that is too short for 'seppanen', which needs 40"],
+        ),
         (3600.0, ["ends at 6 drive fills, but not before", "ends after 1 h 00 min, steady or not"]),
     ],
 )
