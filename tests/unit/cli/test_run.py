@@ -81,6 +81,24 @@ def test_a_quick_run_ends_with_a_report_and_is_not_validated(
     }
 
 
+def test_findings_in_json_carry_the_numbers_of_their_sentence(
+    stored: tuple[Path, dict[str, object], int],
+) -> None:
+    directory, document, _ = stored
+
+    told = json.dumps(document["result"])
+    kept = json.loads((directory / "result.json").read_text())
+    found = {
+        finding["code"]: finding
+        for stage in kept["stages"]
+        for point in stage["found"].get("points", ())
+        for finding in point["findings"]
+    }
+    assert found["too-few-repeats"]["numbers"] == {"repeats": 1, "least": 10}
+    assert "1 of at least 10 repeats" in found["too-few-repeats"]["message"]
+    assert json.dumps(found["too-few-repeats"]["numbers"]) in told
+
+
 def test_a_run_that_ended_can_be_attached_to(
     stored: tuple[Path, dict[str, object], int], capfd: pytest.CaptureFixture[str]
 ) -> None:
