@@ -13,7 +13,10 @@ class BoundaryHiddenByBuffer(FindingKind):
 
     code = Code.HIDDEN_BY_BUFFER
     severities = (Severity.NOTES,)
-    remedy = "A page-mapped drive has none; its superblocks follow the amount written."
+    remedy = (
+        "A page-mapped drive has none: its superblocks depend on the amount written, not on "
+        "addresses."
+    )
 
     median_ns: float
     also_tried: tuple[str, ...] = ()  # further ways that showed none either
@@ -41,7 +44,7 @@ class NoBoundary(FindingKind):
     times_slower: tuple[float | None, ...]  # ... and the smallest effect that was found again
 
     def message(self) -> str:
-        also = f", also not with {listed(self.also_tried)}" if self.also_tried else ""
+        also = f", nor with {listed(self.also_tried)}" if self.also_tried else ""
         return (
             f"no boundary found between {format_size(self.smallest_bytes)} and "
             f"{format_size(self.largest_bytes)}{also}; {self._detectable()}"

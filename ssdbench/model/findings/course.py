@@ -6,9 +6,7 @@ from ssdbench.model.finding import Code, Severity
 from ssdbench.model.findings.kind import FindingKind
 from ssdbench.units import counted, listed
 
-GO_ON = (
-    "Continue with `ssdbench resume`: what was measured is kept. Set wider limits if one ended it."
-)
+GO_ON = "Continue with `ssdbench resume`; what was measured is kept. If a limit ended it, raise it."
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,9 @@ class Resumed(FindingKind):
 
     code = Code.RESUMED
     severities = (Severity.NOTES,)
-    remedy = "Finished repeats were kept; steady state was proven again before new ones."
+    remedy = (
+        "Finished repeats were kept; steady state was proven again before new ones were measured."
+    )
 
     reason: str
     repeated: tuple[str, ...] = ()
@@ -78,7 +78,7 @@ class MeasuredAgain(FindingKind):
     def message(self) -> str:
         return (
             f"{self.units} measured again: {self.finished:,}; the drive is no longer in the state "
-            "that they were measured in"
+            "in which they were measured"
         )
 
 
@@ -118,7 +118,7 @@ class OutsidePlan(FindingKind):
 
     code = Code.PLAN
     severities = (Severity.NOTES,)
-    remedy = "Do not plan on the others: each says what it lacks."
+    remedy = "Do not plan on the others: each says why."
 
     used: tuple[str, ...]  # names of the points that the plan uses
     others: int

@@ -36,7 +36,9 @@ class NothingCompleted(FindingKind):
     repeats: tuple[int, ...]
 
     def message(self) -> str:
-        return f"no request was completed in repeat {listed([str(n) for n in self.repeats])}"
+        repeats = "repeat" if len(self.repeats) == 1 else "repeats"
+        numbers = listed([str(number) for number in self.repeats])
+        return f"no request was completed in {repeats} {numbers}"
 
 
 @dataclass(frozen=True)
@@ -134,7 +136,7 @@ class CacheContradiction(FindingKind):
 
     code = Code.VOLATILE_CACHE
     severities = (Severity.WARNS,)
-    remedy = "Believe the flushes: what was acknowledged may be lost with the power."
+    remedy = "Trust the flush times: acknowledged writes may be lost with the power."
 
     contradiction: str
 
@@ -159,7 +161,10 @@ class BelowMappingUnit(FindingKind):
             said = f"{sizes} writes are below the {unit} mapping unit"
         else:
             said = f"{sizes} writes are not whole {unit} mapping units"
-        return f"{said}, so each costs a read-modify-write, unless the write buffer joins them"
+        return (
+            f"{said}, so each costs a read-modify-write, unless the write buffer joins it with "
+            "others"
+        )
 
 
 @dataclass(frozen=True)
@@ -174,10 +179,10 @@ class NotPlannable(FindingKind):
     kind: str | None = None  # file, loop, partition, ...; None where only that much is known
 
     def message(self) -> str:
-        kind = f"a {self.kind} target, " if self.kind else ""
+        kind = f" ({self.kind})" if self.kind else ""
         return (
-            f"{self.target} is {kind}not a whole drive: what lies behind it also serves others "
-            "and caches"
+            f"{self.target} is not a whole drive{kind}: others may use the hardware behind it, and "
+            "caches may lie between"
         )
 
 

@@ -74,10 +74,9 @@ class ForeignRequests(FindingKind):
     own_ios: int
 
     def message(self) -> str:
-        are = "was" if self.foreign_ios == 1 else "were"
         return (
-            f"{counted(self.foreign_ios, 'request')} on the drive {are} not ours, beside "
-            f"{self.own_ios:,} of ours"
+            f"{counted(self.foreign_ios, 'request')} on the drive did not come from this run, "
+            f"which sent {self.own_ios:,}"
         )
 
 
@@ -87,7 +86,7 @@ class UnitsDisturbed(FindingKind):
 
     code = Code.DISTURBED
     severities = (Severity.WARNS,)
-    remedy = "The medians may still compare; end other work to be sure."
+    remedy = "The medians may still be comparable; end other work to be sure."
 
     disturbed: int
     of: int
@@ -97,7 +96,7 @@ class UnitsDisturbed(FindingKind):
     def message(self) -> str:
         were = "was" if self.disturbed == 1 else "were"
         return (
-            f"{self.disturbed} of {counted(self.of, self.unit)} {were} disturbed, such as: "
+            f"{self.disturbed} of {counted(self.of, self.unit)} {were} disturbed, for example: "
             f"{self.example}"
         )
 

@@ -35,10 +35,10 @@ class FilledWithZeros(FindingKind):
 
     code = Code.COMPRESSIBLE
     severities = (Severity.WARNS,)
-    remedy = "Use random content unless the drive is known not to compress."
+    remedy = "Use random content, unless the drive is known not to compress."
 
     def message(self) -> str:
-        return "the drive was filled with zeros; a drive that compresses stores none"
+        return "the drive was filled with zeros, which a drive that compresses does not store"
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,8 @@ class FillNotCounted(FindingKind):
 
     def message(self) -> str:
         return (
-            f"the fill planned {self.planned_bytes} bytes, but the counters ({self.source}) show "
-            f"only {self.counted_bytes}"
+            f"the fill planned {self.planned_bytes:,} bytes, but the counters ({self.source}) show "
+            f"only {self.counted_bytes:,}"
         )
 
 
@@ -97,8 +97,8 @@ class OthersWrote(FindingKind):
 
 def _both_counts(kernel_bytes: int, log_bytes: int) -> str:
     return (
-        f"the kernel counted {format_capacity(kernel_bytes)} of fill, the drive's health log "
-        f"{format_capacity(max(0, log_bytes))}"
+        f"the kernel wrote {format_capacity(kernel_bytes)} in the fill, the drive's health log "
+        f"counts {format_capacity(max(0, log_bytes))}"
     )
 
 
@@ -120,7 +120,9 @@ class PurgeChangedDrive(FindingKind):
 
     code = Code.UNSAFE_OPTION
     severities = (Severity.NOTES,)
-    remedy = "`ssdbench restore` names the command that brings the old one back; it erases all."
+    remedy = (
+        "`ssdbench restore` names the command that brings the old one back; it erases the drive."
+    )
 
     change: str  # a clause with the old and the new format
 

@@ -28,8 +28,8 @@ class PtsAverages(FindingKind):
     code = Code.QUICK_RULE
     severities = (Severity.INVALIDATES,)
     remedy = (
-        "Compare drives with it, and plan on `pessimistic`; docs/steady-state.md says how often "
-        "the rule of five rounds is optimistic."
+        "Use it to compare drives; to plan, use the profile `pessimistic`. docs/steady-state.md "
+        "says how often the rule of five rounds is optimistic."
     )
 
     where: str = ""  # "in rounds 4 to 8"; empty for a test without a rule
@@ -94,9 +94,9 @@ class PausesBusy(FindingKind):
 
     code = Code.DISTURBED
     severities = (Severity.WARNS,)
-    remedy = "Its queue may be too deep for its rate: what was queued is worked off in them."
+    remedy = "The queue may be too deep for the rate: what is queued is worked off in the pauses."
 
     phase: str
 
     def message(self) -> str:
-        return f"in the phase {self.phase!r} the drive had requests in most of its pauses"
+        return f"the drive was still busy in most of the planned pauses of the phase {self.phase!r}"

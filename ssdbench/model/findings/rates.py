@@ -13,7 +13,7 @@ class WaitedUnseen(FindingKind):
 
     code = Code.COORDINATED_OMISSION
     severities = (Severity.WARNS,)
-    remedy = "Hold an SLO against the corrected value."
+    remedy = "Use the corrected value for an SLO."
 
     requests: int
     rate_iops: float
@@ -22,8 +22,8 @@ class WaitedUnseen(FindingKind):
 
     def message(self) -> str:
         return (
-            f"about {self.requests:,} requests that were due at {self.rate_iops:g} IOPS waited "
-            f"unseen; p99 {format_ns(self.p99_ns)} as measured, "
+            f"about {self.requests:,} requests that were due at {self.rate_iops:g} IOPS were sent "
+            f"late, and that wait was not measured: p99 is {format_ns(self.p99_ns)} as measured, "
             f"{format_ns(self.p99_corrected_ns)} corrected"
         )
 
@@ -34,7 +34,7 @@ class SentLate(FindingKind):
 
     code = Code.COORDINATED_OMISSION
     severities = (Severity.NOTES,)
-    remedy = "The limit is held against the second."
+    remedy = "The limit is compared with the second, which is what a user waits."
 
     offered_iops: float
     percentile: str  # p99
@@ -44,7 +44,7 @@ class SentLate(FindingKind):
     def message(self) -> str:
         return (
             f"at {format_count(self.offered_iops)} IOPS {self.percentile} is "
-            f"{format_ns(self.from_sent_ns)} from when requests were sent, "
+            f"{format_ns(self.from_sent_ns)} counted from when requests were sent, "
             f"{format_ns(self.from_due_ns)} from when they were due"
         )
 
@@ -55,7 +55,7 @@ class NoRateHeld(FindingKind):
 
     code = Code.SLO_MISSED
     severities = (Severity.INVALIDATES,)
-    remedy = "Allow a longer latency, or take another drive."
+    remedy = "Allow a longer latency, or use another drive."
 
     percentile: str  # p99
     limit_ns: float

@@ -1,5 +1,6 @@
 """Whether the repeats of a point agree, and whether there are enough of them."""
 
+import math
 from dataclasses import dataclass
 
 from ssdbench.model.finding import Code, Severity
@@ -91,7 +92,7 @@ class WindowsDrift(FindingKind):
 
     def message(self) -> str:
         return (
-            f"the second half of the windows is {100 * self.change:+.1f} % off the first "
+            f"the second half of the windows differs from the first by {100 * self.change:+.1f} % "
             f"(over {counted(self.repeats, 'repeat')}, p = {self.p:.2g})"
         )
 
@@ -102,7 +103,7 @@ class TwoModes(FindingKind):
 
     code = Code.BIMODAL
     severities = (Severity.WARNS,)
-    remedy = "Plan on the lower level; the mean of two levels is neither."
+    remedy = "Plan on the lower level; the drive seldom runs at the mean of the two."
 
     lower_iops: float
     upper_iops: float
@@ -173,10 +174,13 @@ class WideInterval(FindingKind):
     declared: float
 
     def message(self) -> str:
-        return (
-            f"after {counted(self.repeats, 'repeat')} the 95 % interval is still "
-            f"±{100 * self.half_width:.2g} %, declared ±{100 * self.declared:g} %"
+        is_still = (
+            f"the 95 % interval is still ±{100 * self.half_width:.2g} %"
+            if math.isfinite(self.half_width)
+            else "there is no interval yet"
         )
+        after = counted(self.repeats, "repeat")
+        return f"after {after} {is_still}, declared ±{100 * self.declared:g} %"
 
 
 @dataclass(frozen=True)
@@ -214,6 +218,6 @@ class WindowHiddenByBuffer(FindingKind):
 
     def message(self) -> str:
         return (
-            f"a window wrote {self.buffers_written:.1f} times the drive's buffer of "
-            f"{format_size(self.buffer_bytes)}, at least {self.least_buffers:g} times are needed"
+            f"a window wrote {self.buffers_written:.1f} times the drive's write buffer of "
+            f"{format_size(self.buffer_bytes)}; at least {self.least_buffers:g} times are needed"
         )

@@ -70,7 +70,7 @@ class NotJudged(FindingKind):
 
     def message(self) -> str:
         return (
-            f"not judged, so not steady: it ended before {self.rule!r} could decide "
+            f"not judged, so not steady: the warm-up ended before {self.rule!r} could decide "
             f"({self.reason}); {newer_half(self.mean_bytes_per_s, format_rate)}"
             f"{Spent(self.max_fills, self.max_time_s).clause()}"
         )
@@ -113,7 +113,7 @@ class SettleNotJudged(FindingKind):
     def message(self) -> str:
         seen = newer_half(self.mean_iops, lambda mean: f"{format_count(mean)} IOPS")
         return (
-            f"not judged, so not steady: it ended before {self.rule!r} could decide "
+            f"not judged, so not steady: the settle phase ended before {self.rule!r} could decide "
             f"({self.reason}); {seen}"
         )
 
@@ -132,11 +132,11 @@ class RepeatsNotSettled(FindingKind):
 
     def message(self) -> str:
         if len(self.repeats) == 1:
-            said = f"repeat {self.repeats[0]} was measured before it had settled"
+            said = f"repeat {self.repeats[0]} was measured before the drive had settled"
         else:
             said = f"repeats {listed([str(number) for number in self.repeats])} were measured "
-            said += "before they had settled"
-        return f"{said} ({self.settle_s:.0f} s): {self.reason}"
+            said += "before the drive had settled"
+        return f"{said} (after {self.settle_s:.0f} s): {self.reason}"
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ class TwoLevels(FindingKind):
 
     code = Code.BISTABLE
     severities = (Severity.WARNS,)
-    remedy = "Plan on the bound, which is that of the lower level, and never on the mean."
+    remedy = "Plan on the bound, which is that of the lower level; never on the mean."
 
     shape: str  # bistable or periodic
     lower_bytes_per_s: float
@@ -154,8 +154,8 @@ class TwoLevels(FindingKind):
     def message(self) -> str:
         below = 1 - self.lower_bytes_per_s / (self.mean_bytes_per_s or 1.0)
         return (
-            f"the rate is {self.shape}: it keeps returning to a lower level of "
-            f"{format_rate(self.lower_bytes_per_s)}, {100 * below:.0f} % below its mean"
+            f"the rate moves between two levels ({self.shape}): it keeps returning to a lower "
+            f"level of {format_rate(self.lower_bytes_per_s)}, {100 * below:.0f} % below its mean"
         )
 
 
@@ -170,11 +170,11 @@ class HastyRule(FindingKind):
     rule: str
 
     def message(self) -> str:
-        return f"the rule {self.rule!r} calls drives steady too early to plan on"
+        return f"the rule {self.rule!r} accepts drives as steady too early for a number to plan on"
 
 
 def newer_half(mean: float, words: Callable[[float], str]) -> str:
     """The clause over what was seen without a verdict; a mean of 0 is nothing."""
     if not mean:
         return "no rate was seen"
-    return f"the newer half of it averaged {words(mean)}, and {SLOWER}"
+    return f"its newer half averaged {words(mean)}, and {SLOWER}"

@@ -143,6 +143,7 @@ def test_what_is_not_finite_is_left_open() -> None:
     found = WideInterval(repeats=2, half_width=math.inf, declared=0.02).finding()
 
     assert found.numbers["half_width"] is None
+    assert found.message == "after 2 repeats there is no interval yet, declared ±2 %"
     assert Finding.model_validate_json(found.model_dump_json()) == found
 
 
@@ -173,8 +174,8 @@ def test_a_corrected_error_of_the_link_only_warns() -> None:
         ),
         (
             MeasuredAgain(finished=3, units="repeats"),
-            "repeats measured again: 3; the drive is no longer in the state that they were "
-            "measured in",
+            "repeats measured again: 3; the drive is no longer in the state in which they were "
+            "measured",
         ),
         (
             Resumed(reason="the counters match", repeated=("Fill", "Warm up")),
@@ -191,12 +192,12 @@ def test_a_corrected_error_of_the_link_only_warns() -> None:
         (
             BelowMappingUnit(block_bytes=(4096,), unit_bytes=16384),
             "4 KiB writes are below the 16 KiB mapping unit, so each costs a read-modify-write, "
-            "unless the write buffer joins them",
+            "unless the write buffer joins it with others",
         ),
         (
             BelowMappingUnit(block_bytes=(24576, 4096), unit_bytes=16384),
             "4 KiB and 24 KiB writes are not whole 16 KiB mapping units, so each costs a "
-            "read-modify-write, unless the write buffer joins them",
+            "read-modify-write, unless the write buffer joins it with others",
         ),
         (
             NotSteady("pss", 5400, 2, "cv is 0.05, allowed 0.04", 2e8, max_fills=6),
@@ -206,13 +207,13 @@ def test_a_corrected_error_of_the_link_only_warns() -> None:
         ),
         (
             NotJudged("pss", "60 s of at least 2700 s seen", 0.0, max_time_s=60),
-            "not judged, so not steady: it ended before 'pss' could decide (60 s of at least "
-            "2700 s seen); no rate was seen; it was given up at its limit of 1 min 00 s",
+            "not judged, so not steady: the warm-up ended before 'pss' could decide (60 s of at "
+            "least 2700 s seen); no rate was seen; it was given up at its limit of 1 min 00 s",
         ),
         (
             RepeatsNotSettled((1, 2, 5), 60, "cv is 0.2, allowed 0.15"),
-            "repeats 1, 2 and 5 were measured before they had settled (60 s): cv is 0.2, allowed "
-            "0.15",
+            "repeats 1, 2 and 5 were measured before the drive had settled (after 60 s): cv is "
+            "0.2, allowed 0.15",
         ),
     ],
     ids=lambda value: value.__class__.__name__ if isinstance(value, FindingKind) else "",

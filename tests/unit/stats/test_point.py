@@ -228,7 +228,7 @@ def test_repeats_that_had_not_settled_are_one_finding_and_told_once_each() -> No
     result = judge_point(a_point(), repeats, windows, PLANNABLE)
 
     [found] = [f for f in result.findings if f.code is Code.NOT_STEADY_POINT]
-    assert "repeats 2 and 7 were measured before they had settled" in found.message
+    assert "repeats 2 and 7 were measured before the drive had settled" in found.message
 
 
 def test_percentiles_with_too_few_samples_are_one_note() -> None:
