@@ -8,7 +8,9 @@
  * in order; then only what is missing is copied and the log takes the block's place. So a write that
  * enters another block pays for a merge, and that is what strided writes show.
  */
-#include "nand.h"
+#include "arith.h"
+#include "ftl.h"
+#include "trouble.h"
 
 #define LOG_NONE 0xffffffffU
 
@@ -35,7 +37,38 @@ static u8 *data_of(struct drive *d, u32 block)
 	return (u8 *)at(d, d->block_data) + block;
 }
 
-void blocklog_init(struct drive *d)
+static const char *blocklog_contradiction(const struct ssdb_params *p, const struct geometry *g)
+{
+	(void)g;
+	if (ssdb_mod(p->block_bytes, p->map_unit_bytes))
+		return "block_bytes must be a multiple of map_unit_bytes";
+	if (ssdb_mod(p->block_phase_bytes, p->map_unit_bytes))
+		return "block_phase_bytes must be a multiple of map_unit_bytes";
+	if (p->block_phase_bytes >= p->block_bytes)
+		return "block_phase_bytes must be less than block_bytes";
+	if (p->block_bytes > p->capacity_bytes)
+		return "block_bytes must not exceed capacity_bytes";
+	return SSDB_NULL;
+}
+
+/* The buffer takes single units. */
+static void blocklog_geometry(const struct ssdb_params *p, struct geometry *g)
+{
+	g->ring = buffer_slots(p, g, 1);
+}
+
+static void blocklog_layout(struct drive *d, const struct ssdb_params *p, const struct geometry *g,
+			    u64 *end)
+{
+	u64 n = ssdb_div(p->capacity_bytes, p->block_bytes) + 2;
+
+	(void)g;
+	d->block_log = place(end, n, 4);
+	d->block_data = place(end, n, 1);
+	d->logs = place(end, p->log_blocks, sizeof(struct log_block));
+}
+
+static void blocklog_init(struct drive *d)
 {
 	u64 i;
 
@@ -163,7 +196,7 @@ static u64 write_unit(struct drive *d, u64 t, u64 unit, int through)
 	return into_buffer(d, t, end, through);
 }
 
-u64 blocklog_write(struct drive *d, u64 t, u64 offset, u64 bytes, int through)
+static u64 blocklog_write(struct drive *d, u64 t, u64 offset, u64 bytes, int through)
 {
 	u64 part = d->p.map_unit_bytes - 1;
 	u64 first = offset >> d->g.unit_shift;
@@ -181,7 +214,7 @@ u64 blocklog_write(struct drive *d, u64 t, u64 offset, u64 bytes, int through)
 	return t;
 }
 
-u64 blocklog_read(struct drive *d, u64 t, u64 offset, u64 bytes)
+static u64 blocklog_read(struct drive *d, u64 t, u64 offset, u64 bytes)
 {
 	u64 first = offset >> d->g.unit_shift;
 	u64 last = (offset + bytes - 1) >> d->g.unit_shift;
@@ -205,13 +238,13 @@ u64 blocklog_read(struct drive *d, u64 t, u64 offset, u64 bytes)
 	return occupy(&d->engine_free_ns, t, reads * noisy(d, d->svc_ns[SVC_READ]));
 }
 
-u64 blocklog_flush(struct drive *d, u64 t)
+static u64 blocklog_flush(struct drive *d, u64 t)
 {
 	return later(t, d->last_prog_ns);
 }
 
 /* Only whole blocks can be forgotten. */
-void blocklog_trim(struct drive *d, u64 first, u64 end)
+static void blocklog_trim(struct drive *d, u64 first, u64 end)
 {
 	u32 pos;
 	u64 i = first;
@@ -236,8 +269,8 @@ void blocklog_trim(struct drive *d, u64 first, u64 end)
 	}
 }
 
-/* Answers 1 if a log block and its block do not name one another. */
-int blocklog_check(const struct drive *d)
+/* A log block and its block name one another. */
+static enum broken blocklog_check(const struct drive *d)
 {
 	const struct log_block *log = at(d, d->logs);
 	const u32 *index = at(d, d->block_log);
@@ -248,20 +281,20 @@ int blocklog_check(const struct drive *d)
 			continue;
 		pointed++;
 		if (index[i] >= d->log_used || log[index[i]].block != i)
-			return 1;
+			return BAD_LOG;
 	}
 	for (i = 0; i < d->log_used; i++) {
 		if (log[i].block == LOG_NONE)
 			continue;
 		named++;
 		if (log[i].block >= d->n_blocks || log[i].written > d->block_units)
-			return 1;
+			return BAD_LOG;
 	}
-	return pointed != named;
+	return pointed == named ? SOUND : BAD_LOG;
 }
 
 /* The log blocks say which block is theirs; the blocks' own entries are made anew from that. */
-int blocklog_mend(struct drive *d)
+static int blocklog_mend(struct drive *d)
 {
 	u64 i;
 
@@ -281,3 +314,16 @@ int blocklog_mend(struct drive *d)
 	}
 	return 1;
 }
+
+const struct ftl_ops blocklog_ops = {
+	.geometry = blocklog_geometry,
+	.contradiction = blocklog_contradiction,
+	.layout = blocklog_layout,
+	.init = blocklog_init,
+	.read = blocklog_read,
+	.write = blocklog_write,
+	.flush = blocklog_flush,
+	.trim = blocklog_trim,
+	.check = blocklog_check,
+	.mend = blocklog_mend,
+};

@@ -4,6 +4,8 @@
  *
  * The map says which unit is in which slot; the slots are a ring, and the oldest leave first.
  */
+#include "buffer.h"
+#include "page_append.h"
 #include "page_map.h"
 
 /* Writes the oldest unit of the cache to the flash. */

@@ -1,64 +1,24 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /*
- * The drive's state, and the few helpers that every part of it uses. Internal.
+ * The drive's state. Internal.
  *
- * The state is one block of memory: struct drive, then arrays at the offsets it names. A physical
- * unit is numbered sb << sb_shift | position, so that no division is needed to find its superblock.
+ * It is one block of memory: struct drive, then arrays at the offsets it names (state.c). What each
+ * part of it means is said by the part that keeps it: nand.h, page_map.h, trouble.h and so on.
  */
 #ifndef SSDB_DRIVE_INTERNAL_H
 #define SSDB_DRIVE_INTERNAL_H
 
-#include "ssdb_drive.h"
+#include "counters.h"
+#include "geometry.h"
 #include "ssdb_params.h"
-
-#ifdef __KERNEL__
-#include <linux/math64.h>
-#define ssdb_div(a, b) div64_u64(a, b)
-#define ssdb_mod(a, b) ((a) - div64_u64(a, b) * (b))
-#else
-#define ssdb_div(a, b) ((u64)(a) / (u64)(b))
-#define ssdb_mod(a, b) ((u64)(a) % (u64)(b))
-#endif
-
-#define ssdb_likely(x) __builtin_expect(!!(x), 1)
-#define ssdb_unlikely(x) __builtin_expect(!!(x), 0)
 
 /* What is stored before is in the state before what is stored after, whenever the user dies. */
 #define ssdb_in_order() __asm__ __volatile__("" ::: "memory")
 
-#define SSDB_MAGIC 0x6472697665627373ULL	/* "ssbdrive", little-endian */
-#define SSDB_ONE (1ULL << 20)			/* fixed point: factors and ns per byte */
 #define SSDB_MAX_REQUEST (64 * SSDB_MIB)
-#define SSDB_NEVER (~0ULL)
 
-#define UNIT_NONE 0xffffffffU		/* not mapped; in p2l: not written, or padding */
-#define UNIT_CACHED 0xe0000000U		/* at or above: in the lazy cache, slot = number - this */
-#define VCNT_BUSY 0x80000000U		/* not a candidate for collection: free, open or being collected */
-#define GROUP_SHIFT 6			/* superblocks to a group of the victim index */
-
-#define SB_SLC 1			/* written as SLC */
+#define SB_SLC 1			/* a superblock's mode: written as SLC */
 #define SB_HOST 2			/* written by the host stream: sb_seq is valid */
-
-struct geometry {
-	u32 fits;
-	u32 unit_shift;
-	u32 n_die;
-	u32 n_chan;
-	u32 pu_units;		/* units in a program unit of all planes */
-	u32 pu_programs;	/* programs in a series to write that many units */
-	u32 page_units;		/* units in a flash page */
-	u32 page_reads;		/* reads in a series to get that many units */
-	u32 row_units;		/* one program unit on every die */
-	u32 sb_units;
-	u32 sb_shift;
-	u32 slc_units;		/* of a superblock written as SLC */
-	u32 slc_static_sb;
-	u64 n_units;
-	u64 user_sb;		/* superblocks that user data fill, rounded up */
-	u64 n_sb;		/* all superblocks, with the static SLC cache's */
-	u32 ring;		/* program units in the write buffer */
-	u32 cache_units;
-};
 
 /* A place that is being written: the host's, or garbage collection's. */
 struct stream {
@@ -95,21 +55,6 @@ struct reader {
 
 enum service { SVC_READ, SVC_PROG, SVC_ERASE, SVC_SLC_READ, SVC_SLC_PROG, SVC_MERGE, SVC_CMD,
 	       SVC_FW_READ, SVC_FW_WRITE, SVC_COUNT };
-
-#define SSDB_COUNTER_LIST(C) \
-C(host_read_units) C(host_write_units) C(host_read_commands) C(host_write_commands) \
-C(host_read_bytes) C(host_write_bytes) \
-C(trimmed_units) C(flushes) C(nand_write_units) C(nand_read_pages) C(gc_units) C(gc_reads) \
-C(pad_units) C(rmw) C(buffer_hits) C(coalesced_units) C(unmapped_reads) C(erases) \
-C(slc_write_units) C(folded_units) C(slc_erases) C(merges) C(switch_merges) C(partial_merges) \
-C(collections) C(stall_ns) C(buffer_wait_ns) C(queue_wait_ns) C(suspends) C(media_errors) \
-C(readahead_units) C(idle_units) C(gc_stops) C(retired_superblocks) C(no_space)
-
-struct counters {
-#define SSDB_COUNTER_FIELD(name) u64 name;
-	SSDB_COUNTER_LIST(SSDB_COUNTER_FIELD)
-#undef SSDB_COUNTER_FIELD
-};
 
 struct drive {
 	/* What ssdb_attach() looks at; never moves while the ABI is the same. */
@@ -197,111 +142,16 @@ static inline void *at(const struct drive *d, u64 offset)
 	return (u8 *)d + offset;
 }
 
-#define L2P(d) ((u32 *)at(d, (d)->l2p))
-#define P2L(d) ((u32 *)at(d, (d)->p2l))
-#define VCNT(d) ((u32 *)at(d, (d)->vcnt))
-#define GROUP_MIN(d) ((u32 *)at(d, (d)->group_min))
-#define WEAR(d) ((u32 *)at(d, (d)->wear))
-#define SB_MODE(d) ((u8 *)at(d, (d)->sb_mode))
-#define SB_SEQ(d) ((u32 *)at(d, (d)->sb_seq))
+/* Gives an array its place behind `end`, and moves that. */
+static inline u64 place(u64 *end, u64 count, u64 size)
+{
+	u64 here = (*end + 63) & ~63ULL;
+
+	*end = here + count * size;
+	return here;
+}
+
+/* When each slot of the write buffer is free again, a ring. */
 #define RELEASE(d) ((u64 *)at(d, (d)->release))
-#define DIE_FREE(d) ((u64 *)at(d, (d)->die_free))
-#define DIE_READ(d) ((u64 *)at(d, (d)->die_read))
-#define DIE_GC(d) ((u64 *)at(d, (d)->die_gc))
-#define CHAN_FREE(d) ((u64 *)at(d, (d)->chan_free))
-#define CACHE(d) ((u32 *)at(d, (d)->cache))
-
-static inline u64 later(u64 a, u64 b)
-{
-	return a > b ? a : b;
-}
-
-/* Takes `cost_ns` of a serial resource from `t` on; answers the end. */
-static inline u64 occupy(u64 *free_ns, u64 t, u64 cost_ns)
-{
-	return *free_ns = later(*free_ns, t) + cost_ns;
-}
-
-static inline u64 scaled(u64 amount, u64 factor_fp)
-{
-	return (amount * factor_fp) >> 20;
-}
-
-/* xorshift64*: small, fast, good enough for service times and candidates. */
-static inline u64 random_u64(u64 *state)
-{
-	u64 x = *state;
-
-	x ^= x >> 12;
-	x ^= x << 25;
-	x ^= x >> 27;
-	*state = x;
-	return x * 0x2545f4914f6cdd1dULL;
-}
-
-/* Uniform below n. */
-static inline u32 random_below(u64 *state, u32 n)
-{
-	return (u32)(((random_u64(state) >> 32) * n) >> 32);
-}
-
-/* A service time with its noise. */
-static inline u64 noisy(struct drive *d, u64 ns)
-{
-	if (d->noise_fp)
-		ns = scaled(ns, SSDB_ONE - d->noise_fp +
-				(((random_u64(&d->rng) >> 40) * 2 * d->noise_fp) >> 24));
-	return ns;
-}
-
-/* state.c */
-void geometry_of(const struct ssdb_params *p, struct geometry *g);
-
-/* trouble.c: what makes the drive slower than its data sheet */
-void trouble_init(struct drive *d);
-void trouble_update(struct drive *d, u64 now);
-u64 trouble_stall(struct drive *d, u64 t);
-int trouble_media(struct drive *d, u32 op, u64 offset, u64 bytes);
-
-/* page_map.c */
-void page_init(struct drive *d);
-u64 page_read(struct drive *d, u64 t, u64 offset, u64 bytes);
-u64 page_write(struct drive *d, u64 t, u64 offset, u64 bytes, int through);
-u64 page_flush(struct drive *d, u64 t);
-void page_trim(struct drive *d, u64 first, u64 end);
-void page_idle(struct drive *d, u64 from, u64 now);
-u64 page_append(struct drive *d, u64 t, u32 lpn);
-
-u64 page_read_units(struct drive *d, u64 t, u64 first, u64 end, u64 bytes);
-
-/* readahead.c */
-u64 readahead(struct drive *d, u64 t, u64 first, u64 end, u64 *ready);
-
-/* gc.c */
-int gc_open_host(struct drive *d, u64 t);
-void gc_close(struct drive *d, struct stream *s);
-void gc_pace(struct drive *d, u64 t, u32 units);
-void gc_idle(struct drive *d, u64 from, u64 now);
-u32 gc_spare(const struct drive *d);
-
-/* buffer.c: the lazy write cache */
-u64 cache_write(struct drive *d, u64 t, u32 lpn);
-u64 cache_drain(struct drive *d, u64 t);
-
-/* slc.c */
-int slc_wanted(const struct drive *d);
-int slc_surplus(const struct drive *d);
-
-/* block_log.c */
-void blocklog_init(struct drive *d);
-u64 blocklog_read(struct drive *d, u64 t, u64 offset, u64 bytes);
-u64 blocklog_write(struct drive *d, u64 t, u64 offset, u64 bytes, int through);
-u64 blocklog_flush(struct drive *d, u64 t);
-void blocklog_trim(struct drive *d, u64 first, u64 end);
-int blocklog_check(const struct drive *d);
-int blocklog_mend(struct drive *d);
-
-/* direct.c */
-u64 direct_access(struct drive *d, u64 t, u64 offset, u64 bytes, int write);
 
 #endif

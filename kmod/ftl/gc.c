@@ -10,18 +10,13 @@
  * Spare that garbage collection keeps for itself, for closed forms: gc_low + 1 superblocks (gc_low
  * free ones, and two being written that are half full on average).
  */
+#include "arith.h"
+#include "gc.h"
 #include "nand.h"
 #include "page_map.h"
+#include "slc.h"
 
 #define LOOK_AHEAD 24	/* units: how far ahead of the copying the map is fetched */
-
-/* Free superblocks, without those that the static SLC cache has a right to. */
-u32 gc_spare(const struct drive *d)
-{
-	u32 reserved = d->slc_used < d->g.slc_static_sb ? d->g.slc_static_sb - d->slc_used : 0;
-
-	return d->free_count > reserved ? d->free_count - reserved : 0;
-}
 
 static void ring_push(struct drive *d, u64 ring, u32 head, u32 *count, u32 sb)
 {
@@ -57,7 +52,7 @@ static void open_stream(struct drive *d, struct stream *s, u32 mode)
 	d->slc_used += !!(mode & SB_SLC);
 }
 
-/* A full superblock becomes a candidate. SLC ones are folded oldest first, whatever the policy. */
+/* SLC superblocks are folded oldest first, whatever the policy. */
 void gc_close(struct drive *d, struct stream *s)
 {
 	u32 sb = s->sb;
@@ -173,7 +168,7 @@ static void begin_victim(struct drive *d, u32 sb)
 /* Is there room to move `valid` units? Always, until superblocks are retired. */
 static int has_room(const struct drive *d, u32 valid)
 {
-	return d->gc.end - d->gc.pos + (u64)gc_spare(d) * d->g.sb_units >= valid;
+	return d->gc.end - d->gc.pos + (u64)spare_superblocks(d) * d->g.sb_units >= valid;
 }
 
 /* Begins to fold the oldest SLC superblock; answers 0 if there is none, or no room. */
@@ -350,11 +345,10 @@ static void fold_now(struct drive *d, u64 t)
  */
 static void win_back(struct drive *d, u64 t, u32 keep)
 {
-	while (gc_spare(d) < keep && collect_now(d, t))
+	while (spare_superblocks(d) < keep && collect_now(d, t))
 		;
 }
 
-/* A new superblock for the host, collecting if there is too little spare; answers an error. */
 int gc_open_host(struct drive *d, u64 t)
 {
 	u32 keep = d->p.gc_paced ? 2 : (u32)d->p.gc_low + 1;
@@ -367,9 +361,9 @@ int gc_open_host(struct drive *d, u64 t)
 		open_stream(d, &d->host, SB_HOST | SB_SLC);
 		return SSDB_OK;
 	}
-	while (gc_spare(d) < keep) {
+	while (spare_superblocks(d) < keep) {
 		if (!collect_now(d, t)) {
-			if (gc_spare(d) >= 2)
+			if (spare_superblocks(d) >= 2)
 				break;
 			d->c.no_space++;
 			d->error = SSDB_E_NOSPACE;
@@ -380,11 +374,10 @@ int gc_open_host(struct drive *d, u64 t)
 	return SSDB_OK;
 }
 
-/* The host has written `units`: collect as much as keeps the number of free superblocks. */
 void gc_pace(struct drive *d, u64 t, u32 units)
 {
 	struct victim *v = &d->victim;
-	u32 spare = gc_spare(d);
+	u32 spare = spare_superblocks(d);
 
 	if (v->sb == UNIT_NONE && (!d->p.gc_paced || spare > d->p.gc_low || !next_victim(d)))
 		return;
@@ -397,7 +390,7 @@ void gc_pace(struct drive *d, u64 t, u32 units)
 			     (u64)(budget - left) << 20 : v->credit;
 		if (v->sb != UNIT_NONE)
 			continue;
-		if (gc_spare(d) > d->p.gc_low || !next_victim(d)) {
+		if (spare_superblocks(d) > d->p.gc_low || !next_victim(d)) {
 			v->credit = 0;
 			break;
 		}
@@ -422,14 +415,14 @@ static int idle_victim(struct drive *d)
 
 	if (d->victim.sb != UNIT_NONE)
 		return 1;
-	if (gc_spare(d) < 2)
+	if (spare_superblocks(d) < 2)
 		return 0;
 	if (d->p.slc_idle_fold && begin_slc_victim(d))
 		return 1;
-	return d->p.gc_idle_free_ppm && gc_spare(d) < wanted && next_victim(d);
+	return d->p.gc_idle_free_ppm && spare_superblocks(d) < wanted && next_victim(d);
 }
 
-/* Works from `from` to `now`, one row of program units at a time. */
+/* One row of program units at a time. */
 void gc_idle(struct drive *d, u64 from, u64 now)
 {
 	u64 before = d->c.gc_units;

@@ -9,7 +9,14 @@
 #ifndef SSDB_NAND_H
 #define SSDB_NAND_H
 
+#include "arith.h"
 #include "drive.h"
+#include "trouble.h"
+
+#define DIE_FREE(d) ((u64 *)at(d, (d)->die_free))
+#define DIE_READ(d) ((u64 *)at(d, (d)->die_read))
+#define DIE_GC(d) ((u64 *)at(d, (d)->die_gc))
+#define CHAN_FREE(d) ((u64 *)at(d, (d)->chan_free))
 
 static inline u64 *channel_of(struct drive *d, u32 die)
 {

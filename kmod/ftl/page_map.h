@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /*
- * The page map's bookkeeping, shared by what writes, trims and collects.
+ * The page map: its arrays, and the bookkeeping shared by what writes, trims and collects.
  *
  * A physical unit p is valid if and only if l2p[p2l[p]] == p; there is no bitmap. A superblock
  * counts its valid units, and while it is open also those not yet written.
@@ -9,6 +9,19 @@
 #define SSDB_PAGE_MAP_H
 
 #include "drive.h"
+#include "ftl.h"
+
+#define VCNT_BUSY 0x80000000U		/* not a candidate for collection: free, open or being collected */
+#define GROUP_SHIFT 6			/* superblocks to a group of the victim index */
+
+#define L2P(d) ((u32 *)at(d, (d)->l2p))
+#define P2L(d) ((u32 *)at(d, (d)->p2l))
+#define VCNT(d) ((u32 *)at(d, (d)->vcnt))
+#define GROUP_MIN(d) ((u32 *)at(d, (d)->group_min))
+#define WEAR(d) ((u32 *)at(d, (d)->wear))
+#define SB_MODE(d) ((u8 *)at(d, (d)->sb_mode))
+#define SB_SEQ(d) ((u32 *)at(d, (d)->sb_seq))
+#define CACHE(d) ((u32 *)at(d, (d)->cache))
 
 /* One unit of the flash is no longer the newest. */
 static inline void page_invalidate(struct drive *d, u32 unit)
@@ -34,10 +47,8 @@ static inline void page_unmap(struct drive *d, u32 lpn)
 	*entry = UNIT_NONE;
 }
 
-/* Makes sure that the host stream has room for a unit; answers an error. */
-static inline int page_room(struct drive *d, u64 t)
-{
-	return ssdb_likely(d->host.pos < d->host.end) ? SSDB_OK : gc_open_host(d, t);
-}
+/* page_check.c, page_repair.c: see struct ftl_ops */
+enum broken page_check(const struct drive *d);
+int page_mend(struct drive *d);
 
 #endif

@@ -2,7 +2,8 @@
 /*
  * Parameters by name: the table, setting and getting, and what contradicts what.
  */
-#include "drive.h"
+#include "arith.h"
+#include "kinds.h"
 
 #define SSDB_SHORTEST_NS 1000000ULL	/* of planted periods: they are stepped through */
 
@@ -143,53 +144,16 @@ static const char *check_common(const struct ssdb_params *p)
 	return SSDB_NULL;
 }
 
-static const char *check_page(const struct ssdb_params *p)
-{
-	u64 program = p->program_unit_bytes * p->planes;
-	u64 larger = program > p->map_unit_bytes ? program : p->map_unit_bytes;
-	struct geometry g;
-
-	if (ssdb_mod(program, p->map_unit_bytes) && ssdb_mod(p->map_unit_bytes, program))
-		return "program_unit_bytes * planes and map_unit_bytes must divide one another";
-	if (p->read_unit_bytes > program || ssdb_mod(program, p->read_unit_bytes))
-		return "read_unit_bytes must divide program_unit_bytes * planes";
-	if (ssdb_mod(p->read_unit_bytes, p->map_unit_bytes) && ssdb_mod(p->map_unit_bytes, p->read_unit_bytes))
-		return "read_unit_bytes and map_unit_bytes must divide one another";
-	if (ssdb_mod(p->erase_block_bytes, larger))
-		return "erase_block_bytes must be a multiple of the program unit and of the map unit";
-	if ((p->slc_bytes || p->slc_dynamic_ppm) &&
-	    ssdb_div(p->erase_block_bytes, larger) < p->slc_bits)
-		return "an erase block must hold at least slc_bits program units";
-	geometry_of(p, &g);
-	if (!g.fits)
-		return "more units than the map can number: raise map_unit_bytes";
-	/* A static SLC cache keeps its superblocks to itself. */
-	if (g.n_sb - g.slc_static_sb < g.user_sb + p->gc_low + 4)
-		return "no spare: raise op_ppm, lower gc_low or erase_block_bytes (spare superblocks < gc_low + 4)";
-	return SSDB_NULL;
-}
-
-static const char *check_blocklog(const struct ssdb_params *p)
-{
-	if (ssdb_mod(p->block_bytes, p->map_unit_bytes))
-		return "block_bytes must be a multiple of map_unit_bytes";
-	if (ssdb_mod(p->block_phase_bytes, p->map_unit_bytes))
-		return "block_phase_bytes must be a multiple of map_unit_bytes";
-	if (p->block_phase_bytes >= p->block_bytes)
-		return "block_phase_bytes must be less than block_bytes";
-	if (p->block_bytes > p->capacity_bytes)
-		return "block_bytes must not exceed capacity_bytes";
-	return SSDB_NULL;
-}
-
 int ssdb_params_check(const struct ssdb_params *p, const char **why)
 {
 	const char *bad = check_common(p);
+	struct geometry g;
 
-	if (!bad && p->ftl == SSDB_FTL_PAGE)
-		bad = check_page(p);
-	if (!bad && p->ftl == SSDB_FTL_BLOCKLOG)
-		bad = check_blocklog(p);
+	if (!bad) {
+		kind_geometry(p, &g);
+		if (ftl_kinds[p->ftl]->contradiction)
+			bad = ftl_kinds[p->ftl]->contradiction(p, &g);
+	}
 	if (why)
 		*why = bad ? bad : "";
 	return bad ? SSDB_E_PARAM : SSDB_OK;

@@ -4,7 +4,9 @@
  *
  * For each reader two batches are kept, so that the next is on its way while one is being read.
  */
-#include "drive.h"
+#include "arith.h"
+#include "page_read.h"
+#include "readahead.h"
 
 /* The reader that goes on at `first`; else the one not seen for longest, forgotten. */
 static struct reader *find(struct drive *d, u64 first, int *known)
@@ -48,10 +50,6 @@ static void fetch(struct drive *d, struct reader *r, u64 t)
 	d->why = why;
 }
 
-/*
- * A read of the units from `first` to before `end`. Answers from which unit on the flash must be
- * read, and in *ready when what is before it is there.
- */
 u64 readahead(struct drive *d, u64 t, u64 first, u64 end, u64 *ready)
 {
 	int known;

@@ -6,6 +6,7 @@
  * when the earliest completes. Offsets are drawn ahead, so that the drive's map can be fetched
  * before it is needed: without that every random write waits for memory.
  */
+#include "arith.h"
 #include "drive.h"
 #include "ssdb_run.h"
 

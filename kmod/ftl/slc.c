@@ -6,12 +6,12 @@
  * free superblocks and gives them back when collection needs them. Folding is collecting a
  * superblock in SLC mode (gc.c).
  */
-#include "drive.h"
+#include "arith.h"
+#include "slc.h"
 
-/* May the host's next superblock be written as SLC? */
 int slc_wanted(const struct drive *d)
 {
-	u32 spare = gc_spare(d);
+	u32 spare = spare_superblocks(d);
 	u64 borrowed, limit;
 
 	if (d->slc_used < d->g.slc_static_sb)
@@ -23,7 +23,6 @@ int slc_wanted(const struct drive *d)
 	return borrowed < limit;
 }
 
-/* Would collection gain a free superblock from folding? */
 int slc_surplus(const struct drive *d)
 {
 	return d->slc_count && d->slc_used > d->g.slc_static_sb;

@@ -125,11 +125,11 @@ u64 ssdb_counter(const void *state, u32 index);
 
 /*
  * Walks all maps and counts and answers 0 when they agree, else the number of the first broken
- * invariant (check.c). Takes time in proportion to the capacity; for tests, fuzzing and restores.
+ * invariant (ftl.h). Takes time in proportion to the capacity; for tests, fuzzing and restores.
  */
 int ssdb_check(const void *state);
 /*
- * Mends a state whose last user died inside a request (repair.c): all that was mapped stays so, each
+ * Mends a state whose last user died inside a request (page_repair.c): all that was mapped stays so, each
  * unit of that request is as before it or after it. SSDB_E_TORN: damaged by something else.
  */
 int ssdb_repair(void *state, u64 bytes);

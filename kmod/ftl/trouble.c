@@ -5,7 +5,8 @@
  * All slowness is one factor on the service times. It is looked at again when a phase ends, when
  * enough has been written, or ten times a second while heat matters.
  */
-#include "drive.h"
+#include "arith.h"
+#include "trouble.h"
 
 #define TICK_NS 100000000ULL
 #define SLOWEST_PPM 100000000ULL	/* keeps products of times and factors within 64 bits */
@@ -158,7 +159,7 @@ void trouble_init(struct drive *d)
 	trouble_update(d, 0);
 }
 
-/* A command that would begin at `t`: within a stall it begins at the stall's end. */
+/* Within a stall a command begins at the stall's end. */
 u64 trouble_stall(struct drive *d, u64 t)
 {
 	while (t >= d->stall_end_ns)
@@ -170,7 +171,7 @@ u64 trouble_stall(struct drive *d, u64 t)
 	return d->stall_end_ns;
 }
 
-/* Does this request meet a planted bad range? They repeat every error_every_bytes. */
+/* Bad ranges repeat every error_every_bytes. */
 int trouble_media(struct drive *d, u32 op, u64 offset, u64 bytes)
 {
 	const struct ssdb_params *p = &d->p;

@@ -12,7 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../drive.h"
+#include "../arith.h"
+#include "../page_map.h"
 #include "rig.h"
 
 #ifdef __SANITIZE_ADDRESS__

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: (MIT OR GPL-2.0-only)
 /*
- * The drive as its host sees it: commands, the queue and the link, counters.
+ * The drive as its host sees it: commands, the queue and the link.
  *
- * What happens behind the link is the matter of page_map.c, block_log.c and direct.c.
+ * What happens behind the link is the matter of the drive's kind (ftl.h).
  */
+#include "arith.h"
 #include "drive.h"
+#include "kinds.h"
+#include "trouble.h"
 
 static int sane(const struct drive *d, const struct ssdb_cmd *cmd)
 {
@@ -100,31 +103,13 @@ static u64 do_read(struct drive *d, u64 t, const struct ssdb_cmd *cmd)
 	t += noisy(d, d->svc_ns[SVC_FW_READ]);
 	d->c.host_read_commands++;
 	d->c.host_read_bytes += cmd->bytes;
-	if (d->p.ftl == SSDB_FTL_PAGE)
-		ready = page_read(d, t, cmd->offset, cmd->bytes);
-	else if (d->p.ftl == SSDB_FTL_BLOCKLOG)
-		ready = blocklog_read(d, t, cmd->offset, cmd->bytes);
-	else
-		ready = direct_access(d, t, cmd->offset, cmd->bytes, 0);
+	ready = ftl_of(d)->read(d, t, cmd->offset, cmd->bytes);
 	return way_out(d, t, ready, cmd->bytes);
 }
 
 static u64 do_flush(struct drive *d, u64 t)
 {
-	if (d->p.wbuf_volatile && d->p.ftl == SSDB_FTL_PAGE)
-		t = page_flush(d, t);
-	else if (d->p.wbuf_volatile && d->p.ftl == SSDB_FTL_BLOCKLOG)
-		t = blocklog_flush(d, t);
-	return t;
-}
-
-static u64 write_range(struct drive *d, u64 t, u64 offset, u64 bytes, int through)
-{
-	if (d->p.ftl == SSDB_FTL_PAGE)
-		return page_write(d, t, offset, bytes, through);
-	if (d->p.ftl == SSDB_FTL_BLOCKLOG)
-		return blocklog_write(d, t, offset, bytes, through);
-	return direct_access(d, t, offset, bytes, 1);
+	return d->p.wbuf_volatile && ftl_of(d)->flush ? ftl_of(d)->flush(d, t) : t;
 }
 
 static u64 do_write(struct drive *d, u64 t, const struct ssdb_cmd *cmd)
@@ -134,36 +119,29 @@ static u64 do_write(struct drive *d, u64 t, const struct ssdb_cmd *cmd)
 	t += noisy(d, d->svc_ns[SVC_FW_WRITE]);
 	d->c.host_write_commands++;
 	d->c.host_write_bytes += cmd->bytes;
-	return write_range(d, t, cmd->offset, cmd->bytes, fua);
-}
-
-static void trim_units(struct drive *d, u64 first, u64 end)
-{
-	if (d->p.ftl == SSDB_FTL_PAGE)
-		page_trim(d, first, end);
-	else if (d->p.ftl == SSDB_FTL_BLOCKLOG)
-		blocklog_trim(d, first, end);
+	return ftl_of(d)->write(d, t, cmd->offset, cmd->bytes, fua);
 }
 
 /* Whole units are unmapped; zeroes for parts of units are written. */
 static u64 do_trim(struct drive *d, u64 t, const struct ssdb_cmd *cmd)
 {
+	const struct ftl_ops *ftl = ftl_of(d);
 	u64 unit = d->p.map_unit_bytes;
 	u64 last = cmd->offset + cmd->bytes;
 	u64 first_unit = (cmd->offset + unit - 1) >> d->g.unit_shift;
 	u64 end_unit = last >> d->g.unit_shift;
 
 	t += d->p.t_trim_ns;
-	if (first_unit < end_unit)
-		trim_units(d, first_unit, end_unit);
+	if (first_unit < end_unit && ftl->trim)
+		ftl->trim(d, first_unit, end_unit);
 	if (cmd->op != SSDB_ZEROES)
 		return t;
 	if (first_unit > end_unit)
-		return write_range(d, t, cmd->offset, cmd->bytes, 0);
+		return ftl->write(d, t, cmd->offset, cmd->bytes, 0);
 	if (cmd->offset & (unit - 1))
-		t = write_range(d, t, cmd->offset, (first_unit << d->g.unit_shift) - cmd->offset, 0);
+		t = ftl->write(d, t, cmd->offset, (first_unit << d->g.unit_shift) - cmd->offset, 0);
 	if (last & (unit - 1) && !d->error)
-		t = write_range(d, t, end_unit << d->g.unit_shift, last & (unit - 1), 0);
+		t = ftl->write(d, t, end_unit << d->g.unit_shift, last & (unit - 1), 0);
 	return t;
 }
 
@@ -192,9 +170,9 @@ static void background(struct drive *d, u64 now)
 {
 	u64 from = later(d->last_done_ns + d->p.idle_delay_ns, d->idle_from_ns);
 
-	if (d->p.ftl != SSDB_FTL_PAGE || now <= from)
+	if (!ftl_of(d)->idle || now <= from)
 		return;
-	page_idle(d, from, now);
+	ftl_of(d)->idle(d, from, now);
 	d->idle_from_ns = now;
 }
 
@@ -298,74 +276,6 @@ void ssdb_prefetch(const void *state, u64 offset)
 {
 	const struct drive *d = state;
 
-	if (d->p.ftl == SSDB_FTL_PAGE)
-		__builtin_prefetch(L2P(d) + (offset >> d->g.unit_shift), 1);
-}
-
-static const char *const counter_names[] = {
-#define SSDB_COUNTER_NAME(name) #name,
-	SSDB_COUNTER_LIST(SSDB_COUNTER_NAME)
-#undef SSDB_COUNTER_NAME
-	"free_superblocks", "superblocks", "superblock_units", "physical_units", "mapped_units",
-	"max_wear", "min_wear", "slc_superblocks", "throttled", "warm_mk", "service_ppm",
-};
-
-#define STORED (sizeof(struct counters) / sizeof(u64))
-#define COUNTERS (sizeof(counter_names) / sizeof(counter_names[0]))
-
-u32 ssdb_counter_count(void)
-{
-	return COUNTERS;
-}
-
-const char *ssdb_counter_name(u32 index)
-{
-	return index < COUNTERS ? counter_names[index] : SSDB_NULL;
-}
-
-static u64 wear_limit(const struct drive *d, int max)
-{
-	const u32 *wear = WEAR(d);
-	u32 found = d->g.n_sb ? wear[0] : 0;
-	u64 i;
-
-	for (i = 1; i < d->g.n_sb; i++)
-		if (max ? wear[i] > found : wear[i] < found)
-			found = wear[i];
-	return found;
-}
-
-u64 ssdb_counter(const void *state, u32 index)
-{
-	const struct drive *d = state;
-	int page = d->p.ftl == SSDB_FTL_PAGE;
-
-	if (index < STORED)
-		return ((const u64 *)&d->c)[index];
-	switch (index - STORED) {
-	case 0:
-		return page ? d->free_count : 0;
-	case 1:
-		return page ? d->g.n_sb : 0;
-	case 2:
-		return page ? d->g.sb_units : 0;
-	case 3:
-		return page ? d->g.n_sb * d->g.sb_units : 0;
-	case 4:
-		return d->mapped;
-	case 5:
-		return page ? wear_limit(d, 1) : 0;
-	case 6:
-		return page ? wear_limit(d, 0) : 0;
-	case 7:
-		return d->slc_used;
-	case 8:
-		return d->throttled;
-	case 9:
-		return ssdb_div(d->warm_uk, 1000);
-	case 10:
-		return 1000000 + d->slow_ppm + d->slow_write_ppm;
-	default:
-		return 0;
-	}
+	if (ftl_of(d)->prefetch)
+		ftl_of(d)->prefetch(d, offset);
 }

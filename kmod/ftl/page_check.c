@@ -4,22 +4,8 @@
  *
  * Every answer other than 0 names one invariant, so that a fuzzer's report says what broke.
  */
-#include "drive.h"
-
-enum broken {
-	SOUND,
-	BAD_UNIT,	/* a logical unit maps outside of what was written */
-	BAD_REVERSE,	/* the physical unit does not name the logical unit that maps to it */
-	BAD_SLOT,	/* the cache slot does not name the logical unit that maps to it */
-	BAD_MAPPED,	/* the count of mapped units */
-	BAD_VALID,	/* a superblock's count of valid units */
-	BAD_FREE,	/* a free superblock is not empty, not marked so, or listed twice */
-	BAD_STREAM,	/* a stream's place */
-	BAD_GROUP,	/* a group's least is not at most that of its candidates */
-	BAD_SLC,	/* the count of SLC superblocks */
-	BAD_CACHE,	/* the cache's count or a slot of it */
-	BAD_LOG,	/* a log block and its block do not name one another */
-};
+#include "arith.h"
+#include "page_map.h"
 
 /* Units of a superblock that have been written. */
 static u32 written(const struct drive *d, u32 sb)
@@ -31,7 +17,7 @@ static u32 written(const struct drive *d, u32 sb)
 	return SB_MODE(d)[sb] & SB_SLC ? d->g.slc_units : d->g.sb_units;
 }
 
-static int check_maps(const struct drive *d)
+static enum broken check_maps(const struct drive *d)
 {
 	u64 i, mapped = 0;
 
@@ -73,7 +59,7 @@ static u32 valid_in(const struct drive *d, u32 sb)
 }
 
 /* What is in the free ring is free; the counts of all others are of what they hold. */
-static int check_superblocks(const struct drive *d)
+static enum broken check_superblocks(const struct drive *d)
 {
 	const u32 *ring = at(d, d->free_ring);
 	u32 slc = 0, sb, i;
@@ -109,7 +95,7 @@ static int check_superblocks(const struct drive *d)
 	return slc == d->slc_used ? SOUND : BAD_SLC;
 }
 
-static int check_stream(const struct drive *d, const struct stream *s)
+static enum broken check_stream(const struct drive *d, const struct stream *s)
 {
 	u32 pus;
 
@@ -122,7 +108,7 @@ static int check_stream(const struct drive *d, const struct stream *s)
 	return SOUND;
 }
 
-static int check_cache(const struct drive *d)
+static enum broken check_cache(const struct drive *d)
 {
 	u32 i;
 
@@ -138,9 +124,9 @@ static int check_cache(const struct drive *d)
 	return SOUND;
 }
 
-static int check_page(const struct drive *d)
+enum broken page_check(const struct drive *d)
 {
-	int broken = check_stream(d, &d->host);
+	enum broken broken = check_stream(d, &d->host);
 
 	if (!broken)
 		broken = check_stream(d, &d->gc);
@@ -153,15 +139,4 @@ static int check_page(const struct drive *d)
 	if (!broken)
 		broken = check_cache(d);
 	return broken;
-}
-
-int ssdb_check(const void *state)
-{
-	const struct drive *d = state;
-
-	if (d->p.ftl == SSDB_FTL_PAGE)
-		return check_page(d);
-	if (d->p.ftl == SSDB_FTL_BLOCKLOG)
-		return blocklog_check(d) ? BAD_LOG : SOUND;
-	return SOUND;
 }

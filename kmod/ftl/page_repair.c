@@ -10,7 +10,8 @@
  * What may be off afterwards is timing: work of the request under way may not be charged, or a
  * superblock's erase be counted twice. Repairing can itself be interrupted and be begun again.
  */
-#include "drive.h"
+#include "arith.h"
+#include "page_map.h"
 
 #define SB_LISTED 0x80		/* only in here: this superblock is in its list already */
 
@@ -239,7 +240,7 @@ static int in_bounds(const struct drive *d)
 	       d->slc_head < d->g.n_sb && d->slots_used <= d->p.queue_slots;
 }
 
-static int mend_page(struct drive *d)
+int page_mend(struct drive *d)
 {
 	if (!in_bounds(d) || !count_maps(d))
 		return 0;
@@ -254,22 +255,4 @@ static int mend_page(struct drive *d)
 					    KIND_CLOSED);
 	mend_superblocks(d);
 	return 1;
-}
-
-int ssdb_repair(void *state, u64 bytes)
-{
-	struct drive *d = state;
-	int error = ssdb_attach(state, bytes);
-	int mended = 1;
-
-	if (error != SSDB_E_TORN)
-		return error;
-	if (d->p.ftl == SSDB_FTL_PAGE)
-		mended = mend_page(d);
-	else if (d->p.ftl == SSDB_FTL_BLOCKLOG)
-		mended = blocklog_mend(d);
-	if (!mended || ssdb_check(state))
-		return SSDB_E_TORN;
-	d->in_request = 0;
-	return SSDB_OK;
 }
