@@ -12,7 +12,10 @@ from ssdbench.engine.journal import utc_now
 from ssdbench.engine.stage import Context
 from ssdbench.host.files import make_directory, write_atomic
 from ssdbench.model.base import Model
-from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.finding import Finding
+from ssdbench.model.findings.course import CutShort
+from ssdbench.model.findings.host import StartsDisturbed
+from ssdbench.model.findings.kind import FindingKind
 from ssdbench.model.kind import StageKind
 from ssdbench.model.result import StageResult, stage_result
 
@@ -188,27 +191,10 @@ def cells_csv(cells: Sequence[Cell]) -> str:
 
 def cell_findings(stage: str, cells: Sequence[Cell], cut_short: str) -> list[Finding]:
     """That starts were disturbed, or that not all were made."""
-    found = []
+    found: list[FindingKind] = []
     disturbed = [cell for cell in cells if cell.disturbed]
     if disturbed:
-        found.append(
-            Finding(
-                code=Code.DISTURBED,
-                severity=Severity.WARNS,
-                message=f"{len(disturbed)} of {len(cells)} starts were disturbed, such as: "
-                f"{disturbed[0].disturbed}",
-                advice="The medians may still compare; end other work to be sure.",
-                stage=stage,
-            )
-        )
+        found.append(StartsDisturbed(len(disturbed), len(cells), disturbed[0].disturbed))
     if cut_short:
-        found.append(
-            Finding(
-                code=Code.CUT_SHORT,
-                severity=Severity.INVALIDATES,
-                message=f"{len(cells)} starts were measured: {cut_short}",
-                advice="Go on with `ssdbench resume`.",
-                stage=stage,
-            )
-        )
-    return found
+        found.append(CutShort(len(cells), None, "starts", cut_short))
+    return [kind.finding(stage=stage) for kind in found]

@@ -81,22 +81,21 @@ class ForeignRequests(FindingKind):
 
 
 @dataclass(frozen=True)
-class UnitsDisturbed(FindingKind):
-    """Some of the measurements of an experiment were disturbed."""
+class StartsDisturbed(FindingKind):
+    """Some of the measurements of an experiment over the host were disturbed."""
 
     code = Code.DISTURBED
     severities = (Severity.WARNS,)
     remedy = "The medians may still be comparable; end other work to be sure."
 
     disturbed: int
-    of: int
+    starts: int
     example: str  # what disturbed the first of them
-    unit: str = "start"
 
     def message(self) -> str:
         were = "was" if self.disturbed == 1 else "were"
         return (
-            f"{self.disturbed} of {counted(self.of, self.unit)} {were} disturbed, for example: "
+            f"{self.disturbed} of {counted(self.starts, 'start')} {were} disturbed, for example: "
             f"{self.example}"
         )
 

@@ -3,7 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.findings.course import CutShort
+from ssdbench.model.findings.kind import FindingKind
+from ssdbench.model.findings.preparation import WriteCacheOfForm
+from ssdbench.model.findings.pts import PtsAverages, PtsNotSteady, PtsScaled
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import Workload
 from ssdbench.stats.writecache import cache_enabled
@@ -66,43 +69,20 @@ def warm_up_s() -> float:
 
 
 def rule_findings(
-    stage: str, *, steady: bool | None, scale: float, cut_short: str, window: str
-) -> list[Finding]:
+    *, steady: bool | None, scale: float, where: str, cut_short: CutShort | None
+) -> list[FindingKind]:
     """What a reader must know before believing a PTS-style number.
 
-    `steady`: by the PTS rule, or None where the test has none; `window`: where it was judged.
+    `steady`: by the PTS rule, or None where the test has none; `where`: it was judged.
     """
-    found = []
-    if scale != 1:
-        message = f"all durations of the standard were scaled by {scale:g}"
-        advice = "Set `scale: 1` for anything but a demonstration."
-        found.append(_invalid(Code.QUICK_RULE, message, advice, stage))
+    found: list[FindingKind] = [PtsScaled(scale)] if scale != 1 else []
     if cut_short:
-        message = f"the test ended early: {cut_short}"
-        found.append(_invalid(Code.CUT_SHORT, message, "Go on with `ssdbench resume`.", stage))
+        found.append(cut_short)
     elif steady is None:
-        found.append(_unproven("the test has no rule for steady state", stage))
-    elif not steady:
-        message = f"steady state not reached {window}"
-        advice = "See the convergence plots; the standard lets you go on or stop."
-        found.append(_invalid(Code.NOT_STEADY, message, advice, stage))
+        found.append(PtsAverages())
     else:
-        found.append(_unproven(f"steady under the PTS rule {window}, which is no proof", stage))
+        found.append(PtsAverages(where) if steady else PtsNotSteady(where))
     return found
-
-
-def _unproven(what: str, stage: str) -> Finding:
-    advice = (
-        "Compare drives with it, and plan on `pessimistic`; docs/steady-state.md says how often "
-        "the rule of five rounds is optimistic."
-    )
-    return _invalid(Code.QUICK_RULE, f"{what}: PTS-style averages have no bound", advice, stage)
-
-
-def _invalid(code: Code, message: str, advice: str, stage: str) -> Finding:
-    return Finding(
-        code=code, severity=Severity.INVALIDATES, message=message, advice=advice, stage=stage
-    )
 
 
 def wanted_cache(form: str) -> bool:
@@ -110,9 +90,9 @@ def wanted_cache(form: str) -> bool:
     return form == "client"
 
 
-def cache_finding(
-    target: TargetInfo, form: str, stage: str, settings: Sequence[Mapping[str, str]] = ()
-) -> list[Finding]:
+def cache_of_form(
+    target: TargetInfo, form: str, settings: Sequence[Mapping[str, str]] = ()
+) -> list[FindingKind]:
     """Whether the volatile write cache is as the form asks: off for enterprise, on for client.
 
     `settings`: what the run has set.
@@ -120,14 +100,4 @@ def cache_finding(
     present, enabled = cache_enabled(target, settings)
     if not present or enabled is None or enabled == wanted_cache(form):
         return []
-    state, wanted = ("on", "off") if enabled else ("off", "on")
-    return [
-        Finding(
-            code=Code.UNSAFE_OPTION,
-            severity=Severity.WARNS,
-            message=f"the write cache is {state}, and the {form} form asks for {wanted}",
-            advice=f"Leave `host: {{write_cache: keep}}`, which sets it for standard tests, or set "
-            f"`{wanted}`; a simulated drive has `wbuf_volatile`.",
-            stage=stage,
-        )
-    ]
+    return [WriteCacheOfForm(enabled, form)]

@@ -13,6 +13,7 @@ from ssdbench.engine.journal import StageJournal
 from ssdbench.engine.stage import Context, RateHint, Stage, StagePlan
 from ssdbench.engine.store import StageStore
 from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.findings.preparation import NotPurged
 from ssdbench.model.found import PurgeDone
 from ssdbench.model.profile import Purge as Method
 from ssdbench.model.target import TargetInfo
@@ -98,16 +99,7 @@ class Preparation:
     def _labels(self, stage: str) -> list[Finding]:
         if self.purge is not Method.NONE:
             return []
-        severity = Severity.INVALIDATES if self.from_fresh else Severity.WARNS
-        return [
-            Finding(
-                code=Code.UNSAFE_OPTION,
-                severity=severity,
-                message="the drive was not purged before the test, as the standard asks",
-                advice="Set `purge: format` or `sanitize` where the drive is yours to erase.",
-                stage=stage,
-            )
-        ]
+        return [NotPurged(self.from_fresh).finding(stage=stage)]
 
 
 def _jobs(step: Step, context: Context) -> tuple[str, ...]:

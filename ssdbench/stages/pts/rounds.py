@@ -16,7 +16,9 @@ from dataclasses import dataclass
 
 from ssdbench.engine.journal import utc_now
 from ssdbench.engine.stage import Context, Lasting, RateHint, StagePlan
-from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.finding import Finding
+from ssdbench.model.findings.course import CutShort
+from ssdbench.model.findings.pts import PtsPaused, PtsWarmUpNotSteady
 from ssdbench.model.kind import StageKind
 from ssdbench.model.result import StageResult, stage_result
 from ssdbench.model.target import TargetInfo
@@ -27,7 +29,7 @@ from ssdbench.stages.pts.parts import (
     Phase,
     Record,
     Tracking,
-    cache_finding,
+    cache_of_form,
     rule_findings,
 )
 from ssdbench.stages.pts.preparation import Preparation
@@ -179,18 +181,22 @@ class Rounds:
         self, context: Context, progress: Progress, cut_short: str, *, steady: bool
     ) -> list[Finding]:
         counted = [done for done in progress.rounds if done.counted]
-        within = f"in {len(progress.rounds)} rounds; what is shown are the last five"
+        where = f"in {len(progress.rounds)} rounds; the last five are shown"
         if steady:
-            within = f"in rounds {counted[-ROUNDS].number} to {counted[-1].number}"
-        own = (f.model_copy(update={"stage": self.name}) for f in self.skipped)
-        found = [*own, *progress.findings]
-        found += cache_finding(context.target, self.form, self.name, context.settings)
-        if len(counted) < len(progress.rounds):
-            found.append(_paused(progress, self.name))
+            where = f"in rounds {counted[-ROUNDS].number} to {counted[-1].number}"
+        known = [finding.model_copy(update={"stage": self.name}) for finding in self.skipped]
+        found = cache_of_form(context.target, self.form, context.settings)
+        if paused := [done.number for done in progress.rounds if not done.counted]:
+            found.append(PtsPaused(tuple(paused)))
         found += rule_findings(
-            self.name, steady=steady, scale=self.scale, cut_short=cut_short, window=within
+            steady=steady,
+            scale=self.scale,
+            where=where,
+            cut_short=CutShort(len(progress.rounds), None, "rounds", cut_short)
+            if cut_short
+            else None,
         )
-        return found
+        return [*known, *progress.findings, *(kind.finding(stage=self.name) for kind in found)]
 
 
 class _Test:
@@ -217,7 +223,7 @@ class _Test:
         self.progress = self.progress.prepared(done, warm_up)
         window = window_of(warm_up)
         if self._asked.warm_up is not None and not (window and window.steady):
-            found = (*self.progress.findings, _cold(self._asked.name))
+            found = (*self.progress.findings, PtsWarmUpNotSteady().finding(stage=self._asked.name))
             self.progress = self.progress.model_copy(update={"findings": found})
 
     def rounds(self) -> None:
@@ -380,25 +386,3 @@ def _latencies(records: Sequence[Record]) -> Record:
     if nines is not None and nines.status != "suppressed":
         found["p99.999_ns"] = nines.value_ns
     return found
-
-
-def _paused(progress: Progress, stage: str) -> Finding:
-    numbers = ", ".join(str(done.number) for done in progress.rounds if not done.counted)
-    return Finding(
-        code=Code.RESUMED,
-        severity=Severity.WARNS,
-        message=f"the run paused, which the standard does not allow; round {numbers} after the "
-        "pause was not counted",
-        advice="Run the test without a break for a result that others can compare.",
-        stage=stage,
-    )
-
-
-def _cold(stage: str) -> Finding:
-    return Finding(
-        code=Code.NOT_STEADY,
-        severity=Severity.INVALIDATES,
-        message="the writes before the first round did not become steady",
-        advice="See the warm-up; the rounds after it are shown all the same.",
-        stage=stage,
-    )

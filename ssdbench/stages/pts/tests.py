@@ -4,7 +4,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ssdbench.errors import UsageError
-from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.finding import Finding
+from ssdbench.model.findings.course import NotApplicable
+from ssdbench.model.findings.drive import BelowMappingUnit
 from ssdbench.model.profile import Purge
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import ActiveRange, Pattern, Workload
@@ -12,7 +14,7 @@ from ssdbench.stages.pts.parts import Cell, Phase, Tracking, warm_up_s
 from ssdbench.stages.pts.preparation import Preparation
 from ssdbench.stages.pts.rounds import Rounds
 from ssdbench.stages.pts.timed import Timed
-from ssdbench.stats.pointfindings import below_remap_unit, remap_finding
+from ssdbench.stats.pointfindings import below_remap_unit
 from ssdbench.stats.probing import known_remap_unit
 from ssdbench.units import KIB, format_size
 
@@ -94,10 +96,10 @@ class Setting:
         )
 
     def labels(self, name: str, workloads: Sequence[Workload]) -> tuple[Finding, ...]:
-        """At most one: which blocks are no whole remap units, and what that means."""
+        """At most one: which blocks are not whole mapping units."""
         unit = known_remap_unit(self.target, ())
-        below = [w.block_bytes for w in workloads if below_remap_unit(w, unit)]
-        return (remap_finding(below, unit).model_copy(update={"stage": name}),) if below else ()
+        below = tuple(w.block_bytes for w in workloads if below_remap_unit(w, unit))
+        return (BelowMappingUnit(below, unit).finding(stage=name),) if below else ()
 
     def history(self, test: Timed) -> Timed:
         """A test of phases with its labels. Raises UsageError when this drive cannot do it."""
@@ -359,11 +361,5 @@ TESTS: dict[str, Callable[[str, Setting], tuple[Rounds | Timed, ...]]] = {
 
 
 def _not_applicable(cell: Cell, logical_bytes: int, stage: str) -> Finding:
-    return Finding(
-        code=Code.NOT_APPLICABLE,
-        severity=Severity.NOTES,
-        message=f"{cell.name} is not applicable: the drive's logical block is "
-        f"{format_size(logical_bytes)}",
-        advice="Nothing is wrong with the drive.",
-        stage=stage,
-    )
+    why = f"the drive's logical block is {format_size(logical_bytes)}"
+    return NotApplicable(cell.name, why).finding(stage=stage)

@@ -14,11 +14,13 @@ from dataclasses import dataclass
 
 from ssdbench.engine.journal import utc_now
 from ssdbench.engine.stage import Context, Lasting, RateHint, StagePlan
-from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.finding import Finding
+from ssdbench.model.findings.course import CutShort
+from ssdbench.model.findings.pts import PausesBusy
 from ssdbench.model.kind import StageKind
 from ssdbench.model.result import StageResult, stage_result
 from ssdbench.model.target import TargetInfo
-from ssdbench.stages.pts.parts import Cell, Phase, Record, Tracking, cache_finding, rule_findings
+from ssdbench.stages.pts.parts import Cell, Phase, Record, Tracking, cache_of_form, rule_findings
 from ssdbench.stages.pts.preparation import Preparation, Prepared
 from ssdbench.stages.pts.rounds import durations, header
 from ssdbench.stages.pts.work import Work, window_of
@@ -156,21 +158,19 @@ class Timed:
         work: Work,
         samples: dict[str, list[Record]],
     ) -> list[Finding]:
-        own = (f.model_copy(update={"stage": self.name}) for f in self.skipped)
-        found = [*own, *prepared.findings]
-        found += cache_finding(context.target, self.form, self.name, context.settings)
-        found += [_busy(p, self.name) for p in self.phases if _was_busy(p, samples, self.scale)]
-        steady = self._steady(samples)
-        judged = self._judged()
+        judged, steady = self._judged(), self._steady(samples)
         taken = len(samples.get(judged.name, [])) if judged else 0
+        why = work.cut_short
+        known = [finding.model_copy(update={"stage": self.name}) for finding in self.skipped]
+        found = cache_of_form(context.target, self.form, context.settings)
+        found += [PausesBusy(p.name) for p in self.phases if _was_busy(p, samples, self.scale)]
         found += rule_findings(
-            self.name,
             steady=steady,
             scale=self.scale,
-            cut_short=work.cut_short,
-            window="by five samples 30 min apart" if steady else f"in {taken} samples of a minute",
+            where="by five samples 30 min apart" if steady else f"in {taken} samples of a minute",
+            cut_short=CutShort(len(samples), len(self.phases), "phases", why) if why else None,
         )
-        return found
+        return [*known, *prepared.findings, *(kind.finding(stage=self.name) for kind in found)]
 
 
 def _phase(phase: Phase, samples: Sequence[Record]) -> Record:
@@ -195,16 +195,6 @@ def _was_busy(phase: Phase, samples: dict[str, list[Record]], scale: float) -> b
         return False
     planned = phase.idle_s() * scale
     return sum(float(str(r["idle_s"])) for r in samples[phase.name]) < LEAST_IDLE * planned
-
-
-def _busy(phase: Phase, stage: str) -> Finding:
-    return Finding(
-        code=Code.DISTURBED,
-        severity=Severity.WARNS,
-        message=f"in the phase {phase.name!r} the drive had requests in most of its pauses",
-        advice="Its queue may be too deep for its rate: what was queued is worked off in them.",
-        stage=stage,
-    )
 
 
 def _mean(samples: Sequence[Record], name: str) -> float:

@@ -8,7 +8,7 @@ from ssdbench.errors import UsageError
 from ssdbench.model.finding import Code, Severity
 from ssdbench.model.loading import load_profile
 from ssdbench.model.profile import Purge
-from ssdbench.stages.pts.parts import Record, cache_finding
+from ssdbench.stages.pts.parts import Record, cache_of_form
 from ssdbench.stages.pts.rounds import Rounds, _means
 from ssdbench.stages.pts.tests import (
     BLOCKS,
@@ -376,11 +376,11 @@ def test_an_interrupted_history_begins_again_from_its_purge(tmp_path: Path) -> N
 def test_a_write_cache_that_is_not_as_the_form_asks_is_a_finding() -> None:
     drive = WearyDrive().info.model_copy(update={"facts": {"write cache": "on"}})
 
-    assert [f.code for f in cache_finding(drive, "enterprise", "01")] == [Code.UNSAFE_OPTION]
-    assert cache_finding(drive, "client", "01") == []
-    assert cache_finding(WearyDrive().info, "enterprise", "01") == []
+    assert [f.code for f in cache_of_form(drive, "enterprise")] == [Code.UNSAFE_OPTION]
+    assert cache_of_form(drive, "client") == []
+    assert cache_of_form(WearyDrive().info, "enterprise") == []
     off = {"setting": "cache_type", "value": "write through"}
-    assert cache_finding(drive, "enterprise", "01", [off]) == []
+    assert cache_of_form(drive, "enterprise", [off]) == []
 
 
 @pytest.mark.parametrize(
