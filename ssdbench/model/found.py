@@ -10,6 +10,7 @@ from pydantic import Field
 from ssdbench.model.base import Model
 from ssdbench.model.kind import StageKind
 from ssdbench.model.point import PointResult
+from ssdbench.model.rates import RateFound
 from ssdbench.model.steadyverdict import SteadyVerdict
 from ssdbench.model.workload import Workload
 
@@ -76,7 +77,6 @@ class Untyped(Model):
     """A kind whose result is still a bag of values."""
 
     kind: Literal[
-        StageKind.RATE,
         StageKind.BLOCKSIZE,
         StageKind.PROBE,
         StageKind.PTS,
@@ -98,5 +98,5 @@ class Untyped(Model):
     data: dict[str, object] = Field(default_factory=dict)
 
 
-AnyFound = PurgeDone | FillDone | WarmUp | Points | Untyped
+AnyFound = PurgeDone | FillDone | WarmUp | Points | RateFound | Untyped
 Found = Annotated[AnyFound, Field(discriminator="kind")]

@@ -70,9 +70,25 @@ def _found(kind: StageKind, old: Mapping[str, Any], name: str) -> Document:
                 "declared": declared[0],
                 "host_ceiling_iops": data.get("host_ceiling_iops", {}),
             }
+        case StageKind.RATE:
+            return _rate(summary, data)
         case _:
             bags = ("summary", "figures", "data")
             return {bag: old[bag] for bag in bags if bag in old}
+
+
+def _rate(summary: Mapping[str, Any], data: Mapping[str, Any]) -> Document:
+    slo = dict(data.get("slo", {}))
+    renamed = {"rate_iops": slo.pop("rate_at_slo_iops", None)}
+    return {
+        **slo,
+        **renamed,
+        "workload": summary.get("workload", ""),
+        "highest_iops": summary.get("highest_of_all_searches_iops"),
+        "knee_iops": summary.get("knee_iops"),
+        "steps": data.get("steps", ()),
+        "csv": data.get("csv", ""),
+    }
 
 
 def _after(summary: Mapping[str, Any], prefix: str) -> dict[str, str]:

@@ -6,44 +6,30 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ssdbench.model.base import Model
-from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.finding import Finding
+from ssdbench.model.findings.drive import BelowMappingUnit
+from ssdbench.model.findings.rates import NoRateHeld, SentLate
+from ssdbench.model.findings.repeats import TooFewSearches, WindowHiddenByBuffer
+from ssdbench.model.rates import RateFound, RateStep
 from ssdbench.model.workload import Workload
-from ssdbench.stats.capacity import RateStep, knee, rate_at_slo
+from ssdbench.stats.capacity import RateStep as JudgedStep
+from ssdbench.stats.capacity import knee, rate_at_slo
 from ssdbench.stats.checks import MIN_BUFFERS_PER_WINDOW, windows_too_small
 from ssdbench.stats.openloop import confidence_of_lowest
-from ssdbench.stats.pointfindings import below_remap_unit, remap_finding
-from ssdbench.units import format_count, format_ns, format_size
+from ssdbench.stats.pointfindings import below_remap_unit
 
 LEAST_SEARCHES = 5  # the lowest of five lies below the median with 97 % confidence
 OMISSION_FACTOR = 1.1  # a percentile from the due time that is so much larger is worth a word
 
 
-class RateStepRecord(Model):
-    """One offered rate of one search, as it is stored; latencies count from the due time."""
-
-    search: int
-    step: int
-    asked_iops: float
-    offered_iops: float
-    achieved_iops: float
-    seen_ns: float  # the percentile from when the generator sent
-    value_ns: float
-    upper_ns: float | None
-    p50_ns: float
-    mean_ns: float
-    backlog_grows: bool
-    kept: bool
-    reason: str
-    artifacts: str
-
-
-class Searched(Model):
-    """One search."""
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """One search, as far as it came."""
 
     search: int
     held_iops: float | None
-    steps: tuple[RateStepRecord, ...]
+    steps: tuple[RateStep, ...]
+    ended: bool = True
 
 
 class Sought(Protocol):
@@ -63,60 +49,28 @@ class Sought(Protocol):
     def window_s(self) -> float: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The parts of a stage's result that depend on what was found."""
-
-    summary: dict[str, str | int | float | bool | None]
-    data: dict[str, object]
-    findings: tuple[Finding, ...]
-
-
-def answer(
-    sought: Sought,
-    searched: Sequence[Searched],
-    found: Sequence[Finding],
-    cut_short: str,
-    before: Sequence[Finding],
-) -> Answer:
-    """The lowest rate over all searches, with every step behind it."""
-    steps = [step for one in searched for step in one.steps]
-    rate = rate_at_slo([_judged(one.steps) for one in searched], sought.limit_ns)
+def answer(sought: Sought, searched: Sequence[Searched]) -> RateFound:
+    """The lowest rate over all searches that ended, with every step behind it."""
+    ended = [one for one in searched if one.ended]
     workload = sought.workload
-    confidence = confidence_of_lowest(len(searched))
-    slo: dict[str, object] = {
-        "percentile": sought.percentile,
-        "limit_ns": sought.limit_ns,
-        "pattern": str(workload.pattern),
-        "block_bytes": workload.block_bytes,
-        "read_percent": workload.read_percent,
-        "arrivals": str(workload.arrivals),
-        "rate_at_slo_iops": rate,
-        "searches": len(searched),
-        "confidence": confidence,
-    }
+    steps = [step for one in ended for step in one.steps]
     best = [step for step in steps if step.mean_ns > 0 and step.kept]
-    summary: dict[str, str | int | float | bool | None] = {
-        "rate_at_the_limit_iops": rate,
-        "limit": f"{sought.percentile} of at most {format_ns(sought.limit_ns)}, from when due",
-        "workload": _offered(workload),
-        "searches": len(searched),
-        "confidence_percent": round(100 * confidence, 1),
-        "highest_of_all_searches_iops": max((s.held_iops or 0.0 for s in searched), default=None),
-    }
-    if best:
-        turn = knee([_step(s) for s in best], [s.mean_ns for s in best])
-        summary["knee_iops"] = turn.offered_iops
-    data: dict[str, object] = {
-        "slo": slo,
-        "steps": [s.model_dump(exclude={"artifacts", "asked_iops"}) for s in steps],
-    }
-    return Answer(
-        summary,
-        data,
-        tuple(f.model_copy(update={"stage": sought.name}) for f in before)
-        + tuple(found)
-        + tuple(_findings(sought, searched, steps, cut_short, rate)),
+    return RateFound(
+        workload=f"{workload.label()}, {workload.arrivals} arrivals",
+        pattern=workload.pattern.value,
+        block_bytes=workload.block_bytes,
+        read_percent=workload.read_percent,
+        arrivals=workload.arrivals.value,
+        percentile=sought.percentile,
+        limit_ns=sought.limit_ns,
+        rate_iops=rate_at_slo([_judged(one.steps) for one in ended], sought.limit_ns),
+        searches=len(ended),
+        confidence=confidence_of_lowest(len(ended)),
+        highest_iops=max((one.held_iops or 0.0 for one in ended), default=None),
+        knee_iops=knee([_step(s) for s in best], [s.mean_ns for s in best]).offered_iops
+        if best
+        else None,
+        steps=tuple(steps),
     )
 
 
@@ -134,47 +88,37 @@ def hidden(sought: Sought, searched: Sequence[Searched], buffer_bytes: int) -> I
     ]
     smallest = windows_too_small(written, buffer_bytes=buffer_bytes)
     if smallest is not None:
-        yield Finding(
-            code=Code.HIDDEN_BY_BUFFER,
-            severity=Severity.INVALIDATES,
-            message=f"a window at the rate found wrote {smallest:.1f} times the drive's buffer of "
-            f"{format_size(buffer_bytes)}, at least {MIN_BUFFERS_PER_WINDOW:g} times are needed",
-            advice="Lengthen `window`.",
-            stage=sought.name,
-        )
+        said = WindowHiddenByBuffer(smallest, MIN_BUFFERS_PER_WINDOW, buffer_bytes)
+        yield said.finding(stage=sought.name)
 
 
 def coarse(sought: Sought, unit_bytes: int) -> Iterator[Finding]:
     """A note where the writes are of no whole remap units."""
     if below_remap_unit(sought.workload, unit_bytes):
-        found = remap_finding([sought.workload.block_bytes], unit_bytes)
-        yield found.model_copy(update={"stage": sought.name})
+        yield BelowMappingUnit((sought.workload.block_bytes,), unit_bytes).finding(
+            stage=sought.name
+        )
 
 
-def csv_text(searched: Sequence[Searched]) -> str:
+def csv_text(steps: Sequence[RateStep]) -> str:
     """Every step of every search, one line each."""
     stream = io.StringIO()
-    names = list(RateStepRecord.model_fields)
+    names = [name for name in RateStep.model_fields if name != "findings"]
     writer = csv.DictWriter(stream, names, lineterminator="\n")
     writer.writeheader()
-    for one in searched:
-        writer.writerows(step.model_dump() for step in one.steps)
+    writer.writerows(step.model_dump(exclude={"findings"}) for step in steps)
     return stream.getvalue()
 
 
-def _offered(workload: Workload) -> str:
-    return f"{workload.label()}, {workload.arrivals} arrivals"
-
-
-def _step(step: RateStepRecord) -> RateStep:
+def _step(step: RateStep) -> JudgedStep:
     upper = float("inf") if step.upper_ns is None else step.upper_ns
-    return RateStep(step.offered_iops, step.achieved_iops, upper, step.backlog_grows)
+    return JudgedStep(step.offered_iops, step.achieved_iops, upper, step.backlog_grows)
 
 
-def _judged(steps: Sequence[RateStepRecord]) -> list[RateStep]:
+def _judged(steps: Sequence[RateStep]) -> list[JudgedStep]:
     """The steps with the verdict that they were given, which knew what chance may do."""
     return [
-        RateStep(
+        JudgedStep(
             step.offered_iops,
             step.offered_iops if step.kept else 0.0,
             0.0 if step.upper_ns is None else step.upper_ns,
@@ -183,48 +127,15 @@ def _judged(steps: Sequence[RateStepRecord]) -> list[RateStep]:
     ]
 
 
-def _findings(
-    sought: Sought,
-    searched: Sequence[Searched],
-    steps: Sequence[RateStepRecord],
-    cut_short: str,
-    rate: float | None,
-) -> Iterator[Finding]:
-    if cut_short:
-        yield Finding(
-            code=Code.CUT_SHORT,
-            severity=Severity.INVALIDATES,
-            message=f"{len(searched)} of {sought.repeats} searches ended: {cut_short}",
-            advice="Go on with `ssdbench resume`, or set wider limits.",
-            stage=sought.name,
-        )
-    elif len(searched) < LEAST_SEARCHES:
-        yield Finding(
-            code=Code.TOO_FEW_REPEATS,
-            severity=Severity.INVALIDATES,
-            message=f"{len(searched)} of at least {LEAST_SEARCHES} searches were made",
-            advice="Set `repeats` to 5 or more: the lowest of five is a bound with 97 % "
-            "confidence.",
-            stage=sought.name,
-        )
-    if rate is None and searched:
-        yield Finding(
-            code=Code.SLO_MISSED,
-            severity=Severity.INVALIDATES,
-            message=f"no offered rate kept {sought.percentile} within "
-            f"{format_ns(sought.limit_ns)} in every search",
-            advice="Allow a longer latency, or take another drive.",
-            stage=sought.name,
-        )
-    late = [s for s in steps if s.kept and s.value_ns > OMISSION_FACTOR * s.seen_ns]
+def about(sought: Sought, found: RateFound, *, complete: bool) -> Iterator[Finding]:
+    """Whether enough searches ended, a rate kept the limit, and requests were sent in time."""
+    if complete and found.searches < LEAST_SEARCHES:
+        yield TooFewSearches(found.searches, LEAST_SEARCHES).finding(stage=sought.name)
+    if found.rate_iops is None and found.searches:
+        yield NoRateHeld(sought.percentile, sought.limit_ns).finding(stage=sought.name)
+    late = [s for s in found.steps if s.kept and s.value_ns > OMISSION_FACTOR * s.seen_ns]
     if late:
         worst = max(late, key=lambda s: s.value_ns / s.seen_ns)
-        yield Finding(
-            code=Code.COORDINATED_OMISSION,
-            severity=Severity.NOTES,
-            message=f"at {format_count(worst.offered_iops)} IOPS {sought.percentile} is "
-            f"{format_ns(worst.seen_ns)} from when requests were sent, "
-            f"{format_ns(worst.value_ns)} from when they were due",
-            advice="The limit is held against the second.",
-            stage=sought.name,
-        )
+        yield SentLate(
+            worst.offered_iops, sought.percentile, worst.seen_ns, worst.value_ns
+        ).finding(stage=sought.name)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from ssdbench.model.finding import Severity
 from ssdbench.model.profile import CapacityPlan
+from ssdbench.model.rates import RateFound
 from ssdbench.model.result import PointResult, RunResult, StageResult
 from ssdbench.model.workload import Pattern
 from ssdbench.stats.capacity import Demand, Endurance, Plan, plan
@@ -176,13 +177,12 @@ def _within_slo(
     """The open-loop rate that keeps the limit of latency, and why it may not be known."""
     if wanted.p99_s is None:
         return None, [], ["no limit of latency was named, so none is kept"]
-    for stage in result.stages:
-        told = stage.data.get("slo")
-        if stage.kind == "rate" and isinstance(told, dict) and _same_slo(told, wanted, point):
-            rate = told["rate_at_slo_iops"]
-            if rate is None:
+    for stage, told in result.having(RateFound):
+        if _same_slo(told, wanted, point):
+            if told.rate_iops is None:
                 return 0.0, [f"no offered rate kept the limit of latency in {stage.name}"], []
-            return float(rate), _spoilt(stage), [f"rate at the limit of latency from {stage.name}"]
+            note = f"rate at the limit of latency from {stage.name}"
+            return told.rate_iops, _spoilt(stage), [note]
     uppers = [e.bound for e in point.estimates if e.metric == "lat_p99_ns"]
     if uppers and all(upper is not None and upper <= wanted.p99_s * 1e9 for upper in uppers):
         note = "p99 was within the limit in a closed loop; a `rate` stage would test it open-loop"
@@ -203,13 +203,12 @@ def _spoilt(stage: StageResult) -> list[str]:
     return [f"the rate at the limit of latency is not validated ({why})"]
 
 
-def _same_slo(told: dict[str, object], wanted: CapacityPlan, point: PointResult) -> bool:
+def _same_slo(told: RateFound, wanted: CapacityPlan, point: PointResult) -> bool:
     workload = point.point.workload
     return (
-        told.get("percentile") == "p99"
-        and float(str(told.get("limit_ns"))) <= (wanted.p99_s or 0.0) * 1e9 * (1 + 1e-9)
-        and told.get("block_bytes") == workload.block_bytes
-        and told.get("read_percent") == workload.read_percent
+        told.percentile == "p99"
+        and told.limit_ns <= (wanted.p99_s or 0.0) * 1e9 * (1 + 1e-9)
+        and (told.block_bytes, told.read_percent) == (workload.block_bytes, workload.read_percent)
     )
 
 

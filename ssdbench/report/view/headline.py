@@ -13,6 +13,7 @@ from ssdbench.model.finding import Code, Severity
 from ssdbench.model.found import WarmUp
 from ssdbench.model.kind import KINDS, About, StageKind
 from ssdbench.model.profile import CapacityPlan
+from ssdbench.model.rates import RateFound
 from ssdbench.model.result import PointResult, RunResult, StageResult
 from ssdbench.model.steadyverdict import SteadyVerdict
 from ssdbench.report.csv import variation_percent
@@ -24,7 +25,7 @@ from ssdbench.report.view.inside import of_inside
 from ssdbench.report.view.page import Headline
 from ssdbench.report.view.pts import pts_rule
 from ssdbench.report.view.ptsplots import records
-from ssdbench.report.view.rateline import of_rate, slo_of
+from ssdbench.report.view.rateline import of_rate
 from ssdbench.stats.runplan import candidates
 from ssdbench.units import format_count, format_duration, format_ns, format_rate, format_size
 
@@ -76,7 +77,7 @@ def headline(result: RunResult) -> Headline:
         return _of_point(result, best)
     if (kind := kind_of(wanted_plan(result))) and any(stage.points for stage in result.stages):
         return _of_missing(kind)
-    rated = [s for s in result.stages if s.kind is StageKind.RATE and slo_of(s)]
+    rated = [(s, found) for s, found in result.having(RateFound) if found.searches]
     if rated and not any(stage.points for stage in result.stages):
         return of_rate(result, rated)
     judged = [(s, found, found.verdict) for s, found in result.having(WarmUp) if found.verdict]

@@ -1,25 +1,18 @@
 """The headline of a run that only searched for rates within a limit of latency."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+from ssdbench.model.rates import RateFound
 from ssdbench.model.result import RunResult, StageResult
 from ssdbench.report.view import words
 from ssdbench.report.view.page import Headline
 from ssdbench.units import format_count
 
-RATE = "rate"
 
-
-def slo_of(stage: StageResult) -> Mapping[str, object]:
-    """What a rate stage was held against and found; empty where it has no answer yet."""
-    told = stage.data.get("slo")
-    return told if isinstance(told, Mapping) and "rate_at_slo_iops" in told else {}
-
-
-def of_rate(result: RunResult, stages: Sequence[StageResult]) -> Headline:
+def of_rate(result: RunResult, stages: Sequence[tuple[StageResult, RateFound]]) -> Headline:
     """The lowest rate of all rate stages: the only number of such a run."""
-    lowest = min(stages, key=_rate)
+    lowest = min((found for _, found in stages), key=_rate)
     kept = _rate(lowest) > 0
     valid = result.verdict == "VALIDATED"
     simulated = " (simulated drive)" if result.target.simulated else ""
@@ -33,16 +26,15 @@ def of_rate(result: RunResult, stages: Sequence[StageResult]) -> Headline:
         label=label,
         number=format_count(math.floor(_rate(lowest))) if kept else words.NONE,
         unit="IOPS" if kept else "",
-        holds_for=words.times(f"{lowest.summary.get('workload')}: {lowest.summary.get('limit')}"),
+        holds_for=words.times(f"{lowest.workload}: {lowest.limit}"),
         meaning=_meaning(kept=kept, valid=valid),
-        evidence=[_evidence(stage) for stage in stages],
+        evidence=[_evidence(stage, found) for stage, found in stages],
         tone=words.VERDICT_TONES[result.verdict],
     )
 
 
-def _rate(stage: StageResult) -> float:
-    rate = slo_of(stage).get("rate_at_slo_iops")
-    return float(rate) if isinstance(rate, int | float) else 0.0
+def _rate(found: RateFound) -> float:
+    return found.rate_iops or 0.0
 
 
 def _meaning(*, kept: bool, valid: bool) -> str:
@@ -60,9 +52,7 @@ def _meaning(*, kept: bool, valid: bool) -> str:
     )
 
 
-def _evidence(stage: StageResult) -> tuple[str, str]:
-    told = slo_of(stage)
-    rate, searches = _rate(stage), told.get("searches")
-    sure = told.get("confidence")
-    confidence = f", confidence {100 * sure:.3g} %" if isinstance(sure, int | float) else ""
-    return stage.title, f"{format_count(math.floor(rate))} IOPS in {searches} searches{confidence}"
+def _evidence(stage: StageResult, found: RateFound) -> tuple[str, str]:
+    rate = format_count(math.floor(_rate(found)))
+    confidence = f", confidence {100 * found.confidence:.3g} %"
+    return stage.title, f"{rate} IOPS in {found.searches} searches{confidence}"

@@ -7,6 +7,7 @@ import numpy as np
 
 from ssdbench.model.found import FillDone, Points, PurgeDone, Untyped, WarmUp
 from ssdbench.model.kind import KINDS, StageKind
+from ssdbench.model.rates import RateFound
 from ssdbench.model.result import StageResult
 from ssdbench.report.figures import ScatterFigure, SeriesFigure, thinned
 from ssdbench.report.read import StoredRun
@@ -57,6 +58,8 @@ def _blocks(run: StoredRun, stage: StageResult) -> Iterator[Block]:
             pass  # the section on steady state has it
         case Points() as found:
             yield from pointstage.blocks(run, stage, found)
+        case RateFound() as found:
+            yield from rates.blocks(stage, found)
         case Untyped():
             yield from _untyped(run, stage)
         case never:  # mypy refuses a kind that was left out above
@@ -71,12 +74,10 @@ def _untyped(run: StoredRun, stage: StageResult) -> Iterator[Block]:
         yield _summary(stage)
     yield from filesystems.figure(stage, run.result.stages)
     yield from trials.figure(stage)
-    yield from rates.blocks(stage)
     if stage.kind is StageKind.PTS:
         yield from pts.blocks(run.result, stage)
-    if stage.kind is not StageKind.RATE:  # its steps have a table of their own
-        yield from medians.table(stage)
-        yield from tables({n: v for n, v in stage.data.items() if n not in _TOLD})
+    yield from medians.table(stage)
+    yield from tables({n: v for n, v in stage.data.items() if n not in _TOLD})
     drawn = [plot for plot in _figures(run, stage) if plot is not None]
     if drawn:
         yield Plots(drawn, wide=True)

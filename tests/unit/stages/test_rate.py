@@ -8,11 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ssdbench.engine.journal import Kind
 from ssdbench.generator.base import Job, Outcome, Running, Second
 from ssdbench.model.finding import Code
+from ssdbench.model.rates import RateFound, RateStep
+from ssdbench.model.result import StageResult
 from ssdbench.model.workload import ActiveRange, Arrivals, Pattern, Workload
 from ssdbench.stages.rate import Rate
-from ssdbench.stages.rateanswer import RateStepRecord, Searched, coarse, hidden
+from ssdbench.stages.rateanswer import Searched, coarse, hidden
 from ssdbench.stats.histogram import Histogram
 from tests.support.fakes import WearyDrive, WearyOutcome, WearyRunning
 from tests.support.runs import ARun
@@ -68,6 +71,11 @@ class Responses(WearyOutcome):
         return Histogram.of(np.rint(chance.exponential(1e9 / spare, ios)).astype(np.int64))
 
 
+def rate_of(stage: StageResult) -> RateFound:
+    assert isinstance(stage.found, RateFound)
+    return stage.found
+
+
 def a_search(tmp_path: Path, *, repeats: int = 5, limit_ns: float = LIMIT_NS) -> ARun:
     drive = Queue()
     workload = Workload(
@@ -83,21 +91,19 @@ def a_search(tmp_path: Path, *, repeats: int = 5, limit_ns: float = LIMIT_NS) ->
 def test_the_rate_is_just_below_that_of_the_formula(tmp_path: Path) -> None:
     stage = a_search(tmp_path).go().stages[0]
 
-    slo = stage.data["slo"]
-    assert isinstance(slo, dict)
-    assert 0.85 * TRUTH_IOPS <= slo["rate_at_slo_iops"] <= 1.02 * TRUTH_IOPS
+    found = rate_of(stage)
+    assert found.rate_iops is not None
+    assert 0.85 * TRUTH_IOPS <= found.rate_iops <= 1.02 * TRUTH_IOPS
     assert not [f for f in stage.findings if f.code is Code.TOO_FEW_REPEATS]
-    steps = stage.data["steps"]
-    assert isinstance(steps, list)
-    assert all(s["offered_iops"] < 1.05 * TRUTH_IOPS for s in steps if s["kept"])
-    rows = (tmp_path / "run" / str(stage.data["csv"])).read_text().splitlines()
-    assert len(rows) == 1 + len(steps)
+    assert all(s.offered_iops < 1.05 * TRUTH_IOPS for s in found.steps if s.kept)
+    rows = (tmp_path / "run" / found.csv).read_text().splitlines()
+    assert len(rows) == 1 + len(found.steps)
 
 
 def test_a_limit_that_no_rate_keeps_is_a_finding(tmp_path: Path) -> None:
     stage = a_search(tmp_path, limit_ns=1e6).go().stages[0]
 
-    assert stage.data["slo"]["rate_at_slo_iops"] is None  # type: ignore[index]
+    assert rate_of(stage).rate_iops is None
     assert Code.SLO_MISSED in {f.code for f in stage.findings}
 
 
@@ -123,8 +129,8 @@ def test_few_searches_do_not_validate(tmp_path: Path) -> None:
     assert [f.code for f in stage.findings if f.severity == "invalidates"] == [Code.TOO_FEW_REPEATS]
 
 
-def a_step(achieved_iops: float, *, kept: bool = True) -> RateStepRecord:
-    return RateStepRecord(
+def a_step(achieved_iops: float, *, kept: bool = True) -> RateStep:
+    return RateStep(
         search=1, step=1, asked_iops=achieved_iops, offered_iops=achieved_iops,
         achieved_iops=achieved_iops, seen_ns=1, value_ns=1, upper_ns=1, p50_ns=1, mean_ns=1,
         backlog_grows=False, kept=kept, reason="", artifacts="",
@@ -154,26 +160,22 @@ def test_a_rate_that_a_buffer_may_have_taken_is_not_validated(
     )
 
 
-def test_a_resumed_sweep_keeps_the_searches_that_ended(tmp_path: Path) -> None:
+def test_a_resumed_search_goes_on_where_it_was_and_repeats_no_rate(tmp_path: Path) -> None:
     run = a_search(tmp_path)
     run.drive.on_second = lambda drive, second: setattr(
         run, "signal", 2 if len(drive.starts) > 12 else None
     )
     first = run.go().stages[0]
-    kept = sorted((run.path / "stages/01-rate").glob("search-*/steps.json"))
-    before = [Searched.model_validate_json(path.read_bytes()) for path in kept]
+    kept = run.units(Kind.FINISHED)
 
     last = run.resume().stages[0]
 
-    assert not first.complete
-    assert kept
-    assert last.complete
-    steps = last.data["steps"]
-    assert isinstance(steps, list)
-    assert [s["achieved_iops"] for s in steps][: len(before[0].steps)] == [
-        s.achieved_iops for s in before[0].steps
-    ]
-    assert {s["search"] for s in steps} == {1, 2, 3, 4, 5}
+    assert not first.complete and last.complete
+    assert len(kept) == 12 and rate_of(first).searches < 5
+    steps = rate_of(last).steps
+    assert [f"search-{s.search:02d}/step-{s.step:02d}" for s in steps[:12]] == kept
+    assert len(run.drive.starts) == len(steps) - 12
+    assert {s.search for s in steps} == {1, 2, 3, 4, 5}
 
 
 @pytest.mark.parametrize("read", [0, 100])

@@ -1,0 +1,52 @@
+"""What a search for the highest rate within a limit of latency leaves, as it is stored."""
+
+from typing import Literal
+
+from ssdbench.model.base import Model
+from ssdbench.model.kind import StageKind
+from ssdbench.model.unitrecord import UnitRecord
+from ssdbench.units import format_ns
+
+
+class RateStep(UnitRecord):
+    """One offered rate of one search; latencies count from the moment when a request was due."""
+
+    search: int
+    step: int
+    asked_iops: float = 0.0
+    offered_iops: float
+    achieved_iops: float
+    seen_ns: float  # the percentile from when the generator sent
+    value_ns: float
+    upper_ns: float | None  # its upper 95 % limit; None with too few requests
+    p50_ns: float
+    mean_ns: float
+    backlog_grows: bool
+    kept: bool
+    reason: str  # why not
+    artifacts: str = ""  # directory below the run directory
+
+
+class RateFound(Model):
+    """The lowest rate over all searches that kept the limit, with every step behind it."""
+
+    kind: Literal[StageKind.RATE] = StageKind.RATE
+    workload: str = ""  # for people
+    pattern: str = "random"
+    block_bytes: int = 4096
+    read_percent: int = 0
+    arrivals: str = "poisson"
+    percentile: str = "p99"
+    limit_ns: float = 0.0
+    rate_iops: float | None = None  # None where no offered rate kept the limit in every search
+    searches: int = 0  # that ended
+    confidence: float = 0.0  # that the lowest of them lies below their median
+    highest_iops: float | None = None  # of all searches
+    knee_iops: float | None = None
+    steps: tuple[RateStep, ...] = ()
+    csv: str = ""
+
+    @property
+    def limit(self) -> str:
+        """The limit for people."""
+        return f"{self.percentile} of at most {format_ns(self.limit_ns)}, from when due"
