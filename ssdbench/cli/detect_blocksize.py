@@ -14,9 +14,11 @@ from ssdbench.errors import SsdbenchError
 
 if TYPE_CHECKING:
     from ssdbench.cli.conduct import Ended
+    from ssdbench.model.inside import BlockSizeFound
     from ssdbench.model.result import StageResult
 
 NAME = "detect-blocksize"
+EVIDENCE = {"searched", "candidates", "strides", "smallest_effects"}
 
 
 @click.command(NAME)
@@ -72,7 +74,9 @@ def command(
 
 def _answered(ended: "Ended", *, as_json: bool) -> int:
     """Print the answer; 0 when there is one, whatever it is."""
-    stage = next((s for s in ended.result.stages if s.kind == "blocksize"), None)
+    from ssdbench.model.inside import BlockSizeFound
+
+    stage, found = next(iter(ended.result.having(BlockSizeFound)), (None, BlockSizeFound()))
     code = 0 if stage is not None and stage.complete else ended.exit_code
     if as_json:
         document(
@@ -82,15 +86,15 @@ def _answered(ended: "Ended", *, as_json: bool) -> int:
                 "simulated": ended.result.target.simulated,
                 "complete": bool(stage and stage.complete),
                 "bytes_written": ended.result.bytes_written,
-                **(stage.summary if stage else {}),
-                "evidence_from": stage.summary.get("evidence") if stage else None,
-                "evidence": stage.data if stage else {},
+                **found.model_dump(exclude={"kind", "figures", *EVIDENCE}),
+                "evidence_from": found.evidence or None,
+                "evidence": found.model_dump(include=EVIDENCE),
                 "findings": [f.model_dump(mode="json") for f in stage.findings] if stage else [],
             }
         )
         return code
     if stage is not None:
-        _lines(stage, simulated=ended.result.target.simulated)
+        _lines(stage, found, simulated=ended.result.target.simulated)
     answer(f"report: {ended.files[0]}")
     return code
 
@@ -98,30 +102,27 @@ def _answered(ended: "Ended", *, as_json: bool) -> int:
 def _kept(directory: Path | None) -> None:
     """What was found before the drive failed."""
     from ssdbench.engine.store import load
+    from ssdbench.model.inside import BlockSizeFound
     from ssdbench.model.result import RunResult
 
     if directory is None:
         return
     with contextlib.suppress(SsdbenchError):
         result = load(directory / "result.json", RunResult)
-        for stage in result.stages:
-            if stage.kind == "blocksize":
-                _lines(stage, simulated=result.target.simulated)
+        for stage, found in result.having(BlockSizeFound):
+            _lines(stage, found, simulated=result.target.simulated)
 
 
-def _lines(stage: "StageResult", *, simulated: bool) -> None:
+def _lines(stage: "StageResult", found: "BlockSizeFound", *, simulated: bool) -> None:
     from ssdbench.units import format_size
 
-    said = stage.summary
-    answer(f"{said.get('answer')}{' (simulated drive)' if simulated else ''}")
-    if said.get("block_bytes"):
-        confidence = said.get("confidence")
-        phase = said.get("phase_bytes")
-        sure = f", confidence {100 * confidence:.0f} %" if isinstance(confidence, float) else ""
-        answer(f"  p <= {said.get('p_value')}{sure}, {said.get('strides_agreeing')} strides agree")
-        if isinstance(phase, int):
-            answer(f"  boundaries at multiples of the block, plus {format_size(phase)}")
-    if said.get("buffer"):
-        answer(f"  buffer: {said['buffer']}")
+    answer(f"{found.answer}{' (simulated drive)' if simulated else ''}")
+    if found.block_bytes:
+        sure = "" if found.confidence is None else f", confidence {100 * found.confidence:.0f} %"
+        answer(f"  p <= {found.p_value}{sure}, {found.strides_agreeing} strides agree")
+        if found.phase_bytes is not None:
+            answer(f"  boundaries at multiples of the block, plus {format_size(found.phase_bytes)}")
+    if found.buffer:
+        answer(f"  buffer: {found.buffer}")
     for finding in stage.findings:
         answer(f"  {finding.message}")

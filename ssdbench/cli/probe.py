@@ -11,6 +11,7 @@ from ssdbench.cli.output import answer, document
 
 if TYPE_CHECKING:
     from ssdbench.cli.conduct import Ended
+    from ssdbench.model.inside import ProbeFound
 
 NAME = "probe"
 PROBES = (
@@ -48,8 +49,10 @@ def command(
 
 def _answered(ended: "Ended", *, as_json: bool) -> int:
     """Print the answers; 0 when there are all, whatever they are."""
-    stages = [stage for stage in ended.result.stages if stage.kind == "probe"]
-    code = 0 if stages and all(stage.complete for stage in stages) else ended.exit_code
+    from ssdbench.model.inside import ProbeFound
+
+    probes = ended.result.having(ProbeFound)
+    code = 0 if probes and all(stage.complete for stage, _ in probes) else ended.exit_code
     simulated = ended.result.target.simulated
     if as_json:
         document(
@@ -59,12 +62,16 @@ def _answered(ended: "Ended", *, as_json: bool) -> int:
                 "simulated": simulated,
                 "complete": code == 0,
                 "bytes_written": ended.result.bytes_written,
-                "probes": [{**stage.summary, **stage.data} for stage in stages],
+                "probes": [_document(found) for _, found in probes],
             }
         )
         return code
-    for stage in stages:
-        said = stage.summary
-        answer(f"{said.get('probe')}: {said.get('answer')}{' (simulated)' if simulated else ''}")
+    for _, found in probes:
+        answer(f"{found.probe}: {found.answer}{' (simulated)' if simulated else ''}")
     answer(f"report: {ended.files[0]}")
     return code
+
+
+def _document(found: "ProbeFound") -> dict[str, object]:
+    said = {"probe": found.probe, "answer": found.answer, **found.numbers.known()}
+    return {**said, "measured": [dict(row) for row in found.measured]}

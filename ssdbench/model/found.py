@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ssdbench.model.base import Model
+from ssdbench.model.inside import BlockSizeFound, ProbeFound, Scalar
 from ssdbench.model.kind import StageKind
 from ssdbench.model.point import PointResult
 from ssdbench.model.rates import RateFound
@@ -70,15 +71,10 @@ class Points(Model):
     host_ceiling_iops: dict[str, float] = {}  # by point: what this host reaches without a drive
 
 
-Scalar = str | int | float | bool | None
-
-
 class Untyped(Model):
     """A kind whose result is still a bag of values."""
 
     kind: Literal[
-        StageKind.BLOCKSIZE,
-        StageKind.PROBE,
         StageKind.PTS,
         StageKind.SCHEDULERS,
         StageKind.QUEUE,
@@ -98,5 +94,7 @@ class Untyped(Model):
     data: dict[str, object] = Field(default_factory=dict)
 
 
-AnyFound = PurgeDone | FillDone | WarmUp | Points | RateFound | Untyped
+AnyFound = (
+    PurgeDone | FillDone | WarmUp | Points | RateFound | BlockSizeFound | ProbeFound | Untyped
+)
 Found = Annotated[AnyFound, Field(discriminator="kind")]

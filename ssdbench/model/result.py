@@ -11,7 +11,8 @@ from pydantic import model_validator
 
 from ssdbench.model.base import Model
 from ssdbench.model.finding import Finding
-from ssdbench.model.found import Found, Points, Scalar, Untyped, WarmUp
+from ssdbench.model.found import Found, Points, Untyped, WarmUp
+from ssdbench.model.inside import Scalar
 from ssdbench.model.kind import StageKind
 from ssdbench.model.point import PointResult, Repeat, Verdict
 from ssdbench.model.steadyverdict import SteadyVerdict

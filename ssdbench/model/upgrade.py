@@ -72,6 +72,20 @@ def _found(kind: StageKind, old: Mapping[str, Any], name: str) -> Document:
             }
         case StageKind.RATE:
             return _rate(summary, data)
+        case StageKind.BLOCKSIZE:
+            figures = [f for f in old.get("figures", ()) if "csv" in f]
+            return {
+                **{k: v for k, v in summary.items() if v is not None},
+                **data,
+                "figures": figures,
+            }
+        case StageKind.PROBE:
+            return {
+                "probe": summary.pop("probe", ""),
+                "answer": summary.pop("answer", ""),
+                "numbers": summary,
+                "measured": data.get("measured", ()),
+            }
         case _:
             bags = ("summary", "figures", "data")
             return {bag: old[bag] for bag in bags if bag in old}

@@ -5,25 +5,27 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.finding import Finding
+from ssdbench.model.findings.blocks import BoundaryHiddenByBuffer, NoBoundary
+from ssdbench.model.inside import (
+    BlockCandidate,
+    BlockSizeFound,
+    Searched,
+    SmallestEffect,
+    StrideScore,
+)
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.stages.stridetrace import Trace
 from ssdbench.stages.strideways import DEEP, Way
 from ssdbench.stats.blocksize import BlockVerdict, Evidence, Form, smallest_effects
 from ssdbench.stats.writecount import CountPeriod, count_period, lag
-from ssdbench.units import format_ns, format_size
+from ssdbench.units import format_size
 
 ABSORBED_NS = 60_000  # a write that is answered faster was not programmed: NAND takes longer
 WAITS = 2.0  # times what is absorbed: at depth, writes had to wait for the medium
 QUEUED = 1.5  # times as many single writes, for their own spread
 SLOW_PERCENTILE = 99.0
 REAL = (TargetKind.DRIVE, TargetKind.SIMULATED, TargetKind.VIRTUAL)
-READS_ARE_WEAK = (
-    "Reads are far weaker evidence than writes: a drive merges when it is written to. The "
-    "simulated memoright-gt shows its blocks to writes and not to reads."
-)
-
-Scalar = str | int | float | bool | None
 
 
 @dataclass(slots=True)
@@ -43,11 +45,9 @@ class Asked:
 class Answer:
     """What is said about a drive."""
 
-    block_bytes: int | None
-    way: Way | None  # whose evidence it is; None without any
-    summary: dict[str, Scalar]
-    data: dict[str, object]
-    findings: tuple[Finding, ...]
+    found: BlockSizeFound
+    way: Way | None = None  # whose evidence it is; None without any
+    findings: tuple[Finding, ...] = ()
 
 
 def absorbed(asked: Mapping[Way, Asked], target: TargetInfo) -> bool:
@@ -90,62 +90,39 @@ def answer(
     hidden = verdict.block_bytes is None and absorbed(asked, target) and not saturated(asked)
     # What is hidden would not have been found, whatever its effect.
     effects = {} if verdict.block_bytes or hidden else smallest_effects(series, seed=seed)
-    summary = {
-        "answer": _sentence(verdict, hidden=hidden),
-        "block_bytes": verdict.block_bytes,
-        "phase_bytes": _phase(verdict),
-        "p_value": verdict.p_value,
-        "confidence": verdict.confidence,
-        "strides_agreeing": verdict.best.agreeing,
-        "buffer_bytes": _buffer_bytes(count, late, block_bytes),
-        "buffer": _buffer(count, late, block_bytes, hidden=hidden),
-        "median_latency_ns": round(median),
-        "evidence": way.value,
-        "asked": "; ".join(w.value for w in asked),
-    }
-    data: dict[str, object] = {
-        "searched": [
-            {
-                "smallest_bytes": verdict.searched_bytes[0],
-                "largest_bytes": verdict.searched_bytes[1],
-            }
-        ],
-        "candidates": [_row(e) for e in (verdict.best, *verdict.runners_up)],
-        "strides": _strides(verdict.best),
-        "smallest_effects": [
-            {"block_bytes": size, "times_slower": factor} for size, factor in effects.items()
-        ],
-    }
-    found = _findings(verdict, effects, median, tuple(asked), hidden=hidden)
-    return Answer(verdict.block_bytes, way, summary, data, found)
+    found = BlockSizeFound(
+        answer=_sentence(verdict, hidden=hidden),
+        block_bytes=verdict.block_bytes,
+        phase_bytes=_phase(verdict),
+        p_value=verdict.p_value,
+        confidence=verdict.confidence,
+        strides_agreeing=verdict.best.agreeing,
+        buffer_bytes=_buffer_bytes(count, late, block_bytes),
+        buffer=_buffer(count, late, block_bytes, hidden=hidden),
+        median_latency_ns=round(median),
+        evidence=way.value,
+        asked="; ".join(w.value for w in asked),
+        searched=(
+            Searched(
+                smallest_bytes=verdict.searched_bytes[0], largest_bytes=verdict.searched_bytes[1]
+            ),
+        ),
+        candidates=tuple(_candidate(e) for e in (verdict.best, *verdict.runners_up)),
+        strides=tuple(
+            StrideScore(stride_bytes=stride, score=round(score, 2))
+            for stride, score in verdict.best.stride_scores
+        ),
+        smallest_effects=tuple(
+            SmallestEffect(block_bytes=size, times_slower=factor)
+            for size, factor in effects.items()
+        ),
+    )
+    said = _findings(verdict, effects, median, tuple(asked), hidden=hidden)
+    return Answer(found, way, said)
 
 
 def _nothing(answer: str) -> Answer:
-    return Answer(None, None, {"answer": answer, "block_bytes": None}, {}, ())
-
-
-def trouble(cut_short: str, errors: int) -> list[Finding]:
-    """What kept the measurement from being whole."""
-    found = []
-    if cut_short:
-        found.append(
-            Finding(
-                code=Code.CUT_SHORT,
-                severity=Severity.INVALIDATES,
-                message=f"the strides ended early: {cut_short}",
-                advice="What was measured was judged and is kept; run it again for the rest.",
-            )
-        )
-    if errors:
-        found.append(
-            Finding(
-                code=Code.IO_ERRORS,
-                severity=Severity.INVALIDATES,
-                message=f"{errors} requests failed",
-                advice="The drive is faulty or worn out; see its SMART log.",
-            )
-        )
-    return found
+    return Answer(BlockSizeFound(answer=answer))
 
 
 def _sentence(verdict: BlockVerdict, *, hidden: bool) -> str:
@@ -181,21 +158,15 @@ def _buffer(count: CountPeriod | None, late: int | None, block_bytes: int, *, hi
     return "it never showed that it was full" if hidden else "no sign of a buffer"
 
 
-def _row(e: Evidence) -> dict[str, object]:
-    return {
-        "block_bytes": e.period_bytes,
-        "score": round(e.score, 2),
-        "form": e.form.value,
-        "score_region_1": round(e.region_scores[0], 2),
-        "score_region_2": round(e.region_scores[1], 2),
-        "strides_agreeing": e.agreeing,
-    }
-
-
-def _strides(best: Evidence | None) -> list[dict[str, object]]:
-    if best is None:
-        return []
-    return [{"stride_bytes": s, "score": round(score, 2)} for s, score in best.stride_scores]
+def _candidate(e: Evidence) -> BlockCandidate:
+    return BlockCandidate(
+        block_bytes=e.period_bytes,
+        score=round(e.score, 2),
+        form=e.form.value,
+        score_region_1=round(e.region_scores[0], 2),
+        score_region_2=round(e.region_scores[1], 2),
+        strides_agreeing=e.agreeing,
+    )
 
 
 def _findings(
@@ -208,46 +179,16 @@ def _findings(
 ) -> tuple[Finding, ...]:
     if verdict.block_bytes is not None:
         return ()
-    further = [way for way in ways if way in (Way.READS_BETWEEN, Way.SATURATED)]
-    also = f", also not with {' and '.join(further)}" if further else ""
-    neither = f"; {' and '.join(further)} show none either" if further else ""
+    further = tuple(way.value for way in ways if way in (Way.READS_BETWEEN, Way.SATURATED))
     if hidden:
-        return (
-            Finding(
-                code=Code.HIDDEN_BY_BUFFER,
-                severity=Severity.NOTES,
-                message=f"writes were answered in {format_ns(median_ns)}, faster than flash can be "
-                f"programmed: if there is a block boundary, the write buffer hides it{neither}",
-                advice="A page-mapped drive has none; its superblocks follow the amount written.",
-            ),
-        )
-    return (
-        Finding(
-            code=Code.NO_BOUNDARY,
-            severity=Severity.NOTES,
-            message=f"no boundary found between {format_size(verdict.searched_bytes[0])} and "
-            f"{format_size(verdict.searched_bytes[1])}{also}; {_detectable(effects, ways)}",
-            advice=READS_ARE_WEAK
-            if Way.ONLY_READS in ways
-            else "Page-mapped drives, loop devices and files have no block boundary to find.",
-        ),
+        return (BoundaryHiddenByBuffer(median_ns, further).finding(),)
+    smallest, largest = verdict.searched_bytes
+    said = NoBoundary(
+        smallest,
+        largest,
+        only_reads=Way.ONLY_READS in ways,
+        also_tried=further,
+        block_bytes=tuple(effects),
+        times_slower=tuple(effects.values()),
     )
-
-
-def _detectable(effects: dict[int, float | None], ways: tuple[Way, ...]) -> str:
-    """The smallest effect that would have been found, block sizes of equal effect together."""
-    what = "reads from" if Way.ONLY_READS in ways else "writes into"
-    parts = []
-    for factor in dict.fromkeys(effects.values()):
-        sizes = listed([format_size(size) for size, f in effects.items() if f == factor])
-        parts.append(
-            f"blocks of {sizes} if {what} a new block took {factor:g} times as long"
-            if factor is not None
-            else f"blocks of {sizes} at no effect that was tried"
-        )
-    return "it would have found " + ", ".join(parts) if parts else "nothing was injected"
-
-
-def listed(items: list[str]) -> str:
-    """`a, b and c`."""
-    return " and ".join(filter(None, [", ".join(items[:-1]), *items[-1:]]))
+    return (said.finding(),)

@@ -10,39 +10,67 @@ before an interruption is judged and kept.
 Source: Dunn 2009, chapter III; the judgement is that of `ssdbench.stats.blockjudge`.
 """
 
-import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-import numpy as np
-
-from ssdbench.engine.journal import utc_now
-from ssdbench.engine.progress import Reporter
-from ssdbench.engine.section import Section
+from ssdbench.engine.fiorun import FioRun
 from ssdbench.engine.seeds import derived
-from ssdbench.engine.stage import Context, Lasting, RateHint, StagePlan
+from ssdbench.engine.stage import (
+    Concluded,
+    Context,
+    Ended,
+    Lasting,
+    PlainStage,
+    RateHint,
+    StagePlan,
+    Unit,
+)
+from ssdbench.engine.units import own_findings
 from ssdbench.errors import SsdbenchError, UsageError
 from ssdbench.generator.base import Job
-from ssdbench.model.finding import Finding
-from ssdbench.model.kind import StageKind
-from ssdbench.model.result import StageResult, stage_result
+from ssdbench.model.inside import BlockSizeFound, StoredFigure
+from ssdbench.model.kind import KINDS, StageKind
 from ssdbench.model.target import TargetInfo
+from ssdbench.model.unitrecord import UnitRecord
 from ssdbench.stages import blockanswer
 from ssdbench.stages.blockanswer import Asked
 from ssdbench.stages.stridetrace import Trace
 from ssdbench.stages.strideways import BUFFER_BYTES, Way, bytes_written, fills, heard, job
 from ssdbench.stats.blockjudge import judge
-from ssdbench.stats.strideplan import SCALES, Scale, StridePlan, own_scale, plan
+from ssdbench.stats.strideplan import SCALES, Pass, Scale, StridePlan, own_scale, plan
 from ssdbench.units import KIB, format_capacity, format_size
 
-UNIT = "strides"
+TRACE = "trace.npz"
 FURTHER_WAYS = (Way.READS_BETWEEN, Way.SATURATED)  # of a drive that answers from its buffer
 RESAMPLES = 40
 STEP_S = 5
 
 
 @dataclass(frozen=True, slots=True)
-class BlockSize:
+class StrideStart:
+    """One start of the generator: the regions are written, or walked over in one way."""
+
+    round: int  # from 1; later ones only if the earlier find nothing
+    plans: tuple[StridePlan, ...]
+    way: Way | None = None  # None: the regions are written from end to end
+
+    @property
+    def passes(self) -> list[Pass]:
+        """All passes of it, so that the count of writes goes on over all of them."""
+        return [one for plan in self.plans for one in plan.passes]
+
+
+class StrideRecord(UnitRecord):
+    """One such start; what it logged lies beside it."""
+
+    round: int
+    way: str = ""
+    trace: str = ""  # below the run directory
+
+
+@dataclass(frozen=True)
+class BlockSize(PlainStage):
     """The search for the block size; `strides` empty means that they are chosen."""
 
     name: str
@@ -50,13 +78,19 @@ class BlockSize:
     strides: tuple[int, ...] = ()
     read_only: bool = False
     writes: int | None = None  # per stride and region; None: enough to see through noise
-    kind: StageKind = StageKind.BLOCKSIZE
-    title: str = "Find the block size from strided writes"
-    lasting: Lasting = Lasting.RESULTS
-    destructive: bool = field(init=False)
+    _judged: dict[tuple[str, ...], dict[Way, Asked]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )  # by the traces that were judged
+    kind = StageKind.BLOCKSIZE
+    title = KINDS[StageKind.BLOCKSIZE].title
+    units_last = Lasting.CONTENT  # the regions must still hold data
+    record = StrideRecord
+    units_are = "starts"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "destructive", not self.read_only)
+    @property
+    def destructive(self) -> bool:
+        """Whether it writes."""
+        return not self.read_only
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
         """From the usual strides alone to the large ones as well. Raises UsageError."""
@@ -70,16 +104,13 @@ class BlockSize:
             # Further ways are for drives that answer quickly.
             _spent(rounds, ways[:1]).ios * 1e-3 + most.filled / slow,
         )
-        return StagePlan(
-            name=self.name,
-            kind=self.kind,
-            title=self.title,
-            destructive=self.destructive,
-            jobs=tuple(self._described(p) for plans in rounds for p in plans),
+        return StagePlan.of(
+            self,
+            target,
+            jobs=[self._described(p) for plans in rounds for p in plans],
             seconds=seconds,
             bytes_written=(least.written, most.written),
             bytes_read=(least.read, most.read),
-            fills=(least.written / target.size_bytes, most.written / target.size_bytes),
             notes=(
                 f"{format_capacity(least.strided)} in strides"
                 + ("" if self.read_only else f", {format_capacity(least.filled)} to condition"),
@@ -119,14 +150,143 @@ class BlockSize:
             )
         return found
 
-    def run(self, context: Context) -> StageResult:
-        """Walk, judge, and walk further if nothing was found."""
-        work = _Work(self, context)
-        for number, plans in enumerate(self.rounds(context.target, seed=context.seed), start=1):
-            work.round(plans, number)
-            if work.over:
-                break
-        return work.result(work.answered())
+    def units(self, context: Context, done: Sequence[StrideRecord]) -> Iterator[Unit[StrideStart]]:
+        """One scale of strides, in one way after another until a block is found."""
+        for number, plans in enumerate(self._rounds(context), start=1):
+            if self.read_only:
+                yield self._unit(StrideStart(number, plans, Way.ONLY_READS))
+            else:
+                yield self._unit(StrideStart(number, plans))
+                yield self._unit(StrideStart(number, plans, Way.WRITES))
+                for way in FURTHER_WAYS:
+                    asked = self._asked(context, done)
+                    if _found(asked) or not blockanswer.absorbed(asked, context.target):
+                        break
+                    yield self._unit(StrideStart(number, plans, way))
+            if _found(self._asked(context, done)):
+                return
+
+    def measure(self, context: Context, unit: Unit[StrideStart]) -> StrideRecord:
+        """One start; a drive that fails half-way leaves what it said until then."""
+        start = unit.work
+        jobs = self._jobs(context, start)
+        planned = sum(job.total_bytes or 0 for job in jobs)
+        trace = Trace()
+        with FioRun(context, jobs, phase="strides", step_s=STEP_S) as run:
+            context.reporter.doing(
+                unit.doing, lambda: (run.bytes_written + run.bytes_read) / max(planned, 1)
+            )
+            run.run_out()
+            try:
+                run.outcome()
+            except SsdbenchError as error:
+                context.unit.cut_short = context.failed(error)
+            if start.way is None:
+                return StrideRecord(round=start.round)
+            for one_job, one in zip(jobs[-len(start.passes) :], start.passes, strict=True):
+                trace.add(one, heard(start.way, run.logged(one_job.name)))
+        path = context.directory() / TRACE
+        trace.save(path, start.passes)
+        way = start.way.name.lower()
+        return StrideRecord(round=start.round, way=way, trace=context.store.relative(path))
+
+    def conclude(
+        self, context: Context, done: Sequence[StrideRecord], ended: Ended[StrideRecord]
+    ) -> Concluded[BlockSizeFound]:
+        """Everything that was found, with the figures of Dunn's chapter III."""
+        records = [*done, *([ended.partial] if ended.partial is not None else [])]
+        asked = self._asked(context, records)
+        said = blockanswer.answer(
+            asked, target=context.target, block_bytes=self.block_bytes, seed=context.seed
+        )
+        found = said.found.model_copy(update={"figures": self._figures(context, asked, said)})
+        if not ended.complete and found.block_bytes is None and said.way is not None:
+            # A part of the strides may show a block, but the lack of one means little.
+            found = found.model_copy(update={"answer": f"{found.answer} in what was measured"})
+        return Concluded(found, (*said.findings, *own_findings(done, ended)))
+
+    def _rounds(self, context: Context) -> list[tuple[StridePlan, ...]]:
+        return [tuple(plans) for plans in self.rounds(context.target, seed=context.seed)]
+
+    def _unit(self, start: StrideStart) -> Unit[StrideStart]:
+        if start.way is None:
+            return Unit(f"condition-{start.round}", start, "Fill the regions")
+        return Unit(f"{start.way.name.lower()}-{start.round}", start, f"Strides: {start.way}")
+
+    def _jobs(self, context: Context, start: StrideStart) -> list[Job]:
+        """Every region written once from end to end, or all passes in one way."""
+        if start.way is None:
+            largest = max(start.plans, key=lambda p: p.conditioning_bytes)
+            return fills(
+                f"condition-{start.round}",
+                largest.regions,
+                seed=context.seed,
+                most_bytes=largest.conditioning_bytes,
+            )
+        jobs = [
+            job(
+                f"pass-{index:03d}-stride-{one.stride_bytes}",
+                start.way,
+                one,
+                block_bytes=self.block_bytes,
+                seed=derived(context.seed, self.name, index, one.stride_bytes),
+            )
+            for index, one in enumerate(start.passes)
+        ]
+        if start.way is not Way.SATURATED:
+            return jobs
+        regions = start.plans[0].regions
+        return [*fills("full", regions, seed=start.round, most_bytes=BUFFER_BYTES), *jobs]
+
+    def _asked(self, context: Context, done: Sequence[StrideRecord]) -> dict[Way, Asked]:
+        """What the drive said in each way so far, and what is made of it."""
+        traces = [record for record in done if record.trace]
+        key = tuple(record.trace for record in traces)
+        if key not in self._judged:
+            rounds = self._rounds(context)
+            found: dict[Way, Asked] = {}
+            for record in traces:
+                way = Way[record.way.upper()]
+                said = found.setdefault(way, Asked(Trace()))
+                start = StrideStart(record.round, rounds[record.round - 1], way)
+                said.trace.load(context.run_path / record.trace, start.passes)
+            for said in found.values():
+                said.verdict = judge(said.trace.series(), resamples=RESAMPLES, seed=context.seed)
+            self._judged.clear()
+            self._judged[key] = found
+        return self._judged[key]
+
+    def _figures(
+        self, context: Context, asked: Mapping[Way, Asked], said: blockanswer.Answer
+    ) -> tuple[StoredFigure, ...]:
+        """Latency against offset per stride with the peaks marked; throughput against stride."""
+        if said.way is None:
+            return ()
+        directory = context.store.directory()
+        trace = asked[said.way].trace
+        found = [
+            StoredFigure(
+                kind="scatter",
+                csv=_written(context, directory / f"stride-{stride}.csv", text),
+                x="offset_bytes",
+                y="latency_ns",
+                peaks="peak",
+                title=f"{said.way.judged.capitalize()} against offset, stride "
+                f"{format_size(stride)}",
+            )
+            for stride, text in trace.excerpts(said.found.block_bytes)
+        ]
+        text = trace.throughput(self.block_bytes)
+        found.append(
+            StoredFigure(
+                kind="series",
+                csv=_written(context, directory / "throughput.csv", text),
+                x="stride_bytes",
+                y="mb_per_s",
+                title="Throughput against stride",
+            )
+        )
+        return tuple(found)
 
     def _described(self, one: StridePlan) -> str:
         strides = ", ".join(format_size(s) for s in sorted({p.stride_bytes for p in one.passes}))
@@ -160,183 +320,11 @@ def _spent(rounds: list[list[StridePlan]], ways: tuple[Way, ...]) -> _Spent:
     return _Spent(strided, filled, written + filled, read, ios)
 
 
-def _so_far(answer: blockanswer.Answer) -> dict[str, blockanswer.Scalar]:
-    """A part of the strides may show a block, but the lack of one means little."""
-    if answer.block_bytes is not None or answer.way is None:
-        return answer.summary
-    return {**answer.summary, "answer": f"{answer.summary['answer']} in what was measured"}
+def _found(asked: Mapping[Way, Asked]) -> bool:
+    """Whether there is nothing to add."""
+    return any(one.found for one in asked.values())
 
 
-class _Work:
-    """What is under way."""
-
-    def __init__(self, stage: BlockSize, context: Context) -> None:
-        self.stage, self.context = stage, context
-        self.cut_short = ""
-        self._asked: dict[Way, Asked] = {}
-        self._started_at, self._wall = utc_now(), time.monotonic()
-        self._seconds = 0.0
-        self._written = self._read = self._errors = 0
-        self._reporter = Reporter(stage.name, emit=context.emit, wall=context.wall)
-        context.store.fresh_directory()
-        context.journal.begun(UNIT)
-
-    @property
-    def over(self) -> bool:
-        """Whether there is nothing to add."""
-        return bool(self.cut_short) or any(one.found for one in self._asked.values())
-
-    def round(self, plans: list[StridePlan], number: int) -> None:
-        """One scale of strides, in one way after another until a block is found."""
-        if self.stage.read_only:
-            self._ask(Way.ONLY_READS, plans, number)
-            return
-        self._condition(plans, number)
-        self._ask(Way.WRITES, plans, number)
-        for way in FURTHER_WAYS:
-            if self.over or not self._absorbed():
-                return
-            self._ask(way, plans, number)
-
-    def answered(self) -> blockanswer.Answer:
-        """What is said in the end."""
-        return blockanswer.answer(
-            self._asked,
-            target=self.context.target,
-            block_bytes=self.stage.block_bytes,
-            seed=self.context.seed,
-        )
-
-    def _absorbed(self) -> bool:
-        """Whether writes were answered before anything was programmed."""
-        return blockanswer.absorbed(self._asked, self.context.target)
-
-    def _condition(self, plans: list[StridePlan], number: int) -> None:
-        """Write every region once from end to end."""
-        largest = max(plans, key=lambda p: p.conditioning_bytes)
-        jobs = fills(
-            f"condition-{number}",
-            largest.regions,
-            seed=self.context.seed,
-            most_bytes=largest.conditioning_bytes,
-        )
-        self._start(jobs, f"condition-{number}", "Fill the regions")
-
-    def _ask(self, way: Way, plans: list[StridePlan], number: int) -> None:
-        """All passes in one start, so that the count of writes goes on over all of them."""
-        if self.cut_short:
-            return
-        passes = [one for p in plans for one in p.passes]
-        jobs = [
-            job(
-                f"pass-{index:03d}-stride-{one.stride_bytes}",
-                way,
-                one,
-                block_bytes=self.stage.block_bytes,
-                seed=derived(self.context.seed, self.stage.name, index, one.stride_bytes),
-            )
-            for index, one in enumerate(passes)
-        ]
-        full: list[Job] = []
-        if way is Way.SATURATED:
-            full = fills("full", plans[0].regions, seed=number, most_bytes=BUFFER_BYTES)
-        section = self._start([*full, *jobs], f"{way.name.lower()}-{number}", f"Strides: {way}")
-        said = self._asked.setdefault(way, Asked(Trace()))
-        for one_job, one in zip(jobs, passes, strict=True):
-            said.trace.add(one, heard(way, section.logged(one_job.name)))
-        said.verdict = judge(said.trace.series(), resamples=RESAMPLES, seed=self.context.seed)
-        self.context.journal.alive(UNIT)
-
-    def _start(self, jobs: list[Job], name: str, text: str) -> Section:
-        """One start; a drive that fails half-way leaves what it said until then."""
-        planned = sum(job.total_bytes or 0 for job in jobs)
-        with Section(
-            self.context,
-            jobs,
-            directory=self.context.store.directory(name),
-            unit=UNIT,
-            phase="strides",
-            reporter=self._reporter,
-            step_s=STEP_S,
-        ) as section:
-            section.doing(
-                text, lambda: (section.bytes_written + section.bytes_read) / max(planned, 1)
-            )
-            for _ in section:
-                pass
-            try:
-                self._errors += sum(job.io_errors for job in section.outcome().jobs)
-                self.cut_short = section.cut_short
-            except SsdbenchError as error:
-                self.cut_short = self.context.failed(error)
-        self._written += section.bytes_written
-        self._read += section.bytes_read
-        self._seconds += float(section.series.t_s[-1]) if len(section.series) else 0.0
-        return section
-
-    def result(self, answer: blockanswer.Answer) -> StageResult:
-        """Everything that was found, with the figures of Dunn's chapter III."""
-        context, stage = self.context, self.stage
-        context.session.save()
-        figures = self._figures(answer)
-        found: list[Finding] = [
-            *answer.findings,
-            *blockanswer.trouble(self.cut_short, self._errors),
-        ]
-        result = stage_result(
-            name=stage.name,
-            kind=stage.kind,
-            title=stage.title,
-            started_at=self._started_at,
-            duration_s=self._seconds,
-            wall_s=time.monotonic() - self._wall,
-            bytes_read=self._read,
-            bytes_written=self._written,
-            summary=_so_far(answer) if self.cut_short else answer.summary,
-            findings=tuple(f.model_copy(update={"stage": stage.name}) for f in found),
-            figures=figures,
-            data=answer.data,
-            complete=not self.cut_short,
-        )
-        if result.complete:
-            context.store.save("stage.json", result)
-            context.journal.finished(UNIT, says=str(answer.summary.get("answer", "")))
-        return result
-
-    def _figures(self, answer: blockanswer.Answer) -> tuple[dict[str, str], ...]:
-        """Latency against offset per stride with the peaks marked; throughput against stride."""
-        directory = self.context.store.path
-        for way, one in self._asked.items():
-            with (directory / f"trace-{way.name.lower()}.npz").open("wb") as file:
-                np.savez_compressed(file, allow_pickle=False, **one.trace.arrays())
-        if answer.way is None:
-            return ()
-        trace = self._asked[answer.way].trace
-        found: list[dict[str, str]] = []
-        for stride, text in trace.excerpts(answer.block_bytes):
-            found.append(
-                {
-                    "kind": "scatter",
-                    "csv": self._written_csv(directory / f"stride-{stride}.csv", text),
-                    "x": "offset_bytes",
-                    "y": "latency_ns",
-                    "peaks": "peak",
-                    "title": f"{answer.way.judged.capitalize()} against offset, stride "
-                    f"{format_size(stride)}",
-                }
-            )
-        text = trace.throughput(self.stage.block_bytes)
-        found.append(
-            {
-                "kind": "series",
-                "csv": self._written_csv(directory / "throughput.csv", text),
-                "x": "stride_bytes",
-                "y": "mb_per_s",
-                "title": "Throughput against stride",
-            }
-        )
-        return tuple(found)
-
-    def _written_csv(self, path: Path, text: str) -> str:
-        path.write_text(text, encoding="utf-8")
-        return self.context.store.relative(path)
+def _written(context: Context, path: Path, text: str) -> str:
+    path.write_text(text, encoding="utf-8")
+    return context.store.relative(path)

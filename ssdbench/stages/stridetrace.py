@@ -1,11 +1,16 @@
 """What strided passes logged, and the tables that are drawn from it."""
 
-from collections.abc import Iterator
+import io
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
 
+from ssdbench.errors import UsageError
+from ssdbench.host.files import write_atomic
 from ssdbench.stages.strideways import Heard
 from ssdbench.stats.strided import Series, gathered, scores
 from ssdbench.stats.strideplan import Pass
@@ -38,6 +43,30 @@ class Trace:
     def median_latency_ns(self) -> float:
         """Of all I/Os; zero without any."""
         return float(np.median(np.concatenate(self.latencies))) if self.latencies else 0.0
+
+    def save(self, path: Path, planned: Sequence[Pass]) -> None:
+        """Store all I/Os of the passes that were planned, done or not."""
+        done = {id(one): n for n, one in enumerate(self.passes)}
+        lengths = [len(self.offsets[done[id(p)]]) if id(p) in done else 0 for p in planned]
+        buffer = io.BytesIO()
+        np.savez_compressed(
+            buffer, allow_pickle=False, lengths=np.array(lengths, np.int64), **self.arrays()
+        )
+        write_atomic(path, buffer.getvalue())
+
+    def load(self, path: Path, planned: Sequence[Pass]) -> None:
+        """Add what `save` stored. Raises UsageError when it is damaged or not there."""
+        try:
+            with np.load(path, allow_pickle=False) as stored:
+                ends = np.cumsum(stored["lengths"])[:-1]
+                parts = [
+                    np.split(stored[name], ends)
+                    for name in ("offset_bytes", "judged_ns", "latency_ns")
+                ]
+        except (OSError, ValueError, KeyError, BadZipFile) as error:
+            raise UsageError(f"{path} is damaged: {error}") from error
+        for one, offset, judged, latency in zip(planned, *parts, strict=True):
+            self.add(one, Heard(offset, judged, latency))
 
     def __len__(self) -> int:
         return sum(len(offsets) for offsets in self.offsets)

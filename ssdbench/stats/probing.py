@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from ssdbench.model.inside import ProbeFound
 from ssdbench.model.result import StageResult
 from ssdbench.model.target import TargetInfo
 from ssdbench.stats.strided import Floats
@@ -54,9 +55,8 @@ def known_remap_unit(target: TargetInfo, stages: Iterable[StageResult]) -> int:
     What the drive reports as its physical block, a simulated drive's own unit, or what a probe
     found; one that said "4 KiB or less" found none.
     """
-    probed = [stage.summary for stage in stages if stage.kind == "probe"]
-    found = [s.get("remap_unit_bytes") for s in probed if not s.get("at_most")]
-    units = [unit for unit in found if isinstance(unit, int)]
+    probed = [s.found.numbers for s in stages if isinstance(s.found, ProbeFound)]
+    units = [said.remap_unit_bytes or 0 for said in probed if not said.at_most]
     return max(target.physical_block_bytes, target.remap_unit_bytes, *units)
 
 

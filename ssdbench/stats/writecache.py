@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from ssdbench.model.finding import Finding
 from ssdbench.model.findings.drive import CacheContradiction, VolatileCache
 from ssdbench.model.findings.kind import FindingKind
+from ssdbench.model.found import AnyFound
+from ssdbench.model.inside import BlockSizeFound, ProbeFound, ProbeNumbers
 from ssdbench.model.result import StageResult
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.writecache import CacheKind, WriteCache
@@ -23,7 +25,6 @@ from ssdbench.units import format_ns, format_size
 NVME_CACHE_FEATURE = "0x06"
 CACHE_TYPE = "cache_type"
 KERNEL_FACT = "drive: write cache"
-_FINDS_BUFFERS = ("blocksize", "probe")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +39,17 @@ class Flushes:
 
 def buffer_bytes(target: TargetInfo, stages: Iterable[StageResult]) -> int:
     """The largest write buffer that is known: a simulated drive's own, or one that was found."""
-    found = [s.summary.get("buffer_bytes") for s in stages if s.kind in _FINDS_BUFFERS]
-    return max(target.write_buffer_bytes, *(size for size in found if isinstance(size, int)), 0)
+    return max(target.write_buffer_bytes, *(_buffer_found(stage.found) for stage in stages), 0)
+
+
+def _buffer_found(found: AnyFound) -> int:
+    match found:
+        case BlockSizeFound():
+            return found.buffer_bytes or 0
+        case ProbeFound():
+            return found.numbers.buffer_bytes or 0
+        case _:
+            return 0
 
 
 def cache_enabled(
@@ -122,17 +132,11 @@ def _contradiction(volatile: bool | None, waits: Flush | None) -> str:
 def _flushes(stages: Sequence[StageResult]) -> Flushes | None:
     """The last answer of the flush probe that has times in it."""
     for stage in reversed(stages):
-        said = stage.summary
-        after = sorted(
-            (int(name.rpartition("_")[2]), float(value))
-            for name, value in said.items()
-            if name.startswith("flush_us_after_") and isinstance(value, int | float)
-        )
-        wrote = said.get("write_us")
-        if len(after) >= 2 and isinstance(wrote, int | float):
-            waits = said.get("flush_waits_for")
-            known = Flush(waits) if isinstance(waits, str) else None
-            return Flushes(known, float(wrote), after[0][1], after[-1][1])
+        said = stage.found.numbers if isinstance(stage.found, ProbeFound) else ProbeNumbers()
+        one, many, wrote = said.flush_us_after_1, said.flush_us_after_64, said.write_us
+        if one is not None and many is not None and wrote is not None:
+            waits = Flush(said.flush_waits_for) if said.flush_waits_for else None
+            return Flushes(waits, wrote, one, many)
     return None
 
 

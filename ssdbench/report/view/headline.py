@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from ssdbench.model.estimate import Estimate
 from ssdbench.model.finding import Code, Severity
 from ssdbench.model.found import WarmUp
-from ssdbench.model.kind import KINDS, About, StageKind
+from ssdbench.model.inside import BlockSizeFound, ProbeFound
+from ssdbench.model.kind import StageKind
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.rates import RateFound
 from ssdbench.model.result import PointResult, RunResult, StageResult
@@ -87,9 +88,9 @@ def headline(result: RunResult) -> Headline:
     if standard:
         return _of_standard(result, standard)
     inside = [
-        stage
+        stage.found
         for stage in result.stages
-        if KINDS[stage.kind].about is About.INSIDE and stage.summary
+        if isinstance(stage.found, BlockSizeFound | ProbeFound) and stage.found.answer
     ]
     if inside:
         return of_inside(result, inside)

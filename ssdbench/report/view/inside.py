@@ -1,13 +1,14 @@
 """The head of a run that only looks into a drive: answers instead of a number to plan on."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
-from ssdbench.model.result import RunResult, StageResult
+from ssdbench.model.inside import BlockSizeFound, ProbeFound
+from ssdbench.model.result import RunResult
 from ssdbench.report.view.page import Headline
 from ssdbench.units import format_capacity, format_size
 
 CANNOT_TELL = "cannot tell"
-Shown = tuple[str, Callable[[float], str], str]  # key in the summary, how it reads, of what
+Shown = tuple[str, Callable[[float], str], str]  # name of the number, how it reads, of what
 
 FIGURES: dict[str, Shown] = {
     "slc-cache": ("cache_bytes", lambda v: format_capacity(int(v)), "SLC cache"),
@@ -39,54 +40,48 @@ NAMES = {
 }
 
 
-def of_inside(result: RunResult, stages: Sequence[StageResult]) -> Headline:
+def of_inside(result: RunResult, found: Sequence[BlockSizeFound | ProbeFound]) -> Headline:
     """One answer in large where it has a figure; of several probes, how many could tell."""
-    first = stages[0].summary
-    number, unit = _first(stages)
-    probes = [stage.summary for stage in stages if "probe" in stage.summary]
-    told = [(NAMES.get(str(s["probe"]), str(s["probe"])), str(s.get("answer"))) for s in probes]
+    first = found[0]
+    probes = [one for one in found if isinstance(one, ProbeFound)]
+    told = [(NAMES.get(one.probe, one.probe), one.answer) for one in probes]
+    number, unit = _first(found)
     return Headline(
         label="Inside the drive" + (" (simulated)" if result.target.simulated else ""),
         number=number,
         unit=unit,
         holds_for="",
         meaning="This run looked into the drive; it measured no rate that one could plan on.",
-        evidence=(*([] if "probe" in first else _of_block(stages[0])), *told),
+        evidence=(*(_of_block(first) if isinstance(first, BlockSizeFound) else []), *told),
         tone="note",
     )
 
 
-def _first(stages: Sequence[StageResult]) -> tuple[str, str]:
-    summary = stages[0].summary
-    if "probe" not in summary:
-        size = summary.get("block_bytes")
-        return (format_size(size), "block") if isinstance(size, int) else (_answer(summary), "")
-    if len(stages) > 1:
-        told = sum(not _answer(stage.summary).startswith(CANNOT_TELL) for stage in stages)
-        return f"{told} of {len(stages)}", "answered"
-    key, reads, of_what = FIGURES.get(str(summary["probe"]), ("", str, ""))
-    value = summary.get(key)
+def _first(found: Sequence[BlockSizeFound | ProbeFound]) -> tuple[str, str]:
+    first = found[0]
+    if isinstance(first, BlockSizeFound):
+        size = first.block_bytes
+        return (first.answer, "") if size is None else (format_size(size), "block")
+    if len(found) > 1:
+        told = sum(not one.answer.startswith(CANNOT_TELL) for one in found)
+        return f"{told} of {len(found)}", "answered"
+    key, reads, of_what = FIGURES.get(first.probe, ("", str, ""))
+    value = getattr(first.numbers, key, None)
     if isinstance(value, str):
         return value, of_what
     if value is not None:
-        return reads(value), f"or less, {of_what}" if summary.get("at_most") else of_what
-    return _answer(summary).partition(":")[0], ""
+        return reads(value), f"or less, {of_what}" if first.numbers.at_most else of_what
+    return first.answer.partition(":")[0], ""
 
 
-def _answer(summary: Mapping[str, object]) -> str:
-    return str(summary.get("answer"))
-
-
-def _of_block(stage: StageResult) -> list[tuple[str, str]]:
+def _of_block(found: BlockSizeFound) -> list[tuple[str, str]]:
     """What stands behind the answer on blocks."""
-    said = stage.summary
-    p_value, confidence = said.get("p_value"), said.get("confidence")
     rows = []
-    if isinstance(said.get("block_bytes"), int):
-        if isinstance(confidence, float):
-            text = f"{100 * confidence:.0f} % of random halves of the writes say the same"
+    if found.block_bytes is not None:
+        if found.confidence is not None:
+            text = f"{100 * found.confidence:.0f} % of random halves of the writes say the same"
             rows.append(("Confidence", text))
-        rows.append(("Evidence", f"p ≤ {p_value}, {said.get('evidence')}"))
-    if said.get("buffer"):
-        rows.append(("Buffer", str(said["buffer"])))
+        rows.append(("Evidence", f"p ≤ {found.p_value}, {found.evidence}"))
+    if found.buffer:
+        rows.append(("Buffer", found.buffer))
     return rows

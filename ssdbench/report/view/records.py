@@ -22,7 +22,7 @@ def table(name: str, records: Sequence[Mapping[str, object]]) -> Table:
 def tables(data: Mapping[str, object]) -> Iterator[Table]:
     """Every list of records among values, as a table."""
     for name, value in data.items():
-        if isinstance(value, list) and value and all(isinstance(one, dict) for one in value):
+        if isinstance(value, list | tuple) and value and all(isinstance(v, dict) for v in value):
             yield table(name, value)
 
 

@@ -1,30 +1,35 @@
 """What probes measure with, and the stage that runs one of them."""
 
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 
-from ssdbench.engine.journal import utc_now
-from ssdbench.engine.progress import Reporter
-from ssdbench.engine.section import Section
+from ssdbench.engine.fiorun import FioRun
 from ssdbench.engine.seeds import derived
-from ssdbench.engine.stage import Context, Lasting, RateHint, StagePlan
+from ssdbench.engine.stage import (
+    Concluded,
+    Context,
+    Ended,
+    PlainStage,
+    RateHint,
+    StagePlan,
+    Unit,
+)
+from ssdbench.engine.units import own_findings
 from ssdbench.errors import HostLacks, SsdbenchError
 from ssdbench.generator.base import Direction, Job
-from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.inside import ProbeFound, ProbeNumbers, Scalar
 from ssdbench.model.kind import StageKind
-from ssdbench.model.result import StageResult, stage_result
 from ssdbench.model.target import TargetInfo
+from ssdbench.model.unitrecord import UnitRecord
 from ssdbench.model.workload import ActiveRange, Pattern, Workload
 from ssdbench.stats.strided import Floats
 from ssdbench.units import KIB, MIB
 
-UNIT = "probe"
+EARLY = "cannot tell: the measurement ended early"
 COLLECTING = 0.5  # of the drive, written at random: more than the spare area
-Scalar = str | int | float | bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +37,7 @@ class Said:
     """What a probe found: a sentence, numbers, and the measurements behind them."""
 
     answer: str
-    summary: Mapping[str, Scalar] = field(default_factory=dict)
+    numbers: ProbeNumbers = ProbeNumbers()
     table: Sequence[Mapping[str, Scalar]] = ()
 
 
@@ -60,12 +65,9 @@ class CutShort(Exception):  # no error: the run ends as it was asked to
 class Bench:
     """Starts of the generator, and what they brought."""
 
-    def __init__(self, stage: "ProbeStage", context: Context) -> None:
-        self._context, self._stage = context, stage
+    def __init__(self, probe: Probe, context: Context) -> None:
+        self._context, self._probe = context, probe
         self._starts = 0
-        self._reporter = Reporter(stage.name, emit=context.emit, wall=context.wall)
-        self.seconds = 0.0
-        self.written = self.read = 0
 
     @property
     def size_bytes(self) -> int:
@@ -94,8 +96,8 @@ class Bench:
     ) -> Floats:
         """Bytes per second and second, of writes until so much is written."""
         job = self._job(pattern, block_bytes, 0, iodepth, span_bytes, total_bytes, cover=cover)
-        section = self._start([job])
-        return np.asarray(section.series.column("write_bytes"), dtype=np.float64)
+        run = self._start([job])
+        return np.asarray(run.series.column("write_bytes"), dtype=np.float64)
 
     def rate(
         self,
@@ -124,8 +126,8 @@ class Bench:
         burst = self._job(
             Pattern.RANDOM, block_bytes, 0, iodepth, span_bytes, ios * block_bytes, log=True
         )
-        section = self._start([quiet, burst])
-        return np.asarray(section.logged(burst.name).latency_ns, dtype=np.float64)
+        run = self._start([quiet, burst])
+        return np.asarray(run.logged(burst.name).latency_ns, dtype=np.float64)
 
     def flushes(
         self, block_bytes: int, span_bytes: int, writes: int, *, every: int
@@ -158,7 +160,7 @@ class Bench:
         runtime_s: float | None = None,
         rate_iops: float | None = None,
     ) -> Job:
-        name = f"{self._stage.probe.name}-{self._starts}-r{read_percent}"
+        name = f"{self._probe.name}-{self._starts}-r{read_percent}"
         return Job(
             name=name,
             workload=Workload(
@@ -179,38 +181,32 @@ class Bench:
             latency_log=log,
         )
 
-    def _start(self, jobs: Sequence[Job]) -> Section:
-        directory = self._context.store.directory(f"start-{self._starts:02d}")
+    def _start(self, jobs: Sequence[Job]) -> FioRun:
+        part = f"start-{self._starts:02d}"
         self._starts += 1
-        with Section(
-            self._context,
-            jobs,
-            directory=directory,
-            unit=UNIT,
-            phase=self._stage.probe.name,
-            reporter=self._reporter,
-        ) as section:
-            section.doing(self._stage.probe.title, lambda: None)
-            for _ in section:
-                pass
-            section.outcome()
-        self.written += section.bytes_written
-        self.read += section.bytes_read
-        self.seconds += float(section.series.t_s[-1]) if len(section.series) else 0.0
-        if section.cut_short:
-            raise CutShort(section.cut_short)
-        return section
+        with FioRun(self._context, jobs, phase=self._probe.name, part=part) as run:
+            run.run_out().outcome()
+        if why := self._context.unit.cut_short:
+            raise CutShort(why)
+        return run
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeStage:
+class ProbeRecord(UnitRecord):
+    """The answer of a probe."""
+
+    found: ProbeFound
+
+
+@dataclass(frozen=True)
+class ProbeStage(PlainStage):
     """One probe as a stage of a run."""
 
     name: str
     probe: Probe
-    kind: StageKind = StageKind.PROBE
-    destructive: bool = True
-    lasting: Lasting = Lasting.RESULTS
+    kind = StageKind.PROBE
+    destructive = True
+    record = ProbeRecord
+    units_are = "probes"
 
     @property
     def title(self) -> str:
@@ -221,64 +217,42 @@ class ProbeStage:
         """From a tenth to all of what the probe may write."""
         most = self.probe.writes(target.size_bytes)
         slow, fast = hint.sequential_bytes_per_s
-        return StagePlan(
-            name=self.name,
-            kind=self.kind,
-            title=self.title,
-            destructive=True,
-            jobs=(self.title,),
+        return StagePlan.of(
+            self,
+            target,
+            jobs=[self.title],
             seconds=(most / fast, 10 * most / slow),
             bytes_written=(most // 10, most),
-            fills=(most / 10 / target.size_bytes, most / target.size_bytes),
         )
 
-    def run(self, context: Context) -> StageResult:
-        """Ask, and keep what was measured if the drive or the user ends it."""
-        started_at, wall = utc_now(), time.monotonic()
-        context.store.fresh_directory()
-        context.journal.begun(UNIT)
-        bench = Bench(self, context)
-        cut_short = ""
+    def units(self, context: Context, done: Sequence[ProbeRecord]) -> Iterator[Unit[Probe]]:
+        """The question, which takes as many starts as it needs."""
+        yield Unit(self.probe.name, self.probe, self.title)
+
+    def measure(self, context: Context, unit: Unit[Probe]) -> ProbeRecord:
+        """Ask; a drive or user that ends it early leaves no answer."""
         try:
-            said = self.probe.ask(bench)
-        except CutShort as ended:
-            cut_short, said = str(ended), Said("cannot tell: the measurement ended early")
+            said = unit.work.ask(Bench(unit.work, context))
+        except CutShort:
+            said = Said(EARLY)
         except SsdbenchError as error:
-            cut_short = context.failed(error)
-            said = Said("cannot tell: the measurement ended early")
-        context.session.save()
-        result = stage_result(
-            name=self.name,
-            kind=self.kind,
-            title=self.title,
-            started_at=started_at,
-            duration_s=bench.seconds,
-            wall_s=time.monotonic() - wall,
-            bytes_read=bench.read,
-            bytes_written=bench.written,
-            summary={"probe": self.probe.name, "answer": said.answer, **said.summary},
-            findings=_findings(self.name, cut_short),
-            data={"measured": [dict(row) for row in said.table]},
-            complete=not cut_short,
+            context.unit.cut_short = context.failed(error)
+            said = Said(EARLY)
+        found = ProbeFound(
+            probe=unit.work.name,
+            answer=said.answer,
+            numbers=said.numbers,
+            measured=tuple(dict(row) for row in said.table),
         )
-        if result.complete:
-            context.store.save("stage.json", result)
-            context.journal.finished(UNIT, says=said.answer)
-        return result
+        return ProbeRecord(found=found)
 
-
-def _findings(stage: str, cut_short: str) -> tuple[Finding, ...]:
-    if not cut_short:
-        return ()
-    return (
-        Finding(
-            code=Code.CUT_SHORT,
-            severity=Severity.INVALIDATES,
-            message=f"the probe ended early: {cut_short}",
-            advice="Run it again for an answer.",
-            stage=stage,
-        ),
-    )
+    def conclude(
+        self, context: Context, done: Sequence[ProbeRecord], ended: Ended[ProbeRecord]
+    ) -> Concluded[ProbeFound]:
+        """The answer, as it was given."""
+        last = done[0] if done else ended.partial
+        nothing = ProbeFound(probe=self.probe.name, answer=EARLY)
+        return Concluded(last.found if last else nothing, own_findings(done, ended))
 
 
 def part(size_bytes: int, most_bytes: int) -> int:

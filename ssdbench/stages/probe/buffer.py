@@ -1,5 +1,6 @@
 """The write buffer, from how many writes of a burst are answered before they have to wait."""
 
+from ssdbench.model.inside import ProbeNumbers
 from ssdbench.stages.probe.bench import COLLECTING, Bench, Said, collect
 from ssdbench.stats.probing import buffer_bytes
 from ssdbench.units import KIB, MIB, format_size
@@ -38,8 +39,10 @@ class WriteBuffer:
         # What leaves the buffer unnoticed only adds to a burst, so the smallest are nearest.
         known = sorted(one for one in found if one is not None)
         if not known:
-            return Said("cannot tell: no burst was taken at once and then had to wait", {}, table)
+            return Said("cannot tell: no burst was taken at once and then had to wait", table=table)
         if len(known) < 2 or known[1] > AGREE * known[0]:
-            return Said("cannot tell: bursts do not agree on a buffer", {}, table)
+            return Said("cannot tell: bursts do not agree on a buffer", table=table)
         taken = (known[0] + known[1]) // 2
-        return Said(f"write buffer of about {format_size(taken)}", {"buffer_bytes": taken}, table)
+        return Said(
+            f"write buffer of about {format_size(taken)}", ProbeNumbers(buffer_bytes=taken), table
+        )

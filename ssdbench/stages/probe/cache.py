@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ssdbench.model.inside import ProbeNumbers
 from ssdbench.model.workload import Pattern
 from ssdbench.stages.probe.bench import Bench, Said
 from ssdbench.stats.probing import falls_at_once, step_down
@@ -33,17 +34,15 @@ class SlcCache:
             for at, rate in zip(written, per_second, strict=True)
         )[:: max(1, len(written) // 200)]
         if falls_at_once(list(per_second)):
-            return Said("cannot tell: the rate falls within the first two seconds", {}, table)
+            return Said("cannot tell: the rate falls within the first two seconds", table=table)
         if found is None:
-            return Said("no SLC cache seen: the rate of a sequential fill never falls", {}, table)
+            return Said("no SLC cache seen: the rate of a sequential fill never falls", table=table)
         size, before, after = found
         return Said(
             f"cache of about {format_capacity(round(size))}: {before / 1e6:.0f} MB/s within it, "
             f"{after / 1e6:.0f} MB/s after (as much as was free when the fill began)",
-            {
-                "cache_bytes": round(size),
-                "mb_per_s_within": before / 1e6,
-                "mb_per_s_after": after / 1e6,
-            },
+            ProbeNumbers(
+                cache_bytes=round(size), mb_per_s_within=before / 1e6, mb_per_s_after=after / 1e6
+            ),
             table,
         )

@@ -5,6 +5,7 @@ the chunk on, since then the second of a pair on one die runs beside the first o
 reads pushed over a chunk's boundary, of Chen (HPCA 2011) and Queenie (SYSTOR 2022, F1).
 """
 
+from ssdbench.model.inside import ProbeNumbers
 from ssdbench.model.workload import Pattern
 from ssdbench.stages.probe.bench import Bench, Said, part
 from ssdbench.stats.probing import read_chunk
@@ -41,10 +42,10 @@ class ReadChunk:
         table = tuple({"stride_bytes": s, "iops": round(rate, 1)} for s, rate in rates.items())
         found = read_chunk(rates, alone=alone)
         if found is None:
-            return Said("cannot tell: two reads at once do not wait for dies", {}, table)
+            return Said("cannot tell: two reads at once do not wait for dies", table=table)
         least = found <= 2 * min(rates)
         text = f"{format_size(found)} or less" if least else format_size(found)
-        return Said(f"read chunk of {text}", {"chunk_bytes": found, "at_most": least}, table)
+        return Said(f"read chunk of {text}", ProbeNumbers(chunk_bytes=found, at_most=least), table)
 
 
 def _rate(bench: Bench, stride_bytes: int, iodepth: int, span_bytes: int) -> float:

@@ -1,5 +1,6 @@
 """What a flush costs, and whether it waits for what the write buffer holds."""
 
+from ssdbench.model.inside import ProbeNumbers
 from ssdbench.stages.probe.bench import COLLECTING, Bench, Said, collect, part
 from ssdbench.stats.probing import BUFFERED_NS, Flush, flush_waits
 from ssdbench.units import GIB, KIB, format_ns, format_size
@@ -31,11 +32,11 @@ class Flushes:
         span = part(bench.size_bytes, SPAN_BYTES)
         bench.fill(span)
         said = _asked(bench, span)
-        if said.summary.get("flush_waits_for") or not said.summary:
+        if said.numbers.flush_waits_for or said.numbers.write_us is None:
             return said
         collect(bench)
         again = _asked(bench, bench.size_bytes)
-        return again if again.summary.get("flush_waits_for") else said
+        return again if again.numbers.flush_waits_for else said
 
 
 def _asked(bench: Bench, span_bytes: int) -> Said:
@@ -54,14 +55,14 @@ def _asked(bench: Bench, span_bytes: int) -> Said:
     )
     waits = flush_waits(write_ns[1], flush_ns)
     one, many = format_ns(flush_ns[WRITES[0]]), format_ns(flush_ns[WRITES[-1]])
-    summary = {
-        "flush_waits_for": waits,
-        "write_us": write_ns[WRITES[0]] / 1000,
-        "flush_us_after_1": flush_ns[WRITES[0]] / 1000,
-        f"flush_us_after_{WRITES[-1]}": flush_ns[WRITES[-1]] / 1000,
-    }
+    numbers = ProbeNumbers(
+        flush_waits_for=waits,
+        write_us=write_ns[1] / 1000,
+        flush_us_after_1=flush_ns[1] / 1000,
+        flush_us_after_64=flush_ns[64] / 1000,
+    )
     cost = f"{one} behind one write of {format_size(BLOCK_BYTES)}, {many} behind {WRITES[-1]}"
-    return Said(_sentence(waits, write_ns[1], cost), summary, table)
+    return Said(_sentence(waits, write_ns[1], cost), numbers, table)
 
 
 def _sentence(waits: Flush | None, write_ns: float, cost: str) -> str:

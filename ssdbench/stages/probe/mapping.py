@@ -1,7 +1,8 @@
 """Whether data that were written at random are slower to read in order than ordered data."""
 
+from ssdbench.model.inside import ProbeNumbers, Scalar
 from ssdbench.model.workload import Pattern
-from ssdbench.stages.probe.bench import Bench, Said, Scalar, part
+from ssdbench.stages.probe.bench import Bench, Said, part
 from ssdbench.units import GIB, KIB
 
 BLOCK_BYTES = 128 * KIB
@@ -39,4 +40,4 @@ class Mapping:
             if share >= SAME
             else f"scattered data are read at {100 * share:.0f} % of the rate of ordered data"
         )
-        return Said(text, {"scattered_over_ordered": share}, table)
+        return Said(text, ProbeNumbers(scattered_over_ordered=share), table)

@@ -1,5 +1,6 @@
 """How many reads a drive can usefully work on at once."""
 
+from ssdbench.model.inside import ProbeNumbers
 from ssdbench.model.workload import Pattern
 from ssdbench.stages.probe.bench import Bench, Said, part
 from ssdbench.stats.probing import parallelism
@@ -37,10 +38,10 @@ class Parallelism:
         # What the generator does between two reads is no time of the drive's (Little's law).
         found = parallelism({**rates, 1: alone})
         if found is None:
-            return Said("cannot tell: the rate still grows at the largest depth", {}, table)
+            return Said("cannot tell: the rate still grows at the largest depth", table=table)
         times, knee = found
         return Said(
             f"{times:.1f} reads at once; depth {knee} reaches 90 % of that",
-            {"reads_at_once": round(times, 2), "depth_for_90_percent": knee},
+            ProbeNumbers(reads_at_once=round(times, 2), depth_for_90_percent=knee),
             table,
         )

@@ -1,5 +1,6 @@
 """The remap (indirection) unit, from what random writes below it cost."""
 
+from ssdbench.model.inside import ProbeNumbers
 from ssdbench.model.workload import Pattern
 from ssdbench.stages.probe.bench import Bench, Said, part
 from ssdbench.stats.probing import remap_unit
@@ -37,13 +38,13 @@ class RemapUnit:
         )
         if abs(again / rates[max(BLOCKS)] - 1) > CHANGED:
             return Said(
-                "cannot tell: the rate changed meanwhile: a cache, or collection", {}, table
+                "cannot tell: the rate changed meanwhile: a cache, or collection", table=table
             )
         if unit is None:
-            return Said("cannot tell: small writes are limited by something else", {}, table)
+            return Said("cannot tell: small writes are limited by something else", table=table)
         least = unit == min(BLOCKS)
         text = f"{format_size(unit)} or less" if least else format_size(unit)
-        return Said(f"remap unit {text}", {"remap_unit_bytes": unit, "at_most": least}, table)
+        return Said(f"remap unit {text}", ProbeNumbers(remap_unit_bytes=unit, at_most=least), table)
 
 
 def _rate(bench: Bench, block_bytes: int, span_bytes: int) -> float:

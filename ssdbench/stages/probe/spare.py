@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ssdbench.model.inside import ProbeNumbers
 from ssdbench.model.workload import Pattern
 from ssdbench.stages.probe.bench import Bench, Said
 from ssdbench.stats.probing import amplification, cached, cliff, falls_at_once, step_down
@@ -38,20 +39,20 @@ class Spare:
             for at, rate in zip(written, per_second, strict=True)
         )[:: max(1, len(written) // 200)]
         if cached(list(per_second), ordered=ordered):
-            return Said("cannot tell: a cache takes the first random writes", {}, table)
+            return Said("cannot tell: a cache takes the first random writes", table=table)
         if found is None:
-            return Said("cannot tell: random writes show no cliff", {}, table)
+            return Said("cannot tell: random writes show no cliff", table=table)
         at, slowdown = found
         least, most = amplification(at / size)
         return Said(
             f"about {100 * at / size:.1f} % over-provisioning, by which uniform random writes are "
             f"amplified {least:.1f} to {most:.1f} times; those of 32 KiB become {slowdown:.1f} "
             "times as slow",
-            {
-                "over_provisioning": at / size,
-                "write_amplification_least": least,
-                "write_amplification_most": most,
-                "slowdown": slowdown,
-            },
+            ProbeNumbers(
+                over_provisioning=at / size,
+                write_amplification_least=least,
+                write_amplification_most=most,
+                slowdown=slowdown,
+            ),
             table,
         )

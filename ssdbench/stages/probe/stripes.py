@@ -3,6 +3,7 @@
 Source: stride reads of Queenie (SYSTOR 2022, F3) and Chen (HPCA 2011).
 """
 
+from ssdbench.model.inside import ProbeNumbers
 from ssdbench.model.workload import Pattern
 from ssdbench.stages.probe.bench import Bench, Said, part
 from ssdbench.stats.probing import stripe
@@ -52,5 +53,5 @@ class StripeWidth:
         table = tuple({"stride_bytes": s, "iops": round(rate, 1)} for s, rate in rates.items())
         found = stripe(rates)
         if found is None:
-            return Said("cannot tell: no stride is slower than the others", {}, table)
-        return Said(f"stripe of {format_size(found)}", {"stripe_bytes": found}, table)
+            return Said("cannot tell: no stride is slower than the others", table=table)
+        return Said(f"stripe of {format_size(found)}", ProbeNumbers(stripe_bytes=found), table)

@@ -4,8 +4,9 @@ Source: trimmed space serves as spare area (Frankie, Hughes and Kreutz-Delgado, 
 effective over-provisioning grows by what is trimmed), so writes are amplified less.
 """
 
+from ssdbench.model.inside import ProbeNumbers, Scalar
 from ssdbench.model.workload import Pattern
-from ssdbench.stages.probe.bench import Bench, Said, Scalar, part
+from ssdbench.stages.probe.bench import Bench, Said, part
 from ssdbench.stats.probing import CLIFF, Trimmed, trim_effect
 from ssdbench.units import KIB
 
@@ -47,8 +48,8 @@ class Trim:
             )
         )
         effect, gain = trim_effect(fresh, before, after)
-        summary = {"trim_effect": effect, "rate_after_over_before": gain}
-        return Said(_sentence(effect, gain, fresh, before[1]), summary, table)
+        numbers = ProbeNumbers(trim_effect=effect, rate_after_over_before=gain)
+        return Said(_sentence(effect, gain, fresh, before[1]), numbers, table)
 
 
 def _rate(bench: Bench, kept: int, share: float) -> float:

@@ -94,7 +94,7 @@ def test_a_drive_without_peaks_is_said_to_have_no_boundary_and_what_would_have_s
 
     said = blockanswer.answer(found, target=a_target(TargetKind.DRIVE), block_bytes=4096, seed=1)
 
-    assert said.block_bytes is None
+    assert said.found.block_bytes is None
     (told,) = said.findings
     assert (told.code, told.severity) == (Code.NO_BOUNDARY, "notes")
     assert "times as long" in told.message
@@ -106,9 +106,9 @@ def test_what_a_buffer_hides_is_not_said_to_have_been_looked_for() -> None:
 
     said = blockanswer.answer(found, target=a_target(TargetKind.DRIVE), block_bytes=4096, seed=1)
 
-    assert said.summary["answer"] == "hidden by the buffer"
-    assert said.summary["buffer"] == "it never showed that it was full"
-    assert said.data["smallest_effects"] == []
+    assert said.found.answer == "hidden by the buffer"
+    assert said.found.buffer == "it never showed that it was full"
+    assert said.found.smallest_effects == ()
     (told,) = said.findings
     assert "; writes at saturation show none either" in told.message
     assert "times as long" not in told.message

@@ -1,0 +1,105 @@
+"""The search for the block size on the page: the answer, its evidence, latency against offset."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ssdbench.model.inside import BlockSizeFound, StoredFigure
+from ssdbench.model.result import StageResult
+from ssdbench.report.figures import ScatterFigure, SeriesFigure, thinned
+from ssdbench.report.read import StoredRun
+from ssdbench.report.view import words
+from ssdbench.report.view.page import Block, Facts, Plot, Plots, Prose
+from ssdbench.report.view.records import tables
+
+MAX_DOTS = 6000  # of a scatter; peaks are always kept
+LEAD = (
+    "Writes at a fixed stride; where their latency jumps regularly, the drive begins a new block, "
+    "or empties a buffer."
+)
+_FACTS = (
+    "answer", "block_bytes", "phase_bytes", "p_value", "confidence", "strides_agreeing",
+    "buffer_bytes", "buffer", "median_latency_ns", "evidence", "asked",
+)  # fmt: skip
+_WITHOUT_EVIDENCE = ("answer", "block_bytes")
+_TABLES = ("searched", "candidates", "strides", "smallest_effects")
+
+
+def blocks(run: StoredRun, stage: StageResult, found: BlockSizeFound) -> Iterator[Block]:
+    """The answer first, then what it stands on."""
+    yield Prose(LEAD)
+    if found.answer:
+        names = _FACTS if found.evidence else _WITHOUT_EVIDENCE
+        yield Facts("The answer", [words.fact(name, getattr(found, name)) for name in names])
+    yield from tables(found.model_dump(include=set(_TABLES)))
+    drawn = [
+        _stored(run, figure, f"figure-{stage.name}-{number}")
+        for number, figure in enumerate(found.figures)
+    ]
+    if plots := [plot for plot in drawn if plot is not None]:
+        yield Plots(plots, wide=True)
+
+
+def _stored(run: StoredRun, figure: StoredFigure, name: str) -> Plot | None:
+    """A figure from a CSV that a stage named; x and y are its first columns unless named too."""
+    table = run.table(figure.csv)
+    if table is None or len(table) < 2:
+        return None
+    columns = list(table)
+    x_name, y_name = figure.x or columns[0], figure.y or columns[1]
+    if x_name not in table or y_name not in table:
+        run.missing.append(f"{figure.csv} (has no column {x_name} or {y_name})")
+        return None
+    x, y = table[x_name], table[y_name]
+    sound = np.isfinite(x) & np.isfinite(y)
+    if sound.sum() < 2:
+        return None
+    raised = table.get(figure.peaks)
+    peaks = np.zeros(len(x), dtype=np.bool_) if raised is None else raised > 0
+    x, y, peaks = x[sound], y[sound], peaks[sound]
+    title = figure.title or name
+    x_axis, x_scale = _axis(x_name)
+    y_axis, _ = _axis(y_name)
+    if figure.kind == "series":
+        trace = thinned(x / x_scale, y)
+        drawn: ScatterFigure | SeriesFigure = SeriesFigure(trace, x_axis, y_axis)
+    else:
+        kept = _kept(peaks)
+        drawn = ScatterFigure(
+            x[kept] / x_scale, y[kept], peaks[kept], x_axis, y_axis, latency=y_name.endswith("_ns")
+        )
+    caption = figure.caption
+    if peaks.any():
+        distance = _distance(x[peaks], x_name)
+        caption = f"{caption} {peaks.sum():,} writes stand out{distance}.".strip()
+    return Plot(name, title, caption, f"{title}. {len(x):,} measurements. {caption}", drawn)
+
+
+def _kept(
+    peaks: "np.ndarray[tuple[int, ...], np.dtype[np.bool_]]",
+) -> "np.ndarray[tuple[int, ...], np.dtype[np.bool_]]":
+    """All peaks, and every n-th of the rest, so that a page stays small."""
+    step = max(1, -(-len(peaks) // MAX_DOTS))
+    kept = peaks.copy()
+    kept[::step] = True
+    return kept
+
+
+def _distance(places: "np.ndarray[tuple[int, ...], np.dtype[np.float64]]", name: str) -> str:
+    if len(places) < 2:
+        return ""
+    usual = float(np.median(np.diff(np.sort(places))))
+    return f", usually {words.fact(name, int(usual))[1]} apart"
+
+
+def _axis(name: str) -> tuple[str, float]:
+    title = words.fact(name, "")[0].lower()
+    if name == "mb_per_s":
+        return "MB/s", 1.0
+    if name == "stride_bytes":
+        return "stride [KiB]", float(1 << 10)
+    if name.endswith("_bytes"):
+        return f"{title.removesuffix(' bytes')} [MiB]", float(1 << 20)
+    if name.endswith("_ns"):
+        return title.removesuffix(" ns"), 1.0
+    return title, 1.0
