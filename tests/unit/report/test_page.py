@@ -10,6 +10,7 @@ from ssdbench.cli.conduct import Ended
 from ssdbench.cli.summary import run_lines
 from ssdbench.model.finding import Code, Severity
 from ssdbench.model.found import WarmUp
+from ssdbench.model.inside import BlockSizeFound, StoredFigure
 from ssdbench.model.result import PointResult, RunResult
 from ssdbench.model.target import TargetKind
 from ssdbench.report import render
@@ -148,12 +149,11 @@ def test_hostile_text_is_text_everywhere(tmp_path: Path) -> None:
     findings = (a_finding(message=HOSTILE, advice=HOSTILE),)
     hurt = point.model_copy(update={"findings": findings})
     builder.stages[1] = with_found(stage, title=HOSTILE, points=(hurt,))
-    builder.probe(HOSTILE, HOSTILE, **{HOSTILE: HOSTILE})
-    builder.stages[2] = with_found(
-        builder.stages[2],
-        data={"rows": [{HOSTILE: HOSTILE}]},
-        figures=({"kind": "scatter", "csv": "../../etc/passwd", "title": HOSTILE},),
-    )
+    builder.probe(HOSTILE, HOSTILE)
+    builder.stages[2] = with_found(builder.stages[2], measured=({HOSTILE: HOSTILE},))
+    builder.blocksize()
+    stolen = StoredFigure(kind="scatter", csv="../../etc/passwd", title=HOSTILE)
+    builder.stages[3] = with_found(builder.stages[3], answer=HOSTILE, figures=(stolen,))
     builder.write(
         verdict="NOT VALIDATED",
         title=HOSTILE,
@@ -173,7 +173,8 @@ def test_words_in_figures_are_escaped_and_never_read_as_formulas(tmp_path: Path)
     builder = StoredRunBuilder(tmp_path)
     builder.blocksize()
     stage = builder.stages[0]
-    figure = stage.figures[0] | {"title": HOSTILE, "x": "offset_bytes", "y": "latency_ns"}
+    assert isinstance(stage.found, BlockSizeFound)
+    figure = stage.found.figures[0].model_copy(update={"title": HOSTILE})
     builder.stages[0] = with_found(stage, figures=(figure,))
     builder.write(verdict="NOT VALIDATED")
 

@@ -104,4 +104,4 @@ def test_after_a_crash_the_regions_are_written_and_walked_again(run: ARun) -> No
 
     assert len(run.drive.starts) == 2
     (told,) = [f for f in stage.findings if "measured again" in f.message]
-    assert "1 finished start" in told.message and stage.complete
+    assert told.numbers == {"finished": 1, "units": "starts"} and stage.complete
