@@ -14,7 +14,7 @@ class Severity(StrEnum):
 
 
 class Code(StrEnum):
-    """Every finding there is; a new one is added here and nowhere else."""
+    """Every code there is; `ssdbench.model.findings` has the kinds of each, with their words."""
 
     NOT_STEADY = "not-steady"  # the steady-state rule did not hold before the budget ended
     NOT_STEADY_POINT = "not-steady-point"  # a repeat's settle phase did not become steady

@@ -1,7 +1,7 @@
 """What a run found, as it is stored and as reports read it.
 
 Schema history, newest first:
-2  what a stage found has a type of its own for each kind, below `found`
+2  what a stage found has a type of its own for each kind, below `found`; findings have `numbers`
 1  the first: every stage with `summary`, `steady`, `points`, `figures` and `data`
 """
 
