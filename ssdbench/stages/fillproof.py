@@ -45,5 +45,6 @@ def _second_witness(counted: int, told: int) -> Sequence[Finding]:
     apart = told - counted
     if abs(apart) <= max(AGREES_WITHIN * counted, TELLS_FROM_UNITS * UNIT_BYTES):
         return []
-    case = FillMissingInLog if apart < 0 else OthersWrote
-    return [case(kernel_bytes=counted, log_bytes=told).finding()]
+    if apart < 0:
+        return [FillMissingInLog(kernel_bytes=counted, log_bytes=told).finding()]
+    return [OthersWrote(kernel_bytes=counted, log_bytes=told).finding()]

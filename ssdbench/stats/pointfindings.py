@@ -211,18 +211,14 @@ def _remap_unit(
     point: Point, repeats: Sequence[Repeat], measured: Sequence[Measured], context: Context
 ) -> Iterator[Finding]:
     if below_remap_unit(point.workload, context.remap_unit_bytes):
-        yield remap_finding([point.workload.block_bytes], context.remap_unit_bytes)
+        found = BelowMappingUnit((point.workload.block_bytes,), context.remap_unit_bytes)
+        yield found.finding()
 
 
 def below_remap_unit(workload: Workload, unit_bytes: int) -> bool:
     """Whether its writes leave part of a remap unit as it was."""
     blocks = [size for size, _ in workload.block_split] or [workload.block_bytes]
     return workload.writes and any(block % max(unit_bytes, 1) for block in blocks)
-
-
-def remap_finding(blocks: Sequence[int], unit_bytes: int) -> Finding:
-    """What writes of such blocks are."""
-    return BelowMappingUnit(tuple(blocks), unit_bytes).finding()
 
 
 def _few_samples(estimates: Sequence[Estimate]) -> Iterator[Finding]:

@@ -25,9 +25,6 @@ from ssdbench.model.findings.kind import FindingKind
 from ssdbench.model.findings.repeats import TooFewRepeats, WideInterval
 from ssdbench.model.findings.steadiness import NotJudged, NotSteady, RepeatsNotSettled
 
-NOT_YET = (  # still make some by themselves
-    "stages/blockanswer", "stages/probe", "stages/rate",
-)  # fmt: skip
 PACKAGE = Path(ssdbench.__file__).parent
 DOCUMENT = PACKAGE.parent / "docs" / "findings.md"
 
@@ -122,9 +119,14 @@ def makers() -> set[str]:
 
 
 def test_findings_are_made_by_their_declarations_only() -> None:
-    own = {module for module in makers() if not module.startswith(NOT_YET)}
+    assert makers() == {"model/findings/kind.py"}
 
-    assert own == {"model/findings/kind.py"}
+
+def test_every_kind_is_raised_somewhere() -> None:
+    own = PACKAGE / "model" / "findings"
+    elsewhere = " ".join(p.read_text() for p in PACKAGE.rglob("*.py") if p.parent != own)
+
+    assert not {kind.__name__ for kind in KINDS if f"{kind.__name__}(" not in elsewhere}
 
 
 def test_a_result_from_before_numbers_were_stored_still_loads() -> None:
