@@ -16,11 +16,14 @@ EVERY_S = 0.5
 @run_argument
 @json_option
 def command(directory: Path, as_json: bool) -> int:
-    """Follow a run to its end; Ctrl-C leaves it running. Ends with the run's own exit code."""
+    """Show the progress of a run until it ends, and exit with its exit code.
+
+    Ctrl-C ends the display, not the run.
+    """
     try:
         code = _follow(directory, moving=not as_json and sys.stderr.isatty())
     except KeyboardInterrupt:
-        tell(f"the run goes on; end it with `ssdbench stop {directory}`")
+        tell(f"the run continues; stop it with `ssdbench stop {directory}`")
         return 130
     report = directory / "report.html"
     if as_json:
@@ -47,7 +50,7 @@ def _follow(directory: Path, *, moving: bool) -> int:
             if not alive:
                 raise SsdbenchError(
                     f"process {process.pid} died before the run in {directory} ended",
-                    hint=f"What was measured is kept; go on: ssdbench resume {directory}",
+                    hint=f"What was measured is kept; continue with: ssdbench resume {directory}",
                 )
             if progress := reader.progress():
                 shown.show(progress)

@@ -28,10 +28,10 @@ from ssdbench.units import MOST_PERCENT
 @click.option("--read", type=click.IntRange(0, 100), help="Plan on points of this read share.")
 @json_option
 def command(directory: Path, as_json: bool, **options: Any) -> int:
-    """How many drives a demand needs, from the lower bound of a stored run.
+    """Say how many drives a demand needs, from the lower bounds of a stored run.
 
-    What is not given comes from the `plan` of the run's profile. The exit code is 1 when the plan
-    stands on anything that is not validated.
+    Values that are not given come from `plan` in the run's profile. The exit code is 1 when the
+    plan uses a number that is not validated.
     """
     from ssdbench.errors import UsageError
     from ssdbench.report.read import StoredRun  # pandas costs a second

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 @click.command("compare")
 @click.argument("directories", metavar="RUN RUN…", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--html", type=click.Path(path_type=Path), help="Also write a page to this file.")
+@click.option(
+    "--html", type=click.Path(path_type=Path), help="Also write an HTML page to this file."
+)
 @click.option(
     "--mix-simulated", is_flag=True, help="Allow simulated and real drives in one comparison."
 )
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 def command(
     directories: tuple[Path, ...], html: Path | None, mix_simulated: bool, as_json: bool
 ) -> int:
-    """Stored runs side by side, point by point, with significance.
+    """Compare stored runs point by point, with tests of significance.
 
     The exit code is 1 when a point that is compared is not validated.
     """
@@ -44,8 +46,9 @@ def command(
     _refuse_copies(directories, results)
     if len({result.target.simulated for result in results}) > 1 and not mix_simulated:
         raise UsageError(
-            "simulated and real drives are not compared: a model's numbers are no hardware's",
-            hint="Add --mix-simulated to do it all the same; every row says which is which.",
+            "refusing to compare simulated with real drives: "
+            "a model's numbers are not those of hardware",
+            hint="Add --mix-simulated to compare them anyway; each row says what is simulated.",
         )
     found = compared(results)
     if not found.pairs:

@@ -29,16 +29,18 @@ EVIDENCE = {"searched", "candidates", "strides", "smallest_effects"}
     type=Size(),
     multiple=True,
     metavar="SIZE",
-    help="Distance between writes; at least three times, instead of those that are chosen.",
+    help="Distance between two writes; give it three times or more, to replace the chosen ones.",
 )
 @click.option("--block", type=Size(), default=4096, metavar="SIZE", help="Size of one write: 4KiB.")
 @click.option(
     "--writes",
     type=click.IntRange(min=16),
     metavar="N",
-    help="Writes per stride and region; fewer are quicker and see less.",
+    help="Writes per stride and region; fewer are quicker and less certain.",
 )
-@click.option("--read-only", is_flag=True, help="Only read: for drives that hold data; weak.")
+@click.option(
+    "--read-only", is_flag=True, help="Only read, for drives that hold data; much less certain."
+)
 @look_options
 @click.pass_obj
 def command(
@@ -55,7 +57,7 @@ def command(
 ) -> int:
     """Find the block size and the write buffer of TARGET from strided writes.
 
-    TARGET is /dev/…, a file or sim:MODEL. Parts of it are overwritten, unless with --read-only.
+    TARGET is /dev/…, a file or sim:MODEL. Parts of it are overwritten, except with --read-only.
     """
     wanted = "auto" if not strides else f"[{', '.join(str(s) for s in strides)}]"
     text = (

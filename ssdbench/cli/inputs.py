@@ -84,10 +84,10 @@ def _text(path: Path) -> str:
         ) from error
     except OSError as error:
         raise UsageError(
-            f"{path} cannot be read: {error.strerror}", hint="Give yourself the right to read it."
+            f"{path} cannot be read: {error.strerror}", hint="Check its permissions."
         ) from error
     if len(data) > MAX_PROFILE_BYTES:
-        raise UsageError(f"{path} is no profile: it is larger than 1 MiB")
+        raise UsageError(f"{path} is not a profile: it is larger than 1 MiB")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

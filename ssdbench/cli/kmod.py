@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # the command line imports late
 
 @click.group()
 def kmod() -> None:
-    """Build, load and unload the bundled kernel modules; nothing does so by itself.
+    """Build, load and unload the bundled kernel modules.
 
     Every sub-command takes --json.
     """
@@ -25,7 +25,7 @@ def _built() -> Path:
 
 
 @kmod.command()
-@click.option("--kernel", default="", help="Release to build for; default: the one that runs.")
+@click.option("--kernel", default="", help="Release to build for; default: the running kernel.")
 @click.option("--headers", default="", help="Kernel build directory (KDIR).")
 @click.option(
     "--block-source", default="",
@@ -50,7 +50,7 @@ def build(kernel: str, headers: str, block_source: str, *, as_json: bool) -> Non
 @click.option("--to", "into", default="/usr/src", help="Directory for the sources.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def dkms(into: str, *, as_json: bool) -> None:
-    """Lay out the sources for DKMS, which builds and signs them; installs nothing itself."""
+    """Write the sources for DKMS, which builds and signs them; this command installs nothing."""
     from ssdbench import __version__
     from ssdbench.host import kmod as modules
 
@@ -104,7 +104,7 @@ def unload(names: tuple[str, ...], *, as_json: bool) -> None:
 @kmod.command()
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def status(*, as_json: bool) -> None:
-    """What is built, loaded and in use, and why this host could not load a module."""
+    """Show what is built, loaded and in use, and why this host could not load a module."""
     from ssdbench.host import kmod as modules
     from ssdbench.host.sysfs import Sysfs
 

@@ -32,8 +32,8 @@ def lab() -> None:
 @click.option("--reproducible", is_flag=True, help="Count time in instructions, on one CPU.")
 @click.option(
     "--program", "programs", multiple=True, metavar="NAME",
-    help="Have this program of the host in the guest's memory, and no other file of the host; "
-    "with --reproducible, runs then agree to the last digit. May be given several times.",
+    help="Put this program of the host into the guest's memory, and no other file of the host. "
+    "With --reproducible, runs then agree to the last digit. May be given several times.",
 )  # fmt: skip
 @click.option("--multipath", is_flag=True, help="NVMe drives behind multipath heads.")
 @click.option("--modules/--no-modules", default=True, help="Build and load the bundled modules.")
@@ -75,8 +75,8 @@ def run(
     here_mib = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // MIB
     if memory_mib > here_mib:
         raise UsageError(
-            f"a guest cannot have {memory} of memory: this host has {here_mib} MiB",
-            hint="`--memory` asks for less",
+            f"a guest cannot have {memory} of memory: this host has only {here_mib} MiB",
+            hint="Give a smaller `--memory`.",
         )
     if timeout_s < 1:
         raise UsageError(f"a guest needs more time than {timeout} to boot")
@@ -99,11 +99,11 @@ def run(
     for said in answer.failed_boots:
         click.echo(f"lab: QEMU itself failed before the guest ran anything: {said}", err=True)
     if answer.failed_boots:
-        click.echo("lab: the guest was booted again; a fault of QEMU, not of COMMAND", err=True)
+        click.echo("lab: the guest was booted again: QEMU failed, not COMMAND", err=True)
     if reproducible and not programs:
         click.echo(
             "lab: programs came from the host's files, so runs agree to about 0.1 %; "
-            "with --program NAME for each, to the last digit",
+            "with --program NAME for each program, they agree to the last digit",
             err=True,
         )
     if as_json:

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 def command(logs: tuple[Path, ...], as_json: bool) -> int:
     """Percentiles of fio's latency logs (write_lat_log), in constant memory.
 
-    All logs count as one. Percentiles come from fio's bins and are at most 1/64 too high; those
-    with fewer than 10 I/Os beyond are left out. A log with a damaged row is refused; only its last
-    line may be torn.
+    All logs are counted together. Percentiles come from fio's bins and are at most 1/64 too high.
+    Those with fewer than 10 I/Os above them are left out. A log with a damaged row is refused; only
+    its last line may be incomplete.
     """
     from ssdbench.report.latencylog import latencies  # DuckDB takes a while to import
     from ssdbench.stats.percentiles import QUANTILES, percentile
@@ -66,8 +66,8 @@ def command(logs: tuple[Path, ...], as_json: bool) -> int:
 
 
 _FEW = {
-    "indicative": "only indicative: fewer than 100 I/Os lie beyond",
-    "suppressed": "left out: fewer than 10 I/Os lie beyond",
+    "indicative": "only indicative: fewer than 100 I/Os are above",
+    "suppressed": "left out: fewer than 10 I/Os are above",
 }
 
 

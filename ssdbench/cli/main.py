@@ -29,21 +29,21 @@ EXIT_BROKEN_PIPE = 141  # what a shell says of a program that SIGPIPE ended
 
 # Name: (module below ssdbench.cli, one line for the list of commands), in the order of a first day.
 COMMANDS = {
-    "run": ("run", "Take a target from unknown to a validated report."),
+    "run": ("run", "Prepare a target, measure it, and write the report."),
     "plan": ("plan", "Show what `run` would do: stages, hours, bytes. Changes nothing."),
     "detect-blocksize": ("detect_blocksize", "Find a drive's block size and write buffer."),
-    "probe": ("probe", "Look into a drive: remap unit, buffers, stripes, spare area."),
-    "resume": ("resume", "Go on with a run after a crash, a signal or a limit."),
+    "probe": ("probe", "Find a drive's inner structure: remap unit, buffers, stripes."),
+    "resume": ("resume", "Continue a run after a crash, a signal or a limit."),
     "report": ("report", "Render a stored run again."),
-    "compare": ("compare", "Stored runs side by side, with significance."),
-    "capacity": ("capacity", "How many drives a demand needs, from a stored run."),
-    "latencies": ("latencies", "Percentiles of fio's latency logs, however long."),
+    "compare": ("compare", "Compare stored runs, with tests of significance."),
+    "capacity": ("capacity", "Say how many drives a demand needs, from a stored run."),
+    "latencies": ("latencies", "Compute percentiles of fio's latency logs of any length."),
     "drives": ("drives", "List block devices and simulated models as targets."),
     "check": ("check", "Say what is missing or noisy on this host."),
-    "restore": ("restore", "Put back settings that a killed run left changed."),
-    "retire": ("retire", "Purge a drive that is not needed any more; show its wear."),
-    "attach": ("attach", "Follow a detached run to its end."),
-    "stop": ("stop", "End a detached run cleanly, with a partial report."),
+    "restore": ("restore", "Restore settings that a killed run left changed."),
+    "retire": ("retire", "Purge a drive that is no longer needed; show its wear."),
+    "attach": ("attach", "Show the progress of a detached run until it ends."),
+    "stop": ("stop", "Stop a detached run cleanly, with a partial report."),
     "sim": ("sim", "Create, inspect, snapshot and serve simulated drives."),
     "kmod": ("kmod", "Build, load and unload the bundled kernel modules."),
     "lab": ("lab", "Boot a guest with the kernel modules, and run in it."),
@@ -246,7 +246,7 @@ def _misused(error: click.ClickException, *, as_json: bool) -> int:
     message = error.format_message()
     _tell(f"error: {message}")
     context = getattr(error, "ctx", None)
-    hint = f"`{context.command_path} --help` shows what there is" if context else ""
+    hint = f"`{context.command_path} --help` shows how to call it" if context else ""
     if hint:
         _tell(f"hint: {hint}")
     if as_json:
@@ -264,7 +264,7 @@ def _system_error(error: OSError, place: Place, *, as_json: bool) -> int:
         if place.run_directory:
             hint += f", then run `ssdbench resume {place.run_directory}`"
     elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        hint = "choose a place that you may write to, or run the same command with sudo"
+        hint = "choose a directory that you can write to, or run the same command with sudo"
     lacks = SsdbenchError(message, hint=hint)
     lacks.exit_code = 4
     return _failed(lacks, as_json=as_json)
@@ -276,7 +276,7 @@ def _bug(error: Exception, place: Place, *, as_json: bool) -> int:
     where = f"; the details are in {kept}" if kept else ""
     bug = SsdbenchError(
         f"this is a bug in ssdbench ({type(error).__name__}){where}",
-        hint="report it with that file; a run can go on with `ssdbench resume`" if kept else "",
+        hint="report it with that file; `ssdbench resume` continues a run" if kept else "",
     )
     bug.exit_code = EXIT_BUG
     return _failed(bug, as_json=as_json)

@@ -26,7 +26,7 @@ class Size(click.ParamType[int]):
         except ValueError as error:
             self.fail(str(error), param, ctx)
         if size == 0:
-            self.fail("a size of zero bytes has nothing in it", param, ctx)
+            self.fail("a size must be larger than 0 bytes", param, ctx)
         return size
 
 
@@ -42,7 +42,7 @@ class Number(click.FloatRange):
         """The number that was typed; `nan` is none."""
         number = float(super().convert(value, param, ctx))
         if math.isnan(number):
-            self.fail(f"{value!r} is no number", param, ctx)
+            self.fail(f"{value!r} is not a number", param, ctx)
         return number
 
 
@@ -62,15 +62,15 @@ class Duration(click.ParamType[float]):
         except ValueError as error:
             self.fail(str(error), param, ctx)
         if duration_ns == 0:
-            self.fail("a duration of zero leaves no time for anything", param, ctx)
+            self.fail("a duration must be longer than 0 s", param, ctx)
         return duration_ns / NS_PER_S
 
 
 json_option = click.option(
-    "--json", "as_json", is_flag=True, help="One JSON document on stdout, the story on stderr."
+    "--json", "as_json", is_flag=True, help="One JSON document on stdout, messages on stderr."
 )
 target_option = click.option(
-    "--target", metavar="T", help="/dev/…, a file or sim:MODEL; goes before the profile's."
+    "--target", metavar="T", help="/dev/…, a file or sim:MODEL; overrides the profile's."
 )
 run_argument = click.argument("directory", metavar="RUN", type=click.Path(path_type=Path))
 profile_argument = click.argument("profile", metavar="PROFILE")
@@ -105,14 +105,17 @@ def consent_options(function: Callable[..., R]) -> Callable[..., R]:
         click.option(
             "--accept-shared",
             is_flag=True,
-            help="Other paths or hosts may reach the drive, and none of them uses it.",
+            help="Allow a drive that other paths or hosts can reach; make sure that none of them "
+            "uses it.",
         ),
         click.option(
             "--overwrite-signatures",
             is_flag=True,
             help="Overwrite partition tables and file systems that are not in use.",
         ),
-        click.option("--destroy", metavar="ID", help="Consent to destroy what the drive ID holds."),
+        click.option(
+            "--destroy", metavar="ID", help="Allow ssdbench to erase the drive with identity ID."
+        ),
     ):
         agreed = option(agreed)
     return agreed
@@ -125,10 +128,12 @@ def wear_options(function: F) -> F:
             "--endurance",
             type=Number(),
             metavar="TBW",
-            help="Rated endurance of the drive in TB written; goes before the profile's.",
+            help="Rated endurance of the drive in TB written; overrides the profile's.",
         ),
         click.option(
-            "--accept-wear", is_flag=True, help="Wear the drive by more than 1 % of its life."
+            "--accept-wear",
+            is_flag=True,
+            help="Allow writes of more than 1 % of the rated endurance, or if that is unknown.",
         ),
     ):
         function = option(function)

@@ -39,7 +39,7 @@ N = TypeVar("N", int, float)
     "--output",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Keep the target as it is now; `run --plan FILE` refuses one that has changed.",
+    help="Store what the target is now; `run --plan FILE` refuses a target that has changed.",
 )
 @limits
 @json_option

@@ -23,7 +23,11 @@ PROBES = (
 @click.command(NAME)
 @click.argument("target", metavar="TARGET")
 @click.option(
-    "--only", "only", type=click.Choice(PROBES), multiple=True, help="Ask only this; repeatable."
+    "--only",
+    "only",
+    type=click.Choice(PROBES),
+    multiple=True,
+    help="Run only this probe; may be given several times.",
 )
 @look_options
 @click.pass_obj
@@ -36,9 +40,9 @@ def command(
     as_json: bool,
     **agreed: Unpack[Agreed],
 ) -> int:
-    """Look into TARGET: remap unit, buffers, chunks, stripes, parallelism, spare area, TRIM.
+    """Find the inner structure of TARGET: units, buffers, stripes, parallelism, spare area, TRIM.
 
-    TARGET is /dev/…, a file or sim:MODEL. It is overwritten. "Cannot tell" is an answer.
+    TARGET is /dev/…, a file or sim:MODEL. It is overwritten. A probe may answer "cannot tell".
     """
     text = (
         "title: Inner structure\nprecondition: []\n"

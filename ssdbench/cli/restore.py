@@ -13,16 +13,17 @@ FIELDS = ("backend", "attribute", "drive", "was", "wanted", "reason")
 @click.option(
     "--forget",
     metavar="ID",
-    help="First give up what was changed on a drive that is gone for good.",
+    help="First forget the changed settings of a drive that is gone for good.",
 )
 @json_option
 def command(forget: str | None, as_json: bool) -> None:
-    """Put back host and drive settings that a killed run left changed.
+    """Restore host and drive settings that a killed run left changed.
 
-    After a reboot only what outlives one is touched. Settings of a living run are left alone. A
-    drive that an ATA erase left with its password is unlocked. What --forget gives up is kept, with
-    the value that was there, in forgotten.log beside the journals. An LBA format that a run gave a
-    drive is named with the command that brings the old one back: that erases the drive.
+    After a reboot only settings that survive a reboot are restored. Settings of a run that is still
+    at work are not touched. A drive that an ATA erase left with its password is unlocked. What
+    --forget drops is written, with the old value, to forgotten.log beside the journals. If a run
+    changed the LBA format of a drive, the command that changes it back is shown: it erases the
+    drive.
     """
     from ssdbench.engine.applied import give_up, restore
     from ssdbench.engine.lbaformats import changed
@@ -31,7 +32,7 @@ def command(forget: str | None, as_json: bool) -> None:
     if not as_json:  # told even when something else cannot be put back
         for change in given_up:
             was = change.was or NOTHING
-            answer(f"{change.drive} {change.attribute}: given up (it was {was})")
+            answer(f"{change.drive} {change.attribute}: forgotten (it was {was})")
     changes, lasting = restore(), changed()
     if as_json:
         document(
@@ -45,7 +46,7 @@ def command(forget: str | None, as_json: bool) -> None:
     for change in changes:
         where = f"{change.drive} " if change.drive else ""
         was, wanted = change.was or NOTHING, change.wanted or NOTHING
-        answer(f"{where}{change.attribute}: {was} again (was {wanted})")
+        answer(f"{where}{change.attribute}: restored to {was} (was {wanted})")
     for drive in lasting:
         answer(drive.sentence)
     if not changes and not given_up and not lasting:

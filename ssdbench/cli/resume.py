@@ -22,7 +22,7 @@ def command(
     max_writes: int | None,
     as_json: bool,
 ) -> int:
-    """Go on with a run after a crash, a signal or a limit; nothing finished is repeated."""
+    """Continue a run after a crash, a signal or a limit; no finished measurement is repeated."""
     from ssdbench.cli import conduct
     from ssdbench.cli.background import PROCESS, worker
     from ssdbench.cli.run import carry_out

@@ -24,14 +24,17 @@ METHODS = ("format", "sanitize", "ata_erase", "discard")
 
 @click.command("retire")
 @click.argument("target", metavar="TARGET")
-@click.option("--method", type=click.Choice(METHODS), required=True, help="How it is purged.")
+@click.option("--method", type=click.Choice(METHODS), required=True, help="Purge method.")
 @click.option(
     "--lba-format",
     metavar="SIZES",
-    help="With format: bytes of a block and of its metadata, such as 4096 or 512+8.",
+    help="With format: the new LBA format, data or data+metadata bytes: 4096 or 512+8.",
 )
 @click.option(
-    "--protection", type=click.IntRange(0, 3), default=0, help="Its type of protection information."
+    "--protection",
+    type=click.IntRange(0, 3),
+    default=0,
+    help="Protection information type of that LBA format.",
 )
 @consent_options
 @json_option
@@ -44,14 +47,16 @@ def command(
     consent: "Consent",
     as_json: bool,
 ) -> None:
-    """Purge a drive that is not needed for tests any more, and show its health and wear."""
+    """Purge a drive that is no longer needed for tests, and show its health and wear."""
     from ssdbench.engine.targets import retired
     from ssdbench.model.lbaformat import asked_format
     from ssdbench.model.profile import Purge
     from ssdbench.target.inspect import inspect
 
     if lba_format is not None and method != "format":
-        raise UsageError("--lba-format needs --method format: nothing else changes it")
+        raise UsageError(
+            "--lba-format needs --method format: no other method changes the LBA format"
+        )
     info = inspect(target)
     done = retired(
         info,
@@ -79,7 +84,7 @@ def command(
     for name, value in health.items():
         answer(f"  {name}: {value}")
     if not health:
-        answer("  final SMART: not available, this target keeps none")
+        answer("  final SMART data: this target has none")
 
 
 def _health(facts: Mapping[str, str]) -> dict[str, str]:

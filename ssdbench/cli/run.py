@@ -39,9 +39,13 @@ if TYPE_CHECKING:
     "plan_file",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="What `plan --output` kept: refuse a drive that has changed since.",
+    help="A file from `plan --output`: refuse a target that has changed since then.",
 )
-@click.option("--detach", is_flag=True, help="Go on without this terminal; see attach and stop.")
+@click.option(
+    "--detach",
+    is_flag=True,
+    help="Run in the background, without this terminal; see attach and stop.",
+)
 @limits
 @json_option
 @click.pass_obj
@@ -60,7 +64,7 @@ def command(
     seed: int | None,
     as_json: bool,
 ) -> int:
-    """Take a target from unknown to a validated report.
+    """Prepare a target, measure it, judge the results and write the report.
 
     PROFILE is a file, or the name of a shipped profile: demo, quick, pessimistic.
     """

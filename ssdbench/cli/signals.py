@@ -43,7 +43,7 @@ class Signals:
     def _note(self, number: int, frame: FrameType | None) -> None:
         self._seen.append(number)
         if len(self._seen) == 1:
-            tell("ending: what was measured is kept and reported; again to end at once")
+            tell("stopping: what was measured is kept and reported; a second signal stops at once")
             return
         for ending in _ENDING:
             signal.signal(ending, signal.SIG_DFL)

@@ -42,7 +42,7 @@ def _size(_: click.Context, __: click.Parameter, value: str) -> int:
 
 @click.group("sim")
 def command() -> None:
-    """Simulated flash drives: list, create, copy, serve, and say what is true of them."""
+    """Simulated flash drives: list, create, copy, serve, and print their true values."""
 
 
 @command.command()
@@ -72,7 +72,11 @@ def create(target: str, state: Path, as_json: bool) -> None:
 
 @command.command()
 @click.argument("state", type=click.Path(path_type=Path))
-@click.option("--repair", is_flag=True, help="Mend a state whose user was killed at work.")
+@click.option(
+    "--repair",
+    is_flag=True,
+    help="Repair a state whose user was killed in the middle of a request.",
+)
 @_as_json
 def inspect(state: Path, repair: bool, as_json: bool) -> None:
     """Say what the drive in STATE is, what it has done, and whether its maps agree."""
@@ -92,10 +96,10 @@ def inspect(state: Path, repair: bool, as_json: bool) -> None:
 @click.argument("to", type=click.Path(path_type=Path))
 @_as_json
 def snapshot(state: Path, to: Path, as_json: bool) -> None:
-    """Copy the drive in STATE, with its past, to the file TO."""
+    """Copy the drive in STATE, with its history, to the file TO."""
     with SimDrive.open(state) as drive:
         drive.snapshot(to)
-    _print({"state": str(state), "snapshot": str(to)}, as_json, [f"{state} is kept in {to}"])
+    _print({"state": str(state), "snapshot": str(to)}, as_json, [f"{state} was copied to {to}"])
 
 
 @command.command()
@@ -103,10 +107,14 @@ def snapshot(state: Path, to: Path, as_json: bool) -> None:
 @click.argument("source", type=click.Path(path_type=Path))
 @_as_json
 def restore(state: Path, source: Path, as_json: bool) -> None:
-    """Make the drive in STATE what it was when SOURCE was copied from it."""
+    """Bring the drive in STATE back to what it was when SOURCE was copied from it."""
     with SimDrive.open(state) as drive:
         drive.restore(source)
-    _print({"state": str(state), "source": str(source)}, as_json, [f"{state} is as in {source}"])
+    _print(
+        {"state": str(state), "source": str(source)},
+        as_json,
+        [f"{state} was restored from {source}"],
+    )
 
 
 @command.command()
@@ -121,13 +129,14 @@ def restore(state: Path, source: Path, as_json: bool) -> None:
 @click.option(
     "--state",
     type=click.Path(path_type=Path),
-    help="Keep the drive here; made when missing. Default: beside the socket.",
+    help="Keep the drive in this file; it is made if missing. Default: beside the socket.",
 )
-@click.option("--no-data", is_flag=True, help="Keep no data: what is read is zeros.")
+@click.option("--no-data", is_flag=True, help="Keep no data: reads return zeros.")
 @click.option(
     "--overhead-ns",
     type=click.IntRange(min=0),
-    help="What the socket adds to each request; taken off the latency. Default: measured.",
+    help="Time that the socket adds to each request; it is subtracted from the latency. "
+    "Default: measured.",
 )
 @_as_json
 def serve(
@@ -176,9 +185,11 @@ def serve(
     default=Rest.ORDERED.value,
     show_default=True,
     type=click.Choice([rest.value for rest in Rest]),
-    help="Outside the span: as random writes left it, written in order, or nothing.",
+    help="What is outside the span: as random writes left it, written in order, or nothing.",
 )
-@click.option("--simulate", "by_simulation", is_flag=True, help="Simulate, closed form or not.")
+@click.option(
+    "--simulate", "by_simulation", is_flag=True, help="Simulate, even if there is a closed form."
+)
 @_as_json
 def truth(
     target: str,
@@ -191,7 +202,7 @@ def truth(
     by_simulation: bool,
     as_json: bool,
 ) -> None:
-    """Print what is true of TARGET: write amplification, sustained IOPS, block, cache, unit."""
+    """Print the true values of TARGET: write amplification, sustained IOPS, block, cache, unit."""
     spec = _spec_of(target)
     load = Load(
         block_bytes=block,

@@ -17,7 +17,7 @@ from ssdbench.cli.output import answer, document
 )
 @json_option
 def command(directory: Path, wait: float, as_json: bool) -> int:
-    """End a run cleanly: what was measured is kept, with a partial report."""
+    """Stop a run cleanly: what was measured is kept, with a partial report."""
     from ssdbench.cli.background import ended, worker
     from ssdbench.errors import SsdbenchError, UsageError
 
@@ -25,7 +25,7 @@ def command(directory: Path, wait: float, as_json: bool) -> int:
     if not process.send(signal.SIGINT):
         raise UsageError(
             f"no process is at work on {directory}",
-            hint=f"Go on with it: ssdbench resume {directory}",
+            hint=f"Continue it with: ssdbench resume {directory}",
         )
     until = time.monotonic() + wait
     while process.alive():

@@ -116,8 +116,8 @@ def give_up(drive: str) -> list[Change]:
     sysfs = Sysfs()
     if (name := find(drive, sysfs=sysfs)) is not None:
         raise UsageError(
-            f"{drive} can be put back: it is here, as /dev/{name}",
-            hint="what a run changed on it is put back by `ssdbench restore`",
+            f"the settings of {drive} can be restored: it is here, as /dev/{name}",
+            hint="`ssdbench restore` restores what a run changed on it",
         )
     return forget(settings_directory(), drive, host_id=host_id(sysfs))
 

@@ -42,7 +42,7 @@ class Manifest(Model):
     profile_sha256: str
     target: TargetInfo
     consent: Consent = Consent()
-    endurance_tb: float | None = None  # rated, as given; goes before the profile's
+    endurance_tb: float | None = None  # rated, as given; overrides the profile's
     seed: int
     max_time_s: float | None = None
     max_writes_bytes: int | None = None

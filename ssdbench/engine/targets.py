@@ -49,7 +49,7 @@ def require_generator(applies: Applies, info: TargetInfo, modules: Collection[st
         return
     if info.simulated or info.kind is TargetKind.FILE:
         raise UsageError(
-            f"`generator: slam` needs a block device, and {info.name} is none",
+            f"`generator: slam` needs a block device, and {info.name} is not one",
             hint="Set `generator: fio`, or measure a drive of ssdb_flash in the lab.",
         )
     if SLAM_MODULE not in modules:
@@ -101,7 +101,7 @@ def retired(
     Raises TargetRefused with every reason, UsageError for an LBA format that it does not offer.
     """
     if info.kind in (TargetKind.FILE, TargetKind.SIMULATED):
-        raise TargetRefused(info.name, ["it is no block device: delete it instead"])
+        raise TargetRefused(info.name, ["it is not a block device: delete it instead"])
     if lba_format is not None and (why := unoffered(lba_format, info)):
         raise UsageError(why)
     require_consent(info, consent)

@@ -26,7 +26,7 @@ class Pinned:
                 wanted = ", ".join(str(cpu) for cpu in sorted(self._cpus))
                 raise HostLacks(
                     f"ssdbench cannot use CPU {wanted}: {error.strerror}",
-                    hint="Choose among those that `taskset -p $$` allows.",
+                    hint="Choose from the CPUs that `taskset -p $$` shows.",
                 ) from error
         return self
 

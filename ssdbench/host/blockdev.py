@@ -84,7 +84,7 @@ def geometry(node: Path) -> Geometry:
     try:
         return geometry_of(descriptor)
     except OSError as error:
-        raise DeviceLost(f"{node} does not tell its size: {error.strerror}") from error
+        raise DeviceLost(f"{node} does not report its size: {error.strerror}") from error
     finally:
         os.close(descriptor)
 

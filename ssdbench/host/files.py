@@ -157,8 +157,7 @@ def unwritable(path: Path, error: OSError) -> HostLacks:
     """The sentence for a file that could not be written."""
     return HostLacks(
         f"{path} cannot be written: {error.strerror}",
-        hint="Free some space or choose another place; a run that had begun goes on with "
-        "`ssdbench resume`.",
+        hint="Free some space or choose another place; `ssdbench resume` continues a run.",
     )
 
 

@@ -93,7 +93,9 @@ class Nvme:
         try:
             return fcntl.ioctl(self._descriptor, NVME_IOCTL_ID)
         except OSError as error:
-            raise DeviceError(f"the drive does not tell its namespace: {error.strerror}") from error
+            raise DeviceError(
+                f"the drive does not report its namespace: {error.strerror}"
+            ) from error
 
     def admin(self, command: Command) -> Reply:
         """An admin command. Raises NvmeRefused, DeviceError."""

@@ -43,7 +43,7 @@ class Instance:
         try:
             self._sysfs.path(self._path).mkdir()
         except OSError as error:
-            raise HostLacks(f"ssdb_slam makes no instance: {error.strerror}") from error
+            raise HostLacks(f"ssdb_slam cannot create an instance: {error.strerror}") from error
 
     def set(self, values: Mapping[str, int | str]) -> None:
         """Set attributes in order. Raises HostLacks for one that the module refuses."""
@@ -53,7 +53,7 @@ class Instance:
             except OSError as error:
                 raise HostLacks(
                     f"ssdb_slam refuses {name} {value}: {error.strerror}",
-                    hint="a module of another version? `ssdbench kmod unload`, build, and load",
+                    hint="if the module is of another version: `ssdbench kmod` unload, build, load",
                 ) from error
 
     def start(self) -> None:

@@ -80,7 +80,7 @@ class Sysfs:
             out_of_range = error.errno in (errno.EINVAL, errno.ERANGE)
             raise HostLacks(
                 f"{attribute} cannot be set to {value}: {error.strerror}",
-                hint="This device takes another range for it." if out_of_range else "",
+                hint="The value is outside the range of this device." if out_of_range else "",
             ) from error
 
     def write(self, attribute: str, value: str) -> None:

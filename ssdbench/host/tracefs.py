@@ -32,7 +32,7 @@ def in_use(kernel_name: str, sysfs: Sysfs) -> str:
     """Who traces already, so that our times would hold the cost of that; empty for nobody."""
     tracer = chosen(sysfs.find(f"{ROOT}/current_tracer") or "nop")
     if tracer != "nop":
-        return f"the tracer {tracer} is at work"
+        return f"the tracer {tracer} is running"
     if chosen(sysfs.find(f"{ROOT}/events/block/enable") or "0") != "0":
         return "another program traces block events"
     if chosen(sysfs.find(f"/sys/block/{kernel_name}/trace/enable") or "0") != "0":

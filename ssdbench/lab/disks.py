@@ -48,7 +48,7 @@ def parse(text: str, index: int) -> DiskRequest:
     except ValueError as error:
         raise UsageError(f"disk {text!r}: {error}") from error
     if null_bytes == 0:
-        raise UsageError(f"disk {text!r}: a disk of 0 bytes is none")
+        raise UsageError(f"disk {text!r}: a disk must be larger than 0 bytes")
     image = None
     if null_bytes is None and not backend.startswith("sim:"):
         image = Path(backend).absolute()

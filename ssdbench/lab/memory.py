@@ -89,7 +89,9 @@ def _programs(names: Sequence[str]) -> dict[str, bytes]:
     for name in names:
         path = shutil.which(name)
         if path is None:
-            raise UsageError(f"there is no program {name} to put into the guest's memory")
+            raise UsageError(
+                f"there is no program {name} on this host to put into the guest's memory"
+            )
         found[f"bin/{Path(path).name}"] = Path(path).read_bytes()
         # A script has no shared objects; ldd then fails.
         said = command.run(["ldd", path], ok=(0, 1)).stdout

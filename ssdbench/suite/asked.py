@@ -17,11 +17,11 @@ class Asked:
     profile: Profile
     profile_name: str  # for messages, such as profiles/demo.yaml
     profile_text: str
-    target: str = ""  # goes before the profile's
+    target: str = ""  # overrides the profile's
     seed: int | None = None  # likewise
     limits: Limits = Limits()  # likewise, each on its own
     consent: Consent = Consent()
-    endurance_tb: float | None = None  # goes before the profile's
+    endurance_tb: float | None = None  # overrides the profile's
     planned: Planned | None = None  # what `plan` saw, where the user brings it
     argv: tuple[str, ...] = ()
 

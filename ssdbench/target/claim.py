@@ -65,7 +65,9 @@ class Claim:
         Raises DeviceLost unless it is the very device that is claimed.
         """
         if info.major_minor != self._info.major_minor or info.node != self._info.node:
-            raise DeviceLost(f"{self._info.name} was exchanged while it was formatted")
+            raise DeviceLost(
+                f"{self._info.name} was replaced by another device while it was formatted"
+            )
         self._info = info
         self.check()
 
@@ -127,7 +129,8 @@ class Claim:
             raise DeviceLost(
                 f"{self._info.name} was {self._info.id} with {self._info.size_bytes} bytes and "
                 f"is now {now.id} with {now.size_bytes}",
-                hint="the drive was exchanged or changed: start again with `ssdbench drives`",
+                hint="the drive was replaced or resized: check it with `ssdbench drives`, then "
+                "start again",
             )
 
     def _open(self) -> int:
@@ -137,7 +140,7 @@ class Claim:
             return blockdev.claim(Path(self._info.node))
         except BlockingIOError as error:
             raise TargetRefused(
-                self._info.name, ["the kernel or a process has claimed it for itself"]
+                self._info.name, ["the kernel or a process has claimed it (O_EXCL)"]
             ) from error
 
     def _keep_udev_off(self) -> int | None:
@@ -147,7 +150,7 @@ class Claim:
             return blockdev.locked_against_udev(Path(self._info.node))
         except BlockingIOError as error:
             raise TargetRefused(
-                self._info.name, ["another process keeps its lock, as formatting tools do"]
+                self._info.name, ["another process holds its lock, as formatting tools do"]
             ) from error
 
     def _release(self) -> None:

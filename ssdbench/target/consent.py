@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -53,12 +54,12 @@ def objections(
     if given is None:
         return [
             Objection(
-                "everything on it would be destroyed, and nobody has agreed to that",
+                f"refusing to erase it without --destroy {shlex.quote(info.id)}",
                 ("--destroy", info.id),
             )
         ]
-    whose = f", which is {others[given]}" if given in others else ""
-    return [Objection(f"consent names {given!r}{whose}, but this is {info.id!r}")]
+    whose = f"belongs to {others[given]}" if given in others else "is not its own"
+    return [Objection(f"the given identity {given!r} {whose}; its own is {info.id!r}")]
 
 
 def wear_objections(info: TargetInfo, wear: Wear, consent: Consent) -> list[Objection]:
@@ -95,5 +96,5 @@ def require_consent(
     """Raise TargetRefused with everything that stands against it."""
     found = lacking(info, consent, wear=wear, destroys=destroys)
     wrong = needed(info) and consent.identity not in (None, info.id)
-    hint = "`ssdbench drives` shows the identity of each drive: make sure which one you mean"
+    hint = "make sure which drive you mean: `ssdbench drives` shows the identity of each"
     refuse(info.name, found, hint=hint if wrong and destroys else "")

@@ -15,7 +15,7 @@ from ssdbench.model.target import TargetInfo
 from ssdbench.target.objection import Objection
 from ssdbench.units import format_capacity
 
-REMEDY = "name a file of its own on a disk with room, such as one made by `truncate -s 8G FILE`"
+REMEDY = "name a file that holds nothing else, such as one made by `truncate -s 8G FILE`"
 FREE_SHARE = 0.10  # of the file system that stays free
 
 
@@ -54,7 +54,7 @@ def claim(info: TargetInfo) -> int:
 
 def _content(path: Path) -> Iterator[Objection]:
     if not regular.is_marked(path) and regular.has_data(path):
-        yield Objection("it holds data that ssdbench did not make", remedy=REMEDY)
+        yield Objection("it holds data that ssdbench did not write", remedy=REMEDY)
 
 
 def _links(status: os.stat_result) -> Iterator[Objection]:
@@ -82,14 +82,14 @@ def _users(path: Path, status: os.stat_result, root: Path) -> Iterator[Objection
 
 def _place(path: Path) -> Iterator[Objection]:
     if not os.access(path, os.R_OK | os.W_OK):
-        yield Objection("it may not be written", remedy="give yourself the right to write it")
+        yield Objection("you have no permission to write it", remedy="change its permissions")
         return
     try:
         direct = regular.direct_io_works(path)
     except OSError as error:
         raise HostLacks(f"{path} cannot be opened: {error.strerror}") from error
     if regular.in_memory(path) or not direct:
-        reason = "its file system is memory or has no direct I/O, so that memory would be measured"
+        reason = "its file system is in memory or has no direct I/O, so memory would be measured"
         yield Objection(reason, remedy=REMEDY)
 
 
@@ -98,8 +98,8 @@ def _room(path: Path, size_bytes: int) -> Iterator[Objection]:
     left = free - max(0, size_bytes - held)
     if left < FREE_SHARE * total:
         reason = (
-            f"its blocks would leave {format_capacity(max(0, left))} of "
-            f"{format_capacity(total)} on its file system free; 10 % must stay"
+            f"it would leave {format_capacity(max(0, left))} of {format_capacity(total)} free on "
+            "its file system; 10 % must stay free"
         )
         yield Objection(reason, remedy="make it smaller, or free some space there")
 

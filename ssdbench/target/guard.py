@@ -186,11 +186,11 @@ def _asked(question: str, answer: Callable[[], Iterator[Objection]]) -> list[Obj
     try:
         return list(answer())
     except OSError as error:
-        return [Objection(f"{question} cannot be known: {error.strerror or error}")]
+        return [Objection(f"cannot tell {question}: {error.strerror or error}")]
     except ValueError as error:
-        return [Objection(f"{question} cannot be known: {error}")]
+        return [Objection(f"cannot tell {question}: {error}")]
     except (HostLacks, DeviceError) as error:
-        return [Objection(f"{question} cannot be known: {error.message}")]
+        return [Objection(f"cannot tell {question}: {error.message}")]
 
 
 def _read_only(host: HostView) -> Iterator[Objection]:
@@ -232,7 +232,7 @@ def _open(host: HostView) -> Iterator[Objection]:
 
 def _claimed(host: HostView) -> Iterator[Objection]:
     if host.claimed():
-        yield Objection("the kernel or a process has claimed it for itself", remedy=RELEASE)
+        yield Objection("the kernel or a process has claimed it (O_EXCL)", remedy=RELEASE)
         if ZFS in host.signatures():  # which has no entry in /sys that would show its devices
             yield Objection("a ZFS pool has it in use", remedy="export the pool")
 
@@ -250,17 +250,17 @@ def _signatures(host: HostView) -> Iterator[Objection]:
 
 def _zoned(host: HostView) -> Iterator[Objection]:
     if host.zoned():
-        yield Objection("it is zoned: it takes no writes at random places")
+        yield Objection("it is zoned, so it takes no random writes")
 
 
 def _fabric(host: HostView) -> Iterator[Objection]:
     if network := host.fabric():
-        yield Objection(f"it is reached over a network ({network}): others may use it")
+        yield Objection(f"it is reached over a network ({network}), so other hosts may use it")
 
 
 def _shared(host: HostView) -> Iterator[Objection]:
     if paths := host.other_paths():
-        yield Objection(f"further live paths lead to it: {', '.join(paths)}", option=SHARED)
+        yield Objection(f"other live paths lead to it: {', '.join(paths)}", option=SHARED)
     if host.shared():
         yield Objection("its namespace may be attached to other controllers", option=SHARED)
 

@@ -239,11 +239,11 @@ def _regular_file(name: str, path: Path, status: os.stat_result) -> TargetInfo:
 
 def _absent(name: str, error: OSError) -> UsageError | HostLacks:
     if error.errno in (errno.EACCES, errno.EPERM):
-        return HostLacks(f"{name} cannot be looked at: {error.strerror}", hint="run as root")
+        return HostLacks(f"{name} cannot be examined: {error.strerror}", hint="run as root")
     if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP):
         if name.startswith("/dev/"):
             return UsageError(
-                f"there is no device {name}", hint="`ssdbench drives` lists what there is"
+                f"there is no device {name}", hint="`ssdbench drives` lists all targets"
             )
         return UsageError(
             f"there is no file {name}",

@@ -9,7 +9,7 @@ from ssdbench.errors import TargetRefused
 OVERWRITE = ("--overwrite-signatures",)
 SHARED = ("--accept-shared",)
 WEAR = ("--accept-wear",)
-ELSEWHERE = "choose another target; `ssdbench drives` lists what there is"
+ELSEWHERE = "choose another target: `ssdbench drives` lists all of them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ def way_out(found: Sequence[Objection]) -> str:
     """What would let it pass: the options if they are enough, else the first steps."""
     options = options_of(found)
     if options:
-        return f"if nothing on it is needed any more, add {shlex.join(options)}"
+        return f"if you do not need its data any more, add {shlex.join(options)}"
     remedies = dict.fromkeys(o.remedy for o in found if not o.option)
     return ELSEWHERE if "" in remedies else f"{', '.join(remedies)}; or {ELSEWHERE}"
 

@@ -61,7 +61,7 @@ class Planned(Model):
         """Raise TargetRefused with everything that changed since the plan."""
         if changed := self.changes(planned(info, profile_text)):
             raise TargetRefused(
-                info.name, changed, hint="look at it again with `ssdbench plan`, then decide"
+                info.name, changed, hint="run `ssdbench plan` again and check what changed"
             )
 
 
@@ -75,7 +75,7 @@ def planned(info: TargetInfo, profile_text: str) -> Planned:
             signatures, partitions = host.signatures(), host.partitions()
         except OSError as error:
             raise HostLacks(
-                f"what {info.name} holds cannot be known: {error.strerror}", hint="run as root"
+                f"cannot tell what {info.name} holds: {error.strerror}", hint="run as root"
             ) from error
     return Planned(
         profile_sha256=sha256(profile_text.encode()).hexdigest(),

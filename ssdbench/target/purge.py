@@ -56,13 +56,17 @@ def obstacles(wanted: Purge, protocol: Protocol, found: pages.Pages) -> list[str
         case Purge.SANITIZE if protocol is Protocol.ATA:
             said = ata.identify(found[ata.IDENTIFY])
             usable = {"crypto", "block"} & said.sanitizes
-            return [] if usable else ["its ATA interface has no sanitize that spares flash"]
+            return (
+                []
+                if usable
+                else ["it has neither a crypto scramble nor a block erase sanitize (ATA)"]
+            )
         case Purge.SANITIZE | Purge.FORMAT if protocol is Protocol.SCSI:
             return []
         case Purge.ATA_ERASE if protocol is Protocol.ATA:
             return list(_erase_obstacles(ata.identify(found[ata.IDENTIFY])))
         case _:
-            return [f"{wanted.value} is no command of its protocol ({protocol.value})"]
+            return [f"its protocol ({protocol.value}) has no {wanted.value}"]
 
 
 def _nvme_obstacles(wanted: Purge, found: pages.Pages) -> Iterator[str]:
@@ -73,12 +77,12 @@ def _nvme_obstacles(wanted: Purge, found: pages.Pages) -> Iterator[str]:
     listed = ", ".join(str(nsid) for nsid in siblings)
     reaches_all = wanted is Purge.SANITIZE or said.formats_all or said.erases_all
     if nvme.SIBLINGS not in found:
-        yield "its other namespaces cannot be known"
+        yield "cannot tell which other namespaces it has"
     elif reaches_all and said.shared_subsystem and nvme.ALLOCATED not in found:
-        yield "the namespaces of its subsystem's other controllers cannot be known"
+        yield "cannot tell which namespaces the other controllers of its subsystem have"
     if wanted is Purge.SANITIZE:
         if not said.sanitizes & {"crypto", "block"}:
-            yield "it has no sanitize that spares flash"
+            yield "it has neither a crypto erase nor a block erase sanitize (NVMe)"
         if len(siblings) > 1:
             yield f"a sanitize erases all namespaces of the subsystem ({listed})"
         return
@@ -90,11 +94,11 @@ def _nvme_obstacles(wanted: Purge, found: pages.Pages) -> Iterator[str]:
 
 def _erase_obstacles(said: ata.Identify) -> Iterator[str]:
     if not said.security_supported:
-        yield "it has no ATA security, and so no erase"
+        yield "it has no ATA security, so it cannot do an ATA erase"
     if said.security_enabled or said.security_locked:
         yield "an ATA password is set on it"
     if said.security_frozen:
-        yield "its ATA security is frozen until it loses power: suspend the host once, or replug it"
+        yield "its ATA security is frozen until a power cycle: suspend the host or replug the drive"
 
 
 def _nothing(*_: object) -> None:
@@ -166,7 +170,7 @@ def _format(node: Path, found: pages.Pages, told: LbaFormat | None = None) -> st
         )
         now, _ = nvme.lba_formats({nvme.NAMESPACE: drive.identify(0, nsid=nsid)})
     if now != wanted:
-        raise DeviceError(f"the LBA format was to be {wanted} and is {now}")
+        raise DeviceError(f"the drive was asked for LBA format {wanted}, but it has {now}")
     how = f"NVMe format with {'crypto' if crypto else 'user data'} erase, LBA format"
     return f"{how} kept" if now == before else f"{how} {before} changed to {now}"
 

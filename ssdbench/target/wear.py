@@ -33,6 +33,6 @@ class Wear:
         """What it would cost."""
         written = f"it would write up to {format_capacity(self.most_bytes)}"
         if self.share is None:
-            return f"{written}; its rated endurance is not known (--endurance TBW)"
+            return f"{written}; its rated endurance is unknown (give it with --endurance TBW)"
         rated = f"{self.endurance_tb:g} TB"
         return f"{written}, {100 * self.share:.2g} % of its rated endurance of {rated}"

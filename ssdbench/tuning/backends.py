@@ -102,7 +102,8 @@ class BlockBackend:
         if len(set(values)) > 1:
             told = ", ".join(f"{p}: {v}" for p, v in zip(paths, values, strict=True))
             raise HostLacks(
-                f"the paths of {drive} are set differently ({told})", hint="Set them alike first."
+                f"the paths of {drive} are set differently ({told})",
+                hint="Set all paths to the same value first.",
             )
         return values[0]
 

@@ -15,7 +15,7 @@ def governor_settings(governor: str, host: Topology) -> list[Setting]:
         return []
     if not host.policies:
         raise HostLacks(
-            f"the governor cannot be {governor}: this host does not scale its CPU frequency",
+            f"cannot set the governor {governor}: this host does not scale its CPU frequency",
             hint="Set `governor: keep`.",
         )
     if host.governors and governor not in host.governors:

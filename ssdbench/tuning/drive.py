@@ -8,9 +8,9 @@ from ssdbench.tuning.setting import Backend, Setting
 
 # Feature identifiers of NVM Express 2.0, 5.27.1.
 POWER_STATE, WRITE_CACHE, COALESCING = "0x02", "0x06", "0x08"
-_CACHE = "what a volatile cache has taken is not on flash yet"
-_POWER = "a drive that saves power answers late"
-_COALESCE = "interrupts that wait for each other delay completions"
+_CACHE = "data in a volatile cache is not on flash yet"
+_POWER = "a drive in a power-saving state answers late"
+_COALESCE = "coalesced interrupts delay completions"
 
 
 def drive_settings(wishes: Host, bus: str, drive: str) -> list[Setting]:
@@ -35,7 +35,7 @@ def _write_cache(wish: Switch, bus: str, drive: str) -> Iterator[Setting]:
             yield Setting(Backend.BLOCK, "cache_type", kernels_word, _CACHE, drive)
         case _:
             raise HostLacks(
-                "this target has no write cache that could be switched",
+                "this target has no write cache that can be switched",
                 hint="Set `write_cache: keep`.",
             )
 

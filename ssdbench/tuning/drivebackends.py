@@ -57,7 +57,7 @@ class WriteCacheBackend:
         directory = f"/sys/block/{located(self._locate, drive)}/device/scsi_disk"
         disks = self._sysfs.names(directory)
         if not disks:
-            raise HostLacks(f"the drive {drive} has no {attribute} that could be switched")
+            raise HostLacks(f"the drive {drive} has no {attribute} that can be switched")
         return f"{directory}/{disks[0]}/{attribute}"
 
     def read(self, attribute: str, drive: str) -> str:
@@ -87,20 +87,22 @@ class AtaPasswordBackend:
             with scsi.opened(self._node(drive)) as disk:
                 word = atasecurity.security_word(disk)
         except DeviceError as error:
-            raise HostLacks(f"the {attribute} cannot be asked for: {error.message}") from error
+            raise HostLacks(
+                f"cannot tell whether an {attribute} is set: {error.message}"
+            ) from error
         return atasecurity.PASSWORD if word & atasecurity.ENABLED else ""
 
     def write(self, attribute: str, value: str, drive: str) -> None:
         """Unlock and take it off. Raises HostLacks when the drive refuses."""
         if value:
-            raise HostLacks(f"no {attribute} is set but by a purge")
+            raise HostLacks(f"only a purge sets an {attribute}")
         try:
             with scsi.opened(self._node(drive), writes=True) as disk:
                 atasecurity.open_again(disk)
         except DeviceError as error:
             raise HostLacks(
-                f"the {attribute} cannot be taken off: {error.message}",
-                hint="An erase may still be at work: wait, then run `ssdbench restore` again.",
+                f"the {attribute} cannot be removed: {error.message}",
+                hint="An erase may still be in progress: wait, then run `ssdbench restore` again.",
             ) from error
         if self.read(attribute, drive):
             raise HostLacks(f"the {attribute} is still set")

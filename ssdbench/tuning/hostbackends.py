@@ -17,7 +17,9 @@ class ServiceBackend:
         """Whether it runs."""
         del drive
         if command.which("systemctl") is None:
-            raise HostLacks(f"{attribute} cannot be asked for: there is no systemctl here")
+            raise HostLacks(
+                f"cannot tell whether {attribute} is active: systemctl is not installed"
+            )
         asked = command.run(["systemctl", "is-active", attribute], ok=(0, 3, 4))
         return "active" if asked.stdout.strip() == "active" else "inactive"
 

@@ -13,12 +13,12 @@ from ssdbench.model.profile import IrqAffinity
 from ssdbench.tuning.setting import Backend, Setting
 
 MANAGED = (
-    "the kernel keeps the affinity of {names} to itself (managed interrupts), so the submitters "
-    "are pinned instead of the interrupts"
+    "the kernel does not let anyone move {names} (managed interrupts), so the submitters are "
+    "pinned instead of the interrupts"
 )
 QUEUE_PER_CPU = (
-    "{wish} cannot be had: the drive has a queue per CPU, and pinning the submitters moves the "
-    "queue, and with it the interrupt, along"
+    "{wish} is not possible: the drive has a queue per CPU, so pinning the submitters also moves "
+    "the queue and its interrupt"
 )
 ALREADY_LOCAL = "with a queue per CPU every completion is handled on the CPU that submitted"
 _REASONS = {
@@ -69,7 +69,7 @@ def handling(wish: IrqAffinity, submitters: Sequence[int], host: Topology) -> tu
     if not chosen:
         where = "shares a cache with" if wish is IrqAffinity.NEIGHBOUR else "is remote from"
         raise HostLacks(
-            f"irq_affinity {wish} cannot be had: no other CPU {where} the submitters on "
+            f"irq_affinity {wish} is not possible: no other CPU {where} the submitters on "
             f"{cpu_text(busy)}",
             hint="Pin fio to fewer CPUs with `fio_cpus`, or set `irq_affinity: keep`.",
         )
@@ -106,7 +106,7 @@ def _pinned(
     }[wish] & allowed
     if not found:
         return IrqPlan(
-            notes=(note, f"{wish} cannot be had: no CPU for the submitters is so placed to "
+            notes=(note, f"{wish} is not possible: no CPU for the submitters is so placed to "
                    f"{cpu_text(handlers)}, where the interrupts are handled"),
         )  # fmt: skip
     return IrqPlan(submitters=tuple(sorted(found)), notes=(note,))

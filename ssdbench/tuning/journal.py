@@ -22,7 +22,7 @@ from ssdbench.tuning.setting import RESETS, Backend, Setting, restore_order
 
 CHANGING, RESTORED, FORGOTTEN = "changing", "restored", "forgotten"  # kinds of records
 NUMBER = "number"  # the file that holds the number of the last change
-AGAIN = "The journal keeps them; put them back by hand or run `ssdbench restore` again."
+AGAIN = "The journal keeps the old values: run `ssdbench restore` again, or set them by hand."
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +124,11 @@ class SettingsJournal:
         for setting in settings:
             now = self._backends[setting.backend].read(setting.attribute, setting.drive)
             if not setting.holds(now):
+                names = ", ".join(s.attribute for s in settings)
                 raise HostLacks(
-                    f"{setting.attribute} was set to {setting.value}, and another setting makes it "
-                    f"{now}",
-                    hint=f"Leave one of them as it is: {', '.join(s.attribute for s in settings)}.",
+                    f"{setting.attribute} was set to {setting.value}, but another setting changed "
+                    f"it to {now}",
+                    hint=f"Take one of these out of the profile: {names}.",
                 )
         return made
 

@@ -72,8 +72,8 @@ def _restore_one(
     if foreign is not None:
         raise HostLacks(
             f"it was written on another host ({foreign.host_id}); not touched",
-            hint=f"Take {path} to that host and run `ssdbench restore` there; if that host is gone "
-            "or was installed anew, set by hand what the file names and remove it here.",
+            hint=f"Take {path} to that host and run `ssdbench restore` there. If that host is gone "
+            "or was reinstalled, set by hand what the file names, then remove the file here.",
         )
     live = [c for c in changes if c.boot_id == boot_id or c.backend.outlives_reboot]
     with Appender(path) as file:
@@ -81,8 +81,8 @@ def _restore_one(
     if damaged:
         lines = ", ".join(str(number) for number in damaged)
         raise HostLacks(
-            f"what its damaged lines ({lines}) changed cannot be known; all others were put back",
-            hint=f"Look at the settings that {path} may have held, then remove it.",
+            f"its lines {lines} are damaged, what they changed is unknown; all else was restored",
+            hint=f"Check the settings that {path} may have named, then remove it.",
         )
     path.unlink()
     return restored
@@ -106,10 +106,10 @@ def forget(directory: Path, drive: str, *, host_id: str) -> list[Change]:
         except InUse:
             continue
     if not given_up:
-        named = ", ".join(sorted(known)) or "none of any drive"
+        named = ", ".join(sorted(known)) or "none"
         raise UsageError(
             f"no killed run left a setting of {drive} changed",
-            hint=f"what is left is of: {named}",
+            hint=f"drives with changed settings: {named}",
         )
     return given_up
 

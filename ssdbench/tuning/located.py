@@ -10,7 +10,7 @@ class DriveAbsent(HostLacks):
 
     def __init__(self, drive: str) -> None:
         super().__init__(
-            f"the drive {drive} is not on this host, or more than one claims to be it",
+            f"the drive {drive} is not on this host, or several drives have this identity",
             hint="Plug it in again.",
         )
         self.drive = drive

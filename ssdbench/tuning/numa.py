@@ -52,7 +52,7 @@ def _nodes(name: str, wish: str, host: Topology, there: Collection[int]) -> tupl
     listed = ", ".join(map(str, there))
     if len(there) < 2:
         raise HostLacks(
-            f"{name}: this host has one NUMA node, and nothing to choose between",
+            f"{name}: this host has only one NUMA node",
             hint=f"Set `{name}: keep` in the profile.",
         )
     if wish == DRIVE and host.drive_node is None:

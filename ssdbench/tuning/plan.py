@@ -16,9 +16,9 @@ from ssdbench.tuning.queue import QUEUE_SETTINGS, queue_settings
 from ssdbench.tuning.setting import Backend, Setting
 
 NO_SCHEDULER = "none"
-_HOLD_REASON = "waking from a deep idle state takes longer than many an I/O"
-_FIO_MEMORY_REASON = "buffers on another node cost a hop per transfer, or are meant to"
-_OWN_MEMORY_REASON = "its pages are not to take the place of the submitters'"
+_HOLD_REASON = "waking from a deep idle state takes longer than many I/Os"
+_FIO_MEMORY_REASON = "a buffer on another node costs each transfer a hop"
+_OWN_MEMORY_REASON = "its pages must not displace those of the submitters"
 _BALANCE_REASON = "irqbalance would move interrupts during the run"
 
 
@@ -190,8 +190,8 @@ def _isolating(host: Topology) -> Iterator[tuple[str, object, bool, str]]:
     yield "irq_affinity", IrqAffinity.LOCAL, bool(host.interrupts), "the drive has no interrupts"
     near = tuple(c for c in host.cpus if host.node_of.get(c) == host.drive_node) or host.cpus
     workers = tuple(cpu for cpu in near if cpu != host.cpus[0])
-    yield "own_cpus", host.cpus[:1], bool(workers), "there is one CPU only"
-    yield "fio_cpus", workers, bool(workers), "there is one CPU only"
+    yield "own_cpus", host.cpus[:1], bool(workers), "there is only one CPU"
+    yield "fio_cpus", workers, bool(workers), "there is only one CPU"
 
 
 def _placed(who: str, wishes: Host, host: Topology) -> tuple[int, ...]:

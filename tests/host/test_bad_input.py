@@ -95,7 +95,7 @@ def test_a_partition_is_refused(tmp_path: Path, loop_device: LoopDevice) -> None
 def test_a_file_with_foreign_content_is_refused_and_kept(tmp_path: Path, a_file: Path) -> None:
     a_file.write_bytes(b"letters" + bytes(1 << 20))
 
-    assert "data that ssdbench did not make" in refused(tmp_path, a_file)
+    assert "data that ssdbench did not write" in refused(tmp_path, a_file)
     assert a_file.read_bytes() == b"letters" + bytes(1 << 20)
 
 

@@ -89,8 +89,9 @@ def test_a_drive_in_use_gets_no_command_to_paste(
 
     assert refused.returncode == 3
     assert "has it open" in refused.stderr
-    assert "nobody has agreed" in refused.stderr
-    assert "--destroy" not in refused.stderr
+    assert "refusing to erase it without --destroy" in refused.stderr
+    assert "the whole command" not in refused.stderr  # --destroy alone would not be enough
+    assert "add --destroy" not in refused.stderr
 
 
 def test_the_identity_of_another_drive_is_no_consent_and_names_that_drive(
@@ -101,7 +102,7 @@ def test_the_identity_of_another_drive_is_no_consent_and_names_that_drive(
     refused = called(*RETIRE, str(device.node), "--destroy", inspect(str(other.node)).id)
 
     assert refused.returncode == 3
-    assert f"which is {other.node}, but this is" in refused.stderr
+    assert f"belongs to {other.node}; its own is" in refused.stderr
 
 
 # --- typed on a terminal --------------------------------------------------------------------------
@@ -154,7 +155,7 @@ def test_anything_else_that_is_typed_is_no_consent(
     code, shown = typed(answer, "run", str(profile), "--target", str(device.node))
 
     assert code == 3, shown
-    assert f"consent names {answer!r}, but this is" in shown
+    assert f"the given identity {answer!r} is not its own" in shown
 
 
 def test_nobody_is_asked_about_a_drive_that_is_refused_anyway(

@@ -194,7 +194,7 @@ def claimed_by_the_kernel(device: LoopDevice, directory: Path) -> Iterator[str]:
     del directory
     descriptor = os.open(device.node, os.O_RDONLY | os.O_EXCL)
     try:
-        yield "claimed it for itself"
+        yield "has claimed it"
     finally:
         os.close(descriptor)
 
@@ -434,5 +434,5 @@ def test_two_devices_are_never_taken_for_each_other(tmp_path: Path) -> None:
     with attached_loop(tmp_path / "a") as one, attached_loop(tmp_path / "b") as other:
         first, second = inspect(str(one.node)), inspect(str(other.node))
 
-        with pytest.raises(TargetRefused, match=f"which is {one.node}, but this is"):
+        with pytest.raises(TargetRefused, match=f"belongs to {one.node}; its own is"):
             consent.require_consent(second, Consent(identity=first.id))

@@ -246,7 +246,7 @@ def test_a_job_beyond_the_end_is_refused_before_anything_runs(
 ) -> None:
     job = a_job(loop_device, length_bytes=2 * loop_device.size_bytes, total_bytes=4096)
 
-    with fio_on(loop_device) as fio, pytest.raises(UsageError, match="reaches to byte"):
+    with fio_on(loop_device) as fio, pytest.raises(UsageError, match="ends at byte"):
         fio.start([job], artifacts=tmp_path / "run")
 
 

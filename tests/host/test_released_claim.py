@@ -126,7 +126,7 @@ def test_a_device_that_a_formatting_tool_has_locked_is_refused(
     other = os.open(device.node, os.O_RDONLY)
     try:
         fcntl.flock(other, fcntl.LOCK_EX)
-        with pytest.raises(TargetRefused, match="keeps its lock"):
+        with pytest.raises(TargetRefused, match="holds its lock"):
             Claim(info).__enter__()
     finally:
         os.close(other)

@@ -193,7 +193,7 @@ def test_a_drive_that_is_gone_for_good_hinders_no_run_and_is_forgotten_when_aske
         assert ssdbench("run", str(tmp_path / "p.yaml"), *target, *limit).returncode == 1
 
         done = ssdbench("restore", "--forget", id_)
-        assert done.stdout == f"{id_} queue/read_ahead_kb: given up (it was {was})\n"
+        assert done.stdout == f"{id_} queue/read_ahead_kb: forgotten (it was {was})\n"
         assert "there is nothing to restore" in ssdbench("restore").stdout
         kept = json.loads((ssdbench.settings / "forgotten.log").read_text())
         assert (kept["drive"], kept["was"]) == (id_, was)
@@ -234,7 +234,7 @@ def test_a_damaged_journal_is_a_sentence(ssdbench: Shell, text: str) -> None:
 
     assert done.returncode != 70, done.stderr
     assert "Traceback" not in done.stderr
-    assert f"Look at the settings that {ssdbench.settings / 'run.jsonl'} may" in done.stderr
+    assert f"Check the settings that {ssdbench.settings / 'run.jsonl'} may" in done.stderr
 
 
 # --- retire ---------------------------------------------------------------------------------------
@@ -252,7 +252,7 @@ def test_a_drive_is_retired_and_what_has_no_health_is_said_plainly(
     assert done.returncode == 0, done.stderr
     assert f"{drive.node} ({id_}): discards over the whole drive (a fallback" in done.stdout
     assert "samples that read as zeros: 63 of 64 before, 64 of 64 after" in done.stdout
-    assert "final SMART: not available" in done.stdout
+    assert "final SMART data: this target has none" in done.stdout
     assert not any(drive.backing.read_bytes())
 
 
@@ -269,7 +269,7 @@ def test_the_document_of_a_retired_drive_has_no_health_that_it_does_not_have(
 
 
 @pytest.mark.parametrize(
-    ("method", "said"), [("format", "no command of its protocol"), ("sanitize", "no command")]
+    ("method", "said"), [("format", "has no format"), ("sanitize", "has no sanitize")]
 )
 def test_a_method_that_the_drive_does_not_have_changes_nothing(
     ssdbench: Shell, drive: LoopDevice, method: str, said: str

@@ -154,6 +154,28 @@ def test_the_manual_lists_every_command_with_every_option() -> None:
     assert options_in_the_manual() == offered
 
 
+def test_the_manual_says_of_each_option_what_its_help_says() -> None:
+    """It may say more, behind that."""
+    section = (ROOT / "docs" / "ssdbench.1.md").read_text().split("# OPTIONS OF EACH COMMAND\n")[1]
+    different = []
+    for name, command in commands():
+        body = re.split(r"^(?=\*\*)", section.partition(f"**{name}**")[2], flags=re.MULTILINE)[0]
+        for parameter in command.params:
+            if not isinstance(parameter, click.Option) or parameter.hidden:
+                continue
+            told = re.search(
+                rf"^    \*\*{parameter.opts[0]}\*\*[^:]*: ((?:.|\n)*?)\n\n", body, re.M
+            )
+            if told and not _plain(told[1]).startswith(_plain(parameter.help or "").rstrip(".")):
+                different.append(f"{name} {parameter.opts[0]}: {parameter.help}")
+
+    assert different == []
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[*`]", "", " ".join(text.split()))
+
+
 def test_every_option_says_what_it_is_for() -> None:
     silent = [
         f"{name} {parameter.opts[0]}"

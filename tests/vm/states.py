@@ -133,7 +133,7 @@ FILE_SYSTEMS = (
           "mounted on /run/m"),
     State("ext4, external journal of a mounted one", "mkfs.ext4 -q -F -b 4096 -O journal_dev B;"
           f"mkfs.ext4 -q -F -b 4096 -J device=B A; {MOUNT} A /run/m", "umount /run/m",
-          "claimed it for itself", "B"),
+          "has claimed it", "B"),
     State("ext4 mounted where only one process sees it", "mkfs.ext4 -q -F A; mkdir -p /run/m;"
           "unshare -m --propagation private sh -c 'mount -o ro,noload A /run/m; touch /run/go;"
           "exec sleep 1000' & echo $! > /run/pid; while [ ! -e /run/go ]; do :; done; rm /run/go",
@@ -193,7 +193,7 @@ OTHERS = (
           f"rmdir {NVMET}/namespaces/1 {NVMET}", "NVMe target"),
     State("served by the SCSI target as a block device", f"modprobe target_core_iblock; mkdir -p "
           f"{LIO}/iblock_0/b; echo udev_path=A > {LIO}/iblock_0/b/control;"
-          f"echo 1 > {LIO}/iblock_0/b/enable", f"rmdir {LIO}/iblock_0/b", "claimed it for itself"),
+          f"echo 1 > {LIO}/iblock_0/b/enable", f"rmdir {LIO}/iblock_0/b", "has claimed it"),
     State("served by the SCSI target as a file", f"modprobe target_core_file; mkdir -p "
           f"{LIO}/fileio_0/f; echo fd_dev_name=A,fd_dev_size=1048576 > {LIO}/fileio_0/f/control;"
           f"echo 1 > {LIO}/fileio_0/f/enable", f"rmdir {LIO}/fileio_0/f", "SCSI target"),

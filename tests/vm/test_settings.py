@@ -171,7 +171,7 @@ def test_settings_of_a_killed_run_are_put_back_on_the_drive_that_they_belong_to(
     queue = {"scheduler", "nr_requests", "read_ahead_kb"}
     assert {"cache", "modules", *queue} <= set(said["changed"])
     assert said["restore"][0] == 0, said["restore"]
-    assert "0x06: 1 again (was 0)" in said["restore"][1]
+    assert "0x06: restored to 1 (was 0)" in said["restore"][1]
     assert said["left"] == []
     old, now, other = said["moved"]
     assert old == other != now

@@ -139,7 +139,7 @@ print(json.dumps(said))
 """
 
 REFUSED = {
-    "two paths": "further live paths lead to it",
+    "two paths": "other live paths lead to it",
     "zoned": "it is zoned",
     "held by dm": "in use by /dev/dm-0",
     "held by dm twice": "in use by /dev/dm-1",
@@ -147,9 +147,9 @@ REFUSED = {
     "mounted": "mounted on /run/m",
     "swapped to": "swaps to /dev/vda",
     "read-only": "it is read-only",
-    "no sanitize": "no sanitize that spares flash",
+    "no sanitize": "block erase sanitize (NVMe)",
     "erase needs ATA security": "no ATA security",
-    "no ATA sanitize": "no sanitize that spares flash",
+    "no ATA sanitize": "block erase sanitize (ATA)",
     "no SCSI sanitize": "refused SCSI command 0x48",
     "pulled out": "DeviceLost",
 }

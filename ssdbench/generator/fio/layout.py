@@ -81,7 +81,9 @@ def within(job: Job, *, size_bytes: int, block_bytes: int) -> None:
     workload = job.workload
     end = workload.range.offset_bytes + workload.range.length_bytes
     if end > size_bytes:
-        raise UsageError(f"{job.name} reaches to byte {end} of a target of {size_bytes} bytes")
+        raise UsageError(
+            f"{job.name} ends at byte {end}, but the target has only {size_bytes} bytes"
+        )
     sizes = [size for size, _ in workload.block_split] or [workload.block_bytes]
     wrong = [n for n in (*sizes, workload.range.offset_bytes) if n % block_bytes]
     if wrong:

@@ -113,7 +113,7 @@ def _without_report(ending: Ending, error: CutShort) -> SsdbenchError:
 def _failed(ending: Ending) -> SsdbenchError:
     said = _last_message(ending)
     if ending.status == -signal.SIGKILL:
-        hint = "look at the kernel's log (`dmesg`): was fio killed for want of memory?"
+        hint = "look in the kernel's log (`dmesg`) whether memory ran out and fio was killed for it"
         return CommandFailed(ending.argv, ending.status, said, hint=hint)
     for number in (*_GONE, *_OURS):
         if os.strerror(number) in said:
@@ -141,7 +141,7 @@ def _check_work(ending: Ending, job: Job, group: Group) -> None:
         return
     if not group.outcome.read.ios + group.outcome.write.ios:
         raise DeviceLost(
-            f"{ending.target}: fio did no I/O at all in {job.name}, and says no reason"
+            f"{ending.target}: fio did no I/O at all in {job.name}, and gave no reason"
         )
     timed = job.runtime_s is not None
     if job.total_bytes is not None and done < job.total_bytes and not timed:
@@ -191,7 +191,7 @@ def _last_message(ending: Ending) -> str:
     lines = [line.strip() for line in (before_report + "\n" + ending.stderr).splitlines()]
     lines = [line for line in lines if line]
     telling = [line for line in lines if _MESSAGE.match(line)]
-    return (telling or lines or ["fio said nothing"])[-1]
+    return (telling or lines or ["fio printed nothing"])[-1]
 
 
 def _number_of(text: str) -> int:

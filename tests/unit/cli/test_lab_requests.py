@@ -16,7 +16,7 @@ def test_more_memory_than_the_host_has_is_refused(
     said = capsys.readouterr().err
     assert status == 2
     assert f"a guest cannot have {asked} of memory: this host has " in said
-    assert "`--memory` asks for less" in said
+    assert "Give a smaller `--memory`" in said
 
 
 def test_a_cache_that_cannot_be_made_names_the_variable_that_moves_it(

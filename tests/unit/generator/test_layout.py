@@ -103,7 +103,7 @@ def test_only_a_map_that_would_be_large_becomes_an_lfsr() -> None:
 
 
 def test_a_range_beyond_the_end_is_refused_because_fio_would_clip_it() -> None:
-    with pytest.raises(UsageError, match="reaches to byte 8192 of a target of 4096 bytes"):
+    with pytest.raises(UsageError, match="ends at byte 8192, but the target has only 4096 bytes"):
         within(a_job(length_bytes=8192), size_bytes=4096, block_bytes=512)
 
 

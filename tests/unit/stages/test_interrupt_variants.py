@@ -50,7 +50,7 @@ def test_a_queue_per_cpu_allows_neither_neighbour_nor_remote_and_says_so() -> No
     found = interrupt_variants(a_host(*managed, queues=4), "d")
 
     assert not any("remote" in variant.name for variant in found.variants)
-    assert any(note.startswith("remote cannot be had") for note in found.notes)
+    assert any(note.startswith("remote is not possible") for note in found.notes)
 
 
 def test_a_drive_without_interrupts_compares_submitters_and_completions() -> None:

@@ -33,12 +33,12 @@ def test_the_exact_identity_is_consent() -> None:
 def test_anything_else_is_no_consent(given: str) -> None:
     (found,) = consent.objections(DRIVE, Consent(identity=given))
 
-    assert f"consent names {given!r}" in found.reason
+    assert f"the given identity {given!r} is not its own" in found.reason
     assert found.option == ()  # nothing to paste: first be sure which drive it is
 
 
 def test_without_consent_the_user_is_told_what_to_type() -> None:
-    with pytest.raises(TargetRefused, match="nobody has agreed") as refusal:
+    with pytest.raises(TargetRefused, match="refusing to erase it without --destroy") as refusal:
         refuse(DRIVE.name, consent.objections(DRIVE, Consent()))
 
     assert refusal.value.exit_code == 3
@@ -84,7 +84,7 @@ def test_a_disk_of_the_lab_needs_no_consent(tmp_path: Path) -> None:
 def test_the_identity_of_another_drive_is_named_as_such() -> None:
     (found,) = consent.objections(DRIVE, Consent(identity="naa.5"), others={"naa.5": "/dev/sdb"})
 
-    assert "consent names 'naa.5', which is /dev/sdb, but this is" in found.reason
+    assert "the given identity 'naa.5' belongs to /dev/sdb; its own is" in found.reason
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def test_an_empty_file_with_a_size_may_be_used(disk: Path) -> None:
 def test_content_that_is_not_ours_is_refused(disk: Path) -> None:
     disk.write_bytes(b"holiday pictures" * 4096)
 
-    assert "data that ssdbench did not make" in reasons(disk)
+    assert "data that ssdbench did not write" in reasons(disk)
 
 
 def test_content_that_is_ours_may_be_overwritten(disk: Path) -> None:

@@ -85,11 +85,11 @@ IN_USE: dict[str, tuple[Any, str]] = {
     "openers": ([Opener(42, "qemu")], "process 42 (qemu) has it open"),
     "holds_system": (True, "it holds the running system"),
     "read_only": (True, "it is read-only"),
-    "claimed": (True, "claimed it for itself"),
+    "claimed": (True, "has claimed it"),
     "signatures": (["LVM2_member"], "it holds the signature of LVM2_member"),
     "zoned": (True, "it is zoned"),
     "fabric": ("NVMe over tcp", "it is reached over a network (NVMe over tcp)"),
-    "other_paths": (["sdb"], "further live paths lead to it: sdb"),
+    "other_paths": (["sdb"], "other live paths lead to it: sdb"),
     "shared": (True, "may be attached to other controllers"),
     "locked": (["it is locked (ATA security)"], "it is locked (ATA security)"),
 }
@@ -127,7 +127,7 @@ def test_all_reasons_come_at_once() -> None:
 def test_a_question_without_an_answer_is_a_reason(question: str, failure: Exception) -> None:
     (found,) = reasons(FakeHost({question: failure}))
 
-    assert "cannot be known" in found
+    assert "cannot tell " in found
 
 
 def test_udev_looking_at_a_device_is_no_reason() -> None:

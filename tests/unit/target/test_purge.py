@@ -30,15 +30,15 @@ def found(page: bytes, *numbers: int) -> dict[str, bytes]:
         (Purge.FORMAT, found(controller(fna=1), 1, 2), "changes all namespaces (1, 2)"),
         (Purge.FORMAT, found(controller(fna=2), 1, 2), "changes all namespaces (1, 2)"),
         (Purge.FORMAT, found(controller(oacs=0), 1), "no format command"),
-        (Purge.SANITIZE, found(controller(sanicap=4), 1), "no sanitize that spares flash"),
-        (Purge.FORMAT, {nvme.CONTROLLER: controller()}, "cannot be known"),
+        (Purge.SANITIZE, found(controller(sanicap=4), 1), "neither a crypto"),
+        (Purge.FORMAT, {nvme.CONTROLLER: controller()}, "cannot tell"),
         (
             Purge.SANITIZE,
             {**found(controller(sanicap=3, cmic=2), 1), nvme.ALLOCATED: siblings(1, 7)},
             "all namespaces of the subsystem (1, 7)",
         ),
-        (Purge.SANITIZE, found(controller(sanicap=3, cmic=2), 1), "other controllers cannot"),
-        (Purge.FORMAT, found(controller(fna=1, cmic=2), 1), "other controllers cannot"),
+        (Purge.SANITIZE, found(controller(sanicap=3, cmic=2), 1), "the other controllers"),
+        (Purge.FORMAT, found(controller(fna=1, cmic=2), 1), "the other controllers"),
     ],
     ids=[
         "sanitize-all",
@@ -73,12 +73,12 @@ def test_an_only_namespace_may_be_purged(wanted: Purge, page: bytes) -> None:
 def test_a_command_of_another_protocol_is_refused() -> None:
     pages = captured("qemu-ahci")
 
-    assert obstacles(Purge.FORMAT, Protocol.ATA, pages) == [
-        "format is no command of its protocol (ata)"
-    ]
+    assert obstacles(Purge.FORMAT, Protocol.ATA, pages) == ["its protocol (ata) has no format"]
     assert "no ATA security" in obstacles(Purge.ATA_ERASE, Protocol.ATA, pages)[0]
-    assert "ata_erase is no" in obstacles(Purge.ATA_ERASE, Protocol.NVME, {})[0]
-    assert "no sanitize" in obstacles(Purge.SANITIZE, Protocol.ATA, pages)[0]
+    assert (
+        "its protocol (nvme) has no ata_erase" in obstacles(Purge.ATA_ERASE, Protocol.NVME, {})[0]
+    )
+    assert "block erase sanitize (ATA)" in obstacles(Purge.SANITIZE, Protocol.ATA, pages)[0]
 
 
 def test_an_ata_sanitize_in_progress_is_seen_in_the_registers() -> None:

@@ -144,7 +144,7 @@ def void(_: object) -> None:
     ("page", "reason"),
     [
         (identify(supported=False), "no ATA security"),
-        (identify(frozen=True), "frozen until it loses power"),
+        (identify(frozen=True), "frozen until a power cycle"),
         (identify(enabled=True), "a password is set"),
         (identify(enabled=True, locked=True), "a password is set"),
     ],
@@ -402,7 +402,7 @@ def test_a_format_without_a_word_keeps_metadata_and_protection(
 def test_a_drive_that_keeps_another_format_than_told_is_an_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with pytest.raises(DeviceError, match=r"was to be 4096\+0 and is 512\+0"):
+    with pytest.raises(DeviceError, match=r"asked for LBA format 4096\+0, but it has 512\+0"):
         formatted(monkeypatch, Formattable(stubborn=True), LbaFormat(data=4096))
 
 

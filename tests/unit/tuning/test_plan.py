@@ -85,12 +85,12 @@ def test_with_a_queue_per_cpu_no_distance_can_be_had(wish: IrqAffinity) -> None:
     plan = irq_plan(wish, [0], host(queues(4), hardware_queues=4))
 
     assert (plan.settings, plan.submitters) == ((), ())
-    assert f"{wish} cannot be had" in plan.notes[1]
+    assert f"{wish} is not possible" in plan.notes[1]
     assert "moves the queue" in plan.notes[1]
 
 
 def test_a_place_that_no_cpu_has_is_refused_with_a_way_out() -> None:
-    with pytest.raises(HostLacks, match="remote cannot be had") as refused:
+    with pytest.raises(HostLacks, match="remote is not possible") as refused:
         irq_plan(IrqAffinity.REMOTE, [0, 2], host())
 
     assert "fio_cpus" in refused.value.hint

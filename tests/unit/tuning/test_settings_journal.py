@@ -99,7 +99,7 @@ def test_settings_that_undo_each_other_are_refused(tmp_path: Path) -> None:
     queue = Queue()
 
     with (
-        pytest.raises(HostLacks, match="set to 3, and another setting makes it 2"),
+        pytest.raises(HostLacks, match="set to 3, but another setting changed it to 2"),
         journal(tmp_path, queue) as changes,
     ):
         changes.apply([setting("x", "3"), setting("x", "2")])
@@ -207,7 +207,7 @@ def test_each_way_out_is_told_beside_what_only_has_to_be_tried_again(tmp_path: P
     with pytest.raises(NotRestored) as caught:
         restore_both(tmp_path, drives)
 
-    for part in ("`ssdbench restore` again.", "to that host", f"--forget '{GONE}'"):
+    for part in ("`ssdbench restore` again", "to that host", f"--forget '{GONE}'"):
         assert part in caught.value.hint
 
 
