@@ -8,6 +8,7 @@ import click
 
 from ssdbench.cli.options import json_option, run_argument
 from ssdbench.cli.output import document, tell
+from ssdbench.model import rundirectory
 
 EVERY_S = 0.5
 
@@ -25,7 +26,7 @@ def command(directory: Path, as_json: bool) -> int:
     except KeyboardInterrupt:
         tell(f"the run continues; stop it with `ssdbench stop {directory}`")
         return 130
-    report = directory / "report.html"
+    report = directory / rundirectory.REPORT
     if as_json:
         document({"directory": str(directory), "exit_code": code, "report": str(report)})
     elif report.exists():

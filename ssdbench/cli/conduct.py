@@ -20,6 +20,7 @@ from ssdbench.engine.stage import Limits
 from ssdbench.engine.store import load
 from ssdbench.errors import SsdbenchError
 from ssdbench.host.files import write_atomic
+from ssdbench.model import rundirectory
 from ssdbench.model.consent import Consent
 from ssdbench.model.result import RunResult
 from ssdbench.model.target import TargetInfo
@@ -126,7 +127,7 @@ def _conducted(directory: Path, audience: Audience, work: Callable[[World], RunR
 def _begin(directory: Path, target: TargetInfo, *, resumed: bool) -> None:
     background.begin(directory)
     if not resumed:
-        _store_facts(directory / "host-before.json", target)
+        _store_facts(directory / rundirectory.HOST_BEFORE, target)
         store_pages(target, directory / "drive-before")
 
 
@@ -135,10 +136,10 @@ def _reported(directory: Path, work: Callable[[], RunResult]) -> RunResult:
     try:
         result = work()
     except SsdbenchError:
-        if (directory / "result.json").exists():
+        if (directory / rundirectory.RESULT).exists():
             render(directory)
         raise
-    _store_facts(directory / "host-after.json", result.target)
+    _store_facts(directory / rundirectory.HOST_AFTER, result.target)
     store_pages(result.target, directory / "drive-after")
     return result
 

@@ -11,6 +11,7 @@ from ssdbench.cli.main import Place
 from ssdbench.cli.options import Size
 from ssdbench.cli.output import answer, document
 from ssdbench.errors import SsdbenchError
+from ssdbench.model import rundirectory
 
 if TYPE_CHECKING:
     from ssdbench.cli.conduct import Ended
@@ -110,7 +111,7 @@ def _kept(directory: Path | None) -> None:
     if directory is None:
         return
     with contextlib.suppress(SsdbenchError):
-        result = load(directory / "result.json", RunResult)
+        result = load(directory / rundirectory.RESULT, RunResult)
         for stage, found in result.having(BlockSizeFound):
             _lines(stage, found, simulated=result.target.simulated)
 

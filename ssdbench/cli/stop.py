@@ -8,6 +8,7 @@ import click
 
 from ssdbench.cli.options import Duration, json_option, run_argument
 from ssdbench.cli.output import answer, document
+from ssdbench.model import rundirectory
 
 
 @click.command("stop")
@@ -35,7 +36,7 @@ def command(directory: Path, wait: float, as_json: bool) -> int:
                 hint=f"Wait, or send it a second signal: kill -INT {process.pid}",
             )
         time.sleep(0.1)
-    report = directory / "report.html"
+    report = directory / rundirectory.REPORT
     if as_json:
         document({"directory": str(directory), "pid": process.pid, "exit_code": ended(directory)})
     else:

@@ -14,8 +14,9 @@ from pathlib import Path
 
 from ssdbench.errors import UsageError
 from ssdbench.host.files import Appender
+from ssdbench.model import rundirectory
 
-NAME = "journal.jsonl"
+NAME = rundirectory.JOURNAL
 
 
 class Kind(StrEnum):

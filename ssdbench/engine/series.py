@@ -11,9 +11,10 @@ import numpy.typing as npt
 from ssdbench.generator.base import Second
 from ssdbench.host.files import unwritable
 from ssdbench.model.result import SteadyVerdict
+from ssdbench.model.rundirectory import PHASE
+from ssdbench.model.rundirectory import SECONDS_COLUMNS as COLUMNS
 
-HEADER = "t_s,duration_s,read_ios,write_ios,read_bytes,write_bytes,phase\n"
-COLUMNS = ("t_s", "duration_s", "read_ios", "write_ios", "read_bytes", "write_bytes")
+HEADER = ",".join((*COLUMNS, PHASE)) + "\n"
 
 Floats = npt.NDArray[np.float64]
 

@@ -18,11 +18,8 @@ from pydantic import BaseModel, ValidationError
 
 from ssdbench.errors import UsageError
 from ssdbench.host.files import make_directory, write_atomic
+from ssdbench.model import rundirectory
 from ssdbench.model.result import RunResult, StageResult
-
-MANIFEST = "manifest.json"
-RESULT = "result.json"
-STAGE_RESULT = "stage.json"
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -96,9 +93,9 @@ class RunStore:
     @classmethod
     def open(cls, path: Path) -> "RunStore":
         """An existing run directory. Raises UsageError."""
-        if not (path / MANIFEST).is_file():
+        if not (path / rundirectory.MANIFEST).is_file():
             raise UsageError(
-                f"{path} is not a run directory: it has no {MANIFEST}",
+                f"{path} is not a run directory: it has no {rundirectory.MANIFEST}",
                 hint="Name the directory that `ssdbench run` printed.",
             )
         return cls(path)
@@ -113,13 +110,13 @@ class RunStore:
 
     def write_result(self, result: RunResult) -> None:
         """Store the run's result durably."""
-        write_atomic(self.path / RESULT, result.model_dump_json(indent=1) + "\n")
+        write_atomic(self.path / rundirectory.RESULT, result.model_dump_json(indent=1) + "\n")
 
     def read_stage(self, name: str) -> StageResult | None:
         """A stage's stored result, or None when it never ended."""
-        if not (self.stage(name).path / STAGE_RESULT).is_file():
+        if not (self.stage(name).path / rundirectory.STAGE_RESULT).is_file():
             return None
-        return self.stage(name).load(STAGE_RESULT, StageResult)
+        return self.stage(name).load(rundirectory.STAGE_RESULT, StageResult)
 
 
 def load(path: Path, kind: type[M]) -> M:

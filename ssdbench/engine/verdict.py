@@ -11,8 +11,9 @@ from collections.abc import Iterable, Sequence
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.findings.course import OutsidePlan, PlanWithoutPoint
 from ssdbench.model.findings.drive import NotPlannable, Simulated
-from ssdbench.model.kind import KINDS, StageKind
+from ssdbench.model.kind import KINDS
 from ssdbench.model.profile import CapacityPlan
+from ssdbench.model.rates import RateFound
 from ssdbench.model.result import PointResult, StageResult, Verdict
 from ssdbench.model.target import TargetInfo
 from ssdbench.stats.runplan import named, used
@@ -39,7 +40,7 @@ def run_verdict(
 ) -> Verdict:
     """The word over a whole run: that of the points that its plan uses, of all without a plan."""
     points = [point for stage in stages for point in stage.points]
-    rated = [stage for stage in stages if stage.kind is StageKind.RATE]
+    rated = [stage for stage in stages if isinstance(stage.found, RateFound)]
     if (points or rated) and not target.kind.plannable:
         return "MEASURED, NOT PLANNABLE"
     needed = needed_points(points, plan)
@@ -56,7 +57,9 @@ def run_verdict(
 
 def _counting(stages: Sequence[StageResult]) -> list[StageResult]:
     """All but what prepared the drive for experiments, after the last number to plan on."""
-    numbers = [n for n, stage in enumerate(stages) if stage.points or stage.kind is StageKind.RATE]
+    numbers = [
+        n for n, stage in enumerate(stages) if stage.points or isinstance(stage.found, RateFound)
+    ]
     last = max(numbers, default=len(stages))
     return [stage for n, stage in enumerate(stages) if n < last or not KINDS[stage.kind].prepares]
 
@@ -69,7 +72,7 @@ def needed_points(points: Sequence[PointResult], plan: CapacityPlan) -> list[Poi
 def about_plan(stages: Sequence[StageResult], plan: CapacityPlan) -> tuple[Finding, ...]:
     """What the plan leaves open: points that it does not use, or none that it could use."""
     points = [point for stage in stages for point in stage.points]
-    rated = any(stage.kind is StageKind.RATE for stage in stages)
+    rated = any(isinstance(stage.found, RateFound) for stage in stages)
     if not (points or rated) or not named(plan):
         return ()
     needed = needed_points(points, plan)

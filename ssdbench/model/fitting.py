@@ -7,18 +7,13 @@ where the user wrote them. Standard tests choose their own blocks: what a drive 
 
 from collections.abc import Iterator
 
-from ssdbench.model.asked.blocksize import BlockSize
 from ssdbench.model.asked.mistakes import Mistake
-from ssdbench.model.asked.probe import Probes
-from ssdbench.model.asked.standard import Pts
 from ssdbench.model.asked.sweeps import SpanSweep, Sweep
 from ssdbench.model.lbaformat import LbaFormat
 from ssdbench.model.profile import Profile
 from ssdbench.model.quantity import Extent
 from ssdbench.model.target import TargetInfo
 from ssdbench.units import format_capacity, format_size
-
-WITHOUT_WARM_UP = (BlockSize, Probes, Pts)  # they need none, or bring their own
 
 
 def obstacle(block_bytes: int, length_bytes: int, target: TargetInfo) -> str:
@@ -64,7 +59,7 @@ def unoffered(wanted: LbaFormat, target: TargetInfo) -> str:
 
 def _warm_up(profile: Profile, target: TargetInfo) -> Iterator[Mistake]:
     block = profile.steady.workload.block_bytes
-    if all(isinstance(m.stage, WITHOUT_WARM_UP) for m in profile.measure):
+    if not profile.needs_warm_up:
         return
     if why := obstacle(block, target.size_bytes, target):
         yield ("steady", "workload", "block"), why
@@ -86,7 +81,7 @@ def _measures(profile: Profile, target: TargetInfo) -> Iterator[Mistake]:
             case _:
                 continue
         for path, message in found:
-            yield ("measure", index, measure.kind, *path), message
+            yield ("measure", index, measure.key, *path), message
 
 
 def _sweep(sweep: Sweep, target: TargetInfo) -> Iterator[Mistake]:

@@ -55,6 +55,7 @@ class KindFacts:
     needs_warm_up: bool = True  # the profile's steady state comes before it
     is_fill: bool = False  # it writes the whole drive, whatever the limits of the run
     plannable: bool = False  # gives numbers that a plan may stand on
+    ascending: bool = False  # its points grow in order instead of being shuffled
     page_order: int = 9  # sections of a lower number come first on the page
 
     @property
@@ -69,7 +70,11 @@ KINDS: Mapping[StageKind, KindFacts] = {
     StageKind.STEADY: KindFacts("Warm up to steady state", About.PREPARATION),
     StageKind.SWEEP: KindFacts("Measure the points", About.RATES, plannable=True, page_order=2),
     StageKind.SPAN: KindFacts(
-        "Measure growing spans of the drive", About.RATES, plannable=True, page_order=3
+        "Measure growing spans of the drive",
+        About.RATES,
+        plannable=True,
+        ascending=True,
+        page_order=3,
     ),
     StageKind.PROCESSES: KindFacts(
         "Measure several writers at once, and writers that pause", About.RATES, plannable=True

@@ -141,12 +141,12 @@ class Measure(Model):
         return self
 
     @property
-    def kind(self) -> str:
-        """The key: sweep, span, blocksize."""
+    def key(self) -> str:
+        """As a profile writes it: sweep, span, blocksize."""
         return next(name for name in type(self).model_fields if name in self.model_fields_set)
 
     @property
     def stage(self) -> MeasuredStage:
         """The stage under the key."""
-        found: MeasuredStage = getattr(self, self.kind)
+        found: MeasuredStage = getattr(self, self.key)
         return found

@@ -12,9 +12,10 @@ from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from ssdbench.model.asked import AccessOrder, Pts, Settle, SpanSweep, Sweep
+from ssdbench.model.asked import AccessOrder, Settle, SpanSweep, Sweep
 from ssdbench.model.asked.mistakes import Mistake, refuse
 from ssdbench.model.base import Model
+from ssdbench.model.kind import KINDS
 from ssdbench.model.lbaformat import AskedLbaFormat
 from ssdbench.model.measure import Measure
 from ssdbench.model.quantity import (
@@ -414,6 +415,16 @@ class Profile(Model):
     limits: Limits = Field(default=Limits(), description="Where a run ends early.")
     plan: CapacityPlan = Field(default=CapacityPlan(), description="The demand to plan drives for.")
 
+    @property
+    def needs_fill(self) -> bool:
+        """Whether some stage needs the drive filled before it."""
+        return any(KINDS[measure.stage.kind].needs_fill for measure in self.measure)
+
+    @property
+    def needs_warm_up(self) -> bool:
+        """Whether some stage needs the drive in steady state before it."""
+        return any(KINDS[measure.stage.kind].needs_warm_up for measure in self.measure)
+
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         found = [*self._oversized_fills(), *self._unwritten_reads(), *self._idle_fills()]
@@ -432,8 +443,7 @@ class Profile(Model):
 
     def _idle_fills(self) -> Iterator[Mistake]:
         """Fills that no stage would come after: standard tests purge and fill for themselves."""
-        own = all(isinstance(measure.stage, Pts) for measure in self.measure)
-        if own and self.precondition and "precondition" in self.model_fields_set:
+        if not self.needs_fill and self.precondition and "precondition" in self.model_fields_set:
             yield ("precondition",), "standard tests fill the drive themselves; leave it out"
 
     def _unwritten_reads(self) -> Iterator[Mistake]:
@@ -443,6 +453,6 @@ class Profile(Model):
         for index, measure in enumerate(self.measure):
             if measure.stage.reads:
                 yield (
-                    ("measure", index, measure.kind, "read"),
+                    ("measure", index, measure.key, "read"),
                     "reads need data that this run wrote; give `precondition` at least one step",
                 )

@@ -17,11 +17,10 @@ from pydantic import ValidationError
 
 from ssdbench.errors import UsageError
 from ssdbench.model.result import SCHEMA, RunResult
+from ssdbench.model.rundirectory import MEASURE, PHASE, RESULT, SECONDS_COLUMNS
 from ssdbench.stats.histogram import BINS, Histogram
 
 Floats = npt.NDArray[np.float64]
-
-_SECONDS = ("t_s", "duration_s", "read_ios", "write_ios", "read_bytes", "write_bytes")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,7 +50,7 @@ class StoredRun:
     @classmethod
     def open(cls, directory: Path) -> "StoredRun":
         """Read result.json. Raises UsageError when there is none that this version reads."""
-        path = directory / "result.json"
+        path = directory / RESULT
         try:
             text = path.read_bytes()
         except OSError as error:
@@ -113,13 +112,13 @@ class StoredRun:
         frame = self._frame(relative)
         if frame is None:
             return None
-        if any(name not in frame.columns for name in _SECONDS):
+        if any(name not in frame.columns for name in SECONDS_COLUMNS):
             self.missing.append(f"{relative} (columns are missing)")
             return None
-        numbers = frame[list(_SECONDS)].apply(pd.to_numeric, errors="coerce")
+        numbers = frame[list(SECONDS_COLUMNS)].apply(pd.to_numeric, errors="coerce")
         sound = (numbers.notna().all(axis=1) & (numbers["duration_s"] > 0)).to_numpy()
-        phase = frame["phase"].to_numpy() if "phase" in frame.columns else None
-        column = {name: numbers[name].to_numpy(dtype=np.float64)[sound] for name in _SECONDS}
+        phase = frame[PHASE].to_numpy() if PHASE in frame.columns else None
+        column = {name: numbers[name].to_numpy(dtype=np.float64)[sound] for name in SECONDS_COLUMNS}
         if not sound.any():
             return None
         return Seconds(
@@ -131,7 +130,7 @@ class StoredRun:
             measured=(
                 np.ones(int(sound.sum()), dtype=np.bool_)
                 if phase is None
-                else np.asarray(phase == "measure", dtype=np.bool_)[sound]
+                else np.asarray(phase == MEASURE, dtype=np.bool_)[sound]
             ),
         )
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from ssdbench.model import rundirectory
 from ssdbench.report import csv
 from ssdbench.report.html import render_page
 from ssdbench.report.read import StoredRun
@@ -18,13 +19,14 @@ def write_report(run_dir: Path) -> list[Path]:
     def parquet(path: Path) -> None:
         csv.write_parquet(frame, path, run_id=result.run_id, version=result.ssdbench_version)
 
+    summary = csv.csv_bytes(csv.summary_frame(result))
     tables = [
-        _replaced(run_dir / "results.csv", _content(csv.csv_bytes(frame))),
-        _replaced(run_dir / "summary.csv", _content(csv.csv_bytes(csv.summary_frame(result)))),
-        _replaced(run_dir / "results.parquet", parquet),
+        _replaced(run_dir / rundirectory.RESULTS_CSV, _content(csv.csv_bytes(frame))),
+        _replaced(run_dir / rundirectory.SUMMARY_CSV, _content(summary)),
+        _replaced(run_dir / rundirectory.RESULTS_PARQUET, parquet),
     ]
     # The page comes last: it links to the tables, and names only files that are there.
-    html = _replaced(run_dir / "report.html", _content(render_page(page(run)).encode()))
+    html = _replaced(run_dir / rundirectory.REPORT, _content(render_page(page(run)).encode()))
     return [html, *tables]
 
 

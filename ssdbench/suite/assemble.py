@@ -27,8 +27,6 @@ from ssdbench.suite.points import point_range, rate, span, sweep
 from ssdbench.suite.writers import processes
 from ssdbench.units import KIB
 
-OWN_FILL = (asked.Pts,)  # standard tests purge and fill for themselves, each anew
-
 
 def stages(profile: Profile, target: TargetInfo) -> tuple[AnyStage, ...]:
     """All stages of a run, in order. Raises UsageError for what this target cannot do."""
@@ -43,14 +41,14 @@ def stages(profile: Profile, target: TargetInfo) -> tuple[AnyStage, ...]:
     )
     found = _prepared(profile, target, level_bytes)
     for measure in profile.measure:
-        name = _name(found, measure.kind)
+        name = _name(found, measure.stage.kind)
         match measure.stage:
             case asked.Sweep() | asked.Processes() | asked.RateSweep() as wanted:
                 found.append(_over_points(name, wanted, profile, target, level_bytes))
             case asked.SpanSweep() as wanted:
                 if wanted.rest is asked.Rest.ORDERED:
                     found.append(_put_in_order(_name(found, "precondition"), profile))
-                    name = _name(found, measure.kind)
+                    name = _name(found, measure.stage.kind)
                 found.append(span(name, wanted, profile, target, level_bytes))
             case asked.HostTrial() as wanted:
                 found += _over_host(len(found), wanted, profile, target, level_bytes)
@@ -79,8 +77,7 @@ def _over_host(
         isinstance(wanted, asked.Surface) and wanted.type is not None
     ):
         return files.stages(before, wanted, profile, target, cpus=cpus, numa=numa)
-    kind = next(m.kind for m in profile.measure if m.stage is wanted)
-    name = f"{before + 1:02d}-{kind}"
+    name = f"{before + 1:02d}-{wanted.kind}"
     return [host_trial(name, wanted, target, level_bytes, cpus=cpus, numa=numa)]
 
 
@@ -103,16 +100,14 @@ def _over_points(
 def _prepared(profile: Profile, target: TargetInfo, level_bytes: int) -> list[AnyStage]:
     """What comes before the first measurement."""
     found: list[AnyStage] = []
-    if all(isinstance(measure.stage, OWN_FILL) for measure in profile.measure):
+    if not profile.needs_fill:
         return found
     if profile.purge is not Purge.NONE:
         found.append(PurgeStage(_name(found, "purge"), profile.purge))
     if profile.precondition:
         fills = tuple(_fill(step, profile) for step in profile.precondition)
         found.append(Precondition(_name(found, "precondition"), fills, profile.fill_level_percent))
-    # Standard tests bring a warm-up and a rule of their own; a block size needs none.
-    own_way = (asked.BlockSize, asked.Probes, asked.Pts)
-    if any(not isinstance(measure.stage, own_way) for measure in profile.measure):
+    if profile.needs_warm_up:
         found.append(_steady(_name(found, "steady"), profile, target, level_bytes))
     return found
 

@@ -18,13 +18,14 @@ from ssdbench.engine.manifest import Manifest, manifest
 from ssdbench.engine.runner import Order, Runner, World, check_limits, require_same
 from ssdbench.engine.session import TargetSession
 from ssdbench.engine.stage import Limits
-from ssdbench.engine.store import MANIFEST, RunStore, load
+from ssdbench.engine.store import RunStore, load
 from ssdbench.engine.targets import claimed, require_able, require_generator
 from ssdbench.errors import SsdbenchError, TargetRefused
 from ssdbench.host.files import make_directory, remove_if_empty
 from ssdbench.model.loading import load_profile
 from ssdbench.model.profile import Applies, CapacityPlan, Profile
 from ssdbench.model.result import RunResult
+from ssdbench.model.rundirectory import MANIFEST
 from ssdbench.model.target import TargetInfo
 from ssdbench.suite.asked import Asked
 from ssdbench.suite.assemble import host_wishes

@@ -1,17 +1,20 @@
 """The search for the block size."""
 
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from ssdbench.model.asked.mistakes import refuse, repeated
 from ssdbench.model.base import Model
+from ssdbench.model.kind import StageKind
 from ssdbench.model.quantity import Count, SizeBytes
 from ssdbench.units import KIB, format_size
 
 
 class BlockSize(Model):
     """Find the drive's block size and internal buffer by strided writes."""
+
+    kind: ClassVar[StageKind] = StageKind.BLOCKSIZE
 
     strides: Literal["auto"] | tuple[SizeBytes, ...] = Field(
         default="auto", description="Distances between writes, or auto to choose them."

@@ -1,12 +1,13 @@
 """Probes of a drive's inner structure."""
 
 from enum import StrEnum
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
 from ssdbench.model.asked.mistakes import refuse, repeated
 from ssdbench.model.base import Model
+from ssdbench.model.kind import StageKind
 from ssdbench.model.quantity import OneOrMany
 
 
@@ -27,6 +28,8 @@ class ProbeName(StrEnum):
 
 class Probes(Model):
     """Look into the drive: remap unit, buffers, flushes, parallelism, over-provisioning, TRIM."""
+
+    kind: ClassVar[StageKind] = StageKind.PROBE
 
     of: Annotated[tuple[ProbeName, ...], OneOrMany()] = Field(
         default=tuple(ProbeName), min_length=1, description="Which probes, in order."

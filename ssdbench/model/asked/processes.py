@@ -1,18 +1,21 @@
 """Several writers at once, and writers that pause (Dunn 2009, figures 11 to 13)."""
 
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
 from ssdbench.model.asked.mistakes import refuse, repeated
 from ssdbench.model.asked.sweeps import AccessOrder, Settle
 from ssdbench.model.base import Model
+from ssdbench.model.kind import StageKind
 from ssdbench.model.quantity import Jobs, OneOrMany, Repeats, Seconds, Share, SizeBytes
 from ssdbench.units import KIB
 
 
 class Processes(Model):
     """Sequential writers, each in a part of its own; some of them pause now and then."""
+
+    kind: ClassVar[StageKind] = StageKind.PROCESSES
 
     pattern: AccessOrder = Field(default=AccessOrder.SEQUENTIAL, description="Order of offsets.")
     block_bytes: SizeBytes = Field(default=4 * KIB, alias="block", description="Size of one write.")

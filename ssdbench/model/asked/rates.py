@@ -1,11 +1,12 @@
 """The highest offered rate that keeps a limit of latency."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from ssdbench.model.asked.sweeps import AccessOrder
 from ssdbench.model.base import Model
+from ssdbench.model.kind import StageKind
 from ssdbench.model.quantity import (
     Jobs,
     Positive,
@@ -21,6 +22,8 @@ from ssdbench.units import KIB
 
 class RateSweep(Model):
     """Requests come at an offered rate, whether the drive keeps up or not."""
+
+    kind: ClassVar[StageKind] = StageKind.RATE
 
     pattern: AccessOrder = Field(default=AccessOrder.RANDOM, description="Order of offsets.")
     block_bytes: SizeBytes = Field(

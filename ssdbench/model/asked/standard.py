@@ -1,12 +1,13 @@
 """Standard tests."""
 
 from enum import StrEnum
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
 from ssdbench.model.asked.mistakes import refuse, repeated
 from ssdbench.model.base import Model
+from ssdbench.model.kind import StageKind
 from ssdbench.model.quantity import (
     Count,
     OneOrMany,
@@ -46,6 +47,8 @@ class Saturation(StrEnum):
 
 class Pts(Model):
     """Standard tests in the style of SNIA's PTS; each purges and fills the drive for itself."""
+
+    kind: ClassVar[StageKind] = StageKind.PTS
 
     tests: Annotated[tuple[PtsTest, ...], OneOrMany()] = Field(
         default=(PtsTest.IOPS,), min_length=1, description="Which tests, in order."

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
 from ssdbench.model.asked.mistakes import refuse, repeated
 from ssdbench.model.base import Model
+from ssdbench.model.kind import StageKind
 from ssdbench.model.quantity import (
     WHOLE,
     Extent,
@@ -101,6 +102,8 @@ class ExtraRepeats(Model):
 class Sweep(Model):
     """Every combination of the lists below is one point."""
 
+    kind: ClassVar[StageKind] = StageKind.SWEEP
+
     pattern: Annotated[tuple[AccessOrder, ...], OneOrMany()] = Field(
         default=(AccessOrder.RANDOM,), min_length=1, description="Order of offsets."
     )
@@ -164,6 +167,8 @@ class Sweep(Model):
 
 class SpanSweep(Model):
     """One workload over growing parts of the drive, smallest first, the whole drive last."""
+
+    kind: ClassVar[StageKind] = StageKind.SPAN
 
     pattern: AccessOrder = Field(default=AccessOrder.RANDOM, description="Order of offsets.")
     block_bytes: SizeBytes = Field(

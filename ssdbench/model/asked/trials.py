@@ -1,11 +1,12 @@
 """Experiments over the host."""
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
 from ssdbench.model.base import Model
+from ssdbench.model.kind import StageKind
 from ssdbench.model.quantity import (
     Count,
     CpuNumber,
@@ -36,6 +37,8 @@ class FileSystemName(StrEnum):
 class HostTrial(Model):
     """The same short workloads under one host setting after another; medians are compared."""
 
+    kind: ClassVar[StageKind]
+
     repeats: Repeats = Field(default=3, description="Passes over all variants and workloads.")
     window_s: Seconds = Field(
         default=5.0, alias="window", description="Time of each start, in whole seconds."
@@ -50,6 +53,8 @@ class HostTrial(Model):
 class Schedulers(HostTrial):
     """The drive's I/O schedulers over sequential, random, mixed and prioritised work."""
 
+    kind: ClassVar[StageKind] = StageKind.SCHEDULERS
+
     schedulers: Annotated[tuple[str, ...], OneOrMany()] = Field(
         default=(), description="Schedulers to compare; all that the drive offers unless set."
     )
@@ -58,9 +63,13 @@ class Schedulers(HostTrial):
 class QueueSettings(HostTrial):
     """nr_requests, merges, completion affinity and entropy, one after another."""
 
+    kind: ClassVar[StageKind] = StageKind.QUEUE
+
 
 class Depth(HostTrial):
     """Queue depths with the occupancy of the drive's queue, and merging."""
+
+    kind: ClassVar[StageKind] = StageKind.DEPTH
 
     depths: Annotated[tuple[QueueDepth, ...], OneOrMany()] = Field(
         default=(1, 4, 16, 64), description="Requests in flight to compare."
@@ -70,6 +79,8 @@ class Depth(HostTrial):
 class Interrupts(HostTrial):
     """Where interrupts are handled, relative to the submitters; completions and coalescing."""
 
+    kind: ClassVar[StageKind] = StageKind.INTERRUPTS
+
     submitters: Annotated[tuple[CpuNumber, ...], OneOrMany()] = Field(
         default=(), description="CPUs that fio may use; the first one unless set."
     )
@@ -78,9 +89,13 @@ class Interrupts(HostTrial):
 class Engines(HostTrial):
     """Ways to submit I/O, and direct I/O against the page cache."""
 
+    kind: ClassVar[StageKind] = StageKind.ENGINES
+
 
 class LatencyPath(HostTrial):
     """Where the time of a request goes, from the kernel's block tracepoints."""
+
+    kind: ClassVar[StageKind] = StageKind.LATENCY_PATH
 
     repeats: Repeats = Field(default=1, description="Passes over all schedulers and workloads.")
     schedulers: Annotated[tuple[str, ...], OneOrMany()] = Field(
@@ -95,9 +110,13 @@ class LatencyPath(HostTrial):
 class CpuCost(HostTrial):
     """CPU time per I/O, IOPS per core and per watt, at several CPU frequencies."""
 
+    kind: ClassVar[StageKind] = StageKind.CPU_COST
+
 
 class FileSystems(HostTrial):
     """File systems by threads, read and write, each on a drive that was filled again before."""
+
+    kind: ClassVar[StageKind] = StageKind.FILESYSTEM
 
     repeats: Repeats = Field(default=1, description="Passes over all numbers of threads.")
     types: Annotated[tuple[FileSystemName, ...], OneOrMany()] = Field(
@@ -135,6 +154,8 @@ class ProgramName(StrEnum):
 class Applications(HostTrial):
     """Application programs on a file system, each beside what fio does in its place."""
 
+    kind: ClassVar[StageKind] = StageKind.APPLICATIONS
+
     window_s: Seconds = Field(
         default=30.0,
         alias="window",
@@ -162,6 +183,8 @@ class Applications(HostTrial):
 class Surface(HostTrial):
     """File size by record size, sequential and random, read and write, as Iozone has it."""
 
+    kind: ClassVar[StageKind] = StageKind.SURFACE
+
     repeats: Repeats = Field(default=1, description="Passes over all sizes.")
     files_bytes: Annotated[tuple[SizeBytes, ...], OneOrMany()] = Field(
         default=(16 * MIB, 128 * MIB, 1024 * MIB),
@@ -185,6 +208,8 @@ class Surface(HostTrial):
 
 class FileWriters(HostTrial):
     """Sequential writers at the same time, each in a file of its own; some pause now and then."""
+
+    kind: ClassVar[StageKind] = StageKind.FILE_WRITERS
 
     repeats: Repeats = Field(default=1, description="Passes over all numbers and pauses.")
     type: FileSystemName = Field(
@@ -212,6 +237,8 @@ class FileWriters(HostTrial):
 
 class FileMix(HostTrial):
     """Threads that read and write one file at random."""
+
+    kind: ClassVar[StageKind] = StageKind.FILE_MIX
 
     repeats: Repeats = Field(default=1, description="Passes over all numbers of threads and mixes.")
     type: FileSystemName = Field(

@@ -32,9 +32,9 @@ def demanded(result: RunResult) -> CapacityPlan | None:
 
 
 def sections(result: RunResult) -> list[Section]:
-    """The plan for the profile's demand; nothing without one, or when a stage made it."""
+    """The plan for the profile's demand; nothing without one."""
     wanted = demanded(result)
-    if wanted is None or any(stage.kind == "plan" for stage in result.stages):
+    if wanted is None:
         return []
     return [Section("plan", "Capacity plan", blocks(capacity_answer(result, wanted)))]
 

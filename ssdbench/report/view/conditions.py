@@ -3,9 +3,10 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from ssdbench.model import rundirectory
 from ssdbench.model.finding import Code
 from ssdbench.model.found import FillDone, PurgeDone
-from ssdbench.model.kind import StageKind
+from ssdbench.model.kind import KINDS, StageKind
 from ssdbench.model.result import FlashWritten, Repeat, RunResult, StageResult
 from ssdbench.model.writecache import CacheKind, WriteCache
 from ssdbench.report.label import simulated_label
@@ -16,14 +17,14 @@ from ssdbench.units import format_capacity, format_duration, format_size
 
 MAX_FILES = 400
 RUN_FILES = (
-    ("result.json", "everything this page was made from"),
-    ("results.csv", "one row per point, repeat and metric"),
-    ("results.parquet", "the same, typed"),
-    ("summary.csv", "one row per point"),
-    ("manifest.json", "versions, profile, target and hashes"),
-    ("journal.jsonl", "what was intended, begun and finished, as it happened"),
-    ("host-before.json", "the host before the run"),
-    ("host-after.json", "the host after the run"),
+    (rundirectory.RESULT, "everything this page was made from"),
+    (rundirectory.RESULTS_CSV, "one row per point, repeat and metric"),
+    (rundirectory.RESULTS_PARQUET, "the same, typed"),
+    (rundirectory.SUMMARY_CSV, "one row per point"),
+    (rundirectory.MANIFEST, "versions, profile, target and hashes"),
+    (rundirectory.JOURNAL, "what was intended, begun and finished, as it happened"),
+    (rundirectory.HOST_BEFORE, "the host before the run"),
+    (rundirectory.HOST_AFTER, "the host after the run"),
     ("sim/spec.json", "the simulated drive"),
 )
 
@@ -95,7 +96,7 @@ def tool(result: RunResult) -> str:
 
 
 def _order(result: RunResult) -> str:
-    spans = {stage.kind is StageKind.SPAN for stage in result.stages if stage.points}
+    spans = {KINDS[stage.kind].ascending for stage in result.stages if stage.points}
     told = {False: "points shuffled anew for each pass", True: "spans from small to whole"}
     return "; ".join(words for is_span, words in told.items() if is_span in spans)
 

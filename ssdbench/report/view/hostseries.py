@@ -11,11 +11,11 @@ import numpy as np
 
 from ssdbench.model.finding import Code
 from ssdbench.model.result import Repeat, StageResult
+from ssdbench.model.rundirectory import HOST_SERIES, STAGES
 from ssdbench.report.figures import HostFigure, HostLine, HostPanel, HostWindow, thinned
 from ssdbench.report.read import Floats, StoredRun
 from ssdbench.report.view.page import Block, Plot, Plots
 
-FILE = "host.csv"
 LEAD = (
     "Read every 10 s and at the ends of each window, while points settled and were measured, and "
     "while settings of the host were compared. Shaded: what is counted; hatched: a repeat that is "
@@ -75,14 +75,17 @@ def _parts(run: StoredRun, stage: StageResult, from_s: float) -> Iterator[_Part]
     """The files of a stage in the order in which they were measured."""
     repeats = sorted((r for point in stage.points for r in point.repeats), key=_order)
     for repeat in repeats:
-        if repeat.host is None or (columns := _read(run, f"{repeat.artifacts}/{FILE}")) is None:
+        if (
+            repeat.host is None
+            or (columns := _read(run, f"{repeat.artifacts}/{HOST_SERIES}")) is None
+        ):
             continue
         window = HostWindow(
             from_s + repeat.measure_from_s, from_s + repeat.measure_to_s, _is_disturbed(repeat)
         )
         yield _Part(from_s, columns, (window,))
         from_s += float(columns["t_s"][-1])
-    if not repeats and (columns := _read(run, f"stages/{stage.name}/{FILE}")) is not None:
+    if not repeats and (columns := _read(run, f"{STAGES}/{stage.name}/{HOST_SERIES}")) is not None:
         yield _Part(from_s, columns, tuple(_counted(columns, from_s)))
 
 

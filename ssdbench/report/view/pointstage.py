@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from ssdbench.model.found import Points
-from ssdbench.model.kind import StageKind
+from ssdbench.model.kind import KINDS
 from ssdbench.model.result import StageResult
 from ssdbench.report.read import StoredRun
 from ssdbench.report.view import pointplots, points, repeats, words
@@ -15,7 +15,7 @@ SPAN_LEAD = "How the rate depends on how much of the drive is used, from small t
 
 def blocks(run: StoredRun, stage: StageResult, found: Points) -> Iterator[Block]:
     """Rates, latencies, every repeat."""
-    if found.kind is StageKind.SPAN:
+    if KINDS[found.kind].ascending:
         yield Prose(SPAN_LEAD)
     if found.points:
         yield from points.overview(found.points)

@@ -7,7 +7,7 @@ answer, says so instead: NOT VALIDATED over a right answer would make it look wr
 from dataclasses import dataclass
 
 from ssdbench.model.finding import Code, Severity
-from ssdbench.model.kind import KINDS, About, StageKind
+from ssdbench.model.kind import KINDS, About
 from ssdbench.model.result import RunResult
 from ssdbench.report.view import words
 from ssdbench.report.view.findings import all_findings
@@ -93,7 +93,7 @@ def _answered(result: RunResult) -> bool:
 
 def _meaning(result: RunResult) -> str:
     points = any(stage.points for stage in result.stages)
-    spans_alone = all(stage.kind is StageKind.SPAN for stage in result.stages if stage.points)
+    spans_alone = all(KINDS[stage.kind].ascending for stage in result.stages if stage.points)
     order = "from small spans to the whole drive" if spans_alone else "in random order"
     repeated = f"repeated {order}" if points else "found by every search"
     match result.verdict:

@@ -1,0 +1,56 @@
+"""Every kind of stage has its facts, its result, its key in a profile, its page and its tests."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import get_args
+
+from ssdbench.model import asked
+from ssdbench.model.found import AnyFound
+from ssdbench.model.kind import KINDS, StageKind
+from ssdbench.model.measure import MeasuredStage
+
+ROOT = Path(__file__).parents[3]
+PREPARING = {StageKind.PURGE, StageKind.PRECONDITION, StageKind.STEADY}
+
+
+def kinds_of(found: type) -> set[StageKind]:
+    return set(get_args(found.model_fields["kind"].annotation))  # type: ignore[attr-defined]
+
+
+def test_every_kind_has_a_row_in_the_table() -> None:
+    assert set(KINDS) == set(StageKind)
+
+
+def test_every_kind_has_exactly_one_type_of_result() -> None:
+    named = [kind for found in get_args(AnyFound) for kind in kinds_of(found)]
+
+    assert sorted(named) == sorted(StageKind)
+
+
+def test_every_kind_that_measures_can_be_asked_for_in_a_profile() -> None:
+    wanted = {stage.kind for stage in get_args(MeasuredStage)}
+
+    assert wanted == set(StageKind) - PREPARING
+    assert all(
+        issubclass(stage, asked.HostTrial) or stage.kind for stage in get_args(MeasuredStage)
+    )
+
+
+def test_a_kind_that_is_forgotten_somewhere_is_refused_by_the_type_checker(tmp_path: Path) -> None:
+    """The matches in suite and page are exhaustive: a new kind of result turns them red."""
+    page = (ROOT / "ssdbench/report/view/stages.py").read_text()
+    forgetful = page.replace(
+        "        case ProbeFound() as found:\n            yield from probe.blocks(found)\n", ""
+    )
+    assert forgetful != page
+    copy = tmp_path / "forgetful.py"
+    copy.write_text(forgetful)
+
+    checked = subprocess.run(
+        [sys.executable, "-m", "mypy", "--no-incremental", "--follow-imports=silent", str(copy)],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert checked.returncode == 1
+    assert 'assert_never" has incompatible type "ProbeFound"' in checked.stdout
