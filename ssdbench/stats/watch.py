@@ -10,7 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ssdbench.model.result import SteadyVerdict
+from ssdbench.model.steadyverdict import SteadyVerdict, criterion_value, criterion_words
 from ssdbench.stats.series import Floats, History, Series
 
 
@@ -26,6 +26,12 @@ class Criterion:
     def holds(self) -> bool:
         """Whether the measured value keeps the limit."""
         return self.measured <= self.allowed
+
+    def sentence(self) -> str:
+        """Both numbers in words: `variation of the blocks (CV) 5.2 % (limit 4 %)`."""
+        words, measured = criterion_words(self.name), criterion_value(self.name, self.measured)
+        limit = criterion_value(self.name, self.allowed)
+        return f"{words[:1].lower()}{words[1:]} {measured} (limit {limit})"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,9 +157,7 @@ class Watch:
             return self._look.early
         broken = [c for c in self._look.criteria if not c.holds]
         if broken:
-            return "; ".join(
-                f"{c.name} is {c.measured:.3g}, allowed {c.allowed:.3g}" for c in broken
-            )
+            return "; ".join(criterion.sentence() for criterion in broken)
         return f"all limits hold, but only at {self._streak} of {self._rule.hold} looks in a row"
 
 

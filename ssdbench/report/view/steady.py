@@ -8,6 +8,7 @@ from ssdbench.model.finding import Code
 from ssdbench.model.found import WarmUp
 from ssdbench.model.kind import StageKind
 from ssdbench.model.result import RunResult, StageResult, SteadyVerdict
+from ssdbench.model.steadyverdict import criterion_value, criterion_words
 from ssdbench.report.figures import SeriesFigure, Window, WindowFigure, thinned
 from ssdbench.report.read import Seconds, StoredRun
 from ssdbench.report.view import stretch, words
@@ -150,39 +151,18 @@ def _bound(verdict: SteadyVerdict, unit: str) -> str:
 
 TOO_HIGH = 5  # percent above what the drive held later
 
-# The names that rules give to their criteria; all but the counts are shares of the mean.
-_CRITERIA = {
-    "halves": "Difference between the two halves of the window",
-    "cv": "Variation of the blocks (CV)",
-    "pairs": "Spread of pairs of blocks",
-    "slope": "Drift of the fitted line over the window",
-    "newest_minute": "Newest minute below the slowest of the others",
-    "difference": "Difference between the two sections",
-    "excursion": "Spread of the rounds",
-    "drift": "Drift of the levels",
-    "visits_per_step": "Changes of level per minute",
-    "missing_visits": "Visits to a level still missing",
-}
-_COUNTS = ("visits_per_step", "missing_visits")
-
 
 def _criteria(verdict: SteadyVerdict) -> Table:
     rows = [
         [
-            Cell(_CRITERIA.get(name, name.replace("_", " "))),
-            Cell(_limit(name, measured), "" if measured <= allowed else "bad"),
-            Cell(_limit(name, allowed)),
+            Cell(criterion_words(name)),
+            Cell(criterion_value(name, measured), "" if measured <= allowed else "bad"),
+            Cell(criterion_value(name, allowed)),
         ]
         for name, (measured, allowed) in verdict.criteria.items()
     ]
     columns = [Column("Criterion"), Column("Measured", number=True), Column("Limit", number=True)]
     return Table(f"What the rule “{verdict.rule}” asks for", columns, rows)
-
-
-def _limit(name: str, value: float) -> str:
-    if name in _CRITERIA and name not in _COUNTS:
-        return f"{100 * value:.2g} %"
-    return f"{value:.4g}"
 
 
 def _window(verdict: SteadyVerdict, clock: stretch.Clock, divisor: float) -> Window:

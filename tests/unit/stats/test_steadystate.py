@@ -184,6 +184,7 @@ def test_hegers_ten_minutes_vary_by_less_than_4_percent(spread: float, steady: b
 
     assert verdict.steady == steady
     assert verdict.criteria["cv"] == pytest.approx((spread, 0.04), rel=0.01)
+    assert verdict.reason == ("" if steady else "variation of the blocks (CV) 5 % (limit 4 %)")
 
 
 def test_the_rounds_of_write_saturation_lie_30_minutes_apart() -> None:
