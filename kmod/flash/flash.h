@@ -132,11 +132,9 @@ struct flash {
 	atomic_t in_flight;
 };
 
-/* power.c */
+/* store.c */
 /* Zeroed memory, to be vfree'd; NULL, and a line in the log, before anybody is killed for it. */
 void *flash_table(struct flash *flash, u64 bytes);
-
-/* store.c */
 int flash_store_create(struct flash *flash);
 void flash_store_destroy(struct flash *flash);
 /* Move the data of a bio; may sleep. -ENOMEM when a page cannot be had. */
@@ -155,6 +153,13 @@ bool flash_undo_finish(struct flash_undo *undo);
 void flash_undo_destroy(struct flash *flash);
 int flash_power_cut(struct flash *flash, bool cut);
 
+/* slots.c */
+int flash_slots_create(struct flash *flash);
+void flash_slots_destroy(struct flash *flash);
+/* NULL when none is free and it is not to wait. */
+struct flash_cmd *flash_slot_get(struct flash *flash, bool wait);
+void flash_slot_put(struct flash_cmd *cmd);
+
 /* lines.c */
 int flash_lines_create(struct flash *flash);
 void flash_lines_destroy(struct flash *flash);
@@ -169,16 +174,11 @@ blk_status_t flash_bio_data(struct flash *flash, struct bio *bio);
 u32 flash_core_op(enum req_op op);
 
 /* queue.c, bio.c: the two kinds of device */
-int flash_mq_create(struct flash *flash);
+int flash_mq_create(struct flash *flash, const struct ssdb_limits *limits);
 void flash_mq_destroy(struct flash *flash);
-int flash_bio_create(struct flash *flash);
+int flash_bio_create(struct flash *flash, const struct ssdb_limits *limits);
 void flash_bio_destroy(struct flash *flash);
-struct flash_cmd *flash_slot_get(struct flash *flash, bool wait);
-void flash_slot_put(struct flash_cmd *cmd);
-int flash_slots_create(struct flash *flash);
-void flash_slots_destroy(struct flash *flash);
 extern const struct block_device_operations flash_mq_fops;
 extern const struct block_device_operations flash_bio_fops;
-struct ssdb_limits flash_limits(struct flash *flash);
 
 #endif

@@ -4,14 +4,13 @@
 
 #include <linux/cpumask.h>
 #include <linux/delay.h>
-#include <linux/mm.h>
 #include <linux/vmalloc.h>
 
 #include "../include/ssdb/name.h"
 #include "flash.h"
 #include "power.h"
 
-struct ssdb_limits flash_limits(struct flash *flash)
+static struct ssdb_limits flash_limits(struct flash *flash)
 {
 	bool volatile_buffer = flash->params.wbuf_volatile && flash->params.wbuf_bytes;
 
@@ -52,18 +51,6 @@ static int flash_check_options(struct flash *flash)
 	return why ? -EINVAL : 0;
 }
 
-void *flash_table(struct flash *flash, u64 bytes)
-{
-	void *table = NULL;
-
-	if (bytes >> PAGE_SHIFT < si_mem_available())
-		table = __vmalloc(bytes, GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN);
-	if (!table)
-		pr_err("%s: no memory for a table of %llu bytes\n",
-		       config_item_name(&flash->item), bytes);
-	return table;
-}
-
 static int flash_core_create(struct flash *flash)
 {
 	u64 bytes = ssdb_state_bytes(&flash->params);
@@ -82,7 +69,10 @@ static int flash_core_create(struct flash *flash)
 
 static int flash_disk_create(struct flash *flash)
 {
-	return flash->options.mode == FLASH_BIO ? flash_bio_create(flash) : flash_mq_create(flash);
+	struct ssdb_limits limits = flash_limits(flash);
+
+	return flash->options.mode == FLASH_BIO ? flash_bio_create(flash, &limits) :
+						  flash_mq_create(flash, &limits);
 }
 
 static void flash_disk_destroy(struct flash *flash)

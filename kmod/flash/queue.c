@@ -140,10 +140,9 @@ static int flash_poll_queues_create(struct flash *flash, u32 queues)
 	return 0;
 }
 
-int flash_mq_create(struct flash *flash)
+int flash_mq_create(struct flash *flash, const struct ssdb_limits *limits)
 {
 	struct blk_mq_tag_set *tags = &flash->tags;
-	struct ssdb_limits limits = flash_limits(flash);
 	u32 queues = flash->options.queues + flash->options.poll_queues;
 	int error;
 
@@ -163,7 +162,7 @@ int flash_mq_create(struct flash *flash)
 	error = blk_mq_alloc_tag_set(tags);
 	if (error)
 		goto out_free_poll_queues;
-	flash->disk = ssdb_alloc_mq_disk(tags, &limits, flash);
+	flash->disk = ssdb_alloc_mq_disk(tags, limits, flash);
 	if (IS_ERR(flash->disk)) {
 		error = PTR_ERR(flash->disk);
 		goto out_free_tags;

@@ -1,9 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Where data live: memory pages that appear with the first write; unwritten data read as zeros. */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/highmem.h>
+#include <linux/mm.h>
 #include <linux/vmalloc.h>
 
 #include "flash.h"
+
+void *flash_table(struct flash *flash, u64 bytes)
+{
+	void *table = NULL;
+
+	if (bytes >> PAGE_SHIFT < si_mem_available())
+		table = __vmalloc(bytes, GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN);
+	if (!table)
+		pr_err("%s: no memory for a table of %llu bytes\n",
+		       config_item_name(&flash->item), bytes);
+	return table;
+}
 
 int flash_store_create(struct flash *flash)
 {

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The vectored command, for ssdb_tmerge: it comes past the block layer, straight to the drive that a
+ * disk of ours belongs to.
+ */
+#include <linux/hrtimer.h>
+#include <linux/module.h>
+#include <linux/sched.h>
+#include <linux/sched/stat.h>
+#include <linux/slab.h>
+
+#include "flash.h"
+
+static int flash_vector_check(struct ssdb_flash_vector *vector)
+{
+	enum req_op op = bio_op(vector->bios[0]);
+	u32 i;
+
+	if (op != REQ_OP_READ && op != REQ_OP_WRITE)
+		return -EOPNOTSUPP;
+	for (i = 0; i < vector->count; i++)
+		if (bio_op(vector->bios[i]) != op)
+			return -EOPNOTSUPP;
+	return 0;
+}
+
+static int flash_vector_table(struct flash *flash, struct ssdb_flash_vector *vector,
+			      struct ssdb_cmd *table)
+{
+	u32 i;
+
+	for (i = 0; i < vector->count; i++) {
+		struct bio *bio = vector->bios[i];
+
+		if (bio_end_sector(bio) > get_capacity(flash->disk))
+			return -EINVAL;
+		table[i] = (struct ssdb_cmd) {
+			.op = flash_core_op(bio_op(bio)),
+			.flags = bio->bi_opf & REQ_FUA ? SSDB_FUA : 0,
+			.offset = bio->bi_iter.bi_sector << SECTOR_SHIFT,
+			.bytes = bio->bi_iter.bi_size,
+		};
+	}
+	return 0;
+}
+
+static blk_status_t flash_vector_data(struct flash *flash, struct ssdb_flash_vector *vector)
+{
+	blk_status_t status = BLK_STS_OK;
+	u32 i;
+
+	for (i = 0; i < vector->count && status == BLK_STS_OK; i++)
+		status = flash_bio_data(flash, vector->bios[i]);
+	return status;
+}
+
+/* Move the data and ask the core; answers when the device will be done. */
+static u64 flash_vector_begin(struct flash *flash, struct flash_cmd *cmd,
+			      const struct ssdb_cmd *table)
+{
+	struct ssdb_flash_vector *vector = cmd->vector;
+	bool undoable = flash->options.cuttable && table->op == SSDB_WRITE;
+	u64 due_ns = ktime_get_ns();
+
+	if (undoable) {
+		mutex_lock(&flash->undo_lock);
+		cmd->undo = flash_undo_create(flash, vector);
+	}
+	if (undoable && !cmd->undo)
+		cmd->status = BLK_STS_RESOURCE;
+	else
+		cmd->status = flash_vector_data(flash, vector);
+	if (cmd->status == BLK_STS_OK)
+		due_ns = flash_core_submit(flash, table, vector->count, &cmd->status);
+	if (undoable) {
+		flash_undo_begin(flash, cmd->undo, due_ns);
+		mutex_unlock(&flash->undo_lock);
+	}
+	return due_ns;
+}
+
+/*
+ * Spins until the device is done, as polling drivers do; but other threads that want this CPU get
+ * it meanwhile, for they bring the requests that go with the next command.
+ */
+static void flash_vector_spin(u64 due_ns)
+{
+	while (ktime_get_ns() < due_ns) {
+		ktime_t due = ns_to_ktime(due_ns);
+
+		if (single_task_running()) {
+			cpu_relax();
+			continue;
+		}
+		set_current_state(TASK_UNINTERRUPTIBLE);
+		schedule_hrtimeout_range(&due, 0, HRTIMER_MODE_ABS);
+	}
+}
+
+/* Its caller has counted it as in flight; so does flash_report(). */
+static int flash_vector_send(struct flash *flash, struct ssdb_flash_vector *vector,
+			     struct ssdb_cmd *table)
+{
+	int error = flash_vector_table(flash, vector, table);
+	struct flash_cmd *cmd;
+	u64 due_ns;
+
+	if (error)
+		return error;
+	cmd = flash_slot_get(flash, false);
+	if (!cmd)
+		return -EAGAIN;
+	cmd->vector = vector;
+	due_ns = flash_vector_begin(flash, cmd, table);
+	atomic64_inc(&flash->vectors);
+	if (vector->spin) {
+		flash_vector_spin(due_ns);
+		atomic_inc(&flash->in_flight);
+		flash_complete(cmd);
+	} else {
+		flash_report(cmd, due_ns, (u32)(cmd - flash->slots));
+	}
+	return 0;
+}
+
+bool ssdb_flash_is_drive(struct block_device *bdev)
+{
+	const struct block_device_operations *fops = bdev->bd_disk->fops;
+
+	return (fops == &flash_mq_fops || fops == &flash_bio_fops) && !bdev_is_partition(bdev);
+}
+EXPORT_SYMBOL_GPL(ssdb_flash_is_drive);
+
+/* The drive behind a disk, counted as in flight so that it stays; NULL once it is switched off. */
+static struct flash *flash_get(struct block_device *bdev)
+{
+	struct flash *flash;
+
+	rcu_read_lock();
+	flash = READ_ONCE(bdev->bd_disk->private_data);
+	if (flash)
+		atomic_inc(&flash->in_flight);
+	rcu_read_unlock();
+	return flash;
+}
+
+int ssdb_flash_submit_vector(struct block_device *bdev, struct ssdb_flash_vector *vector)
+{
+	struct ssdb_cmd *table;
+	struct flash *flash;
+	int error;
+
+	if (!ssdb_flash_is_drive(bdev))
+		return -EOPNOTSUPP;
+	if (!vector->count || vector->count > SSDB_VECTOR_MAX)
+		return -EINVAL;
+	error = flash_vector_check(vector);
+	if (error)
+		return error;
+	table = kmalloc_array(vector->count, sizeof(*table), GFP_NOIO);
+	if (!table)
+		return -ENOMEM;
+	flash = flash_get(bdev);
+	error = -ENODEV;
+	if (flash) {
+		error = flash_vector_send(flash, vector, table);
+		atomic_dec(&flash->in_flight);
+	}
+	kfree(table);
+	return error;
+}
+EXPORT_SYMBOL_GPL(ssdb_flash_submit_vector);
