@@ -9,7 +9,7 @@ from pydantic import Field
 
 from ssdbench.model.base import Model
 from ssdbench.model.inside import BlockSizeFound, ProbeFound, Scalar
-from ssdbench.model.kind import StageKind
+from ssdbench.model.kind import PointsKind, StageKind
 from ssdbench.model.point import PointResult
 from ssdbench.model.rates import RateFound
 from ssdbench.model.steadyverdict import SteadyVerdict
@@ -63,7 +63,7 @@ class DeclaredExtra(Model):
 class Points(Model):
     """Points measured in repeats."""
 
-    kind: Literal[StageKind.SWEEP, StageKind.SPAN, StageKind.PROCESSES]
+    kind: PointsKind
     points: tuple[PointResult, ...] = ()
     repeats: int = 0  # measured, over all points
     order: tuple[str, ...] = ()  # names of the repeats, as they were measured

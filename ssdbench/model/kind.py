@@ -7,6 +7,7 @@ and a page in `ssdbench.report.view`. Where one is missing, the type checker say
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
 
 
 class StageKind(StrEnum):
@@ -34,6 +35,9 @@ class StageKind(StrEnum):
     FILE_WRITERS = "file_writers"
     FILE_MIX = "file_mix"
     APPLICATIONS = "applications"
+
+
+PointsKind = Literal[StageKind.SWEEP, StageKind.SPAN, StageKind.PROCESSES]  # points in repeats
 
 
 class About(StrEnum):

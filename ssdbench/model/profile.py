@@ -3,7 +3,7 @@
 Every setting has a default, and every default is the pessimist's: a full drive, incompressible
 data, small random writes, no TRIM, and a host that is left as it is. Consent to destroy a drive is
 never part of a profile. `ssdbench.model.loading` reads one from text; a new kind of stage is
-added in `ssdbench.model.measure`.
+added in `ssdbench.model.asked`.
 """
 
 from collections.abc import Iterator
@@ -12,12 +12,11 @@ from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from ssdbench.model.asked import AccessOrder, Settle, SpanSweep, Sweep
+from ssdbench.model.asked import AccessOrder, Measure, Settle, SpanSweep, Sweep
 from ssdbench.model.asked.mistakes import Mistake, refuse
 from ssdbench.model.base import Model
 from ssdbench.model.kind import KINDS
 from ssdbench.model.lbaformat import AskedLbaFormat
-from ssdbench.model.measure import Measure
 from ssdbench.model.quantity import (
     Count,
     CpuNumber,

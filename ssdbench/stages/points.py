@@ -15,7 +15,6 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
-from typing import Literal
 
 from ssdbench.engine.seeds import derived
 from ssdbench.engine.stage import (
@@ -31,7 +30,7 @@ from ssdbench.engine.stage import (
 from ssdbench.engine.verdict import inherited
 from ssdbench.model.finding import Finding
 from ssdbench.model.found import DeclaredExtra, Points
-from ssdbench.model.kind import KINDS, StageKind
+from ssdbench.model.kind import KINDS, PointsKind, StageKind
 from ssdbench.model.point import PointResult, Repeat
 from ssdbench.model.rundirectory import HISTOGRAMS
 from ssdbench.model.target import TargetInfo
@@ -51,8 +50,6 @@ from ssdbench.stats.steadystate import rule
 from ssdbench.stats.writecache import buffer_bytes
 
 LEAST_SPARE_SHARE = 0.07  # for the optimistic end of an estimate
-
-PointsKind = Literal[StageKind.SWEEP, StageKind.SPAN, StageKind.PROCESSES]
 
 
 @dataclass(frozen=True, slots=True)

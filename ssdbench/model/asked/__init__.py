@@ -1,6 +1,15 @@
-"""What a profile may ask for under `measure`: a module for each family of stages."""
+"""What a profile may ask for under `measure`: a module for each family of stages.
+
+A new kind of stage is a model in one of them and one field of `Measure`; the loader, the JSON
+Schema and the editor's completion follow.
+"""
+
+from typing import Annotated, Self
+
+from pydantic import BeforeValidator, Field, model_validator
 
 from ssdbench.model.asked.blocksize import BlockSize
+from ssdbench.model.asked.mistakes import refuse
 from ssdbench.model.asked.probe import ProbeName, Probes
 from ssdbench.model.asked.processes import Processes
 from ssdbench.model.asked.rates import RateSweep
@@ -23,6 +32,7 @@ from ssdbench.model.asked.trials import (
     Schedulers,
     Surface,
 )
+from ssdbench.model.base import Model
 
 __all__ = [
     "AccessOrder",
@@ -39,6 +49,8 @@ __all__ = [
     "HostTrial",
     "Interrupts",
     "LatencyPath",
+    "Measure",
+    "MeasuredStage",
     "ProbeName",
     "Probes",
     "Processes",
@@ -55,3 +67,123 @@ __all__ = [
     "Surface",
     "Sweep",
 ]
+
+MeasuredStage = (
+    Sweep
+    | SpanSweep
+    | BlockSize
+    | Schedulers
+    | QueueSettings
+    | Depth
+    | Interrupts
+    | Engines
+    | FileWriters
+    | FileMix
+    | LatencyPath
+    | CpuCost
+    | FileSystems
+    | Applications
+    | Surface
+    | Pts
+    | RateSweep
+    | Probes
+    | Processes
+)
+
+
+def _empty(body: object) -> object:
+    """`- sweep:` with nothing below it asks for the defaults."""
+    return {} if body is None else body
+
+
+_Body = BeforeValidator(_empty)
+
+
+class Measure(Model):
+    """One stage of measuring: exactly one of the keys below."""
+
+    model_config = {"json_schema_extra": {"minProperties": 1, "maxProperties": 1}}
+
+    sweep: Annotated[Sweep | None, _Body] = Field(
+        default=None, description="Points over block size, read share, depth and jobs."
+    )
+    span: Annotated[SpanSweep | None, _Body] = Field(
+        default=None, description="One workload over growing parts of the drive."
+    )
+    blocksize: Annotated[BlockSize | None, _Body] = Field(
+        default=None, description="Block size and internal buffer from strided writes."
+    )
+    rate: Annotated[RateSweep | None, _Body] = Field(
+        default=None, description="Highest offered rate that keeps a limit of latency."
+    )
+    processes: Annotated[Processes | None, _Body] = Field(
+        default=None, description="Several writers at once, and writers that pause."
+    )
+    pts: Annotated[Pts | None, _Body] = Field(
+        default=None, description="Standard tests in the style of SNIA's PTS."
+    )
+
+    probe: Annotated[Probes | None, _Body] = Field(
+        default=None, description="The drive's inner structure: units, buffers, spare area."
+    )
+    schedulers: Annotated[Schedulers | None, _Body] = Field(
+        default=None, description="I/O schedulers compared over several workloads."
+    )
+    queue: Annotated[QueueSettings | None, _Body] = Field(
+        default=None, description="Settings of the drive's queue compared."
+    )
+    engines: Annotated[Engines | None, _Body] = Field(
+        default=None, description="I/O engines and the page cache compared."
+    )
+    depth: Annotated[Depth | None, _Body] = Field(
+        default=None, description="Queue depths, merging and occupancy of the queue."
+    )
+    interrupts: Annotated[Interrupts | None, _Body] = Field(
+        default=None, description="Interrupts local, beside, remote and spread; coalescing."
+    )
+    latency_path: Annotated[LatencyPath | None, _Body] = Field(
+        default=None, description="Time of a request in queue, scheduler, driver and device."
+    )
+    cpu_cost: Annotated[CpuCost | None, _Body] = Field(
+        default=None, description="CPU time and energy per I/O at several CPU frequencies."
+    )
+    surface: Annotated[Surface | None, _Body] = Field(
+        default=None, description="Throughput over file size and record size."
+    )
+    filesystems: Annotated[FileSystems | None, _Body] = Field(
+        default=None, description="File systems by threads, fresh and aged."
+    )
+    file_writers: Annotated[FileWriters | None, _Body] = Field(
+        default=None, description="Several writers in files of their own, with and without pauses."
+    )
+    file_mix: Annotated[FileMix | None, _Body] = Field(
+        default=None, description="Threads that read and write one file at random."
+    )
+    applications: Annotated[Applications | None, _Body] = Field(
+        default=None, description="Postmark, dbench and sysbench on a file system."
+    )
+
+    @model_validator(mode="after")
+    def _one_key(self) -> Self:
+        kinds = [name for name in type(self).model_fields if name in self.model_fields_set]
+        if not kinds:
+            known = ", ".join(type(self).model_fields)
+            refuse([((), f"a stage needs one of the keys {known}")])
+        refuse(
+            [
+                ((extra,), f"'{extra}' is a second stage; start a new list item with a dash")
+                for extra in kinds[1:]
+            ]
+        )
+        return self
+
+    @property
+    def key(self) -> str:
+        """As a profile writes it: sweep, span, blocksize."""
+        return next(name for name in type(self).model_fields if name in self.model_fields_set)
+
+    @property
+    def stage(self) -> MeasuredStage:
+        """The stage under the key."""
+        found: MeasuredStage = getattr(self, self.key)
+        return found

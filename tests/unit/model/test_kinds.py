@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import get_args
 
 from ssdbench.model import asked
+from ssdbench.model.asked import MeasuredStage
 from ssdbench.model.found import AnyFound
 from ssdbench.model.kind import KINDS, StageKind
-from ssdbench.model.measure import MeasuredStage
 
 ROOT = Path(__file__).parents[3]
 PREPARING = {StageKind.PURGE, StageKind.PRECONDITION, StageKind.STEADY}
