@@ -1,44 +1,35 @@
-"""Boots a guest, runs one command in it, and brings back what it said.
+"""Boots a guest, runs commands in it, and brings back what they said.
 
 The host's root file system is exported from a private bind mount that is read-only on the host's
 side and holds no /proc, /sys or /dev, so nothing that the guest does can reach the host. The one
-writable share is the job's own directory. A panic, oops or WARNING fails the run and is shown.
+writable share is the job's own directory. A panic, oops or WARNING fails the command and is shown.
 """
 
 import re
 import shlex
 import signal
+import socket
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from ssdbench.errors import HostLacks, SsdbenchError
 from ssdbench.host import command, files
-from ssdbench.host.lock import waiting
-from ssdbench.host.sysfs import Sysfs
-from ssdbench.lab import cpio, memory
-from ssdbench.lab.archive import Archive, Package, extract
 from ssdbench.lab.disks import consent
-from ssdbench.lab.kernels import Kernel, fetch, module_bytes
+from ssdbench.lab.kernels import Kernel
 from ssdbench.lab.machine import Machine, arguments
+from ssdbench.lab.tools import Tools
 
-BOOT_MODULES = (
-    "virtio_pci", "fuse", "virtiofs", "overlay", "configfs",
-    "nvme", "ahci", "sd_mod", "virtio_blk", "virtio_scsi",
-)  # fmt: skip
 OURSELVES = Path(__file__).parents[2]  # what holds the package
-INIT = Path(__file__).with_name("init.sh")
 JOB_IN_GUEST = "/run/ssdbench-lab"
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-QEMU_FROM = "bpo12"  # QEMU 7.2's TCG corrupts 6.12 guests; 10.0 of the backports does not
 # With several CPUs, QEMU may look up an address in a memory map of which the guest's firmware or
 # PCI code has just made another, and stop by an assertion (QEMU issue 1921). No command runs yet.
 BOOTS = 3
+SWITCH_OFF_S = 60.0  # what a guest gets for it, at two CPUs of an emulation that others keep busy
 _OWN_FAULT = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
 _TROUBLE = re.compile(
     r"(Kernel panic|Oops:|BUG:|WARNING:|general protection|RIP: .*\+0x"
@@ -66,204 +57,130 @@ class Answer:
     failed_boots: tuple[str, ...] = ()  # what QEMU said of faults of its own, before it booted
 
 
-@dataclass(frozen=True, slots=True)
-class InMemory:
-    """What a guest that lives in memory has: programs of the host by name, modules to insert."""
+class Guest:
+    """A guest that boots with its first command and then runs one after the other.
 
-    programs: tuple[str, ...]
-    modules: tuple[Path, ...] = ()
+    Commands share what they leave in the guest; each gets what the kernel said from its own begin
+    to its end. A guest whose kernel complained, that went down or was too slow is ended at once.
+    """
 
+    def __init__(
+        self, machine: Machine, job: Path, *, kernel: Kernel, tools: Tools, cwd: Path
+    ) -> None:
+        self._machine = machine
+        self._job = job  # the guest has what lies in share/job
+        self._kernel = kernel
+        self._tools = tools
+        self._cwd = cwd
+        self._powered = ExitStack()
+        self._qemu: command.Process | None = None
+        self._bell: socket.socket | None = None
+        self._commands = 0
+        for directory in ("root", "job", "modules"):
+            (job / "share" / directory).mkdir(parents=True)
+        self._shared = job / "share" / "job"
+        _write_ourselves(self._shared / "bin" / "ssdbench")
+        files.write_atomic(self._shared / "disks.json", consent(machine.disks))
 
-@dataclass(frozen=True, slots=True)
-class Tools:
-    """QEMU and its companions, extracted."""
-
-    qemu: Path
-    firmware: tuple[Path, ...]
-    libraries: Path
-    virtiofsd: Path
-    busybox: Path
-
-
-def fetch_tools(archive: Archive) -> Tools:
-    """A QEMU that runs both kernels, from the cache or the archive."""
-    root = archive.root / "qemu"
-    if not (root / "complete").exists():
-        version = archive.newest("qemu-system-x86", of=QEMU_FROM).version
-        names = ("qemu-system-x86", "qemu-system-common", "qemu-system-data")
-        packages = [Package(name, version) for name in names]
-        packages += [archive.newest("seabios", of=QEMU_FROM), archive.newest("busybox-static")]
-        extract(archive.download_with_needs(packages), root)
-        # The C virtiofsd left QEMU after 7.2; it still serves newer ones.
-        common = archive.newest("qemu-system-common", not_of=QEMU_FROM)
-        extract([archive.download(common)], archive.root / "virtiofsd")
-        files.write_atomic(root / "complete", version)
-    return Tools(
-        qemu=root / "usr/bin/qemu-system-x86_64",
-        firmware=(root / "usr/share/qemu", root / "usr/share/seabios"),
-        libraries=root / "usr/lib/x86_64-linux-gnu",
-        virtiofsd=archive.root / "virtiofsd/usr/lib/qemu/virtiofsd",
-        busybox=root / "bin/busybox",
-    )
-
-
-def build_initramfs(kernel: Kernel, tools: Tools) -> bytes:
-    """The guest's first file system: busybox, the boot modules and the init script."""
-    order = kernel.insertion_order(*BOOT_MODULES)
-    names = [path.name.removesuffix(".xz") for path in order]
-    programs = {"bin/busybox": tools.busybox.read_bytes()}
-    programs["init"] = INIT.read_bytes()
-    programs["modules/order"] = "\n".join(names).encode() + b"\n"
-    for name, path in zip(names, order, strict=True):
-        programs[f"modules/{name}"] = module_bytes(path)
-    return cpio.initramfs(["bin", "modules"], programs)
-
-
-class Lab:
-    """Guests on one kernel."""
-
-    def __init__(self, archive: Archive, series: str) -> None:
-        _make_cache(archive.root)
-        with waiting(archive.root / "lab.lock"):
-            self.kernel = fetch(archive, series)
-            self.tools = fetch_tools(archive)
-            # By what it is made of: times of files tell nothing where two versions share a cache.
-            made_of = INIT.read_bytes() + " ".join(BOOT_MODULES).encode()
-            name = f"initramfs-{self.kernel.release}-{sha256(made_of).hexdigest()[:16]}.gz"
-            self._initramfs = archive.root / name
-            if not self._initramfs.exists():
-                files.write_atomic(self._initramfs, build_initramfs(self.kernel, self.tools))
+    @property
+    def is_up(self) -> bool:
+        """Whether it has booted and is not down again."""
+        return self._qemu is not None and self._qemu.poll() is None
 
     def run(
         self,
         argv: Sequence[str],
         *,
-        machine: Machine | None = None,
-        cwd: Path,
         timeout_s: float,
         prepare: str = "",
-        expect_trouble: bool = False,
+        last: bool = False,
         while_running: Callable[[Path], None] | None = None,
-        in_memory: InMemory | None = None,
     ) -> Answer:
-        """Run one command in a fresh guest and wait for its end.
+        """Run one command and wait for its end; after the `last` one the guest switches itself off.
 
         `prepare` is shell text that runs before the command (loading modules). `while_running`
-        is called about twice a second with the job directory, to serve hot-unplug and the like.
-        With `in_memory` the guest has those programs and modules and nothing else of the host,
-        neither its files nor `cwd`, so that runs which count instructions agree.
-        A guest whose QEMU fails before the command has begun is booted again, BOOTS times at most.
-        Raises GuestTrouble when the kernel complained, HostLacks when the guest did not boot.
+        is called some times a second with the job directory, to serve hot-unplug and the like.
+        A guest whose QEMU fails before the first command has begun is booted again, BOOTS times
+        at most. Raises GuestTrouble when the kernel complained, HostLacks when the guest did not
+        boot or is down.
         """
-        with ExitStack() as stack:
-            job = Path(stack.enter_context(TemporaryDirectory(prefix="ssdbench-lab-")))
-            share = job / "share"
-            for directory in ("root", "job", "modules"):
-                (share / directory).mkdir(parents=True)
-            made = self._complete(machine, job)
-            if in_memory is not None:
-                made = self._in_memory(made, job, argv, in_memory)
+        began = time.monotonic()
+        self._commands += 1
+        place = self._shared / str(self._commands)
+        shown = self._console_bytes()
+        if self._commands > 1 and not self.is_up:
+            raise HostLacks("the guest is down, and takes no further command")
+        place.mkdir()
+        if last:
+            (self._shared / "off").touch()
+        self._write_command(place / "command", argv, prepare)
+        failed: tuple[str, ...] = ()
+        try:
+            if self._qemu is None:
+                failed = self._boot(began + timeout_s)
             else:
-                self._write_job(share / "job", argv, made, cwd=cwd, prepare=prepare)
-            began = time.monotonic()
-            failed: list[str] = []
-            while True:
-                with self._powered(made, share, job, cwd) as qemu:
-                    self._wait(qemu, share / "job", began + timeout_s, while_running)
-                    status = qemu.poll()
-                begun = made.answer is not None or (share / "job/booted_s").exists()
-                if begun or not _own_fault(status) or len(failed) + 1 == BOOTS:
-                    break
-                failed.append(_last_words(job, status))
-            if made.answer is not None:
-                memory.unpack(made.answer, share / "job")
-            answer = _collect(job, share / "job", status, time.monotonic() - began)
-            answer = replace(answer, failed_boots=tuple(failed))
-        complaint = _trouble(answer.console)
-        if complaint and not expect_trouble:
-            raise GuestTrouble(
-                f"the guest's kernel complained: {complaint}",
-                hint="its console:\n" + answer.console,
-            )
-        return answer
+                self._ring()
+            status = None if last else place / "status"
+            self._wait(began + timeout_s, until=status, while_running=while_running)
+            answer = self._collect(place, shown, time.monotonic() - began)
+        except BaseException:
+            self.kill()
+            raise
+        return replace(answer, failed_boots=failed)
 
-    def kvm_works(self) -> bool:
-        """Whether a guest truly boots under KVM here; asked once per boot of this host.
+    def close(self) -> None:
+        """Switch it off. Raises GuestTrouble when the kernel complains on its way down."""
+        if not self.is_up:
+            return
+        shown = self._console_bytes()
+        (self._shared / "off").touch()
+        self._ring()
+        self._wait(time.monotonic() + SWITCH_OFF_S)
+        _raise_for(self._console(shown))
 
-        /dev/kvm may open and still run no Linux guest (nested virtual machines), so it is tried.
-        """
-        if not Path("/dev/kvm").exists():
-            return False
-        boot = Sysfs().read("proc/sys/kernel/random/boot_id").strip()
-        record = self._initramfs.with_name(f"kvm-{boot}")
-        if not record.exists():
-            machine = replace(Machine.unbooted(), kvm=True, cpus=1, memory_mib=1024)
-            try:
-                self.run(["true"], machine=machine, cwd=Path("/"), timeout_s=30)
-                works = "yes"
-            except SsdbenchError:
-                works = "no"
-            files.write_atomic(record, works)
-        return record.read_text() == "yes"
+    def kill(self) -> None:
+        """End it as it is."""
+        self._powered.close()
+        if self._bell is not None:
+            self._bell.close()
 
-    def _complete(self, machine: Machine | None, job: Path) -> Machine:
-        return replace(
-            machine or Machine.unbooted(),
-            qemu=self.tools.qemu,
-            firmware=self.tools.firmware,
-            kernel=self.kernel.image,
-            initramfs=self._initramfs,
-            console=job / "console",
-            share_socket=job / "share.sock",
-            control_socket=job / "control.sock",
-        )
+    def _boot(self, deadline: float) -> tuple[str, ...]:
+        """Switch it on and wait until it runs commands; what QEMU said of faults of its own."""
+        begun = self._shared / "booted_s"
+        failed: list[str] = []
+        while True:
+            self._power()
+            self._wait(deadline, until=begun)
+            status = self._qemu.poll() if self._qemu else None
+            if begun.exists() or not _own_fault(status) or len(failed) + 1 == BOOTS:
+                return tuple(failed)
+            failed.append(_last_words(self._job, status))
+            self._powered.close()  # the server of files ended with the QEMU it served
 
-    def _in_memory(
-        self, machine: Machine, job: Path, argv: Sequence[str], has: InMemory
-    ) -> Machine:
-        """The machine with programs and command in its first file system, and a disk to answer."""
-        initramfs, answer = job / "initramfs", job / "answer"
-        initramfs.write_bytes(
-            memory.initramfs(
-                self.kernel,
-                self.tools.busybox,
-                programs=has.programs,
-                modules=has.modules,
-                script=f"export SSDBENCH_LAB=1\nexec {shlex.join(argv)}\n",
-            )
-        )
-        memory.make_answer_disk(answer)
-        return replace(machine, initramfs=initramfs, answer=answer)
+    def _power(self) -> None:
+        """Start QEMU, and what serves it."""
+        machine = self._machine
+        machine.share_socket.unlink(missing_ok=True)
+        daemon = self._export()
+        self._powered.callback(daemon.kill)
+        _await(machine.share_socket, daemon, self._job)
+        self._qemu = start(machine, self._tools, self._job, self._powered)
 
-    def _write_job(
-        self, job: Path, argv: Sequence[str], machine: Machine, *, cwd: Path, prepare: str
-    ) -> None:
-        lines = [
-            f"export HOME=/root PATH={JOB_IN_GUEST}/bin:{SYSTEM_PATH}",
-            "export SSDBENCH_LAB=1",
-            f"export KDIR={shlex.quote(str(self.kernel.headers))}",
-            f"export KSRC={shlex.quote(str(self.kernel.block_source))}",
-            prepare,
-            f"cd {shlex.quote(str(cwd))}",
-            "exec " + shlex.join(argv) if argv else "true",
-        ]
-        files.write_atomic(job / "command", "\n".join(line for line in lines if line) + "\n")
-        _write_ourselves(job / "bin" / "ssdbench")
-        files.write_atomic(job / "disks.json", consent(machine.disks))
-
-    def _export(self, share: Path, job: Path, cwd: Path) -> command.Process:
+    def _export(self) -> command.Process:
         """Serve the host's files read-only, the kernel's modules, and the job's own directory."""
-        binds = [("/", "root"), (str(self.kernel.modules), "modules")]
-        binds += [(str(m), f"root{m}") for m in _further_mounts((cwd, Path(sys.prefix), OURSELVES))]
+        share, job = self._job / "share", self._job
+        binds = [("/", "root"), (str(self._kernel.modules), "modules")]
+        places = (self._cwd, Path(sys.prefix), OURSELVES)
+        binds += [(str(m), f"root{m}") for m in _further_mounts(places)]
         lines = ["set -e"]
         for source, name in binds:
             target = shlex.quote(str(share / name))
             lines.append(f"mount --bind {shlex.quote(source)} {target}")
             lines.append(f"mount -o remount,bind,ro {target}")
         lines.append(
-            f"exec {shlex.quote(str(self.tools.virtiofsd))} "
-            f"--socket-path={shlex.quote(str(job / 'share.sock'))} "
-            f"-o source={shlex.quote(str(share))} -o sandbox=chroot -o cache=auto "
+            f"exec {shlex.quote(str(self._tools.virtiofsd))} "
+            f"--socket-path={shlex.quote(str(self._machine.share_socket))} "
+            f"-o source={shlex.quote(str(share))} -o sandbox=chroot -o cache=always "
             "-o xattr --thread-pool-size=2"
         )
         return command.spawn(
@@ -272,49 +189,67 @@ class Lab:
             stderr=job / "share.stderr",
         )
 
-    @contextmanager
-    def _powered(
-        self, machine: Machine, share: Path, job: Path, cwd: Path
-    ) -> Iterator[command.Process]:
-        """QEMU at work, with what serves it; the server of files ends with the QEMU it served."""
-        with ExitStack() as stack:
-            if machine.answer is None:
-                machine.share_socket.unlink(missing_ok=True)
-                daemon = self._export(share, job, cwd)
-                stack.callback(daemon.kill)
-                _await(machine.share_socket, daemon, job)
-            qemu = command.spawn(
-                arguments(machine),
-                env={"LD_LIBRARY_PATH": str(self.tools.libraries)},
-                stdout=job / "qemu.stdout",
-                stderr=job / "qemu.stderr",
-            )
-            stack.callback(qemu.kill)
-            yield qemu
+    def _write_command(self, path: Path, argv: Sequence[str], prepare: str) -> None:
+        lines = [
+            f"export HOME=/root PATH={JOB_IN_GUEST}/bin:{SYSTEM_PATH}",
+            "export SSDBENCH_LAB=1",
+            f"export KDIR={shlex.quote(str(self._kernel.headers))}",
+            f"export KSRC={shlex.quote(str(self._kernel.block_source))}",
+            prepare,
+            f"cd {shlex.quote(str(self._cwd))}",
+            "exec " + shlex.join(argv) if argv else "true",
+        ]
+        files.write_atomic(path, "\n".join(line for line in lines if line) + "\n")
+
+    def _ring(self) -> None:
+        """Tell the guest to look for a command; one that does not listen yet looks by itself."""
+        if self._bell is None:
+            self._bell = socket.socket(socket.AF_UNIX)
+            self._bell.connect(str(self._machine.bell_socket))
+        self._bell.sendall(b"\n")
 
     def _wait(
         self,
-        qemu: command.Process,
-        job: Path,
         deadline: float,
-        while_running: Callable[[Path], None] | None,
+        *,
+        until: Path | None = None,
+        while_running: Callable[[Path], None] | None = None,
     ) -> None:
-        while qemu.wait(0.2) is None:
-            if while_running is not None:
-                while_running(job)
-            if time.monotonic() > deadline:
-                qemu.kill()
+        """Wait until a file is there or QEMU has ended, which it is made to at the deadline."""
+        assert self._qemu is not None
+        while self._qemu.wait(0.1) is None:
+            if until is not None and until.exists():
                 return
+            if while_running is not None:
+                while_running(self._shared)
+            if time.monotonic() > deadline:
+                self._qemu.kill()
+
+    def _collect(self, place: Path, shown: int, wall_s: float) -> Answer:
+        status = None if self._qemu is None else self._qemu.poll()
+        console = self._console(shown)
+        return answered(self._job, place, self._shared / "booted_s", console, status, wall_s)
+
+    def _console_bytes(self) -> int:
+        console = self._machine.console
+        return console.stat().st_size if console.exists() else 0
+
+    def _console(self, shown: int) -> str:
+        """What was shown behind the first bytes, which other commands have to answer for."""
+        console = self._machine.console
+        return console.read_bytes()[shown:].decode(errors="replace") if console.exists() else ""
 
 
-def _make_cache(root: Path) -> None:
-    try:
-        files.make_directory(root)
-    except HostLacks as error:
-        raise HostLacks(
-            f"the lab cannot keep its kernels and tools: {error.message}",
-            hint="SSDBENCH_LAB_CACHE names another directory for them; they take about 1.4 GB",
-        ) from error
+def start(machine: Machine, tools: Tools, job: Path, powered: ExitStack) -> command.Process:
+    """QEMU at work until the end of `powered`."""
+    qemu = command.spawn(
+        arguments(machine),
+        env={"LD_LIBRARY_PATH": str(tools.libraries)},
+        stdout=job / "qemu.stdout",
+        stderr=job / "qemu.stderr",
+    )
+    powered.callback(qemu.kill)
+    return qemu
 
 
 def _further_mounts(paths: Sequence[Path]) -> list[Path]:
@@ -369,27 +304,36 @@ def _last_words(job: Path, status: int | None) -> str:
     return f"QEMU was ended by signal {-status}" if status < 0 else f"QEMU ended with {status}"
 
 
-def _collect(job: Path, said: Path, qemu_status: int | None, wall_s: float) -> Answer:
-    def text(path: Path) -> str:
-        return path.read_text(errors="replace") if path.exists() else ""
-
-    console = text(job / "console")
-    status = text(said / "status").strip()
-    if not status and not _trouble(console):
+def answered(
+    job: Path, said: Path, booted: Path, console: str, qemu_status: int | None, wall_s: float
+) -> Answer:
+    """What the files of a command say. Raises GuestTrouble, and HostLacks where it did not end."""
+    status = text_of(said / "status").strip()
+    console += text_of(said / "dmesg")
+    _raise_for(console)
+    if not status:
         reason = _last_words(job, qemu_status)
         raise HostLacks(
             f"the guest did not finish the command: {reason}",
             hint=f"its console:\n{console}" if console.strip() else "",
         )
     return Answer(
-        status=int(status or 128),
-        stdout=text(said / "stdout"),
-        stderr=text(said / "stderr"),
-        console=console + text(said / "dmesg"),
-        boot_s=float(text(said / "booted_s") or 0),
+        status=int(status),
+        stdout=text_of(said / "stdout"),
+        stderr=text_of(said / "stderr"),
+        console=console,
+        boot_s=float(text_of(booted) or 0),
         wall_s=wall_s,
     )
 
 
-def _trouble(console: str) -> str | None:
-    return next((line for line in console.splitlines() if _TROUBLE.search(line)), None)
+def text_of(path: Path) -> str:
+    return path.read_text(errors="replace") if path.exists() else ""
+
+
+def _raise_for(console: str) -> None:
+    complaint = next((line for line in console.splitlines() if _TROUBLE.search(line)), None)
+    if complaint:
+        raise GuestTrouble(
+            f"the guest's kernel complained: {complaint}", hint="its console:\n" + console
+        )

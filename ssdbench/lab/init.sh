@@ -1,6 +1,6 @@
 #!/bin/busybox sh
 # First process of the guest: the host's root, read-only, under a writable layer in memory; then
-# the command, whose output and status go to the shared directory /run/ssdbench-lab.
+# commands, whose output and status go to the shared directory /run/ssdbench-lab, each to its own.
 /bin/busybox mkdir -p /bin /proc /sys /dev /share /layer /root
 /bin/busybox --install -s /bin
 export PATH=/bin:/sbin:/usr/bin:/usr/sbin
@@ -44,12 +44,21 @@ echo 0 > /proc/sys/kernel/hung_task_timeout_secs 2>/dev/null
 cat > /root/run/second <<'END'
 # In the new root: this process is the one whose root the kernel takes to start modprobe.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-job=/run/ssdbench-lab
+job=/run/ssdbench-lab number=1
+[ -e $job/off ] || exec 3<> /dev/ttyS1
 cut -d' ' -f1 /proc/uptime > $job/booted_s
-/bin/sh $job/command > $job/stdout 2> $job/stderr
-echo $? > $job/status.new
-dmesg > $job/dmesg
-mv $job/status.new $job/status
+while :; do
+	place=$job/$number
+	until [ -e $place/command ]; do
+		[ -e $job/off ] && break 2
+		read -r _ <&3 # rung when there is something to look for
+	done
+	/bin/sh $place/command > $place/stdout 2> $place/stderr 3<&-
+	echo $? > $place/status.new
+	dmesg -c > $place/dmesg
+	mv $place/status.new $place/status
+	number=$((number + 1))
+done
 sync
 echo o > /proc/sysrq-trigger
 sleep 60

@@ -40,6 +40,7 @@ class Machine:
     console: Path
     share_socket: Path
     control_socket: Path
+    bell_socket: Path | None = None  # rung for each command after the first
     answer: Path | None = None  # a disk for what is said, in place of the host's shared files
     disks: tuple[Disk, ...] = ()
     cpus: int = 2
@@ -63,8 +64,9 @@ class Machine:
 
 # The timer check compares ticks with a counted loop, and panics where a busy host lets a CPU wait.
 _ALWAYS = "console=ttyS0 panic=-1 oops=panic net.ifnames=0 no_timer_check"
-# A WARNING is seen even in a guest that hangs afterwards, and after 20,000 refused values.
-_TELLING = "loglevel=5 log_buf_len=4M"
+# A WARNING is seen even in a guest that hangs afterwards, and after 20,000 refused values. The
+# kernel's tests of its own ciphers take an emulated CPU a second.
+_TELLING = "loglevel=5 log_buf_len=4M cryptomgr.notests"
 # icount: one instruction is 2 ns of guest time, whatever the host does meanwhile.
 _REPRODUCIBLE = "loglevel=4 nokaslr norandmaps tsc=reliable"
 # Where a CPU halts, QEMU's main thread moves the clock on to the next timer, and may do so before
@@ -93,6 +95,8 @@ def arguments(machine: Machine) -> list[str]:
         "-qmp", f"unix:{machine.control_socket},server=on,wait=off",
         *_way_out(machine),
     ]  # fmt: skip
+    if machine.bell_socket is not None:
+        argv += ["-serial", f"unix:{machine.bell_socket},server=on,wait=off"]
     for directory in machine.firmware:
         argv += ["-L", str(directory)]
     if machine.reproducible:

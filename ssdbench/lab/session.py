@@ -11,7 +11,8 @@ from ssdbench.errors import HostLacks
 from ssdbench.host import command
 from ssdbench.lab.archive import Archive
 from ssdbench.lab.disks import DiskRequest
-from ssdbench.lab.guest import Answer, InMemory, Lab
+from ssdbench.lab.guest import Answer, Guest
+from ssdbench.lab.lab import InMemory, Lab
 from ssdbench.lab.machine import Disk, Machine
 from ssdbench.lab.modules import built_modules, load_script
 from ssdbench.sim.drive import SimDrive
@@ -44,28 +45,41 @@ def run_in_guest(request: GuestRequest, cache: Path) -> Answer:
     lab = Lab(Archive(cache), request.series)
     modules = built_modules(lab.kernel, cache) if request.modules else []
     in_memory = InMemory(request.programs, tuple(modules)) if request.programs else None
-    prepare = load_script(modules) if modules else ""
     with serve_disks(request.disks) as disks:
-        machine = replace(
-            Machine.unbooted(),
-            disks=disks,
-            cpus=request.cpus,
-            memory_mib=request.memory_mib,
-            nodes=request.nodes,
-            reproducible=request.reproducible,
-            kvm=lab.kvm_works(),
-            multipath=request.multipath,
-            devices=request.devices,
-            append=request.append,
-        )
         return lab.run(
             request.argv,
-            machine=machine,
+            machine=_machine(request, lab, disks),
             cwd=request.cwd,
             timeout_s=request.timeout_s,
-            prepare=prepare,
+            prepare=load_script(modules) if modules else "",
             in_memory=in_memory,
         )
+
+
+@contextmanager
+def kept_guest(request: GuestRequest, cache: Path) -> Iterator[Guest]:
+    """The guest that a request describes, for any number of commands; the request's own is none."""
+    lab = Lab(Archive(cache), request.series)
+    with (
+        serve_disks(request.disks) as disks,
+        lab.guest(_machine(request, lab, disks), cwd=request.cwd) as guest,
+    ):
+        yield guest
+
+
+def _machine(request: GuestRequest, lab: Lab, disks: tuple[Disk, ...]) -> Machine:
+    return replace(
+        Machine.unbooted(),
+        disks=disks,
+        cpus=request.cpus,
+        memory_mib=request.memory_mib,
+        nodes=request.nodes,
+        reproducible=request.reproducible,
+        kvm=lab.kvm_works(),
+        multipath=request.multipath,
+        devices=request.devices,
+        append=request.append,
+    )
 
 
 @contextmanager

@@ -1,22 +1,66 @@
-"""Guests for the tests, one per kernel series; a complaint of their kernel fails a test."""
+"""Guests for the tests, one per kernel series; a complaint of their kernel fails a test.
+
+A guest costs half a minute, so it is kept: the next test that asks for the same machine gets the
+one that is up, if the test before it passed and what it left could be put back. Otherwise, and
+where a test asks for a `fresh` one, a new guest is booted. Each test answers for what the kernel
+said from its own begin to the end of putting back.
+"""
 
 import compileall
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ssdbench.errors import SsdbenchError
+from ssdbench.lab import guest as running
 from ssdbench.lab.archive import Archive
 from ssdbench.lab.disks import parse_all
-from ssdbench.lab.guest import Answer, Lab
+from ssdbench.lab.guest import Answer
 from ssdbench.lab.kernels import SERIES
-from ssdbench.lab.session import GuestRequest, run_in_guest
+from ssdbench.lab.lab import Lab
+from ssdbench.lab.modules import built_modules, load_script
+from ssdbench.lab.session import GuestRequest, kept_guest, run_in_guest
 
 Guest = Callable[..., Answer]
 REPOSITORY = Path(__file__).parents[2]
+# For what does not depend on the kernel's version; the other one in soak.
+NEWEST_KERNEL = pytest.mark.parametrize(
+    "lab",
+    [pytest.param(s, marks=() if s == SERIES[-1] else pytest.mark.soak) for s in SERIES],
+    indirect=True,
+)
+PUT_BACK_S = 120
+# What tests make is removed; then what is there is told, to be compared with a guest just booted.
+PUT_BACK = r"""
+exec 2> /dev/null
+for pid in /proc/[0-9]*; do pid=${pid#/proc/}
+  [ $pid = 1 ] || [ $pid = $$ ] || ! [ -e /proc/$pid/exe ] || kill -KILL $pid; done
+umount -q /run/m; umount -q /mnt
+C=/sys/kernel/config
+for each in $C/ssdb_slam/*/; do echo 0 > $each/running; rmdir $each; done
+for each in $C/ssdb_tmerge/*/ $C/ssdb_flash/*/; do echo 0 > $each/power; rmdir $each; done
+for queue in /sys/block/*/queue; do
+  case $(< $queue/scheduler) in *"[bpref-"*) echo none > $queue/scheduler;; esac
+  echo -1 > $queue/wbt_lat_usec; done
+loaded=" $(cut -d' ' -f1 /proc/modules | tr '\n' ' ')"
+for module in ssdb_slam ssdb_bpref ssdb_tmerge ssdb_flash null_blk; do
+  case $loaded in *" $module "*) rmmod $module;; esac; done
+shopt -s extglob nullglob
+rm -rf /run/!(ssdbench-lab|second)
+echo modules $(grep -E '^(ssdb_|null_blk)' /proc/modules | cut -d' ' -f1)
+for pid in /proc/[0-9]*; do [ $pid = /proc/$$ ] || ! [ -e $pid/exe ] || echo process $(< $pid/comm)
+done
+echo mounts $(cut -d' ' -f2 /proc/self/mounts)
+echo cpus $(< /sys/devices/system/cpu/online)
+for disk in /sys/block/*; do queue=$disk/queue
+  echo "${disk##*/} $(cat $disk/size $disk/ro $queue/{logical_block_size,scheduler,nr_requests} \
+    $queue/{nomerges,read_ahead_kb,io_timeout} | tr '\n' ' ')"; done
+"""
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -35,8 +79,68 @@ def lab(request: pytest.FixtureRequest) -> Lab:
     return Lab(Archive(cache()), str(request.param))
 
 
+class Kept:
+    """The guest that is up, and the machine that it is."""
+
+    def __init__(self) -> None:
+        self._up = ExitStack()
+        self._machine: GuestRequest | None = None
+        self._guest: running.Guest | None = None
+        self._at_first = ""
+        self._used = False  # since it was put back
+
+    def run(self, request: GuestRequest) -> Answer:
+        """Run a command in a guest like the one asked for: the one that is up, or a new one."""
+        machine = replace(request, argv=(), modules=False, timeout_s=0)
+        if self._guest is None or machine != self._machine or not self._guest.is_up:
+            self.close()
+            self._guest = self._up.enter_context(kept_guest(machine, cache()))
+            self._machine = machine
+            self._at_first = self._put_back()
+        self._used = True
+        modules = _modules(request.series) if request.modules else []
+        return self._guest.run(
+            request.argv,
+            timeout_s=request.timeout_s,
+            prepare=load_script(modules) if modules else "",
+        )
+
+    def settle(self) -> str:
+        """After a test: put back what it made. What could not be is told, and the guest ended."""
+        if not self._used or self._guest is None or not self._guest.is_up:
+            return ""
+        self._used = False
+        left = {*self._put_back().splitlines()} ^ {*self._at_first.splitlines()}
+        if left:
+            self.close()
+        return "; ".join(sorted(left))
+
+    def close(self) -> None:
+        """Switch it off."""
+        self._guest = None
+        self._up.close()
+
+    def _put_back(self) -> str:
+        assert self._guest is not None
+        answer = self._guest.run(("bash", "-c", PUT_BACK), timeout_s=PUT_BACK_S)
+        assert answer.status == 0, answer.stdout
+        return answer.stdout
+
+
+def _modules(series: str) -> list[Path]:
+    return built_modules(Lab(Archive(cache()), series).kernel, cache())
+
+
+@pytest.fixture(scope="session")
+def kept() -> Iterator[Kept]:
+    """The guest that stays up between tests."""
+    kept = Kept()
+    yield kept
+    kept.close()
+
+
 @pytest.fixture
-def guest(lab: Lab) -> Guest:
+def guest(lab: Lab, kept: Kept) -> Iterator[Guest]:
     """Run a shell script in a guest: `guest(script, disks=[…], reproducible=True)`."""
 
     def run(
@@ -51,6 +155,7 @@ def guest(lab: Lab) -> Guest:
         nodes: int = 1,
         programs: tuple[str, ...] = (),
         append: str = "",
+        fresh: bool = False,
     ) -> Answer:
         request = GuestRequest(
             argv=("bash", "-euc", script),
@@ -67,15 +172,28 @@ def guest(lab: Lab) -> Guest:
             programs=programs,
             append=append,
         )
-        try:
-            answer = run_in_guest(request, cache())
-        except SsdbenchError as trouble:
-            trouble.add_note(trouble.hint)  # the guest's console: the trace is in no other place
-            raise
+        with _console_shown():
+            # One that counts instructions does so at full speed while it waits for a command.
+            alone = fresh or reproducible or programs
+            answer = run_in_guest(request, cache()) if alone else kept.run(request)
         for said in answer.failed_boots:
             warnings.warn(
                 f"QEMU itself failed, and the guest was booted again: {said}", stacklevel=2
             )
         return answer
 
-    return run
+    yield run
+    with _console_shown():
+        left = kept.settle()
+    if left:
+        warnings.warn(f"what a test left costs the next one a new guest: {left}", stacklevel=2)
+
+
+@contextmanager
+def _console_shown() -> Iterator[None]:
+    """The guest's console beside what went wrong: the trace is in no other place."""
+    try:
+        yield
+    except SsdbenchError as trouble:
+        trouble.add_note(trouble.hint)
+        raise

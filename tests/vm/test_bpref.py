@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-from tests.vm.conftest import Guest
+from tests.vm.conftest import NEWEST_KERNEL, Guest
 
 pytestmark = pytest.mark.vm
 
@@ -190,9 +190,7 @@ print([os.wait()[1] for n in range(5)])
 """
 
 
-@pytest.mark.parametrize(
-    "lab", ["6.12", pytest.param("6.1", marks=pytest.mark.soak)], indirect=True
-)
+@NEWEST_KERNEL
 def test_a_process_whose_only_request_joined_that_of_another_has_no_turn(guest: Guest) -> None:
     """The last read joins the two before it, while the drive has the others (one and the next)."""
     answer = guest(
@@ -207,9 +205,7 @@ def test_a_process_whose_only_request_joined_that_of_another_has_no_turn(guest: 
     assert answer.stdout.splitlines() == ["[0, 0, 0, 0, 0]", "2"]
 
 
-@pytest.mark.parametrize(
-    "lab", ["6.12", pytest.param("6.1", marks=pytest.mark.soak)], indirect=True
-)
+@NEWEST_KERNEL
 def test_a_write_outside_the_block_waits_for_its_deadline_and_no_longer(guest: Guest) -> None:
     """Beside a queue that never lacks a write in the block of the last one (1 ms each)."""
     answer = guest(

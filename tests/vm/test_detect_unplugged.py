@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ssdbench.lab.disks import parse_all
-from ssdbench.lab.guest import Lab
+from ssdbench.lab.lab import Lab
 from ssdbench.lab.machine import Machine
 from tests.vm.conftest import REPOSITORY
 

@@ -5,7 +5,7 @@ import pytest
 from ssdbench.sim.core import Drive
 from ssdbench.sim.library import Params
 from ssdbench.sim.loop import Job
-from tests.vm.conftest import Guest
+from tests.vm.conftest import NEWEST_KERNEL, Guest
 
 pytestmark = pytest.mark.vm
 
@@ -113,6 +113,7 @@ def test_wrong_values_are_error_numbers_and_never_an_oops(guest: Guest) -> None:
     ]  # fmt: skip
 
 
+@NEWEST_KERNEL
 def test_the_model_inside_the_kernel_is_the_model_outside(guest: Guest) -> None:
     writes = (
         "fio --name=w --filename=/dev/ssd0 --direct=1 --bs=4k --ioengine=libaio --iodepth=32"
@@ -136,6 +137,7 @@ def test_the_model_inside_the_kernel_is_the_model_outside(guest: Guest) -> None:
     assert found["in_flight"] == 0
 
 
+@NEWEST_KERNEL
 def test_latency_is_the_drives_own_in_reproducible_time(guest: Guest) -> None:
     script = (
         SETUP + "set_up ftl=direct t_read_ns=50000 cmd_serial_ns=0 fw_read_ns=0 link_mbps=1000000"
@@ -179,9 +181,7 @@ each together 0 lines=one irq_cpu=0 completion=coalesced coalesce_count=16 coale
 """
 
 
-@pytest.mark.parametrize(
-    "lab", ["6.12", pytest.param("6.1", marks=pytest.mark.soak)], indirect=True
-)
+@NEWEST_KERNEL
 def test_a_command_ends_on_the_cpu_that_it_was_sent_to_with_as_few_interrupts_as_asked(
     guest: Guest,
 ) -> None:
@@ -220,9 +220,7 @@ def test_who_polls_needs_no_interrupt(guest: Guest) -> None:
     assert interrupts < 50 and polls > 250 and in_flight == 0
 
 
-@pytest.mark.parametrize(
-    "lab", ["6.12", pytest.param("6.1", marks=pytest.mark.soak)], indirect=True
-)
+@NEWEST_KERNEL
 def test_a_poller_that_has_stopped_does_not_keep_the_drive(guest: Guest) -> None:
     answer = guest(
         SETUP + "set_up poll_queues=1 completion=polled store=0 ftl=direct wbuf_bytes=0\n"

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from ssdbench.cli.main import ssdbench
 from ssdbench.host import kmod as modules
 from ssdbench.host.command import run
-from ssdbench.lab.guest import Lab
+from ssdbench.lab.lab import Lab
 from ssdbench.lab.modules import built_modules
 from tests.vm.conftest import Guest, cache
 

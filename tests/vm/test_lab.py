@@ -5,9 +5,11 @@ import pytest
 
 from ssdbench.errors import HostLacks
 from ssdbench.lab.archive import Archive
-from ssdbench.lab.guest import BOOTS, GuestTrouble, Lab
+from ssdbench.lab.guest import BOOTS, GuestTrouble
 from ssdbench.lab.kernels import SERIES
-from tests.vm.conftest import REPOSITORY, Guest, cache
+from ssdbench.lab.lab import Lab
+from ssdbench.lab.session import GuestRequest, kept_guest
+from tests.vm.conftest import NEWEST_KERNEL, REPOSITORY, Guest, Kept, cache
 
 pytestmark = pytest.mark.vm
 
@@ -21,6 +23,7 @@ def test_the_guest_runs_the_kernel_that_was_asked_for(guest: Guest) -> None:
     assert "[none]" in scheduler
 
 
+@NEWEST_KERNEL
 def test_what_the_guest_writes_does_not_reach_the_host(guest: Guest) -> None:
     mark = REPOSITORY / "written-by-a-guest"
 
@@ -28,6 +31,7 @@ def test_what_the_guest_writes_does_not_reach_the_host(guest: Guest) -> None:
         f"touch {mark} && mount -o remount,rw /share 2>/dev/null || true; "
         f"rm -f {REPOSITORY}/LICENSE; ls {mark}; ls /proc/1/root/share 2>/dev/null || true",
         modules=False,
+        fresh=True,
     )
 
     assert str(mark) in answer.stdout
@@ -42,9 +46,7 @@ def test_an_oops_in_the_guest_fails_the_run_and_is_shown(guest: Guest) -> None:
     assert "sysrq triggered crash" in caught.value.hint.lower()
 
 
-@pytest.mark.parametrize(
-    "lab", ["6.12", pytest.param("6.1", marks=pytest.mark.soak)], indirect=True
-)
+@NEWEST_KERNEL
 def test_an_early_complaint_about_memory_is_not_lost_among_later_lines(guest: Guest) -> None:
     complaint = "BUG kmalloc-64 (Tainted: G           O): Poison overwritten"
 
@@ -57,6 +59,52 @@ def test_an_early_complaint_about_memory_is_not_lost_among_later_lines(guest: Gu
         )
 
 
+def test_a_kept_guest_runs_one_command_after_the_other_until_its_kernel_complains() -> None:
+    request = GuestRequest((), series="6.12", disks=(), cwd=REPOSITORY, modules=False)
+
+    with kept_guest(request, cache()) as guest:
+        first = guest.run(["sh", "-c", "echo said > /run/x; echo '<6>once' > /dev/kmsg; exit 3"],
+                          timeout_s=300)  # fmt: skip
+        second = guest.run(["cat", "/run/x"], timeout_s=300)
+        with pytest.raises(GuestTrouble, match="WARNING: planted") as caught:
+            guest.run(["sh", "-c", "echo '<4>WARNING: planted' > /dev/kmsg"], timeout_s=300)
+        with pytest.raises(HostLacks, match="is down"):
+            guest.run(["true"], timeout_s=300)
+
+    assert (first.status, second.status, second.stdout) == (3, 0, "said\n")
+    assert "once" in first.console
+    assert "once" not in second.console + caught.value.hint
+    assert first.boot_s == second.boot_s > 0
+
+
+def test_what_a_test_leaves_in_a_kept_guest_is_put_back_or_ends_it() -> None:
+    def asked(script: str) -> GuestRequest:
+        argv = ("bash", "-euc", script)
+        return GuestRequest(argv, series="6.12", disks=(), cwd=REPOSITORY, timeout_s=300)
+
+    kept = Kept()
+    boot = "cat /proc/sys/kernel/random/boot_id; ls -d /sys/module/null_blk /run/x || true"
+    try:
+        at_first = kept.run(asked(boot)).stdout
+        kept.run(asked("modprobe null_blk; touch /run/x; sleep 600 < /dev/nullb0 &"))
+        put_back = kept.settle()
+        then = kept.run(asked(boot)).stdout
+        off = "echo 0 > /sys/devices/system/cpu/cpu1/online"
+        status = kept.run(asked(f"mkdir /new; mount -t tmpfs tmpfs /new; {off}")).status
+        left = kept.settle()
+        at_last = kept.run(asked(boot)).stdout
+    finally:
+        kept.close()
+
+    assert put_back == ""
+    assert then == at_first
+    assert status == 0
+    assert "cpus 0; cpus 0-1; mounts" in left
+    assert len(at_first.splitlines()) == len(at_last.splitlines()) == 1
+    assert at_last != at_first
+
+
+@NEWEST_KERNEL
 def test_a_simulated_drive_answers_behind_each_bus(guest: Guest) -> None:
     small = "sim:dram-ssd-2012,capacity=64MiB"
 
@@ -112,7 +160,7 @@ def test_a_qemu_that_fails_at_each_boot_is_given_up(tmp_path: Path) -> None:
 def test_a_command_under_which_qemu_fails_is_not_run_twice(tmp_path: Path) -> None:
     lab = _lab_whose_qemu(
         'job=$(grep -o "[^:]*/console" <<< "$*"); "$qemu" "$@" & '
-        "until [ -s ${job%console}share/job/stdout ]; do sleep 0.1; done; "
+        "until [ -s ${job%console}share/job/1/stdout ]; do sleep 0.1; done; "
         "kill -KILL $!; kill -ABRT $$",
         tmp_path,
     )

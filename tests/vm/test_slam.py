@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from tests.vm.conftest import REPOSITORY, Guest
+from tests.vm.conftest import NEWEST_KERNEL, REPOSITORY, Guest
 
 pytestmark = pytest.mark.vm
 
@@ -45,7 +45,7 @@ def test_writes_need_the_word_for_this_very_drive(guest: Guest) -> None:
     assert "passthrough refused" in answer.stdout
     assert "3 lines" in answer.stdout
     armed = next(line for line in answer.stdout.splitlines() if line.startswith("armed"))
-    assert int(armed.split()[1]) > 100
+    assert int(armed.split()[1]) > 0
 
 
 def test_the_device_is_held_while_it_runs_and_given_back(guest: Guest) -> None:
@@ -63,9 +63,7 @@ def test_the_device_is_held_while_it_runs_and_given_back(guest: Guest) -> None:
     assert answer.stdout.split() == ["held", "busy", "fixed", "free", "removed"]
 
 
-@pytest.mark.parametrize(
-    "lab", ["6.12", pytest.param("6.1", marks=pytest.mark.soak)], indirect=True
-)
+@NEWEST_KERNEL
 def test_writes_stay_within_a_partition_and_out_of_what_another_holds(guest: Guest) -> None:
     answer = guest(
         SETUP + "echo 0 > $S/runtime_ms; P=/dev/ssd0p1\n"
@@ -125,7 +123,7 @@ def test_a_multipath_head_has_no_queue_and_every_refusal_a_line(guest: Guest) ->
 
     bio, *rest = answer.stdout.splitlines()
     refused = "ssdb_slam: a: /dev/nvme0n1: nothing of this level's kind, or no queue for it"
-    assert bio.startswith("bio ") and int(bio.split()[1]) > 100
+    assert bio.startswith("bio ") and int(bio.split()[1]) > 0
     assert rest == [
         "request refused", "nvme refused", "scsi refused", "no scheduler",
         *[f"{refused} (-EOPNOTSUPP)"] * 3,

@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from tests.vm.conftest import Guest
+from tests.vm.conftest import NEWEST_KERNEL, Guest
 
 pytestmark = pytest.mark.vm
 
@@ -124,6 +124,7 @@ print("stale", bad)
 """
 
 
+@NEWEST_KERNEL
 def test_a_read_behind_a_held_write_sees_what_that_wrote(guest: Guest) -> None:
     answer = guest(
         SETUP + f"cat > /run/order.py <<'EOF'\n{ORDER}\nEOF\n"
@@ -266,9 +267,7 @@ print(max(seen), sum(n == 2 for n in seen), *done, flush=True)
 """
 
 
-@pytest.mark.parametrize(
-    "lab", ["6.12", pytest.param("6.1", marks=pytest.mark.soak)], indirect=True
-)
+@NEWEST_KERNEL
 def test_hybrid_keeps_a_second_command_in_the_drive_and_forgets_no_thread(guest: Guest) -> None:
     answer = guest(
         SETUP + f"cat > /run/in_drive.py <<'EOF'\n{IN_DRIVE}\nEOF\n"
@@ -311,9 +310,7 @@ print("full", int(full < 0.8), "then", int(time.monotonic() - begin < 2.4))
 )
 
 
-@pytest.mark.parametrize(
-    "lab", ["6.12", pytest.param("6.1", marks=pytest.mark.soak)], indirect=True
-)
+@NEWEST_KERNEL
 def test_a_pile_that_went_full_leaves_its_window_to_no_other(guest: Guest) -> None:
     answer = guest(
         SETUP + f"cat > /run/window.py <<'EOF'\n{WINDOW}\nEOF\n"

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from ssdbench.errors import UsageError
+from ssdbench.host.command import run
 from ssdbench.lab.archive import archive_address
 from ssdbench.lab.cpio import initramfs
 from ssdbench.lab.disks import DEFAULT, consent, parse, parse_all
-from ssdbench.lab.kernels import newest
+from ssdbench.lab.kernels import Kernel, newest, payload, unpack_image
 from ssdbench.lab.machine import Bus, Disk, Machine, arguments
 from ssdbench.lab.memory import make_answer_disk, unpack
 
@@ -51,6 +52,38 @@ def test_the_first_file_system_is_a_cpio_archive_with_every_program() -> None:
     assert data.count(b"070701") == 6  # dev, bin, console, init, bin/x, trailer
     assert b"#!/bin/sh\n" in data
     assert data.endswith(b"TRAILER!!!\0\0\0\0") or b"TRAILER!!!" in data[-128:]
+
+
+def test_the_compressed_kernel_lies_where_the_head_of_an_image_says() -> None:
+    image = bytearray(b"head" * 2048)
+    image[0x1F1] = 3  # sectors of set-up, after the one for the boot
+    image[0x248:0x250] = (100).to_bytes(4, "little") + (7).to_bytes(4, "little")
+    image[4 * 512 + 100 : 4 * 512 + 107] = b"packed!"
+
+    assert payload(bytes(image)) == b"packed!"
+
+
+@pytest.mark.parametrize("packer", ["xz", "zstd"])
+def test_an_image_is_unpacked_once_for_all_boots(tmp_path: Path, packer: str) -> None:
+    kernel = Kernel("6.1", "6.1.0-x", tmp_path)
+    (tmp_path / "boot").mkdir()
+    plain = b"\x7fELF, and so on"
+    packed = run([packer, "-c"], input=plain).raw + len(plain).to_bytes(4, "little")
+    head = bytearray(1024)
+    head[0x1F1] = 1
+    head[0x24C:0x250] = len(packed).to_bytes(4, "little")
+    kernel.image.write_bytes(head + packed)
+
+    unpack_image(kernel)
+
+    assert kernel.unpacked_image.read_bytes() == plain
+
+
+def test_a_guest_that_is_kept_has_a_second_serial_line_to_be_rung_by() -> None:
+    serials = [arguments(replace(ONE, bell_socket=bell)).count("-serial")
+               for bell in (None, Path("/b"))]  # fmt: skip
+
+    assert serials == [1, 2]
 
 
 def test_a_reproducible_guest_counts_time_in_instructions_on_one_cpu() -> None:

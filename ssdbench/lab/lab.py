@@ -1,0 +1,160 @@
+"""Guests on one kernel: fetched, and booted for one command or kept for several."""
+
+import shlex
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from ssdbench.errors import HostLacks, SsdbenchError
+from ssdbench.host import files
+from ssdbench.host.lock import waiting
+from ssdbench.host.sysfs import Sysfs
+from ssdbench.lab import memory
+from ssdbench.lab.archive import Archive
+from ssdbench.lab.guest import Answer, Guest, answered, start, text_of
+from ssdbench.lab.kernels import fetch, unpack_image
+from ssdbench.lab.machine import Machine
+from ssdbench.lab.tools import BOOT_MODULES, INIT, build_initramfs, fetch_tools
+
+
+@dataclass(frozen=True, slots=True)
+class InMemory:
+    """What a guest that lives in memory has: programs of the host by name, modules to insert."""
+
+    programs: tuple[str, ...]
+    modules: tuple[Path, ...] = ()
+
+
+class Lab:
+    """Guests on one kernel."""
+
+    def __init__(self, archive: Archive, series: str) -> None:
+        _make_cache(archive.root)
+        with waiting(archive.root / "lab.lock"):
+            self.kernel = fetch(archive, series)
+            unpack_image(self.kernel)
+            self.tools = fetch_tools(archive)
+            # By what it is made of: times of files tell nothing where two versions share a cache.
+            made_of = INIT.read_bytes() + " ".join(BOOT_MODULES).encode()
+            name = f"initramfs-{self.kernel.release}-{sha256(made_of).hexdigest()[:16]}.gz"
+            self._initramfs = archive.root / name
+            if not self._initramfs.exists():
+                files.write_atomic(self._initramfs, build_initramfs(self.kernel, self.tools))
+
+    @contextmanager
+    def guest(self, machine: Machine | None = None, *, cwd: Path) -> Iterator[Guest]:
+        """A guest for any number of commands, which is down at the end of the block."""
+        with TemporaryDirectory(prefix="ssdbench-lab-") as directory:
+            job = Path(directory)
+            made = replace(self._complete(machine, job), bell_socket=job / "bell.sock")
+            guest = Guest(made, job, kernel=self.kernel, tools=self.tools, cwd=cwd)
+            try:
+                yield guest
+                guest.close()
+            finally:
+                guest.kill()
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        machine: Machine | None = None,
+        cwd: Path,
+        timeout_s: float,
+        prepare: str = "",
+        while_running: Callable[[Path], None] | None = None,
+        in_memory: InMemory | None = None,
+    ) -> Answer:
+        """Run one command in a fresh guest and wait for its end: see Guest.run.
+
+        With `in_memory` the guest has those programs and modules and nothing else of the host,
+        neither its files nor `cwd`, so that runs which count instructions agree.
+        """
+        with TemporaryDirectory(prefix="ssdbench-lab-") as directory:
+            job = Path(directory)
+            made = self._complete(machine, job)
+            if in_memory is not None:
+                return self._run_in_memory(argv, made, job, in_memory, timeout_s)
+            guest = Guest(made, job, kernel=self.kernel, tools=self.tools, cwd=cwd)
+            try:
+                return guest.run(
+                    argv,
+                    timeout_s=timeout_s,
+                    prepare=prepare,
+                    last=True,
+                    while_running=while_running,
+                )
+            finally:
+                guest.kill()
+
+    def kvm_works(self) -> bool:
+        """Whether a guest truly boots under KVM here; asked once per boot of this host.
+
+        /dev/kvm may open and still run no Linux guest (nested virtual machines), so it is tried.
+        """
+        if not Path("/dev/kvm").exists():
+            return False
+        boot = Sysfs().read("proc/sys/kernel/random/boot_id").strip()
+        record = self._initramfs.with_name(f"kvm-{boot}")
+        if not record.exists():
+            machine = replace(Machine.unbooted(), kvm=True, cpus=1, memory_mib=1024)
+            try:
+                self.run(["true"], machine=machine, cwd=Path("/"), timeout_s=30)
+                works = "yes"
+            except SsdbenchError:
+                works = "no"
+            files.write_atomic(record, works)
+        return record.read_text() == "yes"
+
+    def _complete(self, machine: Machine | None, job: Path) -> Machine:
+        asked = machine or Machine.unbooted()
+        # Counted instructions stay those of the packed image, with which earlier ones compare.
+        packed = asked.reproducible or not self.kernel.unpacked_image.exists()
+        return replace(
+            asked,
+            qemu=self.tools.qemu,
+            firmware=self.tools.firmware,
+            kernel=self.kernel.image if packed else self.kernel.unpacked_image,
+            initramfs=self._initramfs,
+            console=job / "console",
+            share_socket=job / "share.sock",
+            control_socket=job / "control.sock",
+        )
+
+    def _run_in_memory(
+        self, argv: Sequence[str], machine: Machine, job: Path, has: InMemory, timeout_s: float
+    ) -> Answer:
+        """With programs and command in the guest's first file system, and a disk to answer."""
+        initramfs, disk, said = job / "initramfs", job / "answer", job / "said"
+        initramfs.write_bytes(
+            memory.initramfs(
+                self.kernel,
+                self.tools.busybox,
+                programs=has.programs,
+                modules=has.modules,
+                script=f"export SSDBENCH_LAB=1\nexec {shlex.join(argv)}\n",
+            )
+        )
+        memory.make_answer_disk(disk)
+        said.mkdir()
+        began = time.monotonic()
+        with ExitStack() as powered:
+            made = replace(machine, initramfs=initramfs, answer=disk)
+            status = start(made, self.tools, job, powered).wait(timeout_s)
+        memory.unpack(disk, said)
+        console = text_of(machine.console)
+        return answered(job, said, said / "booted_s", console, status, time.monotonic() - began)
+
+
+def _make_cache(root: Path) -> None:
+    try:
+        files.make_directory(root)
+    except HostLacks as error:
+        raise HostLacks(
+            f"the lab cannot keep its kernels and tools: {error.message}",
+            hint="SSDBENCH_LAB_CACHE names another directory for them; they take about 1.4 GB",
+        ) from error
