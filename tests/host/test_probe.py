@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.host
+pytestmark = [pytest.mark.host, pytest.mark.beside]
 
 
 def probed(directory: Path, target: str, *only: str) -> dict[str, dict[str, Any]]:

@@ -19,7 +19,7 @@ from ssdbench.sim.drive import SimDrive, data_path
 from ssdbench.sim.nbd import NbdServer
 from ssdbench.sim.spec import parse
 
-pytestmark = pytest.mark.host
+pytestmark = [pytest.mark.host, pytest.mark.beside]
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -176,7 +176,7 @@ def test_latencies_are_those_of_the_drive(tmp_path: Path) -> None:
 
     with NbdServer(state, tmp_path / "s.sock") as server:
         argv = ["fio", "--name=w", "--ioengine=nbd", f"--uri={server.uri}", *options]
-        output = run([*argv, "--output-format=json"], timeout_s=60).stdout
+        output = run([*argv, "--output-format=json"], timeout_s=120).stdout
 
     job = json.loads("{" + output.partition("{")[2])["jobs"][0]
     # The fastest cannot be faster than the drive; the median bears with a busy machine.
@@ -433,7 +433,7 @@ def test_a_state_that_is_cut_off_under_the_server_ends_it_with_a_sentence(
             for offset in range(0, GIB, 16 * MIB):
                 client.request(WRITE, offset, 4096, payload=b"x" * 4096)
 
-        assert server.process.wait(20) == 1
+        assert server.process.wait(120) == 1
         said = server.socket_path.with_suffix(".log").read_text().splitlines()[-1]
 
     assert said.startswith(f"ssdb-nbd: {state} has lost a page: its disk is full or fails")
