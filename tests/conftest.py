@@ -9,10 +9,17 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
-from tests.support.devices import LoopDevice, attached_loop
+from tests.support.devices import BLOCK_SIZES, LoopDevice, attached_loop
 from tests.support.fakefio import FakeFio
+
+# What a stall of the machine can break is no property: examples may take as long as they need.
+hypothesis.settings.register_profile(
+    "any-speed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("any-speed")
 
 TIERS = ("host", "vm", "soak")
 ROOT = Path(__file__).parent
@@ -49,7 +56,7 @@ def host_lacks() -> str:
     return f"there is no {' and no '.join(missing)}" if missing else ""
 
 
-@pytest.fixture(params=[512, 4096], ids=["512-byte-blocks", "4096-byte-blocks"])
+@pytest.fixture(params=BLOCK_SIZES.values(), ids=list(BLOCK_SIZES))
 def loop_device(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LoopDevice]:
     """An empty loop device of 64 MiB, once with each size of logical block."""
     with attached_loop(tmp_path / "disk.img", block_bytes=request.param) as device:

@@ -47,7 +47,7 @@ def arguments(place: Path, target: object, *more: str, text: str = PROFILE) -> l
 
 def refused(place: Path, target: object, *more: str, code: int = 3) -> str:
     """What is said of a target that must be refused; nothing may have been made."""
-    ended = run(arguments(place, target, *more), ok=(code,), timeout_s=60)
+    ended = run(arguments(place, target, *more), ok=(code,), timeout_s=120)
     assert "Traceback" not in ended.stderr
     assert "hint: " in ended.stderr
     assert not (place / "run").exists()
@@ -155,7 +155,7 @@ def test_two_runs_disturb_each_other_neither_on_a_drive_nor_on_a_host(
             assert f"another ssdbench run (process {first.pid}) is at work on this host" in said
     finally:
         first.send(signal.SIGTERM)
-        assert first.wait(60) == 143
+        assert first.wait(120) == 143
 
 
 def test_a_device_that_shrinks_under_a_run_is_lost_and_the_run_says_so(
@@ -169,7 +169,7 @@ def test_a_device_that_shrinks_under_a_run_is_lost_and_the_run_says_so(
         file.truncate(loop_device.size_bytes // 2)
     run(["losetup", "--set-capacity", str(loop_device.node)])
 
-    assert process.wait(60) == 5
+    assert process.wait(120) == 5
     said = (tmp_path / "err").read_text()
     assert str(loop_device.node) in said
     assert "Traceback" not in said
@@ -195,7 +195,7 @@ def small(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_full_disk_is_named_and_the_run_goes_on_once_there_is_room(small: Path) -> None:
-    ended = run(arguments(small, "", text=SIMULATED), ok=(4,), timeout_s=60)
+    ended = run(arguments(small, "", text=SIMULATED), ok=(4,), timeout_s=120)
     assert f"{small}/run" in ended.stderr
     assert f"free some space on {small}" in ended.stderr
     assert "Traceback" not in ended.stderr
@@ -215,7 +215,7 @@ def test_a_disk_without_room_for_the_simulated_drive_is_named_before_anything_is
         [*SSDBENCH, "sim", "serve", "sim:x25m-g2-160,capacity=2GiB", "--socket", str(small / "s")],
     )
     for argv in argvs:
-        said = run(argv, ok=(4,), timeout_s=60).stderr
+        said = run(argv, ok=(4,), timeout_s=120).stderr
         assert f"and its disk, {small}, has" in said
         assert said.count("\n") == 2  # a sentence and a hint
 

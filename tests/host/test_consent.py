@@ -123,7 +123,7 @@ def typed(answer: str, *arguments: str) -> tuple[int, str]:
             if not asked and "type its identity to go on" in shown:
                 asked = True
                 os.write(controller, f"{answer}\n".encode())
-        code = process.wait(60)
+        code = process.wait(120)
     os.close(controller)
     return code, shown.replace("\r\n", "\n")
 

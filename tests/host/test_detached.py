@@ -48,7 +48,7 @@ def test_a_detached_run_outlives_its_terminal_and_is_stopped_and_completed(
     info, out = inspect(str(loop.node)), tmp_path / "run"
     argv = [*SSDBENCH, "run", str(tmp_path / "p.yaml"), "--target", info.name]
 
-    begun = run([*argv, "--destroy", info.id, "--output", str(out), "--detach"], timeout_s=30)
+    begun = run([*argv, "--destroy", info.id, "--output", str(out), "--detach"], timeout_s=120)
     assert begun.stdout.strip() == str(out)
     assert f"ssdbench stop {out}" in begun.stderr
     process = worker(out)
@@ -57,9 +57,9 @@ def test_a_detached_run_outlives_its_terminal_and_is_stopped_and_completed(
     wait_for(out, "03-sweep")
     os.kill(process.pid, signal.SIGHUP)
     follower = spawn([*SSDBENCH, "attach", str(out)], stdout=tmp_path / "o", stderr=tmp_path / "e")
-    stopped = json.loads(run([*SSDBENCH, "stop", str(out), "--json"], timeout_s=60).stdout)
+    stopped = json.loads(run([*SSDBENCH, "stop", str(out), "--json"], timeout_s=120).stdout)
     assert (stopped["pid"], stopped["exit_code"]) == (process.pid, 130)
-    assert follower.wait(30) == 130
+    assert follower.wait(120) == 130
     assert "[3/3] Measure the points" in (tmp_path / "e").read_text()
     assert "report.html" in (tmp_path / "o").read_text()
     partial = json.loads((out / "result.json").read_text())

@@ -55,7 +55,7 @@ def broken(
     if breaks is not None:
         once_in(in_stage, then_s=0.3)(runs.output, process)
         breaks()
-    status = process.wait(60)
+    status = process.wait(120)
     assert status is not None
     assert runs.orphans() == []
     assert runs.snapshot() == before
@@ -151,7 +151,7 @@ def test_a_second_ctrl_c_ends_at_once_and_restores_the_host(tmp_path: Path) -> N
         os.kill(process.pid, signal.SIGINT)
         os.kill(process.pid, signal.SIGINT)
 
-        assert process.wait(30) == 130
+        assert process.wait(120) == 130
         assert runs.orphans() == []
         assert runs.snapshot() == before
         assert "Traceback" not in runs.stderr.read_text()

@@ -203,7 +203,7 @@ def test_after_a_kill_restore_unmounts_and_forgets_the_partition(
             os.kill(process.pid, signal.SIGKILL)
             process.wait()
 
-        run([sys.executable, "-m", "ssdbench", "restore"], timeout_s=60)
+        run([sys.executable, "-m", "ssdbench", "restore"], timeout_s=120)
 
         assert str(directory) not in mounts()
         assert not Path(f"/sys/block/{loop.node.name}/{name}").exists()
@@ -223,7 +223,7 @@ def test_after_a_kill_restore_removes_the_directory_of_a_databases_socket(
         process.wait()
     assert (sockets / ".s.PGSQL.5432").exists()
 
-    run([sys.executable, "-m", "ssdbench", "restore"], timeout_s=60)
+    run([sys.executable, "-m", "ssdbench", "restore"], timeout_s=120)
 
     assert not sockets.exists()
 

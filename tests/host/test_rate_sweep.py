@@ -33,7 +33,7 @@ def test_the_rate_at_the_limit_reaches_the_capacity_plan(tmp_path: Path) -> None
 
     run(argv, ok=(1,), timeout_s=200)  # one search does not validate
     argv = [*ssdbench, "capacity", str(tmp_path / "run"), "--iops", "9000", "--p99", "2ms"]
-    answer = json.loads(run([*argv, "--read", "100", "--json"], ok=(1,), timeout_s=60).stdout)
+    answer = json.loads(run([*argv, "--read", "100", "--json"], ok=(1,), timeout_s=120).stdout)
 
     assert 0.8 * TRUTH_IOPS < answer["slo_iops"] < 1.05 * TRUTH_IOPS
     assert answer["slo_iops"] < answer["bound_iops"]

@@ -49,7 +49,7 @@ def records(path: Path) -> list[dict[str, str]]:
         return []
 
 
-def wait_for(path: Path, stage: str, *, seconds: float = 60) -> None:
+def wait_for(path: Path, stage: str, *, seconds: float = 120) -> None:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if any(r["kind"] == "begun" and r.get("stage") == stage for r in records(path)):
@@ -81,7 +81,7 @@ def test_a_loop_device_is_not_written_without_consent(
     profile.write_text(LOOP)
     argv = [*SSDBENCH, "run", str(profile), "--target", str(loop_device.node)]
 
-    refused = run([*argv, "--output", str(tmp_path / "run")], ok=(3,), timeout_s=60)
+    refused = run([*argv, "--output", str(tmp_path / "run")], ok=(3,), timeout_s=120)
 
     assert "--destroy" in refused.stderr
     assert not (tmp_path / "run").exists()

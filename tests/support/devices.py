@@ -9,6 +9,8 @@ from pathlib import Path
 from ssdbench.host.command import run
 from ssdbench.units import MIB
 
+BLOCK_SIZES = {"512-byte-blocks": 512, "4096-byte-blocks": 4096}
+
 
 @dataclass(frozen=True, slots=True)
 class LoopDevice:
@@ -71,7 +73,7 @@ def shown_partitions(node: Path) -> Iterator[None]:
         yield
     finally:
         # What looks at all devices of the host has a partition open for a moment, which keeps it.
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 120
         while list(Path("/sys/block", node.name).glob(parts)):
             assert time.monotonic() < deadline, f"{node} keeps its partitions"
             run(["partx", "--delete", str(node)], ok=(0, 1))

@@ -31,7 +31,7 @@ def completed(words: str, tmp_path: Path) -> list[str]:
     assert bash
     done = subprocess.run(
         [bash, "--norc", "-c", script],
-        capture_output=True, text=True, check=True, env=environment, timeout=60,
+        capture_output=True, text=True, check=True, env=environment, timeout=120,
     )  # fmt: skip
     assert done.stderr == ""
     return done.stdout.split()
@@ -53,7 +53,7 @@ def test_each_shell_has_a_script_that_it_can_parse(
     program = shutil.which(shell)
     assert program, f"{shell} is missing: ./bootstrap test installs it"
     (tmp_path / "script").write_text(script)
-    subprocess.run([program, "-n", str(tmp_path / "script")], check=True, timeout=20)
+    subprocess.run([program, "-n", str(tmp_path / "script")], check=True, timeout=120)
 
 
 @pytest.mark.parametrize(

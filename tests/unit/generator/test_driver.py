@@ -169,15 +169,13 @@ def test_a_stop_ends_fio_and_what_it_did_counts(fake_fio: FakeFio, tmp_path: Pat
 
 
 def test_a_fio_that_hangs_is_killed_and_the_drive_blamed(fake_fio: FakeFio, tmp_path: Path) -> None:
-    fake_fio.will(runs_s=60, works=False)
-    began = time.monotonic()
+    fake_fio.will(runs_s=3600, works=False)  # longer than a test may take
 
     with Fio(FakeAttachment(stall_s=0.5)).start(JOBS, artifacts=tmp_path / "start") as running:
         list(running)
 
     with pytest.raises(DeviceError, match="no I/O finished"):
         running.outcome()
-    assert time.monotonic() - began < 20
 
 
 @pytest.mark.parametrize(
