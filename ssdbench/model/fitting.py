@@ -21,8 +21,8 @@ def obstacle(block_bytes: int, length_bytes: int, target: TargetInfo) -> str:
     logical = target.logical_block_bytes
     if block_bytes % logical:
         return (
-            f"requests of {format_size(block_bytes)} are no multiple of the drive's logical block "
-            f"of {format_size(logical)}"
+            f"requests of {format_size(block_bytes)} are not a multiple of the drive's logical "
+            f"block of {format_size(logical)}"
         )
     if block_bytes > length_bytes:
         return f"a block of {format_size(block_bytes)} does not fit into the span"

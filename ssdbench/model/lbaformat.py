@@ -55,7 +55,7 @@ def asked_format(sizes: str, protection: int = 0) -> LbaFormat:
         )
     except ValueError as error:
         raise UsageError(
-            f"{sizes!r} with protection type {protection} is no LBA format",
+            f"{sizes!r} with protection type {protection} is not an LBA format",
             hint="Give bytes of data and metadata, such as 4096 or 512+8; protection needs 8.",
         ) from error
 

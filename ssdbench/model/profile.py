@@ -185,13 +185,14 @@ class Host(Model):
         default=KEEP, description="1 credits disk entropy on every request, 0 does not; or keep."
     )
     io_poll: QueueSwitch = Field(
-        default=KEEP, description="1 requires polled completions, 0 their absence; or keep."
+        default=KEEP, description="1 requires polled completions, 0 requires interrupts; or keep."
     )
     write_cache: Switch = Field(
         default=Switch.KEEP, description="The drive's own write cache: on, off or keep."
     )
     power_state: FeatureValue = Field(
-        default=KEEP, description="Power state of an NVMe drive by number, 0 for the most; or keep."
+        default=KEEP,
+        description="Power state of an NVMe drive by number, 0 for the highest power; or keep.",
     )
     irq_coalescing: FeatureValue = Field(
         default=KEEP,
@@ -284,12 +285,12 @@ class Steady(Model):
         default=SteadyWorkload(), description="What is written until the rule holds."
     )
     max_fills: Positive = Field(
-        default=6.0, description="Give up, and say so, after this many drive fills."
+        default=6.0, description="Give up after this many drive fills, and report it."
     )
     max_time_s: Seconds | None = Field(
         default=None,
         alias="max_time",
-        description="Give up, and say so, after this time; no limit unless it is set.",
+        description="Give up after this time, and report it; no limit unless it is set.",
     )
 
 
@@ -334,12 +335,12 @@ class CapacityPlan(Model):
     block_bytes: SizeBytes | None = Field(
         default=None,
         alias="block",
-        description="The plan stands on the points of this block size; without it, on all.",
+        description="The plan uses the points of this block size; without it, all points.",
     )
     read_percent: ReadPercent | None = Field(
         default=None,
         alias="read",
-        description="The plan stands on the points of this read share; without it, on all.",
+        description="The plan uses the points of this read share; without it, all points.",
     )
 
 
@@ -361,7 +362,7 @@ class Profile(Model):
     target: str | None = Field(
         default=None,
         min_length=1,
-        description="Device, file or sim:MODEL; --target on the command line goes first.",
+        description="Device, file or sim:MODEL; --target on the command line overrides it.",
     )
     generator: Applies = Field(
         default=Applies.FIO,
@@ -369,9 +370,7 @@ class Profile(Model):
         "block device of a host that has it loaded.",
     )
     host: Host = Field(default=Host(), description="Settings of the host during the run.")
-    purge: Purge = Field(
-        default=Purge.NONE, description="How the drive is made fresh before the run."
-    )
+    purge: Purge = Field(default=Purge.NONE, description="How the drive is purged before the run.")
     lba_format: AskedLbaFormat = Field(
         default=None,
         description="The LBA format that `purge: format` gives an NVMe drive, such as 4KiB, or "

@@ -69,14 +69,14 @@ WHOLE = Extent(percent=100.0)
 def _positive_size(value: object) -> int:
     size = parse_size(value)
     if size == 0:
-        raise ValueError("a size of zero bytes has nothing in it")
+        raise ValueError("a size must be larger than 0 bytes")
     return size
 
 
 def _seconds(value: object) -> float:
     duration_ns = parse_duration_ns(value)
     if duration_ns == 0:
-        raise ValueError("a duration of zero leaves no time for anything")
+        raise ValueError("a duration must be longer than 0 s")
     return duration_ns / NS_PER_S
 
 

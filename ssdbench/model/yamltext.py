@@ -146,7 +146,7 @@ def _position(mark: object) -> Position:
 def _syntax_message(error: MarkedYAMLError) -> str:
     problem = _one_line(str(error.problem or "cannot be read"))
     if "'\\t'" in problem:
-        return "a tab is no indentation in YAML; use spaces"
+        return "YAML does not allow tabs as indentation; use spaces"
     context = f" {_one_line(str(error.context))}" if error.context else ""
     return f"not YAML: {problem}{context}"
 

@@ -225,19 +225,19 @@ def _refusal(path: Path, error: CoreError, repair: bool) -> SsdbenchError:
     match error:
         case CoreError.TORN if repair:
             return DeviceError(
-                f"{path} is damaged, by more than the death of its last user: its maps disagree",
+                f"{path} is damaged, not only because its last user died: its maps disagree",
                 hint="restore it from a snapshot, or create it again",
             )
         case CoreError.TORN:
             return DeviceError(
-                f"{path} is torn: its last user died inside a request",
-                hint=f"`ssdbench sim inspect --repair {path}` mends it",
+                f"{path} is incomplete: its last user died inside a request",
+                hint=f"`ssdbench sim inspect --repair {path}` repairs it",
             )
         case CoreError.MEMORY:
             return StateUnusable(f"{path} is truncated", hint="restore it from a snapshot")
         case _:
             return StateUnusable(
-                f"{path} is the state of another version of the simulated drive, or none at all",
+                f"{path} is of another version of the simulated drive, or not a state at all",
                 hint="create it again",
             )
 
@@ -247,7 +247,7 @@ def _lock(descriptor: int, path: Path) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise UsageError(
-            f"{path} is in use by another process", hint="end its user, or work on a snapshot"
+            f"{path} is in use by another process", hint="end that process, or work on a snapshot"
         ) from None
 
 

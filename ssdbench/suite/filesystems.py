@@ -63,7 +63,7 @@ def required_device(target: TargetInfo) -> str:
     kernel = kernel_name(target)
     if target.simulated or not kernel:
         raise UsageError(
-            f"file systems need a block device, and {target.name} is none",
+            f"file systems need a block device, and {target.name} is not one",
             hint="Name a whole drive or a loop device, or leave the stage out.",
         )
     return kernel

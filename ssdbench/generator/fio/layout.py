@@ -88,7 +88,7 @@ def within(job: Job, *, size_bytes: int, block_bytes: int) -> None:
     wrong = [n for n in (*sizes, workload.range.offset_bytes) if n % block_bytes]
     if wrong:
         raise UsageError(
-            f"{job.name}: {wrong[0]} bytes is no multiple of the target's block of {block_bytes}"
+            f"{job.name}: {wrong[0]} bytes is not a multiple of the target's block of {block_bytes}"
         )
 
 

@@ -21,11 +21,12 @@ class BlockSize(Model):
     )
     block_bytes: SizeBytes = Field(default=4 * KIB, alias="block", description="Size of one write.")
     writes: Count | None = Field(
-        default=None, description="Writes per stride and region; fewer are quicker and see less."
+        default=None,
+        description="Writes per stride and region; fewer are quicker and less certain.",
     )
     read_only: bool = Field(
         default=False,
-        description="Read instead of write, for drives that hold data; far weaker evidence.",
+        description="Read instead of write, for drives that hold data; much less certain.",
     )
 
     @model_validator(mode="after")

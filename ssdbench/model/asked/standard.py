@@ -55,7 +55,7 @@ class Pts(Model):
     )
     form: PtsForm = Field(default=PtsForm.ENTERPRISE, description="Enterprise or client form.")
     max_rounds: Count = Field(
-        default=25, description="Give up, and say so, after this many rounds."
+        default=25, description="Give up after this many rounds, and report it."
     )
     saturation: Annotated[tuple[Saturation, ...], OneOrMany()] = Field(
         default=(Saturation.WRITES_4K,),

@@ -103,7 +103,7 @@ class LatencyPath(HostTrial):
     )
     btt: bool = Field(
         default=False,
-        description="Have blktrace and btt look too; they need debugfs, which lockdown closes.",
+        description="Use blktrace and btt too; they need debugfs, which kernel lockdown forbids.",
     )
 
 

@@ -67,7 +67,7 @@ def refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Refusal:
         ),
         pytest.param(
             GOOD.replace("block: 4KiB", "block: [4KiB, 256]"),
-            "p.yaml:5:27: measure[0].sweep.block[1]: requests of 256 B are no multiple of the "
+            "p.yaml:5:27: measure[0].sweep.block[1]: requests of 256 B are not a multiple of the "
             "drive's logical block of 512 B",
             id="below-the-logical-block",
         ),
@@ -84,7 +84,7 @@ def refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Refusal:
         pytest.param(GOOD + "window: [\n", "p.yaml:7:1: not YAML", id="no-yaml"),
         pytest.param("", "p.yaml:1:1: the profile is empty", id="empty"),
         pytest.param("- 4KiB\n", "p.yaml:1:1: must be keys with values", id="a-list"),
-        pytest.param(GOOD + "\tseed: 1\n", "a tab is no indentation", id="tab"),
+        pytest.param(GOOD + "\tseed: 1\n", "YAML does not allow tabs", id="tab"),
         *(
             pytest.param(GOOD + text, f"p.yaml:6:{says}", id=text.split("{")[-1].strip("}\n"))
             for text, says in (
@@ -105,7 +105,7 @@ def refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Refusal:
                 ("  - rate: {percentile: p0}\n", "24: measure[1].rate.percentile: must be one of"),
                 ("  - rate: {percentile: p100}\n", "24: measure[1].rate.percentile: must be one"),
                 ("  - rate: {percentile: abc}\n", "24: measure[1].rate.percentile: must be one of"),
-                ("  - rate: {limit: 0s}\n", "19: measure[1].rate.limit: a duration of zero"),
+                ("  - rate: {limit: 0s}\n", "19: measure[1].rate.limit: a duration must be longer"),
                 ("  - pts: {scale: 0}\n", "18: measure[1].pts.scale: must be above 0"),
             )
         ),

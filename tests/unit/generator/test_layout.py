@@ -108,5 +108,7 @@ def test_a_range_beyond_the_end_is_refused_because_fio_would_clip_it() -> None:
 
 
 def test_a_block_that_is_no_multiple_of_the_devices_is_refused() -> None:
-    with pytest.raises(UsageError, match="512 bytes is no multiple of the target's block of 4096"):
+    with pytest.raises(
+        UsageError, match="512 bytes is not a multiple of the target's block of 4096"
+    ):
         within(a_job(block_bytes=512, length_bytes=8192), size_bytes=8192, block_bytes=4096)

@@ -113,7 +113,7 @@ def test_no_clock_is_left_behind(drive: SimDrive, tmp_path: Path) -> None:
     [
         ({"block_bytes": 128 * MIB, "length_bytes": CAPACITY}, "up to 64 MiB"),
         ({"length_bytes": 2 * CAPACITY}, "ends at byte"),
-        ({"block_bytes": 1000, "length_bytes": CAPACITY}, "no multiple of the target's block"),
+        ({"block_bytes": 1000, "length_bytes": CAPACITY}, "not a multiple of the target's block"),
     ],
     ids=["too-large", "beyond-the-end", "odd"],
 )

@@ -24,4 +24,4 @@ def test_the_block_of_a_warm_up_that_runs_must_fit() -> None:
     ((path, said),) = misfits(load_profile(text, "p.yaml"), a_target(logical_block_bytes=4096))
 
     assert path == ("steady", "workload", "block")
-    assert "no multiple of the drive's logical block of 4 KiB" in said
+    assert "not a multiple of the drive's logical block of 4 KiB" in said

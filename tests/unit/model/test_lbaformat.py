@@ -77,7 +77,7 @@ def test_a_plan_expects_what_fits_with_the_new_metadata() -> None:
 
 @pytest.mark.parametrize("sizes", ["", "x", "4096+y", "0", "512+-8"])
 def test_what_is_no_format_is_refused(sizes: str) -> None:
-    with pytest.raises(UsageError, match="is no LBA format"):
+    with pytest.raises(UsageError, match="is not an LBA format"):
         asked_format(sizes)
 
 

@@ -217,7 +217,7 @@ def test_a_number_with_a_leading_zero_is_decimal_as_in_yaml_1_2() -> None:
         pytest.param("- a\n", ["p.yaml:1:1: must be keys with values, got a list"], id="a-list"),
         pytest.param(
             "title: a\n\tseed: 1",
-            ["p.yaml:2:1: a tab is no indentation in YAML; use spaces"],
+            ["p.yaml:2:1: YAML does not allow tabs as indentation; use spaces"],
             id="tab",
         ),
         pytest.param(
