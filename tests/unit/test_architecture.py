@@ -7,9 +7,9 @@ from typing import get_args
 
 import pytest
 
+from ssdbench.model.asked import Measure
 from ssdbench.model.found import AnyFound
 from ssdbench.model.kind import StageKind
-from ssdbench.model.measure import Measure
 
 ROOT = Path(__file__).parents[2]
 MAP = (ROOT / "docs" / "architecture.md").read_text()
