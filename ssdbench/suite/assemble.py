@@ -43,8 +43,12 @@ def stages(profile: Profile, target: TargetInfo) -> tuple[AnyStage, ...]:
     for measure in profile.measure:
         name = _name(found, measure.stage.kind)
         match measure.stage:
-            case asked.Sweep() | asked.Processes() | asked.RateSweep() as wanted:
-                found.append(_over_points(name, wanted, profile, target, level_bytes))
+            case asked.Sweep() as wanted:
+                found.append(sweep(name, wanted, profile, target, level_bytes))
+            case asked.Processes() as wanted:
+                found.append(processes(name, wanted, profile, target, level_bytes))
+            case asked.RateSweep() as wanted:
+                found.append(rate(name, wanted, profile, target, level_bytes))
             case asked.SpanSweep() as wanted:
                 if wanted.rest is asked.Rest.ORDERED:
                     found.append(_put_in_order(_name(found, "precondition"), profile))
@@ -79,22 +83,6 @@ def _over_host(
         return files.stages(before, wanted, profile, target, cpus=cpus, numa=numa)
     name = f"{before + 1:02d}-{wanted.kind}"
     return [host_trial(name, wanted, target, level_bytes, cpus=cpus, numa=numa)]
-
-
-def _over_points(
-    name: str,
-    wanted: asked.Sweep | asked.Processes | asked.RateSweep,
-    profile: Profile,
-    target: TargetInfo,
-    level_bytes: int,
-) -> AnyStage:
-    match wanted:
-        case asked.Sweep():
-            return sweep(name, wanted, profile, target, level_bytes)
-        case asked.Processes():
-            return processes(name, wanted, profile, target, level_bytes)
-        case _:
-            return rate(name, wanted, profile, target, level_bytes)
 
 
 def _prepared(profile: Profile, target: TargetInfo, level_bytes: int) -> list[AnyStage]:

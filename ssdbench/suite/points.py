@@ -1,6 +1,7 @@
 """The points of sweeps and span sweeps, and what cannot be measured on a target."""
 
 from itertools import product
+from typing import Protocol
 
 from ssdbench.errors import UsageError
 from ssdbench.model import asked
@@ -150,7 +151,16 @@ def rate(
     )
 
 
-def how(profile: Profile, wanted: asked.Sweep | asked.SpanSweep | asked.Processes) -> Measuring:
+class Windowed(Protocol):
+    """What a profile says of how each repeat is measured."""
+
+    @property
+    def settle(self) -> asked.Settle | None: ...
+    @property
+    def window_s(self) -> float | None: ...
+
+
+def how(profile: Profile, wanted: Windowed) -> Measuring:
     settle = wanted.settle or profile.settle
     spare = settle.spare_percent
     return Measuring(
