@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from ssdbench.cli.conduct import Ended
 from ssdbench.cli.output import table
 from ssdbench.model.finding import Finding, Severity
+from ssdbench.model.pts import Pts
 from ssdbench.model.result import PointResult, RunResult
 from ssdbench.report.csv import reasons
 from ssdbench.report.metrics import published_bound, unsteady
@@ -23,11 +24,10 @@ def run_lines(ended: Ended) -> Iterator[str]:
             [_row(point) for point in points],
         )
         yield ""
-    standard = [stage for stage in result.stages if stage.kind == "pts"]
-    if standard:
+    if standard := result.having(Pts):
         yield table(
             ("standard test", "steady by the PTS rule"),
-            [(stage.title, pts_rule(stage)) for stage in standard],
+            [(stage.title, pts_rule(stage, found)) for stage, found in standard],
         )
         yield ""
     simulated = ", a simulated drive" if result.target.simulated else ""

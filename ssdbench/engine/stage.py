@@ -159,6 +159,7 @@ class UnitAtWork:
     path: Path
     cut_short: str = ""  # why the run must end; what is under way is not finished
     io_errors: int = 0  # requests that failed
+    after_pause: bool = False  # the unit before it was finished before the run was resumed
 
 
 def _no_reporter(stage: str = "") -> Reporter:

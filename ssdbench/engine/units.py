@@ -32,14 +32,13 @@ from ssdbench.model.result import StageResult
 from ssdbench.model.rundirectory import STAGE_RESULT, UNIT_RECORD
 
 
-def run(stage: Stage[W, U, R], context: Context, *, anew: bool = False) -> StageResult:
+def run(stage: Stage[W, U, R], context: Context) -> StageResult:
     """Measure every unit that is not finished, conclude, and store the result if it is complete.
 
-    `anew`: what is finished counts for nothing, as in a preparation that is part of another stage.
     Errors of drive and host are kept in `context.failures`: the result is partial then.
     """
     began_at, began = utc_now(), time.monotonic()
-    loop = _Loop(stage, context, anew)
+    loop = _Loop(stage, context)
     before = loop.spent_before()
     ended = loop.ended()
     concluded = stage.conclude(loop.context, loop.done, ended)
@@ -70,15 +69,13 @@ class _Loop(Generic[W, U, R]):
 
     stage: Stage[W, U, R]
     context: Context
-    anew: bool
     done: list[U] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     _of: int | None = None
     _finished: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        if not self.anew:
-            self._finished = self._standing(frozenset(self.context.journal.done()))
+        self._finished = self._standing(frozenset(self.context.journal.done()))
 
     def spent_before(self) -> Meter:
         """What the run had used up when the units that still stand were begun, before any crash."""
@@ -103,14 +100,18 @@ class _Loop(Generic[W, U, R]):
         return ended
 
     def _measured(self) -> Ended[U]:
+        paused = False
         for unit in self.stage.units(self.context, self.done):
             self._of = unit.of
             if unit.name in self._finished:
+                paused = True
                 self.done.append(self._stored(unit))
                 continue
             if why := self.context.must_end(ahead_bytes=unit.ahead_bytes):
                 return Ended(why)
-            at_work = UnitAtWork(unit.name, self.context.store.fresh_directory(unit.name))
+            path = self.context.store.fresh_directory(unit.name)
+            at_work = UnitAtWork(unit.name, path, after_pause=paused)
+            paused = False
             context = replace(self.context, unit=at_work)
             context.reporter.doing(unit.doing, partial(_share, unit))
             context.journal.begun(unit.name, **unit.noted)

@@ -11,6 +11,7 @@ from ssdbench.model.base import Model
 from ssdbench.model.inside import BlockSizeFound, ProbeFound, Scalar
 from ssdbench.model.kind import PointsKind, StageKind
 from ssdbench.model.point import PointResult
+from ssdbench.model.pts import Pts
 from ssdbench.model.rates import RateFound
 from ssdbench.model.steadyverdict import SteadyVerdict
 from ssdbench.model.workload import Workload
@@ -75,7 +76,6 @@ class Untyped(Model):
     """A kind whose result is still a bag of values."""
 
     kind: Literal[
-        StageKind.PTS,
         StageKind.SCHEDULERS,
         StageKind.QUEUE,
         StageKind.ENGINES,
@@ -95,6 +95,6 @@ class Untyped(Model):
 
 
 AnyFound = (
-    PurgeDone | FillDone | WarmUp | Points | RateFound | BlockSizeFound | ProbeFound | Untyped
+    PurgeDone | FillDone | WarmUp | Points | Pts | RateFound | BlockSizeFound | ProbeFound | Untyped
 )
 Found = Annotated[AnyFound, Field(discriminator="kind")]

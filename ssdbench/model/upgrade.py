@@ -9,6 +9,7 @@ from typing import Any
 
 from ssdbench.model.kind import StageKind
 from ssdbench.model.rundirectory import seconds_of
+from ssdbench.model.upgradepts import upgraded_pts
 
 Document = dict[str, Any]
 
@@ -86,6 +87,8 @@ def _found(kind: StageKind, old: Mapping[str, Any], name: str) -> Document:
                 "numbers": summary,
                 "measured": data.get("measured", ()),
             }
+        case StageKind.PTS:
+            return upgraded_pts(summary, data)
         case _:
             bags = ("summary", "figures", "data")
             return {bag: old[bag] for bag in bags if bag in old}

@@ -18,7 +18,7 @@ from ssdbench.stages.precondition import Fill, Precondition
 from ssdbench.stages.probe.bench import ProbeStage
 from ssdbench.stages.probe.catalogue import PROBES
 from ssdbench.stages.pts import tests as pts
-from ssdbench.stages.pts.parts import wanted_cache
+from ssdbench.stages.pts.stage import wanted_cache
 from ssdbench.stages.purge import Purge as PurgeStage
 from ssdbench.stages.steady import Steady
 from ssdbench.stats.writecache import cache_enabled
@@ -195,14 +195,14 @@ def host_wishes(profile: Profile, target: TargetInfo) -> Host:
 def _pts(before: int, wanted: asked.Pts, profile: Profile, target: TargetInfo) -> list[AnyStage]:
     setting = pts.Setting(
         target,
-        pts.FORMS[wanted.form],
+        wanted.form,
         wanted.max_rounds,
         wanted.scale,
         profile.purge,
-        tuple(kind.value for kind in wanted.saturation),
+        wanted.saturation,
     )
-    found: list[AnyStage] = []
-    for test in wanted.tests:
-        for stage in pts.TESTS[test](f"pts-{test}", setting):
-            found.append(replace(stage, name=f"{before + len(found) + 1:02d}-{stage.name}"))
-    return found
+    named = (stage for test in wanted.tests for stage in pts.TESTS[test](f"pts-{test}", setting))
+    return [
+        replace(stage, name=f"{number:02d}-{stage.name}")
+        for number, stage in enumerate(named, start=before + 1)
+    ]

@@ -13,10 +13,11 @@ from ssdbench.generator.base import Job
 from ssdbench.generator.fio.driver import Fio
 from ssdbench.generator.fio.simulated import SimAttachment
 from ssdbench.host.command import run, spawn
+from ssdbench.model.asked.standard import PtsForm
 from ssdbench.model.workload import ActiveRange, Pattern, Workload
 from ssdbench.sim.drive import SimDrive
 from ssdbench.sim.spec import parse
-from ssdbench.stages.pts.tests import FORMS, Setting, composite
+from ssdbench.stages.pts.tests import Setting, composite
 from ssdbench.target.inspect import inspect
 
 pytestmark = pytest.mark.host
@@ -39,8 +40,8 @@ def test_a_scaled_standard_test_runs_from_its_purge_to_its_report(
     done = run([*argv, "--output", str(tmp_path / "run")], ok=(1,), timeout_s=200)
 
     (stage,) = json.loads((tmp_path / "run" / "result.json").read_text())["stages"]
-    assert stage["complete"] and stage["data"]["preparation"][0]["step"] == "purge"
-    measured = stage["data"]["samples" if test == "saturation" else "means_over_the_window"]
+    assert stage["complete"] and stage["found"]["preparation"][0]["step"] == "purge"
+    measured = stage["found"]["samples" if test == "saturation" else "means"]
     assert all(record["iops"] > 0 for record in measured)
     assert "steady by the PTS rule" in done.stdout
     assert "Header" in (tmp_path / "run" / "report.html").read_text()
@@ -65,7 +66,7 @@ def test_pauses_between_bursts_leave_the_simulated_drive_idle(tmp_path: Path) ->
 def test_fio_mixes_the_composite_workload_as_it_is_asked_to(tmp_path: Path) -> None:
     with SimDrive.create(parse("sim:x25m-g2-160,capacity=256MiB"), tmp_path / "a.ssdb") as drive:
         target = inspect("sim:x25m-g2-160,capacity=256MiB")
-        (test,) = composite("composite", Setting(target, FORMS["client"], 5, 1.0))
+        (test,) = composite("composite", Setting(target, PtsForm.CLIENT, 5))
         workload = next(c.workload for c in test.cells if c.name == "T2 Q4")
         job = Job("mixed", workload, 3, runtime_s=5, latency_log=True)
         (tmp_path / "fio").mkdir()
@@ -111,12 +112,12 @@ def test_a_standard_test_goes_on_after_a_kill_and_is_steady_anew(tmp_path: Path)
     run([*ssdbench, "resume", str(output)], ok=(1,), timeout_s=200)
 
     (stage,) = json.loads((output / "result.json").read_text())["stages"]
-    rounds = list(dict.fromkeys(r["round"] for r in stage["data"]["rounds"]))
-    uncounted = {r["round"] for r in stage["data"]["rounds"] if not r.get("counted", True)}
+    found = stage["found"]
+    rounds = [one["number"] for one in found["rounds"]]
+    uncounted = [one["number"] for one in found["rounds"] if not one["counted"]]
     assert stage["complete"]
     assert [finished(output, f"round-{n:02d}") for n in rounds] == [1] * len(rounds)
-    assert uncounted == {len(before) + 1}  # the drive had time to recover
-    assert len(stage["data"]["preparation"]) == 2  # purged and filled once, before the kill
+    assert uncounted == [len(before) + 1]  # the drive had time to recover
+    assert len(found["preparation"]) == 2  # purged and filled once, before the kill
     assert len(rounds) >= 6
-    window = stage["data"]["steady_state"][0]["window"]
-    assert window.endswith(f"to {rounds[-1]}") or stage["summary"]["steady_state"] != "reached"
+    assert found["windows"][0]["last_round"] == rounds[-1] or not found["steady"]

@@ -27,6 +27,31 @@ class PtsTest(StrEnum):
     COMPOSITE = "composite"
     DEMAND = "demand"
 
+    @property
+    def full_name(self) -> str:
+        """As reports name it."""
+        return _FULL_NAMES.get(self, self.value)
+
+    @property
+    def in_rounds(self) -> bool:
+        """Whether it is made of rounds, and not a history of phases."""
+        return self not in (PtsTest.SATURATION, PtsTest.IDLE, PtsTest.CROSSED)
+
+    @property
+    def over_demand(self) -> bool:
+        """Whether its cells are threads by outstanding requests."""
+        return self in (PtsTest.COMPOSITE, PtsTest.DEMAND)
+
+
+_FULL_NAMES = {
+    PtsTest.IOPS: "IOPS",
+    PtsTest.SATURATION: "write saturation",
+    PtsTest.IDLE: "host idle recovery",
+    PtsTest.CROSSED: "cross-stimulus recovery",
+    PtsTest.COMPOSITE: "composite block workload",
+    PtsTest.DEMAND: "demand intensity",
+}
+
 
 class PtsForm(StrEnum):
     """Which form of the specification: they differ in active range, queue and threads."""

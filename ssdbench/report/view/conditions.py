@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from ssdbench.model import rundirectory
 from ssdbench.model.finding import Code
 from ssdbench.model.found import FillDone, PurgeDone
-from ssdbench.model.kind import KINDS, StageKind
+from ssdbench.model.kind import KINDS
+from ssdbench.model.pts import Pts
 from ssdbench.model.result import FlashWritten, Repeat, RunResult, StageResult
 from ssdbench.model.writecache import CacheKind, WriteCache
 from ssdbench.report.label import simulated_label
@@ -62,7 +63,7 @@ def test(result: RunResult) -> Section:
     points = result.points
     length = sum(stage.duration_s for stage in result.stages)
     purge = [stage for stage, _ in result.having(PurgeDone)]
-    own = "by each test" if any(s.kind is StageKind.PTS for s in result.stages) else "none"
+    own = "by each test" if result.having(Pts) else "none"
     items = [
         ("Started", words.moment(result.started_at)),
         ("Ended", words.moment(result.finished_at)),

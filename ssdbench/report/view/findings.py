@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.found import FillDone
-from ssdbench.model.kind import StageKind
+from ssdbench.model.pts import Pts
 from ssdbench.model.result import RunResult, SteadyVerdict
 from ssdbench.report.view import words
 from ssdbench.report.view.page import FindingGroup, Findings, Prose, Section
@@ -141,7 +141,7 @@ def proofs(result: RunResult) -> list[tuple[str, str]]:
     fills = written / max(result.target.size_bytes, 1)
     points = result.points
     found = [("Filled before measuring", _fills(fills) if written else "not filled")]
-    if result.stages and all(s.kind is StageKind.PTS for s in result.stages):
+    if result.stages and all(isinstance(s.found, Pts) for s in result.stages):
         return [
             ("Filled before measuring", "by each test, as its header says"),
             ("Steady state", "by the PTS rule only, which proves nothing"),

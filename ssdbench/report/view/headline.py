@@ -6,14 +6,15 @@ with the smallest read share, at the block size nearest to 4 KiB.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ssdbench.model.estimate import Estimate
 from ssdbench.model.finding import Code, Severity
 from ssdbench.model.found import WarmUp
 from ssdbench.model.inside import BlockSizeFound, ProbeFound
-from ssdbench.model.kind import StageKind
 from ssdbench.model.profile import CapacityPlan
+from ssdbench.model.pts import Pts, PtsMetric
 from ssdbench.model.rates import RateFound
 from ssdbench.model.result import PointResult, RunResult, StageResult
 from ssdbench.model.steadyverdict import SteadyVerdict
@@ -25,7 +26,6 @@ from ssdbench.report.view.findings import all_findings
 from ssdbench.report.view.inside import of_inside
 from ssdbench.report.view.page import Headline
 from ssdbench.report.view.pts import pts_rule
-from ssdbench.report.view.ptsplots import records
 from ssdbench.report.view.rateline import of_rate
 from ssdbench.stats.runplan import candidates
 from ssdbench.units import format_count, format_duration, format_ns, format_rate, format_size
@@ -84,8 +84,7 @@ def headline(result: RunResult) -> Headline:
     judged = [(s, found, found.verdict) for s, found in result.having(WarmUp) if found.verdict]
     if judged:
         return _of_steady(result, *judged[-1])
-    standard = [stage for stage in result.stages if stage.kind is StageKind.PTS]
-    if standard:
+    if standard := result.having(Pts):
         return _of_standard(result, standard)
     inside = [
         stage.found
@@ -254,28 +253,26 @@ def _of_steady(
     )
 
 
-def _of_standard(result: RunResult, stages: list[StageResult]) -> Headline:
+def _of_standard(result: RunResult, tests: Sequence[tuple[StageResult, Pts]]) -> Headline:
     """A run of standard tests alone: the average of the first, and what the PTS rule said of all.
 
     Its word is kept apart from ours: the rule of five rounds validates nothing.
     """
-    held = [stage for stage in stages if stage.summary.get("steady_state") == "reached"]
-    first = next((s for s in held if records(s, "steady_state")), None)
-    average = records(first, "steady_state")[0] if first else None
-    tracking, _, metric = str(average["tracking"]).rpartition(", ") if average else ("", "", "")
-    unit = {"iops": "1/s", "throughput bytes per s": "B/s", "mean ns": "ns"}.get(metric, "")
-    text = words.quantity(float(str(average["average"])), unit) if average else words.NONE
+    held = ((stage, found.windows[0]) for stage, found in tests if found.steady and found.windows)
+    stage, window = next(held, (None, None))
+    units = {PtsMetric.IOPS: "1/s", PtsMetric.THROUGHPUT: "B/s", PtsMetric.MEAN: "ns"}
+    text = words.quantity(window.average, units[window.metric]) if window else words.NONE
     number, _, unit_text = text.partition(" ")
     return Headline(
         label="PTS-style average – do not plan on it",
         number=number,
         unit=unit_text,
-        holds_for=f"{tracking}, {first.title}" if first else "",
+        holds_for=f"{window.cell}, {stage.title}" if stage and window else "",
         meaning="Steady by the rule of SNIA's PTS means that five rounds looked alike. That rule "
         "is often optimistic, its averages have no bound, and VALIDATED in this report never "
         "comes from it. Compare drives with it; measure `pessimistic` for a number to plan on."
-        if first
+        if window
         else "No test became steady by the rule of SNIA's PTS, so that it has no average to give.",
-        evidence=[(stage.title, pts_rule(stage)) for stage in stages],
+        evidence=[(stage.title, pts_rule(stage, found)) for stage, found in tests],
         tone=words.VERDICT_TONES[result.verdict],
     )

@@ -1,47 +1,53 @@
 """A PTS-style test on the page: the standard's header, its tables, its plots."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ssdbench.errors import ProfileError
+from ssdbench.model.asked.standard import PtsTest
 from ssdbench.model.loading import load_profile
+from ssdbench.model.pts import Pts, PtsCell, PtsLatency, PtsPhase, PtsSample, PtsStep, PtsWindow
 from ssdbench.model.result import RunResult, StageResult
 from ssdbench.model.target import TargetInfo
 from ssdbench.report.figures import BarsFigure, SeriesFigure
 from ssdbench.report.view import ptsplots, ptstimed, words
 from ssdbench.report.view.conditions import tool
-from ssdbench.report.view.page import Block, Cell, Column, Facts, Plots, Table
-from ssdbench.report.view.ptsplots import Record, number, records
+from ssdbench.report.view.page import Block, Cell, Column, Facts, Plots, Prose, Table
+from ssdbench.report.view.records import table
 from ssdbench.stats.writecache import cache_enabled
 from ssdbench.units import format_capacity, format_count, format_size
 
-TOLD = frozenset(
-    {"means_over_the_window", "not_applicable", "pre_writes"}
-)  # lists with a table or plot of their own
-LATENCIES = (  # of all rounds of the window together; a dash where too few I/Os lie beyond
-    ("min_ns", "Lowest"), ("mean_ns", "Mean"), ("p99.999_ns", "99.999 %"), ("max_ns", "Highest"),
-)  # fmt: skip
+LEAD = (
+    "PTS-style: means over five rounds that look alike, in the order of the standard. No bounds, "
+    "and no numbers to plan on. What was not checked against the standard's text is in docs/pts.md."
+)
+LATENCIES: tuple[tuple[str, Callable[[PtsLatency], float | None]], ...] = (
+    ("Lowest", lambda latency: latency.min_ns),
+    ("Mean", lambda latency: latency.mean_ns),
+    ("99.999 %", lambda latency: latency.percentiles_ns.get(ptstimed.NINES)),
+    ("Highest", lambda latency: latency.max_ns),
+)  # of all rounds of the window together; a dash where too few I/Os lie beyond
+STATES = {None: "not judged by this test", True: "reached", False: "not reached"}
 
 
-def blocks(result: RunResult, stage: StageResult) -> Iterator[Block]:
-    """Header, tables and plots of one test."""
-    yield header(result, stage)
-    yield from tables(stage)
-    drawn = [*ptsplots.plots(stage), *ptstimed.plots(stage)]
+def blocks(result: RunResult, stage: StageResult, found: Pts) -> Iterator[Block]:
+    """Header, tables and plots of one test, then everything that was measured."""
+    yield Prose(LEAD)
+    yield header(result, stage, found)
+    yield from tables(found)
+    drawn = [*ptsplots.plots(stage.name, found), *ptstimed.plots(stage.name, found)]
     wide = [plot for plot in drawn if isinstance(plot.figure, SeriesFigure | BarsFigure)]
     if half := [plot for plot in drawn if plot not in wide]:
         yield Plots(half)
     if wide:
         yield Plots(wide, wide=True)
+    yield from measured(found)
+    yield Facts("In numbers", [words.fact(name, value) for name, value in _summary(found).items()])
 
 
-def header(result: RunResult, stage: StageResult) -> Facts:
+def header(result: RunResult, stage: StageResult, found: Pts) -> Facts:
     """What a report of the standard begins with, as far as it is known."""
     target, host = result.target, result.host
-    prepared = records(stage, "preparation")
-    done = {str(r["step"]): str(r["done"]) for r in prepared}
-    summary = stage.summary
-    range_ = summary.get("active_range_bytes")
-    share = 100 * int(range_) / target.size_bytes if isinstance(range_, int) else None
+    done = {step.step: step.done for step in found.preparation}
     rows = [
         ("Date", words.moment(stage.started_at)),
         ("Operator", _operator(result) or "not recorded"),
@@ -59,19 +65,55 @@ def header(result: RunResult, stage: StageResult) -> Facts:
         ("Volatile write cache", _cache(result)),
         ("Purge", done.get("purge", "none")),
         ("Preconditioning", done.get("fill", "none")),
-        ("Active range", words.NONE if share is None else f"{share:.3g} % of the drive"),
-        ("Data pattern", str(summary.get("data_pattern", words.NONE))),
-        *(
-            (title, str(stage.summary[name]))
-            for name, title in (("block_sizes", "Block sizes"), ("zones", "Zones"))
-            if name in stage.summary
+        (
+            "Active range",
+            f"{100 * found.active_range_bytes / target.size_bytes:.3g} % of the drive",
         ),
-        ("Threads", str(summary.get("threads", words.NONE))),
-        ("Outstanding per thread", str(summary.get("outstanding_per_thread", words.NONE))),
-        ("Durations", str(summary.get("durations", words.NONE))),
-        ("Steady by the PTS rule", pts_rule(stage)),
+        ("Data pattern", found.data_pattern),
+        *((words.fact(name, "")[0], text) for name, text in _mixture(found).items()),
+        ("Threads", _numbers(found.threads)),
+        ("Outstanding per thread", _numbers(found.outstanding_per_thread)),
+        ("Durations", _durations(found)),
+        ("Steady by the PTS rule", pts_rule(stage, found)),
     ]
     return Facts("Header", rows)
+
+
+def _mixture(found: Pts) -> dict[str, str]:
+    """What a composite workload mixes; tables then hold its mean block."""
+    if not found.block_split:
+        return {}
+    blocks = (f"{format_size(size)} {share} %" for size, share in found.block_split)
+    zones = (f"{io:g} % of I/O on {part:g} % of the range" for io, part in found.zones)
+    return {"block_sizes": ", ".join(blocks), "zones": ", ".join(zones)}
+
+
+def _numbers(values: Sequence[int]) -> str:
+    return ", ".join(map(str, values)) or words.NONE
+
+
+def _durations(found: Pts) -> str:
+    """How the durations relate to the standard's."""
+    return "as in the standard" if found.scale == 1 else f"SCALED by {found.scale:g}"
+
+
+def _summary(found: Pts) -> dict[str, object]:
+    load = f" ({found.load})" if found.load else ""
+    rounds = {
+        "rounds": len(found.rounds),
+        "window": found.windows[0].rounds if found.windows else None,
+    }
+    return {
+        "test": f"PTS-style {found.test.full_name}{load}, {found.form} form",
+        "steady_state": STATES[found.steady],
+        **(rounds if found.test.in_rounds else {}),
+        "active_range_bytes": found.active_range_bytes,
+        "data_pattern": found.data_pattern,
+        "outstanding_per_thread": _numbers(found.outstanding_per_thread),
+        "threads": _numbers(found.threads),
+        "durations": _durations(found),
+        **_mixture(found),
+    }
 
 
 def _operator(result: RunResult) -> str:
@@ -95,18 +137,16 @@ def _cache(result: RunResult) -> str:
     return state if before == now else f"{state}, set by this run"
 
 
-def pts_rule(stage: StageResult) -> str:
+def pts_rule(stage: StageResult, found: Pts) -> str:
     """`yes, in rounds 1 to 5`: the rule's word, which validates nothing."""
-    state = str(stage.summary.get("steady_state", ""))
-    window = str(stage.summary.get("window") or "")
-    if state == "reached":
-        return f"yes, in {window}" if window else "yes"
+    if found.steady:
+        in_rounds = found.test.in_rounds and found.windows
+        return f"yes, in {found.windows[0].rounds}" if in_rounds else "yes"
     if not stage.complete:
         return "not decided, the test was not finished"
-    if state == "not reached":
-        rounds = stage.summary.get("rounds")
-        return f"no, not steady after {rounds} rounds" if rounds else "no"
-    return state or "not judged"
+    if found.steady is None:
+        return STATES[None]
+    return f"no, not steady after {len(found.rounds)} rounds" if found.rounds else "no"
 
 
 def _simulated(target: TargetInfo) -> str:
@@ -117,66 +157,109 @@ def _fact(facts: "dict[str, str]", *names: str) -> str:
     return next((facts[name] for name in names if facts.get(name)), "not known")
 
 
-def tables(stage: StageResult) -> Iterator[Table]:
+def tables(found: Pts) -> Iterator[Table]:
     """Block sizes by mixes, or cells; latencies with their extremes."""
-    means = records(stage, "means_over_the_window")
-    if not means:
-        return
-    mixes = list(dict.fromkeys(int(number(m, "read_percent")) for m in means))
-    sizes = list(dict.fromkeys(int(number(m, "block_bytes")) for m in means))
-    if len(mixes) * len(sizes) == len(means):
-        absent = [int(number(r, "block_bytes")) for r in records(stage, "not_applicable")]
-        sizes += [size for size in dict.fromkeys(absent) if size not in sizes]
-        if "latency" in str(stage.summary.get("test")):
-            for metric, title in LATENCIES:
-                yield _grid(f"{title} latency", means, sizes, mixes, metric)
-        yield _grid("IOPS, mean over the window", means, sizes, mixes, "iops")
-        yield _grid(
-            "Throughput, mean over the window", means, sizes, mixes, "throughput_bytes_per_s"
-        )
-        return
+    if found.means and found.test.over_demand:
+        yield _by_cell(found.means)
+    elif found.means:
+        if found.test is PtsTest.LATENCY:
+            for title, of in LATENCIES:
+                yield _grid(f"{title} latency", found, _latency_cell(of))
+        yield _grid("IOPS, mean over the window", found, _iops)
+        yield _grid("Throughput, mean over the window", found, _throughput)
+
+
+def _by_cell(means: Sequence[PtsCell]) -> Table:
     columns = ["Cell", "IOPS", "Throughput", "Lowest", "Mean", "Highest"]
+    extremes = [_latency_cell(of) for title, of in LATENCIES if title in columns]
     rows = [
         [
-            Cell(str(m["cell"])),
-            Cell(format_count(number(m, "iops"))),
-            Cell(words.quantity(number(m, "throughput_bytes_per_s"), "B/s")),
-            *(Cell(words.quantity(_seen(m, key), "ns")) for key in ("min_ns", "mean_ns", "max_ns")),
+            Cell(m.cell),
+            Cell(format_count(m.iops)),
+            *(Cell(of(m)) for of in (_throughput, *extremes)),
         ]
         for m in means
     ]
     title = "Means over the window, and the extremes of its latencies"
-    yield Table(title, [Column(c, number=c != "Cell") for c in columns], rows,
-                fold=title if len(rows) > 30 else "")  # fmt: skip
+    numbers = [Column(column, number=column != "Cell") for column in columns]
+    return Table(title, numbers, rows, fold=title if len(rows) > 30 else "")
 
 
-def _seen(record: Record, metric: str) -> float | None:
-    """A number of a record; no latency where no I/O ended, which fio gives as 0."""
-    if metric not in record:
-        return None
-    value = number(record, metric)
-    return value if value or not metric.endswith("_ns") else None
+def _iops(cell: PtsCell) -> str:
+    return format_count(cell.iops)
 
 
-def _grid(
-    title: str, means: Sequence[Record], sizes: Sequence[int], mixes: Sequence[int], metric: str
-) -> Table:
-    found = {(m["block_bytes"], m["read_percent"]): _seen(m, metric) for m in means}
-    done = {m["block_bytes"] for m in means}
-    unit = {"iops": "", "throughput_bytes_per_s": "B/s"}.get(metric, "ns")
+def _throughput(cell: PtsCell) -> str:
+    return words.quantity(cell.throughput_bytes_per_s, "B/s")
+
+
+def _latency_cell(of: Callable[[PtsLatency], float | None]) -> Callable[[PtsCell], str]:
+    """A latency in words; a dash where no request ended, or too few for a percentile."""
+    return lambda cell: words.quantity(of(cell.latency) if cell.latency else None, "ns")
+
+
+def _grid(title: str, found: Pts, text: Callable[[PtsCell], str]) -> Table:
+    cells = {(cell.block_bytes, cell.read_percent): text(cell) for cell in found.means}
+    mixes = list(dict.fromkeys(cell.read_percent for cell in found.means))
+    absent = {cell.block_bytes: "not applicable" for cell in found.not_applicable}
+    sizes = dict.fromkeys([*(cell.block_bytes for cell in found.means), *absent])
     return Table(
         title,
         [Column("Block"), *(Column(f"{read}/{100 - read}", number=True) for read in mixes)],
         [
             [
                 Cell(format_size(size)),
-                *(
-                    Cell(words.quantity(found.get((size, read)), unit))
-                    if size in done
-                    else Cell("not applicable")
-                    for read in mixes
-                ),
+                *(Cell(cells.get((size, read), absent.get(size, words.NONE))) for read in mixes),
             ]
             for size in sizes
         ],
     )
+
+
+def measured(found: Pts) -> Iterator[Table]:
+    """Everything that was measured and is stored, as it came."""
+    rows: dict[str, list[dict[str, object]]] = {
+        "steady_state": [_window(window) for window in found.windows],
+        "phases": [_phase(phase) for phase in found.phases],
+        "in_steady_state": [_flat(cell) for cell in found.in_steady_state],
+        "preparation": [_step(step) for step in found.preparation],
+        "warm_up": [_flat(sample) for sample in found.warm_up],
+        "rounds": [
+            {"round": one.number, **_flat(cell), **({} if one.counted else {"counted": False})}
+            for one in found.rounds
+            for cell in one.cells
+        ],
+        "samples": [_flat(sample) for sample in found.samples],
+    }
+    yield from (table(name, records) for name, records in rows.items() if records)
+
+
+def _window(window: PtsWindow) -> dict[str, object]:
+    kept = window.model_dump(exclude={"cell", "metric", "first_round", "last_round", "steady"})
+    tracking = f"{window.cell}, {window.metric.replace('_', ' ')}"
+    correlation = f"{window.correlation:+.4f}"
+    ends = {"correlation": correlation, "window": window.rounds, "steady": window.steady}
+    return {"tracking": tracking, **kept, **ends}
+
+
+def _phase(phase: PtsPhase) -> dict[str, object]:
+    until = phase.samples_until_level
+    return {**phase.model_dump(), "samples_until_level": "never" if until is None else until}
+
+
+def _step(step: PtsStep) -> dict[str, object]:
+    written = format_capacity(step.written_bytes)
+    return {**step.model_dump(exclude={"written_bytes"}), "written": written}
+
+
+def _flat(model: PtsCell | PtsSample) -> dict[str, object]:
+    """With the latencies beside the rates; what is written is counted to the byte."""
+    kept = model.model_dump(exclude={"latency", "bins", "pre_write"}, exclude_none=True)
+    flat: dict[str, object] = {
+        "written" if name == "written_bytes" else name: value for name, value in kept.items()
+    }
+    if (latency := model.latency) is not None:
+        flat |= {"min_ns": latency.min_ns, "mean_ns": latency.mean_ns}
+        flat |= {f"{level}_ns": value for level, value in latency.percentiles_ns.items()}
+        flat["max_ns"] = latency.max_ns
+    return flat

@@ -1,66 +1,79 @@
 """The plots of PTS-style tests over time, and the histogram of a latency in steady state."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from ssdbench.model.result import StageResult
-from ssdbench.report.figures import (
-    BarsFigure,
-    Line,
-    LinesFigure,
-    SeriesFigure,
-    WindowFigure,
-    thinned,
-)
+from ssdbench.model.asked.standard import PtsTest
+from ssdbench.model.pts import Pts, PtsBins, PtsCell, PtsLatency, PtsRate, PtsSample
+from ssdbench.report.figures import BarsFigure, Line, LinesFigure, SeriesFigure, thinned
 from ssdbench.report.view.page import Plot
-from ssdbench.report.view.ptsplots import Record, drawn, number, records, round_ticks
+from ssdbench.report.view.ptsplots import round_ticks, window_figure
 from ssdbench.stats.histogram import LOWER_EDGES_NS, bin_of
 from ssdbench.stats.ptsrounds import round_window
 from ssdbench.units import format_count
 
 POINTS = 200  # of a line of latencies: the highest of each bin
 SPACING = 31  # samples from one round of a long phase to the next
-LATENCIES = (("mean_ns", "mean"), ("p99.999_ns", "99.999 %"), ("max_ns", "highest"))
+NINES = "p99.999"
+LATENCIES: tuple[tuple[str, Callable[[PtsLatency], float]], ...] = (
+    ("mean", lambda latency: latency.mean_ns),
+    ("99.999 %", lambda latency: latency.percentiles_ns[NINES]),
+    ("highest", lambda latency: latency.max_ns),
+)
 
 
-def plots(stage: StageResult) -> Iterator[Plot]:
-    """Rates and latencies over time and bytes; histograms."""
-    samples = records(stage, "samples")
-    if len(samples) > 1:
-        crossed = "cross-stimulus" in str(stage.summary.get("test"))
-        metric = "throughput_bytes_per_s" if crossed else "iops"
-        label, scale = ("MB/s", 1e-6) if crossed else ("IOPS", 1.0)
-        yield _over_time(stage, samples, metric, label, scale)
-        if crossed:
-            yield from _transitions(stage, samples, metric, label, scale)
-        if "saturation" in str(stage.summary.get("test")):
-            yield _over_bytes(stage, samples)
-            if "fills" in samples[0]:
-                yield _over_fills(stage, samples)
-        yield _latencies(stage, samples)
-        if "saturation" in str(stage.summary.get("test")) and "fills" in samples[0]:
-            yield _latencies(stage, samples, over="fills")
-    if len(before := records(stage, "warm_up")) > 1:
-        yield _before_rounds(stage, before)
-    if pre_writes := records(stage, "pre_writes"):
-        yield _before_levels(stage, pre_writes)
-    warm_up = records(stage, "warm_up") or _first_phase(stage, samples)
-    if len(warm_up[::SPACING]) > 1 and "cross-stimulus" not in str(stage.summary.get("test")):
-        yield _spaced_window(stage, warm_up)
-    yield from _histograms(stage)
+def plots(name: str, found: Pts) -> Iterator[Plot]:
+    """Rates and latencies over time and bytes; histograms; `name` of the stage."""
+    if len(found.samples) > 1:
+        yield from _of_phases(name, found.test, found.samples)
+    if len(found.warm_up) > 1:
+        yield _before_rounds(name, found.warm_up)
+    if found.pre_writes:
+        yield _before_levels(name, found.pre_writes)
+    warm_up = found.warm_up or [s for s in found.samples if s.phase == found.samples[0].phase]
+    if len(warm_up[::SPACING]) > 1 and found.test is not PtsTest.CROSSED:
+        yield _spaced_window(name, warm_up)
+    for place, cell in enumerate(cell for cell in found.in_steady_state if cell.bins):
+        yield _histogram(f"histogram-{name}-{place}", cell)
 
 
-def _first_phase(stage: StageResult, samples: Sequence[Record]) -> list[Record]:
-    return [s for s in samples if s["phase"] == samples[0]["phase"]]
+def _of_phases(name: str, test: PtsTest, samples: Sequence[PtsSample]) -> Iterator[Plot]:
+    crossed = test is PtsTest.CROSSED
+    label, rate = ("MB/s", _mb_per_s) if crossed else ("IOPS", _iops)
+    yield _over_time(name, samples, label, rate, pauses=test is PtsTest.IDLE)
+    if crossed:
+        yield from _transitions(name, samples)
+    filled = test is PtsTest.SATURATION and samples[-1].fills > 0
+    if test is PtsTest.SATURATION:
+        yield _over_bytes(name, samples)
+    if filled:
+        yield _over_fills(name, samples)
+    seen = [(sample, sample.latency) for sample in samples if sample.latency is not None]
+    if seen:
+        yield _latencies(f"latency-{name}", seen, "time", "minutes", _minutes)
+    if seen and filled:
+        fills = "drive fills"
+        yield _latencies(f"latency-{name}-fills", seen, fills, fills, lambda s: s.fills)
 
 
-def _marks(samples: Sequence[Record]) -> tuple[tuple[float, str], ...]:
+def _minutes(sample: PtsSample) -> float:
+    return sample.from_start_s / 60
+
+
+def _iops(sample: PtsSample) -> float:
+    return sample.iops
+
+
+def _mb_per_s(sample: PtsSample) -> float:
+    return sample.throughput_bytes_per_s * 1e-6
+
+
+def _marks(samples: Sequence[PtsSample]) -> tuple[tuple[float, str], ...]:
     """Where each phase begins; with many only their numbers would fit."""
     found: dict[str, float] = {}
     for sample in samples:
-        found.setdefault(str(sample["phase"]), number(sample, "from_start_s") / 60)
+        found.setdefault(sample.phase, _minutes(sample))
     if len(found) < 2:
         return ()
     short = len(found) > 4
@@ -70,14 +83,18 @@ def _marks(samples: Sequence[Record]) -> tuple[tuple[float, str], ...]:
 
 
 def _over_time(
-    stage: StageResult, samples: Sequence[Record], metric: str, label: str, scale: float
+    name: str,
+    samples: Sequence[PtsSample],
+    label: str,
+    rate: Callable[[PtsSample], float],
+    *,
+    pauses: bool,
 ) -> Plot:
-    x = np.array([number(s, "from_start_s") / 60 for s in samples])
-    y = np.array([number(s, metric) * scale for s in samples])
-    pauses = any("idle" in str(s["phase"]) for s in samples)
+    x = np.array([_minutes(sample) for sample in samples])
+    y = np.array([rate(sample) for sample in samples])
     burst = " In phases with pauses the rate is that of the bursts." if pauses else ""
     return Plot(
-        name=f"time-{stage.name}",
+        name=f"time-{name}",
         title=f"{label} over time",
         caption=f"Averages of {len(samples)} samples; marks are the phases, as the table numbers "
         f"them.{burst}",
@@ -87,73 +104,59 @@ def _over_time(
     )
 
 
-def _transitions(
-    stage: StageResult, samples: Sequence[Record], metric: str, label: str, scale: float
-) -> Iterator[Plot]:
+def _transitions(name: str, samples: Sequence[PtsSample]) -> Iterator[Plot]:
     """An hour at each side of a change of workload."""
-    phases = [s["phase"] for s in samples]
-    changes = [i for i in range(1, len(phases)) if phases[i] != phases[i - 1]]
+    changes = [i for i in range(1, len(samples)) if samples[i].phase != samples[i - 1].phase]
     for place, change in enumerate(changes, start=1):
         near = samples[max(0, change - 60) : change + 60]
-        x = np.array([number(s, "from_start_s") / 60 for s in near])
-        y = np.array([number(s, metric) * scale for s in near])
-        start = number(samples[change - 1], "from_start_s") / 60
-        line = Line("", tuple(x.tolist()), tuple(y.tolist()))
-        ticks = round_ticks(float(x[0]), float(x[-1]))
+        line = Line("", tuple(map(_minutes, near)), tuple(map(_mb_per_s, near)))
+        start = _minutes(samples[change - 1])
+        ticks = round_ticks(line.x[0], line.x[-1])
         yield Plot(
-            name=f"change-{stage.name}-{place}",
-            title=f"{label} around the change to {phases[change]}",
+            name=f"change-{name}-{place}",
+            title=f"MB/s around the change to {samples[change].phase}",
             caption=f"The workload changed after {start:.4g} minutes.",
-            alt=f"{label} before and after the change at {start:.4g} minutes.",
-            figure=LinesFigure((line,), "minutes", label, ticks),
+            alt=f"MB/s before and after the change at {start:.4g} minutes.",
+            figure=LinesFigure((line,), "minutes", "MB/s", ticks),
         )
 
 
-def _over_bytes(stage: StageResult, samples: Sequence[Record]) -> Plot:
-    return _iops(
-        stage,
-        [(number(s, "written") / 1e9, number(s, "iops")) for s in samples],
-        name="bytes",
+def _over_bytes(name: str, samples: Sequence[PtsSample]) -> Plot:
+    return _rates(
+        f"bytes-{name}",
+        [(sample.written_bytes / 1e9, sample.iops) for sample in samples],
         title="IOPS over gigabytes written",
         caption="Total gigabytes written (10^9 bytes) since the purge.",
         axis="GB written",
     )
 
 
-def _over_fills(stage: StageResult, samples: Sequence[Record]) -> Plot:
-    return _iops(
-        stage,
-        [(number(s, "fills"), number(s, "iops")) for s in samples],
-        name="fills",
+def _over_fills(name: str, samples: Sequence[PtsSample]) -> Plot:
+    return _rates(
+        f"fills-{name}",
+        [(sample.fills, sample.iops) for sample in samples],
         title="IOPS over drive fills",
         caption="Bytes written since the purge over the capacity of the drive.",
         axis="drive fills",
     )
 
 
-def _before_rounds(stage: StageResult, samples: Sequence[Record]) -> Plot:
-    return _iops(
-        stage,
-        [(number(s, "t_s") / 60, number(s, "iops")) for s in samples],
-        name="warm-up",
+def _before_rounds(name: str, samples: Sequence[PtsRate]) -> Plot:
+    return _rates(
+        f"warm-up-{name}",
+        [(sample.t_s / 60, sample.iops) for sample in samples],
         title="IOPS of the writes before the first round",
         caption=f"Averages of {len(samples)} samples of the preconditioning.",
         axis="minutes",
     )
 
 
-def _iops(
-    stage: StageResult,
-    points: Sequence[tuple[float, float]],
-    *,
-    name: str,
-    title: str,
-    caption: str,
-    axis: str,
+def _rates(
+    name: str, points: Sequence[tuple[float, float]], *, title: str, caption: str, axis: str
 ) -> Plot:
     x, y = np.array(points).T
     return Plot(
-        name=f"{name}-{stage.name}",
+        name=name,
         title=title,
         caption=caption,
         alt=f"IOPS over {x[-1]:.4g} {axis}.",
@@ -161,90 +164,70 @@ def _iops(
     )
 
 
-def _before_levels(stage: StageResult, samples: Sequence[Record]) -> Plot:
+def _before_levels(name: str, samples: Sequence[PtsRate]) -> Plot:
     lines = []
-    for phase in dict.fromkeys(str(s["phase"]) for s in samples):
-        own = [s for s in samples if s["phase"] == phase]
-        x = tuple(number(s, "t_s") / 60 for s in own)
-        lines.append(Line(phase, x, tuple(number(s, "iops") for s in own)))
+    for phase in dict.fromkeys(sample.phase for sample in samples):
+        own = [sample for sample in samples if sample.phase == phase]
+        lines.append(Line(phase, tuple(s.t_s / 60 for s in own), tuple(s.iops for s in own)))
     most = max(max(line.x) for line in lines)
-    ticks = round_ticks(0.0, most)
     return Plot(
-        name=f"pre-writes-of-levels-{stage.name}",
+        name=f"pre-writes-of-levels-{name}",
         title="Writes before the histogram of each demand",
         caption="An hour at full length, before the highest, the middle and the lowest demand.",
         alt=f"IOPS of {len(lines)} phases over {most:.3g} minutes.",
-        figure=LinesFigure(tuple(lines), "minutes", "IOPS", ticks),
+        figure=LinesFigure(tuple(lines), "minutes", "IOPS", round_ticks(0.0, most)),
     )
 
 
 def _latencies(
-    stage: StageResult, samples: Sequence[Record], *, over: Literal["time", "fills"] = "time"
+    name: str,
+    seen: Sequence[tuple[PtsSample, PtsLatency]],
+    over: str,
+    axis: str,
+    place: Callable[[PtsSample], float],
 ) -> Plot:
-    seen = [s for s in samples if number(s, "mean_ns") > 0]
-    by_time = over == "time"
-    x = np.array([number(s, "from_start_s") / 60 if by_time else number(s, "fills") for s in seen])
+    x = np.array([place(sample) for sample, _ in seen])
     lines = []
-    for metric, label in LATENCIES:
-        trace = thinned(x, np.array([number(s, metric) for s in seen]), bins=POINTS)
+    for label, of in LATENCIES:
+        trace = thinned(x, np.array([of(latency) for _, latency in seen]), bins=POINTS)
         lines.append(Line(label, tuple(trace.x.tolist()), tuple(trace.high.tolist())))
-    ticks = round_ticks(0.0, float(x[-1]) if len(x) else 1.0)
+    ticks = round_ticks(0.0, float(x[-1]))
     return Plot(
-        name=f"latency-{stage.name}" + ("" if by_time else "-fills"),
-        title="Latency over time" if by_time else "Latency over drive fills",
+        name=name,
+        title=f"Latency over {over}",
         caption="Of each sample; where samples are too many to be drawn, the highest of a few. In "
         "samples of less than a hundred thousand I/Os 99.999 % is the highest.",
         alt=f"Mean, 99.999 % and highest latency over {len(seen)} samples.",
-        figure=LinesFigure(
-            tuple(lines),
-            "minutes" if by_time else "drive fills",
-            "latency",
-            ticks,
-            log_y=True,
-            latency=True,
-        ),
+        figure=LinesFigure(tuple(lines), axis, "latency", ticks, log_y=True, latency=True),
     )
 
 
-def _spaced_window(stage: StageResult, samples: Sequence[Record]) -> Plot:
-    window = round_window([number(s, "iops") for s in samples[::SPACING]])
+def _spaced_window(name: str, samples: Sequence[PtsRate]) -> Plot:
+    window = round_window([sample.iops for sample in samples[::SPACING]])
     return Plot(
-        name=f"spaced-{stage.name}",
+        name=f"spaced-{name}",
         title="Measurement window, samples 30 min apart",
         caption=f"Fit {window.fit}; data excursion {format_count(window.excursion)} of "
         f"{format_count(window.allowed_excursion)} allowed, slope excursion "
         f"{format_count(window.slope_excursion)} of "
         f"{format_count(window.allowed_slope_excursion)} allowed.",
         alt=f"Five samples, average {format_count(window.average)} IOPS.",
-        figure=WindowFigure(
-            x=tuple(float(n) for n in window.rounds),
-            blocks=window.values,
-            window=drawn(window),
-            x_label="round",
-            y_label="IOPS",
-            rounds=True,
-        ),
+        figure=window_figure(window, "IOPS"),
     )
 
 
-def _histograms(stage: StageResult) -> Iterator[Plot]:
-    found = stage.data.get("histograms")
-    levels = {str(r["cell"]): r for r in records(stage, "in_steady_state")}
-    for place, (cell, bins) in enumerate(found.items() if isinstance(found, Mapping) else ()):
-        latencies, counts = bins["latency_ns"], bins["count"]
-        marks = tuple(
-            (number(levels[cell], key), key.removesuffix("_ns"))
-            for key in levels.get(cell, {})
-            if key.startswith("p") and key != "p99.999_ns"
-        )
-        yield Plot(
-            name=f"histogram-{stage.name}-{place}",
-            title=f"Latency histogram: {cell}",
-            caption=f"{sum(counts):,} I/Os in bins of fio, 64 to an octave. Percentiles that "
-            "fewer than ten I/Os lie beyond are left out.",
-            alt=f"Latencies of {sum(counts):,} I/Os.",
-            figure=_bars(latencies, counts, marks),
-        )
+def _histogram(name: str, cell: PtsCell) -> Plot:
+    bins = cell.bins or PtsBins(latency_ns=(), count=())
+    levels = cell.latency.percentiles_ns if cell.latency else {}
+    marks = tuple((value, level) for level, value in levels.items() if level != NINES)
+    return Plot(
+        name=name,
+        title=f"Latency histogram: {cell.cell}",
+        caption=f"{sum(bins.count):,} I/Os in bins of fio, 64 to an octave. Percentiles that "
+        "fewer than ten I/Os lie beyond are left out.",
+        alt=f"Latencies of {sum(bins.count):,} I/Os.",
+        figure=_bars(bins.latency_ns, bins.count, marks),
+    )
 
 
 def _bars(

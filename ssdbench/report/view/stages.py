@@ -5,7 +5,8 @@ from typing import assert_never
 
 from ssdbench.model.found import FillDone, Points, PurgeDone, Untyped, WarmUp
 from ssdbench.model.inside import BlockSizeFound, ProbeFound
-from ssdbench.model.kind import KINDS, StageKind
+from ssdbench.model.kind import KINDS
+from ssdbench.model.pts import Pts
 from ssdbench.model.rates import RateFound
 from ssdbench.model.result import StageResult
 from ssdbench.report.read import StoredRun
@@ -26,13 +27,7 @@ from ssdbench.report.view.page import Block, Facts, Prose, Section
 from ssdbench.report.view.records import tables
 from ssdbench.units import format_capacity, format_duration
 
-_TOLD = {*pts.TOLD, medians.RECORDS}  # lists that have tables of their own
-
-LEADS = {
-    StageKind.PTS: "PTS-style: means over five rounds that look alike, in the order of the "
-    "standard. No bounds, and no numbers to plan on. What was not checked against the standard's "
-    "text is in docs/pts.md.",
-}
+_TOLD = {medians.RECORDS}  # lists that have tables of their own
 
 
 def sections(run: StoredRun) -> Iterator[Section]:
@@ -45,6 +40,11 @@ def sections(run: StoredRun) -> Iterator[Section]:
 def _blocks(run: StoredRun, stage: StageResult) -> Iterator[Block]:
     if not stage.complete:
         yield Prose("This stage was not finished; what it measured until then is kept.", tone="bad")
+    yield from _found(run, stage)
+    yield cost(stage)
+
+
+def _found(run: StoredRun, stage: StageResult) -> Iterator[Block]:
     match stage.found:
         case PurgeDone() as found:
             yield from purge.blocks(found)
@@ -54,6 +54,8 @@ def _blocks(run: StoredRun, stage: StageResult) -> Iterator[Block]:
             pass  # the section on steady state has it
         case Points() as found:
             yield from pointstage.blocks(run, stage, found)
+        case Pts() as found:
+            yield from pts.blocks(run.result, stage, found)
         case RateFound() as found:
             yield from rates.blocks(stage, found)
         case BlockSizeFound() as found:
@@ -64,16 +66,11 @@ def _blocks(run: StoredRun, stage: StageResult) -> Iterator[Block]:
             yield from _untyped(run, stage)
         case never:  # mypy refuses a kind that was left out above
             assert_never(never)
-    yield cost(stage)
 
 
 def _untyped(run: StoredRun, stage: StageResult) -> Iterator[Block]:
-    if stage.kind in LEADS:
-        yield Prose(LEADS[stage.kind])
     yield from filesystems.figure(stage, run.result.stages)
     yield from trials.figure(stage)
-    if stage.kind is StageKind.PTS:
-        yield from pts.blocks(run.result, stage)
     yield from medians.table(stage)
     yield from tables({n: v for n, v in stage.data.items() if n not in _TOLD})
     if stage.summary:

@@ -6,7 +6,7 @@ import numpy as np
 
 from ssdbench.model.finding import Code
 from ssdbench.model.found import WarmUp
-from ssdbench.model.kind import StageKind
+from ssdbench.model.pts import Pts
 from ssdbench.model.result import RunResult, StageResult, SteadyVerdict
 from ssdbench.model.steadyverdict import criterion_value, criterion_words
 from ssdbench.report.figures import SeriesFigure, Window, WindowFigure, thinned
@@ -33,7 +33,7 @@ def section(run: StoredRun) -> Section:
 def _absent(result: RunResult) -> str:
     if result.interrupted:
         return "The run was interrupted before steady state could be judged."
-    if any(stage.kind is StageKind.PTS for stage in result.stages):
+    if result.having(Pts):
         return (
             "Only by the PTS rule, whose word stands in the header of each test: five rounds that "
             "look alike are no proof, and no rate of this run is known to last."

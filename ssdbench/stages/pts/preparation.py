@@ -5,39 +5,24 @@ filled again, and one that is finished never is.
 """
 
 import math
-from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 
-from ssdbench.engine import units
-from ssdbench.engine.journal import StageJournal
-from ssdbench.engine.stage import Context, RateHint, Stage, StagePlan
-from ssdbench.engine.store import StageStore
+from ssdbench.engine.stage import Context, Ended, R, RateHint, Stage, StagePlan, U, W
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.findings.preparation import NotPurged
 from ssdbench.model.found import PurgeDone
 from ssdbench.model.profile import Purge as Method
+from ssdbench.model.pts import PtsMeasured, PtsStep
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import Pattern
 from ssdbench.stages.precondition import Fill, Precondition
-from ssdbench.stages.pts.parts import Record
+from ssdbench.stages.pts.work import Measure, PtsRecord
 from ssdbench.stages.purge import Purge
-from ssdbench.units import KIB, format_capacity
+from ssdbench.units import KIB
 
 CAPACITIES = 2  # of the user, written in 128 KiB from end to end of the active range
-
-
-Step = Purge | Precondition
-
-
-@dataclass(slots=True)
-class Prepared:
-    """What the preparation did."""
-
-    records: list[Record] = field(default_factory=list)
-    findings: list[Finding] = field(default_factory=list)
-    seconds: float = 0.0
-    bytes_written: int = 0
-    cut_short: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,64 +34,49 @@ class Preparation:
     active_percent: float = 100.0
     from_fresh: bool = False  # the test itself is about a drive that was just purged
 
-    def steps(self) -> list[tuple[str, Step]]:
-        """The steps by name."""
-        found: list[tuple[str, Step]] = []
+    def steps(self) -> Iterator[tuple[Purge | Precondition, Measure]]:
+        """Its steps, each named as what it does, and how each is done as a unit of the test."""
         if self.purge is not Method.NONE:
-            found.append(("purge", Purge("purge", self.purge)))
+            purge = Purge("purge", self.purge)
+            yield purge, partial(prepared, purge)
         if self.fills:
             passes = math.ceil(CAPACITIES * 100 / self.active_percent)
-            fill = Fill(Pattern.SEQUENTIAL, 128 * KIB, passes)
-            found.append(("fill", Precondition("fill", (fill,), self.active_percent)))
-        return found
+            fills = (Fill(Pattern.SEQUENTIAL, 128 * KIB, passes),)
+            fill = Precondition("fill", fills, self.active_percent)
+            yield fill, partial(prepared, fill)
 
     def plans(self, target: TargetInfo, hint: RateHint) -> list[StagePlan]:
         """What it would do, step by step."""
-        return [step.plan(target, hint) for _, step in self.steps()]
+        return [step.plan(target, hint) for step, _ in self.steps()]
 
-    def run(self, context: Context) -> Prepared:
-        """Purge and fill, each with a journal and a directory below the test's."""
-        done = Prepared(findings=self._labels(context.store.name))
-        for name, step in self.steps():
-            inner = f"{context.store.name}/{name}"
-            result = units.run(
-                cast(Stage[Any, Any, Any], step),
-                replace(
-                    context,
-                    store=StageStore(context.store.run, inner),
-                    journal=StageJournal(context.journal.journal, inner, context.journal.observe),
-                ),
-                anew=True,
-            )
-            done.seconds += result.duration_s
-            done.bytes_written += result.bytes_written
-            done.records.append(
-                {
-                    "step": name,
-                    "done": result.found.done
-                    if isinstance(result.found, PurgeDone)
-                    else "; ".join(_jobs(step, context)),
-                    "took_s": result.duration_s,
-                    "written": format_capacity(result.bytes_written),
-                }
-            )
-            done.findings += [_own(f, context.store.name) for f in result.findings]
-            if not result.complete:
-                done.cut_short = f"the {name} before it was not finished"
-                break
-        return done
-
-    def _labels(self, stage: str) -> list[Finding]:
+    def labels(self) -> list[Finding]:
+        """That the drive is not purged, where it is not."""
         if self.purge is not Method.NONE:
             return []
-        return [NotPurged(self.from_fresh).finding(stage=stage)]
+        return [NotPurged(needs_fresh=self.from_fresh).finding()]
 
 
-def _jobs(step: Step, context: Context) -> tuple[str, ...]:
-    return step.plan(context.target, context.hint).jobs
+def prepared(step: Stage[W, U, R], context: Context) -> PtsRecord:
+    """One step, as a unit of the test; its findings are the test's own."""
+    before = replace(context.meter)
+    (unit,) = step.units(context, ())
+    record = step.measure(context, unit)
+    done = () if record is None else (record,)
+    concluded = step.conclude(context, done, Ended(context.unit.cut_short))
+    found = concluded.found
+    jobs = step.plan(context.target, context.hint).jobs
+    own = PtsStep(
+        step=step.name,
+        done=found.done if isinstance(found, PurgeDone) else "; ".join(jobs),
+        took_s=context.meter.seconds - before.seconds,
+        written_bytes=context.meter.bytes_written - before.bytes_written,
+    )
+    return PtsRecord(
+        measured=PtsMeasured(preparation=(own,)), findings=tuple(map(_own, concluded.findings))
+    )
 
 
-def _own(finding: Finding, stage: str) -> Finding:
-    """As the test's own. That a part of the drive was filled is what the client form asks for."""
-    severity = Severity.WARNS if finding.code is Code.PARTIAL_FILL else finding.severity
-    return finding.model_copy(update={"stage": stage, "severity": severity})
+def _own(finding: Finding) -> Finding:
+    """That a part of the drive was filled is what the client form asks for."""
+    partial = finding.code is Code.PARTIAL_FILL
+    return finding.model_copy(update={"severity": Severity.WARNS}) if partial else finding

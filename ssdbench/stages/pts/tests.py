@@ -1,16 +1,18 @@
 """The PTS-style tests: cells and tracking variables, or phases."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ssdbench.errors import UsageError
+from ssdbench.model.asked.standard import PtsForm, PtsTest, Saturation
 from ssdbench.model.finding import Finding
 from ssdbench.model.findings.course import NotApplicable
 from ssdbench.model.findings.drive import BelowMappingUnit
 from ssdbench.model.profile import Purge
+from ssdbench.model.pts import PtsAbsent, PtsMetric
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import ActiveRange, Pattern, Workload
-from ssdbench.stages.pts.parts import Cell, Phase, Tracking, warm_up_s
+from ssdbench.stages.pts.parts import MAX_ROUNDS, Cell, Phase, Tracking, warm_up_s
 from ssdbench.stages.pts.preparation import Preparation
 from ssdbench.stages.pts.rounds import Rounds
 from ssdbench.stages.pts.timed import Timed
@@ -34,11 +36,11 @@ SATURATION_S = 24 * 3600.0
 SATURATION_FILLS = 4.0
 LATENCY_S = 1200.0  # of the histogram in steady state
 SATURATIONS = {  # pattern, block, percent of reads
-    "writes-4k": (Pattern.RANDOM, 4 * KIB, 0),
-    "mixed-8k": (Pattern.RANDOM, 8 * KIB, 65),
-    "sequential-128k": (Pattern.SEQUENTIAL, 128 * KIB, 90),
-    "sequential-512": (Pattern.SEQUENTIAL, HALF_KIB, 50),
-    "composite": (Pattern.RANDOM, 4 * KIB, 40),
+    Saturation.WRITES_4K: (Pattern.RANDOM, 4 * KIB, 0),
+    Saturation.MIXED_8K: (Pattern.RANDOM, 8 * KIB, 65),
+    Saturation.SEQUENTIAL_128K: (Pattern.SEQUENTIAL, 128 * KIB, 90),
+    Saturation.SEQUENTIAL_512: (Pattern.SEQUENTIAL, HALF_KIB, 50),
+    Saturation.COMPOSITE: (Pattern.RANDOM, 4 * KIB, 40),
 }
 COMPOSITE_ZONES = ((50.0, 5.0), (30.0, 15.0), (20.0, 80.0))
 
@@ -47,7 +49,6 @@ COMPOSITE_ZONES = ((50.0, 5.0), (30.0, 15.0), (20.0, 80.0))
 class Form:
     """Parameters that the enterprise and the client form of the standard differ in."""
 
-    name: str
     active_percent: float
     iodepth: int
     threads: int
@@ -55,8 +56,8 @@ class Form:
 
 
 FORMS = {
-    "enterprise": Form("enterprise", 100.0, 32, 4, (1024 * KIB, 128 * KIB)),
-    "client": Form("client", 75.0, 16, 2, (1024 * KIB,)),
+    PtsForm.ENTERPRISE: Form(100.0, 32, 4, (1024 * KIB, 128 * KIB)),
+    PtsForm.CLIENT: Form(75.0, 16, 2, (1024 * KIB,)),
 }
 
 
@@ -65,11 +66,16 @@ class Setting:
     """Where and how a test is done."""
 
     target: TargetInfo
-    form: Form
-    max_rounds: int
-    scale: float
+    form_name: PtsForm
+    max_rounds: int = MAX_ROUNDS
+    scale: float = 1.0
     purge: Purge = Purge.NONE
-    saturation: tuple[str, ...] = ("writes-4k",)
+    saturation: tuple[Saturation, ...] = (Saturation.WRITES_4K,)
+
+    @property
+    def form(self) -> Form:
+        """The form's parameters."""
+        return FORMS[self.form_name]
 
     def preparation(self, *, fills: bool = True) -> Preparation:
         """Before each test: the profile's purge, and two capacities of writes where asked."""
@@ -87,6 +93,10 @@ class Setting:
             range=ActiveRange(offset_bytes=0, length_bytes=length // block * block),
         )
 
+    def fits(self, part: Cell | Phase) -> bool:
+        """Whether the drive's logical blocks allow its blocks."""
+        return part.workload.block_bytes % self.target.logical_block_bytes == 0
+
     def misfit(self, name: str) -> UsageError:
         """The error for a test that this drive cannot do."""
         return UsageError(
@@ -95,55 +105,78 @@ class Setting:
             hint="Leave the test out, or format the drive with blocks of 512 B or 4 KiB.",
         )
 
-    def labels(self, name: str, workloads: Sequence[Workload]) -> tuple[Finding, ...]:
+    def not_applicable(self, part: Cell | Phase) -> Finding:
+        """That the drive cannot do a part of a test."""
+        block = format_size(self.target.logical_block_bytes)
+        return NotApplicable(part.name, f"the drive's logical block is {block}").finding()
+
+    def labels(self, parts: Sequence[Cell | Phase]) -> tuple[Finding, ...]:
         """At most one: which blocks are not whole mapping units."""
         unit = known_remap_unit(self.target, ())
-        below = tuple(w.block_bytes for w in workloads if below_remap_unit(w, unit))
-        return (BelowMappingUnit(below, unit).finding(stage=name),) if below else ()
+        loads = (part.workload for part in parts)
+        below = tuple(load.block_bytes for load in loads if below_remap_unit(load, unit))
+        return (BelowMappingUnit(below, unit).finding(),) if below else ()
 
-    def history(self, test: Timed) -> Timed:
-        """A test of phases with its labels. Raises UsageError when this drive cannot do it."""
-        workloads = [phase.workload for phase in test.phases]
-        if any(w.block_bytes % self.target.logical_block_bytes for w in workloads):
-            raise self.misfit(test.name)
-        return replace(test, skipped=(*test.skipped, *self.labels(test.name, workloads)))
-
-    def test(
+    def history(
         self,
         name: str,
-        test: str,
-        title: str,
-        cells: Iterable[Cell],
-        tracking: tuple[Tracking, ...],
+        test: PtsTest,
+        phases: Sequence[Phase],
+        *,
+        load: str = "",
         finale: tuple[Cell, ...] = (),
+    ) -> Timed:
+        """A test of phases. Raises UsageError when this drive cannot do it."""
+        if not all(self.fits(phase) for phase in phases):
+            raise self.misfit(name)
+        return Timed(
+            name=name,
+            test=test,
+            load=load,
+            form=self.form_name,
+            phases=tuple(phases),
+            preparation=self.preparation(fills=False),
+            finale=finale,
+            skipped=self.labels(phases),
+            scale=self.scale,
+        )
+
+    def rounds(
+        self,
+        name: str,
+        test: PtsTest,
+        cells: Iterable[Cell],
+        tracking: Iterable[Tracking],
+        *,
+        load: str = "",
+        finale: tuple[Cell, ...] = (),
+        warm_up: Phase | None = None,
     ) -> Rounds:
-        """A test without the cells that this drive cannot do.
+        """A test of rounds, without the cells that this drive cannot do.
 
         Raises UsageError when it cannot do what the test tracks.
         """
-        logical = self.target.logical_block_bytes
         kept: list[Cell] = []
         skipped: list[Cell] = []
         for cell in cells:
-            (skipped if cell.workload.block_bytes % logical else kept).append(cell)
-        if not {tracked.cell for tracked in tracking} <= {cell.name for cell in kept}:
+            (kept if self.fits(cell) else skipped).append(cell)
+        tracked = tuple(tracking)
+        if not {one.cell for one in tracked} <= {cell.name for cell in kept}:
             raise self.misfit(name)
         return Rounds(
             name=name,
             test=test,
-            form=self.form.name,
+            load=load,
+            form=self.form_name,
             cells=tuple(kept),
-            tracking=tracking,
-            absent=tuple(skipped),
+            tracking=tracked,
+            absent=tuple(_absent(cell) for cell in skipped),
+            warm_up=warm_up,
             finale=finale,
             max_rounds=self.max_rounds,
             scale=self.scale,
             preparation=self.preparation(),
-            skipped=(
-                *(_not_applicable(cell, logical, name) for cell in skipped),
-                *self.labels(name, [cell.workload for cell in kept]),
-            ),
-            title=title,
+            skipped=(*map(self.not_applicable, skipped), *self.labels(kept)),
         )
 
 
@@ -164,24 +197,24 @@ def iops(name: str, setting: Setting) -> tuple[Rounds, ...]:
         for block in BLOCKS
     ]
     tracked = ((0, 4 * KIB), (65, 64 * KIB), (100, 1024 * KIB))
-    tracking = tuple(Tracking(cell_name(*key)) for key in tracked)
-    return (setting.test(name, "IOPS", "PTS-style IOPS test", cells, tracking),)
+    tracking = [Tracking(cell_name(*key)) for key in tracked]
+    return (setting.rounds(name, PtsTest.IOPS, cells, tracking),)
 
 
 def throughput(name: str, setting: Setting) -> tuple[Rounds, ...]:
     """Sequential reads and writes; a test of its own for each block size."""
     return tuple(
-        setting.test(
+        setting.rounds(
             f"{name}-{block // KIB}k",
-            "throughput",
-            f"PTS-style throughput test, {format_size(block)}",
+            PtsTest.THROUGHPUT,
             [
                 Cell(
                     cell_name(read, block), setting.workload(Pattern.SEQUENTIAL, block, read, 32, 1)
                 )
                 for read in (100, 0)
             ],
-            (Tracking(cell_name(0, block), "throughput_bytes_per_s"),),
+            [Tracking(cell_name(0, block), PtsMetric.THROUGHPUT)],
+            load=format_size(block),
         )
         for block in setting.form.throughput_blocks
     )
@@ -197,21 +230,20 @@ def latency(name: str, setting: Setting) -> tuple[Rounds, ...]:
     hist = Cell(
         "0/100 4 KiB, 20 min", setting.workload(Pattern.RANDOM, 4 * KIB, 0, 1, 1), LATENCY_S
     )
-    tracking = (Tracking(cell_name(0, 4 * KIB), "mean_ns"),)
-    test = setting.test(name, "latency", "PTS-style latency test", cells, tracking, (hist,))
-    return (replace(test, adds_up=True),)
+    tracking = [Tracking(cell_name(0, 4 * KIB), PtsMetric.MEAN)]
+    return (setting.rounds(name, PtsTest.LATENCY, cells, tracking, finale=(hist,)),)
 
 
 def demand(name: str, setting: Setting) -> tuple[Rounds, ...]:
     """Response time over the outstanding requests, 4 KiB writes."""
     base = setting.workload(Pattern.RANDOM, 4 * KIB, 0, 32, 32)
-    return (_matrix(name, "demand intensity", setting, base),)
+    return (_matrix(name, PtsTest.DEMAND, setting, base),)
 
 
 def composite(name: str, setting: Setting) -> tuple[Rounds, ...]:
     """Twelve block sizes in three zones, 40/60 reads and writes, over outstanding requests."""
     base = setting.workload(Pattern.RANDOM, 4 * KIB, 40, 32, 32)
-    return (_matrix(name, "composite block workload", setting, _mixed(base, setting)),)
+    return (_matrix(name, PtsTest.COMPOSITE, setting, _mixed(base, setting)),)
 
 
 def _mixed(base: Workload, setting: Setting) -> Workload:
@@ -224,16 +256,15 @@ def _mixed(base: Workload, setting: Setting) -> Workload:
     return base.model_copy(update={"block_split": split, "zones": COMPOSITE_ZONES})
 
 
-def _matrix(name: str, test: str, setting: Setting, base: Workload) -> Rounds:
+def _matrix(name: str, test: PtsTest, setting: Setting, base: Workload) -> Rounds:
     pairs = sorted(((t, q) for t in DEMAND for q in DEMAND), key=lambda p: -p[0] * p[1])
     writes = base.model_copy(update={"read_percent": 0})
-    cells = [Cell("pre-write T32 Q32", writes, 300.0)]
+    cells = [Cell("pre-write T32 Q32", writes, 300.0, pre_write=True)]
     cells += [
         Cell(f"T{t} Q{q}", base.model_copy(update={"numjobs": t, "iodepth": q})) for t, q in pairs
     ]
-    found = setting.test(name, test, f"PTS-style {test} test", cells, (Tracking("T32 Q32"),))
     warm_up = Phase("warm-up", writes, warm_up_s(), until_steady=True)
-    return replace(found, warm_up=warm_up, demand=True)
+    return setting.rounds(name, test, cells, [Tracking("T32 Q32")], warm_up=warm_up)
 
 
 def saturation(name: str, setting: Setting) -> tuple[Timed, ...]:
@@ -241,54 +272,44 @@ def saturation(name: str, setting: Setting) -> tuple[Timed, ...]:
 
     A test for each workload. Raises UsageError when none of them fits the drive's blocks.
     """
-    logical = setting.target.logical_block_bytes
-    loads = {kind: _saturating(kind, setting) for kind in setting.saturation}
-    fit = {kind: w for kind, w in loads.items() if w.block_bytes % logical == 0}
-    if not fit:
+    phases = {kind: _saturating(kind, setting) for kind in setting.saturation}
+    skipped = [setting.not_applicable(p) for p in phases.values() if not setting.fits(p)]
+    found = [_saturated(name, k, p, setting) for k, p in phases.items() if setting.fits(p)]
+    if not found:
+        block = format_size(setting.target.logical_block_bytes)
         raise UsageError(
-            f"no workload of {name} fits the drive's logical block of {format_size(logical)}",
+            f"no workload of {name} fits the drive's logical block of {block}",
             hint="Set `saturation: writes-4k`.",
         )
-    skipped = tuple(
-        _not_applicable(Cell(kind, workload), logical, name)
-        for kind, workload in loads.items()
-        if kind not in fit
-    )
-    found = [_saturated(name, kind, workload, setting) for kind, workload in fit.items()]
-    found[0] = replace(found[0], skipped=skipped)
-    return tuple(setting.history(test) for test in found)
+    return (replace(found[0], skipped=(*skipped, *found[0].skipped)), *found[1:])
 
 
-def _saturating(kind: str, setting: Setting) -> Workload:
+def _saturating(kind: Saturation, setting: Setting) -> Phase:
     """The standard's workload of that kind, with its threads and queue."""
     form = setting.form
     pattern, block, read = SATURATIONS[kind]
     workload = setting.workload(pattern, block, read, form.iodepth, form.threads)
-    return _mixed(workload, setting) if kind == "composite" else workload
+    name = ("sequential " if pattern is Pattern.SEQUENTIAL else "") + cell_name(read, block)
+    if kind is Saturation.COMPOSITE:
+        name, workload = "composite 40/60", _mixed(workload, setting)
+    return Phase(name, workload, SATURATION_S, SATURATION_FILLS, until_steady=True)
 
 
-def _saturated(name: str, kind: str, workload: Workload, setting: Setting) -> Timed:
-    first = kind == "writes-4k"
-    cell = cell_name(workload.read_percent, workload.block_bytes)
-    if workload.pattern is Pattern.SEQUENTIAL:
-        cell = f"sequential {cell}"
-    load = "composite 40/60" if kind == "composite" else cell
-    phase = Phase(load, workload, SATURATION_S, SATURATION_FILLS, until_steady=True)
-    return Timed(
-        name=name if first else f"{name}-{kind}",
-        test="write saturation" if first else f"write saturation ({load})",
-        form=setting.form.name,
-        phases=(phase,),
-        preparation=setting.preparation(fills=False),
-        finale=(Cell(f"{load}, 20 min", workload, LATENCY_S),),
-        scale=setting.scale,
-        title="PTS-style write saturation test" + ("" if first else f", {load}"),
+def _saturated(name: str, kind: Saturation, phase: Phase, setting: Setting) -> Timed:
+    first = kind is Saturation.WRITES_4K
+    return setting.history(
+        name if first else f"{name}-{kind}",
+        PtsTest.SATURATION,
+        [phase],
+        load="" if first else phase.name,
+        finale=(Cell(f"{phase.name}, 20 min", phase.workload, LATENCY_S),),
     )
 
 
 def idle(name: str, setting: Setting) -> tuple[Timed, ...]:
     """Bursts of 4 KiB writes with pauses that grow, each followed by half an hour without any."""
-    workload = _small_writes(setting)
+    form = setting.form
+    workload = setting.workload(Pattern.RANDOM, 4 * KIB, 0, form.iodepth, form.threads)
     phases = [Phase("warm-up", workload, warm_up_s(), until_steady=True)]
     for pause in IDLE_S:
         cycle = BURST_S + pause
@@ -305,61 +326,34 @@ def idle(name: str, setting: Setting) -> tuple[Timed, ...]:
             ),
             Phase(f"after {pause} s idle", workload, AFTER_IDLE_S),
         ]
-    return (
-        setting.history(
-            Timed(
-                name=name,
-                test="host idle recovery",
-                form=setting.form.name,
-                phases=tuple(phases),
-                preparation=setting.preparation(fills=False),
-                scale=setting.scale,
-                title="PTS-style host idle recovery test",
-            )
-        ),
-    )
+    return (setting.history(name, PtsTest.IDLE, phases),)
 
 
 def crossed(name: str, setting: Setting) -> tuple[Timed, ...]:
     """Sequential, then random, then sequential writes, one thread of 32."""
     large = setting.workload(Pattern.SEQUENTIAL, 1024 * KIB, 0, 32, 1)
     small = setting.workload(Pattern.RANDOM, 8 * KIB, 0, 32, 1)
-    return (
-        setting.history(
-            Timed(
-                name=name,
-                test="cross-stimulus recovery",
-                form=setting.form.name,
-                phases=(
-                    Phase("1: sequential 1 MiB", large, 8 * 3600.0),
-                    Phase("2: random 8 KiB", small, 6 * 3600.0),
-                    Phase("3: sequential 1 MiB", large, 8 * 3600.0),
-                ),
-                preparation=setting.preparation(fills=False),
-                scale=setting.scale,
-                title="PTS-style cross-stimulus recovery test",
-            )
-        ),
-    )
+    phases = [
+        Phase("1: sequential 1 MiB", large, 8 * 3600.0),
+        Phase("2: random 8 KiB", small, 6 * 3600.0),
+        Phase("3: sequential 1 MiB", large, 8 * 3600.0),
+    ]
+    return (setting.history(name, PtsTest.CROSSED, phases),)
 
 
-def _small_writes(setting: Setting) -> Workload:
-    form = setting.form
-    return setting.workload(Pattern.RANDOM, 4 * KIB, 0, form.iodepth, form.threads)
-
-
-TESTS: dict[str, Callable[[str, Setting], tuple[Rounds | Timed, ...]]] = {
-    "iops": iops,
-    "throughput": throughput,
-    "latency": latency,
-    "saturation": saturation,
-    "idle": idle,
-    "crossed": crossed,
-    "composite": composite,
-    "demand": demand,
+TESTS: Mapping[PtsTest, Callable[[str, Setting], Sequence[Rounds | Timed]]] = {
+    PtsTest.IOPS: iops,
+    PtsTest.THROUGHPUT: throughput,
+    PtsTest.LATENCY: latency,
+    PtsTest.SATURATION: saturation,
+    PtsTest.IDLE: idle,
+    PtsTest.CROSSED: crossed,
+    PtsTest.COMPOSITE: composite,
+    PtsTest.DEMAND: demand,
 }
 
 
-def _not_applicable(cell: Cell, logical_bytes: int, stage: str) -> Finding:
-    why = f"the drive's logical block is {format_size(logical_bytes)}"
-    return NotApplicable(cell.name, why).finding(stage=stage)
+def _absent(cell: Cell) -> PtsAbsent:
+    """Where a cell that this drive cannot do stands in the tables."""
+    load = cell.workload
+    return PtsAbsent(cell=cell.name, block_bytes=load.block_bytes, read_percent=load.read_percent)

@@ -1,6 +1,21 @@
+from typing import Any
+
 import pytest
 
-from ssdbench.model.result import StageResult, stage_result
+from ssdbench.model.asked.standard import PtsForm, PtsTest
+from ssdbench.model.pts import (
+    Pts,
+    PtsAbsent,
+    PtsBins,
+    PtsCell,
+    PtsLatency,
+    PtsMetric,
+    PtsRate,
+    PtsRound,
+    PtsSample,
+    PtsWindow,
+)
+from ssdbench.model.result import StageResult
 from ssdbench.report.figures import (
     BarsFigure,
     ColumnsFigure,
@@ -9,50 +24,66 @@ from ssdbench.report.figures import (
     WindowFigure,
 )
 from ssdbench.report.plots.draw import draw
-from ssdbench.report.view import pts, ptstimed, words
-from ssdbench.report.view.pts import tables
-from ssdbench.report.view.ptsplots import plots, records, round_ticks
-from tests.support.builders import with_found
+from ssdbench.report.view import ptstimed, words
+from ssdbench.report.view.pts import measured, pts_rule, tables
+from ssdbench.report.view.ptsplots import plots, round_ticks
 
+NAME = "02-pts-iops"
 RATES = (180.0, 104.0, 102.0, 100.0, 98.0, 96.0)
-LATENCIES = {"min_ns": 1e5, "mean_ns": 1e6, "p99.999_ns": 4e6, "max_ns": 5e6}
+LATENCY = PtsLatency(min_ns=1e5, mean_ns=1e6, percentiles_ns={"p99.999": 4e6}, max_ns=5e6)
 
 
-def a_stage(**data: object) -> StageResult:
-    rounds = [
-        {
-            "round": n,
-            "cell": f"0/100 {size} B",
-            "block_bytes": size,
-            "read_percent": 0,
-            "queue": 32,
-            "threads": 4,
-            "iops": iops,
-            "throughput_bytes_per_s": iops * size,
-            **LATENCIES,
-        }
-        for n, iops in enumerate(RATES, start=1)
-        for size in (512, 4096)
-    ]
-    return stage_result(
-        name="02-pts-iops",
-        kind="pts",
-        title="PTS-style IOPS test",
-        started_at="2026-11-21T00:00:00Z",
-        duration_s=1.0,
-        wall_s=1.0,
-        summary={"test": "PTS-style IOPS, enterprise form", "steady_state": "reached", "rounds": 6},
-        data=data
-        or {
-            "rounds": rounds,
-            "steady_state": [{"tracking": "0/100 4096 B, iops"}],
-            "means_over_the_window": rounds[-2:],
-        },
+def a_cell(cell: str, iops: float, **more: Any) -> PtsCell:
+    values = {
+        "block_bytes": 4096, "read_percent": 0, "queue": 32, "threads": 4,
+        "throughput_bytes_per_s": iops, "latency": LATENCY,
+    }  # fmt: skip
+    return PtsCell(**{"cell": cell, "iops": iops, **values, **more})
+
+
+def a_window(
+    cell: str = "0/100 4096 B", metric: PtsMetric = PtsMetric.IOPS, **more: Any
+) -> PtsWindow:
+    values = {
+        "first_round": 2, "last_round": 6, "average": 100.0, "allowed_data_excursion": 20.0,
+        "measured_data_excursion": 8.0, "allowed_slope_excursion": 10.0,
+        "measured_slope_excursion": 8.0, "fit": "-2 x + 108", "correlation": -1.0, "steady": True,
+    }  # fmt: skip
+    return PtsWindow(**{"cell": cell, "metric": metric, **values, **more})
+
+
+ROUNDS = tuple(
+    PtsRound(
+        number=n,
+        cells=tuple(a_cell(f"0/100 {size} B", iops, block_bytes=size) for size in (512, 4096)),
     )
+    for n, iops in enumerate(RATES, start=1)
+)
+
+
+def a_test(test: PtsTest = PtsTest.IOPS, **more: Any) -> Pts:
+    values = {
+        "test": test, "form": PtsForm.ENTERPRISE, "active_range_bytes": 1 << 30, "steady": True,
+    }  # fmt: skip
+    rounds = {"rounds": ROUNDS, "windows": (a_window(),), "means": ROUNDS[-1].cells}
+    return Pts(**{**values, **(more or rounds)})
+
+
+def in_rounds(test: PtsTest) -> Pts:
+    return a_test().model_copy(update={"test": test})
+
+
+def a_sample(at: int, phase: str, rate: float, **more: Any) -> PtsSample:
+    values = {
+        "from_start_s": 60.0 * (at + 1), "t_s": 60.0 * (at + 1), "sample": at + 1, "idle_s": 0.0,
+        "written_bytes": at * 10**9, "fills": at / 10, "throughput_bytes_per_s": rate,
+        "latency": LATENCY,
+    }  # fmt: skip
+    return PtsSample(**{"phase": phase, "iops": rate, **values, **more})
 
 
 def test_a_test_is_drawn_as_convergence_window_lines_and_columns_over_block_size() -> None:
-    convergence, window, blocks, columns = plots(a_stage())
+    convergence, window, blocks, columns = plots(NAME, a_test())
 
     assert isinstance(convergence.figure, LinesFigure)
     assert [line.y for line in convergence.figure.lines] == [RATES, RATES]
@@ -70,24 +101,22 @@ def test_a_test_is_drawn_as_convergence_window_lines_and_columns_over_block_size
 @pytest.mark.parametrize(
     ("metric", "label", "factor"),
     [
-        ("throughput bytes per s", "throughput [MB/s]", 1e-6),
-        ("mean ns", "mean latency [ms]", 1e-6),
+        (PtsMetric.THROUGHPUT, "throughput [MB/s]", 1e-6),
+        (PtsMetric.MEAN, "mean latency [ms]", 1e-6),
     ],
 )
 def test_the_axis_of_a_window_has_a_unit_and_its_numbers_are_in_it(
-    metric: str, label: str, factor: float
+    metric: PtsMetric, label: str, factor: float
 ) -> None:
-    stage = a_stage()
-    rounds = [
-        {**r, "throughput_bytes_per_s": r["iops"], "mean_ns": r["iops"]}
-        for r in stage.data["rounds"]  # type: ignore[attr-defined]
-    ]
-    tracked = [{"tracking": f"0/100 4096 B, {metric}"}]
-    window = next(
-        plot
-        for plot in plots(a_stage(rounds=rounds, steady_state=tracked))
-        if plot.name.startswith("window")
+    rounds = tuple(
+        PtsRound(
+            number=n,
+            cells=(a_cell("c", rate, latency=LATENCY.model_copy(update={"mean_ns": rate})),),
+        )
+        for n, rate in enumerate(RATES, start=1)
     )
+    found = a_test(rounds=rounds, windows=(a_window("c", metric),))
+    window = next(plot for plot in plots(NAME, found) if plot.name.startswith("window"))
 
     assert isinstance(window.figure, WindowFigure)
     assert window.figure.y_label == label
@@ -96,49 +125,45 @@ def test_the_axis_of_a_window_has_a_unit_and_its_numbers_are_in_it(
 
 
 def test_a_round_after_a_pause_is_not_in_the_window_that_is_drawn() -> None:
-    stage = a_stage()
-    rounds = [{**r, "counted": r["round"] != 3} for r in stage.data["rounds"]]  # type: ignore[attr-defined]
+    paused = tuple(one.model_copy(update={"counted": one.number != 3}) for one in ROUNDS)
+    found = a_test(rounds=paused, windows=(a_window(),))
 
-    window = list(plots(with_found(stage, data={**stage.data, "rounds": rounds})))[1]
+    window = list(plots(NAME, found))[1]
 
     assert isinstance(window.figure, WindowFigure)
     assert window.figure.x == (1, 2, 4, 5, 6)
+    rounds = next(table for table in measured(found) if table.caption == "Rounds")
+    place = [column.title for column in rounds.columns].index("Counted")
+    assert [row[place].text for row in rounds.rows[4:6]] == ["no", "no"]
+    assert rounds.rows[0][place].text == words.NONE
 
 
-@pytest.mark.parametrize("test", ["PTS-style latency", "PTS-style demand variation"])
-def test_a_latency_of_no_io_is_a_dash_and_not_0_ns(test: str) -> None:
-    means = [{**r, **dict.fromkeys(LATENCIES, 0.0)} for r in a_stage().data["rounds"][-2:]]  # type: ignore[index]
-    if "demand" in test:  # threads by queues: not one cell for each block size and mix
-        means += means[:1]
-    stage = a_stage(means_over_the_window=means)
+@pytest.mark.parametrize("test", [PtsTest.LATENCY, PtsTest.DEMAND])
+def test_a_latency_of_no_io_is_a_dash_and_not_0_ns(test: PtsTest) -> None:
+    means = [cell.model_copy(update={"latency": None}) for cell in ROUNDS[-1].cells]
 
-    words = [
+    texts = [
         cell.text
-        for table in tables(with_found(stage, summary={"test": test}))
+        for table in tables(a_test(test, means=means))
         for row in table.rows
         for cell in row
     ]
 
-    assert "0 ns" not in words
-    assert words.count("–") == (3 if "demand" in test else 4) * len(means)
+    assert "0 ns" not in texts
+    assert texts.count("–") == (3 if test is PtsTest.DEMAND else 4) * len(means)
 
 
 def test_a_test_without_a_round_has_no_plots() -> None:
-    assert list(plots(with_found(a_stage(), data={"rounds": []}))) == []
+    assert list(plots(NAME, a_test(rounds=()))) == []
 
 
 def test_a_history_is_drawn_over_time_with_its_phases_marked() -> None:
     samples = [
-        {"phase": phase, "from_start_s": 60.0 * (at + 1), "written": at * 1e9, "iops": rate,
-         "throughput_bytes_per_s": rate, "idle_s": 0.0, **LATENCIES}
+        a_sample(at, phase, rate)
         for at, (phase, rate) in enumerate([("1", 100.0)] * 70 + [("2", 50.0)] * 70)
-    ]  # fmt: skip
-    stage = a_stage(samples=samples)
-    crossed = with_found(
-        stage, summary={"test": "PTS-style cross-stimulus recovery, enterprise form"}
-    )
+    ]
 
-    time, change, latency = ptstimed.plots(crossed)
+    time, change, latency = ptstimed.plots(NAME, a_test(PtsTest.CROSSED, samples=samples))
 
     assert isinstance(time.figure, SeriesFigure)
     assert [words for _, words in time.figure.marks] == ["1", "2"]
@@ -148,12 +173,14 @@ def test_a_history_is_drawn_over_time_with_its_phases_marked() -> None:
 
 
 def test_a_histogram_is_drawn_with_the_percentiles_that_have_enough_behind_them() -> None:
-    stage = a_stage(
-        histograms={"c": {"latency_ns": [1000, 2000], "count": [990, 10]}},
-        in_steady_state=[{"cell": "c", "p99_ns": 2000.0}],
+    cell = a_cell(
+        "c",
+        100.0,
+        bins=PtsBins(latency_ns=(1000, 2000), count=(990, 10)),
+        latency=LATENCY.model_copy(update={"percentiles_ns": {"p99": 2000.0}}),
     )
 
-    (plot,) = ptstimed.plots(stage)
+    (plot,) = ptstimed.plots(NAME, a_test(in_steady_state=(cell,)))
 
     assert isinstance(plot.figure, BarsFigure)
     assert plot.figure.marks == ((2000.0, "p99"),)
@@ -161,83 +188,82 @@ def test_a_histogram_is_drawn_with_the_percentiles_that_have_enough_behind_them(
 
 
 @pytest.mark.parametrize(
-    ("summary", "complete", "says"),
+    ("test", "steady", "rounds", "complete", "says"),
     [
-        ({"steady_state": "reached", "window": "rounds 2 to 6"}, True, "yes, in rounds 2 to 6"),
-        ({"steady_state": "not reached", "rounds": 25}, True, "no, not steady after 25 rounds"),
-        ({"steady_state": "not reached", "rounds": 3}, False, "not decided"),
-        ({"steady_state": "not judged by this test"}, True, "not judged"),
+        (PtsTest.IOPS, True, 6, True, "yes, in rounds 2 to 6"),
+        (PtsTest.SATURATION, True, 0, True, "yes"),
+        (PtsTest.IOPS, False, 6, True, "no, not steady after 6 rounds"),
+        (PtsTest.SATURATION, False, 0, True, "no"),
+        (PtsTest.IOPS, False, 3, False, "not decided, the test was not finished"),
+        (PtsTest.CROSSED, None, 0, True, "not judged by this test"),
+        (PtsTest.CROSSED, None, 0, False, "not decided, the test was not finished"),
     ],
 )
 def test_the_word_of_the_pts_rule_is_said_apart(
-    summary: dict[str, str | int], complete: bool, says: str
+    test: PtsTest, steady: bool | None, rounds: int, complete: bool, says: str
 ) -> None:
-    stage = with_found(a_stage(), summary=summary, complete=complete)
+    found = a_test(test, steady=steady, rounds=ROUNDS[:rounds], windows=(a_window(),))
+    stage = StageResult(
+        name=NAME, title="", started_at="2026-11-21T00:00:00Z", duration_s=1.0, wall_s=1.0,
+        complete=complete, found=found,
+    )  # fmt: skip
 
-    assert pts.pts_rule(stage).startswith(says)
+    assert pts_rule(stage, found) == says
 
 
 def test_a_latency_test_has_tables_of_lowest_mean_and_highest() -> None:
-    stage = with_found(a_stage(), summary={"test": "PTS-style latency, client form"})
+    drawn = list(tables(in_rounds(PtsTest.LATENCY)))
 
-    titles = [table.caption for table in pts.tables(stage)]
-
-    assert titles[:4] == [
+    assert [table.caption for table in drawn][:4] == [
         "Lowest latency", "Mean latency", "99.999 % latency", "Highest latency",
     ]  # fmt: skip
-    assert len(titles) == 6
-    nines = {cell.text for row in list(pts.tables(stage))[2].rows for cell in row[1:]}
-    assert nines == {"4.0 ms"} or nines == {"4 ms"}
+    assert len(drawn) == 6
+    assert {cell.text for row in drawn[2].rows for cell in row[1:]} == {"4 ms"}
 
 
 def test_99_999_percent_of_too_few_ios_is_a_dash() -> None:
-    rows = [dict(row) for row in records(a_stage(), "means_over_the_window")]
-    for row in rows:
-        del row["p99.999_ns"]
-    stage = with_found(
-        a_stage(means_over_the_window=rows), summary={"test": "PTS-style latency, client form"}
-    )
+    few = LATENCY.model_copy(update={"percentiles_ns": {}})
+    means = [cell.model_copy(update={"latency": few}) for cell in ROUNDS[-1].cells]
 
-    nines = {cell.text for row in list(pts.tables(stage))[2].rows for cell in row[1:]}
+    drawn = list(tables(a_test(PtsTest.LATENCY, means=means)))
 
-    assert nines == {words.NONE}
+    assert {cell.text for row in drawn[2].rows for cell in row[1:]} == {words.NONE}
+    assert {cell.text for row in drawn[3].rows for cell in row[1:]} == {"5 ms"}
 
 
 def test_blocks_that_a_drive_cannot_do_are_in_the_tables_as_not_applicable() -> None:
-    means = [m for m in records(a_stage(), "means_over_the_window") if m["block_bytes"] == 4096]
-    absent = [{"cell": "0/100 512 B", "block_bytes": 512, "read_percent": 0}]
+    means = ROUNDS[-1].cells[1:]
+    absent = (PtsAbsent(cell="0/100 512 B", block_bytes=512, read_percent=0),)
 
-    for table in pts.tables(a_stage(means_over_the_window=means, not_applicable=absent)):
+    for table in tables(a_test(means=means, not_applicable=absent)):
         assert [[cell.text for cell in row] for row in table.rows][1] == ["512 B", "not applicable"]
 
 
-def a_matrix(test: str, read: int) -> StageResult:
-    cells = [("pre-write T32 Q32", 32, 32, 0), ("T32 Q32", 32, 32, read), ("T1 Q1", 1, 1, read)]
-    rounds = [
-        {
-            "round": n, "cell": cell, "block_bytes": 4096, "read_percent": reads, "queue": queue,
-            "threads": threads, "iops": 100.0 * threads, "throughput_bytes_per_s": 4e5 * threads,
-            **LATENCIES,
-        }
-        for n in range(1, 6)
-        for cell, threads, queue, reads in cells
-    ]  # fmt: skip
-    samples = [{"t_s": 60.0 * n, "iops": 90.0, "phase": "p"} for n in range(1, 40)]
-    levels = [
-        {**s, "phase": f"pre-write before {level}"} for level in ("max", "min") for s in samples
-    ]
-    stage = a_stage(
-        rounds=rounds, steady_state=[{"tracking": "T32 Q32, iops"}],
-        means_over_the_window=rounds[-3:], warm_up=samples, pre_writes=levels,
-    )  # fmt: skip
-    return with_found(stage, summary={"test": f"PTS-style {test}, enterprise form"})
+def a_matrix(test: PtsTest, read: int) -> Pts:
+    cells = (
+        a_cell("pre-write T32 Q32", 3200.0, threads=32, pre_write=True),
+        a_cell("T32 Q32", 3200.0, threads=32, read_percent=read, throughput_bytes_per_s=12.8e6),
+        a_cell("T1 Q1", 100.0, threads=1, queue=1, read_percent=read, throughput_bytes_per_s=4e5),
+    )
+    return a_test(
+        test,
+        rounds=tuple(PtsRound(number=n, cells=cells) for n in range(1, 6)),
+        windows=(a_window("T32 Q32"),),
+        means=cells,
+        warm_up=[a_sample(at, "warm-up", 90.0) for at in range(39)],
+        pre_writes=[
+            PtsRate(phase=f"pre-write before {level}", t_s=60.0 * n, iops=90.0)
+            for level in ("max", "min")
+            for n in range(1, 40)
+        ],
+    )
 
 
-@pytest.mark.parametrize(("test", "read"), [("demand intensity", 0), ("composite block", 40)])
-def test_a_matrix_of_demand_has_the_plots_of_the_standard(test: str, read: int) -> None:
-    stage = a_matrix(test, read)
+@pytest.mark.parametrize(("test", "read"), [(PtsTest.DEMAND, 0), (PtsTest.COMPOSITE, 40)])
+def test_a_matrix_of_demand_has_the_plots_of_the_standard(test: PtsTest, read: int) -> None:
+    found = a_matrix(test, read)
 
-    drawn = {plot.title: plot for plot in [*plots(stage), *ptstimed.plots(stage)]}
+    drawn = {plot.title: plot for plot in [*plots(NAME, found), *ptstimed.plots(NAME, found)]}
 
     assert set(drawn) == {
         "IOPS of the writes before the first round",
@@ -254,6 +280,9 @@ def test_a_matrix_of_demand_has_the_plots_of_the_standard(test: str, read: int) 
     convergence = drawn["Steady-state convergence, IOPS"].figure
     assert isinstance(convergence, LinesFigure)
     assert [line.label for line in convergence.lines] == ["T32 Q32", "T1 Q1"]
+    before = drawn["Writes before each round"].figure
+    assert isinstance(before, LinesFigure)
+    assert [line.label for line in before.lines] == ["pre-write T32 Q32"]
     outstanding = drawn["Throughput over all outstanding requests"].figure
     assert isinstance(outstanding, LinesFigure)
     assert outstanding.lines[0].x == (1.0, 1024.0)
@@ -277,19 +306,12 @@ def test_ticks_of_time_are_round(low: float, high: float, says: list[str]) -> No
 
 
 def test_write_saturation_is_drawn_over_drive_fills_too() -> None:
-    samples = [
-        {
-            "phase": "w", "from_start_s": 60.0 * n, "t_s": 60.0 * n, "written": n * 10**9,
-            "fills": n / 10, "iops": 100.0, "throughput_bytes_per_s": 4e5, **LATENCIES,
-        }
-        for n in range(1, 30)
-    ]  # fmt: skip
-    stage = with_found(
-        a_stage(samples=samples),
-        summary={"test": "PTS-style write saturation, enterprise form"},
-    )
+    samples = [a_sample(n, "w", 100.0) for n in range(1, 30)]
 
-    drawn = {plot.title: plot.figure for plot in ptstimed.plots(stage)}
+    drawn = {
+        plot.title: plot.figure
+        for plot in ptstimed.plots(NAME, a_test(PtsTest.SATURATION, samples=samples))
+    }
 
     rate, latency = drawn["IOPS over drive fills"], drawn["Latency over drive fills"]
     assert isinstance(rate, SeriesFigure) and rate.trace.x[-1] == 2.9

@@ -5,11 +5,13 @@ import pytest
 
 from ssdbench.engine.stage import Lasting
 from ssdbench.errors import UsageError
+from ssdbench.model.asked.standard import PtsForm, PtsTest
 from ssdbench.model.finding import Code, Severity
 from ssdbench.model.loading import load_profile
 from ssdbench.model.profile import Purge
-from ssdbench.stages.pts.parts import Record, cache_of_form
+from ssdbench.model.pts import PtsBins, PtsCell, PtsLatency, PtsRound
 from ssdbench.stages.pts.rounds import Rounds, _means
+from ssdbench.stages.pts.stage import cache_finding
 from ssdbench.stages.pts.tests import (
     BLOCKS,
     COMPOSITE,
@@ -18,7 +20,6 @@ from ssdbench.stages.pts.tests import (
     TESTS,
     Setting,
 )
-from ssdbench.stages.pts.work import BINS
 from ssdbench.stats.histogram import LOWER_EDGES_NS, Histogram
 from ssdbench.stats.ptsrounds import round_window
 from ssdbench.suite.assemble import host_wishes
@@ -31,14 +32,14 @@ from tests.unit.stages.pts_drives import (
     a_setting,
     codes,
     flat,
+    found,
     go,
-    records,
     rounds_of,
 )
 
 
 def test_the_iops_test_is_seven_mixes_of_eight_blocks_writes_last() -> None:
-    test = rounds_of("iops", WearyDrive())
+    test = rounds_of(PtsTest.IOPS, WearyDrive())
 
     assert len(test.cells) == len(MIXES) * len(BLOCKS) == 56
     assert test.cells[0].name == "100/0 1 MiB" and test.cells[-1].name == "0/100 512 B"
@@ -49,7 +50,7 @@ def test_the_iops_test_is_seven_mixes_of_eight_blocks_writes_last() -> None:
 def test_the_forms_differ_in_active_range_queue_and_threads() -> None:
     drive = WearyDrive()
     enterprise, client = (
-        rounds_of("iops", drive, form=form).cells[6].workload for form in ("enterprise", "client")
+        rounds_of(PtsTest.IOPS, drive, form=form).cells[6].workload for form in PtsForm
     )
 
     assert (enterprise.iodepth, enterprise.numjobs) == (32, 4)
@@ -58,10 +59,10 @@ def test_the_forms_differ_in_active_range_queue_and_threads() -> None:
 
 
 def test_half_kib_points_do_not_apply_to_a_drive_with_4_kib_blocks(tmp_path: Path) -> None:
-    result = go(tmp_path, WearyDrive(logical_block_bytes=4096), "latency")
+    result = go(tmp_path, WearyDrive(logical_block_bytes=4096), PtsTest.LATENCY)
 
     assert codes(result).count(Code.NOT_APPLICABLE) == 3
-    assert len(records(result, "means_over_the_window")) == 6
+    assert len(found(result).means) == 6
 
 
 def test_what_is_said_of_a_test_before_it_begins_carries_the_name_of_its_stage(
@@ -69,13 +70,13 @@ def test_what_is_said_of_a_test_before_it_begins_carries_the_name_of_its_stage(
 ) -> None:
     drive = WearyDrive(fresh_iops=100, logical_block_bytes=4096)
     run = ARun(tmp_path / "run", drive)
-    (stage,) = TESTS["latency"]("pts-latency", a_setting(drive, scale=0.05))
+    (stage,) = TESTS[PtsTest.LATENCY]("pts-latency", a_setting(drive, scale=0.05))
     run.stages.append(replace(stage, name="01-pts-latency"))
 
     result = run.go().stages[0]
 
     told = [f for f in result.findings if f.code is Code.NOT_APPLICABLE]
-    assert {record["block_bytes"] for record in records(result, "not_applicable")} == {512}
+    assert {absent.block_bytes for absent in found(result).not_applicable} == {512}
     assert {finding.stage for finding in told} == {"01-pts-latency"}
 
 
@@ -85,7 +86,7 @@ def test_writes_of_no_whole_remap_units_are_labelled_in_every_test() -> None:
         a_setting(drive), target=drive.info.model_copy(update={"remap_unit_bytes": 16384})
     )
 
-    def labels(setting: Setting, test: str) -> list[str]:
+    def labels(setting: Setting, test: PtsTest) -> list[str]:
         return [
             finding.message
             for stage in TESTS[test]("01", setting)
@@ -94,19 +95,19 @@ def test_writes_of_no_whole_remap_units_are_labelled_in_every_test() -> None:
         ]
 
     assert {test: len(labels(coarse, test)) for test in TESTS} == {
-        **dict.fromkeys(TESTS, 1), "throughput": 0,
+        **dict.fromkeys(TESTS, 1), PtsTest.THROUGHPUT: 0,
     }  # fmt: skip
     assert (
         "512 B, 4 KiB and 8 KiB writes are below the 16 KiB mapping unit"
-        in labels(coarse, "iops")[0]
+        in labels(coarse, PtsTest.IOPS)[0]
     )
-    assert "8 KiB" in labels(coarse, "crossed")[0]
-    assert not labels(a_setting(drive), "demand")
+    assert "8 KiB" in labels(coarse, PtsTest.CROSSED)[0]
+    assert not labels(a_setting(drive), PtsTest.DEMAND)
 
 
-@pytest.mark.parametrize("test", ["latency", "demand", "idle", "crossed"])
+@pytest.mark.parametrize("test", [PtsTest.LATENCY, PtsTest.DEMAND, PtsTest.IDLE, PtsTest.CROSSED])
 def test_a_drive_whose_blocks_are_too_large_for_a_test_is_refused_before_it_begins(
-    test: str,
+    test: PtsTest,
 ) -> None:
     drive = flat()
     large = drive.info.model_copy(update={"logical_block_bytes": 16384})
@@ -115,12 +116,14 @@ def test_a_drive_whose_blocks_are_too_large_for_a_test_is_refused_before_it_begi
         TESTS[test]("01", replace(a_setting(drive), target=large))
 
 
-@pytest.mark.parametrize(("test", "fills"), [("iops", 2), ("throughput", 2), ("saturation", 0)])
+@pytest.mark.parametrize(
+    ("test", "fills"), [(PtsTest.IOPS, 2), (PtsTest.THROUGHPUT, 2), (PtsTest.SATURATION, 0)]
+)
 def test_each_test_is_purged_and_filled_twice_where_it_is_not_about_a_fresh_drive(
-    test: str, fills: int
+    test: PtsTest, fills: int
 ) -> None:
     for stage in TESTS[test]("01", a_setting(WearyDrive())):
-        steps = dict(stage.preparation.steps())
+        steps = [step.name for step, _ in stage.preparation.steps()]
         written = sum(p.bytes_written[1] for p in stage.preparation.plans(WearyDrive().info, HINT))
 
         assert "purge" in steps
@@ -129,15 +132,20 @@ def test_each_test_is_purged_and_filled_twice_where_it_is_not_about_a_fresh_driv
 
 def test_the_client_form_fills_its_active_range_with_at_least_two_capacities() -> None:
     drive = WearyDrive()
-    (plan,) = rounds_of("iops", drive, form="client").preparation.plans(drive.info, HINT)[1:]
+    (plan,) = rounds_of(PtsTest.IOPS, drive, form=PtsForm.CLIENT).preparation.plans(
+        drive.info, HINT
+    )[1:]
 
     assert plan.bytes_written[1] == 3 * 0.75 * drive.size_bytes
 
 
 def test_a_drive_that_was_not_purged_is_a_finding_and_spoils_what_begins_fresh() -> None:
-    for test, severity in (("iops", Severity.WARNS), ("saturation", Severity.INVALIDATES)):
+    for test, severity in (
+        (PtsTest.IOPS, Severity.WARNS),
+        (PtsTest.SATURATION, Severity.INVALIDATES),
+    ):
         setting = a_setting(WearyDrive(), purge=Purge.NONE)
-        (finding,) = TESTS[test]("01", setting)[0].preparation._labels("01")
+        (finding,) = TESTS[test]("01", setting)[0].preparation.labels()
 
         assert finding.severity is severity and "not purged" in finding.message
 
@@ -145,21 +153,21 @@ def test_a_drive_that_was_not_purged_is_a_finding_and_spoils_what_begins_fresh()
 def test_a_test_ends_when_five_rounds_are_alike(tmp_path: Path) -> None:
     drive = flat()
 
-    result = go(tmp_path, drive, "throughput")
+    result = go(tmp_path, drive, PtsTest.THROUGHPUT)
 
-    assert result.summary["rounds"] == 5 and result.summary["steady_state"] == "reached"
+    assert len(found(result).rounds) == 5 and found(result).steady
     assert drive.purges == [Purge.FORMAT]
-    assert [step["step"] for step in records(result, "preparation")] == ["purge", "fill"]
-    (header,) = records(result, "steady_state")
-    assert header["steady"] and header["window"] == "rounds 1 to 5"
-    (write,) = [m for m in records(result, "means_over_the_window") if m["read_percent"] == 0]
-    assert write["throughput_bytes_per_s"] == pytest.approx(
-        2560 * 4096, rel=0.02
-    )  # the planted floor
+    purge, fill = found(result).preparation
+    assert (purge.step, purge.written_bytes) == ("purge", 0)
+    assert (fill.step, fill.written_bytes) == ("fill", 2 * drive.size_bytes)
+    (window,) = found(result).windows
+    assert window.steady and window.rounds == "rounds 1 to 5"
+    (write,) = [mean for mean in found(result).means if mean.read_percent == 0]
+    assert write.throughput_bytes_per_s == pytest.approx(2560 * 4096, rel=0.02)  # the planted floor
 
 
 def test_steady_under_the_rule_of_five_rounds_is_never_validated(tmp_path: Path) -> None:
-    run = a_run(tmp_path, flat(), "throughput", scale=1.0).go()
+    run = a_run(tmp_path, flat(), PtsTest.THROUGHPUT, scale=1.0).go()
 
     assert run.verdict == "NOT VALIDATED"
     (finding,) = [f for f in run.stages[0].findings if f.code is Code.QUICK_RULE]
@@ -169,9 +177,9 @@ def test_steady_under_the_rule_of_five_rounds_is_never_validated(tmp_path: Path)
 def test_a_drive_that_never_settles_is_said_to_be_unsteady_after_25_rounds(tmp_path: Path) -> None:
     drive = WearyDrive(floor_iops=25_600, fresh_iops=25_600, drift_per_fill=0.008)
 
-    result = go(tmp_path, drive, "throughput", scale=0.25)
+    result = go(tmp_path, drive, PtsTest.THROUGHPUT, scale=0.25)
 
-    assert result.summary["rounds"] == 25 and result.summary["steady_state"] == "not reached"
+    assert len(found(result).rounds) == 25 and found(result).steady is False
     (finding,) = [f for f in result.findings if f.code is Code.NOT_STEADY]
     assert "not reached in 25 rounds" in finding.message
     assert result.complete
@@ -182,7 +190,7 @@ def test_a_killed_test_goes_on_after_its_last_round_and_leaves_one_uncounted(
     tmp_path: Path, round_: int
 ) -> None:
     drive = flat()
-    run = a_run(tmp_path, drive, "throughput")
+    run = a_run(tmp_path, drive, PtsTest.THROUGHPUT)
     saves = iter(range(100))  # the purge, the fill, the rounds
     drive.on_save = lambda drive: (
         killed() if next(saves) == round_ + 2 else None
@@ -193,19 +201,18 @@ def test_a_killed_test_goes_on_after_its_last_round_and_leaves_one_uncounted(
 
     result = run.resume().stages[0]
 
-    kept, counted = records(result, "rounds"), round_
-    numbers = list(dict.fromkeys(record["round"] for record in kept))
-    assert numbers == list(range(1, 5 + 1 + 1))  # five that count, one that does not
-    assert {r["round"] for r in kept if not r.get("counted", True)} == {counted + 1}
+    rounds = found(result).rounds
+    assert [one.number for one in rounds] == [1, 2, 3, 4, 5, 6]  # one of them does not count
+    assert [one.number for one in rounds if not one.counted] == [round_ + 1]
     assert drive.purges == [Purge.FORMAT]  # not again
     assert began and any("paused" in finding.message for finding in result.findings)
-    (header,) = records(result, "steady_state")
-    assert header["steady"] and header["window"].endswith("to 6")
+    (window,) = found(result).windows
+    assert window.steady and window.last_round == 6
 
 
 def test_a_test_whose_drive_was_written_by_others_begins_again(tmp_path: Path) -> None:
     drive = flat()
-    run = a_run(tmp_path, drive, "throughput")
+    run = a_run(tmp_path, drive, PtsTest.THROUGHPUT)
     saves = iter(range(100))  # the purge, the fill, the rounds
     drive.on_save = lambda drive: killed() if next(saves) == 4 else None
     with pytest.raises(Killed):
@@ -215,9 +222,7 @@ def test_a_test_whose_drive_was_written_by_others_begins_again(tmp_path: Path) -
     result = run.resume().stages[0]
 
     assert drive.purges == [Purge.FORMAT] * 2
-    assert result.summary["rounds"] == 5 and all(
-        "counted" not in r for r in records(result, "rounds")
-    )
+    assert [one.counted for one in found(result).rounds] == [True] * 5
 
 
 def killed() -> None:
@@ -225,58 +230,64 @@ def killed() -> None:
 
 
 def test_scaled_durations_are_labelled_and_never_valid(tmp_path: Path) -> None:
-    result = go(tmp_path, flat(), "throughput")
+    result = go(tmp_path, flat(), PtsTest.THROUGHPUT)
 
-    assert result.summary["durations"] == "SCALED by 0.05"
+    assert found(result).scale == 0.05
     assert Code.QUICK_RULE in codes(result)
 
 
 def test_the_latency_test_ends_with_a_histogram_in_steady_state(tmp_path: Path) -> None:
     drive = WearyDrive(fresh_iops=100)
 
-    result = go(tmp_path, drive, "latency")
+    result = go(tmp_path, drive, PtsTest.LATENCY)
 
-    (last,) = records(result, "in_steady_state")
-    assert "p99.999_ns" not in last  # six thousand I/Os
-    assert all("latency_bins" not in record for record in records(result, "rounds"))
-    assert last["cell"] == "0/100 4 KiB, 20 min"
+    (last,) = found(result).in_steady_state
+    assert last.latency is not None and last.bins is not None
+    assert "p99.999" not in last.latency.percentiles_ns  # six thousand I/Os
+    assert all(cell.bins is None for one in found(result).rounds for cell in one.cells)
+    assert last.cell == "0/100 4 KiB, 20 min"
     assert drive.starts[-1][0].runtime_s == 60  # 20 min, scaled
-    assert last["mean_ns"] == pytest.approx(1e9 / 100, rel=0.05)
-    assert last["min_ns"] <= last["mean_ns"] <= last["max_ns"]
-    stored = result.data["histograms"]
-    assert isinstance(stored, dict)
-    assert sum(stored["0/100 4 KiB, 20 min"]["count"]) == pytest.approx(60 * 100, rel=0.02)
+    assert last.latency.mean_ns == pytest.approx(1e9 / 100, rel=0.05)
+    assert last.latency.min_ns <= last.latency.mean_ns <= last.latency.max_ns
+    assert sum(last.bins.count) == pytest.approx(60 * 100, rel=0.02)
 
 
 def test_99_999_percent_is_of_all_rounds_together_and_never_an_average() -> None:
-    def a_round(number: int, slow: int) -> Record:
+    def a_round(number: int, slow: int) -> PtsRound:
         bins = Histogram.of([100_000] * (400_000 - slow) + [9_000_000] * slow)
         used = bins.counts.nonzero()[0]
-        return {
-            "round": number, "cell": "c", "block_bytes": 4096, "read_percent": 0, "queue": 1,
-            "threads": 1, "iops": 1.0, "throughput_bytes_per_s": 1.0, "mean_ns": 1e5,
-            "min_ns": 1e5, "max_ns": 9e6,
-            BINS: {"latency_ns": LOWER_EDGES_NS[used].tolist(),
-                   "count": bins.counts[used].tolist()},
-        }  # fmt: skip
+        cell = PtsCell(
+            cell="c", block_bytes=4096, read_percent=0, queue=1, threads=1, iops=1.0,
+            throughput_bytes_per_s=1.0,
+            latency=PtsLatency(min_ns=1e5, mean_ns=1e5, max_ns=9e6),
+            bins=PtsBins(
+                latency_ns=tuple(LOWER_EDGES_NS[used].tolist()),
+                count=tuple(bins.counts[used].tolist()),
+            ),
+        )  # fmt: skip
+        return PtsRound(number=number, cells=(cell,))
 
-    silent = {**a_round(5, 0), "mean_ns": 0.0, "min_ns": 0.0, "max_ns": 0.0}
-    del silent[BINS]
-    window = round_window([1.0] * 5)
+    def mean(*rounds: PtsRound) -> PtsLatency:
+        (cell,) = _means(rounds, [round_window([1.0] * 5)])
+        assert cell.latency is not None
+        return cell.latency
 
-    (even,) = _means([*(a_round(n, 6) for n in range(1, 5)), silent], [window])
-    (fewer,) = _means([*(a_round(n, 1) for n in range(1, 5)), silent], [window])
-    (few,) = _means([a_round(1, 6), silent], [window])
+    (whole,) = a_round(5, 0).cells
+    silent = PtsRound(number=5, cells=(whole.model_copy(update={"latency": None, "bins": None}),))
+
+    even = mean(*(a_round(n, 6) for n in range(1, 5)), silent)
+    fewer = mean(*(a_round(n, 1) for n in range(1, 5)), silent)
+    few = mean(a_round(1, 6), silent)
 
     # 1.6 million I/Os: 16 may lie beyond; 24 slow ones are more, 4 are fewer.
-    assert even["p99.999_ns"] == pytest.approx(9e6, rel=1 / 60)
-    assert fewer["p99.999_ns"] == pytest.approx(1e5, rel=1 / 60)
-    assert "p99.999_ns" not in few
-    assert (even["mean_ns"], even["min_ns"]) == (1e5, 1e5)  # not of the round without a latency
+    assert even.percentiles_ns["p99.999"] == pytest.approx(9e6, rel=1 / 60)
+    assert fewer.percentiles_ns["p99.999"] == pytest.approx(1e5, rel=1 / 60)
+    assert not few.percentiles_ns
+    assert (even.mean_ns, even.min_ns) == (1e5, 1e5)  # not of the round without a latency
 
 
 def test_the_demand_matrix_goes_down_from_the_most_outstanding_requests() -> None:
-    test = rounds_of("demand", WearyDrive())
+    test = rounds_of(PtsTest.DEMAND, WearyDrive())
 
     totals = [cell.workload.iodepth * cell.workload.numjobs for cell in test.cells[1:]]
     assert len(totals) == 49 and totals == sorted(totals, reverse=True)
@@ -286,7 +297,7 @@ def test_the_demand_matrix_goes_down_from_the_most_outstanding_requests() -> Non
 
 def test_the_demand_test_ends_at_the_highest_middle_and_lowest_demand(tmp_path: Path) -> None:
     drive = WearyDrive(fresh_iops=25_600, floor_iops=25_600)
-    run = a_run(tmp_path, drive, "demand", scale=0.02)
+    run = a_run(tmp_path, drive, PtsTest.DEMAND, scale=0.02)
     test = run.stages[0]
     assert isinstance(test, Rounds)
     few = [c for c in test.cells if c.name.split()[0] in ("pre-write", "T32", "T1")]
@@ -294,7 +305,7 @@ def test_the_demand_test_ends_at_the_highest_middle_and_lowest_demand(tmp_path: 
 
     result = run.go().stages[0]
 
-    names = [record["cell"] for record in records(result, "in_steady_state")]
+    names = [cell.cell for cell in found(result).in_steady_state]
     assert [name.split()[0] for name in names] == ["max", "mid", "min"]
     assert names[-1] == "min demand, T1 Q1"
     pre_writes = [start[0] for start in drive.starts if start[0].runtime_s == 3600 * 0.02]
@@ -312,7 +323,7 @@ def test_the_composite_mix_is_that_of_the_implementations() -> None:
 
 def test_the_composite_split_sums_up_on_drives_with_4_kib_blocks() -> None:
     for logical in (512, 4096):
-        test = rounds_of("composite", WearyDrive(logical_block_bytes=logical))
+        test = rounds_of(PtsTest.COMPOSITE, WearyDrive(logical_block_bytes=logical))
         split = test.cells[-1].workload.block_split
 
         assert sum(share for _, share in split) == 100
@@ -320,29 +331,29 @@ def test_the_composite_split_sums_up_on_drives_with_4_kib_blocks() -> None:
 
 
 def test_a_composite_test_tells_what_it_mixes_and_its_mean_block(tmp_path: Path) -> None:
-    result = go(tmp_path, WearyDrive(size_bytes=1 << 26), "composite", scale=0.001)
+    result = go(tmp_path, WearyDrive(size_bytes=1 << 26), PtsTest.COMPOSITE, scale=0.001)
 
-    assert "4 KiB 67 %" in str(result.summary["block_sizes"])
-    assert "50 % of I/O on 5 % of the range" in str(result.summary["zones"])
-    assert {r["block_bytes"] for r in records(result, "rounds")} == {7818}
+    assert (4096, 67) in found(result).block_split
+    assert found(result).zones == COMPOSITE_ZONES
+    assert {cell.block_bytes for one in found(result).rounds for cell in one.cells} == {7818}
 
 
 def test_a_drive_that_recovers_while_idle_shows_it_in_the_idle_test(tmp_path: Path) -> None:
     drive = WearyDrive(recovers_bytes_per_s=2000 * 4096)
 
-    result = go(tmp_path, drive, "idle", scale=0.2)
+    result = go(tmp_path, drive, PtsTest.IDLE, scale=0.2)
 
-    phases = {p["phase"]: p for p in records(result, "phases")}
+    phases = {phase.phase: phase for phase in found(result).phases}
     short, long = phases["5 s of writes, 5 s idle"], phases["5 s of writes, 50 s idle"]
-    assert phases["warm-up"]["iops"] < short["iops"] < long["iops"]
-    assert long["iops"] == pytest.approx(1000, rel=0.05)  # fresh again after each pause
-    assert phases["after 50 s idle"]["iops"] < 0.9 * long["iops"]
-    assert long["idle_s"] == 359 * 50 * 0.2
+    assert phases["warm-up"].iops < short.iops < long.iops
+    assert long.iops == pytest.approx(1000, rel=0.05)  # fresh again after each pause
+    assert phases["after 50 s idle"].iops < 0.9 * long.iops
+    assert long.idle_s == 359 * 50 * 0.2
     assert Code.DISTURBED not in codes(result)
 
 
 def test_an_idle_test_whose_drive_was_never_idle_says_so(tmp_path: Path) -> None:
-    result = go(tmp_path, RestlessDrive(), "idle", scale=0.2)
+    result = go(tmp_path, RestlessDrive(), PtsTest.IDLE, scale=0.2)
 
     assert codes(result).count(Code.DISTURBED) == 3  # pauses of 3 s and more
 
@@ -352,18 +363,18 @@ def test_the_crossed_test_is_sequential_random_sequential_from_a_purged_drive(
 ) -> None:
     drive = flat()
 
-    result = go(tmp_path, drive, "crossed", scale=0.01)
+    result = go(tmp_path, drive, PtsTest.CROSSED, scale=0.01)
 
-    first, middle, last = records(result, "phases")
+    first, middle, last = found(result).phases
     assert drive.purges == [Purge.FORMAT] and len(drive.starts) == 3  # no fill
-    assert first["throughput_bytes_per_s"] == pytest.approx(2560 * 4096, rel=0.02)
-    assert middle["iops"] == pytest.approx(1280, rel=0.02) and last["samples"] == 288
-    assert result.summary["steady_state"] == "not judged by this test"
+    assert first.throughput_bytes_per_s == pytest.approx(2560 * 4096, rel=0.02)
+    assert middle.iops == pytest.approx(1280, rel=0.02) and last.samples == 288
+    assert found(result).steady is None
 
 
 def test_an_interrupted_history_begins_again_from_its_purge(tmp_path: Path) -> None:
     drive = flat()
-    run = a_run(tmp_path, drive, "crossed", scale=0.01)
+    run = a_run(tmp_path, drive, PtsTest.CROSSED, scale=0.01)
     run.interrupted_in("01-pts-crossed", after_s=20)
     assert run.go().verdict == "NOT VALIDATED"
 
@@ -376,11 +387,11 @@ def test_an_interrupted_history_begins_again_from_its_purge(tmp_path: Path) -> N
 def test_a_write_cache_that_is_not_as_the_form_asks_is_a_finding() -> None:
     drive = WearyDrive().info.model_copy(update={"facts": {"write cache": "on"}})
 
-    assert [f.code for f in cache_of_form(drive, "enterprise")] == [Code.UNSAFE_OPTION]
-    assert cache_of_form(drive, "client") == []
-    assert cache_of_form(WearyDrive().info, "enterprise") == []
+    assert [f.code for f in cache_finding(drive, PtsForm.ENTERPRISE)] == [Code.UNSAFE_OPTION]
+    assert list(cache_finding(drive, PtsForm.CLIENT)) == []
+    assert list(cache_finding(WearyDrive().info, PtsForm.ENTERPRISE)) == []
     off = {"setting": "cache_type", "value": "write through"}
-    assert cache_of_form(drive, "enterprise", [off]) == []
+    assert list(cache_finding(drive, PtsForm.ENTERPRISE, [off])) == []
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,189 @@
+"""What a PTS-style test measured, part by part, and what it means together.
+
+Rates of phases with planned pauses are those of the bursts. A latency is None where no request
+ended, which is not one of 0.
+"""
+
+from collections.abc import Iterable
+from enum import StrEnum
+from itertools import chain
+from typing import Literal, Self
+
+from ssdbench.model.asked.standard import PtsForm, PtsTest
+from ssdbench.model.base import Model
+from ssdbench.model.kind import StageKind
+from ssdbench.model.workload import Content
+
+
+class PtsMetric(StrEnum):
+    """What a tracking variable is of its cell."""
+
+    IOPS = "iops"
+    THROUGHPUT = "throughput_bytes_per_s"
+    MEAN = "mean_ns"
+
+
+class PtsBins(Model):
+    """Latencies in fio's bins, without the empty ones."""
+
+    latency_ns: tuple[int, ...]  # lower edges
+    count: tuple[int, ...]
+
+
+class PtsLatency(Model):
+    """Latencies of the requests that ended."""
+
+    min_ns: float
+    mean_ns: float
+    percentiles_ns: dict[str, float] = {}  # by level, "p99.999"; never averaged
+    max_ns: float
+
+
+class PtsCell(Model):
+    """One workload, measured once or averaged over the rounds of the window."""
+
+    cell: str  # "0/100 4 KiB"
+    block_bytes: int  # of a mixture, the mean
+    read_percent: int
+    queue: int
+    threads: int
+    iops: float
+    throughput_bytes_per_s: float
+    cpu_percent: float | None = None  # of the generator's busiest thread; None in virtual time
+    latency: PtsLatency | None = None
+    pre_write: bool = False  # only prepares the cells after it
+    bins: PtsBins | None = None  # where latencies are added up or drawn
+
+    def tracked(self, metric: PtsMetric) -> float:
+        """A tracking variable."""
+        match metric:
+            case PtsMetric.IOPS:
+                return self.iops
+            case PtsMetric.THROUGHPUT:
+                return self.throughput_bytes_per_s
+            case PtsMetric.MEAN:
+                return self.latency.mean_ns if self.latency else 0.0
+
+
+class PtsRound(Model):
+    """One pass over all cells, in the order of the standard."""
+
+    number: int
+    counted: bool = True  # not the first after a pause: the drive had time to recover
+    cells: tuple[PtsCell, ...]
+
+
+class PtsRate(Model):
+    """The rate of one sample."""
+
+    phase: str
+    t_s: float  # end of the sample, since the start of its phase
+    iops: float
+
+
+class PtsSample(PtsRate):
+    """A minute of a phase, or whole cycles of bursts and pauses."""
+
+    from_start_s: float  # since the start of the first phase
+    sample: int  # from 1, in its phase
+    written_bytes: int  # since the start of its phase
+    fills: float = 0.0  # the same over the capacity of the drive; 0 where it was not stored
+    throughput_bytes_per_s: float
+    idle_s: float  # whole seconds without a request
+    latency: PtsLatency | None = None
+
+
+class PtsStep(Model):
+    """One step of the preparation."""
+
+    step: str  # purge | fill
+    done: str
+    took_s: float  # on the target's clock
+    written_bytes: int
+
+
+class PtsWindow(Model):
+    """One tracking variable over five rounds, as a report of the standard begins."""
+
+    cell: str
+    metric: PtsMetric
+    first_round: int
+    last_round: int
+    average: float
+    allowed_data_excursion: float
+    measured_data_excursion: float
+    allowed_slope_excursion: float
+    measured_slope_excursion: float
+    fit: str  # "-2 x + 108", x the number of the round
+    correlation: float
+    steady: bool
+
+    @property
+    def rounds(self) -> str:
+        """`rounds 1 to 5`."""
+        return f"rounds {self.first_round} to {self.last_round}"
+
+
+class PtsPhase(Model):
+    """Averages of one phase."""
+
+    number: int
+    phase: str
+    samples: int
+    iops: float
+    throughput_bytes_per_s: float
+    mean_ns: float | None
+    max_ns: float | None
+    idle_s: float
+    samples_until_level: int | None  # None where it never recovered
+
+
+class PtsAbsent(Model):
+    """A cell that this drive cannot do."""
+
+    cell: str
+    block_bytes: int
+    read_percent: int
+
+
+class PtsMeasured(Model):
+    """What was measured, in its order."""
+
+    preparation: tuple[PtsStep, ...] = ()
+    warm_up: tuple[PtsSample, ...] = ()  # before the first round
+    rounds: tuple[PtsRound, ...] = ()
+    samples: tuple[PtsSample, ...] = ()  # of all phases
+    pre_writes: tuple[PtsRate, ...] = ()  # before the histogram of each demand
+    in_steady_state: tuple[PtsCell, ...] = ()  # once, after the window
+
+    @classmethod
+    def joined(cls, parts: Iterable["PtsMeasured"]) -> Self:
+        """All parts one after another."""
+        every = [dict(part) for part in parts]
+        return cls(
+            **{
+                name: tuple(chain.from_iterable(part[name] for part in every))
+                for name in PtsMeasured.model_fields
+            }
+        )
+
+
+class Pts(PtsMeasured):
+    """A PTS-style test, and what the rule of five rounds says of it."""
+
+    kind: Literal[StageKind.PTS] = StageKind.PTS
+    test: PtsTest
+    load: str = ""  # of a test with several workloads: "65/35 8 KiB"
+    form: PtsForm
+    scale: float = 1.0  # of every duration of the standard
+    steady: bool | None = None  # by the PTS rule; None where the test has none
+    active_range_bytes: int
+    data_pattern: Content = Content.RANDOM
+    outstanding_per_thread: tuple[int, ...] = ()
+    threads: tuple[int, ...] = ()
+    block_split: tuple[tuple[int, int], ...] = ()  # ((block bytes, percent), …) of a mixture
+    zones: tuple[tuple[float, float], ...] = ()  # ((percent of I/O, percent of range), …)
+    windows: tuple[PtsWindow, ...] = ()  # of each tracking variable
+    means: tuple[PtsCell, ...] = ()  # over the window; extremes are those of all its rounds
+    phases: tuple[PtsPhase, ...] = ()
+    not_applicable: tuple[PtsAbsent, ...] = ()

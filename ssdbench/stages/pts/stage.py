@@ -1,0 +1,242 @@
+"""What PTS-style tests of rounds and those of phases have in common.
+
+A test is its preparation, then rounds or phases, then what is measured once at their end. It
+publishes means and no bounds: a rule that is optimistic in a third of cases
+(`nox -s judge-the-judges`) validates nothing.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from ssdbench.engine.stage import (
+    LEAST_AHEAD_BYTES,
+    Concluded,
+    Context,
+    Ended,
+    PlainStage,
+    RateHint,
+    StagePlan,
+    Unit,
+)
+from ssdbench.engine.units import own_findings
+from ssdbench.model.asked.standard import PtsForm, PtsTest
+from ssdbench.model.finding import Finding
+from ssdbench.model.findings.preparation import WriteCacheOfForm
+from ssdbench.model.findings.pts import PtsAverages, PtsNotSteady, PtsScaled
+from ssdbench.model.kind import StageKind
+from ssdbench.model.pts import Pts, PtsCell, PtsMeasured, PtsMetric, PtsPhase, PtsWindow
+from ssdbench.model.target import TargetInfo
+from ssdbench.stages.pts.parts import Cell, Length, Phase
+from ssdbench.stages.pts.preparation import Preparation
+from ssdbench.stages.pts.work import Measure, PtsRecord, in_steady_state
+from ssdbench.stats.ptsrounds import RoundWindow
+from ssdbench.stats.writecache import cache_enabled
+
+PLANNED_BLOCK_BYTES = 4096  # plans take every write for one of 4 KiB
+
+
+@dataclass(frozen=True, kw_only=True)
+class PtsStage(PlainStage, ABC):
+    """One PTS-style test."""
+
+    name: str
+    test: PtsTest
+    load: str = ""  # where a test is done with several workloads
+    form: PtsForm
+    preparation: Preparation = Preparation()
+    finale: tuple[Cell, ...] = ()  # measured once, at the end
+    skipped: tuple[Finding, ...] = ()  # cells that this drive cannot do, or only with a read
+    scale: float = 1.0  # of every duration; below 1 only for demonstrations
+    kind = StageKind.PTS
+    destructive = True
+    record = PtsRecord
+    units_are = "parts"
+
+    @property
+    def title(self) -> str:
+        """The test, and its workload where there are several."""
+        return f"PTS-style {self.test.full_name} test" + (f", {self.load}" if self.load else "")
+
+    @property
+    @abstractmethod
+    def parts(self) -> Sequence[Cell | Phase]:
+        """The cells of a round, or the phases."""
+
+    @abstractmethod
+    def lengths(self) -> Iterator[Length]:
+        """Of every workload, but for the finale."""
+
+    @abstractmethod
+    def own_units(self, context: Context, done: Sequence[PtsRecord]) -> Iterator[Unit[Measure]]:
+        """Between the preparation and the finale."""
+
+    @abstractmethod
+    def found(self, measured: PtsMeasured) -> Pts:
+        """What it means together."""
+
+    @abstractmethod
+    def about(self, found: Pts) -> Iterator[Finding]:
+        """What must be known besides what the rule says."""
+
+    @abstractmethod
+    def where(self, found: Pts) -> str:
+        """Where the rule held, or did not: "in rounds 1 to 5"."""
+
+    def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
+        """From the soonest that it can be steady; bytes from the drive's likely rates."""
+        before = self.preparation.plans(target, hint)
+        finale = (Length(cell.workload, cell.seconds, cell.seconds) for cell in self.finale)
+        lengths = [*self.lengths(), *finale]
+        written = [sum(plan.bytes_written[end] for plan in before) for end in (0, 1)]
+        for end, iops in enumerate(hint.random_write_iops):
+            for one in lengths:
+                seconds = self.scale * (one.least_s, one.most_s)[end]
+                share = (100 - one.workload.read_percent) / 100
+                by_rate = seconds * share * iops * PLANNED_BLOCK_BYTES
+                written[end] += round(min(by_rate, one.fills * target.size_bytes))
+        return StagePlan.of(
+            self,
+            target,
+            jobs=[
+                *(job for plan in before for job in plan.jobs),
+                *(f"{part.name}: {part.workload.label()}" for part in self.parts),
+            ],
+            seconds=(
+                sum(p.seconds[0] for p in before) + self.scale * sum(o.least_s for o in lengths),
+                sum(p.seconds[1] for p in before) + self.scale * sum(o.most_s for o in lengths),
+            ),
+            bytes_written=(written[0], written[1]),
+            notes=self.notes(),
+        )
+
+    def notes(self) -> Sequence[str]:
+        """For the plan."""
+        return ()
+
+    def units(self, context: Context, done: Sequence[PtsRecord]) -> Iterator[Unit[Measure]]:
+        """Purge and fill; rounds or phases; the finale."""
+        for step, measure in self.preparation.steps():
+            yield unit(step.name, measure, step.title)
+        yield from self.own_units(context, done)
+        for place, cell in enumerate(self.finale, start=1):
+            yield unit(f"finale-{place:02d}", partial(self._last, cell), cell.name)
+
+    def measure(self, context: Context, unit: Unit[Measure]) -> PtsRecord | None:
+        """One part."""
+        return unit.work(context)
+
+    def conclude(
+        self, context: Context, done: Sequence[PtsRecord], ended: Ended[PtsRecord]
+    ) -> Concluded[Pts]:
+        """The test, and what must be known before its numbers are believed."""
+        partly = () if ended.partial is None else (ended.partial,)
+        found = self.found(measured_by((*done, *partly)))
+        return Concluded(
+            found,
+            (
+                *self.skipped,
+                *self.preparation.labels(),
+                *own_findings(done, ended),
+                *cache_finding(context.target, self.form, context.settings),
+                *self.about(found),
+                *self._of_rule(found, ended),
+            ),
+        )
+
+    def result(
+        self,
+        measured: PtsMeasured,
+        *,
+        steady: bool | None,
+        windows: Sequence[PtsWindow] = (),
+        means: Sequence[PtsCell] = (),
+        phases: Sequence[PtsPhase] = (),
+    ) -> Pts:
+        """As it is stored."""
+        loads = [part.workload for part in self.parts]
+        return Pts(
+            **dict(measured),
+            test=self.test,
+            load=self.load,
+            form=self.form,
+            scale=self.scale,
+            steady=steady,
+            active_range_bytes=loads[0].range.length_bytes,
+            data_pattern=loads[0].content,
+            outstanding_per_thread=tuple(sorted({load.iodepth for load in loads})),
+            threads=tuple(sorted({load.numjobs for load in loads})),
+            block_split=loads[-1].block_split,
+            zones=loads[-1].zones,
+            windows=tuple(windows),
+            means=tuple(means),
+            phases=tuple(phases),
+        )
+
+    def _last(self, cell: Cell, context: Context) -> PtsRecord | None:
+        found = in_steady_state(context, cell, self.scale)
+        return None if found is None else recorded(PtsMeasured(in_steady_state=(found,)))
+
+    def _of_rule(self, found: Pts, ended: Ended[PtsRecord]) -> Iterator[Finding]:
+        """What a reader must know before believing a PTS-style number."""
+        if self.scale != 1:
+            yield PtsScaled(self.scale).finding()
+        if not ended.complete:
+            return
+        if found.steady is None:
+            yield PtsAverages().finding()
+        elif found.steady:
+            yield PtsAverages(self.where(found)).finding()
+        else:
+            yield PtsNotSteady(self.where(found)).finding()
+
+
+def unit(name: str, measure: Measure, doing: str) -> Unit[Measure]:
+    """A part of a test."""
+    return Unit(name, measure, doing, ahead_bytes=LEAST_AHEAD_BYTES)
+
+
+def recorded(measured: PtsMeasured) -> PtsRecord:
+    """A part without findings."""
+    return PtsRecord(measured=measured)
+
+
+def measured_by(done: Sequence[PtsRecord]) -> PtsMeasured:
+    """What all parts measured together."""
+    return PtsMeasured.joined(record.measured for record in done)
+
+
+def header(cell: str, metric: PtsMetric, window: RoundWindow) -> PtsWindow:
+    """The rows of the standard's report header for one tracking variable."""
+    return PtsWindow(
+        cell=cell,
+        metric=metric,
+        first_round=window.rounds[0],
+        last_round=window.rounds[-1],
+        average=window.average,
+        allowed_data_excursion=window.allowed_excursion,
+        measured_data_excursion=window.excursion,
+        allowed_slope_excursion=window.allowed_slope_excursion,
+        measured_slope_excursion=window.slope_excursion,
+        fit=window.fit,
+        correlation=window.correlation,
+        steady=window.steady,
+    )
+
+
+def wanted_cache(form: PtsForm) -> bool:
+    """Whether a form of the standard wants the volatile write cache to be on."""
+    return form is PtsForm.CLIENT
+
+
+def cache_finding(
+    target: TargetInfo, form: PtsForm, settings: Sequence[Mapping[str, str]] = ()
+) -> Iterator[Finding]:
+    """Whether the volatile write cache is as the form asks: off for enterprise, on for client.
+
+    `settings`: what the run has set.
+    """
+    present, enabled = cache_enabled(target, settings)
+    if present and enabled is not None and enabled != wanted_cache(form):
+        yield WriteCacheOfForm(enabled, form).finding()
