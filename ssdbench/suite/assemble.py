@@ -41,30 +41,49 @@ def stages(profile: Profile, target: TargetInfo) -> tuple[AnyStage, ...]:
     )
     found = _prepared(profile, target, level_bytes)
     for measure in profile.measure:
-        name = _name(found, measure.stage.kind)
-        match measure.stage:
-            case asked.Sweep() as wanted:
-                found.append(sweep(name, wanted, profile, target, level_bytes))
-            case asked.Processes() as wanted:
-                found.append(processes(name, wanted, profile, target, level_bytes))
-            case asked.RateSweep() as wanted:
-                found.append(rate(name, wanted, profile, target, level_bytes))
-            case asked.SpanSweep() as wanted:
-                if wanted.rest is asked.Rest.ORDERED:
-                    found.append(_put_in_order(_name(found, "precondition"), profile))
-                    name = _name(found, measure.stage.kind)
-                found.append(span(name, wanted, profile, target, level_bytes))
-            case asked.HostTrial() as wanted:
-                found += _over_host(len(found), wanted, profile, target, level_bytes)
-            case asked.Pts() as wanted:
-                found += _pts(len(found), wanted, profile, target)
-            case asked.Probes() as wanted:
-                found += _probes(len(found), wanted)
-            case asked.BlockSize() as wanted:
-                found.append(_blocksize(name, wanted))
-            case unknown:  # mypy refuses a kind of stage that was left out above
-                assert_never(unknown)
+        found += _measuring(len(found), measure.stage, profile, target, level_bytes)
     return tuple(found)
+
+
+def _measuring(
+    before: int,
+    asked_for: asked.MeasuredStage,
+    profile: Profile,
+    target: TargetInfo,
+    level_bytes: int,
+) -> list[AnyStage]:
+    """The stages of one item of `measure`; `before`: how many there are already."""
+    name = f"{before + 1:02d}-{asked_for.kind}"
+    match asked_for:
+        case asked.Sweep() as wanted:
+            return [sweep(name, wanted, profile, target, level_bytes)]
+        case asked.Processes() as wanted:
+            return [processes(name, wanted, profile, target, level_bytes)]
+        case asked.RateSweep() as wanted:
+            return [rate(name, wanted, profile, target, level_bytes)]
+        case asked.SpanSweep() as wanted:
+            return _over_spans(before, wanted, profile, target, level_bytes)
+        case asked.HostTrial() as wanted:
+            return _over_host(before, wanted, profile, target, level_bytes)
+        case asked.Pts() as wanted:
+            return _pts(before, wanted, profile, target)
+        case asked.Probes() as wanted:
+            return _probes(before, wanted)
+        case asked.BlockSize() as wanted:
+            return [_blocksize(name, wanted)]
+        case unknown:  # mypy refuses a kind of stage that was left out above
+            assert_never(unknown)
+
+
+def _over_spans(
+    before: int, wanted: asked.SpanSweep, profile: Profile, target: TargetInfo, level_bytes: int
+) -> list[AnyStage]:
+    """Growing spans, on a drive that is put in order first where the profile asks for it."""
+    found: list[AnyStage] = []
+    if wanted.rest is asked.Rest.ORDERED:
+        found.append(_put_in_order(f"{before + 1:02d}-precondition", profile))
+    name = f"{before + len(found) + 1:02d}-{wanted.kind}"
+    return [*found, span(name, wanted, profile, target, level_bytes)]
 
 
 def _over_host(
