@@ -1,7 +1,7 @@
 """Application programs on a file system on the drive, and fio's equivalents beside them.
 
-Figures 24 to 27 of seed 001: each program under one scheduler after another, in several passes of
-an order of their own. The programs go through the page cache as they do in use, so what they
+Figures 24 to 27 of Dunn (2009): each program under one scheduler after another, in several passes
+of an order of their own. The programs go through the page cache as they do in use, so what they
 count and what reaches the drive are different numbers, and both are kept.
 """
 

@@ -1,6 +1,6 @@
 """One file system on the drive: threads that read and write, fresh and aged.
 
-Figures 13 and 14 of Seppanen, O'Keefe and Lilja (2010), on a drive that was filled again right
+Figures 13 and 14 of Seppanen et al. (2010), on a drive that was filled again right
 before: a `mkfs` that discards, or the free space of the file system before, would make it look
 faster. The claim is given up for this one step. The file system lies on a partition that begins
 and ends on whole MiB, which only the kernel is told of: no table is written. With a partition

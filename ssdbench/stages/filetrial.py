@@ -1,8 +1,8 @@
 """A trial on files of a file system on the drive, instead of on the bare drive.
 
 Figures 6 to 13 of Dunn (2009), Iozone's surfaces among them, were measured so, and so was the
-random work of figure 3 of seed 002. The file system is fresh and its files are written once before
-anything is measured, so that no start creates what another finds.
+random work of figure 3 of Yu et al. (2012). The file system is fresh and its files are written
+once before anything is measured, so that no start creates what another finds.
 """
 
 from dataclasses import dataclass, replace

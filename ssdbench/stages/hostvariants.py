@@ -129,7 +129,7 @@ def engine_variants(
 
 
 def scheduler_workloads() -> tuple[TrialWorkload, ...]:
-    """The fio equivalents of seed 001's: sequential writes, mixed work, database, priorities."""
+    """What Dunn (2009, chapter V) compared schedulers with, by fio; and a reader with priority."""
     reader: Options = {"rw": "randread", "bs": 4 * KIB, "iodepth": 1, "numjobs": 2}
     return (
         TrialWorkload(

@@ -1,6 +1,6 @@
 """Where the drive's interrupts are handled, as variants of a trial (pure).
 
-Figures 3 and 6 of Seppanen, O'Keefe and Lilja (2010): the same reads, retired on the submitting
+Figures 3 and 6 of Seppanen et al. (2010): the same reads, retired on the submitting
 CPU, beside it, far from it, or spread over all.
 """
 

@@ -1,4 +1,4 @@
-"""The application programs of seed 001 and what fio does in their place (pure).
+"""The application programs of Dunn (2009) and what fio does in their place (pure).
 
 Postmark (Katcher 1997) is a mail server's small files, dbench (Tridgell) a file server's clients,
 sysbench's file test a database's pages, its OLTP a whole database (Kopytov). Each counts in its
