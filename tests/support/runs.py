@@ -115,9 +115,12 @@ class ARun:
         """Run it."""
         return self._runner(RunStore.create(self.path)).run()
 
-    def resume(self) -> RunResult:
-        """Go on in a new process: nothing but the disk and the drive is left."""
-        self.signal = None
+    def resume(self, *, stopped_by: int | None = None) -> RunResult:
+        """Go on in a new process: nothing but the disk and the drive is left.
+
+        With `stopped_by` that signal has come already.
+        """
+        self.signal = stopped_by
         self.events.clear()
         self.drive.starts.clear()
         self.drive.on_second = lambda drive, second: None

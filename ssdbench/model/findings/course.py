@@ -45,16 +45,17 @@ class RunCutShort(FindingKind):
 
 @dataclass(frozen=True)
 class Resumed(FindingKind):
-    """The run was interrupted and went on later.
+    """The run was interrupted and went on later; told before anything is done again.
 
     `reason` says whether the drive still holds what was written; `repeated` are the titles of
-    finished stages that had to be done again.
+    stages whose stored results do not count any more.
     """
 
     code = Code.RESUMED
     severities = (Severity.NOTES,)
     remedy = (
-        "Finished repeats were kept; steady state was proven again before new ones were measured."
+        "A warm-up is repeated before anything new is measured; its own stage says whether the "
+        "rate became steady."
     )
 
     reason: str
@@ -62,7 +63,9 @@ class Resumed(FindingKind):
 
     def message(self) -> str:
         again = ", ".join(title[:1].lower() + title[1:] for title in self.repeated)
-        return f"the run was resumed: {self.reason}" + (f"; done again: {again}" if again else "")
+        return f"the run was resumed: {self.reason}" + (
+            f"; results that do not count any more: {again}" if again else ""
+        )
 
 
 @dataclass(frozen=True)
@@ -77,8 +80,8 @@ class MeasuredAgain(FindingKind):
 
     def message(self) -> str:
         return (
-            f"{self.units} measured again: {self.finished:,}; the drive is no longer in the state "
-            "in which they were measured"
+            f"{self.units} that do not count any more: {self.finished:,}; the drive is no longer "
+            "in the state in which they were measured"
         )
 
 

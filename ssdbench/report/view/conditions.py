@@ -17,6 +17,10 @@ from ssdbench.report.view.page import Block, Cell, Column, Facts, Prose, Section
 from ssdbench.units import format_capacity, format_duration, format_size
 
 MAX_FILES = 400
+_PUT_BACK = (
+    "When a run ends, each is to be put back, unless its reason says that it stays; "
+    "`ssdbench restore` lists and restores what was not."
+)
 RUN_FILES = (
     (rundirectory.RESULT, "everything this page was made from"),
     (rundirectory.RESULTS_CSV, "one row per point, repeat and metric"),
@@ -159,7 +163,8 @@ def host(run: StoredRun) -> Section:
         keys = list(dict.fromkeys(key for setting in result.settings for key in setting))
         rows = [_setting(setting, keys) for setting in result.settings]
         columns = [Column(words.fact(key, "")[0]) for key in keys]
-        blocks.append(Table("Settings changed for the run, and put back after it", columns, rows))
+        blocks.append(Table("Settings changed for the run", columns, rows))
+        blocks.append(Prose(_PUT_BACK))
     else:
         blocks.append(Prose("No host setting was changed for this run."))
     return Section("host", "The host", blocks)

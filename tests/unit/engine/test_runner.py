@@ -110,6 +110,22 @@ def test_steady_state_is_proven_again_after_a_crash_and_the_fill_is_not(run: ARu
     assert run.finished() == ["02-steady", "03-sweep"]
 
 
+def test_what_is_said_of_a_resumed_run_claims_nothing_that_was_not_done(run: ARun) -> None:
+    run.precondition().steady().sweep().killed_in("03-sweep", after_s=100)
+    with pytest.raises(Killed):
+        run.go()
+    run.drive.starts.clear()
+    run.drive.epoch = "boot-2"  # so that fill and warm-up are to be done again
+
+    result = run.resume(stopped_by=2)
+
+    assert (result.stages, run.drive.starts) == ((), [])
+    (told,) = (f for f in result.findings if f.code is Code.RESUMED)
+    for claim in ("proven", "done again", "measured again", "were kept"):
+        assert claim not in f"{told.message} {told.advice}"
+    assert "results that do not count any more" in told.message
+
+
 def test_nothing_is_written_when_only_the_report_was_lost(run: ARun) -> None:
     run.precondition().steady().sweep()
     first = run.go()

@@ -176,12 +176,13 @@ def test_a_corrected_error_of_the_link_only_warns() -> None:
         ),
         (
             MeasuredAgain(finished=3, units="repeats"),
-            "repeats measured again: 3; the drive is no longer in the state in which they were "
-            "measured",
+            "repeats that do not count any more: 3; the drive is no longer in the state in which "
+            "they were measured",
         ),
         (
             Resumed(reason="the counters match", repeated=("Fill", "Warm up")),
-            "the run was resumed: the counters match; done again: fill, warm up",
+            "the run was resumed: the counters match; "
+            "results that do not count any more: fill, warm up",
         ),
         (
             NotApplicable(what="r0-512", why="its blocks are 4 KiB"),

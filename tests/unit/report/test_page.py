@@ -169,6 +169,17 @@ def test_hostile_text_is_text_everywhere(tmp_path: Path) -> None:
     assert "{{ 7*7 }}" in page
 
 
+def test_the_page_does_not_claim_that_a_setting_that_stays_was_put_back(tmp_path: Path) -> None:
+    stays = {"setting": "LBA format", "value": "4096+0", "was": "512+0", "reason": "it stays"}
+    a_small_run(tmp_path, settings=(stays,))
+
+    page = page_of(tmp_path)
+
+    assert "4096+0" in page
+    assert "and put back after it" not in page
+    assert "unless its reason says that it stays" in page
+
+
 def test_words_in_figures_are_escaped_and_never_read_as_formulas(tmp_path: Path) -> None:
     builder = StoredRunBuilder(tmp_path)
     builder.blocksize()
