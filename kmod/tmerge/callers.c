@@ -191,9 +191,3 @@ void tmerge_enter_watched(struct tmerge_io *io)
 	if (ask)
 		tmerge_ask(tmerge, write);
 }
-
-void tmerge_caller_done(struct tmerge_io *io)
-{
-	if (io->caller)
-		io->caller->under_way--;
-}

@@ -8,55 +8,6 @@
 #define CREATE_TRACE_POINTS
 #include "trace.h"
 
-void tmerge_ready(struct tmerge_io *io)
-{
-	struct tmerge *tmerge = io->tmerge;
-	struct tmerge_pile *pile = io->sync ? &tmerge->sync : &tmerge->async;
-
-	if (io->pass) {
-		list_add_tail(&io->list, &tmerge->passing);
-		wake_up(&tmerge->wake);
-		return;
-	}
-	list_add_tail(&io->list, &pile->ios);
-	pile->count++;
-}
-
-void tmerge_appoint(struct tmerge *tmerge)
-{
-	struct tmerge_io *io;
-
-	if (!tmerge_may_win(tmerge))
-		return;
-	io = list_first_entry(&tmerge->sync.ios, struct tmerge_io, list);
-	tmerge->won = true;
-	io->appointed = true;
-	complete(&io->event);
-}
-
-void tmerge_take(struct tmerge_pile *pile, struct tmerge_command *command, u32 max_merge)
-{
-	struct tmerge_io *io, *next;
-
-	command->vector.count = 0;
-	command->bytes = 0;
-	list_for_each_entry_safe(io, next, &pile->ios, list) {
-		if (!command->vector.count)
-			command->write = io->write;
-		if (io->write != command->write)
-			continue;
-		if (command->vector.count &&
-		    command->bytes + io->bio->bi_iter.bi_size > TMERGE_MAX_BYTES)
-			break;
-		list_move_tail(&io->list, &command->ios);
-		pile->count--;
-		command->bios[command->vector.count++] = io->bio;
-		command->bytes += io->bio->bi_iter.bi_size;
-		if (command->vector.count == max_merge)
-			break;
-	}
-}
-
 /* In interrupt context, or inside tmerge_send() when it spins. */
 static void tmerge_command_done(struct ssdb_flash_vector *vector, blk_status_t status)
 {
@@ -103,7 +54,8 @@ bool tmerge_send(struct tmerge_command *command, bool spin)
 	return error || spin;
 }
 
-void tmerge_end(struct tmerge_io *io, blk_status_t status)
+/* Ends one request, and frees it unless its thread does. */
+static void tmerge_end(struct tmerge_io *io, blk_status_t status)
 {
 	struct tmerge *tmerge = io->tmerge;
 	unsigned long start = io->start_jiffies;
@@ -139,7 +91,8 @@ void tmerge_finish(struct tmerge_command *command)
 		tmerge_count_io(io, command->done_ns);
 		tmerge->counters.errors += status != BLK_STS_OK;
 		tmerge_order_leave(io);
-		tmerge_caller_done(io);
+		if (io->caller)
+			io->caller->under_way--;
 	}
 	if (command->winner) {
 		tmerge->winners--;
@@ -169,4 +122,30 @@ void tmerge_win(struct tmerge *tmerge)
 	spin_unlock_irq(&tmerge->lock);
 	tmerge_send(command, true);
 	tmerge_finish(command);
+}
+
+static void tmerge_pass_done(struct bio *clone)
+{
+	struct tmerge_io *io = clone->bi_private;
+	struct tmerge *tmerge = io->tmerge;
+	blk_status_t status = clone->bi_status;
+	unsigned long flags;
+
+	bio_put(clone);
+	spin_lock_irqsave(&tmerge->lock, flags);
+	tmerge_order_leave(io);
+	tmerge_appoint(tmerge);
+	spin_unlock_irqrestore(&tmerge->lock, flags);
+	tmerge_end(io, status);
+}
+
+void tmerge_pass(struct tmerge_io *io)
+{
+	struct tmerge *tmerge = io->tmerge;
+	struct bio *clone = bio_alloc_clone(tmerge->lower.bdev, io->bio, GFP_NOIO,
+					    &tmerge->bioset);
+
+	clone->bi_private = io;
+	clone->bi_end_io = tmerge_pass_done;
+	submit_bio_noacct(clone);
 }

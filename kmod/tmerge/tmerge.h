@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Temporal merge (Yu et al. 2012): many scattered requests, one vectored command. What a request
- * goes through: entry.c takes it in (callers.c: by which way), order.c holds it while an earlier
- * one overlaps, it lies in a pile, dispatch.c makes a command of the pile in a winning thread or
- * in worker.c's thread.
+ * goes through: entry.c takes it in, by one of the two ways of ways.c (callers.c: by which); order.c
+ * holds it while an earlier one overlaps; it lies in a pile of piles.c; dispatch.c makes a command
+ * of the pile, in a winning thread or in worker.c's thread.
  */
 #ifndef TMERGE_H
 #define TMERGE_H
@@ -183,60 +183,50 @@ struct tmerge {
 
 /* entry.c */
 extern const struct block_device_operations tmerge_fops;
-/* Send a flush, discard or FUA write down as it is; in process context. */
-void tmerge_pass(struct tmerge_io *io);
-
-/* Into the synchronous pile unless held, with tmerge->lock; true for the winner. */
-bool tmerge_compete(struct tmerge_io *io);
-/* Then, without it: send the pile, or sleep until it was sent or this thread made the winner. */
-void tmerge_stay(struct tmerge_io *io, bool win);
-void tmerge_enter_async(struct tmerge_io *io);
 
 /* callers.c */
 /* By the way that its thread, as far as it is known, calls for. */
 void tmerge_enter_watched(struct tmerge_io *io);
-/* With tmerge->lock: it is not under way any more. */
-void tmerge_caller_done(struct tmerge_io *io);
+
+/* ways.c */
+void tmerge_enter_sync(struct tmerge_io *io);
+void tmerge_enter_async(struct tmerge_io *io);
+/* Into the synchronous pile unless held, with tmerge->lock; true for the winner. */
+bool tmerge_compete(struct tmerge_io *io);
+/* Then, without it: send the pile, or sleep until it was sent or this thread made the winner. */
+void tmerge_stay(struct tmerge_io *io, bool win);
+
+/* dispatch.c */
+/* One round of the winning thread, whose own request is first in the pile. */
+void tmerge_win(struct tmerge *tmerge);
+/* Send; true when it is done already (spun for, or failed). In process context. */
+bool tmerge_send(struct tmerge_command *command, bool spin);
+/* Ends the requests of a command that is done. */
+void tmerge_finish(struct tmerge_command *command);
+/* Send a flush, discard or FUA write down as it is; in process context. */
+void tmerge_pass(struct tmerge_io *io);
 
 /* order.c, all with tmerge->lock */
 void tmerge_order_enter(struct tmerge_io *io);
 /* Take it out; those behind it that wait for no other go to their piles. */
 void tmerge_order_leave(struct tmerge_io *io);
 
-/* dispatch.c */
-/* Into its pile, with tmerge->lock; it waits for no other any more. */
+/* piles.c, all with tmerge->lock but the first */
+void tmerge_window_setup(struct tmerge *tmerge);
+/* Into its pile; it waits for no other any more. */
 void tmerge_ready(struct tmerge_io *io);
-/*
- * Whether there may be a winner now, with tmerge->lock. One beside another spares the drive its
- * wait for wake-ups, and costs it a command's fixed time, so it has to carry no less than what is
- * there. Groups that differ come to be of one size by it: the larger lets the smaller grow.
- */
-static inline bool tmerge_may_win(const struct tmerge *tmerge)
-{
-	if (tmerge->won || !tmerge->sync.count)
-		return false;
-	return !tmerge->winners || (tmerge->winners < tmerge->max_winners &&
-				    tmerge->sync.count >= tmerge->winners_sent);
-}
-
-/* Make somebody who waits the winner, if one may be, with tmerge->lock. */
+/* The asynchronous pile has grown: note when it may go. */
+void tmerge_kick(struct tmerge *tmerge, bool plugged);
+/* Whether there may be a winner now. */
+bool tmerge_may_win(const struct tmerge *tmerge);
+/* Make somebody who waits the winner, if one may be. */
 void tmerge_appoint(struct tmerge *tmerge);
-/* One round of the winning thread, whose own request is first in the pile. */
-void tmerge_win(struct tmerge *tmerge);
-/* Take up to a command's worth of one direction off a pile, with tmerge->lock. */
+/* Take up to a command's worth of one direction off a pile. */
 void tmerge_take(struct tmerge_pile *pile, struct tmerge_command *command, u32 max_merge);
-/* Send; true when it is done already (spun for, or failed). In process context. */
-bool tmerge_send(struct tmerge_command *command, bool spin);
-/* Ends the requests of a command that is done. */
-void tmerge_finish(struct tmerge_command *command);
-/* Ends one request, and frees it unless its thread does. */
-void tmerge_end(struct tmerge_io *io, blk_status_t status);
 
 /* worker.c */
 int tmerge_worker_create(struct tmerge *tmerge);
 void tmerge_worker_destroy(struct tmerge *tmerge);
-/* The asynchronous pile has grown: note when it may go, with tmerge->lock. */
-void tmerge_kick(struct tmerge *tmerge, bool plugged);
 
 /* counters.c, with tmerge->lock where they change */
 void tmerge_count_command(struct tmerge_command *command);

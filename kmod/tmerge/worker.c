@@ -21,34 +21,6 @@ static u32 tmerge_depth(const struct tmerge *tmerge)
 	return tmerge->options.mode == TMERGE_SPATIAL_INTR ? TMERGE_SPATIAL_DEPTH : 1;
 }
 
-void tmerge_kick(struct tmerge *tmerge, bool plugged)
-{
-	if (!tmerge->async.count || tmerge->due)
-		return;
-	if (tmerge->async.count >= tmerge->options.max_merge ||
-	    (!plugged && !tmerge->options.window_ns)) {
-		tmerge->due = true;
-		hrtimer_try_to_cancel(&tmerge->window);	/* the next pile has one of its own */
-		wake_up(&tmerge->wake);
-	} else if (tmerge->options.window_ns && !hrtimer_is_queued(&tmerge->window)) {
-		hrtimer_start(&tmerge->window, ns_to_ktime(tmerge->options.window_ns),
-			      HRTIMER_MODE_REL_HARD);
-	}
-}
-
-static enum hrtimer_restart tmerge_window_over(struct hrtimer *timer)
-{
-	struct tmerge *tmerge = container_of(timer, struct tmerge, window);
-	unsigned long flags;
-
-	spin_lock_irqsave(&tmerge->lock, flags);
-	tmerge->due = tmerge->async.count;
-	if (tmerge->due)
-		wake_up(&tmerge->wake);
-	spin_unlock_irqrestore(&tmerge->lock, flags);
-	return HRTIMER_NORESTART;
-}
-
 /* Reads before writes, then by sector: neighbours come to lie side by side. */
 static int tmerge_compare(void *unused, const struct list_head *a, const struct list_head *b)
 {
@@ -263,8 +235,7 @@ int tmerge_worker_create(struct tmerge *tmerge)
 
 	if (error)
 		return error;
-	ssdb_hrtimer_setup(&tmerge->window, tmerge_window_over, CLOCK_MONOTONIC,
-			   HRTIMER_MODE_REL_HARD);
+	tmerge_window_setup(tmerge);
 	tmerge->worker = kthread_run(tmerge_work, tmerge, "ssdb_tmerge/%s",
 				     config_item_name(&tmerge->item));
 	if (IS_ERR(tmerge->worker)) {
