@@ -2,9 +2,10 @@
 /*
  * Power cuts of a drive that is `cuttable`. A vectored command lands block after block between its
  * submission and its completion: a cut leaves the blocks that had landed by then. An atomic one
- * lands beside the old data and its map entries change in one step at its end (the shadowing of
- * Yu et al. 2012, section 6): a cut before leaves none. The store gets all data at submission, so a cut
- * puts the old data back. Single commands are not torn; a volatile write buffer is not emptied.
+ * lands beside the old data and its map entries change in one step at its end (the shadowing of Yu
+ * et al. 2012, section 6): a cut before leaves none. The store gets all data at submission, so a
+ * cut puts the old data back. Single commands are not torn; a volatile write buffer is not
+ * emptied.
  */
 #include <linux/slab.h>
 

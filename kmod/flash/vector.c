@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The vectored command, for ssdb_tmerge: it comes past the block layer, straight to the drive that a
- * disk of ours belongs to.
+ * The vectored command, for ssdb_tmerge: it comes past the block layer, straight to the drive that
+ * a disk of ours belongs to.
  */
 #include <linux/hrtimer.h>
 #include <linux/module.h>
@@ -81,7 +81,10 @@ static u64 flash_vector_begin(struct flash *flash, struct flash_cmd *cmd,
 
 /*
  * Spins until the device is done, as polling drivers do; but other threads that want this CPU get
- * it meanwhile, for they bring the requests that go with the next command.
+ * it meanwhile, for they bring the requests that go with the next command. Assumes that who wants
+ * the CPU wants it for that. Beside a thread that only computes, the spinner sleeps until the
+ * device is done and then waits for its turn, so the command ends late by a wake-up and as long as
+ * the scheduler lets the other go on.
  */
 static void flash_vector_spin(u64 due_ns)
 {

@@ -4,9 +4,9 @@
  *
  * The drive has a few log blocks. A log block takes the writes to one block, in the order of their
  * arrival, until it is full or its place is needed for another block: then it is merged. Merging
- * costs a copy of the whole block and two erases, unless the log holds the block from its beginning
- * in order; then only what is missing is copied and the log takes the block's place. So a write that
- * enters another block pays for a merge, and that is what strided writes show.
+ * costs a copy of the whole block and two erases, unless the log holds the block from its
+ * beginning in order; then only what is missing is copied and the log takes the block's place. So
+ * a write that enters another block pays for a merge, and that is what strided writes show.
  */
 #include "arith.h"
 #include "ftl.h"

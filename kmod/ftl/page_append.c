@@ -2,9 +2,9 @@
 /*
  * Page-mapped translation: where the host's units are written.
  *
- * Written units are gathered into program units, which go round the dies. The write buffer is a ring
- * of program units: one is free again when its program has ended. A write is answered when its
- * last unit is in the buffer.
+ * Written units are gathered into program units, which go round the dies. The write buffer is a
+ * ring of program units: one is free again when its program has ended. A write is answered when
+ * its last unit is in the buffer.
  */
 #include "arith.h"
 #include "gc.h"

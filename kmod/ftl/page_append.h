@@ -16,8 +16,8 @@ static inline int page_room(struct drive *d, u64 t)
 }
 
 /*
- * Puts a logical unit into the open program unit; page_room() has been asked, and its old place given
- * up. Answers when it is in the buffer.
+ * Puts a logical unit into the open program unit; page_room() has been asked, and its old place
+ * given up. Answers when it is in the buffer.
  */
 u64 page_append(struct drive *d, u64 t, u32 lpn);
 /* Fills the open program unit with nothing, so that what is in it gets programmed. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (MIT OR GPL-2.0-only)
 /*
- * Page-mapped translation: the kind's operations. Writing goes on in page_append.c, by way of the lazy
- * cache (buffer.c) if there is one; reading in page_read.c, by way of readahead.c.
+ * Page-mapped translation: the kind's operations. Writing goes on in page_append.c, by way of the
+ * lazy cache (buffer.c) if there is one; reading in page_read.c, by way of readahead.c.
  */
 #include "arith.h"
 #include "buffer.h"

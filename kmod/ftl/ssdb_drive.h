@@ -80,8 +80,9 @@ int ssdb_param_get(const struct ssdb_params *p, const char *name, u64 *value);
 int ssdb_params_check(const struct ssdb_params *p, const char **why);
 
 /*
- * Memory that the drive needs, 0 for parameters that ssdb_params_check() refuses. It must be aligned
- * to 8 bytes, better to a page; it need not be zeroed. Huge pages double the speed of large drives.
+ * Memory that the drive needs, 0 for parameters that ssdb_params_check() refuses. It must be
+ * aligned to 8 bytes, better to a page; it need not be zeroed. Huge pages double the speed of
+ * large drives.
  */
 u64 ssdb_state_bytes(const struct ssdb_params *p);
 int ssdb_init(void *state, u64 bytes, const struct ssdb_params *p);
@@ -129,8 +130,9 @@ u64 ssdb_counter(const void *state, u32 index);
  */
 int ssdb_check(const void *state);
 /*
- * Mends a state whose last user died inside a request (page_repair.c): all that was mapped stays so, each
- * unit of that request is as before it or after it. SSDB_E_TORN: damaged by something else.
+ * Mends a state whose last user died inside a request (page_repair.c): all that was mapped stays
+ * so, each unit of that request is as before it or after it. SSDB_E_TORN: damaged by something
+ * else.
  */
 int ssdb_repair(void *state, u64 bytes);
 

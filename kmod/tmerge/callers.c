@@ -15,7 +15,14 @@
 
 #define TMERGE_CALLER_WAYS	4	/* slots that a caller may have, side by side */
 
-/* The slot of this thread, or of those with nothing under way the longest unused. */
+/*
+ * The slot of this thread, or of those with nothing under way the longest unused. Assumes that of
+ * the threads that send requests few share one of the 64 rows of slots, and that a number of a
+ * thread is not given to another soon. Where five or more busy threads meet in a row, they drive
+ * one another out and are watched anew each time, so that they go the asynchronous way for good. A
+ * new thread with the number of one that ended is trusted as that one was, for up to TMERGE_TRUST
+ * requests.
+ */
 static struct tmerge_caller *tmerge_caller_get(struct tmerge *tmerge)
 {
 	u32 first = hash_32(current->pid, ilog2(TMERGE_CALLERS)) & ~(TMERGE_CALLER_WAYS - 1);
@@ -39,6 +46,16 @@ static struct tmerge_caller *tmerge_caller_get(struct tmerge *tmerge)
 	return found;
 }
 
+/*
+ * Does this thread wait for its requests one by one? Assumes that a thread goes on as it was seen
+ * to: if none of its last few requests came when TMERGE_DEEP were under way, it waits, and the
+ * more often that was seen the longer it is believed (64 requests, 512, 4096). The synchronous way
+ * hides what would tell otherwise, since a thread that sleeps in its submission has one request
+ * under way. So a thread that keeps 2 to 7 under way is taken for one that waits, and has 1 but
+ * for each new watch; one that turns from waiting to many at once is held up until its trust is
+ * used up; and on a drive that answers before the next request is made nobody ever looks deep,
+ * which costs little there.
+ */
 static bool tmerge_caller_waits(struct tmerge_caller *caller)
 {
 	if (caller->under_way >= TMERGE_DEEP) {
@@ -126,7 +143,12 @@ static struct tmerge_caller *tmerge_watch(struct tmerge_io *io)
 	return caller;
 }
 
-/* With tmerge->lock: the asynchronous way, or aside until its plug ends. */
+/*
+ * With tmerge->lock: the asynchronous way, or aside until its plug ends. Assumes that the plug
+ * ends soon, since what is under it belongs together. Wrong for a thread that computes between its
+ * request and the end of its plug: the request lies aside for that long while the drive may be
+ * idle. Sleeping ends the wait, as the block layer then calls tmerge_caller_unplug().
+ */
 static void tmerge_put_off(struct tmerge_io *io)
 {
 	struct tmerge_caller *caller = io->caller;
@@ -147,7 +169,10 @@ static void tmerge_put_off(struct tmerge_io *io)
 /*
  * A request of a thread that had one alone under its last plug is done; will another follow it
  * under this one? Since Linux 6.9 the block layer puts a plug around each bio that has none, so
- * asking would be on the way of every request; one of TMERGE_ASK is enough.
+ * asking would be on the way of every request; one of TMERGE_ASK is enough. Assumes that a thread
+ * does under this plug what it did under the last of the same direction. Wrong when it begins to
+ * put several under a plug: until it is asked, up to TMERGE_ASK requests go one by one that could
+ * have gone together.
  */
 static void tmerge_ask(struct tmerge *tmerge, bool write)
 {

@@ -38,6 +38,11 @@ bool tmerge_send(struct tmerge_command *command, bool spin)
 	command->sent_ns = ktime_get_ns();
 	trace_ssdb_tmerge_send(tmerge->disk, command->write, command->vector.count,
 			       command->bytes);
+	/*
+	 * Without a slot it is sent again soon. Assumes that the slots are its own, or free again
+	 * within microseconds. Where others keep the drive full, that adds up to 50 us to a
+	 * command and wakes a thread for nothing; `no_slot` counts it.
+	 */
 	for (;;) {
 		error = ssdb_flash_submit_vector(tmerge->lower.bdev, &command->vector);
 		if (error != -EAGAIN && error != -ENOMEM)
@@ -73,6 +78,14 @@ static void tmerge_end(struct tmerge_io *io, blk_status_t status)
 		atomic_dec(&tmerge->inside);
 }
 
+/*
+ * The next winner is appointed before the requests end, so that the drive does not wait for all
+ * those wake-ups; cpu_relax() lets it go first where it runs on the other thread of this core.
+ * Assumes a second CPU. On one alone the winner runs when this thread sleeps, after the wake-ups,
+ * and nothing is won. Those that are woken here come too late for the next command, and go with
+ * the one after it: threads in a closed loop fall into two groups, of which each command carries
+ * one.
+ */
 void tmerge_finish(struct tmerge_command *command)
 {
 	struct tmerge *tmerge = command->tmerge;
@@ -99,9 +112,9 @@ void tmerge_finish(struct tmerge_command *command)
 		tmerge->winners_sent -= command->vector.count;
 	}
 	list_add(&command->list, command->winner ? &tmerge->free_winner : &tmerge->free);
-	tmerge_appoint(tmerge);	/* before the wake-ups: the drive need not wait for them */
+	tmerge_appoint(tmerge);
 	spin_unlock_irqrestore(&tmerge->lock, flags);
-	cpu_relax();	/* on a shared core the next winner goes first */
+	cpu_relax();
 	list_for_each_entry_safe(io, next, &ios, list)
 		tmerge_end(io, status);
 }

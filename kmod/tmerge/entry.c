@@ -14,6 +14,11 @@ static bool tmerge_merges(struct bio *bio)
 	       !(bio->bi_opf & (REQ_PREFLUSH | REQ_FUA));
 }
 
+/*
+ * Hybrid by kind assumes that who reads waits and who writes does not, as a page cache has it.
+ * Wrong for direct and synchronous writes, whose threads wait and pay two switches, and for
+ * threads that keep many reads under way, which are held up at each of them.
+ */
 static bool tmerge_is_sync(const struct tmerge *tmerge, bool write)
 {
 	return tmerge->options.mode == TMERGE_STM ||
@@ -22,8 +27,13 @@ static bool tmerge_is_sync(const struct tmerge *tmerge, bool write)
 }
 
 /*
- * Reads, and writes that are marked so (O_DIRECT, O_SYNC, fsync), as op_is_sync() has it. Who
- * waits for write-back in the background or read-ahead? Nobody.
+ * Who may be waited for: reads, and writes that are marked so (O_DIRECT, O_SYNC, fsync), as
+ * op_is_sync() has it. Assumes that nobody waits for read-ahead and write-back in the background,
+ * and that REQ_NOWAIT comes from a thread that must not sleep (io_uring). Wrong for a reader that
+ * has caught up with its read-ahead: it waits, and the asynchronous way costs it two switches of
+ * threads. A loop device's worker and others that send for somebody else are watched as if they
+ * waited themselves; sent the synchronous way, one request holds up all that they would send after
+ * it.
  */
 static bool tmerge_is_watched(const struct tmerge *tmerge, blk_opf_t flags)
 {

@@ -23,8 +23,12 @@ void tmerge_ready(struct tmerge_io *io)
 
 /*
  * One winner beside another spares the drive its wait for wake-ups, and costs it a command's fixed
- * time, so it has to carry no less than what is there. Groups that differ come to be of one size by
- * it: the larger lets the smaller grow.
+ * time, so it has to carry no less than what is there. Groups that differ come to be of one size
+ * by it: the larger lets the smaller grow. Assumes that a command's fixed time counts, and that
+ * requests are of one size, since it is requests that are counted, not bytes. Where a command has
+ * no fixed time, the smaller group is kept waiting for no gain. A lone request waits for the whole
+ * of a large command before it, and a few large requests for many small ones that the drive is
+ * sooner done with.
  */
 bool tmerge_may_win(const struct tmerge *tmerge)
 {
@@ -46,6 +50,13 @@ void tmerge_appoint(struct tmerge *tmerge)
 	complete(&io->event);
 }
 
+/*
+ * The oldest request says the direction, and those of the other stay where they are. Assumes that
+ * loads are mostly of one direction at a time. Of a mixed one each command carries about its share
+ * of the pile, so that twice as many are sent, and what is of the other direction waits for one
+ * more. The first request that would make the command too large ends it, though smaller ones
+ * behind might fit.
+ */
 void tmerge_take(struct tmerge_pile *pile, struct tmerge_command *command, u32 max_merge)
 {
 	struct tmerge_io *io, *next;
@@ -69,6 +80,14 @@ void tmerge_take(struct tmerge_pile *pile, struct tmerge_command *command, u32 m
 	}
 }
 
+/*
+ * When may the asynchronous pile go? Without a window, when its thread has no plug or ends it, or
+ * when it is full: that assumes that the end of a plug is the end of the company that a request
+ * has. Wrong for threads that send one by one without a plug (libaio): with the drive idle the
+ * first goes alone, and merging begins only while a command is under way. A window assumes that
+ * company comes within it. Where none does, it is added to the latency of every request, however
+ * idle the drive is.
+ */
 void tmerge_kick(struct tmerge *tmerge, bool plugged)
 {
 	if (!tmerge->async.count || tmerge->due)

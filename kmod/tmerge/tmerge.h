@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Temporal merge (Yu et al. 2012): many scattered requests, one vectored command. What a request
- * goes through: entry.c takes it in, by one of the two ways of ways.c (callers.c: by which); order.c
- * holds it while an earlier one overlaps; it lies in a pile of piles.c; dispatch.c makes a command
- * of the pile, in a winning thread or in worker.c's thread.
+ * goes through: entry.c takes it in, by one of the two ways of ways.c (callers.c: by which);
+ * order.c holds it while an earlier one overlaps; it lies in a pile of piles.c; dispatch.c makes a
+ * command of the pile, in a winning thread or in worker.c's thread.
  */
 #ifndef TMERGE_H
 #define TMERGE_H
@@ -24,7 +24,11 @@
 
 /* Bytes of one command; the drive's own bound is 64 MiB. */
 #define TMERGE_MAX_BYTES	SZ_16M
-/* Commands in flight with spatial-intr: what SATA's queue holds (Yu et al. 2012, section 2.2). */
+/*
+ * Commands in flight with spatial-intr: what SATA's queue holds (Yu et al. 2012, section 2.2).
+ * Assumes a drive of that time. On one that works at more than 32 commands at once, spatial merge
+ * is measured below what it could do, and temporal merge looks better against it than it is.
+ */
 #define TMERGE_SPATIAL_DEPTH	32
 
 enum tmerge_mode {
@@ -43,10 +47,14 @@ enum tmerge_choice {
 	TMERGE_CHOICES
 };
 
-/* Winners at a time with hybrid: while the drive has one's command, the next's waits in it. */
+/*
+ * Winners at a time with hybrid: while the drive has one's command, the next's waits in it.
+ * Assumes a drive that works at one command at a time, as a vectored one of many blocks keeps all
+ * of it busy. A drive with idle parts beside a command would gain by a third winner.
+ */
 #define TMERGE_WINNERS		2
 
-/* Callers remembered at a time. */
+/* Callers remembered at a time: callers.c says what is assumed of them, and when that is wrong. */
 #define TMERGE_CALLERS	256
 /* A caller with so many requests under way does not wait for one of them. */
 #define TMERGE_DEEP	8

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The two ways of a request. The synchronous one: its thread sends it, with what others have brought,
- * or sleeps while another thread does. The asynchronous one: its thread goes on, and the worker
- * sends it.
+ * The two ways of a request. The synchronous one: its thread sends it, with what others have
+ * brought, or sleeps while another thread does. The asynchronous one: its thread goes on, and the
+ * worker sends it.
  */
 #include <linux/sched.h>
 #include <linux/slab.h>

@@ -21,7 +21,11 @@ static u32 tmerge_depth(const struct tmerge *tmerge)
 	return tmerge->options.mode == TMERGE_SPATIAL_INTR ? TMERGE_SPATIAL_DEPTH : 1;
 }
 
-/* Reads before writes, then by sector: neighbours come to lie side by side. */
+/*
+ * Reads before writes, then by sector: neighbours come to lie side by side. Assumes that order
+ * costs nothing, as without moving parts it does not. Wrong for who waits: a write at the end of
+ * the drive goes last of its pile, though it may have come first.
+ */
 static int tmerge_compare(void *unused, const struct list_head *a, const struct list_head *b)
 {
 	struct tmerge_io *first = container_of(a, struct tmerge_io, list);
@@ -213,7 +217,12 @@ static void tmerge_commands_destroy(struct tmerge *tmerge)
 	INIT_LIST_HEAD(&tmerge->free);
 }
 
-/* The worker has more than may be in the drive: one goes out before the last's requests end. */
+/*
+ * The worker has more than may be in the drive: one goes out before the last's requests end.
+ * Assumes that ending requests takes longer than it takes for the next pile to be worth sending.
+ * Wrong for callers that send their next request when the last ends: what they would have brought
+ * misses the command, which is about half as large as it might be.
+ */
 static int tmerge_commands_create(struct tmerge *tmerge)
 {
 	int error = 0;
