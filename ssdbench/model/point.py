@@ -6,7 +6,7 @@ from pydantic import Field
 
 from ssdbench.model.base import Model
 from ssdbench.model.estimate import Estimate
-from ssdbench.model.finding import Finding
+from ssdbench.model.finding import Code, Finding
 from ssdbench.model.steadyverdict import SteadyVerdict
 from ssdbench.model.unitrecord import UnitRecord
 from ssdbench.model.workload import Point
@@ -49,6 +49,11 @@ class Repeat(UnitRecord):
     worst_minute_iops: Rate
     host: HostDuring | None = None  # None on a simulated drive
     artifacts: str  # directory below the run directory; holds seconds.csv and histograms.npz
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether something else was at work on the host or the drive meanwhile."""
+        return any(finding.code is Code.DISTURBED for finding in self.findings)
 
 
 class PointResult(Model):

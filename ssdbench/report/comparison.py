@@ -13,7 +13,7 @@ from ssdbench.report.label import simulated_label
 from ssdbench.report.view import words
 from ssdbench.report.view.page import Block, Cell, Column, Prose, Table
 from ssdbench.stats.runcompare import Compared, Pair
-from ssdbench.units import format_count
+from ssdbench.units import counted, format_count
 
 ALPHA = 0.05
 
@@ -67,7 +67,7 @@ def _runs(results: Sequence[RunResult]) -> Table:
 def _explained(found: Compared) -> list[Block]:
     told = (
         "Exact Mann-Whitney tests over the repeats of each point; p-values corrected by Holm for "
-        f"all {words.plural(len(found.pairs), 'comparison')} together. “2 against 1” tells how run "
+        f"all {counted(len(found.pairs), 'comparison')} together. “2 against 1” tells how run "
         "2 differs from run 1: the shift is the median of all differences in IOPS (Hodges-Lehmann) "
         "with its 95 % interval, in percent of the mean of the latter; the effect is the chance "
         "that a repeat of the former is faster. Repeats speak of these drives as they were, not of "

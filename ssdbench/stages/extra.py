@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from random import Random
 
 from ssdbench.engine.seeds import derived
-from ssdbench.model.finding import Code, Finding
+from ssdbench.model.finding import Finding
 from ssdbench.model.findings.repeats import ExtraRepeats, WideInterval
 from ssdbench.model.point import Repeat
 from ssdbench.model.workload import Point
@@ -35,11 +35,6 @@ def interval_width(repeats: Sequence[Repeat]) -> float:
     return (interval.high - interval.low) / 2 / mean if interval and mean > 0 else float("inf")
 
 
-def disturbed(repeat: Repeat) -> bool:
-    """Whether something else was at work during a repeat."""
-    return any(finding.code is Code.DISTURBED for finding in repeat.findings)
-
-
 def reasons(extra: Extra, repeats: Sequence[Repeat], planned: int) -> list[str]:
     """Why a point wants one more repeat; empty when it does not, or has had them all."""
     if len(repeats) >= extra.most:
@@ -47,7 +42,7 @@ def reasons(extra: Extra, repeats: Sequence[Repeat], planned: int) -> list[str]:
     found = []
     if extra.width is not None and (width := interval_width(repeats)) > extra.width:
         found.append(f"interval of {100 * width:.2g} %")
-    sound = sum(not disturbed(repeat) for repeat in repeats)
+    sound = sum(not repeat.disturbed for repeat in repeats)
     if extra.against_disturbance and sound < planned:
         found.append(f"{len(repeats) - sound} disturbed")
     return found

@@ -64,7 +64,7 @@ def _from_repeats(
     if unsettled:
         yield _unsettled(unsettled)
     # Extra repeats that were declared before make up for disturbed ones, which still count.
-    quiet = sum(all(f.code is not Code.DISTURBED for f in repeat.findings) for repeat in repeats)
+    quiet = sum(not repeat.disturbed for repeat in repeats)
     needed = max(context.min_repeats, context.planned_repeats)
     enough_quiet = context.declared_extra and quiet >= needed
     for repeat in repeats:

@@ -20,7 +20,7 @@ class TooFewRepeats(FindingKind):
     least: int
 
     def message(self) -> str:
-        return f"{self.repeats} of at least {counted(self.least, 'repeat')} were measured"
+        return f"only {counted(self.repeats, 'repeat')}; at least {self.least} are needed"
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,8 @@ class TooFewSearches(FindingKind):
     least: int
 
     def message(self) -> str:
-        return f"{self.searches} of at least {self.least} searches were made"
+        searches = "1 search" if self.searches == 1 else f"{self.searches} searches"
+        return f"only {searches} ended; at least {self.least} are needed"
 
 
 @dataclass(frozen=True)

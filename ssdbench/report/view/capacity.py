@@ -11,7 +11,7 @@ from ssdbench.report.view import words
 from ssdbench.report.view.page import Block, Facts, Prose, Section
 from ssdbench.stats.capacity import DEGRADED_UTILISATION, Plan
 from ssdbench.stats.runplan import CapacityAnswer, capacity_answer
-from ssdbench.units import format_count
+from ssdbench.units import counted, format_count
 
 
 def wanted_plan(result: RunResult) -> CapacityPlan:
@@ -57,7 +57,7 @@ def _lead(answer: CapacityAnswer) -> Prose:
     simulated = label if answer.simulated else ""
     if answer.plan is None:
         return Prose(f"No plan: {'; '.join(answer.reasons)}.{simulated}", tone="bad")
-    drives = words.plural(answer.plan.drives, "drive")
+    drives = counted(answer.plan.drives, "drive")
     if answer.reasons:
         return Prose(
             f"NOT VALIDATED – do not buy by this plan: {'; '.join(answer.reasons)}. It would ask "
@@ -84,7 +84,7 @@ def figures(answer: CapacityAnswer) -> Iterator[tuple[str, str]]:
         yield "Rate of a drive at the limit of latency", f"{_down(answer.slo_iops)} IOPS"
     yield "Headroom with all drives", f"{100 * made.headroom:.3g} % of the bounds"
     yield (
-        f"Load with {words.plural(made.drives - reserve, 'drive')} left",
+        f"Load with {counted(made.drives - reserve, 'drive')} left",
         f"{100 * made.degraded_utilisation:.3g} % of the bounds "
         f"(at most {100 * DEGRADED_UTILISATION:g} %)",
     )

@@ -4,17 +4,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from ssdbench.model import rundirectory
-from ssdbench.model.finding import Code
 from ssdbench.model.found import FillDone, PurgeDone
 from ssdbench.model.kind import KINDS
 from ssdbench.model.pts import Pts
-from ssdbench.model.result import FlashWritten, Repeat, RunResult, StageResult
+from ssdbench.model.result import FlashWritten, RunResult, StageResult
 from ssdbench.model.writecache import CacheKind, WriteCache
 from ssdbench.report.label import simulated_label
 from ssdbench.report.read import StoredRun
 from ssdbench.report.view import hostseries, words
 from ssdbench.report.view.page import Block, Cell, Column, Facts, Prose, Section, Table, Verbatim
-from ssdbench.units import format_capacity, format_duration, format_size
+from ssdbench.units import counted, format_capacity, format_duration, format_size, listed
 
 MAX_FILES = 400
 _PUT_BACK = (
@@ -77,13 +76,13 @@ def test(result: RunResult) -> Section:
         ("Purge", _titles(purge) or own),
         ("Preconditioning", _titles(fills) or own),
         *([("Write cache", _cache(result.write_cache))] if result.write_cache else []),
-        ("Steady-state rule", words.listing(list(dict.fromkeys(v.rule for v in steady))) or "none"),
+        ("Steady-state rule", listed(list(dict.fromkeys(v.rule for v in steady))) or "none"),
         ("Active range", _ranges(result)),
-        ("Data pattern", words.listing(_unique(str(p.point.workload.content) for p in points))),
-        ("Queue depth × jobs", words.listing([f"{depth} × {jobs}" for depth, jobs in sorted(
+        ("Data pattern", listed(_unique(str(p.point.workload.content) for p in points))),
+        ("Queue depth × jobs", listed([f"{depth} × {jobs}" for depth, jobs in sorted(
             {(p.point.workload.iodepth, p.point.workload.numjobs) for p in points})])),
-        ("Measured", f"{words.plural(len(points), 'point')}, "
-                     f"{words.plural(sum(len(p.repeats) for p in points), 'repeat')}"),
+        ("Measured", f"{counted(len(points), 'point')}, "
+                     f"{counted(sum(len(p.repeats) for p in points), 'repeat')}"),
         ("Order", _order(result)),
         ("Seed", str(result.seed)),
         ("Tool", tool(result)),
@@ -147,7 +146,7 @@ def _ranges(result: RunResult) -> str:
     size = max(result.target.size_bytes, 1)
     lengths = [p.point.workload.range.length_bytes for s in result.stages for p in s.points]
     shares = sorted({round(100 * length / size, 1) for length in lengths})
-    return words.listing([f"{share:g} %" for share in shares]) + (" of the drive" if shares else "")
+    return listed([f"{share:g} %" for share in shares]) + (" of the drive" if shares else "")
 
 
 def host(run: StoredRun) -> Section:
@@ -190,11 +189,7 @@ def _meanwhile(result: RunResult) -> Iterator[tuple[str, str]]:
         between = f"{min(per_cpu):,.0f} to {max(per_cpu):,.0f}"
         yield "Interrupts of one CPU", f"{between} per second"
     yield "Foreign requests", f"{sum(one.foreign_ios for one in seen):,} on the drive"
-    yield "Disturbed repeats", f"{sum(map(_is_disturbed, repeats))} of {len(repeats)}"
-
-
-def _is_disturbed(repeat: Repeat) -> bool:
-    return any(finding.code is Code.DISTURBED for finding in repeat.findings)
+    yield "Disturbed repeats", f"{sum(repeat.disturbed for repeat in repeats)} of {len(repeats)}"
 
 
 def _setting(setting: Mapping[str, str], keys: Sequence[str]) -> list[Cell]:
@@ -227,12 +222,12 @@ def _artifacts(run: StoredRun) -> list[Block]:
             for name in commands[:MAX_FILES]
         ]
         columns = [Column("File"), Column("Command")]
-        fold = f"{words.plural(len(commands), 'command')} that made the load"
+        fold = f"{counted(len(commands), 'command')} that made the load"
         blocks.append(Table("Commands", columns, rows, fold=fold))
     if found:
         rows = [[Cell(name, href=words.link(name))] for name in found[:MAX_FILES]]
         more = f", the first {MAX_FILES} of them here" if len(found) > MAX_FILES else ""
-        fold = f"{words.plural(len(found), 'file')} of the stages{more}"
+        fold = f"{counted(len(found), 'file')} of the stages{more}"
         blocks.append(Table("Files of the stages", [Column("File")], rows, fold=fold))
     return blocks
 

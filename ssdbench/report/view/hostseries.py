@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ssdbench.model.finding import Code
 from ssdbench.model.result import Repeat, StageResult
 from ssdbench.model.rundirectory import HOST_SERIES, STAGES
 from ssdbench.report.figures import HostFigure, HostLine, HostPanel, HostWindow, thinned
@@ -81,7 +80,7 @@ def _parts(run: StoredRun, stage: StageResult, from_s: float) -> Iterator[_Part]
         ):
             continue
         window = HostWindow(
-            from_s + repeat.measure_from_s, from_s + repeat.measure_to_s, _is_disturbed(repeat)
+            from_s + repeat.measure_from_s, from_s + repeat.measure_to_s, repeat.disturbed
         )
         yield _Part(from_s, columns, (window,))
         from_s += float(columns["t_s"][-1])
@@ -117,10 +116,6 @@ def _counted(columns: dict[str, Floats], from_s: float) -> Iterator[HostWindow]:
         if is_counted:
             yield HostWindow(from_s + before, from_s + float(t_s), disturbed=False)
         before = float(t_s)
-
-
-def _is_disturbed(repeat: Repeat) -> bool:
-    return any(finding.code is Code.DISTURBED for finding in repeat.findings)
 
 
 def _panels(parts: Sequence[_Part]) -> Iterator[HostPanel]:

@@ -13,7 +13,7 @@ from ssdbench.report.metrics import (
 )
 from ssdbench.report.view import words
 from ssdbench.report.view.page import Block, Cell, Column, Prose, Table
-from ssdbench.units import format_count, format_rate, format_size
+from ssdbench.units import counted, format_count, format_rate, format_size, listed
 
 MAX_OPEN_ROWS = 30  # a longer table of latencies is closed at first
 MAX_WHY = 160  # characters of reasons in a row
@@ -37,13 +37,13 @@ def overview(points: Sequence[PointResult]) -> list[Block]:
 
 def _introduction(points: Sequence[PointResult]) -> Prose:
     counts = {verdict: sum(p.verdict == verdict for p in points) for verdict in _VERDICT_ORDER}
-    told = words.listing([f"{n} {verdict}" for verdict, n in counts.items() if n])
+    told = listed([f"{n} {verdict}" for verdict, n in counts.items() if n])
     numbers = sorted({len(p.repeats) for p in points})
     each = f"{numbers[0]}" if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
     spans = words.several_spans([p.point for p in points])
     order = "from the smallest span to the whole drive" if spans else "in freshly shuffled passes"
     return Prose(
-        f"{words.plural(len(points), 'point')}: {told}. Each was measured {each} times, {order}. "
+        f"{counted(len(points), 'point')}: {told}. Each was measured {each} times, {order}. "
         "Each row starts with its lower bound; plan on it only where the point is VALIDATED. "
         "Worst first."
     )

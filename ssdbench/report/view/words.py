@@ -204,18 +204,6 @@ def _title(name: str) -> str:
     return words if words.startswith("fio") else words[:1].upper() + words[1:]
 
 
-def listing(words: Sequence[str]) -> str:
-    """`a, b and c`."""
-    if len(words) < 2:
-        return "".join(words)
-    return f"{', '.join(words[:-1])} and {words[-1]}"
-
-
-def plural(number: int, word: str) -> str:
-    """`1 repeat`, `10 repeats`."""
-    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
-
-
 def sentence(text: str) -> str:
     """A message with a capital letter and a full stop."""
     text = text.strip()

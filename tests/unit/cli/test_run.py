@@ -95,7 +95,7 @@ def test_findings_in_json_carry_the_numbers_of_their_sentence(
         for finding in point["findings"]
     }
     assert found["too-few-repeats"]["numbers"] == {"repeats": 1, "least": 10}
-    assert "1 of at least 10 repeats" in found["too-few-repeats"]["message"]
+    assert "only 1 repeat; at least 10 are needed" in found["too-few-repeats"]["message"]
     assert json.dumps(found["too-few-repeats"]["numbers"]) in told
 
 

@@ -190,7 +190,7 @@ def test_a_corrected_error_of_the_link_only_warns() -> None:
         ),
         (
             TooFewRepeats(repeats=3, least=10),
-            "3 of at least 10 repeats were measured",
+            "only 3 repeats; at least 10 are needed",
         ),
         (
             BelowMappingUnit(block_bytes=(4096,), unit_bytes=16384),
