@@ -172,6 +172,12 @@ class Journal:
         """The finished units of a stage; the stage itself stands under ""."""
         return {r.unit: r for r in self._records if r.kind is Kind.FINISHED and r.stage == stage}
 
+    def written(self, stage: str) -> dict[str, Record]:
+        """Those finished since a resume last found that others had written to the drive."""
+        lost = (r.n for r in self._records if r.kind is Kind.RESUMED and not r.data.get("stands"))
+        since = max(lost, default=0)
+        return {unit: r for unit, r in self.finished(stage).items() if r.n > since}
+
 
 def _nothing() -> dict[str, object]:
     return {}
@@ -208,6 +214,10 @@ class StageJournal:
     def finished(self, unit: str, **data: object) -> None:
         """A unit's result is stored and durable."""
         self._append(Kind.FINISHED, unit, data)
+
+    def written(self) -> dict[str, Record]:
+        """Those whose writes are still on the drive."""
+        return self.journal.written(self.stage)
 
     def done(self) -> dict[str, Record]:
         """The finished units, without the stage's own record."""

@@ -135,7 +135,6 @@ class Runner:
         self._resumed = False
         self._told_changes: tuple[str, ...] = ()
         self._at = 0  # number of the stage at work, from 1
-        self._stands = True
 
     def run(self) -> RunResult:
         """From the first stage to the last. Errors of drive and host leave a partial result."""
@@ -170,7 +169,6 @@ class Runner:
         for record in journal.records:
             self._meter.restore(record.data)
         found = standing(journal.records, self._session.counters())
-        self._stands = found.stands
         reusable = self._reusable(journal, content_stands=found.stands)
         repeated = [
             stage.title
@@ -244,8 +242,6 @@ class Runner:
             seed=self._order.seed,
             run_path=self._store.path,
             hint=self._order.hint,
-            resumed=self._resumed,
-            content_stands=self._stands,
             results=tuple(self._results),
             wall=self._world.wall,
             activity=self._world.activity,
@@ -324,7 +320,11 @@ class Runner:
             and (
                 stage.lasting is Lasting.RESULTS
                 or number > last_open
-                or (stage.lasting is Lasting.CONTENT and content_stands)
+                or (
+                    stage.lasting is Lasting.CONTENT
+                    and content_stands
+                    and "" in journal.written(stage.name)
+                )
             )
         )
 

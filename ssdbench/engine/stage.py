@@ -179,8 +179,6 @@ class Context:
     seed: int  # of the run; stages derive their own
     run_path: Path
     hint: RateHint = RateHint()
-    resumed: bool = False
-    content_stands: bool = True  # after a crash: nobody else wrote to the drive meanwhile
     results: tuple[StageResult, ...] = ()  # of the stages before this one
     wall: Callable[[], float] = time.monotonic
     activity: Callable[[], Activity] = activity

@@ -139,13 +139,13 @@ class _Loop(Generic[W, U, R]):
         match self.stage.units_last:
             case Lasting.RESULTS:
                 return finished
-            case Lasting.CONTENT if self.context.content_stands:
-                return finished
+            case Lasting.CONTENT:
+                standing = finished & set(self.context.journal.written())
             case _:
-                if finished:
-                    again = MeasuredAgain(len(finished), self.stage.units_are)
-                    self.findings.append(again.finding())
-                return frozenset()
+                standing = frozenset()
+        if lost := finished - standing:
+            self.findings.append(MeasuredAgain(len(lost), self.stage.units_are).finding())
+        return standing
 
     def _with_errors(self, record: U, unit: Unit[W], at_work: UnitAtWork) -> U:
         if not at_work.io_errors:

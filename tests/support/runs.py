@@ -115,16 +115,18 @@ class ARun:
         """Run it."""
         return self._runner(RunStore.create(self.path)).run()
 
-    def resume(self, *, stopped_by: int | None = None) -> RunResult:
+    def resume(self, *, stopped_by: int | None = None, killed_in: str = "") -> RunResult:
         """Go on in a new process: nothing but the disk and the drive is left.
 
-        With `stopped_by` that signal has come already.
+        With `stopped_by` that signal has come already; `killed_in` is a stage.
         """
         self.signal = stopped_by
         self.events.clear()
         self.drive.starts.clear()
         self.drive.on_second = lambda drive, second: None
         self.drive.on_save = lambda drive: None
+        if killed_in:
+            self.killed_in(killed_in)
         return self._runner(RunStore.open(self.path)).resume()
 
     def finished(self) -> list[str]:

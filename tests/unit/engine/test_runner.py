@@ -160,6 +160,20 @@ def test_a_fill_is_repeated_when_the_drive_is_not_as_it_was_left(
     assert reason in next(f.message for f in result.findings if f.code is Code.RESUMED)
 
 
+def test_a_fill_that_others_undid_is_not_finished_by_a_second_resume(run: ARun) -> None:
+    run.precondition().sweep().killed_in("02-sweep", after_s=100)
+    with pytest.raises(Killed):
+        run.go()
+    run.drive.epoch = "boot-2"
+    with pytest.raises(Killed):
+        run.resume(killed_in="01-precondition")
+
+    run.resume()
+
+    assert run.finished()[0] == "01-precondition"
+    assert run.reused() == []
+
+
 def test_a_fill_is_repeated_where_nothing_counts_writes(run: ARun) -> None:
     run.drive = WearyDrive(epoch="")
     run.precondition().steady().sweep().killed_in("03-sweep", after_s=100)

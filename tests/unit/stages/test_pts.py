@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from ssdbench.engine.journal import Kind
 from ssdbench.engine.stage import Lasting
 from ssdbench.errors import UsageError
 from ssdbench.model.asked.standard import PtsForm, PtsTest
@@ -223,6 +224,26 @@ def test_a_test_whose_drive_was_written_by_others_begins_again(tmp_path: Path) -
 
     assert drive.purges == [Purge.FORMAT] * 2
     assert [one.counted for one in found(result).rounds] == [True] * 5
+
+
+def test_rounds_on_a_fill_that_others_undid_stay_undone_after_a_second_resume(
+    tmp_path: Path,
+) -> None:
+    drive = flat()
+    run = a_run(tmp_path, drive, PtsTest.THROUGHPUT)
+    saves = iter(range(100))  # the purge, the fill, the rounds
+    drive.on_save = lambda drive: killed() if next(saves) == 5 else None
+    with pytest.raises(Killed):
+        run.go()
+    drive.epoch = "boot-2"
+    with pytest.raises(Killed):
+        run.resume(killed_in=run.stages[0].name)
+
+    result = run.resume().stages[0]
+
+    rounds = found(result).rounds
+    assert [one.number for one in rounds] == [1, 2, 3, 4, 5]
+    assert sum(name == "round-02" for name in run.units(Kind.FINISHED)) == 2
 
 
 def killed() -> None:
