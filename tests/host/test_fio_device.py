@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 import pytest
@@ -209,7 +210,7 @@ def test_seconds_agree_with_fio_and_a_stop_ends_cleanly(
     total = outcome.jobs[0].read.ios + outcome.jobs[0].write.ios
     assert sum(second.ios for second in outcome.seconds) == pytest.approx(total, rel=0.001)
     assert all(second.foreign_ios == 0 for second in outcome.seconds)
-    assert all(second.duration_s == pytest.approx(1, abs=0.3) for second in seen[:3])
+    assert median(second.duration_s for second in seen[:3]) == pytest.approx(1, abs=0.3)
     assert (tmp_path / "run/status").read_text() == "128\n"
 
 
@@ -325,7 +326,7 @@ def test_no_fio_writes_on_after_we_are_killed(loop_device: LoopDevice, tmp_path:
     os.kill(parent.pid, signal.SIGKILL)
     parent.wait()
 
-    end = time.monotonic() + 10
+    end = time.monotonic() + 120
     while time.monotonic() < end:
         try:
             os.close(blockdev.claim(loop_device.node))

@@ -6,10 +6,21 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from ssdbench.host.command import run
 from ssdbench.units import MIB
 
 BLOCK_SIZES = {"512-byte-blocks": 512, "4096-byte-blocks": 4096}
+# For tests in which nothing reads the size of a block: the second one in soak.
+ONE_BLOCK_SIZE = pytest.mark.parametrize(
+    "loop_device",
+    [
+        pytest.param(size, id=name, marks=() if size == 512 else pytest.mark.soak)
+        for name, size in BLOCK_SIZES.items()
+    ],
+    indirect=True,
+)
 
 
 @dataclass(frozen=True, slots=True)
