@@ -24,6 +24,7 @@ from ssdbench.errors import CommandFailed, HostLacks
 _DIE_WITH_US = '[ "$PPID" = "$0" ] && exec env "$@"'
 
 UNKILLABLE_S = 10.0
+_FOR_ROOT = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 _log = logging.getLogger(__name__)
 
 
@@ -39,7 +40,7 @@ class Completed:
 
 def which(program: str) -> str | None:
     """The path of a program, or None when it is not installed."""
-    return shutil.which(program)
+    return shutil.which(program, path=_search_path())
 
 
 def run(
@@ -163,7 +164,7 @@ def spawn(
     processors that it may use. Raises HostLacks when it is not installed.
     """
     for needed in (argv[0], "setpriv"):
-        if shutil.which(needed) is None:
+        if which(needed) is None:
             raise HostLacks(f"{needed} is not installed", hint=_how_to_install(needed))
     if cwd is not None and not cwd.is_dir():
         raise HostLacks(f"{cwd} is not a directory to run {argv[0]} in")
@@ -236,7 +237,13 @@ class _Story:
 
 
 def _environment(extra: Mapping[str, str] | None) -> dict[str, str]:
-    return {**os.environ, "LC_ALL": "C", **(extra or {})}
+    return {**os.environ, "PATH": _search_path(), "LC_ALL": "C", **(extra or {})}
+
+
+def _search_path() -> str:
+    """PATH, and the directories that an ordinary user's lacks on Debian: wipefs lies there."""
+    given = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    return os.pathsep.join(dict.fromkeys([*given, *_FOR_ROOT]))
 
 
 def _signal_group(pid: int, signal_number: int) -> None:

@@ -87,7 +87,7 @@ def dependencies(order: Sequence[str]) -> str:
 def _programs(names: Sequence[str]) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     for name in names:
-        path = shutil.which(name)
+        path = command.which(name)
         if path is None:
             raise UsageError(
                 f"there is no program {name} on this host to put into the guest's memory"

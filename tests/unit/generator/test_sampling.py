@@ -15,6 +15,7 @@ from ssdbench.generator.fio.sampling import (
     Reading,
     one_block,
 )
+from ssdbench.host.counters import CounterFile
 from tests.unit.generator.jobs import a_job, a_sequential
 
 
@@ -234,6 +235,24 @@ def test_on_a_file_fios_own_bytes_are_counted_from_the_start_of_its_jobs(tmp_pat
     device_files(tmp_path, stat=(0, 0, 0, 0), ours=(3 * 4096, 8192))
 
     assert meter.read() == Reading(read_ios=2, read_bytes=8192)
+
+
+def test_on_a_file_the_last_reading_stands_when_an_ended_fio_may_not_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What an ended process did may be read by root alone."""
+    device_files(tmp_path, stat=(0, 0, 0, 0), ours=(0, 0))
+    (tmp_path / "proc/42/status").write_text("Name:\tfio\nSigCgt:\t0000000100004202\n")
+    meter = FileMeter(42, block_bytes=4096, root=tmp_path)
+    device_files(tmp_path, stat=(0, 0, 0, 0), ours=(0, 8192))
+    last = meter.read()
+
+    def refused(_: CounterFile) -> str:
+        raise PermissionError
+
+    monkeypatch.setattr(CounterFile, "read", refused)
+
+    assert meter.read() == last == Reading(write_ios=2, write_bytes=8192)
 
 
 def test_jobs_of_one_block_size_are_known_as_such() -> None:
