@@ -9,6 +9,7 @@ import pytest
 
 from ssdbench.engine.journal import Kind
 from ssdbench.generator.base import Job, LoggedIo, Running
+from ssdbench.model.finding import Code
 from ssdbench.model.inside import BlockSizeFound
 from ssdbench.model.result import StageResult
 from ssdbench.stages.blocksize import BlockSize
@@ -103,5 +104,5 @@ def test_after_a_crash_the_regions_are_written_and_walked_again(run: ARun) -> No
     stage = run.resume().stages[0]
 
     assert len(run.drive.starts) == 2
-    (told,) = [f for f in stage.findings if "measured again" in f.message]
+    (told,) = [f for f in stage.findings if f.code is Code.RESUMED]
     assert told.numbers == {"finished": 1, "units": "starts"} and stage.complete
