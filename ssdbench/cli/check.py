@@ -110,15 +110,12 @@ def _state() -> "HostState":
 def _fio() -> tuple[str | None, frozenset[str], str]:
     """Version, engines, and why it cannot be used."""
     from ssdbench.errors import SsdbenchError
-    from ssdbench.generator.fio.driver import OLDEST
-    from ssdbench.generator.fio.output import engines_of, version_of
-    from ssdbench.host import command as programs
+    from ssdbench.generator.fio.driver import OLDEST, installed
 
     try:
-        version = version_of(programs.run(["fio", "--version"], timeout_s=20).stdout)
-        engines = engines_of(programs.run(["fio", "--enghelp"], timeout_s=20).stdout)
-    except (SsdbenchError, ValueError) as error:
+        version, engines = installed()
+    except SsdbenchError as error:
         return None, frozenset(), str(error)
     text = ".".join(str(number) for number in version)
     fault = f"fio {text} is too old" if version < OLDEST else ""
-    return text, frozenset(engines), fault
+    return text, engines, fault

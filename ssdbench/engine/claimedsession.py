@@ -11,11 +11,14 @@ from ssdbench.engine.journal import Kind, Record, StageJournal
 from ssdbench.engine.lbaformats import note
 from ssdbench.engine.session import KERNEL, Counters
 from ssdbench.errors import DeviceError, DeviceLost, HostLacks, UsageError
-from ssdbench.generator.base import Generator
-from ssdbench.generator.fio.attachment import attachment
+from ssdbench.generator.base import Generator, JobOutcome
+from ssdbench.generator.fio.attachment import DirectoryAttachment, Way, attachment
 from ssdbench.generator.fio.ceiling import ceiling_iops
 from ssdbench.generator.fio.driver import Fio
+from ssdbench.generator.fio.placement import placed
+from ssdbench.generator.fio.together import Together, run_together
 from ssdbench.generator.slam import Slam
+from ssdbench.host.command import Process
 from ssdbench.host.counters import DiskStat, disk_counters
 from ssdbench.host.nvme import Nvme, opened
 from ssdbench.host.sysfs import Sysfs
@@ -72,6 +75,30 @@ class ClaimedSession:
         if self._applies is Applies.FIO:
             return fio
         return Slam(Path(self.info.node), self._descriptor(), fio, cpus=self._fio_cpus)
+
+    def together(
+        self,
+        work: Together,
+        *,
+        artifacts: Path,
+        cpus: Collection[int],
+        below: Path | None,
+        meanwhile: Callable[[Process], None],
+    ) -> JobOutcome:
+        """fio on the claimed target, or on files while a file system lies there unclaimed."""
+        way: Way = (
+            attachment(self.info, self._descriptor())
+            if below is None
+            else DirectoryAttachment(below)
+        )
+        return run_together(
+            way,
+            work,
+            artifacts=artifacts,
+            cpus=cpus or self._fio_cpus,
+            placed=placed(self._fio_options, cpus),
+            meanwhile=meanwhile,
+        )
 
     def recheck(self) -> None:
         """Identity, size and everything that the guard asks, while the claim is held."""

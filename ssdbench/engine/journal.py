@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
+from itertools import takewhile
 from pathlib import Path
 
 from ssdbench.errors import UsageError
@@ -17,6 +18,7 @@ from ssdbench.host.files import Appender
 from ssdbench.model import rundirectory
 
 NAME = rundirectory.JOURNAL
+BUILDS = "builds"  # of a unit: see `Unit.builds`
 
 
 class Kind(StrEnum):
@@ -27,6 +29,7 @@ class Kind(StrEnum):
     BEGUN = "begun"  # a unit (or, without unit, a stage) starts to touch the drive
     ALIVE = "alive"  # counters while a unit is at work
     FINISHED = "finished"  # its result is stored; never repeated
+    LOST = "lost"  # what the finished units of a stage left is gone: they count no more
     CLAIM = "claim"  # given up for a named step, or held again
     INTERRUPTED = "interrupted"
     FAILED = "failed"
@@ -173,10 +176,31 @@ class Journal:
         return {r.unit: r for r in self._records if r.kind is Kind.FINISHED and r.stage == stage}
 
     def written(self, stage: str) -> dict[str, Record]:
-        """Those finished since a resume last found that others had written to the drive."""
-        lost = (r.n for r in self._records if r.kind is Kind.RESUMED and not r.data.get("stands"))
-        since = max(lost, default=0)
-        return {unit: r for unit, r in self.finished(stage).items() if r.n > since}
+        """Those whose writes are still on the drive."""
+        return {r.unit: r for r in self.since_lost(stage) if r.kind is Kind.FINISHED}
+
+    def since_lost(self, stage: str) -> list[Record]:
+        """The records of a stage since what it had written was last lost.
+
+        A resume found that others had written to the drive, a stage before it was begun again, or
+        the stage itself found it gone.
+        """
+        order = self._records[0].data.get("stages") if self._records else ()
+        before = list(
+            takewhile(lambda name: name != stage, order if isinstance(order, list) else ())
+        )
+
+        def loses(record: Record) -> bool:
+            match record.kind:
+                case Kind.RESUMED:
+                    return not record.data.get("stands")
+                case Kind.BEGUN:
+                    return record.stage in before
+                case _:
+                    return record.kind is Kind.LOST and record.stage == stage
+
+        since = max((record.n for record in self._records if loses(record)), default=0)
+        return [record for record in self._records if record.stage == stage and record.n > since]
 
 
 def _nothing() -> dict[str, object]:
@@ -218,6 +242,20 @@ class StageJournal:
     def written(self) -> dict[str, Record]:
         """Those whose writes are still on the drive."""
         return self.journal.written(self.stage)
+
+    def lost(self) -> None:
+        """What the finished units left is gone: they are measured again."""
+        self._append(Kind.LOST, "", {})
+
+    def half_built(self) -> bool:
+        """Whether a unit that builds something on the drive was begun and never finished."""
+        building: set[str] = set()
+        for record in self.journal.since_lost(self.stage):
+            if record.kind is Kind.BEGUN and record.data.get(BUILDS):
+                building.add(record.unit)
+            elif record.kind is Kind.FINISHED:
+                building.discard(record.unit)
+        return bool(building)
 
     def done(self) -> dict[str, Record]:
         """The finished units, without the stage's own record."""

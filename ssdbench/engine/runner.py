@@ -5,9 +5,8 @@ be checked again, what a crash undid, and when a run is over.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
 
 from ssdbench import __version__
 from ssdbench.engine import units
@@ -41,7 +40,6 @@ from ssdbench.engine.stage import (
     Limits,
     Meter,
     RateHint,
-    Stage,
     StagePlan,
 )
 from ssdbench.engine.standing import standing
@@ -220,7 +218,7 @@ class Runner:
         if stage.destructive:
             self._session.recheck()
         context = self._context(journal, stage)
-        result = _run(stage, context)
+        result = units.run(stage, context)
         self._results.append(result)
         for finding in result.findings:
             self._world.emit(FindingRaised(finding))
@@ -307,26 +305,35 @@ class Runner:
         that passes is then always proven again.
         """
         finished = {stage.name for stage in self._stages if "" in journal.finished(stage.name)}
-        open_results = [
-            number
-            for number, stage in enumerate(self._stages)
-            if stage.lasting is Lasting.RESULTS and stage.name not in finished
-        ]
-        last_open = max(open_results, default=-1)
-        return frozenset(
-            stage.name
-            for number, stage in enumerate(self._stages)
-            if stage.name in finished
-            and (
+        needed = self._needed(finished)
+        reusable: set[str] = set()
+        for stage in self._stages:
+            stays = (
                 stage.lasting is Lasting.RESULTS
-                or number > last_open
-                or (
-                    stage.lasting is Lasting.CONTENT
-                    and content_stands
-                    and "" in journal.written(stage.name)
-                )
+                or stage.name not in needed
+                or (stage.lasting is Lasting.CONTENT and content_stands)
+                and "" in journal.written(stage.name)
             )
-        )
+            if stage.name in finished and stays:
+                reusable.add(stage.name)
+            elif stage.destructive:
+                content_stands = False  # by what is done now
+        return frozenset(reusable)
+
+    def _needed(self, finished: Collection[str]) -> frozenset[str]:
+        """The preparations that something still to be measured stands on; a fill ends the others'.
+
+        Whatever was on the drive before it is overwritten.
+        """
+        needed: set[str] = set()
+        is_open = False
+        for stage in reversed(self._stages):
+            if stage.lasting is Lasting.RESULTS:
+                is_open = is_open or stage.name not in finished
+            elif is_open:
+                needed.add(stage.name)
+                is_open = not KINDS[stage.kind].is_fill
+        return frozenset(needed)
 
     def _facts(self) -> Mapping[str, str]:
         """The host's; a simulated drive does not depend on any."""
@@ -347,13 +354,6 @@ class Runner:
     def _raise(self, finding: Finding) -> None:
         self._findings.append(finding)
         self._world.emit(FindingRaised(finding))
-
-
-def _run(stage: AnyStage, context: Context) -> StageResult:
-    own: Callable[[Context], StageResult] | None = getattr(stage, "run", None)
-    return (
-        own(context) if own is not None else units.run(cast(Stage[Any, Any, Any], stage), context)
-    )
 
 
 def _host_before(journal: Journal) -> Mapping[str, str]:

@@ -1,9 +1,12 @@
 """The target while it is ours: what a run may ask of it, whatever stands behind it."""
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from typing import Protocol, runtime_checkable
 
-from ssdbench.generator.base import Generator
+from ssdbench.generator.base import Generator, JobOutcome
+from ssdbench.generator.fio.together import Together
+from ssdbench.host.command import Process
 from ssdbench.model.base import Model
 from ssdbench.model.result import FlashWritten
 from ssdbench.model.target import TargetInfo
@@ -98,4 +101,24 @@ class TargetSession(Protocol):
 
     def close(self) -> None:
         """Release the target."""
+        ...
+
+
+@runtime_checkable
+class StartsTogether(Protocol):
+    """A session that also starts fio in its own options: what trials of the host compare."""
+
+    def together(
+        self,
+        work: Together,
+        *,
+        artifacts: Path,
+        cpus: Collection[int],
+        below: Path | None,
+        meanwhile: Callable[[Process], None],
+    ) -> JobOutcome:
+        """Run it to its end on the target, or `below` a directory of a file system that lies on it.
+
+        On the run's CPUs, unless `cpus` names others. Raises what `run_together` does.
+        """
         ...

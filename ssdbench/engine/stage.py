@@ -18,10 +18,12 @@ from ssdbench.engine.progress import Reporter
 from ssdbench.engine.recent import RecentWrites
 from ssdbench.engine.session import TargetSession
 from ssdbench.engine.store import StageStore
+from ssdbench.engine.trialhost import TrialHost
 from ssdbench.errors import SsdbenchError
 from ssdbench.host.activity import Activity, activity
 from ssdbench.host.files import make_directory
 from ssdbench.host.heat import Heat
+from ssdbench.model.base import Model
 from ssdbench.model.finding import Finding
 from ssdbench.model.found import AnyFound
 from ssdbench.model.kind import StageKind
@@ -105,6 +107,14 @@ class StagePlan:
 LEAST_AHEAD_BYTES = 1 << 26  # with less than that left to write, nothing is started any more
 
 
+class Spent(Model):
+    """What a run used up, as journal records carry it."""
+
+    seconds: float = 0.0  # on the target's clock
+    bytes_read: int = 0
+    bytes_written: int = 0
+
+
 @dataclass(slots=True)
 class Meter:
     """What a run used up so far, and the limits that end it."""
@@ -124,9 +134,10 @@ class Meter:
 
     def restore(self, spent: Mapping[str, object]) -> None:
         """Go on from the counts of a record; a record without them changes nothing."""
-        self.seconds = float(str(spent.get("seconds", self.seconds)))
-        self.bytes_read = int(str(spent.get("bytes_read", self.bytes_read)))
-        self.bytes_written = int(str(spent.get("bytes_written", self.bytes_written)))
+        known = {name: spent[name] for name in Spent.model_fields if name in spent}
+        found = Spent.model_validate({**self.spent(), **known})
+        self.seconds, self.bytes_read = found.seconds, found.bytes_read
+        self.bytes_written = found.bytes_written
 
     def add(self, *, seconds: float, bytes_read: int, bytes_written: int) -> None:
         """Count what a second of the target's clock brought."""
@@ -188,7 +199,9 @@ class Context:
     recent: RecentWrites = field(default_factory=RecentWrites)
     reporter: Reporter = field(default_factory=_no_reporter)
     unit: UnitAtWork = field(default_factory=lambda: UnitAtWork("", Path()))
+    stands: bool = False  # what finished units of this stage left on the drive is still there
     mounted: Path | None = None  # where a file system under test is mounted
+    trial_host: TrialHost | None = None  # the host beside all starts of a trial
     notes: list[str] = field(default_factory=list)  # what could not be had, for the result
 
     @property
@@ -243,6 +256,7 @@ class Unit(Generic[W]):
     doing: str = ""  # for progress
     number: int = 0  # units before this one
     of: int | None = None  # units in all, where that is known
+    builds: bool = False  # it leaves on the drive what the units after it are measured on
     ahead_bytes: int = 0  # not begun with less than that left to write
     noted: Mapping[str, object] = field(default_factory=dict)  # beside its begin in the journal
     point: str | None = None  # of the findings about it
@@ -324,6 +338,8 @@ class Stage(Protocol[W, U, R]):
     def opened(self, context: Context) -> AbstractContextManager[Context]:
         """Hold what all units need, such as a mounted file system; most stages need nothing.
 
+        A stage that finds what finished units left on the drive gone, though `context.stands`,
+        makes it anew and yields a context with `stands` False: the units are measured again.
         Raises HostLacks, UsageError.
         """
         ...
@@ -361,21 +377,4 @@ class PlainStage:
         return nullcontext(context)
 
 
-class LoopOfItsOwn(Protocol):
-    """A stage that has not been moved into the engine's loop yet."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def kind(self) -> StageKind: ...
-    @property
-    def title(self) -> str: ...
-    @property
-    def destructive(self) -> bool: ...
-    @property
-    def lasting(self) -> Lasting: ...
-    def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan: ...
-    def run(self, context: Context) -> StageResult: ...
-
-
-AnyStage = Stage[Any, Any, Any] | LoopOfItsOwn
+AnyStage = Stage[Any, Any, Any]

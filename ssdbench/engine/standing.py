@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from ssdbench.engine.fiorun import ALIVE_EVERY_S
 from ssdbench.engine.journal import Kind, Record
-from ssdbench.engine.section import ALIVE_EVERY_S
 from ssdbench.engine.session import SIMULATED, Counters
 from ssdbench.units import format_capacity
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Generic
 
-from ssdbench.engine.journal import utc_now
+from ssdbench.engine.journal import BUILDS, utc_now
 from ssdbench.engine.stage import (
     Context,
     Ended,
@@ -90,7 +90,10 @@ class _Loop(Generic[W, U, R]):
     def ended(self) -> Ended[U]:
         """Measure to the end, or until the run must end."""
         try:
-            with self.stage.opened(self.context) as self.context:
+            stands = replace(self.context, stands=bool(self._finished))
+            with self.stage.opened(stands) as self.context:
+                if self._finished and not self.context.stands:
+                    self._lose(len(self._finished))
                 ended = self._measured()
         except SsdbenchError as error:
             ended = Ended(self.context.failed(error))
@@ -114,7 +117,7 @@ class _Loop(Generic[W, U, R]):
             paused = False
             context = replace(self.context, unit=at_work)
             context.reporter.doing(unit.doing, partial(_share, unit))
-            context.journal.begun(unit.name, **unit.noted)
+            context.journal.begun(unit.name, **unit.noted, **{BUILDS: True} if unit.builds else {})
             try:
                 record = self.stage.measure(context, unit)
             except SsdbenchError as error:
@@ -139,13 +142,20 @@ class _Loop(Generic[W, U, R]):
         match self.stage.units_last:
             case Lasting.RESULTS:
                 return finished
-            case Lasting.CONTENT:
+            case Lasting.CONTENT if not self.context.journal.half_built():
                 standing = finished & set(self.context.journal.written())
             case _:
                 standing = frozenset()
         if lost := finished - standing:
-            self.findings.append(MeasuredAgain(len(lost), self.stage.units_are).finding())
+            self._lose(len(lost), all_of_it=not standing)
         return standing
+
+    def _lose(self, count: int, *, all_of_it: bool = True) -> None:
+        """Finished units count no more, in this process and, where it is all, in any later one."""
+        if all_of_it:
+            self._finished = frozenset()
+            self.context.journal.lost()
+        self.findings.append(MeasuredAgain(count, self.stage.units_are).finding())
 
     def _with_errors(self, record: U, unit: Unit[W], at_work: UnitAtWork) -> U:
         if not at_work.io_errors:

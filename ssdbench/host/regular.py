@@ -126,5 +126,19 @@ def still(path: Path, descriptor: int, *, size_bytes: int) -> None:
         raise DeviceLost(f"{path} has {found.st_size} bytes now; it had {size_bytes}")
 
 
+def file_system_of(directory: Path) -> str:
+    """The device number of the file system that holds a directory. Raises DeviceLost."""
+    try:
+        return major_minor(directory.stat().st_dev)
+    except OSError as error:
+        raise DeviceLost(f"{directory} is gone: {error.strerror}") from error
+
+
+def still_mounted(directory: Path, device: str) -> None:
+    """Require that a directory lies on the same file system as before. Raises DeviceLost."""
+    if file_system_of(directory) != device:
+        raise DeviceLost(f"the file system on {directory} was unmounted or replaced")
+
+
 def _record(path: Path) -> Path:
     return path.with_name(f".{path.name}.ssdbench")

@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ssdbench.model.base import Model
-from ssdbench.model.inside import BlockSizeFound, ProbeFound, Scalar
+from ssdbench.model.compared import Comparison, FileSystemComparison
+from ssdbench.model.inside import BlockSizeFound, ProbeFound
 from ssdbench.model.kind import PointsKind, StageKind
 from ssdbench.model.point import PointResult
 from ssdbench.model.pts import Pts
@@ -72,29 +73,16 @@ class Points(Model):
     host_ceiling_iops: dict[str, float] = {}  # by point: what this host reaches without a drive
 
 
-class Untyped(Model):
-    """A kind whose result is still a bag of values."""
-
-    kind: Literal[
-        StageKind.SCHEDULERS,
-        StageKind.QUEUE,
-        StageKind.ENGINES,
-        StageKind.DEPTH,
-        StageKind.INTERRUPTS,
-        StageKind.LATENCY_PATH,
-        StageKind.CPU_COST,
-        StageKind.SURFACE,
-        StageKind.FILESYSTEM,
-        StageKind.FILE_WRITERS,
-        StageKind.FILE_MIX,
-        StageKind.APPLICATIONS,
-    ]
-    summary: dict[str, Scalar] = {}
-    figures: tuple[dict[str, str], ...] = ()  # {"kind": "series", "csv": path, "title": …}
-    data: dict[str, object] = Field(default_factory=dict)
-
-
 AnyFound = (
-    PurgeDone | FillDone | WarmUp | Points | Pts | RateFound | BlockSizeFound | ProbeFound | Untyped
+    PurgeDone
+    | FillDone
+    | WarmUp
+    | Points
+    | Pts
+    | RateFound
+    | BlockSizeFound
+    | ProbeFound
+    | Comparison
+    | FileSystemComparison
 )
 Found = Annotated[AnyFound, Field(discriminator="kind")]

@@ -11,8 +11,7 @@ from pydantic import model_validator
 
 from ssdbench.model.base import Model
 from ssdbench.model.finding import Finding
-from ssdbench.model.found import Found, Points, Untyped, WarmUp
-from ssdbench.model.inside import Scalar
+from ssdbench.model.found import Found, Points, WarmUp
 from ssdbench.model.kind import StageKind
 from ssdbench.model.point import PointResult, Repeat, Verdict
 from ssdbench.model.steadyverdict import SteadyVerdict
@@ -68,26 +67,6 @@ class StageResult(Model):
     def verdict(self) -> SteadyVerdict | None:
         """What it found of steady state; None for other kinds."""
         return self.found.verdict if isinstance(self.found, WarmUp) else None
-
-    @property
-    def summary(self) -> dict[str, Scalar]:
-        """Of a kind without a type of its own."""
-        return self.found.summary if isinstance(self.found, Untyped) else {}
-
-    @property
-    def data(self) -> dict[str, object]:
-        """Of a kind without a type of its own."""
-        return self.found.data if isinstance(self.found, Untyped) else {}
-
-    @property
-    def figures(self) -> tuple[dict[str, str], ...]:
-        """Of a kind without a type of its own."""
-        return self.found.figures if isinstance(self.found, Untyped) else ()
-
-
-def stage_result(**values: Any) -> StageResult:
-    """A result in the form of schema 1."""
-    return StageResult.model_validate(values)
 
 
 class FlashWritten(Model):

@@ -10,6 +10,7 @@ from typing import Any
 from ssdbench.model.kind import StageKind
 from ssdbench.model.rundirectory import seconds_of
 from ssdbench.model.upgradepts import upgraded_pts
+from ssdbench.model.upgradetrials import upgraded_comparison, upgraded_file_system
 
 Document = dict[str, Any]
 
@@ -34,7 +35,9 @@ def upgraded_stage(document: Document) -> Document:
     return {**head, "found": {"kind": kind, **_found(kind, old, str(document.get("name", "")))}}
 
 
-def _found(kind: StageKind, old: Mapping[str, Any], name: str) -> Document:
+def _found(  # noqa: C901 - a case for each kind
+    kind: StageKind, old: Mapping[str, Any], name: str
+) -> Document:
     summary, data = dict(old.get("summary", {})), dict(old.get("data", {}))
     csv = [f["csv"] for f in old.get("figures", ()) if "csv" in f]
     match kind:
@@ -89,9 +92,22 @@ def _found(kind: StageKind, old: Mapping[str, Any], name: str) -> Document:
             }
         case StageKind.PTS:
             return upgraded_pts(summary, data)
-        case _:
-            bags = ("summary", "figures", "data")
-            return {bag: old[bag] for bag in bags if bag in old}
+        case StageKind.FILESYSTEM:
+            return upgraded_file_system(summary, data, csv)
+        case (
+            StageKind.SCHEDULERS
+            | StageKind.QUEUE
+            | StageKind.ENGINES
+            | StageKind.DEPTH
+            | StageKind.INTERRUPTS
+            | StageKind.LATENCY_PATH
+            | StageKind.CPU_COST
+            | StageKind.SURFACE
+            | StageKind.FILE_WRITERS
+            | StageKind.FILE_MIX
+            | StageKind.APPLICATIONS
+        ):
+            return upgraded_comparison(summary, data, csv)
 
 
 def _rate(summary: Mapping[str, Any], data: Mapping[str, Any]) -> Document:

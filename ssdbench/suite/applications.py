@@ -1,6 +1,6 @@
 """Application programs that a profile asks for, after a fill of their own that is proven again."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from ssdbench.engine.stage import AnyStage
 from ssdbench.errors import HostLacks, UsageError
@@ -9,9 +9,10 @@ from ssdbench.host.topology import topology
 from ssdbench.model import asked
 from ssdbench.model.profile import Profile
 from ssdbench.model.target import TargetInfo
-from ssdbench.stages.applications import ApplicationTrial
-from ssdbench.stages.hostvariants import path_variants
-from ssdbench.stages.programs import PROGRAMS, Program, Scale
+from ssdbench.stages.files.applications import REACHABLE, ApplicationTrial, Placed
+from ssdbench.stages.files.mount import Place
+from ssdbench.stages.files.programs import PROGRAMS, Program, Scale
+from ssdbench.stages.host.variants import path_variants
 from ssdbench.suite import filesystems
 from ssdbench.units import KIB, MIB, format_capacity
 
@@ -25,9 +26,7 @@ def stages(
     wanted: asked.Applications,
     profile: Profile,
     target: TargetInfo,
-    *,
-    cpus: tuple[int, ...] = (),
-    numa: Mapping[str, str] | None = None,
+    placed: Placed,
 ) -> list[AnyStage]:
     """A fill and the trial. Raises HostLacks for a program or file system that is lacking,
     UsageError for a target that is no block device or too small.
@@ -39,13 +38,12 @@ def stages(
     offered = topology(kernel).schedulers
     found = list(filesystems.prepared(before + 1, system, 100.0, profile))
     found.append(
-        ApplicationTrial(
-            name=f"{before + len(found) + 1:02d}-applications",
-            system=system,
-            kernel_name=kernel,
-            programs=programs,
-            variants=tuple(path_variants(wanted.schedulers, offered, target.here)),
-            scale=Scale(
+        ApplicationTrial.of(
+            f"{before + len(found) + 1:02d}-applications",
+            Place(system, kernel, below=REACHABLE),
+            programs,
+            tuple(path_variants(wanted.schedulers, offered, target.here)),
+            Scale(
                 threads=wanted.threads,
                 window_s=max(1, round(wanted.window_s)),
                 files=wanted.files,
@@ -53,8 +51,7 @@ def stages(
                 data_bytes=wanted.data_bytes,
             ),
             repeats=wanted.repeats,
-            cpus=cpus,
-            numa=dict(numa or {}),
+            placed=placed,
             notes=notes,
         )
     )

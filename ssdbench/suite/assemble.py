@@ -6,6 +6,7 @@ from typing import assert_never
 from ssdbench.engine.hosting import planned_host
 from ssdbench.engine.stage import AnyStage
 from ssdbench.errors import UsageError
+from ssdbench.generator.fio.placement import POLICY
 from ssdbench.model import asked
 from ssdbench.model.profile import Fill as AskedFill
 from ssdbench.model.profile import Host, Profile, Purge, Switch
@@ -13,7 +14,8 @@ from ssdbench.model.quantity import Extent
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.model.workload import Pattern, Workload
 from ssdbench.stages.blocksize import BlockSize
-from ssdbench.stages.hosttrials import host_trial
+from ssdbench.stages.files.applications import Placed
+from ssdbench.stages.host.trials import host_trial
 from ssdbench.stages.precondition import Fill, Precondition
 from ssdbench.stages.probe.bench import ProbeStage
 from ssdbench.stages.probe.catalogue import PROBES
@@ -87,21 +89,33 @@ def _over_spans(
 
 
 def _over_host(
-    before: int, wanted: asked.HostTrial, profile: Profile, target: TargetInfo, level_bytes: int
+    before: int, wanted: asked.OverHost, profile: Profile, target: TargetInfo, level_bytes: int
 ) -> list[AnyStage]:
     """An experiment over the host, which may need stages of its own before it."""
-    planned = planned_host(host_wishes(profile, target), target)
-    cpus, numa = planned.fio_cpus, planned.fio_options
-    if isinstance(wanted, asked.FileSystems):
-        return filesystems.stages(before, wanted, profile, target, cpus=cpus, numa=numa)
-    if isinstance(wanted, asked.Applications):
-        return applications.stages(before, wanted, profile, target, cpus=cpus, numa=numa)
-    if isinstance(wanted, asked.FileWriters | asked.FileMix) or (
-        isinstance(wanted, asked.Surface) and wanted.type is not None
-    ):
-        return files.stages(before, wanted, profile, target, cpus=cpus, numa=numa)
-    name = f"{before + 1:02d}-{wanted.kind}"
-    return [host_trial(name, wanted, target, level_bytes, cpus=cpus, numa=numa)]
+    match wanted:
+        case asked.FileSystems():
+            return filesystems.stages(before, wanted, profile, target)
+        case asked.Applications():
+            planned = planned_host(host_wishes(profile, target), target)
+            placed = Placed(planned.fio_cpus, planned.fio_options.get(POLICY, ""))
+            return applications.stages(before, wanted, profile, target, placed)
+        case asked.FileWriters() | asked.FileMix():
+            return files.stages(before, wanted, profile, target)
+        case asked.Surface() if wanted.type is not None:
+            return files.stages(before, wanted, profile, target)
+        case (
+            asked.Schedulers()
+            | asked.QueueSettings()
+            | asked.Depth()
+            | asked.Interrupts()
+            | asked.Engines()
+            | asked.LatencyPath()
+            | asked.CpuCost()
+            | asked.Surface()
+        ):
+            return [host_trial(f"{before + 1:02d}-{wanted.kind}", wanted, target, level_bytes)]
+        case unknown:  # mypy refuses a trial that was left out above
+            assert_never(unknown)
 
 
 def _prepared(profile: Profile, target: TargetInfo, level_bytes: int) -> list[AnyStage]:

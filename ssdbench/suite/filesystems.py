@@ -1,6 +1,6 @@
 """File systems that a profile asks for: each after a fill of its own that is proven again."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from ssdbench.engine.stage import AnyStage
 from ssdbench.errors import HostLacks, UsageError
@@ -10,7 +10,8 @@ from ssdbench.model import asked
 from ssdbench.model.profile import Profile, Purge
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import Pattern
-from ssdbench.stages.filesystem import FileSystemTrial
+from ssdbench.stages.files.filesystem import FileSystemTrial
+from ssdbench.stages.files.mount import Place
 from ssdbench.stages.precondition import Fill, Precondition
 from ssdbench.stages.purge import Purge as PurgeStage
 from ssdbench.target.inspect import kernel_name
@@ -22,9 +23,6 @@ def stages(
     wanted: asked.FileSystems,
     profile: Profile,
     target: TargetInfo,
-    *,
-    cpus: tuple[int, ...] = (),
-    numa: Mapping[str, str] | None = None,
 ) -> list[AnyStage]:
     """A fill and a trial for every file system and part; before a part, everything is discarded.
 
@@ -39,19 +37,15 @@ def stages(
             number = before + len(found) + 1
             found += prepared(number, system, part, profile)
             found.append(
-                FileSystemTrial(
-                    name=f"{before + len(found) + 1:02d}-{system.name}",
-                    system=system,
-                    kernel_name=kernel,
-                    threads=wanted.threads,
-                    part_percent=part,
+                FileSystemTrial.of(
+                    f"{before + len(found) + 1:02d}-{system.name}",
+                    Place(system, kernel, part),
+                    wanted.threads,
                     file_percent=wanted.file_percent,
                     aging=wanted.aging,
                     buffered=wanted.buffered,
                     repeats=wanted.repeats,
                     window_s=max(1, round(wanted.window_s)),
-                    cpus=cpus,
-                    numa=dict(numa or {}),
                     notes=notes,
                 )
             )

@@ -4,14 +4,18 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from threading import Timer
 
 import pytest
 
+from ssdbench.engine.journal import Kind, stored_records
 from ssdbench.errors import HostLacks
 from ssdbench.host.command import run
 from ssdbench.host.filesystems import FILE_SYSTEMS
+from ssdbench.model.compared import Comparison, FileSystemComparison
+from ssdbench.model.finding import Code
 from ssdbench.model.result import RunResult
 from ssdbench.target.inspect import inspect, kernel_name
 from ssdbench.tuning.mounting import DirectoryBackend, partition_name
@@ -72,12 +76,12 @@ def test_a_file_system_is_measured_fresh_and_aged_and_nothing_of_it_stays_mounte
     assert str(loop.node) not in mounts()
     assert after == before  # neither mkfs nor the mount gave a block of the fill back
     result = RunResult.model_validate_json((tmp_path / "run/result.json").read_bytes())
-    medians = result.stages[-1].data["medians"]
-    assert isinstance(medians, list)
-    assert {(r["variant"], r["direction"]) for r in medians} == {
+    found = result.stages[-1].found
+    assert isinstance(found, FileSystemComparison)
+    assert {(median.variant, median.direction) for median in found.medians} == {
         (state, way) for state in ("ext4", "ext4, aged") for way in ("read", "write")
     }
-    assert all(r["iops"] > 0 for r in medians)
+    assert all(median.iops > 0 for median in found.medians)
 
 
 APPLICATIONS = """
@@ -104,14 +108,94 @@ def test_programs_run_on_a_file_system_with_fio_beside_them(
 
     assert str(loop.node) not in mounts()
     stage = RunResult.model_validate_json((tmp_path / "run/result.json").read_bytes()).stages[-1]
-    medians = stage.data["medians"]
-    assert isinstance(medians, list)
-    assert {r["workload"] for r in medians} == {
+    assert isinstance(stage.found, Comparison)
+    medians = stage.found.medians
+    assert {median.workload for median in medians} == {
         name + more
         for name in ("postmark", "sysbench", "oltp")
         for more in ("", ", fio's equivalent")
     }
-    assert all(r["iops"] > 0 and r["bw_bytes_per_s"] > 0 for r in medians)
+    assert all(median.iops > 0 and median.bw_bytes_per_s > 0 for median in medians)
+
+
+RESUMED = """
+precondition: [{pattern: sequential, block: 128KiB, fill: 1}]
+steady: {rule: seppanen, max_time: 1s}
+measure:
+  - filesystems: {types: ext4, threads: [1, 2], window: 1s, aging: 1}
+  - applications:
+      {programs: postmark, threads: 1, window: 1s, repeats: 2, files: 100, transactions: 500,
+       data: 8MiB}
+"""
+
+
+def finished(run_path: Path, stage: str) -> list[str]:
+    """The units of a stage that the journal calls finished, in order."""
+    found = stored_records(run_path / "journal.jsonl")
+    return [r.unit for r in found if r.kind is Kind.FINISHED and r.stage == stage and r.unit]
+
+
+def killed_in(argv: list[str], run_path: Path, stage: str, *, after: int) -> None:
+    """Start a process and kill it once so many units of a stage are finished, within the next."""
+    with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        until = time.monotonic() + 120
+        while len(finished(run_path, stage)) < after and time.monotonic() < until:
+            assert process.poll() is None
+            time.sleep(0.05)
+        time.sleep(0.3)
+        process.kill()
+        process.wait()
+    assert len(finished(run_path, stage)) == after
+
+
+def test_after_a_kill_the_file_system_is_mounted_again_and_nothing_finished_is_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSDBENCH_SETTINGS", str(tmp_path / "settings"))
+    profile = tmp_path / "profile.yaml"
+    profile.write_text(RESUMED)
+    output = tmp_path / "run"
+    with attached_loop(tmp_path / "disk.img", size_bytes=96 * MIB) as loop:
+        argv = [sys.executable, "-m", "ssdbench", "run", str(profile)]
+        argv += ["--target", str(loop.node), "--destroy", inspect(str(loop.node)).id]
+        resume = [sys.executable, "-m", "ssdbench", "resume", str(output)]
+
+        killed_in([*argv, "--output", str(output)], output, "04-ext4", after=7)  # aged, measured
+        killed_in(resume, output, "06-applications", after=2)
+        run(resume, ok=(0, 1), timeout_s=300)
+
+        assert str(loop.node) not in mounts()
+    for stage, units in (("04-ext4", 10), ("06-applications", 4)):
+        names = finished(output, stage)
+        assert len(names) == len(set(names)) == units
+    result = RunResult.model_validate_json((output / "result.json").read_bytes())
+    assert all(stage.complete for stage in result.stages)
+    assert not any(f.code is Code.RESUMED for stage in result.stages for f in stage.findings)
+
+
+def test_when_the_drive_was_changed_after_a_kill_all_of_it_is_measured_again_and_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSDBENCH_SETTINGS", str(tmp_path / "settings"))
+    profile = tmp_path / "profile.yaml"
+    profile.write_text(PROFILE)
+    output = tmp_path / "run"
+    with attached_loop(tmp_path / "disk.img", size_bytes=32 * MIB) as loop:
+        argv = [sys.executable, "-m", "ssdbench", "run", str(profile)]
+        argv += ["--target", str(loop.node), "--destroy", inspect(str(loop.node)).id]
+        killed_in([*argv, "--output", str(output)], output, "04-ext4", after=2)
+        run([sys.executable, "-m", "ssdbench", "restore"], timeout_s=60)
+        run(["blkdiscard", "-f", str(loop.node)])
+
+        run([sys.executable, "-m", "ssdbench", "resume", str(output)], ok=(0, 1), timeout_s=300)
+
+    names = finished(output, "04-ext4")
+    assert len(set(names)) == 6
+    assert sorted(names[:2]) == sorted(name for name in set(names) if names.count(name) == 2)
+    stage = RunResult.model_validate_json((output / "result.json").read_bytes()).stages[-1]
+    said = [finding.message for finding in stage.findings if finding.code is Code.RESUMED]
+    assert len(said) == 1
+    assert ": 2; the drive is no longer" in said[0]
 
 
 ON_FILES = """
@@ -139,16 +223,15 @@ def test_files_of_a_file_system_are_written_once_before_they_are_measured(
         assert str(loop.node) not in mounts()
     result = RunResult.model_validate_json((tmp_path / "run/result.json").read_bytes())
     found = {
-        (str(record["workload"]), str(record["variant"])): float(str(record["iops"]))
-        for stage in result.stages
-        if isinstance(medians := stage.data.get("medians"), list)
-        for record in medians
+        (median.workload, median.variant): median.iops
+        for _, compared in result.having(Comparison)
+        for median in compared.medians
     }
     assert {variant for workload, variant in found if "4 MiB" in workload} == {"64 KiB"}
     # A writer that pauses 200 ms after each write makes 5 a second; two make 10.
     assert 0 < found["200 ms after 100 %", "1 process"] < 6
     assert 0 < found["200 ms after 100 %", "2 processes"] < 11
-    laid = sorted((tmp_path / "run/stages").glob("*/lay-*/fio.json"))
+    laid = sorted((tmp_path / "run/stages").glob("*/lay-*/fio/fio.json"))
     assert len(laid) == 2
 
 

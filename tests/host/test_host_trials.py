@@ -1,14 +1,19 @@
 """Experiments over the host on a loop device with real fio; settings are put back."""
 
+import os
+import shutil
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from ssdbench.host.command import run
+from ssdbench.engine.claimedsession import ClaimedSession
+from ssdbench.generator.fio.together import Together
+from ssdbench.host.command import Process, run
+from ssdbench.model.compared import Comparison
 from ssdbench.model.kind import StageKind
 from ssdbench.model.result import RunResult
+from ssdbench.target.claim import Claim
 from ssdbench.target.inspect import inspect
 from ssdbench.units import MIB
 from tests.support.devices import attached_loop
@@ -21,6 +26,12 @@ steady: {rule: seppanen, max_time: 2s}
 measure:
   - schedulers: {schedulers: [none, mq-deadline], repeats: 1, window: 1s}
   - engines: {repeats: 1, window: 1s}
+"""
+
+ONE_TRIAL = """
+precondition: [{pattern: sequential, block: 128KiB, fill: 1}]
+steady: {rule: seppanen, max_time: 2s}
+measure: [{schedulers: {schedulers: none, repeats: 1, window: 1s}}]
 """
 
 
@@ -40,9 +51,71 @@ def test_schedulers_and_engines_are_compared_and_the_queue_is_as_before(
 
         assert scheduler.read_text() == before
     result = RunResult.model_validate_json((tmp_path / "run/result.json").read_bytes())
-    trials: dict[StageKind, Any] = {s.kind: s.data["medians"] for s in result.stages[2:]}
-    assert isinstance(trials[StageKind.SCHEDULERS], list)
-    assert {r["variant"] for r in trials[StageKind.SCHEDULERS]} == {"none", "mq-deadline"}
-    assert isinstance(trials[StageKind.ENGINES], list)
-    latency = {r["variant"]: r["lat_p50_ns"] for r in trials[StageKind.ENGINES]}
+    schedulers, engines = (found for _, found in result.having(Comparison))
+    assert (schedulers.kind, engines.kind) == (StageKind.SCHEDULERS, StageKind.ENGINES)
+    assert {median.variant for median in schedulers.medians} == {"none", "mq-deadline"}
+    latency = {median.variant: median.lat_p50_ns or 0 for median in engines.medians}
     assert latency["page cache hits"] < latency["libaio"] / 5
+
+
+def test_fio_holds_the_claim_while_a_variant_is_measured(tmp_path: Path) -> None:
+    with attached_loop(tmp_path / "disk.img", size_bytes=64 * MIB) as loop:
+        info = inspect(str(loop.node))
+        held: list[str] = []
+        work = Together(({"rw": "randread", "bs": 4096, "time_based": 1, "runtime": 1},), 60.0)
+
+        with Claim(info) as claim:
+
+            def look(process: Process) -> None:
+                held.append(str(Path(f"/proc/{process.pid}/fd/{claim.fd}").readlink()))
+
+            done = ClaimedSession(info, claim).together(
+                work, artifacts=tmp_path / "fio", cpus=(), below=None, meanwhile=look
+            )
+
+    assert done.read.ios > 0
+    assert held == [str(loop.node)]
+
+
+def test_a_drive_that_does_no_request_is_an_error_and_no_rate_of_zero(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSDBENCH_SETTINGS", str(tmp_path / "settings"))
+    profile = tmp_path / "profile.yaml"
+    profile.write_text(ONE_TRIAL)
+    path = f"{silent_fio(tmp_path / 'bin')}:{os.environ['PATH']}"
+    with attached_loop(tmp_path / "disk.img", size_bytes=64 * MIB) as loop:
+        argv = [sys.executable, "-m", "ssdbench", "run", str(profile)]
+        argv += ["--target", str(loop.node), "--destroy", inspect(str(loop.node)).id]
+
+        said = run(
+            [*argv, "--output", str(tmp_path / "run")], ok=(5,), timeout_s=300, env={"PATH": path}
+        ).stderr
+
+    assert "fio did no I/O at all" in said
+    result = RunResult.model_validate_json((tmp_path / "run/result.json").read_bytes())
+    ((stage, found),) = result.having(Comparison)
+    assert not stage.complete
+    assert found.medians == ()
+
+
+def silent_fio(directory: Path) -> Path:
+    """A fio that does nothing in the start of a trial, and says so with status 0."""
+    directory.mkdir()
+    program = directory / "fio"
+    program.write_text(
+        f"""#!{sys.executable}
+import json, os, subprocess, sys
+from pathlib import Path
+job = Path("job.fio")
+if job.exists() and "[part0]" in job.read_text():
+    zero = {{"io_bytes": 0, "total_ios": 0, "runtime": 0, "short_ios": 0, "drop_ios": 0}}
+    job = {{"jobname": "part0", "groupid": 0, "error": 0, "read": zero, "write": zero,
+           "usr_cpu": 0.0, "sys_cpu": 0.0, "job_runtime": 1000}}
+    Path("fio.json").write_text(json.dumps({{"fio version": "fio-3.33", "jobs": [job]}}))
+    sys.exit(0)
+os.execv({shutil.which("fio")!r}, ["fio", *sys.argv[1:]])
+"""
+    )
+    program.chmod(0o755)
+    return directory

@@ -16,7 +16,7 @@ from ssdbench.host.command import run
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.host.tracefs import INSTANCE, ROOT, mounted
 from ssdbench.model.target import TargetInfo
-from ssdbench.stages.blocktrace import block_trace
+from ssdbench.stages.host.blocktrace import block_trace
 from ssdbench.target.inspect import inspect, kernel_name
 from tests.support.devices import attached_loop
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.host
 
 HOLDER = """
 import sys, time
-from ssdbench.stages.blocktrace import block_trace
+from ssdbench.stages.host.blocktrace import block_trace
 from ssdbench.target.inspect import inspect
 with block_trace(inspect(sys.argv[1]), sys.argv[1].rpartition("/")[2], ()).running("held"):
     print("tracing", flush=True)

@@ -15,7 +15,6 @@ from ssdbench.model.result import (
     StageResult,
     SteadyVerdict,
     Verdict,
-    stage_result,
 )
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.model.workload import ActiveRange, Pattern, Point, Workload
@@ -59,6 +58,11 @@ def a_workload(**changes: Any) -> Workload:
         "range": ActiveRange(offset_bytes=0, length_bytes=CAPACITY_BYTES),
     }
     return Workload(**values | changes)
+
+
+def stage_result(**values: Any) -> StageResult:
+    """A stage in the form of schema 1, upgraded as it is when a stored run is read."""
+    return StageResult.model_validate(values)
 
 
 def with_found(stage: StageResult, **changes: Any) -> StageResult:

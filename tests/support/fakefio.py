@@ -14,6 +14,8 @@ if "--version" in sys.argv:
 if "--enghelp" in sys.argv:
     print("Available IO engines:"); [print("\\t" + e) for e in plan["engines"]]; sys.exit(0)
 open("argv.json", "w").write(json.dumps(sys.argv))
+held = {{os.path.realpath("/proc/self/fd/" + fd) for fd in os.listdir("/proc/self/fd")}}
+open("held.json", "w").write(json.dumps(sorted(held)))
 stopped = []
 signal.signal(signal.SIGINT, lambda *_: stopped.append(1))
 if plan["ignore_term"]:

@@ -46,11 +46,11 @@ def test_all_seven_file_systems_are_compared_on_a_generic_kernel(
 ) -> None:
     _, stages = ran(guest, tmp_path / "disk", HEAD + ALL_FILE_SYSTEMS, modules=False)
 
-    tried = [stage for stage in stages if stage["kind"] == "filesystem"]
-    assert [stage["summary"]["file_system"] for stage in tried] == SEVEN
+    tried = [stage for stage in stages if stage["found"]["kind"] == "filesystem"]
+    assert [stage["found"]["file_system"] for stage in tried] == SEVEN
     for stage in tried:
         assert stage["complete"], stage["findings"]
-        rates = {r["direction"]: r["iops"] for r in stage["data"]["medians"]}
+        rates = {r["direction"]: r["iops"] for r in stage["found"]["medians"]}
         assert set(rates) == {"read", "write"}
         assert min(rates.values()) > 0, stage["name"]
 
@@ -63,7 +63,7 @@ def test_the_bundled_schedulers_are_compared_like_the_kernels_own(
     assert "[none]" in scheduler  # put back
     trial = stages[-1]
     assert trial["complete"], trial["findings"]
-    found = {(r["variant"], r["workload"]) for r in trial["data"]["medians"]}
+    found = {(r["variant"], r["workload"]) for r in trial["found"]["medians"]}
     assert {variant for variant, _ in found} == {"bpref-as", "bpref-cfq"}
     assert len(found) == 12
-    assert all(r["iops"] > 0 for r in trial["data"]["medians"])
+    assert all(r["iops"] > 0 for r in trial["found"]["medians"])

@@ -14,8 +14,8 @@ import json, os, subprocess
 from pathlib import Path
 from ssdbench.target.inspect import kernel_name
 from ssdbench.host.topology import topology
-from ssdbench.stages.blocktrace import block_trace
-from ssdbench.stages.interruptvariants import interrupt_variants
+from ssdbench.stages.host.blocktrace import block_trace
+from ssdbench.stages.host.interrupts import interrupt_variants
 from ssdbench.target.inspect import inspect
 
 said = {}

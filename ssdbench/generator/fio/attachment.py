@@ -19,12 +19,11 @@ FILE_BLOCK_BYTES = 512
 ROOT = Path("/")
 
 
-class Attachment(Protocol):
-    """The way to one target."""
+class Way(Protocol):
+    """How one target is reached."""
 
     name: str  # for messages
     engine: str  # fio's I/O engine
-    exact: bool  # whether the feed counts I/O of the target alone
 
     def options(self) -> Options:
         """Options for the [global] section."""
@@ -38,12 +37,18 @@ class Attachment(Protocol):
         """Descriptors that fio inherits, so that a claim lasts as long as it writes."""
         ...
 
-    def require(self, jobs: Sequence[Job]) -> None:
-        """Require that the target can serve the jobs. Raises UsageError."""
-        ...
-
     def check(self) -> None:
         """Require that the target is what it was. Raises DeviceLost."""
+        ...
+
+
+class Attachment(Way, Protocol):
+    """The way to a target of known size, whose seconds are counted."""
+
+    exact: bool  # whether the feed counts I/O of the target alone
+
+    def require(self, jobs: Sequence[Job]) -> None:
+        """Require that the target can serve the jobs. Raises UsageError."""
         ...
 
     def watch(self, process: Process, jobs: Sequence[Job]) -> Feed:
@@ -180,6 +185,43 @@ class FileAttachment:
             raise ValueError("on a file, the jobs of one start need one block size")
         meter = FileMeter(process.pid, block_bytes=block_bytes, root=self._root)
         return KernelFeed(process, meter, stall_s=self._stall_s)
+
+
+class DirectoryAttachment:
+    """A directory of a file system that lies on the drive; fio makes its files there.
+
+    The claim on the drive is given up meanwhile, so there is no descriptor to pass on.
+    """
+
+    engine = ENGINE
+
+    def __init__(self, directory: Path) -> None:
+        self.name = str(directory)
+        self._directory = directory
+        self._file_system = regular.file_system_of(directory)
+
+    def options(self) -> Options:
+        """Direct I/O unless told otherwise; files are made, and not preallocated."""
+        return {
+            "ioengine": self.engine,
+            "direct": 1,
+            "thread": 1,
+            "allow_file_create": 1,
+            "fallocate": "none",
+            "directory": filename(self.name),
+        }
+
+    def environment(self, directory: Path) -> dict[str, str]:
+        """Nothing."""
+        return {}
+
+    def pass_fds(self) -> tuple[int, ...]:
+        """Nothing: a descriptor of it would keep it mounted."""
+        return ()
+
+    def check(self) -> None:
+        """Require the same file system. Raises DeviceLost."""
+        regular.still_mounted(self._directory, self._file_system)
 
 
 def attachment(info: TargetInfo, claim_fd: int) -> Attachment:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 
 from ssdbench.errors import CommandFailed, HostLacks
 from ssdbench.generator.base import Job
-from ssdbench.generator.fio.jobfile import Options, jobfile
+from ssdbench.generator.fio.jobfile import jobfile
 from ssdbench.generator.fio.output import CutShort, parse
 from ssdbench.host import command
 from ssdbench.model.workload import Workload
@@ -32,7 +32,7 @@ def ceiling_iops(
     if workload.rate_iops is not None or workload.thinktime_us:
         return None
     job = Job(name="ceiling", workload=workload, seed=1, runtime_s=RUNTIME_S)
-    options: Options = {"ioengine": ENGINE, "thread": 1, **(placed or {})}
+    options: dict[str, str | int] = {"ioengine": ENGINE, "thread": 1, **(placed or {})}
     if cpus:
         options["cpus_allowed"] = ",".join(str(cpu) for cpu in sorted(cpus))
     try:

@@ -17,10 +17,10 @@ from typing import Self
 from ssdbench.errors import HostLacks
 from ssdbench.generator.base import Direction, Job, JobOutcome, LoggedIo, Second
 from ssdbench.generator.fio import jobfile, logs
-from ssdbench.generator.fio.attachment import Attachment
-from ssdbench.generator.fio.output import engines_of, version_of
+from ssdbench.generator.fio.attachment import Attachment, Way
+from ssdbench.generator.fio.output import Report, engines_of, version_of
 from ssdbench.generator.fio.sampling import Feed
-from ssdbench.generator.fio.verdict import Ending, believed
+from ssdbench.generator.fio.verdict import Asked, Ending, believed
 from ssdbench.host import command, files, packed
 from ssdbench.stats.histogram import Histogram
 
@@ -35,19 +35,24 @@ def usable(engine: str) -> str:
 
     Raises HostLacks when it is missing, too old, or was built without the engine.
     """
+    version, engines = installed()
+    if version < OLDEST:
+        raise HostLacks(f"fio {version[0]}.{version[1]} is too old", hint=INSTALL)
+    if engine not in engines:
+        raise HostLacks(f"this fio was built without its {engine} engine", hint=INSTALL)
+    return f"fio {version[0]}.{version[1]}"
+
+
+def installed() -> tuple[tuple[int, int], frozenset[str]]:
+    """Version and I/O engines of this host's fio. Raises HostLacks when there is none."""
     path = command.which("fio")
     if path is None:
         raise HostLacks("fio is not installed", hint=INSTALL)
     said, engines = _asked(path, Path(path).stat().st_mtime_ns)
     try:
-        version = version_of(said)
+        return version_of(said), engines_of(engines)
     except ValueError as error:
         raise HostLacks(f"the program fio is not fio: {error}", hint=INSTALL) from error
-    if version < OLDEST:
-        raise HostLacks(f"fio {version[0]}.{version[1]} is too old", hint=INSTALL)
-    if engine not in engines_of(engines):
-        raise HostLacks(f"this fio was built without its {engine} engine", hint=INSTALL)
-    return f"fio {version[0]}.{version[1]}"
 
 
 @cache
@@ -84,35 +89,77 @@ class Fio:
         """
         if not jobs:
             raise ValueError("nothing to start: the list of jobs is empty")
-        name = self.name
+        usable(self._attachment.engine)
         self._attachment.check()
         self._attachment.require(jobs)
         text = jobfile.jobfile(jobs, options={**self._attachment.options(), **self._options})
-        files.make_directory(artifacts)
-        _clear(artifacts)
-        argv = ["fio", "--eta=never", "--output-format=json+", "--output=fio.json", "job.fio"]
-        environment = self._attachment.environment(artifacts)
-        shown = [f"{variable}={value}" for variable, value in environment.items()]
-        _keep(artifacts / "job.fio", text)
-        _keep(
-            artifacts / "command", shlex.join([*(["env"] if shown else []), *shown, *argv]) + "\n"
-        )
-        _keep(artifacts / "versions", f"{name}\nkernel {platform.release()}\n")
-        process = command.spawn(
-            argv,
-            stdout=artifacts / "stdout",
-            stderr=artifacts / "stderr",
-            env=environment,
-            pass_fds=self._attachment.pass_fds(),
-            cwd=artifacts,
-            cpus=self._cpus,
-        )
+        process = spawned(self._attachment, text, artifacts, cpus=self._cpus)
         try:
             feed = self._attachment.watch(process, jobs)
         except BaseException:
             process.kill()
             raise
         return FioRunning(self._attachment, process, feed, jobs, artifacts)
+
+
+def spawned(
+    way: Way, text: str, artifacts: Path, *, cpus: Collection[int] | None = None
+) -> command.Process:
+    """fio with this job file, on a target that was checked; all that it runs with is kept.
+
+    Raises HostLacks when fio is missing, too old or lacks the engine.
+    """
+    version = usable(way.engine)
+    files.make_directory(artifacts)
+    _clear(artifacts)
+    argv = ["fio", "--eta=never", "--output-format=json+", "--output=fio.json", "job.fio"]
+    environment = way.environment(artifacts)
+    shown = [f"{variable}={value}" for variable, value in environment.items()]
+    _keep(artifacts / "job.fio", text)
+    _keep(artifacts / "command", shlex.join([*(["env"] if shown else []), *shown, *argv]) + "\n")
+    _keep(artifacts / "versions", f"{version}\nkernel {platform.release()}\n")
+    return command.spawn(
+        argv,
+        stdout=artifacts / "stdout",
+        stderr=artifacts / "stderr",
+        env=environment,
+        pass_fds=way.pass_fds(),
+        cwd=artifacts,
+        cpus=cpus,
+    )
+
+
+def reported(
+    way: Way,
+    process: command.Process,
+    artifacts: Path,
+    asked: Sequence[Asked],
+    *,
+    stopped: bool = False,
+    hung_s: float | None = None,
+    late_s: float | None = None,
+) -> Report:
+    """What a fio that has ended, or was killed, reports, once nothing speaks against it.
+
+    Raises DeviceError, DeviceLost, HostLacks or CommandFailed.
+    """
+    status = process.wait(None if late_s is None else UNREAPED_S)
+    _keep(artifacts / "status", f"{status}\n")
+    ending = Ending(
+        argv=process.argv,
+        status=status or 0,
+        output=_text(artifacts / "fio.json"),
+        stderr=_text(artifacts / "stdout") + _text(artifacts / "stderr"),
+        stopped=stopped,
+        target=way.name,
+        hung_s=hung_s,
+        late_s=late_s,
+    )
+    files.require_room(artifacts)
+    try:
+        return believed(ending, asked)
+    finally:
+        way.check()  # a target that has gone explains whatever fio said
 
 
 class FioRunning:
@@ -162,13 +209,14 @@ class FioRunning:
         """
         if self._outcome is None:
             self._drain()
-            status = self._process.wait()
-            _keep(self._artifacts / "status", f"{status}\n")
-            files.require_room(self._artifacts)
-            try:
-                report = believed(self._ending(status or 0), self._jobs)
-            finally:
-                self._attachment.check()  # a target that has gone explains whatever fio said
+            report = reported(
+                self._attachment,
+                self._process,
+                self._artifacts,
+                self._jobs,
+                stopped=self._stopped,
+                hung_s=self._feed.hung_s,
+            )
             self._outcome = FioOutcome(
                 jobs=tuple(group.outcome for group in report.groups),
                 seconds=self._closed(tuple(group.outcome for group in report.groups)),
@@ -191,17 +239,6 @@ class FioRunning:
     def _drain(self) -> None:
         for _ in self._iterator:
             pass
-
-    def _ending(self, status: int) -> Ending:
-        return Ending(
-            argv=self._process.argv,
-            status=status,
-            output=_text(self._artifacts / "fio.json"),
-            stderr=_text(self._artifacts / "stdout") + _text(self._artifacts / "stderr"),
-            stopped=self._stopped,
-            target=self._attachment.name,
-            hung_s=self._feed.hung_s,
-        )
 
     def _closed(self, outcomes: Sequence[JobOutcome]) -> tuple[Second, ...]:
         """The seconds, the last one without what fio wrote into its own logs at the end."""

@@ -15,7 +15,7 @@ from ssdbench.generator.fio.pace import whole_rates
 from ssdbench.host import packed
 from ssdbench.model.workload import Arrivals, Content, Pattern, Workload
 
-Options = dict[str, str | int]
+Options = Mapping[str, str | int]
 
 LOG_ENTRIES = (1024, 1_048_576)  # the least and the most that fio takes
 UNTIL_STOPPED_S = 10 * 365 * 86400  # time_based needs a time; this one is never reached
@@ -44,6 +44,17 @@ def jobfile(jobs: Sequence[Job], *, options: Mapping[str, str | int]) -> str:
             # A stonewall also begins a group, so that each job is reported on its own.
             wall: Options = {"stonewall": 1} if index and not number else {}
             lines += _lines({**wall, **_section_options(job, section), **_logs(index, job)})
+    return "\n".join(lines) + "\n"
+
+
+def together(sections: Sequence[Options], *, options: Mapping[str, str | int]) -> str:
+    """A job file of sections that run at the same time and are reported as one.
+
+    Their options are fio's own; those of a section override `options`, which are for all.
+    """
+    lines = ["[global]", *_lines({**_ALWAYS, **options})]
+    for number, section in enumerate(sections):
+        lines += ["", f"[part{number}]", *_lines(section)]
     return "\n".join(lines) + "\n"
 
 
@@ -149,7 +160,7 @@ def _buffers(workload: Workload) -> Options:
 
 
 def _pace(workload: Workload, *, share: float, threads: int) -> Options:
-    pace: Options = {}
+    pace: dict[str, str | int] = {}
     if workload.rate_iops is not None:
         rate = workload.rate_iops * share / threads * _rate_factor(workload)
         reads, writes = whole_rates(rate, workload.read_percent)
@@ -176,7 +187,7 @@ def _rate_factor(workload: Workload) -> float:
 
 
 def _end(job: Job, section: Section) -> Options:
-    end: Options = {}
+    end: dict[str, str | int] = {}
     if section.io_bytes is not None:
         end["io_size"] = section.io_bytes
     else:
@@ -189,7 +200,7 @@ def _end(job: Job, section: Section) -> Options:
 
 
 def _logs(index: int, job: Job) -> Options:
-    logs: Options = {}
+    logs: dict[str, str | int] = {}
     if job.histogram_log:
         logs |= {
             "write_hist_log": log_prefix(index, job),

@@ -22,6 +22,11 @@ _STARTS_S = 60.0  # an emulated guest on a busy host takes its time
 _ASK_EVERY_S = 0.02
 
 
+def placed(options: Mapping[str, str], cpus: Collection[int]) -> dict[str, str]:
+    """NUMA settings of a run; a start that chooses its CPUs itself keeps the memory's only."""
+    return {name: value for name, value in options.items() if not cpus or name != NODES}
+
+
 def require_numa(options: Mapping[str, str]) -> None:
     """Raise HostLacks when options of NUMA are wanted of a fio that was built without it."""
     for option in options:

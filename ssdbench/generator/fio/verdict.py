@@ -10,6 +10,7 @@ import re
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from ssdbench.errors import (
     CommandFailed,
@@ -19,7 +20,6 @@ from ssdbench.errors import (
     SsdbenchError,
     UsageError,
 )
-from ssdbench.generator.base import Job
 from ssdbench.generator.fio.output import CutShort, Group, Report, parse
 
 STATUS_AFTER_SIGINT = 128
@@ -50,6 +50,17 @@ _LIBRARY_HINT = (
 _MESSAGE = re.compile(r"^(?:fio: |.*\berror=|.*failed)", re.IGNORECASE)
 
 
+class Asked(Protocol):
+    """What one reporting group was to do: its name, and when it ends by itself."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def runtime_s(self) -> float | None: ...
+    @property
+    def total_bytes(self) -> int | None: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Ending:
     """How a run of fio ended."""
@@ -61,6 +72,7 @@ class Ending:
     stopped: bool  # we asked it to end
     target: str  # the name for people
     hung_s: float | None = None  # no I/O finished for so long, and we killed it
+    late_s: float | None = None  # it had not ended after so long, and we killed it
 
     @property
     def badly(self) -> bool:
@@ -68,7 +80,7 @@ class Ending:
         return self.status not in ({0, STATUS_AFTER_SIGINT} if self.stopped else {0})
 
 
-def believed(ending: Ending, jobs: Sequence[Job]) -> Report:
+def believed(ending: Ending, jobs: Sequence[Asked]) -> Report:
     """The report of a run, once nothing speaks against it.
 
     Raises DeviceError, DeviceLost, HostLacks or CommandFailed (fio crashed, or cut its report).
@@ -76,6 +88,11 @@ def believed(ending: Ending, jobs: Sequence[Job]) -> Report:
     if ending.hung_s is not None:
         raise DeviceError(
             f"{ending.target}: no I/O finished for {ending.hung_s:.0f} s, so fio was killed",
+            hint="look at the kernel's log (`dmesg`) for what the drive did",
+        )
+    if ending.late_s is not None:
+        raise DeviceError(
+            f"{ending.target}: fio had not ended after {ending.late_s:.0f} s and was killed",
             hint="look at the kernel's log (`dmesg`) for what the drive did",
         )
     if (refusal := _REFUSAL.search(ending.stderr)) and ending.status in _LIBRARY:
@@ -134,7 +151,7 @@ def _check_errors(ending: Ending, report: Report) -> None:
         raise _io_error(ending) or DeviceError(f"{ending.target}: fio counted I/O errors")
 
 
-def _check_work(ending: Ending, job: Job, group: Group) -> None:
+def _check_work(ending: Ending, job: Asked, group: Group) -> None:
     done = group.outcome.read.bytes + group.outcome.write.bytes
     ran_s = max(group.outcome.read.runtime_s, group.outcome.write.runtime_s)
     if ending.stopped:

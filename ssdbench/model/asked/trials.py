@@ -259,3 +259,10 @@ class FileMix(HostTrial):
     buffered: bool = Field(
         default=True, description="Through the page cache, as a program would, or with O_DIRECT."
     )
+
+
+OnDrive = (
+    Schedulers | QueueSettings | Depth | Interrupts | Engines | LatencyPath | CpuCost | Surface
+)
+OnFiles = Surface | FileWriters | FileMix
+OverHost = OnDrive | OnFiles | FileSystems | Applications

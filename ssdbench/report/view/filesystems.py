@@ -1,14 +1,14 @@
-"""All file systems of a run together: IOPS over threads, one line per file system."""
+"""File systems on the page; all of a run are drawn together: IOPS over threads, a line for each."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
-from ssdbench.model.result import StageResult
+from ssdbench.model.compared import FileSystemComparison, ThreadsMedian
+from ssdbench.model.result import RunResult, StageResult
 from ssdbench.report.figures import Line, LinesFigure
-from ssdbench.report.view.page import Block, Plot, Plots
+from ssdbench.report.view import words
+from ssdbench.report.view.medians import BY_THREADS, table
+from ssdbench.report.view.page import Block, Facts, Plot, Plots
 
-Record = Mapping[str, object]
-
-KIND = "filesystem"
 MAX_LINES = 6
 LEAD = (
     "4 KiB at random in one file, each file system on a drive that was filled again before it was "
@@ -17,29 +17,33 @@ LEAD = (
 )
 
 
-def figure(stage: StageResult, stages: Sequence[StageResult]) -> list[Block]:
-    """The figures, in the section of the last file system; nothing in the others."""
-    tried = [one for one in stages if one.kind == KIND]
-    if not tried or stage is not tried[-1]:
-        return []
-    records = [record for one in tried for record in _records(one)]
+def blocks(result: RunResult, stage: StageResult, found: FileSystemComparison) -> Iterator[Block]:
+    """The figures, in the section of the last file system; the table of this one."""
+    tried = result.having(FileSystemComparison)
+    if stage is tried[-1][0]:
+        yield from figure(stage, [median for _, one in tried for median in one.medians])
+    yield from table(found.medians, BY_THREADS)
+    facts = [("file_system", found.file_system), ("made_with", found.made_with)]
+    facts.append(("measured", found.measured))
+    facts += [(f"note_{number}", note) for number, note in enumerate(found.notes, start=1)]
+    yield Facts("In numbers", [words.fact(name, value) for name, value in facts])
+
+
+def figure(stage: StageResult, medians: Sequence[ThreadsMedian]) -> Iterator[Block]:
+    """One figure for each state and direction."""
     plots = []
-    for state in dict.fromkeys(str(record["state"]) for record in records):
-        for word in ("read", "write"):
-            own = [r for r in records if (r["state"], r["direction"]) == (state, word)]
-            plots += list(_plots(stage, own, f"{word}, {state}"))
-    return [Plots(plots)]
+    for state in dict.fromkeys(median.state for median in medians):
+        for direction in ("read", "write"):
+            own = [m for m in medians if (m.state, m.direction) == (state, direction)]
+            plots += list(_plots(stage, own, f"{direction}, {state}"))
+    if plots:
+        yield Plots(plots)
 
 
-def _records(stage: StageResult) -> list[Record]:
-    found = stage.data.get("medians")
-    return [r for r in found if isinstance(r, Mapping)] if isinstance(found, list) else []
-
-
-def _plots(stage: StageResult, records: Sequence[Record], words: str) -> Iterator[Plot]:
+def _plots(stage: StageResult, medians: Sequence[ThreadsMedian], what: str) -> Iterator[Plot]:
     """As many as can be told apart by colour, dash and mark."""
-    threads = sorted({int(str(record["threads"])) for record in records})
-    every = tuple(_lines(records))
+    threads = sorted({median.threads for median in medians})
+    every = tuple(_lines(medians))
     for first in range(0, len(every), MAX_LINES):
         lines = every[first : first + MAX_LINES]
         drawn = LinesFigure(
@@ -50,22 +54,19 @@ def _plots(stage: StageResult, records: Sequence[Record], words: str) -> Iterato
             log_x=len(threads) > 1,
         )
         names = ", ".join(line.label for line in lines)
-        title = f"File systems: random {words}"
-        place = "".join(c if c.isalnum() else "-" for c in f"{words}-{first}")
-        caption = LEAD if words.startswith("read, fresh") and not first else ""
-        alt = f"{title}: {names}."
-        yield Plot(f"filesystems-{stage.name}-{place}", title, caption, alt, drawn)
+        title = f"File systems: random {what}"
+        place = "".join(c if c.isalnum() else "-" for c in f"{what}-{first}")
+        caption = LEAD if what.startswith("read, fresh") and not first else ""
+        yield Plot(f"filesystems-{stage.name}-{place}", title, caption, f"{title}: {names}.", drawn)
 
 
-def _lines(records: Sequence[Record]) -> Iterator[Line]:
-    for system in dict.fromkeys(str(record["file_system"]) for record in records):
-        own = sorted(
-            (r for r in records if r["file_system"] == system), key=lambda r: int(str(r["threads"]))
-        )
+def _lines(medians: Sequence[ThreadsMedian]) -> Iterator[Line]:
+    for system in dict.fromkeys(median.file_system for median in medians):
+        own = sorted((m for m in medians if m.file_system == system), key=lambda m: m.threads)
         yield Line(
             label=system,
-            x=tuple(float(str(r["threads"])) for r in own),
-            y=tuple(float(str(r["iops"])) for r in own),
-            low=tuple(float(str(r["iops_least"])) for r in own),
-            high=tuple(float(str(r["iops_most"])) for r in own),
+            x=tuple(float(m.threads) for m in own),
+            y=tuple(m.iops for m in own),
+            low=tuple(m.iops_least for m in own),
+            high=tuple(m.iops_most for m in own),
         )

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import assert_never
 
-from ssdbench.model.found import FillDone, Points, PurgeDone, Untyped, WarmUp
+from ssdbench.model.compared import Comparison, FileSystemComparison
+from ssdbench.model.found import FillDone, Points, PurgeDone, WarmUp
 from ssdbench.model.inside import BlockSizeFound, ProbeFound
 from ssdbench.model.kind import KINDS
 from ssdbench.model.pts import Pts
@@ -14,7 +15,6 @@ from ssdbench.report.view import (
     blocksize,
     filesystems,
     fill,
-    medians,
     pointstage,
     probe,
     pts,
@@ -24,10 +24,7 @@ from ssdbench.report.view import (
     words,
 )
 from ssdbench.report.view.page import Block, Facts, Prose, Section
-from ssdbench.report.view.records import tables
 from ssdbench.units import format_capacity, format_duration
-
-_TOLD = {medians.RECORDS}  # lists that have tables of their own
 
 
 def sections(run: StoredRun) -> Iterator[Section]:
@@ -44,7 +41,7 @@ def _blocks(run: StoredRun, stage: StageResult) -> Iterator[Block]:
     yield cost(stage)
 
 
-def _found(run: StoredRun, stage: StageResult) -> Iterator[Block]:
+def _found(run: StoredRun, stage: StageResult) -> Iterator[Block]:  # noqa: C901 - a line for each
     match stage.found:
         case PurgeDone() as found:
             yield from purge.blocks(found)
@@ -62,23 +59,12 @@ def _found(run: StoredRun, stage: StageResult) -> Iterator[Block]:
             yield from blocksize.blocks(run, stage, found)
         case ProbeFound() as found:
             yield from probe.blocks(found)
-        case Untyped():
-            yield from _untyped(run, stage)
+        case Comparison() as found:
+            yield from trials.blocks(stage, found)
+        case FileSystemComparison() as found:
+            yield from filesystems.blocks(run.result, stage, found)
         case never:  # mypy refuses a kind that was left out above
             assert_never(never)
-
-
-def _untyped(run: StoredRun, stage: StageResult) -> Iterator[Block]:
-    yield from filesystems.figure(stage, run.result.stages)
-    yield from trials.figure(stage)
-    yield from medians.table(stage)
-    yield from tables({n: v for n, v in stage.data.items() if n not in _TOLD})
-    if stage.summary:
-        yield _summary(stage)
-
-
-def _summary(stage: StageResult) -> Facts:
-    return Facts("In numbers", [words.fact(name, value) for name, value in stage.summary.items()])
 
 
 def cost(stage: StageResult) -> Facts:

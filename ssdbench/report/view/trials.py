@@ -1,13 +1,14 @@
-"""Experiments over the host as figures: a row per variant, or a line over those in order."""
+"""Experiments over the host on the page: a row per variant, or a line over those in order."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
+from ssdbench.model.compared import Comparison, Median
+from ssdbench.model.kind import StageKind
 from ssdbench.model.result import StageResult
 from ssdbench.report.figures import Dots, DotsFigure, Line, LinesFigure
-from ssdbench.report.view import filesystems
-from ssdbench.report.view.page import Block, Plot, Plots
-
-Record = Mapping[str, object]
+from ssdbench.report.view import medians, words
+from ssdbench.report.view.page import Block, Facts, Plot, Plots
 
 LEAD = (
     "The same short workloads under one host setting after another; medians, with the least and "
@@ -21,165 +22,211 @@ PATH_LEAD = (
     "with each other only."
 )
 LAYERS = ("queue_ns", "plug_ns", "scheduler_ns", "driver_ns", "device_ns", "completion_ns")
-
-# What else a kind of trial is about, besides IOPS: record, title, words of its axis.
-_MORE: Mapping[str, tuple[tuple[str, str, str], ...]] = {
-    "cpu_cost": (
-        ("iops_per_core", "I/Os per CPU second of the whole host", "IOPS per core"),
-        ("iops_per_watt", "I/Os per joule of the CPUs", "IOPS per watt"),
-    ),
-    "queue": (("in_flight", "Requests in the drive's queue", "requests in flight"),),
-    "depth": (("in_flight", "Requests in the drive's queue", "requests in flight"),),
-    "interrupts": (("iops_per_core", "I/Os per CPU second of the whole host", "IOPS per core"),),
-    "engines": (("lat_p50_ns", "Median latency", "latency"),),
-    "page_cache": (("lat_p50_ns", "Median latency", "latency"),),
-}
-
-SURFACE = "surface"
-APPLICATIONS = "applications"
 APPLICATIONS_LEAD = (
     "Bytes that each program read and wrote by its own account, and those of fio with the same mix "
     "of requests. Programs go through the page cache, so this is not what reached the drive: that, "
     "and each program's own operations per second, are in cells.csv. Medians; they compare "
     "settings and are no numbers to plan on."
 )
-_ORDERED = ("depth", "file_writers", "file_mix")  # kinds whose variants have an order
 
 
-def figure(stage: StageResult) -> list[Block]:
-    """What a trial compares; empty for a stage that is no trial."""
-    medians = stage.data.get("medians")
-    if not isinstance(medians, list) or not medians or stage.kind == filesystems.KIND:
-        return []
-    if any("device_ns" in record for record in medians):
-        return [Plots([_path(stage, medians)], wide=True)]
-    if len(medians) < 2:
-        return []
-    if stage.kind == SURFACE:
-        return [Plots(list(_surface(stage, medians)))]
-    if stage.kind == APPLICATIONS:
-        return [Plots([_applications(stage, medians)], wide=True)]
-    draw = _lines if stage.kind in _ORDERED else _rows
-    plots = [draw(stage, medians, "iops", stage.title, "IOPS", LEAD)]
-    for name, title, axis in _MORE.get(stage.kind, ()):
-        if all(record.get(name) for record in medians):
-            plots.append(draw(stage, medians, name, title, axis, ""))
-    return [Plots(plots, wide=stage.kind not in _ORDERED)]
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """What is drawn of every median."""
+
+    name: str  # of the plot, after the stage's
+    of: Callable[[Median], float | None]
+    title: str
+    axis: str
+    caption: str = ""
+    is_latency: bool = False
+    is_ranged: bool = False  # with the least and the most
 
 
-def _surface(stage: StageResult, medians: Sequence[Record]) -> Iterator[Plot]:
+Drawn = Callable[[StageResult, Sequence[Median]], Iterator[Block]]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How a kind of trial is drawn, and what it is about besides IOPS."""
+
+    more: tuple[Figure, ...] = ()
+    in_order: bool = False  # its variants follow one another: lines instead of rows
+    drawn: Drawn | None = None  # in a way of its own
+
+
+_IN_FLIGHT = Figure(
+    "in_flight", lambda m: m.in_flight, "Requests in the drive's queue", "requests in flight"
+)
+_PER_CORE = Figure(
+    "iops_per_core",
+    lambda m: m.iops_per_core,
+    "I/Os per CPU second of the whole host",
+    "IOPS per core",
+)
+_PER_WATT = Figure(
+    "iops_per_watt", lambda m: m.iops_per_watt, "I/Os per joule of the CPUs", "IOPS per watt"
+)
+_LATENCY = Figure(
+    "lat_p50_ns", lambda m: m.lat_p50_ns, "Median latency", "latency", is_latency=True
+)
+
+
+def blocks(stage: StageResult, found: Comparison) -> Iterator[Block]:
+    """What a trial compares, drawn and as a table."""
+    yield from figures(stage, found)
+    yield from medians.table(found.medians)
+    facts: list[tuple[str, object]] = [
+        ("starts", sum(median.repeats for median in found.medians)),
+        ("repeats", found.repeats),
+    ]
+    if found.file_system:
+        facts.append(("file_system", found.file_system))
+    if found.programs:
+        facts.append(("programs", found.programs))
+    facts += [(f"note {number}", note) for number, note in enumerate(found.notes, start=1)]
+    yield Facts("In numbers", [words.fact(name, value) for name, value in facts])
+
+
+def figures(stage: StageResult, found: Comparison) -> Iterator[Block]:
+    """As the table of kinds has it; a single variant is compared with nothing."""
+    shown = SHOWN[found.kind]
+    if shown.drawn is not None:
+        yield from shown.drawn(stage, found.medians)
+        return
+    if len(found.medians) < 2:
+        return
+    draw = _lines if shown.in_order else _rows
+    iops = Figure("iops", lambda m: m.iops, stage.title, "IOPS", LEAD, is_ranged=True)
+    told = (f for f in shown.more if all(f.of(median) for median in found.medians))
+    plots = [draw(stage, found.medians, figure) for figure in (iops, *told)]
+    yield Plots(plots, wide=not shown.in_order)
+
+
+def _surface(stage: StageResult, found: Sequence[Median]) -> Iterator[Block]:
     """One plot per direction: throughput over record size, a line per file size."""
-    directions = dict.fromkeys(str(r["workload"]).rpartition(", ")[0] for r in medians)
-    for direction in sorted(directions, key=lambda words: (words.endswith("write"), words)):
-        own: list[Record] = [
-            {
-                **record,
-                "workload": f"{str(record['workload']).rpartition(', ')[2]} file",
-                "rate": _number(record, "bw_bytes_per_s") / 1e6,
-            }
-            for record in medians
-            if str(record["workload"]).startswith(f"{direction}, ")
+    if len(found) < 2:
+        return
+    plots = []
+    directions = dict.fromkeys(median.workload.rpartition(", ")[0] for median in found)
+    for direction in sorted(directions, key=lambda name: (name.endswith("write"), name)):
+        own = [
+            m.model_copy(update={"workload": f"{m.workload.rpartition(', ')[2]} file"})
+            for m in found
+            if m.workload.startswith(f"{direction}, ")
         ]
         title = f"{direction.capitalize()} over record size"
-        yield _lines(stage, own, "rate", title, "MB/s", "", direction)
+        name = f"rate-{direction.replace(' ', '-')}"
+        plots.append(_lines(stage, own, Figure(name, _mb_per_s, title, "MB/s")))
+    yield Plots(plots)
 
 
-def _applications(stage: StageResult, medians: Sequence[Record]) -> Plot:
+def _applications(stage: StageResult, found: Sequence[Median]) -> Iterator[Block]:
     """A row per program and scheduler: the program, and fio in its place."""
-    found: dict[str, list[tuple[str, float]]] = {}
-    for record in medians:
-        program, beside, _ = str(record["workload"]).partition(", ")
-        label = f"{program}, {record['variant']}"
+    if len(found) < 2:
+        return
+    values: dict[str, list[tuple[str, float]]] = {}
+    for median in found:
+        program, beside, _ = median.workload.partition(", ")
         what = "fio with the same mix" if beside else "the program"
-        found.setdefault(label, []).append((what, _number(record, "bw_bytes_per_s") / 1e6))
-    rows = tuple(Dots(label=label, values=tuple(values)) for label, values in found.items())
-    alt = "; ".join(
-        f"{row.label}: " + ", ".join(f"{name} {value:.1f} MB/s" for name, value in row.values)
+        values.setdefault(f"{program}, {median.variant}", []).append((what, _mb_per_s(median)))
+    rows = tuple(Dots(label=label, values=tuple(own)) for label, own in values.items())
+    drawn = DotsFigure(rows, x_label="MB/s", latency=False)
+    alt = _alt(rows, "MB/s", 1)
+    plot = Plot(f"trial-{stage.name}-programs", stage.title, APPLICATIONS_LEAD, alt, drawn)
+    yield Plots([plot], wide=True)
+
+
+def _path(stage: StageResult, found: Sequence[Median]) -> Iterator[Block]:
+    """A row per workload and scheduler: the layers of its requests."""
+    rows = tuple(
+        Dots(
+            label=f"{median.workload}, {median.variant}",
+            values=tuple(
+                (layer.removesuffix("_ns"), median.more[layer])
+                for layer in LAYERS
+                if layer in median.more
+            ),
+        )
+        for median in found
+        if "device_ns" in median.more
+    )
+    if rows:
+        drawn = DotsFigure(rows)
+        plot = Plot(f"path-{stage.name}", stage.title, PATH_LEAD, _alt(rows, "ns", 0), drawn)
+        yield Plots([plot], wide=True)
+
+
+def _alt(rows: Sequence[Dots], unit: str, digits: int) -> str:
+    return "; ".join(
+        f"{row.label}: "
+        + ", ".join(f"{name} {value:.{digits}f} {unit}" for name, value in row.values)
         for row in rows
     )
-    drawn = DotsFigure(rows, x_label="MB/s", latency=False)
-    return Plot(f"trial-{stage.name}-programs", stage.title, APPLICATIONS_LEAD, alt, drawn)
 
 
-def _rows(
-    stage: StageResult, medians: Sequence[Record], name: str, title: str, axis: str, caption: str
-) -> Plot:
+def _rows(stage: StageResult, found: Sequence[Median], figure: Figure) -> Plot:
     """A row per variant: they have no order that a line could follow."""
-    variants = dict.fromkeys(str(record["variant"]) for record in medians)
+    variants = dict.fromkeys(median.variant for median in found)
     rows = tuple(
         Dots(
             label=variant,
             values=tuple(
-                (str(r["workload"]), _number(r, name)) for r in medians if r["variant"] == variant
+                (m.workload, value)
+                for m in found
+                if m.variant == variant and (value := figure.of(m)) is not None
             ),
         )
         for variant in variants
     )
-    drawn = DotsFigure(rows, x_label=axis, latency=name.endswith("_ns"))
-    alt = f"{axis} under {', '.join(variants)}."
-    return Plot(f"trial-{stage.name}-{name}", title, caption, alt, drawn)
+    drawn = DotsFigure(rows, x_label=figure.axis, latency=figure.is_latency)
+    alt = f"{figure.axis} under {', '.join(variants)}."
+    return Plot(f"trial-{stage.name}-{figure.name}", figure.title, figure.caption, alt, drawn)
 
 
-def _lines(
-    stage: StageResult,
-    medians: Sequence[Record],
-    name: str,
-    title: str,
-    axis: str,
-    caption: str,
-    part: str = "",
-) -> Plot:
-    variants = list(dict.fromkeys(str(record["variant"]) for record in medians))
+def _lines(stage: StageResult, found: Sequence[Median], figure: Figure) -> Plot:
+    """A line per workload over the variants."""
+    variants = list(dict.fromkeys(median.variant for median in found))
     place = {variant: float(n) for n, variant in enumerate(variants)}
     drawn = LinesFigure(
-        lines=tuple(_line_of_each(medians, name, place)),
+        lines=tuple(_line_of_each(found, figure, place)),
         x_label="",
-        y_label=axis,
+        y_label=figure.axis,
         ticks=tuple((place[variant], variant) for variant in variants),
-        latency=name.endswith("_ns"),
+        latency=figure.is_latency,
     )
-    alt = f"{axis} of {len(drawn.lines)} workloads under {', '.join(variants)}."
-    suffix = f"{name}-{part}".strip("-").replace(" ", "-")
-    return Plot(f"trial-{stage.name}-{suffix}", title, caption, alt, drawn)
+    alt = f"{figure.axis} of {len(drawn.lines)} workloads under {', '.join(variants)}."
+    return Plot(f"trial-{stage.name}-{figure.name}", figure.title, figure.caption, alt, drawn)
 
 
 def _line_of_each(
-    medians: Sequence[Record], name: str, place: Mapping[str, float]
+    found: Sequence[Median], figure: Figure, place: Mapping[str, float]
 ) -> Iterator[Line]:
-    for workload in dict.fromkeys(str(record["workload"]) for record in medians):
-        own = sorted(
-            (r for r in medians if r["workload"] == workload),
-            key=lambda r: place[str(r["variant"])],
-        )
-        ranged = name == "iops"
+    for workload in dict.fromkeys(median.workload for median in found):
+        own = sorted((m for m in found if m.workload == workload), key=lambda m: place[m.variant])
         yield Line(
             label=workload,
-            x=tuple(place[str(r["variant"])] for r in own),
-            y=tuple(_number(r, name) for r in own),
-            low=tuple(_number(r, "iops_least") for r in own) if ranged else (),
-            high=tuple(_number(r, "iops_most") for r in own) if ranged else (),
+            x=tuple(place[m.variant] for m in own),
+            y=tuple(figure.of(m) or 0.0 for m in own),
+            low=tuple(m.iops_least for m in own) if figure.is_ranged else (),
+            high=tuple(m.iops_most for m in own) if figure.is_ranged else (),
         )
 
 
-def _path(stage: StageResult, medians: Sequence[Record]) -> Plot:
-    rows = tuple(
-        Dots(
-            label=f"{record['workload']}, {record['variant']}",
-            values=tuple(
-                (layer.removesuffix("_ns"), _number(record, layer))
-                for layer in LAYERS
-                if layer in record
-            ),
-        )
-        for record in medians
-        if "device_ns" in record
-    )
-    alt = "; ".join(
-        f"{row.label}: " + ", ".join(f"{name} {value:.0f} ns" for name, value in row.values)
-        for row in rows
-    )
-    return Plot(f"path-{stage.name}", stage.title, PATH_LEAD, alt, DotsFigure(rows))
+def _mb_per_s(median: Median) -> float:
+    return median.bw_bytes_per_s / 1e6
 
 
-def _number(record: Record, name: str) -> float:
-    return float(str(record[name]))
+SHOWN: Mapping[StageKind, Shown] = {
+    StageKind.SCHEDULERS: Shown(),
+    StageKind.QUEUE: Shown((_IN_FLIGHT,)),
+    StageKind.ENGINES: Shown((_LATENCY,)),
+    StageKind.DEPTH: Shown((_IN_FLIGHT,), in_order=True),
+    StageKind.INTERRUPTS: Shown((_PER_CORE,)),
+    StageKind.LATENCY_PATH: Shown(drawn=_path),
+    StageKind.CPU_COST: Shown((_PER_CORE, _PER_WATT)),
+    StageKind.SURFACE: Shown(drawn=_surface),
+    StageKind.FILE_WRITERS: Shown(in_order=True),
+    StageKind.FILE_MIX: Shown(in_order=True),
+    StageKind.APPLICATIONS: Shown(drawn=_applications),
+}

@@ -1,9 +1,12 @@
 """Every kind of stage has its facts, its result, its key in a profile, its page and its tests."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import get_args
+
+import pytest
 
 from ssdbench.model import asked
 from ssdbench.model.asked import MeasuredStage
@@ -35,6 +38,16 @@ def test_every_kind_that_measures_can_be_asked_for_in_a_profile() -> None:
     assert all(
         issubclass(stage, asked.HostTrial) or stage.kind for stage in get_args(MeasuredStage)
     )
+
+
+@pytest.mark.parametrize("kind", sorted(set(StageKind) - PREPARING))
+def test_every_kind_is_run_by_a_test(kind: StageKind) -> None:
+    """A test asks for it as a profile does, or names it as the code does."""
+    key = "filesystems" if kind is StageKind.FILESYSTEM else kind.value
+    asked_for = re.compile(rf"[-{{\[] *{key}: *[{{\n]|StageKind\.{kind.name}\b")
+    tests = [p for p in (ROOT / "tests").rglob("test_*.py") if p.name != Path(__file__).name]
+
+    assert [p.name for p in tests if asked_for.search(p.read_text())]
 
 
 def test_a_kind_that_is_forgotten_somewhere_is_refused_by_the_type_checker(tmp_path: Path) -> None:

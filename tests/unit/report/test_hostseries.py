@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from ssdbench.model.result import StageResult, stage_result
+from ssdbench.model.result import StageResult
 from ssdbench.report.figures import HostFigure, HostWindow
 from ssdbench.report.plots.draw import draw
 from ssdbench.report.read import StoredRun
 from ssdbench.report.view import hostseries
 from ssdbench.report.view.page import Plots
-from tests.support.builders import a_full_run
+from tests.support.builders import a_full_run, stage_result
 
 HEADER = (
     "t_s,phase,frequency_mhz,temperature_c,stolen_percent,other_cpus,switches_per_s,foreign_ios"

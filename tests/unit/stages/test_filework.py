@@ -3,7 +3,7 @@
 import pytest
 
 from ssdbench.model import asked
-from ssdbench.stages.filework import (
+from ssdbench.stages.files.work import (
     fitting,
     surface_files,
     surface_on_files,
@@ -19,7 +19,8 @@ def test_files_that_have_no_room_together_are_left_out_from_the_largest_on() -> 
 
 
 def test_each_direction_of_a_surface_works_on_the_file_of_its_size() -> None:
-    files = {str(one["filename"]): one["size"] for one in surface_files((MIB, 8 * MIB))}
+    laid = surface_files((MIB, 8 * MIB))
+    files = {str(one.options["filename"]): one.size_bytes for one in laid}
 
     for workload in surface_on_files((MIB, 8 * MIB)):
         (section,) = workload.sections
@@ -44,9 +45,8 @@ def test_every_writer_finds_a_file_that_was_written_before() -> None:
     chosen = _chosen(wanted, room_bytes=80 * MIB)
 
     (made,) = chosen.files
-    assert made == {"numjobs": 8, "size": 10 * MIB}
+    assert (made.count, made.size_bytes) == (8, 10 * MIB)
     assert [v.options["numjobs"] for v in writer_variants((1, 8))] == [1, 8]
-    assert chosen.files_bytes == 80 * MIB
 
 
 @pytest.mark.parametrize("percent", [0, 30, 100])

@@ -6,7 +6,7 @@ from pathlib import Path
 from ssdbench.host.activity import activity
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.host.topology import topology
-from ssdbench.stages.hostvariants import engine_variants, frequency_variants
+from ssdbench.stages.host.variants import engine_variants, frequency_variants
 from ssdbench.units import MIB
 
 CPU = "sys/devices/system/cpu"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ssdbench.stages.programs import DBENCH, PROGRAMS, SYSBENCH, Scale, postmark_figures
+from ssdbench.stages.files.programs import DBENCH, PROGRAMS, SYSBENCH, Scale, postmark_figures
 from ssdbench.units import KIB, MIB
 
 SCALE = Scale(threads=2, window_s=5, files=300, transactions=2000, data_bytes=64 * MIB)

@@ -11,9 +11,10 @@ from ssdbench.engine.stage import Context
 from ssdbench.generator.base import Job, Outcome, Running
 from ssdbench.host.heat import Heat
 from ssdbench.model.finding import Code
-from ssdbench.model.result import PointResult, stage_result
+from ssdbench.model.result import PointResult
 from ssdbench.model.target import TargetInfo
 from ssdbench.stages.points import PointStage
+from tests.support.builders import stage_result
 from tests.support.fakes import WearyDrive, WearyOutcome, WearyRunning
 from tests.support.runs import QUICK, ARun, a_point
 

@@ -1,6 +1,6 @@
 """Surfaces of file size by record size."""
 
-from ssdbench.stages.hostvariants import surface_variants, surface_workloads
+from ssdbench.stages.host.variants import surface_variants, surface_workloads
 from ssdbench.units import GIB, KIB, MIB
 
 

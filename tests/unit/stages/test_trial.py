@@ -3,17 +3,26 @@
 import pytest
 
 from ssdbench.errors import HostLacks
+from ssdbench.generator.base import Direction, JobOutcome
 from ssdbench.model.kind import StageKind
-from ssdbench.stages.cells import Cell, medians
-from ssdbench.stages.hostvariants import engine_variants, queue_variants, scheduler_variants
-from ssdbench.stages.trial import Trial, TrialWorkload, Variant, job_text
+from ssdbench.stages.host.cells import Cell, medians
+from ssdbench.stages.host.trial import Trial, TrialWorkload, Turn, Variant, cell_of
+from ssdbench.stages.host.variants import engine_variants, queue_variants, scheduler_variants
+from ssdbench.stats.histogram import Histogram
 
 READS = TrialWorkload("reads", ({"rw": "randread", "bs": 4096, "numjobs": 2},))
 WRITES = TrialWorkload("writes", ({"rw": "write", "bs": 4096},))
 
 
 def a_trial(*workloads: TrialWorkload) -> Trial:
-    return Trial("03-queue", StageKind.QUEUE, "t", (Variant("a"), Variant("b")), workloads, 1 << 20)
+    return Trial(
+        name="03-queue",
+        kind=StageKind.QUEUE,
+        title="t",
+        variants=(Variant("a"), Variant("b")),
+        workloads=workloads,
+        span_bytes=1 << 20,
+    )
 
 
 def a_cell(iops: float, repeat: int) -> Cell:
@@ -24,10 +33,13 @@ def a_cell(iops: float, repeat: int) -> Cell:
 
 
 def test_every_pass_holds_every_cell_once_in_an_order_of_its_own() -> None:
-    order = a_trial(READS, WRITES).order(seed=3)
+    turns = a_trial(READS, WRITES).turns(3, span_bytes=1 << 20)
 
-    assert len({unit for unit, *_ in order}) == len(order) == 12
-    passes = [[(v.name, w.name) for _, v, w, r in order if r == n] for n in (1, 2, 3)]
+    assert len({turn.name for turn in turns}) == len(turns) == 12
+    passes = [
+        [(turn.variant.name, turn.workload.name) for turn in turns if turn.repeat == n]
+        for n in (1, 2, 3)
+    ]
     assert all(sorted(p) == sorted(passes[0]) for p in passes)
     assert len({tuple(p) for p in passes}) > 1
 
@@ -37,28 +49,30 @@ def test_only_trials_that_write_are_destructive() -> None:
     assert a_trial(READS, WRITES).destructive
 
 
-def test_a_variant_goes_before_the_workload_in_the_job_file() -> None:
+def test_the_cpu_time_of_an_io_is_that_of_all_threads_of_the_variant() -> None:
     variant = Variant("sync", options={"ioengine": "psync", "numjobs": 8})
+    read = Direction(ios=1000, bytes=4_096_000, runtime_s=2.0, latency=Histogram.of([5000] * 1000))
+    outcome = JobOutcome("cell", read, Direction(), cpu_user_percent=1.0, cpu_system_percent=4.0)
 
-    text = job_text("/dev/loop7", a_trial(READS), variant, READS, seed=1)
+    cell = cell_of(Turn(variant, READS, 1, 0), outcome)
 
-    assert "numjobs=8" in text.split("[part0]")[1]
-    assert "numjobs=2" not in text
     assert READS.threads(variant) == 8
+    assert cell.cpu_us_per_io == pytest.approx(0.05 * 8 * 2.0 / 1000 * 1e6)
+    assert (cell.iops, cell.bw_bytes_per_s) == (500, 2_048_000)
 
 
 def test_medians_keep_the_extremes_and_count_the_disturbed() -> None:
-    (record,) = medians([a_cell(10, 1), a_cell(30, 2), a_cell(20, 3)])
+    (found,) = medians([a_cell(10, 1), a_cell(30, 2), a_cell(20, 3)])
 
-    assert (record["iops"], record["iops_least"], record["iops_most"]) == (20, 10, 30)
-    assert record["disturbed"] == 1
+    assert (found.iops, found.iops_least, found.iops_most) == (20, 10, 30)
+    assert found.disturbed == 1
 
 
 def test_what_the_host_spent_is_told_by_starts_whose_requests_were_seen() -> None:
     unseen, seen = a_cell(10, 1), a_cell(30, 2).model_copy(update={"iops_per_core": 5e4})
 
-    assert "iops_per_core" not in medians([unseen])[0]
-    assert medians([unseen, seen])[0]["iops_per_core"] == 5e4
+    assert medians([unseen])[0].iops_per_core is None
+    assert medians([unseen, seen])[0].iops_per_core == 5e4
 
 
 def test_an_unknown_scheduler_is_answered_with_those_that_exist() -> None:

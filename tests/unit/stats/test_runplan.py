@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 
 from ssdbench.model.profile import CapacityPlan
-from ssdbench.model.result import FlashWritten, stage_result
+from ssdbench.model.result import FlashWritten
 from ssdbench.stats.runplan import capacity_answer
-from tests.support.builders import CAPACITY_BYTES, StoredRunBuilder, a_target
+from tests.support.builders import CAPACITY_BYTES, StoredRunBuilder, a_target, stage_result
 from tests.support.builders import a_small_run as stored
 
 

@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 
 from ssdbench.errors import HostLacks
-from ssdbench.generator.fio.placement import offers
+from ssdbench.generator.fio.placement import offers, placed
 from ssdbench.host.numa import policy_of
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.host.topology import Topology, topology
 from ssdbench.model.profile import Host
-from ssdbench.stages.trial import placed
 from ssdbench.tuning.plan import host_plan
 
 NODE = "sys/devices/system/node"

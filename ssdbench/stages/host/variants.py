@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Sequence
 
+from ssdbench.generator.fio.jobfile import Options
 from ssdbench.host.topology import Topology
-from ssdbench.stages.onestart import Options
-from ssdbench.stages.trial import TrialWorkload, Variant
+from ssdbench.stages.host.trial import TrialWorkload, Variant
 from ssdbench.tuning.plan import require_scheduler
 from ssdbench.tuning.setting import Backend, Setting
 from ssdbench.units import KIB, MIB, format_size

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ssdbench.errors import HostLacks
+from ssdbench.generator.fio.jobfile import Options
 from ssdbench.host.topology import Topology, cpu_text
 from ssdbench.model.profile import IrqAffinity
-from ssdbench.stages.onestart import Options
-from ssdbench.stages.trial import TrialWorkload, Variant
+from ssdbench.stages.host.trial import TrialWorkload, Variant
 from ssdbench.tuning.irq import irq_plan
 from ssdbench.tuning.setting import Backend, Setting
 from ssdbench.units import KIB

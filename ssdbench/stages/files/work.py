@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from ssdbench.stages.hostvariants import surface_workloads
-from ssdbench.stages.onestart import RAMP_S, Options
-from ssdbench.stages.trial import TrialWorkload, Variant
+from ssdbench.generator.fio.jobfile import Options
+from ssdbench.stages.files.trial import Files
+from ssdbench.stages.host.trial import RAMP_S, TrialWorkload, Variant
+from ssdbench.stages.host.variants import surface_workloads
 from ssdbench.units import KIB, MIB, format_size
 
 MIXED_FILE = "mixed"
@@ -30,9 +31,9 @@ def surface_on_files(sizes: Sequence[int]) -> tuple[TrialWorkload, ...]:
     )
 
 
-def surface_files(sizes: Sequence[int]) -> tuple[Options, ...]:
+def surface_files(sizes: Sequence[int]) -> tuple[Files, ...]:
     """One file of each size."""
-    return tuple({"filename": _file(size), "size": size} for size in sizes)
+    return tuple(Files(size, {"filename": _file(size)}) for size in sizes)
 
 
 def _file(size: int) -> str:
@@ -83,9 +84,9 @@ def writer_workloads(
     return tuple(found())
 
 
-def writer_files(processes: Sequence[int], size_bytes: int) -> tuple[Options, ...]:
+def writer_files(processes: Sequence[int], size_bytes: int) -> tuple[Files, ...]:
     """A file for each of the most writers, under the names that fio gives by itself."""
-    return ({"numjobs": max(processes), "size": size_bytes},)
+    return (Files(size_bytes, {}, max(processes)),)
 
 
 def mix_variants(threads: Sequence[int]) -> list[Variant]:
@@ -122,9 +123,9 @@ def mix_workloads(
     return tuple(found())
 
 
-def mix_files(size_bytes: int) -> tuple[Options, ...]:
+def mix_files(size_bytes: int) -> tuple[Files, ...]:
     """The one file."""
-    return ({"filename": MIXED_FILE, "size": size_bytes},)
+    return (Files(size_bytes, {"filename": MIXED_FILE}),)
 
 
 def room_on(drive_bytes: int) -> int:

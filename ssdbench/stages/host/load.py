@@ -95,8 +95,8 @@ class LoadWatch:
     samples: list[int] = field(default_factory=list)
     load: Load = NO_LOAD
 
-    def __call__(self, process: Process) -> None:
-        """Return after the window, or when fio ended before."""
+    def __call__(self, process: Process, vigil: Callable[[], None]) -> None:
+        """Return after the window, or when fio ended before; `vigil` is called meanwhile."""
         if process.ended(self.ramp_s + _START_S):
             return
         if self.probe is not None:
@@ -106,6 +106,7 @@ class LoadWatch:
         while (left := until - time.monotonic()) > 0:
             if process.ended(min(LOOK_S, left)):
                 break
+            vigil()
             self.samples.append(DiskStat.parse(self.disk.read()).in_flight)
         self.load = load(
             (before, self.read()), (stat, DiskStat.parse(self.disk.read())), self.samples

@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from ssdbench.generator.fio.jobfile import Options
 from ssdbench.host.database import DATABASE, ROLE
-from ssdbench.stages.onestart import Options
 from ssdbench.units import KIB, MIB
 
 COMMANDS = "commands"  # file that a program reads its orders from
@@ -230,7 +230,9 @@ OLTP = Program(
     arguments=lambda scale: (*_oltp(scale, scale.threads), "run"),
     commands=_no_commands,
     figures=oltp_figures,
-    # Pages of 8 KiB through the page cache, and beside them the log, flushed at each commit.
+    # Pages of 8 KiB through the page cache, and beside them the log, flushed at each commit. By
+    # O_DSYNC, which is a write and an fdatasync in one: fio 3.33 counts each of its own fdatasyncs
+    # as a short read (its table of counts is too short by one), which nobody could believe.
     equivalent=lambda scale: (
         {
             "rw": "randrw",
@@ -244,7 +246,7 @@ OLTP = Program(
             "rw": "write",
             "bs": 8 * KIB,
             "direct": 0,
-            "fdatasync": 1,
+            "sync": "dsync",
             "size": max(MIB, scale.data_bytes // 4),
         },
     ),

@@ -6,12 +6,12 @@ the host meanwhile. It reads at both ends of each start, and every 10 s in a lon
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from ssdbench.engine.hostseries import EVERY_S, MEASURED, HostSeries
-from ssdbench.engine.stage import Context
-from ssdbench.model.rundirectory import HOST_SERIES
+from ssdbench.host.activity import Activity
 
 BETWEEN = "between"
 _SHORT_S = 1.0  # a pause between two starts that is not worth a reading of its own
@@ -20,13 +20,11 @@ _SHORT_S = 1.0  # a pause between two starts that is not worth a reading of its 
 class TrialHost:
     """Collects readings from the beginning of a stage on; the other I/O is not told apart."""
 
-    def __init__(self, context: Context) -> None:
-        self._path = context.store.path / HOST_SERIES
+    def __init__(self, path: Path, read: Callable[[], Activity]) -> None:
+        self._path = path
         self._began = time.monotonic()
         self._last_s = 0.0
-        self._series = HostSeries(
-            simulated=context.target.simulated, read=context.activity, counts_foreign=False
-        )
+        self._series = HostSeries(simulated=False, read=read, counts_foreign=False)
 
     @contextmanager
     def start(self) -> Iterator[None]:

@@ -2,36 +2,29 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import assert_never
 
 from ssdbench.engine.applied import host_backends
 from ssdbench.errors import HostLacks, UsageError
-from ssdbench.generator.fio.output import engines_of
-from ssdbench.host import blktrace, command
+from ssdbench.generator.fio.driver import installed
+from ssdbench.host import blktrace
 from ssdbench.host.activity import activity
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.host.topology import Topology, cpu_text, topology
 from ssdbench.model import asked
-from ssdbench.model.kind import StageKind
+from ssdbench.model.compared import ComparedKind
+from ssdbench.model.kind import KINDS, StageKind
 from ssdbench.model.target import TargetInfo
-from ssdbench.stages import hostvariants, interruptvariants
-from ssdbench.stages.blocktrace import block_trace
-from ssdbench.stages.hostload import Probe
-from ssdbench.stages.onestart import Options
-from ssdbench.stages.trial import Trial, TrialWorkload, Variant
+from ssdbench.stages.host import interrupts, variants
+from ssdbench.stages.host.blocktrace import block_trace
+from ssdbench.stages.host.load import Probe
+from ssdbench.stages.host.trial import Trial, TrialWorkload, Variant
 from ssdbench.target.inspect import kernel_name
 from ssdbench.tuning.setting import Backend
 from ssdbench.units import format_size
 
 
-def host_trial(
-    name: str,
-    wanted: asked.HostTrial,
-    target: TargetInfo,
-    span_bytes: int,
-    *,
-    cpus: tuple[int, ...] = (),
-    numa: Options | None = None,
-) -> Trial:
+def host_trial(name: str, wanted: asked.OnDrive, target: TargetInfo, span_bytes: int) -> Trial:
     """The trial of one stage of the profile.
 
     Raises UsageError for a target without a queue of the kernel, HostLacks for an unknown
@@ -46,15 +39,13 @@ def host_trial(
     chosen = _chosen(wanted, _Here(target, topology(kernel), span_bytes))
     return Trial(
         name=name,
-        kind=StageKind(name.partition("-")[2]),
-        title=chosen.title,
+        kind=chosen.kind,
+        title=KINDS[chosen.kind].title,
         variants=tuple(chosen.variants),
         workloads=chosen.workloads,
         span_bytes=span_bytes,
         repeats=wanted.repeats,
         window_s=max(1, round(wanted.window_s)),
-        cpus=cpus,
-        numa=dict(numa or {}),
         notes=chosen.notes,
         probe=chosen.probe,
     )
@@ -62,7 +53,7 @@ def host_trial(
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    title: str
+    kind: ComparedKind
     variants: Sequence[Variant]
     workloads: tuple[TrialWorkload, ...]
     notes: tuple[str, ...] = ()
@@ -78,7 +69,7 @@ class _Here:
     span_bytes: int
 
 
-def _chosen(wanted: asked.HostTrial, here: _Here) -> _Chosen:
+def _chosen(wanted: asked.OnDrive, here: _Here) -> _Chosen:
     match wanted:
         case asked.Schedulers():
             return _schedulers(wanted, here)
@@ -94,31 +85,33 @@ def _chosen(wanted: asked.HostTrial, here: _Here) -> _Chosen:
             return _surface(wanted, here)
         case asked.CpuCost():
             return _cpu_cost(here)
-        case _:
+        case asked.Engines():
             return _engines(here)
+        case unknown:  # mypy refuses a trial that was left out above
+            assert_never(unknown)
 
 
 def _schedulers(wanted: asked.Schedulers, here: _Here) -> _Chosen:
     return _Chosen(
-        "Compare I/O schedulers",
-        hostvariants.scheduler_variants(wanted.schedulers, here.host.schedulers, here.target.here),
-        hostvariants.scheduler_workloads(),
+        StageKind.SCHEDULERS,
+        variants.scheduler_variants(wanted.schedulers, here.host.schedulers, here.target.here),
+        variants.scheduler_workloads(),
     )
 
 
 def _queue(here: _Here) -> _Chosen:
     return _Chosen(
-        "Compare settings of the queue",
-        hostvariants.queue_variants(here.host.queue, here.target.here),
-        hostvariants.queue_workloads(),
+        StageKind.QUEUE,
+        variants.queue_variants(here.host.queue, here.target.here),
+        variants.queue_workloads(),
     )
 
 
 def _depth(wanted: asked.Depth, here: _Here) -> _Chosen:
     return _Chosen(
-        "Compare queue depths, merging and occupancy",
-        interruptvariants.depth_variants(wanted.depths, sorted(here.host.queue), here.target.here),
-        interruptvariants.depth_workloads(),
+        StageKind.DEPTH,
+        interrupts.depth_variants(wanted.depths, sorted(here.host.queue), here.target.here),
+        interrupts.depth_workloads(),
     )
 
 
@@ -129,16 +122,16 @@ def _interrupts(wanted: asked.Interrupts, here: _Here) -> _Chosen:
             f"submitters: there is no CPU {cpu_text(missing)}",
             hint=f"Online: {cpu_text(here.host.cpus)}.",
         )
-    found = interruptvariants.interrupt_variants(
+    found = interrupts.interrupt_variants(
         here.host,
         here.target.here,
         submitters=wanted.submitters,
         coalescing=_coalesces(here.target),
     )
     return _Chosen(
-        "Compare where interrupts are handled",
+        StageKind.INTERRUPTS,
         found.variants,
-        interruptvariants.interrupt_workloads(),
+        interrupts.interrupt_workloads(),
         notes=found.notes,
     )
 
@@ -149,7 +142,7 @@ def _coalesces(target: TargetInfo) -> bool:
         return False
     backend = host_backends(Sysfs())[Backend.NVME_FEATURE]
     try:
-        backend.read(interruptvariants.COALESCING, target.here)
+        backend.read(interrupts.COALESCING, target.here)
     except (HostLacks, OSError):
         return False
     return True
@@ -159,9 +152,9 @@ def _latency_path(wanted: asked.LatencyPath, here: _Here) -> _Chosen:
     if wanted.btt and (reason := blktrace.missing()):
         raise HostLacks(reason, hint="Install it, or leave `btt` out: tracepoints need no program.")
     return _Chosen(
-        "Where the time of a request goes",
-        hostvariants.path_variants(wanted.schedulers, here.host.schedulers, here.target.here),
-        hostvariants.path_workloads(),
+        StageKind.LATENCY_PATH,
+        variants.path_variants(wanted.schedulers, here.host.schedulers, here.target.here),
+        variants.path_workloads(),
         probe=block_trace(
             here.target, kernel_name(here.target), here.host.interrupts, btt=wanted.btt
         ),
@@ -169,7 +162,7 @@ def _latency_path(wanted: asked.LatencyPath, here: _Here) -> _Chosen:
 
 
 def _surface(wanted: asked.Surface, here: _Here) -> _Chosen:
-    workloads = hostvariants.surface_workloads(wanted.files_bytes, here.span_bytes)
+    workloads = variants.surface_workloads(wanted.files_bytes, here.span_bytes)
     if not workloads or min(wanted.files_bytes) < max(wanted.records_bytes):
         raise UsageError(
             "a surface needs files that the drive has room for, and records no larger than files",
@@ -177,32 +170,32 @@ def _surface(wanted: asked.Surface, here: _Here) -> _Chosen:
         )
     left_out = [size for size in wanted.files_bytes if size > here.span_bytes]
     return _Chosen(
-        "Throughput over file size and record size",
-        hostvariants.surface_variants(wanted.records_bytes, buffered=wanted.buffered),
+        StageKind.SURFACE,
+        variants.surface_variants(wanted.records_bytes, buffered=wanted.buffered),
         workloads,
         notes=tuple(f"{format_size(size)} is more than the drive has" for size in left_out),
     )
 
 
 def _cpu_cost(here: _Here) -> _Chosen:
-    variants, notes = hostvariants.frequency_variants(here.host, here.target.here)
+    speeds, notes = variants.frequency_variants(here.host, here.target.here)
     if activity().energy_j is None:
         notes.append("this machine does not tell how much power its CPUs take")
     return _Chosen(
-        "What an I/O costs the host",
-        variants,
-        hostvariants.cost_workloads(),
+        StageKind.CPU_COST,
+        speeds,
+        variants.cost_workloads(),
         notes=tuple(notes),
     )
 
 
 def _engines(here: _Here) -> _Chosen:
-    built = engines_of(command.run(["fio", "--enghelp"], timeout_s=20).stdout)
+    _, built = installed()
     polls = here.host.polls
-    hits = min(hostvariants.HIT_BYTES, here.span_bytes)
+    hits = min(variants.HIT_BYTES, here.span_bytes)
     return _Chosen(
-        "Compare ways to submit I/O",
-        hostvariants.engine_variants(built, hits, polls=polls),
-        (hostvariants.random_reads(),),
-        notes=() if polls else (hostvariants.NO_POLLING,),
+        StageKind.ENGINES,
+        variants.engine_variants(built, hits, polls=polls),
+        (variants.random_reads(),),
+        notes=() if polls else (variants.NO_POLLING,),
     )

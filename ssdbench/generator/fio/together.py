@@ -1,0 +1,63 @@
+"""What fio does in several sections at the same time, in options of its own.
+
+The trials of host settings and of file systems differ in what `ssdbench.generator.base.Job` does
+not have: engines, batches, priorities, files. Their starts are believed like all others.
+"""
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ssdbench.generator.base import JobOutcome
+from ssdbench.generator.fio import jobfile
+from ssdbench.generator.fio.attachment import Way
+from ssdbench.generator.fio.driver import reported, spawned
+from ssdbench.generator.fio.jobfile import Options
+from ssdbench.host.command import Process
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Sections that start at the same time and are reported as one.
+
+    They end after `runtime_s`, or when each has done its part; `total_bytes` is what they have
+    moved then, where that is known.
+    """
+
+    sections: Sequence[Options]
+    longest_s: float  # fio is killed when it has not ended by then
+    options: Options = field(default_factory=dict)  # of all sections
+    runtime_s: float | None = None
+    total_bytes: int | None = None
+    name: str = "the job"  # for messages
+
+
+def run_together(
+    way: Way,
+    work: Together,
+    *,
+    artifacts: Path,
+    cpus: Collection[int] = (),
+    placed: Mapping[str, str],
+    meanwhile: Callable[[Process], None] = lambda process: None,
+) -> JobOutcome:
+    """Run them to their end. `placed` are the run's NUMA options.
+
+    `meanwhile` looks on and returns before the end; what it raises ends fio. Raises HostLacks,
+    DeviceLost, DeviceError and CommandFailed, as every start of fio does.
+    """
+    way.check()
+    options = {**way.options(), **work.options, **placed}
+    process = spawned(way, jobfile.together(work.sections, options=options), artifacts, cpus=cpus)
+    began = time.monotonic()
+    try:
+        meanwhile(process)
+        is_late = not process.ended(began + work.longest_s - time.monotonic())
+    except BaseException:
+        process.kill()
+        raise
+    if is_late:
+        process.kill()
+    late_s = work.longest_s if is_late else None
+    return reported(way, process, artifacts, [work], late_s=late_s).groups[0].outcome

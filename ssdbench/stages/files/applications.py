@@ -1,0 +1,244 @@
+"""Application programs on a file system on the drive, and fio's equivalents beside them.
+
+Figures 24 to 27 of Dunn (2009): each program under one scheduler after another, in several passes
+of an order of their own. The programs go through the page cache as they do in use, so what they
+count and what reaches the drive are different numbers, and both are kept.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from shutil import rmtree
+from typing import Self
+
+from ssdbench.engine.applied import applied
+from ssdbench.engine.atwork import MustEndError, Vigil
+from ssdbench.engine.noise import HostWatch
+from ssdbench.engine.stage import Context, RateHint, StagePlan
+from ssdbench.errors import CommandFailed
+from ssdbench.host import command, database
+from ssdbench.host.counters import CounterFile, DiskStat, disk_counters
+from ssdbench.host.files import make_directory
+from ssdbench.host.numa import Policy
+from ssdbench.model.compared import Comparison, Median
+from ssdbench.model.kind import StageKind
+from ssdbench.model.target import TargetInfo
+from ssdbench.stages.files.mount import Place, where
+from ssdbench.stages.files.programs import COMMANDS, SERVER, Program, Scale
+from ssdbench.stages.files.trial import FileTrial
+from ssdbench.stages.host.cells import Cell
+from ssdbench.stages.host.load import LoadWatch
+from ssdbench.stages.host.trial import GRACE_S, RAMP_S, TrialWorkload, Turn, Variant
+from ssdbench.tuning.mounting import PRESENT
+from ssdbench.tuning.plan import HostPlan
+from ssdbench.tuning.setting import Backend, Setting
+
+REACHABLE = Path("/run/ssdbench")  # a database's user may not get to a run directory
+EQUIVALENT = ", fio's equivalent"
+LONGEST_S = 3600.0  # of a program that ends when its work is done
+_PREPARE_S = 1800.0
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where programs run; fio has the run's own options."""
+
+    cpus: tuple[int, ...] = ()  # empty: all
+    memory: str = ""  # policy
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApplicationTrial(FileTrial):
+    """Programs by scheduler on one file system, each beside what fio does in its place."""
+
+    programs: tuple[Program, ...]
+    scale: Scale
+    placed: Placed = Placed()
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        place: Place,
+        programs: tuple[Program, ...],
+        variants: tuple[Variant, ...],
+        scale: Scale,
+        *,
+        repeats: int = 3,
+        placed: Placed = Placed(),
+        notes: tuple[str, ...] = (),
+    ) -> Self:
+        """The trial of some programs."""
+        return cls(
+            name=name,
+            kind=StageKind.APPLICATIONS,
+            title=f"Application programs on {place.system.name}",
+            variants=variants,
+            workloads=tuple(
+                TrialWorkload(program.name + words, program.equivalent(scale))
+                for program in programs
+                for words in ("", EQUIVALENT)
+            ),
+            repeats=repeats,
+            window_s=scale.window_s,
+            notes=notes,
+            options={"ioengine": "psync"},
+            place=place,
+            programs=programs,
+            scale=scale,
+            placed=placed,
+        )
+
+    def laid_bytes(self, target: TargetInfo) -> int:
+        """What every start writes before it is measured."""
+        return self.starts * self.scale.data_bytes
+
+    def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
+        """Its starts; a program that ends when its work is done has no certain time."""
+        whole = super().plan(target, hint)
+        jobs = (
+            f"{self.repeats} x {p.name} ({p.title}) and fio's equivalent under each of "
+            f"{', '.join(variant.name for variant in self.variants)}"
+            for p in self.programs
+        )
+        least = whole.seconds[0]
+        return replace(whole, jobs=(self.place.planned, *jobs), seconds=(least, 6 * least))
+
+    def cell(self, context: Context, turn: Turn) -> Cell | None:
+        """A program or its equivalent, in an empty directory."""
+        work = where(context) / "work"
+        if work.exists():
+            rmtree(work)  # of a start that was cut short
+        make_directory(work)
+        program = next((p for p in self.programs if p.name == turn.workload.name), None)
+        if program is None:
+            cell = super().cell(replace(context, mounted=work), turn)
+        else:
+            try:
+                cell = self._by_itself(context, turn, program, work)
+            except MustEndError as why:
+                context.unit.cut_short = str(why)
+                return None
+        rmtree(work)
+        return cell
+
+    def found(
+        self, compared: Sequence[Median], notes: tuple[str, ...], cells_csv: str
+    ) -> Comparison:
+        """Medians of programs and equivalents."""
+        found = super().found(compared, notes, cells_csv)
+        return found.model_copy(update={"programs": tuple(p.name for p in self.programs)})
+
+    def _prepare(self, context: Context, program: Program, work: Path, server: str) -> None:
+        """All that comes before the measurement, and is on the drive when it begins."""
+        if arguments := program.prepare(self.scale):
+            argv = _argv(program, arguments, server)
+            _ended(context, argv, work, (), _PREPARE_S)
+        if text := program.commands(self.scale):
+            (work / COMMANDS).write_text(text)
+        if server:
+            database.checkpoint(Path(server))
+
+    def _by_itself(self, context: Context, turn: Turn, program: Program, work: Path) -> Cell:
+        """Run the program; its bytes are those that reached the drive, its rate its own."""
+        scale, cpus = self.scale, turn.variant.cpus or self.placed.cpus
+        # What is started inherits the policy, the database's server among it.
+        memory = Policy.of(self.placed.memory)
+        with memory, disk_counters(context.target.major_minor) as disk:
+            load = LoadWatch(disk, context.activity, RAMP_S, scale.window_s)
+            with _served(program, work, context.directory(), scale, cpus) as server:
+                self._prepare(context, program, work, server)
+                argv = _argv(program, program.arguments(scale), server)
+                stat = DiskStat.parse(disk.read())
+                watch = HostWatch(simulated=False, read=context.activity)
+                longest_s = scale.window_s + GRACE_S if program.is_timed else LONGEST_S
+                said, seconds = _ended(context, argv, work, cpus, longest_s, load)
+                disturbed = "; ".join(finding.message for finding in watch.findings())
+            read, written = _moved(stat, disk, work)
+        context.recent.forget()
+        context.meter.add(seconds=seconds, bytes_read=read, bytes_written=written)
+        try:
+            figures = dict(program.figures(said, scale, seconds))
+        except ValueError as error:
+            raise CommandFailed(argv, 0, str(error)) from error
+        return Cell(
+            variant=turn.variant.name,
+            workload=turn.workload.name,
+            repeat=turn.repeat,
+            iops=figures.pop("operations_per_s"),
+            bw_bytes_per_s=figures.pop("bytes_per_s", (read + written) / seconds),
+            bytes_read=read,
+            bytes_written=written,
+            disturbed=disturbed,
+            host_cpu_us_per_io=load.load.host_cpu_us_per_io,
+            in_flight=load.load.in_flight,
+            in_flight_p95=load.load.in_flight_p95,
+            more={"seconds": seconds, **figures},
+        )
+
+
+@contextmanager
+def _served(
+    program: Program, work: Path, logs: Path, scale: Scale, cpus: Sequence[int]
+) -> Iterator[str]:
+    """The database that a program works on, stopped after it; nothing for one that needs none.
+
+    The directory of its socket is journalled: `restore` removes it after a crash.
+    """
+    if not program.is_served:
+        yield ""
+        return
+    lease = f"{work.parent.name}-socket"
+    sockets = REACHABLE / f"socket-{sha256(lease.encode()).hexdigest()[:12]}"
+    made = Setting(Backend.DIRECTORY, str(sockets), PRESENT, "the database's socket lies there")
+    with (
+        applied(HostPlan(settings=(made,)), lease),
+        database.serving(work, logs, sockets, data_bytes=scale.data_bytes, cpus=cpus),
+    ):
+        yield str(sockets)
+
+
+def _argv(program: Program, arguments: Sequence[str], server: str) -> list[str]:
+    return [program.program, *(text.replace(SERVER, server) for text in arguments)]
+
+
+def _moved(before: DiskStat, disk: CounterFile, place: Path) -> tuple[int, int]:
+    """Bytes that the drive read and wrote since, with all that is still to be written."""
+    command.run(["sync", "-f", str(place)], timeout_s=_PREPARE_S)
+    now = DiskStat.parse(disk.read())
+    return now.read_bytes - before.read_bytes, now.write_bytes - before.write_bytes
+
+
+def _ended(
+    context: Context,
+    argv: Sequence[str],
+    work: Path,
+    cpus: Sequence[int],
+    longest_s: float,
+    meanwhile: LoadWatch | None = None,
+) -> tuple[str, float]:
+    """What a program said, and its seconds.
+
+    Raises CommandFailed with its last words, MustEndError.
+    """
+    directory, vigil = context.directory(), Vigil(context)
+    (directory / "command").write_text(" ".join(argv) + "\n")
+    began = time.monotonic()
+    out, err = directory / "stdout", directory / "stderr"
+    process = command.spawn(argv, stdout=out, stderr=err, cwd=work, cpus=cpus)
+    try:
+        if meanwhile is not None:
+            meanwhile(process, vigil)
+        is_late = not vigil.ended(process, longest_s)
+    except BaseException:
+        process.kill()
+        raise
+    status = process.kill() if is_late else process.wait()
+    seconds = time.monotonic() - began
+    said = out.read_text(errors="replace")
+    if status != 0:
+        raise CommandFailed(argv, status or 0, said + err.read_text(errors="replace"))
+    return said, seconds

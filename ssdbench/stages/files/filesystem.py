@@ -1,0 +1,177 @@
+"""One file system on the drive: threads that read and write, fresh and aged.
+
+Figures 13 and 14 of Seppanen et al. (2010), on a drive that was filled again right
+before: a `mkfs` that discards, or the free space of the file system before, would make it look
+faster. The claim is given up for this one step. The file system lies on a partition that begins
+and ends on whole MiB, which only the kernel is told of: no table is written. With a partition
+smaller than the drive, the rest was discarded and not filled: spare area that the user gives.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Self
+
+from ssdbench.engine.stage import Context, RateHint, StagePlan, Unit
+from ssdbench.errors import HostLacks
+from ssdbench.generator.fio.jobfile import Options
+from ssdbench.host.facts import free_bytes
+from ssdbench.host.files import make_directory
+from ssdbench.model.compared import FileSystemComparison, Median, ThreadsMedian
+from ssdbench.model.kind import StageKind
+from ssdbench.model.target import TargetInfo
+from ssdbench.stages.files.mount import Place, lay, where
+from ssdbench.stages.files.onfiles import OnFiles
+from ssdbench.stages.files.trial import NO_HINT
+from ssdbench.stages.host.cells import Step
+from ssdbench.stages.host.trial import TrialWorkload, Variant, Work
+from ssdbench.units import KIB, MIB
+
+AGE_FILES = 2000  # of one round of aging, at most
+AGE_SHARE = 0.8  # of the free space, that a round fills
+AGED = ", aged"
+FILE: Options = {"filename": "measured"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileSystemTrial(OnFiles):
+    """Threads by read and write on one file system."""
+
+    kind: StageKind = StageKind.FILESYSTEM
+    threads: tuple[int, ...]
+    file_percent: float = 50.0  # of the free space that the measured file takes
+    aging: int = 1  # rounds between two measurements; 0: measured fresh only
+    buffered: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        place: Place,
+        threads: tuple[int, ...],
+        *,
+        file_percent: float = 50.0,
+        aging: int = 1,
+        buffered: bool = False,
+        repeats: int = 1,
+        window_s: int = 5,
+        notes: tuple[str, ...] = (),
+    ) -> Self:
+        """The trial of one file system; `notes` say what cannot be compared here, and why."""
+        part = place.part_percent
+        fresh = place.system.name + ("" if part >= 100 else f" on {part:g} %")
+        return cls(
+            name=name,
+            title=f"Threads on {fresh}{'' if part >= 100 else ' of the drive'}",
+            variants=tuple(map(Variant, (fresh, f"{fresh}{AGED}") if aging else (fresh,))),
+            workloads=tuple(
+                TrialWorkload(_named(count, word), ({"rw": f"rand{word}", "numjobs": count},))
+                for count, word in _directions(threads)
+            ),
+            repeats=repeats,
+            window_s=window_s,
+            notes=notes,
+            options={
+                **FILE,
+                **NO_HINT,
+                "bs": 4 * KIB,
+                "ioengine": "psync",
+                "direct": 0 if buffered else 1,
+            },
+            place=place,
+            threads=threads,
+            file_percent=file_percent,
+            aging=aging,
+            buffered=buffered,
+        )
+
+    @property
+    def steps(self) -> int:
+        """The cells, the file, and the rounds of aging."""
+        return self.starts + 1 + self.aging
+
+    def laid_bytes(self, target: TargetInfo) -> int:
+        """Its file, and what aging writes."""
+        return int(target.size_bytes * self.place.part_percent / 100) * (1 + self.aging)
+
+    def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
+        """In one line for all numbers of threads."""
+        starts = f"{self.starts} starts with {', '.join(map(str, self.threads))} threads"
+        return replace(super().plan(target, hint), jobs=(self.place.planned, starts))
+
+    def units(self, context: Context, done: Sequence[Step]) -> Iterator[Unit[Work]]:
+        """Its file, all cells, the rounds of aging, all cells again."""
+        yield self.building("lay", "writing its file", self._lay, done)
+        size = done[0].file_bytes
+        for state in self.variants:
+            if state.name.endswith(AGED):
+                for turn in range(1, self.aging + 1):
+                    yield self.building(f"age-{turn}", "aging", partial(_age, turn), done)
+            turns = self.turns(
+                context.seed, span_bytes=size, variants=(state,), about=f"order of {state.name}"
+            )
+            yield from self.measuring(turns, context, done)
+
+    def _lay(self, context: Context) -> Step | None:
+        size = int(free_bytes(where(context)) * self.file_percent / 100) // MIB * MIB
+        if size < MIB:
+            raise HostLacks(f"{self.place.system.name} leaves no room for a file on this drive")
+        return Step(file_bytes=size) if lay(context, FILE, size_bytes=size) else None
+
+    def found(
+        self, compared: Sequence[Median], notes: tuple[str, ...], cells_csv: str
+    ) -> FileSystemComparison:
+        """Medians by threads and direction, fresh and aged."""
+        return FileSystemComparison(
+            medians=tuple(self._by_threads(median) for median in compared),
+            file_system=self.place.system.name,
+            made_with=self.place.made_with,
+            measured="through the page cache" if self.buffered else "with O_DIRECT",
+            notes=notes,
+            cells_csv=cells_csv,
+        )
+
+    def _by_threads(self, median: Median) -> ThreadsMedian:
+        known = {_named(count, word): (count, word) for count, word in _directions(self.threads)}
+        threads, direction = known[median.workload]
+        part = self.place.part_percent
+        age = "aged" if median.variant.endswith(AGED) else "fresh"
+        return ThreadsMedian(
+            **dict(median),
+            file_system=self.place.system.name,
+            state=age + ("" if part >= 100 else f", on {part:g} %"),
+            threads=threads,
+            direction=direction,
+        )
+
+
+def _directions(threads: Sequence[int]) -> list[tuple[int, str]]:
+    return [(count, word) for count in threads for word in ("read", "write")]
+
+
+def _named(count: int, word: str) -> str:
+    return f"4 KiB random {word}, {count} thread{'s' if count > 1 else ''}"
+
+
+def _age(turn: int, context: Context) -> Step | None:
+    """A round of small files that fill the free space, every other of them deleted again.
+
+    What is left is scattered, and so is the free space that later files get (Heger 2011: a
+    benchmark begins by aging what it measures).
+    """
+    room = int(free_bytes(where(context)) * AGE_SHARE)
+    mean = max(64 * KIB, room // AGE_FILES)
+    place = where(context) / f"round-{turn}"
+    make_directory(place)
+    options: Options = {
+        "nrfiles": max(1, room // mean),
+        "filesize": f"{mean // 2}-{mean + mean // 2}",
+        "file_service_type": "sequential",
+        "openfiles": 16,
+        "bs": 16 * KIB,
+    }
+    if not lay(replace(context, mounted=place), options):
+        return None
+    for file in sorted(place.iterdir())[turn % 2 :: 2]:
+        file.unlink()
+    return Step()

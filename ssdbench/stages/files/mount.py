@@ -1,0 +1,168 @@
+"""A file system made and mounted on the drive under test, for one stage.
+
+The claim is given up meanwhile. The partition begins and ends on whole MiB and only the kernel is
+told of it. Partition and mount are journalled, so that `restore` takes them back after a crash; a
+resumed run mounts the file system again as it was, if nobody else wrote to the drive.
+"""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from math import gcd
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from ssdbench.engine.applied import applied
+from ssdbench.engine.atwork import together
+from ssdbench.engine.journal import StageJournal
+from ssdbench.engine.seeds import derived
+from ssdbench.engine.stage import Context
+from ssdbench.errors import HostLacks, UsageError
+from ssdbench.generator.fio.jobfile import Options
+from ssdbench.generator.fio.together import Together
+from ssdbench.host.files import make_directory
+from ssdbench.host.filesystems import FileSystem
+from ssdbench.stages.host.trial import lease
+from ssdbench.tuning.mounting import PRESENT, partition_name
+from ssdbench.tuning.plan import HostPlan
+from ssdbench.tuning.setting import Backend, Setting
+from ssdbench.units import KIB, MIB
+
+SECTOR_BYTES = 512  # of partitions, whatever the drive's block is
+START_BYTES = MIB  # an offset that every erase block and every RAID stripe divides
+LAY_BLOCK_BYTES = 256 * KIB
+LONGEST_LAY_S = 24 * 3600.0  # the largest drives, file by file
+_REASON = "the file system under test lies there"
+
+
+@runtime_checkable
+class Releasing(Protocol):
+    """A session whose claim can be given up for one step."""
+
+    def released(
+        self, reason: str, journal: StageJournal, *, leaves_signatures: bool = False
+    ) -> AbstractContextManager[None]:
+        """See `Claim.released`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Which file system, and on how much of which drive."""
+
+    system: FileSystem
+    kernel_name: str
+    part_percent: float = 100.0
+    below: Path | None = None  # directory that it is mounted below; None: that of the stage
+
+    @property
+    def made_with(self) -> str:
+        """The command that makes it, without the node."""
+        return " ".join((self.system.program, *self.system.options))
+
+    @property
+    def planned(self) -> str:
+        """What making it does, for a plan."""
+        return f"{self.made_with} without a discard; the claim is given up meanwhile"
+
+
+@contextmanager
+def mounted(context: Context, place: Place, stage: str) -> Iterator[Context]:
+    """The file system mounted: as finished units left it while that stands, or else a fresh one.
+
+    A device without partitions is a note. Raises UsageError for a target that cannot hold one,
+    HostLacks when mkfs or mount refuses.
+    """
+    if not isinstance(context.session, Releasing):
+        raise UsageError(
+            f"{context.target.name} cannot hold a file system",
+            hint="Name a whole drive or a loop device, or leave the stage out.",
+        )
+    own = lease(context, stage)
+    directory = (context.store.path / "mounted").resolve()
+    outside: tuple[Setting, ...] = ()
+    if place.below is not None:
+        directory = place.below / own
+        outside = (Setting(Backend.DIRECTORY, str(directory), PRESENT, _REASON),)
+    else:
+        make_directory(directory)
+    step = context.session.released(
+        f"make and measure {place.system.name}", context.journal, leaves_signatures=True
+    )
+    partition = _setting(context, place)
+    with step, _partition(place, partition, f"{own}-partition", context.notes) as is_made:
+        node = f"/dev/{partition_name(place.kernel_name, '1')}" if is_made else context.target.node
+        value = f"{place.system.name} {node} {place.system.mount}".strip()
+        mount = Setting(Backend.MOUNT, str(directory), value, _REASON)
+        plan = HostPlan(settings=(*outside, mount))
+        with ExitStack() as held:
+            stands = context.stands and _holds(held, plan, f"{own}-mount")
+            if not stands:
+                place.system.make(node)
+                held.enter_context(applied(plan, f"{own}-mount"))
+            yield replace(context, mounted=directory, stands=stands)
+
+
+def _holds(held: ExitStack, plan: HostPlan, own: str) -> bool:
+    """Mount what should be there; what cannot be mounted is lost."""
+    try:
+        held.enter_context(applied(plan, own))
+    except HostLacks:
+        return False
+    return True
+
+
+def where(context: Context) -> Path:
+    """Where the file system is mounted."""
+    if context.mounted is None:
+        raise RuntimeError("no file system is mounted")
+    return context.mounted
+
+
+def lay(
+    context: Context, options: Options, *, size_bytes: int | None = None, files: int = 1
+) -> bool:
+    """Write files once, from start to end, and wait until they are on the drive.
+
+    `size_bytes`: of each file, where all have one size. False when the run must end before.
+    """
+    block = LAY_BLOCK_BYTES if size_bytes is None else gcd(size_bytes, LAY_BLOCK_BYTES)
+    sized: Options = {} if size_bytes is None else {"size": size_bytes}
+    everywhere: Options = {
+        "ioengine": "psync",
+        "direct": 0,
+        "bs": block,
+        "refill_buffers": 1,
+        "randseed": derived(context.seed, context.store.name, context.unit.name) % (1 << 31) + 1,
+        **options,
+        **sized,
+    }
+    total_bytes = None if size_bytes is None else files * size_bytes
+    section: Options = {"rw": "write", "end_fsync": 1, "numjobs": files}
+    work = Together(
+        (section,), LONGEST_LAY_S, everywhere, total_bytes=total_bytes, name="its files"
+    )
+    return together(context, work) is not None
+
+
+def _setting(context: Context, place: Place) -> Setting:
+    end = int(context.target.size_bytes * place.part_percent / 100) // MIB * MIB
+    value = f"{START_BYTES // SECTOR_BYTES} {(end - START_BYTES) // SECTOR_BYTES}"
+    return Setting(Backend.PARTITION, "1", value, _REASON, context.target.here)
+
+
+@contextmanager
+def _partition(place: Place, wanted: Setting, own: str, notes: list[str]) -> Iterator[bool]:
+    held = applied(HostPlan(settings=(wanted,)), own)
+    try:
+        held.__enter__()
+    except HostLacks as lacking:
+        if place.part_percent < 100:
+            raise
+        notes.append(f"{lacking.message}: the file system has the whole device, from byte 0")
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        held.__exit__(None, None, None)

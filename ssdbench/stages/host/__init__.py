@@ -1,0 +1,1 @@
+"""Experiments over the host: the same workloads under one setting after another."""
