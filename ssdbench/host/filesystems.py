@@ -15,7 +15,7 @@ from ssdbench.host import command
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.units import MIB
 
-PATIENCE_S = 20.0  # another mount namespace may keep a copy of a mount of ours for a while
+PATIENCE_S = 60.0  # another mount namespace, or a kernel that is busy, may hold on to it
 _HELD = re.compile(r"in use|busy|is mounted|contains a mounted", re.I)
 
 

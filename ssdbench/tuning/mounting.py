@@ -17,7 +17,7 @@ from ssdbench.tuning.located import located
 
 PRESENT = "present"
 SOCKETS = ".s.PGSQL.*"  # a PostgreSQL server's socket and the lock file beside it
-_PATIENCE_S = 20.0  # another mount namespace may have copied a mount of ours
+_PATIENCE_S = 60.0  # another mount namespace, or a kernel that is busy, may hold on to it
 
 
 class MountBackend:
