@@ -6,7 +6,8 @@
 Every run is simulated but `host`, which needs root and uses a loop device over a file; it is left
 out elsewhere. The pages lie in reports/gallery/NAME.html and are not committed, because they are
 made again in minutes; the pictures, the index (reports/README.md), what it says of each (NAME.json)
-and the demo's tables are. Pictures need chromium.
+and the demo's tables are. Pictures need a browser: without one nothing is run, and the exit code
+is 4.
 """
 
 import json
@@ -22,6 +23,7 @@ from pathlib import Path
 
 from PIL import Image
 
+from ssdbench.errors import HostLacks
 from ssdbench.host.command import run, which
 from ssdbench.report.read import StoredRun
 from ssdbench.report.view.stamp import stamp
@@ -30,7 +32,11 @@ from ssdbench.target.inspect import inspect
 ROOT = Path(__file__).parents[1]
 GALLERY = ROOT / "reports" / "gallery"
 INDEX = ROOT / "reports" / "README.md"
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+BROWSERS = ("chromium", "google-chrome", "chromium-browser")
+NO_BROWSER = (
+    "the gallery's pictures need chromium (on Debian: apt-get install chromium) or google-chrome; "
+    "a browser from a snap, as on Ubuntu, does not see pages in /tmp"
+)
 WIDTH = 1200
 COLOURS = 64  # a palette of so many keeps a picture well below 300 kB
 LOOP_BYTES = 256 << 20
@@ -194,7 +200,7 @@ def page_of(example: Example, directories: Sequence[Path]) -> Path:
     return page
 
 
-def shown(example: Example, place: Path) -> Shown:
+def shown(example: Example, place: Path, browser: str) -> Shown:
     """Run an example and put its page and pictures into the gallery."""
     directories = measured(example, place)
     results = [StoredRun.open(directory).result for directory in directories]
@@ -202,8 +208,8 @@ def shown(example: Example, place: Path) -> Shown:
     pictures = []
     for shot in example.shots:
         to = GALLERY / f"{example.name}{shot.suffix}.png"
-        if picture(page, shot, to):
-            pictures.append((to.name, shot.says))
+        picture(browser, page, shot, to)
+        pictures.append((to.name, shot.says))
     targets = tuple(
         f"SIMULATED: {r.target.name}" if r.target.simulated else f"a {r.target.kind} device"
         for r in results
@@ -212,11 +218,24 @@ def shown(example: Example, place: Path) -> Shown:
     return Shown(example.name, example.says, targets, results[0].seed, verdicts, tuple(pictures))
 
 
-def picture(page: Path, shot: Shot, to: Path) -> bool:
-    """Take a picture; False without a browser. Raises CommandFailed when the browser fails."""
-    browser = next((name for name in BROWSERS if which(name)), None)
-    if browser is None:
-        return False
+def a_browser() -> str:
+    """The first browser that is no snap nor a stub of one. Raises HostLacks without any."""
+    for name in BROWSERS:
+        path = which(name)
+        if path and "snap" not in Path(path).resolve().parts and not _starts_a_snap(Path(path)):
+            return path
+    raise HostLacks(NO_BROWSER)
+
+
+def _starts_a_snap(program: Path) -> bool:
+    """Whether it is Ubuntu's script that starts /snap/bin/chromium, or asks to install it."""
+    with program.open("rb") as file:
+        head = file.read(4096)
+    return head.startswith(b"#!") and b"/snap/" in head
+
+
+def picture(browser: str, page: Path, shot: Shot, to: Path) -> None:
+    """Take a picture. Raises CommandFailed when the browser fails."""
     scheme = ["--blink-settings=preferredColorScheme=0"] if shot.dark else []
     with tempfile.TemporaryDirectory() as own:
         shown_page = Path(own) / "page.html"
@@ -231,7 +250,6 @@ def picture(page: Path, shot: Shot, to: Path) -> bool:
     with Image.open(to) as full:
         reduced = full.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
     reduced.save(to, optimize=True)
-    return True
 
 
 def only(page: str, part: str) -> str:
@@ -298,11 +316,16 @@ def main(names: Sequence[str]) -> int:
     wanted = [e for e in EXAMPLES if not names or e.name in names]
     if os.geteuid() != 0:
         wanted = [example for example in wanted if not example.loop]
+    try:
+        browser = a_browser()
+    except HostLacks as error:
+        print(error.message, file=sys.stderr)
+        return error.exit_code
     GALLERY.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="gallery-") as place:
         for example in wanted:
             print(f"{example.name} …", flush=True)
-            entry = told(shown(example, Path(place)))
+            entry = told(shown(example, Path(place), browser))
             print(f"  {'; '.join(entry.verdicts)}: {GALLERY / example.name}.html", flush=True)
     INDEX.write_text(index(remembered()), encoding="utf-8")
     return 0
