@@ -47,8 +47,8 @@ if not Path("/run/out/result.json").exists():
 result = json.loads(Path("/run/out/result.json").read_text())
 said["target"] = [result["target"][k] for k in ("size_bytes", "logical_block_bytes", "lba_format")]
 said["settings"] = [s for s in result["settings"] if s["setting"] == "LBA format"]
-said["purge"] = [s["summary"] for s in result["stages"] if s["kind"] == "purge"]
-said["stages"] = [s["kind"] for s in result["stages"]]
+said["stages"] = [s["found"]["kind"] for s in result["stages"]]
+said["purge"] = [s["found"] for s in result["stages"] if s["found"]["kind"] == "purge"]
 said["findings"] = [f["message"] for s in result["stages"] for f in s["findings"]]
 said["restore"] = tool("restore")
 said["again"] = tool("resume", "/run/out")
@@ -88,7 +88,8 @@ def test_a_drive_is_measured_in_the_lba_format_that_the_profile_asks_for(guest: 
     assert (setting["was"], setting["value"]) == ("512+0", "4096+0")
     (purged,) = said["purge"]  # once, and no second format
     assert "512+0 changed to 4096+0" in purged["done"]
-    assert (purged["before: LBA format"], purged["after: LBA format"]) == ("512+0", "4096+0")
+    assert purged["before"]["LBA format"] == "512+0"
+    assert purged["after"]["LBA format"] == "4096+0"
     assert {"precondition", "steady", "sweep"} <= set(said["stages"])
     assert any("keeps its new LBA format 4096+0" in words for words in said["findings"])
     back = "ssdbench retire /dev/nvme0n1 --method format --lba-format 512+0"

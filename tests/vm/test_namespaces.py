@@ -45,9 +45,9 @@ REGISTER, RESERVE, RELEASE = 0x401870C8, 0x401070C9, 0x401070CA  # <linux/pr.h>
 WRITE_EXCLUSIVE = 1
 said = {}
 
-def reasons(node, **options):
+def reasons(node, *, ours=False, **options):
     try:
-        guard.check(inspect(node), Consent(overwrite=True, **options))
+        guard.check(inspect(node), Consent(overwrite=True, **options), ours=ours)
     except SsdbenchError as error:
         return list(getattr(error, "reasons", [error.message]))
     return ["PASSED"]
