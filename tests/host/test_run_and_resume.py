@@ -70,7 +70,8 @@ def test_a_loop_device_is_measured_and_never_plannable(
 
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     assert result["verdict"] == "MEASURED, NOT PLANNABLE"
-    blocks = {p["point"]["workload"]["block_bytes"] for s in result["stages"] for p in s["points"]}
+    points = [p for s in result["stages"] for p in s["found"].get("points", ())]
+    blocks = {point["point"]["workload"]["block_bytes"] for point in points}
     assert blocks == ({512, 4096} if info.logical_block_bytes == 512 else {4096})
 
 

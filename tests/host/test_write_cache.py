@@ -47,7 +47,7 @@ def test_a_run_tells_which_cache_its_writes_went_through(
     result, report = a_run(tmp_path, drive)
 
     cache = result["write_cache"]
-    points = [point for stage in result["stages"] for point in stage["points"]]
+    points = [point for stage in result["stages"] for point in stage["found"].get("points", ())]
     codes = {f["code"] for f in result["findings"]} | {
         f["code"] for point in points for f in point["findings"]
     }

@@ -73,7 +73,7 @@ said["put back"] = ahead.read_text() == was
 result = json.loads((place / "run/result.json").read_text())
 said["written"] = result["stages"][0]["bytes_written"]
 said["findings"] = [f["code"] for s in [result, *result["stages"]] for f in s["findings"]]
-point = next(p for s in result["stages"] for p in s["points"])
+point = next(p for s in result["stages"] for p in s["found"].get("points", ()))
 said["findings"] += [f["code"] for f in point["findings"]]
 said["lengths"] = [s[k] for s in result["stages"] for k in ("duration_s", "wall_s")]
 said["window"] = [r["measure_to_s"] - r["measure_from_s"] for r in point["repeats"]]

@@ -247,7 +247,7 @@ def test_a_run_whose_generator_is_slam_measures_with_it_and_says_so(guest: Guest
     result = json.loads(text)
     by_second = list(csv.DictReader(seconds.splitlines()))
     logged = [json.loads(row) for row in rows.splitlines()]
-    (point,) = result["stages"][-1]["points"]
+    (point,) = result["stages"][-1]["found"]["points"]
 
     assert result["host"]["generator"].startswith("ssdb_slam, random fills by fio 3.")
     assert named.split() == result["host"]["generator"].split()  # and no instance is left
