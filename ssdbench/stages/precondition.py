@@ -31,6 +31,7 @@ from ssdbench.model.finding import Finding
 from ssdbench.model.findings.preparation import FilledWithZeros, PartialFill
 from ssdbench.model.found import FillDone
 from ssdbench.model.kind import KINDS, StageKind
+from ssdbench.model.profile import Fill
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.model.unitrecord import UnitRecord
 from ssdbench.model.workload import ActiveRange, Content, Pattern, Workload
@@ -38,17 +39,6 @@ from ssdbench.stages.fillproof import proof, written_between
 from ssdbench.units import format_capacity, format_size
 
 STEP_S = 60  # a fill is judged by nobody; a simulated drive may run a minute at a time
-
-
-@dataclass(frozen=True, slots=True)
-class Fill:
-    """How often the drive is written in one pattern."""
-
-    pattern: Pattern
-    block_bytes: int
-    passes: int = 1  # over the filled part of the drive
-    content: Content = Content.RANDOM
-    iodepth: int = 32
 
 
 class FillRecord(UnitRecord):
@@ -64,6 +54,7 @@ class Precondition(PlainStage):
     name: str
     fills: tuple[Fill, ...]
     level_percent: float = 100.0  # of the drive; the rest is never written
+    content: Content = Content.RANDOM  # of a fill that does not say
     title: str = KINDS[StageKind.PRECONDITION].title
     for_experiment: bool = False  # nothing to plan on is measured on what it leaves
     kind = StageKind.PRECONDITION
@@ -98,14 +89,14 @@ class Precondition(PlainStage):
         """One job per pass; a tail that is shorter than a block is filled as well."""
         length = self.level_bytes(target)
         return [
-            _job(
+            self._job(
                 f"{number}-{fill.pattern}-{turn}",
                 fill,
                 length,
                 seed=derived(seed, self.name, number, turn),
             )
             for number, fill in enumerate(self.fills, start=1)
-            for turn in range(1, fill.passes + 1)
+            for turn in range(1, fill.fill + 1)
         ]
 
     def level_bytes(self, target: TargetInfo) -> int:
@@ -163,38 +154,41 @@ class Precondition(PlainStage):
         if self.level_percent < 100:
             case = PartialFill(self.level_percent, self.level_bytes(target), self.for_experiment)
             findings.append(case.finding())
-        if any(fill.content is Content.ZEROS for fill in self.fills):
+        if any(self._content(fill) is Content.ZEROS for fill in self.fills):
             findings.append(FilledWithZeros().finding())
         return findings
 
     def _described(self, fill: Fill, target: TargetInfo) -> str:
-        what = "zeros" if fill.content is Content.ZEROS else "incompressible data"
+        what = "zeros" if self._content(fill) is Content.ZEROS else "incompressible data"
         return (
-            f"{fill.passes} x {format_capacity(self.level_bytes(target))} {fill.pattern} write, "
+            f"{fill.fill} x {format_capacity(self.level_bytes(target))} {fill.pattern} write, "
             f"{format_size(fill.block_bytes)}, {what}"
+        )
+
+    def _content(self, fill: Fill) -> Content:
+        return fill.content or self.content
+
+    def _job(self, name: str, fill: Fill, length: int, *, seed: int) -> Job:
+        pattern = fill.pattern.pattern
+        workload = Workload(
+            pattern=pattern,
+            block_bytes=fill.block_bytes,
+            read_percent=0,
+            iodepth=fill.iodepth,
+            range=ActiveRange(offset_bytes=0, length_bytes=length),
+            content=self._content(fill),
+        )
+        return Job(
+            name=name,
+            workload=workload,
+            seed=seed,
+            total_bytes=length,
+            cover=pattern is Pattern.RANDOM,
         )
 
 
 def _share(run: FioRun, written_bytes: int, planned_bytes: int) -> float:
     return (written_bytes + run.bytes_written) / max(planned_bytes, 1)
-
-
-def _job(name: str, fill: Fill, length: int, *, seed: int) -> Job:
-    workload = Workload(
-        pattern=fill.pattern,
-        block_bytes=fill.block_bytes,
-        read_percent=0,
-        iodepth=fill.iodepth,
-        range=ActiveRange(offset_bytes=0, length_bytes=length),
-        content=fill.content,
-    )
-    return Job(
-        name=name,
-        workload=workload,
-        seed=seed,
-        total_bytes=length,
-        cover=fill.pattern is Pattern.RANDOM,
-    )
 
 
 def starts(jobs: Sequence[Job], target: TargetInfo) -> list[list[Job]]:

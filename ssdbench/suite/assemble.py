@@ -8,15 +8,14 @@ from ssdbench.engine.stage import AnyStage
 from ssdbench.errors import UsageError
 from ssdbench.generator.fio.placement import POLICY
 from ssdbench.model import asked
-from ssdbench.model.profile import Fill as AskedFill
-from ssdbench.model.profile import Host, Profile, Purge, Switch
+from ssdbench.model.profile import Fill, Host, Profile, Purge, Switch
 from ssdbench.model.quantity import Extent
 from ssdbench.model.target import TargetInfo, TargetKind
-from ssdbench.model.workload import Pattern, Workload
+from ssdbench.model.workload import Workload
 from ssdbench.stages.blocksize import BlockSize
 from ssdbench.stages.files.applications import Placed
 from ssdbench.stages.host.trials import host_trial
-from ssdbench.stages.precondition import Fill, Precondition
+from ssdbench.stages.precondition import Precondition
 from ssdbench.stages.probe.bench import ProbeStage
 from ssdbench.stages.probe.catalogue import PROBES
 from ssdbench.stages.pts import tests as pts
@@ -27,7 +26,6 @@ from ssdbench.stats.writecache import cache_enabled
 from ssdbench.suite import applications, files, filesystems
 from ssdbench.suite.points import point_range, rate, span, sweep
 from ssdbench.suite.writers import processes
-from ssdbench.units import KIB
 
 
 def stages(profile: Profile, target: TargetInfo) -> tuple[AnyStage, ...]:
@@ -126,8 +124,8 @@ def _prepared(profile: Profile, target: TargetInfo, level_bytes: int) -> list[An
     if profile.purge is not Purge.NONE:
         found.append(PurgeStage(_name(found, "purge"), profile.purge))
     if profile.precondition:
-        fills = tuple(_fill(step, profile) for step in profile.precondition)
-        found.append(Precondition(_name(found, "precondition"), fills, profile.fill_level_percent))
+        name, fills = _name(found, "precondition"), profile.precondition
+        found.append(Precondition(name, fills, profile.fill_level_percent, profile.content))
     if profile.needs_warm_up:
         found.append(_steady(_name(found, "steady"), profile, target, level_bytes))
     return found
@@ -148,16 +146,6 @@ def _name(found: list[AnyStage], kind: str) -> str:
     return f"{len(found) + 1:02d}-{kind}"
 
 
-def _fill(step: AskedFill, profile: Profile) -> Fill:
-    return Fill(
-        pattern=step.pattern.pattern,
-        block_bytes=step.block_bytes,
-        passes=step.fill,
-        content=step.content or profile.content,
-        iodepth=step.iodepth,
-    )
-
-
 def _put_in_order(name: str, profile: Profile) -> Precondition:
     """One sequential fill before growing spans.
 
@@ -167,8 +155,9 @@ def _put_in_order(name: str, profile: Profile) -> Precondition:
     """
     return Precondition(
         name,
-        (Fill(pattern=Pattern.SEQUENTIAL, block_bytes=128 * KIB, content=profile.content),),
+        (Fill(fill=1),),
         profile.fill_level_percent,
+        profile.content,
         title="Write the whole drive once more, in order",
     )
 

@@ -7,15 +7,14 @@ from ssdbench.errors import HostLacks, UsageError
 from ssdbench.host.filesystems import FILE_SYSTEMS, FileSystem
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.model import asked
-from ssdbench.model.profile import Profile, Purge
+from ssdbench.model.profile import Fill, Profile, Purge
 from ssdbench.model.target import TargetInfo
-from ssdbench.model.workload import Pattern
 from ssdbench.stages.files.filesystem import FileSystemTrial
 from ssdbench.stages.files.mount import Place
-from ssdbench.stages.precondition import Fill, Precondition
+from ssdbench.stages.precondition import Precondition
 from ssdbench.stages.purge import Purge as PurgeStage
 from ssdbench.target.inspect import kernel_name
-from ssdbench.units import KIB, format_capacity
+from ssdbench.units import format_capacity
 
 
 def stages(
@@ -105,7 +104,7 @@ def prepared(number: int, system: FileSystem, part: float, profile: Profile) -> 
         method = Purge.DISCARD if profile.purge is Purge.NONE else profile.purge
         yield PurgeStage(f"{number:02d}-purge", method)
         number += 1
-    fill = Fill(pattern=Pattern.SEQUENTIAL, block_bytes=128 * KIB, content=profile.content)
     title = f"Fill the drive again, before {system.name}"
     name = f"{number:02d}-precondition"
-    yield Precondition(name, (fill,), part, title=title, for_experiment=True)
+    once = (Fill(fill=1),)
+    yield Precondition(name, once, part, profile.content, title, for_experiment=True)

@@ -16,11 +16,12 @@ from ssdbench.engine.store import RunStore
 from ssdbench.generator.base import Second
 from ssdbench.host.activity import Activity
 from ssdbench.model.kind import StageKind
+from ssdbench.model.profile import Fill
 from ssdbench.model.result import RunResult, StageResult
 from ssdbench.model.workload import ActiveRange, Pattern, Point, Workload
 from ssdbench.stages.measuring import Measuring
 from ssdbench.stages.points import PointStage, ascending
-from ssdbench.stages.precondition import Fill, Precondition
+from ssdbench.stages.precondition import Precondition
 from ssdbench.stages.steady import Steady
 from tests.support.fakes import Killed, WearyDrive
 
@@ -72,7 +73,7 @@ class ARun:
         self, *fills: Fill, level_percent: float = 100.0, for_experiment: bool = False
     ) -> Self:
         """Add fills: one sequential one unless told."""
-        wanted = fills or (Fill(Pattern.SEQUENTIAL, 131072),)
+        wanted = fills or (Fill(fill=1),)
         name = self._name("precondition")
         self.stages.append(Precondition(name, wanted, level_percent, for_experiment=for_experiment))
         return self

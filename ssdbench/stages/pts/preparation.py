@@ -13,14 +13,13 @@ from ssdbench.engine.stage import Context, Ended, R, RateHint, Stage, StagePlan,
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.findings.preparation import NotPurged
 from ssdbench.model.found import PurgeDone
+from ssdbench.model.profile import Fill
 from ssdbench.model.profile import Purge as Method
 from ssdbench.model.pts import PtsMeasured, PtsStep
 from ssdbench.model.target import TargetInfo
-from ssdbench.model.workload import Pattern
-from ssdbench.stages.precondition import Fill, Precondition
+from ssdbench.stages.precondition import Precondition
 from ssdbench.stages.pts.work import Measure, PtsRecord
 from ssdbench.stages.purge import Purge
-from ssdbench.units import KIB
 
 CAPACITIES = 2  # of the user, written in 128 KiB from end to end of the active range
 
@@ -41,8 +40,7 @@ class Preparation:
             yield purge, partial(prepared, purge)
         if self.fills:
             passes = math.ceil(CAPACITIES * 100 / self.active_percent)
-            fills = (Fill(Pattern.SEQUENTIAL, 128 * KIB, passes),)
-            fill = Precondition("fill", fills, self.active_percent)
+            fill = Precondition("fill", (Fill(fill=passes),), self.active_percent)
             yield fill, partial(prepared, fill)
 
     def plans(self, target: TargetInfo, hint: RateHint) -> list[StagePlan]:

@@ -2,17 +2,18 @@ from pathlib import Path
 
 import pytest
 
+from ssdbench.model.asked.sweeps import AccessOrder
 from ssdbench.model.finding import Code, Severity
 from ssdbench.model.found import FillDone
+from ssdbench.model.profile import Fill
 from ssdbench.model.result import RunResult
 from ssdbench.model.target import TargetKind
-from ssdbench.model.workload import Content, Pattern
-from ssdbench.stages.precondition import Fill
+from ssdbench.model.workload import Content
 from tests.support.fakes import WearyDrive
 from tests.support.runs import ARun
 
-SEQUENTIAL = Fill(Pattern.SEQUENTIAL, 131072, passes=2)
-RANDOM = Fill(Pattern.RANDOM, 4096)
+SEQUENTIAL = Fill()  # twice, in order
+RANDOM = Fill(pattern=AccessOrder.RANDOM, block=4096, fill=1)
 
 
 def codes(result: RunResult) -> set[Code]:
@@ -82,7 +83,7 @@ def test_a_partial_fill_spoils_numbers_and_is_what_an_experiment_asked_for(
 
 
 def test_zeros_are_labelled(run: ARun) -> None:
-    result = run.precondition(Fill(Pattern.SEQUENTIAL, 131072, content=Content.ZEROS)).go()
+    result = run.precondition(Fill(fill=1, content=Content.ZEROS)).go()
 
     assert codes(result) == {Code.COMPRESSIBLE}
 
