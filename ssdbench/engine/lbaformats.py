@@ -46,7 +46,7 @@ def way_back(node: str, was: LbaFormat) -> str:
 
 
 def note(drive: str, was: LbaFormat, *, directory: Path | None = None) -> None:
-    """Keep on disk, before a format, what a drive had; what it had first goes before."""
+    """Keep on disk, before a format, what a drive had; what it had first is kept."""
     directory = directory or settings_directory()
     make_directory(directory)
     with waiting(directory / f"{NAME}.lock"):

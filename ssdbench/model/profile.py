@@ -92,7 +92,7 @@ class Applies(StrEnum):
 
 
 class Preset(StrEnum):
-    """A named set of host settings; what a profile sets itself goes before."""
+    """A named set of host settings; what a profile sets itself overrides it."""
 
     KEEP = "keep"
     ISOLATE = "isolate"

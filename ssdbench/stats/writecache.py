@@ -104,7 +104,7 @@ def write_cache(
 
 
 def _kind(volatile: bool | None, waits: Flush | None, *, buffered: bool | None) -> CacheKind:
-    """What was measured goes before what the drive says."""
+    """What was measured overrides what the drive says."""
     if waits is Flush.BUFFER:
         return CacheKind.VOLATILE
     if waits is Flush.NOTHING:

@@ -93,7 +93,7 @@ class Claim:
         simulated drive has none.
 
         Raises TargetRefused or DeviceLost, before when somebody else uses the target, and after
-        when it was taken or exchanged meanwhile; an error of the step itself goes first.
+        when it was taken or exchanged meanwhile; an error of the step itself is raised instead.
         """
         if self.fd is None or self._info.kind is TargetKind.FILE:
             yield

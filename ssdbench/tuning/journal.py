@@ -98,8 +98,8 @@ class SettingsJournal:
             put_back(self._changes, self._backends, self._file)
             self._path.unlink()
         except NotRestored as lacking:
-            # An error that ends the run goes first when the drive is gone: it says just that, and
-            # the journal keeps what was there until the drive is back.
+            # An error that ends the run is raised instead when the drive is gone: it says just
+            # that, and the journal keeps what was there until the drive is back.
             if error is None or not lacking.of_absent_drives:
                 raise
         finally:

@@ -173,7 +173,7 @@ def _with_preset(wishes: Host, host: Topology, notes: list[str]) -> Host:
     for name, value, able, lacking in _isolating(host):
         placed = getattr(wishes, name.replace("cpus", "nodes")) != KEEP
         if getattr(wishes, name) not in (KEEP, ()) or placed:
-            continue  # what the profile sets itself goes first
+            continue  # what the profile sets itself overrides it
         if able:
             found[name] = value
         else:
