@@ -1,6 +1,6 @@
 """The story of a run as files in its directory, for whoever attaches to it.
 
-events.jsonl     one line per thing that happened, with its text
+events.jsonl     one line per thing that happened, with its text; a finding with all its fields
 progress.json    how far the run is now; replaced in place, so that it stays small
 """
 
@@ -45,11 +45,13 @@ class EventLog:
             if event.finding in self._findings:
                 return
             self._findings.add(event.finding)
-        record = {
+        record: dict[str, object] = {
             "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
             "event": type(event).__name__,
             "text": text_of(event),
         }
+        if isinstance(event, FindingRaised):
+            record["finding"] = event.finding.model_dump(mode="json")
         with (self.directory / EVENTS).open("a", encoding="utf-8") as file:
             file.write(json.dumps(record) + "\n")
 

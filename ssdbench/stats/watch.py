@@ -27,11 +27,15 @@ class Criterion:
         """Whether the measured value keeps the limit."""
         return self.measured <= self.allowed
 
+    def words(self) -> str:
+        """What is looked at, as the page says it: `variation of the blocks (CV)`."""
+        words = criterion_words(self.name)
+        return f"{words[:1].lower()}{words[1:]}"
+
     def sentence(self) -> str:
         """Both numbers in words: `variation of the blocks (CV) 5.2 % (limit 4 %)`."""
-        words, measured = criterion_words(self.name), criterion_value(self.name, self.measured)
-        limit = criterion_value(self.name, self.allowed)
-        return f"{words[:1].lower()}{words[1:]} {measured} (limit {limit})"
+        measured = criterion_value(self.name, self.measured)
+        return f"{self.words()} {measured} (limit {criterion_value(self.name, self.allowed)})"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,7 +149,7 @@ class Watch:
         if look.early:
             return f"{self._rule.name!r} may not decide yet: {look.early}"
         window = f"in the newest {look.to_s - look.from_s:.0f} s"
-        broken = [criterion.name for criterion in look.criteria if not criterion.holds]
+        broken = [criterion.words() for criterion in look.criteria if not criterion.holds]
         if broken:
             return (
                 f"{self._rule.name!r} is not met yet: {', '.join(broken)} over the limit {window}"

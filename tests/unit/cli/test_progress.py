@@ -1,5 +1,6 @@
 """Events as lines, for people and for whoever attaches."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from ssdbench.cli.output import document, table
 from ssdbench.cli.progress import Lines, Moving, said
 from ssdbench.engine.events import FindingRaised, Progress, StageStarted
 from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.findings.repeats import RepeatsMove
 
 SLOW = Finding(code=Code.TREND, severity=Severity.WARNS, message="it drifts", advice="wait")
 HALF = Progress("02-steady", 0.5, 320.0, "4 KiB random write", 212e6, 51_757.8)
@@ -61,6 +63,17 @@ def test_whoever_attaches_sees_each_event_once(tmp_path: Path) -> None:
     assert list(reader.lines()) == []
     assert reader.progress() == HALF
     assert reader.progress() is None
+
+
+def test_a_stored_event_has_every_field_of_its_finding(tmp_path: Path) -> None:
+    drift = RepeatsMove(change=-0.1, tau=-0.8, p=0.003).finding(
+        stage="03-sweep", point="write-qd1", repeat=2
+    )
+    EventLog(tmp_path).write(FindingRaised(drift))
+
+    stored = json.loads((tmp_path / "events.jsonl").read_text())
+    assert stored["finding"]["numbers"] == {"change": -0.1, "tau": -0.8, "p": 0.003}
+    assert Finding.model_validate(stored["finding"]) == drift
 
 
 def test_a_log_that_cannot_be_written_ends_nothing(tmp_path: Path) -> None:
