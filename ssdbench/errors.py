@@ -94,8 +94,8 @@ def telling(said: str) -> str:
     """
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     plain = [line for line in lines if not _ADVICE.match(line)]
-    found = [line for line in plain if _TELLS.search(line)] or plain or lines
-    return found[-1] if found else "it printed nothing"
+    lines_that_tell = [line for line in plain if _TELLS.search(line)] or plain or lines
+    return lines_that_tell[-1] if lines_that_tell else "it printed nothing"
 
 
 class CommandFailed(HostLacks):

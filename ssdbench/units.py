@@ -45,10 +45,10 @@ def parse_size(text: object) -> int:
         if text < 0:
             raise ValueError(f"a size cannot be negative, got {text}")
         return text
-    found = _NUMBER.fullmatch(text)
-    if not found:
+    match = _NUMBER.fullmatch(text)
+    if not match:
         raise ValueError(f"a size looks like 4KiB or 512, got {text!r}")
-    number, unit = found.groups()
+    number, unit = match.groups()
     if re.fullmatch(r"[kmgtp]b", unit.lower()):
         first = unit[0].upper() if unit[0].lower() != "k" else "K"
         raise ValueError(
@@ -72,11 +72,11 @@ def parse_duration_ns(text: object) -> int:
 
     Raises ValueError with a sentence for the user.
     """
-    found = _NUMBER.fullmatch(text) if isinstance(text, str) else None
-    factor = _DURATION_NS.get(found.group(2)) if found else None
-    if not found or factor is None:
+    match = _NUMBER.fullmatch(text) if isinstance(text, str) else None
+    factor = _DURATION_NS.get(match.group(2)) if match else None
+    if not match or factor is None:
         raise ValueError(f"a duration looks like 10ms, 90s or 2h, got {text!r}")
-    duration_ns = float(found.group(1)) * factor
+    duration_ns = float(match.group(1)) * factor
     if duration_ns > LONGEST_NS:
         raise ValueError(f"a duration is at most 100 years, got {text!r}")
     return round(duration_ns)
@@ -84,10 +84,10 @@ def parse_duration_ns(text: object) -> int:
 
 def parse_percent(text: object) -> float:
     """A percentage of `25%`, as 25.0. Raises ValueError with a sentence for the user."""
-    found = _NUMBER.fullmatch(text) if isinstance(text, str) else None
-    if not found or found.group(2) != "%":
+    match = _NUMBER.fullmatch(text) if isinstance(text, str) else None
+    if not match or match.group(2) != "%":
         raise ValueError(f"a percentage looks like 25%, got {text!r}")
-    percent = float(found.group(1))
+    percent = float(match.group(1))
     if percent > MOST_PERCENT:
         raise ValueError(f"a percentage is at most {MOST_PERCENT}%, got {text!r}")
     return percent

@@ -23,8 +23,8 @@ def program() -> list[str]:
         return [sys.executable, "-m", "ssdbench"]
     if called.name != "ssdbench":
         return ["ssdbench"]
-    found = shutil.which("ssdbench")
-    same = found is not None and os.path.realpath(found) == os.path.realpath(called)
+    installed = shutil.which("ssdbench")
+    same = installed is not None and os.path.realpath(installed) == os.path.realpath(called)
     return ["ssdbench"] if same else [str(called)]
 
 

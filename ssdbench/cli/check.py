@@ -28,13 +28,13 @@ def command(target: str | None, as_json: bool) -> int:
     from ssdbench.target.inspect import inspect
 
     info = inspect(target) if target else None
-    found = requirements(_state(), info)
-    missing = any(requirement.grade is Grade.MISSING for requirement in found)
+    needs = requirements(_state(), info)
+    missing = any(requirement.grade is Grade.MISSING for requirement in needs)
     if as_json:
         told = {"target": info.model_dump(mode="json")} if info else {}
-        document({"ready": not missing, "requirements": [_fields(r) for r in found], **told})
+        document({"ready": not missing, "requirements": [_fields(r) for r in needs], **told})
     else:
-        for requirement in found:
+        for requirement in needs:
             answer(_line(requirement))
         if info:
             answer("")

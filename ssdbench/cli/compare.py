@@ -50,14 +50,14 @@ def command(
             "a model's numbers are not those of hardware",
             hint="Add --mix-simulated to compare them anyway; each row says what is simulated.",
         )
-    found = compared(results)
-    if not found.pairs:
+    comparison = compared(results)
+    if not comparison.pairs:
         raise UsageError(
-            "the runs have no point in common: " + "; ".join(found.left_out),
+            "the runs have no point in common: " + "; ".join(comparison.left_out),
             hint="Run the same profile on each drive.",
         )
     if html:
-        write_atomic(html, render_comparison(results, found).encode())
+        write_atomic(html, render_comparison(results, comparison).encode())
         tell(f"page: {html}")
     if as_json:
         document(
@@ -81,9 +81,9 @@ def command(
                         "p_holm": pair.p_corrected,
                         "validated": pair.validated,
                     }
-                    for pair in found.pairs
+                    for pair in comparison.pairs
                 ],
-                "left_out": found.left_out,
+                "left_out": comparison.left_out,
             }
         )
     else:
@@ -101,12 +101,12 @@ def command(
                 f"{pair.p_corrected:.2g}",
                 verdict(pair)[1],
             )
-            for pair in found.pairs
+            for pair in comparison.pairs
         ]
         answer(table(("point", "runs", "shift, IOPS", "95 %", "effect", "p, Holm", "answer"), rows))
-        for sentence in found.left_out:
+        for sentence in comparison.left_out:
             answer(f"not compared: {sentence}")
-    return 0 if all(pair.validated for pair in found.pairs) else 1
+    return 0 if all(pair.validated for pair in comparison.pairs) else 1
 
 
 def _refuse_copies(directories: Sequence[Path], results: "Sequence[RunResult]") -> None:

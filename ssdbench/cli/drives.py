@@ -57,8 +57,8 @@ def _device(name: str) -> dict[str, Any] | None:
     if not info.size_bytes:
         return None
     try:
-        found = guard.objections(info, guard.LiveHost(info))
-        reasons = [objection.reason for objection in found]
+        refusals = guard.objections(info, guard.LiveHost(info))
+        reasons = [objection.reason for objection in refusals]
     except OSError as error:
         reasons = [f"it cannot be examined: {error.strerror}"]
     words = (format_capacity(info.size_bytes), info.kind.value, info.model, info.serial)

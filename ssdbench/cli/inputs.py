@@ -67,8 +67,8 @@ def profile_directories() -> list[Path]:
 
 def installed_profiles() -> list[str]:
     """Names of the profiles that can be run without a path."""
-    found = (path for directory in profile_directories() for path in directory.glob("*.yaml"))
-    return sorted({path.stem for path in found})
+    files = (path for directory in profile_directories() for path in directory.glob("*.yaml"))
+    return sorted({path.stem for path in files})
 
 
 def _text(path: Path) -> str:

@@ -37,13 +37,13 @@ def build(kernel: str, headers: str, block_source: str, *, as_json: bool) -> Non
     from ssdbench.host import kmod as modules
 
     release = kernel or platform.release()
-    found = modules.build(
+    built = modules.build(
         modules.source_directory(),
         modules.directory_of(release),
         headers=Path(headers) if headers else Path(f"/lib/modules/{release}/build"),
         block_source=Path(block_source) if block_source else None,
     )
-    _say([{"name": path.stem, "built": str(path)} for path in found], as_json=as_json)
+    _say([{"name": path.stem, "built": str(path)} for path in built], as_json=as_json)
 
 
 @kmod.command()

@@ -26,10 +26,10 @@ def command(logs: tuple[Path, ...], as_json: bool) -> int:
     from ssdbench.stats.percentiles import QUANTILES, percentile
     from ssdbench.units import format_ns
 
-    found = latencies(logs)
+    logged = latencies(logs)
     judged = {
         one.direction: {name: percentile([one.histogram], q) for name, q in QUANTILES.items()}
-        for one in found
+        for one in logged
     }
     if as_json:
         document(
@@ -40,7 +40,7 @@ def command(logs: tuple[Path, ...], as_json: bool) -> int:
                     "status": {k: p.status for k, p in judged[one.direction].items() if p},
                     "max_ns": one.max_ns,
                 }
-                for one in found
+                for one in logged
             }
         )
         return 0
@@ -54,10 +54,10 @@ def command(logs: tuple[Path, ...], as_json: bool) -> int:
             ),
             format_ns(one.max_ns),
         ]
-        for one in found
+        for one in logged
     ]
     answer(table(["", "I/Os", *QUANTILES, "max"], rows))
-    for one in found:
+    for one in logged:
         for status, words in _FEW.items():
             names = [k for k, p in judged[one.direction].items() if p and p.status == status]
             if names:

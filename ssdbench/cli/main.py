@@ -73,8 +73,8 @@ class Commands(click.Group):
             return None
         module = importlib.import_module(f"ssdbench.cli.{COMMANDS[cmd_name][0]}")
         named = getattr(module, cmd_name, None)  # a group has the name of its command
-        found: click.Command = named if isinstance(named, click.Command) else module.command
-        return _with_debug(found)
+        command: click.Command = named if isinstance(named, click.Command) else module.command
+        return _with_debug(command)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -106,9 +106,9 @@ def _lines(wishes: "Asked", plan: "RunPlan", arguments: Sequence[str]) -> list[s
     ]
     if info.simulated:
         lines.append("a simulated drive's hours pass in seconds")
-    found = _objections(wishes, plan)
-    lines += [f"would be refused: {objection.reason}" for objection in found]
-    if command := _command(found, arguments):
+    refusals = _objections(wishes, plan)
+    lines += [f"would be refused: {objection.reason}" for objection in refusals]
+    if command := _command(refusals, arguments):
         lines += ["to run it:", f"  {shlex.join(command)}"]
     return lines
 
@@ -122,7 +122,7 @@ def _host(plan: "HostPlan") -> list[str]:
 
 
 def _document(wishes: "Asked", plan: "RunPlan", arguments: Sequence[str]) -> dict[str, object]:
-    info, found = plan.target, _objections(wishes, plan)
+    info, refusals = plan.target, _objections(wishes, plan)
     return {
         "title": wishes.profile.title or wishes.profile_name,
         "target": info.model_dump(mode="json"),
@@ -142,8 +142,8 @@ def _document(wishes: "Asked", plan: "RunPlan", arguments: Sequence[str]) -> dic
             "share": plan.wear.share,
             "said": plan.wear.sentence,
         },
-        "refusals": [objection.reason for objection in found],
-        "command": _command(found, arguments),
+        "refusals": [objection.reason for objection in refusals],
+        "command": _command(refusals, arguments),
     }
 
 

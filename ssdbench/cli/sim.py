@@ -51,8 +51,12 @@ def command() -> None:
 def models(show_parameters: bool, as_json: bool) -> None:
     """List the embedded models, or every parameter of the drive."""
     if show_parameters:
-        found = list(parameters().values())
-        _print([asdict(desc) for desc in found], as_json, [_parameter_line(d) for d in found])
+        descriptions = list(parameters().values())
+        _print(
+            [asdict(desc) for desc in descriptions],
+            as_json,
+            [_parameter_line(d) for d in descriptions],
+        )
         return
     cards = catalogue()
     lines = [line for card in cards for line in _card_lines(asdict(card))]
@@ -212,10 +216,10 @@ def truth(
         pattern=Pattern.SEQUENTIAL if sequential else Pattern.RANDOM,
         rest=Rest(rest),
     )
-    found = None if by_simulation else closed_form(spec.text, spec.params, load)
-    found = found or simulate(spec.text, spec.params, load)
-    data = {**asdict(found), "simulated": True, "seed": spec.seed, "spec_notes": list(spec.notes)}
-    _print(_finite(data), as_json, _truth_lines(spec, found))
+    answer = None if by_simulation else closed_form(spec.text, spec.params, load)
+    answer = answer or simulate(spec.text, spec.params, load)
+    data = {**asdict(answer), "simulated": True, "seed": spec.seed, "spec_notes": list(spec.notes)}
+    _print(_finite(data), as_json, _truth_lines(spec, answer))
 
 
 def _state_to_serve(target: str, socket_path: Path, state: Path | None) -> Path:

@@ -69,10 +69,10 @@ def fio_placed(plan: HostPlan) -> tuple[dict[str, str], ...]:
         return ()
     kept = read_back(plan.fio_options, plan.fio_cpus)
     reason = f"read back from a job of fio: memory {kept['memory']}, CPUs {kept['cpus']}"
-    found = [("NUMA nodes of fio", plan.fio_nodes), ("memory of fio", plan.fio_memory)]
+    placed = [("NUMA nodes of fio", plan.fio_nodes), ("memory of fio", plan.fio_memory)]
     return tuple(
         {"setting": name, "value": value, "was": "", "drive": "", "reason": reason}
-        for name, value in found
+        for name, value in placed
         if value
     )
 

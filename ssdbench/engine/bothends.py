@@ -75,12 +75,12 @@ def link_errors(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Fi
     counters begin anew with every boot, so that a smaller number tells nothing.
     Documentation/ABI/testing/sysfs-bus-pci-devices-aer (TOTAL_ERR_COR and its sisters).
     """
-    found = []
+    findings = []
     for name in _COUNTERS:
         first, last = (_total(facts.get(_DRIVE + name)) for facts in (before, after))
         if first is not None and last is not None and (grown := last - first) > 0:
-            found.append(LinkErrors(grown, name, name == _CORRECTED).finding())
-    return tuple(found)
+            findings.append(LinkErrors(grown, name, name == _CORRECTED).finding())
+    return tuple(findings)
 
 
 def _total(said: str | None) -> int | None:

@@ -27,15 +27,15 @@ def store_pages(info: TargetInfo, directory: Path) -> None:
     kernel = kernel_name(info)
     if info.simulated or not kernel:
         return
-    sysfs, fault, found = Sysfs(), "", pages.Pages()
+    sysfs, fault, read = Sysfs(), "", pages.Pages()
     try:
-        found = pages.read(kernel, Path(info.node), sysfs=sysfs)
+        read = pages.read(kernel, Path(info.node), sysfs=sysfs)
     except SsdbenchError as error:
         fault = error.message
-    if not found and not fault:
+    if not read and not fault:
         return
     make_directory(directory)
-    listed = [_stored(name, page, directory) for name, page in found.items()]
+    listed = [_stored(name, page, directory) for name, page in read.items()]
     index = {"drive": info.id, "pages": listed, "fault": fault}
     write_atomic(directory / INDEX, json.dumps(index, indent=1) + "\n")
 

@@ -130,11 +130,11 @@ def _noise(state: HostState, target: TargetInfo | None) -> list[Requirement]:
     if target is not None and target.simulated:
         return []
     facts = state.facts
-    found = [_clock(facts), _governor(facts), _load(facts), _swap(facts)]
+    noise = [_clock(facts), _governor(facts), _load(facts), _swap(facts)]
     if "virtualization" in facts:
         hint = "Numbers of a guest are those of its share of the host: not plannable."
-        found.append(Requirement("virtualization", Grade.NOISY, facts["virtualization"], hint))
-    return [requirement for requirement in found if requirement is not None]
+        noise.append(Requirement("virtualization", Grade.NOISY, facts["virtualization"], hint))
+    return [requirement for requirement in noise if requirement is not None]
 
 
 def _clock(facts: Mapping[str, str]) -> Requirement | None:

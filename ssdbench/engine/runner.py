@@ -166,17 +166,17 @@ class Runner:
         require_same(info, str(first.data.get("target")), first.data.get("size_bytes"))
         for record in journal.records:
             self._meter.restore(record.data)
-        found = standing(journal.records, self._session.counters())
-        reusable = self._reusable(journal, content_stands=found.stands)
+        stands = standing(journal.records, self._session.counters())
+        reusable = self._reusable(journal, content_stands=stands.stands)
         repeated = [
             stage.title
             for stage in self._stages
             if stage.name not in reusable and self._store.read_stage(stage.name) is not None
         ]
-        self._raise(Resumed(found.reason, tuple(dict.fromkeys(repeated))).finding())
+        self._raise(Resumed(stands.reason, tuple(dict.fromkeys(repeated))).finding())
         self._compare_host(journal)
         journal.append(
-            Kind.RESUMED, data={"stands": found.stands, "reason": found.reason, **self._observe()}
+            Kind.RESUMED, data={"stands": stands.stands, "reason": stands.reason, **self._observe()}
         )
         return self._go(journal, plans, reusable=reusable)
 

@@ -97,27 +97,27 @@ def _below(process: ProcessTime, tops: set[int], known: Mapping[int, ProcessTime
 def _processes(sysfs: Sysfs) -> Iterator[ProcessTime]:
     for name in sysfs.names("/proc"):
         text = sysfs.find(f"/proc/{name}/stat") if name.isdigit() else None
-        found = re.fullmatch(r"(\d+) \((.*)\) (.*)", text or "", re.DOTALL)
-        if found is None:
+        match = re.fullmatch(r"(\d+) \((.*)\) (.*)", text or "", re.DOTALL)
+        if match is None:
             continue
-        fields = found[3].split()  # from field 3 of proc_pid_stat(5) on
+        fields = match[3].split()  # from field 3 of proc_pid_stat(5) on
         spent = sum(int(ticks) for ticks in fields[11:15])
-        yield ProcessTime(int(found[1]), int(fields[1]), found[2], spent / TICKS_PER_S)
+        yield ProcessTime(int(match[1]), int(fields[1]), match[2], spent / TICKS_PER_S)
 
 
 def _numbers(sysfs: Sysfs, names: str, attribute: str) -> list[int]:
-    found = (
+    numbers = (
         sysfs.number(f"{CPU}/{name}/{attribute}")
         for name in sysfs.names(CPU)
         if re.fullmatch(names, name)
     )
-    return [value for value in found if value is not None]
+    return [value for value in numbers if value is not None]
 
 
 def _hottest(sysfs: Sysfs) -> float | None:
     base = "/sys/class/thermal"
-    found = (sysfs.number(f"{base}/{name}/temp") for name in sysfs.names(base))
-    values = [value / 1000 for value in found if value is not None and value > 0]
+    readings = (sysfs.number(f"{base}/{name}/temp") for name in sysfs.names(base))
+    values = [value / 1000 for value in readings if value is not None and value > 0]
     return max(values) if values else None
 
 
@@ -128,8 +128,8 @@ def _energy(sysfs: Sysfs) -> float | None:
     """
     base = "/sys/class/powercap"
     packages = [n for n in sysfs.names(base) if re.fullmatch(r"intel-rapl:\d+", n)]
-    found = [sysfs.number(f"{base}/{name}/energy_uj") for name in packages]
-    values = [value for value in found if value is not None]
+    counters = [sysfs.number(f"{base}/{name}/energy_uj") for name in packages]
+    values = [value for value in counters if value is not None]
     return sum(values) / 1e6 if values else None
 
 

@@ -51,11 +51,11 @@ def closed(kernel_name: str, sysfs: Sysfs) -> str:
 
 def means_ns(said: str) -> dict[str, float]:
     """btt's mean time of each part of a request over all devices, in nanoseconds, by its names."""
-    found: dict[str, float] = {}
+    by_step: dict[str, float] = {}
     for name, mean_s in _ROW.findall(said.partition("All Devices")[2]):
         if name in _PARTS:
-            found.setdefault(f"btt_{name.lower()}_mean_ns", float(mean_s) * 1e9)
-    return found
+            by_step.setdefault(f"btt_{name.lower()}_mean_ns", float(mean_s) * 1e9)
+    return by_step
 
 
 class BlkTrace:

@@ -118,14 +118,14 @@ def still(node: Path, descriptor: int, *, size_bytes: int) -> None:
     Raises DeviceLost with what changed.
     """
     try:
-        found, held = node.stat(), os.fstat(descriptor)
+        there, held = node.stat(), os.fstat(descriptor)
         size = size_of(descriptor)
     except OSError as error:
         raise DeviceLost(f"{node} is gone: {error.strerror}") from error
-    if not stat.S_ISBLK(found.st_mode):
+    if not stat.S_ISBLK(there.st_mode):
         raise DeviceLost(f"{node} is not a block device any more")
-    if found.st_rdev != held.st_rdev:
-        was, now = major_minor(held.st_rdev), major_minor(found.st_rdev)
+    if there.st_rdev != held.st_rdev:
+        was, now = major_minor(held.st_rdev), major_minor(there.st_rdev)
         raise DeviceLost(f"{node} now leads to device {now}; the run began with {was}")
     if size != size_bytes:
         raise DeviceLost(f"{node} has {size} bytes now; it had {size_bytes}")

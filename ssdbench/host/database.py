@@ -29,11 +29,11 @@ _LEAST_LOG_BYTES = 64 * MIB  # of the write-ahead log: four segments
 
 def programs() -> Path | None:
     """Where the server's programs are, of the newest version; None when it is not installed."""
-    found = command.which("postgres")
+    on_path = command.which("postgres")
     likely = [place for name in _PLACES for place in Path("/").glob(name.lstrip("/"))]
     there = [
         place
-        for place in (*likely, *([Path(found).resolve().parent] if found else ()))
+        for place in (*likely, *([Path(on_path).resolve().parent] if on_path else ()))
         if all((place / name).exists() for name in _PROGRAMS)
     ]
     return max(there, key=_version, default=None)

@@ -25,13 +25,13 @@ def host_facts(sysfs: Sysfs | None = None) -> dict[str, str]:
     """Facts by name; what this host does not tell is left out."""
     sysfs = sysfs or Sysfs()
     system = os.uname()
-    found = {"host": system.nodename, "kernel": system.release, "machine": system.machine}
+    facts = {"host": system.nodename, "kernel": system.release, "machine": system.machine}
     for name, path in _FILES.items():
         value = sysfs.find(path)
         if value is not None and value.strip():
-            found[name] = value.strip()
+            facts[name] = value.strip()
     return (
-        found
+        facts
         | _command_line(sysfs)
         | _mitigations(sysfs)
         | _cpu(sysfs)
@@ -43,8 +43,8 @@ def host_facts(sysfs: Sysfs | None = None) -> dict[str, str]:
 
 def free_bytes(directory: Path) -> int:
     """Room on the file system of a directory. Raises OSError."""
-    found = os.statvfs(directory)
-    return found.f_bavail * found.f_frsize
+    system = os.statvfs(directory)
+    return system.f_bavail * system.f_frsize
 
 
 # Boot parameters whose values may be told to anybody; of the others only the name is kept,
@@ -74,7 +74,7 @@ def _mitigations(sysfs: Sysfs) -> dict[str, str]:
 
 
 def _caches(sysfs: Sysfs) -> dict[str, str]:
-    found = []
+    caches = []
     base = f"{_CPU}/cpu0/cache"
     for index in sysfs.names(base):
         level, kind, size, shared = (
@@ -82,25 +82,25 @@ def _caches(sysfs: Sysfs) -> dict[str, str]:
             for name in ("level", "type", "size", "shared_cpu_list")
         )
         if level:
-            found.append(f"L{level} {kind.lower()} {size}, CPUs {shared}")
-    return {"caches of CPU 0": "; ".join(found)} if found else {}
+            caches.append(f"L{level} {kind.lower()} {size}, CPUs {shared}")
+    return {"caches of CPU 0": "; ".join(caches)} if caches else {}
 
 
 def _activity(sysfs: Sysfs) -> dict[str, str]:
     seen = activity(sysfs)
-    found = {
+    facts = {
         "context switches": f"{seen.context_switches} since boot",
         "tasks running": str(seen.running),
     }
     if seen.interrupts_per_cpu:
-        found["interrupts per CPU"] = ", ".join(str(n) for n in seen.interrupts_per_cpu)
+        facts["interrupts per CPU"] = ", ".join(str(n) for n in seen.interrupts_per_cpu)
     if seen.frequency_khz is not None:
-        found["CPU frequency"] = f"{seen.frequency_khz / 1000:.0f} MHz"
+        facts["CPU frequency"] = f"{seen.frequency_khz / 1000:.0f} MHz"
     if seen.temperature_c is not None:
-        found["temperature"] = f"{seen.temperature_c:.0f} °C"
+        facts["temperature"] = f"{seen.temperature_c:.0f} °C"
     if seen.throttle_events is not None:
-        found["CPU throttle events"] = str(seen.throttle_events)
-    return found
+        facts["CPU throttle events"] = str(seen.throttle_events)
+    return facts
 
 
 def drive_facts(kernel_name: str, sysfs: Sysfs | None = None) -> dict[str, str]:
@@ -133,22 +133,22 @@ def drive_facts(kernel_name: str, sysfs: Sysfs | None = None) -> dict[str, str]:
         "APST": f"{device}/power/pm_qos_latency_tolerance_us",
         "NUMA node": f"{device}/numa_node",
     }
-    found = {}
+    facts = {}
     for name, path in names.items():
         value = sysfs.find(path)
         if value is not None and value.strip():
-            found[f"drive: {name}"] = " ".join(value.split())
-    return found
+            facts[f"drive: {name}"] = " ".join(value.split())
+    return facts
 
 
 def _cpu(sysfs: Sysfs) -> dict[str, str]:
     text = sysfs.find("/proc/cpuinfo") or ""
-    found = {}
+    facts = {}
     if model := re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE):
-        found["CPU"] = model[1]
-    found["CPUs"] = str(os.cpu_count() or 0)
+        facts["CPU"] = model[1]
+    facts["CPUs"] = str(os.cpu_count() or 0)
     if re.search(r"^flags\s*:.*\bhypervisor\b", text, re.MULTILINE):
-        found["virtualization"] = "a hypervisor runs this host"
+        facts["virtualization"] = "a hypervisor runs this host"
     governors = {
         value.strip()
         for cpu in sysfs.names(_CPU)
@@ -156,28 +156,28 @@ def _cpu(sysfs: Sysfs) -> dict[str, str]:
         and (value := sysfs.find(f"{_CPU}/{cpu}/cpufreq/scaling_governor"))
     }
     if governors:
-        found["governor"] = ", ".join(sorted(governors))
-    return found | _caches(sysfs)
+        facts["governor"] = ", ".join(sorted(governors))
+    return facts | _caches(sysfs)
 
 
 def _memory(sysfs: Sysfs) -> dict[str, str]:
     fields = dict(re.findall(r"^(\w+):\s+(\d+) kB$", sysfs.find("/proc/meminfo") or "", re.M))
-    found = {}
+    facts = {}
     if "MemTotal" in fields:
-        found["memory"] = f"{int(fields['MemTotal']) // 1024} MiB"
+        facts["memory"] = f"{int(fields['MemTotal']) // 1024} MiB"
     if "SwapTotal" in fields:
         used = int(fields["SwapTotal"]) - int(fields.get("SwapFree", 0))
-        found["swap used"] = f"{used // 1024} MiB of {int(fields['SwapTotal']) // 1024} MiB"
-    return found
+        facts["swap used"] = f"{used // 1024} MiB of {int(fields['SwapTotal']) // 1024} MiB"
+    return facts
 
 
 def _load(sysfs: Sysfs) -> dict[str, str]:
-    found = {}
+    facts = {}
     if load := (sysfs.find("/proc/loadavg") or "").split():
-        found["load"] = load[0]
+        facts["load"] = load[0]
     if stat := (sysfs.find("/proc/stat") or "").splitlines():
         ticks = [int(field) for field in stat[0].split()[1:9]]  # user … steal, of proc_stat(5)
         total = sum(ticks)
         if len(ticks) == 8 and total > 0:
-            found["stolen time"] = f"{100 * ticks[7] / total:.2f} % since boot"
-    return found
+            facts["stolen time"] = f"{100 * ticks[7] / total:.2f} % since boot"
+    return facts

@@ -66,8 +66,8 @@ def require_room(directory: Path) -> None:
 
     Programs that we start lose what they log on a full disk without a word.
     """
-    found = os.statvfs(directory)
-    if found.f_bavail * found.f_frsize < LEAST_ROOM_BYTES:
+    system = os.statvfs(directory)
+    if system.f_bavail * system.f_frsize < LEAST_ROOM_BYTES:
         raise unwritable(directory, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
 
 
@@ -77,14 +77,14 @@ def reserve(descriptor: int, path: Path, size_bytes: int) -> None:
     A write to a mapped file on a full disk ends the program with SIGBUS. What the file holds
     stays. Raises HostLacks, and leaves the file as it was, when the disk has no room.
     """
-    found, system = os.fstat(descriptor), os.fstatvfs(descriptor)
+    file_now, system = os.fstat(descriptor), os.fstatvfs(descriptor)
     free = system.f_bavail * system.f_frsize
-    if size_bytes - found.st_blocks * 512 > free:
+    if size_bytes - file_now.st_blocks * 512 > free:
         raise _no_room(path, size_bytes, free)
     try:
         os.posix_fallocate(descriptor, 0, size_bytes)
     except OSError as error:
-        os.ftruncate(descriptor, found.st_size)
+        os.ftruncate(descriptor, file_now.st_size)
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise _no_room(path, size_bytes, free) from error
         raise unwritable(path, error) from error

@@ -44,7 +44,7 @@ def drive_heat(kernel: str, sysfs: Sysfs | None = None) -> Heat | None:
 def _sensors(kernel: str, sysfs: Sysfs) -> list[str]:
     """hwmon directories of a drive: below its controller (NVMe), or in `hwmon` (SCSI)."""
     device = device_of(kernel, sysfs)
-    found = []
+    sensors = []
     for base in (device, f"{device}/hwmon"):
-        found += [f"{base}/{n}" for n in sysfs.names(base) if re.fullmatch(r"hwmon\d+", n)]
-    return found
+        sensors += [f"{base}/{n}" for n in sysfs.names(base) if re.fullmatch(r"hwmon\d+", n)]
+    return sensors

@@ -189,8 +189,8 @@ def states(sysfs: Sysfs, built: Path) -> list[ModuleState]:
 
 def built_for(module: Path) -> str | None:
     """The kernel release that a module file names as its own, or None."""
-    found = re.search(rb"vermagic=([^ \0]+)", module.read_bytes())
-    return found.group(1).decode(errors="replace") if found else None
+    match = re.search(rb"vermagic=([^ \0]+)", module.read_bytes())
+    return match.group(1).decode(errors="replace") if match else None
 
 
 def load(state: ModuleState) -> None:

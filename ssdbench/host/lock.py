@@ -103,9 +103,9 @@ def lock_directory() -> Path:
         directory = Path(f"/tmp/ssdbench-{os.geteuid()}")  # its owner is checked
     try:
         directory.mkdir(mode=0o755, exist_ok=True)
-        found = directory.lstat()
+        status = directory.lstat()
     except OSError as error:
         raise unwritable(directory, error) from error
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
         raise HostLacks(f"{directory} belongs to another user", hint="remove it, or ask its owner")
     return directory

@@ -45,12 +45,12 @@ def behind(name: str, *, sysfs: Sysfs) -> Backing | None:
 
 def loops_over(path: str, *, sysfs: Sysfs) -> list[str]:
     """Kernel names of the loop devices whose backing file is `path`, by any of its names."""
-    found = []
+    loops = []
     for name in sysfs.listed("/sys/block"):
         backing = name.startswith("loop") and sysfs.known(f"/sys/block/{name}/loop/backing_file")
         if backing and (backing == path or _same_file(backing, path)):
-            found.append(name)
-    return found
+            loops.append(name)
+    return loops
 
 
 def _same_file(one: str, other: str) -> bool:

@@ -48,7 +48,7 @@ def find(pid: int, *, root: Path = Path("/")) -> ProcessId | None:
 
 def ours() -> ProcessId:
     """This process. Raises OSError where /proc is not mounted."""
-    found = find(os.getpid())
-    if found is None:
+    process = find(os.getpid())
+    if process is None:
         raise FileNotFoundError("/proc does not show this process")
-    return found
+    return process

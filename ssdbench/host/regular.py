@@ -99,11 +99,11 @@ def in_memory(path: Path) -> bool:
 
 def room(path: Path) -> tuple[int, int, int]:
     """Bytes of the file system, bytes free for users, and bytes that the file has already."""
-    system, found = os.statvfs(path), path.stat()
+    system, file = os.statvfs(path), path.stat()
     return (
         system.f_frsize * system.f_blocks,
         system.f_frsize * system.f_bavail,
-        (found.st_blocks * 512),
+        (file.st_blocks * 512),
     )
 
 
@@ -113,17 +113,17 @@ def still(path: Path, descriptor: int, *, size_bytes: int) -> None:
     Raises DeviceLost with what changed.
     """
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError as error:
         raise DeviceLost(f"{path} is gone: {error.strerror}") from error
     held = os.fstat(descriptor)
-    if not stat.S_ISREG(found.st_mode) or (found.st_dev, found.st_ino) != (
+    if not stat.S_ISREG(status.st_mode) or (status.st_dev, status.st_ino) != (
         held.st_dev,
         held.st_ino,
     ):
         raise DeviceLost(f"{path} was replaced by another file during the run")
-    if found.st_size != size_bytes:
-        raise DeviceLost(f"{path} has {found.st_size} bytes now; it had {size_bytes}")
+    if status.st_size != size_bytes:
+        raise DeviceLost(f"{path} has {status.st_size} bytes now; it had {size_bytes}")
 
 
 def file_system_of(directory: Path) -> str:

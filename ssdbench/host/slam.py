@@ -99,9 +99,9 @@ class Instance:
 
 
 def _bins(text: str) -> dict[str, dict[int, int]]:
-    found: dict[str, dict[int, int]] = {"read": {}, "write": {}}
+    bins: dict[str, dict[int, int]] = {"read": {}, "write": {}}
     for line in text.splitlines():
         words = line.split()
         if len(words) == 3:
-            found[words[0]][int(words[1])] = int(words[2])
-    return found
+            bins[words[0]][int(words[1])] = int(words[2])
+    return bins

@@ -94,11 +94,11 @@ def topology(kernel_name: str = "", sysfs: Sysfs | None = None) -> Topology:
 
 def cpu_list(text: str) -> tuple[int, ...]:
     """`0-2,5` as the kernel writes lists of CPUs. Raises ValueError for anything else."""
-    found: list[int] = []
+    cpus: list[int] = []
     for part in filter(None, text.strip().split(",")):
         first, _, last = part.partition("-")
-        found += range(int(first), int(last or first) + 1)
-    return tuple(found)
+        cpus += range(int(first), int(last or first) + 1)
+    return tuple(cpus)
 
 
 def cpu_text(cpus: Iterable[int]) -> str:
@@ -125,12 +125,12 @@ def _sharing(sysfs: Sysfs, cpu: int) -> frozenset[int]:
 
 
 def _nodes(sysfs: Sysfs, cpus: tuple[int, ...]) -> dict[int, int]:
-    found = dict.fromkeys(cpus, 0)
+    node_of = dict.fromkeys(cpus, 0)
     for name in sysfs.names(NODE):
         if re.fullmatch(r"node\d+", name):
             text = sysfs.find(f"{NODE}/{name}/cpulist") or ""
-            found |= dict.fromkeys(cpu_list(text), int(name[4:]))
-    return found
+            node_of |= dict.fromkeys(cpu_list(text), int(name[4:]))
+    return node_of
 
 
 def _governors(sysfs: Sysfs, policies: tuple[str, ...]) -> tuple[str, ...]:

@@ -53,8 +53,8 @@ class Tracing:
         self._sysfs = sysfs or Sysfs()
         self._base = self._sysfs.path(INSTANCE)
         self.events = tuple(e for e in wanted if (self._base / "events" / e / "format").exists())
-        found = [layout((self._base / "events" / e / "format").read_text()) for e in self.events]
-        self._layouts: dict[int, Layout] = {one.id: one for one in found}
+        layouts = [layout((self._base / "events" / e / "format").read_text()) for e in self.events]
+        self._layouts: dict[int, Layout] = {one.id: one for one in layouts}
         self._set("tracing_on", "0")
         self._set("trace_clock", "mono")  # one clock for all CPUs
         self._set("buffer_size_kb", str(BUFFER_KB))
@@ -71,12 +71,12 @@ class Tracing:
     def stop(self) -> list[TraceEvent]:
         """End recording; everything that the buffers still hold, in order of time."""
         self._set("tracing_on", "0")
-        found: list[TraceEvent] = []
+        events: list[TraceEvent] = []
         for place in sorted((self._base / "per_cpu").glob("cpu*")):
             cpu = int(place.name[3:])
             for page in _pages(place / "trace_pipe_raw"):
-                found += decode(page, self._layouts, cpu)
-        return sorted(found, key=lambda event: event.at_ns)
+                events += decode(page, self._layouts, cpu)
+        return sorted(events, key=lambda event: event.at_ns)
 
     def close(self) -> None:
         """End recording for good, so that the instance can be removed."""
@@ -99,15 +99,15 @@ class Tracing:
 def _pages(pipe: Path) -> list[bytes]:
     """Each read returns one page of the buffer; nothing is waited for."""
     descriptor = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    found = []
+    pages = []
     try:
         while page := os.read(descriptor, _PAGE_BYTES):
-            found.append(page)
+            pages.append(page)
     except BlockingIOError:
         pass
     finally:
         os.close(descriptor)
-    return found
+    return pages
 
 
 def create() -> None:

@@ -104,8 +104,8 @@ class BlockUsage:
         ]
         if self._name.startswith("nvme"):
             nodes.append(f"/sys/class/nvme-generic/ng{self._name.removeprefix('nvme')}")
-        found = (self._sysfs.known(f"{node}/dev") for node in nodes)
-        return {number for number in found if number}
+        numbers = (self._sysfs.known(f"{node}/dev") for node in nodes)
+        return {number for number in numbers if number}
 
     def _btrfs(self) -> Iterator[str]:
         """Mounted btrfs file systems of several devices show only one of them as their source."""
@@ -157,15 +157,15 @@ class BlockUsage:
 
         What lies on a device behind a loop device lies on the same bytes.
         """
-        found: set[str] = set()
+        stack: set[str] = set()
         waiting = [self._name, *self.same_bytes()]
         while waiting:
             name = waiting.pop()
-            if name in found:
+            if name in stack:
                 continue
-            found.add(name)
+            stack.add(name)
             waiting += [*self._above(name)]
-        return found
+        return stack
 
     def _parts_of(self, name: str) -> list[str]:
         directory = f"/sys/class/block/{name}"

@@ -255,14 +255,14 @@ def start(machine: Machine, tools: Tools, job: Path, powered: ExitStack) -> comm
 def _further_mounts(paths: Sequence[Path]) -> list[Path]:
     """Mount points of paths that are not on the root file system; the bind of / leaves them out."""
     root = Path("/").stat().st_dev
-    found = []
+    mounts = []
     for path in paths:
         point = path.resolve()
         while not point.is_mount():
             point = point.parent
-        if path.stat().st_dev != root and point not in found:
-            found.append(point)
-    return found
+        if path.stat().st_dev != root and point not in mounts:
+            mounts.append(point)
+    return mounts
 
 
 def _write_ourselves(path: Path) -> None:

@@ -66,10 +66,10 @@ def unpack(disk: Path, into: Path) -> None:
 
 def directories(files: Iterable[str]) -> list[str]:
     """All directories that files lie in, parents first."""
-    found: set[PurePosixPath] = {PurePosixPath("bin")}
+    parents: set[PurePosixPath] = {PurePosixPath("bin")}
     for name in files:
-        found.update(PurePosixPath(name).parents)
-    return sorted(str(path) for path in found if str(path) != ".")
+        parents.update(PurePosixPath(name).parents)
+    return sorted(str(path) for path in parents if str(path) != ".")
 
 
 def needs(said: str) -> list[str]:
@@ -85,18 +85,18 @@ def dependencies(order: Sequence[str]) -> str:
 
 
 def _programs(names: Sequence[str]) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
+    programs: dict[str, bytes] = {}
     for name in names:
         path = command.which(name)
         if path is None:
             raise UsageError(
                 f"there is no program {name} on this host to put into the guest's memory"
             )
-        found[f"bin/{Path(path).name}"] = Path(path).read_bytes()
+        programs[f"bin/{Path(path).name}"] = Path(path).read_bytes()
         # A script has no shared objects; ldd then fails.
         said = command.run(["ldd", path], ok=(0, 1)).stdout
-        found |= {need.lstrip("/"): Path(need).read_bytes() for need in needs(said)}
-    return found
+        programs |= {need.lstrip("/"): Path(need).read_bytes() for need in needs(said)}
+    return programs
 
 
 def _modules(kernel: Kernel, ours: Sequence[Path]) -> Mapping[str, bytes]:

@@ -75,12 +75,12 @@ def _measures(profile: Profile, target: TargetInfo) -> Iterator[Mistake]:
     for index, measure in enumerate(profile.measure):
         match measure.stage:
             case Sweep() as sweep:
-                found = _sweep(sweep, target)
+                mistakes = _sweep(sweep, target)
             case SpanSweep() as spans:
-                found = _spans(spans, target)
+                mistakes = _spans(spans, target)
             case _:
                 continue
-        for path, message in found:
+        for path, message in mistakes:
             yield ("measure", index, measure.key, *path), message
 
 

@@ -28,10 +28,10 @@ class LbaFormat(Model):
 
     @model_validator(mode="after")
     def _room_for_protection(self) -> Self:
-        found: list[Mistake] = []
+        mistakes: list[Mistake] = []
         if self.protection and self.metadata_bytes < LEAST_PROTECTED_BYTES:
-            found.append((("protection",), "protection information needs 8 bytes of metadata"))
-        refuse(found)
+            mistakes.append((("protection",), "protection information needs 8 bytes of metadata"))
+        refuse(mistakes)
         return self
 
     @property

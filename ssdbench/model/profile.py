@@ -425,8 +425,8 @@ class Profile(Model):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        found = [*self._oversized_fills(), *self._unwritten_reads(), *self._idle_fills()]
-        refuse([*found, *self._unformatted()])
+        mistakes = [*self._oversized_fills(), *self._unwritten_reads(), *self._idle_fills()]
+        refuse([*mistakes, *self._unformatted()])
         return self
 
     def _unformatted(self) -> Iterator[Mistake]:

@@ -59,8 +59,8 @@ Row = dict[str, object]
 
 def reasons(findings: Sequence[Finding]) -> str:
     """What keeps a number from being validated, as `code: sentence`, joined by `; `."""
-    found = [f for f in findings if f.severity is Severity.INVALIDATES]
-    return "; ".join(dict.fromkeys(f"{f.code}: {f.message}" for f in found))
+    invalidating = [f for f in findings if f.severity is Severity.INVALIDATES]
+    return "; ".join(dict.fromkeys(f"{f.code}: {f.message}" for f in invalidating))
 
 
 def point_findings(point: PointResult) -> tuple[Finding, ...]:

@@ -13,15 +13,15 @@ from ssdbench.report.view.page import Page, Plot
 @cache
 def environment() -> jinja2.Environment:
     """Templates that escape all text and refuse a name that the view lacks."""
-    found = jinja2.Environment(
+    jinja = jinja2.Environment(
         loader=jinja2.PackageLoader("ssdbench.report"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters["css_string"] = css_string
-    return found
+    jinja.filters["css_string"] = css_string
+    return jinja
 
 
 def css_string(text: str) -> Markup:

@@ -85,7 +85,7 @@ def latencies(paths: Sequence[Path]) -> tuple[Latencies, ...]:
     keys = [divmod(int(row[0]), PER_DIRECTION) for row in rows]
     if any(way not in DIRECTIONS or place >= BINS for way, place in keys):
         raise _odd(paths)
-    found = []
+    logs = []
     for number in sorted({way for way, _ in keys}):
         own = [
             (place, *row[1:]) for (way, place), row in zip(keys, rows, strict=True) if way == number
@@ -93,8 +93,8 @@ def latencies(paths: Sequence[Path]) -> tuple[Latencies, ...]:
         counts = np.zeros(BINS, dtype=np.int64)
         counts[[place for place, *_ in own]] = [int(count) for _, count, _ in own]
         most = max(int(highest) for *_, highest in own)
-        found.append(Latencies(DIRECTIONS[number], Histogram(counts), most))
-    return tuple(found)
+        logs.append(Latencies(DIRECTIONS[number], Histogram(counts), most))
+    return tuple(logs)
 
 
 def _refuse_damaged(paths: Sequence[Path], rejected: Sequence[tuple[str, int, int, str]]) -> None:

@@ -23,10 +23,10 @@ def whole(workload: Workload) -> str:
 
 def percentile(metric: str) -> float | None:
     """99.9 for `lat_p99_9_ns`, `lat_p99.9_ns` or `lat_p999_ns`, else None."""
-    found = _PERCENTILE.fullmatch(metric)
-    if not found:
+    match = _PERCENTILE.fullmatch(metric)
+    if not match:
         return None
-    whole, fraction = found.group(1), found.group(2) or ""
+    whole, fraction = match.group(1), match.group(2) or ""
     if not fraction and len(whole) > 2 and whole != "100":
         whole, fraction = whole[:2], whole[2:]
     return float(f"{whole}.{fraction or '0'}")

@@ -141,13 +141,13 @@ class StoredRun:
             return {}
         try:
             with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-                found = {name: np.asarray(arrays[name]) for name in arrays.files}
+                bins = {name: np.asarray(arrays[name]) for name in arrays.files}
         except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile):
             self.missing.append(f"{relative} (unreadable)")
             return {}
         return {
             name: Histogram(counts.astype(np.int64))
-            for name, counts in found.items()
+            for name, counts in bins.items()
             if name in ("read", "write") and counts.shape == (BINS,)
         }
 

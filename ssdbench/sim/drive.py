@@ -115,9 +115,9 @@ class SimDrive:
             error = self.core.repair()
         if error is not CoreError.OK:
             raise _refusal(self.path, error, repair)
-        found = self.core.params()
-        if found != dict(self.spec.params):
-            wrong = next(name for name in found if found[name] != self.spec.params.get(name))
+        params = self.core.params()
+        if params != dict(self.spec.params):
+            wrong = next(name for name in params if params[name] != self.spec.params.get(name))
             raise UsageError(
                 f"{spec_path(self.path)} does not belong to {self.path}: {wrong} differs",
                 hint="restore both files from the same snapshot",

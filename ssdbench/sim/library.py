@@ -97,17 +97,17 @@ class ParamDesc:
 
 
 def _choices(pointer: "ctypes._Pointer[c_char_p]") -> tuple[str, ...]:
-    found: list[str] = []
-    while bool(pointer) and (name := pointer[len(found)]) is not None:
-        found.append(bytes(name).decode())
-    return tuple(found)
+    choices: list[str] = []
+    while bool(pointer) and (name := pointer[len(choices)]) is not None:
+        choices.append(bytes(name).decode())
+    return tuple(choices)
 
 
 @cache
 def parameters() -> dict[str, ParamDesc]:
     """All parameters of the core, by name, in the order of its table."""
     core = library()
-    found = [core.ssdb_param_desc(i).contents for i in range(core.ssdb_param_count())]
+    descriptions = [core.ssdb_param_desc(i).contents for i in range(core.ssdb_param_count())]
     return {
         desc.name.decode(): ParamDesc(
             name=desc.name.decode(),
@@ -118,7 +118,7 @@ def parameters() -> dict[str, ParamDesc]:
             default=desc.default,
             choices=_choices(desc.choices),
         )
-        for desc in found
+        for desc in descriptions
     }
 
 
@@ -166,8 +166,8 @@ class Params:
 def params_at(address: int) -> dict[str, int]:
     """All values of a parameter structure of the core."""
     value = c_uint64()
-    found: dict[str, int] = {}
+    params: dict[str, int] = {}
     for name in parameters():
         library().ssdb_param_get(address, name.encode(), ctypes.byref(value))
-        found[name] = value.value
-    return found
+        params[name] = value.value
+    return params

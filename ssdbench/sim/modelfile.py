@@ -68,8 +68,8 @@ def read_model(text: str, *, file: str, name: str, reference: str) -> ModelFile:
     except ValidationError as error:
         raise ProfileError(
             [
-                Diagnostic(file, *_place(data, found["loc"]), _said(found))
-                for found in error.errors()
+                Diagnostic(file, *_place(data, mistake["loc"]), _said(mistake))
+                for mistake in error.errors()
             ],
             hint="the models below ssdbench/sim/models are examples",
         ) from error

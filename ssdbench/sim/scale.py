@@ -22,12 +22,12 @@ def scaled(
     Parameters in `keep` were set by the user and stay. Raises UsageError when no drive of this
     size can have the physics of the model.
     """
-    found = dict(params)
+    resized = dict(params)
     full = params["capacity_bytes"]
     unit = max(params["map_unit_bytes"], params["lba_bytes"])
-    found["capacity_bytes"] = capacity_bytes // unit * unit
+    resized["capacity_bytes"] = capacity_bytes // unit * unit
     if capacity_bytes == full:
-        return found, ()
+        return resized, ()
     notes = [
         f"capacity is {format_capacity(capacity_bytes)} instead of {format_capacity(full)}: "
         f"all that takes its time from the capacity happens {full / capacity_bytes:.3g} times "
@@ -36,10 +36,10 @@ def scaled(
         else f"capacity is {format_capacity(capacity_bytes)} instead of {format_capacity(full)}"
     ]
     if params["ftl"] == _PAGE:
-        notes += _shares(found, full, keep)
-        notes += _superblocks(found, keep)
-        notes += _usable_spare(found, params, keep)
-    return found, tuple(notes)
+        notes += _shares(resized, full, keep)
+        notes += _superblocks(resized, keep)
+        notes += _usable_spare(resized, params, keep)
+    return resized, tuple(notes)
 
 
 def _shares(params: dict[str, int], full: int, keep: frozenset[str]) -> list[str]:

@@ -119,9 +119,9 @@ def short_names() -> dict[str, str]:
 
 def param_name(key: str) -> str:
     """The parameter that a key means. Raises UsageError with the nearest names."""
-    found = short_names().get(key)
-    if found:
-        return found
+    name = short_names().get(key)
+    if name:
+        return name
     near = difflib.get_close_matches(key, [*short_names(), "scale"], n=1, cutoff=0.5)
     raise UsageError(
         f"the simulated drive has no parameter {key!r}"
@@ -181,12 +181,12 @@ def _spec(model: ModelFile, wanted: dict[str, int], scale: int | None) -> SimSpe
 
 
 def _model_params(model: ModelFile) -> dict[str, int]:
-    found: dict[str, int] = {}
+    params: dict[str, int] = {}
     for key, said in model.params.items():
         name = param_name(key)
-        found[name] = value_of(parameters()[name], said)
-        parameters()[name].check(found[name])
-    return found
+        params[name] = value_of(parameters()[name], said)
+        parameters()[name].check(params[name])
+    return params
 
 
 def _canonical(

@@ -193,15 +193,15 @@ class VirtualClock:
         The last sample of an ended fio may be shorter than a second. `alive` says whether the
         process still runs; it is asked when nothing has been heard for a while.
         """
-        found: list[VtSample] = []
+        samples: list[VtSample] = []
         end_s = self._allowed_s + seconds
         while self._allowed_s < end_s:
             self._allowed_s = min(end_s, self._allowed_s + _SAMPLES // 2)
             ended = self._run_to(self._allowed_s, alive)
-            found += self._collect()
+            samples += self._collect()
             if ended:
                 break
-        return found
+        return samples
 
     def stop(self) -> None:
         """End the jobs at the second where time stands; the next `advance` returns the rest.

@@ -244,16 +244,16 @@ class BlockSize(PlainStage):
         key = tuple(record.trace for record in traces)
         if key not in self._judged:
             rounds = self._rounds(context)
-            found: dict[Way, Asked] = {}
+            by_way: dict[Way, Asked] = {}
             for record in traces:
                 way = Way[record.way.upper()]
-                said = found.setdefault(way, Asked(Trace()))
+                said = by_way.setdefault(way, Asked(Trace()))
                 start = StrideStart(record.round, rounds[record.round - 1], way)
                 said.trace.load(context.run_path / record.trace, start.passes)
-            for said in found.values():
+            for said in by_way.values():
                 said.verdict = judge(said.trace.series(), resamples=RESAMPLES, seed=context.seed)
             self._judged.clear()
-            self._judged[key] = found
+            self._judged[key] = by_way
         return self._judged[key]
 
     def _figures(
@@ -264,7 +264,7 @@ class BlockSize(PlainStage):
             return ()
         directory = context.store.directory()
         trace = asked[said.way].trace
-        found = [
+        figures = [
             StoredFigure(
                 kind="scatter",
                 csv=_written(context, directory / f"stride-{stride}.csv", text),
@@ -277,7 +277,7 @@ class BlockSize(PlainStage):
             for stride, text in trace.excerpts(said.found.block_bytes)
         ]
         text = trace.throughput(self.block_bytes)
-        found.append(
+        figures.append(
             StoredFigure(
                 kind="series",
                 csv=_written(context, directory / "throughput.csv", text),
@@ -286,7 +286,7 @@ class BlockSize(PlainStage):
                 title="Throughput against stride",
             )
         )
-        return tuple(found)
+        return tuple(figures)
 
     def _described(self, one: StridePlan) -> str:
         strides = ", ".join(format_size(s) for s in sorted({p.stride_bytes for p in one.passes}))

@@ -251,9 +251,9 @@ def _findings(
     disturbed: Sequence[Finding],
 ) -> list[Finding]:
     where = {"point": asked.point.id, "repeat": asked.repeat, "stage": context.store.name}
-    found = list(findings(phase.settle, point=asked.point.id)) if phase.settle else []
-    found += disturbed
+    seen = list(findings(phase.settle, point=asked.point.id)) if phase.settle else []
+    seen += disturbed
     ios = int((measured.read_ios + measured.write_ios).sum())
     if phase.foreign_ios > DISTURBED_SHARE * ios:
-        found.append(ForeignRequests(phase.foreign_ios, ios).finding())
-    return [finding.model_copy(update=where) for finding in found]
+        seen.append(ForeignRequests(phase.foreign_ios, ios).finding())
+    return [finding.model_copy(update=where) for finding in seen]

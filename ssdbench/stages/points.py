@@ -175,13 +175,13 @@ class PointStage(PlainStage):
         self, context: Context, repeats: Mapping[str, Sequence[Repeat]]
     ) -> dict[str, float]:
         """What the host reaches without a drive, by point; after the windows, never in one."""
-        found: dict[str, float] = {}
+        ceilings: dict[str, float] = {}
         for point in self.points:
             if context.interrupted() is not None:
                 break
             if repeats.get(point.id) and (ceiling := context.session.ceiling_iops(point.workload)):
-                found[point.id] = round(ceiling)
-        return found
+                ceilings[point.id] = round(ceiling)
+        return ceilings
 
     def _judged(
         self,
@@ -214,10 +214,10 @@ class PointStage(PlainStage):
 
 def by_point(done: Sequence[Repeat]) -> dict[str, list[Repeat]]:
     """The repeats of each point, in their order."""
-    found: dict[str, list[Repeat]] = {}
+    repeats_of: dict[str, list[Repeat]] = {}
     for repeat in done:
-        found.setdefault(repeat.point, []).append(repeat)
-    return found
+        repeats_of.setdefault(repeat.point, []).append(repeat)
+    return repeats_of
 
 
 def ascending(points: Iterable[Point]) -> tuple[tuple[Point, ...], ...]:

@@ -124,12 +124,12 @@ def detect(series: Sequence[Series], *, seed: int = 1, resamples: int = 0) -> Bl
     """
     data = scored(series, [scores(one.latency_ns) for one in series])
     largest = MOST_STRIDES_PER_BLOCK * int(data.stride.max(initial=0))
-    found = [e for period in periods(largest) if (e := _judge(data, period)) is not None]
-    if not found:
+    evidence = [e for period in periods(largest) if (e := _judge(data, period)) is not None]
+    if not evidence:
         return BlockVerdict(None, None, None, None, (), (0, 0))
-    searched = (found[0].period_bytes, found[-1].period_bytes)
-    found.sort(key=lambda e: -e.score)
-    best, others = found[0], tuple(found[1 : RUNNERS_UP + 1])
+    searched = (evidence[0].period_bytes, evidence[-1].period_bytes)
+    evidence.sort(key=lambda e: -e.score)
+    best, others = evidence[0], tuple(evidence[1 : RUNNERS_UP + 1])
     if not best.holds:
         return BlockVerdict(None, best, None, None, others, searched)
     p_value = _shifted(series, best, seed)
@@ -149,13 +149,13 @@ def smallest_effects(series: Sequence[Series], *, seed: int = 1) -> dict[int, fl
     factor of `INJECTED` that is found, or None when none is.
     """
     rng = np.random.default_rng(seed)
-    found: dict[int, float | None] = {}
+    effects: dict[int, float | None] = {}
     for period in INJECTED_BYTES:
         place = int(rng.integers(period // UNIT_BYTES)) * UNIT_BYTES
-        found[period] = next(
+        effects[period] = next(
             (factor for factor in INJECTED if _shows(series, period, place, factor)), None
         )
-    return found
+    return effects
 
 
 def _shows(series: Sequence[Series], period: int, place: int, factor: float) -> bool:
@@ -171,8 +171,8 @@ def crossing(series: Series, period_bytes: int, place_bytes: int) -> npt.NDArray
     """Which writes are the first behind a boundary; never the first write of a pass."""
     block = (series.offset_bytes - place_bytes) // period_bytes
     entered = np.concatenate([[False], np.diff(block) != 0])
-    found: npt.NDArray[np.bool_] = entered & ~series.first
-    return found
+    crosses: npt.NDArray[np.bool_] = entered & ~series.first
+    return crosses
 
 
 def behind(
@@ -180,10 +180,10 @@ def behind(
 ) -> npt.NDArray[np.bool_]:
     """Which writes are among the first `writes` behind a boundary."""
     mark = crossing(series, period_bytes, place_bytes)
-    found = mark.copy()
+    follows = mark.copy()
     for late in range(1, writes):
-        found[late:] |= mark[:-late]
-    return found
+        follows[late:] |= mark[:-late]
+    return follows
 
 
 def _judge(data: Scored, period: int) -> Evidence | None:
@@ -193,12 +193,12 @@ def _judge(data: Scored, period: int) -> Evidence | None:
     if len(rows[0]) < LEAST_STRIDES:
         return None
     folded = fold(seen, period)
-    found = [
+    forms = [
         e
         for late in LATE_WRITES
         for e in _forms(seen, rows, excess(seen, folded, period, late), period, late)
     ]
-    return max(found, key=lambda e: e.score)
+    return max(forms, key=lambda e: e.score)
 
 
 def _paired(data: Scored, period: int) -> tuple[Ints, Ints]:
@@ -228,7 +228,7 @@ def _forms(
         {int(s): int(p) * cell for s, p in zip(strides, side.argmax(axis=1), strict=True)}
         for side in (first, second)
     )
-    found = []
+    forms = []
     for form in Form:
         if form is Form.ALIGNED:
             here, there = first[:, place_second], second[:, place_first]
@@ -236,7 +236,7 @@ def _forms(
             here = first[each, second.argmax(axis=1)]
             there = second[each, first.argmax(axis=1)]
         regions = float(weight @ here), float(weight @ there)
-        found.append(
+        forms.append(
             Evidence(
                 period_bytes=period,
                 form=form,
@@ -252,7 +252,7 @@ def _forms(
                 stride_places=(places[0], places[1]),
             )
         )
-    return found
+    return forms
 
 
 def _shifted(series: Sequence[Series], best: Evidence, seed: int) -> float:
@@ -264,7 +264,7 @@ def _shifted(series: Sequence[Series], best: Evidence, seed: int) -> float:
     """
     rng = np.random.default_rng(seed)
     strides = {stride for stride, _ in best.stride_scores}
-    found = []
+    statistics = []
     for region in (0, 1):
         observed, chance = 0.0, np.zeros(SHIFTS)
         for one in series:
@@ -274,8 +274,8 @@ def _shifted(series: Sequence[Series], best: Evidence, seed: int) -> float:
             observed += float(sums[:, 0].sum())
             drawn = rng.integers(0, sums.shape[1], (SHIFTS, len(sums)))
             chance += sums[np.arange(len(sums)), drawn].sum(axis=1)
-        found.append((1 + int((chance >= observed).sum())) / (1 + SHIFTS))
-    return max(found)
+        statistics.append((1 + int((chance >= observed).sum())) / (1 + SHIFTS))
+    return max(statistics)
 
 
 def _shift_sums(one: Series, best: Evidence, region: int) -> Floats:
@@ -310,6 +310,6 @@ def _confidence(
             halves.append(one.part(mine))
             kept.append(value[mine])
         data = scored(halves, kept)
-        found = [e for period in rivals if (e := _judge(data, period)) is not None]
-        wins += bool(found) and max(found, key=lambda e: e.score).period_bytes == rivals[0]
+        rivalling = [e for period in rivals if (e := _judge(data, period)) is not None]
+        wins += bool(rivalling) and max(rivalling, key=lambda e: e.score).period_bytes == rivals[0]
     return wins / resamples

@@ -31,8 +31,8 @@ LOWER_EDGES_NS: Counts = _lower_edges()  # BINS + 1 entries; bin i covers [edge 
 
 def bin_of(latency_ns: npt.ArrayLike) -> Counts:
     """The bin of each latency (integers of nanoseconds); the last bin takes all above 17 s."""
-    found = np.searchsorted(LOWER_EDGES_NS, np.asarray(latency_ns), side="right") - 1
-    return np.minimum(found, BINS - 1).astype(np.int64)
+    bins = np.searchsorted(LOWER_EDGES_NS, np.asarray(latency_ns), side="right") - 1
+    return np.minimum(bins, BINS - 1).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -107,12 +107,12 @@ def smallest_sample(quantile: float) -> int:
 
 def latency_estimates(sections: Sequence[Histogram], direction: str) -> tuple[Estimate, ...]:
     """Mean and percentiles of one direction; the bound is the upper 95 % limit."""
-    found = []
+    estimates = []
     for name, quantile in QUANTILES.items():
         result = percentile(sections, quantile)
         if result is None:
             return ()
-        found.append(
+        estimates.append(
             Estimate(
                 metric=f"lat_{name}_ns",
                 unit="ns",
@@ -126,4 +126,4 @@ def latency_estimates(sections: Sequence[Histogram], direction: str) -> tuple[Es
                 status=result.status,
             )
         )
-    return tuple(found)
+    return tuple(estimates)

@@ -31,13 +31,13 @@ def judge_point(
     if not repeats or len(repeats) != len(measured):
         raise ValueError(f"{len(repeats)} repeats with {len(measured)} windows cannot be judged")
     estimates = point_estimates(repeats, measured)
-    found = all_findings(point, repeats, measured, context, estimates)
+    findings = all_findings(point, repeats, measured, context, estimates)
     return PointResult(
         point=point,
         repeats=tuple(repeats),
         estimates=estimates,
-        verdict=_verdict(found, context),
-        findings=found,
+        verdict=_verdict(findings, context),
+        findings=findings,
     )
 
 
@@ -53,10 +53,10 @@ def point_estimates(
 ) -> tuple[Estimate, ...]:
     """All numbers of a point, rates first, then latencies of each direction that did I/O."""
     artifacts = tuple(repeat.artifacts for repeat in repeats)
-    found = [*_rates(repeats, measured)]
+    estimates = [*_rates(repeats, measured)]
     for direction in ("read", "write"):
-        found += _latencies(measured, direction)
-    return tuple(estimate.model_copy(update={"artifacts": artifacts}) for estimate in found)
+        estimates += _latencies(measured, direction)
+    return tuple(estimate.model_copy(update={"artifacts": artifacts}) for estimate in estimates)
 
 
 def _rates(repeats: Sequence[Repeat], measured: Sequence[Measured]) -> list[Estimate]:

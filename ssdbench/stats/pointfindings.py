@@ -118,9 +118,9 @@ def _repeats(
 def _order(
     point: Point, repeats: Sequence[Repeat], measured: Sequence[Measured], context: Context
 ) -> Iterator[Finding]:
-    found = trend([repeat.iops for repeat in repeats], [float(r.sequence) for r in repeats])
-    if found.p <= TREND_P and abs(found.change) > TREND_CHANGE:
-        yield RepeatsMove(found.change, found.tau, found.p).finding()
+    drift = trend([repeat.iops for repeat in repeats], [float(r.sequence) for r in repeats])
+    if drift.p <= TREND_P and abs(drift.change) > TREND_CHANGE:
+        yield RepeatsMove(drift.change, drift.tau, drift.p).finding()
 
 
 def _drift(
@@ -211,8 +211,8 @@ def _remap_unit(
     point: Point, repeats: Sequence[Repeat], measured: Sequence[Measured], context: Context
 ) -> Iterator[Finding]:
     if below_remap_unit(point.workload, context.remap_unit_bytes):
-        found = BelowMappingUnit((point.workload.block_bytes,), context.remap_unit_bytes)
-        yield found.finding()
+        below = BelowMappingUnit((point.workload.block_bytes,), context.remap_unit_bytes)
+        yield below.finding()
 
 
 def below_remap_unit(workload: Workload, unit_bytes: int) -> bool:

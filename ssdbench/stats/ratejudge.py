@@ -55,8 +55,8 @@ def judged(
         ]
         for name, parts in blocks.items()
     }
-    found = {name: percentile(parts, quantile) for name, parts in due.items()}
-    known = {name: p for name, p in found.items() if p is not None}
+    latencies = {name: percentile(parts, quantile) for name, parts in due.items()}
+    known = {name: p for name, p in latencies.items() if p is not None}
     if not known:
         return Judged(
             offered_iops, achieved_iops, 0.0, 0.0, None, 0.0, 0.0, False, False, "no request ended"
@@ -93,8 +93,8 @@ def _chance(workload: Workload, offered_iops: float, seconds: float) -> float:
 
 def _grows(parts: Sequence[Histogram]) -> bool:
     """Whether latencies rise over the window, as they do behind a queue that is never emptied."""
-    found = trend([part.mean_ns() for part in parts if part.n])
-    return found.p <= TREND_P and found.change > TREND_CHANGE
+    drift = trend([part.mean_ns() for part in parts if part.n])
+    return drift.p <= TREND_P and drift.change > TREND_CHANGE
 
 
 def _why(step: RateStep, value_ns: float, limit_ns: float) -> str:

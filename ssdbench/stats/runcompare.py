@@ -66,11 +66,11 @@ def compared(results: Sequence[RunResult]) -> Compared:
 
 
 def _points(result: RunResult) -> dict[Key, PointResult]:
-    found: dict[Key, PointResult] = {}
+    points: dict[Key, PointResult] = {}
     for stage in result.stages:
         for point in stage.points:
-            found.setdefault(_key(point, result.target.size_bytes), point)
-    return found
+            points.setdefault(_key(point, result.target.size_bytes), point)
+    return points
 
 
 def _key(point: PointResult, size_bytes: int) -> Key:
@@ -91,24 +91,26 @@ def _enough(*points: PointResult) -> bool:
 def _left_out(
     results: Sequence[RunResult], points: Sequence[Mapping[Key, PointResult]]
 ) -> list[str]:
-    found = []
+    sentences = []
     for result, own, number in zip(results, points, range(len(points)), strict=True):
         others = [other for place, other in enumerate(points) if place != number]
         alone = [p for key, p in own.items() if not any(key in other for other in others)]
         if alone:
             names = "; ".join(point.point.label() for point in alone[:3])
             more = f" and {len(alone) - 3} more" if len(alone) > 3 else ""
-            found.append(f"only {result.run_id} measured {names}{more}")
+            sentences.append(f"only {result.run_id} measured {names}{more}")
         again = sum(len(stage.points) for stage in result.stages) - len(own)
         if again:
-            found.append(
+            sentences.append(
                 f"{again} points of {result.run_id} were measured before in the same run; "
                 "the first measurement of each counts"
             )
         few = [p for p in own.values() if len(p.repeats) < LEAST_REPEATS]
         if few:
-            found.append(f"{len(few)} points of {result.run_id} have fewer than two repeats")
+            sentences.append(f"{len(few)} points of {result.run_id} have fewer than two repeats")
     profiles = {result.profile_text for result in results}
     if len(profiles) > 1:
-        found.append("the runs were made with different profiles; only equal points are compared")
-    return found
+        sentences.append(
+            "the runs were made with different profiles; only equal points are compared"
+        )
+    return sentences

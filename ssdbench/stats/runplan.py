@@ -58,14 +58,14 @@ def used(points: Sequence[PointResult], wanted: CapacityPlan) -> list[PointResul
     Where it names no share of reads, the smallest that was measured; no block, the nearest to
     4 KiB.
     """
-    found = [point for point in points if _whole_drive(point) and _fits(point, wanted)]
-    if wanted.read_percent is None and found:
-        least = min(point.point.workload.read_percent for point in found)
-        found = [p for p in found if p.point.workload.read_percent == least]
-    if wanted.block_bytes is None and found:
-        near = min(_octaves(point) for point in found)
-        found = [point for point in found if _octaves(point) == near]
-    return found
+    points_used = [point for point in points if _whole_drive(point) and _fits(point, wanted)]
+    if wanted.read_percent is None and points_used:
+        least = min(point.point.workload.read_percent for point in points_used)
+        points_used = [p for p in points_used if p.point.workload.read_percent == least]
+    if wanted.block_bytes is None and points_used:
+        near = min(_octaves(point) for point in points_used)
+        points_used = [point for point in points_used if _octaves(point) == near]
+    return points_used
 
 
 def candidates(result: RunResult, wanted: CapacityPlan) -> list[PointResult]:
@@ -82,13 +82,13 @@ def capacity_answer(result: RunResult, wanted: CapacityPlan) -> CapacityAnswer:
     if wanted.demand_iops is None:
         raise ValueError("a capacity plan needs a demand in IOPS")
     simulated = result.target.simulated
-    found = candidates(result, wanted)
-    if not found:
+    points = candidates(result, wanted)
+    if not points:
         why = "no random point over the whole drive of this block size and read share was measured"
         if kinds := _kinds(result):
             why += f"; measured were {', '.join(kinds)}"
         return CapacityAnswer(wanted, simulated, reasons=(why,))
-    point = min(found, key=_bound)
+    point = min(points, key=_bound)
     bound = _bound(point)
     slo, slo_reasons, slo_notes = _within_slo(result, wanted, point)
     usable = bound if slo is None else min(bound, slo)
@@ -255,8 +255,8 @@ def _amplification(result: RunResult, wanted: CapacityPlan) -> tuple[float | Non
 
 
 def _bytes(text: str | None) -> float | None:
-    found = _CAPACITY.fullmatch(text or "")
-    return float(found[1]) * _UNITS[found[2]] if found else None
+    match = _CAPACITY.fullmatch(text or "")
+    return float(match[1]) * _UNITS[match[2]] if match else None
 
 
 def _notes(answer: CapacityAnswer) -> Iterator[str]:

@@ -89,14 +89,14 @@ def findings(
 
     `spent`: the limit at which a warm-up was given up.
     """
-    found: list[FindingKind] = []
+    kinds: list[FindingKind] = []
     if not verdict.steady:
-        found.append(_settle(verdict) if point is not None else _warm_up(verdict, spent or Spent()))
+        kinds.append(_settle(verdict) if point is not None else _warm_up(verdict, spent or Spent()))
     elif verdict.shape != "flat":
-        found.append(TwoLevels(verdict.shape, verdict.lower_mode or 0.0, verdict.mean))
+        kinds.append(TwoLevels(verdict.shape, verdict.lower_mode or 0.0, verdict.mean))
     if verdict.rule in RULES and not RULES[verdict.rule]().validates:
-        found.append(HastyRule(verdict.rule))
-    return tuple(kind.finding(point=point, repeat=repeat, stage=stage) for kind in found)
+        kinds.append(HastyRule(verdict.rule))
+    return tuple(kind.finding(point=point, repeat=repeat, stage=stage) for kind in kinds)
 
 
 def _warm_up(verdict: SteadyVerdict, spent: Spent) -> NotSteady | NotJudged:

@@ -66,11 +66,13 @@ def gathered(
     first: npt.NDArray[np.bool_],
 ) -> list[Series]:
     """Writes in the order in which they were done, as one series per region and stride."""
-    found = []
+    series = []
     for where, stride in sorted({*zip(region.tolist(), stride_bytes.tolist(), strict=True)}):
         mine = np.flatnonzero((region == where) & (stride_bytes == stride))
-        found.append(Series(where, stride, offset_bytes[mine], latency_ns[mine], mine, first[mine]))
-    return found
+        series.append(
+            Series(where, stride, offset_bytes[mine], latency_ns[mine], mine, first[mine])
+        )
+    return series
 
 
 def scores(latency_ns: Floats) -> Floats:

@@ -150,12 +150,12 @@ def _passes(
 
     On a small drive, where a walk is short, fewer writes are done.
     """
-    found: list[Pass] = []
+    passes: list[Pass] = []
     step = max(UNIT_BYTES, block_bytes)
     slack = min(region.length_bytes // 8, stride * 64)
-    while writes > 0 and len(found) < MOST_PASSES:
+    while writes > 0 and len(passes) < MOST_PASSES:
         start = chance.randrange(max(1, slack // step)) * step
         count = min(writes, (region.length_bytes - start) // stride)
-        found.append(Pass(region.index, stride, region.offset_bytes + start, count))
+        passes.append(Pass(region.index, stride, region.offset_bytes + start, count))
         writes -= count
-    return found
+    return passes

@@ -189,9 +189,9 @@ def _meaning(measured: Flushes) -> str:
 
 def cache_findings(cache: WriteCache, *, simulated: bool = False) -> tuple[Finding, ...]:
     """What a planner must know of the cache behind rates that were measured without flushes."""
-    found: list[FindingKind] = []
+    kinds: list[FindingKind] = []
     if cache.kind is CacheKind.VOLATILE:
-        found.append(VolatileCache(cache.buffer_bytes, cache.flush_us_after_1, simulated))
+        kinds.append(VolatileCache(cache.buffer_bytes, cache.flush_us_after_1, simulated))
     if cache.contradiction:
-        found.append(CacheContradiction(cache.contradiction))
-    return tuple(kind.finding() for kind in found)
+        kinds.append(CacheContradiction(cache.contradiction))
+    return tuple(kind.finding() for kind in kinds)

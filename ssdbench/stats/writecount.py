@@ -135,15 +135,15 @@ def _around(value: _Floats32) -> _Floats32:
 def _likes(one: Series, verdict: BlockVerdict) -> Ints:
     """How many writes behind a boundary each write comes: 0 to BEHIND - 1, or BEHIND."""
     best = verdict.best
-    found = np.full(len(one), BEHIND, dtype=np.int64)
+    likes = np.full(len(one), BEHIND, dtype=np.int64)
     if verdict.block_bytes is None or best is None:
-        return found
+        return likes
     place = best.place_bytes
     if best.form is Form.DELAYED:
         place = best.stride_places[one.region].get(one.stride_bytes, place)
     for late in reversed(range(BEHIND)):
-        found[behind(one, verdict.block_bytes, place, late + 1)] = late
-    return found
+        likes[behind(one, verdict.block_bytes, place, late + 1)] = late
+    return likes
 
 
 def _halves(train: _Train) -> tuple[_Floats32, Floats]:
@@ -245,8 +245,8 @@ def _as_normal(z: Floats, skew: Floats) -> Floats:
     """
     shape = (2 / np.maximum(skew, LEAST_SKEW)) ** 2
     root = np.cbrt(np.maximum(z / np.sqrt(shape) + 1, 0.0))
-    found = 3 * np.sqrt(shape) * (root - 1 + 1 / (9 * shape))
-    return np.asarray(np.where(skew <= LEAST_SKEW, z, found), dtype=np.float64)
+    normal = 3 * np.sqrt(shape) * (root - 1 + 1 / (9 * shape))
+    return np.asarray(np.where(skew <= LEAST_SKEW, z, normal), dtype=np.float64)
 
 
 def lag(series: Sequence[Series], verdict: BlockVerdict, *, most_writes: int = 4096) -> int | None:

@@ -36,10 +36,10 @@ def stages(
     programs, notes = chosen(wanted)
     _require_room(wanted, programs, target)
     offered = topology(kernel).schedulers
-    found = list(filesystems.prepared(before + 1, system, 100.0, profile))
-    found.append(
+    planned = list(filesystems.prepared(before + 1, system, 100.0, profile))
+    planned.append(
         ApplicationTrial.of(
-            f"{before + len(found) + 1:02d}-applications",
+            f"{before + len(planned) + 1:02d}-applications",
             Place(system, kernel, below=REACHABLE),
             programs,
             tuple(path_variants(wanted.schedulers, offered, target.here)),
@@ -55,7 +55,7 @@ def stages(
             notes=notes,
         )
     )
-    return found
+    return planned
 
 
 def chosen(wanted: asked.Applications) -> tuple[tuple[Program, ...], tuple[str, ...]]:
@@ -66,13 +66,13 @@ def chosen(wanted: asked.Applications) -> tuple[tuple[Program, ...], tuple[str, 
     names = wanted.programs or tuple(asked.ProgramName)
     programs = tuple(PROGRAMS[name.value] for name in names)
     lacking = {program.name: said for program in programs if (said := _lacking(program))}
-    found = tuple(program for program in programs if program.name not in lacking)
-    if lacking and (wanted.programs or not found):
+    here = tuple(program for program in programs if program.name not in lacking)
+    if lacking and (wanted.programs or not here):
         raise HostLacks(
             "; ".join(lacking.values()),
             hint="Install what is missing, or leave it out of `programs`.",
         )
-    return found, tuple(lacking.values())
+    return here, tuple(lacking.values())
 
 
 def _lacking(program: Program) -> str:

@@ -39,10 +39,10 @@ def stages(profile: Profile, target: TargetInfo) -> tuple[AnyStage, ...]:
     level_bytes = Extent(percent=profile.fill_level_percent).bytes_of(
         target.size_bytes, align_bytes=target.logical_block_bytes
     )
-    found = _prepared(profile, target, level_bytes)
+    planned = _prepared(profile, target, level_bytes)
     for measure in profile.measure:
-        found += _measuring(len(found), measure.stage, profile, target, level_bytes)
-    return tuple(found)
+        planned += _measuring(len(planned), measure.stage, profile, target, level_bytes)
+    return tuple(planned)
 
 
 def _measuring(
@@ -79,11 +79,11 @@ def _over_spans(
     before: int, wanted: asked.SpanSweep, profile: Profile, target: TargetInfo, level_bytes: int
 ) -> list[AnyStage]:
     """Growing spans, on a drive that is put in order first where the profile asks for it."""
-    found: list[AnyStage] = []
+    planned: list[AnyStage] = []
     if wanted.rest is asked.Rest.ORDERED:
-        found.append(_put_in_order(f"{before + 1:02d}-precondition", profile))
-    name = f"{before + len(found) + 1:02d}-{wanted.kind}"
-    return [*found, span(name, wanted, profile, target, level_bytes)]
+        planned.append(_put_in_order(f"{before + 1:02d}-precondition", profile))
+    name = f"{before + len(planned) + 1:02d}-{wanted.kind}"
+    return [*planned, span(name, wanted, profile, target, level_bytes)]
 
 
 def _over_host(
@@ -118,17 +118,17 @@ def _over_host(
 
 def _prepared(profile: Profile, target: TargetInfo, level_bytes: int) -> list[AnyStage]:
     """What comes before the first measurement."""
-    found: list[AnyStage] = []
+    planned: list[AnyStage] = []
     if not profile.needs_fill:
-        return found
+        return planned
     if profile.purge is not Purge.NONE:
-        found.append(PurgeStage(_name(found, "purge"), profile.purge))
+        planned.append(PurgeStage(_name(planned, "purge"), profile.purge))
     if profile.precondition:
-        name, fills = _name(found, "precondition"), profile.precondition
-        found.append(Precondition(name, fills, profile.fill_level_percent, profile.content))
+        name, fills = _name(planned, "precondition"), profile.precondition
+        planned.append(Precondition(name, fills, profile.fill_level_percent, profile.content))
     if profile.needs_warm_up:
-        found.append(_steady(_name(found, "steady"), profile, target, level_bytes))
-    return found
+        planned.append(_steady(_name(planned, "steady"), profile, target, level_bytes))
+    return planned
 
 
 def _require_supported(profile: Profile) -> None:

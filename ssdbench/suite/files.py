@@ -39,10 +39,10 @@ def stages(
     name = wanted.type or asked.FileSystemName.EXT4
     system = filesystems.required(name, target)
     chosen = _chosen(wanted, work.room_on(target.size_bytes))
-    found = list(filesystems.prepared(before + 1, system, 100.0, profile))
-    found.append(
+    planned = list(filesystems.prepared(before + 1, system, 100.0, profile))
+    planned.append(
         FileTrial(
-            name=f"{before + len(found) + 1:02d}-{chosen.kind}",
+            name=f"{before + len(planned) + 1:02d}-{chosen.kind}",
             kind=chosen.kind,
             title=f"{KINDS[chosen.kind].title} on {system.name}",
             variants=tuple(chosen.variants),
@@ -56,7 +56,7 @@ def stages(
             files=chosen.files,
         )
     )
-    return found
+    return planned
 
 
 def _window_s(wanted: asked.OnFiles) -> int:

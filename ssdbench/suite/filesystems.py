@@ -29,15 +29,15 @@ def stages(
     that this host or drive cannot have, with every reason.
     """
     kernel = required_device(target)
-    found: list[AnyStage] = []
+    planned: list[AnyStage] = []
     notes = left_out(wanted, target)
     for system in chosen(wanted, target):
         for part in wanted.parts_percent:
-            number = before + len(found) + 1
-            found += prepared(number, system, part, profile)
-            found.append(
+            number = before + len(planned) + 1
+            planned += prepared(number, system, part, profile)
+            planned.append(
                 FileSystemTrial.of(
-                    f"{before + len(found) + 1:02d}-{system.name}",
+                    f"{before + len(planned) + 1:02d}-{system.name}",
                     Place(system, kernel, part),
                     wanted.threads,
                     file_percent=wanted.file_percent,
@@ -48,7 +48,7 @@ def stages(
                     notes=notes,
                 )
             )
-    return found
+    return planned
 
 
 def required_device(target: TargetInfo) -> str:

@@ -102,18 +102,18 @@ def native_max(sense: bytes) -> int | None:
 
 def smart_values(page: bytes) -> dict[int, int]:
     """Raw values (48 bits) of the vendor's SMART attributes by their numbers."""
-    found = {}
+    values = {}
     for at in range(2, 362, 12):
         if len(page) >= at + 12 and page[at]:
-            found[page[at]] = int.from_bytes(page[at + 5 : at + 11], "little")
-    return found
+            values[page[at]] = int.from_bytes(page[at + 5 : at + 11], "little")
+    return values
 
 
 def facts(pages: Mapping[str, bytes]) -> dict[str, str]:
     """Everything that the pages say, for the report."""
-    found: dict[str, str] = {}
+    told: dict[str, str] = {}
     if IDENTIFY in pages:
-        found |= _identify_facts(identify(pages[IDENTIFY]))
+        told |= _identify_facts(identify(pages[IDENTIFY]))
     for name, register in (
         ("host protected area", NATIVE_MAX),
         ("beyond the accessible max address", ACCESSIBLE_MAX),
@@ -121,13 +121,13 @@ def facts(pages: Mapping[str, bytes]) -> dict[str, str]:
         top = native_max(pages[register]) if IDENTIFY in pages and register in pages else None
         if top is not None:
             hidden = top + 1 - identify(pages[IDENTIFY]).sectors
-            found[name] = f"{hidden} sectors" if hidden > 0 else "none"
+            told[name] = f"{hidden} sectors" if hidden > 0 else "none"
     if SMART in pages:
         values = smart_values(pages[SMART])
-        found |= {f"SMART {number}": str(value) for number, value in sorted(values.items())}
+        told |= {f"SMART {number}": str(value) for number, value in sorted(values.items())}
         if 194 in values:
-            found["temperature"] = f"{values[194] & 0xFF} °C"
-    return found
+            told["temperature"] = f"{values[194] & 0xFF} °C"
+    return told
 
 
 def _identify_facts(said: Identify) -> dict[str, str]:

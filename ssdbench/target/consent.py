@@ -94,7 +94,7 @@ def require_consent(
     info: TargetInfo, consent: Consent, *, wear: Wear = NO_WEAR, destroys: bool = True
 ) -> None:
     """Raise TargetRefused with everything that stands against it."""
-    found = lacking(info, consent, wear=wear, destroys=destroys)
+    lacks = lacking(info, consent, wear=wear, destroys=destroys)
     wrong = needed(info) and consent.identity not in (None, info.id)
     hint = "make sure which drive you mean: `ssdbench drives` shows the identity of each"
-    refuse(info.name, found, hint=hint if wrong and destroys else "")
+    refuse(info.name, lacks, hint=hint if wrong and destroys else "")

@@ -154,15 +154,15 @@ def standing(
         case TargetKind.SIMULATED:
             return []
         case TargetKind.FILE:
-            found = fileguard.objections(info, root=root)
+            against = fileguard.objections(info, root=root)
         case _:
             try:
-                found = objections(info, LiveHost(info, root=root, ours=ours))
+                against = objections(info, LiveHost(info, root=root, ours=ours))
             except DeviceLost:
-                found = [Objection("it is gone")]
+                against = [Objection("it is gone")]
             except OSError as error:
-                found = [Objection(f"it cannot be examined: {error.strerror}")]
-    return remaining(found, consent)
+                against = [Objection(f"it cannot be examined: {error.strerror}")]
+    return remaining(against, consent)
 
 
 def remaining(found: Sequence[Objection], consent: Consent) -> list[Objection]:

@@ -61,13 +61,13 @@ def find(drive: str, *, sysfs: Sysfs = ROOT) -> str | None:
         (kernel, _identity(names_of(kernel, sysfs), _attributes(sysfs, kernel), sysfs))
         for kernel in surroundings.shown(sysfs)
     ]
-    found = [kernel for kernel, id_ in named if id_ == drive]
-    if not found:
+    kernels = [kernel for kernel, id_ in named if id_ == drive]
+    if not kernels:
         drive, _, place = drive.rpartition(VIA)
-        found = [kernel for kernel, id_ in named if drive and id_ == drive]
-        chosen = [kernel for kernel in found if surroundings.place(kernel, sysfs) == place]
-        found = chosen or found
-    return found[0] if len(found) == 1 else None
+        kernels = [kernel for kernel, id_ in named if drive and id_ == drive]
+        chosen = [kernel for kernel in kernels if surroundings.place(kernel, sysfs) == place]
+        kernels = chosen or kernels
+    return kernels[0] if len(kernels) == 1 else None
 
 
 def found_again(known: TargetInfo, *, sysfs: Sysfs = ROOT) -> TargetInfo:

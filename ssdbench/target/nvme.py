@@ -173,17 +173,23 @@ def uuid(page: bytes) -> str:
     while at + 4 <= len(page) and page[at]:
         kind, length = page[at], page[at + 1]
         if kind == 3 and length == 16:
-            found = _identifier(page[at + 4 : at + 20])
-            parts = (found[:8], found[8:12], found[12:16], found[16:20], found[20:])
-            return "-".join(parts) if found else ""
+            identifier = _identifier(page[at + 4 : at + 20])
+            parts = (
+                identifier[:8],
+                identifier[8:12],
+                identifier[12:16],
+                identifier[16:20],
+                identifier[20:],
+            )
+            return "-".join(parts) if identifier else ""
         at += 4 + length
     return ""
 
 
 def namespaces(page: bytes) -> list[int]:
     """The namespaces of a list of active or allocated ones (CNS 02h, 10h)."""
-    found = (number(page, at, 4) for at in range(0, len(page), 4))
-    return [nsid for nsid in found if nsid]
+    ids = (number(page, at, 4) for at in range(0, len(page), 4))
+    return [nsid for nsid in ids if nsid]
 
 
 def controllers(page: bytes) -> list[int]:
@@ -219,28 +225,28 @@ def opal_locked(page: bytes) -> bool:
 
 def facts(pages: Mapping[str, bytes]) -> dict[str, str]:
     """Everything that the pages say, for the report."""
-    found: dict[str, str] = {}
+    told: dict[str, str] = {}
     if CONTROLLER in pages:
-        found |= _controller_facts(controller(pages[CONTROLLER]))
+        told |= _controller_facts(controller(pages[CONTROLLER]))
     if NAMESPACE in pages:
-        found |= _namespace_facts(namespace(pages[NAMESPACE]))
+        told |= _namespace_facts(namespace(pages[NAMESPACE]))
     if SIBLINGS in pages:
-        found["namespaces of the controller"] = _listed(namespaces(pages[SIBLINGS]))
+        told["namespaces of the controller"] = _listed(namespaces(pages[SIBLINGS]))
     if ALLOCATED in pages:
-        found["namespaces of the subsystem"] = _listed(namespaces(pages[ALLOCATED]))
+        told["namespaces of the subsystem"] = _listed(namespaces(pages[ALLOCATED]))
     if ATTACHED in pages:
-        found["attached controllers"] = _listed(controllers(pages[ATTACHED]))
+        told["attached controllers"] = _listed(controllers(pages[ATTACHED]))
     if SMART in pages:
-        found |= smart_facts(pages[SMART])
+        told |= smart_facts(pages[SMART])
     if OCP in pages:
-        found |= ocp_facts(pages[OCP])
+        told |= ocp_facts(pages[OCP])
     if SANITIZE in pages:
-        found["last sanitize"] = sanitize_state(pages[SANITIZE])[0]
-    return found | _feature_facts(pages)
+        told["last sanitize"] = sanitize_state(pages[SANITIZE])[0]
+    return told | _feature_facts(pages)
 
 
 def _controller_facts(said: Controller) -> dict[str, str]:
-    found = {
+    told = {
         "power states": ", ".join(said.power_states),
         "volatile write cache": "present" if said.volatile_cache else "absent",
         "APST": "supported" if said.apst else "not supported",
@@ -248,11 +254,11 @@ def _controller_facts(said: Controller) -> dict[str, str]:
         "sanitize": _listed(sorted(said.sanitizes)) or "not supported",
     }
     if said.total_bytes:
-        found["NVM capacity"] = format_capacity(said.total_bytes)
-        found["unallocated NVM capacity"] = format_capacity(said.unallocated_bytes)
+        told["NVM capacity"] = format_capacity(said.total_bytes)
+        told["unallocated NVM capacity"] = format_capacity(said.unallocated_bytes)
     if said.memory_wanted_bytes:
-        found["host memory buffer wanted"] = format_capacity(said.memory_wanted_bytes)
-    return found
+        told["host memory buffer wanted"] = format_capacity(said.memory_wanted_bytes)
+    return told
 
 
 def _namespace_facts(said: Namespace) -> dict[str, str]:
@@ -298,10 +304,10 @@ def throttle_counters(health: bytes, ocp: bytes = b"") -> dict[str, int]:
     """How often and how long a drive ever was too hot, by its health log and OCP's C0h."""
     if len(health) < HEALTH_BYTES:
         return {}
-    found = {name: number(health, at, size) for name, (at, size) in _THROTTLING.items()}
+    counters = {name: number(health, at, size) for name, (at, size) in _THROTTLING.items()}
     if ocp[496:512] == OCP_GUID:
-        found["thermal throttling events"] = ocp[_OCP_THROTTLED]
-    return found
+        counters["thermal throttling events"] = ocp[_OCP_THROTTLED]
+    return counters
 
 
 def is_ocp(page: bytes) -> bool:
@@ -341,24 +347,24 @@ def ocp_facts(page: bytes) -> dict[str, str]:
 
 
 def _feature_facts(pages: Mapping[str, bytes]) -> dict[str, str]:
-    found = {}
+    told = {}
     if POWER in pages:
-        found["power state"] = str(number(pages[POWER], 0, 4) & 31)
+        told["power state"] = str(number(pages[POWER], 0, 4) & 31)
     if CACHE in pages:
-        found["write cache"] = "on" if number(pages[CACHE], 0, 4) & 1 else "off"
+        told["write cache"] = "on" if number(pages[CACHE], 0, 4) & 1 else "off"
     if TRANSITIONS in pages:
-        found["APST now"] = "on" if number(pages[TRANSITIONS], 0, 4) & 1 else "off"
+        told["APST now"] = "on" if number(pages[TRANSITIONS], 0, 4) & 1 else "off"
     if MEMORY in pages:
-        found["host memory buffer"] = "on" if number(pages[MEMORY], 0, 4) & 1 else "off"
+        told["host memory buffer"] = "on" if number(pages[MEMORY], 0, 4) & 1 else "off"
     if PLACEMENT in pages:
         on = number(pages[PLACEMENT], 0, 4) & 1
-        found["flexible data placement now"] = "on" if on else "off"
+        told["flexible data placement now"] = "on" if on else "off"
     if FIRMWARE in pages:
         slots = (text(pages[FIRMWARE], 8 * slot, 8) for slot in range(1, 8))
-        found["firmware slots"] = ", ".join(
+        told["firmware slots"] = ", ".join(
             f"{n}: {name}" for n, name in enumerate(slots, 1) if name
         )
-    return found
+    return told
 
 
 def _listed(values: list[int] | list[str]) -> str:

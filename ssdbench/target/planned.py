@@ -31,14 +31,14 @@ class Planned(Model):
 
     def changes(self, now: "Planned") -> list[str]:
         """A sentence for everything that is not as it was planned; empty when all is."""
-        found = [
+        sentences = [
             f"{words} was {_shown(getattr(self.target, name))} when it was planned and is now "
             f"{_shown(getattr(now.target, name))}"
             for name, words in UNCHANGING.items()
             if getattr(self.target, name) != getattr(now.target, name)
         ]
         then, today = self.target.facts, now.target.facts
-        found += [
+        sentences += [
             f"the {name} was {_shown(then.get(name))} when it was planned and is now "
             f"{_shown(today.get(name))}"
             for name in FORMAT_FACTS
@@ -49,13 +49,13 @@ class Planned(Model):
             ("partitions", self.partitions, now.partitions),
         ):
             if was != is_now:
-                found.append(
+                sentences.append(
                     f"its {name} were {_listed(was)} when it was planned and are now "
                     f"{_listed(is_now)}"
                 )
         if self.profile_sha256 != now.profile_sha256:
-            found.append("the profile is not the one that was planned")
-        return found
+            sentences.append("the profile is not the one that was planned")
+        return sentences
 
     def require_unchanged(self, info: TargetInfo, profile_text: str) -> None:
         """Raise TargetRefused with everything that changed since the plan."""

@@ -129,25 +129,25 @@ def purge(
     sysfs = Sysfs()
     kernel, node = kernel_name(info, sysfs=sysfs), Path(info.node)
     protocol = pages.protocol(kernel, sysfs)
-    found = pages.read(kernel, node, sysfs=sysfs)
-    if against := obstacles(wanted, protocol, found):
+    drive_pages = pages.read(kernel, node, sysfs=sysfs)
+    if against := obstacles(wanted, protocol, drive_pages):
         raise TargetRefused(info.name, against, hint="choose another `purge`, such as discard")
-    before = _evidence(found, info, descriptor)
+    before = _evidence(drive_pages, info, descriptor)
     began = time.monotonic()
     match wanted:
         case Purge.FORMAT if protocol is Protocol.NVME:
-            said = _format(node, found, lba_format)
-            _taken(kernel, descriptor, found, sysfs)
+            said = _format(node, drive_pages, lba_format)
+            _taken(kernel, descriptor, drive_pages, sysfs)
         case Purge.SANITIZE if protocol is Protocol.NVME:
-            said = _sanitize(node, found, witness.share)
+            said = _sanitize(node, drive_pages, witness.share)
         case Purge.SANITIZE if protocol is Protocol.ATA:
-            said = _ata_sanitize(node, found)
+            said = _ata_sanitize(node, drive_pages)
         case Purge.ATA_ERASE:
-            said = _ata_erase(node, found, witness.password)
+            said = _ata_erase(node, drive_pages, witness.password)
         case Purge.SANITIZE:
             said = _scsi_sanitize(node)
         case Purge.FORMAT:
-            said = _scsi_format(node, found)
+            said = _scsi_format(node, drive_pages)
         case _:
             discard(info, descriptor, 0, info.size_bytes)
             said = "discards over the whole drive (a fallback: a drive is free to ignore them)"
@@ -305,11 +305,11 @@ def _ata_sanitize(node: Path, found: pages.Pages) -> str:
 def _await_ata(disk: scsi_bus.Scsi) -> bool:
     """Until SANITIZE STATUS EXT shows none in progress; whether it did."""
     status = scsi_bus.AtaCommand(0xB4, feature=0, extended=True, registers=True)
-    found = False
+    at_work = False
     while ata.sanitizing(disk.ata(status).sense):
-        found = True
+        at_work = True
         time.sleep(POLL_S)
-    return found
+    return at_work
 
 
 def _ata_erase(node: Path, found: pages.Pages, note: Callable[[], None]) -> str:
@@ -349,7 +349,7 @@ def _scsi_format(node: Path, found: pages.Pages) -> str:
 
 def _await_ready(disk: scsi_bus.Scsi) -> bool:
     """Until a format or sanitize is over; whether one was at work. Raises DeviceError."""
-    found, events = False, 0
+    at_work, events = False, 0
     while True:
         try:
             disk.command(bytes(6))  # TEST UNIT READY
@@ -359,10 +359,10 @@ def _await_ready(disk: scsi_bus.Scsi) -> bool:
                 continue
             if not scsi.at_work(refused.sense):
                 raise
-            found = True
+            at_work = True
             time.sleep(POLL_S)
         else:
-            return found
+            return at_work
 
 
 def discard(info: TargetInfo, descriptor: int, offset_bytes: int, length_bytes: int) -> None:

@@ -18,7 +18,7 @@ STRONG = {3: "naa", 2: "eui"}  # designator types that name one unit in the worl
 
 def world_wide_name(page: bytes) -> str:
     """The NAA or EUI-64 name of the logical unit in page 83h, NAA before EUI; empty without."""
-    found = {}
+    names = {}
     at, end = 4, 4 + int.from_bytes(page[2:4], "big")
     while at + 4 <= min(len(page), end):
         kind, length = page[at + 1], page[at + 3]
@@ -29,9 +29,9 @@ def world_wide_name(page: bytes) -> str:
             and any(name)
             and len(name) == length
         ):
-            found[kind & 15] = f"{STRONG[kind & 15]}.{name.hex()}"
+            names[kind & 15] = f"{STRONG[kind & 15]}.{name.hex()}"
         at += 4 + length
-    return found.get(3) or found.get(2) or ""
+    return names.get(3) or names.get(2) or ""
 
 
 def serial(page: bytes) -> str:
@@ -105,33 +105,33 @@ def _said(sense: bytes) -> tuple[int, int, int]:
 
 def facts(pages: Mapping[str, bytes]) -> dict[str, str]:
     """Everything that the pages say, for the report."""
-    found: dict[str, str] = {}
+    told: dict[str, str] = {}
     if name := world_wide_name(pages.get(DEVICE_ID, b"")):
-        found["world wide name"] = name
+        told["world wide name"] = name
     capacity = pages.get(CAPACITY, b"")
     if len(capacity) >= 14:
         blocks, size = (
             int.from_bytes(capacity[:8], "big") + 1,
             int.from_bytes(capacity[8:12], "big"),
         )
-        found["capacity by READ CAPACITY"] = format_capacity(blocks * size)
+        told["capacity by READ CAPACITY"] = format_capacity(blocks * size)
         kind = protection(capacity)
-        found["protection"] = f"type {kind}" if kind else "none"
+        told["protection"] = f"type {kind}" if kind else "none"
     on = cache_on(pages.get(CACHING, b""))
     if on is not None:
-        found["write cache"] = "on" if on else "off"
+        told["write cache"] = "on" if on else "off"
     spin = pages.get(CHARACTERISTICS, b"")
     if len(spin) >= 6:
         rate = int.from_bytes(spin[4:6], "big")
-        found["medium"] = "solid state" if rate == 1 else f"rotation {rate}" if rate else "unknown"
+        told["medium"] = "solid state" if rate == 1 else f"rotation {rate}" if rate else "unknown"
     if celsius := parameter(pages.get(TEMPERATURE, b""), 0)[1:2]:
-        found["temperature"] = f"{celsius[0]} °C"
+        told["temperature"] = f"{celsius[0]} °C"
     if used := parameter(pages.get(ENDURANCE, b""), 1)[3:4]:
-        found["percentage used"] = f"{used[0]} %"
+        told["percentage used"] = f"{used[0]} %"
     if len(inquiry := pages.get(INQUIRY, b"")) >= 36:
         words = (inquiry[8:16], inquiry[16:32], inquiry[32:36])
-        found["inquiry"] = " ".join(word.decode("ascii", "replace").strip() for word in words)
+        told["inquiry"] = " ".join(word.decode("ascii", "replace").strip() for word in words)
     limits = pages.get(LIMITS, b"")
     if len(limits) >= 24:
-        found["most blocks per unmap"] = str(int.from_bytes(limits[20:24], "big"))
-    return found
+        told["most blocks per unmap"] = str(int.from_bytes(limits[20:24], "big"))
+    return told

@@ -70,8 +70,8 @@ def shown(sysfs: Sysfs) -> list[str]:
 
 def serials_here(sysfs: Sysfs) -> list[tuple[str, str]]:
     """(model, serial) of every disk of this host."""
-    found = (names_of(kernel, sysfs) for kernel in disks(sysfs))
-    return [(names.model, names.serial) for names in found]
+    named = (names_of(kernel, sysfs) for kernel in disks(sysfs))
+    return [(names.model, names.serial) for names in named]
 
 
 def place(kernel: str, sysfs: Sysfs) -> str:
@@ -100,20 +100,20 @@ def place(kernel: str, sysfs: Sysfs) -> str:
 def facts(kernel: str, sysfs: Sysfs) -> dict[str, str]:
     """Link, power, NUMA node and queues of a disk, for the report."""
     base = f"/sys/block/{kernel}"
-    found = {f"sysfs queue/{name}": sysfs.find(f"{base}/queue/{name}") for name in _QUEUE}
+    told = {f"sysfs queue/{name}": sysfs.find(f"{base}/queue/{name}") for name in _QUEUE}
     queues = sysfs.names(f"/sys/block/{queues_of(kernel, sysfs)[0]}/mq")
-    found["hardware queues"] = str(len(queues)) if queues else ""
+    told["hardware queues"] = str(len(queues)) if queues else ""
     slot = _slot(kernel, sysfs)
     if slot:
         for name, attribute in _LINK.items():
             path = f"{slot}/{attribute}"
             listed = sysfs.names(path) if attribute == "msi_irqs" else []
-            found[name] = str(len(listed)) if listed else sysfs.find(path)
-    found["place"] = place(kernel, sysfs)
+            told[name] = str(len(listed)) if listed else sysfs.find(path)
+    told["place"] = place(kernel, sysfs)
     if (paths := queues_of(kernel, sysfs)) != [kernel]:
-        found["paths"] = ", ".join(paths)
-        found["path policy"] = sysfs.find(f"{base}/device/iopolicy") or ""
-    return {name: value.strip() for name, value in found.items() if value and value.strip()}
+        told["paths"] = ", ".join(paths)
+        told["path policy"] = sysfs.find(f"{base}/device/iopolicy") or ""
+    return {name: value.strip() for name, value in told.items() if value and value.strip()}
 
 
 def fabric(kernel: str, sysfs: Sysfs) -> str:
@@ -150,12 +150,12 @@ def _attached(kernel: str, sysfs: Sysfs) -> list[str]:
 
     Below a multipath head nvmeSnN the kernel has a hidden disk nvmeScCnN per path.
     """
-    found = controllers(kernel, sysfs)
-    if len(found) < 2:
-        return found
+    others = controllers(kernel, sysfs)
+    if len(others) < 2:
+        return others
     subsystem, _, head = kernel.rpartition("n")
     there = sysfs.names("/sys/block")
-    numbered = ((c, Path(c).name.removeprefix("nvme")) for c in found)
+    numbered = ((c, Path(c).name.removeprefix("nvme")) for c in others)
     return [c for c, number in numbered if f"{subsystem}c{number}n{head}" in there]
 
 

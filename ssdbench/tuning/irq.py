@@ -58,14 +58,14 @@ def handling(wish: IrqAffinity, submitters: Sequence[int], host: Topology) -> tu
     near = {cpu for own in busy for cpu in host.shares_cache.get(own, frozenset({own}))}
     match wish:
         case IrqAffinity.NEIGHBOUR:
-            found: Collection[int] = near - busy
+            cpus: Collection[int] = near - busy
         case IrqAffinity.REMOTE:
-            found = set(host.cpus) - near
+            cpus = set(host.cpus) - near
         case IrqAffinity.SPREAD:
-            found = host.cpus
+            cpus = host.cpus
         case _:
-            found = busy
-    chosen = tuple(cpu for cpu in host.cpus if cpu in found)
+            cpus = busy
+    chosen = tuple(cpu for cpu in host.cpus if cpu in cpus)
     if not chosen:
         where = "shares a cache with" if wish is IrqAffinity.NEIGHBOUR else "is remote from"
         raise HostLacks(
@@ -98,15 +98,15 @@ def _pinned(
     handlers = sorted({cpu for irq in managed for cpu in irq.effective})
     allowed = set(submitters or host.cpus)
     near = {c for own in handlers for c in host.shares_cache.get(own, frozenset({own}))}
-    found = {
+    cpus = {
         IrqAffinity.LOCAL: set(handlers),
         IrqAffinity.NEIGHBOUR: near - set(handlers),
         IrqAffinity.REMOTE: set(host.cpus) - near,
         IrqAffinity.SPREAD: set(host.cpus),
     }[wish] & allowed
-    if not found:
+    if not cpus:
         return IrqPlan(
             notes=(note, f"{wish} is not possible: no CPU for the submitters is so placed to "
                    f"{cpu_text(handlers)}, where the interrupts are handled"),
         )  # fmt: skip
-    return IrqPlan(submitters=tuple(sorted(found)), notes=(note,))
+    return IrqPlan(submitters=tuple(sorted(cpus)), notes=(note,))

@@ -260,13 +260,13 @@ def parse(text: str) -> list[Change]:
 
 def damaged_lines(text: str) -> list[int]:
     """Numbers of the lines that cannot be read, the last one apart: that one may be torn."""
-    found = []
+    damaged = []
     for number, line in enumerate(text.splitlines()[:-1], start=1):
         try:
             _record_of(line)
         except ValueError:
-            found.append(number)
-    return found
+            damaged.append(number)
+    return damaged
 
 
 def _record_of(line: str) -> Change | int | None:

@@ -29,8 +29,8 @@ class MountBackend:
     def read(self, attribute: str, drive: str) -> str:
         """`TYPE SOURCE` of what is mounted there; empty for nothing."""
         del drive
-        found = [m for m in Procfs(self._sysfs.root).mounts() if m.mount_point == attribute]
-        return f"{found[-1].file_system} {found[-1].source}" if found else ""
+        mounts = [m for m in Procfs(self._sysfs.root).mounts() if m.mount_point == attribute]
+        return f"{mounts[-1].file_system} {mounts[-1].source}" if mounts else ""
 
     def write(self, attribute: str, value: str, drive: str) -> None:
         """Mount, or unmount what is there. Raises HostLacks when either is refused."""

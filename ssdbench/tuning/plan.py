@@ -39,8 +39,8 @@ class HostPlan:
     @property
     def fio_options(self) -> dict[str, str]:
         """NUMA settings for every job file of the run."""
-        found = {"numa_cpu_nodes": self.fio_nodes, "numa_mem_policy": self.fio_memory}
-        return {name: value for name, value in found.items() if value}
+        options = {"numa_cpu_nodes": self.fio_nodes, "numa_mem_policy": self.fio_memory}
+        return {name: value for name, value in options.items() if value}
 
     def lines(self) -> list[str]:
         """One line per change, for people: what, to which value, and why."""
@@ -59,20 +59,20 @@ class HostPlan:
 
     def held(self) -> tuple[dict[str, str], ...]:
         """What lasts only as long as we do and so is not journalled, for the report."""
-        found = []
+        rows = []
         if self.hold_idle:
-            found.append(("/dev/cpu_dma_latency", "0", _HOLD_REASON))
+            rows.append(("/dev/cpu_dma_latency", "0", _HOLD_REASON))
         if self.fio_cpus:
-            found.append(("CPUs of fio", cpu_text(self.fio_cpus), "submitters stay in place"))
+            rows.append(("CPUs of fio", cpu_text(self.fio_cpus), "submitters stay in place"))
         if self.own_cpus:
-            found.append(("CPUs of ssdbench", cpu_text(self.own_cpus), "away from the submitters"))
+            rows.append(("CPUs of ssdbench", cpu_text(self.own_cpus), "away from the submitters"))
         if self.own_memory:
-            found.append(("memory of ssdbench", self.own_memory, _OWN_MEMORY_REASON))
+            rows.append(("memory of ssdbench", self.own_memory, _OWN_MEMORY_REASON))
         if self.preset:
-            found.append(("preset", self.preset, "asked for by the profile"))
+            rows.append(("preset", self.preset, "asked for by the profile"))
         return tuple(
             {"setting": name, "value": value, "was": "", "drive": "", "reason": reason}
-            for name, value, reason in found
+            for name, value, reason in rows
         )
 
 
@@ -124,7 +124,7 @@ def host_plan(wishes: Host, host: Topology, drive: str) -> HostPlan:
 def queue_plan(wishes: Host, host: Topology, drive: str) -> list[Setting]:
     """Settings of the drive's queue. Raises HostLacks for what it does not offer."""
     asked = queue_settings(wishes.queue(), drive)
-    found = []
+    settings = []
     offered = {name: attribute for name, (attribute, _) in QUEUE_SETTINGS.items()}
     for setting in asked:
         name = next(n for n, attribute in offered.items() if attribute == setting.attribute)
@@ -139,8 +139,8 @@ def queue_plan(wishes: Host, host: Topology, drive: str) -> list[Setting]:
         elif name == "io_poll":
             _require_polling(setting.value == "1", host)
             continue  # it is so already
-        found.append(setting)
-    return found
+        settings.append(setting)
+    return settings
 
 
 def _require_polling(wanted: bool, host: Topology) -> None:
@@ -169,16 +169,16 @@ def _with_preset(wishes: Host, host: Topology, notes: list[str]) -> Host:
     """The wishes, with those of `isolate` where nothing was set and this host can do it."""
     if wishes.preset is Preset.KEEP:
         return wishes
-    found: dict[str, object] = {}
+    preset: dict[str, object] = {}
     for name, value, able, lacking in _isolating(host):
         placed = getattr(wishes, name.replace("cpus", "nodes")) != KEEP
         if getattr(wishes, name) not in (KEEP, ()) or placed:
             continue  # what the profile sets itself overrides it
         if able:
-            found[name] = value
+            preset[name] = value
         else:
             notes.append(f"isolate: {name} stays as it is: {lacking}")
-    return wishes.model_copy(update=found)
+    return wishes.model_copy(update=preset)
 
 
 def _isolating(host: Topology) -> Iterator[tuple[str, object, bool, str]]:

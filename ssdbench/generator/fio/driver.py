@@ -281,7 +281,7 @@ class FioOutcome:
         """
         if not any(job.histogram_log for job in self.planned):
             raise ValueError("no job of this start kept a histogram log")
-        found = Histogram.empty()
+        merged = Histogram.empty()
         for index, job in enumerate(self.planned):
             shift_s = self.origin_s + job.histogram_s / 2
             window = {
@@ -291,12 +291,12 @@ class FioOutcome:
             for path in jobfile.histogram_logs(self.directory, index, job):
                 with packed.opened(path) as lines:
                     part = logs.merged(logs.histogram_rows(lines, direction, **window))
-                found = Histogram.merged([found, part])
-        return found
+                merged = Histogram.merged([merged, part])
+        return merged
 
     def latencies(self, *, every_s: float) -> dict[int, Histogram]:
         """Latencies of both directions by interval; a row belongs to where its middle lies."""
-        found: dict[int, Histogram] = {}
+        by_second: dict[int, Histogram] = {}
         whole = {"from_ms": -math.inf, "to_ms": math.inf}
         for index, job in enumerate(self.planned):
             shift_s = self.origin_s + job.histogram_s / 2
@@ -305,9 +305,9 @@ class FioOutcome:
                     with packed.opened(path) as lines:
                         for row in logs.histogram_rows(lines, direction, **whole):
                             place = max(0, int((row.t_ms / 1000 - shift_s) // every_s))
-                            parts = [found.get(place, Histogram.empty()), Histogram(row.counts)]
-                            found[place] = Histogram.merged(parts)
-        return found
+                            parts = [by_second.get(place, Histogram.empty()), Histogram(row.counts)]
+                            by_second[place] = Histogram.merged(parts)
+        return by_second
 
     def logged(self, job: str) -> LoggedIo:
         """All I/Os of a job with `latency_log`, on the clock of `seconds`.

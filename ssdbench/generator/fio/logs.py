@@ -67,10 +67,10 @@ def logged_io(logs: Iterable[Iterable[str]], *, origin_ms: float) -> LoggedIo:
 
 def _latency_rows(lines: Iterable[str]) -> Counts:
     """Columns time, latency, direction, offset; fio 3.33 has 6, later ones add more behind."""
-    found = []
+    rows = []
     for line in lines:
         fields = line.split(",", 5)
         if len(fields) < 5 or not line.endswith("\n"):
             continue
-        found.append((int(fields[0]), int(fields[1]), int(fields[2]), int(fields[4])))
-    return np.array(found, dtype=np.int64).reshape(-1, 4)
+        rows.append((int(fields[0]), int(fields[1]), int(fields[2]), int(fields[4])))
+    return np.array(rows, dtype=np.int64).reshape(-1, 4)

@@ -64,10 +64,10 @@ def parse(text: str, names: Sequence[str]) -> Report:
 
 def version_of(text: str) -> tuple[int, int]:
     """(3, 33) of what `fio --version` prints. Raises ValueError for anything else."""
-    found = re.search(r"fio-([0-9]+)\.([0-9]+)", text)
-    if not found:
+    match = re.search(r"fio-([0-9]+)\.([0-9]+)", text)
+    if not match:
         raise ValueError(f"not a version of fio: {text.strip()!r}")
-    return int(found.group(1)), int(found.group(2))
+    return int(match.group(1)), int(match.group(2))
 
 
 def engines_of(text: str) -> frozenset[str]:

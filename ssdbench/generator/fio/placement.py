@@ -79,13 +79,13 @@ def read_back(options: Mapping[str, str], cpus: Collection[int]) -> dict[str, st
 def _awaited(process: command.Process, policy: str) -> dict[str, str] | None:
     """What the job's thread has, once it is as asked for or can be expected to stay as it is."""
     deadline = time.monotonic() + _STARTS_S
-    found = None
+    seen = None
     while time.monotonic() < deadline and process.poll() is None:
-        found = _job_thread(process.pid) or found
-        if found is not None and (not policy or _same(policy, found["memory"])):
-            return found
+        seen = _job_thread(process.pid) or seen
+        if seen is not None and (not policy or _same(policy, seen["memory"])):
+            return seen
         time.sleep(_ASK_EVERY_S)
-    return found if process.poll() is None else None
+    return seen if process.poll() is None else None
 
 
 def _job_thread(pid: int) -> dict[str, str] | None:

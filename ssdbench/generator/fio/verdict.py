@@ -174,15 +174,15 @@ def _check_work(ending: Ending, job: Asked, group: Group) -> None:
 
 
 def _io_error(ending: Ending) -> DeviceError | None:
-    found = _IO_ERROR.search(ending.stderr) or _IO_ERROR.search(ending.output)
-    if not found:
+    match = _IO_ERROR.search(ending.stderr) or _IO_ERROR.search(ending.output)
+    if not match:
         return None
-    number = _number_of(found["text"].strip())
+    number = _number_of(match["text"].strip())
     kind = DeviceLost if number in _GONE else DeviceError
     name = errno.errorcode.get(number, "unknown error")
     return kind(
-        f"{ending.target}: a {found['direction']} at byte {found['offset']} failed with {name} "
-        f"({found['text'].strip()})",
+        f"{ending.target}: a {match['direction']} at byte {match['offset']} failed with {name} "
+        f"({match['text'].strip()})",
         hint="look at the kernel's log (`dmesg`) and the drive's SMART data",
     )
 

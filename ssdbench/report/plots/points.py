@@ -86,10 +86,10 @@ def dots(view: DotsFigure) -> Figure:
         ends = [value for _, value in row.values]
         axes.hlines(index, min(ends), max(ends), color=canvas.GRID, lw=2.5)
     for place, name in enumerate(names):
-        found = [(v, i) for i, row in enumerate(view.rows) for n, v in row.values if n == name]
+        values = [(v, i) for i, row in enumerate(view.rows) for n, v in row.values if n == name]
         style = place % len(canvas.SERIES)
         axes.plot(
-            [value for value, _ in found], [index for _, index in found],
+            [value for value, _ in values], [index for _, index in values],
             canvas.MARKERS[style], ms=5, mew=0, color=canvas.SERIES[style], label=name,
         )  # fmt: skip
     canvas.log(axes, "x")

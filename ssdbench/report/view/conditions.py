@@ -213,8 +213,8 @@ def provenance(run: StoredRun) -> Section:
 
 
 def _artifacts(run: StoredRun) -> list[Block]:
-    found = [name for name in run.files("stages") if not name.endswith(("seconds.csv", ".npz"))]
-    commands = [name for name in found if name.rsplit("/", 1)[-1].startswith("command")]
+    names = [name for name in run.files("stages") if not name.endswith(("seconds.csv", ".npz"))]
+    commands = [name for name in names if name.rsplit("/", 1)[-1].startswith("command")]
     blocks: list[Block] = []
     if commands:
         rows = [
@@ -224,10 +224,10 @@ def _artifacts(run: StoredRun) -> list[Block]:
         columns = [Column("File"), Column("Command")]
         fold = f"{counted(len(commands), 'command')} that made the load"
         blocks.append(Table("Commands", columns, rows, fold=fold))
-    if found:
-        rows = [[Cell(name, href=words.link(name))] for name in found[:MAX_FILES]]
-        more = f", the first {MAX_FILES} of them here" if len(found) > MAX_FILES else ""
-        fold = f"{counted(len(found), 'file')} of the stages{more}"
+    if names:
+        rows = [[Cell(name, href=words.link(name))] for name in names[:MAX_FILES]]
+        more = f", the first {MAX_FILES} of them here" if len(names) > MAX_FILES else ""
+        fold = f"{counted(len(names), 'file')} of the stages{more}"
         blocks.append(Table("Files of the stages", [Column("File")], rows, fold=fold))
     return blocks
 

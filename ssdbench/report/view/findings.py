@@ -14,9 +14,9 @@ _ORDER = list(Severity)
 
 def all_findings(result: RunResult) -> tuple[Finding, ...]:
     """Each finding once, worst first; a stage, point and repeat are filled in where they lie."""
-    found = dict.fromkeys(_walk(result))
+    once = dict.fromkeys(_walk(result))
     return tuple(
-        sorted(found, key=lambda f: (_ORDER.index(f.severity), f.stage is not None, str(f.code)))
+        sorted(once, key=lambda f: (_ORDER.index(f.severity), f.stage is not None, str(f.code)))
     )
 
 
@@ -76,10 +76,10 @@ def _places(found: list[Finding], every: Sequence[str]) -> list[tuple[str, str]]
 
 def _together(places: Sequence[str], every: Sequence[str]) -> list[str]:
     """The places, each once; all points of a run in three words instead of a list of names."""
-    found = list(dict.fromkeys(places))
-    if len(every) < 3 or not set(every) <= set(found):
-        return found
-    return [f"all {len(every)} points", *(place for place in found if place not in every)]
+    distinct = list(dict.fromkeys(places))
+    if len(every) < 3 or not set(every) <= set(distinct):
+        return distinct
+    return [f"all {len(every)} points", *(place for place in distinct if place not in every)]
 
 
 def _where(finding: Finding) -> str:
@@ -140,18 +140,18 @@ def proofs(result: RunResult) -> list[tuple[str, str]]:
     written = sum(stage.bytes_written for stage, _ in result.having(FillDone))
     fills = written / max(result.target.size_bytes, 1)
     points = result.points
-    found = [("Filled before measuring", _fills(fills) if written else "not filled")]
+    rows = [("Filled before measuring", _fills(fills) if written else "not filled")]
     if result.stages and all(isinstance(s.found, Pts) for s in result.stages):
         return [
             ("Filled before measuring", "by each test, as its header says"),
             ("Steady state", "by the PTS rule only, which proves nothing"),
         ]
     steady = result.steady
-    found.append(("Steady state", _steadiness(result, steady) if steady else "not judged"))
+    rows.append(("Steady state", _steadiness(result, steady) if steady else "not judged"))
     if points:
         validated = sum(point.verdict == "VALIDATED" for point in points)
-        found.append(("Points validated", f"{validated} of {len(points)}"))
-    return found
+        rows.append(("Points validated", f"{validated} of {len(points)}"))
+    return rows
 
 
 def _fills(fills: float) -> str:

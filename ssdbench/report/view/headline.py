@@ -46,17 +46,17 @@ class Planned:
 def planned(result: RunResult) -> Planned | None:
     """The point to plan on, or None when no point of the kind in question has a bound."""
     wanted = wanted_plan(result)
-    found = candidates(result, wanted)
-    if not found:
+    points = candidates(result, wanted)
+    if not points:
         return None
-    point = min(found, key=_bound)
+    point = min(points, key=_bound)
     estimate = point.estimate("iops")
     if estimate is None:
         return None
     worst = min(candidates(result, CapacityPlan()), key=_bound)
     milder = kind_of(wanted) != "" and _bound(worst) < _bound(point)
     return Planned(
-        point, estimate, _bound(point), len(found), kind_of(wanted), worst if milder else None
+        point, estimate, _bound(point), len(points), kind_of(wanted), worst if milder else None
     )
 
 

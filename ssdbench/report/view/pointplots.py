@@ -33,16 +33,16 @@ def rates(stage: StageResult) -> list[Block]:
     """IOPS over block size, queue and span, as far as the points differ in them."""
     points = [p for p in stage.points if p.estimate("iops") is not None]
     if words.several_spans([p.point for p in points]):
-        found = [*_by_span(stage, points)]
+        plots = [*_by_span(stage, points)]
     else:
-        found = [*_by_block(stage, points), *_by_queue(stage, points)]
-    return [Plots(found[:MAX_FIGURES])] if found else []
+        plots = [*_by_block(stage, points), *_by_queue(stage, points)]
+    return [Plots(plots[:MAX_FIGURES])] if plots else []
 
 
 def latencies(run: StoredRun, stage: StageResult) -> list[Block]:
     """Percentiles of all points, and the tail of those nearest to 4 KiB."""
-    found = [*_percentiles(stage, stage.points), *_exceedance(run, stage)]
-    return [Plots(found, wide=True)] if found else []
+    plots = [*_percentiles(stage, stage.points), *_exceedance(run, stage)]
+    return [Plots(plots, wide=True)] if plots else []
 
 
 def _iops(point: PointResult) -> Estimate:
@@ -167,10 +167,10 @@ def _by_span(stage: StageResult, points: Sequence[PointResult]) -> Iterator[Plot
 def _percentiles(stage: StageResult, points: Sequence[PointResult]) -> Iterator[Plot]:
     rows = []
     for point in worst_first(points):
-        found = percentiles_of(point.estimates)
+        shown = percentiles_of(point.estimates)
         values = [
             (percentile_name(share), estimate.value)
-            for share, estimate in found.items()
+            for share, estimate in shown.items()
             if estimate.status != "suppressed" and estimate.value > 0
         ]
         if values:

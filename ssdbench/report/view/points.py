@@ -129,10 +129,10 @@ def _rate_row(point: PointResult) -> list[Cell]:
 
 
 def _verdict(point: PointResult) -> Cell:
-    found = [f for f in point_findings(point) if f.severity is Severity.INVALIDATES]
-    why = " ".join(dict.fromkeys(words.sentence(f.message) for f in found))
+    reasons = [f for f in point_findings(point) if f.severity is Severity.INVALIDATES]
+    why = " ".join(dict.fromkeys(words.sentence(f.message) for f in reasons))
     if len(why) > MAX_WHY:  # the findings have the sentences
-        why = ", ".join(dict.fromkeys(str(f.code) for f in found))
+        why = ", ".join(dict.fromkeys(str(f.code) for f in reasons))
     text = f"{point.verdict}: {why}" if why else point.verdict
     return Cell(text, words.VERDICT_TONES[point.verdict])
 
@@ -144,11 +144,11 @@ def latencies(points: Sequence[PointResult]) -> Table | None:
         return None
     columns = [Column("Point"), Column("I/Os"), *(_latency_column(name) for name in names)]
     columns += [Column("Mean", number=True), Column("I/Os behind it", number=True)]
-    found = [row for point in points for row in _latency_rows(point, names)]
-    found.sort(key=lambda row: row[0], reverse=True)
+    rows = [row for point in points for row in _latency_rows(point, names)]
+    rows.sort(key=lambda row: row[0], reverse=True)
     caption = "Latency of all points, slowest first (all repeats merged, then percentiles)"
-    fold = f"{caption}: {len(found)} rows" if len(found) > MAX_OPEN_ROWS else ""
-    return Table(caption, columns, [cells for _, cells in found], fold=fold)
+    fold = f"{caption}: {len(rows)} rows" if len(rows) > MAX_OPEN_ROWS else ""
+    return Table(caption, columns, [cells for _, cells in rows], fold=fold)
 
 
 def _latency_column(share: float) -> Column:
@@ -159,13 +159,13 @@ def _latency_rows(point: PointResult, names: Sequence[float]) -> Iterator[tuple[
     workload = point.point.workload
     for side in ("write", "read", "total"):
         here = [e for e in point.estimates if direction(e, workload) == side]
-        found = percentiles_of(here)
-        if not found:
+        values = percentiles_of(here)
+        if not values:
             continue
         mean = next((e for e in here if e.metric == "lat_mean_ns"), None)
-        slowest = max((e.value for e in found.values() if e.status == "published"), default=0.0)
+        slowest = max((e.value for e in values.values() if e.status == "published"), default=0.0)
         cells = [Cell(words.point_label(point.point), hint=point.point.id)]
         cells.append(Cell("all" if side == "total" else f"{side}s"))
-        cells += [words.latency_cell(found.get(name)) for name in names]
-        cells += [words.latency_cell(mean), Cell(format_count(max(e.n for e in found.values())))]
+        cells += [words.latency_cell(values.get(name)) for name in names]
+        cells += [words.latency_cell(mean), Cell(format_count(max(e.n for e in values.values())))]
         yield slowest, cells

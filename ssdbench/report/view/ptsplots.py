@@ -194,7 +194,7 @@ def _by_block(name: str, means: Sequence[PtsCell]) -> Plot:
 def _columns(name: str, means: Sequence[PtsCell], axis: Axis) -> Plot:
     sizes = sorted({cell.block_bytes for cell in means})
     mixes = sorted({cell.read_percent for cell in means})
-    found = {(cell.block_bytes, cell.read_percent): axis.of(cell) or 0.0 for cell in means}
+    heights = {(cell.block_bytes, cell.read_percent): axis.of(cell) or 0.0 for cell in means}
     return Plot(
         name=f"columns-{name}-{axis.name}",
         title=f"{axis.label[:1].upper()}{axis.label[1:]} over block size and mix",
@@ -203,7 +203,7 @@ def _columns(name: str, means: Sequence[PtsCell], axis: Axis) -> Plot:
         figure=ColumnsFigure(
             tuple(format_size(size) for size in sizes),
             tuple(f"{read}/{100 - read}" for read in mixes),
-            tuple(tuple(found.get((size, read), 0.0) for size in sizes) for read in mixes),
+            tuple(tuple(heights.get((size, read), 0.0) for size in sizes) for read in mixes),
             "block size",
             "reads/writes",
             axis.label,

@@ -71,14 +71,14 @@ def _mb_per_s(sample: PtsSample) -> float:
 
 def _marks(samples: Sequence[PtsSample]) -> tuple[tuple[float, str], ...]:
     """Where each phase begins; with many only their numbers would fit."""
-    found: dict[str, float] = {}
+    marks: dict[str, float] = {}
     for sample in samples:
-        found.setdefault(sample.phase, _minutes(sample))
-    if len(found) < 2:
+        marks.setdefault(sample.phase, _minutes(sample))
+    if len(marks) < 2:
         return ()
-    short = len(found) > 4
+    short = len(marks) > 4
     return tuple(
-        (x, str(place) if short else name) for place, (name, x) in enumerate(found.items(), start=1)
+        (x, str(place) if short else name) for place, (name, x) in enumerate(marks.items(), start=1)
     )
 
 

@@ -113,7 +113,7 @@ def _table(points: Sequence[PointResult]) -> Table:
 
 
 def _row(point: PointResult, repeat: Repeat) -> list[Cell]:
-    found = " ".join(words.sentence(f.message) for f in repeat.findings)
+    sentences = " ".join(words.sentence(f.message) for f in repeat.findings)
     unsettled = repeat.settle is not None and not repeat.settle.steady
     return [
         Cell(words.point_label(point.point), hint=point.point.id),
@@ -126,6 +126,6 @@ def _row(point: PointResult, repeat: Repeat) -> list[Cell]:
         Cell(str(repeat.seed)),
         Cell(format_duration(repeat.settle_s), "bad" if unsettled else ""),
         Cell(format_duration(repeat.measure_to_s - repeat.measure_from_s)),
-        Cell(found, "bad" if found else ""),
+        Cell(sentences, "bad" if sentences else ""),
         Cell("files", href=words.link(repeat.artifacts)),
     ]

@@ -57,10 +57,10 @@ class Program:
 
 def number(text: str, pattern: str) -> float:
     """What a program said. Raises ValueError when it did not say it."""
-    found = re.search(pattern, text, re.MULTILINE)
-    if found is None:
+    match = re.search(pattern, text, re.MULTILINE)
+    if match is None:
         raise ValueError(f"no {pattern!r} in what the program said")
-    return float(found[1])
+    return float(match[1])
 
 
 def postmark_figures(text: str, scale: Scale, seconds: float) -> dict[str, float]:

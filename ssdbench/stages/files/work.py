@@ -13,11 +13,11 @@ MIXED_FILE = "mixed"
 
 def fitting(sizes: Sequence[int], room_bytes: int) -> tuple[int, ...]:
     """Those of the sizes, from the smallest on, that there is room for together."""
-    found: list[int] = []
+    counts: list[int] = []
     for size in sorted(set(sizes)):
-        if sum(found) + size <= room_bytes:
-            found.append(size)
-    return tuple(found)
+        if sum(counts) + size <= room_bytes:
+            counts.append(size)
+    return tuple(counts)
 
 
 def surface_on_files(sizes: Sequence[int]) -> tuple[TrialWorkload, ...]:

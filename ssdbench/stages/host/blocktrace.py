@@ -125,15 +125,15 @@ class BlockTrace:
     def _filters(self) -> dict[str, str]:
         major, minor = (int(part) for part in self.target.major_minor.split(":"))
         ours = f"dev == {major << _MINOR_BITS | minor}"
-        found = dict.fromkeys(STEPS, ours)
+        filters = dict.fromkeys(STEPS, ours)
         if self.kernel_name.startswith("nvme"):
-            found["nvme/nvme_setup_cmd"] = f'disk == "{self.kernel_name}"'
+            filters["nvme/nvme_setup_cmd"] = f'disk == "{self.kernel_name}"'
         if self.scsi_host:
-            found["scsi/scsi_dispatch_cmd_start"] = f"host_no == {self.scsi_host}"
+            filters["scsi/scsi_dispatch_cmd_start"] = f"host_no == {self.scsi_host}"
         if self.interrupts:
             numbers = " || ".join(f"irq == {irq.number}" for irq in self.interrupts)
-            found["irq/irq_handler_entry"] = numbers
-        return found
+            filters["irq/irq_handler_entry"] = numbers
+        return filters
 
 
 def block_trace(
@@ -151,11 +151,11 @@ def medians(events: Sequence[TraceEvent]) -> dict[str, float]:
     count = len(walk.requests)
     if count < _LEAST:
         return {}
-    found = medians_ns(walk.requests)
+    by_step = medians_ns(walk.requests)
     return {
         "requests": float(count),
         "merges_per_request": walk.merged / count,
-        **{layer: found[layer] for layer in LAYERS if layer in found},
+        **{layer: by_step[layer] for layer in LAYERS if layer in by_step},
     }
 
 

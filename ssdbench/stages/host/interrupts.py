@@ -40,13 +40,13 @@ def interrupt_variants(
     """
     cpus = tuple(submitters) or host.cpus[:1]
     notes: list[str] = []
-    found = [Variant(f"as it is, from CPUs {cpu_text(cpus)}", cpus=cpus)]
-    found += _placed(host, cpus, notes)
-    if not any(variant.settings for variant in found):
-        found += _moved_submitters(host, cpus, [variant.cpus for variant in found])
-    found += _completions(host, drive, cpus)
+    variants = [Variant(f"as it is, from CPUs {cpu_text(cpus)}", cpus=cpus)]
+    variants += _placed(host, cpus, notes)
+    if not any(variant.settings for variant in variants):
+        variants += _moved_submitters(host, cpus, [variant.cpus for variant in variants])
+    variants += _completions(host, drive, cpus)
     if coalescing:
-        found += [
+        variants += [
             Variant(
                 f"coalescing {words}",
                 (Setting(Backend.NVME_FEATURE, COALESCING, str(value), _TRIED, drive),),
@@ -56,7 +56,7 @@ def interrupt_variants(
         ]
     else:
         notes.append("the drive does not let its interrupts be coalesced")
-    return Placements(tuple(found), tuple(dict.fromkeys(notes)))
+    return Placements(tuple(variants), tuple(dict.fromkeys(notes)))
 
 
 def _placed(host: Topology, cpus: tuple[int, ...], notes: list[str]) -> Iterator[Variant]:
@@ -116,11 +116,11 @@ def interrupt_workloads() -> tuple[TrialWorkload, ...]:
 
 def depth_variants(depths: Sequence[int], offered: Sequence[str], drive: str) -> list[Variant]:
     """One variant per depth, and the deepest again without merging."""
-    found = [Variant(f"{depth}", (), _batched(depth)) for depth in depths]
+    variants = [Variant(f"{depth}", (), _batched(depth)) for depth in depths]
     if "nomerges" in offered and depths:
         setting = Setting(Backend.BLOCK, "queue/nomerges", "2", _TRIED, drive)
-        found.append(Variant(f"{max(depths)}, no merging", (setting,), _batched(max(depths))))
-    return found
+        variants.append(Variant(f"{max(depths)}, no merging", (setting,), _batched(max(depths))))
+    return variants
 
 
 def depth_workloads() -> tuple[TrialWorkload, ...]:

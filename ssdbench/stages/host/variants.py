@@ -31,7 +31,7 @@ def queue_variants(offered: Collection[str], drive: str) -> list[Variant]:
         "nr_requests": ("32", "128"),
         "add_random": ("0", "1"),
     }
-    found = [Variant("as it is")]
+    variants = [Variant("as it is")]
     for name, values in tried.items():
         if name not in offered:
             continue
@@ -42,8 +42,8 @@ def queue_variants(offered: Collection[str], drive: str) -> list[Variant]:
                 if name == "nr_requests"  # without a scheduler the driver sets its limit
                 else (setting,)
             )
-            found.append(Variant(f"{name} {value}", needs))
-    return found
+            variants.append(Variant(f"{name} {value}", needs))
+    return variants
 
 
 def frequency_variants(host: Topology, drive: str) -> tuple[list[Variant], list[str]]:
@@ -51,7 +51,7 @@ def frequency_variants(host: Topology, drive: str) -> tuple[list[Variant], list[
 
     "Wimpy" and "beefy" CPUs in one machine: the same drive behind less computing power.
     """
-    found, notes = [Variant("as it is")], []
+    variants, notes = [Variant("as it is")], []
     if host.policies and len(host.frequencies_khz) > 1:
         steps = host.frequencies_khz
         for khz in dict.fromkeys((steps[0], steps[len(steps) // 2], steps[-1])):
@@ -59,15 +59,15 @@ def frequency_variants(host: Topology, drive: str) -> tuple[list[Variant], list[
                 Setting(Backend.SYSFS, f"{policy}/scaling_max_freq", str(khz), _TRIED)
                 for policy in host.policies
             )
-            found.append(Variant(f"at most {khz / 1000:.0f} MHz", limits))
+            variants.append(Variant(f"at most {khz / 1000:.0f} MHz", limits))
     else:
         notes.append("this host does not let its CPU frequency be set, so there is one speed only")
     if "add_random" in host.queue:
-        found += [
+        variants += [
             Variant(name, (Setting(Backend.BLOCK, "queue/add_random", value, _TRIED, drive),))
             for name, value in (("disk entropy credited", "1"), ("not credited", "0"))
         ]
-    return found, notes
+    return variants, notes
 
 
 def path_variants(wanted: Sequence[str], offered: Sequence[str], drive: str) -> list[Variant]:

@@ -31,13 +31,13 @@ class WriteBuffer:
         size = bench.size_bytes
         collect(bench)
         ios = BURST_BYTES // BLOCK_BYTES
-        found = [
+        steps = [
             buffer_bytes(list(bench.latencies(BLOCK_BYTES, DEPTH, size, ios)), BLOCK_BYTES, DEPTH)
             for _ in range(BURSTS)
         ]
-        table = tuple({"burst": n, "buffer_bytes": one} for n, one in enumerate(found, start=1))
+        table = tuple({"burst": n, "buffer_bytes": one} for n, one in enumerate(steps, start=1))
         # What leaves the buffer unnoticed only adds to a burst, so the smallest are nearest.
-        known = sorted(one for one in found if one is not None)
+        known = sorted(one for one in steps if one is not None)
         if not known:
             return Said("cannot tell: no burst was taken at once and then had to wait", table=table)
         if len(known) < 2 or known[1] > AGREE * known[0]:

@@ -28,16 +28,16 @@ class SlcCache:
             Pattern.SEQUENTIAL, BLOCK_BYTES, DEPTH, bench.size_bytes, bench.size_bytes
         )
         written = np.cumsum(per_second)
-        found = step_down(list(per_second))
+        step = step_down(list(per_second))
         table = tuple(
             {"written_bytes": int(at), "mb_per_s": round(rate / 1e6, 1)}
             for at, rate in zip(written, per_second, strict=True)
         )[:: max(1, len(written) // 200)]
         if falls_at_once(list(per_second)):
             return Said("cannot tell: the rate falls within the first two seconds", table=table)
-        if found is None:
+        if step is None:
             return Said("no SLC cache seen: the rate of a sequential fill never falls", table=table)
-        size, before, after = found
+        size, before, after = step
         return Said(
             f"cache of about {format_capacity(round(size))}: {before / 1e6:.0f} MB/s within it, "
             f"{after / 1e6:.0f} MB/s after (as much as was free when the fill began)",

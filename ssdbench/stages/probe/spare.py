@@ -33,16 +33,16 @@ class Spare:
         per_second = bench.write(Pattern.RANDOM, BLOCK_BYTES, DEPTH, size, round(FILLS * size))
         written = np.cumsum(per_second)
         ordered = float(np.median(filled)) if len(filled) else 0.0
-        found = cliff(list(per_second), ordered=ordered)
+        fall = cliff(list(per_second), ordered=ordered)
         table = tuple(
             {"written_fills": round(at / size, 4), "mb_per_s": round(rate / 1e6, 2)}
             for at, rate in zip(written, per_second, strict=True)
         )[:: max(1, len(written) // 200)]
         if cached(list(per_second), ordered=ordered):
             return Said("cannot tell: a cache takes the first random writes", table=table)
-        if found is None:
+        if fall is None:
             return Said("cannot tell: random writes show no cliff", table=table)
-        at, slowdown = found
+        at, slowdown = fall
         least, most = amplification(at / size)
         return Said(
             f"about {100 * at / size:.1f} % over-provisioning, by which uniform random writes are "

@@ -154,16 +154,16 @@ class Rounds(PtsStage):
         for place, cell in enumerate(self.cells):
             share = (number - 1 + place / len(self.cells)) / self.max_rounds
             context.reporter.doing(f"round {number}, {cell.name}", partial(float, share))
-            found = measured_cell(
+            cell_result = measured_cell(
                 context,
                 cell,
                 self.scale,
                 part=f"{place:02d}",
                 bins=self.test is PtsTest.LATENCY,  # its window becomes one histogram
             )
-            if found is None:
+            if cell_result is None:
                 return None
-            cells.append(found)
+            cells.append(cell_result)
         counted = not context.unit.after_pause
         found_round = PtsRound(number=number, counted=counted, cells=tuple(cells))
         return recorded(PtsMeasured(rounds=(found_round,)))

@@ -175,8 +175,8 @@ class PtsStage(PlainStage, ABC):
         )
 
     def _last(self, cell: Cell, context: Context) -> PtsRecord | None:
-        found = in_steady_state(context, cell, self.scale)
-        return None if found is None else recorded(PtsMeasured(in_steady_state=(found,)))
+        last = in_steady_state(context, cell, self.scale)
+        return None if last is None else recorded(PtsMeasured(in_steady_state=(last,)))
 
     def _of_rule(self, found: Pts, ended: Ended[PtsRecord]) -> Iterator[Finding]:
         """What a reader must know before believing a PTS-style number."""

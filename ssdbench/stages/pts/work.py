@@ -69,12 +69,12 @@ def in_steady_state(
     context: Context, cell: Cell, scale: float, *, part: str = ""
 ) -> PtsCell | None:
     """A cell for a table and a histogram of its own, without levels that few I/Os lie beyond."""
-    found = measured_cell(context, cell, scale, part=part, bins=True)
-    if found is None or found.latency is None:
-        return found
-    levels = dict(_levels(histogram_of(found)))
-    latency = found.latency.model_copy(update={"percentiles_ns": levels})
-    return found.model_copy(update={"latency": latency})
+    steady = measured_cell(context, cell, scale, part=part, bins=True)
+    if steady is None or steady.latency is None:
+        return steady
+    levels = dict(_levels(histogram_of(steady)))
+    latency = steady.latency.model_copy(update={"percentiles_ns": levels})
+    return steady.model_copy(update={"latency": latency})
 
 
 def measured_phase(
