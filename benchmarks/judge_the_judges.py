@@ -2,6 +2,7 @@
 
     nox -s judge-the-judges                                  1,320 simulated and 1,320 replayed
     nox -s judge-the-judges -- --drives 110 --check          a quick look; fails when pss misses
+    nox -s judge-the-judges -- --published 1200              whole runs: what a user is told
 
 Rules are tuned on seeds below 100,000 only; what is printed comes from seeds above ten million.
 What is compared with the truth is what each rule publishes: the bound for the pss family, the
@@ -17,10 +18,11 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
-from benchmarks import synthetic, zoo
+from benchmarks import judge_published, synthetic, zoo
 from ssdbench.stats.distributions import binomial_upper_limit
 from ssdbench.stats.peerrules import FioSlope
 from ssdbench.stats.standardrules import Snia
@@ -216,6 +218,18 @@ def _at_least(least: int) -> Callable[[str], int]:
     return number
 
 
+def _published(options: argparse.Namespace) -> int:
+    """Whole runs; status 1 when `--check` is given and a promise is not kept."""
+    seeds = range(options.first_seed, options.first_seed + options.published)
+    found = judge_published.runs(
+        seeds, jobs=options.jobs, through=options.through, records=options.records
+    )
+    missed = judge_published.report(found)
+    for text in missed:
+        print(f"MISSED published: {text}")
+    return 1 if missed and options.check else 0
+
+
 _SHAPES = ("flat", "bistable", "periodic")
 
 
@@ -229,7 +243,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--detail", help="the rule shown by family; pss, or else the first")
     parser.add_argument("--jobs", type=_at_least(1), default=os.cpu_count() or 1)
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--published", type=_at_least(1), help="judge so many whole runs instead")
+    parser.add_argument("--with", dest="through", choices=["core", "fio"], default="core")
+    parser.add_argument("--records", type=Path, help="keep each whole run's scores in this file")
     options = parser.parse_args(argv)
+    if options.published:
+        return _published(options)
     rules = [name.strip() for name in options.rules.split(",")]
     if unknown := [name for name in rules if name not in CONTENDERS]:
         parser.error(f"there is no rule {unknown[0]!r}; there are {', '.join(CONTENDERS)}")

@@ -152,7 +152,7 @@ def _binned(slices: Iterator[tuple[float, int]], longest_s: int) -> Floats:
     return np.diff(np.interp(np.arange(whole + 1.0), pairs[:, 0], pairs[:, 1]))
 
 
-def _body(rng: Rng, *, op: float | None = None, **more: int) -> tuple[Values, float]:
+def drive_body(rng: Rng, *, op: float | None = None, **more: int) -> tuple[Values, float]:
     """A page-mapped drive whose fill takes 15 to 90 minutes, with noise and stalls."""
     spare = float(np.exp(rng.uniform(np.log(0.07), np.log(0.5)))) if op is None else op
     fill_s = float(rng.uniform(900, 5400))
@@ -187,18 +187,18 @@ def _body(rng: Rng, *, op: float | None = None, **more: int) -> tuple[Values, fl
 
 def _page(name: str, rng: Rng) -> Animal:
     policy = int(rng.integers(3))
-    body, fill_s = _body(rng, gc_policy=policy)
+    body, fill_s = drive_body(rng, gc_policy=policy)
     return Animal(name, "steady", body, fill_s, worn_in=bool(rng.integers(2)))
 
 
 def _little_spare(name: str, rng: Rng) -> Animal:
-    body, fill_s = _body(rng, op=float(rng.uniform(0.05, 0.12)))
+    body, fill_s = drive_body(rng, op=float(rng.uniform(0.05, 0.12)))
     return Animal(name, "steady", body, fill_s, worn_in=bool(rng.integers(2)))
 
 
 def _slc(name: str, rng: Rng) -> Animal:
     cache = float(rng.uniform(0.01, 0.06))
-    body, fill_s = _body(rng, op=float(rng.uniform(0.25, 0.6)))
+    body, fill_s = drive_body(rng, op=float(rng.uniform(0.25, 0.6)))
     body |= {
         "slc_bytes": int(cache * UNITS) * UNIT_BYTES,
         "slc_dynamic_ppm": int(rng.uniform(0, 500_000)),
@@ -211,7 +211,7 @@ def _slc(name: str, rng: Rng) -> Animal:
 
 
 def _bistable(name: str, rng: Rng) -> Animal:
-    body, fill_s = _body(rng)
+    body, fill_s = drive_body(rng)
     slow = float(rng.uniform(0.15, 1.0))
     trouble = {
         "bistable_period_ns": int(2e9 * rng.uniform(600, 1800)),
@@ -222,7 +222,7 @@ def _bistable(name: str, rng: Rng) -> Animal:
 
 
 def _late_step(name: str, rng: Rng) -> Animal:
-    body, fill_s = _body(rng)
+    body, fill_s = drive_body(rng)
     slow, after = float(rng.uniform(0.15, 2.0)), float(rng.uniform(1.0, 5.0))
     before = 2.0  # one sequential and one random fill of preparation count, too
     trouble = {
@@ -235,13 +235,13 @@ def _late_step(name: str, rng: Rng) -> Animal:
 
 
 def _drifting(name: str, rng: Rng) -> Animal:
-    body, fill_s = _body(rng, op=float(rng.uniform(0.15, 0.5)))
+    body, fill_s = drive_body(rng, op=float(rng.uniform(0.15, 0.5)))
     trouble = {"drift_ppm_per_fill": int(rng.uniform(80_000, 400_000))}
     return Animal(name, "drifting", body, fill_s, trouble=trouble)
 
 
 def _buffered(name: str, rng: Rng) -> Animal:
-    body, fill_s = _body(rng)
+    body, fill_s = drive_body(rng)
     body |= {
         "wbuf_bytes": int(rng.uniform(0.005, 0.05) * UNITS) * UNIT_BYTES,
         "cache_bytes": int(rng.uniform(0.0, 0.05) * UNITS) * UNIT_BYTES,
@@ -250,19 +250,19 @@ def _buffered(name: str, rng: Rng) -> Animal:
 
 
 def _hot_cold(name: str, rng: Rng) -> Animal:
-    body, fill_s = _body(rng)
+    body, fill_s = drive_body(rng)
     return Animal(name, "steady", body, fill_s, hot=float(rng.uniform(0.05, 0.3)))
 
 
 def _part(name: str, rng: Rng) -> Animal:
     """Part of the range is written, the rest holds data that nobody touches."""
-    body, fill_s = _body(rng)
+    body, fill_s = drive_body(rng)
     return Animal(name, "steady", body, fill_s, span=float(rng.uniform(0.3, 0.8)))
 
 
 def _throttling(name: str, rng: Rng) -> Animal:
     """Heats up as it works, slows down, cools, and so on; or stays slow."""
-    body, fill_s = _body(rng)
+    body, fill_s = drive_body(rng)
     gb_per_s = CAPACITY_BYTES / fill_s / 1e9
     tau_s = float(np.exp(rng.uniform(np.log(60), np.log(1200))))
     warm_mk = 60_000  # in equilibrium at full speed
@@ -278,7 +278,7 @@ def _throttling(name: str, rng: Rng) -> Animal:
 
 
 def _block_mapped(name: str, rng: Rng) -> Animal:
-    body, fill_s = _body(rng)
+    body, fill_s = drive_body(rng)
     pages = int(rng.choice([32, 64, 128]))
     write_s = fill_s / UNITS  # about a merge per write: a block copied and two erased
     body |= {

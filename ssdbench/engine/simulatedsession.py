@@ -26,10 +26,20 @@ EPOCH = Path("sim") / "epoch.json"
 PPM = 1_000_000
 
 
+# What applies workloads to a drive whose judge looks every so many seconds of its clock.
+Applies = Callable[[SimDrive, int], Generator]
+
+
+def with_fio(drive: SimDrive, step_s: int) -> Generator:
+    """An unmodified fio on the drive's own clock."""
+    return Fio(SimAttachment(drive, step_s=step_s))
+
+
 class SimulatedSession:
     """A simulated drive whose state lies in the run directory."""
 
-    def __init__(self, info: TargetInfo, run_path: Path) -> None:
+    def __init__(self, info: TargetInfo, run_path: Path, applies: Applies = with_fio) -> None:
+        self._applies = applies
         self.info = info.model_copy(update={"node": STATE.as_posix()})
         self._path = run_path / STATE
         self._epoch_path = run_path / EPOCH
@@ -43,8 +53,8 @@ class SimulatedSession:
         return params["capacity_bytes"] * params.get("op_ppm", 0) // PPM
 
     def generator(self, *, step_s: int = 1) -> Generator:
-        """fio on the drive's own clock, which the judge lets go `step_s` at a time."""
-        return Fio(SimAttachment(self._drive, step_s=step_s))
+        """On the drive's own clock, which the judge lets go `step_s` at a time."""
+        return self._applies(self._drive, step_s)
 
     def recheck(self) -> None:
         """Nobody else can have it: its state is locked."""

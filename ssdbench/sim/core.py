@@ -86,6 +86,12 @@ class Drive:
         drive.initialise(params)
         return drive
 
+    def copied(self) -> Self:
+        """The same drive once more, in memory: what one does the other does not see."""
+        copy = type(self)(mmap.mmap(-1, self._bytes))
+        ctypes.memmove(copy.address, self.address, self._bytes)
+        return copy
+
     def initialise(self, params: Params) -> None:
         """Make the memory a fresh drive."""
         error = CoreError(self._core.ssdb_init(self.address, self._bytes, params.address))
