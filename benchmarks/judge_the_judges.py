@@ -3,6 +3,7 @@
     nox -s judge-the-judges                                  1,320 simulated and 1,320 replayed
     nox -s judge-the-judges -- --drives 110 --check          a quick look; fails when pss misses
     nox -s judge-the-judges -- --published 1200              whole runs: what a user is told
+    nox -s judge-the-judges -- --real DIRECTORY              series of real drives
 
 Rules are tuned on seeds below 100,000 only; what is printed comes from seeds above ten million.
 What is compared with the truth is what each rule publishes: the bound for the pss family, the
@@ -22,7 +23,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import judge_published, synthetic, zoo
+from benchmarks import judge_published, real_series, synthetic, zoo
+from ssdbench.errors import UsageError
 from ssdbench.stats.distributions import binomial_upper_limit
 from ssdbench.stats.peerrules import FioSlope
 from ssdbench.stats.standardrules import Snia
@@ -218,6 +220,16 @@ def _at_least(least: int) -> Callable[[str], int]:
     return number
 
 
+def _real(directory: Path, rules: Sequence[str]) -> int:
+    """Series of real drives; status 2 with a sentence when they cannot be read."""
+    try:
+        real_series.report(directory, {name: CONTENDERS[name] for name in rules})
+    except UsageError as error:
+        print(f"judge-the-judges: {error.message}", file=sys.stderr)
+        return 2
+    return 0
+
+
 def _published(options: argparse.Namespace) -> int:
     """Whole runs; status 1 when `--check` is given and a promise is not kept."""
     seeds = range(options.first_seed, options.first_seed + options.published)
@@ -246,12 +258,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--published", type=_at_least(1), help="judge so many whole runs instead")
     parser.add_argument("--with", dest="through", choices=["core", "fio"], default="core")
     parser.add_argument("--records", type=Path, help="keep each whole run's scores in this file")
+    parser.add_argument("--real", type=Path, help="judge the rules on a directory of real series")
     options = parser.parse_args(argv)
     if options.published:
         return _published(options)
     rules = [name.strip() for name in options.rules.split(",")]
     if unknown := [name for name in rules if name not in CONTENDERS]:
         parser.error(f"there is no rule {unknown[0]!r}; there are {', '.join(CONTENDERS)}")
+    if options.real:
+        return _real(options.real, rules)
     detail = options.detail or ("pss" if "pss" in rules else rules[0])
     if detail not in rules:
         parser.error(f"--detail {detail!r} is none of the rules that are judged")
