@@ -2,6 +2,7 @@
 
     SsdbenchError               exit 1   (never raised itself)
     ├── UsageError              exit 2   a wrong command line or argument
+    │   ├── Misplaced           exit 2   what this target or host cannot do; becomes a ProfileError
     │   └── ProfileError        exit 2   a wrong profile; carries one Diagnostic per mistake
     ├── TargetRefused           exit 3   the target must not be written; carries every reason
     ├── HostLacks               exit 4   something is missing on the host (fio, root, a module)
@@ -54,6 +55,14 @@ class ProfileError(UsageError):
     def __init__(self, diagnostics: Sequence[Diagnostic], *, hint: str = "") -> None:
         super().__init__("\n".join(str(d) for d in diagnostics), hint=hint)
         self.diagnostics = tuple(diagnostics)
+
+
+class Misplaced(UsageError):
+    """What a profile asks for cannot be; `path` says which of its keys asks for it."""
+
+    def __init__(self, path: tuple[str | int, ...], error: UsageError) -> None:
+        super().__init__(error.message, hint=error.hint)
+        self.path = path
 
 
 class TargetRefused(SsdbenchError):

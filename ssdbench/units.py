@@ -8,13 +8,18 @@ decimal units, as drives are sold. Inside ssdbench a size is an `int` of bytes a
 import re
 from collections.abc import Sequence
 
+from ssdbench.foreign import brief
+
 KIB = 1024
 MIB = 1024**2
 GIB = 1024**3
 TIB = 1024**4
 NS_PER_S = 1_000_000_000
+LARGEST_BYTES = 2**63 - 1  # the kernel counts no further
 LONGEST_NS = 100 * 365 * 86_400 * NS_PER_S
 MOST_PERCENT = 1_000_000
+MOST_DIGITS = 30  # of a number that somebody may mean
+MOST_GIVEN = 100  # characters of a wrong value that are shown
 
 _BINARY: dict[str, int] = {"": 1, "b": 1}
 for _power, _letter in enumerate("kmgtp", start=1):
@@ -40,30 +45,38 @@ def parse_size(text: object) -> int:
     Raises ValueError with a sentence for the user.
     """
     if isinstance(text, bool) or not isinstance(text, str | int):
-        raise ValueError(f"a size looks like 4KiB or 512, got {text!r}")
-    if isinstance(text, int):
-        if text < 0:
-            raise ValueError(f"a size cannot be negative, got {text}")
-        return text
-    match = _NUMBER.fullmatch(text)
-    if not match:
-        raise ValueError(f"a size looks like 4KiB or 512, got {text!r}")
-    number, unit = match.groups()
+        raise ValueError(f"a size looks like 4KiB or 512, got {_given(text)}")
+    size = text if isinstance(text, int) else _size(text)
+    if size < 0:
+        raise ValueError(f"a size cannot be negative, got {_given(text)}")
+    if size > LARGEST_BYTES:
+        raise ValueError(f"a size is below 8,192 PiB, got {_given(text)}")
+    return size
+
+
+def _size(text: str) -> int:
+    found = _NUMBER.fullmatch(text)
+    if not found:
+        raise ValueError(f"a size looks like 4KiB or 512, got {_given(text)}")
+    number, unit = found.groups()
     if re.fullmatch(r"[kmgtp]b", unit.lower()):
         first = unit[0].upper() if unit[0].lower() != "k" else "K"
         raise ValueError(
-            f"{text!r} is ambiguous (1000 or 1024?); write {number}{first}iB for the binary size"
+            f"{_given(text)} is ambiguous (1000 or 1024?); write {brief(number, MOST_GIVEN)}"
+            f"{first}iB for the binary size"
         )
     factor = _BINARY.get(unit.lower())
     if factor is None:
-        raise ValueError(f"unknown unit {unit!r} in size {text!r}; write B, KiB, MiB, GiB or TiB")
-    if "." not in number:
-        return int(number) * int(factor)
-    whole, fraction = number.split(".")
+        raise ValueError(
+            f"unknown unit {_given(unit)} in size {_given(text)}; write B, KiB, MiB, GiB or TiB"
+        )
+    whole, _, fraction = number.partition(".")
+    if len(whole.lstrip("0")) > MOST_DIGITS or len(fraction) > MOST_DIGITS:
+        return LARGEST_BYTES + 1
     scaled = int(whole + fraction) * int(factor)
     size, rest = divmod(scaled, int(10 ** len(fraction)))
     if rest:
-        raise ValueError(f"{text!r} is not a whole number of bytes")
+        raise ValueError(f"{_given(text)} is not a whole number of bytes")
     return size
 
 
@@ -72,25 +85,29 @@ def parse_duration_ns(text: object) -> int:
 
     Raises ValueError with a sentence for the user.
     """
-    match = _NUMBER.fullmatch(text) if isinstance(text, str) else None
-    factor = _DURATION_NS.get(match.group(2)) if match else None
-    if not match or factor is None:
-        raise ValueError(f"a duration looks like 10ms, 90s or 2h, got {text!r}")
-    duration_ns = float(match.group(1)) * factor
+    found = _NUMBER.fullmatch(text) if isinstance(text, str) else None
+    factor = _DURATION_NS.get(found.group(2)) if found else None
+    if not found or factor is None:
+        raise ValueError(f"a duration looks like 10ms, 90s or 2h, got {_given(text)}")
+    duration_ns = float(found.group(1)) * factor
     if duration_ns > LONGEST_NS:
-        raise ValueError(f"a duration is at most 100 years, got {text!r}")
+        raise ValueError(f"a duration is at most 100 years, got {_given(text)}")
     return round(duration_ns)
 
 
 def parse_percent(text: object) -> float:
     """A percentage of `25%`, as 25.0. Raises ValueError with a sentence for the user."""
-    match = _NUMBER.fullmatch(text) if isinstance(text, str) else None
-    if not match or match.group(2) != "%":
-        raise ValueError(f"a percentage looks like 25%, got {text!r}")
-    percent = float(match.group(1))
+    found = _NUMBER.fullmatch(text) if isinstance(text, str) else None
+    if not found or found.group(2) != "%":
+        raise ValueError(f"a percentage looks like 25%, got {_given(text)}")
+    percent = float(found.group(1))
     if percent > MOST_PERCENT:
-        raise ValueError(f"a percentage is at most {MOST_PERCENT}%, got {text!r}")
+        raise ValueError(f"a percentage is at most {MOST_PERCENT}%, got {_given(text)}")
     return percent
+
+
+def _given(value: object) -> str:
+    return brief(repr(value), MOST_GIVEN)
 
 
 def format_size(size_bytes: int) -> str:

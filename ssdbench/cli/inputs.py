@@ -9,7 +9,7 @@ from ssdbench.errors import UsageError
 if TYPE_CHECKING:
     from ssdbench.model.profile import Profile
 
-MAX_PROFILE_BYTES = 1 << 20
+MAX_PROFILE_BYTES = 64 << 10  # the longest one that is shipped has 4 KiB
 _SUFFIXES = (".yaml", ".yml")
 
 
@@ -87,7 +87,7 @@ def _text(path: Path) -> str:
             f"{path} cannot be read: {error.strerror}", hint="Check its permissions."
         ) from error
     if len(data) > MAX_PROFILE_BYTES:
-        raise UsageError(f"{path} is not a profile: it is larger than 1 MiB")
+        raise UsageError(f"{path} is not a profile: it is larger than 64 KiB")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

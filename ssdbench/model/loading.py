@@ -2,17 +2,23 @@
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from ssdbench.errors import Diagnostic, ProfileError
+from ssdbench.foreign import brief
 from ssdbench.model.asked.mistakes import Mistake
 from ssdbench.model.profile import SPELLED, Profile
 from ssdbench.model.yamltext import Document, Path, dotted, read
+from ssdbench.units import MOST_GIVEN
 
 HINT = "`ssdbench schema` prints every key with its meaning and default."
+
+
+ANOTHER = "Change it in the profile, or name another target with --target."
 
 _LIMITS = {
     "greater_than": ("above", "gt"),
@@ -54,14 +60,15 @@ def load_profile(text: str, file: str) -> Profile:
     return profile
 
 
-def misfit_error(text: str, file: str, mistakes: Sequence[Mistake]) -> ProfileError:
+def misfit_error(
+    text: str, file: str, mistakes: Sequence[Mistake], *, hint: str = ANOTHER
+) -> ProfileError:
     """The error for mistakes that only the target shows, each where it stands in the profile."""
     document = read(text, file)
     for path, message in mistakes:
         # A list of one may be written without brackets.
         stands = path if path in document.values else path[:-1]
         document.complain(document.value_at(stands), f"{dotted(path)}: {message}")
-    hint = "Change it in the profile, or name another target with --target."
     return ProfileError(_ordered(document.diagnostics), hint=hint)
 
 
@@ -80,6 +87,8 @@ def _validate(document: Document) -> Profile | None:
         return Profile.model_validate(data)
     except ValidationError as error:
         for details in error.errors(include_url=False):
+            if document.full:
+                break
             # A list whose only element is wrong counts as too short as well.
             if details["type"] != "too_short" or not details["input"]:
                 _explain(document, details)
@@ -126,7 +135,7 @@ def _sentence(details: ErrorDetails) -> str:
     kind, given, context = details["type"], details["input"], details.get("ctx", {})
     if kind in _LIMITS:
         word, key = _LIMITS[kind]
-        return f"must be {word} {context[key]:g}, got {given!r}"
+        return f"must be {word} {context[key]:g}, got {_shown(given)}"
     if kind in ("enum", "literal_error"):
         return _not_one_of(str(context["expected"]), given)
     if kind == "string_pattern_mismatch":
@@ -141,7 +150,7 @@ def _shown(given: object) -> str:
         return "keys with values"
     if isinstance(given, list | tuple):
         return "an empty list" if not given else "a list"
-    return "nothing" if given is None or given == "" else repr(given)
+    return "nothing" if given is None or given == "" else brief(repr(given), MOST_GIVEN)
 
 
 def _not_one_of(expected: str, given: object) -> str:
@@ -151,7 +160,7 @@ def _not_one_of(expected: str, given: object) -> str:
 
 
 def _unknown_key(path: Path) -> str:
-    key = str(path[-1])
+    key = brief(str(path[-1]), MOST_GIVEN)
     known = list(_keys_at(Profile, path[:-1]))
     meant = _did_you_mean(key, known)
     where = f" in {dotted(path[:-1])}" if len(path) > 1 else ""
@@ -160,19 +169,26 @@ def _unknown_key(path: Path) -> str:
 
 
 def _did_you_mean(word: str, choices: Sequence[str]) -> str:
+    if len(word) > MOST_GIVEN:
+        return ""
     close = difflib.get_close_matches(word, choices, n=1, cutoff=0.6)
     return f" (did you mean '{close[0]}'?)" if close else ""
 
 
 def _keys_at(model: type[BaseModel], path: Path) -> Iterator[str]:
     """The keys that are allowed at `path`, from the JSON Schema, which knows every model."""
-    schema = model.model_json_schema(by_alias=True)
+    schema = _schema(model)
     definitions = schema.get("$defs", {})
     nodes = [schema]
     for part in path:
         nodes = [child for node in _expanded(nodes, definitions) for child in _children(node, part)]
     for node in _expanded(nodes, definitions):
         yield from node.get("properties", ())
+
+
+@cache
+def _schema(model: type[BaseModel]) -> dict[str, Any]:
+    return model.model_json_schema(by_alias=True)
 
 
 def _expanded(nodes: Sequence[Any], definitions: Mapping[str, Any]) -> Iterator[Any]:

@@ -381,6 +381,7 @@ class Profile(Model):
             Fill(),
             Fill(pattern=AccessOrder.RANDOM, block=4 * KIB, fill=1),
         ),
+        max_length=100,
         description="Fills before anything is judged or measured, in order.",
     )
     fill_level_percent: Share = Field(
@@ -408,6 +409,7 @@ class Profile(Model):
     measure: tuple[Measure, ...] = Field(
         default=(Measure(sweep=Sweep()), Measure(span=SpanSweep())),
         min_length=1,
+        max_length=200,
         description="What is measured, in order.",
     )
     limits: Limits = Field(default=Limits(), description="Where a run ends early.")

@@ -162,6 +162,6 @@ Count = Annotated[int, Field(strict=True, ge=1, le=1_000_000_000)]
 Repeats = Annotated[int, Field(strict=True, ge=1, le=10_000)]
 QueueDepth = Annotated[int, Field(strict=True, ge=1, le=32_768)]  # of io_uring's queue
 Jobs = Annotated[int, Field(strict=True, ge=1, le=4_000)]  # fio 3.33 takes 4,094
-CpuNumber = Annotated[int, Field(strict=True, ge=0)]
+CpuNumber = Annotated[int, Field(strict=True, ge=0, le=8_191)]  # the kernel has 8,192 at most
 ReadPercent = Annotated[int, Field(strict=True, ge=0, le=100)]
 Positive = Annotated[float, Field(strict=True, gt=0, le=1e12, allow_inf_nan=False)]

@@ -13,11 +13,15 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from ssdbench.errors import Diagnostic
+from ssdbench.foreign import plain
 
 Path = tuple[str | int, ...]
 
 MAX_DEPTH = 32
 MAX_NODES = 20_000  # aliases can make a short text huge
+MOST_SHOWN = 1000  # characters of one mistake
+MOST_MISTAKES = 50  # nobody mends more of them at a time
+LARGEST_NUMBER = 2**64  # Python's are without end, and cannot always be printed
 
 _PLAIN_TAGS = frozenset(
     f"tag:yaml.org,2002:{name}" for name in ("str", "int", "float", "bool", "null", "seq", "map")
@@ -44,9 +48,16 @@ class Document:
     values: dict[Path, Position] = field(default_factory=dict)
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
+    @property
+    def full(self) -> bool:
+        """Whether enough mistakes were found; what comes after them is not looked for."""
+        return len(self.diagnostics) >= MOST_MISTAKES
+
     def complain(self, position: Position, message: str) -> None:
-        """Add one mistake."""
-        self.diagnostics.append(Diagnostic(self.file, position.line, position.column, message))
+        """Add one mistake; its text may hold what the file does."""
+        if not self.full:
+            at = position.line, position.column
+            self.diagnostics.append(Diagnostic(self.file, *at, plain(message, MOST_SHOWN)))
 
     def value_at(self, path: Path) -> Position:
         """Where the value at `path` stands; of the nearest part around it, if it is not there."""
@@ -70,6 +81,8 @@ def read(text: str, file: str) -> Document:
     """Read one YAML document; its mistakes are in `diagnostics`, and never raised."""
     document = Document(file)
     yaml = YAML(typ="safe", pure=True)
+    yaml.max_depth = MAX_DEPTH + 1
+    yaml.composer.warn_double_anchors = False
     try:
         node = yaml.compose(text)
         if node is not None:
@@ -81,6 +94,10 @@ def read(text: str, file: str) -> Document:
         document.complain(_unreadable_at(text), f"not YAML: {_one_line(str(error))}")
     except RecursionError:
         document.complain(Position(1, 1), "the brackets of this file are nested too deep")
+    except (ValueError, LookupError, ArithmeticError, TypeError, AttributeError) as error:
+        # The library lets some of its own slips out, such as chr(0x110000) of an escape.
+        mark = yaml.reader.get_mark()
+        document.complain(_position(mark), f"not YAML: {_one_line(str(error))}")
     _refuse_yaml_1_1(document, text)
     return document
 
@@ -134,9 +151,11 @@ class _Reader:
             self._document.complain(position, f"tags such as '{tag}' have no meaning here")
             return str(node.value)
         try:
-            return self._construct(node)
-        except (YAMLError, ValueError):
+            value = self._construct(node)
+        except (YAMLError, ValueError, LookupError, ArithmeticError):  # `!!bool maybe`, `!!int ""`
             return str(node.value)
+        huge = isinstance(value, int) and abs(value) > LARGEST_NUMBER
+        return str(node.value) if huge else value
 
 
 def _position(mark: object) -> Position:
@@ -147,6 +166,8 @@ def _syntax_message(error: MarkedYAMLError) -> str:
     problem = _one_line(str(error.problem or "cannot be read"))
     if "'\\t'" in problem:
         return "YAML does not allow tabs as indentation; use spaces"
+    if "maximum depth" in problem:
+        return "nested too deep"
     context = f" {_one_line(str(error.context))}" if error.context else ""
     return f"not YAML: {problem}{context}"
 

@@ -1,10 +1,13 @@
 """What a user asks for, from the command line and the profile."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ssdbench.engine.stage import Limits
-from ssdbench.errors import UsageError
+from ssdbench.errors import Misplaced, ProfileError, SsdbenchError, UsageError
 from ssdbench.model.consent import Consent
+from ssdbench.model.loading import ANOTHER, misfit_error
 from ssdbench.model.profile import Profile
 from ssdbench.suite.assemble import stages as stages
 from ssdbench.target.planned import Planned
@@ -41,3 +44,32 @@ class Asked:
         """The command line's limits, and the profile's where it sets none."""
         kept = self.profile.limits
         return self.limits.over(Limits(kept.max_time_s, kept.max_writes_bytes))
+
+    @contextmanager
+    def blamed_on_target(self) -> Iterator[None]:
+        """What is wrong with a target that the profile names is told with its place there."""
+        try:
+            yield
+        except UsageError as error:
+            if self.target or not self.profile.target or isinstance(error, ProfileError):
+                raise
+            raise self._at(("target",), error) from error
+        except SsdbenchError as error:
+            if not self.target and self.profile.target:
+                where = self._at(("target",), error).diagnostics[0]
+                place = f"{where.file}:{where.line}:{where.column} names this target"
+                error.hint = f"{error.hint}; {place}" if error.hint else place
+            raise
+
+    @contextmanager
+    def blamed_on_profile(self) -> Iterator[None]:
+        """What cannot be done is told with its place in the profile."""
+        try:
+            yield
+        except Misplaced as error:
+            raise self._at(error.path, error) from error
+
+    def _at(self, path: tuple[str | int, ...], error: SsdbenchError) -> ProfileError:
+        mistakes = [(path, error.message)]
+        hint = error.hint or ANOTHER
+        return misfit_error(self.profile_text, self.profile_name, mistakes, hint=hint)

@@ -5,7 +5,7 @@ from typing import assert_never
 
 from ssdbench.engine.hosting import planned_host
 from ssdbench.engine.stage import AnyStage
-from ssdbench.errors import UsageError
+from ssdbench.errors import Misplaced, UsageError
 from ssdbench.generator.fio.placement import POLICY
 from ssdbench.model import asked
 from ssdbench.model.profile import Fill, Host, Profile, Purge, Switch
@@ -32,16 +32,18 @@ def stages(profile: Profile, target: TargetInfo) -> tuple[AnyStage, ...]:
     """All stages of a run, in order. Raises UsageError for what this target cannot do."""
     _require_supported(profile)
     if profile.purge is not Purge.NONE and target.kind is TargetKind.FILE:
-        raise UsageError(
-            f"{target.name} cannot be purged ({profile.purge}): it is no block device",
-            hint="Set `purge: none` for this target.",
-        )
+        why = f"{target.name} cannot be purged ({profile.purge}): it is no block device"
+        none = "Set `purge: none` for this target."
+        raise Misplaced(("purge",), UsageError(why, hint=none))
     level_bytes = Extent(percent=profile.fill_level_percent).bytes_of(
         target.size_bytes, align_bytes=target.logical_block_bytes
     )
     planned = _prepared(profile, target, level_bytes)
-    for measure in profile.measure:
-        planned += _measuring(len(planned), measure.stage, profile, target, level_bytes)
+    for index, measure in enumerate(profile.measure):
+        try:
+            planned += _measuring(len(planned), measure.stage, profile, target, level_bytes)
+        except UsageError as error:
+            raise Misplaced(("measure", index, measure.key), error) from error
     return tuple(planned)
 
 
@@ -132,14 +134,15 @@ def _prepared(profile: Profile, target: TargetInfo, level_bytes: int) -> list[An
 
 
 def _require_supported(profile: Profile) -> None:
-    for measure in profile.measure:
+    for index, measure in enumerate(profile.measure):
         stage = measure.stage
         if isinstance(stage, asked.SpanSweep) and stage.rest is asked.Rest.EMPTY:
-            raise UsageError(
+            why = (
                 "a span sweep with an empty rest needs a purge between spans, which this version "
-                "cannot do",
-                hint="Set `rest: static`, as in a drive in use.",
+                "cannot do"
             )
+            static = UsageError(why, hint="Set `rest: static`, as in a drive in use.")
+            raise Misplaced(("measure", index, measure.key, "rest"), static)
 
 
 def _name(found: list[AnyStage], kind: str) -> str:

@@ -49,7 +49,8 @@ def plan(asked_for: Asked) -> RunPlan:
     require_fit(asked_for, info)
     hint = rate_hint(info)
     there = info.formatted(asked_for.profile.lba_format)
-    plans = tuple(stage.plan(there, hint) for stage in stages(asked_for.profile, there))
+    with asked_for.blamed_on_profile():
+        plans = tuple(stage.plan(there, hint) for stage in stages(asked_for.profile, there))
     limits = asked_for.all_limits
     check_limits(plans, limits)
     return RunPlan(
@@ -87,7 +88,11 @@ def require_fit(asked_for: Asked, info: TargetInfo) -> None:
 
 def target_of(asked_for: Asked) -> TargetInfo:
     """What is asked for. Raises TargetRefused for an empty reader or an unused loop device."""
-    info = inspect(asked_for.target_name)
+    with asked_for.blamed_on_target():
+        return _roomy(inspect(asked_for.target_name))
+
+
+def _roomy(info: TargetInfo) -> TargetInfo:
     if info.size_bytes:
         return info
     if info.kind is TargetKind.FILE:

@@ -48,7 +48,8 @@ def run(asked_for: Asked, output: Path, world: World) -> RunResult:
     generator = _generator(asked_for.profile, info)
     wishes = planned_host(host_wishes(asked_for.profile, info), info)
     there = info.formatted(asked_for.profile.lba_format)
-    plans = [stage.plan(there, rate_hint(there)) for stage in stages(asked_for.profile, there)]
+    with asked_for.blamed_on_profile():
+        plans = [stage.plan(there, rate_hint(there)) for stage in stages(asked_for.profile, there)]
     check_limits(plans, asked_for.all_limits)
     require_consent(
         info, asked_for.consent, wear=wear_of(asked_for, plans), destroys=destroys(plans)

@@ -4,6 +4,7 @@ A new kind of stage is a model in one of them and one field of `Measure`; the lo
 Schema and the editor's completion follow.
 """
 
+from math import prod
 from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -97,6 +98,9 @@ MeasuredStage = (
 )
 
 
+MOST_POINTS = 10_000  # of one stage: months, at the least window of a second
+
+
 def _empty(body: object) -> object:
     """`- sweep:` with nothing below it asks for the defaults."""
     return {} if body is None else body
@@ -181,6 +185,14 @@ class Measure(Model):
                 for extra in kinds[1:]
             ]
         )
+        return self
+
+    @model_validator(mode="after")
+    def _countable(self) -> Self:
+        lists = [value for _, value in self.stage if isinstance(value, tuple)]
+        if (points := prod(len(values) for values in lists)) > MOST_POINTS:
+            told = f"its lists make {points:,} combinations; {MOST_POINTS:,} are the most"
+            refuse([((self.key,), told)])
         return self
 
     @property

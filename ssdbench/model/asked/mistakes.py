@@ -19,7 +19,10 @@ def refuse(mistakes: Sequence[Mistake]) -> None:
 
 
 def repeated(name: str, values: Sequence[object]) -> Iterator[Mistake]:
+    seen: set[object] = set()
     for index, value in enumerate(values):
-        if value in values[:index]:
+        if value not in seen:
+            seen.add(value)
+        else:
             text = format_size(value) if isinstance(value, int) and name in SIZES else value
             yield (name, index), f"{text} is given twice"

@@ -67,7 +67,7 @@ def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "p.yaml"
     path.write_bytes(b"#" * (2 << 20))
 
-    assert "larger than 1 MiB" in refusal(str(path))
+    assert "larger than 64 KiB" in refusal(str(path))
 
 
 def test_a_byte_order_mark_is_no_mistake(tmp_path: Path) -> None:

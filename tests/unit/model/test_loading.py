@@ -1,5 +1,7 @@
 """Profiles: what is understood, and where each mistake is shown."""
 
+import re
+import time
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ from ssdbench.model.asked import SpanSweep, Sweep
 from ssdbench.model.loading import load_profile, profile_schema
 from ssdbench.model.profile import Profile, Purge, RuleName
 from ssdbench.model.workload import Content
+from ssdbench.model.yamltext import MOST_MISTAKES
 from ssdbench.stats.steadystate import RULES
 
 PROFILES = Path(__file__).parents[3] / "profiles"
@@ -245,6 +248,65 @@ def test_a_mistake_is_shown_where_it_stands(text: str, said: list[str]) -> None:
 
     assert len(found) == len(said)
     assert all(line.startswith(start) for line, start in zip(found, said, strict=True)), found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'title: "\\U00110000"',
+        "repeats: !!bool maybe",
+        'repeats: !!int ""',
+        'fill_level: !!float ""',
+        f"repeats: 0x{'f' * 5000}",
+        f"precondition: [{{block: {'9' * 400}}}]",
+        f"precondition: [{{block: {'9' * 400}k}}]",
+        f"precondition: [{{block: {'9' * 5000}}}]",
+        f"precondition: [{{block: 0.{'9' * 5000}k}}]",
+        f"host: {{fio_cpus: 0x{'f' * 500}}}",
+        f"window: {'9' * 400}s",
+        f"{'k' * 5000}: 1",
+        "a: &a &a 1",
+    ],
+)
+def test_what_yaml_or_python_trip_over_is_one_short_mistake(text: str) -> None:
+    (said,) = mistakes(text)
+
+    assert re.match(r"p\.yaml:1:[0-9]+: ", said)
+    assert len(said) < 400
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "".join(f"k{number}: 1\n" for number in range(8000)),
+        "measure:\n" + "- sweep: {a: 1}\n" * 4000,
+        "".join(f"&a{n} b{n}: *a{max(0, n - 1)}\n" for n in range(4000)),
+        f"measure: [{{sweep: {{iodepth: [{'1,' * 15_000}]}}}}]",
+        "a: " + "[" * 60_000,
+    ],
+    ids=["unknown-keys", "wrong-stages", "anchors", "repeated", "brackets"],
+)
+def test_the_longest_profiles_are_refused_within_five_seconds(text: str) -> None:
+    began = time.process_time()
+
+    said = mistakes(text)
+
+    assert time.process_time() - began < 5
+    assert len(said) <= MOST_MISTAKES
+
+
+def test_a_stage_of_more_points_than_can_be_measured_is_refused() -> None:
+    many = list(range(1, 150))
+
+    assert mistakes(f"measure: [{{sweep: {{iodepth: {many}, numjobs: {many}}}}}]") == [
+        "p.yaml:1:19: measure[0].sweep: its lists make 22,201 combinations; 10,000 are the most"
+    ]
+
+
+def test_a_message_never_holds_what_a_terminal_acts_on() -> None:
+    (said,) = mistakes('"a\\e[31m\\nb": 1')
+
+    assert r"unknown key 'a\x1b[31m\nb'" in said
 
 
 def test_all_mistakes_are_shown_at_once_and_in_order() -> None:

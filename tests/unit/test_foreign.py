@@ -1,0 +1,56 @@
+"""Foreign text: what a terminal or a spreadsheet would act on does not get out."""
+
+import pytest
+
+from ssdbench.foreign import MOST_SHOWN, brief, cell, lines, plain
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\x1b[2Jb", r"a\x1b[2Jb"),
+        ("a\rb\x07\x00\t", r"a\rb\x07\x00\t"),
+        ("a\nb", r"a\nb"),
+        ("\x9b31m\x7f", r"\x9b31m\x7f"),
+        ("gpj\u202eexe", r"gpj\u202eexe"),
+        ("a\u2028b", r"a\u2028b"),
+        ("half \ud800", r"half \ud800"),
+        ("Größe µs … 4 KiB", "Größe µs … 4 KiB"),
+    ],
+)
+def test_a_value_loses_what_a_terminal_acts_on(text: str, shown: str) -> None:
+    assert plain(text) == shown
+    plain(text).encode()
+
+
+def test_lines_stay_lines() -> None:
+    assert lines("a\n\x1b[1mb\n") == "a\n\\x1b[1mb\n"
+
+
+def test_what_is_too_long_keeps_its_ends() -> None:
+    shown = brief("a" * 5000 + "z" * 5000, 100)
+
+    assert shown.startswith("a" * 75 + "…") and shown.endswith("…" + "z" * 25)
+    assert "9,900 characters left out" in shown
+    assert len(plain("x" * 10**6)) < MOST_SHOWN + 100
+
+
+@pytest.mark.parametrize(
+    ("text", "stored"),
+    [
+        ("=1+1", "'=1+1"),
+        ("+cmd|' /C calc'!A0", "'+cmd|' /C calc'!A0"),
+        ("-2+3", "'-2+3"),
+        ("@SUM(A1)", "'@SUM(A1)"),
+        (" =1", "' =1"),
+        ("\t=1", r"'\t=1"),
+        ("\r=1", r"'\r=1"),
+        ("-5", "-5"),
+        ("+1.5e-3", "+1.5e-3"),
+        ("-", "-"),
+        ("a=1", "a=1"),
+        ("", ""),
+    ],
+)
+def test_a_cell_is_no_formula_and_numbers_stay_numbers(text: str, stored: str) -> None:
+    assert cell(text) == stored
