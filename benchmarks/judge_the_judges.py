@@ -3,7 +3,7 @@
     nox -s judge-the-judges                                  1,320 simulated and 1,320 replayed
     nox -s judge-the-judges -- --drives 110 --check          a quick look; fails when pss misses
     nox -s judge-the-judges -- --published 1200              whole runs: what a user is told
-    nox -s judge-the-judges -- --real DIRECTORY              series of real drives
+    nox -s judge-the-judges -- --real DIRECTORY              series or pages of real drives
 
 Rules are tuned on seeds below 100,000 only; what is printed comes from seeds above ten million.
 What is compared with the truth is what each rule publishes: the bound for the pss family, the
@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import judge_published, real_series, synthetic, zoo
+from benchmarks import judge_published, real_pages, real_series, synthetic, zoo
 from ssdbench.errors import UsageError
 from ssdbench.stats.distributions import binomial_upper_limit
 from ssdbench.stats.peerrules import FioSlope
@@ -221,8 +221,12 @@ def _at_least(least: int) -> Callable[[str], int]:
 
 
 def _real(directory: Path, rules: Sequence[str]) -> int:
-    """Series of real drives; status 2 with a sentence when they cannot be read."""
+    """Series of real drives, or their pages; status 2 with a sentence when they cannot be read."""
     try:
+        if not (directory / real_series.INDEX).exists():
+            wrong = real_pages.report(directory)
+            print(f"{wrong} cannot be right")
+            return 1 if wrong else 0
         real_series.report(directory, {name: CONTENDERS[name] for name in rules})
     except UsageError as error:
         print(f"judge-the-judges: {error.message}", file=sys.stderr)
@@ -258,7 +262,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--published", type=_at_least(1), help="judge so many whole runs instead")
     parser.add_argument("--with", dest="through", choices=["core", "fio"], default="core")
     parser.add_argument("--records", type=Path, help="keep each whole run's scores in this file")
-    parser.add_argument("--real", type=Path, help="judge the rules on a directory of real series")
+    parser.add_argument("--real", type=Path, help="judge series or pages of real drives")
     options = parser.parse_args(argv)
     if options.published:
         return _published(options)

@@ -83,10 +83,13 @@ def identify(page: bytes) -> Identify:
 
 
 def whole(page: bytes) -> bool:
-    """Whether the checksum of IDENTIFY or SMART data holds; a page without one is whole."""
-    if len(page) != 512:
-        return False
-    return page[510] != 0xA5 or sum(page) % 256 == 0
+    """Whether the checksum of IDENTIFY holds; a page without one (word 255) is whole."""
+    return len(page) == 512 and (page[510] != 0xA5 or sum(page) % 256 == 0)
+
+
+def smart_whole(page: bytes) -> bool:
+    """Whether the checksum of SMART data holds, which they always have."""
+    return len(page) == 512 and sum(page) % 256 == 0
 
 
 def native_max(sense: bytes) -> int | None:
@@ -109,6 +112,16 @@ def smart_values(page: bytes) -> dict[int, int]:
     return values
 
 
+def temperature(values: Mapping[int, int]) -> int | None:
+    """Degrees Celsius, from the attributes that most drives keep them in; None without.
+
+    The low byte is the newest reading, above it some keep extremes. Attribute 190 is that of the
+    airflow, the only one of many drives; 0 is a place that is not used.
+    """
+    readings = (values[number] & 0xFF for number in (194, 190) if number in values)
+    return next((celsius for celsius in readings if 0 < celsius < 128), None)
+
+
 def facts(pages: Mapping[str, bytes]) -> dict[str, str]:
     """Everything that the pages say, for the report."""
     told: dict[str, str] = {}
@@ -125,8 +138,8 @@ def facts(pages: Mapping[str, bytes]) -> dict[str, str]:
     if SMART in pages:
         values = smart_values(pages[SMART])
         told |= {f"SMART {number}": str(value) for number, value in sorted(values.items())}
-        if 194 in values:
-            told["temperature"] = f"{values[194] & 0xFF} °C"
+        if (celsius := temperature(values)) is not None:
+            told["temperature"] = f"{celsius} °C"
     return told
 
 

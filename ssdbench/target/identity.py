@@ -21,6 +21,17 @@ class Names:
     size_bytes: int = 0
 
 
+def of_a_company(name: str) -> bool:
+    """Whether an NAA name (hex) begins with a company's number, as names of one unit must.
+
+    Cheap SATA drives tell a world-wide name of zeros, or one without a company (NAA 5h and 6h of
+    SPC-5, 7.7.6): every drive of the model has it, so it names none.
+    """
+    digits = name.lower().removeprefix("naa.").removeprefix("0x")
+    company = digits[1:7] if digits[:1] in ("5", "6") else digits
+    return bool(company.strip("0"))
+
+
 def identity(names: Names, serials_here: Iterable[tuple[str, str]]) -> str:
     """What consent is given for: of the thing itself if it can be, else of its place and size.
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from ssdbench.target.identity import of_a_company
 from ssdbench.units import format_capacity
 
 SERIAL, DEVICE_ID = "scsi vpd 80h", "scsi vpd 83h"
@@ -13,7 +14,8 @@ RESERVATION, CONFLICT = "scsi persistent reservation", "scsi reservation conflic
 CONFLICT_STATUS = 0x18  # RESERVATION CONFLICT (SAM-6 5.3.1)
 READ_CAPACITY = bytes([0x9E, 0x10, *bytes(8), 0, 0, 0, 32, 0, 0])
 LOGICAL_UNIT = 0  # association of a designator
-STRONG = {3: "naa", 2: "eui"}  # designator types that name one unit in the world
+NAA = 3
+STRONG = {NAA: "naa", 2: "eui"}  # designator types that name one unit in the world
 
 
 def world_wide_name(page: bytes) -> str:
@@ -28,6 +30,7 @@ def world_wide_name(page: bytes) -> str:
             and kind & 15 in STRONG
             and any(name)
             and len(name) == length
+            and (kind & 15 != NAA or of_a_company(name.hex()))
         ):
             names[kind & 15] = f"{STRONG[kind & 15]}.{name.hex()}"
         at += 4 + length

@@ -65,6 +65,11 @@ def test_names_and_paths_are_read_from_the_kernel(tmp_path: Path) -> None:
 
     assert surroundings.names_of("sda", sysfs).wwn == "naa.5002538f"
     assert surroundings.other_paths("sda", sysfs) == ["sdb"]
+    host(
+        tmp_path, "sdc", "pci0000:00/0000:00:1f.2/ata4/host3/target3:0:0/3:0:0:0/block/sdc",
+        device__wwid="naa.0000000000000000", size="1000",
+    )  # fmt: skip
+    assert surroundings.names_of("sdc", sysfs).wwn == ""  # others of its model have the same
     assert surroundings.place("sda", sysfs).startswith("pci-0000:00:1f.2-ata-")
     assert surroundings.place("sdb", sysfs) == "pci-0000:00:1d.0-usb-2-1-scsi-0:0:0"
 
