@@ -1,21 +1,22 @@
 """The journal of a run: what was intended, begun and finished, safe against a power cut.
 
-One JSON object per line, written with one append and one fsync each. A line that was torn by a
-crash can only be the last; it is ignored and cut off before the next record. A gap anywhere else
-means that the file was damaged, and nothing after it is believed.
+One record per line with a checksum (`ssdbench.model.records`), written with one append and one
+fsync each. A line that was torn by a crash can only be the last; it is ignored and cut off before
+the next record. A gap anywhere else means that the file was damaged, and nothing after it is
+believed.
 """
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
 from ssdbench.errors import UsageError
 from ssdbench.host.files import Appender
-from ssdbench.model import rundirectory
+from ssdbench.model import records, rundirectory
 
 NAME = rundirectory.JOURNAL
 BUILDS = "builds"  # of a unit: see `Unit.builds`
@@ -49,12 +50,12 @@ class Record:
     data: Mapping[str, object] = field(default_factory=dict)
 
     def line(self) -> str:
-        """The record as a line of JSON."""
+        """The record as it is stored."""
         fields = {"n": self.n, "at": self.at, "kind": self.kind}
         fields |= {"stage": self.stage} if self.stage else {}
         fields |= {"unit": self.unit} if self.unit else {}
         fields |= {"data": dict(self.data)} if self.data else {}
-        return json.dumps(fields, separators=(",", ":"))
+        return records.line(fields)
 
 
 def utc_now() -> str:
@@ -62,35 +63,35 @@ def utc_now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def parse(text: bytes, *, path: str) -> tuple[list[Record], int]:
-    """The records of a journal, and the length in bytes of what is whole.
+def parse(text: bytes, *, path: str) -> list[Record]:
+    """The records of a journal, without a last line that was torn.
 
-    Raises UsageError for damage anywhere but in the last line.
+    Raises UsageError for damage, with the line.
     """
-    records: list[Record] = []
-    whole = 0
-    lines = text.split(b"\n")
-    for number, line in enumerate(lines):
-        last = number >= len(lines) - 2 and not b"".join(lines[number + 1 :])
-        record = _record(line) if line else None
-        ended = number < len(lines) - 1  # followed by a newline
-        if record is not None and ended and record.n == len(records):
-            records.append(record)
-            whole += len(line) + 1
-        elif not last or (record is not None and ended):
-            raise UsageError(
-                f"{path}:{number + 1}:1: the journal is damaged, record {len(records)} is missing",
-                hint="The results so far can still be shown: ssdbench report RUN. "
-                "Start a new run to measure again.",
-            )
-        else:
-            break
-    return records, whole
+    stored, damaged = sound(text)
+    if damaged is not None:
+        raise UsageError(
+            f"{path}:{damaged}:1: the journal is damaged, record {len(stored)} is missing",
+            hint="The results so far can still be shown: ssdbench report RUN. "
+            "Start a new run to measure again.",
+        )
+    return stored
 
 
-def _record(line: bytes) -> Record | None:
+def sound(text: bytes) -> tuple[list[Record], int | None]:
+    """The records before any damage, and the number of the first damaged line, from 1."""
+    held = records.read(text)
+    stored: list[Record] = []
+    for line in held.lines:
+        record = _record(line.fields)
+        if line.number != len(stored) + 1 or record is None or record.n != len(stored):
+            return stored, len(stored) + 1
+        stored.append(record)
+    return stored, min(held.damaged, default=None)
+
+
+def _record(fields: Mapping[str, Any]) -> Record | None:
     try:
-        fields = json.loads(line)
         return Record(
             n=int(fields["n"]),
             at=str(fields["at"]),
@@ -99,13 +100,13 @@ def _record(line: bytes) -> Record | None:
             unit=str(fields.get("unit", "")),
             data=dict(fields.get("data", {})),
         )
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError):
         return None
 
 
 def stored_records(path: Path) -> list[Record]:
     """The records of a journal that nobody opens for writing; none when there is no journal."""
-    return parse(path.read_bytes(), path=str(path))[0] if path.is_file() else []
+    return parse(path.read_bytes(), path=str(path)) if path.is_file() else []
 
 
 class Journal:
@@ -114,12 +115,12 @@ class Journal:
     def __init__(
         self,
         path: Path,
-        records: Iterable[Record] = (),
+        stored: Iterable[Record] = (),
         *,
         now: Callable[[], str] = utc_now,
     ) -> None:
         self._file = Appender(path)
-        self._records = list(records)
+        self._records = list(stored)
         self._now = now
 
     @classmethod
@@ -137,16 +138,12 @@ class Journal:
                 f"{path.parent} is not a run directory: it has no {path.name}",
                 hint="Name the directory that `ssdbench run` printed.",
             )
-        text = path.read_bytes()
-        records, whole = parse(text, path=str(path))
-        if not records:
+        stored = parse(path.read_bytes(), path=str(path))
+        if not stored:
             raise UsageError(
                 f"{path} holds no record", hint="The run never began; start a new one."
             )
-        if whole < len(text):
-            with path.open("r+b") as file:
-                file.truncate(whole)
-        return cls(path, records, now=now)
+        return cls(path, stored, now=now)
 
     @property
     def records(self) -> tuple[Record, ...]:

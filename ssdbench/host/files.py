@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Self
 
 from ssdbench.errors import HostLacks
+from ssdbench.model import records
 from ssdbench.units import format_size
 
 LEAST_ROOM_BYTES = 1 << 16
+_BLOCK_BYTES = 1 << 16
 
 
 def write_atomic(path: Path, data: str | bytes, *, mode: int = 0o644) -> None:
@@ -103,7 +105,8 @@ def _no_room(path: Path, size_bytes: int, free: int) -> HostLacks:
 class Appender:
     """A file of lines that grows; each line is on disk when `append` returns.
 
-    A last line without its newline was never acknowledged: opening the file drops it.
+    A last line without its newline was never acknowledged: opening the file drops it. One whose
+    newline is damaged is kept as it is (`ssdbench.model.records`).
     """
 
     def __init__(self, path: Path) -> None:
@@ -141,16 +144,16 @@ class Appender:
 
     def _drop_torn_line(self) -> None:
         size = os.fstat(self._descriptor).st_size
-        keep = size
-        while keep:
-            start = max(0, keep - 65536)
-            newline = os.pread(self._descriptor, keep - start, start).rfind(b"\n")
-            keep = start + newline + 1
-            if newline >= 0:
-                break
-        if keep < size:
-            os.ftruncate(self._descriptor, keep)
+        tail = b""
+        while len(tail) < size and b"\n" not in tail:
+            start = max(0, size - len(tail) - _BLOCK_BYTES)
+            tail = os.pread(self._descriptor, size - len(tail) - start, start) + tail
+        tail = tail.rpartition(b"\n")[2]
+        if tail and records.is_torn(tail):
+            os.ftruncate(self._descriptor, size - len(tail))
             os.fsync(self._descriptor)
+        elif tail:
+            _write_all(self._descriptor, b"\n")
 
 
 def unwritable(path: Path, error: OSError) -> HostLacks:

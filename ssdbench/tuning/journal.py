@@ -1,28 +1,32 @@
 """Changes settings so that they can be put back, even after a kill or a power cut.
 
-Each change is on disk, with the value that was there, before it is made. Leaving the journal
+Each change is on disk, with the value that was there first, before it is made. Leaving the journal
 restores in reverse; `tuning.leftovers` does so for journals whose process is gone. Nothing here
 knows what a good value is, and no clock orders anything: the wall clock may step.
 """
 
-import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Self
 
 from ssdbench.errors import HostLacks, SsdbenchError
-from ssdbench.host.files import Appender, make_directory, write_atomic
+from ssdbench.host.files import Appender, make_directory
 from ssdbench.host.lock import Lock, waiting
+from ssdbench.model import records
 from ssdbench.tuning.backends import SettingBackend
 from ssdbench.tuning.located import DriveAbsent, NoSetting
 from ssdbench.tuning.setting import RESETS, Backend, Setting, restore_order
 
 CHANGING, RESTORED, FORGOTTEN = "changing", "restored", "forgotten"  # kinds of records
-NUMBER = "number"  # the file that holds the number of the last change
+NUMBERS = "number.lock"  # held while a change gets its number
+PASSES = 4  # of putting back: one setting may reset another
 AGAIN = "The journal keeps the old values: run `ssdbench restore` again, or set them by hand."
+
+
+Key = tuple[Backend, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +37,21 @@ class Change:
     backend: Backend
     attribute: str
     drive: str
-    was: str
+    was: str  # before the first change of it in its journal
     wanted: str
     reason: str
     boot_id: str
     host_id: str
 
     @property
-    def key(self) -> tuple[Backend, str, str]:
+    def key(self) -> Key:
         """What is changed, whoever changes it."""
         return (self.backend, self.attribute, self.drive)
+
+    @property
+    def fields(self) -> dict[str, object]:
+        """The change as it is stored."""
+        return {name: getattr(self, name) for name in self.__slots__}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,20 +100,23 @@ class SettingsJournal:
         self._lock = lock(self._path)
         self._lock.__enter__()
         self._file = Appender(self._path)
+        self._changes = list(read(self._path).changes)  # of the same run, before it was resumed
         return self
 
     def __exit__(self, kind: object = None, error: object = None, trace: object = None) -> None:
         try:
-            put_back(self._changes, self._backends, self._file)
-            self._path.unlink()
-        except NotRestored as lacking:
-            # An error that ends the run is raised instead when the drive is gone: it says just
-            # that, and the journal keeps what was there until the drive is back.
-            if error is None or not lacking.of_absent_drives:
-                raise
+            left = [(change, self._file) for change in self._changes]
+            _, failures = put_back(left, self._backends)
+            if not (failures := [*failures, *damage(self._path)]):
+                self._path.unlink()
         finally:
             self._file.close()
             self._lock.__exit__()
+        lacking = NotRestored(failures)
+        # An error that ends the run goes first when the drive is gone: it says just that, and
+        # the journal keeps what was there until the drive is back.
+        if failures and (error is None or not lacking.of_absent_drives):
+            raise lacking
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -148,20 +160,22 @@ class SettingsJournal:
         return self._record(setting, was)
 
     def _record(self, setting: Setting, was: str) -> Change:
-        change = Change(
-            n=_next_number(self._path.parent),
-            backend=setting.backend,
-            attribute=setting.attribute,
-            drive=setting.drive,
-            was=was,
-            wanted=setting.value,
-            reason=setting.reason,
-            boot_id=self._boot_id,
-            host_id=self._host_id,
-        )
-        record = {name: getattr(change, name) for name in Change.__slots__}
-        at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        self._file.append(json.dumps({"kind": CHANGING, "at": at, **record}))
+        with waiting(self._path.parent / NUMBERS):
+            change = Change(
+                n=_last_number(self._path.parent) + 1,
+                backend=setting.backend,
+                attribute=setting.attribute,
+                drive=setting.drive,
+                was=was,
+                wanted=setting.value,
+                reason=setting.reason,
+                boot_id=self._boot_id,
+                host_id=self._host_id,
+            )
+            first = next((known for known in self._changes if known.key == change.key), change)
+            change = replace(change, was=first.was)
+            at = datetime.now(UTC).isoformat(timespec="milliseconds")
+            self._file.append(records.line({"kind": CHANGING, "at": at, **change.fields}))
         self._changes.append(change)
         return change
 
@@ -178,17 +192,9 @@ def lock(path: Path) -> Lock:
     )
 
 
-def _next_number(directory: Path) -> int:
-    """One more than any change of this host had: what orders changes across runs and boots."""
-    path = directory / NUMBER
-    with waiting(directory / f"{NUMBER}.lock"):
-        try:
-            last = int(path.read_text())
-        except (OSError, ValueError):  # the first one, or damaged
-            texts = (journal.read_text(errors="replace") for journal in directory.glob("*.jsonl"))
-            last = max((change.n for text in texts for change in parse(text)), default=0)
-        write_atomic(path, f"{last + 1}\n")
-    return last + 1
+def _last_number(directory: Path) -> int:
+    """Of all changes that are still to be restored: what orders them across runs and boots."""
+    return max((c.n for path in directory.glob("*.jsonl") for c in read(path).changes), default=0)
 
 
 def _implied(setting: Setting, backends: Mapping[Backend, SettingBackend]) -> Iterator[Setting]:
@@ -205,80 +211,125 @@ def _implied(setting: Setting, backends: Mapping[Backend, SettingBackend]) -> It
 
 
 def put_back(
-    changes: Sequence[Change], backends: Mapping[Backend, SettingBackend], file: Appender
-) -> list[Change]:
+    left: Sequence[tuple[Change, Appender]], backends: Mapping[Backend, SettingBackend]
+) -> tuple[list[Change], list[Failure]]:
     """Put back the first value of each setting, latest change first, what resets others before.
 
-    A second pass looks at all of them again and mends what putting back another one reset.
+    Each change comes with its journal. All settings are read again until every one is what it was:
+    putting back another one may have reset it. Only then they are recorded as restored, in the
+    journal of the first value last, and without those that a failed one would reset again. So a
+    kill at any time leaves the first values to the next `restore`. Returns what was put back, and
+    why other settings were not.
     """
-    first: dict[tuple[Backend, str, str], Change] = {}
-    for change in changes:
+    first: dict[Key, Change] = {}
+    for change, _ in sorted(left, key=lambda one: one[0].n):
         first.setdefault(change.key, change)
     order = sorted(first.values(), key=lambda c: (restore_order(c.attribute), -c.n))
-    for change in order:
-        _put_back_one(change, backends)
-    looked = [(change, _put_back_one(change, backends)) for change in order]
-    for change, failure in looked:
-        if failure is None:
-            file.append(json.dumps({"kind": RESTORED, "n": change.n}))
-    if failures := [failure for _, failure in looked if failure is not None]:
-        raise NotRestored(failures)
-    return order
+    failures: dict[Key, Failure] = {}
+    written: list[Change] = []
+    for _ in range(PASSES):
+        looked = {change.key: _put_back_one(change, backends) for change in order}
+        failures = {key: why for key, why in looked.items() if isinstance(why, Failure)}
+        written = [change for change in order if looked[change.key] is True]
+        if not written:
+            break
+    for change in written:
+        failures[change.key] = Failure(f"{_place(change)} does not stay {change.was!r}")
+    open_ones = {*failures, *(key for failed in failures for key in _reset_by(failed))}
+    settled: dict[tuple[Key, Appender], int] = {}
+    for change, file in left:
+        if change.key not in open_ones:
+            settled.setdefault((change.key, file), change.n)
+    for (_, file), n in sorted(settled.items(), key=lambda one: -one[1]):
+        file.append(records.line({"kind": RESTORED, "n": n}))
+    return [change for change in order if change.key not in open_ones], list(failures.values())
 
 
-def _put_back_one(change: Change, backends: Mapping[Backend, SettingBackend]) -> Failure | None:
-    """Make one setting what it was, unless it is; returns why that failed."""
+def _reset_by(key: Key) -> list[Key]:
+    _, attribute, drive = key
+    return [(Backend.BLOCK, other, drive) for other in RESETS.get(attribute, ())]
+
+
+def _put_back_one(change: Change, backends: Mapping[Backend, SettingBackend]) -> Failure | bool:
+    """Make one setting what it was, unless it is; returns whether it had to, or why that failed."""
     try:
-        if backends[change.backend].read(change.attribute, change.drive) != change.was:
-            backends[change.backend].write(change.attribute, change.was, change.drive)
+        if backends[change.backend].read(change.attribute, change.drive) == change.was:
+            return False
+        backends[change.backend].write(change.attribute, change.was, change.drive)
     except (SsdbenchError, OSError, KeyError) as error:
         if change.backend is Backend.IRQ and isinstance(error, NoSetting):
-            return None  # the vector went with its device, and what comes back gets a new one
-        where = f"{change.drive + ' ' if change.drive else ''}{change.attribute}"
+            return False  # the vector went with its device, and what comes back gets a new one
         absent = error.drive if isinstance(error, DriveAbsent) else ""
-        return Failure(f"{where} was {change.was!r}: {error}", absent)
-    return None
+        return Failure(f"{_place(change)} was {change.was!r}: {error}", absent)
+    return True
 
 
-def parse(text: str) -> list[Change]:
-    """The changes of a journal not restored or forgotten yet, without lines that cannot be read.
+def _place(change: Change) -> str:
+    return f"{change.drive + ' ' if change.drive else ''}{change.attribute}"
 
-    A torn last line was never acknowledged; for others see `damaged_lines`.
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """What a journal holds."""
+
+    changes: tuple[Change, ...] = ()  # not restored or forgotten yet
+    damaged: tuple[int, ...] = ()  # numbers of the lines that cannot be believed
+
+
+def read(path: Path) -> Pending:
+    """What a journal holds; nothing when it is gone, because its run has just ended."""
+    try:
+        return parse(path.read_bytes())
+    except FileNotFoundError:
+        return Pending()
+
+
+def parse(data: bytes) -> Pending:
+    """What the text of a journal holds. A torn last line was never acknowledged.
+
+    A change that was restored or forgotten settles all that were recorded of the same setting
+    before: the value that comes back is that of the first.
     """
-    changes: dict[int, Change] = {}
-    for line in text.splitlines():
+    held = records.read(data)
+    changes: list[Change] = []
+    damaged = list(held.damaged)
+    for line in held.lines:
         try:
-            record = _record_of(line)
+            record = _record_of(line.fields)
         except ValueError:
+            damaged.append(line.number)
             continue
         if isinstance(record, Change):
-            changes[record.n] = record
-        elif record is not None:
-            changes.pop(record, None)
-    return list(changes.values())
+            changes.append(record)
+        else:
+            settled = {change.key for change in changes if change.n == record}
+            changes = [change for change in changes if change.key not in settled]
+    return Pending(tuple(changes), tuple(sorted(damaged)))
 
 
-def damaged_lines(text: str) -> list[int]:
-    """Numbers of the lines that cannot be read, the last one apart: that one may be torn."""
-    damaged = []
-    for number, line in enumerate(text.splitlines()[:-1], start=1):
-        try:
-            _record_of(line)
-        except ValueError:
-            damaged.append(number)
-    return damaged
+def damage(path: Path) -> list[Failure]:
+    """What there is to say of a journal with damaged lines, which must stay; else nothing."""
+    damaged = read(path).damaged
+    if not damaged:
+        return []
+    lines = ", ".join(str(number) for number in damaged)
+    return [
+        Failure(
+            f"{path}: damaged in line {lines}: what was changed there is unknown, not restored",
+            way_out=f"Check the settings that {path} may have named, then remove it.",
+        )
+    ]
 
 
-def _record_of(line: str) -> Change | int | None:
+def _record_of(fields: Mapping[str, object]) -> Change | int:
     """A change, or the number of one that is settled. Raises ValueError for neither."""
-    record = json.loads(line)
-    if not isinstance(record, dict):
-        raise ValueError(line)  # the text is wrong, not a type of ours
-    try:
-        if record.get("kind") == CHANGING:
-            record.setdefault("backend", record.get("medium"))  # in older journals
-            fields = {name: record[name] for name in Change.__slots__}
-            return Change(**{**fields, "backend": Backend(fields["backend"])})
-        return int(record["n"]) if record.get("kind") in (RESTORED, FORGOTTEN) else None
-    except (KeyError, TypeError) as error:
-        raise ValueError(line) from error
+    n = fields.get("n")
+    if not isinstance(n, int) or fields.get("kind") not in (CHANGING, RESTORED, FORGOTTEN):
+        raise ValueError(fields)
+    if fields["kind"] != CHANGING:
+        return n
+    texts = {"backend": fields.get("medium"), **fields}  # the name of it in older journals
+    values = {name: texts.get(name) for name in Change.__slots__ if name != "n"}
+    if not all(isinstance(value, str) for value in values.values()):
+        raise ValueError(fields)
+    return Change(n=n, **{**values, "backend": Backend(str(values["backend"]))})  # type: ignore[arg-type]

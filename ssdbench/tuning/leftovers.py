@@ -1,12 +1,13 @@
 """What dead runs left changed: put back, or given up for a drive that is gone for good."""
 
-import json
 from collections.abc import Mapping
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 
 from ssdbench.errors import HostLacks, UsageError
 from ssdbench.host.files import Appender
+from ssdbench.model import records
 from ssdbench.tuning.backends import SettingBackend
 from ssdbench.tuning.journal import (
     FORGOTTEN,
@@ -14,10 +15,10 @@ from ssdbench.tuning.journal import (
     Failure,
     InUse,
     NotRestored,
-    damaged_lines,
+    damage,
     lock,
-    parse,
     put_back,
+    read,
 )
 from ssdbench.tuning.setting import Backend
 
@@ -27,65 +28,54 @@ FORGOTTEN_LOG = "forgotten.log"
 def restore_all(
     directory: Path, backends: Mapping[Backend, SettingBackend], *, boot_id: str, host_id: str
 ) -> list[Change]:
-    """Restore what dead runs left changed; returns the changes put back, newest journal first.
+    """Restore what dead runs left changed, to the values before the first of them.
 
     After a reboot only settings that outlive one are touched: the others are as the system made
-    them. A journal of another host is refused. Journals of living runs are left alone. Raises
-    NotRestored after everything that could be restored was.
+    them. A journal of another host is refused. Journals of living runs are left alone. Returns the
+    changes put back. Raises NotRestored after everything that could be restored was.
     """
-    done: list[Change] = []
     failures: list[Failure] = []
-    # What is mounted must go before the partition below it, so the order is that of the changes.
-    for path in sorted(directory.glob("*.jsonl"), key=_last_change, reverse=True):
-        try:
-            with lock(path):
-                done += _restore_one(path, backends, boot_id=boot_id, host_id=host_id)
-        except InUse:
-            continue
-        except NotRestored as error:
-            failures += error.failures
-        except HostLacks as error:
-            failures.append(Failure(f"{path}: {error.message}", way_out=error.hint))
+    left: list[tuple[Change, Appender]] = []
+    ours: list[Path] = []
+    with ExitStack() as held:
+        for path in sorted(directory.glob("*.jsonl")):
+            try:
+                held.enter_context(lock(path))
+                changes = read(path).changes
+                if foreign := next((c for c in changes if c.host_id != host_id), None):
+                    failures.append(_of_another_host(path, foreign.host_id))
+                    continue
+                file = held.enter_context(Appender(path))
+            except InUse:
+                continue
+            except HostLacks as error:
+                failures.append(Failure(f"{path}: {error.message}", way_out=error.hint))
+                continue
+            ours.append(path)
+            live = (c for c in changes if c.boot_id == boot_id or c.backend.outlives_reboot)
+            left += [(change, file) for change in live]
+        done, failed = put_back(left, backends)
+        failures += failed
+        for path in ours:
+            failures += damage(path)
+            if not read(path).damaged and not _unsettled(path, boot_id):
+                path.unlink()
     if failures:
         raise NotRestored(failures)
     return done
 
 
-def _last_change(path: Path) -> tuple[int, str]:
-    """By the number of its last change; times of files follow the wall clock, which may step."""
-    return max((change.n for change in _changes_of(path)), default=-1), path.name
+def _unsettled(path: Path, boot_id: str) -> bool:
+    """Whether a journal holds what is still to be restored."""
+    return any(c.boot_id == boot_id or c.backend.outlives_reboot for c in read(path).changes)
 
 
-def _changes_of(path: Path) -> list[Change]:
-    try:
-        return parse(path.read_text(errors="replace"))
-    except FileNotFoundError:  # its run has just ended
-        return []
-
-
-def _restore_one(
-    path: Path, backends: Mapping[Backend, SettingBackend], *, boot_id: str, host_id: str
-) -> list[Change]:
-    text = path.read_text(errors="replace")
-    changes, damaged = parse(text), damaged_lines(text)
-    foreign = next((c for c in changes if c.host_id != host_id), None)
-    if foreign is not None:
-        raise HostLacks(
-            f"it was written on another host ({foreign.host_id}); not touched",
-            hint=f"Take {path} to that host and run `ssdbench restore` there. If that host is gone "
-            "or was reinstalled, set by hand what the file names, then remove the file here.",
-        )
-    live = [c for c in changes if c.boot_id == boot_id or c.backend.outlives_reboot]
-    with Appender(path) as file:
-        restored = put_back(live, backends, file)
-    if damaged:
-        lines = ", ".join(str(number) for number in damaged)
-        raise HostLacks(
-            f"its lines {lines} are damaged, what they changed is unknown; all else was restored",
-            hint=f"Check the settings that {path} may have named, then remove it.",
-        )
-    path.unlink()
-    return restored
+def _of_another_host(path: Path, host_id: str) -> Failure:
+    return Failure(
+        f"{path}: it was written on another host ({host_id}); not touched",
+        way_out=f"Take {path} to that host and run `ssdbench restore` there. If that host is gone "
+        "or was reinstalled, set by hand what the file names, then remove the file here.",
+    )
 
 
 def forget(directory: Path, drive: str, *, host_id: str) -> list[Change]:
@@ -100,7 +90,7 @@ def forget(directory: Path, drive: str, *, host_id: str) -> list[Change]:
     for path in sorted(directory.glob("*.jsonl")):
         try:
             with lock(path):
-                ours = [change for change in _changes_of(path) if change.host_id == host_id]
+                ours = [change for change in read(path).changes if change.host_id == host_id]
                 known |= {change.drive for change in ours if change.drive}
                 given_up += _given_up(path, [change for change in ours if change.drive == drive])
         except InUse:
@@ -120,7 +110,7 @@ def _given_up(path: Path, changes: list[Change]) -> list[Change]:
     at = datetime.now(UTC).isoformat(timespec="milliseconds")
     with Appender(path.parent / FORGOTTEN_LOG) as kept, Appender(path) as journal:
         for change in changes:
-            fields = {name: getattr(change, name) for name in Change.__slots__}
-            kept.append(json.dumps({"kind": FORGOTTEN, "at": at, "run": path.stem, **fields}))
-            journal.append(json.dumps({"kind": FORGOTTEN, "n": change.n}))
+            told = {"kind": FORGOTTEN, "at": at, "run": path.stem, **change.fields}
+            kept.append(records.line(told))
+            journal.append(records.line({"kind": FORGOTTEN, "n": change.n}))
     return changes

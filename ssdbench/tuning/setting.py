@@ -52,12 +52,13 @@ class Setting:
 
 
 # Writing an attribute resets these behind our back (measured: a scheduler takes nr_requests from 64
-# to 256; on Linux 6.18 a write of add_random makes the kernel apply all limits of the queue again,
-# which takes read_ahead_kb from 4 to its default). They are recorded before such a change, and
-# restored after it.
+# to 256; on Linux 6.18 a write of add_random or iostats makes the kernel apply all limits of the
+# queue again, which takes read_ahead_kb from 4 to its default). They are recorded before such a
+# change, and restored after it.
 RESETS: Mapping[str, tuple[str, ...]] = {
     "queue/scheduler": ("queue/nr_requests", "queue/wbt_lat_usec", "queue/async_depth"),
     "queue/add_random": ("queue/read_ahead_kb",),
+    "queue/iostats": ("queue/read_ahead_kb",),
 }
 
 

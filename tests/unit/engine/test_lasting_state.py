@@ -18,6 +18,7 @@ from ssdbench.engine.stage import (
     StagePlan,
     Unit,
 )
+from ssdbench.model import records
 from ssdbench.model.finding import Code
 from ssdbench.model.found import PurgeDone
 from ssdbench.model.kind import StageKind
@@ -172,11 +173,12 @@ def test_a_fill_that_a_new_warm_up_overwrote_is_done_again(tmp_path: Path) -> No
     (run.path / "stages/03-sweep/stage.json").unlink()
     journal = run.path / "journal.jsonl"
     kept = [
-        line
-        for line in journal.read_text().splitlines()
-        if not ('"finished"' in line and '"03-sweep"' in line and '"unit"' not in line)
+        line.fields
+        for line in records.read(journal.read_bytes()).lines
+        if (line.fields["kind"], line.fields.get("stage")) != ("finished", "03-sweep")
+        or "unit" in line.fields
     ]
-    numbered = [f'{{"n":{n},' + line.split(",", 1)[1] for n, line in enumerate(kept)]
+    numbered = [records.line({**fields, "n": n}) for n, fields in enumerate(kept)]
     journal.write_text("\n".join(numbered) + "\n")
     stage.dies_in = ""
     stage.tape.clear()

@@ -1,0 +1,84 @@
+"""The form of every append-only file: one record on a line, each with a checksum.
+
+    {"crc32":"5a1f09c4","n":0,"at":"2026-…","kind":"run"}
+
+Each line is a JSON object. Its first member is the CRC-32 (IEEE 802.3, as `zlib` computes it) of
+all bytes of the line after that member, in 8 lower-case digits: it finds every change of up to 32
+bits in a row. The last line has no newline when a crash tore it: it was never acknowledged, and
+does not count. Any other line that its checksum does not prove is damaged: it is named, and never
+acted on.
+
+Older files have lines without a checksum. These are read as long as no line with one came before.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from zlib import crc32
+
+_CHECKED = re.compile(rb'\{"crc32":"([0-9a-f]{8})",(?=")')
+_UNCHECKED = re.compile(rb'\{"(n|kind)": ?')  # how a line of an older file begins
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A sound record."""
+
+    number: int  # of the line, from 1
+    fields: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a file of records holds."""
+
+    lines: tuple[Line, ...]
+    damaged: tuple[int, ...]  # numbers of lines, from 1
+
+
+def line(fields: Mapping[str, object]) -> str:
+    """A record as it is stored, without its newline."""
+    rest = json.dumps(dict(fields), separators=(",", ":"))[1:]  # ASCII, and never a newline in it
+    return f'{{"crc32":"{crc32(rest.encode()):08x}",{rest}'
+
+
+def read(data: bytes) -> Held:
+    """All records of a file, in order."""
+    *ended, tail = data.split(b"\n")
+    sound, damaged, checked = [], [], False
+    for number, text in enumerate(ended, start=1):
+        fields = _fields(text, checked=checked)
+        if fields is None:
+            damaged.append(number)
+            continue
+        checked = checked or _CHECKED.match(text) is not None
+        sound.append(Line(number, fields))
+    if tail and not is_torn(tail):
+        damaged.append(len(ended) + 1)
+    return Held(tuple(sound), tuple(damaged))
+
+
+def is_torn(tail: bytes) -> bool:
+    """Whether a last line without a newline is part of a record, as a crash leaves it.
+
+    A whole record with one more byte is not: its newline is damaged.
+    """
+    return _fields(tail[:-1]) is None
+
+
+def _fields(text: bytes, *, checked: bool = False) -> dict[str, object] | None:
+    begin = _CHECKED.match(text)
+    if begin is not None:
+        if f"{crc32(text[begin.end() :]):08x}".encode() != begin[1]:
+            return None
+    elif checked or not _UNCHECKED.match(text):
+        return None
+    try:
+        fields = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(fields, dict):
+        return None
+    fields.pop("crc32", None)
+    return fields
