@@ -74,13 +74,6 @@ class RunStore:
 
     path: Path
 
-    @classmethod
-    def create(cls, path: Path) -> "RunStore":
-        """A new run directory. Raises UsageError when one is there already."""
-        cls.require_new(path)
-        make_directory(path)
-        return cls(path)
-
     @staticmethod
     def require_new(path: Path) -> None:
         """Raise UsageError when something is there already; makes nothing."""

@@ -114,7 +114,9 @@ class ARun:
 
     def go(self) -> RunResult:
         """Run it."""
-        return self._runner(RunStore.create(self.path)).run()
+        RunStore.require_new(self.path)
+        self.path.mkdir(parents=True, exist_ok=True)
+        return self._runner(RunStore(self.path)).run()
 
     def resume(self, *, stopped_by: int | None = None, killed_in: str = "") -> RunResult:
         """Go on in a new process: nothing but the disk and the drive is left.
