@@ -12,6 +12,10 @@ from functools import cache
 from ssdbench.errors import HostLacks, UsageError
 from ssdbench.sim import native_files
 
+# Choices by their place in the core's table; a test holds them against it.
+PAGE, BLOCKLOG, DIRECT = 0, 1, 2  # ftl
+GREEDY, FIFO = 0, 1  # gc_policy
+
 
 class _ParamDesc(ctypes.Structure):
     _fields_ = (

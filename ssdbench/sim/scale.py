@@ -8,10 +8,10 @@ its service times stay and it still has many superblocks; only its time axis is 
 from collections.abc import Mapping
 
 from ssdbench.errors import UsageError
+from ssdbench.sim.library import PAGE
 from ssdbench.units import format_capacity, format_size
 
 MIN_SUPERBLOCKS = 1000
-_PAGE, _DIRECT = 0, 2  # values of the parameter `ftl`
 
 
 def scaled(
@@ -35,7 +35,7 @@ def scaled(
         if capacity_bytes < full
         else f"capacity is {format_capacity(capacity_bytes)} instead of {format_capacity(full)}"
     ]
-    if params["ftl"] == _PAGE:
+    if params["ftl"] == PAGE:
         notes += _shares(resized, full, keep)
         notes += _superblocks(resized, keep)
         notes += _usable_spare(resized, params, keep)

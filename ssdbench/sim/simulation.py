@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from ssdbench.model.workload import Pattern
 from ssdbench.sim.core import Drive
-from ssdbench.sim.library import Params
+from ssdbench.sim.library import BLOCKLOG, PAGE, Params
 from ssdbench.sim.loop import Job, Order, RunResult
-from ssdbench.sim.truth import BLOCKLOG, PAGE, Load, Method, Rest, Truth, check, drive_truth
+from ssdbench.sim.truth import Load, Method, Rest, Truth, check, drive_truth
 from ssdbench.units import MIB
 
 FILL_BLOCK_BYTES = MIB

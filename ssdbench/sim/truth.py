@@ -20,10 +20,9 @@ from enum import StrEnum
 
 from ssdbench.errors import UsageError
 from ssdbench.model.workload import Pattern
+from ssdbench.sim.library import BLOCKLOG, DIRECT, FIFO, GREEDY, PAGE
 from ssdbench.units import MIB, NS_PER_S, format_size
 
-PAGE, BLOCKLOG, DIRECT = 0, 1, 2  # the parameter `ftl`
-GREEDY, FIFO = 0, 1  # the parameter `gc_policy`
 # The share of their time that dies wait, times write amplification and buffered units per die, as
 # fitted to the core (5 % to all of the drive, 1 to 50 units per die): writes are dealt to the dies
 # in turn, the reads that partial writes need and the collector's moves are not, and only a deep

@@ -12,7 +12,7 @@ from ssdbench.host.counters import SECTOR_BYTES
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.model.target import VIA, TargetInfo, TargetKind
 from ssdbench.sim import spec as simspec
-from ssdbench.sim.truth import PAGE
+from ssdbench.sim.library import PAGE
 from ssdbench.target import ata, nvme, pages, scsi, surroundings
 from ssdbench.target.identity import Names, identity
 from ssdbench.target.kind import kind_of

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ssdbench.errors import ProfileError, UsageError
-from ssdbench.sim.library import parameters
+from ssdbench.sim.library import BLOCKLOG, DIRECT, FIFO, GREEDY, PAGE, parameters
 from ssdbench.sim.scale import MIN_SUPERBLOCKS, superblocks
 from ssdbench.sim.spec import catalogue, parse, short_names
 from ssdbench.units import GIB
@@ -76,6 +76,13 @@ def test_a_wrong_target_gets_a_sentence(target: str, said: str) -> None:
         parse(target)
 
     assert said in refused.value.message
+
+
+def test_choices_stand_where_the_core_has_them() -> None:
+    kinds, policies = (parameters()[name].choices for name in ("ftl", "gc_policy"))
+
+    assert (kinds[PAGE], kinds[BLOCKLOG], kinds[DIRECT]) == ("page", "blocklog", "direct")
+    assert (policies[GREEDY], policies[FIFO]) == ("greedy", "fifo")
 
 
 def test_a_model_file_of_ones_own_is_read(tmp_path: Path) -> None:
