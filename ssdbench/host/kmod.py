@@ -114,7 +114,16 @@ def build(source: Path, into: Path, *, headers: Path, block_source: Path | None)
     source_option = [f"KSRC={block_source}"] if block_source else []
     try:
         command.run(
-            ["make", "-s", "-C", str(into), f"KDIR={headers}", *source_option, "modules"],
+            [
+                "make",
+                "-s",
+                f"-j{os.cpu_count()}",
+                "-C",
+                str(into),
+                f"KDIR={headers}",
+                *source_option,
+                "modules",
+            ],  # fmt: skip
             timeout_s=1800,
         )
     except CommandFailed as failed:
