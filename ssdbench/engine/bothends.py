@@ -36,6 +36,7 @@ _COUNTERS = (_CORRECTED, "PCIe non-fatal errors", "PCIe fatal errors")
 # Health logs count 512,000 bytes and are brought up to date at the drive's leisure: below this
 # the difference of two readings says little.
 LEAST_HOST_BYTES = 10**9
+WIDEST = 0.25  # of an interval of write amplification, over its middle; a wider one tells nothing
 
 
 def watched(facts: Mapping[str, str]) -> dict[str, str]:
@@ -92,14 +93,20 @@ def _total(said: str | None) -> int | None:
 def written_between(before: object, after: FlashWritten | None) -> FlashWritten | None:
     """What host and drive wrote between two readings; None where that cannot be told.
 
-    `before` is a reading as the journal keeps it. Too few bytes of the host, and counters that
-    went backwards (another drive, a reset log), tell nothing.
+    `before` is a reading as the journal keeps it. Too few bytes of the host, counters that went
+    backwards (another drive, a reset log), and a counter whose step is not known or is too coarse
+    for what was written, tell nothing.
     """
     if not isinstance(before, Mapping) or after is None:
         return None
     began = FlashWritten.model_validate(before)
     host_bytes = after.host_bytes - began.host_bytes
     media_bytes = after.media_bytes - began.media_bytes
-    if host_bytes < LEAST_HOST_BYTES or media_bytes <= 0:
+    step_bytes = after.media_step_bytes
+    if host_bytes < LEAST_HOST_BYTES or media_bytes <= 0 or step_bytes is None:
         return None
-    return FlashWritten(host_bytes=host_bytes, media_bytes=media_bytes)
+    found = FlashWritten(
+        host_bytes=host_bytes, media_bytes=media_bytes, media_step_bytes=step_bytes
+    )
+    least, most = found.amplification_range
+    return found if most - least <= WIDEST * found.amplification else None

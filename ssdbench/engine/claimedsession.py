@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ssdbench.engine.applied import password_noted
+from ssdbench.engine.flashcounter import FlashCounter
 from ssdbench.engine.journal import Kind, Record, StageJournal
 from ssdbench.engine.lbaformats import note
 from ssdbench.engine.session import KERNEL, Counters
@@ -66,6 +67,7 @@ class ClaimedSession:
         self._fio_options = dict(fio_options or {})
         self._ceilings: dict[Workload, float | None] = {}
         self._lacks_ocp = False
+        self._flash = FlashCounter()
         self._reformatted: Purged | None = None  # and nothing was written since
 
     def generator(self, *, step_s: int = 1) -> Generator:
@@ -133,7 +135,10 @@ class ClaimedSession:
             return None
 
     def flash_written(self) -> FlashWritten | None:
-        """Of an NVMe drive with OCP's log; a log that cannot be read proves nothing."""
+        """Of an NVMe drive with OCP's log, once it stands still; an unread log proves nothing."""
+        return self._flash.still(self._flash_now)
+
+    def _flash_now(self) -> FlashWritten | None:
         node = Path(self.info.node).resolve()
         if not node.name.startswith("nvme"):
             return None
@@ -153,7 +158,9 @@ class ClaimedSession:
             return {}
         try:
             with opened(node) as drive:
-                return throttle_counters(drive.log_page(HEALTH_LOG, HEALTH_BYTES), self._ocp(drive))
+                health, ocp = drive.log_page(HEALTH_LOG, HEALTH_BYTES), self._ocp(drive)
+                self._flash.note(flash_written(health, ocp))
+                return throttle_counters(health, ocp)
         except (DeviceError, HostLacks):
             return {}
 

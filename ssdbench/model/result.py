@@ -69,16 +69,27 @@ class StageResult(Model):
         return self.found.verdict if isinstance(self.found, WarmUp) else None
 
 
+HOST_UNIT_BYTES = 512_000  # of a health log, rounded up
+
+
 class FlashWritten(Model):
     """Bytes by a drive's own logs: NVMe Data Units Written, OCP Physical Media Units Written."""
 
     host_bytes: int
     media_bytes: int
+    media_step_bytes: int | None = None  # how coarse the second is; None: not known
 
     @property
     def amplification(self) -> float:
         """Bytes to flash over bytes from the host."""
         return self.media_bytes / self.host_bytes
+
+    @property
+    def amplification_range(self) -> tuple[float, float]:
+        """From the least to the most that counters so coarse allow."""
+        step = self.media_step_bytes or 0
+        least = max(0, self.media_bytes - step) / (self.host_bytes + HOST_UNIT_BYTES)
+        return least, (self.media_bytes + step) / max(1, self.host_bytes - HOST_UNIT_BYTES)
 
 
 class RunResult(Model):

@@ -21,6 +21,8 @@ from ssdbench.units import format_size
 USUAL_BLOCK_BYTES = 4096
 DAY_S = 86_400
 WHOLE_PERCENT = 100
+# Counters of a drive's life move in steps of up to 100 GB: below this their ratio says little.
+LEAST_LIFE_BYTES = 10**12
 _CAPACITY = re.compile(r"([0-9.]+) (B|MB|GB|TB|PB)")
 _UNITS = {"B": 1, "MB": 10**6, "GB": 10**9, "TB": 10**12, "PB": 10**15}
 
@@ -246,10 +248,11 @@ def _amplification(result: RunResult, wanted: CapacityPlan) -> tuple[float | Non
         return None, ""  # its counters are the truth, which no real drive would show
     if (over_run := result.flash_written) is not None:
         source = "from the drive's logs, over this run with its fills and warm-ups"
-        return over_run.amplification, source
+        # A planner wants the most that so coarse a counter allows.
+        return over_run.amplification_range[1], source
     facts = result.target.facts
     media, host = _bytes(facts.get("OCP flash written")), _bytes(facts.get("data written"))
-    if not media or not host:
+    if not media or not host or host < LEAST_LIFE_BYTES:
         return None, ""
     return media / host, "from the drive's logs, over its whole life before this run"
 

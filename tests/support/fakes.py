@@ -111,7 +111,11 @@ class WearyDrive:
         if self.amplification is None:
             return None
         written = self.written_bytes + self.written_before_bytes
-        return FlashWritten(host_bytes=written, media_bytes=round(written * self.amplification))
+        return FlashWritten(
+            host_bytes=written,
+            media_bytes=round(written * self.amplification),
+            media_step_bytes=1,
+        )
 
     def throttle_counters(self) -> Mapping[str, int]:
         """As planted."""

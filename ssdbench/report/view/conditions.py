@@ -13,7 +13,7 @@ from ssdbench.report.label import simulated_label
 from ssdbench.report.read import StoredRun
 from ssdbench.report.view import hostseries, words
 from ssdbench.report.view.page import Block, Cell, Column, Facts, Prose, Section, Table, Verbatim
-from ssdbench.units import counted, format_capacity, format_duration, format_size, listed
+from ssdbench.units import MIB, counted, format_capacity, format_duration, format_size, listed
 
 MAX_FILES = 400
 _PUT_BACK = (
@@ -135,10 +135,14 @@ def _cache(cache: WriteCache) -> str:
 
 
 def _flash(written: FlashWritten) -> str:
+    least, most = written.amplification_range
+    step = written.media_step_bytes
+    coarse = f" ({least:.3g} to {most:.3g}: it counts in steps of {format_capacity(step or 0)})"
     return (
         f"{format_capacity(written.media_bytes)} for {format_capacity(written.host_bytes)} from "
         f"the host by the drive's own logs (health log and OCP C0h, before and after the run): "
-        f"a write amplification of {written.amplification:.3g} over fills, warm-ups and points"
+        f"a write amplification of {written.amplification:.3g}"
+        f"{coarse if step and step > MIB else ''} over fills, warm-ups and points"
     )
 
 

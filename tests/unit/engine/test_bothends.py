@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from ssdbench.engine.bothends import host_changes, link_errors, written_between
+from ssdbench.engine.flashcounter import learned_step
 from ssdbench.model.finding import Code, Severity
 from ssdbench.model.result import FlashWritten
 from ssdbench.units import GIB
@@ -17,8 +18,12 @@ def run(tmp_path: Path) -> ARun:
     return ARun(tmp_path / "run")
 
 
-def later(host_bytes: int, media_bytes: int) -> FlashWritten:
-    return FlashWritten(host_bytes=10**12 + host_bytes, media_bytes=3 * 10**12 + media_bytes)
+def later(host_bytes: int, media_bytes: int, step: int | None = 1) -> FlashWritten:
+    return FlashWritten(
+        host_bytes=10**12 + host_bytes,
+        media_bytes=3 * 10**12 + media_bytes,
+        media_step_bytes=step,
+    )
 
 
 def test_the_amplification_of_a_run_is_that_of_its_own_bytes() -> None:
@@ -28,6 +33,28 @@ def test_the_amplification_of_a_run_is_that_of_its_own_bytes() -> None:
     assert (found.host_bytes, found.amplification) == (200 * 10**9, 2.5)
 
 
+def test_an_interval_allows_for_a_step_of_the_counter() -> None:
+    found = written_between(BEFORE, later(4 * 10**12, 100 * 95 * GIB, 95 * GIB))
+
+    assert found is not None
+    least, most = found.amplification_range
+    assert least == pytest.approx(99 * 95 * GIB / 4e12, rel=1e-5)
+    assert most == pytest.approx(101 * 95 * GIB / 4e12, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("values", "step"),
+    [
+        ([0, 950, 2850, 3800, 3800], 950),
+        ([7, 1007, 3007], None),  # two differences would prove nothing
+        ([1000, 1000, 1000, 1000, 1000], None),  # it never moved
+        ([10**12 + n * n for n in range(9)], 1),
+    ],
+)
+def test_the_step_is_learned_from_what_was_read(values: list[int], step: int | None) -> None:
+    assert learned_step(values) == step
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -35,6 +62,9 @@ def test_the_amplification_of_a_run_is_that_of_its_own_bytes() -> None:
         pytest.param(BEFORE, None, id="no-log-after"),
         pytest.param(BEFORE, later(10**8, 10**9), id="hardly-anything-written"),
         pytest.param(BEFORE, later(10**12, -1), id="counter-went-back"),
+        pytest.param(BEFORE, later(10**12, 10**12, None), id="step-not-known"),
+        pytest.param(BEFORE, later(2 * 10**9, 95 * GIB, 95 * GIB), id="one-step-of-a-P5520"),
+        pytest.param(BEFORE, later(10**12, 7 * 95 * GIB, 95 * GIB), id="seven-steps"),
     ],
 )
 def test_what_the_logs_do_not_show_is_not_told(before: object, after: FlashWritten | None) -> None:

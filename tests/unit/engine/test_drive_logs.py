@@ -7,12 +7,14 @@ No emulated drive has OCP's log C0h, so its pages come from here: the health log
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from ssdbench.engine import claimedsession
 from ssdbench.engine.claimedsession import ClaimedSession
+from ssdbench.engine.flashcounter import FlashCounter
 from ssdbench.engine.heat import ThrottleWatch
 from ssdbench.errors import DeviceError
 from ssdbench.generator.base import Job, Running
@@ -46,6 +48,24 @@ class Logged(WearyDrive):
     hot_from_start: int | None = None  # from which start of the generator on it throttles
     asked: int = 0  # for OCP's log
     at_work: bool = False
+    step_bytes: int = 1  # what its count of flash moves in
+    tick_s: float = 0.0  # how long after the last write it is brought up to date
+    shown: int = 0  # at the last tick
+    rested_s: float = 0.0
+
+    def rest(self, seconds: float) -> None:
+        """What waiting does."""
+        self.rested_s += seconds
+
+    def media(self) -> int:
+        """The truth."""
+        return round(self.amplifies * (self.written_bytes + 7 * GB) * MAGNIFIED)
+
+    def told(self) -> int:
+        """Its count of flash, by the last tick and in whole steps."""
+        if self.rested_s >= self.tick_s:
+            self.shown = self.media()
+        return self.shown // self.step_bytes * self.step_bytes
 
     def session(self) -> ClaimedSession:
         """The real session; its claim is never needed to read a log."""
@@ -63,6 +83,7 @@ class Logged(WearyDrive):
     def start(self, jobs: Sequence[Job], *, artifacts: Path) -> Running:
         artifacts.mkdir(parents=True, exist_ok=True)
         self.starts.append(list(jobs))
+        self.shown, self.rested_s = self.media(), 0.0  # it ticks as it writes, and lags at the end
         self.at_work = True
         return AtWork(self, jobs)
 
@@ -81,7 +102,7 @@ class Logged(WearyDrive):
         self.asked += 1
         if not self.ocp:
             raise DeviceError("the drive refused a log page: invalid log page")
-        media = round(self.amplifies * written)
+        media = self.told()
         guid = int.from_bytes(OCP_GUID, "little")
         return a_page(media=(0, 16, media), events=(96, 1, 9), guid=(496, 16, guid))
 
@@ -104,6 +125,8 @@ def drive(monkeypatch: pytest.MonkeyPatch) -> Logged:
         yield found
 
     monkeypatch.setattr(claimedsession, "opened", opened)
+    counter = partial(FlashCounter, sleep=found.rest)
+    monkeypatch.setattr(claimedsession, "FlashCounter", counter)
     return found
 
 
@@ -123,6 +146,43 @@ def test_the_amplification_reaches_result_report_and_plan(tmp_path: Path, drive:
     assert "a write amplification of 2.5" in page
     plan = capacity_answer(result, CapacityPlan(demand_iops=1000.0))
     assert plan.waf == pytest.approx(2.5, rel=0.001)
+
+
+def test_both_ends_wait_for_the_tick_of_a_counter_that_lags(tmp_path: Path, drive: Logged) -> None:
+    drive.tick_s = 60.0
+
+    _, result = a_run(tmp_path, drive)
+
+    written = result.flash_written
+    assert written is not None
+    assert written.amplification == pytest.approx(2.5, rel=0.001)
+
+
+def test_a_counter_of_coarse_steps_gives_an_interval_that_holds_the_truth(
+    tmp_path: Path, drive: Logged
+) -> None:
+    drive.step_bytes = 10 * GB
+
+    run, result = a_run(tmp_path, drive)
+
+    written = result.flash_written
+    assert written is not None
+    assert written.media_step_bytes == 10 * GB
+    least, most = written.amplification_range
+    assert least < 2.5 < most < 2.8
+    page = next(file for file in render(run.path) if file.name == "report.html").read_text()
+    assert "it counts in steps of 10 GB" in page
+
+
+def test_a_counter_that_is_too_coarse_for_the_run_tells_nothing(
+    tmp_path: Path, drive: Logged
+) -> None:
+    """A P5520 counts in 95 GiB: after a short run it would tell many times the truth, or none."""
+    drive.step_bytes = 2000 * GB
+
+    _, result = a_run(tmp_path, drive)
+
+    assert result.flash_written is None
 
 
 def test_a_drive_without_ocps_log_tells_no_amplification(tmp_path: Path, drive: Logged) -> None:
