@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -107,6 +108,81 @@ __asm__(
 	"	ret\n"
 	".size vt_swap, . - vt_swap\n");
 
+/* What vt_swap() takes off a new stack: six registers, the return address, and a word so that the
+ * stack is aligned as after a call.
+ */
+static void *first_frame(u64 *top, void (*entry)(void))
+{
+	*--top = 0;
+	*--top = (u64)(uintptr_t)entry;
+	return top - 6;
+}
+
+#elif defined(__aarch64__)
+
+bool vt_fibers_possible(void)
+{
+	unsigned long shadow_stack = 0;
+
+	/* PR_GET_SHADOW_STACK_STATUS: a guarded control stack would not follow us. */
+	return prctl(74, &shadow_stack, 0, 0, 0) || !(shadow_stack & 1);
+}
+
+u64 vt_thread_pointer(void)
+{
+	u64 value;
+
+	__asm__ volatile("mrs %0, tpidr_el0" : "=r"(value));
+	return value;
+}
+
+void vt_swap(void **save_sp, void *load_sp, u64 thread_pointer);
+
+/* The callee-saved registers of AAPCS64 section 6.1: x19 to x30, and the low halves of v8 to v15. */
+#define FRAME_WORDS 20
+__asm__(
+	".text\n"
+	".globl vt_swap\n"
+	".hidden vt_swap\n"
+	".type vt_swap, %function\n"
+	"vt_swap:\n"
+	"	hint #34\n"		/* bti c, where the processor checks */
+	"	stp x29, x30, [sp, #-160]!\n"
+	"	stp x19, x20, [sp, #16]\n"
+	"	stp x21, x22, [sp, #32]\n"
+	"	stp x23, x24, [sp, #48]\n"
+	"	stp x25, x26, [sp, #64]\n"
+	"	stp x27, x28, [sp, #80]\n"
+	"	stp d8, d9, [sp, #96]\n"
+	"	stp d10, d11, [sp, #112]\n"
+	"	stp d12, d13, [sp, #128]\n"
+	"	stp d14, d15, [sp, #144]\n"
+	"	mov x9, sp\n"
+	"	str x9, [x0]\n"
+	"	mov sp, x1\n"
+	"	msr tpidr_el0, x2\n"
+	"	ldp x19, x20, [sp, #16]\n"
+	"	ldp x21, x22, [sp, #32]\n"
+	"	ldp x23, x24, [sp, #48]\n"
+	"	ldp x25, x26, [sp, #64]\n"
+	"	ldp x27, x28, [sp, #80]\n"
+	"	ldp d8, d9, [sp, #96]\n"
+	"	ldp d10, d11, [sp, #112]\n"
+	"	ldp d12, d13, [sp, #128]\n"
+	"	ldp d14, d15, [sp, #144]\n"
+	"	ldp x29, x30, [sp], #160\n"
+	"	ret\n"
+	".size vt_swap, . - vt_swap\n");
+
+/* What vt_swap() takes off a new stack: no frame above it (x29), and where it returns to (x30). */
+static void *first_frame(u64 *top, void (*entry)(void))
+{
+	top -= FRAME_WORDS;
+	memset(top, 0, FRAME_WORDS * sizeof(*top));
+	top[1] = (u64)(uintptr_t)entry;
+	return top;
+}
+
 #else
 
 /* Only the reference way here: without a tested register swap, fibers are off. */
@@ -117,6 +193,7 @@ static void vt_swap(void **save_sp, void *load_sp, u64 thread_pointer)
 	(void)save_sp, (void)load_sp, (void)thread_pointer;
 	__builtin_trap();
 }
+static void *first_frame(u64 *top, void (*entry)(void)) { (void)entry; return top; }
 
 #endif
 
@@ -191,8 +268,5 @@ void vt_fiber_prepare(struct vt_actor *a)
 	if (a->stack == MAP_FAILED || mprotect(a->stack, guard, PROT_NONE))
 		vt_die(VT_EXIT_STUCK, "no memory for the stack of a job: %s", strerror(errno));
 	top = (u64 *)((char *)a->stack + a->stack_bytes - a->id % STACK_COLOURS * STACK_COLOUR_BYTES);
-	*--top = 0;			/* so that the stack is aligned as after a call */
-	*--top = (u64)(uintptr_t)fiber_main;
-	top -= 6;			/* callee-saved registers */
-	a->sp = top;
+	a->sp = first_frame(top, fiber_main);
 }
