@@ -1,18 +1,29 @@
 """Builds the compiled parts of the simulated drive into wheels and editable installs.
 
-A wheel carries them for one platform and needs no compiler where it is installed.
+A wheel carries them for one platform and needs no compiler where it is installed. The environment
+variables CC and _PYTHON_HOST_PLATFORM (as in CPython's own cross builds) build for another one.
 """
 
+import os
+import re
 import shutil
 import subprocess
 import sysconfig
+import tempfile
 from pathlib import Path
 from typing import Any
 
+from click.shell_completion import get_completion_class
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 NATIVE = Path("ssdbench") / "sim" / "native"
 BIN = Path("ssdbench") / "sim" / "bin"
+VARIABLE = "_SSDBENCH_COMPLETE"
+COMPLETIONS = {
+    "bash": "share/bash-completion/completions/ssdbench",
+    "zsh": "share/zsh/site-functions/_ssdbench",
+    "fish": "share/fish/vendor_completions.d/ssdbench.fish",
+}
 
 
 class NativeBuildHook(BuildHookInterface[Any]):
@@ -29,6 +40,31 @@ class NativeBuildHook(BuildHookInterface[Any]):
         build_data["artifacts"].append(f"/{BIN.as_posix()}/*")
         if version == "standard":
             build_data["force_include"].update(module_sources())
+            build_data["shared_data"].update(self.for_shells_and_man())
+
+    def for_shells_and_man(self) -> dict[str, str]:
+        """Completion scripts and the manual page, at the places where shells and man look.
+
+        pandoc writes the manual page; a build without pandoc is complete but for that page.
+        """
+        self.made = tempfile.TemporaryDirectory()
+        there = Path(self.made.name)
+        wanted = {}
+        for shell, place in COMPLETIONS.items():
+            script = there / shell
+            script.write_text(get_completion_class(shell)(None, {}, "ssdbench", VARIABLE).source())
+            wanted[str(script)] = place
+        if shutil.which("pandoc"):
+            page = there / "ssdbench.1"
+            source = Path(__file__).parent / "docs" / "ssdbench.1.md"
+            subprocess.run(["pandoc", "-s", "-t", "man", "-o", page, source], check=True)
+            wanted[str(page)] = "share/man/man1/ssdbench.1"
+        return wanted
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Nothing is left behind."""
+        if hasattr(self, "made"):
+            self.made.cleanup()
 
 
 def module_sources() -> dict[str, str]:
@@ -44,21 +80,33 @@ def module_sources() -> dict[str, str]:
 
 
 def make() -> None:
-    """Compile with make and cc; stops the build with a sentence when they are missing."""
+    """Compile with make and a C compiler; stops with a sentence when they are missing."""
     root = Path(__file__).parent
-    for program in ("make", "cc"):
+    compiler = os.environ.get("CC", "cc")
+    for program in ("make", compiler):
         if shutil.which(program) is None:
             raise SystemExit(
                 f"ssdbench is built with make and a C compiler, but {program} is missing; "
                 "on Debian or Ubuntu: apt-get install make gcc libc6-dev"
             )
+    # Objects of another processor must not be taken for this one's.
+    build = "build" if compiler == "cc" else f"build/{sysconfig.get_platform()}"
     done = subprocess.run(
-        ["make", f"--directory={root / NATIVE}"], capture_output=True, text=True, check=False
-    )
+        ["make", f"--directory={root / NATIVE}", f"CC={compiler}", f"BUILD={build}"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
     if done.returncode:
         raise SystemExit(f"make failed in {NATIVE}:\n{done.stderr}")
 
 
 def platform_tag() -> str:
-    """Such as linux_x86_64: built for this machine's C library, and tested on no other."""
-    return sysconfig.get_platform().replace("-", "_").replace(".", "_")
+    """Such as manylinux_2_34_x86_64: the oldest C library with all that was linked (PEP 600)."""
+    platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+    needed = [
+        int(minor)
+        for path in (Path(__file__).parent / BIN).iterdir()
+        for minor in re.findall(rb"GLIBC_2\.(\d+)", path.read_bytes())
+    ]
+    if not needed:  # another C library: for this machine alone
+        return platform
+    return platform.replace("linux", f"manylinux_2_{max(needed)}")

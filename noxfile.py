@@ -5,7 +5,9 @@ setup` makes in .venv from locks/dev.txt; `unit` and `newest` make their own.
 """
 
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,8 +20,9 @@ nox.options.error_on_missing_interpreters = False
 
 PYTHONS = ["3.11", "3.12", "3.13"]
 LOCKED = "locks/dev.txt"
+SHIPPED = "locks/run.txt"
 UNIT_TIER = "not host and not vm and not soak"
-SOURCES = ["ssdbench", "tests", "benchmarks", "noxfile.py", "hatch_build.py"]
+SOURCES = ["ssdbench", "tests", "benchmarks", "release", "noxfile.py", "hatch_build.py"]
 
 
 def python(session: nox.Session, *args: str, ok: Sequence[int] = (0,), **env: str) -> None:
@@ -95,6 +98,8 @@ def lock(session: nox.Session) -> None:
     )  # fmt: skip
     # The fewest versions: what passes the type check on one Python passes it on all.
     session.run(*common, "--group", "dev", "--upgrade", "--fork-strategy", "fewest", "-o", LOCKED)
+    # What a user runs: the same versions without the tools of developers.
+    session.run(*common, "--no-annotate", "--fork-strategy", "fewest", "-c", LOCKED, "-o", SHIPPED)
 
 
 @nox.session(venv_backend="none")
@@ -159,6 +164,45 @@ def judge_the_judges(session: nox.Session) -> None:
 def gallery(session: nox.Session) -> None:
     """Rebuild the example reports in reports/gallery from new runs on the simulated drive."""
     python(session, "-m", "benchmarks.gallery", *session.posargs)
+
+
+@nox.session
+def dist(session: nox.Session) -> None:
+    """Everything of a release in dist/: sdist, wheels, Debian packages, list of parts (SBOM)."""
+    out = Path("dist").absolute()
+    session.install("build", "twine", "auditwheel", "cyclonedx-bom")
+    if out.exists():
+        session.error("dist/ is there already: move it away, so that nothing old is released")
+    session.run("python", "-m", "build", "--outdir", str(out))
+    if shutil.which("aarch64-linux-gnu-gcc"):
+        with tempfile.TemporaryDirectory() as work:  # its compiled parts must not stay in the clone
+            session.run("tar", "-xf", str(next(out.glob("*.tar.gz"))), "-C", work, external=True)
+            with session.chdir(next(Path(work).iterdir())):
+                session.run(
+                    "python", "-m", "build", "--wheel", "--outdir", str(out),
+                    env={"CC": "aarch64-linux-gnu-gcc", "_PYTHON_HOST_PLATFORM": "linux-aarch64"},
+                )  # fmt: skip
+    else:
+        session.warn(
+            "no wheel for arm64: apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross"
+        )
+    if not shutil.which("pandoc"):
+        session.error("without pandoc the wheels have no manual page: apt-get install pandoc")
+    for wheel in sorted(out.glob("*.whl")):
+        session.run("auditwheel", "show", str(wheel))
+    session.run("twine", "check", "--strict", *(str(path) for path in sorted(out.iterdir())))
+    session.run(
+        "cyclonedx-py", "requirements", "--output-reproducible", "--pyproject", "pyproject.toml",
+        "-o", str(out / "ssdbench.cdx.json"), SHIPPED,
+    )  # fmt: skip
+    native = str(next(out.glob(f"*_{os.uname().machine}.whl")))
+    session.run("python", "-m", "release.deb", native, str(out))
+
+
+@nox.session(venv_backend="none")
+def machines(session: nox.Session) -> None:
+    """Try both commands, and the release, on fresh Debian and Ubuntu machines; root; hours."""
+    python(session, "-m", "release.machines", *session.posargs)
 
 
 @nox.session(venv_backend="none")

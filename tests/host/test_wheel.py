@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -59,3 +60,25 @@ def test_an_installed_wheel_runs_fio_on_a_simulated_drive_without_a_compiler(
 
     assert "Traceback" not in said.stderr, said.stderr
     assert "simulated" in (tmp_path / "out" / "report.html").read_text().lower()
+
+
+def test_a_wheel_has_the_same_bytes_wherever_it_was_built(tmp_path: Path) -> None:
+    wheels = []
+    for place, umask in (("one", "022"), ("another place", "077")):
+        clone = tmp_path / place / "source"
+        for name in call("git", "-C", ROOT, "ls-files", "-z").stdout.strip("\0").split("\0"):
+            (clone / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, clone / name)
+        made = call(
+            "sh", "-c", f'umask {umask}; exec "$@"', "sh", sys.executable, "-m", "pip", "-q",
+            "wheel", "--no-deps", "--no-build-isolation", "-w", tmp_path / place, clone,
+        )  # fmt: skip
+        assert made.returncode == 0, made.stderr
+        wheels.append(next((tmp_path / place).glob("*.whl")))
+    one, another = wheels
+    assert one.name == another.name
+    assert one.read_bytes() == another.read_bytes()
+    names = zipfile.ZipFile(one).namelist()
+    for wanted in ("completions/ssdbench", "site-functions/_ssdbench", "ssdbench.fish"):
+        assert any(name.endswith(wanted) for name in names), wanted
+    assert "-manylinux_2_" in one.name
