@@ -167,6 +167,13 @@ def gallery(session: nox.Session) -> None:
 
 
 @nox.session
+def changelog(session: nox.Session) -> None:
+    """Gather changelog.d into CHANGELOG.md for a version; with --draft, only show it."""
+    session.install("towncrier")
+    session.run("towncrier", "build", "--yes", "--version", *session.posargs)
+
+
+@nox.session
 def dist(session: nox.Session) -> None:
     """Everything of a release in dist/: sdist, wheels, Debian packages, list of parts (SBOM)."""
     out = Path("dist").absolute()
