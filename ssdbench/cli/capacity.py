@@ -1,6 +1,6 @@
 """`ssdbench capacity`: drives, life and cost for a demand, from a stored run."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,18 +33,22 @@ def command(directory: Path, as_json: bool, **options: Any) -> int:
     Values that are not given come from `plan` in the run's profile. The exit code is 1 when the
     plan uses a number that is not validated.
     """
+    from ssdbench.cli.stored import unended_result
     from ssdbench.errors import UsageError
     from ssdbench.report.read import StoredRun  # pandas costs a second
     from ssdbench.report.view.capacity import demanded, figures
     from ssdbench.stats.runplan import capacity_answer
 
-    result = StoredRun.open(directory).result
+    unended = unended_result(directory)
+    result = unended or StoredRun.open(directory).result
     wanted = _wanted(demanded(result), options)
     if wanted.demand_iops is None:
         raise UsageError(
             "a capacity plan needs a demand", hint="Add --iops, or `plan: {demand_iops: …}`."
         )
     found = capacity_answer(result, wanted)
+    if unended:
+        found = replace(found, reasons=(unended.findings[0].message, *found.reasons))
     if as_json:
         document(
             {

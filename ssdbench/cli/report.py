@@ -12,10 +12,14 @@ from ssdbench.cli.output import answer, document
 @run_argument
 @json_option
 def command(directory: Path, as_json: bool) -> None:
-    """Render a stored run again; measures nothing."""
+    """Render a stored run again; measures nothing.
+
+    A run that was killed is shown as far as its directory holds it.
+    """
+    from ssdbench.cli.stored import unended_result
     from ssdbench.report import render  # pandas and matplotlib cost a second
 
-    files = render(directory)
+    files = render(directory, unended_result(directory))
     if as_json:
         document({"report": str(files[0]), "files": [str(path) for path in files]})
     else:

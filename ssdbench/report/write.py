@@ -4,15 +4,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ssdbench.model import rundirectory
+from ssdbench.model.result import RunResult
 from ssdbench.report import csv
 from ssdbench.report.html import render_page
 from ssdbench.report.read import StoredRun
 from ssdbench.report.view.build import page
 
 
-def write_report(run_dir: Path) -> list[Path]:
+def write_report(run_dir: Path, result: RunResult | None = None) -> list[Path]:
     """See `ssdbench.report.render`."""
-    run = StoredRun.open(run_dir)
+    run = StoredRun(run_dir, result) if result else StoredRun.open(run_dir)
     result = run.result
     frame = csv.results_frame(result)
 

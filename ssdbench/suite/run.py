@@ -83,7 +83,7 @@ def run(asked_for: Asked, output: Path, world: World) -> RunResult:
             raise
         store.write_json(MANIFEST, kept.model_dump(mode="json"))
         chosen = stages(asked_for.profile, session.info)
-        order = replace(_order(kept, asked_for.profile), settings=(*kept.lasting, *settings))
+        order = replace(order_of(kept, asked_for.profile), settings=(*kept.lasting, *settings))
         return Runner(order, chosen, session, store, world).run()
 
 
@@ -130,7 +130,7 @@ def resume(run_path: Path, world: World, *, limits: Limits | None = None) -> Run
         )
     _generator(profile, info)
     awaited(info)  # a sanitize that a reboot interrupted goes on by itself
-    order = _order(kept, profile)
+    order = order_of(kept, profile)
     if limits is not None:
         order = replace(order, limits=limits.over(order.limits))
     wishes = planned_host(host_wishes(profile, info), info)
@@ -169,7 +169,8 @@ def _claimed(
     )
 
 
-def _order(kept: Manifest, profile: Profile) -> Order:
+def order_of(kept: Manifest, profile: Profile) -> Order:
+    """What the manifest of a run says about it."""
     return Order(
         run_id=kept.run_id,
         title=kept.title,

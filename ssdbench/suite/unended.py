@@ -1,0 +1,179 @@
+"""What a run directory holds whose run ended in mid-run: killed, crashed, or still at work.
+
+Nothing is measured and no target is looked for: stages that ended give their stored result, and a
+stage that was at work concludes from its finished units. Such a result is never one to plan on.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import cast
+
+from ssdbench.engine.journal import Journal, Kind, Record, StageJournal, sound
+from ssdbench.engine.manifest import Manifest
+from ssdbench.engine.session import TargetSession
+from ssdbench.engine.stage import AnyStage, Context, Ended, Limits, Meter
+from ssdbench.engine.store import RunStore, load
+from ssdbench.engine.verdict import about_plan, about_target, run_verdict
+from ssdbench.errors import SsdbenchError, UsageError
+from ssdbench.model import rundirectory
+from ssdbench.model.base import Model
+from ssdbench.model.findings.course import CutShort, RunCutShort
+from ssdbench.model.found import FillDone, Found, WarmUp
+from ssdbench.model.loading import load_profile
+from ssdbench.model.result import RunResult, StageResult
+from ssdbench.model.target import TargetInfo
+from ssdbench.model.workload import Workload
+from ssdbench.suite.assemble import stages
+from ssdbench.suite.run import order_of
+
+KILLED = "it ended in mid-run, without a word: a kill, a crash or a power cut"
+
+
+@dataclass(frozen=True)
+class _Remembered:
+    """The target as the manifest has it; there is nothing else to ask."""
+
+    info: TargetInfo
+
+    def ceiling_iops(self, workload: Workload) -> None:
+        del workload
+
+
+def is_unended(directory: Path) -> bool:
+    """Whether the newest of a run is in its journal only: it never ended, or was resumed since."""
+    if not (directory / rundirectory.JOURNAL).is_file():
+        return False
+    if not (directory / rundirectory.RESULT).exists():
+        return True
+    records, damaged = _records(directory)
+    ends = (record.kind for record in reversed(records))
+    newest = next((kind for kind in ends if kind in (Kind.RESUMED, Kind.ENDED)), None)
+    return damaged is None and newest is Kind.RESUMED
+
+
+def unended(directory: Path, *, why: str = KILLED) -> RunResult:
+    """The result of a run that ended in mid-run, as far as its directory holds it.
+
+    `why` is a clause. Raises UsageError when manifest, profile or journal cannot be read.
+    """
+    store = RunStore.open(directory)
+    kept = load(directory / rundirectory.MANIFEST, Manifest)
+    profile = load_profile(kept.profile_text, kept.profile_name)
+    records, damaged = _records(directory)
+    if damaged is not None:
+        why = f"its journal is damaged in line {damaged}, and nothing from there on is believed"
+    elif not records:
+        raise UsageError(
+            f"{directory / rundirectory.JOURNAL} holds no record",
+            hint="The run never began; start a new one.",
+        )
+    order = order_of(kept, profile)
+    info, chosen = kept.target, stages(profile, kept.target)
+    meter = Meter(order.limits)
+    for record in records:
+        meter.restore(record.data)
+    results: list[StageResult] = []
+    for stage in chosen:
+        if own := [record for record in records if record.stage == stage.name]:
+            results.append(_stage(stage, store, kept, own, results, why))
+    findings = [
+        RunCutShort(len(results), len(chosen), why).finding(),
+        *about_target(info),
+        *about_plan(results, order.plan),
+    ]
+    return RunResult(
+        run_id=order.run_id,
+        title=order.title,
+        ssdbench_version=kept.ssdbench_version,
+        started_at=records[0].at if records else kept.created_at,
+        finished_at=None,
+        target=info,
+        profile_text=order.profile_text,
+        seed=order.seed,
+        verdict=run_verdict(info, results, findings, order.plan),
+        findings=tuple(findings),
+        stages=tuple(results),
+        host=dict(order.host),
+        settings=kept.lasting,
+        bytes_written=meter.bytes_written,
+        endurance_tb=order.plan.endurance_tb,
+        interrupted=True,
+    )
+
+
+def _records(directory: Path) -> tuple[list[Record], int | None]:
+    path = directory / rundirectory.JOURNAL
+    try:
+        return sound(path.read_bytes())
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _stage(
+    stage: AnyStage,
+    store: RunStore,
+    kept: Manifest,
+    own: Sequence[Record],
+    before: Sequence[StageResult],
+    why: str,
+) -> StageResult:
+    """The stored result of a stage that ended; of another, what its finished units say."""
+    finished = {record.unit: record for record in own if record.kind is Kind.FINISHED}
+    if "" in finished and (stored := store.read_stage(stage.name)) is not None:
+        return stored
+    place = store.stage(stage.name)
+    done = []
+    for unit in finished:
+        try:
+            done.append(place.load(f"{unit}/{rundirectory.UNIT_RECORD}", stage.record))
+        except SsdbenchError:
+            continue  # it counts as not measured
+    context = Context(
+        session=cast(TargetSession, _Remembered(kept.target)),
+        store=place,
+        journal=StageJournal(cast(Journal, None), stage.name),
+        emit=lambda event: None,
+        interrupted=lambda: None,
+        meter=Meter(Limits()),
+        seed=kept.seed,
+        run_path=store.path,
+        results=tuple(before),
+    )
+    concluded = stage.conclude(context, done, Ended(why))
+    cut = CutShort(len(done), None, stage.units_are, why).finding()
+    first, last = own[0], own[-1]
+    return StageResult(
+        name=stage.name,
+        title=stage.title,
+        started_at=first.at,
+        duration_s=_grown(first, last, "seconds"),
+        wall_s=(datetime.fromisoformat(last.at) - datetime.fromisoformat(first.at)).total_seconds(),
+        bytes_read=int(_grown(first, last, "bytes_read")),
+        bytes_written=int(_grown(first, last, "bytes_written")),
+        findings=tuple(
+            finding if finding.stage else finding.model_copy(update={"stage": stage.name})
+            for finding in (*concluded.findings, cut)
+        ),
+        complete=False,
+        found=_with_seconds(concluded.found, store.path, own[-1]),
+    )
+
+
+def _grown(first: Record, last: Record, name: str) -> float:
+    """How much of something the run used up between two records."""
+    values = [record.data.get(name) for record in (first, last)]
+    start, end = (value if isinstance(value, int | float) else 0 for value in values)
+    return max(0, end - start)
+
+
+def _with_seconds(found: Model, run: Path, last: Record) -> Found:
+    """The seconds of the unit that was at work, where only a finished one would name them."""
+    at_work = run / rundirectory.STAGES / last.stage / last.unit
+    seconds = [p.relative_to(run).as_posix() for p in sorted(at_work.rglob(rundirectory.SECONDS))]
+    if seconds and isinstance(found, FillDone) and not found.seconds_csv:
+        return found.model_copy(update={"seconds_csv": tuple(seconds)})
+    if seconds and isinstance(found, WarmUp) and not found.seconds_csv:
+        return found.model_copy(update={"seconds_csv": seconds[0]})
+    return cast(Found, found)
