@@ -99,7 +99,7 @@ def serve_disks(requests: Sequence[DiskRequest]) -> Iterator[tuple[Disk, ...]]:
 def _serve(stack: ExitStack, folder: Path, sim: str) -> Path:
     folder.mkdir()
     state, socket = folder / "state.ssdb", folder / "nbd.sock"
-    SimDrive.create(parse(sim), state).close()
+    SimDrive.create(parse(sim), state).close(saves=False)  # the server changes it
     server = command.spawn(
         [
             str(library("ssdb-nbd")),

@@ -3,7 +3,9 @@
 The state file is the core's memory itself, mapped shared, so that what the drive did is in the
 file even when its user is killed. All its blocks are allocated: a write into a hole of a mapped
 file on a full disk would end the user with SIGBUS. Beside `NAME.ssdb` lie `NAME.spec.json`, which
-says what the drive is, and, for drives that were served with their data, `NAME.data`.
+says what the drive is, and, for drives that were served with their data, `NAME.data`. While nobody
+uses the drive, `NAME.saved` holds a record (`ssdbench.model.records`) with the checksums of state
+and specification; a user that was killed leaves none.
 """
 
 import fcntl
@@ -14,9 +16,11 @@ from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from zlib import crc32
 
 from ssdbench.errors import DeviceError, HostLacks, SsdbenchError, UsageError
 from ssdbench.host.files import reserve, unwritable, write_atomic
+from ssdbench.model import records
 from ssdbench.sim.core import Drive
 from ssdbench.sim.coreerror import CoreError
 from ssdbench.sim.spec import SimSpec
@@ -33,6 +37,11 @@ def spec_path(state: Path) -> Path:
 def data_path(state: Path) -> Path:
     """Where the data of a served drive stand."""
     return state.with_suffix(".data")
+
+
+def saved_path(state: Path) -> Path:
+    """Where the checksums of a state file stand that nobody uses."""
+    return state.with_suffix(".saved")
 
 
 class StateUnusable(UsageError):
@@ -105,12 +114,28 @@ class SimDrive:
         try:
             drive._examine(repair)
         except BaseException:
-            drive.close()  # the mapping too: it holds the lock as well
+            drive.close(saves=False)  # the mapping too: it holds the lock as well
             raise
+        saved_path(path).unlink(missing_ok=True)
         return drive
 
+    def _sums(self) -> dict[str, object]:
+        spec = spec_path(self.path).read_bytes()
+        return {"kind": "saved", "state_crc32": crc32(self._memory), "spec_crc32": crc32(spec)}
+
+    def _altered(self) -> bool:
+        """Whether state or specification are not what was saved last, where that is known."""
+        try:
+            held = records.read(saved_path(self.path).read_bytes())
+        except FileNotFoundError:
+            return False
+        sums = self._sums()
+        return bool(held.damaged) or [dict(line.fields) for line in held.lines] != [sums]
+
     def _examine(self, repair: bool) -> None:
+        altered = self._altered()  # before the core writes that it is in use
         error = self.core.attach()
+        altered = altered and error is CoreError.OK  # a user that was killed saved nothing
         if error is CoreError.TORN and repair:
             error = self.core.repair()
         if error is not CoreError.OK:
@@ -122,6 +147,8 @@ class SimDrive:
                 f"{spec_path(self.path)} does not belong to {self.path}: {wrong} differs",
                 hint="restore both files from the same snapshot",
             )
+        if altered:
+            raise _refused_as_altered(self.path)
 
     def fileno(self) -> int:
         """The descriptor that holds the lock, for a child that shares the drive with us."""
@@ -158,6 +185,7 @@ class SimDrive:
         if data_path(self.path).exists():
             _copy(data_path(self.path), data_path(to))
         _copy(self.path, to)
+        write_atomic(saved_path(to), records.line(self._sums()) + "\n")
 
     def restore(self, source: Path) -> None:
         """Become the drive that `source` holds; the state as it was is lost.
@@ -183,11 +211,16 @@ class SimDrive:
         self.close()
         self._hold(descriptor, spec)
 
-    def close(self) -> None:
-        """Save and let others use the drive."""
+    def close(self, *, saves: bool = True) -> None:
+        """Save and let others use the drive.
+
+        Without `saves` no checksum is kept, as the state is refused, or is about to be changed.
+        """
         if self._descriptor >= 0:
             self.core.release()
             self._memory.flush()
+            if saves:
+                write_atomic(saved_path(self.path), records.line(self._sums()) + "\n")
             self._memory.close()
             os.close(self._descriptor)
             self._descriptor = -1
@@ -219,6 +252,14 @@ def read_spec(state: Path) -> SimSpec:
         ) from error
     except (ValueError, KeyError, TypeError) as error:
         raise UsageError(f"{path} is damaged: {error}") from error
+
+
+def _refused_as_altered(path: Path) -> DeviceError:
+    return DeviceError(
+        f"{path}, {spec_path(path).name} or {saved_path(path).name} is damaged: the checksums that "
+        "were saved are of other bytes",
+        hint=f"restore it from a snapshot; or, if you changed it, remove {saved_path(path)}",
+    )
 
 
 def _refusal(path: Path, error: CoreError, repair: bool) -> SsdbenchError:

@@ -9,7 +9,7 @@ from typing import NoReturn, Self
 from ssdbench.errors import CommandFailed
 from ssdbench.host.command import become, spawn
 from ssdbench.sim import native_files
-from ssdbench.sim.drive import SimDrive
+from ssdbench.sim.drive import SimDrive, saved_path
 
 _START_S = 30.0  # a large state must be read in before the server answers
 _STOP_S = 60.0  # the data are written back
@@ -46,7 +46,7 @@ def become_server(
 
     Raises what `SimDrive.open` raises when the state cannot be used.
     """
-    SimDrive.open(state).close()
+    SimDrive.open(state).close(saves=False)  # the server changes it
     become(argv(state, socket_path, data=data, overhead_ns=overhead_ns))
 
 
@@ -63,11 +63,13 @@ class NbdServer:
     ) -> None:
         self.uri = uri(socket_path)
         self.socket_path = socket_path
+        self._state = state
         self._argv = argv(state, socket_path, data=data, overhead_ns=overhead_ns)
         self._log = socket_path.with_suffix(".log")
 
     def __enter__(self) -> Self:
         """Start and wait until it answers. Raises CommandFailed with the server's sentence."""
+        saved_path(self._state).unlink(missing_ok=True)  # the server changes it
         self.process = spawn(self._argv, stdout=Path(os.devnull), stderr=self._log)
         deadline = time.monotonic() + _START_S
         while "ready" not in self._log.read_text():

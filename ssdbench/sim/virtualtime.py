@@ -19,6 +19,7 @@ from typing import Self
 from ssdbench.errors import HostLacks
 from ssdbench.host.files import reserve
 from ssdbench.sim import futex
+from ssdbench.sim.drive import saved_path
 from ssdbench.sim.native_files import library
 from ssdbench.units import NS_PER_S
 
@@ -157,7 +158,9 @@ class VirtualClock:
         }
         if data is not None:
             environment["SSDB_VT_DATA"] = str(data)
-        if state_fd is not None:
+        if state_fd is None:
+            saved_path(state).unlink(missing_ok=True)  # fio changes it
+        else:
             environment["SSDB_VT_STATE_FD"] = str(state_fd)
         try:
             descriptor = os.open(page, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -9,9 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 from ssdbench.cli.sim import command
-from ssdbench.errors import DeviceError, UsageError
+from ssdbench.errors import DeviceError, SsdbenchError, UsageError
 from ssdbench.sim.core import Drive, Op
-from ssdbench.sim.drive import SimDrive, data_path, spec_path
+from ssdbench.sim.drive import SimDrive, data_path, saved_path, spec_path
 from ssdbench.sim.loop import Job
 from ssdbench.sim.spec import parse
 
@@ -81,8 +81,8 @@ def test_a_torn_state_whose_maps_disagree_stays_refused(state: Path) -> None:
     with state.open("r+b") as file:
         file.seek(state.stat().st_size // 4)
         file.write(bytes(range(256)) * 256)
-    with SimDrive.open(state) as drive:
-        assert drive.core.broken_invariant() != 0
+    with pytest.raises(DeviceError, match="the checksums that were saved are of other bytes"):
+        SimDrive.open(state)
     tear(state)
 
     with pytest.raises(DeviceError, match="maps disagree"):
@@ -238,3 +238,30 @@ def test_the_models_are_listed_for_programs() -> None:
 
     assert cards["sim:pm9a3"]["figures"]["random_write_iops"] == 200_000
     assert all(card["sources"] for card in cards.values())
+
+
+def test_a_flipped_bit_of_a_saved_drive_is_refused_and_a_word_said(state: Path) -> None:
+    files = (state, spec_path(state), saved_path(state))
+    kept = {path: path.read_bytes() for path in files}
+    for path in files:
+        data = kept[path]
+        for place in {0, len(data) - 1, *range(0, len(data), max(1, len(data) // 40))}:
+            for good in files:
+                good.write_bytes(kept[good])
+            bit = 1 << place % 8
+            path.write_bytes(data[:place] + bytes([data[place] ^ bit]) + data[place + 1 :])
+
+            with pytest.raises(SsdbenchError):
+                SimDrive.open(state)
+
+    for good in files:
+        good.write_bytes(kept[good])
+    SimDrive.open(state).close()
+
+
+def test_a_drive_whose_user_was_killed_has_no_checksum_to_hold_against_it(state: Path) -> None:
+    drive = SimDrive.open(state)
+
+    assert not saved_path(state).exists()
+    drive.close()
+    assert saved_path(state).exists()
