@@ -16,6 +16,21 @@ static struct request_queue *slam_queue(struct slam *slam)
 	return bdev_get_queue(slam->dev.bdev);
 }
 
+/* Completion of a slot, from any context. */
+static void slam_done(struct slam_slot *slot, blk_status_t status)
+{
+	struct slam *slam = slot->slam;
+
+	slot->status = status;
+	slot->completed_ns = ktime_get_ns();
+	/*
+	 * Once pushed, the worker may send the slot again. Only an empty list can have left it
+	 * asleep, so only the first of a batch wakes it.
+	 */
+	if (llist_add(&slot->done, &slam->done))
+		wake_up(&slam->wait);
+}
+
 /* -- bio ----------------------------------------------------------------------------------- */
 
 static void slam_bio_done(struct bio *bio)

@@ -91,7 +91,4 @@ struct slam_level_ops {
 
 extern const struct slam_level_ops slam_levels[SLAM_LEVELS];
 
-/* Completion of a slot, from any context. */
-void slam_done(struct slam_slot *slot, blk_status_t status);
-
 #endif

@@ -18,20 +18,6 @@
 
 #define SLAM_BATCH	32	/* requests that the block layer allocates at once for a plug */
 
-void slam_done(struct slam_slot *slot, blk_status_t status)
-{
-	struct slam *slam = slot->slam;
-
-	slot->status = status;
-	slot->completed_ns = ktime_get_ns();
-	/*
-	 * Once pushed, the worker may send the slot again. Only an empty list can have left it
-	 * asleep, so only the first of a batch wakes it.
-	 */
-	if (llist_add(&slot->done, &slam->done))
-		wake_up(&slam->wait);
-}
-
 /* A drive that was taken away fails everything at once, and would until the time is up. */
 static bool slam_gone(struct slam *slam)
 {

@@ -51,7 +51,7 @@ def circle(directory: Path) -> list[str]:
     return []
 
 
-@pytest.mark.parametrize("module", ["bpref", "flash", "ftl", "tmerge"])
+@pytest.mark.parametrize("module", ["bpref", "flash", "ftl", "slam", "tmerge"])
 def test_no_file_of_a_module_needs_one_that_needs_it(module: str) -> None:
     assert sum(map(len, needs(KMOD / module).values())) > len(needs(KMOD / module))
     assert circle(KMOD / module) == []
