@@ -97,9 +97,11 @@ def run(
         Path(os.environ.get("SSDBENCH_LAB_CACHE", DEFAULT_CACHE)),
     )
     for said in answer.failed_boots:
-        click.echo(f"lab: QEMU itself failed before the guest ran anything: {said}", err=True)
+        click.echo(
+            f"lab: QEMU or the kernel failed before the guest ran anything: {said}", err=True
+        )
     if answer.failed_boots:
-        click.echo("lab: the guest was booted again: QEMU failed, not COMMAND", err=True)
+        click.echo("lab: the guest was booted again: its boot failed, not COMMAND", err=True)
     if reproducible and not programs:
         click.echo(
             "lab: programs came from the host's files, so runs agree to about 0.1 %; "

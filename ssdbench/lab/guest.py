@@ -29,12 +29,15 @@ SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # With several CPUs, QEMU may look up an address in a memory map of which the guest's firmware or
 # PCI code has just made another, and stop by an assertion (QEMU issue 1921). No command runs yet.
 BOOTS = 3
+# A CPU that waited while the kernel measured its clock: the PIT's value is taken, and the guest's
+# time may run several times too fast.
+WRONG_CLOCK = "PIT calibration deviates from"
 SWITCH_OFF_S = 60.0  # what a guest gets for it, at two CPUs of an emulation that others keep busy
 _OWN_FAULT = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
-_TROUBLE = re.compile(
+TROUBLE = (  # for Python and grep -E
     r"(Kernel panic|Oops:|BUG:|WARNING:|general protection|RIP: .*\+0x"
     # What the kernel says of its memory: slub_debug, page_poison, and two of one name in sysfs.
-    r"|BUG [\w-]+ \(|pagealloc: |cannot create duplicate)"
+    r"|BUG [A-Za-z0-9_-]+ \(|pagealloc: |cannot create duplicate)"
 )
 
 
@@ -54,7 +57,7 @@ class Answer:
     console: str
     boot_s: float  # uptime of the guest when the command began
     wall_s: float
-    failed_boots: tuple[str, ...] = ()  # what QEMU said of faults of its own, before it booted
+    failed_boots: tuple[str, ...] = ()  # what QEMU or the kernel said, before it booted
 
 
 class Guest:
@@ -100,9 +103,9 @@ class Guest:
 
         `prepare` is shell text that runs before the command (loading modules). `while_running`
         is called some times a second with the job directory, to serve hot-unplug and the like.
-        A guest whose QEMU fails before the first command has begun is booted again, BOOTS times
-        at most. Raises GuestTrouble when the kernel complained, HostLacks when the guest did not
-        boot or is down.
+        A guest whose QEMU fails or whose kernel complains before the first command has begun is
+        booted again, BOOTS times at most. Raises GuestTrouble when the kernel complained, HostLacks
+        when the guest did not boot or is down.
         """
         began = time.monotonic()
         self._commands += 1
@@ -145,16 +148,25 @@ class Guest:
             self._bell.close()
 
     def _boot(self, deadline: float) -> tuple[str, ...]:
-        """Switch it on and wait until it runs commands; what QEMU said of faults of its own."""
+        """Switch it on and wait until it runs commands; why that failed before, if it did."""
         begun = self._shared / "booted_s"
         failed: list[str] = []
         while True:
+            last = len(failed) + 1 == BOOTS
+            # A clock that may be wrong is better than no guest on a host that is always busy.
+            trouble = TROUBLE if last else f"{TROUBLE}|{WRONG_CLOCK}"
+            files.write_atomic(self._shared / "trouble", f"{trouble}\n")
             self._power()
             self._wait(deadline, until=begun)
-            status = self._qemu.poll() if self._qemu else None
-            if begun.exists() or not _own_fault(status) or len(failed) + 1 == BOOTS:
+            if begun.exists():
                 return tuple(failed)
-            failed.append(_last_words(self._job, status))
+            status = self._qemu.poll() if self._qemu else None
+            said = text_of(self._shared / "complaint") or complaint(self._console(0))
+            if said and last:
+                _raise_for(said + self._console(0))
+            if last or not (said or _own_fault(status)):
+                return tuple(failed)
+            failed.append(said.splitlines()[0] if said else _last_words(self._job, status))
             self._powered.close()  # the server of files ended with the QEMU it served
 
     def _power(self) -> None:
@@ -331,9 +343,13 @@ def text_of(path: Path) -> str:
     return path.read_text(errors="replace") if path.exists() else ""
 
 
+def complaint(console: str) -> str:
+    """The first line in which the kernel complains, if any."""
+    return next((line for line in console.splitlines() if re.search(TROUBLE, line)), "")
+
+
 def _raise_for(console: str) -> None:
-    complaint = next((line for line in console.splitlines() if _TROUBLE.search(line)), None)
-    if complaint:
+    if said := complaint(console):
         raise GuestTrouble(
-            f"the guest's kernel complained: {complaint}", hint="its console:\n" + console
+            f"the guest's kernel complained: {said}", hint="its console:\n" + console
         )

@@ -45,7 +45,14 @@ cat > /root/run/second <<'END'
 # In the new root: this process is the one whose root the kernel takes to start modprobe.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 job=/run/ssdbench-lab number=1
+poweroff_now() {
+	sync
+	echo o > /proc/sysrq-trigger
+	sleep 60
+}
 [ -e $job/off ] || exec 3<> /dev/ttyS1
+# A kernel that complained on its way up is no place for a command: the lab boots another.
+dmesg | grep -Ef $job/trouble > $job/complaint && poweroff_now
 cut -d' ' -f1 /proc/uptime > $job/booted_s
 while :; do
 	place=$job/$number
@@ -59,8 +66,6 @@ while :; do
 	mv $place/status.new $place/status
 	number=$((number + 1))
 done
-sync
-echo o > /proc/sysrq-trigger
-sleep 60
+poweroff_now
 END
 exec switch_root /root /bin/sh /run/second

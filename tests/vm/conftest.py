@@ -177,9 +177,7 @@ def guest(lab: Lab, kept: Kept) -> Iterator[Guest]:
             alone = fresh or reproducible or programs
             answer = run_in_guest(request, cache()) if alone else kept.run(request)
         for said in answer.failed_boots:
-            warnings.warn(
-                f"QEMU itself failed, and the guest was booted again: {said}", stacklevel=2
-            )
+            warnings.warn(f"a boot failed, and the guest was booted again: {said}", stacklevel=2)
         return answer
 
     yield run

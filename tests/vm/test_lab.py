@@ -142,10 +142,24 @@ def test_a_guest_whose_qemu_fails_at_boot_is_booted_again(tmp_path: Path) -> Non
         tmp_path,
     )
 
-    answer = lab.run(["echo", "booted"], cwd=Path("/"), timeout_s=120)
+    answer = lab.run(["echo", "booted"], cwd=Path("/"), timeout_s=300)
 
     assert (answer.status, answer.stdout) == (0, "booted\n")
     assert answer.failed_boots == ("assertion failed", "QEMU was ended by signal 11")
+
+
+def test_a_guest_whose_kernel_complains_at_boot_is_booted_again_before_its_command(
+    tmp_path: Path,
+) -> None:
+    planted = 'set -- "${@/panic=-1/panic=-1 loglevel=7 WARNING:planted}"'
+    lab = _lab_whose_qemu(f"[ $count -gt 1 ] || {planted}", tmp_path)
+
+    answer = lab.run(["sh", "-c", "cat /proc/cmdline"], cwd=Path("/"), timeout_s=300)
+
+    assert answer.status == 0
+    assert "planted" not in answer.stdout
+    assert len(answer.failed_boots) == 1
+    assert "WARNING:planted" in answer.failed_boots[0]
 
 
 def test_a_qemu_that_fails_at_each_boot_is_given_up(tmp_path: Path) -> None:
