@@ -14,6 +14,6 @@ def command(as_json: bool) -> None:  # the answer is JSON in any case
     ssdbench schema > profile.schema.json, and in the first line of a profile:
     # yaml-language-server: $schema=./profile.schema.json
     """
-    from ssdbench.model.loading import profile_schema  # pydantic costs 100 ms
+    from ssdbench.model.editorschema import profile_schema  # pydantic costs 100 ms
 
     document(profile_schema())

@@ -72,12 +72,6 @@ def misfit_error(
     return ProfileError(_ordered(document.diagnostics), hint=hint)
 
 
-def profile_schema() -> dict[str, Any]:
-    """The JSON Schema of profiles, for editors."""
-    schema = Profile.model_json_schema(by_alias=True)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
-
-
 def _validate(document: Document) -> Profile | None:
     data = document.data
     if data is None:

@@ -8,8 +8,8 @@ import pytest
 
 from ssdbench.errors import ProfileError
 from ssdbench.model.asked import SpanSweep, Sweep
-from ssdbench.model.loading import load_profile, profile_schema
-from ssdbench.model.profile import Profile, Purge, RuleName
+from ssdbench.model.loading import load_profile
+from ssdbench.model.profile import Purge, RuleName
 from ssdbench.model.workload import Content
 from ssdbench.model.yamltext import MOST_MISTAKES
 from ssdbench.stats.steadystate import RULES
@@ -378,19 +378,3 @@ def test_the_quick_profile_can_never_validate() -> None:
 
 def test_every_rule_of_a_profile_exists() -> None:
     assert {rule.value for rule in RuleName} <= set(RULES)
-
-
-def test_the_schema_explains_every_key() -> None:
-    schema = profile_schema()
-
-    models = [schema, *(d for d in schema["$defs"].values() if "properties" in d)]
-    silent = [
-        f"{model['title']}.{key}"
-        for model in models
-        for key, body in model["properties"].items()
-        if "description" not in body
-    ]
-    assert silent == []
-    assert set(schema["properties"]) == {
-        field.alias or name for name, field in Profile.model_fields.items()
-    }
