@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ssdbench.cli.options import json_option
+from ssdbench.cli.options import json_option, targets
 from ssdbench.cli.output import answer, document
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ PROGRAMS = ("setpriv", "taskset", "wipefs", "lsblk")
 
 
 @click.command("check")
-@click.argument("target", required=False)
+@click.argument("target", required=False, shell_complete=targets)
 @json_option
 def command(target: str | None, as_json: bool) -> int:
     """Say what is missing or noisy on this host, for TARGET or for any.

@@ -24,6 +24,9 @@ def command(shell: str, as_json: bool) -> None:
         # click asks bash for its version here, which starts a program; bash 4.4 is of 2016.
         kind = type("Bash", (kind,), {"_check_version": staticmethod(lambda: None)})
     script = kind(root, {}, "ssdbench", "_SSDBENCH_COMPLETE").source()
+    if shell == "bash":
+        # Else `sim:x25m` is three words to bash.
+        script = f"COMP_WORDBREAKS=${{COMP_WORDBREAKS//:}}\n{script}"
     if as_json:
         document({"shell": shell, "script": script})
     else:

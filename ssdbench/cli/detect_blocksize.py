@@ -8,7 +8,7 @@ import click
 
 from ssdbench.cli.looking import Agreed, look, look_options
 from ssdbench.cli.main import Place
-from ssdbench.cli.options import Size
+from ssdbench.cli.options import Size, target_argument
 from ssdbench.cli.output import answer, document
 from ssdbench.errors import SsdbenchError
 from ssdbench.model import rundirectory
@@ -23,7 +23,7 @@ EVIDENCE = {"searched", "candidates", "strides", "smallest_effects"}
 
 
 @click.command(NAME)
-@click.argument("target", metavar="TARGET")
+@target_argument
 @click.option(
     "--stride",
     "strides",

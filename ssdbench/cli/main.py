@@ -13,6 +13,7 @@ import select
 import shlex
 import sys
 import traceback
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,12 +85,26 @@ class Commands(click.Group):
             near = difflib.get_close_matches(args[0], COMMANDS, n=1)
             meant = f" (did you mean '{near[0]}'?)" if near else ""
             ctx.fail(f"there is no command '{args[0]}'{meant}")
-        return super().resolve_command(ctx, args)
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is not None and not ctx.resilient_parsing:
+            _refuse_repeats(ctx, command, rest)
+        return name, command, rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, without importing any."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+def _refuse_repeats(ctx: click.Context, command: click.Command, args: list[str]) -> None:
+    """An option that takes one value and is given twice would silently take the last."""
+    try:
+        _, _, order = command.make_parser(click.Context(command, parent=ctx)).parse_args([*args])
+    except click.UsageError:
+        return  # the command itself tells it better
+    for one, count in Counter(order).items():
+        if count > 1 and isinstance(one, click.Option) and not (one.multiple or one.is_flag):
+            ctx.fail(f"{one.opts[0]} is given {count} times and takes one value")
 
 
 def _debug(context: click.Context, parameter: click.Parameter, value: object) -> None:

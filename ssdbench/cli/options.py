@@ -1,14 +1,17 @@
 """Options that several sub-commands share, and the types of their values."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from ssdbench.units import NS_PER_S, parse_duration_ns, parse_size
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
@@ -66,14 +69,45 @@ class Duration(click.ParamType[float]):
         return duration_ns / NS_PER_S
 
 
+def _profiles(
+    ctx: click.Context, parameter: click.Parameter, incomplete: str
+) -> "list[CompletionItem]":
+    """Installed profiles by name, and files."""
+    from ssdbench.cli.inputs import installed_profiles
+
+    return _beginning(incomplete, installed_profiles())
+
+
+def targets(
+    ctx: click.Context, parameter: click.Parameter, incomplete: str
+) -> "list[CompletionItem]":
+    """Simulated drives, this host's whole drives, and files."""
+    from ssdbench.host.sysfs import Sysfs
+    from ssdbench.sim.modelfile import embedded_models
+
+    drives = [f"/dev/{name}" for name in Sysfs().names("/sys/block")]
+    return _beginning(incomplete, [*(f"sim:{name}" for name in embedded_models()), *drives])
+
+
+def _beginning(incomplete: str, names: Iterable[str]) -> "list[CompletionItem]":
+    from click.shell_completion import CompletionItem
+
+    known = [CompletionItem(name) for name in names if name.startswith(incomplete)]
+    return [CompletionItem(incomplete, type="file"), *known]  # click's bash forgets what was before
+
+
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="One JSON document on stdout, messages on stderr."
 )
 target_option = click.option(
-    "--target", metavar="T", help="/dev/…, a file or sim:MODEL; overrides the profile's."
+    "--target",
+    metavar="T",
+    shell_complete=targets,
+    help="/dev/…, a file or sim:MODEL; overrides the profile's.",
 )
+target_argument = click.argument("target", metavar="TARGET", shell_complete=targets)
 run_argument = click.argument("directory", metavar="RUN", type=click.Path(path_type=Path))
-profile_argument = click.argument("profile", metavar="PROFILE")
+profile_argument = click.argument("profile", metavar="PROFILE", shell_complete=_profiles)
 
 
 def consent_options(function: Callable[..., R]) -> Callable[..., R]:

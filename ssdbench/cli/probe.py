@@ -7,6 +7,7 @@ import click
 
 from ssdbench.cli.looking import Agreed, look, look_options
 from ssdbench.cli.main import Place
+from ssdbench.cli.options import target_argument
 from ssdbench.cli.output import answer, document
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ PROBES = (
 
 
 @click.command(NAME)
-@click.argument("target", metavar="TARGET")
+@target_argument
 @click.option(
     "--only",
     "only",

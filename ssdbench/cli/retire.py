@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ssdbench.cli.options import consent_options, json_option
+from ssdbench.cli.options import consent_options, json_option, target_argument
 from ssdbench.cli.output import answer, document
 from ssdbench.errors import UsageError
 
@@ -23,7 +23,7 @@ METHODS = ("format", "sanitize", "ata_erase", "discard")
 
 
 @click.command("retire")
-@click.argument("target", metavar="TARGET")
+@target_argument
 @click.option("--method", type=click.Choice(METHODS), required=True, help="Purge method.")
 @click.option(
     "--lba-format",

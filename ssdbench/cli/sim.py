@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from ssdbench.cli.options import targets
 from ssdbench.errors import UsageError
 from ssdbench.model.workload import Pattern
 from ssdbench.sim import nbd
@@ -64,7 +65,7 @@ def models(show_parameters: bool, as_json: bool) -> None:
 
 
 @command.command()
-@click.argument("target")
+@click.argument("target", shell_complete=targets)
 @click.argument("state", type=click.Path(path_type=Path))
 @_as_json
 def create(target: str, state: Path, as_json: bool) -> None:
@@ -122,7 +123,7 @@ def restore(state: Path, source: Path, as_json: bool) -> None:
 
 
 @command.command()
-@click.argument("target")
+@click.argument("target", shell_complete=targets)
 @click.option(
     "--socket",
     "socket_path",
@@ -164,7 +165,7 @@ def serve(
 
 
 @command.command()
-@click.argument("target")
+@click.argument("target", shell_complete=targets)
 @click.option(
     "--block", default="4KiB", show_default=True, callback=_size, help="Size of one request."
 )

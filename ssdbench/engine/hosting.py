@@ -9,6 +9,7 @@ from ssdbench.host.facts import drive_facts, host_facts
 from ssdbench.host.heat import Heat, drive_heat
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.host.topology import topology
+from ssdbench.model.findings.host import SettingsLeft
 from ssdbench.model.profile import Host
 from ssdbench.model.target import TargetInfo
 from ssdbench.target.inspect import kernel_name
@@ -17,8 +18,6 @@ from ssdbench.tuning.drive import drive_settings
 from ssdbench.tuning.hostbackends import THERE
 from ssdbench.tuning.plan import HostPlan, host_plan
 from ssdbench.tuning.setting import Backend, Setting
-
-SIMULATED = "a simulated drive keeps its own time: the host stays as it is"
 
 
 def current_facts(info: TargetInfo) -> dict[str, str]:
@@ -35,7 +34,8 @@ def target_heat(info: TargetInfo) -> Heat | None:
 def planned_host(wishes: Host, info: TargetInfo, sysfs: Sysfs | None = None) -> HostPlan:
     """What a run on this target would set. Raises HostLacks for what this host does not offer."""
     if info.simulated:
-        return HostPlan(notes=(SIMULATED,) if wishes.changes() else ())
+        left = tuple(f"{name} {value}" for name, value in wishes.changes().items())
+        return HostPlan(notes=(SettingsLeft(left).message(),) if left else (), left=left)
     sysfs = sysfs or Sysfs()
     name = kernel_name(info, sysfs=sysfs)
     planned = host_plan(wishes, topology(name, sysfs), info.here)

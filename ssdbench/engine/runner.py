@@ -49,6 +49,7 @@ from ssdbench.errors import SsdbenchError, TargetRefused, UsageError
 from ssdbench.host.activity import Activity, activity
 from ssdbench.model.finding import Finding
 from ssdbench.model.findings.course import Resumed, RunCutShort
+from ssdbench.model.findings.host import SettingsLeft
 from ssdbench.model.kind import KINDS
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.result import RunResult, StageResult
@@ -70,6 +71,7 @@ class Order:
     hint: RateHint = RateHint()
     host: Mapping[str, str] = field(default_factory=dict)  # facts of the host, for the report
     settings: tuple[dict[str, str], ...] = ()  # host settings that were changed
+    left: tuple[str, ...] = ()  # those that mean nothing to this target
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +187,8 @@ class Runner:
     ) -> RunResult:
         for finding in about_target(self._session.info):
             self._raise(finding)
+        if self._order.left:
+            self._raise(SettingsLeft(self._order.left).finding())
         titles = tuple(stage.title for stage in self._stages)
         self._world.emit(
             RunStarted(

@@ -83,7 +83,9 @@ def run(asked_for: Asked, output: Path, world: World) -> RunResult:
             raise
         store.write_json(MANIFEST, kept.model_dump(mode="json"))
         chosen = stages(asked_for.profile, session.info)
-        order = replace(order_of(kept, asked_for.profile), settings=(*kept.lasting, *settings))
+        order = replace(
+            order_of(kept, asked_for.profile), settings=(*kept.lasting, *settings), left=wishes.left
+        )
         return Runner(order, chosen, session, store, world).run()
 
 
@@ -138,7 +140,7 @@ def resume(run_path: Path, world: World, *, limits: Limits | None = None) -> Run
     plans = [stage.plan(info, order.hint) for stage in chosen]
     claim = _claimed(kept, info, store, wishes, profile, destroys=destroys(plans))
     with claim as session, applied(wishes, kept.run_id) as settings:
-        order = replace(order, settings=(*kept.lasting, *settings))
+        order = replace(order, settings=(*kept.lasting, *settings), left=wishes.left)
         return Runner(order, chosen, session, store, world).resume()
 
 

@@ -34,6 +34,7 @@ class HostPlan:
     own_memory: str = ""
     hold_idle: bool = False  # /dev/cpu_dma_latency held open at 0
     notes: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()  # wishes that mean nothing to this target: "scheduler none"
     preset: str = ""  # the report names it
 
     @property

@@ -151,3 +151,18 @@ class HostChanged(FindingKind):
 
     def message(self) -> str:
         return f"the host is not as it was when the run began: {'; '.join(self.changes)}"
+
+
+@dataclass(frozen=True)
+class SettingsLeft(FindingKind):
+    """Host settings of the profile mean nothing to a drive that has no queue in the kernel."""
+
+    code = Code.NOT_APPLICABLE
+    severities = (Severity.NOTES,)
+    remedy = "Nothing is wrong; they are set when the target is a drive."
+
+    settings: tuple[str, ...]  # "scheduler none"
+
+    def message(self) -> str:
+        left = ", ".join(self.settings)
+        return f"a simulated drive keeps its own time; the host stays as it is, without {left}"

@@ -264,3 +264,14 @@ def test_exit_codes_of_the_tree_are_those_of_the_manual() -> None:
         SsdbenchError.exit_code,
     }
     assert all(f"**{code}**" in manual for code in codes | {0, 2, main.EXIT_BUG})
+
+
+def test_an_option_that_takes_one_value_is_refused_when_it_is_given_twice(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    twice = ("--target", "sim:p4800x", "--target", "sim:x25m-g2-160")
+
+    assert main.run(["plan", "demo", *twice]) == 2
+    assert "--target is given 2 times and takes one value" in capfd.readouterr().err
+    assert main.run(["probe", "sim:p4800x", "--only", "cliff", "--only", "nothing"]) == 2
+    assert "given 2 times" not in capfd.readouterr().err

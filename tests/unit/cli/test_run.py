@@ -264,3 +264,16 @@ def _wait_for(path: Path) -> None:
     while not path.exists():
         assert time.monotonic() < until, f"{path} never came"
         time.sleep(0.02)
+
+
+def test_host_settings_that_mean_nothing_to_a_simulated_drive_are_told(tmp_path: Path) -> None:
+    (tmp_path / "small.yaml").write_text(f"{SMALL}\nhost: {{scheduler: noop}}\n")
+    done = subprocess.run(
+        ssdbench("run", "small.yaml", "--output", "out", "--json"),
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+
+    assert "the host stays as it is, without scheduler noop" in done.stderr
+    result = json.loads((tmp_path / "out" / "result.json").read_text())
+    (told,) = [f for f in result["findings"] if f["code"] == "not-applicable"]
+    assert told["numbers"] == {"settings": ["scheduler noop"]}

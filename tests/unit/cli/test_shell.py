@@ -16,14 +16,15 @@ from tests.support.builders import a_small_run
 SSDBENCH = [sys.executable, "-m", "ssdbench"]
 
 
-def completed(words: str, tmp_path: Path) -> list[str]:
+def completed(words: str, tmp_path: Path, begun: str = "") -> list[str]:
     """What bash offers after `words`, with the script sourced as the manual says."""
     program = tmp_path / "ssdbench"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m ssdbench "$@"\n')
     program.chmod(0o755)
     script = (
         'eval "$(ssdbench completion bash)"; '
-        f"COMP_WORDS=({words} ''); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); "
+        "compopt() { echo and files; }; "  # bash has it only while it completes
+        f"COMP_WORDS=({words} '{begun}'); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); "
         "_ssdbench_completion ssdbench; printf '%s\\n' \"${COMPREPLY[@]}\""
     )
     environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
@@ -40,6 +41,15 @@ def completed(words: str, tmp_path: Path) -> list[str]:
 def test_bash_completes_commands_and_shells(tmp_path: Path) -> None:
     assert set(completed("ssdbench", tmp_path)) >= {"run", "resume", "attach", "stop", "drives"}
     assert completed("ssdbench completion", tmp_path) == ["bash", "zsh", "fish"]
+
+
+def test_bash_completes_profiles_targets_and_files(tmp_path: Path) -> None:
+    assert set(completed("ssdbench run", tmp_path)) >= {"demo", "quick", "and", "files"}
+    offered = completed("ssdbench run quick --target", tmp_path, begun="sim:x")
+    assert "sim:x25m-g2-160" in offered
+    assert "files" in offered
+    assert not [name for name in offered if name.startswith("sim:") and name[4] != "x"]
+    assert "sim:p4800x" in completed("ssdbench probe", tmp_path, begun="sim:p")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
