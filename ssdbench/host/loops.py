@@ -1,4 +1,8 @@
-"""Loop devices: which lie over a file or device, and what lies behind one."""
+"""Loop devices: which lie over a file or device, and what lies behind one.
+
+By numbers, as the kernel has them: a path may be deleted, lead elsewhere in another mount
+namespace, or be one of many nodes of a device.
+"""
 
 import errno
 import fcntl
@@ -13,14 +17,23 @@ from ssdbench.host.sysfs import Sysfs
 # <linux/loop.h>: LOOP_GET_STATUS64 and struct loop_info64.
 GET_STATUS = 0x4C05
 _STATUS = struct.Struct("=5Q4I160s2Q")
+ROOT = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Backing:
-    """What lies behind a loop device, as the kernel knows it: paths may be deleted or elsewhere."""
+    """What lies behind a loop device, and which part of it."""
 
     inode: tuple[int, int]  # (st_dev, st_ino) of the file or of the device's node
     device: str = ""  # `8:1` of a block device, empty for a file
+    offset_bytes: int = 0
+    limit_bytes: int = 0  # 0: to its end
+
+    def is_same(self, other: "Backing") -> bool:
+        """Whether it is one thing: a device by any of its nodes, or a file."""
+        if self.device or other.device:
+            return self.device == other.device
+        return self.inode == other.inode
 
 
 def behind(name: str, *, sysfs: Sysfs) -> Backing | None:
@@ -28,33 +41,54 @@ def behind(name: str, *, sysfs: Sysfs) -> Backing | None:
 
     Raises OSError when that cannot be known.
     """
-    if sysfs.known(f"/sys/class/block/{name}/loop/backing_file") is None:
+    if sysfs.known(f"/sys/block/{name}/loop/backing_file") is None:
         return None
-    descriptor = os.open(sysfs.path(f"/dev/{name}"), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    node, number = sysfs.path(f"/dev/{name}"), sysfs.read(f"/sys/block/{name}/dev").strip()
+    try:
+        descriptor = os.open(node, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        said = f"{node}, a loop device in use: {error.strerror}"
+        raise OSError(error.errno, said) from error
     try:
         answer = fcntl.ioctl(descriptor, GET_STATUS, bytes(_STATUS.size))
+        asked = major_minor(os.fstat(descriptor).st_rdev)
     except OSError as error:
         if error.errno == errno.ENXIO:  # it was detached meanwhile
             return None
         raise
     finally:
         os.close(descriptor)
-    device, inode, number, *_ = _STATUS.unpack(answer)
-    return Backing((device, inode), major_minor(number) if number else "")
+    if asked != number:
+        raise OSError(errno.ENODEV, f"{node} is not the node of {name}")
+    device, inode, behind_it, offset, limit, *_ = _STATUS.unpack(answer)
+    return Backing((device, inode), major_minor(behind_it) if behind_it else "", offset, limit)
 
 
-def loops_over(path: str, *, sysfs: Sysfs) -> list[str]:
-    """Kernel names of the loop devices whose backing file is `path`, by any of its names."""
+def loops_over(wanted: Backing, *, sysfs: Sysfs, path: str = "") -> list[str]:
+    """Kernel names of the loop devices over a device or file, wherever they were attached.
+
+    `path` is its name for users other than root, who may not ask the devices. Raises OSError when
+    a device in use cannot be asked.
+    """
     loops = []
     for name in sysfs.listed("/sys/block"):
-        backing = name.startswith("loop") and sysfs.known(f"/sys/block/{name}/loop/backing_file")
-        if backing and (backing == path or _same_file(backing, path)):
+        if not name.startswith("loop"):
+            continue
+        try:
+            backing = behind(name, sysfs=sysfs)
+        except PermissionError:
+            if os.geteuid() == ROOT:
+                raise
+            if _leads_to(path, sysfs.known(f"/sys/block/{name}/loop/backing_file") or ""):
+                loops.append(name)
+            continue
+        if backing is not None and backing.is_same(wanted):
             loops.append(name)
     return loops
 
 
-def _same_file(one: str, other: str) -> bool:
+def _leads_to(one: str, other: str) -> bool:
     try:
-        return Path(one).samefile(other)
+        return one == other or Path(one).samefile(other)
     except OSError:  # one of them is gone, or not seen from here
         return False

@@ -15,11 +15,12 @@ from pathlib import Path
 from ssdbench.errors import CommandFailed
 from ssdbench.host import command
 from ssdbench.host.blockdev import major_minor
-from ssdbench.host.loops import behind, loops_over
+from ssdbench.host.loops import Backing, behind, loops_over
 from ssdbench.host.procfs import Mount, Opener, Procfs, Wanted
 from ssdbench.host.sysfs import Sysfs
 
 CONFIG = "/sys/kernel/config"
+MULTIPATHD = "multipathd"  # keeps every path of its drives open, to see whether it is alive
 SYSTEM_PATHS = ("/", "/boot", "/boot/efi", "/usr", "/var", "/home")
 
 
@@ -44,7 +45,7 @@ class BlockUsage:
 
     def same_bytes(self) -> list[str]:
         """Kernel names of what else is the same drive: its twins, and devices behind a loop."""
-        return [*self._twins, *self._behind()[0]]
+        return [*self._twins, *self._behind()]
 
     def holders(self) -> list[str]:
         """Kernel names of what is built on it or on a partition: dm, md, bcache, loop."""
@@ -71,10 +72,11 @@ class BlockUsage:
         """Processes other than ours that have it, a partition or the file behind it open."""
         wanted = Wanted(
             devices=_devices(self._numbers()),
-            inodes=self._behind()[1],
+            inodes=self._below()[1],
             characters=_devices(self._character_numbers()),
         )
-        return self._procfs.openers(wanted)
+        openers = self._procfs.openers(wanted)
+        return [o for o in openers if o.command != MULTIPATHD] if self.lower() else openers
 
     def holds_system(self) -> bool:
         """Whether the running system lies on it, through any number of layers."""
@@ -91,19 +93,24 @@ class BlockUsage:
         return [m for m in mounts if m.major_minor in file_systems]
 
     def _numbers(self) -> set[str]:
-        """Device numbers of all of its stack. Raises OSError when one cannot be known."""
-        return {self._sysfs.read(f"/sys/class/block/{name}/dev") for name in self._stack()}
+        """Device numbers of all of its stack, down to the drives. Raises OSError."""
+        return {self._number(name) for name in self._stack() | self._below()[0]}
+
+    def _number(self, name: str) -> str:
+        return self._sysfs.read(f"/sys/class/block/{name}/dev").strip()
 
     def _character_numbers(self) -> set[str]:
-        """The other nodes that lead to it: SCSI generic, bsg, NVMe generic."""
-        device = f"/sys/block/{self._name}/device"
-        nodes = [
-            f"{device}/{kind}/{name}"
-            for kind in ("scsi_generic", "bsg")
-            for name in self._sysfs.listed(f"{device}/{kind}")
-        ]
-        if self._name.startswith("nvme"):
-            nodes.append(f"/sys/class/nvme-generic/ng{self._name.removeprefix('nvme')}")
+        """The other nodes that lead to it or its drives: SCSI generic, bsg, NVMe generic."""
+        nodes: list[str] = []
+        for disk in (self._name, *self.lower()):
+            device = f"/sys/block/{disk}/device"
+            nodes += [
+                f"{device}/{kind}/{name}"
+                for kind in ("scsi_generic", "bsg")
+                for name in self._sysfs.listed(f"{device}/{kind}")
+            ]
+            if disk.startswith("nvme"):
+                nodes.append(f"/sys/class/nvme-generic/ng{disk.removeprefix('nvme')}")
         numbers = (self._sysfs.known(f"{node}/dev") for node in nodes)
         return {number for number in numbers if number}
 
@@ -136,21 +143,51 @@ class BlockUsage:
             return False
         if stat.S_ISBLK(status.st_mode):
             return major_minor(status.st_rdev) in self._numbers()
-        return (status.st_dev, status.st_ino) in self._behind()[1]
+        return (status.st_dev, status.st_ino) in self._below()[1]
 
-    def _behind(self) -> tuple[list[str], frozenset[tuple[int, int]]]:
-        """What a loop device is made of: the block devices below it, and the file at the end.
+    def lower(self) -> list[str]:
+        """Kernel names of all that it is made of, down to the drives: dm, md and loop devices.
 
-        The kernel claims neither for it: others may use both as if the loop device were not there.
+        What they are made of has other users with parts of their own, such as another volume on
+        the same drive. A partition's whole disk counts, as what writes to that may write to it.
+        """
+        return sorted(self._below()[0] - {self._name, *self._twins})
+
+    def _below(self) -> tuple[set[str], frozenset[tuple[int, int]]]:
+        """Itself and the devices that it is made of, and the files at the end."""
+        devices: set[str] = set()
+        files: set[tuple[int, int]] = set()
+        waiting = [self._name, *self._twins]
+        while waiting:
+            name = waiting.pop()
+            if name in devices:
+                continue
+            devices.add(name)
+            directory = self._sysfs.path(f"/sys/class/block/{name}")
+            waiting += self._sysfs.listed(f"/sys/class/block/{name}/slaves")
+            if (directory / "partition").exists():
+                waiting.append(directory.resolve(strict=True).parent.name)
+            if backing := behind(name, sysfs=self._sysfs):
+                if backing.device:
+                    waiting.append(self._named(backing.device))
+                else:
+                    files.add(backing.inode)
+        return devices, frozenset(files)
+
+    def _behind(self) -> list[str]:
+        """The block devices below a loop device.
+
+        The kernel does not claim them for it: others may use them as if it were not there.
         """
         devices: list[str] = []
         name = self._name
-        while backing := behind(name, sysfs=self._sysfs):
-            if not backing.device:
-                return devices, frozenset({backing.inode})
-            name = self._sysfs.path(f"/sys/dev/block/{backing.device}").resolve(strict=True).name
+        while (backing := behind(name, sysfs=self._sysfs)) and backing.device:
+            name = self._named(backing.device)
             devices.append(name)
-        return devices, frozenset()
+        return devices
+
+    def _named(self, number: str) -> str:
+        return self._sysfs.path(f"/sys/dev/block/{number}").resolve(strict=True).name
 
     def _stack(self) -> set[str]:
         """Its name, of everything built on it through any number of layers, and of all behind it.
@@ -158,7 +195,14 @@ class BlockUsage:
         What lies on a device behind a loop device lies on the same bytes.
         """
         stack: set[str] = set()
-        waiting = [self._name, *self.same_bytes()]
+        below, files = self._below()
+        # Loop devices over what it is made of, or over the same file, change its bytes.
+        things = [
+            *(Backing((0, 0), device=self._number(name)) for name in below),
+            *(Backing(inode) for inode in files),
+        ]
+        beside = {n for thing in things for n in loops_over(thing, sysfs=self._sysfs)}
+        waiting = [self._name, *self.same_bytes(), *(beside - below)]
         while waiting:
             name = waiting.pop()
             if name in stack:
@@ -176,10 +220,8 @@ class BlockUsage:
         directory = f"/sys/class/block/{name}"
         yield from self._parts_of(name)
         yield from self._sysfs.listed(f"{directory}/holders")
-        yield from loops_over(f"/dev/{name}", sysfs=self._sysfs)
-        backing = self._sysfs.known(f"{directory}/loop/backing_file")
-        if backing:  # another loop device over the same file shows and changes the same bytes
-            yield from loops_over(backing, sysfs=self._sysfs)
+        on_it = Backing((0, 0), device=self._number(name))
+        yield from loops_over(on_it, sysfs=self._sysfs)
 
 
 def exported(sysfs: Sysfs) -> Iterator[tuple[str, str]]:

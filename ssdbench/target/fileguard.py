@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ssdbench.errors import HostLacks, TargetRefused
 from ssdbench.host import regular
-from ssdbench.host.loops import loops_over
+from ssdbench.host.loops import Backing, loops_over
 from ssdbench.host.procfs import Procfs, Wanted
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.host.usage import exported
@@ -64,7 +64,8 @@ def _links(status: os.stat_result) -> Iterator[Objection]:
 
 
 def _users(path: Path, status: os.stat_result, root: Path) -> Iterator[Objection]:
-    for name in loops_over(str(path), sysfs=Sysfs(root)):
+    this = Backing((status.st_dev, status.st_ino))
+    for name in loops_over(this, sysfs=Sysfs(root), path=str(path)):
         reason = f"the loop device /dev/{name} uses it"
         yield Objection(reason, remedy=f"detach it (`losetup -d /dev/{name}`)")
     procfs = Procfs(root)

@@ -25,6 +25,10 @@ NO_PART = "partx -d A"
 MD = "mdadm -S /dev/md9"
 MD_NEW = "mdadm -C /dev/md9 --run --force --assume-clean -e 1.2"
 HOLD = "sleep 1000 & echo $! > /run/pid"
+ABOVE_NODE = (
+    "cp -a A /dev/another; losetup /dev/loop0 /dev/another; mkfs.ext4 -q -F /dev/loop0;"
+    f"{MOUNT} -o ro /dev/loop0 /run/m"
+)
 FREE = "kill $(cat /run/pid); while kill -0 $(cat /run/pid) 2>/dev/null; do :; done"
 BCACHE = "echo 1 > /sys/block/A/bcache/stop; sleep 1"
 NVMET = "/sys/kernel/config/nvmet/subsystems/s"
@@ -34,7 +38,10 @@ LIO_ON = "udevadm --version >/dev/null 2>&1 || :; modprobe target_core_mod"
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """How a state is made and undone, which disk is asked for, and what the guard must say."""
+    """How a state is made and undone, which disk is asked for, and what the guard must say.
+
+    `asked` is a disk's letter, or the kernel name of what the state builds.
+    """
 
     name: str
     make: str
@@ -178,6 +185,15 @@ OTHERS = (
     State("read-only", "blockdev --setro A", "blockdev --setrw A", "it is read-only"),
     State("loop device over it", "modprobe loop; losetup /dev/loop0 A", "losetup -d /dev/loop0",
           "in use by /dev/loop0"),
+    State("file system on a loop device over another node of it", f"modprobe loop; {ABOVE_NODE}",
+          "umount /run/m; losetup -d /dev/loop0; rm /dev/another", "mounted on /run/m"),
+    State("mapping, its drive under a mounted loop device",
+          f"dmsetup create held --table '0 8192 linear A 0'; modprobe loop; {ABOVE_NODE}",
+          f"umount /run/m; losetup -d /dev/loop0; rm /dev/another; {DM}", "in use by /dev/loop0",
+          "dm-0"),
+    State("mapping, its drive open for writing",
+          f"dmsetup create held --table '0 8192 linear A 0'; exec 9<>A; {HOLD}", f"{FREE}; {DM}",
+          "(sleep) has it open", "dm-0"),
     State("open for reading", f"exec 9<A; {HOLD}", FREE, "(sleep) has it open"),
     State("open for writing", f"exec 9<>A; {HOLD}", FREE, "(sleep) has it open"),
     State("partition open", f"{PART}; exec 9<A1; {HOLD}", f"{FREE}; {NO_PART}",
@@ -240,7 +256,7 @@ def _tried(state: State, disks: dict[str, str]) -> dict[str, object]:
     from ssdbench.target import guard
     from ssdbench.target.inspect import inspect
 
-    node = f"/dev/{disks[state.asked]}"
+    node = f"/dev/{disks.get(state.asked, state.asked)}"
     began = time.monotonic()
     fault = _sh(_named(state.make, disks))
     os.sync()

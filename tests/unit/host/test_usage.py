@@ -1,10 +1,13 @@
 """Who uses a block device, read from a host that is made of files."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from ssdbench.host import usage
+from ssdbench.host.loops import Backing
 from ssdbench.host.procfs import Procfs
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.host.usage import BlockUsage
@@ -103,6 +106,41 @@ def test_what_has_no_holder_is_named(host: Host, path: str, said: str) -> None:
     (user,) = host.usage.users()
 
     assert said in user
+
+
+def test_a_mapping_is_judged_by_what_uses_the_drive_below_it(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """dm-0 on a partition of sdx, and a mounted loop device over all of sdx."""
+
+    def loops_over(wanted: Backing, **_: object) -> list[str]:
+        return ["loop7"] if wanted.device == NEVER else []
+
+    monkeypatch.setattr(usage, "loops_over", loops_over)
+    for name, number in (("dm-0", "253:0"), ("sdx1", "259:78"), ("loop7", "7:7")):
+        host.put(f"/sys/class/block/{name}/dev", number)
+    host.put("/sys/class/block/dm-0/slaves/sdx1")
+    host.put("/sys/devices/sdx/sdx1/partition", "1")
+    host.put("/sys/devices/sdx/sdx1/dev", "259:78")
+    shutil.rmtree(host.root / "sys/class/block/sdx1")
+    (host.root / "sys/class/block/sdx1").symlink_to("../../devices/sdx/sdx1")
+    host.put("/proc/self/mountinfo", "21 1 7:7 / /data rw - ext4 /dev/loop7 rw\n")
+    mapping = BlockUsage("dm-0", sysfs=Sysfs(host.root), procfs=Procfs(host.root))
+
+    assert mapping.lower() == ["sdx", "sdx1"]
+    assert mapping.holders() == ["loop7"]
+    assert [mount.mount_point for mount in mapping.mounts()] == ["/data"]
+
+
+def test_another_volume_on_the_same_drive_is_no_reason(host: Host) -> None:
+    for name, number in (("dm-0", "253:0"), ("dm-1", "253:1")):
+        host.put(f"/sys/class/block/{name}/dev", number)
+        host.put(f"/sys/class/block/{name}/slaves/sdx")
+        host.put(f"/sys/class/block/sdx/holders/{name}")
+    host.put("/proc/self/mountinfo", "21 1 253:1 / / rw - ext4 /dev/mapper/root rw\n")
+    mapping = BlockUsage("dm-0", sysfs=Sysfs(host.root), procfs=Procfs(host.root))
+
+    assert (mapping.holders(), mapping.mounts(), mapping.holds_system()) == ([], [], False)
 
 
 def unreadable(path: str) -> Callable[[Host], None]:
