@@ -9,6 +9,7 @@ from pathlib import Path
 from ssdbench.errors import HostLacks, SsdbenchError, TargetRefused, UsageError
 from ssdbench.host import blockdev
 from ssdbench.host.counters import SECTOR_BYTES
+from ssdbench.host.loops import behind
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.model.target import VIA, TargetInfo, TargetKind
 from ssdbench.sim import spec as simspec
@@ -58,7 +59,7 @@ def find(drive: str, *, sysfs: Sysfs = ROOT) -> str | None:
     not here, and when two devices claim to be it: then neither is touched.
     """
     named = [
-        (kernel, _identity(names_of(kernel, sysfs), _attributes(sysfs, kernel), sysfs))
+        (kernel, _identity(kernel, names_of(kernel, sysfs), sysfs))
         for kernel in surroundings.shown(sysfs)
     ]
     kernels = [kernel for kernel, id_ in named if id_ == drive]
@@ -91,7 +92,7 @@ def found_again(known: TargetInfo, *, sysfs: Sysfs = ROOT) -> TargetInfo:
 def identities(*, sysfs: Sysfs = ROOT) -> dict[str, str]:
     """The node of every block device of this host by its identity."""
     return {
-        _identity(names_of(kernel, sysfs), _attributes(sysfs, kernel), sysfs): f"/dev/{kernel}"
+        _identity(kernel, names_of(kernel, sysfs), sysfs): f"/dev/{kernel}"
         for kernel in surroundings.shown(sysfs)
     }
 
@@ -158,7 +159,7 @@ def _block_device(name: str, node: Path, device: int, sysfs: Sysfs) -> TargetInf
         kind=kind_of(kernel, read),
         name=name,
         node=str(node),
-        id=_identity(names, read, sysfs),
+        id=_identity(kernel, names, sysfs),
         via=surroundings.place(kernel, sysfs) if surroundings.twins(kernel, sysfs) else "",
         size_bytes=size_bytes,
         logical_block_bytes=block_bytes,
@@ -193,10 +194,33 @@ def _attributes(sysfs: Sysfs, kernel: str) -> dict[str, str]:
     return {name: value.strip() for name, value in found if value is not None and value.strip()}
 
 
-def _identity(names: Names, read: dict[str, str], sysfs: Sysfs) -> str:
-    if "loop/backing_file" in read:
-        return f"loop:{read['loop/backing_file']}:{names.size_bytes}"
-    return identity(names, serials_here(sysfs))
+def _identity(kernel: str, names: Names, sysfs: Sysfs) -> str:
+    backing_file = sysfs.find(f"/sys/block/{kernel}/loop/backing_file")
+    if backing_file is None:
+        return identity(names, serials_here(sysfs))
+    # Two parts of one file are two targets, and so are two files that had one name.
+    part = "+".join(str(sysfs.number(f"/sys/block/{kernel}/loop/{n}") or 0) for n in _PART)
+    thing = _backing(kernel, backing_file, sysfs)
+    return f"loop:{backing_file}:{names.size_bytes}:{part}:{thing}"
+
+
+_PART = ("offset", "sizelimit")
+
+
+def _backing(kernel: str, backing_file: str, sysfs: Sysfs) -> str:
+    """The file or device behind a loop device, which only root may ask, by its number."""
+    try:
+        if (backing := behind(kernel, sysfs=sysfs)) is not None:
+            return backing.device or str(backing.inode[1])
+        return "detached"
+    except OSError:
+        pass
+    try:
+        status = Path(backing_file).stat()
+    except OSError:
+        return "unknown"
+    is_device = stat.S_ISBLK(status.st_mode)
+    return blockdev.major_minor(status.st_rdev) if is_device else str(status.st_ino)
 
 
 def page_facts(found: pages.Pages) -> dict[str, str]:

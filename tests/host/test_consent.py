@@ -178,6 +178,12 @@ def formatted(device: LoopDevice) -> None:
     run(["mkfs.ext4", "-q", "-F", str(device.node)])
 
 
+def other_half(device: LoopDevice) -> None:
+    os.truncate(device.backing, 2 * device.size_bytes)
+    run(["losetup", "--detach", str(device.node)])
+    run(["losetup", "--offset", str(device.size_bytes), str(device.node), str(device.backing)])
+
+
 def shrunk(device: LoopDevice) -> None:
     os.truncate(device.backing, device.size_bytes // 2)
     run(["losetup", "--set-capacity", str(device.node)])
@@ -193,8 +199,9 @@ def untouched(device: LoopDevice) -> None:
         (untouched, 2, ["exists already"]),
         (formatted, 3, ["its signatures were none when it was planned and are now ext4"]),
         (shrunk, 3, ["the identity was", f"the size in bytes was {64 << 20}"]),
+        (other_half, 3, ["the identity was"]),
     ],
-    ids=["unchanged", "formatted", "shrunk"],
+    ids=["unchanged", "formatted", "shrunk", "other half"],
 )
 def test_a_drive_that_changed_since_the_plan_is_refused(
     make_loop: MakeLoop,

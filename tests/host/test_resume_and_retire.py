@@ -2,7 +2,6 @@
 
 import json
 import os
-import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ import pytest
 from ssdbench.host.command import run
 from ssdbench.target.inspect import inspect
 from tests.support.devices import LoopDevice, attached_loop
+from tests.support.shell import Shell
 
 PROFILE = """
 title: Cut short
@@ -23,25 +23,6 @@ window: 1s
 settle: {window: 1s, flat: 1s, max_time: 2s}
 measure: [{sweep: {block: 4KiB, read: [100]}}]
 """
-SSDBENCH = shlex.join([sys.executable, "-m", "ssdbench"])
-
-
-class Shell:
-    """Calls ssdbench with a /run and a settings directory of its own."""
-
-    def __init__(self, place: Path) -> None:
-        self.settings = place / "settings"
-
-    def __call__(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
-        text = f"mount -t tmpfs tmpfs /run && exec {SSDBENCH} {shlex.join(arguments)}"
-        return subprocess.run(
-            ["unshare", "--mount", "sh", "-c", text],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=200,
-            env={**os.environ, "SSDBENCH_SETTINGS": str(self.settings)},
-        )
 
 
 @pytest.fixture
@@ -89,6 +70,21 @@ def test_a_run_does_not_go_on_on_a_drive_that_was_exchanged(
     assert f"loop:{other}:" in done.stderr  # what is there now
     assert "Traceback" not in done.stderr
     assert not any(other.read_bytes())
+
+
+def test_a_run_does_not_go_on_on_the_other_half_of_its_image(
+    ssdbench: Shell, drive: LoopDevice, cut_short: Path
+) -> None:
+    precious = b"precious" * (drive.size_bytes // 8)
+    with drive.backing.open("ab") as image:
+        image.write(precious)
+    run(["losetup", "--detach", str(drive.node)])
+    run(["losetup", "--offset", str(drive.size_bytes), str(drive.node), str(drive.backing)])
+
+    done = ssdbench("resume", str(cut_short), "--max-writes", "1GiB")
+
+    assert done.returncode == 3, done.stderr
+    assert drive.backing.read_bytes()[drive.size_bytes :] == precious
 
 
 def test_a_run_goes_on_where_its_drive_is_now(

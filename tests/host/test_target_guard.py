@@ -53,7 +53,8 @@ def test_an_empty_loop_device_passes_and_is_known_by_its_file(loop_device: LoopD
     guard.check(info)
 
     assert info.kind is TargetKind.LOOP
-    assert info.id == f"loop:{loop_device.backing}:{loop_device.size_bytes}"
+    inode = loop_device.backing.stat().st_ino
+    assert info.id == f"loop:{loop_device.backing}:{loop_device.size_bytes}:0+0:{inode}"
     assert info.logical_block_bytes == loop_device.block_bytes
 
 
