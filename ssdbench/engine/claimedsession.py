@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -88,19 +88,20 @@ class ClaimedSession:
         meanwhile: Callable[[Process], None],
     ) -> JobOutcome:
         """fio on the claimed target, or on files while a file system lies there unclaimed."""
-        way: Way = (
-            attachment(self.info, self._descriptor())
-            if below is None
-            else DirectoryAttachment(below)
-        )
-        return run_together(
-            way,
-            work,
-            artifacts=artifacts,
-            cpus=cpus or self._fio_cpus,
-            placed=placed(self._fio_options, cpus),
-            meanwhile=meanwhile,
-        )
+        with ExitStack() as held:
+            way: Way = (
+                attachment(self.info, self._descriptor())
+                if below is None
+                else held.enter_context(DirectoryAttachment(below))
+            )
+            return run_together(
+                way,
+                work,
+                artifacts=artifacts,
+                cpus=cpus or self._fio_cpus,
+                placed=placed(self._fio_options, cpus),
+                meanwhile=meanwhile,
+            )
 
     def recheck(self) -> None:
         """Identity, size and everything that the guard asks, while the claim is held."""

@@ -4,48 +4,43 @@ import errno
 import fcntl
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from ssdbench.errors import DeviceLost, HostLacks
 from ssdbench.host.blockdev import major_minor
 from ssdbench.host.procfs import Procfs
 
-MARK = "user.ssdbench"  # extended attribute of a file whose content ssdbench made
 MEMORY_FILE_SYSTEMS = frozenset({"tmpfs", "ramfs", "devtmpfs", "hugetlbfs"})
 
 
-def is_marked(path: Path) -> bool:
-    """Whether ssdbench made the content of a file."""
+@contextmanager
+def opened(path: Path) -> Iterator[int]:
+    """A file open for reading, without following a link. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        os.getxattr(path, MARK)
-    except OSError:
-        return _record(path).exists()
-    return True
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file any more")
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
-def mark(path: Path) -> None:
-    """Remember that the content of a file is ours: on the file, else in a record beside it."""
-    try:
-        os.setxattr(path, MARK, b"1")
-    except OSError as error:
-        if error.errno != errno.ENOTSUP:
-            raise HostLacks(f"{path} cannot be marked as ours: {error.strerror}") from error
-        _record(path).write_text("ssdbench made the content of the file of this name\n")
+def held(descriptor: int) -> Path:
+    """A path to what is open, whatever the path that it was opened by leads to now."""
+    return Path(f"/proc/self/fd/{descriptor}")
 
 
-def has_data(path: Path) -> bool:
+def has_data(descriptor: int) -> bool:
     """Whether a file holds anything but holes and zeros that were never written."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.lseek(descriptor, 0, os.SEEK_DATA)
     except OSError as error:
         if error.errno == errno.ENXIO:
             return False
         raise
-    else:
-        return True
-    finally:
-        os.close(descriptor)
+    return True
 
 
 def claim(path: Path) -> int:
@@ -126,19 +121,19 @@ def still(path: Path, descriptor: int, *, size_bytes: int) -> None:
         raise DeviceLost(f"{path} has {status.st_size} bytes now; it had {size_bytes}")
 
 
-def file_system_of(directory: Path) -> str:
-    """The device number of the file system that holds a directory. Raises DeviceLost."""
+def held_directory(directory: Path) -> int:
+    """A directory open, without following a link; the caller closes it. Raises DeviceLost."""
     try:
-        return major_minor(directory.stat().st_dev)
+        return os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:
         raise DeviceLost(f"{directory} is gone: {error.strerror}") from error
 
 
-def still_mounted(directory: Path, device: str) -> None:
-    """Require that a directory lies on the same file system as before. Raises DeviceLost."""
-    if file_system_of(directory) != device:
+def still_there(directory: Path, descriptor: int) -> None:
+    """Require that a path leads to the directory that is held. Raises DeviceLost."""
+    try:
+        same = os.path.samestat(directory.lstat(), os.fstat(descriptor))
+    except OSError as error:
+        raise DeviceLost(f"{directory} is gone: {error.strerror}") from error
+    if not same:
         raise DeviceLost(f"the file system on {directory} was unmounted or replaced")
-
-
-def _record(path: Path) -> Path:
-    return path.with_name(f".{path.name}.ssdbench")

@@ -13,6 +13,12 @@ class Consent(Model):
     shared: bool = False  # --accept-shared: other paths and hosts lead to it
     wear: bool = False  # --accept-wear: more than FREE_SHARE of its rated endurance
 
+    run: str = ""  # that works on it: what this very run left in a file is its own
+
     def overwriting(self) -> Self:
         """The same where signatures do not matter: they are our own, or nothing is written."""
         return self.model_copy(update={"overwrite": True})
+
+    def of_run(self, run: str) -> Self:
+        """The same for the work of one run."""
+        return self.model_copy(update={"run": run})

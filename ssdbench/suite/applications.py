@@ -9,7 +9,7 @@ from ssdbench.host.topology import topology
 from ssdbench.model import asked
 from ssdbench.model.profile import Profile
 from ssdbench.model.target import TargetInfo
-from ssdbench.stages.files.applications import REACHABLE, ApplicationTrial, Placed
+from ssdbench.stages.files.applications import ApplicationTrial, Placed
 from ssdbench.stages.files.mount import Place
 from ssdbench.stages.files.programs import PROGRAMS, Program, Scale
 from ssdbench.stages.host.variants import path_variants
@@ -40,7 +40,7 @@ def stages(
     planned.append(
         ApplicationTrial.of(
             f"{before + len(planned) + 1:02d}-applications",
-            Place(system, kernel, below=REACHABLE),
+            Place(system, kernel),
             programs,
             tuple(path_variants(wanted.schedulers, offered, target.here)),
             Scale(

@@ -163,7 +163,7 @@ def _claimed(
     return claimed(
         info,
         store.path,
-        kept.consent,
+        kept.consent.of_run(f"{kept.run_id} {kept.created_at}"),
         destroys=destroys,
         fio_cpus=wishes.fio_cpus,
         fio_options=wishes.fio_options,

@@ -4,10 +4,11 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from secrets import token_hex
 from typing import Self
 
 from ssdbench.errors import DeviceLost, SsdbenchError, TargetRefused
-from ssdbench.host import blockdev
+from ssdbench.host import blockdev, regular
 from ssdbench.model.consent import Consent
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.target import fileguard, guard
@@ -28,8 +29,9 @@ class Claim:
 
     def __init__(self, info: TargetInfo, consent: Consent = guard.NO_CONSENT) -> None:
         self._info = info
-        self._consent = consent
+        self._consent = consent.of_run(consent.run or token_hex())
         self._udev_off: int | None = None
+        self._prepared = False  # a file, whose content is ours now
         self.fd: int | None = None
 
     def __enter__(self) -> Self:
@@ -40,14 +42,18 @@ class Claim:
             self.fd = self._open()
             self.check()
             if self._info.kind is TargetKind.FILE:
-                fileguard.prepare(self._info, self.fd)
+                fileguard.prepare(self._info, self.fd, self._consent.run)
+                self._prepared = True
         except BaseException:
             self._release()
             raise
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._release()
+        try:
+            self._give_back()
+        finally:
+            self._release()
 
     def check(self) -> None:
         """Require, before each destructive step, the same target and no new objection.
@@ -57,7 +63,7 @@ class Claim:
         if self._info.kind is TargetKind.SIMULATED:
             return
         self._same()
-        guard.check(self._info, self._consent, ours=True)
+        guard.check(self._info, self._consent, held=self.fd)
 
     def formatted(self, info: TargetInfo) -> None:
         """Go on with a drive that this run itself gave another format, and so another size.
@@ -120,6 +126,16 @@ class Claim:
         except SsdbenchError:
             self.fd = None
 
+    def _give_back(self) -> None:
+        """Take down what a file holds, unless somebody else may have written to it meanwhile."""
+        if self.fd is None or not self._prepared:
+            return
+        try:
+            self.check()
+        except SsdbenchError:
+            return  # its mark goes on saying that a run was at work, and the next one asks
+        fileguard.give_back(self._info, self.fd)
+
     def _same(self) -> None:
         try:
             now = inspect(self._info.node)
@@ -132,6 +148,9 @@ class Claim:
                 hint="the drive was replaced or resized: check it with `ssdbench drives`, then "
                 "start again",
             )
+        if self.fd is not None:
+            still = regular.still if now.kind is TargetKind.FILE else blockdev.still
+            still(Path(self._info.node), self.fd, size_bytes=now.size_bytes)
 
     def _open(self) -> int:
         if self._info.kind is TargetKind.FILE:

@@ -11,7 +11,7 @@ from ssdbench.model.consent import Consent
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.target import guard
 from ssdbench.target.inspect import identities
-from ssdbench.target.objection import WEAR, Objection, refuse
+from ssdbench.target.objection import DESTROY, WEAR, Objection, refuse
 from ssdbench.target.wear import Wear
 
 LAB_SERIALS = "SSDBENCH-LAB-"
@@ -55,7 +55,7 @@ def objections(
         return [
             Objection(
                 f"refusing to erase it without --destroy {shlex.quote(info.id)}",
-                ("--destroy", info.id),
+                (DESTROY, info.id),
             )
         ]
     whose = f"belongs to {others[given]}" if given in others else "is not its own"

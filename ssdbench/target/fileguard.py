@@ -3,45 +3,58 @@
 import os
 import shlex
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 from ssdbench.errors import HostLacks, TargetRefused
-from ssdbench.host import regular
+from ssdbench.host import ownmark, regular
 from ssdbench.host.loops import Backing, loops_over
 from ssdbench.host.procfs import Procfs, Wanted
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.host.usage import exported
 from ssdbench.model.target import TargetInfo
-from ssdbench.target.objection import Objection
+from ssdbench.target.objection import DESTROY, Objection
 from ssdbench.units import format_capacity
 
 REMEDY = "name a file that holds nothing else, such as one made by `truncate -s 8G FILE`"
 FREE_SHARE = 0.10  # of the file system that stays free
 
 
-def objections(info: TargetInfo, *, root: Path = Path("/")) -> list[Objection]:
-    """Why a file must not be overwritten; empty means it may."""
+def objections(
+    info: TargetInfo, *, root: Path = Path("/"), held: int | None = None, run: str = ""
+) -> list[Objection]:
+    """Why a file must not be overwritten; empty means it may.
+
+    `held` is the descriptor that it is claimed by: then that file is asked about, wherever its
+    path leads by now. `run` is the run that may go on with what it left in the file.
+    """
     path = Path(info.node)
     try:
-        status = path.stat()
-        return [
-            *_content(path),
-            *_links(status),
-            *_users(path, status, root),
-            *_place(path),
-            *_room(path, info.size_bytes),
-        ]
+        with regular.opened(path) if held is None else nullcontext(held) as descriptor:
+            place, status = regular.held(descriptor), os.fstat(descriptor)
+            return [
+                *_content(info, descriptor, run),
+                *_links(status),
+                *_users(path, place, status, root),
+                *_place(place, path),
+                *_room(place, info.size_bytes),
+            ]
     except OSError as error:
         return [Objection(f"it cannot be examined: {error.strerror}", remedy=REMEDY)]
 
 
-def prepare(info: TargetInfo, descriptor: int) -> None:
-    """Give a claimed file all its blocks and mark its content as ours.
+def prepare(info: TargetInfo, descriptor: int, run: str) -> None:
+    """Mark the content of a claimed file as this run's, and give it all its blocks.
 
     Raises HostLacks when the blocks cannot be had.
     """
+    ownmark.in_use(descriptor, Path(info.node), run)
     regular.allocate(descriptor, os.fstat(descriptor).st_size)
-    regular.mark(Path(info.node))
+
+
+def give_back(info: TargetInfo, descriptor: int) -> None:
+    """Mark what a claimed file holds now as ours. Raises HostLacks."""
+    ownmark.given_back(descriptor, Path(info.node))
 
 
 def claim(info: TargetInfo) -> int:
@@ -52,9 +65,12 @@ def claim(info: TargetInfo) -> int:
         raise TargetRefused(info.name, ["another process has locked it"]) from error
 
 
-def _content(path: Path) -> Iterator[Objection]:
-    if not regular.is_marked(path) and regular.has_data(path):
+def _content(info: TargetInfo, descriptor: int, run: str) -> Iterator[Objection]:
+    against = ownmark.objection(descriptor, Path(info.node), run)
+    if against is None and regular.has_data(descriptor):
         yield Objection("it holds data that ssdbench did not write", remedy=REMEDY)
+    elif against and regular.has_data(descriptor):
+        yield Objection(against, (DESTROY, info.id))
 
 
 def _links(status: os.stat_result) -> Iterator[Objection]:
@@ -63,17 +79,17 @@ def _links(status: os.stat_result) -> Iterator[Objection]:
         yield Objection(reason, remedy="remove the other names")
 
 
-def _users(path: Path, status: os.stat_result, root: Path) -> Iterator[Objection]:
+def _users(path: Path, place: Path, status: os.stat_result, root: Path) -> Iterator[Objection]:
     this = Backing((status.st_dev, status.st_ino))
-    for name in loops_over(this, sysfs=Sysfs(root), path=str(path)):
+    for name in loops_over(this, sysfs=Sysfs(root), path=str(place)):
         reason = f"the loop device /dev/{name} uses it"
         yield Objection(reason, remedy=f"detach it (`losetup -d /dev/{name}`)")
     procfs = Procfs(root)
-    if any(_same(area, path) for area in procfs.swap_areas()):
+    if any(_same(area, place) for area in procfs.swap_areas()):
         off = f"stop that (`swapoff {shlex.quote(str(path))}`)"
         yield Objection("the kernel swaps to it", remedy=off)
     for what, served in exported(Sysfs(root)):
-        if _same(served, path):
+        if _same(served, place):
             remedy = "release it from what uses it"
             yield Objection(f"the kernel serves {served} to others ({what})", remedy=remedy)
     wanted = Wanted(inodes=frozenset({(status.st_dev, status.st_ino)}))
@@ -81,21 +97,21 @@ def _users(path: Path, status: os.stat_result, root: Path) -> Iterator[Objection
         yield Objection(f"{opener} has it open", remedy="wait for that process or end it")
 
 
-def _place(path: Path) -> Iterator[Objection]:
-    if not os.access(path, os.R_OK | os.W_OK):
+def _place(place: Path, path: Path) -> Iterator[Objection]:
+    if not os.access(place, os.R_OK | os.W_OK):
         yield Objection("you have no permission to write it", remedy="change its permissions")
         return
     try:
-        direct = regular.direct_io_works(path)
+        direct = regular.direct_io_works(place)
     except OSError as error:
         raise HostLacks(f"{path} cannot be opened: {error.strerror}") from error
-    if regular.in_memory(path) or not direct:
+    if regular.in_memory(place) or not direct:
         reason = "its file system is in memory or has no direct I/O, so memory would be measured"
         yield Objection(reason, remedy=REMEDY)
 
 
-def _room(path: Path, size_bytes: int) -> Iterator[Objection]:
-    total, free, held = regular.room(path)
+def _room(place: Path, size_bytes: int) -> Iterator[Objection]:
+    total, free, held = regular.room(place)
     left = free - max(0, size_bytes - held)
     if left < FREE_SHARE * total:
         reason = (
@@ -105,8 +121,8 @@ def _room(path: Path, size_bytes: int) -> Iterator[Objection]:
         yield Objection(reason, remedy="make it smaller, or free some space there")
 
 
-def _same(area: str, path: Path) -> bool:
+def _same(area: str, place: Path) -> bool:
     try:
-        return path.samefile(area)
+        return place.samefile(area)
     except OSError:
         return False

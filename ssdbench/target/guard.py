@@ -12,7 +12,7 @@ from ssdbench.model.consent import Consent
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.target import ata, fileguard, nvme, pages, scsi, surroundings
 from ssdbench.target.inspect import kernel_name
-from ssdbench.target.objection import OVERWRITE, SHARED, Objection, refuse
+from ssdbench.target.objection import DESTROY, OVERWRITE, SHARED, Objection, refuse
 
 ZFS = "zfs_member"  # as wipefs calls it
 # udev reads a device for a moment whenever its last writer closes it.
@@ -53,7 +53,7 @@ class LiveHost(usage.BlockUsage):
         super().__init__(kernel, sysfs=sysfs, procfs=Procfs(root), twins=twins)
         self._node = Path(info.node)
         self._ours = ours  # we hold the claim ourselves
-        self._pages: pages.Pages | None = None
+        self._pages: Sequence[pages.Pages] | None = None
 
     def read_only(self) -> bool:
         """Whether the kernel refuses writes to it."""
@@ -75,24 +75,34 @@ class LiveHost(usage.BlockUsage):
 
     def fabric(self) -> str:
         """What network it is reached over; empty for a local one."""
-        return surroundings.fabric(self._name, self._sysfs)
+        asked = (surroundings.fabric(name, self._sysfs) for name in self._drives())
+        return next(filter(None, asked), "")
 
     def other_paths(self) -> list[str]:
         """Other live ways to the same drive."""
-        return surroundings.other_paths(self._name, self._sysfs)
+        below = {self._name, *self.lower()}
+        others = (n for name in below for n in surroundings.other_paths(name, self._sysfs))
+        return sorted(set(others) - below)
 
     def shared(self) -> bool:
         """Whether other controllers may write to the same namespace."""
-        page = self._asked().get(nvme.NAMESPACE)
-        return page is not None and nvme.namespace(page).shared
+        asked = (found.get(nvme.NAMESPACE) for found in self._asked())
+        return any(page is not None and nvme.namespace(page).shared for page in asked)
 
     def locked(self) -> list[str]:
         """Reservations and locks that it shows. Raises DeviceError when it does not answer."""
-        return list(_locks(self._asked()))
+        return list(dict.fromkeys(lock for found in self._asked() for lock in _locks(found)))
 
-    def _asked(self) -> pages.Pages:
+    def _drives(self) -> list[str]:
+        """It and the whole disks that it is made of, by their kernel names."""
+        below = (name for name in self.lower() if self._sysfs.exists(f"/sys/block/{name}"))
+        return [self._name, *below]
+
+    def _asked(self) -> Sequence[pages.Pages]:
         if self._pages is None:
-            self._pages = pages.read(self._name, self._node, sysfs=self._sysfs)
+            below = (name for name in self._drives() if name != self._name)
+            nodes = {self._name: self._node, **{n: self._sysfs.path(f"/dev/{n}") for n in below}}
+            self._pages = [pages.read(n, at, sysfs=self._sysfs) for n, at in nodes.items()]
         return self._pages
 
 
@@ -143,21 +153,21 @@ def standing(
     info: TargetInfo,
     consent: Consent = NO_CONSENT,
     *,
-    ours: bool = False,
+    held: int | None = None,
     root: Path = Path("/"),
 ) -> list[Objection]:
     """Every reason why a target must not be overwritten now that no consent overrides.
 
-    `ours` says that we hold its claim already, and then only others count.
+    `held` is the descriptor of our claim, when we hold it already: then only others count.
     """
     match info.kind:
         case TargetKind.SIMULATED:
             return []
         case TargetKind.FILE:
-            against = fileguard.objections(info, root=root)
+            against = fileguard.objections(info, root=root, held=held, run=consent.run)
         case _:
             try:
-                against = objections(info, LiveHost(info, root=root, ours=ours))
+                against = objections(info, LiveHost(info, root=root, ours=held is not None))
             except DeviceLost:
                 against = [Objection("it is gone")]
             except OSError as error:
@@ -167,7 +177,11 @@ def standing(
 
 def remaining(found: Sequence[Objection], consent: Consent) -> list[Objection]:
     """The objections that a consent leaves standing."""
-    given = (OVERWRITE if consent.overwrite else (), SHARED if consent.shared else ())
+    given = (
+        OVERWRITE if consent.overwrite else (),
+        SHARED if consent.shared else (),
+        (DESTROY, consent.identity),
+    )
     return [o for o in found if not o.option or o.option not in given]
 
 
@@ -175,11 +189,11 @@ def check(
     info: TargetInfo,
     consent: Consent = NO_CONSENT,
     *,
-    ours: bool = False,
+    held: int | None = None,
     root: Path = Path("/"),
 ) -> None:
     """Raise TargetRefused with every reason why a target must not be overwritten now."""
-    refuse(info.name, standing(info, consent, ours=ours, root=root))
+    refuse(info.name, standing(info, consent, held=held, root=root))
 
 
 def _asked(question: str, answer: Callable[[], Iterator[Objection]]) -> list[Objection]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ssdbench.errors import TargetRefused
 
+DESTROY = "--destroy"  # followed by an identity
 OVERWRITE = ("--overwrite-signatures",)
 SHARED = ("--accept-shared",)
 WEAR = ("--accept-wear",)

@@ -47,7 +47,7 @@ said = {}
 
 def reasons(node, *, ours=False, **options):
     try:
-        guard.check(inspect(node), Consent(overwrite=True, **options), ours=ours)
+        guard.check(inspect(node), Consent(overwrite=True, **options), held=0 if ours else None)
     except SsdbenchError as error:
         return list(getattr(error, "reasons", [error.message]))
     return ["PASSED"]

@@ -1,12 +1,13 @@
 """How fio reaches a target: which engine and name, which descriptors, whose clock."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, Self
 
 from ssdbench.errors import HostLacks
 from ssdbench.generator.base import Job
-from ssdbench.generator.fio.jobfile import Options, filename
+from ssdbench.generator.fio.jobfile import Options
 from ssdbench.generator.fio.layout import within
 from ssdbench.generator.fio.sampling import DeviceMeter, Feed, FileMeter, KernelFeed, one_block
 from ssdbench.host import blockdev, regular
@@ -87,7 +88,7 @@ class DeviceAttachment:
             "ioengine": self.engine,
             "direct": 1,
             "thread": 1,
-            "filename": filename(self.name),
+            "filename": str(regular.held(self._claim)),
         }
 
     def environment(self, directory: Path) -> dict[str, str]:
@@ -95,7 +96,7 @@ class DeviceAttachment:
         return {}
 
     def pass_fds(self) -> tuple[int, ...]:
-        """The claim: the device stays busy until fio has ended, even when we are killed."""
+        """The claim, which fio opens; the device stays busy until fio has ended."""
         return (self._claim,)
 
     def require(self, jobs: Sequence[Job]) -> None:
@@ -134,7 +135,7 @@ class FileAttachment:
         stall_s: float = STALL_S,
         root: Path = ROOT,
     ) -> None:
-        if not regular.direct_io_works(path):
+        if not regular.direct_io_works(regular.held(claim_fd)):
             raise HostLacks(
                 f"{path} is on a file system without direct I/O: memory would be measured",
                 hint="choose a file on ext4, xfs or btrfs",
@@ -143,7 +144,7 @@ class FileAttachment:
         self.engine = engine
         self._path = path
         self._claim = claim_fd
-        self._size_bytes = path.stat().st_size
+        self._size_bytes = os.fstat(claim_fd).st_size
         self._stall_s = stall_s
         self._root = root
 
@@ -154,7 +155,7 @@ class FileAttachment:
             "direct": 1,
             "thread": 1,
             "fallocate": "none",
-            "filename": filename(self.name),
+            "filename": str(regular.held(self._claim)),
         }
 
     def environment(self, directory: Path) -> dict[str, str]:
@@ -162,7 +163,7 @@ class FileAttachment:
         return {}
 
     def pass_fds(self) -> tuple[int, ...]:
-        """The locked descriptor: the lock lasts until fio has ended."""
+        """The locked descriptor, which fio opens; the lock lasts until fio has ended."""
         return (self._claim,)
 
     def require(self, jobs: Sequence[Job]) -> None:
@@ -190,7 +191,8 @@ class FileAttachment:
 class DirectoryAttachment:
     """A directory of a file system that lies on the drive; fio makes its files there.
 
-    The claim on the drive is given up meanwhile, so there is no descriptor to pass on.
+    The claim on the drive is given up meanwhile. Inside `with` the directory itself is held, and
+    fio reaches it by that descriptor; after it nothing keeps the file system mounted.
     """
 
     engine = ENGINE
@@ -198,7 +200,13 @@ class DirectoryAttachment:
     def __init__(self, directory: Path) -> None:
         self.name = str(directory)
         self._directory = directory
-        self._file_system = regular.file_system_of(directory)
+        self._descriptor = regular.held_directory(directory)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        os.close(self._descriptor)
 
     def options(self) -> Options:
         """Direct I/O unless told otherwise; files are made, and not preallocated."""
@@ -208,7 +216,7 @@ class DirectoryAttachment:
             "thread": 1,
             "allow_file_create": 1,
             "fallocate": "none",
-            "directory": filename(self.name),
+            "directory": str(regular.held(self._descriptor)),
         }
 
     def environment(self, directory: Path) -> dict[str, str]:
@@ -216,12 +224,12 @@ class DirectoryAttachment:
         return {}
 
     def pass_fds(self) -> tuple[int, ...]:
-        """Nothing: a descriptor of it would keep it mounted."""
-        return ()
+        """The directory."""
+        return (self._descriptor,)
 
     def check(self) -> None:
-        """Require the same file system. Raises DeviceLost."""
-        regular.still_mounted(self._directory, self._file_system)
+        """Require the same directory. Raises DeviceLost."""
+        regular.still_there(self._directory, self._descriptor)
 
 
 def attachment(info: TargetInfo, claim_fd: int) -> Attachment:

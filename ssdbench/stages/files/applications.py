@@ -26,7 +26,7 @@ from ssdbench.host.numa import Policy
 from ssdbench.model.compared import Comparison, Median
 from ssdbench.model.kind import StageKind
 from ssdbench.model.target import TargetInfo
-from ssdbench.stages.files.mount import Place, where
+from ssdbench.stages.files.mount import REACHABLE, Place, where
 from ssdbench.stages.files.programs import COMMANDS, SERVER, Program, Scale
 from ssdbench.stages.files.trial import FileTrial
 from ssdbench.stages.host.cells import Cell
@@ -36,7 +36,6 @@ from ssdbench.tuning.mounting import PRESENT
 from ssdbench.tuning.plan import HostPlan
 from ssdbench.tuning.setting import Backend, Setting
 
-REACHABLE = Path("/run/ssdbench")  # a database's user may not get to a run directory
 EQUIVALENT = ", fio's equivalent"
 LONGEST_S = 3600.0  # of a program that ends when its work is done
 _PREPARE_S = 1800.0

@@ -20,7 +20,6 @@ from ssdbench.engine.stage import Context
 from ssdbench.errors import HostLacks, UsageError
 from ssdbench.generator.fio.jobfile import Options
 from ssdbench.generator.fio.together import Together
-from ssdbench.host.files import make_directory
 from ssdbench.host.filesystems import FileSystem
 from ssdbench.stages.host.trial import lease
 from ssdbench.tuning.mounting import PRESENT, partition_name
@@ -28,6 +27,8 @@ from ssdbench.tuning.plan import HostPlan
 from ssdbench.tuning.setting import Backend, Setting
 from ssdbench.units import KIB, MIB
 
+# Only root may move what lies here, and a database's user gets here, but not to a run directory.
+REACHABLE = Path("/run/ssdbench")
 SECTOR_BYTES = 512  # of partitions, whatever the drive's block is
 START_BYTES = MIB  # an offset that every erase block and every RAID stripe divides
 LAY_BLOCK_BYTES = 256 * KIB
@@ -53,7 +54,6 @@ class Place:
     system: FileSystem
     kernel_name: str
     part_percent: float = 100.0
-    below: Path | None = None  # directory that it is mounted below; None: that of the stage
 
     @property
     def made_with(self) -> str:
@@ -79,13 +79,8 @@ def mounted(context: Context, place: Place, stage: str) -> Iterator[Context]:
             hint="Name a whole drive or a loop device, or leave the stage out.",
         )
     own = lease(context, stage)
-    directory = (context.store.path / "mounted").resolve()
-    outside: tuple[Setting, ...] = ()
-    if place.below is not None:
-        directory = place.below / own
-        outside = (Setting(Backend.DIRECTORY, str(directory), PRESENT, _REASON),)
-    else:
-        make_directory(directory)
+    directory = REACHABLE / own
+    made = Setting(Backend.DIRECTORY, str(directory), PRESENT, _REASON)
     step = context.session.released(
         f"make and measure {place.system.name}", context.journal, leaves_signatures=True
     )
@@ -94,7 +89,7 @@ def mounted(context: Context, place: Place, stage: str) -> Iterator[Context]:
         node = f"/dev/{partition_name(place.kernel_name, '1')}" if is_made else context.target.node
         value = f"{place.system.name} {node} {place.system.mount}".strip()
         mount = Setting(Backend.MOUNT, str(directory), value, _REASON)
-        plan = HostPlan(settings=(*outside, mount))
+        plan = HostPlan(settings=(made, mount))
         with ExitStack() as held:
             stands = context.stands and _holds(held, plan, f"{own}-mount")
             if not stands:

@@ -147,13 +147,28 @@ def test_who_looks_on_may_end_it(fake_fio: FakeFio, tmp_path: Path) -> None:
     assert seen[0].poll() is not None
 
 
-def test_in_a_directory_files_are_made_and_its_file_system_must_stay(tmp_path: Path) -> None:
-    (tmp_path / "on:it").mkdir()
-    way = DirectoryAttachment(tmp_path / "on:it")
-
-    assert way.options()["allow_file_create"] == 1
-    assert way.options()["directory"] == f"{tmp_path}/on\\:it"
-    way.check()
-    (tmp_path / "on:it").rmdir()
-    with pytest.raises(DeviceLost, match="is gone"):
+def test_in_a_directory_files_are_made_below_what_is_held(tmp_path: Path) -> None:
+    place, aside, secret = tmp_path / "on:it", tmp_path / "aside", tmp_path / "secret"
+    place.mkdir()
+    secret.mkdir()
+    with DirectoryAttachment(place) as way:
+        assert way.options()["allow_file_create"] == 1
         way.check()
+        place.rename(aside)
+        place.symlink_to(secret)
+        Path(str(way.options()["directory"]), "file").touch()
+        with pytest.raises(DeviceLost, match="replaced"):
+            way.check()
+        place.unlink()
+        with pytest.raises(DeviceLost, match="is gone"):
+            way.check()
+
+    assert (aside / "file").exists()
+    assert not list(secret.iterdir())
+
+
+def test_a_link_is_no_directory_to_work_in(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path)
+
+    with pytest.raises(DeviceLost, match="link is gone"):
+        DirectoryAttachment(tmp_path / "link")

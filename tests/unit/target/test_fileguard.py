@@ -1,14 +1,17 @@
 """Files as targets: nothing of the user's is overwritten, and the file system keeps its room."""
 
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from ssdbench.errors import DeviceLost, TargetRefused
-from ssdbench.host import regular
-from ssdbench.target import fileguard
+from ssdbench.host import ownmark, regular
+from ssdbench.model.consent import Consent
+from ssdbench.target import fileguard, guard
 from ssdbench.target.claim import Claim
 from ssdbench.target.inspect import inspect
 
@@ -40,11 +43,139 @@ def test_content_that_is_not_ours_is_refused(disk: Path) -> None:
     assert "data that ssdbench did not write" in reasons(disk)
 
 
+def worked_on(disk: Path, run: str = "") -> None:
+    """What a run leaves: random content that is ours."""
+    with Claim(inspect(str(disk)), Consent(run=run)) as claim:
+        assert claim.fd is not None
+        os.pwrite(claim.fd, os.urandom(SIZE), 0)
+
+
 def test_content_that_is_ours_may_be_overwritten(disk: Path) -> None:
-    disk.write_bytes(b"\1" * SIZE)
-    regular.mark(disk)
+    worked_on(disk)
+    worked_on(disk)
 
     assert reasons(disk) == ""
+
+
+def copied_over(disk: Path) -> None:
+    disk.write_bytes(b"precious" * (SIZE // 8))
+
+
+def copied_over_with_its_time(disk: Path) -> None:
+    status = disk.stat()
+    copied_over(disk)
+    os.utime(disk, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def changed_in_one_byte(disk: Path) -> None:
+    with disk.open("r+b") as file:
+        file.seek(SIZE // 2 + 12345)
+        file.write(b"!")
+
+
+def moved_to_another_file(disk: Path) -> None:
+    other = disk.with_name("other")
+    other.write_bytes(b"precious" * (SIZE // 8))
+    os.setxattr(other, ownmark.MARK, os.getxattr(disk, ownmark.MARK))
+    other.rename(disk)
+
+
+def marked_as_it_was_once(disk: Path) -> None:
+    os.setxattr(disk, ownmark.MARK, b"1")
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (copied_over, "its content is not what ssdbench left in it"),
+        (copied_over_with_its_time, "its content is not what ssdbench left in it"),
+        (changed_in_one_byte, "its content is not what ssdbench left in it"),
+        (moved_to_another_file, "it is not the file that ssdbench marked"),
+        (marked_as_it_was_once, "an older ssdbench marked it"),
+    ],
+)
+def test_a_marked_file_with_other_content_asks_for_consent(
+    disk: Path, changed: Callable[[Path], None], said: str
+) -> None:
+    worked_on(disk, run="night 1")
+    changed(disk)
+    info = inspect(str(disk))
+
+    (against,) = guard.standing(info, Consent(run="night 1"))
+
+    assert said in against.reason
+    assert against.option == ("--destroy", info.id)
+    assert guard.standing(info, Consent(identity="file:/another:1")) == [against]
+    assert guard.standing(info, Consent(identity=info.id)) == []
+
+
+def test_what_a_killed_run_left_is_for_that_run_alone(disk: Path) -> None:
+    with disk.open("r+b") as file:
+        ownmark.in_use(file.fileno(), disk, "night 1")
+        file.write(b"half a fill")
+    info = inspect(str(disk))
+
+    (against,) = guard.standing(info, Consent(run="night 2"))
+
+    assert "did not come to its end" in against.reason
+    assert guard.standing(info, Consent(run="night 1")) == []
+    assert guard.standing(info, Consent(identity=info.id)) == []
+
+
+def test_what_others_may_have_written_to_meanwhile_is_not_ours(
+    disk: Path, sleeper: Callable[[Path], int]
+) -> None:
+    with Claim(inspect(str(disk))) as claim:
+        assert claim.fd is not None
+        os.pwrite(claim.fd, os.urandom(SIZE), 0)
+        sleeper(disk)
+
+    assert "did not come to its end" in reasons(disk)
+
+
+def test_without_extended_attributes_the_mark_lies_beside_the_file(
+    disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> NoReturn:
+        raise OSError(errno.ENOTSUP, "not supported")
+
+    monkeypatch.setattr(os, "setxattr", refused)
+    monkeypatch.setattr(os, "getxattr", refused)
+    worked_on(disk)
+    ours = reasons(disk)
+    copied_over(disk)
+
+    assert ours == ""
+    assert "not what ssdbench left in it" in reasons(disk)
+
+
+def test_the_file_that_is_held_is_asked_about_whatever_its_path_leads_to(disk: Path) -> None:
+    info = inspect(str(disk))
+    precious = disk.with_name("precious")
+    copied_over(precious)
+    with precious.open("r+b") as held:
+        against = fileguard.objections(info, held=held.fileno())
+
+    assert "data that ssdbench did not write" in str(against[0])
+
+
+def test_a_file_that_was_swapped_between_look_and_claim_is_not_touched(
+    disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = inspect(str(disk))
+    precious = disk.with_name("precious")
+    precious.touch()
+    os.truncate(precious, SIZE)
+
+    def swapped(_: object) -> int:
+        return os.open(precious, os.O_RDWR)
+
+    monkeypatch.setattr(fileguard, "claim", swapped)
+
+    with pytest.raises(DeviceLost, match="replaced by another file"):
+        Claim(info).__enter__()
+
+    assert precious.stat().st_blocks == 0
 
 
 def test_a_file_with_two_names_is_refused(disk: Path, tmp_path: Path) -> None:
@@ -88,7 +219,7 @@ def test_a_claimed_file_has_all_its_blocks_and_our_mark(disk: Path) -> None:
     with Claim(inspect(str(disk))) as claim:
         assert claim.fd is not None
         assert disk.stat().st_blocks * 512 >= SIZE
-        assert regular.is_marked(disk)
+        assert ownmark.objection(claim.fd, disk, "another run")
 
 
 def test_a_file_is_claimed_once(disk: Path) -> None:
