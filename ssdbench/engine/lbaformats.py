@@ -8,11 +8,13 @@ import json
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ssdbench.engine.applied import settings_directory
 from ssdbench.errors import HostLacks
 from ssdbench.host.files import make_directory, write_atomic
 from ssdbench.host.lock import waiting
+from ssdbench.model import records
 from ssdbench.model.lbaformat import LbaFormat
 from ssdbench.target.inspect import identities, inspect
 
@@ -77,11 +79,15 @@ def changed(*, directory: Path | None = None) -> list[Changed]:
 def _read(directory: Path) -> dict[str, LbaFormat]:
     path = directory / NAME
     try:
-        held = json.loads(path.read_text())
-        return {str(drive): LbaFormat.model_validate(was) for drive, was in held.items()}
+        data = path.read_bytes()
+        held = records.read(data)
+        whole = held.lines and not held.damaged
+        # Older files are one plain object; a damaged record is none that is valid.
+        formats: Any = held.lines[0].fields["formats"] if whole else json.loads(data)
+        return {str(drive): LbaFormat.model_validate(was) for drive, was in formats.items()}
     except FileNotFoundError:
         return {}
-    except (ValueError, AttributeError) as error:
+    except (ValueError, AttributeError, KeyError) as error:
         raise HostLacks(
             f"{path} cannot be read: which LBA formats were changed is not known",
             hint="remove it when every drive has the format that it should have",
@@ -90,4 +96,5 @@ def _read(directory: Path) -> dict[str, LbaFormat]:
 
 def _write(directory: Path, known: dict[str, LbaFormat]) -> None:
     held = {drive: was.model_dump(mode="json", by_alias=True) for drive, was in known.items()}
-    write_atomic(directory / NAME, json.dumps(held, indent=1) + "\n")
+    line = records.line({"kind": "formats", "formats": held})
+    write_atomic(directory / NAME, f"{line}\n")

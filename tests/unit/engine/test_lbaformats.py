@@ -1,5 +1,6 @@
 """Drives in another LBA format than they had: kept on disk until they have the old one again."""
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -57,3 +58,25 @@ def test_a_damaged_file_is_a_sentence(tmp_path: Path) -> None:
 
     with pytest.raises(HostLacks, match="which LBA formats were changed is not known"):
         lbaformats.changed(directory=tmp_path)
+
+
+def test_every_flipped_bit_is_a_sentence(tmp_path: Path, now: dict[str, LbaFormat]) -> None:
+    lbaformats.note("d", SECOND, directory=tmp_path)
+    now["d"] = FIRST
+    path = tmp_path / lbaformats.NAME
+    data = path.read_bytes()
+
+    for place in range(len(data)):
+        for bit in range(8):
+            path.write_bytes(data[:place] + bytes([data[place] ^ 1 << bit]) + data[place + 1 :])
+
+            with pytest.raises(HostLacks, match="which LBA formats were changed is not known"):
+                lbaformats.changed(directory=tmp_path)
+
+
+def test_a_file_of_an_older_version_is_read(tmp_path: Path, now: dict[str, LbaFormat]) -> None:
+    old = {"d": SECOND.model_dump(mode="json", by_alias=True)}
+    (tmp_path / lbaformats.NAME).write_text(json.dumps(old, indent=1) + "\n")
+    now["d"] = FIRST
+
+    assert [changed.was for changed in lbaformats.changed(directory=tmp_path)] == [SECOND]
