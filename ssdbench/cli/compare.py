@@ -32,7 +32,7 @@ def command(
     """
     from ssdbench.errors import UsageError
     from ssdbench.host.files import write_atomic
-    from ssdbench.report.comparison import interval, render_comparison, shift, verdict
+    from ssdbench.report.comparison import bounds, interval, render_comparison, shift, verdict
     from ssdbench.report.read import StoredRun  # pandas costs a second
     from ssdbench.stats.runcompare import compared
 
@@ -79,6 +79,9 @@ def command(
                         "shift_percent": pair.shift_percent,
                         **asdict(pair.found),
                         "p_holm": pair.p_corrected,
+                        "bounds": pair.bounds,
+                        "bound_percent": pair.bound_percent,
+                        "cannot_tell": pair.found.unsure,
                         "validated": pair.validated,
                     }
                     for pair in comparison.pairs
@@ -97,13 +100,17 @@ def command(
                 f"{pair.second + 1} against {pair.first + 1}",
                 shift(pair),
                 interval(pair),
+                bounds(pair),
                 f"{pair.found.effect:.2f}",
                 f"{pair.p_corrected:.2g}",
                 verdict(pair)[1],
             )
             for pair in comparison.pairs
         ]
-        answer(table(("point", "runs", "shift, IOPS", "95 %", "effect", "p, Holm", "answer"), rows))
+        heads = ("point", "runs", "shift, IOPS", "95 %", "bound", "effect", "p, Holm", "answer")
+        answer(table(heads, rows))
+        if unsure := sum(pair.found.unsure for pair in comparison.pairs):
+            answer(f"{unsure} of {len(comparison.pairs)} cannot be told apart for certain")
         for sentence in comparison.left_out:
             answer(f"not compared: {sentence}")
     return 0 if all(pair.validated for pair in comparison.pairs) else 1

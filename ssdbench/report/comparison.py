@@ -12,10 +12,9 @@ from ssdbench.report.html import environment
 from ssdbench.report.label import simulated_label
 from ssdbench.report.view import words
 from ssdbench.report.view.page import Block, Cell, Column, Prose, Table
+from ssdbench.stats.compare import ALPHA
 from ssdbench.stats.runcompare import Compared, Pair
 from ssdbench.units import counted, format_count
-
-ALPHA = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +64,21 @@ def _runs(results: Sequence[RunResult]) -> Table:
 
 
 def _explained(found: Compared) -> list[Block]:
+    unsure = sum(pair.found.unsure for pair in found.pairs)
     told = (
-        "Exact Mann-Whitney tests over the repeats of each point; p-values corrected by Holm for "
-        f"all {counted(len(found.pairs), 'comparison')} together. “2 against 1” tells how run "
-        "2 differs from run 1: the shift is the median of all differences in IOPS (Hodges-Lehmann) "
-        "with its 95 % interval, in percent of the mean of the latter; the effect is the chance "
-        "that a repeat of the former is faster. Repeats speak of these drives as they were, not of "
-        "their models."
+        "Exact Mann-Whitney tests over the repeats of each point, and a test of their means that "
+        "allows for repeats that resemble their neighbours. The larger p-value counts, corrected "
+        f"by Holm for all {counted(len(found.pairs), 'comparison')} together. “2 against 1” tells "
+        "how run 2 differs from run 1: the shift is the median of all differences in IOPS "
+        "(Hodges-Lehmann) with its 95 % interval, in percent of the mean of the latter; the bound "
+        "is how the number to plan on differs; the effect is the chance that a repeat of the "
+        "former is faster. Repeats speak of these drives as they were, not of their models."
     )
+    if unsure:
+        told += (
+            f" {unsure} of {len(found.pairs)} cannot be told apart for certain: a difference that "
+            "independent repeats would show does not survive how alike neighbours are."
+        )
     blocks: list[Block] = [Prose(told)]
     if found.left_out:
         blocks.append(Prose("Not compared: " + "; ".join(found.left_out) + ".", tone="warn"))
@@ -87,6 +93,7 @@ def _pairs(results: Sequence[RunResult], found: Compared) -> Table:
         Column("against", number=True),
         Column("Shift", number=True),
         Column("95 % interval", number=True),
+        Column("Bound", number=True),
         Column("Effect", number=True),
         Column("p, Holm", number=True),
         Column("Answer"),
@@ -110,6 +117,7 @@ def _row(pair: Pair, results: Sequence[RunResult]) -> list[Cell]:
         Cell(words.count(first.value if first else None)),
         Cell(shift(pair)),
         Cell(interval(pair)),
+        Cell(bounds(pair)),
         Cell(f"{pair.found.effect:.2f}"),
         Cell(f"{pair.p_corrected:.2g}"),
         Cell(answer, tone),
@@ -135,13 +143,30 @@ def interval(pair: Pair) -> str:
     return f"{format_count(low)} to {format_count(high)}"
 
 
+def bounds(pair: Pair) -> str:
+    """How the number to plan on differs, whatever the means do: `-12 %`."""
+    percent = pair.bound_percent
+    return words.NONE if percent is None else f"{percent:+.1f} %"
+
+
 def verdict(pair: Pair) -> tuple[str, str]:
     """Tone and words for one pair; nothing is called better that is not validated."""
     if pair.p_corrected > ALPHA:
         apart = pair.found.effect in (0.0, 1.0)  # and still no p-value below the level
+        if pair.found.unsure:
+            return "warn", f"cannot tell: {_why_unsure(pair)}"
         return "", "too few repeats to tell" if apart else "no difference shown"
     word = "faster" if pair.found.shift > 0 else "slower"
     said = f"{pair.second + 1} is {word} than {pair.first + 1}"
     if not pair.validated:
         return "warn", f"{said}, but NOT VALIDATED"
+    percent = pair.bound_percent
+    if percent is not None and percent * pair.found.shift < 0:
+        return "warn", f"{said}, but its bound is {'lower' if percent < 0 else 'higher'}"
     return ("good" if pair.found.shift > 0 else "bad"), said
+
+
+def _why_unsure(pair: Pair) -> str:
+    if pair.found.entangled:
+        return "repeats of one run are at the level of the other"
+    return "repeats resemble their neighbours"

@@ -2,7 +2,8 @@
 
 Repeats are few and their distributions unknown, so tests go by ranks: exact Mann-Whitney where
 spreads agree, Brunner-Munzel where they need not, the Hodges-Lehmann shift with its interval for
-how much, and Holm's correction over all points and pairs that are compared.
+how much, and Holm's correction over all points and pairs that are compared. Those assume that
+repeats are independent; what they show counts only if it survives `ssdbench.stats.serial`.
 """
 
 from collections.abc import Sequence
@@ -12,8 +13,10 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
+from ssdbench.stats.serial import serial_difference
 from ssdbench.stats.series import Floats
 
+ALPHA = 0.05
 _EXACT_PRODUCT = 2500  # of the two sample sizes
 
 
@@ -27,10 +30,26 @@ class Comparison:
     effect: float  # P(second > first) + P(equal)/2; 0.5 is no difference
     p_mann_whitney: float
     p_brunner_munzel: float
+    p_serial: float  # of the means, allowing for repeats that resemble their neighbours
+    autocorrelation: float  # that was allowed for
+    entangled: bool  # one of them visited the level of the other
+
+    @property
+    def p(self) -> float:
+        """What a difference stands on: the larger p-value, and 1 for samples that share a level."""
+        return 1.0 if self.entangled else max(self.p_mann_whitney, self.p_serial)
+
+    @property
+    def unsure(self) -> bool:
+        """Whether independent repeats would show a difference that these do not."""
+        return self.p_mann_whitney <= ALPHA < self.p
 
 
 def compare(first: Sequence[float] | Floats, second: Sequence[float] | Floats) -> Comparison:
-    """Compare two samples of repeats. Raises ValueError for fewer than two values in one."""
+    """Compare two samples of repeats, each in the order in which they were measured.
+
+    Raises ValueError for fewer than two values in one.
+    """
     a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if min(len(a), len(b)) < 2:
         raise ValueError("a comparison needs at least two repeats on both sides")
@@ -39,14 +58,18 @@ def compare(first: Sequence[float] | Floats, second: Sequence[float] | Floats) -
     p_mann_whitney = _mann_whitney_p(a, b)
     # Ranks of samples that do not overlap, or are all equal, have no variance: the exact p then.
     overlap = 0 < wins < len(differences) and differences[0] < differences[-1]
+    shift, serial = float(np.median(differences)), serial_difference(a, b)
     low, high = _shift_interval(differences, len(a), len(b))
     return Comparison(
-        shift=float(np.median(differences)),
-        shift_low=low,
-        shift_high=high,
+        shift=shift,
+        shift_low=None if low is None else min(low, shift - serial.half_width),
+        shift_high=None if high is None else max(high, shift + serial.half_width),
         effect=wins / len(differences),
         p_mann_whitney=p_mann_whitney,
         p_brunner_munzel=_brunner_munzel_p(a, b) if overlap else p_mann_whitney,
+        p_serial=serial.p,
+        autocorrelation=serial.autocorrelation,
+        entangled=serial.entangled,
     )
 
 
@@ -66,14 +89,19 @@ def _null_counts(n: int, m: int) -> npt.NDArray[np.float64]:
 
 def _mann_whitney_p(a: Floats, b: Floats) -> float:
     """Two-sided: exact for few values without ties, else normal, corrected for continuity."""
-    from scipy import stats
-
     pooled = np.concatenate([a, b])
     distinct = len(np.unique(pooled))
     if distinct == 1:
         return 1.0
-    exact = distinct == len(pooled) and len(a) * len(b) <= _EXACT_PRODUCT
-    return float(stats.mannwhitneyu(a, b, method="exact" if exact else "asymptotic").pvalue)
+    if distinct == len(pooled) and len(a) * len(b) <= _EXACT_PRODUCT:
+        wins = int((b[None, :] > a[:, None]).sum())
+        tail = _null_counts(min(len(a), len(b)), max(len(a), len(b)))[
+            : min(wins, len(a) * len(b) - wins) + 1
+        ]
+        return min(1.0, 2 * float(tail.sum()))
+    from scipy import stats
+
+    return float(stats.mannwhitneyu(a, b, method="asymptotic").pvalue)
 
 
 def _brunner_munzel_p(a: Floats, b: Floats) -> float:

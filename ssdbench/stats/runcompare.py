@@ -26,13 +26,25 @@ class Pair:
     second: int
     points: tuple[PointResult, PointResult]
     found: Comparison
-    p_corrected: float  # of the exact Mann-Whitney test, by Holm over all pairs
+    p_corrected: float  # of the difference (`Comparison.p`), by Holm over all pairs
 
     @property
     def shift_percent(self) -> float | None:
         """The Hodges-Lehmann shift in percent of the first run's mean."""
         estimate = self.points[0].estimate("iops")
         return 100 * self.found.shift / estimate.value if estimate and estimate.value else None
+
+    @property
+    def bounds(self) -> tuple[float | None, float | None]:
+        """What a planner would use of the first run and of the second, in IOPS."""
+        first, second = (point.estimate("iops") for point in self.points)
+        return first.bound if first else None, second.bound if second else None
+
+    @property
+    def bound_percent(self) -> float | None:
+        """How the bound of the second differs from the first's, in percent of it."""
+        first, second = self.bounds
+        return 100 * (second / first - 1) if first and second is not None else None
 
     @property
     def validated(self) -> bool:
@@ -57,7 +69,7 @@ def compared(results: Sequence[RunResult]) -> Compared:
         for key in points[a]
         if key in points[b] and _enough(points[a][key], points[b][key])
     ]
-    corrected = holm([found.p_mann_whitney for *_, found in raw]) if raw else ()
+    corrected = holm([found.p for *_, found in raw]) if raw else ()
     pairs = tuple(
         Pair(points[a][key].point.label(), a, b, (points[a][key], points[b][key]), found, p)
         for (key, a, b, found), p in zip(raw, corrected, strict=True)
@@ -81,7 +93,8 @@ def _key(point: PointResult, size_bytes: int) -> Key:
 
 
 def _rates(point: PointResult) -> list[float]:
-    return [repeat.iops for repeat in point.repeats]
+    """In the order of measurement, which is what neighbours have in common."""
+    return [repeat.iops for repeat in sorted(point.repeats, key=lambda r: r.sequence)]
 
 
 def _enough(*points: PointResult) -> bool:
