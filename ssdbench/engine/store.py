@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
+from zlib import crc32
 
 from pydantic import BaseModel, ValidationError
 
@@ -63,8 +64,16 @@ class StageStore:
         write_atomic(target, value.model_dump_json(indent=1) + "\n")
         return target
 
-    def load(self, path: str, kind: type[M]) -> M:
-        """Read a stored model. Raises UsageError when it is not there or damaged."""
+    def load(self, path: str, kind: type[M], *, checksum: object = None) -> M:
+        """Read a stored model. Raises UsageError when it is not there or damaged.
+
+        `checksum` is what the journal has of it; None in journals that are older.
+        """
+        if checksum is not None and checksum_of(self.path / path) != checksum:
+            raise UsageError(
+                f"{self.path / path} is damaged: its checksum is not the one in the journal",
+                hint="`ssdbench report` shows the rest; start a new run to measure again.",
+            )
         return load(self.path / path, kind)
 
 
@@ -110,6 +119,14 @@ class RunStore:
         if not (self.stage(name).path / rundirectory.STAGE_RESULT).is_file():
             return None
         return self.stage(name).load(rundirectory.STAGE_RESULT, StageResult)
+
+
+def checksum_of(path: Path) -> int | None:
+    """The CRC-32 of a file, as the journal keeps it; None when it cannot be read."""
+    try:
+        return crc32(path.read_bytes())
+    except OSError:
+        return None
 
 
 def load(path: Path, kind: type[M]) -> M:

@@ -24,6 +24,7 @@ from ssdbench.engine.stage import (
     UnitAtWork,
     W,
 )
+from ssdbench.engine.store import checksum_of
 from ssdbench.errors import SsdbenchError
 from ssdbench.model.finding import Finding
 from ssdbench.model.findings.course import CutShort, MeasuredAgain
@@ -127,15 +128,18 @@ class _Loop(Generic[W, U, R]):
             if at_work.cut_short or record is None:
                 why = at_work.cut_short or "the generator ended before the measurement did"
                 return Ended(why, record)
-            context.store.save(f"{unit.name}/{UNIT_RECORD}", record)
-            context.journal.finished(unit.name)
+            stored = context.store.save(f"{unit.name}/{UNIT_RECORD}", record)
+            context.journal.finished(unit.name, crc32=checksum_of(stored))
             self.done.append(record)
             for finding in record.findings:
                 context.raised(finding)
         return Ended()
 
     def _stored(self, unit: Unit[W]) -> U:
-        return self.context.store.load(f"{unit.name}/{UNIT_RECORD}", self.stage.record)
+        finished = self.context.journal.done()[unit.name]
+        return self.context.store.load(
+            f"{unit.name}/{UNIT_RECORD}", self.stage.record, checksum=finished.data.get("crc32")
+        )
 
     def _standing(self, finished: frozenset[str]) -> frozenset[str]:
         """The finished units that still count; that others are measured again is a finding."""

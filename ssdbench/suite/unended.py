@@ -125,9 +125,10 @@ def _stage(
         return stored
     place = store.stage(stage.name)
     done = []
-    for unit in finished:
+    for unit, record in finished.items():
+        path, checksum = f"{unit}/{rundirectory.UNIT_RECORD}", record.data.get("crc32")
         try:
-            done.append(place.load(f"{unit}/{rundirectory.UNIT_RECORD}", stage.record))
+            done.append(place.load(path, stage.record, checksum=checksum))
         except SsdbenchError:
             continue  # it counts as not measured
     context = Context(

@@ -291,3 +291,19 @@ def test_a_point_near_what_the_host_reaches_without_a_drive_is_host_bound(run: A
     assert isinstance(sweep.found, Points)
     assert sweep.found.host_ceiling_iops == {"write": 2400, "read": 2400}
     assert len(run.drive.asked_ceilings) == 2
+
+
+def test_a_repeat_whose_record_was_altered_is_named_and_not_believed(run: ARun) -> None:
+    run.precondition().steady().sweep(a_point(run.drive, "write"))
+    run.killed_in("03-sweep/write/repeat-02")
+    with pytest.raises(Killed):
+        run.go()
+    record = run.path / "stages/03-sweep/write/repeat-01/unit.json"
+    text = record.read_text()
+    record.write_text(text.replace("1", "2", 1))
+
+    with pytest.raises(UsageError, match="unit.json is damaged: its checksum is not the one"):
+        run.resume()
+
+    record.write_text(text)
+    assert run.resume().finished_at is not None
