@@ -8,6 +8,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
+from ssdbench.errors import UsageError
 from ssdbench.generator.base import Second
 from ssdbench.host.files import unwritable
 from ssdbench.model.result import SteadyVerdict
@@ -27,6 +28,15 @@ def upper_limit(verdict: SteadyVerdict, rates: Floats) -> SteadyVerdict:
     if verdict.steady or verdict.window_blocks or not len(rates):
         return verdict
     return verdict.model_copy(update={"mean": float(rates[len(rates) // 2 :].mean())})
+
+
+def stored_seconds(path: Path) -> dict[str, Floats]:
+    """The columns of a `seconds.csv`, by name. Raises UsageError when it is damaged or missing."""
+    try:
+        rows = np.loadtxt(path, delimiter=",", skiprows=1, usecols=range(len(COLUMNS)), ndmin=2)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} is damaged: {error}") from error
+    return {name: rows[:, index] for index, name in enumerate(COLUMNS)}
 
 
 class Recorder:

@@ -45,6 +45,7 @@ class Code(StrEnum):
     COORDINATED_OMISSION = "coordinated-omission"
     BELOW_REMAP_UNIT = "below-remap-unit"
     BISTABLE = "bistable"
+    CHANGED = "changed"  # the same workload ran at another rate later in the run
     PLAN = "plan"  # what the plan stands on, and what it leaves open
     EXTRA_REPEATS = "extra-repeats"  # more than planned, as declared before the start
     WIDE_INTERVAL = "wide-interval"  # wider than declared after all extra repeats

@@ -11,7 +11,7 @@ from ssdbench.model.base import Model
 from ssdbench.model.compared import Comparison, FileSystemComparison
 from ssdbench.model.inside import BlockSizeFound, ProbeFound
 from ssdbench.model.kind import PointsKind, StageKind
-from ssdbench.model.point import PointResult
+from ssdbench.model.point import PointResult, Repeat
 from ssdbench.model.pts import Pts
 from ssdbench.model.rates import RateFound
 from ssdbench.model.steadyverdict import SteadyVerdict
@@ -70,6 +70,7 @@ class Points(Model):
     repeats: int = 0  # measured, over all points
     order: tuple[str, ...] = ()  # names of the repeats, as they were measured
     declared: DeclaredExtra | None = None
+    again: Repeat | None = None  # the return to the warm-up's workload after all points
     host_ceiling_iops: dict[str, float] = {}  # by point: what this host reaches without a drive
 
 

@@ -41,6 +41,8 @@ class Repeat(UnitRecord):
     seed: int
     settle_s: float
     settle: SteadyVerdict | None
+    counts_from_s: float | None = None  # evidence from here on; None in results older than it
+    at_fills: float = 0.0  # drive fills that the run had written when it began
     measure_from_s: float
     measure_to_s: float
     iops: Rate
@@ -56,6 +58,20 @@ class Repeat(UnitRecord):
         return any(finding.code is Code.DISTURBED for finding in self.findings)
 
 
+class Basis(Model):
+    """What the bound of a point stands on, besides its windows."""
+
+    horizon_s: float  # the bound is about means over this time
+    pieces: int  # such means, or shorter ones, behind it
+    seconds: float  # of this workload that were judged steady: warm-up, settling, windows, return
+    fills: float  # drive fills that the run wrote meanwhile
+    rhythm_s: float | None = None  # of the rate, where it has one that matters
+    lower_level_iops: float | None = None  # where the rate moves between two levels
+    upper_level_iops: float | None = None
+    lower_share: float | None = None  # of the time
+    unseen_drift_per_fill: float | None = None  # a larger one would have been seen (95 %)
+
+
 class PointResult(Model):
     """One point over all its repeats."""
 
@@ -63,6 +79,7 @@ class PointResult(Model):
     repeats: tuple[Repeat, ...]
     estimates: tuple[Estimate, ...]
     verdict: Verdict
+    basis: Basis | None = None  # None in results that are older than it
     findings: tuple[Finding, ...] = ()
 
     def estimate(self, metric: str) -> Estimate | None:

@@ -35,6 +35,7 @@ _CRITERIA = {
     "drift": "Drift of the levels",
     "visits_per_step": "Changes of level per minute",
     "missing_visits": "Visits to a level still missing",
+    "moves": "Plain rise or fall over the newest half",
 }
 _COUNTS = ("visits_per_step", "missing_visits")
 

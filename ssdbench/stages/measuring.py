@@ -11,11 +11,13 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from zipfile import BadZipFile
 
 import numpy as np
 
 from ssdbench.engine.fiorun import FioRun
+from ssdbench.engine.seeds import derived
 from ssdbench.engine.series import Recorder, upper_limit
 from ssdbench.engine.stage import Context, Unit
 from ssdbench.engine.watched import Watched
@@ -26,12 +28,16 @@ from ssdbench.model.finding import Finding
 from ssdbench.model.findings.host import ForeignRequests
 from ssdbench.model.point import Repeat
 from ssdbench.model.rundirectory import HISTOGRAMS, MEASURE
-from ssdbench.model.steadyverdict import SteadyVerdict
 from ssdbench.model.workload import Point, Workload
+from ssdbench.stats.checks import MIN_BUFFERS_PER_WINDOW
 from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.point import Measured, window_rates
+from ssdbench.stats.section import BUFFERS_BEFORE, Phase, Section
+from ssdbench.stats.series import Series
 from ssdbench.stats.settle import Settle
-from ssdbench.stats.steadystate import Watch, findings
+from ssdbench.stats.steadystate import findings
+from ssdbench.stats.window import Needed
+from ssdbench.stats.writecache import buffer_bytes
 from ssdbench.units import format_duration
 
 SECONDS = ("duration_s", "read_ios", "write_ios", "read_bytes", "write_bytes")
@@ -54,6 +60,7 @@ class Measuring:
     flat_s: float = 60.0  # one that only reads, for this long
     spare_share: float | None = None  # of the drive, written first; None = as the drive tells
     settle_fills: float = 2.0  # budget of a point that writes, in fills of the whole drive
+    repeats: int = 10  # which share what must be written to see past the buffer
     settle_s: float | None = None  # and in time; reads give up after READ_BUDGET windows anyway
 
     def read_budget_s(self) -> float:
@@ -77,35 +84,41 @@ class PlannedRepeat:
         return f"{self.point.id}/repeat-{self.repeat:02d}"
 
 
-@dataclass(slots=True)
-class _Phase:
-    """Where a section is: settling until `from_s` is known, then measuring."""
-
-    watch: Watch
-    settle: SteadyVerdict | None = None
-    from_s: float | None = None
-    foreign_ios: int = 0
-
-
-def measure(context: Context, unit: Unit[PlannedRepeat], how: Measuring) -> Repeat | None:
+def measure(
+    context: Context, unit: Unit[PlannedRepeat], how: Measuring, needed: Needed
+) -> Repeat | None:
     """Settle, then measure; None when the run must end, or the generator ended too early."""
     asked = unit.work
     workload = asked.point.workload
     job = Job(name="measure", workload=workload, seed=asked.seed, histogram_log=True)
-    phase = _Phase(Watch(_rule(context, workload, how)))
+    buffer = buffer_bytes(context.target, context.results) if workload.writes else 0
+    section = Section(
+        _rule(context, workload, how, buffer),
+        needed,
+        Random(derived(asked.seed, "window")),
+        least_bytes=MIN_BUFFERS_PER_WINDOW * buffer / max(how.repeats, 1),
+    )
+    at_fills = context.meter.bytes_written / context.target.size_bytes
     watched = Watched(context)
     with FioRun(context, [job], phase="settle", step_s=STEP_S) as run:
-        context.reporter.being(lambda: _standing(run, phase, how))
+        context.reporter.being(lambda: _standing(run, section))
         for second in run:
-            _follow(run, second, phase, workload, how, context.target.size_bytes)
             watched.look(second, run.series.phase)
+            _follow(run, second, section, workload, how, context.target.size_bytes)
         watched.end(run.length_s)
         outcome = run.outcome()
-    if context.unit.cut_short or not _complete(run, phase, how):
+    if context.unit.cut_short or not section.complete(run.length_s):
         return None
     watched.write()
-    from_s = phase.from_s or 0.0
-    measured = _measured(context, run.series, outcome, from_s=from_s, to_s=run.length_s)
+    from_s = section.from_s or 0.0
+    measured = _measured(
+        context,
+        run.series,
+        outcome,
+        counts_from_s=section.counts_from_s,
+        from_s=from_s,
+        to_s=run.length_s,
+    )
     write_measured(context.directory() / HISTOGRAMS, measured)
     rates = window_rates(measured)
     return Repeat(
@@ -115,14 +128,16 @@ def measure(context: Context, unit: Unit[PlannedRepeat], how: Measuring) -> Repe
         sequence=unit.number,
         seed=asked.seed,
         settle_s=from_s,
-        settle=phase.settle,
+        settle=section.settle,
+        counts_from_s=section.counts_from_s,
+        at_fills=at_fills,
         measure_from_s=from_s,
         measure_to_s=run.length_s,
         iops=rates.iops,
         bw_bytes_per_s=rates.bw_bytes_per_s,
         worst_second_iops=rates.worst_second_iops,
         worst_minute_iops=rates.worst_minute_iops,
-        findings=tuple(_findings(context, asked, phase, measured, watched.findings())),
+        findings=tuple(_findings(context, asked, section, measured, watched.findings())),
         host=watched.host_during(),
         artifacts=context.store.relative(context.directory()),
     )
@@ -136,10 +151,11 @@ def spare_bytes(context: Context, how: Measuring) -> float:
     return known if known is not None else UNKNOWN_SPARE_SHARE * context.target.size_bytes
 
 
-def _rule(context: Context, workload: Workload, how: Measuring) -> Settle:
+def _rule(context: Context, workload: Workload, how: Measuring, buffer: int) -> Settle:
     if not workload.writes:
         return Settle(window_s=how.flat_s)
     missing = max(0.0, spare_bytes(context, how) - context.recent.of(workload))
+    missing = max(missing, BUFFERS_BEFORE * buffer)  # a moment of idleness empties a buffer
     return Settle(missing / workload.range.length_bytes, window_s=how.write_window_s)
 
 
@@ -155,45 +171,52 @@ def _spent(how: Measuring, workload: Workload, *, drive_fills: float, t_s: float
 def _follow(
     run: FioRun,
     second: Second,
-    phase: _Phase,
+    section: Section,
     workload: Workload,
     how: Measuring,
     size_bytes: int,
 ) -> None:
     """One second on: still settling, measuring, or done."""
-    if phase.from_s is not None:
-        phase.foreign_ios += second.foreign_ios
-        if second.t_s >= phase.from_s + how.measure_s - 1e-6:
-            run.stop()
-        return
+    if section.phase is Phase.MEASURE:
+        section.foreign_ios += second.foreign_ios
     fills = run.bytes_written / workload.range.length_bytes
-    rate = second.ios / max(second.duration_s, 1e-9)
-    settled = phase.watch.push(second.t_s, rate, fills if workload.writes else None)
     drive_fills = run.bytes_written / size_bytes
-    spent = _spent(how, workload, drive_fills=drive_fills, t_s=second.t_s)
-    if settled or spent:
-        phase.settle = upper_limit(phase.watch.verdict(), run.series.iops)
-        phase.from_s = second.t_s
+    phase = section.push(
+        second.t_s,
+        second.ios / max(second.duration_s, 1e-9),
+        fills=fills if workload.writes else None,
+        written=run.bytes_written,
+        spent=_spent(how, workload, drive_fills=drive_fills, t_s=second.t_s),
+    )
+    if phase is Phase.DONE:
+        run.stop()
+    elif phase is Phase.MEASURE and run.series.phase != MEASURE:
+        if section.settle is not None:
+            section.settle = upper_limit(section.settle, run.series.iops)
         run.series.phase = MEASURE
 
 
-def _standing(run: FioRun, phase: _Phase, how: Measuring) -> str:
+def _standing(run: FioRun, section: Section) -> str:
     """Whether it settles or counts, and for how long."""
     t_s = run.length_s
-    if phase.from_s is None:
-        return f"settling for {format_duration(t_s)}: {phase.watch.state()}"
-    return f"counted {t_s - phase.from_s:.0f} of {how.measure_s:.0f} s"
-
-
-def _complete(run: FioRun, phase: _Phase, how: Measuring) -> bool:
-    """Whether the window was measured to its end, give or take one sample."""
-    return phase.from_s is not None and run.length_s >= phase.from_s + how.measure_s - 1.5
+    if section.window is None or section.from_s is None:
+        return f"settling for {format_duration(t_s)}: {section.state()}"
+    if section.phase is Phase.SETTLE:
+        return f"settled; the window begins in {section.from_s - t_s:.0f} s, at a random phase"
+    return f"counted {t_s - section.from_s:.0f} of {section.window.length_s:.0f} s"
 
 
 def _measured(
-    context: Context, series: Recorder, outcome: Outcome, *, from_s: float, to_s: float
+    context: Context,
+    series: Recorder,
+    outcome: Outcome,
+    *,
+    counts_from_s: float,
+    from_s: float,
+    to_s: float,
 ) -> Measured:
     window = series.t_s > from_s + 1e-9
+    before = (series.t_s > counts_from_s + 1e-9) & ~window
     # In virtual time the generator's CPU use is made up.
     busiest = max(
         (job.cpu_user_percent + job.cpu_system_percent for job in outcome.jobs), default=0
@@ -207,6 +230,9 @@ def _measured(
         read=outcome.latency("read", from_s=from_s, to_s=to_s),
         write=outcome.latency("write", from_s=from_s, to_s=to_s),
         cpu_percent=None if context.target.simulated else busiest,
+        before=Series(
+            np.cumsum(series.column("duration_s")[before]), series.iops[before], unit="1/s"
+        ),
     )
 
 
@@ -224,6 +250,8 @@ def write_measured(path: Path, measured: Measured) -> None:
         read_bytes=measured.read_bytes,
         write_bytes=measured.write_bytes,
         cpu_percent=np.array(cpu),
+        before_t_s=np.zeros(0) if measured.before is None else measured.before.t_s,
+        before_iops=np.zeros(0) if measured.before is None else measured.before.rate,
     )
     write_atomic(path, buffer.getvalue())
 
@@ -233,11 +261,15 @@ def read_measured(path: Path) -> Measured:
     try:
         with np.load(path) as stored:
             cpu = float(stored["cpu_percent"])
+            before = None  # in results that are older than it
+            if "before_t_s" in stored:
+                before = Series(stored["before_t_s"], stored["before_iops"], unit="1/s")
             return Measured(
                 **{name: stored[name] for name in SECONDS},
                 read=Histogram(stored["read"]),
                 write=Histogram(stored["write"]),
                 cpu_percent=None if np.isnan(cpu) else cpu,
+                before=before,
             )
     except (OSError, ValueError, KeyError, BadZipFile) as error:
         raise UsageError(f"{path} is damaged: {error}") from error
@@ -246,14 +278,14 @@ def read_measured(path: Path) -> Measured:
 def _findings(
     context: Context,
     asked: PlannedRepeat,
-    phase: _Phase,
+    section: Section,
     measured: Measured,
     disturbed: Sequence[Finding],
 ) -> list[Finding]:
     where = {"point": asked.point.id, "repeat": asked.repeat, "stage": context.store.name}
-    seen = list(findings(phase.settle, point=asked.point.id)) if phase.settle else []
+    seen = list(findings(section.settle, point=asked.point.id)) if section.settle else []
     seen += disturbed
     ios = int((measured.read_ios + measured.write_ios).sum())
-    if phase.foreign_ios > DISTURBED_SHARE * ios:
-        seen.append(ForeignRequests(phase.foreign_ios, ios).finding())
+    if section.foreign_ios > DISTURBED_SHARE * ios:
+        seen.append(ForeignRequests(section.foreign_ios, ios).finding())
     return [finding.model_copy(update=where) for finding in seen]

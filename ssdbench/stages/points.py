@@ -35,6 +35,7 @@ from ssdbench.model.point import PointResult, Repeat
 from ssdbench.model.rundirectory import HISTOGRAMS
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import Pattern, Point, Workload
+from ssdbench.stages.aroundpoints import returned, warmed
 from ssdbench.stages.extra import Extra, next_pass, told
 from ssdbench.stages.measuring import (
     UNKNOWN_SPARE_SHARE,
@@ -43,10 +44,14 @@ from ssdbench.stages.measuring import (
     measure,
     read_measured,
 )
+from ssdbench.stats.around import Around
+from ssdbench.stats.evidence import HORIZON_S
 from ssdbench.stats.point import Context as Judged
 from ssdbench.stats.point import judge_point
 from ssdbench.stats.probing import known_remap_unit
 from ssdbench.stats.steadystate import rule
+from ssdbench.stats.sustained import horizon
+from ssdbench.stats.window import PERIODS, Needed
 from ssdbench.stats.writecache import buffer_bytes
 
 LEAST_SPARE_SHARE = 0.07  # for the optimistic end of an estimate
@@ -73,6 +78,7 @@ class PointStage(PlainStage):
     judging: Judging = Judging()
     skipped: tuple[Finding, ...] = ()  # points that this target cannot do
     extra: Extra = Extra()
+    returns_to: Workload | None = None  # the warm-up's, once more after all points
     kind: PointsKind = StageKind.SWEEP
     record = Repeat
     units_are = "repeats"
@@ -98,6 +104,11 @@ class PointStage(PlainStage):
             [_repeat_costs(p.workload, self.how, target, hint, fast=fast) for p in self.points]
             for fast in (True, False)
         ]
+        for side, fast in zip(sides, (True, False), strict=True):
+            if self.returns_to is not None:
+                how = replace(self.how, measure_s=HORIZON_S)
+                cost_s, cost = _repeat_costs(self.returns_to, how, target, hint, fast=fast)
+                side.append((cost_s / self.repeats, cost / self.repeats))
         # A fast drive takes less time and may write more in it.
         least_s, most_s = sorted(self.repeats * sum(s for s, _ in side) for side in sides)
         least, written = sorted(self.repeats * sum(round(b) for _, b in side) for side in sides)
@@ -106,7 +117,10 @@ class PointStage(PlainStage):
         return StagePlan.of(
             self,
             target,
-            jobs=[f"{self.repeats} x {p.label()}" for p in self.points],
+            jobs=[
+                *(f"{self.repeats} x {p.label()}" for p in self.points),
+                *([f"1 x {self.returns_to.label()}, as in the warm-up"] if self.returns_to else []),
+            ],
             seconds=(least_s, most_s * most / self.repeats),
             bytes_written=(least, written * most // self.repeats),
             notes=[f"each repeat settles first, then counts for {self.how.measure_s:g} s{said}"],
@@ -134,10 +148,28 @@ class PointStage(PlainStage):
                     planned=self.repeats,
                     seed=context.seed,
                 )
+        around, _ = self._warmed(context)
+        if around.workload is not None and around.workload == self.returns_to:
+            point = Point(id=self._again, sweep=self.name, workload=around.workload)
+            seed = derived(context.seed, self.name, point.id)
+            yield _unit(PlannedRepeat(point, 1, 0, seed), number, number + 1)
+
+    @property
+    def _again(self) -> str:
+        return f"{self.name}-again"
+
+    def _warmed(self, context: Context) -> tuple[Around, Needed]:
+        return warmed(context.results, context.run_path, context.target, self.how.measure_s)
 
     def measure(self, context: Context, unit: Unit[PlannedRepeat]) -> Repeat | None:
         """One repeat of one point."""
-        return measure(context, unit, self.how)
+        around, needed = self._warmed(context)
+        if unit.work.point.id == self._again:
+            rhythm_s = needed.rhythm_s
+            needed = Needed(max(PERIODS * (rhythm_s or 0.0), horizon(rhythm_s)), rhythm_s)
+        elif not unit.work.point.workload.writes:
+            needed = Needed(self.how.measure_s)
+        return measure(context, unit, replace(self.how, repeats=self.repeats), needed)
 
     def conclude(
         self, context: Context, done: Sequence[Repeat], ended: Ended[Repeat]
@@ -145,10 +177,12 @@ class PointStage(PlainStage):
         """Every point over all its repeats."""
         repeats = by_point(done)
         ceilings = self._ceilings(context, repeats)
+        again = next(iter(repeats.pop(self._again, [])), None)
         found = Points(
             kind=self.kind,
-            points=tuple(self._judged(context, repeats, ceilings)),
-            repeats=len(done),
+            points=tuple(self._judged(context, repeats, ceilings, again)),
+            repeats=sum(map(len, repeats.values())),
+            again=again,
             order=tuple(f"{one.point}/repeat-{one.repeat:02d}" for one in done),
             declared=_declared(self.extra) if self.extra.most else None,
             host_ceiling_iops=ceilings,
@@ -188,8 +222,13 @@ class PointStage(PlainStage):
         context: Context,
         repeats: Mapping[str, Sequence[Repeat]],
         ceilings: Mapping[str, float],
+        again: Repeat | None,
     ) -> Iterable[PointResult]:
         """Every point that has a repeat, over all of them."""
+        around, _ = self._warmed(context)
+        if again is not None:
+            back = returned(again, context.run_path, context.target)
+            around = replace(around, again=back)
         by_rule = Judged(
             plannable=context.target.kind.plannable,
             rule=self.judging.rule,
@@ -209,7 +248,7 @@ class PointStage(PlainStage):
                     for repeat in of_point
                 ]
                 of_host = replace(by_rule, host_ceiling_iops=ceilings.get(point.id))
-                yield judge_point(point, of_point, windows, of_host)
+                yield judge_point(point, of_point, windows, of_host, around=around)
 
 
 def by_point(done: Sequence[Repeat]) -> dict[str, list[Repeat]]:

@@ -68,6 +68,19 @@ def _missed(edges: Floats, latency_ns: float, interval_ns: float) -> Floats:
     return np.asarray(above[:-1] - above[1:], dtype=np.float64)
 
 
+def evidence_too_small(written_bytes: Sequence[int], *, buffer_bytes: int) -> float | None:
+    """What all windows of a point wrote, in buffers, if that is below 20, else None.
+
+    Each of them follows settling that wrote the buffer twice under the same load, so it begins
+    with a buffer as full as it stays; what is left of it is the noise of its level, which is a
+    twentieth of what was written at most.
+    """
+    if not buffer_bytes or not written_bytes:
+        return None
+    buffers = sum(written_bytes) / buffer_bytes
+    return buffers if buffers < MIN_BUFFERS_PER_WINDOW else None
+
+
 def windows_too_small(written_bytes: Sequence[int], *, buffer_bytes: int) -> float | None:
     """The smallest window in buffers, if below the 20 that a bound needs, else None."""
     if not buffer_bytes or not written_bytes:

@@ -13,6 +13,13 @@ def t_quantile(probability: float, degrees: float) -> float:
     return float(special.stdtrit(degrees, probability))
 
 
+def t_two_sided_p(statistic: float, degrees: float) -> float:
+    """Two-sided p-value of a statistic of Student's t."""
+    from scipy import special
+
+    return float(2 * special.stdtr(degrees, -abs(statistic)))
+
+
 def normal_quantile(probability: float) -> float:
     """Quantile of the standard normal."""
     from scipy import special

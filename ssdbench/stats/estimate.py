@@ -66,15 +66,8 @@ def coefficient_of_variation(values: Sequence[float] | Floats) -> float:
     return float(data.std(ddof=1)) / mean if len(data) > 1 and mean else 0.0
 
 
-def lower_bound(values: Sequence[float] | Floats, *, worst_minute: float) -> float:
-    """The rate to plan on: the lowest of tolerance bound, worst repeat and worst minute.
-
-    The normal tolerance bound alone covers only 66 % for left-skewed repeats; the minimum of
-    what was seen mends that.
-    """
-    tolerance = lower_tolerance(values)
-    seen = min(float(np.min(np.asarray(values))), worst_minute)
-    return max(0.0, seen if tolerance is None else min(tolerance, seen))
+def _not_below_zero(value: float | None) -> float | None:
+    return None if value is None else max(0.0, value)
 
 
 def mean_of_repeats(values: Sequence[float], metric: str, unit: str) -> Estimate:
@@ -84,9 +77,9 @@ def mean_of_repeats(values: Sequence[float], metric: str, unit: str) -> Estimate
         metric=metric,
         unit=unit,
         value=float(np.mean(values)),
-        ci_low=interval.low if interval else None,
+        ci_low=max(0.0, interval.low) if interval else None,
         ci_high=interval.high if interval else None,
-        bound=lower_tolerance(values),
+        bound=_not_below_zero(lower_tolerance(values)),
         n=len(values),
         method=f"mean, t on {len(values)} repeats",
     )

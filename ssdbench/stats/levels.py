@@ -61,10 +61,15 @@ def two_levels(steps: Floats) -> Levels | None:
 
 def _level(steps: Floats, inside: npt.NDArray[np.bool_]) -> float:
     """Mean of the steps whose neighbours are on the same level; one across an edge is on none."""
-    before = np.concatenate([[True], inside[:-1]])
-    after = np.concatenate([inside[1:], [True]])
-    whole = inside & before & after
+    whole = inside & undivided(inside)
     return float(steps[whole if whole.any() else inside].mean())
+
+
+def undivided(low: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """The steps whose neighbours are on the same level."""
+    same = low[1:] == low[:-1]
+    before, after = np.concatenate([[True], same]), np.concatenate([same, [True]])
+    return np.asarray(before & after, dtype=np.bool_)
 
 
 def _thresholds(steps: Floats) -> tuple[float, float]:
@@ -93,23 +98,25 @@ def _worst_drift(steps: Floats, low: npt.NDArray[np.bool_], starts: list[int]) -
     A wave that is cut in mid-cycle tilts the first, and may hide a drift; a level that was left
     for good tells nothing in the second.
     """
-    over_all = _common_drift(steps, low)
+    over_all = common_drift(steps, low)
     whole = starts[1:] if starts[0] == 0 else starts
     if len(whole) < 3:
         return over_all
     cycles = slice(whole[0], whole[-1])
-    over_cycles = _common_drift(steps[cycles], low[cycles]) * len(steps) / (whole[-1] - whole[0])
+    over_cycles = common_drift(steps[cycles], low[cycles]) * len(steps) / (whole[-1] - whole[0])
     return max(over_all, over_cycles, key=abs)
 
 
-def _common_drift(steps: Floats, low: npt.NDArray[np.bool_]) -> float:
+def common_drift(steps: Floats, low: npt.NDArray[np.bool_]) -> float:
     """Change over the whole time after the levels are taken out: least squares per level."""
     t = np.linspace(-0.5, 0.5, len(steps))
     inside_t, inside_y = t.copy(), steps / steps.mean()
     for group in (low, ~low):
+        if not group.any():
+            return 0.0
         level = inside_y[group].mean()
         inside_t[group] -= inside_t[group].mean()
-        inside_y[group] = inside_y[group] / level - 1
+        inside_y[group] = inside_y[group] / level - 1 if level else 0.0
     spread = float((inside_t * inside_t).sum())
     return float((inside_t * inside_y).sum()) / spread if spread else 0.0
 

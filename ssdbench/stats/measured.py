@@ -6,10 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ssdbench.model.finding import Finding
+from ssdbench.stats.evidence import MINUTE_S, slowest
 from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.series import Floats, Series
-
-MINUTE_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,12 +23,25 @@ class Measured:
     read: Histogram = field(default_factory=Histogram.empty)
     write: Histogram = field(default_factory=Histogram.empty)
     cpu_percent: float | None = None  # of the busiest generator thread
+    before: Series | None = None  # seconds just before the window that are evidence, in IOPS
 
     @property
     def series(self) -> Series:
         """I/Os per second of both directions over the window."""
         ios = (self.read_ios + self.write_ios).astype(np.float64)
         return Series(np.cumsum(self.duration_s), ios / self.duration_s, unit="1/s")
+
+    @property
+    def evidence(self) -> Series:
+        """The window, and before it what settling gave without a break."""
+        window = self.series
+        if self.before is None or not len(self.before.t_s):
+            return window
+        return Series(
+            np.concatenate([self.before.t_s, self.before.t_s[-1] + window.t_s]),
+            np.concatenate([self.before.rate, window.rate]),
+            unit="1/s",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +60,7 @@ class Context:
     buffer_bytes: int = 0  # the drive's write buffer, where it was found
     remap_unit_bytes: int = 0  # the drive's indirection unit, where it is known
     findings: tuple[Finding, ...] = ()  # from the stage and the run: throttled, disturbed, …
+    rhythm_s: float | None = None  # of the rate under the warm-up
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +86,5 @@ def window_rates(measured: Measured) -> WindowRates:
         iops=float((measured.read_ios + measured.write_ios).sum()) / seconds_s,
         bw_bytes_per_s=float((measured.read_bytes + measured.write_bytes).sum()) / seconds_s,
         worst_second_iops=float(series.rate.min()),
-        worst_minute_iops=_worst_minute(series, seconds_s),
-    )
-
-
-def _worst_minute(series: Series, seconds_s: float) -> float:
-    length_s = min(MINUTE_S, seconds_s)
-    t_s = np.concatenate([[0.0], series.t_s])
-    done = np.concatenate([[0.0], np.cumsum(series.rate * np.diff(t_s))])
-    ends_s = series.t_s[series.t_s >= length_s - 1e-6]
-    return float(
-        ((np.interp(ends_s, t_s, done) - np.interp(ends_s - length_s, t_s, done)) / length_s).min()
+        worst_minute_iops=slowest([series], MINUTE_S),
     )

@@ -1,7 +1,7 @@
 """Judges one point: from its repeats to estimates, findings and a verdict. Nothing is left out.
 
-The value is the mean over repeats. The bound is what a planner uses: the lowest of the tolerance
-bound over repeats, the worst repeat and the worst minute of all repeats.
+The value is the mean over repeats. The bound is what a planner uses: the lower limit of means over
+the horizon, from all that is known of the workload (`ssdbench.stats.sustained`).
 """
 
 from collections.abc import Sequence
@@ -10,34 +10,60 @@ import numpy as np
 
 from ssdbench.model.estimate import Estimate
 from ssdbench.model.finding import Finding, Severity
+from ssdbench.model.point import Basis
 from ssdbench.model.result import PointResult, Repeat, Verdict
 from ssdbench.model.workload import Point
-from ssdbench.stats.estimate import lower_bound, mean_of_repeats, median_of_repeats, upper_tolerance
+from ssdbench.stats.around import Around, evidence_of
+from ssdbench.stats.estimate import mean_of_repeats, median_of_repeats, upper_tolerance
 from ssdbench.stats.measured import Context, Measured, WindowRates, window_rates
 from ssdbench.stats.percentiles import latency_estimates
 from ssdbench.stats.pointfindings import all_findings
+from ssdbench.stats.sustained import Sustained, sustained
+from ssdbench.units import format_duration
 
-__all__ = ["Context", "Measured", "WindowRates", "judge_point", "window_rates"]
+__all__ = ["Around", "Context", "Measured", "WindowRates", "judge_point", "window_rates"]
 
 
 def judge_point(
-    point: Point, repeats: Sequence[Repeat], measured: Sequence[Measured], context: Context
+    point: Point,
+    repeats: Sequence[Repeat],
+    measured: Sequence[Measured],
+    context: Context,
+    *,
+    around: Around | None = None,
 ) -> PointResult:
     """Estimates, findings and verdict of one point from all its repeats, none left out.
 
-    `measured[i]` belongs to `repeats[i]`. Raises ValueError without a repeat, or when the two
-    differ in length.
+    `measured[i]` belongs to `repeats[i]`; `around` is what the run knows of the drive besides.
+    Raises ValueError without a repeat, or when the two differ in length.
     """
     if not repeats or len(repeats) != len(measured):
         raise ValueError(f"{len(repeats)} repeats with {len(measured)} windows cannot be judged")
-    estimates = point_estimates(repeats, measured)
-    findings = all_findings(point, repeats, measured, context, estimates)
+    known = sustained(evidence_of(point, repeats, measured, around or Around()))
+    estimates = point_estimates(repeats, measured, known)
+    findings = all_findings(point, repeats, measured, context, estimates, known)
     return PointResult(
         point=point,
         repeats=tuple(repeats),
         estimates=estimates,
         verdict=_verdict(findings, context),
         findings=findings,
+        basis=_basis(known, around),
+    )
+
+
+def _basis(known: Sustained, around: Around | None) -> Basis:
+    levels = known.levels
+    return Basis(
+        horizon_s=known.horizon_s,
+        pieces=known.pieces,
+        seconds=known.seconds,
+        fills=known.fills,
+        rhythm_s=around.rhythm_s if around else None,
+        lower_level_iops=levels.lower_iops if levels else None,
+        upper_level_iops=levels.upper_iops if levels else None,
+        lower_share=levels.lower_share if levels else None,
+        unseen_drift_per_fill=known.unseen_drift,
     )
 
 
@@ -49,53 +75,52 @@ def _verdict(found: Sequence[Finding], context: Context) -> Verdict:
 
 
 def point_estimates(
-    repeats: Sequence[Repeat], measured: Sequence[Measured]
+    repeats: Sequence[Repeat], measured: Sequence[Measured], known: Sustained
 ) -> tuple[Estimate, ...]:
     """All numbers of a point, rates first, then latencies of each direction that did I/O."""
     artifacts = tuple(repeat.artifacts for repeat in repeats)
-    estimates = [*_rates(repeats, measured)]
+    estimates = [*_rates(repeats, measured, known)]
     for direction in ("read", "write"):
         estimates += _latencies(measured, direction)
     return tuple(estimate.model_copy(update={"artifacts": artifacts}) for estimate in estimates)
 
 
-def _rates(repeats: Sequence[Repeat], measured: Sequence[Measured]) -> list[Estimate]:
+def _rates(
+    repeats: Sequence[Repeat], measured: Sequence[Measured], known: Sustained
+) -> list[Estimate]:
     iops = [repeat.iops for repeat in repeats]
     bandwidth = [repeat.bw_bytes_per_s for repeat in repeats]
-    worst_minute = min(repeat.worst_minute_iops for repeat in repeats)
     bytes_per_io = sum(bandwidth) / sum(iops) if sum(iops) else 0.0
     return [
-        _bounded(mean_of_repeats(iops, "iops", "1/s"), iops, worst_minute),
-        _bounded(
-            mean_of_repeats(bandwidth, "bw_bytes_per_s", "B/s"),
-            bandwidth,
-            worst_minute * bytes_per_io,
-        ),
+        _bounded(mean_of_repeats(iops, "iops", "1/s"), known, 1.0),
+        _bounded(mean_of_repeats(bandwidth, "bw_bytes_per_s", "B/s"), known, bytes_per_io),
         *_by_direction(measured),
         median_of_repeats(iops, "iops_median", "1/s"),
-        _lowest("worst_minute_iops", [repeat.worst_minute_iops for repeat in repeats]),
-        _lowest("worst_second_iops", [repeat.worst_second_iops for repeat in repeats]),
+        _lowest("worst_minute_iops", known.worst_minute_iops, known),
+        _lowest("worst_second_iops", known.worst_second_iops, known),
     ]
 
 
-def _bounded(estimate: Estimate, values: Sequence[float], worst_minute: float) -> Estimate:
+def _bounded(estimate: Estimate, known: Sustained, per_io: float) -> Estimate:
+    """With the bound of the evidence, and never above the mean of the windows beside it."""
+    what = "the lower level's stays" if known.levels else f"{known.pieces} means"
     return estimate.model_copy(
         update={
-            "bound": lower_bound(values, worst_minute=worst_minute),
-            "method": estimate.method + "; bound: lowest of tolerance 95/95, repeats and minutes",
+            "bound": min(known.bound_iops * per_io, estimate.value),
+            "method": f"{estimate.method}; bound: lower 95/95 limit of {what} over up to "
+            f"{format_duration(known.horizon_s)}",
         }
     )
 
 
-def _lowest(metric: str, values: Sequence[float]) -> Estimate:
-    lowest = min(values)
+def _lowest(metric: str, lowest: float, known: Sustained) -> Estimate:
     return Estimate(
         metric=metric,
         unit="1/s",
         value=lowest,
         bound=lowest,
-        n=len(values),
-        method=f"lowest of {len(values)} repeats",
+        n=known.pieces,
+        method=f"lowest over {format_duration(known.seconds)} of evidence",
     )
 
 

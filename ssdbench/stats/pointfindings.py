@@ -16,13 +16,17 @@ from ssdbench.model.findings.drive import (
 from ssdbench.model.findings.rates import WaitedUnseen
 from ssdbench.model.findings.repeats import (
     FewSamples,
+    LevelsSeenTooLittle,
+    LevelVaries,
+    PointOnTwoLevels,
     QueueNotFull,
+    RateChanged,
     RepeatsMove,
     RepeatsVary,
     TooFewRepeats,
     TwoModes,
-    WindowHiddenByBuffer,
     WindowsDrift,
+    WindowsHiddenByBuffer,
 )
 from ssdbench.model.findings.steadiness import HastyRule, RepeatsNotSettled
 from ssdbench.model.result import Repeat
@@ -33,6 +37,7 @@ from ssdbench.stats.estimate import coefficient_of_variation
 from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.measured import Context, Measured
 from ssdbench.stats.series import History
+from ssdbench.stats.sustained import Sustained
 from ssdbench.stats.trend import mean_shift, trend
 
 TREND_P = 0.01
@@ -49,11 +54,13 @@ def all_findings(
     measured: Sequence[Measured],
     context: Context,
     estimates: Sequence[Estimate],
+    known: Sustained,
 ) -> tuple[Finding, ...]:
     """Every finding of a point; those of the run that do not name another point come first."""
     given = [f for f in context.findings if f.point in (None, point.id)]
     own = chain.from_iterable(check(point, repeats, measured, context) for check in _CHECKS)
-    found = [*given, *own, *_few_samples(estimates)]
+    steadiness = _spread(repeats, measured, context, known)
+    found = [*given, *own, *steadiness, *_changes(known), *_few_samples(estimates)]
     return tuple(f if f.point else f.model_copy(update={"point": point.id}) for f in found)
 
 
@@ -110,22 +117,47 @@ def _repeats(
     idle = tuple(repeat.repeat for repeat in repeats if repeat.iops <= 0)
     if idle:
         yield NothingCompleted(idle).finding()
-    cv = coefficient_of_variation([repeat.iops for repeat in repeats])
-    if cv > context.cv_gate:
-        yield RepeatsVary(cv, context.cv_gate).finding()
 
 
-def _order(
-    point: Point, repeats: Sequence[Repeat], measured: Sequence[Measured], context: Context
+def _spread(
+    repeats: Sequence[Repeat], measured: Sequence[Measured], context: Context, known: Sustained
 ) -> Iterator[Finding]:
+    """Whether the repeats agree; on two levels, whether the stays on the lower one do."""
+    if levels := known.levels:
+        yield PointOnTwoLevels(
+            levels.lower_iops, levels.upper_iops, levels.lower_share, levels.visits
+        ).finding()
+        if levels.cv > context.cv_gate:
+            yield LevelVaries(levels.cv, context.cv_gate, levels.lower_iops).finding()
+        return
+    cv = coefficient_of_variation([repeat.iops for repeat in repeats])
+    modes = two_modes([repeat.iops for repeat in repeats])
+    if cv > context.cv_gate and modes is not None:
+        yield LevelsSeenTooLittle(cv, context.cv_gate, modes.lower, modes.upper).finding()
+    elif cv > context.cv_gate:
+        yield RepeatsVary(cv, context.cv_gate).finding()
+    if modes is not None:
+        yield TwoModes(modes.lower, modes.upper, modes.lower_share).finding()
+    yield from _order(repeats)
+    yield from _drift(measured)
+
+
+def _changes(known: Sustained) -> Iterator[Finding]:
+    if change := known.change:
+        yield RateChanged(change.before_iops, change.after_iops, change.place).finding()
+    if change := known.drive_change:
+        yield RateChanged(
+            change.before_iops, change.after_iops, change.place, of_warm_up=True
+        ).finding()
+
+
+def _order(repeats: Sequence[Repeat]) -> Iterator[Finding]:
     drift = trend([repeat.iops for repeat in repeats], [float(r.sequence) for r in repeats])
     if drift.p <= TREND_P and abs(drift.change) > TREND_CHANGE:
         yield RepeatsMove(drift.change, drift.tau, drift.p).finding()
 
 
-def _drift(
-    point: Point, repeats: Sequence[Repeat], measured: Sequence[Measured], context: Context
-) -> Iterator[Finding]:
+def _drift(measured: Sequence[Measured]) -> Iterator[Finding]:
     changes = [c for m in measured if (c := _second_half(m)) is not None]
     mean, p = mean_shift(changes)
     if p <= DRIFT_P and abs(mean) > DRIFT_CHANGE:
@@ -140,20 +172,14 @@ def _second_half(measured: Measured) -> float | None:
     return float(second / first - 1) if first else None
 
 
-def _levels(
-    point: Point, repeats: Sequence[Repeat], measured: Sequence[Measured], context: Context
-) -> Iterator[Finding]:
-    modes = two_modes([repeat.iops for repeat in repeats])
-    if modes is not None:
-        yield TwoModes(modes.lower, modes.upper, modes.lower_share).finding()
-
-
 def _queueing(
     point: Point, repeats: Sequence[Repeat], measured: Sequence[Measured], context: Context
 ) -> Iterator[Finding]:
     workload = point.workload
     merged = Histogram.merged([h for m in measured for h in (m.read, m.write)])
     if workload.rate_iops is not None or workload.thinktime_us or merged.n == 0:
+        return
+    if merged.counts[-1]:  # stalls beyond the last bin: their mean latency is not known
         return
     depth = workload.iodepth * workload.numjobs
     iops = float(np.mean([repeat.iops for repeat in repeats]))
@@ -200,10 +226,16 @@ def _buffer(
     if not point.workload.writes:
         return
     written = [int(m.write_bytes.sum()) for m in measured]
-    smallest = checks.windows_too_small(written, buffer_bytes=context.buffer_bytes)
-    if smallest is not None:
-        yield WindowHiddenByBuffer(
-            smallest, checks.MIN_BUFFERS_PER_WINDOW, context.buffer_bytes
+    buffers = checks.evidence_too_small(written, buffer_bytes=context.buffer_bytes)
+    if buffers is not None:
+        seconds = sum(float(m.duration_s.sum()) for m in measured)
+        more = checks.MIN_BUFFERS_PER_WINDOW / buffers if buffers else 0.0
+        yield WindowsHiddenByBuffer(
+            buffers_written=buffers,
+            least_buffers=checks.MIN_BUFFERS_PER_WINDOW,
+            buffer_bytes=context.buffer_bytes,
+            window_s=seconds * more / len(measured),
+            total_s=seconds * more,
         ).finding()
 
 
@@ -246,9 +278,6 @@ _CHECKS: tuple[_Check, ...] = (
     _rule,
     _from_repeats,
     _repeats,
-    _order,
-    _drift,
-    _levels,
     _queueing,
     _host,
     _omission,

@@ -1,33 +1,35 @@
 """When the effects of the point before are over, and a repeat's measurement may begin.
 
 A drive in steady state is put under another workload: what the last one left (free blocks, full
-buffers, a different mix of victims) lasts until about its spare area was written once more.
-After that the newest half of the phase must be flat. The limits are wider than those of the
-long warm-up, because the phase is short and its noise larger; what slips through shows in the
-repeats, whose order is random and tested for a trend.
+buffers, a different mix of victims) lasts until about its spare area was written once more. So
+settling ends by bytes and by time that are known beforehand, and goes on only while the rate
+plainly rises or falls (Kendall 1975, on ten blocks of the newest half). It never waits for a quiet
+stretch: a drive that stalls now and then would be measured between its stalls.
 """
 
 from dataclasses import dataclass
 
-from ssdbench.stats.pss import BLOCKS, sustained_lower, window_criteria
+from ssdbench.stats.evidence import lower_limit
+from ssdbench.stats.pss import BLOCKS
 from ssdbench.stats.series import History
-from ssdbench.stats.watch import Look
+from ssdbench.stats.trend import trend
+from ssdbench.stats.watch import Criterion, Look
 
 WINDOW_S = 60.0
-MAX_HALVES = 0.02
-MAX_CV = 0.15  # blocks of 6 s, so noise and not only change
+MOVES = 0.02  # of the median, along the Theil-Sen line over the newest half
+MOVES_P = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class Settle:
-    """The newest half, at least a minute, is flat after `spare_fills` were written."""
+    """At least `window_s`, after `spare_fills` were written, and no trend in the newest half."""
 
     spare_fills: float = 0.0  # spare area / active range; 0 for read points
     name: str = "settle"
     validates: bool = True
     window_s: float = WINDOW_S
     step_s: float = 10.0
-    hold: int = 2
+    hold: int = 1
 
     @property
     def min_window_s(self) -> float:
@@ -44,11 +46,12 @@ class Settle:
         if at_s < window_s:
             return Look(early=f"{at_s:.0f} s of at least {window_s:.0f} s seen")
         blocks = history.blocks(at_s - window_s, at_s, BLOCKS)
-        criteria = window_criteria(blocks, halves=MAX_HALVES, cv=MAX_CV)
+        found = trend(blocks)
+        moves = abs(found.change) if found.p <= MOVES_P else 0.0
         return Look(
             from_s=at_s - window_s,
             to_s=at_s,
             blocks=blocks,
-            criteria=tuple(c for c in criteria if c.name in ("halves", "cv", "slope")),
-            lower_bound=sustained_lower(history, at_s - window_s, at_s, blocks),
+            criteria=(Criterion("moves", moves, MOVES),),
+            lower_bound=lower_limit(blocks),
         )

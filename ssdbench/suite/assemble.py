@@ -11,7 +11,6 @@ from ssdbench.model import asked
 from ssdbench.model.profile import Fill, Host, Profile, Purge, Switch
 from ssdbench.model.quantity import Extent
 from ssdbench.model.target import TargetInfo, TargetKind
-from ssdbench.model.workload import Workload
 from ssdbench.stages.blocksize import BlockSize
 from ssdbench.stages.files.applications import Placed
 from ssdbench.stages.host.trials import host_trial
@@ -24,7 +23,7 @@ from ssdbench.stages.purge import Purge as PurgeStage
 from ssdbench.stages.steady import Steady
 from ssdbench.stats.writecache import cache_enabled
 from ssdbench.suite import applications, files, filesystems
-from ssdbench.suite.points import point_range, rate, span, sweep
+from ssdbench.suite.points import rate, span, steady_workload, sweep
 from ssdbench.suite.writers import processes
 
 
@@ -166,18 +165,9 @@ def _put_in_order(name: str, profile: Profile) -> Precondition:
 
 
 def _steady(name: str, profile: Profile, target: TargetInfo, level_bytes: int) -> Steady:
-    wanted = profile.steady.workload
     return Steady(
         name=name,
-        workload=Workload(
-            pattern=wanted.pattern.pattern,
-            block_bytes=wanted.block_bytes,
-            read_percent=wanted.read_percent,
-            iodepth=wanted.iodepth,
-            numjobs=wanted.numjobs,
-            range=point_range(level_bytes, wanted.block_bytes),
-            content=profile.content,
-        ),
+        workload=steady_workload(profile, level_bytes),
         rule=profile.steady.rule.value,
         max_fills=profile.steady.max_fills,
         max_time_s=profile.steady.max_time_s,

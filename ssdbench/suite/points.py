@@ -1,5 +1,6 @@
 """The points of sweeps and span sweeps, and what cannot be measured on a target."""
 
+from collections.abc import Sequence
 from itertools import product
 from typing import Protocol
 
@@ -58,6 +59,27 @@ def sweep(
         judging=_judging(profile, wanted.repeats or profile.repeats, wanted.extra),
         skipped=tuple(skipped),
         extra=_extra(wanted.extra),
+        returns_to=_returns_to(profile, level_bytes, points),
+    )
+
+
+def _returns_to(profile: Profile, level_bytes: int, points: Sequence[Point]) -> Workload | None:
+    """The warm-up's workload, where there is a warm-up and some point may change the drive."""
+    changes = any(point.workload.writes for point in points)
+    return steady_workload(profile, level_bytes) if profile.needs_warm_up and changes else None
+
+
+def steady_workload(profile: Profile, level_bytes: int) -> Workload:
+    """What is written until the drive is steady."""
+    wanted = profile.steady.workload
+    return Workload(
+        pattern=wanted.pattern.pattern,
+        block_bytes=wanted.block_bytes,
+        read_percent=wanted.read_percent,
+        iodepth=wanted.iodepth,
+        numjobs=wanted.numjobs,
+        range=point_range(level_bytes, wanted.block_bytes),
+        content=profile.content,
     )
 
 

@@ -84,10 +84,13 @@ class ARun:
         self.stages.append(Steady(self._name("steady"), workload, rule, max_fills))
         return self
 
-    def sweep(self, *points: Point, repeats: int = 3) -> Self:
+    def sweep(self, *points: Point, repeats: int = 3, returning: bool = False) -> Self:
         """Add a sweep: one write point and one read point unless told."""
         wanted = points or (a_point(self.drive, "write"), a_point(self.drive, "read", read=100))
-        self.stages.append(PointStage(self._name("sweep"), (wanted,), repeats, QUICK))
+        back = a_workload(self.drive) if returning else None
+        self.stages.append(
+            PointStage(self._name("sweep"), (wanted,), repeats, QUICK, returns_to=back)
+        )
         return self
 
     def span(self, *shares: float, repeats: int = 2) -> Self:

@@ -147,7 +147,7 @@ def test_no_plan_takes_longer_than_the_profile_allows() -> None:
     )
 
     assert steady.seconds[1] <= 20 * 60
-    assert sweep.seconds[1] <= 3 * (300 + 30)
+    assert sweep.seconds[1] <= 3 * (300 + 30) + (300 + 600)  # and the return to the warm-up
 
 
 def test_no_block_is_planned_faster_than_the_sequence() -> None:

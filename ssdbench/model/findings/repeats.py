@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ssdbench.model.finding import Code, Severity
 from ssdbench.model.findings.kind import FindingKind
-from ssdbench.units import counted, format_count, format_size
+from ssdbench.units import counted, format_count, format_duration, format_size
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,98 @@ class RepeatsVary(FindingKind):
         return (
             f"the repeats vary by {100 * self.cv:.1f} % (coefficient of variation), "
             f"allowed {100 * self.allowed_cv:g} %"
+        )
+
+
+@dataclass(frozen=True)
+class LevelsSeenTooLittle(FindingKind):
+    """The repeats differ because the rate moves between two levels, seen too little."""
+
+    code = Code.CV_TOO_HIGH
+    severities = (Severity.INVALIDATES,)
+    remedy = (
+        "The drive does this, not the host. Longer windows (`window`) or more repeats see each "
+        "level more often."
+    )
+
+    cv: float  # standard deviation over mean
+    allowed_cv: float
+    lower_iops: float
+    upper_iops: float
+
+    def message(self) -> str:
+        return (
+            f"the repeats vary by {100 * self.cv:.1f} % (allowed {100 * self.allowed_cv:g} %), "
+            f"because the rate moves between about {format_count(self.lower_iops)} and "
+            f"{format_count(self.upper_iops)} IOPS; the bound is from the lower ones, and the "
+            "levels were seen too little to plan on"
+        )
+
+
+@dataclass(frozen=True)
+class LevelVaries(FindingKind):
+    """The rate moves between two levels, and the lower one is not the same each time."""
+
+    code = Code.CV_TOO_HIGH
+    severities = (Severity.INVALIDATES,)
+    remedy = "Longer windows, so that the bound of the lower level stands on more of it."
+
+    cv: float  # of the stays on the lower level
+    allowed_cv: float
+    lower_iops: float
+
+    def message(self) -> str:
+        return (
+            f"the stays on the lower level of {format_count(self.lower_iops)} IOPS vary by "
+            f"{100 * self.cv:.1f} % (coefficient of variation), allowed {100 * self.allowed_cv:g} %"
+        )
+
+
+@dataclass(frozen=True)
+class PointOnTwoLevels(FindingKind):
+    """A point whose rate keeps returning to a lower level, which is what its bound stands on."""
+
+    code = Code.BISTABLE
+    severities = (Severity.WARNS,)
+    remedy = "Plan on the bound, which is that of the lower level; never on the mean."
+
+    lower_iops: float
+    upper_iops: float
+    lower_share: float  # of the time
+    visits: int  # to the lower level
+
+    def message(self) -> str:
+        return (
+            f"the rate moves between two levels: {format_count(self.lower_iops)} IOPS for "
+            f"{100 * self.lower_share:.0f} % of the time ({counted(self.visits, 'visit')}), and "
+            f"{format_count(self.upper_iops)}; the bound is that of the lower level"
+        )
+
+
+@dataclass(frozen=True)
+class RateChanged(FindingKind):
+    """The same workload ran at another rate later in the run."""
+
+    code = Code.CHANGED
+    severities = (Severity.INVALIDATES,)
+    remedy = (
+        "The drive has another rate than it was proven to have. Let it work longer before the "
+        "points (`steady: {rule: pss-paranoid}`), look for heat and for other work, and measure "
+        "again."
+    )
+
+    before_iops: float
+    after_iops: float
+    place: str
+    of_warm_up: bool = False  # seen under the warm-up's workload, not the point's own
+
+    def message(self) -> str:
+        share = 100 * (self.after_iops / self.before_iops - 1) if self.before_iops else 0.0
+        way = "down" if share < 0 else "up"
+        what = "the warm-up's workload is" if self.of_warm_up else "the same workload is"
+        return (
+            f"{what} {way} {abs(share):.2g} % {self.place}: {format_count(self.before_iops)} IOPS "
+            f"before, {format_count(self.after_iops)} since then"
         )
 
 
@@ -202,6 +294,37 @@ class QueueNotFull(FindingKind):
         return (
             f"IOPS x latency gives {self.in_flight:.3g} requests in flight, "
             f"the workload asked for {self.queue_depth}"
+        )
+
+
+@dataclass(frozen=True)
+class WindowsHiddenByBuffer(FindingKind):
+    """All windows of a point wrote too little to get past the drive's write buffer."""
+
+    code = Code.HIDDEN_BY_BUFFER
+    severities = (Severity.INVALIDATES,)
+
+    buffers_written: float  # by all windows of the point
+    least_buffers: float
+    buffer_bytes: int
+    window_s: float  # what would do; 0 where nothing was written
+    total_s: float  # of all windows together
+
+    def advice(self) -> str:
+        if not self.window_s:
+            return "Lengthen the measured windows (`window`)."
+        return (
+            f"Lengthen the windows to {format_duration(self.window_s)} (`window`): together "
+            f"{format_duration(self.total_s)}, in which the point writes "
+            f"{format_size(round(self.least_buffers * self.buffer_bytes))}. Where the buffer is "
+            "known before the points (a `probe` stage before them), windows are lengthened by "
+            "themselves."
+        )
+
+    def message(self) -> str:
+        return (
+            f"the windows wrote {self.buffers_written:.1f} times the drive's write buffer of "
+            f"{format_size(self.buffer_bytes)}; at least {self.least_buffers:g} times are needed"
         )
 
 

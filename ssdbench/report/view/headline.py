@@ -27,6 +27,7 @@ from ssdbench.report.view.inside import of_inside
 from ssdbench.report.view.page import Headline
 from ssdbench.report.view.pts import pts_rule
 from ssdbench.report.view.rateline import of_rate
+from ssdbench.stats.evidence import HORIZON_S
 from ssdbench.stats.runplan import candidates
 from ssdbench.units import format_count, format_duration, format_ns, format_rate, format_size
 
@@ -163,25 +164,32 @@ def _meaning(point: PointResult, *, sound: bool, steady: bool) -> str:
             "For the record only. It was computed as a bound to plan on would be, but the reasons "
             "beside it mean that nobody can promise that the next measurement reaches it."
         )
-    length = max((r.measure_to_s - r.measure_from_s for r in point.repeats), default=0.0)
+    horizon_s = point.basis.horizon_s if point.basis else HORIZON_S
+    level = ""
+    if point.basis and point.basis.lower_share is not None:
+        level = (
+            f"The rate moves between two levels, and this is the lower one, on which the drive is "
+            f"{100 * point.basis.lower_share:.0f} % of the time. "
+        )
     return (
-        "Plan on this or less. The bound is computed so that, with 95 % confidence, at least 95 "
-        f"out of 100 further repeats like these ({format_duration(length)} each, same drive, same "
-        "workload, same conditions) reach it; and it is never above the slowest repeat or minute "
-        "seen. It says nothing about other drives of this model, and single seconds can be slower."
+        f"Plan on this or less. {level}The bound is computed so that, with 95 % confidence, the "
+        f"mean rate reaches it in at least 95 out of 100 stretches of {format_duration(horizon_s)} "
+        "(same drive, same workload, same conditions). Single minutes and seconds can be slower: "
+        "the worst that were seen stand beside it. It says nothing about other drives of this "
+        "model, and nothing about what this one does after more writing than the run saw."
     )
 
 
 def _evidence(point: PointResult, estimate: Estimate) -> list[tuple[str, str]]:
     repeats = point.repeats
     rows = []
-    if repeats:
-        rows.append(
-            ("Worst second", f"{format_count(min(r.worst_second_iops for r in repeats))} IOPS")
-        )
-        rows.append(
-            ("Worst minute", f"{format_count(min(r.worst_minute_iops for r in repeats))} IOPS")
-        )
+    for label, metric in (
+        ("Worst second", "worst_second_iops"),
+        ("Worst minute", "worst_minute_iops"),
+    ):
+        worst = point.estimate(metric)
+        if worst is not None:
+            rows.append((label, f"{format_count(worst.value)} IOPS"))
     for share, latency in percentiles_of(point.estimates).items():
         if share >= 99 and latency.status == "published":
             rows.append((f"Latency {percentile_name(share)}", format_ns(latency.value)))
@@ -196,8 +204,29 @@ def _evidence(point: PointResult, estimate: Estimate) -> list[tuple[str, str]]:
         rows.append(("Repeats differ by (CV)", f"{variation:.2g} %"))
     if repeats:
         rows.append(("Counted per repeat", _window(point)))
+    rows += _basis(point)
     if estimate.method:
         rows.append(("Method", estimate.method))
+    return rows
+
+
+def _basis(point: PointResult) -> list[tuple[str, str]]:
+    """What the bound stands on, and the drift that it could not have seen."""
+    basis = point.basis
+    if basis is None:
+        return []
+    rows = [
+        (
+            "Evidence",
+            f"{format_duration(basis.seconds)} in {basis.pieces} parts, over {basis.fills:.2g} "
+            "drive fills",
+        )
+    ]
+    if basis.rhythm_s is not None:
+        rows.append(("Rhythm of the rate", f"{format_duration(basis.rhythm_s)}; windows hold five"))
+    if basis.unseen_drift_per_fill is not None:
+        share = 100 * basis.unseen_drift_per_fill
+        rows.append(("Drift that could go unseen", f"up to {share:.2g} % a drive fill"))
     return rows
 
 

@@ -121,11 +121,17 @@ def _rate_row(point: PointResult) -> list[Cell]:
         Cell(words.count(iops.value if iops else None)),
         Cell(words.interval(iops) if iops else words.NONE),
         Cell(words.NONE if variation is None else f"{variation:.2g} %"),
-        Cell(words.count(min((r.worst_minute_iops for r in repeats), default=None))),
-        Cell(words.count(min((r.worst_second_iops for r in repeats), default=None))),
+        Cell(words.count(_worst(point, "worst_minute_iops"))),
+        Cell(words.count(_worst(point, "worst_second_iops"))),
         Cell(format_rate(throughput.value) if throughput else words.NONE),
         Cell(str(len(repeats))),
     ]
+
+
+def _worst(point: PointResult, metric: str) -> float | None:
+    """Over all evidence; in results that are older than it, over the windows."""
+    estimate = point.estimate(metric)
+    return None if estimate is None else estimate.value
 
 
 def _verdict(point: PointResult) -> Cell:

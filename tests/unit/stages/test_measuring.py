@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from ssdbench.engine.recent import RecentWrites
+from ssdbench.generator.base import Second
 from ssdbench.model.finding import Code, Severity
+from ssdbench.model.found import Points
 from ssdbench.model.result import RunResult
 from ssdbench.model.workload import Point
 from ssdbench.stages.measuring import read_measured
@@ -64,7 +66,9 @@ def test_the_settle_phase_is_stored_and_not_counted(run: ARun) -> None:
         line.rsplit(",", 1)[1]
         for line in (run.path / repeat.artifacts / "seconds.csv").read_text().splitlines()[1:]
     ]
-    assert phases == ["settle"] * round(repeat.settle_s) + ["measure"] * 60
+    counted = round(repeat.measure_to_s - repeat.measure_from_s)
+    assert phases == ["settle"] * round(repeat.settle_s) + ["measure"] * counted
+    assert 60 <= counted <= 75  # of a length that chance draws
     assert repeat.iops == pytest.approx(100, rel=0.02)  # the floor, nothing of the burst
     windows = read_measured(run.path / repeat.artifacts / "histograms.npz")
     assert windows.write.n == windows.write_ios.sum()
@@ -105,7 +109,7 @@ def test_a_point_that_never_settles_is_measured_and_marked(run: ARun) -> None:
 
     (repeat,) = result.stages[0].points[0].repeats
     assert Code.NOT_STEADY_POINT in {finding.code for finding in repeat.findings}
-    assert repeat.measure_to_s - repeat.measure_from_s == QUICK.measure_s
+    assert repeat.measure_to_s - repeat.measure_from_s >= QUICK.measure_s
 
 
 def test_foreign_requests_during_the_window_are_a_finding(run: ARun) -> None:
@@ -164,3 +168,42 @@ def test_only_writes_of_the_same_workload_count_towards_settling() -> None:
     recent.follows(large, 3)
 
     assert (before, recent.of(small), recent.of(large)) == (15, 0, 3)
+
+
+def test_a_drive_that_steps_down_among_the_points_is_refused_by_the_return(run: ARun) -> None:
+    run.drive = WearyDrive(fresh_iops=100, spare_bytes=0)
+    steps_at = 3_600.0 + 4 * 150  # after the warm-up and about four repeats
+
+    def step(drive: WearyDrive, second: Second) -> None:
+        seen["seconds"] += second.duration_s
+        drive.floor_iops = drive.fresh_iops = 100.0 if seen["seconds"] < steps_at else 70.0
+
+    seen = {"seconds": 0.0}
+    run.drive.on_second = step
+
+    result = run.steady().sweep(a_point(run.drive, "write"), repeats=10, returning=True).go()
+
+    (point,) = result.points
+    (change,) = [f for f in point.findings if f.code is Code.CHANGED]
+    estimate = point.estimate("iops")
+    assert result.verdict == "NOT VALIDATED"
+    assert "down 30 % after repeat" in change.message
+    assert estimate is not None
+    assert 65 < (estimate.bound or 0) < 71
+
+
+def test_a_drive_that_stays_as_it_is_returns_to_its_warm_up(run: ARun) -> None:
+    run.drive = WearyDrive(fresh_iops=100, spare_bytes=0)
+
+    result = run.steady().sweep(a_point(run.drive, "write"), repeats=10, returning=True).go()
+
+    (point,) = result.points
+    stage = result.stages[-1]
+    assert isinstance(stage.found, Points)
+    assert stage.found.again is not None
+    assert stage.found.repeats == 10
+    assert stage.found.again.measure_to_s - stage.found.again.measure_from_s >= 600
+    assert Code.CHANGED not in {finding.code for finding in point.findings}
+    assert point.basis is not None
+    assert point.basis.seconds > 2700 + 10 * 60 + 600
+    assert point.basis.unseen_drift_per_fill is not None

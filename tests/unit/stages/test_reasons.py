@@ -86,12 +86,12 @@ def test_blocks_below_the_physical_block_are_labelled(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("buffer_bytes", "hidden"), [(0, False), (1 << 20, False), (4 << 20, True)]
+    ("buffer_bytes", "hidden"), [(0, False), (4 << 20, False), (64 << 20, True)]
 )
 def test_a_window_is_held_against_the_buffer_that_was_found(
     tmp_path: Path, buffer_bytes: int, hidden: bool
 ) -> None:
-    drive = WearyDrive(floor_iops=200)  # about 48 MiB in a window of a minute
+    drive = WearyDrive(floor_iops=200)  # 48 MiB a minute, and windows of at most ten
 
     found = codes(the_point(tmp_path, drive, buffer_bytes=buffer_bytes))
 

@@ -6,7 +6,6 @@ import pytest
 from ssdbench.stats.distributions import binomial_quantile, binomial_upper_limit, tolerance_factor
 from ssdbench.stats.estimate import (
     coefficient_of_variation,
-    lower_bound,
     lower_tolerance,
     mean_of_repeats,
     median_interval,
@@ -66,19 +65,6 @@ def test_the_tolerance_bound_leaves_95_percent_above_it_in_95_percent_of_cases()
     bounds = np.array([lower_tolerance(rng.normal(100, 4, 10)) for _ in range(DRAWS)])
 
     assert 0.935 < (bounds <= fifth_percentile).mean() < 0.965
-
-
-def test_the_bound_holds_for_left_skewed_repeats_where_the_tolerance_alone_does_not() -> None:
-    rng = np.random.default_rng(4)
-    draws = [100 - 5 * rng.exponential(1, (10, 5)) for _ in range(DRAWS)]
-    sustained = 100 - 5 * 3.0  # 95 % of such minutes lie above
-
-    alone = np.mean([(lower_tolerance(d[:, 0]) or 0) <= sustained for d in draws])
-    paired = np.mean([lower_bound(d[:, 0], worst_minute=d.min()) <= sustained for d in draws])
-
-    assert alone < 0.85
-    assert paired > 0.9
-    assert paired > alone
 
 
 def test_a_single_repeat_has_a_value_but_no_interval() -> None:

@@ -1,0 +1,84 @@
+"""What the warm-up before some points, and the return to its workload after them, tell of both."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from ssdbench.engine.series import stored_seconds
+from ssdbench.model.found import WarmUp
+from ssdbench.model.kind import StageKind
+from ssdbench.model.point import Repeat
+from ssdbench.model.result import StageResult
+from ssdbench.model.rundirectory import HISTOGRAMS
+from ssdbench.model.target import TargetInfo
+from ssdbench.stages.measuring import read_measured
+from ssdbench.stats.around import Around
+from ssdbench.stats.evidence import Role, Stretch
+from ssdbench.stats.series import Series
+from ssdbench.stats.sustained import levels_of
+from ssdbench.stats.window import Needed, needed_window
+
+
+def warmed(
+    results: Sequence[StageResult], run_path: Path, target: TargetInfo, asked_s: float
+) -> tuple[Around, Needed]:
+    """The steady part of the newest warm-up, and how long it asks every window to be.
+
+    Nothing is known where there is none, where it was not steady, or where the drive was filled
+    again after it. Raises UsageError when its seconds are damaged.
+    """
+    for index in range(len(results) - 1, -1, -1):
+        found = results[index].found
+        if found.kind is StageKind.PRECONDITION:
+            break
+        if isinstance(found, WarmUp):
+            verdict = found.verdict
+            if found.workload is None or verdict is None or not verdict.steady:
+                break
+            before = sum(result.bytes_written for result in results[:index])
+            stretch, needed = _steady_part(
+                run_path / found.seconds_csv,
+                verdict.window_from_s,
+                before,
+                target.size_bytes,
+                asked_s,
+            )
+            around = Around(
+                workload=found.workload,
+                warm_up=stretch,
+                rhythm_s=needed.rhythm_s,
+                capacity_bytes=target.size_bytes,
+            )
+            return around, needed
+    return Around(capacity_bytes=target.size_bytes), Needed(asked_s)
+
+
+@lru_cache(maxsize=4)  # asked before every repeat, and a warm-up may have lasted for days
+def _steady_part(
+    path: Path, from_s: float, before_bytes: int, size_bytes: int, asked_s: float
+) -> tuple[Stretch, Needed]:
+    seconds = stored_seconds(path)
+    duration_s = np.maximum(seconds["duration_s"], 1e-9)
+    steady = seconds["t_s"] > from_s + 1e-9
+    ios = seconds["read_ios"] + seconds["write_ios"]
+    fills = (before_bytes + np.cumsum(seconds["write_bytes"])) / size_bytes
+    series = Series(np.cumsum(duration_s[steady]), (ios / duration_s)[steady], unit="1/s")
+    stretch = Stretch(
+        Role.WARM_UP, series, from_fills=float(fills[steady][0]), to_fills=float(fills[-1])
+    )
+    levels = levels_of([stretch]) is not None
+    return stretch, needed_window(asked_s, series, two_levels=levels)
+
+
+def returned(again: Repeat, run_path: Path, target: TargetInfo) -> Stretch:
+    """The return as evidence. Raises UsageError when it is damaged or not there."""
+    measured = read_measured(run_path / again.artifacts / HISTOGRAMS)
+    written = float(measured.write_bytes.sum()) / target.size_bytes
+    return Stretch(
+        Role.AGAIN,
+        measured.evidence,
+        from_fills=again.at_fills,
+        to_fills=again.at_fills + written,
+    )

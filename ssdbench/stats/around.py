@@ -1,0 +1,51 @@
+"""What a run knows of a drive besides the repeats of a point, and the evidence that both make."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ssdbench.model.result import Repeat
+from ssdbench.model.workload import Point, Workload
+from ssdbench.stats.evidence import Role, Stretch
+from ssdbench.stats.measured import Measured
+from ssdbench.stats.sustained import Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """The warm-up before the points and the return to its workload after them."""
+
+    workload: Workload | None = None  # of the warm-up
+    warm_up: Stretch | None = None  # the seconds that were judged steady
+    again: Stretch | None = None
+    rhythm_s: float | None = None  # of the rate under the warm-up, where it matters
+    capacity_bytes: int = 0
+
+    @property
+    def stretches(self) -> tuple[Stretch, ...]:
+        """Both, in the order of time, where they are known."""
+        return tuple(stretch for stretch in (self.warm_up, self.again) if stretch is not None)
+
+
+def evidence_of(
+    point: Point, repeats: Sequence[Repeat], measured: Sequence[Measured], around: Around
+) -> Evidence:
+    """All seconds of the point's workload, and those of the warm-up's where it is another one."""
+    own = [_stretch(repeat, m, around) for repeat, m in zip(repeats, measured, strict=True)]
+    if point.workload != around.workload:
+        return Evidence(tuple(own), around.stretches, around.rhythm_s)
+    first = [around.warm_up] if around.warm_up else []
+    last = [around.again] if around.again else []
+    return Evidence((*first, *own, *last), (), around.rhythm_s)
+
+
+def _stretch(repeat: Repeat, measured: Measured, around: Around) -> Stretch:
+    written = (
+        float(measured.write_bytes.sum()) / around.capacity_bytes if around.capacity_bytes else 0
+    )
+    return Stretch(
+        role=Role.REPEAT,
+        series=measured.evidence,
+        number=repeat.repeat,
+        from_fills=repeat.at_fills,
+        to_fills=repeat.at_fills + written,
+    )

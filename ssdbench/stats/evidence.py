@@ -1,0 +1,168 @@
+"""What is known of one workload's sustained rate: stretches of seconds, and pieces of them.
+
+A stretch is one start of the generator without its transition: the steady part of the warm-up, a
+repeat from where the spare area was written once, the return to the warm-up's workload. Every
+second of it counts; a window that was declared beforehand is no better than the minutes before it.
+
+The bound is about means over a horizon: 10 minutes, or whole periods where the rate has a rhythm.
+A slowdown that is shorter is averaged by any user who looks at ten minutes, one that is longer is
+a level. Pieces shorter than the horizon vary more than means over the horizon would, so a stretch
+that is shorter counts as one piece, which errs on the safe side.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from ssdbench.stats.distributions import t_quantile, tolerance_factor
+from ssdbench.stats.series import Floats, History, Series
+
+HORIZON_S = 600.0
+MINUTE_S = 60.0
+BLOCKS = 10  # of a stretch, for the interval of its mean
+
+
+class Role(StrEnum):
+    """Where the seconds come from."""
+
+    WARM_UP = "warm-up"
+    REPEAT = "repeat"
+    AGAIN = "again"  # the warm-up's workload, once more after all others
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stretch:
+    """Seconds of one workload without a break; `series` begins at 0 and is in IOPS."""
+
+    role: Role
+    series: Series
+    number: int = 0  # of the repeat
+    from_fills: float = 0.0  # drive fills that the run had written when it began
+    to_fills: float = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """How long it is."""
+        return float(self.series.t_s[-1]) if len(self.series.t_s) else 0.0
+
+    @property
+    def mean(self) -> float:
+        """Mean rate over all of it."""
+        return History.of(self.series).mean(0.0, self.seconds)
+
+    def name(self) -> str:
+        """In a sentence."""
+        return {
+            Role.WARM_UP: "the warm-up",
+            Role.REPEAT: f"repeat {self.number}",
+            Role.AGAIN: "the return to the warm-up's workload",
+        }[self.role]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a stretch, at most about a horizon long."""
+
+    mean: float
+    seconds: float
+    stretch: int  # which one
+    at_fills: float  # its middle
+
+
+def pieces(stretches: Sequence[Stretch], horizon_s: float = HORIZON_S) -> list[Piece]:
+    """All stretches cut into horizons, counted back from their ends.
+
+    What is left at a start counts as a piece of its own from half a horizon on, or where it is
+    all that there is; shorter ends are in no piece (but in every minimum and in the mean).
+    """
+    found: list[Piece] = []
+    for index, stretch in enumerate(stretches):
+        history, end_s = History.of(stretch.series), stretch.seconds
+        edges = [end_s - horizon_s * n for n in range(int(end_s / horizon_s + 1e-9), -1, -1)]
+        if edges[0] >= horizon_s / 2 or (len(edges) == 1 and end_s > 0):
+            edges.insert(0, 0.0)
+        for from_s, to_s in zip(edges, edges[1:], strict=False):
+            share = (from_s + to_s) / 2 / end_s
+            at_fills = stretch.from_fills + share * (stretch.to_fills - stretch.from_fills)
+            found.append(Piece(history.mean(from_s, to_s), to_s - from_s, index, at_fills))
+    return found
+
+
+def mean_of(stretches: Iterable[Stretch]) -> float:
+    """Mean rate over all seconds; 0 without any."""
+    pairs = [(stretch.mean, stretch.seconds) for stretch in stretches]
+    total = sum(seconds for _, seconds in pairs)
+    return sum(mean * seconds for mean, seconds in pairs) / total if total else 0.0
+
+
+def slowest(series: Iterable[Series], length_s: float) -> float:
+    """The lowest mean over `length_s` anywhere, sliding by samples; a shorter series is its own."""
+    return min((_slowest(one, length_s) for one in series), default=0.0)
+
+
+def _slowest(series: Series, length_s: float) -> float:
+    t_s = np.concatenate([[0.0], series.t_s])
+    done = np.concatenate([[0.0], np.cumsum(series.rate * np.diff(t_s))])
+    length_s = min(length_s, float(t_s[-1]))
+    ends_s = series.t_s[series.t_s >= length_s - 1e-6]
+    if length_s <= 0 or not len(ends_s):
+        return 0.0
+    return float(
+        ((np.interp(ends_s, t_s, done) - np.interp(ends_s - length_s, t_s, done)) / length_s).min()
+    )
+
+
+def lower_limit(means: Sequence[float] | Floats) -> float:
+    """95 % of such means lie above, with 95 % confidence, and never above the lowest of them.
+
+    Normal tolerance bound of the logarithms (Owen 1968): it has no values below zero, and for
+    means that agree to a few percent it is the bound of the means themselves. Fewer than five
+    means know no spread; then the lowest is all that is known.
+    """
+    data = np.asarray(means, dtype=np.float64)
+    lowest = float(data.min()) if len(data) else 0.0
+    if len(data) < LEAST_PIECES or lowest <= 0:
+        return max(0.0, lowest)
+    logs = np.log(data)
+    bound = math.exp(float(logs.mean() - tolerance_factor(len(data)) * logs.std(ddof=1)))
+    return min(bound, lowest)
+
+
+LEAST_PIECES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class MeanInterval:
+    """A mean with its interval."""
+
+    mean: float
+    low: float
+    high: float
+
+    def apart(self, other: "MeanInterval") -> bool:
+        """Whether the two intervals do not touch."""
+        return self.low > other.high or other.low > self.high
+
+
+def interval_of(
+    stretches: Sequence[Stretch], *, comparisons: int, block_s: float = MINUTE_S
+) -> MeanInterval:
+    """Mean over stretches with its interval, corrected for the number of comparisons.
+
+    Several stretches are independent samples; a single one is cut into up to ten blocks of at
+    least `block_s` (a period, where the rate has one), on which t has nearly its nominal
+    coverage although neighbours resemble each other (docs/numbers.md).
+    """
+    mean = mean_of(stretches)
+    if len(stretches) > 1:
+        values = np.array([stretch.mean for stretch in stretches])
+    else:
+        only = stretches[0]
+        count = int(min(BLOCKS, max(2, only.seconds / max(block_s, 1e-9))))
+        values = History.of(only.series).blocks(0.0, only.seconds, count)
+    quantile = t_quantile(1 - 0.025 / comparisons, len(values) - 1)
+    half = quantile * float(values.std(ddof=1)) / len(values) ** 0.5
+    return MeanInterval(mean, max(0.0, mean - half), mean + half)

@@ -1,0 +1,208 @@
+"""From the evidence of one point to the number to plan on: the one place where a bound is made.
+
+The bound is the lower 95/95 limit of means over the horizon (`evidence`): of the lower level where
+the rate moves between two, of what is known after a change where the drive changed. Nothing that
+was measured is left out of the worst minute and the worst second.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ssdbench.stats.bimodality import two_modes
+from ssdbench.stats.changes import Change, changed
+from ssdbench.stats.distributions import t_quantile
+from ssdbench.stats.estimate import coefficient_of_variation
+from ssdbench.stats.evidence import (
+    HORIZON_S,
+    LEAST_PIECES,
+    MINUTE_S,
+    Piece,
+    Role,
+    Stretch,
+    lower_limit,
+    mean_of,
+    pieces,
+    slowest,
+)
+from ssdbench.stats.levels import MIN_GAP, MIN_VISITS, common_drift, two_levels, undivided
+from ssdbench.stats.pss import MAX_LEVEL_DRIFT, MAX_VISITS_PER_STEP
+from ssdbench.stats.series import Floats, History
+
+A_LEVEL_S = HORIZON_S / 4  # a slowdown that lasts this long on average is a level
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All that is known of one point, in the order of time."""
+
+    stretches: tuple[Stretch, ...]  # of the point's own workload
+    reference: tuple[Stretch, ...] = ()  # of the warm-up's workload, where that is another one
+    rhythm_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TwoRates:
+    """A rate that keeps returning to a lower level."""
+
+    lower_iops: float
+    upper_iops: float
+    lower_share: float  # of the time
+    visits: int  # to the lower level
+    cv: float  # of the means of its visits
+    bound_iops: float
+
+
+@dataclass(frozen=True, slots=True)
+class Sustained:
+    """What a point sustains, as far as the evidence goes."""
+
+    bound_iops: float
+    mean_iops: float  # of all that counts
+    horizon_s: float
+    pieces: int  # means behind the bound
+    seconds: float  # of evidence
+    fills: float  # that the run wrote over it
+    worst_minute_iops: float
+    worst_second_iops: float
+    levels: TwoRates | None = None
+    change: Change | None = None
+    drive_change: Change | None = None  # seen under the warm-up's workload
+    unseen_drift: float | None = None  # per fill: more would have been seen (95 %)
+
+
+def sustained(evidence: Evidence) -> Sustained:
+    """The number to plan on, and what it stands on. Raises ValueError without any second."""
+    own = [stretch for stretch in evidence.stretches if stretch.seconds > 0]
+    if not own:
+        raise ValueError("no second of the point was measured")
+    horizon_s = horizon(evidence.rhythm_s)
+    expected = levels_of([s for s in evidence.reference if s.role is Role.WARM_UP]) is not None
+    levels = levels_of(own, expected=expected)
+    change = None if levels else changed(own, period_s=evidence.rhythm_s, horizon_s=horizon_s)
+    counting = own[change.stretch :] if change and change.share < 0 else own
+    parts = pieces(counting, horizon_s)
+    bound = levels.bound_iops if levels else _flat_bound(counting, parts, horizon_s)
+    fills = [fill for stretch in own for fill in (stretch.from_fills, stretch.to_fills)]
+    return Sustained(
+        bound_iops=bound,
+        mean_iops=mean_of(counting),
+        horizon_s=horizon_s,
+        pieces=len(parts),
+        seconds=sum(stretch.seconds for stretch in counting),
+        fills=max(fills) - min(fills),
+        worst_minute_iops=slowest([stretch.series for stretch in own], MINUTE_S),
+        worst_second_iops=min(float(stretch.series.rate.min()) for stretch in own),
+        levels=levels,
+        change=change,
+        drive_change=_of_drive(evidence, horizon_s),
+        unseen_drift=None if levels or change else unseen_drift(parts),
+    )
+
+
+def horizon(rhythm_s: float | None) -> float:
+    """Ten minutes, or the next whole number of periods."""
+    return HORIZON_S if not rhythm_s else math.ceil(HORIZON_S / rhythm_s) * rhythm_s
+
+
+def _of_drive(evidence: Evidence, horizon_s: float) -> Change | None:
+    if not evidence.reference or levels_of(evidence.reference):
+        return None
+    return changed(evidence.reference, period_s=evidence.rhythm_s, horizon_s=horizon_s)
+
+
+def _flat_bound(own: Sequence[Stretch], parts: Sequence[Piece], horizon_s: float) -> float:
+    """Of all pieces; of the lower half, where they plainly fall into two."""
+    means = [piece.mean for piece in parts]
+    modes = two_modes(means)
+    if modes is not None:
+        means = sorted(means)[: round(modes.lower_share * len(means))]
+    least_s = horizon_s if len(means) >= LEAST_PIECES else MINUTE_S  # too few tell no spread
+    return min(lower_limit(means), slowest([one.series for one in own], least_s), mean_of(own))
+
+
+def levels_of(stretches: Sequence[Stretch], *, expected: bool = False) -> TwoRates | None:
+    """Two levels, each visited at least twice, that stay where they are; else None.
+
+    `expected`: the warm-up moved between two levels, so short stretches may fall on either.
+    """
+    cut = [_minutes(stretch) for stretch in stretches]
+    steps = np.concatenate([*cut, np.zeros(0)])
+    found = two_levels(steps)
+    if found is None or found.gap < MIN_GAP or found.lower <= 0:
+        return None
+    visits = found.visits_low + found.visits_high
+    if min(found.visits_low, found.visits_high) < MIN_VISITS:
+        return None
+    whole = undivided(found.low)
+    if not (whole & found.low).any() or not (whole & ~found.low).any():
+        return None
+    if abs(common_drift(steps[whole], found.low[whole])) > MAX_LEVEL_DRIFT:
+        return None
+    if not expected and visits / len(steps) > MAX_VISITS_PER_STEP:
+        return None
+    low_s = MINUTE_S * int(found.low.sum())
+    if not expected and low_s / found.visits_low < A_LEVEL_S:
+        return None
+    own = _visits(cut, found.low)
+    if not own:
+        return None
+    means = [mean for mean, _ in own]
+    minutes = sum(count for _, count in own)
+    lower = sum(mean * count for mean, count in own) / minutes
+    return TwoRates(
+        lower_iops=lower,
+        upper_iops=found.upper,
+        lower_share=float(found.low.mean()),
+        visits=found.visits_low,
+        cv=coefficient_of_variation(means),
+        bound_iops=lower_limit(means),
+    )
+
+
+def _minutes(stretch: Stretch) -> Floats:
+    history = History.of(stretch.series)
+    step_s = MINUTE_S if stretch.seconds >= MINUTE_S else stretch.seconds
+    return history.steps(0.0, stretch.seconds, step_s)
+
+
+def _visits(cut: Sequence[Floats], low: np.typing.NDArray[np.bool_]) -> list[tuple[float, int]]:
+    """Mean and minutes of each stay on the lower level, in pieces of at most a horizon.
+
+    A minute that an edge crosses belongs to no level; single minutes count only where there are
+    no longer stays.
+    """
+    stays: list[tuple[float, int]] = []
+    place = 0
+    longest = int(HORIZON_S / MINUTE_S)
+    for steps in cut:
+        inside = low[place : place + len(steps)]
+        place += len(steps)
+        whole = np.concatenate([[False], inside & undivided(inside), [False]])
+        edges = np.flatnonzero(np.diff(whole.astype(np.int8)))
+        for first, last in zip(edges[::2], edges[1::2], strict=True):
+            count = max(1, round((last - first) / longest))
+            for part in np.array_split(steps[first:last], count):
+                stays.append((float(part.mean()), len(part)))
+    long = [stay for stay in stays if stay[1] > 1]
+    return long if len(long) >= LEAST_PIECES else stays
+
+
+def unseen_drift(parts: Sequence[Piece]) -> float | None:
+    """The largest change per drive fill that fits the pieces (95 %); None where none can be told.
+
+    Least squares of the logarithms over the fills that the run had written.
+    """
+    x = np.array([piece.at_fills for piece in parts])
+    y = np.array([piece.mean for piece in parts])
+    n = len(parts)
+    spread = float(((x - x.mean()) ** 2).sum()) if n else 0.0
+    if n < LEAST_PIECES or spread <= 0 or not (y > 0).all():
+        return None
+    logs = np.log(y)
+    slope = float(((x - x.mean()) * (logs - logs.mean())).sum() / spread)
+    rest = logs - logs.mean() - slope * (x - x.mean())
+    error = math.sqrt(float((rest * rest).sum()) / (n - 2) / spread)
+    return abs(slope) + t_quantile(0.975, n - 2) * error

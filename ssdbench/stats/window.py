@@ -1,0 +1,114 @@
+"""How long a window must be before its mean repeats: sized by the warm-up, before it is measured.
+
+A window that ends where it pleases sees a rhythm at a phase of its own. Where the rate keeps a
+beat that matters, a window holds whole periods, at least five, and begins at a random phase; where
+it varies without a beat, a window is as long as its means need to agree, at most a horizon. In
+each case the length is settled before the first second of the window.
+"""
+
+import math
+from dataclasses import dataclass
+from random import Random
+
+import numpy as np
+
+from ssdbench.stats.evidence import HORIZON_S
+from ssdbench.stats.series import Floats, History, Series
+
+PERIODS = 5
+VARIES = 0.02  # of the mean: windows whose means differ by less need no care
+REPEATS = 0.025  # what means of lengthened windows may differ by
+LONGEST_RHYTHM_S = 900.0  # the longest rhythm of collection that is known
+LONGER_BY = 0.25  # at most, drawn at random, of a window without a rhythm
+_CORRELATED = 0.35  # autocorrelation at a period, from which on it is a rhythm
+_SHORTEST_S = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What one window is to be."""
+
+    length_s: float
+    wait_s: float = 0.0  # before it, so that it begins at a random phase
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """What the rate under the warm-up asks of every window."""
+
+    length_s: float
+    rhythm_s: float | None = None
+    too_long_s: float | None = None  # a rhythm beyond what windows are lengthened for
+
+    def draw(self, chance: Random) -> Window:
+        """One window: at a random phase of the rhythm, or of random length."""
+        if self.rhythm_s:
+            return Window(self.length_s, wait_s=chance.uniform(0.0, self.rhythm_s))
+        return Window(round(self.length_s * (1 + chance.uniform(0.0, LONGER_BY))))
+
+
+def needed_window(asked_s: float, steady: Series | None, *, two_levels: bool = False) -> Needed:
+    """How long windows must be, from the seconds that the warm-up judged steady.
+
+    `two_levels`: what comes and goes in them are levels, each judged for itself, not a rhythm.
+    """
+    if steady is None or not len(steady.t_s):
+        return Needed(asked_s)
+    history, end_s = History.of(steady), float(steady.t_s[-1])
+    if _variation(history, end_s, asked_s) <= VARIES:
+        return Needed(asked_s)
+    period_s = None if two_levels else rhythm(history.steps(0.0, end_s, 1.0))
+    if period_s is not None and period_s <= LONGEST_RHYTHM_S:
+        return Needed(max(PERIODS, math.ceil(asked_s / period_s)) * period_s, period_s)
+    lengths = [asked_s * n for n in range(2, max(3, int(HORIZON_S / asked_s) + 1))]
+    enough = (s for s in lengths if _variation(history, end_s, s) <= REPEATS)
+    return Needed(next(enough, max(asked_s, min(HORIZON_S, lengths[-1]))), too_long_s=period_s)
+
+
+def _variation(history: History, end_s: float, length_s: float) -> float:
+    """Coefficient of variation of means over `length_s`, wherever they begin."""
+    starts = np.arange(0.0, end_s - length_s + 1e-9, max(1.0, length_s / 10))
+    if len(starts) < 2:
+        return 0.0
+    low = np.array([history.mean(s, s + length_s) for s in starts])
+    mean = float(low.mean())
+    return float(low.std()) / mean if mean else 0.0
+
+
+def rhythm(rate: Floats) -> float | None:
+    """The period in seconds of a rate that was seen once a second, or None where it keeps none.
+
+    The first clear peak of the autocorrelation up to a third of the series, which then holds the
+    period at least three times.
+    """
+    n = len(rate)
+    if n < 4 * _SHORTEST_S or not np.ptp(rate):
+        return None
+    own = _autocorrelation(_smoothed(rate))
+    longest = n // 3
+    below = np.flatnonzero(own[:longest] < 0)
+    if not len(below):
+        return None
+    first = max(int(below[0]), _SHORTEST_S)
+    reach = own[first:longest]
+    if not len(reach) or float(reach.max()) < _CORRELATED:
+        return None
+    peaks = np.flatnonzero((own[1:-1] >= own[:-2]) & (own[1:-1] >= own[2:])) + 1
+    peaks = peaks[(peaks >= first) & (peaks < longest)]
+    clear = peaks[own[peaks] >= max(_CORRELATED, 0.8 * float(reach.max()))]
+    return float(clear[0]) if len(clear) else None
+
+
+def _smoothed(rate: Floats) -> Floats:
+    width = _SHORTEST_S
+    return np.convolve(rate - rate.mean(), np.ones(width) / width, mode="same")
+
+
+def _autocorrelation(x: Floats) -> Floats:
+    """For every lag, of the overlapping parts alone."""
+    n = len(x)
+    x = x - x.mean()
+    spectrum = np.fft.rfft(x, 2 * n)
+    raw = np.fft.irfft(spectrum * np.conj(spectrum))[:n]
+    pairs = np.arange(n, 0, -1)
+    return np.asarray(raw / pairs / (raw[0] / n or 1.0), dtype=np.float64)

@@ -1,0 +1,228 @@
+"""The number to plan on, from planted truth: stalls, steps, levels, buffers, drifts."""
+
+from random import Random
+
+import numpy as np
+import pytest
+
+from ssdbench.stats.evidence import Role, Stretch, lower_limit, pieces
+from ssdbench.stats.section import Phase, Section
+from ssdbench.stats.series import Floats, Series
+from ssdbench.stats.settle import Settle
+from ssdbench.stats.sustained import Evidence, Sustained, sustained
+from ssdbench.stats.window import Needed, needed_window, rhythm
+
+NOISE = 0.02
+
+
+class Plant:
+    """A drive whose rate at every second is known; each part takes up where the last one ended."""
+
+    def __init__(self, rate: Floats, seed: int = 1) -> None:
+        rng = np.random.default_rng(seed)
+        self.rate = rate * (1 + NOISE * rng.standard_normal(len(rate)))
+        self.at = 0
+
+    def next(self, role: Role, seconds: int, number: int = 0) -> Stretch:
+        part = self.rate[self.at : self.at + seconds]
+        began = self.at
+        self.at += seconds
+        assert len(part) == seconds
+        series = Series.of(part, unit="1/s")
+        return Stretch(role, series, number, began / 5400, self.at / 5400)
+
+    def run(self, *, warm_s: int = 3000, repeat_s: int = 190, again_s: int = 730) -> list[Stretch]:
+        return [
+            self.next(Role.WARM_UP, warm_s),
+            *(self.next(Role.REPEAT, repeat_s, number) for number in range(1, 11)),
+            self.next(Role.AGAIN, again_s),
+        ]
+
+
+def known(rate: Floats, rhythm_s: float | None = None, **parts: int) -> Sustained:
+    return sustained(Evidence(tuple(Plant(rate).run(**parts)), rhythm_s=rhythm_s))
+
+
+def stalling(period_s: int, stall_s: int, length_s: int = 100_000, level: float = 60.0) -> Floats:
+    t = np.arange(length_s)
+    return np.where(t % period_s < period_s - stall_s, level, 0.01)
+
+
+def test_a_plain_drive_keeps_its_mean() -> None:
+    found = known(np.full(10_000, 100.0))
+
+    assert 97 < found.bound_iops < 100
+    assert found.change is None
+    assert found.levels is None
+    assert found.seconds == 3000 + 1900 + 730
+
+
+def test_a_rhythm_of_stalls_is_seen_and_windows_hold_five_of_its_periods() -> None:
+    warm = Plant(stalling(427, 52)).next(Role.WARM_UP, 3000)
+
+    needed = needed_window(60.0, warm.series)
+    drawn = [needed.draw(Random(seed)) for seed in range(20)]
+
+    assert needed.rhythm_s == pytest.approx(427, abs=2)
+    assert needed.length_s == pytest.approx(5 * 427, abs=10)
+    assert len({window.length_s for window in drawn}) == 1
+    assert max(window.wait_s for window in drawn) > 300
+    assert min(window.wait_s for window in drawn) < 100
+
+
+def test_a_drive_that_stalls_every_seven_minutes_is_planned_at_its_long_run_mean() -> None:
+    rate = stalling(427, 52)
+    found = known(rate, 427.0, repeat_s=120 + 5 * 427, again_s=120 + 5 * 427)
+
+    mean = float(rate.mean())
+    assert 0.9 * mean < found.bound_iops <= 1.01 * mean
+    assert found.worst_minute_iops < 0.2 * mean
+    assert found.worst_second_iops < 1
+
+
+def test_without_a_rhythm_the_length_of_a_window_is_drawn_at_random() -> None:
+    warm = Plant(np.full(3000, 100.0)).next(Role.WARM_UP, 3000)
+
+    needed = needed_window(60.0, warm.series)
+    lengths = {needed.draw(Random(seed)).length_s for seed in range(40)}
+
+    assert needed.rhythm_s is None
+    assert len(lengths) > 5
+    assert min(lengths) >= 60
+    assert max(lengths) <= 75
+
+
+def test_noise_keeps_no_rhythm() -> None:
+    rng = np.random.default_rng(3)
+
+    assert not any(rhythm(100 + 20 * rng.standard_normal(3000)) for _ in range(50))
+
+
+def test_settling_does_not_wait_for_a_quiet_stretch() -> None:
+    rate = np.tile(np.where(np.arange(100) < 80, 100.0, 1.0), 20)  # stalls 20 s of every 100
+    section = Section(Settle(0.0, window_s=120.0), Needed(60.0), Random(1))
+
+    for second, value in enumerate(rate, 1):
+        if section.push(second, float(value), fills=second / 5400, written=value) is Phase.DONE:
+            break
+
+    assert section.from_s == 120.0
+    assert section.counts_from_s == 0.0
+
+
+def test_settling_goes_on_while_the_rate_falls() -> None:
+    section = Section(Settle(0.0, window_s=120.0), Needed(60.0), Random(1))
+
+    for second in range(1, 2000):
+        value = 100.0 + 100.0 * np.exp(-second / 150)
+        if section.push(second, value, fills=second / 5400, written=value) is Phase.DONE:
+            break
+
+    assert section.from_s is not None
+    assert section.from_s > 500
+    assert section.counts_from_s >= section.from_s / 2 - 1
+
+
+def test_a_window_goes_on_until_it_wrote_past_the_buffer() -> None:
+    section = Section(Settle(0.0, window_s=120.0), Needed(60.0), Random(1), least_bytes=20_000)
+
+    for second in range(1, 2000):
+        if section.push(second, 100.0, fills=0.1, written=100.0 * second) is Phase.DONE:
+            break
+
+    assert second - (section.from_s or 0.0) == pytest.approx(200, abs=2)
+
+
+def test_a_step_before_the_points_is_named_and_the_number_is_that_of_after_it() -> None:
+    rate = np.concatenate([np.full(3000, 381.0), np.full(5000, 153.0)])
+
+    found = known(rate)
+
+    assert found.change is not None
+    assert found.change.place == "between the warm-up and repeat 1"
+    assert found.change.share == pytest.approx(153 / 381 - 1, abs=0.02)
+    assert 145 < found.bound_iops < 153
+
+
+def test_a_late_step_is_named_with_its_place() -> None:
+    rate = np.concatenate([np.full(3000 + 3 * 190, 386.0), np.full(5000, 274.0)])
+
+    found = known(rate)
+
+    assert found.change is not None
+    assert found.change.place == "after repeat 3"
+    assert found.change.after_iops == pytest.approx(274, rel=0.01)
+    assert 260 < found.bound_iops < 274
+
+
+def test_a_step_after_the_last_repeat_is_seen_by_the_return() -> None:
+    rate = np.concatenate([np.full(3000 + 1900, 386.0), np.full(5000, 274.0)])
+
+    found = known(rate)
+
+    assert found.change is not None
+    assert found.change.place == "after repeat 10"
+    assert found.bound_iops < 274
+
+
+def test_a_point_of_another_workload_learns_of_the_step_from_the_warm_up() -> None:
+    plant = Plant(np.concatenate([np.full(3000, 381.0), np.full(3000, 153.0)]))
+    warm, again = plant.next(Role.WARM_UP, 3000), plant.next(Role.AGAIN, 700)
+    own = [Plant(np.full(200, 50.0), seed).next(Role.REPEAT, 200, seed) for seed in range(1, 11)]
+
+    found = sustained(Evidence(tuple(own), (warm, again)))
+
+    assert found.change is None
+    assert found.drive_change is not None
+
+
+def test_plain_drives_did_not_change() -> None:
+    changed = sum(
+        sustained(Evidence(tuple(Plant(np.full(9000, 100.0), seed).run()))).change is not None
+        for seed in range(100)
+    )
+
+    assert changed == 0
+
+
+@pytest.mark.parametrize("phase_s", [400, 900])
+def test_of_two_levels_the_lower_one_is_planned_on(phase_s: int) -> None:
+    rng = np.random.default_rng(7)
+    lengths = rng.uniform(0.5 * phase_s, 1.5 * phase_s, 60).astype(int)
+    rate = np.concatenate([np.full(s, 40.0 if n % 2 else 100.0) for n, s in enumerate(lengths)])
+
+    found = known(rate, warm_s=5400, repeat_s=720, again_s=720)
+
+    assert found.levels is not None
+    assert 37 < found.bound_iops <= 40.5
+    assert found.levels.lower_share == pytest.approx(0.5, abs=0.2)
+    assert found.change is None
+
+
+def test_the_bound_is_never_below_zero_and_no_constant() -> None:
+    wild = [1.0, 5.0, 200.0, 0.5, 90.0, 30.0]
+
+    assert 0 < lower_limit(wild) <= 0.5
+    assert lower_limit([0.0, *wild]) == 0.0
+    assert lower_limit([3.0, 2.0]) == 2.0
+
+
+def test_pieces_are_horizons_counted_back_from_the_end() -> None:
+    stretch = Stretch(Role.WARM_UP, Series.of(np.arange(1400.0), unit="1/s"))
+
+    found = pieces([stretch])
+
+    assert [piece.seconds for piece in found] == [600.0, 600.0]
+    assert found[-1].mean == pytest.approx(np.arange(800.0, 1400.0).mean())
+
+
+def test_the_drift_that_could_have_gone_unseen_is_named_and_covers_a_planted_one() -> None:
+    seconds = np.arange(10_000)
+    small = 100.0 * (1 - 0.004 * seconds / 5400)  # 0.4 % a fill
+
+    found = known(small)
+
+    assert found.unseen_drift is not None
+    assert 0.004 < found.unseen_drift < 0.02
+    assert found.change is None
+    assert found.fills == pytest.approx((3000 + 1900 + 730) / 5400, rel=0.01)
