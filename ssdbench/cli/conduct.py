@@ -27,6 +27,7 @@ from ssdbench.model.target import TargetInfo
 from ssdbench.report import render
 from ssdbench.suite import run as runs
 from ssdbench.suite.asked import Asked
+from ssdbench.target.guard import NO_CONSENT
 from ssdbench.target.planned import Planned
 
 RUNS = Path("reports")
@@ -90,11 +91,13 @@ def run(wishes: Asked, output: Path, audience: Audience) -> Ended:
     return _conducted(output, audience, lambda world: runs.run(wishes, output, world))
 
 
-def resume(directory: Path, limits: Limits | None, audience: Audience) -> Ended:
+def resume(
+    directory: Path, limits: Limits | None, audience: Audience, given: Consent = NO_CONSENT
+) -> Ended:
     """Go on with a run, ending with its report. Raises SsdbenchError."""
     directory = directory.absolute()
     return _conducted(
-        directory, audience, lambda world: runs.resume(directory, world, limits=limits)
+        directory, audience, lambda world: runs.resume(directory, world, limits=limits, given=given)
     )
 
 

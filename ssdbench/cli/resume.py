@@ -1,17 +1,22 @@
 """`ssdbench resume`."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ssdbench.cli.main import Place
-from ssdbench.cli.options import Duration, Size, json_option, run_argument
+from ssdbench.cli.options import Duration, Size, consent_options, json_option, run_argument
+
+if TYPE_CHECKING:
+    from ssdbench.model.consent import Consent
 
 
 @click.command("resume")
 @run_argument
 @click.option("--max-time", type=Duration(), metavar="D", help="End after this time in total.")
 @click.option("--max-writes", type=Size(), metavar="SIZE", help="End after this much in total.")
+@consent_options
 @json_option
 @click.pass_obj
 def command(
@@ -20,9 +25,14 @@ def command(
     *,
     max_time: float | None,
     max_writes: int | None,
+    consent: "Consent",
     as_json: bool,
 ) -> int:
-    """Continue a run after a crash, a signal or a limit; no finished measurement is repeated."""
+    """Continue a run after a crash, a signal or a limit; no finished measurement is repeated.
+
+    A run that root started on this host needs no consent again. Any other one on a drive or a file
+    needs --destroy once more when root continues it: a run directory alone is no consent.
+    """
     from ssdbench.cli import conduct
     from ssdbench.cli.background import PROCESS, worker
     from ssdbench.cli.run import carry_out
@@ -37,5 +47,7 @@ def command(
     given = max_time is not None or max_writes is not None
     limits = Limits(max_time, max_writes) if given else None
     return carry_out(
-        lambda audience: conduct.resume(directory, limits, audience), place=place, as_json=as_json
+        lambda audience: conduct.resume(directory, limits, audience, consent),
+        place=place,
+        as_json=as_json,
     )

@@ -59,10 +59,12 @@ class ClaimedSession:
         fio_cpus: Collection[int] = (),
         fio_options: Mapping[str, str] | None = None,
         applies: Applies = Applies.FIO,
+        before_signatures: Callable[[], None] = lambda: None,
     ) -> None:
         self.info = info
         self._claim = claim
         self._applies = applies
+        self._before_signatures = before_signatures
         self._fio_cpus = tuple(fio_cpus)
         self._fio_options = dict(fio_options or {})
         self._ceilings: dict[Workload, float | None] = {}
@@ -236,6 +238,8 @@ class ClaimedSession:
         """
 
         def note(said: str) -> None:
+            if leaves_signatures:
+                self._before_signatures()
             journal.claim(said, **{SIGNATURES: leaves_signatures})
 
         with self._claim.released(reason, note, leaves_signatures=leaves_signatures):

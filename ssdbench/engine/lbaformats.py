@@ -12,7 +12,7 @@ from typing import Any
 
 from ssdbench.engine.applied import settings_directory
 from ssdbench.errors import HostLacks
-from ssdbench.host.files import make_directory, write_atomic
+from ssdbench.host.files import make_private_directory, require_private, write_atomic
 from ssdbench.host.lock import waiting
 from ssdbench.model import records
 from ssdbench.model.lbaformat import LbaFormat
@@ -50,7 +50,7 @@ def way_back(node: str, was: LbaFormat) -> str:
 def note(drive: str, was: LbaFormat, *, directory: Path | None = None) -> None:
     """Keep on disk, before a format, what a drive had; what it had first is kept."""
     directory = directory or settings_directory()
-    make_directory(directory)
+    make_private_directory(directory)
     with waiting(directory / f"{NAME}.lock"):
         known = _read(directory)
         if drive not in known:
@@ -78,6 +78,7 @@ def changed(*, directory: Path | None = None) -> list[Changed]:
 
 def _read(directory: Path) -> dict[str, LbaFormat]:
     path = directory / NAME
+    require_private(path)
     try:
         data = path.read_bytes()
         held = records.read(data)

@@ -1,7 +1,7 @@
 """Opens a target for a run or a purge: what must be there, the consent, the locks, the claim."""
 
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -63,6 +63,7 @@ def claimed(
     consent: Consent,
     *,
     destroys: bool = True,
+    before_signatures: Callable[[], None] = lambda: None,
     fio_cpus: Collection[int] = (),
     fio_options: Mapping[str, str] | None = None,
     applies: Applies = Applies.FIO,
@@ -70,7 +71,8 @@ def claimed(
     """The session of a run, from `with` to its end, under the locks of host and target.
 
     A simulated run has the drive to itself and keeps its own time, so it takes no lock.
-    Work that only reads says so by `destroys`. Raises TargetRefused with every reason, HostLacks
+    Work that only reads says so by `destroys`; `before_signatures` is called before a step leaves
+    file systems of ours on the target. Raises TargetRefused with every reason, HostLacks
     when another run is at work on this host.
     """
     require_consent(info, consent, destroys=destroys)
@@ -83,7 +85,12 @@ def claimed(
             held.enter_context(target_lock(info.id))
             claim = held.enter_context(Claim(info, consent if destroys else consent.overwriting()))
             session = ClaimedSession(
-                info, claim, fio_cpus=fio_cpus, fio_options=fio_options, applies=applies
+                info,
+                claim,
+                fio_cpus=fio_cpus,
+                fio_options=fio_options,
+                applies=applies,
+                before_signatures=before_signatures,
             )
         held.callback(session.close)
         yield session

@@ -2,6 +2,8 @@
 
 import errno
 import os
+import shlex
+import stat
 from pathlib import Path
 from typing import Self
 
@@ -52,6 +54,48 @@ def make_directory(path: Path) -> None:
         sync_directory(path.parent)
     except OSError as error:
         raise unwritable(path, error) from error
+
+
+def require_private(path: Path) -> None:
+    """Raise HostLacks when another user could have made or changed what lies at `path`.
+
+    What is not there yet is nobody's. Root is trusted by all; a link is never followed.
+    """
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise unwritable(path, error) from error
+    if stat.S_ISLNK(found.st_mode):
+        raise HostLacks(f"{path} is a symbolic link; not used", hint="remove it, or ask its owner")
+    if found.st_uid not in (0, os.geteuid()):
+        raise HostLacks(
+            f"{path} belongs to another user (uid {found.st_uid}); not used",
+            hint="check what it holds, then remove it, or ask its owner",
+        )
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise HostLacks(
+            f"other users can write {path}; not used",
+            hint=f"check what it holds, then: {shlex.join(['chmod', 'go-w', str(path)])}",
+        )
+
+
+def make_private_directory(path: Path) -> None:
+    """Create a directory that only this user can write, whatever the umask allows.
+
+    Raises HostLacks when it cannot be created, or when others can write the one that is there.
+    """
+    require_private(path)
+    if not path.exists():
+        make_directory(path.parent)
+        try:
+            path.mkdir(mode=0o755, exist_ok=True)
+            path.chmod(0o755)  # a umask takes bits of `mode` away, an inherited ACL adds some
+            sync_directory(path.parent)
+        except OSError as error:
+            raise unwritable(path, error) from error
+    require_private(path)
 
 
 def remove_if_empty(*directories: Path) -> None:

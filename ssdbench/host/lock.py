@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Self
 
 from ssdbench.errors import HostLacks, SsdbenchError, TargetRefused
-from ssdbench.host.files import unwritable
+from ssdbench.host.files import require_private, unwritable
 
 
 class Lock:
@@ -26,7 +26,7 @@ class Lock:
 
     def __enter__(self) -> Self:
         try:
-            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+            self._descriptor = _opened(self._path)
         except OSError as error:
             raise unwritable(self._path, error) from error
         try:
@@ -57,12 +57,18 @@ class Lock:
 @contextmanager
 def waiting(path: Path) -> Iterator[None]:
     """Hold a lock file for a block of code, waiting for whoever has it; ends with its process."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = _opened(path)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
         os.close(descriptor)
+
+
+def _opened(path: Path) -> int:
+    """Open a lock file, made where it is missing. Raises OSError, HostLacks when it is not ours."""
+    require_private(path)
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
 
 
 def host_lock(directory: Path | None = None) -> Lock:
@@ -108,4 +114,5 @@ def lock_directory() -> Path:
         raise unwritable(directory, error) from error
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
         raise HostLacks(f"{directory} belongs to another user", hint="remove it, or ask its owner")
+    require_private(directory)
     return directory

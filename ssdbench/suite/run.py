@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
+from ssdbench.engine.agreed import Agreement, consent_to_go_on
 from ssdbench.engine.applied import applied, restore_what_is_here
 from ssdbench.engine.claimedsession import ClaimedSession, signatures_are_ours
 from ssdbench.engine.hints import rate_hint
@@ -22,6 +23,7 @@ from ssdbench.engine.store import RunStore, load
 from ssdbench.engine.targets import claimed, require_able, require_generator
 from ssdbench.errors import SsdbenchError, TargetRefused
 from ssdbench.host.files import make_directory, remove_if_empty
+from ssdbench.model.consent import Consent
 from ssdbench.model.loading import load_profile
 from ssdbench.model.profile import Applies, CapacityPlan, Profile
 from ssdbench.model.result import RunResult
@@ -32,6 +34,7 @@ from ssdbench.suite.assemble import host_wishes
 from ssdbench.suite.assemble import stages as stages
 from ssdbench.suite.plan import destroys, require_fit, target_of, wear_of
 from ssdbench.target.consent import require_consent
+from ssdbench.target.guard import NO_CONSENT
 from ssdbench.target.inspect import found_again
 from ssdbench.target.purge import awaited
 from ssdbench.tuning.plan import HostPlan
@@ -73,7 +76,10 @@ def run(asked_for: Asked, output: Path, world: World) -> RunResult:
     )
     store = RunStore(output)
     # Nothing is made before the locks are ours, so that a refused run leaves nothing behind.
-    claim = _claimed(kept, info, store, wishes, asked_for.profile, destroys=destroys(plans))
+    agreement = Agreement()
+    claim = _claimed(
+        kept, info, store, wishes, asked_for.profile, agreement, destroys=destroys(plans)
+    )
     with claim as session, applied(wishes, kept.run_id) as settings:
         make_directory(output)
         try:
@@ -81,6 +87,7 @@ def run(asked_for: Asked, output: Path, world: World) -> RunResult:
         except SsdbenchError:
             remove_if_empty(output)
             raise
+        agreement.note(kept)
         store.write_json(MANIFEST, kept.model_dump(mode="json"))
         chosen = stages(asked_for.profile, session.info)
         order = replace(
@@ -112,15 +119,18 @@ def _reformatted(kept: Manifest, profile: Profile, session: TargetSession) -> Ma
     )
 
 
-def resume(run_path: Path, world: World, *, limits: Limits | None = None) -> RunResult:
-    """Go on with a run after a crash, a signal or a limit. Raises SsdbenchError."""
+def resume(
+    run_path: Path, world: World, *, limits: Limits | None = None, given: Consent = NO_CONSENT
+) -> RunResult:
+    """Go on with a run after a crash, a signal or a limit.
+
+    `given` is what the command line agrees to; most runs need nothing. Raises SsdbenchError.
+    """
     store = RunStore.open(run_path)
     kept = load(run_path / MANIFEST, Manifest)
     profile = load_profile(kept.profile_text, kept.profile_name)
     if not kept.target.simulated:
         restore_what_is_here()  # else what the dead run mounted would be a reason to refuse it
-    if signatures_are_ours(stored_records(run_path / JOURNAL)):
-        kept = kept.model_copy(update={"consent": kept.consent.overwriting()})
     info = found_again(kept.target)
     require_same(info, kept.target.id, kept.target.size_bytes)
     was = kept.target.lba_format
@@ -138,8 +148,17 @@ def resume(run_path: Path, world: World, *, limits: Limits | None = None) -> Run
     wishes = planned_host(host_wishes(profile, info), info)
     chosen = stages(profile, info)
     plans = [stage.plan(info, order.hint) for stage in chosen]
-    claim = _claimed(kept, info, store, wishes, profile, destroys=destroys(plans))
+    agreement = Agreement()
+    if destroys(plans):
+        ours = signatures_are_ours(stored_records(run_path / JOURNAL))
+        consent = consent_to_go_on(kept, info, given, agreement, ours=ours)
+        allowed = kept.model_copy(update={"consent": consent})
+    else:
+        allowed = kept
+    claim = _claimed(allowed, info, store, wishes, profile, agreement, destroys=destroys(plans))
     with claim as session, applied(wishes, kept.run_id) as settings:
+        if given.identity is not None:
+            agreement.note(kept)
         order = replace(order, settings=(*kept.lasting, *settings), left=wishes.left)
         return Runner(order, chosen, session, store, world).resume()
 
@@ -157,6 +176,7 @@ def _claimed(
     store: RunStore,
     wishes: HostPlan,
     profile: Profile,
+    agreement: Agreement,
     *,
     destroys: bool,
 ) -> AbstractContextManager[TargetSession]:
@@ -165,6 +185,7 @@ def _claimed(
         store.path,
         kept.consent.of_run(f"{kept.run_id} {kept.created_at}"),
         destroys=destroys,
+        before_signatures=agreement.note_signatures,
         fio_cpus=wishes.fio_cpus,
         fio_options=wishes.fio_options,
         applies=profile.generator,

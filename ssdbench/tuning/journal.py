@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Self
 
 from ssdbench.errors import HostLacks, SsdbenchError
-from ssdbench.host.files import Appender, make_directory
+from ssdbench.host.files import Appender, make_private_directory, require_private
 from ssdbench.host.lock import Lock, waiting
 from ssdbench.model import records
 from ssdbench.tuning.backends import SettingBackend
@@ -96,7 +96,8 @@ class SettingsJournal:
         self._changes: list[Change] = []
 
     def __enter__(self) -> Self:
-        make_directory(self._path.parent)
+        make_private_directory(self._path.parent)
+        require_private(self._path)
         self._lock = lock(self._path)
         self._lock.__enter__()
         self._file = Appender(self._path)

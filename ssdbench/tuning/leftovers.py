@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ssdbench.errors import HostLacks, UsageError
-from ssdbench.host.files import Appender
+from ssdbench.host.files import Appender, require_private
 from ssdbench.model import records
 from ssdbench.tuning.backends import SettingBackend
 from ssdbench.tuning.journal import (
@@ -34,12 +34,14 @@ def restore_all(
     them. A journal of another host is refused. Journals of living runs are left alone. Returns the
     changes put back. Raises NotRestored after everything that could be restored was.
     """
+    require_private(directory)
     failures: list[Failure] = []
     left: list[tuple[Change, Appender]] = []
     ours: list[Path] = []
     with ExitStack() as held:
         for path in sorted(directory.glob("*.jsonl")):
             try:
+                require_private(path)
                 held.enter_context(lock(path))
                 changes = read(path).changes
                 if foreign := next((c for c in changes if c.host_id != host_id), None):
@@ -85,10 +87,12 @@ def forget(directory: Path, drive: str, *, host_id: str) -> list[Change]:
     of it; all else in the journals stays to be restored. Raises UsageError when no dead run changed
     anything on such a drive.
     """
+    require_private(directory)
     given_up: list[Change] = []
     known: set[str] = set()
     for path in sorted(directory.glob("*.jsonl")):
         try:
+            require_private(path)
             with lock(path):
                 ours = [change for change in read(path).changes if change.host_id == host_id]
                 known |= {change.drive for change in ours if change.drive}

@@ -2,6 +2,8 @@
 
 import json
 import os
+import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -119,6 +121,114 @@ def test_a_run_whose_drive_is_gone_says_which_one_it_needs(
     assert done.returncode == 3, done.stderr
     assert f"loop:{drive.backing}:" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+# --- consent to go on -----------------------------------------------------------------------------
+
+SOMEBODY = 65534  # a user that is not root
+
+
+def forged(run: Path, begun_on: LoopDevice, other: LoopDevice, place: Path) -> Path:
+    """A directory of another user that says that root agreed to destroy another drive."""
+    shutil.copytree(run, place)
+    was, now = inspect(str(begun_on.node)), inspect(str(other.node))
+    for name in ("manifest.json", "journal.jsonl"):
+        text = (place / name).read_text()
+        (place / name).write_text(text.replace(was.id, now.id).replace(was.node, now.node))
+    kept = json.loads((place / "manifest.json").read_text())
+    kept["consent"] |= {"identity": now.id, "overwrite": True, "shared": True}
+    kept["target"] = now.model_dump(mode="json")
+    (place / "manifest.json").write_text(json.dumps(kept))
+    for path in (place, *place.rglob("*")):
+        os.chown(path, SOMEBODY, SOMEBODY)
+    return place
+
+
+@pytest.fixture
+def precious(tmp_path: Path) -> Iterator[LoopDevice]:
+    """A drive with a file system that nobody agreed to destroy."""
+    with attached_loop(tmp_path / "precious.img") as device:
+        run(["mkfs.ext4", "-q", "-F", str(device.node)])
+        yield device
+
+
+def test_a_directory_that_somebody_made_up_is_no_consent(
+    ssdbench: Shell, drive: LoopDevice, precious: LoopDevice, cut_short: Path, tmp_path: Path
+) -> None:
+    directory = forged(cut_short, drive, precious, tmp_path / "forged")
+    before = precious.backing.read_bytes()
+
+    done = ssdbench("resume", str(directory), "--max-writes", "1GiB")
+
+    assert done.returncode == 3, done.stderr
+    assert "its directory alone is no consent" in done.stderr
+    assert f"--destroy {shlex.quote(inspect(str(precious.node)).id)}" in done.stderr
+    assert precious.backing.read_bytes() == before
+    assert ssdbench("report", str(directory)).returncode == 0
+
+
+def test_a_record_that_somebody_else_could_have_written_is_none(
+    ssdbench: Shell, drive: LoopDevice, cut_short: Path
+) -> None:
+    (record,) = (ssdbench.settings / "runs").glob("*.json")
+    os.chown(record, SOMEBODY, SOMEBODY)
+
+    done = ssdbench("resume", str(cut_short), "--max-writes", "1GiB")
+
+    assert done.returncode == 4, done.stderr
+    assert f"{record} belongs to another user" in done.stderr
+
+
+def test_a_run_that_this_host_does_not_know_goes_on_once_it_is_agreed_to_again(
+    ssdbench: Shell, drive: LoopDevice, cut_short: Path
+) -> None:
+    shutil.rmtree(ssdbench.settings / "runs")
+    destroy = ("--destroy", inspect(str(drive.node)).id)
+
+    refused = ssdbench("resume", str(cut_short), "--max-writes", "66MiB")
+    agreed = ssdbench("resume", str(cut_short), "--max-writes", "66MiB", *destroy)
+    again = ssdbench("resume", str(cut_short), "--max-writes", "66MiB")
+
+    assert [done.returncode for done in (refused, agreed, again)] == [3, 1, 1], agreed.stderr
+
+
+def test_nobody_but_root_says_that_file_systems_on_the_drive_are_the_runs_own(
+    ssdbench: Shell, drive: LoopDevice, cut_short: Path
+) -> None:
+    """The journal lies in the run directory, where a line is written soon."""
+    lines = (cut_short / "journal.jsonl").read_text().splitlines()
+    said = {**json.loads(lines[-1]), "kind": "claim", "data": {"leaves_signatures": True}}
+    (cut_short / "journal.jsonl").write_text("\n".join([*lines, json.dumps(said)]) + "\n")
+    run(["mkfs.ext4", "-q", "-F", str(drive.node)])
+    before = drive.backing.read_bytes()
+
+    done = ssdbench("resume", str(cut_short), "--max-writes", "1GiB")
+
+    assert done.returncode == 3, done.stderr
+    assert "signature of ext4" in done.stderr
+    assert drive.backing.read_bytes() == before
+
+
+def test_a_settings_journal_of_another_user_is_left_alone_and_named(ssdbench: Shell) -> None:
+    path = journal(ssdbench.settings, host_id=Path("/etc/machine-id").read_text().strip())
+    os.chown(path, SOMEBODY, SOMEBODY)
+    before = path.read_bytes()
+
+    done = ssdbench("restore")
+
+    assert done.returncode == 4, done.stderr
+    assert f"{path} belongs to another user" in done.stderr
+    assert path.read_bytes() == before
+
+
+def test_a_settings_directory_that_others_can_write_is_not_used(ssdbench: Shell) -> None:
+    journal(ssdbench.settings)
+    ssdbench.settings.chmod(0o777)
+
+    done = ssdbench("restore")
+
+    assert done.returncode == 4, done.stderr
+    assert f"chmod go-w {ssdbench.settings}" in done.stderr
 
 
 def test_nothing_to_restore_is_a_sentence(ssdbench: Shell) -> None:

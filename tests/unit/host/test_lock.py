@@ -1,7 +1,10 @@
 """One run per host and per target."""
 
+import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,10 +43,29 @@ def test_a_link_in_the_place_of_the_lock_is_not_followed(tmp_path: Path) -> None
     (tmp_path / "victim").write_text("precious")
     (tmp_path / "host.lock").symlink_to(tmp_path / "victim")
 
-    with pytest.raises(HostLacks, match="cannot be written"), host_lock(tmp_path):
+    with pytest.raises(HostLacks, match="symbolic link"), host_lock(tmp_path):
         pass
 
     assert (tmp_path / "victim").read_text() == "precious"
+
+
+@pytest.mark.parametrize("taken", [host_lock, lambda place: waiting(place / "host.lock")])
+@pytest.mark.parametrize(
+    ("mode", "owner", "said"),
+    [(0o666, 0, "other users can write"), (0o600, 65534, "belongs to another user")],
+)
+def test_a_lock_that_another_user_owns_or_can_write_is_refused(
+    tmp_path: Path, taken: Callable[[Path], Any], mode: int, owner: int, said: str
+) -> None:
+    (path := tmp_path / "host.lock").touch()
+    path.chmod(mode)
+    if owner:
+        if os.geteuid() != 0:
+            pytest.skip("only root can give a file to another user")
+        os.chown(path, owner, owner)
+
+    with pytest.raises(HostLacks, match=said), taken(tmp_path):
+        pass
 
 
 def test_a_waiting_lock_lets_one_at_a_time_through(tmp_path: Path) -> None:
