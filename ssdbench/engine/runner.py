@@ -55,6 +55,7 @@ from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.result import RunResult, StageResult
 from ssdbench.model.target import TargetInfo
 from ssdbench.stats.writecache import cache_findings, write_cache
+from ssdbench.target.identity import differences
 from ssdbench.units import format_capacity
 
 
@@ -97,16 +98,26 @@ def check_limits(plans: Sequence[StagePlan], limits: Limits) -> None:
         )
 
 
-def require_same(info: TargetInfo, begun_on: str, size_bytes: object) -> None:
-    """Raise TargetRefused unless this is the target that a run was begun on."""
-    if (info.id, info.size_bytes) == (begun_on, size_bytes):
+def require_same(
+    info: TargetInfo, begun_on: str, size_bytes: object, *, known: TargetInfo | None = None
+) -> None:
+    """Raise TargetRefused unless this is the target that a run was begun on.
+
+    `known`, where there is one, tells drives apart that share a name: by model and serial.
+    """
+    told = (info.model, info.serial)
+    reasons = [] if known is None else differences(told, (known.model, known.serial))
+    if (info.id, info.size_bytes) != (begun_on, size_bytes):
+        reasons.insert(
+            0,
+            f"it is {info.id} of {info.size_bytes} bytes, but the run was begun on {begun_on} of "
+            f"{size_bytes} bytes",
+        )
+    if not reasons:
         return
     raise TargetRefused(
         info.name,
-        [
-            f"it is {info.id} of {info.size_bytes} bytes, but the run was begun on {begun_on} of "
-            f"{size_bytes} bytes"
-        ],
+        reasons,
         hint="Attach the drive that the run was begun on, or start a new run.",
     )
 

@@ -132,7 +132,7 @@ def resume(
     if not kept.target.simulated:
         restore_what_is_here()  # else what the dead run mounted would be a reason to refuse it
     info = found_again(kept.target)
-    require_same(info, kept.target.id, kept.target.size_bytes)
+    require_same(info, kept.target.id, kept.target.size_bytes, known=kept.target)
     was = kept.target.lba_format
     if was is not None and was != info.lba_format:
         raise TargetRefused(

@@ -12,6 +12,7 @@ from ssdbench.host import blockdev, regular
 from ssdbench.model.consent import Consent
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.target import fileguard, guard
+from ssdbench.target.identity import differences
 from ssdbench.target.inspect import inspect
 
 
@@ -141,10 +142,17 @@ class Claim:
             now = inspect(self._info.node)
         except SsdbenchError as error:
             raise DeviceLost(f"{self._info.name} is gone: {error.message}") from error
-        if (now.id, now.size_bytes) != (self._info.id, self._info.size_bytes):
+        was = self._info
+        changed = differences((now.model, now.serial), (was.model, was.serial))
+        if (now.id, now.size_bytes) != (was.id, was.size_bytes):
+            changed.insert(
+                0,
+                f"was {was.id} with {was.size_bytes} bytes and is now {now.id} with "
+                f"{now.size_bytes}",
+            )
+        if changed:
             raise DeviceLost(
-                f"{self._info.name} was {self._info.id} with {self._info.size_bytes} bytes and "
-                f"is now {now.id} with {now.size_bytes}",
+                f"{was.name} {'; '.join(changed)}",
                 hint="the drive was replaced or resized: check it with `ssdbench drives`, then "
                 "start again",
             )

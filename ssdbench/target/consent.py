@@ -10,6 +10,7 @@ from types import MappingProxyType
 from ssdbench.model.consent import Consent
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.target import guard
+from ssdbench.target.identity import NOT_USED
 from ssdbench.target.inspect import identities
 from ssdbench.target.objection import DESTROY, WEAR, Objection, refuse
 from ssdbench.target.wear import Wear
@@ -58,6 +59,9 @@ def objections(
                 (DESTROY, info.id),
             )
         ]
+    if why := info.facts.get(f"{NOT_USED}{given}"):
+        reason = f"the given identity {given!r} is not enough: {why}; its own is {info.id!r}"
+        return [Objection(reason)]
     whose = f"belongs to {others[given]}" if given in others else "is not its own"
     return [Objection(f"the given identity {given!r} {whose}; its own is {info.id!r}")]
 

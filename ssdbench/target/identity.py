@@ -1,8 +1,11 @@
 """Which drive exactly: the name that consent is given for (pure)."""
 
-from collections import Counter
-from collections.abc import Iterable
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
+
+NOT_USED = "name not used: "  # before a name in TargetInfo.facts; the value says why
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,36 +35,134 @@ def of_a_company(name: str) -> bool:
     return bool(company.strip("0"))
 
 
-def identity(names: Names, serials_here: Iterable[tuple[str, str]]) -> str:
+def identity(names: Names, here: Mapping[str, Names]) -> str:
     """What consent is given for: of the thing itself if it can be, else of its place and size.
 
-    World-wide names first. A serial only when no other drive of this host shows it: namespaces
-    of a controller share one, and USB bridges clone them. `serials_here` are (model, serial) of
-    every whole disk of the host, this one included.
+    World-wide names first, then the serial; a name that fits other drives as well is never enough.
+    `here` are the names of every whole disk of the host, this one included, by kernel name.
     """
-    if names.nguid:
-        return f"eui.{names.nguid}"
-    if names.eui64:
-        return f"eui.{names.eui64}"
-    if names.uuid:
-        return f"uuid.{names.uuid}"
-    if names.wwn:
-        return names.wwn
-    if names.mapped:
-        return f"mapped.{_word(names.mapped)}"
-    if names.serial and Counter(serial for _, serial in serials_here)[names.serial] <= 1:
-        return f"serial.{_word(names.model)}.{_word(names.serial)}"
-    return f"path.{_word(names.path)}.{names.size_bytes}"
+    usable = (name for name in _own(names) if not _unfit(name, names, here))
+    return next(usable, f"path.{_word(names.path)}.{names.size_bytes}")
+
+
+def not_used(names: Names, here: Mapping[str, Names]) -> dict[str, str]:
+    """Better names of a drive than its identity, each with the reason why it is not enough."""
+    reasons = ((name, _unfit(name, names, here)) for name in _own(names))
+    return dict(takewhile(lambda found: found[1], reasons))
+
+
+def _unfit(name: str, names: Names, here: Mapping[str, Names]) -> str:
+    """Why a name of a drive could be another one's; empty when nothing says so.
+
+    Namespaces of a controller share its serial, USB bridges clone it, and whole series of cheap
+    drives were made with one world-wide name.
+    """
+    if filler(name):
+        return "it is a filler, which many drives show"
+    others = (
+        kernel
+        for kernel, other in here.items()
+        if other != names
+        and not same_drive(names, other)
+        and (name in _own(other) or name == _serial(names) and other.serial == names.serial)
+    )
+    other = next(others, None)
+    return f"/dev/{other} shows it as well, and is another drive" if other else ""
+
+
+def filler(name: str) -> bool:
+    """Whether an identity is what a maker leaves who gives none: zeros, one digit, no company.
+
+    The bytes that IEEE gives out per company (OUI) are never zero in a real name, and what a
+    company adds is never empty.
+    """
+    kind, _, value = name.partition(".")
+    if kind == "serial":
+        serial = value.rpartition(".")[2].lower()
+        return serial in NO_SERIALS or _patterned(serial)
+    digits = re.sub(r"[^0-9a-f]", "", value.lower())
+    if name in KNOWN_FILLERS or _patterned(digits):
+        return True
+    if kind == "naa" and len(digits) >= 16 and digits[0] in "56":
+        return not of_a_company(name) or _all_alike(digits[7:16], "0f")
+    if kind == "eui" and len(digits) == 16:
+        return not digits[:6].strip("0") or _all_alike(digits[6:], "0f")
+    return kind == "eui" and len(digits) == 32 and not digits[16:22].strip("0")
+
+
+# Seen on drives of different owners that have nothing to do with each other.
+KNOWN_FILLERS = frozenset({"naa.502b2a201d1c1b1a"})
+NO_SERIALS = frozenset(
+    {"none", "unknown", "n/a", "na", "default_string", "serial", "serial_number"}
+)
+_COUNTING = ("0123456789abcdef" * 2, "1234567890" * 3, "123456789abcdef0" * 2)
+_LEAST_DIGITS = 8
+
+
+def _patterned(text: str) -> bool:
+    """Whether text is one character again and again, or just counts up."""
+    counts = any(row.startswith(text) for row in _COUNTING)
+    return len(text) >= _LEAST_DIGITS and (len(set(text)) == 1 or counts)
+
+
+def _all_alike(text: str, which: str) -> bool:
+    return len(set(text)) == 1 and text[0] in which
 
 
 def same_drive(mine: Names, other: Names) -> bool:
-    """Whether two nodes lead to one drive: two live paths, when neither is the other's part."""
-    for name in ("nguid", "eui64", "uuid", "wwn", "unit"):
+    """Whether two nodes lead to one drive: two live paths, when neither is the other's part.
+
+    One name is not enough where model or serial tell two drives apart.
+    """
+    if any(
+        (value := getattr(mine, name)) and (its := getattr(other, name)) and value != its
+        for name in ("model", "serial")
+    ):
+        return False
+    one_serial = bool(mine.serial) and mine.serial == other.serial
+    for name, kind in (("nguid", "eui."), ("eui64", "eui."), ("uuid", "uuid."), ("wwn", "")):
         value = getattr(mine, name)
-        if value and value == getattr(other, name):
+        if value and value == getattr(other, name) and (one_serial or not filler(f"{kind}{value}")):
             return True
-    return False
+    return bool(mine.unit) and mine.unit == other.unit
+
+
+def differences(now: Sequence[str], then: Sequence[str]) -> list[str]:
+    """In words how model and serial of two looks at one identity differ; empty when they agree."""
+    return [
+        f"its {what} is {is_now or 'unknown'}, and was {was or 'unknown'}"
+        for what, is_now, was in zip(("model", "serial number"), now, then, strict=True)
+        if is_now != was
+    ]
+
+
+def _own(names: Names) -> Iterator[str]:
+    """The names of the thing itself, best first."""
+    if names.nguid:
+        yield f"eui.{names.nguid}"
+    if names.eui64:
+        yield f"eui.{names.eui64}"
+    if names.uuid:
+        yield f"uuid.{_word(names.uuid)}"
+    if names.wwn:
+        yield _word(names.wwn)
+    if names.mapped:
+        yield f"mapped.{_word(names.mapped)}"
+    if names.serial:
+        yield _serial(names)
+
+
+def _serial(names: Names) -> str:
+    return f"serial.{_word(names.model) or 'unknown'}.{_word(names.serial).replace('.', '%2E')}"
 
 
 def _word(value: str) -> str:
-    return "_".join(value.split()) or "unknown"
+    """One word that stands for just this value: a space becomes `_`, what is odd its number."""
+
+    def shown(character: str) -> str:
+        if character == " ":
+            return "_"
+        plain = character.isascii() and character.isprintable() and character not in "_%"
+        return character if plain else "".join(f"%{byte:02X}" for byte in character.encode())
+
+    return "".join(shown(character) for character in value)

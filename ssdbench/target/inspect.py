@@ -15,9 +15,9 @@ from ssdbench.model.target import VIA, TargetInfo, TargetKind
 from ssdbench.sim import spec as simspec
 from ssdbench.sim.library import PAGE
 from ssdbench.target import ata, nvme, pages, scsi, surroundings
-from ssdbench.target.identity import Names, identity
+from ssdbench.target.identity import NOT_USED, Names, identity, not_used
 from ssdbench.target.kind import kind_of
-from ssdbench.target.surroundings import names_of, serials_here
+from ssdbench.target.surroundings import names_here, names_of
 
 BY_ID = "/dev/disk/by-id"
 ROOT = Sysfs()
@@ -58,10 +58,7 @@ def find(drive: str, *, sysfs: Sysfs = ROOT) -> str | None:
     An identity with a path (TargetInfo.here) is that path, while there are others. None when it is
     not here, and when two devices claim to be it: then neither is touched.
     """
-    named = [
-        (kernel, _identity(kernel, names_of(kernel, sysfs), sysfs))
-        for kernel in surroundings.shown(sysfs)
-    ]
+    named = [(kernel, id_) for id_, kernel in _identities(sysfs)]
     kernels = [kernel for kernel, id_ in named if id_ == drive]
     if not kernels:
         drive, _, place = drive.rpartition(VIA)
@@ -91,10 +88,16 @@ def found_again(known: TargetInfo, *, sysfs: Sysfs = ROOT) -> TargetInfo:
 
 def identities(*, sysfs: Sysfs = ROOT) -> dict[str, str]:
     """The node of every block device of this host by its identity."""
-    return {
-        _identity(kernel, names_of(kernel, sysfs), sysfs): f"/dev/{kernel}"
+    return {id_: f"/dev/{kernel}" for id_, kernel in _identities(sysfs)}
+
+
+def _identities(sysfs: Sysfs) -> list[tuple[str, str]]:
+    """(identity, kernel name) of every block device of this host."""
+    here = names_here(sysfs)
+    return [
+        (_identity(kernel, names_of(kernel, sysfs), here, sysfs), kernel)
         for kernel in surroundings.shown(sysfs)
-    }
+    ]
 
 
 def _simulated(name: str) -> TargetInfo:
@@ -152,14 +155,14 @@ def _block_device(name: str, node: Path, device: int, sysfs: Sysfs) -> TargetInf
     block_bytes = sysfs.number(f"/sys/block/{kernel}/queue/logical_block_size") or SECTOR_BYTES
     physical = sysfs.number(f"/sys/block/{kernel}/queue/physical_block_size") or block_bytes
     read = _attributes(sysfs, kernel)
-    names = names_of(kernel, sysfs)
+    names, here = names_of(kernel, sysfs), names_here(sysfs)
     said, unread = _asked(kernel, node, sysfs)
     lba_format, lba_formats = nvme.lba_formats(said)
     return TargetInfo(
         kind=kind_of(kernel, read),
         name=name,
         node=str(node),
-        id=_identity(kernel, names, sysfs),
+        id=_identity(kernel, names, here, sysfs),
         via=surroundings.place(kernel, sysfs) if surroundings.twins(kernel, sysfs) else "",
         size_bytes=size_bytes,
         logical_block_bytes=block_bytes,
@@ -172,6 +175,7 @@ def _block_device(name: str, node: Path, device: int, sysfs: Sysfs) -> TargetInf
             "kernel name": kernel,
             **{f"sysfs {attribute}": value for attribute, value in read.items() if value},
             **surroundings.facts(kernel, sysfs),
+            **{f"{NOT_USED}{name}": why for name, why in not_used(names, here).items()},
             **page_facts(said),
             **unread,
             **({"links": ", ".join(links)} if (links := _links(node, sysfs)) else {}),
@@ -194,10 +198,10 @@ def _attributes(sysfs: Sysfs, kernel: str) -> dict[str, str]:
     return {name: value.strip() for name, value in found if value is not None and value.strip()}
 
 
-def _identity(kernel: str, names: Names, sysfs: Sysfs) -> str:
+def _identity(kernel: str, names: Names, here: Mapping[str, Names], sysfs: Sysfs) -> str:
     backing_file = sysfs.find(f"/sys/block/{kernel}/loop/backing_file")
     if backing_file is None:
-        return identity(names, serials_here(sysfs))
+        return identity(names, here)
     # Two parts of one file are two targets, and so are two files that had one name.
     part = "+".join(str(sysfs.number(f"/sys/block/{kernel}/loop/{n}") or 0) for n in _PART)
     thing = _backing(kernel, backing_file, sysfs)

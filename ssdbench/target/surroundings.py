@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from ssdbench.host.sysfs import Sysfs, queues_of
-from ssdbench.target.identity import Names, of_a_company, same_drive
+from ssdbench.target.identity import Names, same_drive
 
 LOCAL_TRANSPORTS = frozenset({"pcie", "apple-nvme"})
 NETWORK_NAMES = ("nbd", "rbd", "drbd", "dasd")
@@ -45,7 +45,7 @@ def names_of(kernel: str, sysfs: Sysfs) -> Names:
         nguid=_hex(said("nguid")),
         eui64=_hex(said("eui")),
         uuid=wwid.removeprefix("uuid.") if wwid.startswith("uuid.") else "",
-        wwn=wwid.replace(" ", "_") if _world_wide(wwid) else "",
+        wwn=wwid if wwid.startswith(("naa.", "eui.")) else "",
         mapped=said("dm/uuid") or said("md/uuid"),
         model=said("device/model"),
         serial=said("device/serial") or said("serial") or _unit_serial(base, sysfs),
@@ -53,12 +53,6 @@ def names_of(kernel: str, sysfs: Sysfs) -> Names:
         unit=f"{subsystem}/{nsid}" if subsystem and nsid else "",
         size_bytes=(sysfs.number(f"{base}/size") or 0) * 512,
     )
-
-
-def _world_wide(wwid: str) -> bool:
-    if wwid.startswith("eui."):
-        return bool(wwid.removeprefix("eui.").strip("0"))
-    return wwid.startswith("naa.") and of_a_company(wwid)
 
 
 def disks(sysfs: Sysfs) -> list[str]:
@@ -74,10 +68,9 @@ def shown(sysfs: Sysfs) -> list[str]:
     return [name for name in sysfs.names("/sys/block") if not _hidden(name, sysfs)]
 
 
-def serials_here(sysfs: Sysfs) -> list[tuple[str, str]]:
-    """(model, serial) of every disk of this host."""
-    named = (names_of(kernel, sysfs) for kernel in disks(sysfs))
-    return [(names.model, names.serial) for names in named]
+def names_here(sysfs: Sysfs) -> dict[str, Names]:
+    """The names of every disk of this host, by kernel name."""
+    return {kernel: names_of(kernel, sysfs) for kernel in disks(sysfs)}
 
 
 def place(kernel: str, sysfs: Sysfs) -> str:

@@ -3,11 +3,13 @@ from pathlib import Path
 import pytest
 
 from ssdbench.engine.journal import Kind
+from ssdbench.engine.runner import require_same
 from ssdbench.engine.stage import Limits
 from ssdbench.errors import DeviceError, TargetRefused, UsageError
 from ssdbench.model.finding import Code
 from ssdbench.model.found import Points
 from ssdbench.model.result import RunResult
+from ssdbench.model.target import TargetInfo, TargetKind
 from tests.support.fakes import Killed, WearyDrive
 from tests.support.runs import ARun, a_point, result_of
 
@@ -307,3 +309,33 @@ def test_a_repeat_whose_record_was_altered_is_named_and_not_believed(run: ARun) 
 
     record.write_text(text)
     assert run.resume().finished_at is not None
+
+
+KNOWN = TargetInfo(
+    kind=TargetKind.DRIVE,
+    name="/dev/sda",
+    node="/dev/sda",
+    id="naa.5002538f12345678",
+    size_bytes=1 << 30,
+    model="Flash X",
+    serial="X Y",
+)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"serial": "X_Y"}, "its serial number is X_Y, and was X Y"),
+        ({"serial": ""}, "its serial number is unknown, and was X Y"),
+        ({"model": "Flash Y"}, "its model is Flash Y, and was Flash X"),
+        ({"size_bytes": 1 << 29}, "536870912 bytes, but the run was begun on"),
+    ],
+)
+def test_a_run_does_not_go_on_on_a_drive_that_only_shares_the_name(
+    change: dict[str, object], said: str
+) -> None:
+    now = KNOWN.model_copy(update=change)
+
+    require_same(KNOWN, KNOWN.id, KNOWN.size_bytes, known=KNOWN)
+    with pytest.raises(TargetRefused, match=said):
+        require_same(now, KNOWN.id, KNOWN.size_bytes, known=KNOWN)

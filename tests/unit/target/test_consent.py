@@ -9,6 +9,7 @@ from ssdbench.errors import TargetRefused
 from ssdbench.model.consent import Consent
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.target import consent
+from ssdbench.target.identity import NOT_USED
 from ssdbench.target.objection import refuse
 from ssdbench.target.wear import Wear
 
@@ -35,6 +36,20 @@ def test_anything_else_is_no_consent(given: str) -> None:
 
     assert f"the given identity {given!r} is not its own" in found.reason
     assert found.option == ()  # nothing to paste: first be sure which drive it is
+
+
+def test_a_name_that_other_drives_share_is_no_consent_and_is_named_as_such() -> None:
+    shared = "naa.5000000000000016"
+    drive = DRIVE.model_copy(
+        update={"id": "serial.Flash_X.S1", "facts": {f"{NOT_USED}{shared}": "it is a filler"}}
+    )
+
+    (found,) = consent.objections(drive, Consent(identity=shared))
+
+    assert found.reason == (
+        f"the given identity '{shared}' is not enough: it is a filler; its own is "
+        "'serial.Flash_X.S1'"
+    )
 
 
 def test_without_consent_the_user_is_told_what_to_type() -> None:

@@ -1,12 +1,13 @@
 """A drive is known by itself; by its place only when nothing of its own is unique."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.target import surroundings
-from ssdbench.target.identity import Names, identity, same_drive
+from ssdbench.target.identity import Names, filler, identity, not_used, same_drive
 from ssdbench.target.inspect import find, identities
 
 SERIAL = Names(model="Flash X", serial="S1", path="pci-0000:01:00.0-nvme-1", size_bytes=1000)
@@ -23,14 +24,95 @@ SERIAL = Names(model="Flash X", serial="S1", path="pci-0000:01:00.0-nvme-1", siz
     ],
 )
 def test_the_best_name_of_its_own_wins(names: Names, expected: str) -> None:
-    assert identity(names, [("Flash X", "S1")]) == expected
+    assert identity(names, {"sda": names}) == expected
 
 
 def test_a_serial_that_two_drives_show_names_neither() -> None:
     """Namespaces of one controller share it, and USB bridges clone it."""
-    here = [("Flash X", "S1"), ("Bridge", "S1")]
+    here = {"sda": SERIAL, "sdb": Names(model="Bridge", serial="S1")}
 
     assert identity(SERIAL, here) == "path.pci-0000:01:00.0-nvme-1.1000"
+
+
+ONE = Names(wwn="naa.5002538f12345678", model="Flash X", serial="S1", path="p1", size_bytes=1000)
+
+
+def test_a_world_wide_name_that_two_drives_show_names_neither() -> None:
+    """Cheap drives of one series share it; serial or model tell them apart."""
+    other = replace(ONE, serial="S2", path="p2")
+    here = {"sda": ONE, "sdb": other}
+
+    assert identity(ONE, here) == "serial.Flash_X.S1"
+    assert identity(other, here) == "serial.Flash_X.S2"
+    assert not_used(ONE, here) == {ONE.wwn: "/dev/sdb shows it as well, and is another drive"}
+    assert not same_drive(ONE, other)
+    assert not same_drive(ONE, replace(ONE, model="Flash Y", path="p2"))
+
+
+def test_a_world_wide_name_on_two_paths_of_a_drive_is_its_name() -> None:
+    here = {"sda": ONE, "sdb": replace(ONE, path="p2")}
+
+    assert identity(ONE, here) == ONE.wwn
+    assert not_used(ONE, here) == {}
+
+
+FILLERS = (
+    "naa.5000000000000016",  # Biwintech SX500, and others
+    "naa.502b2a201d1c1b1a",
+    "naa.0000000000000000",
+    "naa.50f0000000000000",  # Samsung MP0804H
+    "naa.ffffffffffffffff",
+    "naa.5002538fffffffff",
+    "naa.600000000000000000000000000000a1",
+    "eui.0000000000000001",
+    "eui.0025380000000000",
+    "eui.00000000000000010000000000000002",
+    "uuid.00000000-0000-0000-0000-000000000000",
+    "serial.Flash_X.0123456789",
+    "serial.Flash_X.123456789012",
+    "serial.Flash_X.00000000",
+    "serial.Flash_X.None",
+)
+REAL = (
+    "naa.500000e04167f90c",  # Fujitsu, Intel, Kingston, Toshiba, WD, Hitachi
+    "naa.5001517387d61905",
+    "naa.50026b7782159949",
+    "naa.500080db1000804c",
+    "naa.50014ee6aadfd43a",
+    "naa.5000cca396ea414b",
+    "eui.0025385b91b0a4d2",
+    "eui.01000000010000005cd2e4b8a1d35151",  # Intel: its OUI in the middle
+    "uuid.5e8a1cb6-0a8f-4c11-9e2d-7f1d2c3b4a59",
+    "serial.KINGSTON_SA400S37240G.50026B7782159949",
+)
+
+
+@pytest.mark.parametrize("name", FILLERS)
+def test_a_filler_is_told(name: str) -> None:
+    assert filler(name)
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_a_name_of_a_real_drive_is_no_filler(name: str) -> None:
+    assert not filler(name)
+
+
+def test_a_filler_is_never_what_consent_is_given_for() -> None:
+    drive = replace(ONE, wwn="naa.5000000000000016")
+
+    assert identity(drive, {"sda": drive}) == "serial.Flash_X.S1"
+    assert "filler" in not_used(drive, {"sda": drive})[drive.wwn]
+
+
+ODD = ("X Y", "X_Y", "X  Y", "X\tY", "X%5FY", "X.Y", "X\u00a0Y", "X\x1b[2JY")
+
+
+def test_no_two_serials_and_models_make_one_identity() -> None:
+    drives = [Names(model=model, serial=serial) for model in ODD for serial in ODD]
+    made = {identity(names, {}) for names in drives}
+
+    assert len(made) == len(drives)
+    assert all(name.isascii() and name.isprintable() and " " not in name for name in made)
 
 
 def test_two_nodes_with_one_world_wide_name_are_one_drive() -> None:
@@ -69,9 +151,25 @@ def test_names_and_paths_are_read_from_the_kernel(tmp_path: Path) -> None:
         tmp_path, "sdc", "pci0000:00/0000:00:1f.2/ata4/host3/target3:0:0/3:0:0:0/block/sdc",
         device__wwid="naa.0000000000000000", size="1000",
     )  # fmt: skip
-    assert surroundings.names_of("sdc", sysfs).wwn == ""  # others of its model have the same
+    assert list(not_used(surroundings.names_of("sdc", sysfs), {})) == ["naa.0000000000000000"]
     assert surroundings.place("sda", sysfs).startswith("pci-0000:00:1f.2-ata-")
     assert surroundings.place("sdb", sysfs) == "pci-0000:00:1d.0-usb-2-1-scsi-0:0:0"
+
+
+def test_two_drives_of_this_host_with_one_world_wide_name_are_two(tmp_path: Path) -> None:
+    for disk, serial in (("sda", "S1"), ("sdb", "S2")):
+        host(
+            tmp_path, disk, f"pci0000:00/0000:00:1f.2/ata3/host2/target/2:0:0:0/block/{disk}",
+            device__wwid="naa.5002538f12345678", device__serial=serial, size="1000",
+        )  # fmt: skip
+    sysfs = Sysfs(tmp_path)
+
+    assert identities(sysfs=sysfs) == {
+        "serial.unknown.S1": "/dev/sda",
+        "serial.unknown.S2": "/dev/sdb",
+    }
+    assert find("naa.5002538f12345678", sysfs=sysfs) is None
+    assert surroundings.other_paths("sda", sysfs) == []
 
 
 @pytest.mark.parametrize(
