@@ -121,6 +121,7 @@ def consent_options(function: Callable[..., R]) -> Callable[..., R]:
         *args: Any,
         destroy: str | None,
         overwrite_signatures: bool,
+        overwrite_data: bool,
         accept_shared: bool,
         accept_wear: bool = False,
         **others: Any,
@@ -130,6 +131,7 @@ def consent_options(function: Callable[..., R]) -> Callable[..., R]:
         consent = Consent(
             identity=destroy,
             overwrite=overwrite_signatures,
+            data=overwrite_data,
             shared=accept_shared,
             wear=accept_wear,
         )
@@ -141,6 +143,11 @@ def consent_options(function: Callable[..., R]) -> Callable[..., R]:
             is_flag=True,
             help="Allow a drive that other paths or hosts can reach; make sure that none of them "
             "uses it.",
+        ),
+        click.option(
+            "--overwrite-data",
+            is_flag=True,
+            help="Overwrite data that no signature explains and that ssdbench did not leave there.",
         ),
         click.option(
             "--overwrite-signatures",

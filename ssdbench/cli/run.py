@@ -108,8 +108,7 @@ def _typed_consent(wishes: "Asked") -> "Asked":
     from dataclasses import replace
 
     from ssdbench.suite.plan import plan as planned_run
-    from ssdbench.target import guard
-    from ssdbench.target.consent import lacking, needed
+    from ssdbench.target.consent import against, lacking, needed
     from ssdbench.target.objection import refuse
 
     plan = planned_run(wishes)
@@ -121,7 +120,7 @@ def _typed_consent(wishes: "Asked") -> "Asked":
         refuse(info.name, lacking(info, wishes.consent, wear=plan.wear))
     tell(f"{info.name}: {info.model or info.kind.value}, {format_capacity(info.size_bytes)}")
     tell(f"its identity: {info.id}")
-    for overridden in guard.standing(info):
+    for overridden in against(info):
         tell(f"overridden: {overridden.reason}")
     tell("everything on it would be destroyed")
     tell(plan.wear.sentence)

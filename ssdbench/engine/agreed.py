@@ -9,11 +9,11 @@ import os
 from hashlib import sha256
 from pathlib import Path
 
-from ssdbench.engine.applied import settings_directory
 from ssdbench.engine.journal import utc_now
 from ssdbench.engine.manifest import Manifest
 from ssdbench.engine.store import load
 from ssdbench.host.files import make_private_directory, require_private, write_atomic
+from ssdbench.host.records import settings_directory
 from ssdbench.model.base import Model
 from ssdbench.model.consent import Consent
 from ssdbench.model.target import TargetInfo
@@ -112,12 +112,16 @@ def consent_to_go_on(
         identity=given.identity or agreed.identity,
         overwrite=given.overwrite or agreed.overwrite,
         shared=given.shared or agreed.shared,
+        data=given.data or agreed.data,
         wear=given.wear or agreed.wear,
     )
 
 
 def _recorded(record: Agreed | None, manifest: Consent) -> tuple[Consent, bool]:
-    return (Consent(), False) if record is None else (manifest, record.leaves_signatures)
+    """What is on the target of a recorded run since then is the run's own data."""
+    if record is None:
+        return Consent(), False
+    return manifest.model_copy(update={"data": True}), record.leaves_signatures
 
 
 def _unrecorded(info: TargetInfo, given: Consent) -> list[Objection]:

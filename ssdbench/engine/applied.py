@@ -12,6 +12,7 @@ from ssdbench.host.affinity import Pinned
 from ssdbench.host.atasecurity import PASSWORD
 from ssdbench.host.latency import LatencyHold
 from ssdbench.host.numa import Policy
+from ssdbench.host.records import settings_directory
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.target.inspect import find
 from ssdbench.tuning.backends import SettingBackend, backends_of
@@ -23,17 +24,6 @@ from ssdbench.tuning.setting import Backend, Setting
 
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 HOST_ID = "/etc/machine-id"
-
-
-def settings_directory() -> Path:
-    """Where journals of changed settings are kept, outside of any run directory."""
-    if chosen := os.environ.get("SSDBENCH_SETTINGS"):
-        return Path(chosen)
-    if os.geteuid() == 0:
-        return Path("/var/lib/ssdbench/settings")
-    base = os.environ.get("XDG_STATE_HOME")
-    state = Path(base) if base else Path.home() / ".local" / "state"
-    return state / "ssdbench" / "settings"
 
 
 @contextmanager

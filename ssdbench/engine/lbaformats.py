@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ssdbench.engine.applied import settings_directory
 from ssdbench.errors import HostLacks
 from ssdbench.host.files import make_private_directory, require_private, write_atomic
 from ssdbench.host.lock import waiting
+from ssdbench.host.records import settings_directory
 from ssdbench.model import records
 from ssdbench.model.lbaformat import LbaFormat
 from ssdbench.target.inspect import identities, inspect

@@ -6,9 +6,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from ssdbench.engine.claimedsession import ClaimedSession
-from ssdbench.engine.session import TargetSession
+from ssdbench.engine.session import Counters, TargetSession
 from ssdbench.engine.simulatedsession import SimulatedSession
-from ssdbench.errors import HostLacks, TargetRefused, UsageError
+from ssdbench.errors import HostLacks, SsdbenchError, TargetRefused, UsageError
 from ssdbench.generator.fio.attachment import ENGINE
 from ssdbench.generator.fio.driver import usable
 from ssdbench.generator.fio.simulated import ENGINE as SIM_ENGINE
@@ -20,8 +20,9 @@ from ssdbench.model.fitting import unoffered
 from ssdbench.model.lbaformat import LbaFormat
 from ssdbench.model.profile import Applies, Purge
 from ssdbench.model.target import TargetInfo, TargetKind
+from ssdbench.target import content
 from ssdbench.target.claim import Claim
-from ssdbench.target.consent import require_consent
+from ssdbench.target.consent import needed, require_consent
 from ssdbench.target.purge import Purged
 
 
@@ -93,7 +94,24 @@ def claimed(
                 before_signatures=before_signatures,
             )
         held.callback(session.close)
-        yield session
+        before = session.counters()
+        try:
+            yield session
+        finally:
+            if destroys and needed(info) and not _untouched(session, before):
+                content.remember(session.info)
+
+
+def _untouched(session: TargetSession, before: Counters) -> bool:
+    """Whether nothing was written to a target; a drive that is gone was touched by others."""
+    try:
+        now = session.counters()
+    except SsdbenchError:
+        return True
+    return (now.written_bytes, now.discarded_bytes) == (
+        before.written_bytes,
+        before.discarded_bytes,
+    )
 
 
 def retired(
@@ -114,4 +132,6 @@ def retired(
     require_consent(info, consent)
     with host_lock(), target_lock(info.id), Claim(info, consent) as claim:
         session = ClaimedSession(info, claim)
-        return session.reformat(lba_format) if lba_format else session.purge(method)
+        done = session.reformat(lba_format) if lba_format else session.purge(method)
+        content.remember(session.info)
+        return done

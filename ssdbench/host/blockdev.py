@@ -6,6 +6,7 @@ import os
 import stat
 import struct
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -149,6 +150,27 @@ def zero_samples(descriptor: int, size_bytes: int, samples: int) -> tuple[int, i
         read += bool(data)
         zeros += bool(data) and not any(data)
     return zeros, read
+
+
+def sampled(node: Path, places: Iterable[int]) -> dict[int, bytes | None]:
+    """What lies at some byte addresses of a device, 4 KiB each; None where it cannot be read.
+
+    Raises OSError when the device cannot be opened.
+    """
+    descriptor = os.open(node, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        return {place: _at(descriptor, place) for place in places}
+    finally:
+        os.close(descriptor)
+
+
+def _at(descriptor: int, place: int) -> bytes | None:
+    try:
+        return os.pread(descriptor, SAMPLE_BYTES, place) or None
+    except OSError:
+        return None
 
 
 def device_number(descriptor: int) -> str:

@@ -10,6 +10,7 @@ class Consent(Model):
 
     identity: str | None = None  # --destroy: what this drive holds may be destroyed
     overwrite: bool = False  # --overwrite-signatures: partition tables, file systems not in use
+    data: bool = False  # --overwrite-data: what it holds without a signature
     shared: bool = False  # --accept-shared: other paths and hosts lead to it
     wear: bool = False  # --accept-wear: more than FREE_SHARE of its rated endurance
 

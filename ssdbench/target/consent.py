@@ -9,10 +9,10 @@ from types import MappingProxyType
 
 from ssdbench.model.consent import Consent
 from ssdbench.model.target import TargetInfo, TargetKind
-from ssdbench.target import guard
+from ssdbench.target import content, guard
 from ssdbench.target.identity import NOT_USED
 from ssdbench.target.inspect import identities
-from ssdbench.target.objection import DESTROY, WEAR, Objection, refuse
+from ssdbench.target.objection import DESTROY, OVERWRITE, WEAR, Objection, refuse
 from ssdbench.target.wear import Wear
 
 LAB_SERIALS = "SSDBENCH-LAB-"
@@ -76,6 +76,17 @@ def wear_objections(info: TargetInfo, wear: Wear, consent: Consent) -> list[Obje
     return [Objection(wear.sentence, WEAR)]
 
 
+def against(info: TargetInfo) -> list[Objection]:
+    """Everything that speaks against a target before its first write, overridden or not.
+
+    Data is looked for where it would be all that protects the drive: a signature stands for what
+    lies behind it, and nothing lets a drive pass that is in use.
+    """
+    found = guard.standing(info)
+    asked_for = needed(info) and all(o.option not in ((), OVERWRITE) for o in found)
+    return [*found, *(content.objections(info) if asked_for else ())]
+
+
 def lacking(
     info: TargetInfo, consent: Consent, *, wear: Wear = NO_WEAR, destroys: bool = True
 ) -> list[Objection]:
@@ -88,7 +99,7 @@ def lacking(
     wrong = consent.identity not in (None, info.id)
     others = {drive: node for drive, node in identities().items() if wrong and drive != info.id}
     return [
-        *guard.standing(info, consent),
+        *guard.remaining(against(info), consent),
         *objections(info, consent, others=others),
         *wear_objections(info, wear, consent),
     ]

@@ -12,7 +12,7 @@ from ssdbench.model.consent import Consent
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.target import ata, fileguard, nvme, pages, scsi, surroundings
 from ssdbench.target.inspect import kernel_name
-from ssdbench.target.objection import DESTROY, OVERWRITE, SHARED, Objection, refuse
+from ssdbench.target.objection import DATA, DESTROY, OVERWRITE, SHARED, Objection, refuse
 
 ZFS = "zfs_member"  # as wipefs calls it
 # udev reads a device for a moment whenever its last writer closes it.
@@ -181,6 +181,7 @@ def remaining(found: Sequence[Objection], consent: Consent) -> list[Objection]:
         OVERWRITE if consent.overwrite else (),
         SHARED if consent.shared else (),
         (DESTROY, consent.identity),
+        DATA if consent.data else (),
     )
     return [o for o in found if not o.option or o.option not in given]
 

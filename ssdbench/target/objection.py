@@ -8,6 +8,7 @@ from ssdbench.errors import TargetRefused
 
 DESTROY = "--destroy"  # followed by an identity
 OVERWRITE = ("--overwrite-signatures",)
+DATA = ("--overwrite-data",)
 SHARED = ("--accept-shared",)
 WEAR = ("--accept-wear",)
 ELSEWHERE = "choose another target: `ssdbench drives` lists all of them"

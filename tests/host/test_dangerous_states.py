@@ -447,6 +447,65 @@ def test_without_the_exact_identity_nothing_is_written(
     assert ("--destroy" in refusal.value.hint) is (given is None)
 
 
+def without_signature(device: LoopDevice, *pieces: tuple[int, bytes]) -> None:
+    put(device, *pieces)
+    assert run(["wipefs", "--no-act", str(device.node)]).stdout == ""
+
+
+def payload_without_its_header(device: LoopDevice) -> None:
+    """LUKS with a detached header: nothing but noise."""
+    without_signature(device, (16 * MIB, os.urandom(8 * MIB)))
+
+
+def records_in_the_middle(device: LoopDevice) -> None:
+    without_signature(device, (24 * MIB, b"a record of a data base".ljust(64, b".") * (MIB // 32)))
+
+
+def file_system_whose_start_is_lost(device: LoopDevice) -> None:
+    run(["mkfs.ext4", "-q", "-F", "-b", "1024", str(device.node)])
+    without_signature(device, (0, bytes(MIB)))
+
+
+def file_system_behind_a_lost_table(device: LoopDevice) -> None:
+    with attached_loop(device.backing.with_name("part.img"), size_bytes=32 * MIB) as part:
+        run(["mkfs.ext4", "-q", "-F", str(part.node)])
+        os.sync()
+        without_signature(device, (MIB, part.backing.read_bytes()))
+
+
+UNKNOWN = [
+    payload_without_its_header,
+    records_in_the_middle,
+    file_system_whose_start_is_lost,
+    file_system_behind_a_lost_table,
+]
+
+
+@ONE_BLOCK_SIZE
+@pytest.mark.parametrize("state", UNKNOWN, ids=lambda state: state.__name__)
+def test_data_without_a_signature_needs_an_option_of_its_own(
+    loop_device: LoopDevice, state: Callable[[LoopDevice], None]
+) -> None:
+    state(loop_device)
+    info = inspect(str(loop_device.node))
+    agreed = Consent(identity=info.id, overwrite=True)
+
+    with pytest.raises(TargetRefused, match="data that no signature explains") as refusal:
+        consent.require_consent(info, agreed)
+
+    assert refusal.value.options == ("--overwrite-data",)
+    consent.require_consent(info, agreed.model_copy(update={"data": True}))
+
+
+@ONE_BLOCK_SIZE
+@pytest.mark.parametrize("filler", [b"\0", b"\xff"], ids=["zeros", "ones"])
+def test_a_trimmed_device_needs_none(loop_device: LoopDevice, filler: bytes) -> None:
+    put(loop_device, (0, filler * loop_device.size_bytes))
+    info = inspect(str(loop_device.node))
+
+    consent.require_consent(info, Consent(identity=info.id))
+
+
 @ONE_BLOCK_SIZE
 def test_all_states_of_one_device_are_named_at_once(
     loop_device: LoopDevice, tmp_path: Path, holder: Holder

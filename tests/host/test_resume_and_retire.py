@@ -343,6 +343,33 @@ def test_a_damaged_journal_is_a_sentence(ssdbench: Shell, text: str) -> None:
     assert f"Check the settings that {ssdbench.settings / 'run.jsonl'} may" in done.stderr
 
 
+# --- a drive that is used again -------------------------------------------------------------------
+
+
+def test_a_drive_that_ssdbench_left_full_is_not_asked_about_until_somebody_else_writes(
+    ssdbench: Shell, drive: LoopDevice, cut_short: Path, tmp_path: Path
+) -> None:
+    target = ("--target", str(drive.node), "--destroy", inspect(str(drive.node)).id)
+    arguments = ("run", str(tmp_path / "profile.yaml"), *target, "--max-writes", "65MiB")
+
+    again = ssdbench(*arguments, "--output", str(tmp_path / "again"))
+    with drive.node.open("r+b") as node:
+        node.seek(16 << 20)
+        node.write(b"precious")
+        os.fsync(node.fileno())
+    before = drive.backing.read_bytes()
+    written = ssdbench(*arguments, "--output", str(tmp_path / "written"))
+    unchanged = drive.backing.read_bytes() == before
+    agreed = ssdbench(*arguments, "--output", str(tmp_path / "written"), "--overwrite-data")
+
+    assert again.returncode == 1, again.stderr
+    assert written.returncode == 3
+    assert "not what ssdbench left there on" in written.stderr
+    assert "--overwrite-data" in written.stderr
+    assert unchanged
+    assert agreed.returncode == 1, agreed.stderr
+
+
 # --- retire ---------------------------------------------------------------------------------------
 
 
@@ -352,8 +379,9 @@ def test_a_drive_is_retired_and_what_has_no_health_is_said_plainly(
     drive.node.write_bytes(b"secret" * 1000)
     os.sync()
     id_ = inspect(str(drive.node)).id
+    agreed = ("--destroy", id_, "--overwrite-data")
 
-    done = ssdbench("retire", str(drive.node), "--method", "discard", "--destroy", id_)
+    done = ssdbench("retire", str(drive.node), "--method", "discard", *agreed)
 
     assert done.returncode == 0, done.stderr
     assert f"{drive.node} ({id_}): discards over the whole drive (a fallback" in done.stdout
@@ -382,9 +410,9 @@ def test_a_method_that_the_drive_does_not_have_changes_nothing(
 ) -> None:
     drive.node.write_bytes(b"kept")
     os.sync()
-    destroy = ("--destroy", inspect(str(drive.node)).id)
+    agreed = ("--destroy", inspect(str(drive.node)).id, "--overwrite-data")
 
-    done = ssdbench("retire", str(drive.node), "--method", method, *destroy)
+    done = ssdbench("retire", str(drive.node), "--method", method, *agreed)
 
     assert done.returncode == 3, done.stderr
     assert said in done.stderr
