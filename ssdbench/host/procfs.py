@@ -1,11 +1,16 @@
 """What processes and mounts say below /proc: mounts, swap areas, open files."""
 
+import ctypes
 import os
 import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+_KCMP = {"x86_64": 312, "aarch64": 272, "riscv64": 272, "loongarch64": 272}  # system calls
+_KCMP_FILES = 2
+_libc = ctypes.CDLL(None, use_errno=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,15 +160,39 @@ def _mapped_files(process: Path, wanted: Wanted) -> Iterator[os.stat_result]:
 
 
 def _open_files(process: Path) -> Iterator[os.stat_result]:
-    try:
-        entries = os.listdir(process / "fd")  # noqa: PTH208 - Path.iterdir costs three times as much
-    except OSError:
-        return  # it ended, or is not ours to look at
-    for entry in entries:
+    yield from _descriptors(f"{process}/fd")
+    for thread in _listed(f"{process}/task"):
+        if thread != process.name and not _share_descriptors(process, thread):
+            yield from _descriptors(f"{process}/task/{thread}/fd")
+
+
+def _descriptors(directory: str) -> Iterator[os.stat_result]:
+    for entry in _listed(directory):
         try:
-            yield os.stat(f"{process}/fd/{entry}")  # noqa: PTH116 - as above
+            yield os.stat(f"{directory}/{entry}")  # noqa: PTH116 - Path costs three times as much
         except OSError:
             continue
+
+
+def _listed(directory: str) -> list[str]:
+    """Names; none when the process ended, or is not ours to look at."""
+    try:
+        return os.listdir(directory)  # noqa: PTH208 - as above
+    except OSError:
+        return []
+
+
+def _share_descriptors(process: Path, thread: str) -> bool:
+    """Whether a thread has the file table of its process, as nearly all have (kcmp(2)).
+
+    Only then need its descriptors not be looked at: a process may have thousands of threads. A
+    kernel that does not tell costs time, nothing else.
+    """
+    number = _KCMP.get(os.uname().machine)
+    if number is None or process.parent != Path("/proc"):
+        return False
+    answer: int = _libc.syscall(number, int(process.name), int(thread), _KCMP_FILES, 0, 0)
+    return answer == 0
 
 
 def _command(process: Path) -> str:

@@ -15,11 +15,12 @@ from pathlib import Path
 from ssdbench.errors import CommandFailed
 from ssdbench.host import command
 from ssdbench.host.blockdev import major_minor
+from ssdbench.host.counters import SECTOR_BYTES
+from ssdbench.host.exports import Export, exported
 from ssdbench.host.loops import Backing, behind, loops_over
 from ssdbench.host.procfs import Mount, Opener, Procfs, Wanted
 from ssdbench.host.sysfs import Sysfs
 
-CONFIG = "/sys/kernel/config"
 MULTIPATHD = "multipathd"  # keeps every path of its drives open, to see whether it is alive
 SYSTEM_PATHS = ("/", "/boot", "/boot/efi", "/usr", "/var", "/home")
 
@@ -100,19 +101,23 @@ class BlockUsage:
         return self._sysfs.read(f"/sys/class/block/{name}/dev").strip()
 
     def _character_numbers(self) -> set[str]:
-        """The other nodes that lead to it or its drives: SCSI generic, bsg, NVMe generic."""
-        nodes: list[str] = []
-        for disk in (self._name, *self.lower()):
-            device = f"/sys/block/{disk}/device"
-            nodes += [
-                f"{device}/{kind}/{name}"
-                for kind in ("scsi_generic", "bsg")
-                for name in self._sysfs.listed(f"{device}/{kind}")
-            ]
-            if disk.startswith("nvme"):
-                nodes.append(f"/sys/class/nvme-generic/ng{disk.removeprefix('nvme')}")
+        """Other nodes that lead to it or its drives: SCSI generic, bsg, NVMe generic, controllers."""
+        names = (self._name, *self._twins, *self.lower())
+        nodes = [node for name in names for node in self._character_nodes(name)]
         numbers = (self._sysfs.known(f"{node}/dev") for node in nodes)
         return {number for number in numbers if number}
+
+    def _character_nodes(self, name: str) -> Iterator[str]:
+        device = f"/sys/block/{name}/device"
+        for kind in ("scsi_generic", "bsg"):
+            yield from (
+                f"{device}/{kind}/{node}" for node in self._sysfs.listed(f"{device}/{kind}")
+            )
+        if name.startswith("nvme"):
+            yield f"/sys/class/nvme-generic/ng{name.removeprefix('nvme')}"
+            # Below a multipath head lie all controllers of its subsystem, else there is one.
+            below = (n for n in self._sysfs.listed(device) if re.fullmatch(r"nvme[0-9]+", n))
+            yield from (device, *(f"{device}/{controller}" for controller in below))
 
     def _btrfs(self) -> Iterator[str]:
         """Mounted btrfs file systems of several devices show only one of them as their source."""
@@ -129,12 +134,27 @@ class BlockUsage:
 
     def _exports(self) -> Iterator[str]:
         """Targets and gadgets of the kernel open a device without claiming it, as no process."""
-        for what, path in exported(self._sysfs):
-            if self._holds(path):
-                yield f"the kernel serves {path} to others ({what})"
+        for export in exported(self._sysfs):
+            if export.number in self._numbers() or self._holds(export.path):
+                yield export.said
+            elif not Path(export.path).exists() and not self._ruled_out(export):
+                yield export.stale
+
+    def _ruled_out(self, export: Export) -> bool:
+        """Whether an export whose node is gone is known to be of something else."""
+        if export.number:
+            return True  # and it is not ours
+        names = self._stack() | self._below()[0]
+        sizes = [self._sysfs.number(f"/sys/class/block/{name}/size") for name in names]
+        known = [size * SECTOR_BYTES for size in sizes if size is not None]
+        if len(known) == len(sizes) and export.size_bytes > max(known):
+            return True
+        kernel = Path(export.path).name  # its node is gone, and yet it may be known by that name
+        number = self._sysfs.known(f"/sys/class/block/{kernel}/dev")
+        return bool(number) and number not in self._numbers()
 
     def _holds(self, path: str) -> bool:
-        """Whether a path leads to its stack or to the file behind it."""
+        """Whether a path leads to its stack, its controller or the file behind it."""
         try:
             status = Path(path).stat() if path.startswith("/") else None
         except OSError:
@@ -143,6 +163,8 @@ class BlockUsage:
             return False
         if stat.S_ISBLK(status.st_mode):
             return major_minor(status.st_rdev) in self._numbers()
+        if stat.S_ISCHR(status.st_mode):
+            return major_minor(status.st_rdev) in self._character_numbers()
         return (status.st_dev, status.st_ino) in self._below()[1]
 
     def lower(self) -> list[str]:
@@ -222,32 +244,6 @@ class BlockUsage:
         yield from self._sysfs.listed(f"{directory}/holders")
         on_it = Backing((0, 0), device=self._number(name))
         yield from loops_over(on_it, sysfs=self._sysfs)
-
-
-def exported(sysfs: Sysfs) -> Iterator[tuple[str, str]]:
-    """(what serves it, path of the device or file) of everything that the kernel serves."""
-
-    def below(*levels: str) -> Iterator[str]:
-        paths = [CONFIG]
-        for level in levels:
-            paths = [
-                f"{path}/{name}"
-                for path in paths
-                for name in (sysfs.listed(path) if level == "*" else [level])
-                if level == "*" or sysfs.exists(f"{path}/{level}")
-            ]
-        yield from paths
-
-    for namespace in below("nvmet", "subsystems", "*", "namespaces", "*"):
-        if (sysfs.known(f"{namespace}/enable") or "0").strip() == "1":
-            yield "NVMe target", (sysfs.known(f"{namespace}/device_path") or "").strip()
-    for store in below("target", "core", "*", "*"):
-        if sysfs.exists(f"{store}/info"):
-            told = re.findall(r"(?:File|UDEV PATH): (/\S+)", sysfs.known(f"{store}/info") or "")
-            yield from (("SCSI target", path) for path in told)
-    for function in below("usb_gadget", "*", "functions", "*"):
-        for lun in (n for n in sysfs.listed(function) if n.startswith("lun.")):
-            yield "USB gadget", (sysfs.known(f"{function}/{lun}/file") or "").strip()
 
 
 def _devices(numbers: Iterable[str]) -> frozenset[int]:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from ssdbench.errors import HostLacks, TargetRefused
 from ssdbench.host import ownmark, regular
+from ssdbench.host.exports import Export, exported
 from ssdbench.host.loops import Backing, loops_over
 from ssdbench.host.procfs import Procfs, Wanted
 from ssdbench.host.sysfs import Sysfs
-from ssdbench.host.usage import exported
 from ssdbench.model.target import TargetInfo
 from ssdbench.target.objection import DESTROY, Objection
 from ssdbench.units import format_capacity
@@ -88,10 +88,12 @@ def _users(path: Path, place: Path, status: os.stat_result, root: Path) -> Itera
     if any(_same(area, place) for area in procfs.swap_areas()):
         off = f"stop that (`swapoff {shlex.quote(str(path))}`)"
         yield Objection("the kernel swaps to it", remedy=off)
-    for what, served in exported(Sysfs(root)):
-        if _same(served, place):
-            remedy = "release it from what uses it"
-            yield Objection(f"the kernel serves {served} to others ({what})", remedy=remedy)
+    for export in exported(Sysfs(root)):
+        remedy = f"release it from what uses it (`{export.end}`)"
+        if _same(export.path, place):
+            yield Objection(export.said, remedy=remedy)
+        elif not Path(export.path).exists() and not _another(export, status):
+            yield Objection(export.stale, remedy=remedy)
     wanted = Wanted(inodes=frozenset({(status.st_dev, status.st_ino)}))
     for opener in procfs.openers(wanted):
         yield Objection(f"{opener} has it open", remedy="wait for that process or end it")
@@ -119,6 +121,12 @@ def _room(place: Path, size_bytes: int) -> Iterator[Objection]:
             "its file system; 10 % must stay free"
         )
         yield Objection(reason, remedy="make it smaller, or free some space there")
+
+
+def _another(export: Export, status: os.stat_result) -> bool:
+    """Whether an export whose path is gone cannot be of a file: of a device, or too large."""
+    device = bool(export.number) or export.path.startswith("/dev/")
+    return device or export.size_bytes > status.st_size
 
 
 def _same(area: str, place: Path) -> bool:

@@ -1,6 +1,9 @@
 """Who uses a block device, read from a host that is made of files."""
 
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,7 +11,7 @@ import pytest
 
 from ssdbench.host import usage
 from ssdbench.host.loops import Backing
-from ssdbench.host.procfs import Procfs
+from ssdbench.host.procfs import Procfs, Wanted
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.host.usage import BlockUsage
 
@@ -141,6 +144,144 @@ def test_another_volume_on_the_same_drive_is_no_reason(host: Host) -> None:
     mapping = BlockUsage("dm-0", sysfs=Sysfs(host.root), procfs=Procfs(host.root))
 
     assert (mapping.holders(), mapping.mounts(), mapping.holds_system()) == ([], [], False)
+
+
+NVMET = "/sys/kernel/config/nvmet/subsystems/s"
+LIO = "/sys/kernel/config/target/core"
+GADGET = "/sys/kernel/config/usb_gadget/g/functions/mass_storage.0/lun.0"
+GONE = "/dev/disk-that-is-gone"
+
+
+def nvmet(host: Host, path: str = GONE) -> None:
+    host.put(f"{NVMET}/namespaces/1/enable", "1\n")
+    host.put(f"{NVMET}/namespaces/1/device_path", f"{path}\n")
+
+
+def iblock(host: Host, major: int, minor: int) -> None:
+    host.put(
+        f"{LIO}/iblock_0/disk/info",
+        f"Status: ACTIVATED\n        iBlock device: sdx  UDEV PATH: {GONE}  readonly: 0\n"
+        f"        Major: {major} Minor: {minor}  CLAIMED: IBLOCK\n",
+    )
+
+
+def fileio(host: Host, size_bytes: int) -> None:
+    host.put(
+        f"{LIO}/fileio_0/disk/info",
+        "Status: ACTIVATED  Max Queue Depth: 0  SectorSize: 512  HwMaxSectors: 16384\n"
+        f"        TCM FILEIO ID: 0        File: {GONE}  Size: {size_bytes}  "
+        "Mode: O_DSYNC Async: 0\n",
+    )
+
+
+def gadget(host: Host) -> None:
+    host.put(f"{GADGET}/file", f"{GONE}\n")
+
+
+@pytest.mark.parametrize(
+    ("serve", "way_out"),
+    [
+        (nvmet, f"echo 0 > {NVMET}/namespaces/1/enable"),
+        (lambda host: fileio(host, 4096), f"rmdir {LIO}/fileio_0/disk"),
+        (gadget, f"echo > {GADGET}/file"),
+    ],
+    ids=["nvmet", "fileio of the same size", "mass storage"],
+)
+def test_what_is_served_and_gone_may_be_this_disk_and_the_way_out_is_told(
+    host: Host, serve: Callable[[Host], None], way_out: str
+) -> None:
+    host.put("/sys/class/block/sdx/size", "8")
+    serve(host)
+
+    (user,) = host.usage.users()
+
+    assert GONE in user
+    assert "there is no such path any more" in user
+    assert way_out in user
+
+
+def test_a_device_number_says_whose_export_it_is_when_its_node_is_gone(host: Host) -> None:
+    iblock(host, 259, 77)
+
+    (user,) = host.usage.users()
+
+    assert user == f"the kernel serves {GONE} to others (SCSI target)"
+
+
+@pytest.mark.parametrize(
+    "serve",
+    [
+        lambda host: iblock(host, 8, 16),
+        lambda host: fileio(host, 8192),
+        lambda host: nvmet(host, "/dev/sdz"),
+    ],
+    ids=["another number", "larger", "known by its name"],
+)
+def test_what_is_gone_and_cannot_be_this_disk_is_no_reason(
+    host: Host, serve: Callable[[Host], None]
+) -> None:
+    host.put("/sys/class/block/sdx/size", "8")
+    host.put("/sys/class/block/sdz/dev", "259:78")
+    serve(host)
+
+    assert host.usage.users() == []
+
+
+@pytest.fixture
+def nvme(host: Host, tmp_path: Path) -> BlockUsage:
+    """A disk of NVMe whose controller has the number of /dev/null, the one node that is here."""
+    null = os.stat("/dev/null").st_rdev  # noqa: PTH116
+    host.put("/sys/class/block/nvme9n1/dev", NEVER)
+    host.put("/sys/block/nvme9n1/device/dev", f"{os.major(null)}:{os.minor(null)}")
+    return BlockUsage("nvme9n1", sysfs=Sysfs(host.root), procfs=Procfs(host.root))
+
+
+def test_a_controller_that_is_served_as_a_whole_serves_its_disks(
+    host: Host, nvme: BlockUsage
+) -> None:
+    host.put(f"{NVMET}/passthru/device_path", "/dev/null\n")
+    host.put(f"{NVMET}/passthru/enable", "1\n")
+
+    assert nvme.users() == ["the kernel serves /dev/null to others (NVMe target, passthru)"]
+
+
+def test_who_has_the_controller_open_is_named(host: Host, nvme: BlockUsage) -> None:
+    host.put("/proc/4242/comm", "nvme-admin\n")
+    (fds := host.root / "proc/4242/fd").mkdir()
+    (fds / "3").symlink_to("/dev/null")
+
+    assert [str(opener) for opener in nvme.openers()] == ["process 4242 (nvme-admin)"]
+
+
+def test_a_descriptor_that_only_one_thread_has_is_found(tmp_path: Path) -> None:
+    """A thread with a file table of its own (CLONE_FILES undone) opens what its process has not."""
+    held = tmp_path / "held"
+    held.touch()
+    program = (
+        "import ctypes, sys, threading, time\n"
+        "def work():\n"
+        "    assert ctypes.CDLL(None).unshare(0x400) == 0\n"
+        f"    with open({str(held)!r}):\n"
+        "        print('open', flush=True)\n"
+        "        time.sleep(600)\n"
+        "threading.Thread(target=work).start()\n"
+    )
+    argv = [sys.executable, "-c", program]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "open\n"
+            assert not [
+                fd for fd in Path(f"/proc/{process.pid}/fd").iterdir() if held == fd.resolve()
+            ]
+            status = held.stat()
+            wanted = Wanted(inodes=frozenset({(status.st_dev, status.st_ino)}))
+
+            openers = Procfs().openers(wanted)
+        finally:
+            process.kill()
+
+    assert [opener.pid for opener in openers] == [process.pid]
 
 
 def unreadable(path: str) -> Callable[[Host], None]:

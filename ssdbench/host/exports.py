@@ -1,0 +1,100 @@
+"""What the kernel serves to others: NVMe and SCSI targets, USB gadgets.
+
+It opens a device or file for that as no process, often without a claim, and holds it open when the
+node that named it is long gone.
+"""
+
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ssdbench.host.sysfs import Sysfs
+
+CONFIG = "/sys/kernel/config"
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """Something that the kernel serves to others."""
+
+    what: str  # serves it
+    path: str  # of the device or file, as it was when it was opened
+    end: str  # the command that ends it
+    number: str = ""  # `8:0`, where the kernel tells it
+    size_bytes: int = 0  # that it serves, likewise; what lies behind may be larger
+
+    @property
+    def said(self) -> str:
+        """The reason when it is the target."""
+        return f"the kernel serves {self.path} to others ({self.what})"
+
+    @property
+    def stale(self) -> str:
+        """The reason when its node is gone, and nothing shows that it is not the target."""
+        return (
+            f"{self.said}; there is no such path any more, so it may be this one under an old "
+            f"name (`{self.end}` removes a stale export)"
+        )
+
+
+def exported(sysfs: Sysfs) -> Iterator[Export]:
+    """Everything that the kernel serves. Raises OSError when that cannot be known."""
+    yield from _nvme(sysfs)
+    yield from _scsi(sysfs)
+    yield from _usb(sysfs)
+
+
+def _nvme(sysfs: Sysfs) -> Iterator[Export]:
+    """Namespaces of a device or file, and whole controllers in passthru mode."""
+    namespaces = _below(sysfs, "nvmet", "subsystems", "*", "namespaces", "*")
+    controllers = _below(sysfs, "nvmet", "subsystems", "*", "passthru")
+    served = [(n, "NVMe target") for n in namespaces]
+    served += [(c, "NVMe target, passthru") for c in controllers]
+    for directory, what in served:
+        if _said(sysfs, f"{directory}/enable") == "1":
+            end = f"echo 0 > {shlex.quote(f'{directory}/enable')}"
+            yield Export(what, _said(sysfs, f"{directory}/device_path"), end)
+
+
+def _scsi(sysfs: Sysfs) -> Iterator[Export]:
+    """Of LIO: iblock tells the device number, fileio the size."""
+    for store in _below(sysfs, "target", "core", "*", "*"):
+        if not sysfs.exists(f"{store}/info"):
+            continue
+        info = _said(sysfs, f"{store}/info")
+        number = re.search(r"Major: ([0-9]+)\s+Minor: ([0-9]+)", info)
+        size = re.search(r"\bSize: ([0-9]+)", info)
+        for path in re.findall(r"(?:File|UDEV PATH): (/\S+)", info):
+            yield Export(
+                "SCSI target",
+                path,
+                f"targetcli clearconfig, or: rmdir {shlex.quote(store)}",
+                f"{number[1]}:{number[2]}" if number and number[1] != "0" else "",
+                int(size[1]) if size else 0,
+            )
+
+
+def _usb(sysfs: Sysfs) -> Iterator[Export]:
+    for function in _below(sysfs, "usb_gadget", "*", "functions", "*"):
+        for lun in (n for n in sysfs.listed(function) if n.startswith("lun.")):
+            file = f"{function}/{lun}/file"
+            if path := _said(sysfs, file):
+                yield Export("USB gadget", path, f"echo > {shlex.quote(file)}")
+
+
+def _below(sysfs: Sysfs, *levels: str) -> list[str]:
+    """Directories of configfs by a path whose `*` stand for any name."""
+    paths = [CONFIG]
+    for level in levels:
+        paths = [
+            f"{path}/{name}"
+            for path in paths
+            for name in (sysfs.listed(path) if level == "*" else [level])
+            if level == "*" or sysfs.exists(f"{path}/{level}")
+        ]
+    return paths
+
+
+def _said(sysfs: Sysfs, attribute: str) -> str:
+    return (sysfs.known(attribute) or "").strip()
