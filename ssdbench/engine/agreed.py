@@ -17,7 +17,7 @@ from ssdbench.host.records import settings_directory
 from ssdbench.model.base import Model
 from ssdbench.model.consent import Consent
 from ssdbench.model.target import TargetInfo
-from ssdbench.target.consent import objections
+from ssdbench.target.consent import lacking
 from ssdbench.target.objection import Objection, refuse
 
 NAME = "runs"  # below the settings directory
@@ -130,7 +130,7 @@ def _unrecorded(info: TargetInfo, given: Consent) -> list[Objection]:
         "consent",
         ("--destroy", info.id),
     )
-    return [why, *objections(info, given)]
+    return [why, *lacking(info, given)]
 
 
 def _digest(kept: Manifest) -> str:

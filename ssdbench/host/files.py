@@ -84,17 +84,16 @@ def require_private(path: Path) -> None:
 def make_private_directory(path: Path) -> None:
     """Create a directory that only this user can write, whatever the umask allows.
 
-    Raises HostLacks when it cannot be created, or when others can write the one that is there.
+    So are the parents that are made. A stricter umask is kept. Raises HostLacks when it cannot be
+    created, or when others can write the one that is there.
     """
-    require_private(path)
-    if not path.exists():
-        make_directory(path.parent)
-        try:
-            path.mkdir(mode=0o755, exist_ok=True)
-            path.chmod(0o755)  # a umask takes bits of `mode` away, an inherited ACL adds some
-            sync_directory(path.parent)
-        except OSError as error:
-            raise unwritable(path, error) from error
+    missing = [place for place in (path, *path.parents) if not place.exists()]
+    try:
+        for place in reversed(missing):
+            place.mkdir(mode=0o755, exist_ok=True)
+            sync_directory(place.parent)
+    except OSError as error:
+        raise unwritable(path, error) from error
     require_private(path)
 
 

@@ -1,0 +1,120 @@
+"""Root goes on with a run that this host's own record names, and with no other."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ssdbench.engine import agreed
+from ssdbench.engine.agreed import Agreement, consent_to_go_on
+from ssdbench.engine.manifest import Manifest, manifest
+from ssdbench.engine.stage import Limits
+from ssdbench.errors import HostLacks, TargetRefused
+from ssdbench.host.files import make_private_directory
+from ssdbench.model.consent import Consent
+from ssdbench.model.target import TargetInfo, TargetKind
+from ssdbench.target import guard
+
+DRIVE = TargetInfo(
+    kind=TargetKind.DRIVE, name="/dev/sda", node="/dev/sda", id="naa.1", size_bytes=1 << 20
+)
+NOTHING = Consent()
+
+
+@pytest.fixture(autouse=True)
+def root_and_an_idle_drive(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agreed, "needed", lambda info: not info.simulated)
+    monkeypatch.setattr(guard, "standing", lambda info, consent=NOTHING: [])
+    monkeypatch.setattr("ssdbench.target.content.objections", lambda info: [])
+
+
+@pytest.fixture
+def kept() -> Manifest:
+    return manifest(
+        run_id="run",
+        title="T",
+        argv=(),
+        profile_name="p.yaml",
+        profile_text="title: T\n",
+        target=DRIVE,
+        seed=1,
+        limits=Limits(),
+        consent=Consent(identity=DRIVE.id, shared=True),
+    )
+
+
+def gone_on(kept: Manifest, agreement: Agreement, given: Consent = NOTHING) -> Consent:
+    """As `resume` does, of a manifest that was stored; the journal says that all is ours."""
+    stored = Manifest.model_validate_json(kept.model_dump_json())
+    return consent_to_go_on(stored, DRIVE, given, agreement, ours=True)
+
+
+def test_a_recorded_run_goes_on_as_it_was_agreed_to(kept: Manifest, tmp_path: Path) -> None:
+    Agreement(tmp_path / "runs").note(kept)
+
+    consent = gone_on(kept, Agreement(tmp_path / "runs"))
+
+    assert consent == Consent(identity=DRIVE.id, shared=True, data=True)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"run_id": "other"},
+        {"profile_text": "title: U\n"},
+        {"consent": Consent(identity=DRIVE.id, shared=True, overwrite=True)},
+        {"target": DRIVE.model_copy(update={"node": "/dev/sdb"})},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_manifest_that_was_changed_is_another_one(
+    kept: Manifest, tmp_path: Path, change: dict[str, object]
+) -> None:
+    Agreement(tmp_path / "runs").note(kept)
+
+    with pytest.raises(TargetRefused, match="no record that root agreed") as refusal:
+        gone_on(kept.model_copy(update=change), Agreement(tmp_path / "runs"))
+
+    assert refusal.value.options == ("--destroy", DRIVE.id)
+
+
+def test_signatures_are_our_own_when_the_record_says_so(kept: Manifest, tmp_path: Path) -> None:
+    agreement = Agreement(tmp_path / "runs")
+    agreement.note(kept)
+    before = gone_on(kept, Agreement(tmp_path / "runs"))
+
+    agreement.note_signatures()
+
+    assert not before.overwrite
+    assert gone_on(kept, Agreement(tmp_path / "runs")).overwrite
+
+
+def test_what_is_typed_counts_without_a_record_and_nothing_of_the_manifest_does(
+    kept: Manifest, tmp_path: Path
+) -> None:
+    typed = Consent(identity=DRIVE.id)
+
+    assert gone_on(kept, Agreement(tmp_path / "runs"), typed) == typed
+
+
+def test_a_record_that_others_can_write_is_refused(kept: Manifest, tmp_path: Path) -> None:
+    Agreement(tmp_path / "runs").note(kept)
+    (record,) = (tmp_path / "runs").glob("*.json")
+    record.chmod(0o666)
+
+    with pytest.raises(HostLacks, match="other users can write"):
+        gone_on(kept, Agreement(tmp_path / "runs"))
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0, 0o755), (0o002, 0o755), (0o077, 0o700)])
+def test_directories_of_records_are_private_whatever_the_umask(
+    tmp_path: Path, umask: int, mode: int
+) -> None:
+    was = os.umask(umask)
+    try:
+        make_private_directory(tmp_path / "state" / "settings")
+    finally:
+        os.umask(was)
+
+    made = (tmp_path / "state", tmp_path / "state" / "settings")
+    assert [path.stat().st_mode & 0o777 for path in made] == [mode, mode]
