@@ -114,7 +114,8 @@ def detected(node: str, directory: Path, options: Sequence[str]) -> str:
     """The answer of detect-blocksize, in its words."""
     argv = [
         sys.executable, "-m", "ssdbench", "detect-blocksize", node,
-        "--destroy", inspect(node).id, "--output", str(directory / "run"), "--json", *options,
+        "--destroy", inspect(node).id, "--overwrite-data", "--json", *options,
+        "--output", str(directory / "run"),
     ]  # fmt: skip
     deadline = time.monotonic() + BUSY_S
     while (done := run(argv, ok=(0, 3, 4), timeout_s=900)).status == HostLacks.exit_code:

@@ -54,6 +54,7 @@ class Agreement:
                 identity=kept.target.id,
                 manifest_sha256=_digest(kept),
                 at=utc_now(),
+                leaves_signatures=self._kept is not None and self._kept.leaves_signatures,
             )
         )
         paths = sorted(self._directory.glob("*.json"), key=lambda path: path.stat().st_mtime)

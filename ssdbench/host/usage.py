@@ -101,7 +101,7 @@ class BlockUsage:
         return self._sysfs.read(f"/sys/class/block/{name}/dev").strip()
 
     def _character_numbers(self) -> set[str]:
-        """Other nodes that lead to it or its drives: SCSI generic, bsg, NVMe generic, controllers."""
+        """Other nodes of it and its drives: SCSI generic, bsg, NVMe generic, NVMe controllers."""
         names = (self._name, *self._twins, *self.lower())
         nodes = [node for name in names for node in self._character_nodes(name)]
         numbers = (self._sysfs.known(f"{node}/dev") for node in nodes)

@@ -40,7 +40,14 @@ def a_loop(directory: Path, text: str = PROFILE) -> Iterator[tuple[KilledRuns, L
 def runs_on(device: LoopDevice, directory: Path, text: str = PROFILE) -> KilledRuns:
     info = inspect(str(device.node))
     name = device.node.name
-    target = ["--target", info.name, "--destroy", info.id, "--overwrite-signatures"]
+    target = [
+        "--target",
+        info.name,
+        "--destroy",
+        info.id,
+        "--overwrite-signatures",
+        "--overwrite-data",
+    ]
     runs = KilledRuns(directory, text % every_setting(name), target, kernel_name=name)
     runs.ssdbench = [sys.executable, "-c", IMPATIENT]
     return runs

@@ -57,7 +57,14 @@ def killed_runs(kind: str, directory: Path) -> Iterator[KilledRuns]:
         case "loop":
             with attached_loop(directory / "disk.img", size_bytes=32 * MIB) as device:
                 info = inspect(str(device.node))
-                target = ["--target", info.name, "--destroy", info.id, "--overwrite-signatures"]
+                target = [
+                    "--target",
+                    info.name,
+                    "--destroy",
+                    info.id,
+                    "--overwrite-signatures",
+                    "--overwrite-data",
+                ]
                 text = PROFILE % every_setting(device.node.name, idle=True)
                 name = device.node.name
                 yield KilledRuns(directory, text, target, kernel_name=name, idle=True)

@@ -213,6 +213,25 @@ OTHERS = (
     State("served by the SCSI target as a file", f"modprobe target_core_file; mkdir -p "
           f"{LIO}/fileio_0/f; echo fd_dev_name=A,fd_dev_size=1048576 > {LIO}/fileio_0/f/control;"
           f"echo 1 > {LIO}/fileio_0/f/enable", f"rmdir {LIO}/fileio_0/f", "SCSI target"),
+    State("served by the NVMe target, its node gone", f"modprobe nvmet; mkdir {NVMET}"
+          f" {NVMET}/namespaces/1; cp -a A /run/gone;"
+          f"echo /run/gone > {NVMET}/namespaces/1/device_path;"
+          f"echo 1 > {NVMET}/namespaces/1/enable; rm /run/gone",
+          f"rmdir {NVMET}/namespaces/1 {NVMET}", "there is no such path any more"),
+    State("served by the SCSI target as a file, its node gone",
+          f"modprobe target_core_file; mkdir -p {LIO}/fileio_0/f; cp -a A /run/gone;"
+          f"echo fd_dev_name=/run/gone,fd_dev_size=1048576 > {LIO}/fileio_0/f/control;"
+          f"echo 1 > {LIO}/fileio_0/f/enable; rm /run/gone", f"rmdir {LIO}/fileio_0/f",
+          "there is no such path any more"),
+    State("open in one thread alone", "python3 -Sc 'import ctypes,os,threading,time\n"
+          "def work():\n"
+          " assert ctypes.CDLL(None).unshare(0x400) == 0\n"
+          " f = os.open(\"A\", os.O_RDWR); open(\"/run/go\", \"w\"); time.sleep(1000)\n"
+          "threading.Thread(target=work).start()' & echo $! > /run/pid;"
+          "while [ ! -e /run/go ]; do sleep 0.1; done; rm /run/go", FREE, "has it open"),
+    State("NVMe controller open", f"exec 9</dev/nvme0; {HOLD}", FREE, "(sleep) has it open", "N"),
+    State("open through NVMe generic", f"exec 9</dev/ng0n1; {HOLD}", FREE, "(sleep) has it open",
+          "N"),
     State("GPT, idle", "echo 'label: gpt' | sfdisk -q --no-reread --no-tell-kernel A", "",
           "signature of gpt", soft=True),
     State("partitions, idle", PART, NO_PART, "it has partitions", soft=True),
@@ -230,7 +249,7 @@ def main(tools: str, number: int, of: int) -> None:
         surroundings.names_of(name, Sysfs()).serial.removeprefix("SSDBENCH-LAB-"): name
         for name in surroundings.disks(Sysfs())
     }
-    disks = {letter: kernels[str(index)] for index, letter in enumerate("ABCS")}
+    disks = {letter: kernels[str(index)] for index, letter in enumerate("ABCSN")}
     for state in STATES[number::of]:
         print(json.dumps({"name": state.name, **_tried(state, disks)}), flush=True)
 

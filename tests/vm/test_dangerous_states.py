@@ -24,6 +24,7 @@ PACKAGES = (
 SAMPLE = 6  # every sixth state, so that each family has two or three
 LEAST = 60
 DISK_BYTES = 128 << 20
+BUSES = {"S": "scsi", "N": "nvme"}
 
 
 @pytest.fixture(scope="session")
@@ -44,10 +45,10 @@ def tools() -> Path:
 
 def refused(guest: Guest, tools: Path, directory: Path, number: int, of: int) -> None:
     disks = []
-    for letter in "ABCS":
+    for letter in "ABCSN":
         (directory / letter).touch()
         os.truncate(directory / letter, DISK_BYTES)
-        disks.append(f"{'scsi' if letter == 'S' else 'virtio'}={directory / letter}")
+        disks.append(f"{BUSES.get(letter, 'virtio')}={directory / letter}")
 
     answer = guest(
         f"exec {REPOSITORY}/.venv/bin/python -m tests.vm.states {tools} {number} {of}",
