@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from ssdbench.engine.claimedsession import SIGNATURES
+from ssdbench.engine.journal import NAME, Journal, Kind
 from ssdbench.host.command import run
 from ssdbench.target.inspect import inspect
 from tests.support.devices import LoopDevice, attached_loop
@@ -128,13 +130,10 @@ def test_a_run_whose_drive_is_gone_says_which_one_it_needs(
 SOMEBODY = 65534  # a user that is not root
 
 
-def forged(run: Path, begun_on: LoopDevice, other: LoopDevice, place: Path) -> Path:
+def forged(run: Path, other: LoopDevice, place: Path) -> Path:
     """A directory of another user that says that root agreed to destroy another drive."""
     shutil.copytree(run, place)
-    was, now = inspect(str(begun_on.node)), inspect(str(other.node))
-    for name in ("manifest.json", "journal.jsonl"):
-        text = (place / name).read_text()
-        (place / name).write_text(text.replace(was.id, now.id).replace(was.node, now.node))
+    now = inspect(str(other.node))
     kept = json.loads((place / "manifest.json").read_text())
     kept["consent"] |= {"identity": now.id, "overwrite": True, "shared": True}
     kept["target"] = now.model_dump(mode="json")
@@ -153,9 +152,9 @@ def precious(tmp_path: Path) -> Iterator[LoopDevice]:
 
 
 def test_a_directory_that_somebody_made_up_is_no_consent(
-    ssdbench: Shell, drive: LoopDevice, precious: LoopDevice, cut_short: Path, tmp_path: Path
+    ssdbench: Shell, precious: LoopDevice, cut_short: Path, tmp_path: Path
 ) -> None:
-    directory = forged(cut_short, drive, precious, tmp_path / "forged")
+    directory = forged(cut_short, precious, tmp_path / "forged")
     before = precious.backing.read_bytes()
 
     done = ssdbench("resume", str(directory), "--max-writes", "1GiB")
@@ -196,9 +195,7 @@ def test_nobody_but_root_says_that_file_systems_on_the_drive_are_the_runs_own(
     ssdbench: Shell, drive: LoopDevice, cut_short: Path
 ) -> None:
     """The journal lies in the run directory, where a line is written soon."""
-    lines = (cut_short / "journal.jsonl").read_text().splitlines()
-    said = {**json.loads(lines[-1]), "kind": "claim", "data": {"leaves_signatures": True}}
-    (cut_short / "journal.jsonl").write_text("\n".join([*lines, json.dumps(said)]) + "\n")
+    Journal.open(cut_short / NAME).append(Kind.CLAIM, data={SIGNATURES: True})
     run(["mkfs.ext4", "-q", "-F", str(drive.node)])
     before = drive.backing.read_bytes()
 
