@@ -39,6 +39,7 @@ COMMANDS = {
     "compare": ("compare", "Compare stored runs, with tests of significance."),
     "capacity": ("capacity", "Say how many drives a demand needs, from a stored run."),
     "latencies": ("latencies", "Compute percentiles of fio's latency logs of any length."),
+    "donate": ("donate", "Make an anonymous archive of a run on a real drive."),
     "drives": ("drives", "List block devices and simulated models as targets."),
     "check": ("check", "Say what is missing or noisy on this host."),
     "restore": ("restore", "Restore settings that a killed run left changed."),
