@@ -41,6 +41,16 @@ class FillDone(Model):
     seconds_csv: tuple[str, ...] = ()
 
 
+class Heated(Model):
+    """The drive's temperature under the workload of the plan that moves most bytes."""
+
+    label: str  # of the workload
+    seconds: float
+    from_c: float
+    to_c: float
+    flat: bool  # whether it had ended rising
+
+
 class WarmUp(Model):
     """Whether the drive became steady under one workload, by one rule, and what others say."""
 
@@ -51,6 +61,7 @@ class WarmUp(Model):
     says: str = ""
     unit: str = "B/s"  # of the verdict's rates
     other_rules: tuple[SteadyVerdict, ...] = ()  # what the others say of the same seconds
+    heated: Heated | None = None  # None where the drive has no sensor, or no other workload
     seconds_csv: str = ""
 
 

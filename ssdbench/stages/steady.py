@@ -30,12 +30,13 @@ from ssdbench.engine.stage import (
 from ssdbench.engine.units import own_findings
 from ssdbench.generator.base import Job
 from ssdbench.model.findings.steadiness import Spent
-from ssdbench.model.found import WarmUp
+from ssdbench.model.found import Heated, WarmUp
 from ssdbench.model.kind import KINDS, StageKind
 from ssdbench.model.steadyverdict import SteadyVerdict
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.unitrecord import UnitRecord
 from ssdbench.model.workload import Workload
+from ssdbench.stages.heating import heat_up
 from ssdbench.stats.steadystate import Series, Watch, findings, other_opinions, rule
 from ssdbench.units import format_duration, format_rate
 
@@ -60,6 +61,7 @@ class Steady(PlainStage):
     rule: str = "pss"
     max_fills: float = MAX_FILLS
     max_time_s: float | None = None
+    heats_with: Workload | None = None  # of the plan, what moves most bytes
     kind = StageKind.STEADY
     title = KINDS[StageKind.STEADY].title
     destructive = True
@@ -90,6 +92,8 @@ class Steady(PlainStage):
 
     def _ends(self) -> Iterator[str]:
         """When it is given up, for the plan."""
+        if self.heats_with is not None:
+            yield f"then {self.heats_with.label()} until the temperature is flat, an hour at most"
         limit_s, window_s = self.max_time_s or math.inf, rule(self.rule).min_window_s
         fills = f"ends at {self.max_fills:g} drive fills"
         if limit_s > self.least_s():
@@ -110,13 +114,15 @@ class Steady(PlainStage):
         with FioRun(context, [unit.work], phase="warmup", step_s=STEP_S) as run:
             verdict, spent = self._warm_up(context, run)
             run.outcome()
+        heated = self._heated(context, verdict)
         done = WarmUp(
             workload=self.workload,
             label=self.workload.label(),
             verdict=verdict,
-            says=_says(verdict),
+            says=_says(verdict) + _warmth(heated),
             other_rules=self._other_rules(run),
             seconds_csv=run.csv,
+            heated=heated,
         )
         return WarmUpRecord(done=done, findings=findings(verdict, stage=self.name, spent=spent))
 
@@ -126,6 +132,11 @@ class Steady(PlainStage):
         """The verdict, also of a warm-up that ended early."""
         last = done[0] if done else ended.partial
         return Concluded(last.done if last else WarmUp(), own_findings(done, ended))
+
+    def _heated(self, context: Context, verdict: SteadyVerdict) -> Heated | None:
+        if self.heats_with is None or not verdict.steady or context.unit.cut_short:
+            return None
+        return heat_up(context, self.heats_with, self.name)
 
     def _warm_up(self, context: Context, run: FioRun) -> tuple[SteadyVerdict, Spent | None]:
         """The verdict, and at which limit it was given up, if at any."""
@@ -179,6 +190,16 @@ class Steady(PlainStage):
         if self.max_time_s is not None and t_s >= self.max_time_s:
             return Spent(max_time_s=self.max_time_s)
         return None
+
+
+def _warmth(heated: Heated | None) -> str:
+    if heated is None:
+        return ""
+    still = "" if heated.flat else ", and still rising"
+    return (
+        f"; then heated from {heated.from_c:.0f} to {heated.to_c:.0f} °C in "
+        f"{format_duration(heated.seconds)}{still}"
+    )
 
 
 def _says(verdict: SteadyVerdict) -> str:

@@ -83,6 +83,36 @@ def steady_workload(profile: Profile, level_bytes: int) -> Workload:
     )
 
 
+def hottest(profile: Profile, level_bytes: int) -> Workload | None:
+    """The writing point of the sweeps that moves most bytes; None if none moves more than the
+    warm-up.
+
+    The largest block; of equal ones, the largest share of reads beside its writes.
+    """
+    warm = steady_workload(profile, level_bytes)
+    writers = [
+        (block, read, stage)
+        for stage in (measure.stage for measure in profile.measure)
+        if isinstance(stage, asked.Sweep)
+        for block, read in product(stage.block_bytes, stage.read_percent)
+        if read < 100 and block <= level_bytes
+    ]
+    if not writers:
+        return None
+    block, read, stage = max(writers, key=lambda writer: writer[:2])
+    if (block, read) <= (warm.block_bytes, warm.read_percent):
+        return None
+    return Workload(
+        pattern=stage.pattern[0].pattern,
+        block_bytes=block,
+        read_percent=read,
+        iodepth=max(stage.iodepth),
+        numjobs=max(stage.numjobs),
+        range=point_range(level_bytes, block),
+        content=profile.content,
+    )
+
+
 def _judging(profile: Profile, repeats: int, extra: asked.ExtraRepeats | None) -> Judging:
     return Judging(
         rule=profile.steady.rule.value,
