@@ -52,7 +52,8 @@ class Published:
     mean: float
     low: float  # 95 % interval of the mean
     high: float
-    truth: float
+    truth: float  # of two levels, the lower
+    truth_of_mean: float  # over all levels, which the interval is about
     truth_error: float
     quantile: float  # the true 5 % quantile of means over a horizon
     later: bool  # the planted event came after the run
@@ -74,9 +75,9 @@ class Published:
 
     @property
     def covered(self) -> bool:
-        """Whether the interval holds the truth, give or take what the truth itself is unsure of."""
-        slack = 2 * self.truth_error * self.truth
-        return self.low - slack <= self.truth <= self.high + slack
+        """Whether the interval holds the mean, give or take what the truth itself is unsure of."""
+        slack = 2 * self.truth_error * self.truth_of_mean
+        return self.low - slack <= self.truth_of_mean <= self.high + slack
 
 
 def judged(seed: int, family: str | None = None, *, through: str = "core") -> Published:
@@ -149,6 +150,7 @@ def _against(
         low=estimate.ci_low if estimate and estimate.ci_low is not None else nothing,
         high=estimate.ci_high if estimate and estimate.ci_high is not None else nothing,
         truth=truth.mean,
+        truth_of_mean=truth.both,
         truth_error=truth.error,
         quantile=truth.low,
         later=later,

@@ -9,7 +9,7 @@ stalls); with the trouble, where it is not (heat, frequent stalls).
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -40,6 +40,7 @@ class Creature:
     fill_s: float
     trouble: Values
     leaves: float = 1.0  # share of the rate that the trouble leaves
+    lower: Values = field(default_factory=dict)  # the drive in its lower level, of two
     simulated: bool = False  # whether the truth needs the trouble in the simulation
     step_fills: float | None = None  # when a step comes, in drive fills since it was made
     span_percent: int = 100
@@ -54,7 +55,8 @@ class Creature:
 class Truth:
     """What is to be estimated, in I/Os of 4 KiB per second."""
 
-    mean: float
+    mean: float  # of two levels, the lower
+    both: float  # over all levels, which an interval of the mean is about
     error: float  # standard error, relative
     low: float  # 5 % quantile of means over a horizon
     horizon_s: float
@@ -109,14 +111,19 @@ def truth(made: Creature, seed: int) -> Truth:
     rng = np.random.default_rng([0x7207, seed])
     period_s = made.trouble.get("stall_period_ns", 0) / 1e9
     horizon_s = max(HORIZON_S, period_s)
-    rates = _long_run(made, seed, horizon_s)
+    values = made.params if made.simulated else made.body
+    rates = _long_run(made, seed, horizon_s, values | made.lower)
     batches = np.array([part.mean() for part in np.array_split(rates, BATCHES)])
     mean = float(rates.mean()) * made.leaves
     means = _horizons(rates, HORIZON_S if made.leaves < 1 else horizon_s) * made.leaves
     if period_s and not made.simulated:
         means = np.resize(means, 4000) * _stalled(made, rng, 4000) / made.leaves
+    both = mean
+    if made.lower:  # levels of equal time
+        both = (mean + float(_long_run(made, seed, horizon_s, values).mean())) / 2
     return Truth(
         mean=mean,
+        both=both,
         error=float(batches.std(ddof=1) / math.sqrt(BATCHES) / batches.mean()),
         low=float(np.quantile(means, 0.05)),
         horizon_s=horizon_s,
@@ -151,9 +158,9 @@ def _prepared(seed: int, values: Values) -> Drive:
     return drive
 
 
-def _long_run(made: Creature, seed: int, horizon_s: float) -> Floats:
+def _long_run(made: Creature, seed: int, horizon_s: float, values: Values) -> Floats:
     """I/Os of each second, long after everything has settled."""
-    drive = _prepared(seed, made.params if made.simulated else made.body)
+    drive = _prepared(seed, values)
     span = made.span_percent * UNITS // 100 * UNIT_BYTES
     settle_s = 8 * made.body.get("throttle_tau_ns", 0) / 1e9
     if span < CAPACITY_BYTES:
@@ -234,7 +241,9 @@ def _bistable(name: str, rng: Rng) -> Creature:
         "bistable_random": int(rng.integers(2)),
         "bistable_slow_ppm": int(slow * 1e6),
     }
-    return Creature(name, body, fill_s, trouble, leaves=1 / (1 + slow))
+    # Slow phases are of programs and erases, as of garbage collection.
+    lower = {key: round(body[key] * (1 + slow)) for key in ("t_prog_ns", "t_erase_ns")}
+    return Creature(name, body, fill_s, trouble, lower=lower)
 
 
 def _stalls(name: str, rng: Rng) -> Creature:

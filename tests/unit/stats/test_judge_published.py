@@ -132,6 +132,17 @@ def test_the_truth_of_a_step_is_the_level_after_it() -> None:
     assert zoo.truth(made, SEED).mean == pytest.approx(simulated.mean, rel=0.01)
 
 
+def test_the_truth_of_two_levels_is_the_lower_one() -> None:
+    made = zoo.creature(SEED, "bistable")
+    quick = {"bistable_period_ns": 200_000_000_000, "bistable_random": 1}
+    moving = replace(made, trouble=made.trouble | quick, simulated=True, lower={})
+
+    levels, mixed = zoo.truth(made, SEED), zoo.truth(moving, SEED)
+
+    assert levels.mean < levels.both
+    assert levels.both == pytest.approx(mixed.mean, rel=0.03)
+
+
 def published(**changes: object) -> judge.Published:
     fine = judge.Published(
         seed=1,
@@ -142,6 +153,7 @@ def published(**changes: object) -> judge.Published:
         low=99.0,
         high=101.0,
         truth=100.0,
+        truth_of_mean=100.0,
         truth_error=0.001,
         quantile=98.0,
         later=False,
