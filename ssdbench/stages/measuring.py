@@ -32,7 +32,7 @@ from ssdbench.model.workload import Point, Workload
 from ssdbench.stats.checks import MIN_BUFFERS_PER_WINDOW
 from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.point import Measured, window_rates
-from ssdbench.stats.section import BUFFERS_BEFORE, Phase, Section
+from ssdbench.stats.section import BUFFERS_BEFORE, Phase, Section, longest_window_s
 from ssdbench.stats.series import Series
 from ssdbench.stats.settle import Settle
 from ssdbench.stats.steadystate import findings
@@ -62,6 +62,10 @@ class Measuring:
     settle_fills: float = 2.0  # budget of a point that writes, in fills of the whole drive
     repeats: int = 10  # which share what must be written to see past the buffer
     settle_s: float | None = None  # and in time; reads give up after READ_BUDGET windows anyway
+
+    def longest_s(self) -> float:
+        """How long a window may become for the sake of the drive's buffer."""
+        return longest_window_s(self.measure_s)
 
     def read_budget_s(self) -> float:
         """How long a point that only reads may take to become flat."""

@@ -45,6 +45,7 @@ from ssdbench.stages.measuring import (
     read_measured,
 )
 from ssdbench.stats.around import Around
+from ssdbench.stats.checks import MIN_BUFFERS_PER_WINDOW
 from ssdbench.stats.evidence import HORIZON_S
 from ssdbench.stats.point import Context as Judged
 from ssdbench.stats.point import judge_point
@@ -53,6 +54,7 @@ from ssdbench.stats.steadystate import rule
 from ssdbench.stats.sustained import horizon
 from ssdbench.stats.window import PERIODS, Needed
 from ssdbench.stats.writecache import buffer_bytes
+from ssdbench.units import format_size
 
 LEAST_SPARE_SHARE = 0.07  # for the optimistic end of an estimate
 
@@ -101,12 +103,12 @@ class PointStage(PlainStage):
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
         """Time and bytes of all repeats; each may settle at once, or use up its budget."""
         sides = [
-            [_repeat_costs(p.workload, self.how, target, hint, fast=fast) for p in self.points]
+            [_repeat_costs(p.workload, self._how, target, hint, fast=fast) for p in self.points]
             for fast in (True, False)
         ]
         for side, fast in zip(sides, (True, False), strict=True):
             if self.returns_to is not None:
-                how = replace(self.how, measure_s=HORIZON_S)
+                how = replace(self._how, measure_s=HORIZON_S)
                 cost_s, cost = _repeat_costs(self.returns_to, how, target, hint, fast=fast)
                 side.append((cost_s / self.repeats, cost / self.repeats))
         # A fast drive takes less time and may write more in it.
@@ -123,8 +125,23 @@ class PointStage(PlainStage):
             ],
             seconds=(least_s, most_s * most / self.repeats),
             bytes_written=(least, written * most // self.repeats),
-            notes=[f"each repeat settles first, then counts for {self.how.measure_s:g} s{said}"],
+            notes=[
+                f"each repeat settles first, then counts for {self.how.measure_s:g} s or a little "
+                f"more, longer where the rate under the warm-up asks for it{said}",
+                *self._past_buffer(target),
+            ],
         )
+
+    def _past_buffer(self, target: TargetInfo) -> list[str]:
+        """What seeing past the drive's buffer takes, where it is known before the start."""
+        if not target.write_buffer_bytes or not self.destructive:
+            return []
+        size = target.write_buffer_bytes
+        total = format_size(round(MIN_BUFFERS_PER_WINDOW * size))
+        return [
+            f"the windows of a point that writes go on until they wrote {total} together, "
+            f"{MIN_BUFFERS_PER_WINDOW:g} times the write buffer of {format_size(size)}"
+        ]
 
     def units(self, context: Context, done: Sequence[Repeat]) -> Iterator[Unit[PlannedRepeat]]:
         """Pass after pass of one group, then its extra repeats, then the next group.
@@ -155,6 +172,10 @@ class PointStage(PlainStage):
             yield _unit(PlannedRepeat(point, 1, 0, seed), number, number + 1)
 
     @property
+    def _how(self) -> Measuring:
+        return replace(self.how, repeats=self.repeats)
+
+    @property
     def _again(self) -> str:
         return f"{self.name}-again"
 
@@ -169,7 +190,7 @@ class PointStage(PlainStage):
             needed = Needed(max(PERIODS * (rhythm_s or 0.0), horizon(rhythm_s)), rhythm_s)
         elif not unit.work.point.workload.writes:
             needed = Needed(self.how.measure_s)
-        return measure(context, unit, replace(self.how, repeats=self.repeats), needed)
+        return measure(context, unit, self._how, needed)
 
     def conclude(
         self, context: Context, done: Sequence[Repeat], ended: Ended[Repeat]
@@ -225,7 +246,7 @@ class PointStage(PlainStage):
         again: Repeat | None,
     ) -> Iterable[PointResult]:
         """Every point that has a repeat, over all of them."""
-        around, _ = self._warmed(context)
+        around, needed = self._warmed(context)
         if again is not None:
             back = returned(again, context.run_path, context.target)
             around = replace(around, again=back)
@@ -240,6 +261,7 @@ class PointStage(PlainStage):
             buffer_bytes=buffer_bytes(context.target, context.results),
             remap_unit_bytes=known_remap_unit(context.target, context.results),
             findings=inherited(context.results),
+            long_rhythm_s=needed.too_long_s,
         )
         for point in self.points:
             if of_point := repeats.get(point.id):
@@ -303,7 +325,9 @@ def _repeat_costs(
         settle_s *= 2
     budget_s = max(how.settle_fills * target.size_bytes / write_rate, 2 * how.write_window_s)
     settle_s = min(settle_s, budget_s, how.settle_s or math.inf)
-    return settle_s + how.measure_s, write_rate * (settle_s + how.measure_s)
+    past_buffer = MIN_BUFFERS_PER_WINDOW * target.write_buffer_bytes / how.repeats / write_rate
+    counted_s = max(how.measure_s, min(past_buffer, how.longest_s()))
+    return settle_s + counted_s, write_rate * (settle_s + counted_s)
 
 
 def _write_rate(workload: Workload, hint: RateHint, *, fast: bool) -> float:

@@ -60,7 +60,7 @@ class Context:
     buffer_bytes: int = 0  # the drive's write buffer, where it was found
     remap_unit_bytes: int = 0  # the drive's indirection unit, where it is known
     findings: tuple[Finding, ...] = ()  # from the stage and the run: throttled, disturbed, …
-    rhythm_s: float | None = None  # of the rate under the warm-up
+    long_rhythm_s: float | None = None  # of the warm-up, where windows are not lengthened for it
 
 
 @dataclass(frozen=True, slots=True)

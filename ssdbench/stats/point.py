@@ -94,6 +94,7 @@ def _rates(
     return [
         _bounded(mean_of_repeats(iops, "iops", "1/s"), known, 1.0),
         _bounded(mean_of_repeats(bandwidth, "bw_bytes_per_s", "B/s"), known, bytes_per_io),
+        *_lower_level(known),
         *_by_direction(measured),
         median_of_repeats(iops, "iops_median", "1/s"),
         _lowest("worst_minute_iops", known.worst_minute_iops, known),
@@ -111,6 +112,25 @@ def _bounded(estimate: Estimate, known: Sustained, per_io: float) -> Estimate:
             f"{format_duration(known.horizon_s)}",
         }
     )
+
+
+def _lower_level(known: Sustained) -> list[Estimate]:
+    """What the drive does on the lower of two levels, which is what the bound is about."""
+    levels = known.levels
+    if levels is None:
+        return []
+    return [
+        Estimate(
+            metric="iops_lower_level",
+            unit="1/s",
+            value=levels.lower_iops,
+            ci_low=levels.low,
+            ci_high=levels.high,
+            bound=known.bound_iops,
+            n=levels.visits,
+            method="mean of the stays on the lower level, t on their pieces",
+        )
+    ]
 
 
 def _lowest(metric: str, lowest: float, known: Sustained) -> Estimate:

@@ -23,6 +23,7 @@ from ssdbench.model.findings.repeats import (
     RateChanged,
     RepeatsMove,
     RepeatsVary,
+    RhythmTooLong,
     TooFewRepeats,
     TwoModes,
     WindowsDrift,
@@ -39,6 +40,7 @@ from ssdbench.stats.measured import Context, Measured
 from ssdbench.stats.series import History
 from ssdbench.stats.sustained import Sustained
 from ssdbench.stats.trend import mean_shift, trend
+from ssdbench.stats.window import PERIODS
 
 TREND_P = 0.01
 TREND_CHANGE = 0.02  # of the median, over all repeats; less does not matter to a planner
@@ -131,8 +133,14 @@ def _spread(
             yield LevelVaries(levels.cv, context.cv_gate, levels.lower_iops).finding()
         return
     cv = coefficient_of_variation([repeat.iops for repeat in repeats])
+    rhythm_s = context.long_rhythm_s
     modes = two_modes([repeat.iops for repeat in repeats])
-    if cv > context.cv_gate and modes is not None:
+    if cv > context.cv_gate and rhythm_s:
+        window_s = PERIODS * rhythm_s
+        yield RhythmTooLong(
+            cv, context.cv_gate, rhythm_s, window_s, window_s * len(repeats)
+        ).finding()
+    elif cv > context.cv_gate and modes is not None:
         yield LevelsSeenTooLittle(cv, context.cv_gate, modes.lower, modes.upper).finding()
     elif cv > context.cv_gate:
         yield RepeatsVary(cv, context.cv_gate).finding()

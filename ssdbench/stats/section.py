@@ -95,5 +95,10 @@ class Section:
         if counted_s < self.window.length_s - 1e-6:
             return
         hidden = written - self._before_bytes < self.least_bytes
-        if not hidden or counted_s >= max(HORIZON_S, LONGEST * self.window.length_s):
+        if not hidden or counted_s >= longest_window_s(self.window.length_s):
             self.phase = Phase.DONE
+
+
+def longest_window_s(length_s: float) -> float:
+    """How long a window of that length may become until it has seen past the buffer."""
+    return max(HORIZON_S, LONGEST * length_s)

@@ -14,7 +14,7 @@ import numpy as np
 from ssdbench.stats.bimodality import two_modes
 from ssdbench.stats.changes import Change, changed
 from ssdbench.stats.distributions import t_quantile
-from ssdbench.stats.estimate import coefficient_of_variation
+from ssdbench.stats.estimate import coefficient_of_variation, t_interval
 from ssdbench.stats.evidence import (
     HORIZON_S,
     LEAST_PIECES,
@@ -52,6 +52,8 @@ class TwoRates:
     lower_share: float  # of the time
     visits: int  # to the lower level
     cv: float  # of the means of its visits
+    low: float  # 95 % interval of the lower level, t on the stays
+    high: float
     bound_iops: float
 
 
@@ -150,6 +152,7 @@ def levels_of(stretches: Sequence[Stretch], *, expected: bool = False) -> TwoRat
     if not own:
         return None
     means = [mean for mean, _ in own]
+    between = t_interval(means)
     minutes = sum(count for _, count in own)
     lower = sum(mean * count for mean, count in own) / minutes
     return TwoRates(
@@ -158,6 +161,8 @@ def levels_of(stretches: Sequence[Stretch], *, expected: bool = False) -> TwoRat
         lower_share=float(found.low.mean()),
         visits=found.visits_low,
         cv=coefficient_of_variation(means),
+        low=max(0.0, between.low) if between else 0.0,
+        high=between.high if between else found.upper,
         bound_iops=lower_limit(means),
     )
 

@@ -86,6 +86,33 @@ class LevelsSeenTooLittle(FindingKind):
 
 
 @dataclass(frozen=True)
+class RhythmTooLong(FindingKind):
+    """The repeats differ because the rate has a rhythm that windows are not lengthened for."""
+
+    code = Code.CV_TOO_HIGH
+    severities = (Severity.INVALIDATES,)
+
+    cv: float  # standard deviation over mean
+    allowed_cv: float
+    rhythm_s: float
+    window_s: float  # that holds five periods
+    total_s: float  # of all windows of the point
+
+    def advice(self) -> str:
+        return (
+            f"The drive does this, not the host. Windows of {format_duration(self.window_s)} "
+            f"(`window`) hold five periods: {format_duration(self.total_s)} for this point."
+        )
+
+    def message(self) -> str:
+        return (
+            f"the repeats vary by {100 * self.cv:.1f} % (allowed {100 * self.allowed_cv:g} %), "
+            f"because the rate has a rhythm of {format_duration(self.rhythm_s)} and windows see "
+            "only a part of it"
+        )
+
+
+@dataclass(frozen=True)
 class LevelVaries(FindingKind):
     """The rate moves between two levels, and the lower one is not the same each time."""
 

@@ -325,3 +325,16 @@ def test_the_worst_minute_slides_over_the_seconds() -> None:
 def test_repeats_without_their_windows_cannot_be_judged() -> None:
     with pytest.raises(ValueError, match="cannot be judged"):
         judge_point(a_point(), [], [], PLANNABLE)
+
+
+def test_a_rhythm_that_is_too_long_for_windows_is_blamed_and_not_the_host() -> None:
+    windows = [a_window(30_000 * (0.7 if i in (2, 7) else 1), seed=i) for i in range(10)]
+
+    result = judged(windows, replace(PLANNABLE, long_rhythm_s=1800.0))
+
+    (vary,) = [f for f in result.findings if f.code is Code.CV_TOO_HIGH]
+    assert vary.numbers["window_s"] == 9000
+    assert "25 h" in vary.advice
+    assert "host" in vary.advice
+    assert "1 h" not in vary.message
+    assert "30 min" in vary.message

@@ -92,6 +92,16 @@ def test_without_a_rhythm_the_length_of_a_window_is_drawn_at_random() -> None:
     assert max(lengths) <= 75
 
 
+def test_a_rhythm_of_half_an_hour_is_named_and_windows_stay_within_a_horizon() -> None:
+    warm = Plant(stalling(1800, 100)).next(Role.WARM_UP, 9000)
+
+    needed = needed_window(60.0, warm.series)
+
+    assert needed.rhythm_s is None
+    assert needed.too_long_s == pytest.approx(1800, abs=5)
+    assert needed.length_s == 600
+
+
 def test_noise_keeps_no_rhythm() -> None:
     rng = np.random.default_rng(3)
 
@@ -196,6 +206,8 @@ def test_of_two_levels_the_lower_one_is_planned_on(phase_s: int) -> None:
     assert found.levels is not None
     assert 37 < found.bound_iops <= 40.5
     assert found.levels.lower_share == pytest.approx(0.5, abs=0.2)
+    assert found.levels.low <= 40.1
+    assert found.levels.high >= 39.9
     assert found.change is None
 
 
