@@ -11,6 +11,7 @@ from ssdbench.cli.output import answer, document
 if TYPE_CHECKING:
     from ssdbench.engine.preflight import HostState, Requirement
     from ssdbench.model.target import TargetInfo
+    from ssdbench.suite.installed import Installed
 
 PROGRAMS = ("setpriv", "taskset", "wipefs", "lsblk")
 
@@ -21,10 +22,13 @@ PROGRAMS = ("setpriv", "taskset", "wipefs", "lsblk")
 def command(target: str | None, as_json: bool) -> int:
     """Say what is missing or noisy on this host, for TARGET or for any.
 
+    Without a TARGET also which programs each command lacks, and what installs them.
+
     Of a TARGET also everything that it tells of itself: identity, capacity, formats, link, power,
     write cache, health. Ends with 4 when something is missing; noise alone ends with 0.
     """
     from ssdbench.engine.preflight import Grade, requirements
+    from ssdbench.suite.installed import installed
     from ssdbench.target.inspect import inspect
 
     info = inspect(target) if target else None
@@ -32,7 +36,9 @@ def command(target: str | None, as_json: bool) -> int:
     missing = any(requirement.grade is Grade.MISSING for requirement in needs)
     if as_json:
         told = {"target": info.model_dump(mode="json")} if info else {}
-        document({"ready": not missing, "requirements": [_fields(r) for r in needs], **told})
+        commands = {} if info else {"commands": [_of_command(one) for one in installed()]}
+        lines = [_fields(requirement) for requirement in needs]
+        document({"ready": not missing, "requirements": lines, **commands, **told})
     else:
         for requirement in needs:
             answer(_line(requirement))
@@ -40,6 +46,11 @@ def command(target: str | None, as_json: bool) -> int:
             answer("")
             for name, value in _told(info).items():
                 answer(f"{name}: {value}")
+        else:
+            answer("")
+            for one in installed():
+                lacks = f"lacks {', '.join(one.missing)}; install with: {one.install}"
+                answer(f"{one.command}: {lacks if one.missing else 'all programs are there'}")
     return 4 if missing else 0
 
 
@@ -67,6 +78,10 @@ def _fields(requirement: "Requirement") -> dict[str, str]:
         "said": requirement.said,
         "hint": requirement.hint,
     }
+
+
+def _of_command(one: "Installed") -> dict[str, object]:
+    return {"command": one.command, "missing": one.missing, "install": one.install}
 
 
 def _line(requirement: "Requirement") -> str:

@@ -1,0 +1,72 @@
+"""What the programs of each command are, and the one command that installs those that are missing.
+
+Packages are named as Debian and Ubuntu have them.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ssdbench.host import blktrace, command, database
+from ssdbench.host.filesystems import FILE_SYSTEMS
+from ssdbench.stages.files.programs import PROGRAMS
+
+HEADERS = "the headers of this kernel"
+POSTGRESQL = "PostgreSQL"
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """What one command needs."""
+
+    command: str  # as it is typed, with the key of a profile where only that needs it
+    packages: Mapping[str, str]  # of each program
+    missing: tuple[str, ...]  # programs
+
+    @property
+    def install(self) -> str:
+        """The command that installs what is missing; empty when nothing is."""
+        wanted = dict.fromkeys(self.packages[program] for program in self.missing)
+        return f"apt-get install {' '.join(wanted)}" if wanted else ""
+
+
+def installed() -> list[Installed]:
+    """For each command that needs programs of the host, which of them are missing."""
+    return [
+        Installed(name, packages, tuple(program for program in packages if not _is_there(program)))
+        for name, packages in _needs()
+    ]
+
+
+def _needs() -> Iterator[tuple[str, dict[str, str]]]:
+    util = "util-linux"
+    yield (
+        "run, plan, detect-blocksize, probe",
+        {"fio": "fio", "setpriv": util, "taskset": util, "wipefs": util, "lsblk": util},
+    )
+    yield (
+        "run (filesystems, file_writers, file_mix)",
+        {system.program: system.package for system in FILE_SYSTEMS.values()},
+    )
+    applications = {program.program: program.package for program in PROGRAMS.values()}
+    yield "run (applications)", {**applications, POSTGRESQL: database.PACKAGE}
+    yield "run (latency_path)", dict.fromkeys(blktrace.PROGRAMS, "blktrace")
+    headers = f"linux-headers-{os.uname().release}"
+    yield "kmod build", {"make": "make", "gcc": "gcc", HEADERS: headers}
+    yield "kmod load, unload", dict.fromkeys(("modprobe", "insmod", "rmmod"), "kmod")
+    yield (
+        "lab run",
+        {
+            "apt-get": "apt", "dpkg-deb": "dpkg", "unshare": util, "depmod": "kmod",
+            "make": "make", "gcc": "gcc", "strip": "binutils", "zstd": "zstd",
+        },
+    )  # fmt: skip
+
+
+def _is_there(program: str) -> bool:
+    if program == HEADERS:
+        return Path("/lib/modules", os.uname().release, "build", "Makefile").exists()
+    if program == POSTGRESQL:
+        return database.programs() is not None
+    return command.which(program) is not None

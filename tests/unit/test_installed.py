@@ -1,0 +1,61 @@
+"""What a machine lacks for each command, with the one command that installs it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ssdbench.cli.main import COMMANDS, run
+from ssdbench.host import command, database
+from ssdbench.suite.installed import installed
+
+BOOTSTRAP = Path(__file__).parents[2] / "bootstrap"
+
+
+def without(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    """This machine, but with nothing installed besides what is not named; everything if none is."""
+    monkeypatch.setattr(
+        command, "which", lambda name: None if not names or name in names else f"/usr/bin/{name}"
+    )
+
+
+def test_a_command_that_lacks_programs_is_told_with_what_installs_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    without(monkeypatch, "mkfs.xfs", "mkfs.btrfs", "strip")
+    monkeypatch.setattr(database, "programs", lambda: Path("/usr/bin"))
+    lacking = {one.command: (one.missing, one.install) for one in installed() if one.missing}
+    lacking.pop("kmod build", None)  # its headers are a matter of this very kernel
+
+    assert lacking == {
+        "run (filesystems, file_writers, file_mix)": (
+            ("mkfs.xfs", "mkfs.btrfs"),
+            "apt-get install xfsprogs btrfs-progs",
+        ),
+        "lab run": (("strip",), "apt-get install binutils"),
+    }
+
+
+def test_check_names_every_command_that_lacks_something(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    without(monkeypatch)
+    assert run(["check", "--json"]) == 4
+    told = json.loads(capfd.readouterr().out)["commands"]
+
+    assert all(one["install"].startswith("apt-get install ") for one in told)
+    words = {word.strip(",") for one in told for word in one["command"].split(" (")[0].split()}
+    assert words - {"build", "load", "unload"} <= set(COMMANDS)
+    first = told[0]
+    assert first["missing"] == ["fio", "setpriv", "taskset", "wipefs", "lsblk"]
+    assert first["install"] == "apt-get install fio util-linux"
+
+
+def test_packages_are_those_that_bootstrap_installs() -> None:
+    pairs = (word.split(":") for word in BOOTSTRAP.read_text().split() if word.count(":") == 1)
+    known = {pair[0].strip('"'): pair[1].strip('"') for pair in pairs}
+    told = {program: package for one in installed() for program, package in one.packages.items()}
+
+    shared = told.keys() & known.keys()
+    assert len(shared) > 8
+    assert {name: told[name] for name in shared} == {name: known[name] for name in shared}
