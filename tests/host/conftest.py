@@ -1,4 +1,4 @@
-"""Processes that hold what a test wants held."""
+"""Processes that hold what a test wants held, and the host for a test alone."""
 
 import signal
 import time
@@ -7,7 +7,27 @@ from pathlib import Path
 
 import pytest
 
+from ssdbench.errors import HostLacks
 from ssdbench.host.command import Process, spawn
+from ssdbench.host.lock import host_lock
+
+PATIENCE_S = 300
+
+
+@pytest.fixture(autouse=True)
+def _alone(request: pytest.FixtureRequest) -> None:
+    """Waits for a run that somebody else has on this host: ours would be refused meanwhile."""
+    if request.node.get_closest_marker("beside"):
+        return  # in virtual time nobody is in the way
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            with host_lock():
+                return
+        except HostLacks:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.5)
 
 
 @pytest.fixture
