@@ -50,10 +50,10 @@ class Published:
     validated: bool
     bound: float
     mean: float
-    low: float  # 95 % interval of the mean
+    low: float  # 95 % interval of the mean, or of the lower level where one is published
     high: float
     truth: float  # of two levels, the lower
-    truth_of_mean: float  # over all levels, which the interval is about
+    of_interval: float  # what the interval is about: the truth, or the mean over two levels
     truth_error: float
     quantile: float  # the true 5 % quantile of means over a horizon
     later: bool  # the planted event came after the run
@@ -75,9 +75,9 @@ class Published:
 
     @property
     def covered(self) -> bool:
-        """Whether the interval holds the mean, give or take what the truth itself is unsure of."""
-        slack = 2 * self.truth_error * self.truth_of_mean
-        return self.low - slack <= self.truth_of_mean <= self.high + slack
+        """Whether the interval holds its truth, give or take what the truth itself is unsure of."""
+        slack = 2 * self.truth_error * self.of_interval
+        return self.low - slack <= self.of_interval <= self.high + slack
 
 
 def judged(seed: int, family: str | None = None, *, through: str = "core") -> Published:
@@ -133,6 +133,8 @@ def _against(
 ) -> Published:
     points = result.points
     estimate = points[0].estimate("iops") if points else None
+    level = points[0].estimate("iops_lower_level") if points else None
+    interval = level or estimate
     steady = result.steady
     later = (made.step_fills is not None and made.step_fills >= written) or (
         truth.onset_s is not None and math.isfinite(truth.onset_s) and truth.onset_s >= ended_s
@@ -147,10 +149,10 @@ def _against(
         validated=bool(points) and "VALIDATED" == points[0].verdict == result.verdict,
         bound=estimate.bound if estimate and estimate.bound is not None else nothing,
         mean=estimate.value if estimate else nothing,
-        low=estimate.ci_low if estimate and estimate.ci_low is not None else nothing,
-        high=estimate.ci_high if estimate and estimate.ci_high is not None else nothing,
+        low=interval.ci_low if interval and interval.ci_low is not None else nothing,
+        high=interval.ci_high if interval and interval.ci_high is not None else nothing,
         truth=truth.mean,
-        truth_of_mean=truth.both,
+        of_interval=truth.mean if level else truth.both,
         truth_error=truth.error,
         quantile=truth.low,
         later=later,

@@ -153,7 +153,7 @@ def published(**changes: object) -> judge.Published:
         low=99.0,
         high=101.0,
         truth=100.0,
-        truth_of_mean=100.0,
+        of_interval=100.0,
         truth_error=0.001,
         quantile=98.0,
         later=False,
