@@ -137,9 +137,9 @@ class ClaimedSession:
         except (DeviceError, HostLacks):
             return None
 
-    def flash_written(self) -> FlashWritten | None:
+    def flash_written(self, *, hurried: Callable[[], bool] = lambda: False) -> FlashWritten | None:
         """Of an NVMe drive with OCP's log, once it stands still; an unread log proves nothing."""
-        return self._flash.still(self._flash_now)
+        return self._flash.still(self._flash_now, hurried)
 
     def _flash_now(self) -> FlashWritten | None:
         node = Path(self.info.node).resolve()

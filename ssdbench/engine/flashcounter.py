@@ -32,15 +32,22 @@ class FlashCounter:
             self.seen.append(reading.media_bytes)
         return reading
 
-    def still(self, read: Callable[[], FlashWritten | None]) -> FlashWritten | None:
+    def still(
+        self,
+        read: Callable[[], FlashWritten | None],
+        hurried: Callable[[], bool] = lambda: False,
+    ) -> FlashWritten | None:
         """A reading after the counter has stood still, with the step as far as it is known.
 
-        Within LONGEST_S; one that moved on is as coarse as its last moves.
+        Within LONGEST_S; one that moved on is as coarse as its last moves, and of one that was
+        `hurried` no step is known.
         """
         reading = self.note(read())
         since_s = passed_s = 0.0
         moved = 0
         while reading is not None and since_s < STILL_S and passed_s < LONGEST_S:
+            if hurried():
+                return reading
             self.sleep(LOOK_S)
             passed_s += LOOK_S
             again = self.note(read())

@@ -52,7 +52,7 @@ from ssdbench.model.findings.course import Resumed, RunCutShort
 from ssdbench.model.findings.host import SettingsLeft
 from ssdbench.model.kind import KINDS
 from ssdbench.model.profile import CapacityPlan
-from ssdbench.model.result import RunResult, StageResult
+from ssdbench.model.result import FlashWritten, RunResult, StageResult
 from ssdbench.model.target import TargetInfo
 from ssdbench.stats.writecache import cache_findings, write_cache
 from ssdbench.target.identity import differences
@@ -152,7 +152,7 @@ class Runner:
         plans = [stage.plan(self._session.info, self._order.hint) for stage in self._stages]
         check_limits(plans, self._order.limits)
         journal = Journal.create(self._store.path / NAME)
-        info, flash = self._session.info, self._session.flash_written()
+        info, flash = self._session.info, self._flash_written()
         journal.append(
             Kind.RUN,
             data={
@@ -302,7 +302,7 @@ class Runner:
             bytes_written=self._meter.bytes_written,
             endurance_tb=self._order.plan.endurance_tb,
             flash_written=written_between(
-                journal.records[0].data.get(FLASH), self._session.flash_written()
+                journal.records[0].data.get(FLASH), self._flash_written()
             ),
             write_cache=cache,
             interrupted=signal_number is not None,
@@ -354,6 +354,10 @@ class Runner:
         """The host's; a simulated drive does not depend on any."""
         info = self._session.info
         return {} if info.simulated else self._world.facts(info)
+
+    def _flash_written(self) -> FlashWritten | None:
+        """A user who interrupts does not wait for a counter of the drive."""
+        return self._session.flash_written(hurried=lambda: self._world.interrupted() is not None)
 
     def _compare_host(self, journal: Journal) -> None:
         """Tell once what is not as it was when the run began."""

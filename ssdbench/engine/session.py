@@ -67,10 +67,11 @@ class TargetSession(Protocol):
         """What was ever written by the drive's own health log; None where there is none."""
         ...
 
-    def flash_written(self) -> FlashWritten | None:
+    def flash_written(self, *, hurried: Callable[[], bool] = lambda: False) -> FlashWritten | None:
         """What host and drive ever wrote by the drive's own logs; None where it tells not both.
 
-        Admin commands: never within a window.
+        Waits for a counter that lags, a minute or more, unless it is `hurried`: such a reading is
+        worth nothing. Admin commands: never within a window.
         """
         ...
 

@@ -71,7 +71,7 @@ class SimulatedSession:
         """It has no log besides its counters."""
         return None
 
-    def flash_written(self) -> FlashWritten | None:
+    def flash_written(self, *, hurried: Callable[[], bool] = lambda: False) -> FlashWritten | None:
         """What no real drive would show is not shown: its counters are the truth."""
         return None
 

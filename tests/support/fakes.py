@@ -106,7 +106,7 @@ class WearyDrive:
         """What its health log says, where a test gave it one."""
         return self.health(self)
 
-    def flash_written(self) -> FlashWritten | None:
+    def flash_written(self, *, hurried: Callable[[], bool] = lambda: False) -> FlashWritten | None:
         """The planted amplification of what was written."""
         if self.amplification is None:
             return None

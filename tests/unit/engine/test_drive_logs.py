@@ -4,7 +4,7 @@ No emulated drive has OCP's log C0h, so its pages come from here: the health log
 2.0, 5.16.1.3, and C0h as in OCP's Datacenter NVMe SSD specification 2.0, 4.8.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +14,7 @@ import pytest
 
 from ssdbench.engine import claimedsession
 from ssdbench.engine.claimedsession import ClaimedSession
-from ssdbench.engine.flashcounter import FlashCounter
+from ssdbench.engine.flashcounter import STILL_S, FlashCounter
 from ssdbench.engine.heat import ThrottleWatch
 from ssdbench.errors import DeviceError
 from ssdbench.generator.base import Job, Running
@@ -74,8 +74,8 @@ class Logged(WearyDrive):
             self._session = ClaimedSession(info, None)  # type: ignore[arg-type]
         return self._session
 
-    def flash_written(self) -> FlashWritten | None:
-        return self.session().flash_written()
+    def flash_written(self, *, hurried: Callable[[], bool] = lambda: False) -> FlashWritten | None:
+        return self.session().flash_written(hurried=hurried)
 
     def throttle_counters(self) -> Mapping[str, int]:
         return self.session().throttle_counters()
@@ -183,6 +183,20 @@ def test_a_counter_that_is_too_coarse_for_the_run_tells_nothing(
     _, result = a_run(tmp_path, drive)
 
     assert result.flash_written is None
+
+
+def test_a_user_who_interrupts_does_not_wait_for_a_counter(
+    tmp_path: Path, drive: Logged, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = ARun(tmp_path / "run", drive).precondition().sweep(repeats=2)
+    waits: list[float] = []
+    monkeypatch.setattr(drive.session()._flash, "sleep", waits.append)
+
+    result = run.interrupted_in("02-sweep").go()
+
+    assert result.interrupted
+    assert result.flash_written is None  # a reading that nobody waited for is worth nothing
+    assert sum(waits) == STILL_S  # at the start alone
 
 
 def test_a_drive_without_ocps_log_tells_no_amplification(tmp_path: Path, drive: Logged) -> None:
