@@ -401,7 +401,7 @@ class Profile(Model):
         default=60.0, alias="window", description="Time measured and counted per repeat."
     )
     settle: Settle = Field(
-        default=Settle(), description="The start of each repeat, stored but not counted."
+        default=Settle(), description="The start of each repeat, before its window."
     )
     seed: Annotated[int, Field(strict=True, ge=0, lt=2**63)] = Field(
         default=1, description="Seed of offsets, data and order; the report shows it."

@@ -56,7 +56,7 @@ class Measuring:
     """How every repeat of a stage is measured."""
 
     measure_s: float = 60.0
-    write_window_s: float = 600.0  # a point that writes must be flat for at least this long
+    write_window_s: float = 600.0  # a point that writes settles for at least this long
     flat_s: float = 60.0  # one that only reads, for this long
     spare_share: float | None = None  # of the drive, written first; None = as the drive tells
     settle_fills: float = 2.0  # budget of a point that writes, in fills of the whole drive

@@ -54,12 +54,13 @@ def _too_large(block_bytes: int, span: Extent) -> Iterator[str]:
 
 
 class Settle(Model):
-    """The part of each repeat that is stored but not counted."""
+    """The part of each repeat before its window; past the spare area it is evidence too."""
 
     window_s: Seconds = Field(
         default=600.0,
         alias="window",
-        description="Points that write: the rule must hold again over at least this long.",
+        description="Points that write: settle for at least this long, and until nothing rises "
+        "or falls.",
     )
     spare_percent: Percent | None = Field(
         default=None,
@@ -70,7 +71,7 @@ class Settle(Model):
     flat_s: Seconds = Field(
         default=60.0,
         alias="flat",
-        description="Points that only read: the rate must be flat for this long.",
+        description="Points that only read: settle for at least this long.",
     )
     max_fills: Positive = Field(
         default=2.0, description="Count the repeat as not steady after this many drive fills."

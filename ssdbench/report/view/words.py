@@ -46,9 +46,11 @@ GLOSSARY = (
     ("IOPS", "Reads or writes that the drive completes in one second."),
     (
         "Lower bound",
-        "The rate to plan on. Computed so that, with 95 % confidence, at least 95 out of 100 "
-        "repeats like these reach it, and never above the slowest repeat or minute that was seen. "
-        "It speaks of this drive, this workload and these conditions, not of other drives.",
+        "The rate to plan on. Computed so that, with 95 % confidence, the mean rate reaches it in "
+        "at least 95 out of 100 stretches of ten minutes (longer where the rate has a rhythm); "
+        "single minutes can be slower. Where the rate moves between two levels, it is that of the "
+        "lower one. It speaks of this drive, this workload and these conditions, not of other "
+        "drives.",
     ),
     ("95 % interval", "Where the long-run mean lies, with 95 % confidence. No bound for planning."),
     ("CV", "How much the repeats differ: their standard deviation in percent of their mean."),
@@ -56,8 +58,8 @@ GLOSSARY = (
      "lives on spare area that it will not have again; such rates are too good to plan on."),
     ("Repeat", "A separate measurement of the same point, in another, freshly shuffled pass over "
      "all points. Every repeat that was run is shown; none was dropped or run again."),
-    ("Settle", "The start of each repeat, in which the drive gets used to the new work. Stored and "
-     "shown, not counted."),
+    ("Settle", "The start of each repeat, in which the drive gets used to the new work. Not part "
+     "of the window; once the spare area is written, its seconds count for the bound."),
     ("p99.9", "999 of 1,000 I/Os were at least this fast. Latencies of all repeats are merged "
      "before a percentile is taken."),
     ("Drive fill", "As many bytes as the part of the drive under test holds, written once."),
