@@ -18,6 +18,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ssdbench.foreign import plain
+
 
 class SsdbenchError(Exception):
     """One sentence that says what is wrong and where, and a hint that says what to do."""
@@ -46,7 +48,7 @@ class Diagnostic:
     message: str
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}:{self.column}: {self.message}"
+        return plain(f"{self.file}:{self.line}:{self.column}: {self.message}")
 
 
 class ProfileError(UsageError):
@@ -76,7 +78,8 @@ class TargetRefused(SsdbenchError):
     def __init__(
         self, target: str, reasons: Sequence[str], *, hint: str = "", options: Sequence[str] = ()
     ) -> None:
-        super().__init__("\n".join(f"{target}: {reason}" for reason in reasons), hint=hint)
+        told = (plain(f"{target}: {reason}") for reason in reasons)
+        super().__init__("\n".join(told), hint=hint)
         self.target = target
         self.reasons = tuple(reasons)
         self.options = tuple(options)

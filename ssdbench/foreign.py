@@ -1,10 +1,17 @@
-"""Text that somebody else chose, made fit for a terminal, a log, a page or a spreadsheet.
+"""What somebody else chose: text made fit to be shown, files and JSON that cannot trap the reader.
 
 File names, drive strings, profiles, stored results and answers of programs may hold anything. What
 a terminal would act on is shown as Python writes it in a string, such as `\\x1b`.
 """
 
+import errno
+import json
+import math
+import os
 import re
+import stat
+from pathlib import Path
+from typing import Any
 
 MOST = 400  # characters of one foreign value within a message
 MOST_SHOWN = 4000  # characters of a whole line
@@ -12,11 +19,11 @@ MOST_SHOWN = 4000  # characters of a whole line
 # Control characters, what turns the direction of writing, line and paragraph separators, invisible
 # fillers, halves of a surrogate pair (no encoding has them) and what is no character at all.
 _ACTS = (
-    r"\x00-\x09\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+    r"\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
     r"\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff\U000e0000-\U000e007f"
 )
 _ACTING = re.compile(f"[{_ACTS}]")
-_ACTING_OR_NEWLINE = re.compile(f"[{_ACTS}\n]")
+_ACTING_OR_NEWLINE = re.compile(f"[{_ACTS}\t\n]")
 _FORMULA = re.compile(r"[=+\-@]|\\[tr]|\\x[01]")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|-")
 
@@ -30,6 +37,11 @@ def lines(text: str) -> str:
     if text.isascii() and text.isprintable() and len(text) <= MOST_SHOWN:
         return text
     return "\n".join(brief(_ACTING.sub(_escaped, line), MOST_SHOWN) for line in text.split("\n"))
+
+
+def page(text: str) -> str:
+    """A whole page as it may be stored; nothing is cut."""
+    return _ACTING.sub(_escaped, text)
 
 
 def plain(text: str, most: int = MOST_SHOWN) -> str:
@@ -56,3 +68,54 @@ def cell(text: str) -> str:
     if _FORMULA.match(shown.lstrip(" ")) and not _NUMBER.fullmatch(shown):
         return f"'{shown}"
     return shown
+
+
+def read_regular(path: Path) -> bytes:
+    """The bytes of a regular file. Raises OSError, also for a pipe or a device, which may hang."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    except ValueError as error:  # a NUL in the name
+        raise OSError(errno.EINVAL, "this is no name of a file", str(path)) from error
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file", str(path))
+        return file.read()
+
+
+def replace(path: Path, data: bytes) -> None:
+    """Write a file beside its place and move it there; no link that lies there is followed.
+
+    Raises OSError. Nothing is synced: a report can be rendered again.
+    """
+    beside = path.with_name(f".{path.name}.draft")
+    beside.unlink(missing_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(beside, flags, 0o644), "wb") as file:
+        try:
+            file.write(data)
+            file.flush()
+            beside.replace(path)
+        except BaseException:
+            beside.unlink(missing_ok=True)
+            raise
+
+
+def json_object(text: str | bytes) -> dict[str, Any]:
+    """A JSON object of finite numbers. Raises ValueError for all else, however deep it nests."""
+    try:
+        value = json.loads(text, parse_float=_finite, parse_constant=_refuse)
+    except RecursionError as error:
+        raise ValueError("its brackets are nested too deep") from error
+    if not isinstance(value, dict):
+        raise ValueError("it is no object")  # the text is wrong, not a type of ours
+    return value
+
+
+def _finite(text: str) -> float:
+    if math.isinf(value := float(text)):
+        raise ValueError(f"{brief(text)} is beyond all measure")
+    return value
+
+
+def _refuse(text: str) -> float:
+    raise ValueError(f"{text} is no number")

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ssdbench.cli.options import json_option, run_argument
-from ssdbench.cli.output import document, tell
+from ssdbench.cli.output import answer, document, tell
 from ssdbench.model import rundirectory
 
 EVERY_S = 0.5
@@ -30,7 +30,7 @@ def command(directory: Path, as_json: bool) -> int:
     if as_json:
         document({"directory": str(directory), "exit_code": code, "report": str(report)})
     elif report.exists():
-        click.echo(f"report: {report}")
+        answer(f"report: {report}")
     return code
 
 

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ssdbench.errors import UsageError
+from ssdbench.foreign import json_object, read_regular
 from ssdbench.host import command, processes
 from ssdbench.host.files import write_atomic
 from ssdbench.host.processes import ProcessId
@@ -36,7 +37,9 @@ class Child:
 
     def started(self, directory: Path) -> None:
         """Let the parent go; from now on everything that is said goes to the run's log."""
-        log = os.open(directory / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        log = os.open(
+            directory / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o644
+        )
         nothing = os.open(os.devnull, os.O_RDONLY)
         sys.stdout.flush()
         sys.stderr.flush()
@@ -90,7 +93,7 @@ def end(directory: Path, exit_code: int) -> None:
 def ended(directory: Path) -> int | None:
     """The exit code of a run that ended, or None."""
     try:
-        return int(json.loads((directory / ENDED).read_text())["exit_code"])
+        return int(json_object(read_regular(directory / ENDED))["exit_code"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -99,7 +102,7 @@ def worker(directory: Path) -> ProcessId:
     """The process that does, or did, the run. Raises UsageError when none is known."""
     path = directory / PROCESS
     try:
-        fields = json.loads(path.read_text())
+        fields = json_object(read_regular(path))
         return ProcessId(
             pid=int(fields["pid"]),
             started_ticks=int(fields["started_ticks"]),
@@ -110,7 +113,7 @@ def worker(directory: Path) -> ProcessId:
             f"{directory} is not a run directory: it has no {PROCESS}",
             hint="Name the directory that `ssdbench run` printed.",
         ) from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise UsageError(f"{path} is damaged: {error}") from error
 
 

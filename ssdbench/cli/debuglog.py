@@ -10,6 +10,8 @@ import time
 from logging.handlers import MemoryHandler
 from pathlib import Path
 
+from ssdbench.foreign import lines
+
 NAME = "debug.log"
 FORMAT = "%(asctime)s.%(msecs)03dZ %(message)s"
 
@@ -54,7 +56,14 @@ def stop() -> None:
     logger.propagate = True
 
 
+class _Formatter(logging.Formatter):
+    """Names of files and drives are logged too; they may hold anything."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return lines(super().format(record))
+
+
 def _formatter(form: str) -> logging.Formatter:
-    formatter = logging.Formatter(form, datefmt="%Y-%m-%dT%H:%M:%S")
+    formatter = _Formatter(form, datefmt="%Y-%m-%dT%H:%M:%S")
     formatter.converter = time.gmtime
     return formatter

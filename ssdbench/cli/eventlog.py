@@ -10,8 +10,9 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ssdbench.cli.progress import finding_line, headline
+from ssdbench.cli.progress import finding_line, headline, said
 from ssdbench.engine.events import Event, FindingRaised, Progress, RunFinished
+from ssdbench.foreign import json_object, read_regular, replace
 from ssdbench.model.finding import Finding
 
 EVENTS = "events.jsonl"
@@ -36,9 +37,7 @@ class EventLog:
             return
 
     def _progress(self, event: Progress) -> None:
-        beside = self.directory / f".{PROGRESS}.tmp"
-        beside.write_text(json.dumps(asdict(event)))
-        beside.replace(self.directory / PROGRESS)
+        replace(self.directory / PROGRESS, json.dumps(asdict(event)).encode())
 
     def _append(self, event: Event) -> None:
         if isinstance(event, FindingRaised):
@@ -73,21 +72,19 @@ class Reader:
 
     directory: Path
     _offset: int = 0
-    _last: str = ""
+    _last: bytes = b""
 
     def lines(self) -> Iterator[str]:
         """The texts of new events; a line that is still being written waits."""
         try:
-            with (self.directory / EVENTS).open("rb") as file:
-                file.seek(self._offset)
-                data = file.read()
-        except FileNotFoundError:
+            data = read_regular(self.directory / EVENTS)[self._offset :]
+        except OSError:
             return
         whole = data[: data.rfind(b"\n") + 1]
         self._offset += len(whole)
         for line in whole.splitlines():
             try:
-                text = str(json.loads(line)["text"])
+                text = str(json_object(line)["text"])
             except (ValueError, KeyError, TypeError):
                 continue
             if text:
@@ -96,10 +93,12 @@ class Reader:
     def progress(self) -> Progress | None:
         """How far the run is, if that is news."""
         try:
-            text = (self.directory / PROGRESS).read_text()
+            text = read_regular(self.directory / PROGRESS)
             if text == self._last:
                 return None
             self._last = text
-            return Progress(**json.loads(text))
-        except (OSError, ValueError, TypeError):
+            found = Progress(**json_object(text))
+            said(found)  # its numbers are numbers
+            return found
+        except (OSError, ValueError, TypeError, OverflowError):
             return None

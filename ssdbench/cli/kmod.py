@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ssdbench.cli.output import answer
+
 if TYPE_CHECKING:  # the command line imports late
     from ssdbench.host.kmod import ModuleState
 
@@ -149,4 +151,4 @@ def _say(rows: "list[dict[str, object]]", *, as_json: bool) -> None:
         click.echo(json.dumps(rows, indent=2))
         return
     for row in rows:
-        click.echo("  ".join(f"{key}: {value}" for key, value in row.items()))
+        answer("  ".join(f"{key}: {value}" for key, value in row.items()))

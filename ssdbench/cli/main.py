@@ -23,6 +23,7 @@ import click
 
 from ssdbench import __version__
 from ssdbench.errors import ProfileError, SsdbenchError, TargetRefused
+from ssdbench.foreign import lines
 
 EXIT_BUG = 70  # EX_SOFTWARE of sysexits.h
 DEBUG = "--debug"
@@ -156,6 +157,7 @@ def ssdbench() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and leave with its exit code; no traceback ever gets out."""
+    os.umask(os.umask(0o077) | 0o022)  # what root makes, others never write; the rest is the user's
     code = run(list(sys.argv[1:] if arguments is None else arguments))
     for stream in (sys.stdout, sys.stderr):
         _drop_unread(stream)
@@ -246,7 +248,7 @@ def _failed(error: SsdbenchError, *, as_json: bool, arguments: Sequence[str] = (
         _tell(error.message)  # file:line:column: …, which editors and CI read
     else:
         word = "refused" if isinstance(error, TargetRefused) else "error"
-        for line in error.message.splitlines():
+        for line in error.message.split("\n"):
             _tell(f"{word}: {line}")
     if error.hint:
         _tell(f"hint: {error.hint}")
@@ -324,7 +326,7 @@ def state_directory() -> Path:
 def _tell(line: str) -> None:
     """One line of the story; a terminal that went away is no reason to fail."""
     try:
-        click.echo(line, err=True)
+        click.echo(lines(line), err=True)
     except OSError:
         return
 

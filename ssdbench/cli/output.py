@@ -7,18 +7,20 @@ from collections.abc import Mapping, Sequence
 
 import click
 
+from ssdbench.foreign import lines, plain
+
 _NUMBER = re.compile(r"[0-9][0-9.,e+]*( [A-Za-zµ/%]+)?")
 
 
 def answer(text: str) -> None:
     """A line of the answer."""
-    click.echo(text)
+    click.echo(lines(text))
 
 
 def tell(text: str) -> None:
     """A line of the story. A terminal that was closed must not end a run."""
     try:
-        click.echo(text, err=True)
+        click.echo(lines(text), err=True)
     except OSError:
         return
 
@@ -30,6 +32,7 @@ def document(value: Mapping[str, object]) -> None:
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Columns of text, aligned; numbers to the right."""
+    rows = [[plain(cell) for cell in row] for row in rows]
     columns = list(zip(header, *rows, strict=True))
     widths = [max(len(cell) for cell in column) for column in columns]
     right = [bool(rows) and all(_numeric(cell) for cell in column[1:]) for column in columns]

@@ -14,6 +14,7 @@ from ssdbench.engine.events import (
     StageFinished,
     StageStarted,
 )
+from ssdbench.foreign import lines, plain
 from ssdbench.model.finding import Finding, Severity
 from ssdbench.units import format_count, format_duration, format_rate
 
@@ -122,7 +123,7 @@ class Moving:
                 self._task,
                 completed=event.fraction or 0.0,
                 total=None if event.fraction is None else 1.0,  # None: it pulses
-                description=_rest(event),
+                description=plain(_rest(event)),
                 share=share,
                 visible=True,
             )
@@ -136,7 +137,7 @@ class Moving:
     def line(self, text: str) -> None:
         """Put a line above the bar."""
         try:
-            self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
+            self._bar.console.print(lines(text), markup=False, highlight=False, soft_wrap=True)
         except OSError:
             return
 

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from ssdbench.cli.options import targets
+from ssdbench.cli.output import answer
 from ssdbench.errors import UsageError
 from ssdbench.model.workload import Pattern
 from ssdbench.sim import nbd
@@ -31,7 +32,7 @@ _as_json = click.option("--json", "as_json", is_flag=True, help="Answer in JSON.
 
 
 def _print(data: Any, as_json: bool, lines: list[str]) -> None:
-    click.echo(json.dumps(data, indent=1) if as_json else "\n".join(lines))
+    answer(json.dumps(data, indent=1) if as_json else "\n".join(lines))
 
 
 def _size(_: click.Context, __: click.Parameter, value: str) -> int:

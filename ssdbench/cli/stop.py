@@ -23,7 +23,7 @@ def command(directory: Path, wait: float, as_json: bool) -> int:
     from ssdbench.errors import SsdbenchError, UsageError
 
     process = worker(directory)
-    if not process.send(signal.SIGINT):
+    if not (process.alive() and process.works_on(directory) and process.send(signal.SIGINT)):
         raise UsageError(
             f"no process is at work on {directory}",
             hint=f"Continue it with: ssdbench resume {directory}",

@@ -60,6 +60,7 @@ def _module(name: str, sysfs: Sysfs) -> Setting:
     reason = "asked for by the profile"
     bundled = next((s for s in kmod.states(sysfs, kmod.built_directory()) if s.name == name), None)
     if bundled is None:
+        kmod.require_of_kernel(name, sysfs.root)
         return Setting(Backend.MODULE, name, THERE, reason)
     if bundled.built is None and not bundled.loaded:
         raise HostLacks(f"{name} has not been built", hint="Run `ssdbench kmod build`.")

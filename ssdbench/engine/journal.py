@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ssdbench.errors import UsageError
+from ssdbench.foreign import read_regular
 from ssdbench.host.files import Appender
 from ssdbench.model import records, rundirectory
 
@@ -106,7 +107,7 @@ def _record(fields: Mapping[str, Any]) -> Record | None:
 
 def stored_records(path: Path) -> list[Record]:
     """The records of a journal that nobody opens for writing; none when there is no journal."""
-    return parse(path.read_bytes(), path=str(path)) if path.is_file() else []
+    return parse(read_regular(path), path=str(path)) if path.is_file() else []
 
 
 class Journal:
@@ -138,7 +139,7 @@ class Journal:
                 f"{path.parent} is not a run directory: it has no {path.name}",
                 hint="Name the directory that `ssdbench run` printed.",
             )
-        stored = parse(path.read_bytes(), path=str(path))
+        stored = parse(read_regular(path), path=str(path))
         if not stored:
             raise UsageError(
                 f"{path} holds no record", hint="The run never began; start a new one."

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from ssdbench.engine.session import SIMULATED, Counters
-from ssdbench.errors import DeviceError, HostLacks, TargetRefused
+from ssdbench.errors import DeviceError, HostLacks, TargetRefused, UsageError
+from ssdbench.foreign import json_object, read_regular
 from ssdbench.generator.base import Generator
 from ssdbench.generator.fio.driver import Fio
 from ssdbench.generator.fio.simulated import SimAttachment
@@ -35,6 +36,19 @@ def with_fio(drive: SimDrive, step_s: int) -> Generator:
     return Fio(SimAttachment(drive, step_s=step_s))
 
 
+def _stored_epoch(path: Path) -> str:
+    """Which state it is. Raises UsageError for a file that is damaged."""
+    try:
+        return str(json_object(read_regular(path))["epoch"])
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError, KeyError) as error:
+        raise UsageError(
+            f"{path} is damaged: which state the simulated drive has is not known",
+            hint="Start a new run.",
+        ) from error
+
+
 class SimulatedSession:
     """A simulated drive whose state lies in the run directory."""
 
@@ -44,7 +58,7 @@ class SimulatedSession:
         self._path = run_path / STATE
         self._epoch_path = run_path / EPOCH
         self._drive = self._open()
-        self._epoch = str(json.loads(self._epoch_path.read_text())["epoch"])
+        self._epoch = _stored_epoch(self._epoch_path)
 
     @property
     def spare_bytes(self) -> int | None:
@@ -101,7 +115,7 @@ class SimulatedSession:
         else:
             self._drive.close()
             self._drive = self._fresh()
-            self._epoch = str(json.loads(self._epoch_path.read_text())["epoch"])
+            self._epoch = _stored_epoch(self._epoch_path)
             seconds = 0.0
             said = f"{method.value}: the simulated drive was made anew, which takes it no time"
         return Purged(method.value, said, seconds, before, self._written())

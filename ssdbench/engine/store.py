@@ -18,6 +18,7 @@ from zlib import crc32
 from pydantic import BaseModel, ValidationError
 
 from ssdbench.errors import UsageError
+from ssdbench.foreign import read_regular
 from ssdbench.host.files import make_directory, write_atomic
 from ssdbench.model import rundirectory
 from ssdbench.model.result import RunResult, StageResult
@@ -132,7 +133,7 @@ def checksum_of(path: Path) -> int | None:
 def load(path: Path, kind: type[M]) -> M:
     """Read a stored model. Raises UsageError with the file's name."""
     try:
-        return kind.model_validate_json(path.read_bytes())
+        return kind.model_validate_json(read_regular(path))
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from error
     except ValidationError as error:

@@ -11,6 +11,7 @@ from ssdbench.engine.simulatedsession import SimulatedSession
 from ssdbench.errors import HostLacks, SsdbenchError, TargetRefused, UsageError
 from ssdbench.generator.fio.attachment import ENGINE
 from ssdbench.generator.fio.driver import usable
+from ssdbench.generator.fio.jobfile import filename
 from ssdbench.generator.fio.simulated import ENGINE as SIM_ENGINE
 from ssdbench.generator.slam import NAME as SLAM_MODULE
 from ssdbench.generator.slam import require_loaded
@@ -29,10 +30,13 @@ from ssdbench.target.purge import Purged
 def require_able(info: TargetInfo) -> str:
     """What measures such a target on this host, as `fio 3.33`.
 
-    Raises HostLacks unless this host and user can measure it at all.
+    Raises HostLacks unless this host and user can measure it at all, UsageError for a file name
+    that fio cannot open.
     Asked before anything is claimed or made, so that what is missing costs nothing.
     """
     device = info.kind not in (TargetKind.FILE, TargetKind.SIMULATED)
+    if info.kind is TargetKind.FILE:
+        filename(info.node)
     if device and os.geteuid() != 0:
         raise HostLacks(
             f"only root can measure {info.name}, a block device",

@@ -22,7 +22,9 @@ def write_atomic(path: Path, data: str | bytes, *, mode: int = 0o644) -> None:
     """
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+        beside.unlink(missing_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(beside, flags, mode)
         try:
             _write_all(descriptor, data.encode() if isinstance(data, str) else data)
             os.fsync(descriptor)

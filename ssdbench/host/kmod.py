@@ -202,6 +202,24 @@ def built_for(module: Path) -> str | None:
     return match.group(1).decode(errors="replace") if match else None
 
 
+def require_of_kernel(name: str, root: Path) -> None:
+    """Raise HostLacks unless a module comes with the kernel that runs."""
+    directory = root / "lib" / "modules" / platform.release()
+    wanted = name.replace("-", "_")
+    for index in ("modules.dep", "modules.builtin"):
+        try:
+            text = (directory / index).read_text(errors="replace")
+        except OSError:
+            continue
+        paths = (line.partition(":")[0] for line in text.splitlines())
+        if wanted in {Path(p).name.partition(".")[0].replace("-", "_") for p in paths}:
+            return
+    raise HostLacks(
+        f"there is no kernel module {name} here",
+        hint=f"Name a bundled one ({', '.join(MODULES)}), or one of {directory}/modules.dep.",
+    )
+
+
 def load(state: ModuleState) -> None:
     """Load one module. Raises HostLacks with the kernel's reason."""
     if state.built is None:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,23 @@ class ProcessId:
         """Whether this very process still runs; a zombie does not."""
         return self == find(self.pid, root=root)
 
+    def works_on(self, directory: Path, *, root: Path = Path("/")) -> bool:
+        """Whether it is a command of ssdbench that has files of a directory open.
+
+        Who may write a run directory may name any process in it. Raises PermissionError when it
+        is another user's.
+        """
+        own = root / "proc" / str(self.pid)
+        try:
+            words = (own / "cmdline").read_bytes().split(b"\0")
+            held = {_file(link) for link in (own / "fd").iterdir()}
+            here = [path.lstat() for path in directory.iterdir()]
+        except FileNotFoundError:
+            return False
+        files = {(s.st_dev, s.st_ino) for s in here if stat.S_ISREG(s.st_mode)}
+        ours = any(Path(os.fsdecode(word)).name == "ssdbench" for word in words[:6])
+        return ours and bool(files & held)
+
     def send(self, signal_number: signal.Signals) -> bool:
         """Signal the process; False when it is not there any more. Raises PermissionError."""
         if not self.alive():
@@ -30,6 +48,15 @@ class ProcessId:
         except ProcessLookupError:
             return False
         return True
+
+
+def _file(descriptor: Path) -> tuple[int, int] | None:
+    """What a descriptor leads to; None when it was closed since it was listed."""
+    try:
+        found = descriptor.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def find(pid: int, *, root: Path = Path("/")) -> ProcessId | None:

@@ -114,12 +114,15 @@ _NODE_NAMES = rf"^(keep|drive|{_NODES})$"
 _POLICY = rf"^(keep|local|prefer:(drive|[0-9]{{1,4}})|(bind|interleave):(drive|{_NODES}))$"
 _FEATURE = r"^(keep|[0-9]{1,5})$"
 NodeNames = Annotated[str, BeforeValidator(_text), Field(pattern=_NODE_NAMES)]
+_MODULE = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"  # no path, and nothing that reads as an option
+ModuleName = Annotated[str, Field(pattern=_MODULE)]
 MemoryPolicy = Annotated[str, Field(pattern=_POLICY)]
 FeatureValue = Annotated[str, BeforeValidator(_text), Field(pattern=_FEATURE)]
 SPELLED = {  # what the patterns mean, for who did not meet one
     _NODE_NAMES: "keep, drive, or nodes such as 0 or 0-1,3",
     _POLICY: "keep, local, prefer:NODE, bind:NODES or interleave:NODES, with drive for the drive's "
     "own node",
+    _MODULE: "the name of a kernel module, not a path or an option",
     _SWITCH: "keep, 0 or 1",
     _THREE: "keep, 0, 1 or 2",
     _COUNT: "keep or a whole number",
@@ -199,7 +202,7 @@ class Host(Model):
         description="Value of NVMe feature 08h: interrupts wait for (value & 255) + 1 completions "
         "or (value >> 8) x 100 us, 0 for none; or keep.",
     )
-    kernel_modules: tuple[str, ...] = Field(
+    kernel_modules: tuple[ModuleName, ...] = Field(
         default=(),
         description="Kernel modules to load for the run: bundled or the kernel's own.",
     )

@@ -6,7 +6,7 @@ from importlib.resources import files
 
 from markupsafe import Markup
 
-from ssdbench import __version__
+from ssdbench import __version__, foreign
 from ssdbench.model.result import RunResult
 from ssdbench.report.html import environment
 from ssdbench.report.label import simulated_label
@@ -37,7 +37,8 @@ def render_comparison(results: Sequence[RunResult], found: Compared) -> str:
         blocks=[*_mixed(labels), _runs(results), *_explained(found), _pairs(results, found)],
     )
     style = files("ssdbench.report").joinpath("style.css").read_text(encoding="utf-8")
-    return environment().get_template("compare.html.j2").render(page=page, style=Markup(style))
+    template = environment().get_template("compare.html.j2")
+    return foreign.page(template.render(page=page, style=Markup(style)))
 
 
 def _mixed(labels: Iterable[str]) -> list[Block]:

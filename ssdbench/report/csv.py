@@ -6,10 +6,12 @@ Both tables say in every row whether the target was simulated, and why a number 
 import statistics
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import duckdb
 import pandas as pd
 
+from ssdbench.foreign import cell
 from ssdbench.model.estimate import Estimate
 from ssdbench.model.finding import Finding, Severity
 from ssdbench.model.found import WarmUp
@@ -91,11 +93,25 @@ def summary_frame(result: RunResult) -> pd.DataFrame:
 
 def csv_bytes(frame: pd.DataFrame) -> bytes:
     """A frame as CSV, with Unix line ends and an empty cell for "there is none"."""
-    return frame.to_csv(index=False, lineterminator="\n").encode()
+    shown = frame.copy()
+    for name in shown.columns:
+        if not pd.api.types.is_numeric_dtype(shown[name]):
+            shown[name] = [cell(v) if isinstance(v, str) else v for v in shown[name]]
+    return shown.to_csv(index=False, lineterminator="\n").encode()
 
 
-def write_parquet(frame: pd.DataFrame, path: Path, *, run_id: str, version: str) -> None:
-    """Write the tidy table as Parquet with its types, its schema version and its origin."""
+def parquet_bytes(frame: pd.DataFrame, *, run_id: str, version: str) -> bytes:
+    """The tidy table as Parquet with its types, its schema version and its origin.
+
+    DuckDB writes by name and follows links, so it does that in a directory of our own.
+    """
+    with TemporaryDirectory(prefix="ssdbench-") as directory:
+        path = Path(directory) / "table.parquet"
+        _write_parquet(frame, path, run_id=run_id, version=version)
+        return path.read_bytes()
+
+
+def _write_parquet(frame: pd.DataFrame, path: Path, *, run_id: str, version: str) -> None:
     columns = ", ".join(f'"{name}" {_SQL_TYPES[kind]}' for name, kind in RESULT_TYPES.items())
     origin = {"schema_version": str(SCHEMA), "tool": f"ssdbench {version}", "run_id": run_id}
     metadata = ", ".join(f"{name}: {_quoted(value)}" for name, value in origin.items())

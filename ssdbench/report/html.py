@@ -6,6 +6,7 @@ from importlib.resources import files
 import jinja2
 from markupsafe import Markup
 
+from ssdbench import foreign
 from ssdbench.report.plots.draw import draw
 from ssdbench.report.view.page import Page, Plot
 
@@ -38,7 +39,7 @@ def render_page(page: Page) -> str:
     """The whole document."""
     style = files("ssdbench.report").joinpath("style.css").read_text(encoding="utf-8")
     template = environment().get_template("report.html.j2")
-    return template.render(page=page, style=Markup(style), svg=_svg)
+    return foreign.page(template.render(page=page, style=Markup(style), svg=_svg))
 
 
 def _svg(plot: Plot) -> Markup:

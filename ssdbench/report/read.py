@@ -16,6 +16,7 @@ import pandas as pd
 from pydantic import ValidationError
 
 from ssdbench.errors import UsageError
+from ssdbench.foreign import read_regular
 from ssdbench.model.result import SCHEMA, RunResult
 from ssdbench.model.rundirectory import MEASURE, PHASE, RESULT, SECONDS_COLUMNS
 from ssdbench.stats.histogram import BINS, Histogram
@@ -52,7 +53,7 @@ class StoredRun:
         """Read result.json. Raises UsageError when there is none that this version reads."""
         path = directory / RESULT
         try:
-            text = path.read_bytes()
+            text = read_regular(path)
         except OSError as error:
             raise UsageError(
                 f"{directory} holds no result.json",
@@ -71,7 +72,7 @@ class StoredRun:
     def path(self, relative: str) -> Path | None:
         """A file below the run directory, or None when the name leads out of it."""
         parts = PurePosixPath(relative)
-        if not relative or parts.is_absolute() or ".." in parts.parts:
+        if not relative or "\0" in relative or parts.is_absolute() or ".." in parts.parts:
             return None
         root = self.directory.resolve()
         full = (root / relative).resolve()
@@ -164,7 +165,7 @@ class StoredRun:
     def _bytes(self, relative: str, *, expected: bool = True) -> bytes | None:
         path = self.path(relative)
         try:
-            return None if path is None else path.read_bytes()
+            return None if path is None else read_regular(path)
         except OSError:
             if expected:
                 self.missing.append(relative)

@@ -1,8 +1,8 @@
 """Writes the files of a report; each appears complete or not at all."""
 
-from collections.abc import Callable
 from pathlib import Path
 
+from ssdbench.foreign import replace
 from ssdbench.model import rundirectory
 from ssdbench.model.result import RunResult
 from ssdbench.report import csv
@@ -17,29 +17,19 @@ def write_report(run_dir: Path, result: RunResult | None = None) -> list[Path]:
     result = run.result
     frame = csv.results_frame(result)
 
-    def parquet(path: Path) -> None:
-        csv.write_parquet(frame, path, run_id=result.run_id, version=result.ssdbench_version)
-
+    version = result.ssdbench_version
+    parquet = csv.parquet_bytes(frame, run_id=result.run_id, version=version)
     summary = csv.csv_bytes(csv.summary_frame(result))
     tables = [
-        _replaced(run_dir / rundirectory.RESULTS_CSV, _content(csv.csv_bytes(frame))),
-        _replaced(run_dir / rundirectory.SUMMARY_CSV, _content(summary)),
+        _replaced(run_dir / rundirectory.RESULTS_CSV, csv.csv_bytes(frame)),
+        _replaced(run_dir / rundirectory.SUMMARY_CSV, summary),
         _replaced(run_dir / rundirectory.RESULTS_PARQUET, parquet),
     ]
     # The page comes last: it links to the tables, and names only files that are there.
-    html = _replaced(run_dir / rundirectory.REPORT, _content(render_page(page(run)).encode()))
+    html = _replaced(run_dir / rundirectory.REPORT, render_page(page(run)).encode())
     return [html, *tables]
 
 
-def _content(data: bytes) -> Callable[[Path], object]:
-    return lambda path: path.write_bytes(data)
-
-
-def _replaced(path: Path, fill: Callable[[Path], object]) -> Path:
-    draft = path.with_name(f".{path.name}.draft")
-    try:
-        fill(draft)
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+def _replaced(path: Path, data: bytes) -> Path:
+    replace(path, data)
     return path

@@ -6,6 +6,7 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
+from ssdbench import foreign
 from ssdbench.errors import HostLacks, SsdbenchError, TargetRefused, UsageError
 from ssdbench.host import blockdev
 from ssdbench.host.counters import SECTOR_BYTES
@@ -36,6 +37,11 @@ def inspect(name: str, *, sysfs: Sysfs = ROOT) -> TargetInfo:
         status = path.stat()
     except OSError as error:
         raise _absent(name, error) from error
+    except ValueError as error:  # a NUL
+        raise _no_line(name) from error
+    for text in (name, os.path.realpath(path)):
+        if foreign.page(text) != text or "\n" in text:
+            raise _no_line(text)
     mode = status.st_mode
     if stat.S_ISBLK(mode):
         return _block_device(name, Path(os.path.realpath(path)), status.st_rdev, sysfs)
@@ -262,6 +268,14 @@ def _regular_file(name: str, path: Path, status: os.stat_result) -> TargetInfo:
         logical_block_bytes=block,
         physical_block_bytes=block,
         facts={"device of the file system": blockdev.major_minor(status.st_dev)},
+    )
+
+
+def _no_line(name: str) -> UsageError:
+    """Such a name fits into no line of fio's job file, and reads as something else where shown."""
+    return UsageError(
+        f"the name '{foreign.plain(name)}' holds a new line, or a character that is not printed",
+        hint="rename it, and the directories that it is in",
     )
 
 

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from ssdbench.errors import HostLacks
 from ssdbench.host.sysfs import Sysfs, chosen, queues_of
+from ssdbench.tuning.confined import require_ours
 from ssdbench.tuning.hostbackends import ModuleBackend, ServiceBackend
 from ssdbench.tuning.located import NoSetting, located
 from ssdbench.tuning.mounting import DirectoryBackend, MountBackend, PartitionBackend, TracerBackend
@@ -30,7 +31,7 @@ class SettingBackend(Protocol):
 
 
 class Logged:
-    """A backend whose writes `--debug` shows, with what became of them."""
+    """A backend confined to what ssdbench sets; `--debug` shows its writes, and what they did."""
 
     def __init__(self, kind: Backend, backend: SettingBackend) -> None:
         self._kind = kind
@@ -38,12 +39,14 @@ class Logged:
 
     def read(self, attribute: str, drive: str) -> str:
         """The value in force."""
+        require_ours(self._kind, attribute)
         return self._backend.read(attribute, drive)
 
     def write(self, attribute: str, value: str, drive: str) -> None:
         """Write and read back."""
         what = f"{self._kind} {drive + ' ' if drive else ''}{attribute} = {value!r}"
         try:
+            require_ours(self._kind, attribute, value)
             self._backend.write(attribute, value, drive)
         except BaseException as error:
             _log.debug("setting not written: %s: %s", what, error)

@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Self
 
 from ssdbench.errors import HostLacks, SsdbenchError
+from ssdbench.foreign import read_regular
 from ssdbench.host.files import Appender, make_private_directory, require_private
 from ssdbench.host.lock import Lock, waiting
 from ssdbench.model import records
 from ssdbench.tuning.backends import SettingBackend
+from ssdbench.tuning.confined import require_undoing
 from ssdbench.tuning.located import DriveAbsent, NoSetting
 from ssdbench.tuning.setting import RESETS, Backend, Setting, restore_order
 
@@ -254,6 +256,7 @@ def _reset_by(key: Key) -> list[Key]:
 def _put_back_one(change: Change, backends: Mapping[Backend, SettingBackend]) -> Failure | bool:
     """Make one setting what it was, unless it is; returns whether it had to, or why that failed."""
     try:
+        require_undoing(change.backend, change.attribute, change.was)
         if backends[change.backend].read(change.attribute, change.drive) == change.was:
             return False
         backends[change.backend].write(change.attribute, change.was, change.drive)
@@ -278,11 +281,16 @@ class Pending:
 
 
 def read(path: Path) -> Pending:
-    """What a journal holds; nothing when it is gone, because its run has just ended."""
+    """What a journal holds; nothing when it is gone, because its run has just ended.
+
+    Raises HostLacks for what is no regular file.
+    """
     try:
-        return parse(path.read_bytes())
+        return parse(read_regular(path))
     except FileNotFoundError:
         return Pending()
+    except OSError as error:
+        raise HostLacks(f"it cannot be read: {error.strerror}") from error
 
 
 def parse(data: bytes) -> Pending:

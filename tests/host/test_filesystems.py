@@ -296,7 +296,7 @@ def test_after_a_kill_restore_removes_the_directory_of_a_databases_socket(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SSDBENCH_SETTINGS", str(tmp_path / "settings"))
-    sockets = tmp_path / "socket"
+    sockets = Path(f"/run/ssdbench/socket-{os.getpid()}")
     with subprocess.Popen(
         [sys.executable, "-c", SOCKET_HOLDER, str(sockets)], stdout=subprocess.PIPE
     ) as process:

@@ -1,15 +1,29 @@
 """fio's logs, read at the end of a start: histograms per second, and single I/Os."""
 
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from ssdbench.errors import HostLacks
+from ssdbench.foreign import plain
 from ssdbench.generator.base import LoggedIo
 from ssdbench.stats.histogram import BINS, Counts, Histogram
 
 NS_PER_MS = 1_000_000
 _DIRECTIONS = {"0": "read", "1": "write", "2": "trim"}
+
+
+class DamagedLog(HostLacks, ValueError):
+    """A log of fio holds a line that fio does not write."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(
+            f"fio's log cannot be read: {why}",
+            hint="look whether the disk of the run directory is full, then go on with "
+            "`ssdbench resume`",
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,15 +44,31 @@ def histogram_rows(
     """
     for line in lines:
         time_ms, _, rest = line.partition(",")
-        if not line.endswith("\n") or not from_ms < int(time_ms) <= to_ms:
+        if not line.endswith("\n") or not from_ms < _whole(time_ms) <= to_ms:
             continue
         number, _, bins = rest.partition(",")
-        if _DIRECTIONS[number.strip()] != direction:
+        if _DIRECTIONS.get(number.strip()) != direction:
             continue
-        counts = np.fromstring(bins.partition(",")[2], dtype=np.int64, sep=",")
-        if len(counts) != BINS:
-            raise ValueError(f"a histogram log with {len(counts)} bins instead of {BINS}")
-        yield HistogramRow(int(time_ms), counts)
+        yield HistogramRow(_whole(time_ms), _counts(bins.partition(",")[2]))
+
+
+def _whole(text: str) -> int:
+    number = text.strip()
+    if not number.isascii() or not number.removeprefix("-").isdigit() or len(number) > 18:
+        raise DamagedLog(f"{plain(number, 40)!r} is no whole number")
+    return int(number)
+
+
+def _counts(text: str) -> Counts:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DeprecationWarning)  # how numpy says: not all was a number
+        try:
+            counts = np.fromstring(text, dtype=np.int64, sep=",")
+        except (ValueError, OverflowError, DeprecationWarning) as error:
+            raise DamagedLog(f"{plain(text.strip(), 40)!r} are no counts") from error
+    if len(counts) != BINS:
+        raise DamagedLog(f"a histogram log with {len(counts)} bins instead of {BINS}")
+    return counts
 
 
 def merged(rows: Iterable[HistogramRow]) -> Histogram:
@@ -72,5 +102,6 @@ def _latency_rows(lines: Iterable[str]) -> Counts:
         fields = line.split(",", 5)
         if len(fields) < 5 or not line.endswith("\n"):
             continue
-        rows.append((int(fields[0]), int(fields[1]), int(fields[2]), int(fields[4])))
+        time_ms, latency_ns, way, _, offset = map(_whole, fields[:5])
+        rows.append((time_ms, latency_ns, way, offset))
     return np.array(rows, dtype=np.int64).reshape(-1, 4)

@@ -1,16 +1,17 @@
 """What fio reports (`json+`) as outcomes; pure: text in, values out."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ssdbench.foreign import json_object, plain
 from ssdbench.generator.base import Direction, JobOutcome
 from ssdbench.stats.histogram import Histogram
 
 Json = Mapping[str, Any]
 
+MOST_COUNTED = 2**62  # two of them are still a number of the kernel
 _DOCUMENT = re.compile(r"^\{", re.MULTILINE)
 
 
@@ -48,18 +49,16 @@ def parse(text: str, names: Sequence[str]) -> Report:
     if not starts:
         raise CutShort("fio wrote no report")
     try:
-        document = json.loads(text[starts[-1] :].strip())
+        document = json_object(text[starts[-1] :].strip())
         groups = _groups(document["jobs"])
-        version = str(document["fio version"]).removeprefix("fio-")
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise CutShort(f"fio's report cannot be read: {error}") from error
+        version = plain(str(document["fio version"]).removeprefix("fio-"), 40)
+        told = tuple(_group(name, parts) for name, parts in zip(names, groups, strict=False))
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
+        said = plain(f"{type(error).__name__}: {error}", 200)
+        raise CutShort(f"fio's report cannot be read: {said}") from error
     if len(groups) != len(names):
         raise CutShort(f"fio reported {len(groups)} jobs of {len(names)}")
-    return Report(
-        version=version,
-        groups=tuple(_group(name, parts) for name, parts in zip(names, groups, strict=True)),
-        preamble=text[: starts[0]],
-    )
+    return Report(version=version, groups=told, preamble=text[: starts[0]])
 
 
 def version_of(text: str) -> tuple[int, int]:
@@ -75,22 +74,43 @@ def engines_of(text: str) -> frozenset[str]:
     return frozenset(re.findall(r"^\t(\S+)$", text, re.MULTILINE))
 
 
+def _count(value: object) -> int:
+    """A count as fio writes it; text, fractions and what no counter holds are none."""
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < MOST_COUNTED:
+        raise ValueError(f"{value!r} is no count")  # what fio wrote is wrong, not a type of ours
+    return value
+
+
+def _measure(value: object) -> float:
+    """A time or a share as fio writes it."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or not value >= 0:
+        raise ValueError(f"{value!r} is no measure")
+    return float(value)
+
+
+def _number_of(error: object) -> int:
+    """An errno, which some versions of fio write with a minus sign."""
+    if not isinstance(error, int) or isinstance(error, bool):
+        raise ValueError(f"{error!r} is no errno")
+    return _count(abs(error))
+
+
 def _groups(jobs: Sequence[Json]) -> list[list[Json]]:
     by_group: dict[int, list[Json]] = {}
     for job in jobs:
-        by_group.setdefault(int(job["groupid"]), []).append(job)
+        by_group.setdefault(_count(job["groupid"]), []).append(job)
     return [by_group[group] for group in sorted(by_group)]
 
 
 def _group(name: str, parts: Sequence[Json]) -> Group:
     # group_reporting leaves one entry a group; an error may split it, so all are looked at.
-    runtime_ms = sum(float(part.get("job_runtime", 0)) for part in parts) or 1.0
+    runtime_ms = sum(_measure(part.get("job_runtime", 0)) for part in parts) or 1.0
 
     def cpu(field: str) -> float:
-        busy = sum(float(part[field]) * float(part.get("job_runtime", 0)) for part in parts)
+        busy = sum(_measure(part[field]) * _measure(part.get("job_runtime", 0)) for part in parts)
         return busy / runtime_ms
 
-    errors_seen = sum(int(part.get("total_err", 0)) for part in parts)
+    errors_seen = sum(_count(part.get("total_err", 0)) for part in parts)
     outcome = JobOutcome(
         name=name,
         read=_direction([part["read"] for part in parts]),
@@ -103,29 +123,30 @@ def _group(name: str, parts: Sequence[Json]) -> Group:
     both = [part[side] for part in parts for side in ("read", "write")]
     return Group(
         outcome=outcome,
-        error=next((abs(int(part["error"])) for part in parts if int(part["error"])), 0),
-        short_ios=sum(int(side.get("short_ios", 0)) for side in both),
-        dropped_ios=sum(int(side.get("drop_ios", 0)) for side in both),
+        error=next(filter(None, [_number_of(part["error"]) for part in parts]), 0),
+        short_ios=sum(_count(side.get("short_ios", 0)) for side in both),
+        dropped_ios=sum(_count(side.get("drop_ios", 0)) for side in both),
         errors_seen=errors_seen,
     )
 
 
 def _direction(sides: Sequence[Json]) -> Direction:
-    sides = [side for side in sides if int(side.get("total_ios", 0))]
+    sides = [side for side in sides if _count(side.get("total_ios", 0))]
     if not sides:
         return Direction()
-    ios = [int(side["total_ios"]) for side in sides]
+    ios = [_count(side["total_ios"]) for side in sides]
     latencies = [side["lat_ns"] for side in sides]
-    means = [float(latency["mean"]) for latency in latencies]
+    means = [_measure(latency["mean"]) for latency in latencies]
     return Direction(
         ios=sum(ios),
-        bytes=sum(int(side.get("io_bytes", 0)) for side in sides),  # flushes have none
-        runtime_s=max(float(side.get("runtime", 0)) for side in sides) / 1000,
+        bytes=sum(_count(side.get("io_bytes", 0)) for side in sides),  # flushes have none
+        runtime_s=max(_measure(side.get("runtime", 0)) for side in sides) / 1000,
         latency=Histogram.merged(_histogram(side) for side in sides),
         lat_mean_ns=sum(n * mean for n, mean in zip(ios, means, strict=True)) / sum(ios),
-        lat_max_ns=max(float(latency["max"]) for latency in latencies),
+        lat_max_ns=max(_measure(latency["max"]) for latency in latencies),
     )
 
 
 def _histogram(side: Json) -> Histogram:
-    return Histogram.from_bins(side["lat_ns"].get("bins", {}))
+    bins = side["lat_ns"].get("bins", {})
+    return Histogram.from_bins({_count(int(ns)): _count(count) for ns, count in bins.items()})

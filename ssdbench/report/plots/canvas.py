@@ -81,6 +81,7 @@ def sheet(size: tuple[float, float]) -> Figure:
 
 def svg(draw: Callable[[], Figure], name: str) -> str:
     """Draw a figure as an `<svg>` element for a page; `name` keeps its ids apart from others'."""
+    name = re.sub(r"[^A-Za-z0-9_-]", lambda found: f"_{ord(found.group()):x}_", name)
     stream = io.StringIO()
     with mpl.rc_context(STYLE | {"svg.hashsalt": name}):
         draw().savefig(stream, format="svg", metadata={"Date": None, "Creator": None})

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,53 @@ def test_stop_refuses_a_run_that_nobody_does(
 
     assert run(["stop", str(tmp_path)]) == 2
     assert "no process is at work" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "said",
+    ['{"pid": 1e400}', "[" * 100_000, '"\\ud800"', '{"pid": "\\u0000"}'],
+    ids=["endless", "deep", "half", "nul"],
+)
+def test_a_damaged_process_file_is_said_so(
+    tmp_path: Path, said: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / background.PROCESS).write_text(said)
+
+    assert run(["stop", str(tmp_path)]) == 2
+    assert "is damaged" in capfd.readouterr().err
+
+
+def test_stop_signals_no_process_that_has_nothing_to_do_with_the_run(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with subprocess.Popen(["sleep", "60"]) as other:
+        found = processes.find(other.pid)
+        assert found is not None
+        (tmp_path / background.PROCESS).write_text(json.dumps(asdict(found)))
+
+        assert run(["stop", str(tmp_path)]) == 2
+        assert other.poll() is None
+        other.kill()
+    assert "no process is at work" in capfd.readouterr().err
+
+
+def test_a_process_works_on_a_directory_when_it_is_ours_and_has_a_file_of_it_open(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "journal.jsonl").touch()
+    (tmp_path / "ssdbench").write_text("import time; time.sleep(60)")
+    with (tmp_path / "journal.jsonl").open("a") as journal:
+        for name, works in (("ssdbench", True), ("other", False)):
+            (tmp_path / name).write_text("print(flush=True); import time; time.sleep(60)")
+            argv = [sys.executable, str(tmp_path / name)]
+            with subprocess.Popen(argv, stdin=journal, stdout=subprocess.PIPE) as process:
+                assert process.stdout is not None
+                process.stdout.readline()
+                found = processes.find(process.pid)
+                assert found is not None
+                assert found.works_on(tmp_path) is works
+                assert not found.works_on(tmp_path.parent)
+                process.kill()
 
 
 def test_attach_ends_with_the_exit_code_of_the_run(

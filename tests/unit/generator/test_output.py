@@ -51,6 +51,34 @@ def test_of_several_reports_the_last_one_counts() -> None:
     assert last.read.ios > first.read.ios > 0
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"total_ios": 1000', '"total_ios": "1000"'),
+        ('"total_ios": 1000', '"total_ios": 1e400'),
+        ('"total_ios": 1000', '"total_ios": -1'),
+        ('"total_ios": 1000', '"total_ios": 99999999999999999999'),
+        ('"error": 0', '"error": "none"'),
+        ('"error": 0', '"error": null'),
+        ('"groupid": 0', '"groupid": Infinity'),
+        ('"usr_cpu": ', '"usr_cpu": NaN, "x": '),
+        ('"bins": {', '"bins": {"x": 1, '),
+        ('"bins": {', '"bins": {"-1": 1, '),
+        ('"bins": {', '"bins": {"1": 1e30, '),
+        ('"bins": {', '"bins": {"99999999999999999999": 1, '),
+        ('"jobs": [', '"jobs": [[], '),
+        ('"jobs": [', '"deep": ' + "[" * 50_000 + ', "jobs": ['),
+    ],
+    ids=range(14),
+)
+def test_what_fio_never_writes_is_no_report(old: str, new: str) -> None:
+    text = a_report(a_job(write_ios=1000))
+    place = text.rindex(old)  # what is written comes after what is read
+
+    with pytest.raises(CutShort, match="cannot be read"):
+        parse(text[:place] + new + text[place + len(old) :], ["job"])
+
+
 def test_a_mean_over_split_entries_is_weighted_by_their_ios() -> None:
     few, many = a_job(read_ios=1), a_job(read_ios=3)
     many["read"]["lat_ns"]["mean"] = 200_000.0

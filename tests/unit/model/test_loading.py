@@ -265,6 +265,9 @@ def test_a_mistake_is_shown_where_it_stands(text: str, said: list[str]) -> None:
         f"host: {{fio_cpus: 0x{'f' * 500}}}",
         f"window: {'9' * 400}s",
         f"{'k' * 5000}: 1",
+        "host: {kernel_modules: [/tmp/evil.ko]}",
+        "host: {kernel_modules: [--show-depends]}",
+        "host: {kernel_modules: [../evil]}",
         "a: &a &a 1",
     ],
 )

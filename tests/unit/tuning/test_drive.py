@@ -1,5 +1,6 @@
 """Settings that live in a drive, and kernel modules: what a profile wishes, and how it is done."""
 
+import platform
 from pathlib import Path
 
 import pytest
@@ -82,12 +83,17 @@ def test_modules_of_a_profile_are_settings_of_the_run(
     monkeypatch.setenv("SSDBENCH_KMOD_DIR", str(tmp_path / "built"))
     file = TargetInfo(kind=TargetKind.FILE, name="f", node="/f", id="file:/f:1", size_bytes=1 << 20)
     sysfs = Sysfs(tmp_path)
+    index = tmp_path / "lib/modules" / platform.release() / "modules.dep"
+    index.parent.mkdir(parents=True)
+    index.write_text("kernel/drivers/block/brd.ko.xz: kernel/lib/x.ko.xz\n")
 
     planned = planned_host(Host(kernel_modules=("brd",)), file, sysfs)
 
     assert [(s.backend, s.attribute, s.value) for s in planned.settings] == [
         (Backend.MODULE, "brd", THERE)
     ]
+    with pytest.raises(HostLacks, match="there is no kernel module evil here"):
+        planned_host(Host(kernel_modules=("evil",)), file, sysfs)
     with pytest.raises(HostLacks, match="ssdb_slam has not been built"):
         planned_host(Host(kernel_modules=("ssdb_slam",)), file, sysfs)
 

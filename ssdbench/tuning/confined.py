@@ -1,0 +1,72 @@
+"""What ssdbench sets at all, by kind of setting: nothing else is read or written, whoever asks.
+
+A settings journal is a file: whoever could write one must not set what no run ever sets.
+"""
+
+import re
+from collections.abc import Mapping
+
+from ssdbench.errors import HostLacks
+from ssdbench.host.kmod import MODULES
+from ssdbench.tuning.queue import QUEUE_SETTINGS
+from ssdbench.tuning.setting import RESETS, Backend
+
+_CPU = r"/sys/devices/system/cpu"
+_OF_QUEUES = {name for name, _ in QUEUE_SETTINGS.values()}
+_RESET = {name for names in RESETS.values() for name in names}
+_BLOCK = "|".join(re.escape(n) for n in sorted(_OF_QUEUES | _RESET | {"queue/iostats"}))
+_NUMBER = r"-?[0-9]{1,20}"
+_WORD = r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}"
+_CPUS = r"[0-9]{1,5}(?:-[0-9]{1,5})?(?:,[0-9]{1,5}(?:-[0-9]{1,5})?)*"
+_CACHE = r"write (?:back|through)(?:, no read \(daft\))?|none"
+
+# Attribute and value of each kind, as patterns of the whole text.
+OURS: Mapping[Backend, tuple[str, str]] = {
+    Backend.SYSFS: (
+        rf"{_CPU}/cpufreq/policy[0-9]{{1,5}}/scaling_(?:governor|(?:max|min)_freq)"
+        rf"|{_CPU}/intel_pstate/no_turbo|{_CPU}/cpufreq/boost",
+        rf"{_NUMBER}|{_WORD}",
+    ),
+    Backend.IRQ: (r"/proc/irq/[0-9]{1,9}/smp_affinity_list", _CPUS),
+    Backend.BLOCK: (rf"{_BLOCK}|cache_type", rf"{_NUMBER}|{_WORD}|{_CACHE}"),
+    Backend.NVME_FEATURE: (r"0x0[268]", r"[0-9]{1,10}"),
+    Backend.WRITE_CACHE: (r"cache_type", _CACHE),
+    Backend.SERVICE: (r"irqbalance", r"active|inactive"),
+    Backend.MODULE: (
+        rf"{_WORD}|/(?:[^\0\n]*/)?(?:{'|'.join(MODULES)})\.ko",
+        r"there|absent",
+    ),
+    Backend.MOUNT: (
+        r"/sys/kernel/(?:tracing|debug)|/run/ssdbench/[^/\0\n]+|/[^\0\n]*/mounted",
+        r"(?:[a-z0-9]{1,20} [^\0\n]{1,4000})?",
+    ),
+    Backend.PARTITION: (r"[0-9]{1,3}", r"(?:[0-9]{1,20} [0-9]{1,20})?"),
+    Backend.TRACER: (r"/sys/kernel/tracing/instances/ssdbench", r"(?:present)?"),
+    Backend.DIRECTORY: (r"/run/ssdbench/[^/\0\n]+", r"(?:present)?"),
+    Backend.ATA_PASSWORD: (r"ATA password", r"(?:ssdbench)?"),
+}
+
+# What is made for a run only: to put it back is to take it away, never to make it.
+TAKEN_AWAY: Mapping[Backend, str] = {
+    Backend.MODULE: "absent",
+    Backend.MOUNT: "",
+    Backend.PARTITION: "",
+    Backend.TRACER: "",
+    Backend.DIRECTORY: "",
+    Backend.ATA_PASSWORD: "",
+}
+
+
+def require_ours(kind: Backend, attribute: str, value: str | None = None) -> None:
+    """Raise HostLacks unless ssdbench sets such an attribute, and to such a value."""
+    attributes, values = OURS[kind]
+    ours = re.fullmatch(attributes, attribute) and ".." not in attribute.split("/")
+    if not ours or (value is not None and not re.fullmatch(values, value)):
+        told = attribute if value is None or not ours else f"{attribute} = {value!r}"
+        raise HostLacks(f"{told} is nothing that ssdbench sets: not touched")
+
+
+def require_undoing(kind: Backend, attribute: str, was: str) -> None:
+    """Raise HostLacks for a record whose restoration would make something instead of undoing it."""
+    if was != TAKEN_AWAY.get(kind, was):
+        raise HostLacks(f"{attribute} was {was!r}, says the journal, and no run leaves that so")
