@@ -138,6 +138,12 @@ def vm(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none")
+def fuzz(session: nox.Session) -> None:
+    """Foreign input in small numbers, below a minute; `nox -s soak` has a million profiles."""
+    python(session, "-m", "pytest", "-m", "not soak", "tests/fuzz", *session.posargs)
+
+
+@nox.session(venv_backend="none")
 def soak(session: nox.Session) -> None:
     """Endurance tests at their full count; hours."""
     python(session, "-m", "pytest", "-m", "soak", "--timeout", "0", *session.posargs)

@@ -5,7 +5,6 @@ that is missing or torn (a run that was killed) is skipped and remembered in `mi
 """
 
 import io
-import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -143,13 +142,16 @@ class StoredRun:
         try:
             with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
                 bins = {name: np.asarray(arrays[name]) for name in arrays.files}
-        except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile):
+        except Exception:  # noqa: BLE001 - numpy, zipfile and zlib raise what they like
             self.missing.append(f"{relative} (unreadable)")
             return {}
         return {
             name: Histogram(counts.astype(np.int64))
             for name, counts in bins.items()
-            if name in ("read", "write") and counts.shape == (BINS,)
+            if name in ("read", "write")
+            and counts.shape == (BINS,)
+            and counts.dtype.kind in "iu"
+            and counts.min() >= 0
         }
 
     def _frame(self, relative: str) -> pd.DataFrame | None:
@@ -158,7 +160,7 @@ class StoredRun:
             return None
         try:
             return pd.read_csv(io.BytesIO(data), on_bad_lines="skip", skipinitialspace=True)
-        except (ValueError, pd.errors.ParserError):
+        except (ValueError, OverflowError, pd.errors.ParserError):
             self.missing.append(f"{relative} (unreadable)")
             return None
 

@@ -23,7 +23,8 @@ _CACHE = r"write (?:back|through)(?:, no read \(daft\))?|none"
 # Attribute and value of each kind, as patterns of the whole text.
 OURS: Mapping[Backend, tuple[str, str]] = {
     Backend.SYSFS: (
-        rf"{_CPU}/cpufreq/policy[0-9]{{1,5}}/scaling_(?:governor|(?:max|min)_freq)"
+        rf"{_CPU}/(?:cpufreq/policy[0-9]{{1,5}}|cpu[0-9]{{1,5}}/cpufreq)"
+        r"/scaling_(?:governor|(?:max|min)_freq)"
         rf"|{_CPU}/intel_pstate/no_turbo|{_CPU}/cpufreq/boost",
         rf"{_NUMBER}|{_WORD}",
     ),

@@ -1,0 +1,236 @@
+"""Hunts for inputs that end in a traceback, hang, or show what a terminal acts on.
+
+Each hunt makes so many inputs from a seed and raises AssertionError with the input that was found.
+A wrong input may end in one of ssdbench's own errors, and in nothing else.
+"""
+
+import contextlib
+import json
+import random
+import re
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ssdbench.cli import background
+from ssdbench.cli.eventlog import EVENTS, PROGRESS, Reader
+from ssdbench.engine.journal import stored_records
+from ssdbench.errors import ProfileError, SsdbenchError
+from ssdbench.generator.fio.output import CutShort, parse
+from ssdbench.model.loading import load_profile, profile_schema
+from ssdbench.model.rundirectory import JOURNAL
+from ssdbench.report import render
+from ssdbench.report.read import StoredRun
+from ssdbench.suite.asked import Asked
+from ssdbench.suite.plan import plan
+from ssdbench.tuning.journal import Change
+from ssdbench.tuning.journal import parse as settings_of
+from tests.fuzz.mutation import dumped, mutated_bytes, mutated_json, mutated_text
+from tests.support.fakefio import a_job, a_report
+
+PROFILES = Path(__file__).parents[2] / "profiles"
+LONGEST_S = 5.0  # of CPU, for any one input
+PLANNED = 50  # of so many profiles one is planned, where it is right
+_ACTS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+@contextlib.contextmanager
+def only_ours(what: object) -> Iterator[None]:
+    """Errors of ssdbench are answers, of one sane size; everything else is found."""
+    began = time.process_time()
+    try:
+        yield
+    except SsdbenchError as error:
+        said = f"{error.message}\n{error.hint}" if isinstance(error, ProfileError) else ""
+        assert not _ACTS.search(said), f"{what!r:.2000} is answered by {said!r:.500}"
+        assert len(said) < 100_000, f"{what!r:.2000} is answered by {len(said)} characters"
+    except Exception as error:
+        raise AssertionError(f"{what!r:.3000} ends in {type(error).__name__}: {error}") from error
+    took_s = time.process_time() - began
+    assert took_s < LONGEST_S, f"{what!r:.2000} took {took_s:.1f} s"
+
+
+def profiles(count: int, seed: int = 1) -> int:
+    """Profiles read, one of PLANNED planned as well; returns how many were right."""
+    chance = random.Random(seed)
+    words, parts = _words(), _parts()
+    right = 0
+    for number in range(count):
+        text = mutated_text(chance.choice(parts), words, chance)
+        with only_ours(text):
+            profile = load_profile(text, "p.yaml")
+            right += 1
+            if right % PLANNED == 0:
+                plan(Asked(profile, "p.yaml", text, target="sim:x25m-g2-160"))
+        _tell("profiles", number + 1, count)
+    return right
+
+
+def _words() -> list[str]:
+    """Every key that a profile knows, and some that it does not."""
+    schema = profile_schema()
+    models = [schema, *schema["$defs"].values()]
+    return sorted({key for model in models for key in model.get("properties", {})}) + [
+        "x",
+        "1",
+        "?",
+    ]
+
+
+def _parts() -> list[str]:
+    """The shipped profiles without comments, whole and in blocks: short ones are read fast."""
+    found = []
+    for path in sorted(PROFILES.glob("*.yaml")):
+        lines = [re.sub(r"(^|\s+)#.*", "", line) for line in path.read_text().splitlines()]
+        text = "\n".join(line for line in lines if line.strip())
+        blocks = re.split(r"\n(?=[a-z])", text)
+        found += [text, *blocks, *blocks, *blocks]
+    stages = profile_schema()["$defs"]["Measure"]["properties"]
+    found += [f"measure:\n  - {stage}: {{}}" for stage in stages]
+    found += [f"measure:\n  - {stage}:\n      repeats: 3" for stage in stages]
+    return found
+
+
+def directories(base: Path, count: int, seed: int = 1) -> int:
+    """Run directories of which one file is damaged, read in process; returns how many were read."""
+    chance = random.Random(seed)
+    whole = {path: path.read_bytes() for path in sorted(base.rglob("*")) if path.is_file()}
+    bulk = [path for path in whole if path.suffix in (".csv", ".npz")]
+    small = [
+        base / name for name in (background.PROCESS, background.ENDED, EVENTS, PROGRESS, JOURNAL)
+    ]
+    document = json.loads(whole[base / "result.json"])
+    sound = 0
+    for number in range(count):
+        kind = chance.randrange(4)
+        path = base / "result.json" if kind < 2 else chance.choice(bulk if kind == 2 else small)
+        damaged = (
+            dumped(mutated_json(document, chance))
+            if kind == 0
+            else mutated_bytes(whole[path], chance)
+        )
+        path.write_bytes(damaged)
+        with only_ours((path.name, damaged)):
+            if kind < 3:
+                sound += _read_all(base, bulk)
+            else:
+                _read_small(base)
+        path.write_bytes(whole[path])
+        _tell("run directories", number + 1, count)
+    return sound
+
+
+def _read_all(base: Path, bulk: Sequence[Path]) -> int:
+    run = StoredRun.open(base)
+    for path in bulk:
+        relative = path.relative_to(base).as_posix()
+        if path.suffix == ".npz":
+            run.histograms(relative)
+        elif path.name == "seconds.csv":
+            run.seconds(relative)
+        else:
+            run.table(relative)
+    for point in run.result.points:
+        for repeat in point.repeats:
+            run.path(repeat.artifacts)
+    return 1
+
+
+def _read_small(base: Path) -> None:
+    reader = Reader(base)
+    list(reader.lines())
+    reader.progress()
+    background.ended(base)
+    stored_records(base / JOURNAL)
+    background.worker(base)
+
+
+def rendered(base: Path, count: int, seed: int = 1) -> int:
+    """Results changed within their types, and rendered; returns how many were."""
+    chance = random.Random(seed)
+    whole = (base / "result.json").read_bytes()
+    document = json.loads(whole)
+    done = tried = 0
+    while done < count:
+        tried += 1
+        damaged = dumped(mutated_json(document, chance, alike=True))
+        (base / "result.json").write_bytes(damaged)
+        with only_ours(damaged):
+            StoredRun.open(base)
+            _rendered_once(base)
+            done += 1
+            _tell("rendered", done, count)
+    (base / "result.json").write_bytes(whole)
+    return done
+
+
+def _rendered_once(base: Path) -> None:
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        for path in render(base):
+            if path.suffix in (".html", ".csv"):
+                text = path.read_text(encoding="utf-8")
+                assert "<script" not in text.replace("\\", "") or path.suffix == ".csv"
+                assert not _ACTS.search(text.replace("\t", " "))
+
+
+def answers(count: int, seed: int = 1) -> int:
+    """Reports of fio; returns how many were believed."""
+    chance = random.Random(seed)
+    text = a_report(a_job(read_ios=10, write_ios=1000))
+    start = text.index("{")
+    document = json.loads(text[start:])
+    believed = 0
+    for number in range(count):
+        if number % 2:
+            odd = text[:start] + json.dumps(mutated_json(document, chance), indent=2)
+        else:
+            odd = mutated_bytes(text.encode(), chance).decode("utf-8", "replace")
+        with only_ours(odd), contextlib.suppress(CutShort):
+            parse(odd, ["job"])
+            believed += 1
+        _tell("answers of fio", number + 1, count)
+    return believed
+
+
+def settings(journal: bytes) -> int:
+    """Every byte of a settings journal cut there, and each of its bits flipped.
+
+    No change comes out that is not one of the journal's own; returns how many were tried.
+    """
+    known = {change for at in range(len(journal)) for change in _told(journal[:at])}
+    tried = 0
+    for at in range(len(journal)):
+        damaged = [journal[:at]]
+        for bit in range(8):
+            flipped = bytearray(journal)
+            flipped[at] ^= 1 << bit
+            damaged.append(bytes(flipped))
+        for text in damaged:
+            with only_ours(text):
+                assert set(_told(text)) <= known, f"{text!r} tells of other changes"
+            tried += 1
+    return tried
+
+
+def _told(journal: bytes) -> tuple[Change, ...]:
+    return tuple(settings_of(journal).changes)
+
+
+def _tell(what: str, done: int, count: int) -> None:
+    """A sign of life every so often, for hunts of hours."""
+    if done % 50_000 == 0 or done == count:
+        sys.stderr.write(f"{what}: {done:,} of {count:,}\n")
+
+
+HUNTS: dict[str, Callable[..., Any]] = {
+    "profiles": profiles,
+    "directories": directories,
+    "rendered": rendered,
+    "answers": answers,
+}
