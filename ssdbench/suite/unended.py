@@ -17,6 +17,7 @@ from ssdbench.engine.stage import AnyStage, Context, Ended, Limits, Meter
 from ssdbench.engine.store import RunStore, load
 from ssdbench.engine.verdict import about_plan, about_target, run_verdict
 from ssdbench.errors import SsdbenchError, UsageError
+from ssdbench.foreign import read_regular
 from ssdbench.model import rundirectory
 from ssdbench.model.base import Model
 from ssdbench.model.findings.course import CutShort, RunCutShort
@@ -106,7 +107,7 @@ def unended(directory: Path, *, why: str = KILLED) -> RunResult:
 def _records(directory: Path) -> tuple[list[Record], int | None]:
     path = directory / rundirectory.JOURNAL
     try:
-        return sound(path.read_bytes())
+        return sound(read_regular(path))
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from error
 

@@ -22,7 +22,8 @@ from ssdbench.cli.eventlog import EVENTS, PROGRESS, Reader
 from ssdbench.engine.journal import stored_records
 from ssdbench.errors import ProfileError, SsdbenchError
 from ssdbench.generator.fio.output import CutShort, parse
-from ssdbench.model.loading import load_profile, profile_schema
+from ssdbench.model.editorschema import profile_schema
+from ssdbench.model.loading import load_profile
 from ssdbench.model.rundirectory import JOURNAL
 from ssdbench.report import render
 from ssdbench.report.read import StoredRun

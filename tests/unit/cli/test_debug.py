@@ -12,6 +12,8 @@ import pytest
 from ssdbench.cli.main import run
 from ssdbench.engine.applied import boot_id, host_id
 from ssdbench.host.sysfs import Sysfs
+from ssdbench.tuning import confined
+from ssdbench.tuning.setting import Backend
 
 PROFILE = """
 target: sim:x25m-g2-160,capacity=256MiB
@@ -89,6 +91,8 @@ def test_each_setting_that_is_written_is_told(
     }  # fmt: skip
     (settings / "dead.jsonl").write_text(json.dumps(record) + "\n")
     monkeypatch.setenv("SSDBENCH_SETTINGS", str(settings))
+    here = (re.escape(str(left)), "(?:present)?")
+    monkeypatch.setattr(confined, "OURS", {**confined.OURS, Backend.DIRECTORY: here})
 
     assert run(["restore", "--debug"]) == 0
 
