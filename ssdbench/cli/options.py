@@ -13,11 +13,16 @@ from ssdbench.units import NS_PER_S, parse_duration_ns, parse_size
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+    IntParameter = click.ParamType[int]
+    FloatParameter = click.ParamType[float]
+else:  # generic only since click 8.4
+    IntParameter = FloatParameter = click.ParamType
+
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
 
 
-class Size(click.ParamType[int]):
+class Size(IntParameter):
     """Bytes, written as 4KiB or 1.5TiB."""
 
     name = "size"
@@ -49,7 +54,7 @@ class Number(click.FloatRange):
         return number
 
 
-class Duration(click.ParamType[float]):
+class Duration(FloatParameter):
     """Seconds, written as 90s or 2h."""
 
     name = "duration"
