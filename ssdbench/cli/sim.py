@@ -194,6 +194,17 @@ def serve(
     help="What is outside the span: as random writes left it, written in order, or nothing.",
 )
 @click.option(
+    "--at",
+    "at_fills",
+    type=click.FloatRange(0, min_open=True),
+    help="Drive writes before the truth begins; without, when worn in and past a planted step.",
+)
+@click.option(
+    "--hours",
+    type=click.FloatRange(0, min_open=True),
+    help="How long the truth is the mean of, on the drive's clock; without, until it stays.",
+)
+@click.option(
     "--simulate", "by_simulation", is_flag=True, help="Simulate, even if there is a closed form."
 )
 @_as_json
@@ -205,6 +216,8 @@ def truth(
     span: str,
     sequential: bool,
     rest: str,
+    at_fills: float | None,
+    hours: float | None,
     by_simulation: bool,
     as_json: bool,
 ) -> None:
@@ -217,6 +230,8 @@ def truth(
         span_bytes=_span_bytes(span, spec, block),
         pattern=Pattern.SEQUENTIAL if sequential else Pattern.RANDOM,
         rest=Rest(rest),
+        at_fills=at_fills,
+        horizon_s=None if hours is None else hours * 3600,
     )
     answer = None if by_simulation else closed_form(spec.text, spec.params, load)
     answer = answer or simulate(spec.text, spec.params, load)
@@ -298,7 +313,12 @@ def _truth_lines(spec: SimSpec, found: Truth) -> list[str]:
     return [
         f"{spec.text}  SIMULATED: {spec.title}, seed {spec.seed}",
         *(f"note: {note}" for note in spec.notes),
-        f"method: {found.method}",
+        f"method: {found.method}"
+        + (
+            f", of drive writes {found.from_fills:.2f} to {found.to_fills:.2f}"
+            if found.from_fills is not None and found.to_fills is not None
+            else ""
+        ),
         f"sustained: {format_count(found.iops)} IOPS, {format_rate(found.bytes_per_s)}"
         + (f", limited by {found.limited_by}" if found.limited_by else ""),
         *([f"write amplification: {amplification:.4g}"] if amplification else []),

@@ -1,8 +1,10 @@
 """Long runs of the core, for what no closed form says: fill, wear in, measure until it stays."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
+from ssdbench.errors import UsageError
 from ssdbench.model.workload import Pattern
 from ssdbench.sim.core import Drive
 from ssdbench.sim.library import BLOCKLOG, PAGE, Params
@@ -13,6 +15,8 @@ from ssdbench.units import MIB
 FILL_BLOCK_BYTES = MIB
 STAYS_WITHIN = 0.005  # relative difference of two stretches in a row that count as steady
 MAX_STRETCHES = 60
+AFTER_STEP_FILLS = 0.5  # drive writes after a planted step, where the truth begins
+AGED = 1_000  # seeds of what ages a drive are apart from those of the truth
 _LEAST_IOS = 20_000
 
 
@@ -26,10 +30,22 @@ def simulate(target: str, p: Mapping[str, int], load: Load) -> Truth:
         everywhere = _job(p, replace(load, span_bytes=None, pattern=Pattern.RANDOM), read_percent=0)
         wear_in(drive, everywhere)
         steady(drive, everywhere)
-    wear_in(drive, _job(p, load, read_percent=0))
-    if load.read_percent:
-        steady(drive, _job(p, load, read_percent=0))
-    result, amplification = steady(drive, _job(p, load, read_percent=load.read_percent))
+    writes, asked = _job(p, load, read_percent=0), _job(p, load, read_percent=load.read_percent)
+    wear_in(drive, writes)
+    at_fills = load.at_fills
+    if at_fills is None and p["step_after_ppm"]:
+        at_fills = max(fills(drive), p["step_after_ppm"] / 1e6 + AFTER_STEP_FILLS)
+    if load.read_percent and at_fills is None and not p["drift_ppm_per_fill"]:
+        steady(drive, writes)
+    if at_fills is not None:
+        age(drive, writes, at_fills)
+    began = fills(drive)
+    if load.horizon_s is not None:
+        result, amplification = _stretch(drive, asked, 0, 0, 0, stop_s=load.horizon_s)
+    elif p["drift_ppm_per_fill"]:  # never stays: the next stretch is the truth of now
+        result, amplification = _stretch(drive, asked, _stretch_ios(drive, asked), 0, 0)
+    else:
+        result, amplification = steady(drive, asked)
     return Truth(
         target=target,
         drive=drive_truth(p),
@@ -38,7 +54,26 @@ def simulate(target: str, p: Mapping[str, int], load: Load) -> Truth:
         write_amplification=amplification if p["ftl"] in (PAGE, BLOCKLOG) else None,
         iops=result.iops,
         bytes_per_s=result.bytes_per_s,
+        from_fills=began,
+        to_fills=fills(drive),
     )
+
+
+def fills(drive: Drive) -> float:
+    """How many times its capacity was written to a drive so far."""
+    return drive.counters()["host_write_bytes"] / drive.capacity_bytes
+
+
+def age(drive: Drive, job: Job, at_fills: float) -> None:
+    """Write until the drive was written so many times. Raises UsageError where it was already."""
+    left = round((at_fills - fills(drive)) * drive.capacity_bytes)
+    if left < 0:
+        raise UsageError(
+            f"after {at_fills:g} drive writes this drive is not worn in",
+            hint=f"ask for the truth at {math.ceil(fills(drive) * 10) / 10:g} or more",
+        )
+    if left >= job.block_bytes:
+        drive.run(replace(job, stop_bytes=left, seed=job.seed + AGED))
 
 
 def fill(drive: Drive) -> RunResult:
@@ -74,10 +109,7 @@ def steady(drive: Drive, job: Job) -> tuple[RunResult, float | None]:
     a fresh drive is deceptively steady (`wear_in`). The amplification is None when nothing was
     written.
     """
-    span = job.span_bytes or drive.capacity_bytes
-    ios = _LEAST_IOS
-    if drive.params()["ftl"] == PAGE:
-        ios = max(ios, span // job.block_bytes // 2)
+    ios = _stretch_ios(drive, job)
     before: tuple[float, float] = (0.0, 0.0)
     agreed = 0
     result, amplification = _stretch(drive, job, ios, 0, job.position)
@@ -92,11 +124,19 @@ def steady(drive: Drive, job: Job) -> tuple[RunResult, float | None]:
     return result, amplification
 
 
+def _stretch_ios(drive: Drive, job: Job) -> int:
+    span = job.span_bytes or drive.capacity_bytes
+    half = span // job.block_bytes // 2
+    return max(_LEAST_IOS, half) if drive.params()["ftl"] == PAGE else _LEAST_IOS
+
+
 def _stretch(
-    drive: Drive, job: Job, ios: int, stretch: int, position: int
+    drive: Drive, job: Job, ios: int, stretch: int, position: int, *, stop_s: float = 0.0
 ) -> tuple[RunResult, float | None]:
     began = drive.counters()
-    result = drive.run(replace(job, position=position, seed=job.seed + stretch, stop_ios=ios))
+    result = drive.run(
+        replace(job, position=position, seed=job.seed + stretch, stop_ios=ios, stop_s=stop_s)
+    )
     ended = drive.counters()
     host = ended["host_write_bytes"] - began["host_write_bytes"]
     unit = drive.params()["map_unit_bytes"]

@@ -57,6 +57,8 @@ class Load:
     span_bytes: int | None = None  # from the start of the drive; None = all of it
     pattern: Pattern = Pattern.RANDOM
     rest: Rest = Rest.ORDERED
+    at_fills: float | None = None  # drive writes before the truth begins; None: when worn in
+    horizon_s: float | None = None  # how long it is the mean of; None: until it stays
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,8 @@ class Truth:
     limits_iops: Mapping[str, float] = field(default_factory=dict)  # closed form: by resource
     limited_by: str = ""
     notes: tuple[str, ...] = ()  # how far the figures can be trusted
+    from_fills: float | None = None  # simulation: drive writes when it began ...
+    to_fills: float | None = None  # ... and when it ended
 
 
 def greedy_write_amplification(alpha: float, units_per_block: int) -> float:
@@ -300,6 +304,8 @@ def check(p: Mapping[str, int], load: Load) -> None:
 
 
 def _has_closed_form(p: Mapping[str, int], load: Load) -> bool:
+    if load.at_fills is not None or load.horizon_s is not None:
+        return False
     troubled = ("throttle_mk_per_gb", "bistable_period_ns", "step_after_ppm", "stall_period_ns")
     if any(p[name] for name in (*troubled, "drift_ppm_per_fill")):
         return False
