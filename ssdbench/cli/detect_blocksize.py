@@ -121,7 +121,7 @@ def _lines(stage: "StageResult", found: "BlockSizeFound", *, simulated: bool) ->
 
     answer(f"{found.answer}{' (simulated drive)' if simulated else ''}")
     if found.block_bytes:
-        sure = "" if found.confidence is None else f", confidence {100 * found.confidence:.0f} %"
+        sure = "" if found.confidence is None else f", confidence {100 * found.confidence:.1f} %"
         answer(f"  p <= {found.p_value}{sure}, {found.strides_agreeing} strides agree")
         if found.phase_bytes is not None:
             answer(f"  boundaries at multiples of the block, plus {format_size(found.phase_bytes)}")

@@ -58,9 +58,10 @@ class BlockSizeFound(Model):
     kind: Literal[StageKind.BLOCKSIZE] = StageKind.BLOCKSIZE
     answer: str = ""
     block_bytes: int | None = None
+    at_most: bool = False  # the block may be a part of that
     phase_bytes: int | None = None  # boundaries lie at multiples of the block, plus that
     p_value: float | None = None
-    confidence: float | None = None
+    confidence: float | None = None  # how often such an answer was right, on hidden drives
     strides_agreeing: int | None = None
     buffer_bytes: int | None = None
     buffer: str = ""
@@ -92,7 +93,9 @@ class ProbeNumbers(Model):
     flush_us_after_1: float | None = None
     flush_us_after_64: float | None = None
     buffer_bytes: int | None = None
-    over_provisioning: float | None = None  # as a share of the drive
+    over_provisioning: float | None = None  # as a share of the drive: the middle of its range
+    over_provisioning_least: float | None = None
+    over_provisioning_most: float | None = None
     write_amplification_least: float | None = None
     write_amplification_most: float | None = None
     slowdown: float | None = None

@@ -87,15 +87,18 @@ def answer(
     count = count_period(series, verdict, block_bytes=block_bytes)
     late = lag(series, verdict)
     median = next(iter(asked.values())).trace.median_latency_ns
-    hidden = verdict.block_bytes is None and absorbed(asked, target) and not saturated(asked)
+    said = verdict.block_bytes if target.kind in REAL else None
+    shows = verdict.block_bytes is not None or bool(verdict.doubt)
+    hidden = not shows and absorbed(asked, target) and not saturated(asked)
     # What is hidden would not have been found, whatever its effect.
-    effects = {} if verdict.block_bytes or hidden else smallest_effects(series, seed=seed)
+    effects = {} if shows or hidden else smallest_effects(series, seed=seed)
     found = BlockSizeFound(
-        answer=_sentence(verdict, hidden=hidden),
-        block_bytes=verdict.block_bytes,
-        phase_bytes=_phase(verdict),
+        answer=_sentence(verdict, target, hidden=hidden),
+        block_bytes=said,
+        at_most=said is not None and verdict.at_most,
+        phase_bytes=_phase(verdict) if said is not None else None,
         p_value=verdict.p_value,
-        confidence=verdict.confidence,
+        confidence=verdict.confidence if said is not None else None,
         strides_agreeing=verdict.best.agreeing,
         buffer_bytes=_buffer_bytes(count, late, block_bytes),
         buffer=_buffer(count, late, block_bytes, hidden=hidden),
@@ -117,25 +120,47 @@ def answer(
             for size, factor in effects.items()
         ),
     )
-    said = _findings(verdict, effects, median, tuple(asked), hidden=hidden)
-    return Answer(found, way, said)
+    if shows:
+        return Answer(found, way)
+    findings = _findings(verdict, effects, median, tuple(asked), hidden=hidden)
+    return Answer(found, way, findings)
 
 
 def _nothing(answer: str) -> Answer:
     return Answer(BlockSizeFound(answer=answer))
 
 
-def _sentence(verdict: BlockVerdict, *, hidden: bool) -> str:
-    if verdict.block_bytes is not None:
-        return f"block size {format_size(verdict.block_bytes)}"
-    return "hidden by the buffer" if hidden else "no boundary found"
+def _sentence(verdict: BlockVerdict, target: TargetInfo, *, hidden: bool) -> str:
+    if verdict.doubt and verdict.best is not None:
+        period = format_size(verdict.best.period_bytes)
+        return f"cannot tell: peaks every {period}, but {verdict.doubt}"
+    if verdict.block_bytes is None:
+        return "hidden by the buffer" if hidden else "no boundary found"
+    size = format_size(verdict.block_bytes) + (" or less" if verdict.at_most else "")
+    if target.kind in REAL:
+        return f"block size {size}"
+    return f"no block of a drive: peaks every {size} come from {_behind(target)}"
+
+
+def _behind(target: TargetInfo) -> str:
+    """What lies between the generator and a drive, which has sizes of its own."""
+    if target.kind is TargetKind.FILE:
+        return f"the file system that {target.name} lies on, or from what is behind it"
+    if target.kind is not TargetKind.LOOP:
+        return "the device mapper or array, or from what is behind it"
+    file = target.facts.get("sysfs loop/backing_file", "a file")
+    if target.facts.get("sysfs loop/dio") == "1":
+        return f"what is behind the loop device: {file} and its file system"
+    return f"what is behind the loop device: {file}, its file system and the host's page cache"
 
 
 def _phase(verdict: BlockVerdict) -> int | None:
     best = verdict.best
     if verdict.block_bytes is None or best is None or best.form is Form.DELAYED:
         return None
-    return best.place_bytes
+    if verdict.at_most or verdict.block_bytes > best.period_bytes:  # only the period's is known
+        return None
+    return best.place_bytes % verdict.block_bytes
 
 
 def _buffer_bytes(count: CountPeriod | None, late: int | None, block_bytes: int) -> int | None:
@@ -177,8 +202,6 @@ def _findings(
     *,
     hidden: bool,
 ) -> tuple[Finding, ...]:
-    if verdict.block_bytes is not None:
-        return ()
     further = tuple(way.value for way in ways if way in (Way.READS_BETWEEN, Way.SATURATED))
     if hidden:
         return (BoundaryHiddenByBuffer(median_ns, further).finding(),)

@@ -43,7 +43,6 @@ from ssdbench.units import KIB, format_capacity, format_size
 
 TRACE = "trace.npz"
 FURTHER_WAYS = (Way.READS_BETWEEN, Way.SATURATED)  # of a drive that answers from its buffer
-RESAMPLES = 40
 STEP_S = 5
 
 
@@ -250,8 +249,8 @@ class BlockSize(PlainStage):
                 said = by_way.setdefault(way, Asked(Trace()))
                 start = StrideStart(record.round, rounds[record.round - 1], way)
                 said.trace.load(context.run_path / record.trace, start.passes)
-            for said in by_way.values():
-                said.verdict = judge(said.trace.series(), resamples=RESAMPLES, seed=context.seed)
+            for way, said in by_way.items():
+                said.verdict = judge(said.trace.series(), seed=context.seed, own=way is Way.WRITES)
             self._judged.clear()
             self._judged[key] = by_way
         return self._judged[key]

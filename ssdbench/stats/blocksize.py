@@ -9,8 +9,13 @@ Two forms: `aligned` expects one place for all strides. Behind a buffer that is 
 for what was written some writes before, so peaks come late by a fixed number of writes, which is
 another distance at each stride: `delayed` lets each stride have its own place.
 
-Limits: blocks are of m x 2^k x 4 KiB with odd m below 32; between 128 KiB and 64 MiB; at most a
-quarter and at least four of the strides. Source: Dunn 2009, chapter III; the joint test is ours.
+Every multiple of 4 KiB up to 8 MiB is folded roughly, and judged when it is among the best of
+those, or of the form m x 2^k x 4 KiB with odd m below 32. A block's peaks show at its parts and
+multiples as well, so these are tested (`ssdbench.stats.blockkin`).
+
+Limits: blocks between 60 KiB and 64 MiB that hold three strides; above 8 MiB only of that form, or
+when one of their parts is found. Source: Dunn 2009, chapter III;
+the joint test is ours.
 """
 
 from collections.abc import Sequence
@@ -46,6 +51,10 @@ LEAST_SCORE = 7.5  # of the best period, over both regions
 LEAST_REGION_SCORE = 3.5  # of each region, at the place that the other one chose
 LEAST_STRIDE_SCORE = 2.0  # of a stride that is counted as agreeing
 LARGEST_ODD = 31
+FINE_BYTES = 8 << 20  # up to here every multiple of 4 KiB is a period
+AROUND_BYTES = 64 << 10  # of a larger period: what is judged around it
+NEARLY = 0.9  # of the best score: the two cannot be told apart
+STANDING_OUT = 24  # periods that are judged whatever their form
 LEAST_CROSSINGS = 12  # of a period by a stride in a region, for it to have a say
 DELAY_COST = 1.0  # what the freer form must be better by
 SHIFTS = 999
@@ -53,9 +62,7 @@ SHIFTED_WRITES = 64  # in a stretch
 RUNNERS_UP = 6
 INJECTED = (1.05, 1.1, 1.2, 1.35, 1.5, 2.0, 3.0, 5.0, 10.0)  # times the latency that was measured
 INJECTED_BYTES = (1 << 18, 1 << 20, 1 << 22)
-STRETCHES = 16  # of consecutive writes, for resampling
 MOST_P = 0.01
-LEAST_CONFIDENCE = 0.8
 
 
 class Form(StrEnum):
@@ -100,13 +107,15 @@ class BlockVerdict:
     block_bytes: int | None
     best: Evidence | None
     p_value: float | None
-    confidence: float | None  # share of random halves of the writes that say the same
     runners_up: tuple[Evidence, ...]
     searched_bytes: tuple[int, int]  # smallest and largest block that could have been found
+    at_most: bool = False  # the block may be a part of that
+    doubt: str = ""  # a period shows, but this keeps it from being a block
+    confidence: float | None = None  # how often such an answer was right, on hidden drives
 
 
 def periods(largest_bytes: int) -> tuple[int, ...]:
-    """The blocks that are looked for, ascending."""
+    """The blocks that are always judged, ascending."""
     found = {
         odd * UNIT_BYTES << shift
         for odd in range(1, LARGEST_ODD + 1, 2)
@@ -116,30 +125,58 @@ def periods(largest_bytes: int) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def detect(series: Sequence[Series], *, seed: int = 1, resamples: int = 0) -> BlockVerdict:
-    """Judge strided writes in two regions.
+def _standing_out(data: Scored, largest_bytes: int) -> list[int]:
+    """The periods of all that show best when all strides are folded at one place for all."""
+    units = data.offset // UNIT_BYTES
+    most = min(largest_bytes, LARGEST_BLOCK_BYTES) // UNIT_BYTES
+    found = []
+    for period in range(LEAST_BLOCK_BYTES // UNIT_BYTES, min(most, FINE_BYTES // UNIT_BYTES) + 1):
+        size = period * UNIT_BYTES
+        rows = slice(
+            int(np.searchsorted(data.stride, size / MOST_STRIDES_PER_BLOCK)),
+            int(np.searchsorted(data.stride, size / STRIDES_PER_BLOCK, side="right")),
+        )
+        writes = slice(int(data.begin[rows.start]), int(data.begin[rows.stop]))
+        if rows.stop <= rows.start or writes.stop <= writes.start:
+            continue
+        width = max(1, int(data.stride[rows.start : rows.stop].mean()) // UNIT_BYTES)
+        folded = np.bincount(units[writes] % period, weights=data.score[writes], minlength=period)
+        sums = np.concatenate([[0.0], np.cumsum(np.concatenate([folded, folded[:width]]))])
+        total = sums[width : width + period] - sums[:period]
+        usual = float(total.mean())
+        found.append(((float(total.max()) - usual) / np.sqrt(max(usual, 1.0)), size))
+    found.sort(reverse=True)
+    return [size for _, size in found[:STANDING_OUT]]
 
-    With `resamples`, the confidence is the share of that many random halves of the writes in which
-    the same period wins; without, it is left out.
-    """
+
+def detect(series: Sequence[Series], *, seed: int = 1) -> BlockVerdict:
+    """Judge strided writes in two regions."""
     data = scored(series, [scores(one.latency_ns) for one in series])
     largest = MOST_STRIDES_PER_BLOCK * int(data.stride.max(initial=0))
-    evidence = [e for period in periods(largest) if (e := _judge(data, period)) is not None]
-    if not evidence:
-        return BlockVerdict(None, None, None, None, (), (0, 0))
-    searched = (evidence[0].period_bytes, evidence[-1].period_bytes)
-    evidence.sort(key=lambda e: -e.score)
-    best, others = evidence[0], tuple(evidence[1 : RUNNERS_UP + 1])
+    judged = {*periods(largest), *_standing_out(data, largest)}
+    found = [e for period in sorted(judged) if (e := _judge(data, period)) is not None]
+    if not found:
+        return BlockVerdict(None, None, None, (), (0, 0))
+    searched = (found[0].period_bytes, found[-1].period_bytes)
+    found.sort(key=lambda e: -e.score)
+    best, others = found[0], tuple(found[1 : RUNNERS_UP + 1])
     if not best.holds:
-        return BlockVerdict(None, best, None, None, others, searched)
+        return BlockVerdict(None, best, None, others, searched)
     p_value = _shifted(series, best, seed)
-    if p_value > MOST_P:
-        return BlockVerdict(None, best, p_value, None, others, searched)
-    rivals = [best.period_bytes, *(e.period_bytes for e in others)]
-    confidence = _confidence(series, rivals, resamples, seed) if resamples else None
-    sure = confidence is None or confidence >= LEAST_CONFIDENCE
-    declared = best.period_bytes if sure else None
-    return BlockVerdict(declared, best, p_value, confidence, others, searched)
+    declared = best.period_bytes if p_value <= MOST_P else None
+    return BlockVerdict(declared, best, p_value, others, searched)
+
+
+def sharpened(series: Sequence[Series], period_bytes: int) -> Evidence | None:
+    """The best period around one that is known roughly; None when others do nearly as well."""
+    data = scored(series, [scores(one.latency_ns) for one in series])
+    near = range(period_bytes - AROUND_BYTES, period_bytes + AROUND_BYTES + 1, UNIT_BYTES)
+    found = sorted(
+        (e for period in near if (e := _judge(data, period)) is not None), key=lambda e: -e.score
+    )
+    if len(found) < 2 or not found[0].holds or found[1].score >= NEARLY * found[0].score:
+        return None
+    return found[0]
 
 
 def smallest_effects(series: Sequence[Series], *, seed: int = 1) -> dict[int, float | None]:
@@ -293,23 +330,3 @@ def _shift_sums(one: Series, best: Evidence, region: int) -> Floats:
     )
     sums: Floats = np.fft.irfft(product, n=SHIFTED_WRITES)
     return sums
-
-
-def _confidence(
-    series: Sequence[Series], rivals: Sequence[int], resamples: int, seed: int
-) -> float:
-    """Share of random halves of the writes in which the first of `rivals` still wins."""
-    rng = np.random.default_rng(seed)
-    wins = 0
-    values = [scores(one.latency_ns) for one in series]
-    for _ in range(resamples):
-        halves, kept = [], []
-        for one, value in zip(series, values, strict=True):
-            stretch = np.arange(len(one)) * STRETCHES // max(len(one), 1)
-            mine = np.isin(stretch, rng.permutation(STRETCHES)[: STRETCHES // 2])
-            halves.append(one.part(mine))
-            kept.append(value[mine])
-        data = scored(halves, kept)
-        rivalling = [e for period in rivals if (e := _judge(data, period)) is not None]
-        wins += bool(rivalling) and max(rivalling, key=lambda e: e.score).period_bytes == rivals[0]
-    return wins / resamples

@@ -9,7 +9,7 @@ told apart by several strides, so here
   flush says nothing about the place on the drive;
 - all of it happens in two disjoint regions, one to find a boundary and one to confirm it.
 
-A block of P bytes is seen by strides from P / 512 to P / 4, so strides grow with the blocks that
+A block of P bytes is seen by strides from P / 512 to P / 3, so strides grow with the blocks that
 are looked for. Blocks up to 8 MiB cost 0.875 GiB of writes.
 """
 
@@ -22,10 +22,10 @@ from ssdbench.units import KIB, MIB, format_size
 
 UNIT_BYTES = 4 * KIB
 LEAST_BLOCKS = 6  # that a region must hold of the largest block that is looked for
-LEAST_BLOCK_BYTES = 128 * KIB
+LEAST_BLOCK_BYTES = 60 * KIB
 LARGEST_BLOCK_BYTES = 64 * MIB
 LEAST_STRIDES = 3  # that must agree on a boundary
-STRIDES_PER_BLOCK = 4  # a block holds at least this many strides
+STRIDES_PER_BLOCK = 3  # a block holds at least this many strides
 MOST_PASSES = 24
 
 

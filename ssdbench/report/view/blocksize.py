@@ -18,7 +18,7 @@ LEAD = (
     "or empties a buffer."
 )
 _FACTS = (
-    "answer", "block_bytes", "phase_bytes", "p_value", "confidence", "strides_agreeing",
+    "answer", "block_bytes", "at_most", "phase_bytes", "p_value", "confidence", "strides_agreeing",
     "buffer_bytes", "buffer", "median_latency_ns", "evidence", "asked",
 )  # fmt: skip
 _WITHOUT_EVIDENCE = ("answer", "block_bytes")

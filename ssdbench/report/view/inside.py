@@ -61,7 +61,9 @@ def _first(found: Sequence[BlockSizeFound | ProbeFound]) -> tuple[str, str]:
     first = found[0]
     if isinstance(first, BlockSizeFound):
         size = first.block_bytes
-        return (first.answer, "") if size is None else (format_size(size), "block")
+        if size is None:
+            return first.answer, ""
+        return format_size(size), "or less, block" if first.at_most else "block"
     if len(found) > 1:
         told = sum(not one.answer.startswith(CANNOT_TELL) for one in found)
         return f"{told} of {len(found)}", "answered"
@@ -79,7 +81,7 @@ def _of_block(found: BlockSizeFound) -> list[tuple[str, str]]:
     rows = []
     if found.block_bytes is not None:
         if found.confidence is not None:
-            text = f"{100 * found.confidence:.0f} % of random halves of the writes say the same"
+            text = f"such an answer is right on {100 * found.confidence:.1f} % of hidden drives"
             rows.append(("Confidence", text))
         rows.append(("Evidence", f"p ≤ {found.p_value}, {found.evidence}"))
     if found.buffer:

@@ -13,6 +13,7 @@ from ssdbench.stages.stridetrace import Trace
 from ssdbench.stages.strideways import DEEP, Heard, Way, heard, job
 from ssdbench.stats.blockjudge import judge
 from ssdbench.stats.strideplan import Pass
+from ssdbench.units import KIB
 from tests.support.builders import a_target
 
 ONE = Pass(region=0, stride_bytes=8192, offset_bytes=0, writes=100)
@@ -78,13 +79,16 @@ def test_every_way_writes_as_much_as_the_pass_says() -> None:
         assert written == ONE.writes * 4096
 
 
-def without_peaks(log_ns: float) -> Asked:
+def without_peaks(log_ns: float, *, every: int = 0) -> Asked:
+    """Noise; or, with `every`, four times as slow where such a block begins."""
     chance = np.random.default_rng(1)
     trace = Trace()
     for region, stride in product((0, 1), (8192, 20480, 28672, 36864, 65536)):
         one = Pass(region=region, stride_bytes=stride, offset_bytes=region << 30, writes=4000)
         noise = chance.lognormal(log_ns, 0.1, one.writes)
         offsets = one.offset_bytes + np.arange(one.writes, dtype=np.int64) * stride
+        if every:
+            noise = noise * np.where(offsets % every < stride, 4, 1)
         trace.add(one, Heard(offsets, noise, noise))
     return Asked(trace, judge(trace.series(), seed=1))
 
@@ -129,3 +133,19 @@ def test_writes_that_wait_at_depth_were_not_absorbed() -> None:
 
 def test_a_queue_of_absorbed_writes_hides_as_much_as_a_single_one() -> None:
     assert not blockanswer.saturated({Way.WRITES: asked(20_000), Way.SATURATED: asked(400_000)})
+
+
+def test_what_lies_behind_a_loop_device_is_named_and_its_period_is_no_block() -> None:
+    found = {Way.WRITES: without_peaks(12, every=128 * KIB)}
+    facts = {"sysfs loop/backing_file": "/srv/disk.img", "sysfs loop/dio": "0"}
+    loop = a_target(TargetKind.LOOP).model_copy(update={"facts": facts})
+
+    on_drive, on_loop = (
+        blockanswer.answer(found, target=target, block_bytes=4096, seed=1).found
+        for target in (a_target(TargetKind.DRIVE), loop)
+    )
+
+    assert on_drive.block_bytes == 128 * KIB
+    assert (on_loop.block_bytes, on_loop.phase_bytes, on_loop.confidence) == (None, None, None)
+    assert "/srv/disk.img" in on_loop.answer
+    assert "page cache" in on_loop.answer

@@ -33,9 +33,40 @@ def test_a_block_is_found_exactly_at_every_level_of_noise(
 def test_a_drive_without_blocks_is_given_none(level: int) -> None:
     drive = Planted(LEVELS[level], None, 0, 256)
 
-    verdict = detect(trace(drive, walked(), np.random.default_rng(12)))
+    verdict = judge(trace(drive, walked(), np.random.default_rng(12)))
 
     assert verdict.block_bytes is None
+
+
+@pytest.mark.parametrize(
+    ("block", "phase"),
+    [
+        (64 * KIB, 28 * KIB),  # below what was the smallest period: 128 KiB shows as well
+        (1056 * KIB, 0),  # three times 352 KiB, which is on the lattice
+        (2052 * KIB, 4 * KIB),  # 27 x 19 x 4 KiB
+        (8324 * KIB, 0),  # beyond the fine periods
+    ],
+)
+def test_blocks_on_and_off_the_lattice_are_not_taken_for_their_relatives(
+    block: int, phase: int
+) -> None:
+    series = trace(Planted(LEVELS[0], block, phase, None), walked(), np.random.default_rng(5))
+
+    verdict = judge(series)
+
+    assert (verdict.block_bytes, verdict.at_most, verdict.doubt) == (block, False, "")
+    assert verdict.confidence is not None and verdict.confidence < 1
+
+
+@pytest.mark.parametrize("block", [32 * KIB, 48 * KIB])
+def test_a_block_below_the_search_is_this_or_less_or_tested_further(block: int) -> None:
+    series = trace(Planted(LEVELS[0], block, 0, None), walked(), np.random.default_rng(6))
+
+    verdict = judge(series)
+
+    assert verdict.best is not None and verdict.best.period_bytes > block
+    assert verdict.block_bytes is not None and verdict.block_bytes % block == 0
+    assert verdict.block_bytes == block or verdict.at_most
 
 
 @pytest.mark.parametrize("writes", [52, 64])

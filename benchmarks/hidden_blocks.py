@@ -1,0 +1,225 @@
+"""Hidden drives with a block, without one, and in front of a buffer; asked as the command asks.
+
+A drive is made from its number alone. Sizes are on the lattice of the search (odd x 2^k x 4 KiB)
+and off it, in equal parts. The walks are those of `detect-blocksize`, made by the core itself
+instead of fio, which takes a second instead of five.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.synthetic import Rng
+from ssdbench.generator.base import LoggedIo
+from ssdbench.model.target import TargetInfo, TargetKind
+from ssdbench.sim.core import Drive
+from ssdbench.sim.library import Params
+from ssdbench.sim.loop import Job, Order, RunResult
+from ssdbench.stages.blockanswer import Asked, absorbed, saturated
+from ssdbench.stages.stridetrace import Trace
+from ssdbench.stages.strideways import DEEP, Way, heard
+from ssdbench.stats.blockjudge import judge
+from ssdbench.stats.blocksize import BlockVerdict
+from ssdbench.stats.strideplan import SCALES, StridePlan, plan
+from ssdbench.units import KIB, MIB
+
+UNIT_BYTES = 4 * KIB
+SMALLEST_UNITS, LARGEST_UNITS = 8, 4096  # 32 KiB to 16 MiB
+LARGEST_ODD = 31
+FILL_BYTES = 128 * KIB
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """A drive, and what is true of it."""
+
+    kind: str
+    params: dict[str, int]
+    block_bytes: int | None
+    phase_bytes: int = 0
+
+
+def made(number: int, seed: int) -> Hidden:
+    """The drive of that number: one of eight has no block."""
+    rng = np.random.default_rng([0xB10C, seed, number])
+    if number % 8 == 7:
+        return _pages(rng)
+    kind = "on the lattice" if number % 2 == 0 else "off the lattice"
+    units = _size(rng, on_lattice=number % 2 == 0)
+    return _blocks(rng, kind, units)
+
+
+def _size(rng: Rng, *, on_lattice: bool) -> int:
+    """Units of 4 KiB in a block, about evenly by magnitude."""
+    while True:
+        units = round(float(np.exp(rng.uniform(np.log(SMALLEST_UNITS), np.log(LARGEST_UNITS)))))
+        odd = units
+        while odd % 2 == 0:
+            odd //= 2
+        if (odd <= LARGEST_ODD) == on_lattice:
+            return units
+        if on_lattice:
+            shift = int(rng.integers(0, 9))
+            units = int(rng.integers(0, LARGEST_ODD // 2 + 1) * 2 + 1) << shift
+            if SMALLEST_UNITS <= units <= LARGEST_UNITS:
+                return units
+
+
+def _trouble(rng: Rng) -> dict[str, int]:
+    found = {"noise_ppm": int(rng.choice([0, 50_000, 100_000, 200_000, 300_000]))}
+    if rng.random() < 0.5:
+        found |= {
+            "stall_period_ns": int(rng.uniform(0.2e9, 8e9)),
+            "stall_ns": int(rng.uniform(1e6, 20e6)),
+            "stall_random": int(rng.integers(2)),
+        }
+    return found
+
+
+def _blocks(rng: Rng, kind: str, units: int) -> Hidden:
+    block = units * UNIT_BYTES
+    unit = UNIT_BYTES
+    phase = int(rng.integers(units)) * UNIT_BYTES if rng.random() < 0.5 else 0
+    params = {
+        "ftl": 1,
+        "capacity_bytes": int(rng.choice([768, 1024, 1536, 2048])) * MIB,
+        "map_unit_bytes": unit,
+        "block_bytes": block,
+        "block_phase_bytes": phase,
+        "log_blocks": int(rng.choice([1, 2, 4, 8, 16])),
+        "t_read_ns": int(rng.uniform(20e3, 80e3)),
+        "t_prog_ns": int(rng.uniform(30e3, 600e3)),
+        "t_erase_ns": int(rng.uniform(0.5e6, 4e6)),
+        "merge_page_ns": int(rng.uniform(5e3, 60e3)),
+        "wbuf_bytes": int(rng.choice([0, 0, 256, 1024, 4096])) * KIB,
+        "fw_read_ns": 10_000,
+        "fw_write_ns": int(rng.choice([5_000, 10_000, 60_000])),
+        "cmd_serial_ns": 2_000,
+        "link_mbps": int(rng.choice([150, 300, 600])),
+        "queue_slots": 32,
+        "seed": int(rng.integers(1, 2**31)),
+    }
+    if rng.random() < 0.3:  # merges hardly cost more than programs, which vary
+        params |= {
+            "t_prog_ns": int(rng.uniform(0.5e6, 4e6)),
+            "t_erase_ns": int(rng.uniform(0.1e6, 1e6)),
+            "merge_page_ns": max(50, int(rng.uniform(0.2e6, 4e6)) // units),
+        }
+    return Hidden(kind, params | _trouble(rng), block, phase)
+
+
+def _pages(rng: Rng) -> Hidden:
+    unit = int(rng.choice([4, 8, 16, 32, 64])) * KIB
+    channels = int(rng.choice([1, 2, 4, 8]))
+    params = {
+        "ftl": 0,
+        "capacity_bytes": int(rng.choice([768, 1024, 2048])) * MIB,
+        "op_ppm": int(rng.uniform(60_000, 400_000)),
+        "map_unit_bytes": unit,
+        "channels": channels,
+        "dies_per_channel": 1,
+        "program_unit_bytes": max(16 * KIB, unit),
+        "read_unit_bytes": max(16 * KIB, unit),
+        "erase_block_bytes": 512 * KIB // channels // max(16 * KIB, unit) * max(16 * KIB, unit)
+        or max(16 * KIB, unit),
+        "t_read_ns": int(rng.uniform(40e3, 200e3)),
+        "t_prog_ns": int(rng.uniform(300e3, 1500e3)),
+        "t_erase_ns": int(rng.uniform(2e6, 8e6)),
+        "wbuf_bytes": int(rng.choice([0, 512, 2048, 8192])) * KIB,
+        "gc_policy": int(rng.integers(3)),
+        "gc_paced": int(rng.integers(2)),
+        "fw_read_ns": 10_000,
+        "fw_write_ns": int(rng.choice([5_000, 10_000, 60_000])),
+        "cmd_serial_ns": 2_000,
+        "link_mbps": int(rng.choice([150, 300, 600])),
+        "seed": int(rng.integers(1, 2**31)),
+    }
+    return Hidden("no block", params | _trouble(rng), None)
+
+
+def plans(hidden: Hidden, round_: int, *, seed: int) -> list[StridePlan]:
+    """What the command walks in its first or second round."""
+    scales = SCALES[:2] if round_ == 1 else SCALES[2:]
+    found = [
+        plan(
+            s,
+            hidden.params["capacity_bytes"],
+            block_bytes=UNIT_BYTES,
+            seed=seed + 7 * (round_ - 1),
+        )
+        for s in scales
+    ]
+    return [one for one in found if one is not None]
+
+
+def fill(drive: Drive, walked: list[StridePlan]) -> None:
+    """Write the regions once."""
+    for region in max(walked, key=lambda p: p.conditioning_bytes).regions:
+        drive.run(
+            Job(
+                order=Order.SEQUENTIAL,
+                block_bytes=FILL_BYTES,
+                iodepth=8,
+                offset_bytes=region.offset_bytes,
+                span_bytes=region.length_bytes,
+                stop_bytes=region.length_bytes,
+            )
+        )
+
+
+def walk(drive: Drive, walked: list[StridePlan], way: Way, trace: Trace, *, seed: int) -> None:
+    """Add what the passes logged."""
+    for index, one in enumerate(p for plan_ in walked for p in plan_.passes):
+        mixed = way is Way.READS_BETWEEN
+        ios = one.writes * (2 if mixed else 1)
+        said = drive.run(
+            Job(
+                order=Order.STRIDED,
+                read_percent=50.0 if mixed else 0.0,
+                iodepth=DEEP if way is Way.SATURATED else 1,
+                block_bytes=UNIT_BYTES,
+                offset_bytes=one.offset_bytes,
+                span_bytes=one.length_bytes,
+                stride_bytes=one.stride_bytes,
+                seed=seed * 1000 + index,
+                stop_ios=ios,
+            ),
+            per_io=ios,
+        )
+        trace.add(one, heard(way, _log(said)))
+
+
+def _log(said: RunResult) -> LoggedIo:
+    ios = said.per_io
+    return LoggedIo(
+        t_ns=(ios["submit_ns"] + ios["latency_ns"]).astype(np.int64),
+        offset_bytes=ios["offset"].astype(np.int64),
+        latency_ns=ios["latency_ns"].astype(np.int64),
+        is_write=ios["op"] == 1,
+    )
+
+
+def asked(hidden: Hidden, *, seed: int) -> tuple[BlockVerdict, bool]:
+    """The verdict, as `detect-blocksize` comes to it, and whether the buffer hides the blocks."""
+    target = TargetInfo(
+        kind=TargetKind.SIMULATED, name="hidden", node="", id="hidden",
+        size_bytes=hidden.params["capacity_bytes"],
+    )  # fmt: skip
+    said: dict[Way, Asked] = {}
+    drive = Drive.in_memory(Params(hidden.params))
+    for round_ in (1, 2):
+        walked = plans(hidden, round_, seed=seed)
+        if not walked:
+            break
+        fill(drive, walked)
+        for way in (Way.WRITES, Way.READS_BETWEEN, Way.SATURATED):
+            if way is not Way.WRITES and not absorbed(said, target):
+                break
+            one = said.setdefault(way, Asked(Trace()))
+            walk(drive, walked, way, one.trace, seed=seed)
+            one.verdict = judge(one.trace.series(), seed=seed, own=way is Way.WRITES)
+            if one.found:
+                return one.verdict, False
+    verdict = said[Way.WRITES].verdict
+    assert verdict is not None
+    return verdict, absorbed(said, target) and not saturated(said)

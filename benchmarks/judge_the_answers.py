@@ -1,0 +1,150 @@
+"""How often the answers beside the number are right, wrong or "cannot tell", on hidden drives.
+
+    nox -s judge-the-answers [-- --full] [-- --only blocks --drives 1000 --seed 7]
+
+Drives are drawn from a seed, of every kind that the simulator can make; the rules see what a real
+drive would show and nothing else. Rules and their calibration were made with other seeds than the
+default one, whose figures the documents show. `--calibrate` prints what an answer's confidence is
+made from.
+"""
+
+import argparse
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+
+from benchmarks import hidden_blocks
+from ssdbench.stats.blockjudge import FREQUENCIES
+
+SEED = 20_261_122
+RIGHT, WRONG, OR_LESS, CANNOT = "right", "wrong", "or less", "cannot tell"
+SAID = (RIGHT, WRONG, OR_LESS, CANNOT)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How one answer about one drive did."""
+
+    question: str
+    kind: str
+    said: str
+    score: float = 0.0
+    confidence: float | None = None
+    note: str = ""
+
+
+def blocks(number: int, seed: int) -> list[Outcome]:
+    """`detect-blocksize` on one drive."""
+    hidden = hidden_blocks.made(number, seed)
+    verdict, _ = hidden_blocks.asked(hidden, seed=number + 1)
+    truth, said = hidden.block_bytes, verdict.block_bytes
+    if said is None:
+        how = CANNOT if truth else RIGHT
+    elif truth is None:
+        how = WRONG
+    elif verdict.at_most:
+        how = OR_LESS if said % truth == 0 else WRONG
+    else:
+        how = RIGHT if said == truth else WRONG
+    score = verdict.best.score if verdict.best else 0.0
+    note = f"drive {number}: {said} for {truth}, score {score:.1f}"
+    return [Outcome("block size", hidden.kind, how, score, verdict.confidence, note)]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One command's answers, and how many drives they are judged on."""
+
+    ask: Callable[[int, int], list[Outcome]]
+    short: int
+    full: int
+
+
+PARTS: Mapping[str, Part] = {"blocks": Part(blocks, short=8, full=1200)}
+
+
+def judged(part: Part, numbers: Iterable[int], seed: int, workers: int) -> Iterator[Outcome]:
+    """The answers on all these drives."""
+    listed = list(numbers)
+    if workers <= 1:
+        for number in listed:
+            yield from part.ask(number, seed)
+        return
+    with ProcessPoolExecutor(workers) as pool:
+        for found in pool.map(part.ask, listed, [seed] * len(listed), chunksize=4):
+            yield from found
+
+
+def table(outcomes: Iterable[Outcome]) -> str:
+    """A row per question and kind of drive."""
+    count = Counter((one.question, one.kind, one.said) for one in outcomes)
+    rows = dict.fromkeys((question, kind) for question, kind, _ in count)
+    lines = [f"| question | drives | {' | '.join(SAID)} |", "|---|---|" + "---|" * len(SAID)]
+    lines += [
+        f"| {question} | {kind} | " + " | ".join(str(count[question, kind, s]) for s in SAID) + " |"
+        for question, kind in sorted(rows)
+    ]
+    return "\n".join(lines)
+
+
+def calibration(outcomes: Iterable[Outcome]) -> str:
+    """Whether answers of a stated confidence are right as often as that."""
+    bins: dict[float, list[bool]] = {}
+    for one in outcomes:
+        if one.confidence is not None and one.said in (RIGHT, WRONG, OR_LESS):
+            bins.setdefault(one.confidence, []).append(one.said != WRONG)
+    if not bins:
+        return "no answer came with a confidence"
+    lines = ["| said | answers | right |", "|---|---|---|"]
+    lines += [
+        f"| {100 * said:.1f} % | {len(right)} | {100 * sum(right) / len(right):.1f} % |"
+        for said, right in sorted(bins.items())
+    ]
+    return "\n".join(lines)
+
+
+def frequencies(outcomes: Iterable[Outcome]) -> str:
+    """`FREQUENCIES` of these outcomes."""
+    edges = [row[0] for row in FREQUENCIES]
+    rows: list[list[float]] = [[edge, 0, 0] for edge in edges]
+    for one in outcomes:
+        if one.confidence is not None and one.said in (RIGHT, WRONG, OR_LESS):
+            row = max(row for row in rows if row[0] <= max(one.score, edges[0]))
+            row[1] += 1
+            row[2] += one.said != WRONG
+    return "\n".join(f"    ({row[0]:g}, {row[1]}, {row[2]})," for row in rows)
+
+
+def main() -> int:
+    """Print the tables; 1 when an answer was wrong more often than its declared limit."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--only", choices=[*PARTS], action="append")
+    parser.add_argument("--drives", type=int)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--full", action="store_true")
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--calibrate", action="store_true")
+    asked = parser.parse_args()
+    for name in asked.only or PARTS:
+        part = PARTS[name]
+        begun = time.monotonic()
+        drives = asked.drives or (part.full if asked.full else part.short)
+        numbers = range(asked.first, asked.first + drives)
+        found = []
+        for one in judged(part, numbers, asked.seed, asked.workers):
+            found.append(one)
+            if one.said == WRONG:
+                print(f"  wrong: {one.question}, {one.kind}: {one.note}", flush=True)
+        print(f"## {name}: {drives} drives, {time.monotonic() - begun:.0f} s\n")
+        print(table(found), "\n")
+        print(calibration(found), "\n", flush=True)
+        if asked.calibrate:
+            print(frequencies(found))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
