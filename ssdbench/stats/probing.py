@@ -18,12 +18,6 @@ FULL = 0.95  # of the highest rate of two reads
 ALIKE = 1.3  # times the lowest rate
 STEP = 0.7  # of the rate before: a cache is full
 CLIFF = 0.85  # of the rate before: collection has begun
-STEADY_SHARE = 0.25  # of the seconds, the last ones, count as steady
-SPARE_DOUBT = 0.005  # of the drive: how far the cliff may be from where it is seen
-SPARE_DOUBT_SHARE = 0.07
-LEAST_SPARE = 0.005
-SMALL_BLOCKS = 0.88  # greedy collection of blocks of few units copies less by up to this
-FIXED_POINT_STEPS = 5000
 KNEE = 0.9  # of the highest rate
 AT_ONCE_NS = 60_000  # nothing is programmed in less
 BUFFERED_NS = 210_000  # nor in this; 120 us of it are 32 KiB on a slow link
@@ -33,7 +27,6 @@ TRIM_NOTHING = 1.1
 LEAST_BURST = 64  # writes
 LEAST_TAKEN = 8  # writes that a buffer must take at once
 WAITS = 2.0  # times the latency of those
-FASTER = 1.2  # times the rate of writes in order: only a cache takes random ones that fast
 STEADY = 0.1  # of the rate: two stretches before the TRIM may differ by that
 
 
@@ -107,56 +100,6 @@ def falls_at_once(per_second: Sequence[float]) -> bool:
     """Whether the rate falls for good within two seconds: then nobody knows what it was before."""
     rate = np.asarray(per_second, dtype=np.float64)
     return len(rate) > 3 and max(rate[1], float(np.median(rate[1:]))) < STEP * rate[0]
-
-
-def cliff(per_second: Sequence[float], *, ordered: float) -> tuple[float, float] | None:
-    """Bytes written until collection begins, and the rate before over the steady one after.
-
-    `per_second`: bytes of each second of random writes; `ordered`: of writes in order, which is the
-    rate before when collection begins within the first second or the next. The second in which it
-    begins is divided by the rates before and after.
-    """
-    speed = np.asarray(per_second, dtype=np.float64)
-    for index in range(1, len(speed) - 2):
-        before, after = float(np.median(speed[:index])), float(np.median(speed[index:]))
-        if speed[index : index + 2].max() < CLIFF * before and after < CLIFF * before:
-            break
-    else:
-        return None
-    fast = max(float(speed[:index].max()), ordered) if index == 1 else before
-    slow = float(speed[index + 1])
-    begun = fast * float((speed[: index + 1] - slow).sum()) / (fast - slow)
-    steady = float(np.mean(speed[-max(3, int(STEADY_SHARE * len(speed))) :]))
-    return begun, fast / max(steady, 1e-9)
-
-
-def cached(per_second: Sequence[float], *, ordered: float) -> bool:
-    """Whether random writes begin faster than `ordered`, the rate of writes in order.
-
-    Then a cache takes them, and when they slow down it is full. A first fill that falls is no such
-    sign: what was written at random before slows it down as well.
-    """
-    return max(per_second[:3], default=0.0) > FASTER * ordered
-
-
-def amplification(spare: float) -> tuple[float, float]:
-    """Bounds of the write amplification of uniform random writes, from the spare share found.
-
-    Source: FIFO collection, which greedy collection comes up to where blocks hold many units
-    (Xiang and Kurkoski 2012, Desnoyers 2014): the share p that is still valid of a block when its
-    turn comes is exp(-(1 - p)(1 + spare)), and the amplification 1 / (1 - p). The slowdown cannot
-    tell it: copying reads as well, and the rate before the cliff may be the link's.
-    """
-    doubt = max(SPARE_DOUBT, SPARE_DOUBT_SHARE * spare)
-    least, most = _collected(spare + doubt), _collected(max(spare - doubt, LEAST_SPARE))
-    return max(1.0, least * SMALL_BLOCKS), most
-
-
-def _collected(spare: float) -> float:
-    valid = 0.0
-    for _ in range(FIXED_POINT_STEPS):
-        valid = float(np.exp((valid - 1) * (1 + spare)))
-    return 1 / (1 - valid)
 
 
 def _fall(rate: Floats, share: float) -> tuple[float, float, float] | None:

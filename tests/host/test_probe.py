@@ -32,7 +32,8 @@ def test_the_x25m_gives_away_its_structure(tmp_path: Path) -> None:
     assert said["parallelism"]["reads_at_once"] == pytest.approx(10, rel=0.15)
     assert said["write-buffer"]["buffer_bytes"] == pytest.approx(320 * 1024, rel=0.25)
     assert said["remap-unit"]["remap_unit_bytes"] == 16 * 1024
-    assert said["spare"]["over_provisioning"] == pytest.approx(0.05, abs=0.015)
+    spare = said["spare"]
+    assert spare["over_provisioning_least"] <= 0.043 <= spare["over_provisioning_most"]
 
 
 def test_the_slc_cache_of_a_qlc_drive_is_found(tmp_path: Path) -> None:
@@ -42,11 +43,11 @@ def test_the_slc_cache_of_a_qlc_drive_is_found(tmp_path: Path) -> None:
     assert said["slc-cache"]["cache_bytes"] == pytest.approx(1.26e9, rel=0.25)
 
 
-def test_a_small_slc_cache_does_not_hide_the_spare_area(tmp_path: Path) -> None:
+def test_a_small_slc_cache_is_found_and_room_that_is_cache_is_no_spare_area(tmp_path: Path) -> None:
     said = probed(tmp_path, "sim:660p-1t,capacity=4GiB,link=400", "slc-cache", "spare")
 
     assert said["slc-cache"]["cache_bytes"] == pytest.approx(0.59e9, rel=0.25)
-    assert said["spare"]["over_provisioning"] == pytest.approx(0.078, abs=0.015)
+    assert said["spare"]["answer"] == "cannot tell: writes in order slow down by themselves"
 
 
 def test_a_cache_that_takes_random_writes_hides_the_spare_area(tmp_path: Path) -> None:
@@ -54,7 +55,7 @@ def test_a_cache_that_takes_random_writes_hides_the_spare_area(tmp_path: Path) -
 
     said = probed(tmp_path, drive, "spare")
 
-    assert said["spare"]["answer"] == "cannot tell: a cache takes the first random writes"
+    assert said["spare"]["answer"].startswith("cannot tell: ")
 
 
 def test_what_a_drive_does_not_show_cannot_be_told(tmp_path: Path) -> None:

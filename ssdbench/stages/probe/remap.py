@@ -1,15 +1,18 @@
 """The remap (indirection) unit, from what random writes below it cost."""
 
+import numpy as np
+
 from ssdbench.model.inside import ProbeNumbers
 from ssdbench.model.workload import Pattern
 from ssdbench.stages.probe.bench import Bench, Said, part
-from ssdbench.stats.probing import remap_unit
+from ssdbench.stats.probing import BUFFERED_NS, remap_unit
 from ssdbench.units import GIB, KIB, MIB, format_size
 
 BLOCKS = (4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, 128 * KIB)
 EACH_BYTES = 192 * MIB  # several times what a buffer holds
 SPAN_BYTES = 4 * GIB
 DEPTH = 32
+SINGLE = 64  # writes one at a time, after a rest
 CHANGED = 0.25  # of the rate of the largest writes, before and after the others
 SHARE = 8  # of the drive at most: the spare area is large beside it, so nothing is amplified
 
@@ -27,7 +30,13 @@ class RemapUnit:
     def ask(self, bench: Bench) -> Said:
         """Largest writes first, so that wear on the mapping does not favour the small ones."""
         span = part(bench.size_bytes // SHARE, SPAN_BYTES)
+        bench.discard(0, bench.size_bytes)  # room, where the drive takes it: nothing is collected
         bench.fill(span)
+        # Without a buffer every write programs a page: then what shows may be that page.
+        buffered = any(
+            float(np.median(bench.latencies(block, 1, span, SINGLE))) < BUFFERED_NS
+            for block in (4 * KIB, 16 * KIB, 64 * KIB)
+        )
         rates: dict[int, float] = {}
         for block in sorted(BLOCKS, reverse=True):
             rates[block] = _rate(bench, block, span)
@@ -42,7 +51,7 @@ class RemapUnit:
             )
         if unit is None:
             return Said("cannot tell: small writes are limited by something else", table=table)
-        least = unit == min(BLOCKS)
+        least = unit == min(BLOCKS) or not buffered
         text = f"{format_size(unit)} or less" if least else format_size(unit)
         return Said(f"remap unit {text}", ProbeNumbers(remap_unit_bytes=unit, at_most=least), table)
 

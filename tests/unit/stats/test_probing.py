@@ -9,10 +9,7 @@ from ssdbench.model.result import StageResult
 from ssdbench.stats.probing import (
     Flush,
     Trimmed,
-    amplification,
     buffer_bytes,
-    cached,
-    cliff,
     falls_at_once,
     flush_waits,
     known_remap_unit,
@@ -117,42 +114,10 @@ def test_a_rate_that_falls_within_two_seconds_is_known_to() -> None:
     assert not falls_at_once([500.0] * 60)
 
 
-@pytest.mark.parametrize(
-    ("spare", "truth"),  # Desnoyers 2014, greedy; blocks of 64 units, and of very many
-    [(0.04, 10.98), (0.04, 13.15), (0.105, 5.04), (0.105, 5.44), (0.28, 2.4), (0.28, 2.48)],
-)
-def test_the_spare_area_bounds_the_write_amplification(spare: float, truth: float) -> None:
-    least, most = amplification(spare)
-
-    assert least <= truth <= most
-    assert most / least < 1.7
-
-
 def test_a_steady_rate_has_no_cache() -> None:
     rate = np.array([500.0] * 60)
 
     assert step_down(list(rate)) is None
-
-
-def test_the_cliff_tells_the_spare_area_and_the_amplification() -> None:
-    rate = np.array([100.0] * 30 + [60.0] * 10 + [25.0] * 80)
-
-    found = cliff(list(rate), ordered=100.0)
-
-    assert found is not None
-    assert found == pytest.approx((3000.0, 4.0))
-
-
-def test_collection_that_begins_within_a_second_is_placed_within_it() -> None:
-    within_the_first = [40.0 + 6.0] + [10.0] * 80  # 0.4 s at 100 and 0.6 s at 10
-    within_the_second = [100.0, 25.0 + 7.5] + [10.0] * 80
-
-    assert cliff(within_the_first, ordered=100.0) == pytest.approx((40.0, 10.0))
-    assert cliff(within_the_second, ordered=100.0) == pytest.approx((125.0, 10.0))
-
-
-def test_an_even_rate_has_no_cliff_however_fast_the_fill_was() -> None:
-    assert cliff([50.0] * 100, ordered=100.0) is None
 
 
 def test_a_buffer_is_what_was_taken_in_less_what_left_meanwhile() -> None:
@@ -181,11 +146,6 @@ def burst(*, slots: int, taken_every: float, batch: int, leaves_every: float) ->
 def test_no_rise_is_no_buffer() -> None:
     assert buffer_bytes([10.0] * 1000, 4096, 1) is None
     assert buffer_bytes([10.0] * 4 + [100.0] * 996, 4096, 1) is None
-
-
-def test_random_writes_that_are_faster_than_ordered_ones_are_those_of_a_cache() -> None:
-    assert cached([400.0, 400.0, 130.0, 30.0], ordered=131.0)
-    assert not cached([140.0, 140.0, 60.0, 30.0], ordered=143.0)
 
 
 US = 1000.0

@@ -1,0 +1,183 @@
+"""Hidden page-mapped drives, and a bench over the core on which probes ask them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.synthetic import Rng
+from ssdbench.generator.base import Direction
+from ssdbench.model.workload import Pattern
+from ssdbench.sim.core import Drive, Op
+from ssdbench.sim.library import Params
+from ssdbench.sim.loop import Job, Order
+from ssdbench.stages.probe.bench import Bench
+from ssdbench.stats.strided import Floats
+from ssdbench.units import GIB, KIB, MIB, NS_PER_S
+
+LONGEST_S = 20_000
+FIRST_FILL = 128 * KIB
+
+
+@dataclass(frozen=True, slots=True)
+class Flash:
+    """A drive, and what is true of it."""
+
+    params: dict[str, int]
+
+    @property
+    def spare(self) -> float:
+        """What the drive was given beyond what the host sees, as a share of that."""
+        return self.params["op_ppm"] / 1e6
+
+
+def made(number: int, seed: int) -> Flash:
+    """The drive of that number: every collector, paced or not, with and without a buffer."""
+    rng = np.random.default_rng([0xF1A5, seed, number])
+    return Flash(_params(rng))
+
+
+def _params(rng: Rng) -> dict[str, int]:
+    unit = int(rng.choice([4, 8, 16, 32, 64])) * KIB
+    page = max(unit, int(rng.choice([8, 16])) * KIB)
+    channels = int(rng.choice([1, 2, 4, 8]))
+    capacity = GIB
+    # About a thousand superblocks, in whole pages.
+    erase = max(2, round(capacity / 1000 / channels / page)) * page
+    found = {
+        "capacity_bytes": capacity,
+        "op_ppm": round(float(np.exp(rng.uniform(np.log(0.04), np.log(0.5)))) * 1e6),
+        "map_unit_bytes": unit,
+        "channels": channels,
+        "dies_per_channel": 1,
+        "program_unit_bytes": page,
+        "read_unit_bytes": page,
+        "erase_block_bytes": erase,
+        "t_prog_ns": int(rng.uniform(0.3e6, 2e6)),
+        "t_read_ns": int(rng.uniform(40e3, 300e3)),
+        "t_erase_ns": int(rng.uniform(1e6, 8e6)),
+        "wbuf_bytes": int(rng.choice([0, 512, 2048, 8192, 32768])) * KIB,
+        "wbuf_volatile": int(rng.integers(2)),
+        "gc_policy": int(rng.integers(3)),
+        "gc_d": int(rng.choice([2, 4, 10])),
+        "gc_paced": int(rng.integers(2)),
+        "gc_low": int(rng.integers(2, 6)),
+        "noise_ppm": int(rng.choice([0, 50_000, 200_000])),
+        "link_mbps": int(rng.choice([300, 600, 3200])),
+        "fw_read_ns": int(rng.uniform(5e3, 60e3)),
+        "fw_write_ns": int(rng.uniform(5e3, 60e3)),
+        "seed": int(rng.integers(1, 2**31)),
+    }
+    if rng.random() < 0.3:
+        found |= {
+            "stall_period_ns": int(rng.uniform(1e9, 30e9)),
+            "stall_ns": int(rng.uniform(5e6, 300e6)),
+            "stall_random": int(rng.integers(2)),
+        }
+    if rng.random() < 0.1:
+        found["wbuf_bytes"] = int(rng.uniform(0.02, 0.2) * capacity) // MIB * MIB
+    return found
+
+
+class CoreBench(Bench):
+    """What a probe measures with, on the core instead of through fio; without flushes."""
+
+    def __init__(self, flash: Flash) -> None:
+        self.drive = Drive.in_memory(Params(flash.params))
+        self._runs = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the drive."""
+        return self.drive.capacity_bytes
+
+    @property
+    def logical_block_bytes(self) -> int:
+        """The smallest request."""
+        return self.drive.lba_bytes
+
+    def fill(self, length_bytes: int, *, pattern: Pattern = Pattern.SEQUENTIAL) -> Floats:
+        """Write the drive's beginning once."""
+        block = FIRST_FILL if pattern is Pattern.SEQUENTIAL else 4 * KIB
+        return self.write(pattern, block, 32, length_bytes, length_bytes)
+
+    def write(
+        self,
+        pattern: Pattern,
+        block_bytes: int,
+        iodepth: int,
+        span_bytes: int,
+        total_bytes: int,
+        *,
+        cover: bool = False,
+    ) -> Floats:
+        """Bytes per second and second."""
+        self._runs += 1
+        said = self.drive.run(
+            Job(
+                order=Order.SEQUENTIAL if pattern is Pattern.SEQUENTIAL else Order.RANDOM,
+                block_bytes=block_bytes,
+                iodepth=iodepth,
+                span_bytes=span_bytes // block_bytes * block_bytes,
+                seed=self._runs,
+                stop_bytes=total_bytes,
+            ),
+            seconds=LONGEST_S,
+        )
+        return np.asarray(said.seconds["bytes"][:, 1], dtype=np.float64)
+
+    def rate(
+        self,
+        pattern: Pattern,
+        block_bytes: int,
+        read_percent: int,
+        iodepth: int,
+        span_bytes: int,
+        total_bytes: int,
+        *,
+        stride_bytes: int | None = None,
+    ) -> Direction:
+        """Totals until so many bytes are moved."""
+        self._runs += 1
+        order = {Pattern.SEQUENTIAL: Order.SEQUENTIAL, Pattern.STRIDED: Order.STRIDED}
+        total = total_bytes // block_bytes * block_bytes
+        before = self.drive.now_ns
+        said = self.drive.run(
+            Job(
+                order=order.get(pattern, Order.RANDOM),
+                read_percent=read_percent,
+                block_bytes=block_bytes,
+                iodepth=iodepth,
+                span_bytes=span_bytes // block_bytes * block_bytes,
+                stride_bytes=stride_bytes or 0,
+                seed=self._runs,
+                stop_bytes=total,
+            )
+        )
+        which = 0 if read_percent else 1
+        return Direction(
+            ios=said.ios[which],
+            bytes=said.bytes[which],
+            runtime_s=(self.drive.now_ns - before) / NS_PER_S,
+            lat_mean_ns=said.mean_ns[which],
+        )
+
+    def latencies(self, block_bytes: int, iodepth: int, span_bytes: int, ios: int) -> Floats:
+        """Of random writes that begin after two seconds of rest."""
+        self._runs += 1
+        said = self.drive.run(
+            Job(
+                block_bytes=block_bytes,
+                iodepth=iodepth,
+                span_bytes=span_bytes // block_bytes * block_bytes,
+                idle_s=2.0,
+                seed=self._runs,
+                stop_ios=ios,
+            ),
+            per_io=ios,
+        )
+        return np.asarray(said.per_io["latency_ns"], dtype=np.float64)
+
+    def discard(self, offset_bytes: int, length_bytes: int) -> bool:
+        """Discard a range; every simulated drive takes it."""
+        self.drive.submit(Op.TRIM, offset_bytes, length_bytes)
+        return True
