@@ -24,6 +24,8 @@ class RateStep(UnitRecord):
     backlog_grows: bool
     kept: bool
     reason: str  # why not
+    clients: int = 0  # that shared the rate
+    busy_share: float = 0.0  # of the requests came due while every client waited, about
     artifacts: str = ""  # directory below the run directory
 
 

@@ -10,6 +10,7 @@ idle time in which it recovers, so what a longer load would show needs a longer 
 """
 
 import io
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
@@ -51,6 +52,7 @@ from ssdbench.units import format_ns
 
 USUAL_START_IOPS = 1000.0
 LEAST_CLIENT_IOPS = 20  # fio takes whole numbers per thread
+MIX_WITHIN = 0.01  # of all requests: how far the share of reads may be from what is asked for
 STEPS = (6, 14)  # that a first search takes, few and many
 STEP_S = 5
 
@@ -131,7 +133,7 @@ class Rate(PlainStage):
         workload = self.workload.model_copy(
             update={
                 "rate_iops": asked.rate_iops,
-                "numjobs": clients(self.workload.numjobs, asked.rate_iops),
+                "numjobs": clients(self.workload, asked.rate_iops),
             }
         )
         seed = derived(context.seed, self.name, asked.search, asked.step)
@@ -251,9 +253,22 @@ def _least_iops(stage: Rate) -> float:
     return max(float(LEAST_CLIENT_IOPS), sample / stage.window_s)
 
 
-def clients(most: int, rate_iops: float) -> int:
-    """How many threads share a rate: so few that rounding moves it by 2.5 % at most."""
-    return max(1, min(most, int(rate_iops / LEAST_CLIENT_IOPS)))
+def clients(workload: Workload, rate_iops: float) -> int:
+    """How many threads share a rate: as many as asked for, or so few that each has whole numbers.
+
+    fio takes whole numbers of reads and writes a second per thread; at `LEAST_CLIENT_IOPS` they are
+    near enough to any rate and mix, and at less only where the mix comes out.
+    """
+    asked = workload.numjobs
+    if rate_iops >= asked * LEAST_CLIENT_IOPS:
+        return asked
+    share = workload.read_percent / 100
+    for each in range(max(1, math.ceil(rate_iops / asked)), LEAST_CLIENT_IOPS + 1):
+        if abs(round(each * share) / each - share) <= MIX_WITHIN and (
+            share in (0.0, 1.0) or 0 < round(each * share) < each
+        ):
+            return max(1, min(asked, round(rate_iops / each)))
+    return max(1, min(asked, int(rate_iops / LEAST_CLIENT_IOPS)))
 
 
 def started_from(stage: Rate, context: Context) -> float:

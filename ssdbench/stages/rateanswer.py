@@ -2,13 +2,20 @@
 
 import csv
 import io
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from ssdbench.model.finding import Finding
 from ssdbench.model.findings.drive import BelowMappingUnit
-from ssdbench.model.findings.rates import NoRateHeld, SentLate
+from ssdbench.model.findings.rates import (
+    AboveCompletions,
+    EveryClientBusy,
+    NoRateHeld,
+    SentLate,
+    WindowTooShort,
+)
 from ssdbench.model.findings.repeats import TooFewSearches, WindowHiddenByBuffer
 from ssdbench.model.rates import RateFound, RateStep
 from ssdbench.model.workload import Workload
@@ -16,8 +23,12 @@ from ssdbench.stats.capacity import RateStep as JudgedStep
 from ssdbench.stats.capacity import knee, rate_at_slo
 from ssdbench.stats.checks import MIN_BUFFERS_PER_WINDOW, windows_too_small
 from ssdbench.stats.openloop import confidence_of_lowest
+from ssdbench.stats.percentiles import QUANTILES
 from ssdbench.stats.pointfindings import below_remap_unit
 
+BACKLOG = 0.95  # of the offered rate done at most: requests wait for as long as it lasts
+BUSY_OF_TAIL = 0.1  # of what the percentile leaves out: so many requests may find no client free
+LEAST_BEYOND = 100  # requests of a window that lie beyond the percentile
 LEAST_SEARCHES = 5  # the lowest of five lies below the median with 97 % confidence
 OMISSION_FACTOR = 1.1  # a percentile from the due time that is so much larger is worth a word
 
@@ -55,6 +66,7 @@ def answer(sought: Sought, searched: Sequence[Searched]) -> RateFound:
     workload = sought.workload
     steps = [step for one in ended for step in one.steps]
     best = [step for step in steps if step.mean_ns > 0 and step.kept]
+    most = completed(steps)
     return RateFound(
         workload=f"{workload.label()}, {workload.arrivals} arrivals",
         pattern=workload.pattern.value,
@@ -63,7 +75,7 @@ def answer(sought: Sought, searched: Sequence[Searched]) -> RateFound:
         arrivals=workload.arrivals.value,
         percentile=sought.percentile,
         limit_ns=sought.limit_ns,
-        rate_iops=rate_at_slo([_judged(one.steps) for one in ended], sought.limit_ns),
+        rate_iops=rate_at_slo([_judged(one.steps, most) for one in ended], sought.limit_ns),
         searches=len(ended),
         confidence=confidence_of_lowest(len(ended)),
         highest_iops=max((one.held_iops or 0.0 for one in ended), default=None),
@@ -115,12 +127,21 @@ def _step(step: RateStep) -> JudgedStep:
     return JudgedStep(step.offered_iops, step.achieved_iops, upper, step.backlog_grows)
 
 
-def _judged(steps: Sequence[RateStep]) -> list[JudgedStep]:
-    """The steps with the verdict that they were given, which knew what chance may do."""
+def completed(steps: Sequence[RateStep]) -> float:
+    """What the drive completes behind a backlog, at the least; infinite where none was seen."""
+    behind = (s.achieved_iops for s in steps if s.achieved_iops < BACKLOG * s.offered_iops)
+    return min((rate for rate in behind if rate > 0), default=math.inf)
+
+
+def _judged(steps: Sequence[RateStep], most_iops: float) -> list[JudgedStep]:
+    """The steps with the verdict that they were given, which knew what chance may do.
+
+    No rate above `most_iops`, which is completed when requests always wait, is one that holds.
+    """
     return [
         JudgedStep(
             step.offered_iops,
-            step.offered_iops if step.kept else 0.0,
+            step.offered_iops if step.kept and step.offered_iops <= most_iops else 0.0,
             0.0 if step.upper_ns is None else step.upper_ns,
         )
         for step in steps
@@ -133,9 +154,39 @@ def about(sought: Sought, found: RateFound, *, complete: bool) -> Iterator[Findi
         yield TooFewSearches(found.searches, LEAST_SEARCHES).finding(stage=sought.name)
     if found.rate_iops is None and found.searches:
         yield NoRateHeld(sought.percentile, sought.limit_ns).finding(stage=sought.name)
+    yield from _unsure(sought, found)
     late = [s for s in found.steps if s.kept and s.value_ns > OMISSION_FACTOR * s.seen_ns]
     if late:
         worst = max(late, key=lambda s: s.value_ns / s.seen_ns)
         yield SentLate(
             worst.offered_iops, sought.percentile, worst.seen_ns, worst.value_ns
+        ).finding(stage=sought.name)
+
+
+def _unsure(sought: Sought, found: RateFound) -> Iterator[Finding]:
+    """What keeps the answered rate from being VALIDATED, and what it was kept from."""
+    most = completed(found.steps)
+    above = [s for s in found.steps if s.kept and s.offered_iops > most]
+    if above:
+        highest = max(above, key=lambda s: s.offered_iops)
+        yield AboveCompletions(highest.offered_iops, most).finding(stage=sought.name)
+    answered = [s for s in found.steps if s.kept and s.offered_iops == found.rate_iops]
+    if not answered:
+        return
+    tail = 1 - QUANTILES[sought.percentile]
+    worst = max(answered, key=lambda s: s.busy_share)
+    if worst.busy_share > BUSY_OF_TAIL * tail:
+        yield EveryClientBusy(
+            worst.offered_iops,
+            worst.clients,
+            sought.workload.numjobs,
+            100 * worst.busy_share,
+            100 * BUSY_OF_TAIL * tail,
+            sought.percentile,
+        ).finding(stage=sought.name)
+    beyond = worst.achieved_iops * sought.window_s * tail
+    if beyond < LEAST_BEYOND:
+        needed_h = LEAST_BEYOND / max(worst.achieved_iops * tail, 1e-9) / 3600
+        yield WindowTooShort(
+            worst.offered_iops, sought.percentile, beyond, LEAST_BEYOND, needed_h
         ).finding(stage=sought.name)

@@ -14,6 +14,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import gammainc
 
 from ssdbench.model.workload import Arrivals
 from ssdbench.stats.histogram import LOWER_EDGES_NS, Histogram
@@ -51,6 +52,22 @@ def from_due(seen: Histogram, thread_iops: float, arrivals: Arrivals) -> Histogr
         return seen
     waited *= late / float(waited.sum())
     return Histogram(_whole(seen.counts * (1 - late / seen.n) + waited, seen.n))
+
+
+def all_busy(seen: Histogram, offered_iops: float, clients: int, seconds: float) -> float:
+    """About which share of the requests came due while every client waited for an answer.
+
+    Two ways to get there: more requests in flight by chance than there are clients (their number is
+    Poisson with the mean of Little's law), and a request so slow that as many as there are clients
+    come due meanwhile; each of these then waits for about as long, so a pause shows that often.
+    """
+    if seen.n == 0 or seconds <= 0:
+        return 0.0
+    in_flight = offered_iops * seen.mean_ns() / NS_PER_S
+    by_chance = float(gammainc(clients, in_flight))  # P(Poisson(in_flight) >= clients)
+    filled_ns = clients / offered_iops * NS_PER_S
+    paused_ns = float(seen.counts @ np.maximum(_MIDDLES - filled_ns, 0.0)) / clients
+    return min(1.0, by_chance + paused_ns / (seconds * NS_PER_S))
 
 
 def _waits(latency_ns: float, interval_ns: float, service_ns: float, arrivals: Arrivals) -> Floats:

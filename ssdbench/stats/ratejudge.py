@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ssdbench.model.workload import Arrivals, Workload
 from ssdbench.stats.capacity import RateStep, keeps
 from ssdbench.stats.histogram import Histogram
-from ssdbench.stats.openloop import from_due
+from ssdbench.stats.openloop import all_busy, from_due
 from ssdbench.stats.percentiles import percentile
 from ssdbench.stats.trend import trend
 
@@ -31,6 +31,8 @@ class Judged:
     backlog_grows: bool
     kept: bool
     reason: str  # why not
+    clients: int = 0  # that shared the rate
+    busy_share: float = 0.0  # of the requests came due while every client waited
 
 
 def judged(
@@ -82,6 +84,13 @@ def judged(
         backlog_grows=grows,
         kept=kept,
         reason="" if kept else _why(step, known[worst].value_ns, limit_ns),
+        clients=workload.numjobs,
+        busy_share=all_busy(
+            Histogram.merged([part for parts in blocks.values() for part in parts]),
+            offered_iops,
+            workload.numjobs,
+            seconds,
+        ),
     )
 
 

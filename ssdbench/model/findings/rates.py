@@ -65,3 +65,69 @@ class NoRateHeld(FindingKind):
             f"no offered rate kept {self.percentile} within {format_ns(self.limit_ns)} in every "
             "search"
         )
+
+
+@dataclass(frozen=True)
+class EveryClientBusy(FindingKind):
+    """Requests that came due while no client was free: how long they waited is not measured."""
+
+    code = Code.COORDINATED_OMISSION
+    severities = (Severity.INVALIDATES,)
+    remedy = "More clients (`clients`), or a shorter limit of latency."
+
+    offered_iops: float
+    clients: int
+    asked_clients: int
+    busy_percent: float
+    most_percent: float
+    percentile: str  # p99
+
+    def message(self) -> str:
+        fewer = (
+            f" of the {self.asked_clients} asked for" if self.clients < self.asked_clients else ""
+        )
+        return (
+            f"at {format_count(self.offered_iops)} IOPS about {self.busy_percent:.2g} % of the "
+            f"requests found all {self.clients} clients{fewer} busy, so that their wait is "
+            f"guessed; {self.most_percent:.2g} %, a tenth of what {self.percentile} leaves out, "
+            "is the limit"
+        )
+
+
+@dataclass(frozen=True)
+class WindowTooShort(FindingKind):
+    """A window of a rate that holds too few requests beyond the percentile."""
+
+    code = Code.FEW_SAMPLES
+    severities = (Severity.INVALIDATES,)
+    remedy = "A longer `window`."
+
+    offered_iops: float
+    percentile: str  # p99
+    beyond: float
+    least: int
+    needed_h: float
+
+    def message(self) -> str:
+        return (
+            f"a window at {format_count(self.offered_iops)} IOPS holds {self.beyond:.0f} requests "
+            f"beyond {self.percentile}; {self.least} need {self.needed_h:.2g} h"
+        )
+
+
+@dataclass(frozen=True)
+class AboveCompletions(FindingKind):
+    """Rates that seemed to hold although the drive completed less when it was always busy."""
+
+    code = Code.COORDINATED_OMISSION
+    severities = (Severity.WARNS,)
+    remedy = "Such rates count as failed."
+
+    offered_iops: float
+    completed_iops: float
+
+    def message(self) -> str:
+        return (
+            f"{format_count(self.offered_iops)} IOPS seemed to hold, but behind a backlog "
+            f"the drive completed {format_count(self.completed_iops)} IOPS"
+        )
