@@ -166,6 +166,12 @@ def judge_the_judges(session: nox.Session) -> None:
     python(session, "-m", "benchmarks.judge_the_judges", *session.posargs)
 
 
+@nox.session(venv_backend="none", name="judge-the-answers")
+def judge_the_answers(session: nox.Session) -> None:
+    """Block sizes and probes on hidden drives, right, wrong or "cannot tell"; `-- --full`."""
+    python(session, "-m", "benchmarks.judge_the_answers", *session.posargs)
+
+
 @nox.session(venv_backend="none")
 def gallery(session: nox.Session) -> None:
     """Rebuild the example reports in reports/gallery from new runs on the simulated drive."""

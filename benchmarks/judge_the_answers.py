@@ -15,12 +15,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 
-from benchmarks import hidden_blocks
+from benchmarks import hidden_blocks, hidden_flash
+from benchmarks.hidden_flash import CoreBench
+from ssdbench.model.inside import ProbeNumbers
+from ssdbench.model.workload import Pattern
+from ssdbench.stages.probe.remap import RemapUnit
+from ssdbench.stages.probe.spare import Spare
 from ssdbench.stats.blockjudge import FREQUENCIES
+from ssdbench.units import KIB
 
 SEED = 20_261_122
-RIGHT, WRONG, OR_LESS, CANNOT = "right", "wrong", "or less", "cannot tell"
-SAID = (RIGHT, WRONG, OR_LESS, CANNOT)
+RIGHT, WIDE, WRONG, OR_LESS, CANNOT = "right", "right, wide", "wrong", "or less", "cannot tell"
+SAID = (RIGHT, WIDE, WRONG, OR_LESS, CANNOT)
+HALF_WIDTH = 0.25  # of the middle of a range: a wider one counts apart
+BLOCK_BYTES = 64 * KIB  # of random writes to flash
+# What a declared criterion calls identifiable: room for a block, and what is within it.
+LEAST_SPARE, MOST_SPARE = 0.06, 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +63,61 @@ def blocks(number: int, seed: int) -> list[Outcome]:
     return [Outcome("block size", hidden.kind, how, score, verdict.confidence, note)]
 
 
+def flash(number: int, seed: int) -> list[Outcome]:
+    """`probe` on one page-mapped drive."""
+    hidden = hidden_flash.made(number, seed)
+    collector = ("greedy", "FIFO", f"best of {hidden.params['gc_d']}")[hidden.params["gc_policy"]]
+    bench = CoreBench(hidden)
+    bench.fill(bench.size_bytes)
+    unit = RemapUnit().ask(bench).numbers
+    bench.fill(bench.size_bytes)
+    bench.write(Pattern.RANDOM, 32 * KIB, 32, bench.size_bytes, bench.size_bytes // 2)
+    room = Spare().ask(bench).numbers
+    identifiable = LEAST_SPARE <= hidden.spare <= MOST_SPARE
+    kind = f"{collector}, {'identifiable' if identifiable else 'little or much spare'}"
+    note = f"drive {number}"
+    return [
+        Outcome("remap unit", collector, _of_unit(unit, hidden.params["map_unit_bytes"]),
+                note=note),
+        _within("over-provisioning", kind, room.over_provisioning_least,
+                room.over_provisioning_most, hidden.spare, note),
+        _within("write amplification", kind, room.write_amplification_least,
+                room.write_amplification_most, _amplified(bench), note),
+    ]  # fmt: skip
+
+
+def _of_unit(said: ProbeNumbers, truth: int) -> str:
+    if said.remap_unit_bytes is None:
+        return CANNOT
+    if said.at_most:
+        return OR_LESS if truth <= said.remap_unit_bytes else WRONG
+    return RIGHT if truth == said.remap_unit_bytes else WRONG
+
+
+def _within(
+    question: str, kind: str, least: float | None, most: float | None, truth: float, note: str
+) -> Outcome:
+    if least is None or most is None:
+        return Outcome(question, kind, CANNOT, note=note)
+    told = f"{note}: {least:.3g} to {most:.3g} for {truth:.3g}"
+    if not least <= truth <= most:
+        return Outcome(question, kind, WRONG, note=told)
+    narrow = most - least <= HALF_WIDTH * (most + least)
+    return Outcome(question, kind, RIGHT if narrow else WIDE, note=told)
+
+
+def _amplified(bench: CoreBench) -> float:
+    """Of uniform random writes to the whole drive in steady state, from the core's counters."""
+    size = bench.size_bytes
+    bench.fill(size)
+    bench.write(Pattern.RANDOM, BLOCK_BYTES, 32, size, 2 * size)
+    before = bench.drive.counters()
+    bench.write(Pattern.RANDOM, BLOCK_BYTES, 32, size, size // 2)
+    after = bench.drive.counters()
+    nand, host = (after[n] - before[n] for n in ("nand_write_units", "host_write_units"))
+    return nand / host
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """One command's answers, and how many drives they are judged on."""
@@ -62,7 +127,11 @@ class Part:
     full: int
 
 
-PARTS: Mapping[str, Part] = {"blocks": Part(blocks, short=8, full=1200)}
+PARTS: Mapping[str, Part] = {
+    "blocks": Part(blocks, short=8, full=1200),
+    "flash": Part(flash, short=16, full=480),
+}
+MOST_WRONG = {"blocks": 3, "flash": 12}  # at full count: four of each quantity
 
 
 def judged(part: Part, numbers: Iterable[int], seed: int, workers: int) -> Iterator[Outcome]:
@@ -128,6 +197,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--calibrate", action="store_true")
     asked = parser.parse_args()
+    code = 0
     for name in asked.only or PARTS:
         part = PARTS[name]
         begun = time.monotonic()
@@ -143,7 +213,8 @@ def main() -> int:
         print(calibration(found), "\n", flush=True)
         if asked.calibrate:
             print(frequencies(found))
-    return 0
+        code |= sum(one.said == WRONG for one in found) > MOST_WRONG[name]
+    return code
 
 
 if __name__ == "__main__":

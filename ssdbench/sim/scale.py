@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from ssdbench.errors import UsageError
 from ssdbench.sim import truth
-from ssdbench.sim.library import PAGE
+from ssdbench.sim.library import FIFO, GREEDY, PAGE
 from ssdbench.units import format_capacity, format_size
 
 MIN_SUPERBLOCKS = 1000
@@ -55,7 +55,7 @@ def _rates(full: Mapping[str, int], small: Mapping[str, int]) -> str:
     rates = []
     for one in (full, small):
         # Those that choose among some superblocks come up to those that choose among all.
-        policy = truth.FIFO if one["gc_policy"] == truth.FIFO else truth.GREEDY
+        policy = FIFO if one["gc_policy"] == FIFO else GREEDY
         params = {**one, "gc_policy": policy}
         amplified = truth.write_amplification(params, load)
         if amplified is None:

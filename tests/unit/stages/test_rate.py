@@ -14,8 +14,8 @@ from ssdbench.model.finding import Code
 from ssdbench.model.rates import RateFound, RateStep
 from ssdbench.model.result import StageResult
 from ssdbench.model.workload import ActiveRange, Arrivals, Pattern, Workload
-from ssdbench.stages.rate import Rate
-from ssdbench.stages.rateanswer import Searched, coarse, hidden
+from ssdbench.stages.rate import Rate, clients
+from ssdbench.stages.rateanswer import Searched, about, answer, coarse, hidden
 from ssdbench.stats.histogram import Histogram
 from tests.support.fakes import WearyDrive, WearyOutcome, WearyRunning
 from tests.support.runs import ARun
@@ -199,3 +199,64 @@ def test_a_rate_of_writes_below_the_remap_unit_is_labelled(read: int, unit: int,
 
     assert [finding.stage for finding in found] == ["01-rate"] * told
     assert all(f.code is Code.BELOW_REMAP_UNIT and f.severity == "notes" for f in found)
+
+
+def stepped(offered: float, done: float, *, kept: bool, busy: float = 0.0) -> RateStep:
+    return a_step(done, kept=kept).model_copy(
+        update={"offered_iops": offered, "clients": 16, "busy_share": busy}
+    )
+
+
+def test_no_rate_above_what_is_completed_behind_a_backlog_is_answered(tmp_path: Path) -> None:
+    sought = a_search(tmp_path).stages[0]
+    assert isinstance(sought, Rate)
+    steps = (
+        stepped(1200, 1200, kept=True),
+        stepped(1392, 1390, kept=True),
+        stepped(1664, 1365, kept=False),
+    )
+
+    found = answer(sought, [Searched(1, 1392.0, steps)])
+
+    assert found.rate_iops == 1200
+    told = [f.message for f in about(sought, found, complete=False)]
+    assert any("1,365" in message and "1,392" in message for message in told)
+
+
+@pytest.mark.parametrize(("busy", "spoilt"), [(0.0009, False), (0.0011, True)])
+def test_a_rate_at_which_clients_were_all_busy_is_not_valid(
+    tmp_path: Path, busy: float, spoilt: bool
+) -> None:
+    sought = a_search(tmp_path).stages[0]
+    assert isinstance(sought, Rate)
+    found = answer(sought, [Searched(1, 1200.0, (stepped(1200, 1200, kept=True, busy=busy),))])
+
+    findings = list(about(sought, found, complete=False))
+
+    assert bool([f for f in findings if f.code is Code.COORDINATED_OMISSION]) == spoilt
+
+
+def test_a_window_with_few_requests_beyond_the_percentile_says_the_hours(tmp_path: Path) -> None:
+    sought = a_search(tmp_path).stages[0]
+    assert isinstance(sought, Rate)
+    found = answer(sought, [Searched(1, 100.0, (stepped(100, 100, kept=True),))])
+
+    (told,) = [f for f in about(sought, found, complete=False) if f.code is Code.FEW_SAMPLES]
+
+    assert told.severity == "invalidates"
+    assert "0.028 h" in told.message  # 100 of a hundredth of 100 a second: 100 s
+
+
+@pytest.mark.parametrize(
+    ("asked", "rate", "read", "used"),
+    [(256, 6000, 70, 256), (256, 1664, 70, 166), (256, 1664, 0, 238), (16, 10, 100, 10)],
+)
+def test_clients_are_as_many_as_whole_numbers_of_reads_and_writes_allow(
+    asked: int, rate: float, read: int, used: int
+) -> None:
+    workload = Workload(
+        pattern=Pattern.RANDOM, block_bytes=4096, read_percent=read, numjobs=asked,
+        range=ActiveRange(offset_bytes=0, length_bytes=1 << 30), arrivals=Arrivals.POISSON,
+    )  # fmt: skip
+
+    assert clients(workload, rate) == used

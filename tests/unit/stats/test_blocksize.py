@@ -7,6 +7,7 @@ from benchmarks.stride_traces import LEVELS, Planted, trace
 from ssdbench.errors import UsageError
 from ssdbench.stats.blockjudge import judge
 from ssdbench.stats.blocksize import detect
+from ssdbench.stats.strided import Series
 from ssdbench.stats.strideplan import SCALES, StridePlan, own_scale, plan
 from ssdbench.stats.writecount import count_period, lag
 from ssdbench.units import GIB, KIB, MIB
@@ -52,7 +53,7 @@ def test_blocks_on_and_off_the_lattice_are_not_taken_for_their_relatives(
 ) -> None:
     series = trace(Planted(LEVELS[0], block, phase, None), walked(), np.random.default_rng(5))
 
-    verdict = judge(series)
+    verdict = judge(merging(series))
 
     assert (verdict.block_bytes, verdict.at_most, verdict.doubt) == (block, False, "")
     assert verdict.confidence is not None and verdict.confidence < 1
@@ -62,11 +63,25 @@ def test_blocks_on_and_off_the_lattice_are_not_taken_for_their_relatives(
 def test_a_block_below_the_search_is_this_or_less_or_tested_further(block: int) -> None:
     series = trace(Planted(LEVELS[0], block, 0, None), walked(), np.random.default_rng(6))
 
-    verdict = judge(series)
+    verdict = judge(merging(series))
 
     assert verdict.best is not None and verdict.best.period_bytes > block
     assert verdict.block_bytes is not None and verdict.block_bytes % block == 0
     assert verdict.block_bytes == block or verdict.at_most
+
+
+def merging(series: list[Series]) -> list[Series]:
+    """As slow as what erases: half a millisecond more is what reading the rest of a unit takes."""
+    return [one.with_latency(4 * one.latency_ns) for one in series]
+
+
+def test_a_small_period_that_costs_no_erase_may_be_a_remap_unit() -> None:
+    series = trace(Planted(LEVELS[0], 64 * KIB, 0, None), walked(), np.random.default_rng(6))
+
+    assert judge(merging(series)).block_bytes == 64 * KIB
+    for doubtful in (judge(series), judge(merging(series), own=False)):
+        assert doubtful.block_bytes is None
+        assert "remap unit" in doubtful.doubt
 
 
 @pytest.mark.parametrize("writes", [52, 64])

@@ -1,13 +1,14 @@
 """Open loop: latencies from the due time against a simulated truth, and the search for a rate."""
 
 import math
+from heapq import heappop, heappush
 
 import numpy as np
 import pytest
 
 from ssdbench.model.workload import ActiveRange, Arrivals, Pattern, Workload
 from ssdbench.stats.histogram import Histogram
-from ssdbench.stats.openloop import Search, confidence_of_lowest, from_due
+from ssdbench.stats.openloop import Search, all_busy, confidence_of_lowest, from_due
 from ssdbench.stats.percentiles import percentile
 from ssdbench.stats.ratejudge import judged
 
@@ -137,3 +138,32 @@ def test_too_few_requests_for_a_bound_keep_no_limit() -> None:
     assert not found.kept
     assert "too few" in found.reason
     assert percentile(blocks["read"], 0.99) is not None
+
+
+@pytest.mark.parametrize(("clients", "iops", "stall_s"), [(16, 1000, 1.0), (64, 2000, 0.5)])
+def test_requests_of_a_stall_found_every_client_busy(
+    clients: int, iops: int, stall_s: float
+) -> None:
+    """One queue for all clients: each stall of ten seconds' cycle keeps all of them, once full."""
+    cycle_s, cycles, service_s = 10.0, 30, 0.0005
+    due = np.cumsum(np.random.default_rng(3).exponential(1 / iops, round(iops * cycle_s * cycles)))
+    free, seen, met_all_busy = [0.0] * clients, [], 0
+    for at in due:
+        first = heappop(free)
+        met_all_busy += first > at
+        begun = max(at, first)
+        into = begun % cycle_s
+        done = begun + service_s + max(0.0, stall_s - into)
+        seen.append(done - begun)
+        heappush(free, done)
+
+    share = all_busy(Histogram.of(np.array(seen) * 1e9), iops, clients, float(due[-1]))
+
+    assert share == pytest.approx(met_all_busy / len(due), rel=0.15)
+
+
+def test_clients_that_are_many_are_never_all_busy() -> None:
+    quick = Histogram.of(np.full(10_000, 2_000_000))  # two requests of a thousand are in flight
+
+    assert all_busy(quick, 1000, 16, 10.0) < 1e-6
+    assert all_busy(quick, 1000, 2, 10.0) > 0.5
