@@ -57,7 +57,8 @@ def _rates(full: Mapping[str, int], small: Mapping[str, int]) -> str:
         # Those that choose among some superblocks come up to those that choose among all.
         policy = FIFO if one["gc_policy"] == FIFO else GREEDY
         params = {**one, "gc_policy": policy}
-        amplified = truth.write_amplification(params, load)
+        spare = truth.medium(params).alpha > 1  # the core refuses a drive without
+        amplified = truth.write_amplification(params, load) if spare else None
         if amplified is None:
             return "rates that collection limits are not compared"
         rates.append(min(truth.page_limits(params, load, amplified).values()))
