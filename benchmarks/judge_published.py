@@ -133,7 +133,8 @@ def _against(
 ) -> Published:
     points = result.points
     estimate = points[0].estimate("iops") if points else None
-    level = points[0].estimate("iops_lower_level") if points else None
+    # Only of drives that were made with two levels the lower one is what there is to know.
+    level = points[0].estimate("iops_lower_level") if points and made.lower else None
     interval = level or estimate
     steady = result.steady
     later = (made.step_fills is not None and made.step_fills >= written) or (
