@@ -309,6 +309,12 @@ class CapacityPlan(Model):
     p99_s: Seconds | None = Field(
         default=None, alias="p99", description="Highest 99th percentile of latency allowed."
     )
+    outstanding: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] | None = Field(
+        default=None,
+        description="Requests that the application keeps outstanding on each drive: the plan "
+        "stands on the deepest queue measured that it fills. Without it and without p99 it stands "
+        "on the lowest bound of all depths.",
+    )
     utilisation_percent: Share = Field(
         default=70.0,
         alias="utilisation",

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 DAYS_PER_YEAR = 365
 UTILISATION = 0.7  # of a drive's bound that a plan may use
 DEGRADED_UTILISATION = 0.85  # with the reserve gone and a rebuild under way
+MOST_DRIVES = 1_000_000  # more are no plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,26 +39,67 @@ class Endurance:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How many drives, how much room, how long, at what price."""
+    """How many drives, how much room, how long, at what price; with each step of the sum."""
 
     drives: int
     bound_iops: float  # per drive
     load_iops: float  # with growth
+    usable_iops: float  # per drive: the share of its bound that a plan may use
+    drives_for_load: int
+    drives_for_rebuild: int  # that carry load and rebuild while the reserve is gone
+    reserve: int
     headroom: float  # share of the set's bound that is left with all drives
     degraded_utilisation: float  # with the reserve gone
-    life_years: float | None
-    dwpd_used: float | None  # drive writes per day that the demand means
-    dwpd_rated: float | None
+    wear: "Wear | None"  # None where nothing is written
     cost: float | None
     cost_per_kiops: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class Wear:
+    """What the demand writes, and what the rating allows; writes are spread over all drives."""
+
+    bytes_per_day: float  # of the whole set, with growth
+    drives_for_rate: int  # without a thought of wear, reserve included
+    drives_for_wear: int | None  # for the warranty and the rating; None: unknown, or none suffice
+    life_years: float | None  # of the plan's drives
+    life_years_for_rate: float | None  # of `drives_for_rate` drives
+    dwpd_used: float | None  # drive writes per day that the demand means
+    dwpd_for_rate: float | None
+    dwpd_rated: float | None
+    rated: bool  # whether an endurance was given
+    warranty_years: float
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether no number of drives keeps the rating."""
+        return self.rated and self.drives_for_wear is None
+
+    @property
+    def adds(self) -> int:
+        """Drives that are there for their endurance alone."""
+        return max(0, (self.drives_for_wear or 0) - self.drives_for_rate)
+
+    @property
+    def short_lived(self) -> bool:
+        """Whether the drives that the rate asks for would not last for their warranty."""
+        life = self.life_years_for_rate
+        return life is not None and life < self.warranty_years * (1 - 1e-9)
+
+    @property
+    def overwritten(self) -> bool:
+        """Whether the drives that the rate asks for would be written more than they are rated."""
+        used, rated = self.dwpd_for_rate, self.dwpd_rated
+        return used is not None and rated is not None and used > rated * (1 + 1e-9)
+
+
 def plan(bound_iops: float, demand: Demand, endurance: Endurance | None = None) -> Plan:
-    """Drives needed so that the load fits the bounds, also with the reserve gone.
+    """Drives needed so that the load fits the bounds, also with the reserve gone, and they last.
 
     N = ceil(D (1 + g) / (X U)) + f, and more until N - f carry the load and the rebuild below
-    85 % of their bounds. Raises ValueError for a bound, demand or utilisation that is not
-    positive and finite: such a drive cannot be planned with.
+    85 % of their bounds, and more until N share the writes so that each lives as long as its
+    warranty and is written no more than it is rated. Raises ValueError for a bound, demand or
+    utilisation that is not positive and finite: such a drive cannot be planned with.
     """
     positive = 0 < bound_iops < math.inf and 0 < demand.iops < math.inf
     if not positive or not 0 < demand.utilisation <= 1:
@@ -66,50 +108,68 @@ def plan(bound_iops: float, demand: Demand, endurance: Endurance | None = None) 
             f"{demand.iops:g} IOPS and {demand.utilisation:g}"
         )
     load = demand.iops * (1 + demand.growth)
-    normal = math.ceil(load / (bound_iops * demand.utilisation) - 1e-9)
-    degraded = math.ceil((load + demand.rebuild_iops) / (bound_iops * DEGRADED_UTILISATION) - 1e-9)
-    drives = max(normal, degraded) + demand.reserve
-    worn = endurance or Endurance()
+    for_load = _ceiling(load / (bound_iops * demand.utilisation))
+    for_rebuild = _ceiling((load + demand.rebuild_iops) / (bound_iops * DEGRADED_UTILISATION))
+    for_rate = max(for_load, for_rebuild) + demand.reserve
+    wear = _wear(for_rate, demand, endurance or Endurance())
+    drives = for_rate + (wear.adds if wear else 0)
     cost = None if demand.price is None else drives * demand.price
     return Plan(
         drives=drives,
         bound_iops=bound_iops,
         load_iops=load,
+        usable_iops=bound_iops * demand.utilisation,
+        drives_for_load=for_load,
+        drives_for_rebuild=for_rebuild,
+        reserve=demand.reserve,
         headroom=1 - load / (drives * bound_iops),
         degraded_utilisation=(load + demand.rebuild_iops)
         / ((drives - demand.reserve) * bound_iops),
-        life_years=_life_years(drives, demand, worn),
-        dwpd_used=_dwpd_used(drives, demand, worn),
-        dwpd_rated=_dwpd_rated(worn),
+        wear=wear,
         cost=cost,
         cost_per_kiops=None if cost is None else cost / (demand.iops / 1000),
     )
 
 
-def _per_drive_and_day(drives: int, demand: Demand) -> float | None:
-    written = demand.write_bytes_per_day
-    return None if not written else written * (1 + demand.growth) / drives
+def _ceiling(number: float) -> int:
+    return math.ceil(number - 1e-9)
 
 
-def _life_years(drives: int, demand: Demand, worn: Endurance) -> float | None:
-    daily = _per_drive_and_day(drives, demand)
-    if daily is None or worn.rated_bytes is None:
+def _wear(for_rate: int, demand: Demand, worn: Endurance) -> Wear | None:
+    """Writes against the rating. One drive's allowance a day is the less of two: what lasts for
+    the warranty at this workload's amplification, and the rated drive writes.
+    """
+    if not demand.write_bytes_per_day:
         return None
-    scale = 1.0
+    daily = demand.write_bytes_per_day * (1 + demand.growth)
+    lasting = None if worn.rated_bytes is None else worn.rated_bytes * _scale(worn)
+    needed = None
+    if worn.rated_bytes is not None:
+        least = worn.rated_bytes * min(1.0, _scale(worn))
+        asked = daily * DAYS_PER_YEAR * worn.warranty_years / least
+        needed = _ceiling(asked) if asked <= MOST_DRIVES else None
+    drives = max(for_rate, needed or 0)
+    size = worn.capacity_bytes or None
+    rated = None if worn.rated_bytes is None or not size else worn.rated_bytes / size
+    return Wear(
+        bytes_per_day=daily,
+        drives_for_rate=for_rate,
+        drives_for_wear=needed,
+        life_years=lasting and lasting * drives / (daily * DAYS_PER_YEAR),
+        life_years_for_rate=lasting and lasting * for_rate / (daily * DAYS_PER_YEAR),
+        dwpd_used=size and daily / drives / size,
+        dwpd_for_rate=size and daily / for_rate / size,
+        dwpd_rated=rated and rated / (DAYS_PER_YEAR * worn.warranty_years),
+        rated=worn.rated_bytes is not None,
+        warranty_years=worn.warranty_years,
+    )
+
+
+def _scale(worn: Endurance) -> float:
+    """Host bytes of this workload that wear like one of the workload behind the rating."""
     if worn.waf_rating and worn.waf_workload:
-        scale = worn.waf_rating / worn.waf_workload
-    return worn.rated_bytes * scale / (daily * DAYS_PER_YEAR)
-
-
-def _dwpd_used(drives: int, demand: Demand, worn: Endurance) -> float | None:
-    daily = _per_drive_and_day(drives, demand)
-    return None if daily is None or not worn.capacity_bytes else daily / worn.capacity_bytes
-
-
-def _dwpd_rated(worn: Endurance) -> float | None:
-    if worn.rated_bytes is None or not worn.capacity_bytes or worn.warranty_years <= 0:
-        return None
-    return worn.rated_bytes / (worn.capacity_bytes * DAYS_PER_YEAR * worn.warranty_years)
+        return worn.waf_rating / worn.waf_workload
+    return 1.0
 
 
 @dataclass(frozen=True, slots=True)

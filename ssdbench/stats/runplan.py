@@ -1,8 +1,10 @@
 """A capacity plan from a finished run: which bound, whether it may be planned on, what follows.
 
-The bound is the lowest among the points that the demand names, or, where it names none, among
-the points of the worst measured kind. A rate sweep to the same limit of latency lowers it to the
-rate that kept the limit. The arithmetic is that of `ssdbench.stats.capacity`.
+The kind of point is the one that the demand names, or the worst measured one. Its depth is the
+deepest that the demand's outstanding requests fill, or the deepest that keeps its limit of p99;
+where the demand says neither, the lowest bound of all depths counts. A rate sweep to the same limit
+of latency lowers it to the rate that kept the limit. The arithmetic is that of
+`ssdbench.stats.capacity`.
 """
 
 import math
@@ -15,8 +17,8 @@ from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.rates import RateFound
 from ssdbench.model.result import PointResult, RunResult, StageResult
 from ssdbench.model.workload import Pattern
-from ssdbench.stats.capacity import Demand, Endurance, Plan, plan
-from ssdbench.units import format_size
+from ssdbench.stats.capacity import MOST_DRIVES, Demand, Endurance, Plan, plan
+from ssdbench.units import counted, format_size
 
 USUAL_BLOCK_BYTES = 4096
 DAY_S = 86_400
@@ -28,12 +30,35 @@ _UNITS = {"B": 1, "MB": 10**6, "GB": 10**9, "TB": 10**12, "PB": 10**15}
 
 
 @dataclass(frozen=True, slots=True)
+class Depth:
+    """What the same demand would need at one measured queue depth."""
+
+    outstanding: int  # requests per drive: iodepth x numjobs
+    workload: str  # for people
+    bound_iops: float
+    p99_upper_ns: float | None  # None where it was not published
+    drives: int | None  # None where the bound is none to plan with
+    used: bool  # whether the plan stands on it
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Something that the plan cannot say because nobody told what it depends on."""
+
+    what: str
+    without: str  # what is missing from the plan for it
+    option: str  # of `ssdbench capacity`, which gives it
+
+
+@dataclass(frozen=True, slots=True)
 class CapacityAnswer:
     """A plan with everything that it stands on; `plan` is None when there is nothing to plan on."""
 
     wanted: CapacityPlan
     simulated: bool
     point: PointResult | None = None
+    why_point: str = ""  # why the plan stands on this one and no other
+    depths: tuple[Depth, ...] = ()
     bound_iops: float | None = None  # of one drive, closed loop, from repeats
     slo_iops: float | None = None  # of one drive, open loop, within the limit of latency
     usable_iops: float | None = None  # the lower of the two
@@ -41,24 +66,32 @@ class CapacityAnswer:
     waf_source: str = ""
     plan: Plan | None = None
     reasons: tuple[str, ...] = ()  # why nobody should buy by this plan
-    notes: tuple[str, ...] = ()  # what was assumed
+    incomplete: tuple[str, ...] = ()  # what nobody may leave out of such a plan
+    unknown: tuple[Unknown, ...] = ()
+    notes: tuple[str, ...] = ()  # how it was computed
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is missing that such a plan needs."""
+        return self.plan is not None and not self.incomplete
 
     @property
     def validated(self) -> bool:
-        """Whether everything below the plan holds."""
-        return self.plan is not None and not self.reasons
+        """Whether everything below the plan holds, and nothing is missing."""
+        return self.complete and not self.reasons
 
 
 def named(wanted: CapacityPlan) -> bool:
     """Whether a profile names a plan at all."""
-    return (wanted.demand_iops, wanted.block_bytes, wanted.read_percent) != (None, None, None)
+    asked = (wanted.demand_iops, wanted.block_bytes, wanted.read_percent, wanted.outstanding)
+    return any(value is not None for value in asked)
 
 
 def used(points: Sequence[PointResult], wanted: CapacityPlan) -> list[PointResult]:
     """The points that a plan stands on: random, over the whole drive, of the kind that it names.
 
     Where it names no share of reads, the smallest that was measured; no block, the nearest to
-    4 KiB.
+    4 KiB; no outstanding requests, all depths, else the deepest queue that they fill.
     """
     points_used = [point for point in points if _whole_drive(point) and _fits(point, wanted)]
     if wanted.read_percent is None and points_used:
@@ -67,6 +100,10 @@ def used(points: Sequence[PointResult], wanted: CapacityPlan) -> list[PointResul
     if wanted.block_bytes is None and points_used:
         near = min(_octaves(point) for point in points_used)
         points_used = [point for point in points_used if _octaves(point) == near]
+    if wanted.outstanding is not None:
+        filled = [point for point in points_used if _outstanding(point) <= wanted.outstanding]
+        deepest = max(map(_outstanding, filled), default=0)
+        points_used = [point for point in filled if _outstanding(point) == deepest]
     return points_used
 
 
@@ -86,23 +123,120 @@ def capacity_answer(result: RunResult, wanted: CapacityPlan) -> CapacityAnswer:
     simulated = result.target.simulated
     points = candidates(result, wanted)
     if not points:
-        why = "no random point over the whole drive of this block size and read share was measured"
-        if kinds := _kinds(result):
-            why += f"; measured were {', '.join(kinds)}"
-        return CapacityAnswer(wanted, simulated, reasons=(why,))
-    point = min(points, key=_bound)
+        return CapacityAnswer(wanted, simulated, reasons=(_missing(result, wanted),))
+    point, why = _limiting(result, wanted, points)
     bound = _bound(point)
     slo, slo_reasons, slo_notes = _within_slo(result, wanted, point)
     usable = bound if slo is None else min(bound, slo)
-    reasons = [*_not_valid(result, point), *slo_reasons]
     waf, source = _amplification(result, wanted)
-    answer = CapacityAnswer(
-        wanted, simulated, point, bound, slo, usable, waf, source, notes=tuple(slo_notes)
+    worn = _endurance(result, wanted, waf)
+    made = plan(usable, _demand(wanted, point), worn) if usable > 0 else None
+    reasons = [*_not_valid(result, point), *slo_reasons]
+    if made is None:
+        reasons.append("the drive has no rate that can be planned with")
+    elif made.wear and made.wear.hopeless:
+        reasons.append(
+            f"no number of drives up to {MOST_DRIVES:,} keeps the rated endurance under this "
+            "demand; plan on a drive with a higher rating"
+        )
+    return CapacityAnswer(
+        wanted=wanted,
+        simulated=simulated,
+        point=point,
+        why_point=why,
+        depths=tuple(_depths(result, wanted, point, worn)),
+        bound_iops=bound,
+        slo_iops=slo,
+        usable_iops=usable,
+        waf=waf,
+        waf_source=source,
+        plan=made,
+        reasons=tuple(reasons),
+        incomplete=tuple(_incomplete(wanted, point)),
+        unknown=tuple(_unknown(wanted, point, waf)),
+        notes=(*slo_notes, *_notes(point)),
     )
-    if usable <= 0:
-        return _with(answer, reasons=[*reasons, "the drive has no rate that can be planned with"])
-    made = plan(usable, _demand(wanted, point), _endurance(result, wanted, waf))
-    return _with(answer, plan_=made, reasons=reasons)
+
+
+def _limiting(
+    result: RunResult, wanted: CapacityPlan, points: Sequence[PointResult]
+) -> tuple[PointResult, str]:
+    """The point whose bound limits the plan, and why it is this one."""
+    depths = sorted({_outstanding(point) for point in points})
+    lowest = min(points, key=_bound)
+    if wanted.outstanding is not None:
+        return lowest, (
+            f"the deepest queue measured that {counted(wanted.outstanding, 'outstanding request')} "
+            "a drive can fill"
+        )
+    if len(depths) == 1:
+        return lowest, f"the only depth measured, {counted(depths[0], 'outstanding request')}"
+    if wanted.p99_s is not None:
+        if any(_same_slo(told, wanted, lowest) for _, told in result.having(RateFound)):
+            return _deepest(points), "the deepest measured; the rate search keeps the limit of p99"
+        if within := [point for point in points if _p99_within(point, wanted.p99_s)]:
+            return _deepest(within), "the deepest measured whose p99 keeps the limit"
+        return lowest, f"the lowest of {len(depths)} depths: no p99 is known to keep the limit"
+    return lowest, (
+        f"the lowest of {len(depths)} depths measured; neither the requests outstanding on a drive "
+        "(--outstanding) nor a limit of p99 (--p99) allows a deeper one"
+    )
+
+
+def _deepest(points: Sequence[PointResult]) -> PointResult:
+    most = max(map(_outstanding, points))
+    return min((point for point in points if _outstanding(point) == most), key=_bound)
+
+
+def _outstanding(point: PointResult) -> int:
+    workload = point.point.workload
+    return workload.iodepth * workload.numjobs
+
+
+def _depths(
+    result: RunResult, wanted: CapacityPlan, chosen: PointResult, worn: Endurance
+) -> Iterator[Depth]:
+    """What the demand needs at each depth of the kind that the plan stands on."""
+    workload = chosen.point.workload
+    kind = {"block_bytes": workload.block_bytes, "read_percent": workload.read_percent}
+    points = candidates(result, wanted.model_copy(update={**kind, "outstanding": None}))
+    for outstanding in sorted({_outstanding(point) for point in points}):
+        point = min((p for p in points if _outstanding(p) == outstanding), key=_bound)
+        bound = _bound(point)
+        yield Depth(
+            outstanding=outstanding,
+            workload=point.point.workload.label(),
+            bound_iops=bound,
+            p99_upper_ns=_p99_upper_ns(point),
+            drives=plan(bound, _demand(wanted, point), worn).drives if bound > 0 else None,
+            used=point is chosen,
+        )
+
+
+def _p99_upper_ns(point: PointResult) -> float | None:
+    """The highest upper limit of p99 over reads and writes; None where one is not known."""
+    found = [e for e in point.estimates if e.metric == "lat_p99_ns"]
+    uppers = [None if e.status == "suppressed" else e.bound for e in found]
+    known = [upper for upper in uppers if upper is not None]
+    return max(known) if known and len(known) == len(uppers) else None
+
+
+def _p99_within(point: PointResult, limit_s: float) -> bool:
+    upper = _p99_upper_ns(point)
+    return upper is not None and upper <= limit_s * 1e9
+
+
+def _missing(result: RunResult, wanted: CapacityPlan) -> str:
+    """Why a run has nothing to plan on, and what it has instead."""
+    shallow = candidates(result, wanted.model_copy(update={"outstanding": None}))
+    if shallow:
+        depths = ", ".join(f"{depth:,}" for depth in sorted(set(map(_outstanding, shallow))))
+        asked = counted(wanted.outstanding or 0, "outstanding request")
+        return f"no depth of at most {asked} was measured; measured were {depths}"
+    why = "no random point over the whole drive of this block size and read share was measured"
+    if kinds := _kinds(result):
+        why += f"; measured were {', '.join(kinds)}"
+    return why
 
 
 def _kinds(result: RunResult) -> list[str]:
@@ -111,24 +245,6 @@ def _kinds(result: RunResult) -> list[str]:
     workloads = [p.point.workload for p in points if _whole_drive(p) and _has_bound(p)]
     kinds = sorted({(w.block_bytes, w.read_percent) for w in workloads})
     return [f"{format_size(block)} with {read} % reads" for block, read in kinds]
-
-
-def _with(
-    answer: CapacityAnswer, *, reasons: list[str], plan_: Plan | None = None
-) -> CapacityAnswer:
-    return CapacityAnswer(
-        answer.wanted,
-        answer.simulated,
-        answer.point,
-        answer.bound_iops,
-        answer.slo_iops,
-        answer.usable_iops,
-        answer.waf,
-        answer.waf_source,
-        plan_,
-        tuple(reasons),
-        (*answer.notes, *_notes(answer)),
-    )
 
 
 def _whole_drive(point: PointResult) -> bool:
@@ -178,15 +294,14 @@ def _within_slo(
 ) -> tuple[float | None, list[str], list[str]]:
     """The open-loop rate that keeps the limit of latency, and why it may not be known."""
     if wanted.p99_s is None:
-        return None, [], ["no limit of latency was named, so none is kept"]
+        return None, [], []
     for stage, told in result.having(RateFound):
         if _same_slo(told, wanted, point):
             if told.rate_iops is None:
                 return 0.0, [f"no offered rate kept the limit of latency in {stage.name}"], []
             note = f"rate at the limit of latency from {stage.name}"
             return told.rate_iops, _spoilt(stage), [note]
-    uppers = [e.bound for e in point.estimates if e.metric == "lat_p99_ns"]
-    if uppers and all(upper is not None and upper <= wanted.p99_s * 1e9 for upper in uppers):
+    if _p99_within(point, wanted.p99_s):
         note = "p99 was within the limit in a closed loop; a `rate` stage would test it open-loop"
         return None, [], [note]
     return (
@@ -262,17 +377,39 @@ def _bytes(text: str | None) -> float | None:
     return float(match[1]) * _UNITS[match[2]] if match else None
 
 
-def _notes(answer: CapacityAnswer) -> Iterator[str]:
-    wanted = answer.wanted
-    if answer.point and answer.point.point.workload.writes:
-        yield "wear is that of the whole demand, day and night"
+def _incomplete(wanted: CapacityPlan, point: PointResult) -> Iterator[str]:
+    if point.point.workload.writes and wanted.endurance_tb is None:
+        yield (
+            "the workload writes, and the rated endurance of the drive is unknown (--endurance): "
+            "nobody can say how many drives last for their warranty"
+        )
+
+
+def _unknown(wanted: CapacityPlan, point: PointResult, waf: float | None) -> Iterator[Unknown]:
+    """What was not given, what the plan lacks for it, and the option that gives it."""
+    if point.point.workload.writes:
         if wanted.endurance_tb is None:
-            yield "without a rated endurance nothing is said about life"
+            yield Unknown("rated endurance", "no life, no drive writes a day", "--endurance")
+        if waf is None:
+            yield Unknown(
+                "write amplification of this workload", "life is not corrected for it", "--waf"
+            )
+        if wanted.waf_rating is None:
+            yield Unknown(
+                "write amplification behind the rating",
+                "life is not corrected for it",
+                "--waf-rating",
+            )
+    if wanted.outstanding is None and wanted.p99_s is None:
+        yield Unknown("requests outstanding on a drive", "all depths count", "--outstanding")
+    if wanted.p99_s is None:
+        yield Unknown("limit of p99", "no limit of latency is kept", "--p99")
     if wanted.rebuild_iops is None and wanted.failure_reserve:
-        yield "no load of a rebuild was named, so none is counted while a drive is missing"
+        yield Unknown("load of a rebuild", "none is counted while a drive is missing", "--rebuild")
     if wanted.price is None:
-        yield "without a price nothing is said about cost"
-    if answer.waf is None:
-        yield "the drive tells no write amplification, so life is not corrected for it"
-    elif wanted.waf_rating is None:
-        yield "without the rating's write amplification, life is not corrected for the workload's"
+        yield Unknown("price of a drive", "no cost", "--price")
+
+
+def _notes(point: PointResult) -> Iterator[str]:
+    if point.point.workload.writes:
+        yield "wear is that of the whole demand, day and night, spread over all drives"

@@ -1,17 +1,27 @@
 """The capacity plan: one drive's bound and a demand, and what follows from them."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from ssdbench.errors import ProfileError
 from ssdbench.model.loading import load_profile
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.result import RunResult
 from ssdbench.report.view import words
-from ssdbench.report.view.page import Block, Facts, Prose, Section
-from ssdbench.stats.capacity import DEGRADED_UTILISATION, Plan
+from ssdbench.report.view.page import Block, Cell, Column, Prose, Section, Table
+from ssdbench.stats.capacity import DEGRADED_UTILISATION, Plan, Wear
 from ssdbench.stats.runplan import CapacityAnswer, capacity_answer
-from ssdbench.units import counted, format_count
+from ssdbench.units import counted, format_count, format_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One step of a plan: its name and its numbers; `bad` ones are red."""
+
+    name: str
+    text: str
+    bad: bool = False
 
 
 def wanted_plan(result: RunResult) -> CapacityPlan:
@@ -40,16 +50,24 @@ def sections(result: RunResult) -> list[Section]:
 
 
 def blocks(answer: CapacityAnswer) -> list[Block]:
-    """A verdict in a sentence, the figures, and what was assumed."""
+    """A verdict in a sentence, the sum line by line, and what is unknown."""
     found: list[Block] = [_lead(answer)]
     if answer.plan is not None:
-        found += [
-            Facts("The answer", list(figures(answer))),
-            Facts("The demand", list(_demand(answer))),
-        ]
+        found += [_lines("The sum", sum_lines(answer)), _lines("What follows", figures(answer))]
+    if depths := by_depth(answer):
+        columns = [Column(title, number=title != "") for title in depths[0]]
+        rows = [[Cell(text) for text in row] for row in depths[1:]]
+        found.append(Table("The same demand at each depth measured", columns, rows))
+    if unknown := unknown_lines(answer):
+        found.append(Prose("Unknown: " + "; ".join(unknown) + "."))
     if answer.notes:
-        found.append(Prose("Assumed: " + "; ".join(answer.notes) + "."))
+        found.append(Prose("How it is computed: " + "; ".join(answer.notes) + "."))
     return found
+
+
+def _lines(caption: str, lines: Iterable[Line]) -> Table:
+    rows = [[Cell(one.name), Cell(one.text, "bad" if one.bad else "")] for one in lines]
+    return Table(caption, [Column("Step"), Column("Numbers")], rows)
 
 
 def _lead(answer: CapacityAnswer) -> Prose:
@@ -64,6 +82,12 @@ def _lead(answer: CapacityAnswer) -> Prose:
             f"for {drives}.{simulated}",
             tone="bad",
         )
+    if answer.incomplete:
+        return Prose(
+            f"INCOMPLETE: {'; '.join(answer.incomplete)}. For the rate alone it takes "
+            f"{drives}.{simulated}",
+            tone="bad",
+        )
     return Prose(
         f"{drives}. Everything here follows from the lower bound of one drive, never from its "
         f"mean.{simulated}",
@@ -71,52 +95,117 @@ def _lead(answer: CapacityAnswer) -> Prose:
     )
 
 
-def figures(answer: CapacityAnswer) -> Iterator[tuple[str, str]]:
-    """Name and text of every figure of a plan."""
-    made, point = answer.plan, answer.point
-    if made is None or point is None:
+def sum_lines(answer: CapacityAnswer) -> Iterator[Line]:
+    """The sum from the demand to the number of drives, one step a line, with its numbers."""
+    made, point, wanted = answer.plan, answer.point, answer.wanted
+    if made is None or point is None or wanted.demand_iops is None:
         return
-    reserve = answer.wanted.failure_reserve
-    yield "Drives", f"{made.drives}, of which {reserve} may fail"
-    yield "Stands on", words.workload_label(point.point.workload)
-    yield "Sustained lower bound of a drive", f"{_down(answer.bound_iops)} IOPS"
+    workload = words.workload_label(point.point.workload)
+    yield Line("Demand", f"{format_count(wanted.demand_iops)} IOPS")
+    yield Line(
+        "Growth", f"+ {wanted.growth_percent:g} % = {format_count(made.load_iops)} IOPS to carry"
+    )
+    yield Line("Bound of a drive", f"{_down(answer.bound_iops)} IOPS: {workload}")
+    yield Line("Why this point", answer.why_point)
     if answer.slo_iops is not None:
-        yield "Rate of a drive at the limit of latency", f"{_down(answer.slo_iops)} IOPS"
-    yield "Headroom with all drives", f"{100 * made.headroom:.3g} % of the bounds"
-    yield (
-        f"Load with {counted(made.drives - reserve, 'drive')} left",
+        yield Line("Rate within the p99", f"{_down(answer.slo_iops)} IOPS, offered open-loop")
+    yield Line(
+        "Utilisation",
+        f"x {wanted.utilisation_percent / 100:g} = {_down(made.usable_iops)} IOPS asked of a drive",
+    )
+    load, bound = format_count(made.load_iops), _down(made.bound_iops)
+    yield Line(
+        "Drives for the load",
+        f"{load} / {_down(made.usable_iops)} = {made.load_iops / made.usable_iops:.4g}, so "
+        f"{made.drives_for_load:,}",
+    )
+    rebuild = wanted.rebuild_iops or 0.0
+    asked = f"({load} + {format_count(rebuild)})" if rebuild else load
+    degraded = (made.load_iops + rebuild) / (made.bound_iops * DEGRADED_UTILISATION)
+    yield Line(
+        "With the reserve gone",
+        f"{asked} / ({bound} x {DEGRADED_UTILISATION:g}) = {degraded:.4g}, so "
+        f"{made.drives_for_rebuild:,}",
+    )
+    most = max(made.drives_for_load, made.drives_for_rebuild)
+    yield Line(
+        "Reserve",
+        f"{most:,} + {counted(made.reserve, 'drive')} that may fail = {most + made.reserve:,}",
+    )
+    yield from _wear_sum(made)
+    yield Line("Drives", f"{made.drives:,}")
+
+
+def _wear_sum(made: Plan) -> Iterator[Line]:
+    wear = made.wear
+    if wear is None or not wear.rated:
+        return
+    if wear.hopeless:
+        yield Line("Drives for the wear", "no number of drives keeps the rating", bad=True)
+    elif wear.adds:
+        more = f"{wear.drives_for_wear:,}, {wear.adds:,} more than the rate asks for"
+        yield Line("Drives for the wear", more, bad=True)
+    else:
+        needed = counted(wear.drives_for_wear or 0, "drive")
+        yield Line("Drives for the wear", f"{needed} would last, so none are added")
+
+
+def figures(answer: CapacityAnswer) -> Iterator[Line]:
+    """What follows from a plan's number of drives: room, life and cost."""
+    made = answer.plan
+    if made is None:
+        return
+    yield Line("Headroom", f"{100 * made.headroom:.3g} % of the bounds of all drives")
+    yield Line(
+        f"With {made.drives - made.reserve:,} left",
         f"{100 * made.degraded_utilisation:.3g} % of the bounds "
         f"(at most {100 * DEGRADED_UTILISATION:g} %)",
     )
-    yield from _wear(answer, made)
+    if made.wear is not None:
+        yield from _wear(answer, made.wear)
     if made.cost is not None and made.cost_per_kiops is not None:
-        yield "Price of all drives", format_count(made.cost)
-        yield "Price per sustained 1,000 IOPS", format_count(made.cost_per_kiops)
+        yield Line("Price of all drives", format_count(made.cost))
+        yield Line("Price per 1,000 IOPS", format_count(made.cost_per_kiops))
 
 
-def _wear(answer: CapacityAnswer, made: Plan) -> Iterator[tuple[str, str]]:
-    if made.dwpd_used is not None:
-        yield "Drive writes per day of the demand", f"{made.dwpd_used:.3g}"
-    if made.dwpd_rated is not None:
-        yield "Drive writes per day as rated", f"{made.dwpd_rated:.3g}"
-    if made.life_years is not None:
-        short = made.life_years < answer.wanted.warranty_years
-        less = f", less than the {answer.wanted.warranty_years:g} of its warranty" if short else ""
-        yield "Life until the rated endurance is used up", f"{made.life_years:.3g} years{less}"
+def _wear(answer: CapacityAnswer, wear: Wear) -> Iterator[Line]:
+    yield Line("Written a day", f"{wear.bytes_per_day / 1e12:.3g} TB over all drives")
+    before = f"{wear.drives_for_rate:,} for the rate alone" if wear.adds else ""
+    if wear.dwpd_used is not None:
+        rated = f", rated {wear.dwpd_rated:.3g}" if wear.dwpd_rated is not None else ""
+        short = f"; {wear.dwpd_for_rate:.3g} with {before}" if before else ""
+        yield Line(
+            "Drive writes a day", f"{wear.dwpd_used:.3g}{rated}{short}", bad=wear.overwritten
+        )
+    if wear.life_years is not None:
+        short = f"; {wear.life_years_for_rate:.3g} with {before}" if before else ""
+        warranty = f"warranty {wear.warranty_years:g}"
+        yield Line("Life", f"{wear.life_years:.3g} years, {warranty}{short}", bad=wear.short_lived)
     if answer.waf is not None:
-        yield "Write amplification", f"{answer.waf:.3g}, {answer.waf_source}"
+        yield Line("Write amplification", f"{answer.waf:.3g}, {answer.waf_source}")
 
 
-def _demand(answer: CapacityAnswer) -> Iterator[tuple[str, str]]:
-    wanted = answer.wanted
-    yield "Demand", f"{format_count(wanted.demand_iops or 0)} IOPS"
-    yield "Growth", f"{wanted.growth_percent:g} %"
-    yield "Share of a bound that may be used", f"{wanted.utilisation_percent:g} %"
-    yield "Drives that may fail", str(wanted.failure_reserve)
-    if wanted.rebuild_iops is not None:
-        yield "Load of a rebuild", f"{format_count(wanted.rebuild_iops)} IOPS"
-    if wanted.p99_s is not None:
-        yield "Limit of p99", words.quantity(wanted.p99_s * 1e9, "ns")
+def by_depth(answer: CapacityAnswer) -> list[tuple[str, ...]]:
+    """The drives that each measured depth would ask for, under a line of titles; or nothing."""
+    if len(answer.depths) < 2:
+        return []
+    titles = ("outstanding", "bound, IOPS", "p99 at most", "drives", "")
+    rows = [
+        (
+            f"{depth.outstanding:,}",
+            _down(depth.bound_iops),
+            words.NONE if depth.p99_upper_ns is None else format_ns(depth.p99_upper_ns),
+            words.NONE if depth.drives is None else f"{depth.drives:,}",
+            "the plan stands on this" if depth.used else "",
+        )
+        for depth in answer.depths
+    ]
+    return [titles, *rows]
+
+
+def unknown_lines(answer: CapacityAnswer) -> list[str]:
+    """What nobody told, what the plan lacks for it, and the option that gives it."""
+    return [f"{one.what}, so {one.without} ({one.option})" for one in answer.unknown]
 
 
 def _down(value: float | None) -> str:

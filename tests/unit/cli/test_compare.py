@@ -17,6 +17,8 @@ from ssdbench.stats.compare import compare
 from ssdbench.stats.runcompare import Pair
 from tests.support.builders import StoredRunBuilder, a_small_run, a_target
 
+RATED = ["--endurance", "1e9"]
+
 
 @pytest.fixture
 def runs(tmp_path: Path) -> list[str]:
@@ -83,13 +85,51 @@ def test_a_capacity_plan_is_valid_only_with_a_valid_run(
 ) -> None:
     a_small_run(tmp_path / "bad", verdict="NOT VALIDATED")
 
-    assert main.run(["capacity", runs[0], "--iops", "5000", "--json"]) == 0
+    assert main.run(["capacity", runs[0], "--iops", "5000", *RATED, "--json"]) == 0
     good = json.loads(capsys.readouterr().out)
-    assert main.run(["capacity", str(tmp_path / "bad"), "--iops", "5000", "--json"]) == 1
+    assert main.run(["capacity", str(tmp_path / "bad"), "--iops", "5000", *RATED, "--json"]) == 1
     bad = json.loads(capsys.readouterr().out)
 
     assert good["validated"] and good["plan"]["drives"] == 3
     assert bad["reasons"] == ["the run is NOT VALIDATED"]
+
+
+def test_the_sum_of_a_plan_is_printed_with_its_numbers(
+    runs: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = Path(runs[0]) / "result.json"
+    result = json.loads(path.read_text())
+    for stage in result["stages"]:
+        for point in stage["found"].get("points", ()):
+            for estimate in point["estimates"]:
+                if estimate["metric"] == "iops":
+                    estimate["bound"] = 5_000.0
+    path.write_text(json.dumps(result))
+    asked = ["--iops", "40000", "--growth", "30", "--utilisation", "80", "--reserve", "2"]
+
+    assert main.run(["capacity", runs[0], *asked]) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert main.run(["capacity", runs[0], *asked, "--endurance", "1000"]) == 0
+    worn = " ".join(capsys.readouterr().out.split())
+
+    # 52,000 / (5,000 x 0.8) = 13 drives; 52,000 / (5,000 x 0.85) = 12.24, so 13; and 2.
+    for step in (
+        "Demand 40,000 IOPS",
+        "Growth + 30 % = 52,000 IOPS to carry",
+        "Bound of a drive 5,000 IOPS: 4",
+        "Utilisation x 0.8 = 4,000 IOPS asked of a drive",
+        "Drives for the load 52,000 / 4,000 = 13, so 13",
+        "With the reserve gone 52,000 / (5,000 x 0.85) = 12.24, so 13",
+        "Reserve 13 + 2 drives that may fail = 15",
+        "Drives 15",
+        "unknown: price of a drive, so no cost (--price)",
+        "INCOMPLETE: sim:x25m-g2-160",
+    ):
+        assert step in said
+    # 52,000 x 4,096 B x 86,400 s = 18.4 TB a day; for 1,825 days 33,584 TB of 1,000: 34 drives.
+    assert "Drives for the wear 34, 19 more than the rate asks for" in worn
+    assert "Life 5.06 years, warranty 5; 2.23 with 15 for the rate alone" in worn
+    assert "VALIDATED: sim:x25m-g2-160" in worn
 
 
 def test_a_plan_without_a_demand_is_a_usage_error(

@@ -16,7 +16,7 @@ def test_drives_follow_from_the_bound_the_growth_and_the_reserve() -> None:
     assert found.drives == 9  # ceil(52 000 / 7 000) + 1
     assert found.headroom == pytest.approx(1 - 52 / 90)
     assert found.degraded_utilisation == pytest.approx(52 / 80)
-    assert found.life_years is None
+    assert found.wear is None
     assert found.cost is None
 
 
@@ -34,9 +34,10 @@ def test_life_and_cost_come_from_what_was_given() -> None:
     found = plan(5_000, demand, worn)
 
     assert found.drives == 3
-    assert found.life_years == pytest.approx(7e15 / (10e12 / 3 * 365))
-    assert found.dwpd_used == pytest.approx(10e12 / 3 / 3.84e12)
-    assert found.dwpd_rated == pytest.approx(7e15 / (3.84e12 * 365 * 5))
+    assert found.wear is not None and found.wear.adds == 0
+    assert found.wear.life_years == pytest.approx(7e15 / (10e12 / 3 * 365))
+    assert found.wear.dwpd_used == pytest.approx(10e12 / 3 / 3.84e12)
+    assert found.wear.dwpd_rated == pytest.approx(7e15 / (3.84e12 * 365 * 5))
     assert found.cost_per_kiops == pytest.approx(120.0)
 
 
@@ -48,28 +49,58 @@ def test_one_drive_write_a_day_for_five_years_as_datasheets_count_it() -> None:
     found = plan(20_000, daily, worn)
 
     assert found.drives == 1
-    assert found.dwpd_rated == pytest.approx(1.0)
-    assert found.dwpd_used == pytest.approx(1.0)
-    assert found.life_years == pytest.approx(5.0)
+    assert found.wear is not None and not found.wear.short_lived and not found.wear.overwritten
+    assert found.wear.dwpd_rated == pytest.approx(1.0)
+    assert found.wear.dwpd_used == pytest.approx(1.0)
+    assert found.wear.life_years == pytest.approx(5.0)
 
 
 def test_a_small_farm_by_hand() -> None:
     # 100,000 IOPS that grow by half: 150,000. A drive sustains 25,000, of which 0.7 may be used:
     # 150 / 17.5 = 8.57, so 9, and 2 that may fail: 11. At 500 each: 5,500, or 55 per 1,000 IOPS.
     # Without two of them 9 carry 150,000 at 150 / 225 = 67 %.
-    # 20 TB a day, 30 with growth: 2.727 TB for each of 11; of 1.4 PB that is 513.3 days.
+    # 20 TB a day, 30 with growth: 2.727 TB for each of 11; of 1.4 PB that is 513.3 days, less than
+    # 3 years (1,095 days). 30 x 1,095 / 1,400 = 23.46: it takes 24, for 12,000, or 120 per 1,000.
     demand = Demand(iops=100_000, growth=0.5, reserve=2, price=500.0, write_bytes_per_day=20e12)
     worn = Endurance(rated_bytes=1.4e15, warranty_years=3, capacity_bytes=960 * 10**9)
 
     found = plan(25_000, demand, worn)
 
-    assert (found.drives, found.load_iops, found.cost) == (11, 150_000, 5_500)
-    assert found.cost_per_kiops == pytest.approx(55.0)
-    assert found.headroom == pytest.approx(1 - 150 / 275)
-    assert found.degraded_utilisation == pytest.approx(150 / 225)
-    assert found.life_years == pytest.approx(513.3 / 365, rel=1e-4)
-    assert found.dwpd_used == pytest.approx(2.7273 / 0.96, rel=1e-4)
-    assert found.dwpd_rated == pytest.approx(1.4e15 / (0.96e12 * 1095))
+    assert (found.drives_for_load, found.usable_iops) == (9, 17_500)
+    assert (found.drives, found.load_iops, found.cost) == (24, 150_000, 12_000)
+    assert found.cost_per_kiops == pytest.approx(120.0)
+    assert found.headroom == pytest.approx(1 - 150 / 600)
+    assert found.degraded_utilisation == pytest.approx(150 / 550)
+    wear = found.wear
+    assert wear is not None and wear.short_lived and wear.overwritten
+    assert (wear.drives_for_rate, wear.drives_for_wear, wear.adds) == (11, 24, 13)
+    assert wear.life_years_for_rate == pytest.approx(513.3 / 365, rel=1e-4)
+    assert wear.life_years == pytest.approx(1_400 * 24 / 30 / 365)
+    assert wear.dwpd_for_rate == pytest.approx(2.7273 / 0.96, rel=1e-4)
+    assert wear.dwpd_rated == pytest.approx(1.4e15 / (0.96e12 * 1095))
+
+
+def test_a_rating_that_no_number_of_drives_keeps_is_said_and_adds_none() -> None:
+    # 1 PB a day for 5 years, 1.825 EB, on drives of 1 TB: 1,825,000 of them.
+    demand = Demand(iops=1_000, write_bytes_per_day=1e15, reserve=0)
+
+    found = plan(5_000, demand, Endurance(rated_bytes=1e12))
+
+    assert found.drives == 1
+    assert found.wear is not None and found.wear.hopeless and found.wear.drives_for_wear is None
+
+
+def test_drive_writes_above_the_rating_add_drives_although_the_flash_would_last() -> None:
+    # Amplifies by 1 where the rating assumes 4: flash lasts 4 times as long, but the maker warrants
+    # 1 drive write a day, and 3 TB a day on 1 TB needs 3 drives.
+    demand = Demand(iops=1_000, write_bytes_per_day=3e12, reserve=0)
+    worn = Endurance(rated_bytes=1825e12, capacity_bytes=10**12, waf_rating=4.0, waf_workload=1.0)
+
+    found = plan(5_000, demand, worn)
+
+    assert found.drives == 3
+    assert found.wear is not None and found.wear.overwritten and not found.wear.short_lived
+    assert found.wear.dwpd_used == pytest.approx(1.0)
 
 
 def test_a_rating_at_another_amplification_is_converted() -> None:
@@ -77,7 +108,11 @@ def test_a_rating_at_another_amplification_is_converted() -> None:
     demand = Demand(iops=1_000, write_bytes_per_day=1e12, reserve=0)
     worn = Endurance(rated_bytes=1e15, waf_rating=4.0, waf_workload=2.0)
 
-    assert plan(5_000, demand, worn).life_years == pytest.approx(2_000 / 365)
+    wear = plan(5_000, demand, worn).wear
+
+    # 2,000 days, longer than 5 years; but 1 TB a day for 1,825 days is above the rated 1 PB.
+    assert wear is not None and wear.life_years_for_rate == pytest.approx(2_000 / 365)
+    assert wear.drives_for_wear == 2
 
 
 def test_more_amplification_than_rated_shortens_the_life() -> None:
@@ -85,7 +120,8 @@ def test_more_amplification_than_rated_shortens_the_life() -> None:
     rated = Endurance(rated_bytes=1e15)
     hard = Endurance(rated_bytes=1e15, waf_rating=2.0, waf_workload=5.0)
 
-    lives = [plan(5_000, demand, worn).life_years for worn in (rated, hard)]
+    wears = [plan(5_000, demand, worn).wear for worn in (rated, hard)]
+    lives = [wear.life_years_for_rate for wear in wears if wear]
 
     assert lives[0] is not None
     assert lives[1] == pytest.approx(lives[0] * 0.4)

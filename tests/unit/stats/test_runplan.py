@@ -3,9 +3,15 @@ from pathlib import Path
 import pytest
 
 from ssdbench.model.profile import CapacityPlan
-from ssdbench.model.result import FlashWritten
+from ssdbench.model.result import FlashWritten, RunResult
 from ssdbench.stats.runplan import capacity_answer
-from tests.support.builders import CAPACITY_BYTES, StoredRunBuilder, a_target, stage_result
+from tests.support.builders import (
+    CAPACITY_BYTES,
+    StoredRunBuilder,
+    a_target,
+    stage_result,
+    with_found,
+)
 from tests.support.builders import a_small_run as stored
 
 
@@ -15,7 +21,9 @@ def test_a_plan_stands_on_the_lowest_bound_and_not_on_the_mean(tmp_path: Path) -
     iops = point.estimate("iops")
     assert iops is not None and iops.bound is not None
 
-    answer = capacity_answer(result, CapacityPlan(demand_iops=iops.bound * 7, failure_reserve=2))
+    answer = capacity_answer(
+        result, CapacityPlan(demand_iops=iops.bound * 7, failure_reserve=2, endurance_tb=1e9)
+    )
 
     assert answer.bound_iops == iops.bound < iops.value
     assert answer.plan is not None
@@ -48,7 +56,8 @@ def test_the_lower_of_the_bound_and_the_rate_at_the_limit_of_latency_is_planned_
     rated = result.model_copy(update={"stages": (*result.stages, rate)})
 
     answer = capacity_answer(
-        rated, CapacityPlan.model_validate({"demand_iops": 1000.0, "p99": "10ms"})
+        rated,
+        CapacityPlan.model_validate({"demand_iops": 1000.0, "p99": "10ms", "endurance_tb": 1e9}),
     )
 
     assert answer.slo_iops == share * closed.bound_iops
@@ -76,11 +85,11 @@ def test_life_and_cost_follow_from_the_demand(tmp_path: Path) -> None:
 
     plan = capacity_answer(result, wanted).plan
 
-    assert plan is not None and plan.drives == 1
-    daily = 1000 * 4096 * 86_400
-    assert plan.life_years == pytest.approx(100e12 / (daily * 365))
-    assert plan.dwpd_used == pytest.approx(daily / CAPACITY_BYTES)
-    assert plan.cost_per_kiops == 300
+    daily = 1000 * 4096 * 86_400  # 353.9 GB; for 1,825 days 645.8 TB, so 7 drives of 100 TBW
+    assert plan is not None and plan.drives == 7
+    assert plan.wear is not None and plan.wear.life_years == pytest.approx(700e12 / (daily * 365))
+    assert plan.wear.dwpd_used == pytest.approx(daily / CAPACITY_BYTES / 7)
+    assert plan.cost_per_kiops == 7 * 300
 
 
 def test_the_load_of_a_rebuild_is_carried_by_the_drives_that_are_left(tmp_path: Path) -> None:
@@ -93,9 +102,9 @@ def test_the_load_of_a_rebuild_is_carried_by_the_drives_that_are_left(tmp_path: 
     rebuilt = capacity_answer(result, CapacityPlan(demand_iops=demand, rebuild_iops=bound))
 
     assert calm.plan is not None and calm.plan.drives == 2
-    assert any("no load of a rebuild" in note for note in calm.notes)
+    assert any(one.option == "--rebuild" for one in calm.unknown)
     assert rebuilt.plan is not None and rebuilt.plan.drives == 3  # 1.7 bounds at 85 %, and one
-    assert not any("rebuild" in note for note in rebuilt.notes)
+    assert not any(one.option == "--rebuild" for one in rebuilt.unknown)
 
 
 def test_a_limit_of_latency_that_nobody_tested_keeps_the_plan_from_being_valid(
@@ -143,3 +152,77 @@ def test_the_amplification_of_the_run_goes_before_that_of_the_drives_life(tmp_pa
 
     assert answer.waf == pytest.approx(1.7, rel=1e-5)
     assert "over this run" in answer.waf_source
+
+
+def by_depth(directory: Path) -> RunResult:
+    """4 KiB random writes at 1, 8 and 32 x 1 outstanding: bounds of 1,000, 2,000 and 4,000 IOPS.
+
+    The upper limits of p99 are 1, 5 and 20 ms.
+    """
+    builder = StoredRunBuilder(directory, repeats=3, measure_s=20)
+    result = builder.sweep(blocks=(4096,), reads=(0,), depths=(1, 8, 32)).write()
+    planted = {1: (1_000.0, 1e6), 8: (2_000.0, 5e6), 32: (4_000.0, 20e6)}
+    points = []
+    for point in result.points:
+        workload = point.point.workload.model_copy(update={"numjobs": 1})
+        bounds = dict(zip(("iops", "lat_p99_ns"), planted[workload.iodepth], strict=True))
+        estimates = tuple(
+            e.model_copy(update={"bound": bounds[e.metric]}) if e.metric in bounds else e
+            for e in point.estimates
+        )
+        named = point.point.model_copy(update={"workload": workload})
+        points.append(point.model_copy(update={"point": named, "estimates": estimates}))
+    stage = with_found(result.stages[0], points=tuple(points))
+    return result.model_copy(update={"stages": (stage,)})
+
+
+@pytest.mark.parametrize(
+    ("asked", "bound", "drives", "why"),
+    [
+        # 40,000 / (1,000 x 0.7) = 57.1, so 58, and 1 that may fail
+        ({}, 1_000, 59, "the lowest of 3 depths measured; neither"),
+        ({"outstanding": 8}, 2_000, 30, "8 outstanding requests a drive can fill"),
+        ({"outstanding": 31}, 2_000, 30, "31 outstanding requests a drive can fill"),
+        ({"outstanding": 500}, 4_000, 16, "500 outstanding requests a drive can fill"),
+        ({"p99": "6ms"}, 2_000, 30, "the deepest measured whose p99 keeps the limit"),
+        ({"p99": "20ms"}, 4_000, 16, "the deepest measured whose p99 keeps the limit"),
+        ({"p99": "10us"}, 1_000, 59, "no p99 is known to keep the limit"),
+    ],
+)
+def test_the_demand_says_on_which_depth_the_plan_stands(
+    tmp_path: Path, asked: dict[str, object], bound: float, drives: int, why: str
+) -> None:
+    wanted = CapacityPlan.model_validate({"demand_iops": 40_000, "endurance_tb": 1e9, **asked})
+
+    answer = capacity_answer(by_depth(tmp_path), wanted)
+
+    assert answer.plan is not None
+    assert (answer.plan.bound_iops, answer.plan.drives) == (bound, drives)
+    assert why in answer.why_point
+    assert [(d.outstanding, d.drives) for d in answer.depths] == [(1, 59), (8, 30), (32, 16)]
+    assert [d.bound_iops for d in answer.depths if d.used] == [bound]
+
+
+def test_fewer_requests_than_any_depth_measured_make_no_plan(tmp_path: Path) -> None:
+    builder = StoredRunBuilder(tmp_path, repeats=3, measure_s=20)
+    result = builder.sweep(blocks=(4096,), reads=(0,), depths=(8, 32)).write()
+
+    answer = capacity_answer(result, CapacityPlan(demand_iops=1000, outstanding=1))
+
+    assert answer.plan is None
+    assert answer.reasons == (
+        "no depth of at most 1 outstanding request was measured; measured were 32, 128",
+    )
+
+
+def test_a_plan_that_writes_is_incomplete_without_a_rating_and_one_that_reads_is_not(
+    tmp_path: Path,
+) -> None:
+    result = stored(tmp_path)
+
+    writing = capacity_answer(result, CapacityPlan(demand_iops=1000))
+    reading = capacity_answer(result, CapacityPlan(demand_iops=1000, read=100))
+
+    assert not writing.complete and not writing.validated and not writing.reasons
+    assert "--endurance" in writing.incomplete[0]
+    assert reading.complete and reading.validated
