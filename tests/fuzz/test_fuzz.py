@@ -15,7 +15,7 @@ from ssdbench.tuning.setting import Backend
 from tests.fuzz import hunts
 from tests.support.builders import a_full_run, a_small_run
 
-SHORT = {"profiles": 1_500, "directories": 1_500, "rendered": 2, "answers": 3_000}
+SHORT = {"profiles": 1_500, "directories": 400, "rendered": 2, "answers": 3_000}
 WHOLE = {"profiles": 1_000_000, "directories": 100_000, "rendered": 1_000, "answers": 1_000_000}
 COUNTS = [
     pytest.param(SHORT, id="short"),
