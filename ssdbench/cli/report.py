@@ -10,8 +10,11 @@ from ssdbench.cli.output import answer, document
 
 @click.command("report")
 @run_argument
+@click.option(
+    "--point", "points", metavar="ID", multiple=True, help="Draw the figures of this point as well."
+)
 @json_option
-def command(directory: Path, as_json: bool) -> None:
+def command(directory: Path, points: tuple[str, ...], as_json: bool) -> None:
     """Render a stored run again; measures nothing.
 
     A run that was killed is shown as far as its directory holds it.
@@ -19,7 +22,7 @@ def command(directory: Path, as_json: bool) -> None:
     from ssdbench.cli.stored import unended_result
     from ssdbench.report import render  # pandas and matplotlib cost a second
 
-    files = render(directory, unended_result(directory))
+    files = render(directory, unended_result(directory), points)
     if as_json:
         document({"report": str(files[0]), "files": [str(path) for path in files]})
     else:

@@ -1,18 +1,22 @@
 """Stored run to files: never measures, and may be repeated at any time with the same result."""
 
+from collections.abc import Collection
 from pathlib import Path
 
 from ssdbench.model.result import RunResult
 
 
-def render(run_dir: Path, result: RunResult | None = None) -> list[Path]:
+def render(
+    run_dir: Path, result: RunResult | None = None, points: Collection[str] = ()
+) -> list[Path]:
     """Write report.html, results.csv, results.parquet and summary.csv into a run directory.
 
     Everything comes from result.json and the bulk files beside it; a run that was interrupted, or
     that lacks bulk files, gets the report of what there is. Returns the paths, report.html first.
-    `result` stands for result.json where a run has none yet.
-    Raises UsageError when there is no readable result.json, OSError when a file cannot be written.
+    `result` stands for result.json where a run has none yet; the points named by `points` get
+    figures, whatever they are. Raises UsageError when there is no readable result.json or no such
+    point, OSError when a file cannot be written.
     """
     from ssdbench.report.write import write_report  # pandas and matplotlib cost a second
 
-    return write_report(run_dir, result)
+    return write_report(run_dir, result, points)

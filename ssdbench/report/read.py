@@ -46,6 +46,7 @@ class StoredRun:
     directory: Path
     result: RunResult
     missing: list[str] = field(default_factory=list)
+    asked: frozenset[str] = frozenset()  # points that are to have figures, whatever they are
 
     @classmethod
     def open(cls, directory: Path) -> "StoredRun":

@@ -1,8 +1,10 @@
 """Writes the files of a report; each appears complete or not at all."""
 
+from collections.abc import Collection
 from pathlib import Path
 
-from ssdbench.foreign import replace
+from ssdbench.errors import UsageError
+from ssdbench.foreign import brief, replace
 from ssdbench.model import rundirectory
 from ssdbench.model.result import RunResult
 from ssdbench.report import csv
@@ -10,11 +12,21 @@ from ssdbench.report.html import render_page
 from ssdbench.report.read import StoredRun
 from ssdbench.report.view.build import page
 
+MOST_NAMED = 100  # characters of a wrong name that are shown
 
-def write_report(run_dir: Path, result: RunResult | None = None) -> list[Path]:
+
+def write_report(
+    run_dir: Path, result: RunResult | None = None, points: Collection[str] = ()
+) -> list[Path]:
     """See `ssdbench.report.render`."""
     run = StoredRun(run_dir, result) if result else StoredRun.open(run_dir)
     result = run.result
+    run.asked = frozenset(points)
+    if unknown := sorted(run.asked - {point.point.id for point in result.points}):
+        raise UsageError(
+            f"{run_dir} has no point {brief(unknown[0], MOST_NAMED)}",
+            hint="summary.csv lists the points of a run.",
+        )
     frame = csv.results_frame(result)
 
     version = result.ssdbench_version

@@ -11,6 +11,7 @@ from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
@@ -84,7 +85,9 @@ def svg(draw: Callable[[], Figure], name: str) -> str:
     name = re.sub(r"[^A-Za-z0-9_-]", lambda found: f"_{ord(found.group()):x}_", name)
     stream = io.StringIO()
     with mpl.rc_context(STYLE | {"svg.hashsalt": name}):
-        draw().savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
+        # not savefig, which lays a figure out in a run of its own before it draws it
+        canvas: Any = FigureCanvasSVG(draw())  # its methods are untyped
+        canvas.print_svg(stream, metadata={"Date": None, "Creator": None})
     return _inline(stream.getvalue(), name)
 
 

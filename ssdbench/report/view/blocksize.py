@@ -12,6 +12,7 @@ from ssdbench.report.view import words
 from ssdbench.report.view.page import Block, Facts, Plot, Plots, Prose
 from ssdbench.report.view.records import tables
 
+MOST_STRIDES = 2  # with a figure each; the CSV of each stride is among the files
 MAX_DOTS = 6000  # of a scatter; peaks are always kept
 LEAD = (
     "Writes at a fixed stride; where their latency jumps regularly, the drive begins a new block, "
@@ -34,10 +35,19 @@ def blocks(run: StoredRun, stage: StageResult, found: BlockSizeFound) -> Iterato
     yield from tables(found.model_dump(include=set(_TABLES)))
     drawn = [
         _stored(run, figure, f"figure-{stage.name}-{number}")
-        for number, figure in enumerate(found.figures)
+        for number, figure in enumerate(_telling(found))
     ]
     if plots := [plot for plot in drawn if plot is not None]:
         yield Plots(plots, wide=True)
+
+
+def _telling(found: BlockSizeFound) -> list[StoredFigure]:
+    """The strides that show a boundary best; none where none was found: all look alike."""
+    scatters = [figure for figure in found.figures if figure.kind != "series"]
+    others = [figure for figure in found.figures if figure.kind == "series"]
+    if found.block_bytes is None:
+        return others[:1]
+    return [*scatters[:MOST_STRIDES], *others[:1]]
 
 
 def _stored(run: StoredRun, figure: StoredFigure, name: str) -> Plot | None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from ssdbench.model.result import RunResult
 from ssdbench.report.label import simulated_label
 from ssdbench.report.read import StoredRun
-from ssdbench.report.view import capacity, conditions, findings, stages, steady, words
+from ssdbench.report.view import capacity, conditions, findings, stages, steady, words, workloads
 from ssdbench.report.view.headline import headline
 from ssdbench.report.view.page import Page, Section
 from ssdbench.report.view.stamp import ASKED, COMPARED, IN_PART, beside_plan, stamp
@@ -29,6 +29,8 @@ def page(run: StoredRun) -> Page:
         proofs=findings.proofs(result),
         simulated=simulated_label(result.target),
         headline=headline(result),
+        workloads=workloads.workloads(result),
+        rest=workloads.rest(result),
         sections=_sections(run),
     )
 
@@ -41,10 +43,9 @@ def _reasons(result: RunResult, word: str) -> list[str]:
 
 def _sections(run: StoredRun) -> list[Section]:
     result = run.result
-    ordered = [findings.section(result), conditions.drive(result), conditions.test(result)]
-    ordered += capacity.sections(result)
-    ordered.append(steady.section(run))
+    ordered = [findings.section(result), *capacity.sections(result), steady.section(run)]
     ordered += stages.sections(run)
+    ordered += [conditions.drive(result), conditions.test(result)]
     ordered.append(conditions.host(run))
     ordered.append(conditions.provenance(run))  # last of those that read: it names what was missing
     return _told_apart([*ordered, conditions.glossary()])

@@ -15,7 +15,7 @@ from ssdbench.report.view import hostseries, words
 from ssdbench.report.view.page import Block, Cell, Column, Facts, Prose, Section, Table, Verbatim
 from ssdbench.units import MIB, counted, format_capacity, format_duration, format_size, listed
 
-MAX_FILES = 400
+MAX_FILES = 100
 _PUT_BACK = (
     "When a run ends, each is to be put back, unless its reason says that it stays; "
     "`ssdbench restore` lists and restores what was not."
@@ -56,7 +56,9 @@ def drive(result: RunResult) -> Section:
         ("Identity", target.id),
         *(words.fact(name, value) for name, value in target.facts.items()),
     ]
-    return Section("drive", "The drive", [Facts("", [(n, v or words.NONE) for n, v in items])])
+    brief = ", ".join(filter(None, (target.model or target.name, target.firmware)))
+    facts = Facts("", [(n, v or words.NONE) for n, v in items])
+    return Section("drive", "The drive", [facts], f"{brief}, {format_capacity(target.size_bytes)}")
 
 
 def test(result: RunResult) -> Section:
@@ -87,9 +89,9 @@ def test(result: RunResult) -> Section:
         ("Seed", str(result.seed)),
         ("Tool", tool(result)),
     ]  # fmt: skip
-    return Section(
-        "conditions", "Test conditions", [Facts("", [(n, v or words.NONE) for n, v in items])]
-    )
+    brief = f"{format_duration(length)} on the drive's clock, {_written(result)} written"
+    facts = Facts("", [(n, v or words.NONE) for n, v in items])
+    return Section("conditions", "Test conditions", [facts], brief)
 
 
 def tool(result: RunResult) -> str:
@@ -170,7 +172,8 @@ def host(run: StoredRun) -> Section:
         blocks.append(Prose(_PUT_BACK))
     else:
         blocks.append(Prose("No host setting was changed for this run."))
-    return Section("host", "The host", blocks)
+    changed = counted(len(result.settings), "setting") if result.settings else "no setting"
+    return Section("host", "The host", blocks, f"{changed} changed for the run")
 
 
 def _meanwhile(result: RunResult) -> Iterator[tuple[str, str]]:
@@ -208,12 +211,15 @@ def provenance(run: StoredRun) -> Section:
     if rows:
         blocks.append(Table("Files of the run", [Column("File"), Column("What it holds")], rows))
     blocks += _artifacts(run)
-    if run.missing:
-        missing = [[Cell(name)] for name in dict.fromkeys(run.missing)]
+    missing = [[Cell(name)] for name in dict.fromkeys(run.missing)]
+    if missing:
         blocks.append(Table("Files that could not be read", [Column("File")], missing))
     if run.result.profile_text:
         blocks.append(Verbatim("The profile, as it was run", run.result.profile_text))
-    return Section("provenance", "Where the numbers come from", blocks)
+    lost = f", {counted(len(missing), 'file')} could not be read" if missing else ""
+    return Section(
+        "provenance", "Where the numbers come from", blocks, f"files, commands, profile{lost}"
+    )
 
 
 def _artifacts(run: StoredRun) -> list[Block]:
@@ -238,4 +244,6 @@ def _artifacts(run: StoredRun) -> list[Block]:
 
 def glossary() -> Section:
     """The words of this page."""
-    return Section("words", "Words used here", [Facts("", list(words.GLOSSARY))])
+    return Section(
+        "words", "Words used here", [Facts("", list(words.GLOSSARY))], "lower bound, CV …"
+    )

@@ -8,6 +8,7 @@ from ssdbench.model.pts import Pts
 from ssdbench.model.result import RunResult, SteadyVerdict
 from ssdbench.report.view import words
 from ssdbench.report.view.page import FindingGroup, Findings, Prose, Section
+from ssdbench.units import counted
 
 _ORDER = list(Severity)
 
@@ -63,7 +64,14 @@ def _group(found: list[Finding], every: Sequence[str]) -> FindingGroup:
         code=str(first.code),
         advice=first.advice,
         places=_places(found, every),
+        brief=_brief(found),
     )
+
+
+def _brief(found: Sequence[Finding]) -> str:
+    """The first message of a group, and how many places say so."""
+    more = f" (and {counted(len(found) - 1, 'more place')})" if len(found) > 1 else ""
+    return words.sentence(found[0].message).removesuffix(".") + more
 
 
 def _places(found: list[Finding], every: Sequence[str]) -> list[tuple[str, str]]:

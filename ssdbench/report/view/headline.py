@@ -119,6 +119,7 @@ def _of_point(result: RunResult, best: Planned) -> Headline:
         meaning=_meaning(point, sound=sound, steady=steady),
         evidence=[*_evidence(point, estimate), *_worst(best)],
         tone=words.VERDICT_TONES[result.verdict],
+        promise=_promise(point) if sound and steady else "",
     )
 
 
@@ -164,19 +165,23 @@ def _meaning(point: PointResult, *, sound: bool, steady: bool) -> str:
             "For the record only. It was computed as a bound to plan on would be, but the reasons "
             "beside it mean that nobody can promise that the next measurement reaches it."
         )
-    horizon_s = point.basis.horizon_s if point.basis else HORIZON_S
     level = ""
     if point.basis and point.basis.lower_share is not None:
         level = (
             f"The rate moves between two levels, and this is the lower one, on which the drive is "
             f"{100 * point.basis.lower_share:.0f} % of the time. "
         )
+    return f"Plan on this or less. {level}Single minutes and seconds can be slower."
+
+
+def _promise(point: PointResult) -> str:
+    """What a bound says, word for word."""
+    horizon_s = point.basis.horizon_s if point.basis else HORIZON_S
     return (
-        f"Plan on this or less. {level}The bound is computed so that, with 95 % confidence, the "
-        f"mean rate reaches it in at least 95 out of 100 stretches of {format_duration(horizon_s)} "
-        "(same drive, same workload, same conditions). Single minutes and seconds can be slower: "
-        "the worst that were seen stand beside it. It says nothing about other drives of this "
-        "model, and nothing about what this one does after more writing than the run saw."
+        "The bound is computed so that, with 95 % confidence, the mean rate reaches it in at least "
+        f"95 out of 100 stretches of {format_duration(horizon_s)} (same drive, same workload, same "
+        "conditions). It says nothing about other drives of this model, and nothing about what "
+        "this one does after more writing than the run saw."
     )
 
 

@@ -85,6 +85,15 @@ class Verbatim:
 
 
 @dataclass(frozen=True, slots=True)
+class Fold:
+    """Blocks that are one line until somebody unfolds them."""
+
+    title: str
+    blocks: "Sequence[Block]"
+    kind: str = field(default="fold", init=False)
+
+
+@dataclass(frozen=True, slots=True)
 class FindingGroup:
     """Findings of one code with one advice, and where each was seen."""
 
@@ -93,6 +102,7 @@ class FindingGroup:
     code: str
     advice: str
     places: Sequence[tuple[str, str]]  # where, what was seen
+    brief: str  # of one line
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,16 +113,17 @@ class Findings:
     kind: str = field(default="findings", init=False)
 
 
-Block = Table | Facts | Plots | Prose | Verbatim | Findings
+Block = Table | Facts | Plots | Prose | Verbatim | Findings | Fold
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the page with a heading of its own."""
+    """A part of the page with a heading of its own; with a `brief` it is one line that unfolds."""
 
     id: str
     title: str
     blocks: Sequence[Block]
+    brief: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +137,7 @@ class Headline:
     meaning: str
     evidence: Sequence[tuple[str, str]]
     tone: str
+    promise: str = ""  # what exactly the number says, for those who unfold it
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,4 +156,6 @@ class Page:
     proofs: Sequence[tuple[str, str]]
     simulated: str
     headline: Headline
+    workloads: Table | None
+    rest: str  # about workloads that the first table leaves out
     sections: Sequence[Section]

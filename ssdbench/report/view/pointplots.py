@@ -10,12 +10,9 @@ from ssdbench.model.result import PointResult, StageResult
 from ssdbench.report.figures import (
     Curve,
     CurvesFigure,
-    Dots,
-    DotsFigure,
     Line,
     LinesFigure,
 )
-from ssdbench.report.metrics import percentile_name, percentiles_of
 from ssdbench.report.read import StoredRun
 from ssdbench.report.view import words
 from ssdbench.report.view.page import Block, Plot, Plots
@@ -25,23 +22,25 @@ from ssdbench.stats.runplan import USUAL_BLOCK_BYTES
 from ssdbench.units import format_count, format_size
 
 MAX_LINES = 6  # a seventh line could not be told from the first
-MAX_FIGURES = 8
-MAX_ROWS = 40
+MAX_FIGURES = 2
 
 
-def rates(stage: StageResult) -> list[Block]:
+def rates(stage: StageResult, drawn: frozenset[str]) -> list[Block]:
     """IOPS over block size, queue and span, as far as the points differ in them."""
     points = [p for p in stage.points if p.estimate("iops") is not None]
     if words.several_spans([p.point for p in points]):
         plots = [*_by_span(stage, points)]
     else:
-        plots = [*_by_block(stage, points), *_by_queue(stage, points)]
+        chosen = [p for p in points if p.point.id in drawn] or points
+        mapped = len({p.point.workload.read_percent for p in points}) > 1
+        plots = [] if mapped else [*_by_block(stage, points)]
+        plots += _by_queue(stage, points, {p.point.workload.read_percent for p in chosen})
     return [Plots(plots[:MAX_FIGURES])] if plots else []
 
 
-def latencies(run: StoredRun, stage: StageResult) -> list[Block]:
-    """Percentiles of all points, and the tail of those nearest to 4 KiB."""
-    plots = [*_percentiles(stage, stage.points), *_exceedance(run, stage)]
+def latencies(run: StoredRun, stage: StageResult, drawn: frozenset[str]) -> list[Block]:
+    """The tail of the points that the plan stands on, or that failed; percentiles are a table."""
+    plots = list(_exceedance(run, stage, drawn))
     return [Plots(plots, wide=True)] if plots else []
 
 
@@ -110,12 +109,14 @@ def _queue(point: PointResult) -> tuple[str, int, int]:
     return str(workload.pattern), workload.iodepth, workload.numjobs
 
 
-def _by_queue(stage: StageResult, points: Sequence[PointResult]) -> Iterator[Plot]:
+def _by_queue(
+    stage: StageResult, points: Sequence[PointResult], shares: set[int]
+) -> Iterator[Plot]:
     queues = sorted({_queue(p)[1:] for p in points}, key=lambda q: (q[0] * q[1], q[1]))
     if len(queues) < 2:
         return
     place = {queue: float(index) for index, queue in enumerate(queues)}
-    for read in sorted({p.point.workload.read_percent for p in points}):
+    for read in sorted(shares):
         here = [p for p in points if p.point.workload.read_percent == read]
         sizes = sorted({p.point.workload.block_bytes for p in here}, key=_distance)[:MAX_LINES]
         lines = []
@@ -164,33 +165,8 @@ def _by_span(stage: StageResult, points: Sequence[PointResult]) -> Iterator[Plot
     )
 
 
-def _percentiles(stage: StageResult, points: Sequence[PointResult]) -> Iterator[Plot]:
-    rows = []
-    for point in worst_first(points):
-        shown = percentiles_of(point.estimates)
-        values = [
-            (percentile_name(share), estimate.value)
-            for share, estimate in shown.items()
-            if estimate.status != "suppressed" and estimate.value > 0
-        ]
-        if values:
-            rows.append(Dots(words.point_label(point.point), tuple(values)))
-    if not rows:
-        return
-    slowest = max(value for row in rows for _, value in row.values)
-    cut = f" The first {MAX_ROWS} of {len(rows)} points." if len(rows) > MAX_ROWS else ""
-    yield Plot(
-        name=f"latency-{stage.name}",
-        title="Latency percentiles",
-        caption=f"Log axis; read shares in between take the slower direction.{cut}",
-        alt=f"Latency percentiles of {len(rows)} points; the slowest is "
-        f"{words.quantity(slowest, 'ns')}.",
-        figure=DotsFigure(tuple(rows[:MAX_ROWS])),
-    )
-
-
-def _exceedance(run: StoredRun, stage: StageResult) -> Iterator[Plot]:
-    curves = tuple(islice(_curves(run, stage), MAX_LINES))
+def _exceedance(run: StoredRun, stage: StageResult, drawn: frozenset[str]) -> Iterator[Plot]:
+    curves = tuple(islice(_curves(run, stage, drawn), MAX_LINES))
     if not curves:
         return
     worst = max(curves, key=lambda curve: float(curve.latency_ns[-1]))
@@ -198,19 +174,15 @@ def _exceedance(run: StoredRun, stage: StageResult) -> Iterator[Plot]:
         name=f"tail-{stage.name}",
         title="How often an I/O takes longer",
         caption="Read: “this share of all I/Os took this time or longer”. All repeats merged. "
-        f"The points nearest to 4 KiB, lowest bound first, at most {MAX_LINES} lines.",
+        f"Points of the plan and failed ones, lowest bound first, at most {MAX_LINES} lines.",
         alt=f"Tail of latencies; the slowest I/O shown took "
         f"{words.quantity(float(worst.latency_ns[-1]), 'ns')} ({worst.label}).",
         figure=CurvesFigure(curves),
     )
 
 
-def _curves(run: StoredRun, stage: StageResult) -> Iterator[Curve]:
-    if not stage.points:
-        return
-    nearest = min(_distance(p.point.workload.block_bytes) for p in stage.points)
-    near = [p for p in stage.points if _distance(p.point.workload.block_bytes) == nearest]
-    for point in worst_first(near):
+def _curves(run: StoredRun, stage: StageResult, drawn: frozenset[str]) -> Iterator[Curve]:
+    for point in worst_first([p for p in stage.points if p.point.id in drawn]):
         stored = [run.histograms(f"{r.artifacts}/histograms.npz") for r in point.repeats]
         for name in ("write", "read"):
             merged = Histogram.merged(parts[name] for parts in stored if name in parts)

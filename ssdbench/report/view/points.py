@@ -1,9 +1,12 @@
 """The points of a sweep as tables: worst first, the bound before the mean."""
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from ssdbench.model.finding import Severity
 from ssdbench.model.result import PointResult
+from ssdbench.model.workload import Workload
 from ssdbench.report.csv import point_findings, variation_percent
 from ssdbench.report.metrics import (
     direction,
@@ -12,10 +15,13 @@ from ssdbench.report.metrics import (
     published_bound,
 )
 from ssdbench.report.view import words
-from ssdbench.report.view.page import Block, Cell, Column, Prose, Table
+from ssdbench.report.view.page import Block, Cell, Column, Fold, Prose, Table
+from ssdbench.stats.runplan import USUAL_BLOCK_BYTES
 from ssdbench.units import counted, format_count, format_rate, format_size, listed
 
-MAX_OPEN_ROWS = 30  # a longer table of latencies is closed at first
+MOST_ROWS = 40  # with all columns; further points get a row with the few that decide
+MOST_MAPS = 4  # one for each queue; of more queues, one of the lowest
+HEATS = 6  # shades of a map
 MAX_WHY = 160  # characters of reasons in a row
 _VERDICT_ORDER = ("NOT VALIDATED", "MEASURED, NOT PLANNABLE", "VALIDATED")
 
@@ -38,59 +44,138 @@ def overview(points: Sequence[PointResult]) -> list[Block]:
 def _introduction(points: Sequence[PointResult]) -> Prose:
     counts = {verdict: sum(p.verdict == verdict for p in points) for verdict in _VERDICT_ORDER}
     told = listed([f"{n} {verdict}" for verdict, n in counts.items() if n])
-    numbers = sorted({len(p.repeats) for p in points})
-    each = f"{numbers[0]}" if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
     spans = words.several_spans([p.point for p in points])
-    order = "from the smallest span to the whole drive" if spans else "in freshly shuffled passes"
+    numbers = [len(p.repeats) for p in points]
+    subject = "It" if len(points) == 1 else "Each"
+    order = ", from the smallest span to the whole drive" if spans else ""
+    if not order and len(points) > 1 and max(numbers) > 1:
+        order = ", in freshly shuffled passes"
     return Prose(
-        f"{counted(len(points), 'point')}: {told}. Each was measured {each} times, {order}. "
-        "Each row starts with its lower bound; plan on it only where the point is VALIDATED. "
-        "Worst first."
+        f"{counted(len(points), 'point')}: {told}. {subject} was measured "
+        f"{words.how_often(min(numbers), max(numbers))}{order}. "
+        "Plan on a lower bound only where its point is VALIDATED."
     )
 
 
 def _matrices(points: Sequence[PointResult]) -> list[Block]:
     if words.several_spans([p.point for p in points]):
         return []
-    queues = dict.fromkeys(
-        (str(w.pattern), w.iodepth, w.numjobs) for w in (p.point.workload for p in points)
-    )
-    blocks: list[Block] = []
-    for pattern, depth, jobs in queues:
-        same = {
-            (p.point.workload.block_bytes, p.point.workload.read_percent): p
-            for p in points
-            if (str(p.point.workload.pattern), p.point.workload.iodepth, p.point.workload.numjobs)
-            == (pattern, depth, jobs)
-        }
-        sizes, reads = sorted({key[0] for key in same}), sorted({key[1] for key in same})
-        if len(sizes) > 1 and len(reads) > 1:
+    return [*_by_block_and_mix(points), *_by_depth_and_jobs(points)]
+
+
+def _by_block_and_mix(points: Sequence[PointResult]) -> Iterator[Table]:
+    """A map for each queue; with many queues one map, of the lowest bound over all of them."""
+    queues = dict.fromkeys(map(_queue, points))
+    if len(queues) <= MOST_MAPS:
+        for queue in queues:
+            pattern, depth, jobs = queue
             caption = f"Lower bound of IOPS, {pattern}, QD {depth} × {jobs}"
-            blocks.append(_matrix(caption, same, sizes, reads))
-    return blocks
+            yield from _map(caption, [p for p in points if _queue(p) == queue], _BLOCK, _MIX)
+    else:
+        for pattern in dict.fromkeys(pattern for pattern, _, _ in queues):
+            caption = f"Lowest lower bound of IOPS over all queues, {pattern}"
+            yield from _map(caption, [p for p in points if _queue(p)[0] == pattern], _BLOCK, _MIX)
 
 
-def _matrix(
-    caption: str,
-    cells: dict[tuple[int, int], PointResult],
-    sizes: Sequence[int],
-    reads: Sequence[int],
-) -> Table:
-    columns = [Column("Block size")]
-    columns += [Column(f"{read} % read", number=True) for read in reads]
-    rows = []
-    for size in sizes:
-        found = [cells.get((size, read)) for read in reads]
-        rows.append([Cell(format_size(size)), *(_matrix_cell(point) for point in found)])
-    return Table(caption, columns, rows)
+def _by_depth_and_jobs(points: Sequence[PointResult]) -> Iterator[Table]:
+    """A map of the kind of point that decides: the smallest share of reads, next to 4 KiB."""
+    least = min(p.point.workload.read_percent for p in points)
+    same = [p for p in points if p.point.workload.read_percent == least]
+    near = min(map(_octaves, same))
+    same = [p for p in same if _octaves(p) == near]
+    if len({_queue(p)[1:] for p in same}) > MOST_MAPS:
+        size = format_size(same[0].point.workload.block_bytes)
+        yield from _map(f"Lower bound of IOPS, {size}, {least} % read", same, _DEPTH, _JOBS)
 
 
-def _matrix_cell(point: PointResult | None) -> Cell:
+def _octaves(point: PointResult) -> float:
+    return abs(math.log2(point.point.workload.block_bytes / USUAL_BLOCK_BYTES))
+
+
+def _queue(point: PointResult) -> tuple[str, int, int]:
+    workload = point.point.workload
+    return str(workload.pattern), workload.iodepth, workload.numjobs
+
+
+@dataclass(frozen=True, slots=True)
+class _Axis:
+    title: str
+    of: Callable[[Workload], int]
+    words: Callable[[int], str]
+    least: int  # places of a map that is worth drawing
+
+
+_BLOCK = _Axis("Block size", lambda w: w.block_bytes, format_size, 2)
+_MIX = _Axis("Reads", lambda w: w.read_percent, lambda share: f"{share} % read", 2)
+_DEPTH = _Axis("Queue depth", lambda w: w.iodepth, lambda depth: f"QD {depth}", 2)
+_JOBS = _Axis("Jobs", lambda w: w.numjobs, lambda jobs: counted(jobs, "job"), 1)
+
+
+def _map(
+    caption: str, points: Sequence[PointResult], down: _Axis, across: _Axis
+) -> Iterator[Table]:
+    """A heat map: the lowest bound of each cell, shaded by its place between the extremes."""
+    cells: dict[tuple[int, int], list[PointResult]] = {}
+    for point in points:
+        workload = point.point.workload
+        cells.setdefault((down.of(workload), across.of(workload)), []).append(point)
+    rows, columns = (sorted({key[side] for key in cells}) for side in (0, 1))
+    if len(rows) < down.least or len(columns) < across.least:
+        return
+    lowest = {key: worst_first(found)[0] for key, found in cells.items()}
+    bounds = [b for p in lowest.values() if (b := bound(p)) is not None and 0 < b < math.inf]
+    ends = (min(bounds), max(bounds)) if bounds else (1.0, 1.0)
+    yield Table(
+        caption,
+        [Column(down.title), *(Column(across.words(place), number=True) for place in columns)],
+        [
+            [Cell(down.words(row)), *(_heat(lowest.get((row, c)), ends) for c in columns)]
+            for row in rows
+        ],
+    )
+
+
+def _heat(point: PointResult | None, ends: tuple[float, float]) -> Cell:
     if point is None:
         return Cell(words.NONE)
-    bad = point.verdict == "NOT VALIDATED"
-    text = words.count(bound(point))
-    return Cell(f"{text} ✗" if bad else text, "bad" if bad else "", hint=point.verdict)
+    value, bad = bound(point), point.verdict == "NOT VALIDATED"
+    text = words.count(value)
+    step = 0
+    if value is not None and 0 < value < math.inf and ends[1] > ends[0]:
+        step = round(HEATS * math.log(value / ends[0]) / math.log(ends[1] / ends[0]))
+    tone = f"h{step} bad" if bad else f"h{step}"
+    return Cell(f"{text} ✗" if bad else text, tone, hint=point.verdict)
+
+
+def tables(points: Sequence[PointResult]) -> Iterator[Fold]:
+    """Rates and latencies of the points, folded; of many points the worst in full."""
+    ordered = worst_first(points)
+    first, others = ordered[:MOST_ROWS], ordered[MOST_ROWS:]
+    which = f"the {len(first)} worst points" if others else counted(len(first), "point")
+    slow = latencies(first)
+    yield Fold(f"Rates and latencies of {which}", [rates(first), *([slow] if slow else [])])
+    if others:
+        yield Fold(f"The other {counted(len(others), 'point')}", [Prose(_COMMAND), _brief(others)])
+
+
+_COMMAND = (
+    "Figures are drawn for points of the plan and for failed ones. "
+    "`ssdbench report RUN --point ID` draws those of the point with that ID as well; summary.csv "
+    "has every point with all its numbers."
+)
+
+
+def _brief(points: Sequence[PointResult]) -> Table:
+    columns = [Column("ID"), Column("Point"), Column("Lower bound [IOPS]", number=True)]
+    columns += [Column("Mean [IOPS]", number=True), Column("p99", number=True), Column("Verdict")]
+    rows = []
+    for point in points:
+        iops = point.estimate("iops")
+        cells = [Cell(point.point.id), Cell(words.point_label(point.point))]
+        cells += [Cell(words.count(bound(point))), Cell(words.count(iops.value if iops else None))]
+        cells += [words.latency_cell(percentiles_of(point.estimates).get(99.0))]
+        rows.append([*cells, words.verdict_cell(point.verdict)])
+    return Table("Other points", columns, rows)
 
 
 def rates(points: Sequence[PointResult]) -> Table:
@@ -153,8 +238,7 @@ def latencies(points: Sequence[PointResult]) -> Table | None:
     rows = [row for point in points for row in _latency_rows(point, names)]
     rows.sort(key=lambda row: row[0], reverse=True)
     caption = "Latency of all points, slowest first (all repeats merged, then percentiles)"
-    fold = f"{caption}: {len(rows)} rows" if len(rows) > MAX_OPEN_ROWS else ""
-    return Table(caption, columns, [cells for _, cells in rows], fold=fold)
+    return Table(caption, columns, [cells for _, cells in rows])
 
 
 def _latency_column(share: float) -> Column:

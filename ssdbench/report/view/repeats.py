@@ -9,24 +9,28 @@ from ssdbench.report.figures import Section as Stretch
 from ssdbench.report.figures import SettleFigure, SettlePanel, Strip, StripFigure, Trace, thinned
 from ssdbench.report.read import StoredRun
 from ssdbench.report.view import words
-from ssdbench.report.view.page import Block, Cell, Column, Plot, Plots, Table
+from ssdbench.report.view.page import Block, Cell, Column, Plot, Plots, Prose, Table
 from ssdbench.report.view.points import bound, worst_first
-from ssdbench.units import format_count, format_duration
+from ssdbench.units import counted, format_count, format_duration
 
-MAX_PANELS = 24
+MOST_ROWS = 400  # one for each repeat
 PLOTTED_BINS = 14_000  # over all repeats; keeps the page below a few megabytes
 
 
-def blocks(run: StoredRun, stage: StageResult) -> list[Block]:
+def blocks(run: StoredRun, stage: StageResult, drawn: frozenset[str]) -> list[Block]:
     """Strip plot, settling and table of a stage's repeats."""
     points = [p for p in worst_first(stage.points) if p.repeats]
     if not points:
         return []
-    found: list[Block] = [Plots([_strips(stage, points)], wide=True)]
-    settle = _settle(run, stage, points)
-    if settle is not None:
-        found.append(Plots([settle], wide=True))
-    return [*found, _table(points)]
+    shown = [p for p in points if p.point.id in drawn]
+    found: list[Block] = []
+    if shown:
+        plots = [_strips(stage, shown), _settle(run, stage, shown)]
+        found.append(Plots([plot for plot in plots if plot is not None], wide=True))
+    if sum(len(p.repeats) for p in points) > MOST_ROWS:
+        found.append(Prose("Only the repeats of the points in figures; results.csv has them all."))
+        points = shown
+    return [*found, _table(points)] if points else found
 
 
 def _strips(stage: StageResult, points: Sequence[PointResult]) -> Plot:
@@ -35,9 +39,9 @@ def _strips(stage: StageResult, points: Sequence[PointResult]) -> Plot:
     return Plot(
         name=f"repeats-{stage.name}",
         title="Every repeat",
-        caption=f"All {format_count(total)} repeats that were run; none was dropped or run again. "
-        "Crosses: points that are not validated. The limit of 4 % is one for their variation (CV); "
-        "single repeats may lie outside the shade.",
+        caption=f"{counted(total, 'repeat')} of {counted(len(points), 'point')}; none was dropped "
+        "or run again. Crosses: points that are not validated. The limit of 4 % is one for their "
+        "variation (CV); single repeats may lie outside the shade.",
         alt=f"{total} repeats in percent of their point's mean; the widest point spreads over "
         f"{widest:.2g} %.",
         figure=StripFigure(tuple(_strip(point) for point in points)),
@@ -57,21 +61,16 @@ def _strip(point: PointResult) -> Strip:
 
 
 def _settle(run: StoredRun, stage: StageResult, points: Sequence[PointResult]) -> Plot | None:
-    shown = points[:MAX_PANELS]
-    bins = PLOTTED_BINS // max(sum(2 * len(p.repeats) for p in shown), 1)
-    panels = [_panel(run, point, bins=min(max(bins, 20), 150)) for point in shown]
+    bins = PLOTTED_BINS // max(sum(2 * len(p.repeats) for p in points), 1)
+    panels = [_panel(run, point, bins=min(max(bins, 20), 150)) for point in points]
     panels = [panel for panel in panels if panel.sections]
     if not panels:
         return None
-    rest = len(points) - len(shown)
-    more = (
-        f" The {rest} points with higher bounds are not drawn; the table has them." if rest else ""
-    )
     return Plot(
         name=f"settle-{stage.name}",
         title="Settling, and what is counted",
         caption="All repeats of each point over each other, from zero. Grey: settling, stored and "
-        f"not counted. Coloured: what the numbers come from.{more}",
+        "not counted. Coloured: what the numbers come from.",
         alt=f"Rate over time of all repeats of {len(panels)} points, settling and counted part.",
         figure=SettleFigure(tuple(panels), x_label="seconds since the repeat started"),
     )

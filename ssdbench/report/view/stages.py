@@ -23,7 +23,7 @@ from ssdbench.report.view import (
     trials,
     words,
 )
-from ssdbench.report.view.page import Block, Facts, Prose, Section
+from ssdbench.report.view.page import Block, Facts, Fold, Prose, Section
 from ssdbench.units import format_capacity, format_duration
 
 
@@ -31,14 +31,29 @@ def sections(run: StoredRun) -> Iterator[Section]:
     """All stages but warm-ups that were judged, whose whole content has a section of its own."""
     for stage in sorted(run.result.stages, key=lambda s: KINDS[s.kind].page_order):
         if stage.verdict is None:
-            yield Section(f"stage-{stage.name}", stage.title, list(_blocks(run, stage)))
+            blocks = list(_blocks(run, stage))
+            yield Section(f"stage-{stage.name}", stage.title, blocks, _brief(stage))
+
+
+def _brief(stage: StageResult) -> str:
+    """One line for a stage that nothing has to be decided by; empty where the page shows it."""
+    if not stage.complete:
+        return ""
+    match stage.found:
+        case PurgeDone() | FillDone():
+            volume = f"{format_capacity(stage.bytes_written)} written in "
+            return (volume if stage.bytes_written else "") + format_duration(stage.duration_s)
+        case BlockSizeFound(block_bytes=None, answer=answer):
+            return answer or "no answer"
+        case _:
+            return ""
 
 
 def _blocks(run: StoredRun, stage: StageResult) -> Iterator[Block]:
     if not stage.complete:
         yield Prose("This stage was not finished; what it measured until then is kept.", tone="bad")
     yield from _found(run, stage)
-    yield cost(stage)
+    yield Fold("What it took", [cost(stage)])
 
 
 def _found(run: StoredRun, stage: StageResult) -> Iterator[Block]:  # noqa: C901 - a line for each
@@ -79,4 +94,4 @@ def cost(stage: StageResult) -> Facts:
         items.append(("Written", format_capacity(stage.bytes_written)))
     if stage.bytes_read:
         items.append(("Read", format_capacity(stage.bytes_read)))
-    return Facts("What it took", items)
+    return Facts("", items)

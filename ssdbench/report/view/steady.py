@@ -12,7 +12,18 @@ from ssdbench.model.steadyverdict import criterion_value, criterion_words
 from ssdbench.report.figures import SeriesFigure, Window, WindowFigure, thinned
 from ssdbench.report.read import Seconds, StoredRun
 from ssdbench.report.view import stretch, words
-from ssdbench.report.view.page import Block, Cell, Column, Facts, Plot, Plots, Prose, Section, Table
+from ssdbench.report.view.page import (
+    Block,
+    Cell,
+    Column,
+    Facts,
+    Fold,
+    Plot,
+    Plots,
+    Prose,
+    Section,
+    Table,
+)
 from ssdbench.report.view.stages import cost
 from ssdbench.units import format_duration
 
@@ -23,7 +34,7 @@ def section(run: StoredRun) -> Section:
     for stage, found in run.result.having(WarmUp):
         if found.verdict is not None:
             blocks += _verdict(run, stage, found, found.verdict)
-            blocks.append(cost(stage))
+            blocks.append(Fold("What it took", [cost(stage)]))
     title = "Was the drive in steady state?"
     if not blocks:
         blocks = [Prose(_absent(run.result), tone="warn")]
@@ -46,16 +57,17 @@ def _verdict(
 ) -> Sequence[Block]:
     seconds, unit = run.seconds(found.seconds_csv), found.unit
     name = f"{stage.name}-0"
-    blocks: list[Block] = [_answer(stage, verdict, unit), _facts(stage, found, verdict)]
-    if verdict.criteria:
-        blocks.append(_criteria(verdict))
+    blocks: list[Block] = [_answer(stage, verdict, unit)]
     if seconds is not None and len(seconds.t_s) > 1:
         blocks.append(Plots([_whole(verdict, seconds, unit, name)], wide=True))
+    evidence: list[Block] = [_facts(stage, found, verdict)]
+    if verdict.criteria:
+        evidence.append(_criteria(verdict))
     if verdict.window_blocks:
-        blocks.append(Plots([_window_plot(verdict, unit, name)]))
+        evidence.append(Plots([_window_plot(verdict, unit, name)]))
     if found.other_rules and verdict.mean:
-        blocks.append(_others(found.other_rules, verdict, unit))
-    return blocks
+        evidence.append(_others(found.other_rules, verdict, unit))
+    return [*blocks, Fold("The evidence: each criterion, the window, other rules", evidence)]
 
 
 def _answer(stage: StageResult, verdict: SteadyVerdict, unit: str) -> Prose:
@@ -123,7 +135,7 @@ def _facts(stage: StageResult, found: WarmUp, verdict: SteadyVerdict) -> Facts:
     length = verdict.window_to_s - verdict.window_from_s
     drift = 100 * verdict.slope_per_s * length / verdict.mean if verdict.mean else 0.0
     return Facts(
-        "The evidence",
+        "",
         [
             ("Lower bound", _bound(verdict, unit)),
             ("Mean of the window", words.quantity(verdict.mean, unit)),

@@ -91,6 +91,13 @@ def point_label(point: Point) -> str:
     return label if point.span_percent is None else f"{point.span_percent:g} % of drive: {label}"
 
 
+def how_often(least: int, most: int) -> str:
+    """`once`, `twice`, `10 times`, `3 to 10 times`."""
+    if least != most:
+        return f"{least} to {most} times"
+    return {0: "never", 1: "once", 2: "twice"}.get(most, f"{most} times")
+
+
 def count(value: float | None) -> str:
     """A rate or count, or a dash."""
     return NONE if value is None or not math.isfinite(value) else format_count(value)
