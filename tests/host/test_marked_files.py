@@ -22,6 +22,7 @@ settle: {window: 1s, flat: 1s, max_time: 1s}
 measure: [{sweep: {block: 4KiB, read: [100]}}]
 """
 SIZE = 32 * MIB
+LIMIT = "65MiB"  # enough for the fill: a file that nothing was written to could not be told apart
 
 
 def copied_over(disk: Path) -> None:
@@ -45,10 +46,11 @@ def test_what_was_put_into_a_file_of_ours_is_not_overwritten_without_consent(
 
     def done(output: str, *more: str) -> "tuple[int, str]":
         words = ("run", str(profile), "--target", str(disk), "--output", str(tmp_path / output))
-        answer = ssdbench(*words, "--max-writes", "33MiB", *more)
+        answer = ssdbench(*words, "--max-writes", LIMIT, *more)
         return answer.returncode, answer.stderr
 
     assert done("first")[0] == done("second")[0] == 1  # the limit ended both
+    assert any(disk.read_bytes())
     replaced(disk)
     before = disk.read_bytes()
 
@@ -58,3 +60,8 @@ def test_what_was_put_into_a_file_of_ours_is_not_overwritten_without_consent(
     assert "its content is not what ssdbench left in it" in said
     assert f"--destroy {inspect(str(disk)).id}" in said
     assert disk.read_bytes() == before
+
+    code, said = done("fourth", "--destroy", inspect(str(disk)).id)
+
+    assert code == 1, said  # the limit ended this one as well
+    assert disk.read_bytes() != before
