@@ -1,0 +1,80 @@
+"""A run killed at any write, on the queue of a real device: `restore` ends at the first values."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from ssdbench.host.sysfs import Sysfs, chosen
+from ssdbench.tuning.backends import backends_of
+from ssdbench.tuning.journal import SettingsJournal
+from ssdbench.tuning.leftovers import restore_all
+from ssdbench.tuning.queue import queue_settings
+from ssdbench.tuning.setting import Backend, Setting
+from tests.support.devices import attached_loop
+from tests.support.killpoints import killed_at
+
+pytestmark = pytest.mark.host
+
+DRIVE = "the loop device"
+WISHES: dict[str, str | int] = {
+    "scheduler": "mq-deadline", "nr_requests": 32, "nomerges": 2, "rq_affinity": 2,
+    "add_random": 1, "read_ahead_kb": 4,
+}  # fmt: skip
+FIRST = {"scheduler": "none", "nr_requests": "100", "nomerges": "0", "rq_affinity": "1",
+         "add_random": "0", "iostats": "0", "read_ahead_kb": "100"}  # fmt: skip
+
+
+class Queue:
+    """The queue of a loop device, with values of its own."""
+
+    def __init__(self, name: str, journals: Path) -> None:
+        self.directory = Path(f"/sys/block/{name}/queue")
+        self.journals = journals
+        self.backends = backends_of(Sysfs(), lambda drive: name, {})
+
+    def have(self, values: Mapping[str, str]) -> None:
+        """Give the queue some values, the scheduler first."""
+        for attribute, value in values.items():
+            (self.directory / attribute).write_text(value)
+
+    def values(self) -> dict[str, str]:
+        return {name: chosen((self.directory / name).read_text().strip()) for name in FIRST}
+
+    def run(self) -> None:
+        settings = [
+            Setting(Backend.BLOCK, "queue/iostats", "1", "test", DRIVE),
+            *queue_settings(WISHES, DRIVE),
+        ]
+        path = self.journals / "run.jsonl"
+        with SettingsJournal(path, self.backends, boot_id="b1", host_id="h1") as journal:
+            journal.apply(settings)
+
+    def restore(self) -> None:
+        restore_all(self.journals, self.backends, boot_id="b1", host_id="h1")
+
+
+@pytest.fixture
+def queue(tmp_path: Path) -> Iterator[Queue]:
+    with attached_loop(tmp_path / "disk.img") as device:
+        made = Queue(device.node.name, tmp_path / "settings")
+        before = made.values()
+        made.have(FIRST)
+        yield made
+        made.have(before)  # detaching does not do that
+
+
+@pytest.mark.parametrize("step", [11, pytest.param(1, marks=pytest.mark.soak)])
+def test_a_run_and_its_restore_killed_anywhere_end_at_the_first_values(
+    queue: Queue, step: int
+) -> None:
+    assert queue.values() == FIRST
+    for point in range(1, 10_000, step):
+        killed = killed_at(point, queue.run)
+        killed_at(1 + point % 50, queue.restore)
+        queue.restore()
+
+        assert queue.values() == FIRST, f"kill {point}"
+        assert not list(queue.journals.glob("*.jsonl")), f"kill {point}"
+        if not killed:
+            return
