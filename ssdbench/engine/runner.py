@@ -41,6 +41,7 @@ from ssdbench.engine.stage import (
     Meter,
     RateHint,
     StagePlan,
+    stopped_by,
 )
 from ssdbench.engine.standing import standing
 from ssdbench.engine.store import RunStore
@@ -272,7 +273,7 @@ class Runner:
             journal.append(Kind.INTERRUPTED, data={"signal": signal_number})
         if not complete:
             limit = self._meter.exceeded(ahead_bytes=LEAST_AHEAD_BYTES)
-            why = f"signal {signal_number} asked for it" if signal_number else failed or limit
+            why = f"it was {stopped_by(signal_number)}" if signal_number else failed or limit
             why = why or "a stage could not end"
             self._raise(RunCutShort(self._at, len(self._stages), why).finding())
         self._compare_host(journal)

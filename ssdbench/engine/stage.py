@@ -3,6 +3,7 @@
 The engine runs stages and knows none by name; stages know the engine and not each other.
 """
 
+import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -34,6 +35,13 @@ from ssdbench.model.unitrecord import UnitRecord
 W = TypeVar("W")  # what a unit is told to do
 U = TypeVar("U", bound=UnitRecord)  # what it measured
 R = TypeVar("R", bound=AnyFound)  # what the stage found
+
+
+def stopped_by(number: int) -> str:
+    """What a signal did to a run: `stopped with Ctrl-C`, `stopped by SIGTERM`."""
+    if number == signal.SIGINT:
+        return "stopped with Ctrl-C"
+    return f"stopped by {signal.Signals(number).name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +226,7 @@ class Context:
     def must_end(self, *, ahead_bytes: int = 0) -> str:
         """Why the run must end now, or nothing; `ahead_bytes`: what is written before a look."""
         if (number := self.interrupted()) is not None:
-            return f"the run was interrupted by signal {number}"
+            return f"the run was {stopped_by(number)}"
         return self.meter.exceeded(ahead_bytes=ahead_bytes) or ""
 
     def alive(self, **data: object) -> None:

@@ -206,8 +206,8 @@ def _setting(setting: Mapping[str, str], keys: Sequence[str]) -> list[Cell]:
 def provenance(run: StoredRun) -> Section:
     """Where each number comes from: profile, commands, files."""
     blocks: list[Block] = [Facts("", [("Run", run.result.run_id), ("Seed", str(run.result.seed))])]
-    present = set(run.files("."))
-    rows = [[Cell(n, href=words.link(n)), Cell(what)] for n, what in RUN_FILES if n in present]
+    present = [(n, what) for n, what in RUN_FILES if (at := run.path(n)) and at.is_file()]
+    rows = [[Cell(n, href=words.link(n)), Cell(what)] for n, what in present]
     if rows:
         blocks.append(Table("Files of the run", [Column("File"), Column("What it holds")], rows))
     blocks += _artifacts(run)

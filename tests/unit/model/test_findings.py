@@ -171,8 +171,8 @@ def test_a_corrected_error_of_the_link_only_warns() -> None:
             "the stage ended early, with 0 of its starts finished: signal 2",
         ),
         (
-            RunCutShort(at_stage=2, stages=3, why="signal 2 asked for it"),
-            "the run ended early, in stage 2 of 3: signal 2 asked for it",
+            RunCutShort(at_stage=2, stages=3, why="it was stopped with Ctrl-C"),
+            "the run ended early, in stage 2 of 3: it was stopped with Ctrl-C",
         ),
         (
             MeasuredAgain(finished=3, units="repeats"),
