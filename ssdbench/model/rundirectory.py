@@ -20,6 +20,7 @@ REPORT = "report.html"
 RESULTS_CSV = "results.csv"
 RESULTS_PARQUET = "results.parquet"
 SUMMARY_CSV = "summary.csv"
+ARTIFACTS_CSV = "artifacts.csv"
 HOST_BEFORE = "host-before.json"
 HOST_AFTER = "host-after.json"
 

@@ -9,7 +9,7 @@ from ssdbench.model.result import RunResult
 def render(
     run_dir: Path, result: RunResult | None = None, points: Collection[str] = ()
 ) -> list[Path]:
-    """Write report.html, results.csv, results.parquet and summary.csv into a run directory.
+    """Write report.html and the tables (docs/tables.md) into a run directory.
 
     Everything comes from result.json and the bulk files beside it; a run that was interrupted, or
     that lacks bulk files, gets the report of what there is. Returns the paths, report.html first.

@@ -15,20 +15,26 @@ from ssdbench.foreign import cell
 from ssdbench.model.estimate import Estimate
 from ssdbench.model.finding import Finding, Severity
 from ssdbench.model.found import WarmUp
+from ssdbench.model.inside import BlockSizeFound, ProbeFound
+from ssdbench.model.rates import RateFound
 from ssdbench.model.result import SCHEMA, PointResult, Repeat, RunResult, StageResult, SteadyVerdict
 from ssdbench.model.rundirectory import STAGES
 from ssdbench.model.workload import Workload
 from ssdbench.report.label import simulated_label
 from ssdbench.report.metrics import direction, percentiles_of, published_bound, whole
+from ssdbench.report.view.capacity import demanded
+from ssdbench.stats.runplan import capacity_answer
 
-RESULT_TYPES = {
+# Both tables begin with these, under one name and one type; docs/tables.md says what each means.
+SHARED_TYPES = {
     "run_id": "str",
     "target": "str",
     "simulated": "str",
     "stage": "str",
-    "kind": "str",
+    "stage_kind": "str",
     "point": "str",
-    "pattern": "str",
+    "workload": "str",
+    "access_pattern": "str",
     "block_bytes": "Int64",
     "read_percent": "Int64",
     "iodepth": "Int64",
@@ -36,20 +42,43 @@ RESULT_TYPES = {
     "offset_bytes": "Int64",
     "span_bytes": "Int64",
     "span_percent": "Float64",
-    "repeat": "str",
+    "verdict": "str",
+    "reasons": "str",
+}
+RESULT_TYPES = SHARED_TYPES | {
+    "repeat_number": "Int64",
     "direction": "str",
     "metric": "str",
-    "value": "Float64",
+    "metric_value": "Float64",
     "unit": "str",
+    "answer": "str",
     "ci_low": "Float64",
     "ci_high": "Float64",
     "bound": "Float64",
-    "n": "Int64",
-    "method": "str",
+    "samples": "Int64",
+    "computed_by": "str",
     "status": "str",
-    "verdict": "str",
-    "reasons": "str",
-    "artifacts": "str",
+}
+SUMMARY_TYPES = SHARED_TYPES | {
+    "iops_bound": "Float64",
+    "iops": "Float64",
+    "iops_ci_low": "Float64",
+    "iops_ci_high": "Float64",
+    "repeats": "Int64",
+    "cv_percent": "Float64",
+    "worst_minute_iops": "Float64",
+    "worst_second_iops": "Float64",
+    "lat_p50_ns": "Float64",
+    "lat_p99_ns": "Float64",
+    "lat_p99_9_ns": "Float64",
+}
+ARTIFACT_TYPES = {
+    "run_id": "str",
+    "stage": "str",
+    "point": "str",
+    "repeat_number": "Int64",
+    "metric": "str",
+    "artifact_path": "str",
 }
 
 SUMMARY_DECIMALS = 3  # the summary is for people; results.csv keeps every digit
@@ -79,16 +108,32 @@ def variation_percent(point: PointResult) -> float | None:
 
 
 def results_frame(result: RunResult) -> pd.DataFrame:
-    """The tidy table; columns and types are fixed, so that files of many runs can be joined."""
+    """The tidy table; columns and types are fixed, so that files of many runs can be joined.
+
+    What is suppressed has a row and no value.
+    """
     rows = [row for stage in result.stages for row in _stage_rows(result, stage)]
-    return pd.DataFrame(rows, columns=list(RESULT_TYPES)).astype(RESULT_TYPES)
+    return _frame([*rows, *_capacity_rows(result)], RESULT_TYPES)
 
 
 def summary_frame(result: RunResult) -> pd.DataFrame:
     """One row per point, in the order in which the run stored them."""
     rows = [_summary_row(result, stage, point) for stage in result.stages for point in stage.points]
-    columns = list(_summary_columns())
-    return pd.DataFrame(rows, columns=columns).round(SUMMARY_DECIMALS)
+    return _frame(rows, SUMMARY_TYPES).round(SUMMARY_DECIMALS)
+
+
+def artifacts_frame(result: RunResult) -> pd.DataFrame:
+    """One row per number of `results_frame` and file or directory from which it was computed."""
+    return _frame(
+        [row for stage in result.stages for row in _artifacts(stage)], ARTIFACT_TYPES, result
+    )
+
+
+def _frame(rows: list[Row], types: dict[str, str], result: RunResult | None = None) -> pd.DataFrame:
+    frame = pd.DataFrame(rows, columns=list(types)).astype(types)
+    if result is not None:
+        frame["run_id"] = result.run_id
+    return frame
 
 
 def csv_bytes(frame: pd.DataFrame) -> bytes:
@@ -130,39 +175,147 @@ def _quoted(text: str) -> str:
 
 
 def _stage_rows(result: RunResult, stage: StageResult) -> Iterator[Row]:
-    common: Row = {
-        "run_id": result.run_id,
-        "target": result.target.name,
-        "simulated": simulated_label(result.target) or "no",
-        "stage": stage.name,
-        "kind": stage.kind,
-    }
-    if isinstance(stage.found, WarmUp) and stage.found.verdict is not None:
-        yield common | _steady_row(stage.name, stage.found.unit, stage.found.verdict)
+    common = _of_run(result) | {"stage": stage.name, "stage_kind": str(stage.kind)}
+    common |= {"verdict": result.verdict}
+    found = stage.found
+    if isinstance(found, WarmUp) and found.verdict is not None:
+        yield common | _steady_row(found.unit, found.verdict)
+    elif isinstance(found, RateFound):
+        yield from (common | row for row in _rate_rows(stage, found))
+    elif isinstance(found, BlockSizeFound):
+        yield from (common | row for row in _block_rows(stage, found))
+    elif isinstance(found, ProbeFound):
+        yield from (common | row for row in _probe_rows(stage, found))
     for point in stage.points:
         about = common | _workload_columns(point)
-        about |= {"verdict": point.verdict, "reasons": reasons(point_findings(point))}
         workload = point.point.workload
         for estimate in point.estimates:
-            yield about | _estimate_columns(estimate, workload)
+            row = about | _estimate_columns(estimate, workload)
+            # As in the summary: while the rate was still moving there is no bound.
+            yield row | {"bound": published_bound(point)} if estimate.metric == "iops" else row
         for repeat in point.repeats:
             yield from (about | row for row in _repeat_rows(repeat, workload))
 
 
-def _steady_row(stage: str, unit: str, verdict: SteadyVerdict) -> Row:
+def _of_run(result: RunResult) -> Row:
     return {
-        "repeat": "all",
+        "run_id": result.run_id,
+        "target": result.target.name,
+        "simulated": simulated_label(result.target) or "no",
+    }
+
+
+def _answered(stage: StageResult, metric: str, value: object, unit: str, how: str) -> Row:
+    """A row of a stage whose answer is no point; a number, or a word."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return {
+        "metric": metric,
+        "metric_value": value if number else None,
+        "unit": unit if number else None,
+        "answer": None if number or value is None else str(value),
+        "computed_by": how,
+        "status": "suppressed" if value is None else "published",
+        "reasons": reasons(stage.findings),
+    }
+
+
+def _rate_rows(stage: StageResult, found: RateFound) -> Iterator[Row]:
+    about: Row = {
+        "workload": found.workload,
+        "access_pattern": found.pattern,
+        "block_bytes": found.block_bytes,
+        "read_percent": found.read_percent,
+        "samples": found.searches,
+    }
+    how = f"open-loop searches, {found.limit}"
+    for metric, value in (
+        ("rate_within_limit_iops", found.rate_iops),
+        ("rate_highest_search_iops", found.highest_iops),
+        ("rate_knee_iops", found.knee_iops),
+    ):
+        yield about | _answered(stage, metric, value, "1/s", how)
+    yield about | _answered(stage, "rate_limit_ns", found.limit_ns, "ns", "as asked")
+
+
+def _block_rows(stage: StageResult, found: BlockSizeFound) -> Iterator[Row]:
+    how = found.evidence or "strided writes"
+    yield _answered(stage, "block_answer", found.answer or None, "", how)
+    yield _answered(stage, "block_found_bytes", found.block_bytes, "B", how)
+    yield _answered(stage, "write_buffer_bytes", found.buffer_bytes, "B", how)
+    yield _answered(stage, "block_confidence", found.confidence, "1", how)
+
+
+def _probe_rows(stage: StageResult, found: ProbeFound) -> Iterator[Row]:
+    how = f"probe {found.probe}"
+    yield _answered(stage, "probe_answer", found.answer or None, "", how)
+    for name, value in found.numbers.known().items():
+        yield _answered(stage, f"probe_{name}", value, _unit_of(name), how)
+
+
+def _unit_of(name: str) -> str:
+    """The unit that the name of a probe's number ends with, or begins with."""
+    for part, unit in (("_bytes", "B"), ("mb_per_s", "MB/s"), ("_us", "us"), ("_percent", "%")):
+        if part in name:
+            return unit
+    return "1"
+
+
+def _capacity_rows(result: RunResult) -> Iterator[Row]:
+    """The plan for the profile's demand, where it names one."""
+    if (wanted := demanded(result)) is None:
+        return
+    found = capacity_answer(result, wanted)
+    made, wear = found.plan, found.plan.wear if found.plan else None
+    common = _of_run(result) | {"stage_kind": "capacity"}
+    common |= _workload_columns(found.point) if found.point else {}
+    why = "; ".join((*found.reasons, *found.incomplete))
+    word = "VALIDATED" if found.validated else "NOT VALIDATED" if found.reasons else "INCOMPLETE"
+    for metric, value, unit in (
+        ("capacity_demand_iops", wanted.demand_iops, "1/s"),
+        ("capacity_load_iops", made and made.load_iops, "1/s"),
+        ("capacity_bound_iops", made and made.bound_iops, "1/s"),
+        ("capacity_utilisation_percent", wanted.utilisation_percent, "%"),
+        ("capacity_reserve_drives", wanted.failure_reserve, "1"),
+        ("capacity_drives", made and made.drives, "1"),
+        ("capacity_life_years", wear and wear.life_years, "a"),
+        ("capacity_drive_writes_per_day", wear and wear.dwpd_used, "1/d"),
+    ):
+        yield common | {
+            "metric": metric,
+            "metric_value": value,
+            "unit": unit,
+            "computed_by": "plan of the profile",
+            "status": "suppressed" if value is None else "published",
+            "verdict": word,
+            "reasons": why,
+        }
+
+
+def _artifacts(stage: StageResult) -> Iterator[Row]:
+    here: Row = {"stage": stage.name}
+    if isinstance(stage.found, WarmUp) and stage.found.verdict is not None:
+        yield here | {"metric": "steady_rate", "artifact_path": f"{STAGES}/{stage.name}"}
+    for point in stage.points:
+        about = here | {"point": point.point.id}
+        for estimate in point.estimates:
+            for path in estimate.artifacts:
+                yield about | {"metric": estimate.metric, "artifact_path": path}
+        for repeat in point.repeats:
+            yield about | {"repeat_number": repeat.repeat, "artifact_path": repeat.artifacts}
+
+
+def _steady_row(unit: str, verdict: SteadyVerdict) -> Row:
+    return {
         "direction": "total",
         "metric": "steady_rate",
-        "value": verdict.mean,
+        "metric_value": verdict.mean if verdict.steady else None,
         "bound": verdict.lower_bound if verdict.steady else None,
         "unit": unit,
-        "n": len(verdict.window_blocks),
-        "method": f"steady-state rule {verdict.rule}",
+        "samples": len(verdict.window_blocks),
+        "computed_by": f"steady-state rule {verdict.rule}",
         "status": "published" if verdict.steady else "suppressed",
         "verdict": "STEADY" if verdict.steady else "NOT STEADY",
         "reasons": verdict.reason,
-        "artifacts": f"{STAGES}/{stage}",
     }
 
 
@@ -170,7 +323,8 @@ def _workload_columns(point: PointResult) -> Row:
     workload = point.point.workload
     return {
         "point": point.point.id,
-        "pattern": str(workload.pattern),
+        "workload": workload.label(),
+        "access_pattern": str(workload.pattern),
         "block_bytes": workload.block_bytes,
         "read_percent": workload.read_percent,
         "iodepth": workload.iodepth,
@@ -178,23 +332,24 @@ def _workload_columns(point: PointResult) -> Row:
         "offset_bytes": workload.range.offset_bytes,
         "span_bytes": workload.range.length_bytes,
         "span_percent": point.point.span_percent,
+        "verdict": point.verdict,
+        "reasons": reasons(point_findings(point)),
     }
 
 
 def _estimate_columns(estimate: Estimate, workload: Workload) -> Row:
+    hidden = estimate.status == "suppressed"
     return {
-        "repeat": "all",
         "direction": direction(estimate, workload),
         "metric": estimate.metric,
-        "value": estimate.value,
+        "metric_value": None if hidden else estimate.value,
         "unit": estimate.unit,
-        "ci_low": estimate.ci_low,
-        "ci_high": estimate.ci_high,
-        "bound": estimate.bound,
-        "n": estimate.n,
-        "method": estimate.method,
+        "ci_low": None if hidden else estimate.ci_low,
+        "ci_high": None if hidden else estimate.ci_high,
+        "bound": None if hidden else estimate.bound,
+        "samples": estimate.n,
+        "computed_by": estimate.method,
         "status": estimate.status,
-        "artifacts": " ".join(estimate.artifacts),
     }
 
 
@@ -207,38 +362,22 @@ def _repeat_rows(repeat: Repeat, workload: Workload) -> Iterator[Row]:
     )
     for metric, value, unit in metrics:
         yield {
-            "repeat": str(repeat.repeat),
+            "repeat_number": repeat.repeat,
             "direction": whole(workload),
             "metric": metric,
-            "value": value,
+            "metric_value": value,
             "unit": unit,
-            "n": 1,
-            "method": "one repeat",
+            "samples": 1,
+            "computed_by": "one repeat",
             "status": "published",
-            "artifacts": repeat.artifacts,
         }
-
-
-def _summary_columns() -> Iterator[str]:
-    yield from ("run_id", "target", "simulated", "stage", "point", "workload", "span_percent")
-    yield from ("verdict", "iops_bound", "iops", "iops_ci_low", "iops_ci_high", "repeats")
-    yield from ("cv_percent", "worst_minute_iops", "worst_second_iops")
-    yield from SUMMARY_PERCENTILES.values()
-    yield "reasons"
 
 
 def _summary_row(result: RunResult, stage: StageResult, point: PointResult) -> Row:
     iops = point.estimate("iops")
     variation = variation_percent(point)
-    row: Row = {
-        "run_id": result.run_id,
-        "target": result.target.name,
-        "simulated": simulated_label(result.target) or "no",
-        "stage": stage.name,
-        "point": point.point.id,
-        "workload": point.point.workload.label(),
-        "span_percent": point.point.span_percent,
-        "verdict": point.verdict,
+    row = _of_run(result) | {"stage": stage.name, "stage_kind": str(stage.kind)}
+    row |= _workload_columns(point) | {
         "iops_bound": published_bound(point),
         "iops": iops.value if iops else None,
         "iops_ci_low": iops.ci_low if iops else None,
@@ -247,7 +386,6 @@ def _summary_row(result: RunResult, stage: StageResult, point: PointResult) -> R
         "cv_percent": None if variation is None else round(variation, 3),
         "worst_minute_iops": min((r.worst_minute_iops for r in point.repeats), default=None),
         "worst_second_iops": min((r.worst_second_iops for r in point.repeats), default=None),
-        "reasons": reasons(point_findings(point)),
     }
     percentiles = percentiles_of(point.estimates)
     for share, name in SUMMARY_PERCENTILES.items():

@@ -32,10 +32,12 @@ def write_report(
     version = result.ssdbench_version
     parquet = csv.parquet_bytes(frame, run_id=result.run_id, version=version)
     summary = csv.csv_bytes(csv.summary_frame(result))
+    artifacts = csv.csv_bytes(csv.artifacts_frame(result))
     tables = [
         _replaced(run_dir / rundirectory.RESULTS_CSV, csv.csv_bytes(frame)),
         _replaced(run_dir / rundirectory.SUMMARY_CSV, summary),
         _replaced(run_dir / rundirectory.RESULTS_PARQUET, parquet),
+        _replaced(run_dir / rundirectory.ARTIFACTS_CSV, artifacts),
     ]
     # The page comes last: it links to the tables, and names only files that are there.
     html = _replaced(run_dir / rundirectory.REPORT, render_page(page(run)).encode())

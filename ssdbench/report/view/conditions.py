@@ -25,6 +25,7 @@ RUN_FILES = (
     (rundirectory.RESULTS_CSV, "one row per point, repeat and metric"),
     (rundirectory.RESULTS_PARQUET, "the same, typed"),
     (rundirectory.SUMMARY_CSV, "one row per point"),
+    (rundirectory.ARTIFACTS_CSV, "the files behind each number"),
     (rundirectory.MANIFEST, "versions, profile, target and hashes"),
     (rundirectory.JOURNAL, "what was intended, begun and finished, as it happened"),
     (rundirectory.HOST_BEFORE, "the host before the run"),

@@ -222,7 +222,13 @@ def test_two_renders_are_the_same_to_the_last_byte(tmp_path: Path) -> None:
     first = {path.name: path.read_bytes() for path in render(tmp_path)}
     second = {path.name: path.read_bytes() for path in render(tmp_path)}
 
-    assert sorted(first) == ["report.html", "results.csv", "results.parquet", "summary.csv"]
+    assert sorted(first) == [
+        "artifacts.csv",
+        "report.html",
+        "results.csv",
+        "results.parquet",
+        "summary.csv",
+    ]
     assert [name for name in first if first[name] != second[name]] == []
 
 

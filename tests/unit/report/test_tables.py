@@ -1,4 +1,5 @@
 import io
+import re
 from pathlib import Path
 
 import duckdb
@@ -6,7 +7,15 @@ import pandas as pd
 import pytest
 
 from ssdbench.report import render
-from ssdbench.report.csv import RESULT_TYPES, results_frame, summary_frame
+from ssdbench.report.csv import (
+    ARTIFACT_TYPES,
+    RESULT_TYPES,
+    SHARED_TYPES,
+    SUMMARY_TYPES,
+    artifacts_frame,
+    results_frame,
+    summary_frame,
+)
 from tests.support.builders import StoredRunBuilder, a_small_run, with_found
 from tests.support.goldens import assert_golden
 
@@ -40,8 +49,8 @@ def test_results_hold_each_estimate_and_each_repeat_once(tmp_path: Path) -> None
     repeats = sum(len(point.repeats) for point in points)
     steady = sum(stage.verdict is not None for stage in result.stages)
     assert len(frame) == estimates + 4 * repeats + steady
-    single = frame[(frame["repeat"] == "2") & (frame["metric"] == "iops")]
-    assert list(single["value"]) == [point.repeats[1].iops for point in points]
+    single = frame[(frame["repeat_number"] == 2) & (frame["metric"] == "iops")]
+    assert list(single["metric_value"]) == [point.repeats[1].iops for point in points]
 
 
 def test_directions_follow_from_what_the_workload_does(tmp_path: Path) -> None:
@@ -65,13 +74,14 @@ def test_parquet_holds_the_same_rows_with_fixed_types(tmp_path: Path) -> None:
         types = dict(
             database.sql(f"SELECT column_name, column_type FROM (DESCRIBE {source})").fetchall()
         )
-        values = database.sql(f"SELECT value FROM {source}").fetchall()
+        values = database.sql(f"SELECT metric_value FROM {source}").fetchall()
         empty = database.sql(f"SELECT count(*) FROM {source} WHERE bound IS NULL").fetchall()
         metadata = database.sql(f"SELECT key, value FROM parquet_kv_metadata({source})").fetchall()
 
     assert list(types) == list(RESULT_TYPES)
-    assert types["value"] == "DOUBLE" and types["block_bytes"] == "BIGINT"
-    assert [value for (value,) in values] == list(frame["value"])
+    assert types["metric_value"] == "DOUBLE" and types["block_bytes"] == "BIGINT"
+    held = frame["metric_value"]
+    assert [value for (value,) in values] == [None if pd.isna(v) else v for v in held]
     assert empty == [(int(frame["bound"].isna().sum()),)]
     assert (b"schema_version", b"2") in metadata
 
@@ -81,7 +91,7 @@ def test_a_run_without_points_writes_headers_only(tmp_path: Path) -> None:
 
     render(tmp_path)
 
-    for name in ("results.csv", "summary.csv"):
+    for name in ("results.csv", "summary.csv", "artifacts.csv"):
         assert (tmp_path / name).read_text().count("\n") == 1
     with duckdb.connect() as database:
         rows = database.sql(f"SELECT count(*) FROM '{tmp_path / 'results.parquet'}'").fetchall()
@@ -118,3 +128,107 @@ def test_tables_survive_a_round_trip_with_commas_and_quotes(tmp_path: Path, name
 
     table = pd.read_csv(io.BytesIO((tmp_path / name).read_bytes()))
     assert set(table["run_id"]) == {'a "quoted", run'}
+
+
+def dictionary(title: str) -> dict[str, str]:
+    """Column and type of one table of the documentation."""
+    text = (Path(__file__).parents[3] / "docs" / "tables.md").read_text()
+    section = text.split(f"## {title}\n")[1].split("\n## ")[0]
+    words = {"text": "str", "integer": "Int64", "number": "Float64"}
+    rows = re.findall(r"^\| `(\w+)` \| (\w+) \| [^|]* \| [^|]+ \|$", section, re.MULTILINE)
+    return {name: words[kind] for name, kind in rows}
+
+
+def test_the_documented_dictionary_has_each_column_with_its_type() -> None:
+    shared = dictionary("In results.csv and summary.csv")
+
+    assert list(shared.items()) == list(SHARED_TYPES.items())
+    of_results = shared | dictionary("results.csv and results.parquet")
+    assert list(of_results.items()) == list(RESULT_TYPES.items())
+    assert list((shared | dictionary("summary.csv")).items()) == list(SUMMARY_TYPES.items())
+    assert list(dictionary("artifacts.csv").items()) == list(ARTIFACT_TYPES.items())
+
+
+# Reserved in SQL:2016 and likely as names of columns, beside those that DuckDB itself refuses.
+SQL_WORDS = re.findall(
+    r"\w+",
+    """all and any array as at between by case check column condition count cross current
+date day default distinct each element else end except exists false filter for from function group
+having hour in index interval into is join key language left like limit match method minute mod
+module month natural new no none not null of offset on one only or order out over partition pattern
+percent period position primary range rank ratio reads references repeat result return right
+row rows second select set size sql start system table then time timestamp to trigger true union
+unique user using value values when where window with within year""",
+)
+R_WORDS = ["if", "else", "repeat", "while", "function", "for", "next", "break", "in", "na", "inf"]
+
+
+def test_no_column_is_a_reserved_word_of_r_or_sql() -> None:
+    with duckdb.connect() as database:
+        said = "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category = 'reserved'"
+        reserved = {word for (word,) in database.sql(said).fetchall()}
+
+    names = {*RESULT_TYPES, *SUMMARY_TYPES, *ARTIFACT_TYPES}
+
+    assert names.isdisjoint(reserved | {*SQL_WORDS, *R_WORDS})
+
+
+def test_what_is_suppressed_has_a_row_and_no_value(tmp_path: Path) -> None:
+    frame = results_frame(a_small_run(tmp_path))
+
+    hidden = frame[frame["status"] == "suppressed"]
+
+    assert set(hidden["metric"]) == {"lat_p99_99_ns"} and len(hidden) == 3
+    assert hidden[["metric_value", "ci_low", "ci_high", "bound"]].isna().to_numpy().all()
+    assert frame[frame["status"] != "suppressed"]["metric_value"].notna().all()
+
+
+def test_a_spreadsheet_can_pivot_the_summary_by_its_numbers(tmp_path: Path) -> None:
+    StoredRunBuilder(tmp_path, repeats=2, measure_s=5).sweep().span().write()
+
+    render(tmp_path)
+    table = pd.read_csv(tmp_path / "summary.csv")
+
+    assert {str(table[name].dtype) for name in ("block_bytes", "read_percent", "iodepth")} == {
+        "int64"
+    }
+    sweep = table[table["stage_kind"] == "sweep"]
+    pivot = sweep.pivot_table(
+        index="block_bytes", columns=["read_percent", "iodepth"], values="iops"
+    )
+    assert pivot.shape == (4, 6) and pivot.notna().to_numpy().all()
+    assert pivot.loc[4096, (0, 1)] == pytest.approx(6_000, rel=0.02)  # as planted
+    assert list(table[table["stage_kind"] == "span"]["span_percent"]) == [5, 25, 50, 100]
+
+
+def test_rates_block_size_probes_and_capacity_have_rows(tmp_path: Path) -> None:
+    builder = StoredRunBuilder(tmp_path, repeats=3, measure_s=5)
+    builder.sweep(blocks=(4096,), reads=(0,), depths=(32,)).rate(8_000.0).blocksize()
+    builder.probe("stripe", "stripes of 64 KiB", stripe_bytes=65536).probe("trim", "cannot tell")
+    text = "measure: [{sweep: {}}]\nplan: {demand_iops: 5000, endurance_tb: 1000000}\n"
+
+    frame = results_frame(builder.write(profile_text=text))
+
+    values = {
+        metric: value
+        for metric, value in zip(frame["metric"], frame["metric_value"], strict=True)
+        if pd.notna(value)
+    }
+    assert values["rate_within_limit_iops"] == 8_000
+    assert values["block_found_bytes"] == 1 << 20
+    assert values["probe_stripe_bytes"] == 65536
+    assert values["capacity_drives"] == 3  # 5,000 / (5,700 x 0.7) = 1.3, so 2, and 1 that may fail
+    assert set(frame[frame["metric"] == "probe_answer"]["answer"]) == {
+        "stripes of 64 KiB",
+        "cannot tell",
+    }
+
+
+def test_artifacts_name_the_directory_of_each_repeat(tmp_path: Path) -> None:
+    result = a_small_run(tmp_path)
+
+    found = artifacts_frame(result)
+
+    one = found[(found["point"] == "b4096-r0-qd32") & (found["repeat_number"] == 2)]
+    assert list(one["artifact_path"]) == ["stages/02-sweep/b4096-r0-qd32/repeat-02"]
+    assert all((tmp_path / path).exists() for path in found["artifact_path"])
