@@ -82,6 +82,7 @@ def command(
                         "bounds": pair.bounds,
                         "bound_percent": pair.bound_percent,
                         "cannot_tell": pair.found.unsure,
+                        "answer": verdict(pair)[1],
                         "validated": pair.validated,
                     }
                     for pair in comparison.pairs
@@ -98,16 +99,25 @@ def command(
             (
                 pair.label,
                 f"{pair.second + 1} against {pair.first + 1}",
+                bounds(pair),
                 shift(pair),
                 interval(pair),
-                bounds(pair),
                 f"{pair.found.effect:.2f}",
                 f"{pair.p_corrected:.2g}",
                 verdict(pair)[1],
             )
             for pair in comparison.pairs
         ]
-        heads = ("point", "runs", "shift, IOPS", "95 %", "bound", "effect", "p, Holm", "answer")
+        heads = (
+            "point",
+            "runs",
+            "bound, IOPS",
+            "shift, IOPS",
+            "95 %",
+            "effect",
+            "p, Holm",
+            "answer",
+        )
         answer(table(heads, rows))
         if unsure := sum(pair.found.unsure for pair in comparison.pairs):
             answer(f"{unsure} of {len(comparison.pairs)} cannot be told apart for certain")

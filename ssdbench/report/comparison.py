@@ -16,6 +16,8 @@ from ssdbench.stats.compare import ALPHA
 from ssdbench.stats.runcompare import Compared, Pair
 from ssdbench.units import counted, format_count
 
+BOUNDS_APART = 1.25  # bounds of equal drives differ by less, as repeats are few
+
 
 @dataclass(frozen=True, slots=True)
 class ComparisonPage:
@@ -90,11 +92,11 @@ def _pairs(results: Sequence[RunResult], found: Compared) -> Table:
     columns = [
         Column("Point"),
         Column("Runs"),
+        Column("Bound", number=True),
         Column("IOPS", number=True),
         Column("against", number=True),
         Column("Shift", number=True),
         Column("95 % interval", number=True),
-        Column("Bound", number=True),
         Column("Effect", number=True),
         Column("p, Holm", number=True),
         Column("Answer"),
@@ -114,11 +116,11 @@ def _row(pair: Pair, results: Sequence[RunResult]) -> list[Cell]:
     return [
         Cell(words.times(pair.label)),
         Cell(against.join(names)),
+        Cell(bounds(pair)),
         Cell(words.count(second.value if second else None)),
         Cell(words.count(first.value if first else None)),
         Cell(shift(pair)),
         Cell(interval(pair)),
-        Cell(bounds(pair)),
         Cell(f"{pair.found.effect:.2f}"),
         Cell(f"{pair.p_corrected:.2g}"),
         Cell(answer, tone),
@@ -145,14 +147,18 @@ def interval(pair: Pair) -> str:
 
 
 def bounds(pair: Pair) -> str:
-    """How the number to plan on differs, whatever the means do: `-12 %`."""
+    """The numbers to plan on, the later run's first: `900 against 3,600 (-75.0 %)`."""
+    first, second = (words.count(bound) for bound in pair.bounds)
     percent = pair.bound_percent
-    return words.NONE if percent is None else f"{percent:+.1f} %"
+    said = "" if percent is None else f" ({percent:+.1f} %)"
+    return f"{second} against {first}{said}"
 
 
 def verdict(pair: Pair) -> tuple[str, str]:
     """Tone and words for one pair; nothing is called better that is not validated."""
     if pair.p_corrected > ALPHA:
+        if (differs := _bounds_apart(pair)) is not None:
+            return "warn", f"{differs}; the means do not tell the runs apart"
         apart = pair.found.effect in (0.0, 1.0)  # and still no p-value below the level
         if pair.found.unsure:
             return "warn", f"cannot tell: {_why_unsure(pair)}"
@@ -165,6 +171,18 @@ def verdict(pair: Pair) -> tuple[str, str]:
     if percent is not None and percent * pair.found.shift < 0:
         return "warn", f"{said}, but its bound is {'lower' if percent < 0 else 'higher'}"
     return ("good" if pair.found.shift > 0 else "bad"), said
+
+
+def _bounds_apart(pair: Pair) -> str | None:
+    """Where a planner would use quite another number of one run than of the other: a sentence."""
+    first, second = pair.bounds
+    low, high = sorted((first or 0.0, second or 0.0))
+    if high <= 0 or high < BOUNDS_APART * low:
+        return None
+    lower = (pair.second if (second or 0.0) < (first or 0.0) else pair.first) + 1
+    if low <= 0:
+        return f"{lower} has no bound to plan on"
+    return f"the bound of {lower} is {high / low:.2g} times lower"
 
 
 def _why_unsure(pair: Pair) -> str:

@@ -57,6 +57,28 @@ def test_repeats_that_are_wholly_apart_but_few_are_not_called_equal(tmp_path: Pa
     assert "is faster than" in answer([100, 101, 102, 103, 104], [800, 801, 802, 803, 804])
 
 
+@pytest.mark.parametrize("which", [0, 1])
+def test_bounds_a_factor_of_four_apart_never_read_as_no_difference(
+    runs: list[str], which: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = Path(runs[which]) / "result.json"
+    result = json.loads(path.read_text())
+    for stage in result["stages"]:
+        for point in stage["found"].get("points", ()):
+            for estimate in point["estimates"]:
+                if estimate["metric"] == "iops":
+                    estimate["bound"] /= 4
+    path.write_text(json.dumps(result))
+
+    assert main.run(["compare", *runs]) == 0
+    said = capsys.readouterr().out
+
+    assert "no difference shown" not in said
+    assert said.count(f"the bound of {which + 1} is 4 times lower") == 3
+    head = next(line for line in said.splitlines() if line.startswith("point"))
+    assert head.index("bound") < head.index("shift")
+
+
 def test_simulated_and_real_drives_are_not_mixed_silently(
     runs: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
