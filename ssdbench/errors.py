@@ -22,13 +22,17 @@ from ssdbench.foreign import plain
 
 
 class SsdbenchError(Exception):
-    """One sentence that says what is wrong and where, and a hint that says what to do."""
+    """One sentence that says what is wrong and where, and a hint that says what to do.
+
+    Several sentences come as a sequence, a line for each: foreign text never begins a line.
+    """
 
     exit_code = 1
 
-    def __init__(self, message: str, *, hint: str = "") -> None:
-        super().__init__(message)
-        self.message = message
+    def __init__(self, message: str | Sequence[str], *, hint: str = "") -> None:
+        sentences = [message] if isinstance(message, str) else message
+        self.message = "\n".join(map(plain, sentences))
+        super().__init__(self.message)
         self.hint = hint
 
 
@@ -48,14 +52,14 @@ class Diagnostic:
     message: str
 
     def __str__(self) -> str:
-        return plain(f"{self.file}:{self.line}:{self.column}: {self.message}")
+        return f"{self.file}:{self.line}:{self.column}: {self.message}"
 
 
 class ProfileError(UsageError):
     """A profile is wrong; all its mistakes at once."""
 
     def __init__(self, diagnostics: Sequence[Diagnostic], *, hint: str = "") -> None:
-        super().__init__("\n".join(str(d) for d in diagnostics), hint=hint)
+        super().__init__([str(d) for d in diagnostics], hint=hint)
         self.diagnostics = tuple(diagnostics)
 
 
@@ -78,8 +82,7 @@ class TargetRefused(SsdbenchError):
     def __init__(
         self, target: str, reasons: Sequence[str], *, hint: str = "", options: Sequence[str] = ()
     ) -> None:
-        told = (plain(f"{target}: {reason}") for reason in reasons)
-        super().__init__("\n".join(told), hint=hint)
+        super().__init__([f"{target}: {reason}" for reason in reasons], hint=hint)
         self.target = target
         self.reasons = tuple(reasons)
         self.options = tuple(options)

@@ -76,7 +76,7 @@ def load(names: tuple[str, ...], *, as_json: bool) -> None:
     reasons = modules.obstacles(Sysfs())
     if reasons:
         raise HostLacks(
-            "no module can be loaded here:\n" + "\n".join(reasons),
+            ["no module can be loaded here:", *reasons],
             hint="`ssdbench lab run -- COMMAND` has them in a guest.",
         )
     for state in chosen:

@@ -251,7 +251,7 @@ def _failed(error: SsdbenchError, *, as_json: bool, arguments: Sequence[str] = (
         for line in error.message.split("\n"):
             _tell(f"{word}: {line}")
     if error.hint:
-        _tell(f"hint: {error.hint}")
+        _tell(f"hint: {error.hint}".replace("\n", "\n  "))
     if command:
         _tell("the whole command:")
         _tell(f"  {shlex.join(command)}")
@@ -262,7 +262,7 @@ def _failed(error: SsdbenchError, *, as_json: bool, arguments: Sequence[str] = (
 
 def _misused(error: click.ClickException, *, as_json: bool) -> int:
     message = error.format_message()
-    _tell(f"error: {message}")
+    _tell(f"error: {message}".replace("\n", "\n  "))
     context = getattr(error, "ctx", None)
     hint = f"`{context.command_path} --help` shows how to call it" if context else ""
     if hint:

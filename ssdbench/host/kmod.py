@@ -8,7 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from ssdbench.errors import CommandFailed, HostLacks, UsageError
+from ssdbench.errors import CommandFailed, HostLacks, UsageError, telling
 from ssdbench.host import command
 from ssdbench.host.sysfs import Sysfs
 
@@ -239,7 +239,7 @@ def load(state: ModuleState) -> None:
                 hint="Run `ssdbench kmod build`.",
             ) from failed
         raise HostLacks(
-            f"{state.name} cannot be loaded: {failed.stderr.strip()}",
+            f"{state.name} cannot be loaded: {telling(failed.stderr)}",
             hint="`dmesg | tail` shows the kernel's own words; a module must be built for the "
             "kernel that runs (`ssdbench kmod build`).",
         ) from failed
@@ -272,7 +272,7 @@ def unload(state: ModuleState, sysfs: Sysfs) -> None:
         command.run(["rmmod", state.name])
     except CommandFailed as failed:
         raise HostLacks(
-            f"{state.name} cannot be unloaded: {failed.stderr.strip()}",
+            f"{state.name} cannot be unloaded: {telling(failed.stderr)}",
             hint="End what uses it first: "
             + (", ".join(users(sysfs, state.name)) or "`lsmod` names the modules."),
         ) from failed

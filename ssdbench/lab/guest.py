@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ssdbench.errors import HostLacks, SsdbenchError
+from ssdbench.errors import HostLacks, SsdbenchError, telling
 from ssdbench.host import command, files
 from ssdbench.lab.disks import consent
 from ssdbench.lab.kernels import Kernel
@@ -292,9 +292,9 @@ def _await(socket: Path, daemon: command.Process, job: Path) -> None:
         if daemon.poll() is not None:
             break
         time.sleep(0.02)
-    said = (job / "share.stderr").read_text(errors="replace").strip()
+    said = telling((job / "share.stderr").read_text(errors="replace"))
     raise HostLacks(
-        f"the host's file system could not be shared with the guest: {said or 'no answer'}",
+        f"the host's file system could not be shared with the guest: {said}",
         hint="The lab needs root and mount namespaces.",
     )
 

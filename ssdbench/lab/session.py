@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic, sleep
 
-from ssdbench.errors import HostLacks
+from ssdbench.errors import HostLacks, telling
 from ssdbench.host import command
 from ssdbench.lab.archive import Archive
 from ssdbench.lab.disks import DiskRequest
@@ -112,7 +112,7 @@ def _serve(stack: ExitStack, folder: Path, sim: str) -> Path:
     deadline = monotonic() + 10
     while not socket.exists():
         if server.poll() is not None or monotonic() > deadline:
-            said = (folder / "stderr").read_text(errors="replace").strip()
+            said = telling((folder / "stderr").read_text(errors="replace"))
             raise HostLacks(f"the simulated drive {sim} could not be served: {said}")
         sleep(0.02)
     return socket

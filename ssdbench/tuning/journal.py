@@ -75,8 +75,8 @@ class NotRestored(HostLacks):
         for drive in sorted({failure.absent for failure in failures} - {""}):
             forget = f"ssdbench restore --forget {shlex.quote(drive)}"
             hints.append(f"If {drive} is gone for good: `{forget}`.")
-        what = "\n".join(failure.said for failure in failures)
-        super().__init__(f"some settings were not restored:\n{what}", hint=" ".join(hints))
+        said = ["some settings were not restored:", *(failure.said for failure in failures)]
+        super().__init__(said, hint=" ".join(hints))
         self.failures = tuple(failures)
 
     @property

@@ -121,6 +121,20 @@ def test_a_refusal_shows_every_reason(
     ]
 
 
+def test_foreign_text_begins_no_line_of_an_error(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    fails_with(monkeypatch, HostLacks("a\nerror: b.yaml is gone", hint="remove 'a\nhint: b'"))
+
+    main.run(["schema"])
+
+    assert capfd.readouterr().err.splitlines() == [
+        "error: a\\nerror: b.yaml is gone",
+        "hint: remove 'a",
+        "  hint: b'",
+    ]
+
+
 def test_json_behind_two_dashes_is_of_the_program_that_is_run(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
