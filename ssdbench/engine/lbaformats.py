@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ssdbench.errors import HostLacks
+from ssdbench.foreign import read_regular
 from ssdbench.host.files import make_private_directory, require_private, write_atomic
 from ssdbench.host.lock import waiting
 from ssdbench.host.records import settings_directory
@@ -80,7 +81,7 @@ def _read(directory: Path) -> dict[str, LbaFormat]:
     path = directory / NAME
     require_private(path)
     try:
-        data = path.read_bytes()
+        data = read_regular(path)
         held = records.read(data)
         whole = held.lines and not held.damaged
         # Older files are one plain object; a damaged record is none that is valid.
@@ -88,7 +89,7 @@ def _read(directory: Path) -> dict[str, LbaFormat]:
         return {str(drive): LbaFormat.model_validate(was) for drive, was in formats.items()}
     except FileNotFoundError:
         return {}
-    except (ValueError, AttributeError, KeyError) as error:
+    except (OSError, ValueError, AttributeError, KeyError) as error:
         raise HostLacks(
             f"{path} cannot be read: which LBA formats were changed is not known",
             hint="remove it when every drive has the format that it should have",

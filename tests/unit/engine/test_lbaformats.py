@@ -1,6 +1,7 @@
 """Drives in another LBA format than they had: kept on disk until they have the old one again."""
 
 import json
+import os
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -51,6 +52,14 @@ def test_a_drive_that_is_away_is_kept_for_later(tmp_path: Path, now: dict[str, L
     assert lbaformats.changed(directory=tmp_path) == []
     now["d"] = SECOND
     assert [changed.drive for changed in lbaformats.changed(directory=tmp_path)] == ["d"]
+
+
+@pytest.mark.timeout(60)
+def test_a_pipe_in_its_place_hangs_nothing(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / lbaformats.NAME)
+
+    with pytest.raises(HostLacks, match="which LBA formats were changed is not known"):
+        lbaformats.changed(directory=tmp_path)
 
 
 def test_a_damaged_file_is_a_sentence(tmp_path: Path) -> None:
