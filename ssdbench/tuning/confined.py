@@ -38,7 +38,7 @@ OURS: Mapping[Backend, tuple[str, str]] = {
         r"there|absent",
     ),
     Backend.MOUNT: (
-        r"/sys/kernel/(?:tracing|debug)|/run/ssdbench/[^/\0\n]+|/[^\0\n]*/mounted",
+        r"/sys/kernel/(?:tracing|debug)|/run/ssdbench/[^/\0\n]+",
         r"(?:[a-z0-9]{1,20} [^\0\n]{1,4000})?",
     ),
     Backend.PARTITION: (r"[0-9]{1,3}", r"(?:[0-9]{1,20} [0-9]{1,20})?"),

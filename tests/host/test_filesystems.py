@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Timer
 
@@ -17,6 +19,7 @@ from ssdbench.host.filesystems import FILE_SYSTEMS
 from ssdbench.model.compared import Comparison, FileSystemComparison
 from ssdbench.model.finding import Code
 from ssdbench.model.result import RunResult
+from ssdbench.stages.files.mount import REACHABLE
 from ssdbench.target.inspect import inspect, kernel_name
 from ssdbench.tuning.mounting import DirectoryBackend, partition_name
 from ssdbench.units import MIB
@@ -253,6 +256,16 @@ def test_a_program_that_is_not_installed_is_a_sentence_with_its_package(tmp_path
     assert "Traceback" not in said
 
 
+@contextmanager
+def removed(directory: Path) -> Iterator[Path]:
+    """A directory that is empty again at the end."""
+    directory.mkdir(parents=True)
+    try:
+        yield directory
+    finally:
+        directory.rmdir()
+
+
 SOCKET_HOLDER = """
 import socket, sys, time
 from ssdbench.engine.applied import applied
@@ -272,9 +285,10 @@ def test_after_a_kill_restore_unmounts_and_forgets_the_partition(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SSDBENCH_SETTINGS", str(tmp_path / "settings"))
-    directory = tmp_path / "mounted"
-    directory.mkdir()
-    with attached_loop(tmp_path / "disk.img", size_bytes=32 * MIB) as loop:
+    with (
+        removed(REACHABLE / f"test-{os.getpid()}") as directory,
+        attached_loop(tmp_path / "disk.img", size_bytes=32 * MIB) as loop,
+    ):
         target = inspect(str(loop.node))
         name = partition_name(kernel_name(target), "1")
         argv = [sys.executable, "-c", HOLDER]
