@@ -19,7 +19,7 @@ from ssdbench.engine.runner import World
 from ssdbench.engine.stage import Limits
 from ssdbench.engine.store import load
 from ssdbench.errors import SsdbenchError
-from ssdbench.host.files import write_atomic
+from ssdbench.host.files import require_own_files, write_atomic
 from ssdbench.model import rundirectory
 from ssdbench.model.consent import Consent
 from ssdbench.model.result import RunResult
@@ -96,6 +96,7 @@ def resume(
 ) -> Ended:
     """Go on with a run, ending with its report. Raises SsdbenchError."""
     directory = directory.absolute()
+    require_own_files(directory)
     return _conducted(
         directory, audience, lambda world: runs.resume(directory, world, limits=limits, given=given)
     )

@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 from typing import Self
 
-from ssdbench.errors import HostLacks
+from ssdbench.errors import HostLacks, UsageError
 from ssdbench.model import records
 from ssdbench.units import format_size
 
@@ -81,6 +81,21 @@ def require_private(path: Path) -> None:
             f"other users can write {path}; not used",
             hint=f"check what it holds, then: {shlex.join(['chmod', 'go-w', str(path)])}",
         )
+
+
+def require_own_files(directory: Path) -> None:
+    """Raise UsageError for a link, a pipe or a device below a directory that is written to again.
+
+    A run makes none. Whoever put one there would choose what is written.
+    """
+    for base, directories, names in os.walk(directory):
+        for path in (Path(base, name) for name in (*directories, *names)):
+            if not (stat.S_ISREG(mode := path.lstat().st_mode) or stat.S_ISDIR(mode)):
+                what = "a symbolic link" if stat.S_ISLNK(mode) else "no regular file"
+                raise UsageError(
+                    f"{path} is {what}, which no run makes: nothing is written there",
+                    hint="Put a copy of what belongs there in its place, then resume the run.",
+                )
 
 
 def make_private_directory(path: Path) -> None:
@@ -158,7 +173,8 @@ class Appender:
         self._path = path
         try:
             fresh = not path.exists()
-            self._descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+            flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+            self._descriptor = os.open(path, flags, 0o644)
             if fresh:
                 sync_directory(path.parent)
         except OSError as error:

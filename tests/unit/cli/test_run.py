@@ -240,6 +240,24 @@ def test_resume_of_what_is_no_run_is_refused(
     assert "is not a run directory" in capfd.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["events.jsonl", "stages", "journal.jsonl"])
+def test_resume_writes_to_no_place_that_a_link_leads_to(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], name: str
+) -> None:
+    profile, output = tmp_path / "small.yaml", tmp_path / "out"
+    profile.write_text(SMALL)
+    first = ssdbench("run", str(profile), "--output", str(output), "--max-time", "15s")
+    assert subprocess.run(first, check=False, timeout=60).returncode == 1
+    elsewhere = (output / name).rename(tmp_path / "elsewhere")
+    (output / name).symlink_to(elsewhere)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+
+    assert run(["resume", str(output), "--max-time", "10h"]) == 2
+
+    assert f"{output / name} is a symbolic link" in capfd.readouterr().err
+    assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+
+
 def test_a_run_with_a_manifest_of_schema_1_is_resumed(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
