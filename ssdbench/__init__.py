@@ -1,3 +1,22 @@
 """ssdbench, the pessimist's SSD benchmark."""
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ssdbench.report.opened import OpenedRun
+
 __version__ = "0.1.0"
+
+
+def open_run(path: "str | Path") -> "OpenedRun":
+    """A stored run for notebooks: `.result` is typed, `.results` and `.summary` are DataFrames.
+
+    Raises ssdbench.errors.UsageError when the directory has no result that this version reads.
+    """
+    from pathlib import Path
+
+    from ssdbench.report.opened import opened  # pandas costs a second
+
+    return opened(Path(path))
