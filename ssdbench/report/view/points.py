@@ -122,7 +122,7 @@ def _map(
     rows, columns = (sorted({key[side] for key in cells}) for side in (0, 1))
     if len(rows) < down.least or len(columns) < across.least:
         return
-    lowest = {key: worst_first(found)[0] for key, found in cells.items()}
+    lowest = {key: min(found, key=_least) for key, found in cells.items()}
     bounds = [b for p in lowest.values() if (b := bound(p)) is not None and 0 < b < math.inf]
     ends = (min(bounds), max(bounds)) if bounds else (1.0, 1.0)
     yield Table(
@@ -133,6 +133,10 @@ def _map(
             for row in rows
         ],
     )
+
+
+def _least(point: PointResult) -> float:
+    return bound(point) or 0.0
 
 
 def _heat(point: PointResult | None, ends: tuple[float, float]) -> Cell:

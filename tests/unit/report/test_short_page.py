@@ -185,3 +185,20 @@ def test_a_point_measured_once_is_told_in_a_sentence(tmp_path: Path) -> None:
 
     assert "1 point: 1 VALIDATED. It was measured once." in page
     assert "1 times" not in page
+
+
+def test_a_cell_of_a_map_has_the_lowest_bound_even_where_another_point_failed(
+    tmp_path: Path,
+) -> None:
+    builder = StoredRunBuilder(tmp_path, repeats=2, measure_s=5)
+    depths = (1, 2, 4, 8, 16)
+    builder.sweep(blocks=(4096, 8192), reads=(0, 100), depths=depths, noisy=("b4096-r100-qd16",))
+    result = builder.write(verdict="NOT VALIDATED")
+    reads = [p for p in result.points if p.point.id.startswith("b4096-r100-")]
+    bounds = [e.bound for p in reads if (e := p.estimate("iops")) and e.bound is not None]
+
+    page = rendered(tmp_path)
+    row = page[page.index("Lowest lower bound of IOPS") :]
+    row = row[row.index(">4 KiB</th>") :]
+
+    assert f">{words.count(min(bounds))}<" in row[: row.index("</tr>")]
