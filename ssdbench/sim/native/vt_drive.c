@@ -9,7 +9,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -91,11 +93,32 @@ static int open_state(const char *path)
 	return fd;
 }
 
+/*
+ * The checksums beside a state hold for bytes that nobody has used since they were saved. A parent
+ * that shares the drive with us has checked and removed them; a fio on its own removes them here.
+ */
+static void forget_saved(const char *path)
+{
+	const char *suffix = ".ssdb";
+	char saved[PATH_MAX];
+	size_t stem = strlen(path) - strlen(suffix);
+	int length;
+
+	if (strlen(path) < strlen(suffix) || strcmp(path + stem, suffix))
+		return;
+	length = snprintf(saved, sizeof(saved), "%.*s.saved", (int)stem, path);
+	if (length >= (int)sizeof(saved) || (unlink(saved) && errno != ENOENT))
+		vt_die(VT_EXIT_STATE, "the checksums beside %s cannot be removed: %s", path,
+		       length >= (int)sizeof(saved) ? "the name is too long" : strerror(errno));
+}
+
 void vt_drive_open(void)
 {
 	const char *path = vt_config.state_path;
 	int fd = open_state(path);
 
+	if (vt_config.state_fd < 0)
+		forget_saved(path);
 	map_state(fd, path);	/* fd stays open: it holds the lock */
 	if (vt_config.data_path) {
 		data_fd = open(vt_config.data_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
