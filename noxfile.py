@@ -103,21 +103,23 @@ def lock(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none")
-def host(session: nox.Session) -> None:
+@nox.parametrize(
+    ("tests", "workers"), [("beside", "2"), ("not beside", "0")], ids=["beside", "alone"]
+)
+def host(session: nox.Session, tests: str, workers: str) -> None:
     """Tests on this host: root, loop devices and real fio; one at a time where time is real."""
-    for tests, workers in (("beside", "2"), ("not beside", "0")):
-        python(
-            session,
-            "-m",
-            "pytest",
-            "-n",
-            workers,
-            "-m",
-            f"host and not soak and {tests}",
-            *(session.posargs or ["tests/host"]),
-            ok=(0, 5) if session.posargs else (0,),  # 5: none of what was asked for
-            SSDBENCH_REQUIRE="host",
-        )
+    python(
+        session,
+        "-m",
+        "pytest",
+        "-n",
+        workers,
+        "-m",
+        f"host and not soak and {tests}",
+        *(session.posargs or ["tests/host"]),
+        ok=(0, 5) if session.posargs else (0,),  # 5: none of what was asked for
+        SSDBENCH_REQUIRE="host",
+    )
 
 
 @nox.session(venv_backend="none")
