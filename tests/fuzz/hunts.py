@@ -2,26 +2,33 @@
 
 Each hunt makes so many inputs from a seed and raises AssertionError with the input that was found.
 A wrong input may end in one of ssdbench's own errors, and in nothing else.
+
+`python -m tests.fuzz.hunts profiles 1 100 LEDGER` hunts with the seeds 1 to 100, SHARES["profiles"]
+inputs each. The ledger has a line for each seed that was hunted; those are passed over, so that a
+hunt of hours may be stopped and started again. It goes on after a fault, and then exits with 1.
 """
 
 import contextlib
+import functools
 import json
 import random
 import re
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from ssdbench.cli import background
 from ssdbench.cli.eventlog import EVENTS, PROGRESS, Reader
-from ssdbench.engine.journal import stored_records
-from ssdbench.errors import ProfileError, SsdbenchError
+from ssdbench.engine.journal import Journal, Kind, Record, stored_records
+from ssdbench.errors import ProfileError, SsdbenchError, UsageError
 from ssdbench.generator.fio.output import CutShort, parse
+from ssdbench.host import processes
 from ssdbench.model.editorschema import profile_schema
 from ssdbench.model.loading import load_profile
 from ssdbench.model.rundirectory import JOURNAL
@@ -32,6 +39,7 @@ from ssdbench.suite.plan import plan
 from ssdbench.tuning.journal import Change
 from ssdbench.tuning.journal import parse as settings_of
 from tests.fuzz.mutation import dumped, mutated_bytes, mutated_json, mutated_text
+from tests.support.builders import a_full_run, a_small_run
 from tests.support.fakefio import a_job, a_report
 
 PROFILES = Path(__file__).parents[2] / "profiles"
@@ -73,6 +81,7 @@ def profiles(count: int, seed: int = 1) -> int:
     return right
 
 
+@functools.cache
 def _words() -> list[str]:
     """Every key that a profile knows, and some that it does not."""
     schema = profile_schema()
@@ -84,6 +93,7 @@ def _words() -> list[str]:
     ]
 
 
+@functools.cache
 def _parts() -> list[str]:
     """The shipped profiles without comments, whole and in blocks: short ones are read fast."""
     found = []
@@ -98,68 +108,98 @@ def _parts() -> list[str]:
     return found
 
 
+def a_stored_run(base: Path) -> Path:
+    """A small run with every file that commands read of one."""
+    a_small_run(base)
+    (base / background.PROCESS).write_text(json.dumps(asdict(processes.ours())))
+    background.end(base, 1)
+    (base / "events.jsonl").write_text('{"event": "RunStarted", "text": "started"}\n' * 3)
+    (base / "progress.json").write_text('{"text": "fill", "fraction": 0.5, "left_s": 9.0}')
+    journal = Journal.create(base / "journal.jsonl")
+    for unit in ("a", "b"):
+        journal.append(Kind.BEGUN, stage="01-fill", unit=unit, data={"bytes": 4096})
+    journal.close()
+    return base
+
+
 def directories(base: Path, count: int, seed: int = 1) -> int:
-    """Run directories of which one file is damaged, read in process; returns how many were read."""
+    """Run directories of which one file is damaged, read in process; returns how many were read.
+
+    One directory serves all: only what was damaged is written, read and put back.
+    """
     chance = random.Random(seed)
     whole = {path: path.read_bytes() for path in sorted(base.rglob("*")) if path.is_file()}
+    run, records = StoredRun.open(base), stored_records(base / JOURNAL)
     bulk = [path for path in whole if path.suffix in (".csv", ".npz")]
     small = [
         base / name for name in (background.PROCESS, background.ENDED, EVENTS, PROGRESS, JOURNAL)
     ]
-    document = json.loads(whole[base / "result.json"])
     sound = 0
     for number in range(count):
         kind = chance.randrange(4)
         path = base / "result.json" if kind < 2 else chance.choice(bulk if kind == 2 else small)
         damaged = (
-            dumped(mutated_json(document, chance))
+            dumped(mutated_json(json.loads(whole[path]), chance))
             if kind == 0
             else mutated_bytes(whole[path], chance)
         )
         path.write_bytes(damaged)
         with only_ours((path.name, damaged)):
-            if kind < 3:
-                sound += _read_all(base, bulk)
-            else:
-                _read_small(base)
+            match kind:
+                case 0 | 1:
+                    _read_result(base, run)
+                case 2:
+                    _read_bulk(replace(run, missing=[]), path)
+                case _:
+                    _read_small(base, records)
+            sound += kind < 3
         path.write_bytes(whole[path])
         _tell("run directories", number + 1, count)
     return sound
 
 
-def _read_all(base: Path, bulk: Sequence[Path]) -> int:
+def _read_result(base: Path, before: StoredRun) -> None:
+    """A result, and the files that it names where the damage is in their names."""
+    known = {repeat.artifacts for point in before.result.points for repeat in point.repeats}
     run = StoredRun.open(base)
-    for path in bulk:
-        relative = path.relative_to(base).as_posix()
-        if path.suffix == ".npz":
-            run.histograms(relative)
-        elif path.name == "seconds.csv":
-            run.seconds(relative)
-        else:
-            run.table(relative)
-    for point in run.result.points:
-        for repeat in point.repeats:
-            run.path(repeat.artifacts)
-    return 1
+    named = {repeat.artifacts for point in run.result.points for repeat in point.repeats}
+    for artifacts in named - known:
+        assert (path := run.path(artifacts)) is None or path.is_relative_to(base.resolve())
+        run.files(artifacts)
+        run.text(artifacts)
+        run.seconds(f"{artifacts}/seconds.csv")
+        run.histograms(f"{artifacts}/histograms.npz")
 
 
-def _read_small(base: Path) -> None:
+def _read_bulk(run: StoredRun, path: Path) -> None:
+    relative = path.relative_to(run.directory).as_posix()
+    if path.suffix == ".npz":
+        run.histograms(relative)
+    elif path.name == "seconds.csv":
+        run.seconds(relative)
+    else:
+        run.table(relative)
+
+
+def _read_small(base: Path, records: Sequence[Record]) -> None:
     reader = Reader(base)
     list(reader.lines())
     reader.progress()
     background.ended(base)
-    stored_records(base / JOURNAL)
-    background.worker(base)
+    with contextlib.suppress(UsageError):
+        background.worker(base)
+    # A journal has no record that it did not have before, and none out of its place.
+    found = stored_records(base / JOURNAL)
+    assert found == list(records[: len(found)]), "a damaged record counts"
 
 
 def rendered(base: Path, count: int, seed: int = 1) -> int:
     """Results changed within their types, and rendered; returns how many were."""
     chance = random.Random(seed)
     whole = (base / "result.json").read_bytes()
-    document = json.loads(whole)
     done = 0
     while done < count:
-        damaged = dumped(mutated_json(document, chance, alike=True))
+        damaged = dumped(mutated_json(json.loads(whole), chance, alike=True))
         (base / "result.json").write_bytes(damaged)
         with only_ours(damaged, LONGEST_RENDERED_S):
             StoredRun.open(base)
@@ -185,11 +225,12 @@ def answers(count: int, seed: int = 1) -> int:
     chance = random.Random(seed)
     text = a_report(a_job(read_ios=10, write_ios=1000))
     start = text.index("{")
-    document = json.loads(text[start:])
     believed = 0
     for number in range(count):
         if number % 2:
-            odd = text[:start] + json.dumps(mutated_json(document, chance), indent=2)
+            odd = text[:start] + json.dumps(
+                mutated_json(json.loads(text[start:]), chance), indent=2
+            )
         else:
             odd = mutated_bytes(text.encode(), chance).decode("utf-8", "replace")
         with only_ours(odd), contextlib.suppress(CutShort):
@@ -229,9 +270,51 @@ def _tell(what: str, done: int, count: int) -> None:
         sys.stderr.write(f"{what}: {done:,} of {count:,}\n")
 
 
-HUNTS: dict[str, Callable[..., Any]] = {
+def _seeded_directories(count: int, seed: int) -> int:
+    with tempfile.TemporaryDirectory(dir=_memory()) as name:
+        return directories(a_stored_run(Path(name)), count, seed)
+
+
+def _seeded_rendered(count: int, seed: int) -> int:
+    """Every other seed changes a small run, and every other one a full run."""
+    with tempfile.TemporaryDirectory(dir=_memory()) as name:
+        (a_small_run if seed % 2 else a_full_run)(Path(name))
+        return rendered(Path(name), count, seed)
+
+
+def _memory() -> str | None:
+    """A file system in memory, where there is one."""
+    return "/dev/shm" if Path("/dev/shm").is_dir() else None
+
+
+HUNTS: dict[str, Callable[[int, int], int]] = {
     "profiles": profiles,
-    "directories": directories,
-    "rendered": rendered,
+    "directories": _seeded_directories,
+    "rendered": _seeded_rendered,
     "answers": answers,
 }
+SHARES = {"profiles": 10_000, "directories": 1_000, "rendered": 10, "answers": 10_000}
+
+
+def seeds(hunt: str, first: int, last: int, ledger: Path) -> int:
+    """Hunt with the seeds that the ledger does not have; returns how many found a fault."""
+    lines = ledger.read_text().splitlines() if ledger.exists() else []
+    hunted = {entry["seed"] for entry in map(json.loads, lines) if entry["hunt"] == hunt}
+    faults = 0
+    for seed in sorted(set(range(first, last + 1)) - hunted):
+        began, entry = time.monotonic(), {"hunt": hunt, "seed": seed, "inputs": SHARES[hunt]}
+        try:
+            entry["passed"] = HUNTS[hunt](SHARES[hunt], seed)
+        except AssertionError as found:
+            faults += 1
+            sys.stderr.write(f"{hunt}, seed {seed}: {found}\n")
+            continue
+        entry["s"] = round(time.monotonic() - began)
+        with ledger.open("a", encoding="ascii") as file:
+            file.write(json.dumps(entry) + "\n")
+    return faults
+
+
+if __name__ == "__main__":
+    _, name, first, last, path = sys.argv
+    raise SystemExit(1 if seeds(name, int(first), int(last), Path(path)) else 0)

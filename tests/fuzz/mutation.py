@@ -1,6 +1,5 @@
 """Small changes to texts and JSON that trip readers up; everything comes from one seed."""
 
-import copy
 import json
 import random
 from collections.abc import Sequence
@@ -61,8 +60,7 @@ def mutated_text(text: str, words: Sequence[str], chance: random.Random) -> str:
 
 
 def mutated_json(value: Any, chance: random.Random, *, alike: bool = False) -> Any:
-    """One to three values replaced, removed or repeated; `alike` keeps the type of each."""
-    value = copy.deepcopy(value)
+    """One to three values replaced, removed or repeated in place; `alike` keeps their types."""
     for _ in range(chance.randint(1, 3)):
         holder, key = _place(value, chance)
         if holder is None:
@@ -73,13 +71,17 @@ def mutated_json(value: Any, chance: random.Random, *, alike: bool = False) -> A
             case 1 if isinstance(holder, dict):
                 del holder[key]
             case 2 if isinstance(holder, list):
-                holder.append(copy.deepcopy(old))
+                holder.append(_copied(old))
             case 3:
                 other, name = _place(value, chance)
-                holder[key] = copy.deepcopy(other[name]) if other is not None else None
+                holder[key] = _copied(other[name]) if other is not None else None
             case _ if fitting:
                 holder[key] = chance.choice(fitting)
     return value
+
+
+def _copied(value: Any) -> Any:
+    return json.loads(json.dumps(value))
 
 
 def _place(value: Any, chance: random.Random) -> tuple[Any, Any]:

@@ -1,73 +1,61 @@
 """Foreign input in great numbers: short for every change, the whole count in `nox -s soak`."""
 
-import json
-from dataclasses import asdict
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from ssdbench.cli import background
-from ssdbench.engine.journal import Journal, Kind
-from ssdbench.host import processes
 from ssdbench.model import records
 from ssdbench.tuning.journal import CHANGING
 from ssdbench.tuning.setting import Backend
 from tests.fuzz import hunts
 from tests.support.builders import a_full_run, a_small_run
 
-SHORT = {"profiles": 1_500, "directories": 400, "rendered": 2, "answers": 3_000}
 WHOLE = {"profiles": 1_000_000, "directories": 100_000, "rendered": 1_000, "answers": 1_000_000}
-COUNTS = [
-    pytest.param(SHORT, id="short"),
-    pytest.param(WHOLE, id="whole", marks=(pytest.mark.soak, pytest.mark.timeout(0))),
-]
 
 
-def a_stored_run(base: Path) -> Path:
-    """A small run with every file that commands read of one."""
-    a_small_run(base)
-    (base / background.PROCESS).write_text(json.dumps(asdict(processes.ours())))
-    background.end(base, 1)
-    (base / "events.jsonl").write_text('{"event": "RunStarted", "text": "started"}\n' * 3)
-    (base / "progress.json").write_text('{"text": "fill", "fraction": 0.5, "left_s": 9.0}')
-    journal = Journal.create(base / "journal.jsonl")
-    for unit in ("a", "b"):
-        journal.append(Kind.BEGUN, stage="01-fill", unit=unit, data={"bytes": 4096})
-    journal.close()
-    return base
+def test_no_profile_ends_in_a_traceback() -> None:
+    assert 0 < hunts.profiles(1_500) < 1_500
 
 
-@pytest.mark.parametrize("counts", COUNTS)
-def test_no_profile_ends_in_a_traceback(counts: dict[str, int]) -> None:
-    right = hunts.profiles(counts["profiles"])
-
-    assert 0 < right < counts["profiles"]
+def test_no_damaged_run_directory_ends_in_a_traceback(tmp_path: Path) -> None:
+    assert 0 < hunts.directories(hunts.a_stored_run(tmp_path), 800) < 800
 
 
-@pytest.mark.parametrize("counts", COUNTS)
-def test_no_damaged_run_directory_ends_in_a_traceback(
-    tmp_path: Path, counts: dict[str, int]
+@pytest.mark.parametrize("make", [a_small_run, a_full_run])
+def test_every_result_that_is_read_is_rendered(
+    tmp_path: Path, make: Callable[[Path], object]
 ) -> None:
-    sound = hunts.directories(a_stored_run(tmp_path), counts["directories"])
+    make(tmp_path)
 
-    assert 0 < sound < counts["directories"]
-
-
-@pytest.mark.parametrize("counts", COUNTS)
-def test_every_result_that_is_read_is_rendered(tmp_path: Path, counts: dict[str, int]) -> None:
-    half = counts["rendered"] // 2
-    for make, seed in ((a_small_run, 1), (a_full_run, 2)):
-        base = tmp_path / str(seed)
-        make(base)
-
-        assert hunts.rendered(base, half, seed) == half
+    assert hunts.rendered(tmp_path, 1) == 1
 
 
-@pytest.mark.parametrize("counts", COUNTS)
-def test_no_answer_of_fio_ends_in_a_traceback(counts: dict[str, int]) -> None:
-    believed = hunts.answers(counts["answers"])
+def test_no_answer_of_fio_ends_in_a_traceback() -> None:
+    assert 0 < hunts.answers(3_000) < 3_000
 
-    assert 0 < believed < counts["answers"]
+
+@pytest.mark.soak
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("hunt", WHOLE)
+def test_nothing_is_found_in_the_whole_count(tmp_path: Path, hunt: str) -> None:
+    assert hunts.seeds(hunt, 1, WHOLE[hunt] // hunts.SHARES[hunt], tmp_path / "ledger") == 0
+
+
+def test_a_hunt_that_was_stopped_goes_on_after_its_last_seed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def hunted(count: int, seed: int) -> int:
+        asked.append(seed)
+        assert seed != 3
+        return count
+
+    monkeypatch.setitem(hunts.HUNTS, "answers", hunted)
+
+    assert [hunts.seeds("answers", 1, last, tmp_path / "ledger") for last in (2, 4, 4)] == [0, 1, 1]
+    assert asked == [1, 2, 3, 4, 3]
 
 
 def test_no_byte_of_a_settings_journal_can_be_cut_or_flipped_into_another_change() -> None:
