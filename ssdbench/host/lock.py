@@ -2,20 +2,23 @@
 
 import fcntl
 import os
-import re
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Self
 
 from ssdbench.errors import HostLacks, SsdbenchError, TargetRefused
+from ssdbench.foreign import open_own
 from ssdbench.host.files import require_private, unwritable
 
 
 class Lock:
     """A lock file held from `with` to its end; a killed process gives it up as well.
 
+    The file is removed at the end. Whoever had opened it by then gets a lock that nobody else looks
+    for, so it counts only if the path still leads to the file that was locked.
     Entering raises what `taken` makes of the holder ("process 4711") when another has it.
     """
 
@@ -26,22 +29,20 @@ class Lock:
 
     def __enter__(self) -> Self:
         try:
-            self._descriptor = _opened(self._path)
-        except OSError as error:
-            raise unwritable(self._path, error) from error
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            while (descriptor := _locked(self._path)) is None:
+                pass
         except BlockingIOError:
-            os.close(self._descriptor)
-            self._descriptor = -1
             holder = self.holder()
             raise self._taken(f"process {holder}" if holder else "another process") from None
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
+        except OSError as error:
+            raise unwritable(self._path, error) from error
+        self._descriptor = descriptor
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         return self
 
     def __exit__(self, *exc: object) -> None:
-        # The file stays: removing it would let two processes lock two files of one name.
+        _remove(self._path, self._descriptor)
         os.close(self._descriptor)
         self._descriptor = -1
 
@@ -68,7 +69,50 @@ def waiting(path: Path) -> Iterator[None]:
 def _opened(path: Path) -> int:
     """Open a lock file, made where it is missing. Raises OSError, HostLacks when it is not ours."""
     require_private(path)
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    return open_own(path, os.O_RDWR, 0o600)
+
+
+def _locked(path: Path) -> int | None:
+    """A descriptor that holds the lock of a path; None when the file was removed meanwhile.
+
+    Raises BlockingIOError when another has it, OSError, HostLacks.
+    """
+    descriptor = _opened(path)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if _leads_to(path, descriptor):
+            return descriptor
+    except OSError:
+        os.close(descriptor)
+        raise
+    os.close(descriptor)
+    return None
+
+
+def _leads_to(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(path.lstat(), os.fstat(descriptor))
+    except OSError:
+        return False
+
+
+def _remove(path: Path, descriptor: int) -> None:
+    """Remove a lock file, whose lock the descriptor holds."""
+    if _leads_to(path, descriptor):
+        with suppress(OSError):  # one that stays is no harm
+            path.unlink()
+
+
+def _remove_stale(directory: Path) -> None:
+    """Remove the locks of targets whose processes were killed, and those of older versions."""
+    for path in directory.glob("target-*.lock"):
+        try:
+            descriptor = _locked(path)
+        except (OSError, HostLacks):
+            continue  # it is held, or it is not ours
+        if descriptor is not None:
+            _remove(path, descriptor)
+            os.close(descriptor)
 
 
 def host_lock(directory: Path | None = None) -> Lock:
@@ -83,10 +127,12 @@ def host_lock(directory: Path | None = None) -> Lock:
 
 
 def target_lock(target_id: str, directory: Path | None = None) -> Lock:
-    """The lock of one target, by its identity."""
-    name = re.sub(r"[^A-Za-z0-9._-]", "_", target_id)[:180]
+    """The lock of one target, by its identity; of other targets no stale lock stays."""
+    directory = directory or lock_directory()
+    _remove_stale(directory)
+    name = sha256(target_id.encode("utf-8", "surrogateescape")).hexdigest()[:16]
     return Lock(
-        (directory or lock_directory()) / f"target-{name}.lock",
+        directory / f"target-{name}.lock",
         lambda holder: TargetRefused(
             target_id,
             [f"another ssdbench run ({holder}) is at work on it"],

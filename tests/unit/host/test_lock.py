@@ -1,6 +1,9 @@
 """One run per host and per target."""
 
+import fcntl
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +12,7 @@ from typing import Any
 import pytest
 
 from ssdbench.errors import HostLacks, TargetRefused
-from ssdbench.host.lock import host_lock, target_lock, waiting
+from ssdbench.host.lock import Lock, host_lock, target_lock, waiting
 
 
 def test_a_second_run_on_the_host_is_told_who_has_it(tmp_path: Path) -> None:
@@ -66,6 +69,63 @@ def test_a_lock_that_another_user_owns_or_can_write_is_refused(
 
     with pytest.raises(HostLacks, match=said), taken(tmp_path):
         pass
+
+
+def test_no_lock_of_a_target_stays_and_none_names_it(tmp_path: Path) -> None:
+    (tmp_path / "target-file__home_me_d.img.lock").touch()  # as a version before this one left it
+    (tmp_path / "target-killed.lock").touch(0o600)
+
+    with target_lock("file:/home/me/d.img", tmp_path), target_lock("eui.1", tmp_path):
+        held = sorted(path.name for path in tmp_path.iterdir())
+
+    assert len(held) == 2 and not any("home" in name or "eui" in name for name in held)
+    assert list(tmp_path.iterdir()) == []
+
+
+_CONTENDER = """
+import sys, time
+from pathlib import Path
+from ssdbench.errors import HostLacks
+from ssdbench.host.lock import host_lock
+
+place, entered = Path(sys.argv[1]), 0
+end = time.monotonic() + 60
+while entered < 300 and time.monotonic() < end:
+    try:
+        with host_lock(place):
+            (place / "inside").touch(exist_ok=False)
+            entered += 1
+            (place / "inside").unlink()
+    except HostLacks:
+        continue
+print(entered)
+"""
+
+
+def test_a_lock_that_is_removed_at_its_end_lets_no_two_in(tmp_path: Path) -> None:
+    """Processes that take and remove one lock as fast as they can; each is alone inside."""
+    argv = [sys.executable, "-c", _CONTENDER, str(tmp_path)]
+    racing = [subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+
+    assert [int(one.communicate()[0] or 0) for one in racing] == [300] * 4
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lock_whose_file_was_removed_before_it_was_locked_does_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, path = fcntl.flock, tmp_path / "host.lock"
+    first = Lock(path, HostLacks)
+    first.__enter__()
+
+    def ends_meanwhile(descriptor: int, how: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", real)
+        first.__exit__()
+        real(descriptor, how)
+
+    monkeypatch.setattr(fcntl, "flock", ends_meanwhile)
+    with host_lock(tmp_path), pytest.raises(HostLacks, match="another ssdbench"):
+        host_lock(tmp_path).__enter__()
 
 
 def test_a_waiting_lock_lets_one_at_a_time_through(tmp_path: Path) -> None:
