@@ -27,6 +27,12 @@ _ACTING_OR_NEWLINE = re.compile(f"[{_ACTS}\t\n]")
 _FORMULA = re.compile(r"[=+\-@]|\\[tr]|\\x[01]")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|-")
 
+_IN_ITS_PLACE = {
+    errno.ELOOP: "it is a symbolic link",
+    errno.ENXIO: "it is no regular file",
+    errno.EMLINK: "it has another name as well",
+}
+
 
 def _escaped(found: re.Match[str]) -> str:
     return found.group().encode("unicode_escape", "surrogatepass").decode("ascii")
@@ -82,7 +88,41 @@ def read_regular(path: Path) -> bytes:
         return file.read()
 
 
-def replace(path: Path, data: bytes) -> None:
+def open_own(path: Path, flags: int = os.O_WRONLY | os.O_TRUNC, mode: int = 0o644) -> int:
+    """A descriptor of a file that is written, made where it is missing.
+
+    All files that are not moved to their place whole (`write_whole`, `host.files.write_atomic`) are
+    opened here: whoever put something else in their place would choose what is written. Raises
+    OSError for a link, for what is no regular file and for one with a second name; it stays as it
+    was.
+    """
+    safe = os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+    try:
+        descriptor = os.open(path, flags & ~os.O_TRUNC | safe, mode)
+    except OSError as error:
+        if error.errno in _IN_ITS_PLACE:
+            raise OSError(error.errno, _IN_ITS_PLACE[error.errno], str(path)) from error
+        raise
+    try:
+        _require_own(descriptor, path)
+        os.set_blocking(descriptor, True)
+        if flags & os.O_TRUNC:
+            os.ftruncate(descriptor, 0)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _require_own(descriptor: int, path: Path) -> None:
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.ENXIO, _IN_ITS_PLACE[errno.ENXIO], str(path))
+    if found.st_nlink > 1:
+        raise OSError(errno.EMLINK, _IN_ITS_PLACE[errno.EMLINK], str(path))
+
+
+def write_whole(path: Path, data: bytes) -> None:
     """Write a file beside its place and move it there; no link that lies there is followed.
 
     Raises OSError. Nothing is synced: a report can be rendered again.

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ssdbench.errors import UsageError
-from ssdbench.foreign import json_object, read_regular
+from ssdbench.foreign import json_object, open_own, read_regular
 from ssdbench.host import command, processes
 from ssdbench.host.files import write_atomic
 from ssdbench.host.processes import ProcessId
@@ -18,7 +18,6 @@ from ssdbench.host.processes import ProcessId
 PROCESS = "process.json"
 ENDED = "ended.json"
 LOG = "run.log"
-_NOWHERE = Path(os.devnull)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +36,7 @@ class Child:
 
     def started(self, directory: Path) -> None:
         """Let the parent go; from now on everything that is said goes to the run's log."""
-        log = os.open(
-            directory / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o644
-        )
+        log = open_own(directory / LOG, os.O_WRONLY | os.O_APPEND)
         nothing = os.open(os.devnull, os.O_RDONLY)
         sys.stdout.flush()
         sys.stderr.flush()
@@ -131,7 +128,7 @@ def awake(*, exists: Callable[[Path], bool] = Path.exists) -> Iterator[None]:
         "--mode", "block",
         "sleep", "infinity",
     ]  # fmt: skip
-    inhibitor = command.spawn(argv, stdout=_NOWHERE, stderr=_NOWHERE)
+    inhibitor = command.spawn(argv, stdout=None, stderr=None)
     try:
         yield
     finally:

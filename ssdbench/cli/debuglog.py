@@ -5,12 +5,13 @@ of the program, not only from the start of the run.
 """
 
 import logging
+import os
 import sys
 import time
 from logging.handlers import MemoryHandler
 from pathlib import Path
 
-from ssdbench.foreign import lines
+from ssdbench.foreign import lines, open_own
 
 NAME = "debug.log"
 FORMAT = "%(asctime)s.%(msecs)03dZ %(message)s"
@@ -36,9 +37,11 @@ def keep_in(directory: Path) -> None:
     for handler in logging.getLogger("ssdbench").handlers:
         if isinstance(handler, MemoryHandler) and handler.target is None:
             try:
-                file = logging.FileHandler(directory / NAME, encoding="utf-8")
+                log = open_own(directory / NAME, os.O_WRONLY | os.O_APPEND)
             except OSError:  # the run goes on; stderr still has it
                 return
+            file = logging.FileHandler(directory / NAME, encoding="utf-8", delay=True)
+            file.setStream(os.fdopen(log, "a", encoding="utf-8"))
             file.setFormatter(_formatter(FORMAT))
             handler.setTarget(file)
             handler.flush()

@@ -5,6 +5,7 @@ progress.json    how far the run is now; replaced in place, so that it stays sma
 """
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from ssdbench.cli.progress import finding_line, headline, said
 from ssdbench.engine.events import Event, FindingRaised, Progress, RunFinished
-from ssdbench.foreign import json_object, read_regular, replace
+from ssdbench.foreign import json_object, open_own, read_regular, write_whole
 from ssdbench.model.finding import Finding
 
 EVENTS = "events.jsonl"
@@ -37,7 +38,7 @@ class EventLog:
             return
 
     def _progress(self, event: Progress) -> None:
-        replace(self.directory / PROGRESS, json.dumps(asdict(event)).encode())
+        write_whole(self.directory / PROGRESS, json.dumps(asdict(event)).encode())
 
     def _append(self, event: Event) -> None:
         if isinstance(event, FindingRaised):
@@ -51,7 +52,8 @@ class EventLog:
         }
         if isinstance(event, FindingRaised):
             record["finding"] = event.finding.model_dump(mode="json")
-        with (self.directory / EVENTS).open("a", encoding="utf-8") as file:
+        log = open_own(self.directory / EVENTS, os.O_WRONLY | os.O_APPEND)
+        with os.fdopen(log, "a", encoding="utf-8") as file:
             file.write(json.dumps(record) + "\n")
 
 

@@ -23,7 +23,7 @@ import click
 
 from ssdbench import __version__
 from ssdbench.errors import ProfileError, SsdbenchError, TargetRefused
-from ssdbench.foreign import lines
+from ssdbench.foreign import lines, write_whole
 
 EXIT_BUG = 70  # EX_SOFTWARE of sysexits.h
 DEBUG = "--debug"
@@ -308,7 +308,7 @@ def _keep(text: str, place: Place) -> Path | None:
         path = directory / f"traceback-{os.getpid()}.txt"
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+            write_whole(path, text.encode())
         except OSError:
             continue
         return path

@@ -1,5 +1,6 @@
 """One-second samples as they come: arrays for the judge, a CSV file for report and resume."""
 
+import os
 from collections.abc import Callable
 from io import TextIOWrapper
 from pathlib import Path
@@ -9,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ssdbench.errors import UsageError
+from ssdbench.foreign import open_own
 from ssdbench.generator.base import Second
 from ssdbench.host.files import unwritable
 from ssdbench.model.result import SteadyVerdict
@@ -55,7 +57,7 @@ class Recorder:
 
     def _open(self) -> TextIOWrapper:
         try:
-            file = self._path.open("w", encoding="ascii", buffering=1 << 16)
+            file = os.fdopen(open_own(self._path), "w", 1 << 16, encoding="ascii")
             file.write(HEADER)
         except OSError as error:
             raise unwritable(self._path, error) from error

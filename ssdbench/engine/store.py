@@ -40,9 +40,7 @@ class StageStore:
 
     def directory(self, *parts: str) -> Path:
         """A directory below the stage's, made if it is missing."""
-        path = self.path.joinpath(*parts)
-        make_directory(path)
-        return path
+        return self._made(self.path.joinpath(*parts))
 
     def fresh_directory(self, *parts: str) -> Path:
         """The same, empty; what an earlier attempt left there is kept beside it as NAME.1, …"""
@@ -61,9 +59,18 @@ class StageStore:
     def save(self, path: str, value: BaseModel) -> Path:
         """Store a model durably under a name below the stage's directory."""
         target = self.path / path
-        make_directory(target.parent)
+        self._made(target.parent)
         write_atomic(target, value.model_dump_json(indent=1) + "\n")
         return target
+
+    def _made(self, path: Path) -> Path:
+        make_directory(path)
+        if path.resolve() != self.run.resolve() / path.relative_to(self.run):
+            raise UsageError(
+                f"{path} leads out of the run directory: there is a symbolic link on its way",
+                hint="Find out who put it there, and remove it.",
+            )
+        return path
 
     def load(self, path: str, kind: type[M], *, checksum: object = None) -> M:
         """Read a stored model. Raises UsageError when it is not there or damaged.

@@ -12,12 +12,15 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
 from ssdbench.errors import CommandFailed, HostLacks
+from ssdbench.foreign import open_own
+from ssdbench.host.files import unwritable
 
 # The child asks the kernel to be killed when we die, and only then looks whether we still live:
 # the other order would leave a moment in which our death goes unnoticed.
@@ -151,8 +154,8 @@ class Process:
 def spawn(
     argv: Sequence[str],
     *,
-    stdout: Path,
-    stderr: Path,
+    stdout: Path | None,
+    stderr: Path | None,
     env: Mapping[str, str] | None = None,
     pass_fds: Sequence[int] = (),
     cwd: Path | None = None,
@@ -160,6 +163,7 @@ def spawn(
 ) -> Process:
     """Start a program that dies when the calling thread does, even by SIGKILL.
 
+    What it says goes to new or emptied files, or nowhere.
     `env` is added to ours, for the program alone; `pass_fds` stay open in it; `cpus` are the
     processors that it may use. Raises HostLacks when it is not installed.
     """
@@ -179,7 +183,7 @@ def spawn(
         *argv,
     ]  # fmt: skip
     try:
-        with stdout.open("wb") as out, stderr.open("wb") as err:
+        with _said(stdout) as out, _said(stderr) as err:
             popen = subprocess.Popen(
                 chain,
                 stdin=subprocess.DEVNULL,
@@ -193,6 +197,19 @@ def spawn(
     except OSError as error:
         raise _not_startable(argv[0], error, "") from error
     return Process(popen, argv, _Story(popen.pid, argv, env, cwd=cwd))
+
+
+@contextmanager
+def _said(path: Path | None) -> Iterator[int]:
+    try:
+        descriptor = subprocess.DEVNULL if path is None else open_own(path)
+    except OSError as error:
+        raise unwritable(path or Path(os.devnull), error) from error
+    try:
+        yield descriptor
+    finally:
+        if path is not None:
+            os.close(descriptor)
 
 
 def become(argv: Sequence[str]) -> NoReturn:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from ssdbench.errors import HostLacks, UsageError
+from ssdbench.foreign import open_own
 from ssdbench.model import records
 from ssdbench.units import format_size
 
@@ -173,8 +174,7 @@ class Appender:
         self._path = path
         try:
             fresh = not path.exists()
-            flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-            self._descriptor = os.open(path, flags, 0o644)
+            self._descriptor = open_own(path, os.O_RDWR | os.O_APPEND)
             if fresh:
                 sync_directory(path.parent)
         except OSError as error:
@@ -219,9 +219,12 @@ class Appender:
 
 def unwritable(path: Path, error: OSError) -> HostLacks:
     """The sentence for a file that could not be written."""
+    planted = error.errno in (errno.ELOOP, errno.ENXIO, errno.EMLINK)
     return HostLacks(
         f"{path} cannot be written: {error.strerror}",
-        hint="Free some space or choose another place; `ssdbench resume` continues a run.",
+        hint="Find out who put it there, and remove it."
+        if planted
+        else "Free some space or choose another place; `ssdbench resume` continues a run.",
     )
 
 

@@ -4,10 +4,14 @@ fio's histogram logs are almost all zeros: packed they take a fiftieth.
 """
 
 import gzip
+import os
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TextIO
+
+from ssdbench.foreign import open_own
+from ssdbench.host.regular import opened as opened_regular
 
 SUFFIX = ".gz"
 LEVEL = 3  # 1 MiB in a few ms; higher levels gain little on rows of zeros
@@ -22,8 +26,9 @@ def pack(paths: Iterable[Path]) -> None:
         beside = path.with_name(f".{path.name}.tmp")
         try:
             with (
-                path.open("rb") as plain,
-                beside.open("wb") as raw,
+                opened_regular(path) as held,
+                os.fdopen(held, "rb", closefd=False) as plain,
+                os.fdopen(open_own(beside), "wb") as raw,
                 gzip.GzipFile("", "wb", LEVEL, raw, mtime=0) as packed,
             ):
                 shutil.copyfileobj(plain, packed, 1 << 20)

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from ssdbench.errors import UsageError
-from ssdbench.foreign import brief, replace
+from ssdbench.foreign import brief, write_whole
 from ssdbench.model import rundirectory
 from ssdbench.model.result import RunResult
 from ssdbench.report import csv
@@ -45,5 +45,5 @@ def write_report(
 
 
 def _replaced(path: Path, data: bytes) -> Path:
-    replace(path, data)
+    write_whole(path, data)
     return path

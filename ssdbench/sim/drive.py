@@ -19,6 +19,7 @@ from typing import Any, Self
 from zlib import crc32
 
 from ssdbench.errors import DeviceError, HostLacks, SsdbenchError, UsageError
+from ssdbench.foreign import open_own
 from ssdbench.host.files import reserve, unwritable, write_atomic
 from ssdbench.model import records
 from ssdbench.sim.core import Drive
@@ -100,7 +101,7 @@ class SimDrive:
         """
         spec = read_spec(path)
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError as error:
             raise UsageError(f"{path} cannot be opened: {error.strerror}") from error
         try:
@@ -196,7 +197,7 @@ class SimDrive:
             spec = other.spec
             beside = self.path.with_suffix(".restoring")
             _copy(source, beside)
-            descriptor = os.open(beside, os.O_RDWR | os.O_CLOEXEC)
+            descriptor = os.open(beside, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
                 _lock(descriptor, beside)  # ours before it has a name that others look for
                 reserve(descriptor, beside, os.fstat(descriptor).st_size)
@@ -300,7 +301,7 @@ def _require_bytes(descriptor: int, path: Path) -> None:
 def _copy(source: Path, to: Path) -> None:
     """Copy a file, sharing its blocks if the file system can, else leaving out its holes."""
     try:
-        with source.open("rb") as reader, to.open("wb") as writer:
+        with source.open("rb") as reader, os.fdopen(open_own(to), "wb") as writer:
             try:
                 fcntl.ioctl(writer.fileno(), _FICLONE, reader.fileno())
             except OSError:

@@ -1,6 +1,5 @@
 """The NBD front: the simulated drive in real time on a unix socket, for any NBD client."""
 
-import os
 import time
 from pathlib import Path
 from types import TracebackType
@@ -70,7 +69,7 @@ class NbdServer:
     def __enter__(self) -> Self:
         """Start and wait until it answers. Raises CommandFailed with the server's sentence."""
         saved_path(self._state).unlink(missing_ok=True)  # the server changes it
-        self.process = spawn(self._argv, stdout=Path(os.devnull), stderr=self._log)
+        self.process = spawn(self._argv, stdout=None, stderr=self._log)
         deadline = time.monotonic() + _START_S
         while "ready" not in self._log.read_text():
             status = self.process.poll()

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Self
 
 from ssdbench.errors import HostLacks
+from ssdbench.foreign import open_own
 from ssdbench.host.files import reserve
 from ssdbench.sim import futex
 from ssdbench.sim.drive import saved_path
@@ -125,7 +126,7 @@ class VirtualClock:
         self._environment = environment
         # Never closed, but let go of: whoever still looks into it (an error's traceback does, by
         # its frames) keeps it. A file of its own, for a mapping holds the lock of the file it has.
-        with page.open("r+b") as file:
+        with os.fdopen(open_own(page, os.O_RDWR), "r+b") as file:
             memory = mmap.mmap(file.fileno(), ctypes.sizeof(_Page))
         self._page = _Page.from_buffer(memory)
         self._go = c_uint32.from_buffer(memory, _Page.go.offset)
@@ -163,7 +164,7 @@ class VirtualClock:
         else:
             environment["SSDB_VT_STATE_FD"] = str(state_fd)
         try:
-            descriptor = os.open(page, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            descriptor = open_own(page, os.O_RDWR, 0o600)
             # fio ends by itself once nobody holds this lock any more.
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.ftruncate(descriptor, 0)

@@ -28,6 +28,7 @@ from ssdbench.engine.stage import (
 )
 from ssdbench.engine.units import own_findings
 from ssdbench.errors import SsdbenchError, UsageError
+from ssdbench.foreign import write_whole
 from ssdbench.generator.base import Job
 from ssdbench.model.inside import BlockSizeFound, StoredFigure
 from ssdbench.model.kind import KINDS, StageKind
@@ -325,5 +326,5 @@ def _found(asked: Mapping[Way, Asked]) -> bool:
 
 
 def _written(context: Context, path: Path, text: str) -> str:
-    path.write_text(text, encoding="utf-8")
+    write_whole(path, text.encode())
     return context.store.relative(path)

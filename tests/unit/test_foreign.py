@@ -1,8 +1,12 @@
 """Foreign text: what a terminal or a spreadsheet would act on does not get out."""
 
+import os
+import socket
+from pathlib import Path
+
 import pytest
 
-from ssdbench.foreign import MOST_SHOWN, brief, cell, lines, plain
+from ssdbench.foreign import MOST_SHOWN, brief, cell, lines, open_own, plain
 
 
 @pytest.mark.parametrize(
@@ -54,3 +58,49 @@ def test_what_is_too_long_keeps_its_ends() -> None:
 )
 def test_a_cell_is_no_formula_and_numbers_stay_numbers(text: str, stored: str) -> None:
     assert cell(text) == stored
+
+
+FLAGS = (os.O_WRONLY | os.O_TRUNC, os.O_WRONLY | os.O_APPEND, os.O_RDWR)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("flags", FLAGS)
+@pytest.mark.parametrize("kind", ["link", "dangling", "second name", "pipe", "socket", "directory"])
+def test_what_was_put_in_the_place_of_a_file_is_not_written(
+    tmp_path: Path, kind: str, flags: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # names of sockets are short
+    path, precious = Path("file"), Path("precious")
+    precious.write_text("mine")
+    match kind:
+        case "link":
+            path.symlink_to(precious)
+        case "dangling":
+            path.symlink_to("new")
+        case "second name":
+            path.hardlink_to(precious)
+        case "pipe":
+            os.mkfifo(path)
+        case "socket":
+            with socket.socket(socket.AF_UNIX) as end:
+                end.bind(str(path))
+        case _:
+            path.mkdir()
+
+    with pytest.raises(OSError, match="file"):
+        open_own(path, flags)
+
+    assert precious.read_text() == "mine"
+    assert not Path("new").exists()
+
+
+@pytest.mark.parametrize("flags", FLAGS)
+def test_a_file_of_our_own_is_made_or_written_again(tmp_path: Path, flags: int) -> None:
+    path = tmp_path / "file"
+
+    for text in ("longer", "next"):
+        with os.fdopen(open_own(path, flags), "w") as file:
+            file.write(text)
+
+    expected = {FLAGS[0]: "next", FLAGS[1]: "longernext", FLAGS[2]: "nexter"}
+    assert path.read_text() == expected[flags]

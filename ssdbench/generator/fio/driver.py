@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Self
 
 from ssdbench.errors import HostLacks
+from ssdbench.foreign import write_whole
 from ssdbench.generator.base import Direction, Job, JobOutcome, LoggedIo, Second
 from ssdbench.generator.fio import jobfile, logs
 from ssdbench.generator.fio.attachment import Attachment, Way
@@ -349,7 +350,7 @@ def _lines(path: Path) -> list[str]:
 
 def _keep(path: Path, text: str) -> None:
     try:
-        path.write_text(text)
+        write_whole(path, text.encode())
     except OSError as error:
         raise files.unwritable(path, error) from error
 

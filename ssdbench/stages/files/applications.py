@@ -19,6 +19,7 @@ from ssdbench.engine.atwork import MustEndError, Vigil
 from ssdbench.engine.noise import HostWatch
 from ssdbench.engine.stage import Context, RateHint, StagePlan
 from ssdbench.errors import CommandFailed
+from ssdbench.foreign import write_whole
 from ssdbench.host import command, database
 from ssdbench.host.counters import CounterFile, DiskStat, disk_counters
 from ssdbench.host.files import make_directory
@@ -137,7 +138,7 @@ class ApplicationTrial(FileTrial):
             argv = _argv(program, arguments, server)
             _ended(context, argv, work, (), _PREPARE_S)
         if text := program.commands(self.scale):
-            (work / COMMANDS).write_text(text)
+            write_whole(work / COMMANDS, text.encode())
         if server:
             database.checkpoint(Path(server))
 
@@ -224,7 +225,7 @@ def _ended(
     Raises CommandFailed with its last words, MustEndError.
     """
     directory, vigil = context.directory(), Vigil(context)
-    (directory / "command").write_text(" ".join(argv) + "\n")
+    write_whole(directory / "command", " ".join(argv).encode() + b"\n")
     began = time.monotonic()
     out, err = directory / "stdout", directory / "stderr"
     process = command.spawn(argv, stdout=out, stderr=err, cwd=work, cpus=cpus)
