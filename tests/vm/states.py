@@ -40,7 +40,8 @@ LIO_ON = "udevadm --version >/dev/null 2>&1 || :; modprobe target_core_mod"
 class State:
     """How a state is made and undone, which disk is asked for, and what the guard must say.
 
-    `asked` is a disk's letter, or the kernel name of what the state builds.
+    `asked` is a disk's letter, or the kernel name of what the state builds; `since` is the lab's
+    first kernel series that can make it.
     """
 
     name: str
@@ -49,6 +50,7 @@ class State:
     reason: str
     asked: str = "A"
     soft: bool = False  # --overwrite-signatures overrides it
+    since: tuple[int, int] = (6, 1)
 
 
 def _dm(name: str, table: str, asked: str = "A") -> State:
@@ -232,11 +234,21 @@ OTHERS = (
     State("NVMe controller open", f"exec 9</dev/nvme0; {HOLD}", FREE, "(sleep) has it open", "N"),
     State("open through NVMe generic", f"exec 9</dev/ng0n1; {HOLD}", FREE, "(sleep) has it open",
           "N"),
+    State("NVMe controller served in passthru mode", f"modprobe nvmet; mkdir {NVMET};"
+          f"echo /dev/nvme0 > {NVMET}/passthru/device_path; echo 1 > {NVMET}/passthru/enable",
+          f"echo 0 > {NVMET}/passthru/enable; rmdir {NVMET}", "NVMe target, passthru", "N",
+          since=(6, 12)),
     State("GPT, idle", "echo 'label: gpt' | sfdisk -q --no-reread --no-tell-kernel A", "",
           "signature of gpt", soft=True),
     State("partitions, idle", PART, NO_PART, "it has partitions", soft=True),
 )  # fmt: skip
 STATES = (*MAPPINGS, *VOLUMES, *ARRAYS, *FILE_SYSTEMS, *OTHERS)
+
+
+def chosen(number: int, of: int, release: str) -> list[State]:
+    """Every `of`-th state, from the `number`-th on, that a kernel such as "6.12" can make."""
+    series = tuple(int(part) for part in release.split(".")[:2])
+    return [state for state in STATES[number::of] if state.since <= series]
 
 
 def main(tools: str, number: int, of: int) -> None:
@@ -250,7 +262,7 @@ def main(tools: str, number: int, of: int) -> None:
         for name in surroundings.disks(Sysfs())
     }
     disks = {letter: kernels[str(index)] for index, letter in enumerate("ABCSN")}
-    for state in STATES[number::of]:
+    for state in chosen(number, of, os.uname().release):
         print(json.dumps({"name": state.name, **_tried(state, disks)}), flush=True)
 
 
