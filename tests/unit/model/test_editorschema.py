@@ -50,7 +50,11 @@ def test_every_default_is_valid_under_its_own_schema() -> None:
 @pytest.mark.parametrize(
     ("text", "place", "said"),
     [
-        ("measure: [{sweep: {blocksize: 4KiB}}]", "$.measure[0].sweep:", "'blocksize' was unexpected"),
+        (
+            "measure: [{sweep: {blocksize: 4KiB}}]",
+            "$.measure[0].sweep:",
+            "'blocksize' was unexpected",
+        ),
         ("measure: [{sweep: {read: 300}}]", "$.measure[0].sweep.read:", "300 is greater than"),
         ("measure: [{sweep: {read: [0, 300]}}]", "$.measure[0].sweep.read[1]:", "300 is greater"),
         ("measure: [{sweep: 4KiB}]", "$.measure[0].sweep:", "'4KiB' is not of type 'object'"),
