@@ -26,13 +26,13 @@ def warmed(
 ) -> tuple[Around, Needed]:
     """The steady part of the newest warm-up, and how long it asks every window to be.
 
-    Nothing is known where there is none, where it was not steady, or where the drive was filled
-    again after it. Raises UsageError when its seconds are damaged.
+    Nothing is known where there is none or where it was not steady. A warm-up before the last fill
+    sizes no window. Raises UsageError when its seconds are damaged.
     """
+    refilled = False
     for index in range(len(results) - 1, -1, -1):
         found = results[index].found
-        if found.kind is StageKind.PRECONDITION:
-            break
+        refilled |= found.kind is StageKind.PRECONDITION
         if isinstance(found, WarmUp):
             verdict = found.verdict
             if found.workload is None or verdict is None or not verdict.steady:
@@ -50,8 +50,9 @@ def warmed(
                 warm_up=stretch,
                 rhythm_s=needed.rhythm_s,
                 capacity_bytes=target.size_bytes,
+                refilled=refilled,
             )
-            return around, needed
+            return around, Needed(asked_s) if refilled else needed
     return Around(capacity_bytes=target.size_bytes), Needed(asked_s)
 
 

@@ -12,13 +12,18 @@ from ssdbench.stats.sustained import Evidence
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """The warm-up before the points and the return to its workload after them."""
+    """The warm-up before the points and the return to its workload after them.
+
+    Where the drive was filled in order between the two, they still tell whether it changed, but
+    the warm-up is no evidence of any point any more.
+    """
 
     workload: Workload | None = None  # of the warm-up
     warm_up: Stretch | None = None  # the seconds that were judged steady
     again: Stretch | None = None
     rhythm_s: float | None = None  # of the rate under the warm-up, where it matters
     capacity_bytes: int = 0
+    refilled: bool = False
 
     @property
     def stretches(self) -> tuple[Stretch, ...]:
@@ -31,7 +36,7 @@ def evidence_of(
 ) -> Evidence:
     """All seconds of the point's workload, and those of the warm-up's where it is another one."""
     own = [_stretch(repeat, m, around) for repeat, m in zip(repeats, measured, strict=True)]
-    if point.workload != around.workload:
+    if point.workload != around.workload or around.refilled:
         return Evidence(tuple(own), around.stretches, around.rhythm_s)
     first = [around.warm_up] if around.warm_up else []
     last = [around.again] if around.again else []

@@ -4,11 +4,12 @@ Two questions over one sequence of stretches of one workload, in the order of ti
 the repeats and the return differ, each with the interval of its own spread (Student's t, Bonferroni
 for the comparisons)? And is there one place that parts the sequence into two levels more clearly
 than chance would find one (largest t over all places, Bonferroni for the places)? A change below
-2 % does not matter to a planner and is none.
+2 % does not matter to a planner and is none. Where the step lies inside of a stretch, it is found
+there to a minute or so, and what came after it counts from there.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -23,9 +24,11 @@ from ssdbench.stats.evidence import (
     mean_of,
     pieces,
 )
+from ssdbench.stats.series import Floats, History
 
 MATTERS = 0.02
 STEP_P = 0.01
+LEAST_STEPS = 6  # of a stretch, to find a place inside of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +38,20 @@ class Change:
     before_iops: float
     after_iops: float
     place: str  # "after repeat 3", "between the warm-up and the repeats"
-    stretch: int  # the first one after it
+    stretch: int  # the first one after it, or the one that it lies in
+    from_s: float = 0.0  # of that stretch, before it
     p: float | None = None  # of the step; None where two parts differ without a clear step
 
     @property
     def share(self) -> float:
         """Of the rate before."""
         return self.after_iops / self.before_iops - 1 if self.before_iops else 0.0
+
+    def after(self, stretches: Sequence[Stretch]) -> list[Stretch]:
+        """What is known since then, of the stretches that it was found in."""
+        first = stretches[self.stretch]
+        rest = first.part(self.from_s, first.seconds) if self.from_s else first
+        return [rest, *stretches[self.stretch + 1 :]]
 
 
 def changed(
@@ -75,8 +85,54 @@ def _step(stretches: Sequence[Stretch], horizon_s: float) -> Change | None:
     before, after = float(values[:cut].mean()), float(values[cut:].mean())
     if p > STEP_P or not before or abs(after / before - 1) <= MATTERS:
         return None
-    left, right = parts[cut - 1].stretch, parts[cut].stretch
-    return Change(before, after, _place(stretches, left, right), right, p)
+    found = Change(before, after, "", parts[cut].stretch, p=p)
+    return _placed(found, stretches, parts[cut - 1].stretch)
+
+
+def _placed(found: Change, stretches: Sequence[Stretch], last: int) -> Change:
+    """Its place to about a minute, and both rates without the piece that it lies in.
+
+    `last` is the stretch of the last piece before it. The place inside is the one that parts the
+    minutes around it best between the two rates; it must do so twice as well as any end of a
+    stretch, so that noise moves no step away from where one stretch ended.
+    """
+    inside: tuple[float, int, float] | None = None  # misfit, stretch, seconds before
+    at_edge = np.inf
+    around = range(last, found.stretch + 1)
+    steps = [_steps(stretches[index]) for index in around]
+    whole = np.concatenate(steps)
+    to_before, to_after = (whole - found.before_iops) ** 2, (whole - found.after_iops) ** 2
+    begins = np.cumsum([0, *map(len, steps)])
+    for cut in range(len(whole) + 1):
+        misfit = float(to_before[:cut].sum() + to_after[cut:].sum())
+        if cut in begins:
+            at_edge = min(at_edge, misfit)
+        elif inside is None or misfit < inside[0]:
+            which = int(np.searchsorted(begins, cut, side="right")) - 1
+            share = (cut - int(begins[which])) / len(steps[which])
+            inside = (misfit, last + which, share * stretches[last + which].seconds)
+    if inside is None or (last != found.stretch and 2 * inside[0] > at_edge):
+        return replace(found, place=_place(stretches, last, found.stretch))
+    _, stretch, from_s = inside
+    one = stretches[stretch]
+    exact = replace(found, stretch=stretch, from_s=from_s)
+    return replace(
+        exact,
+        before_iops=mean_of([*stretches[:stretch], one.part(0.0, from_s)]),
+        after_iops=mean_of(exact.after(stretches)),
+        place=f"within {one.name()}, {_long(from_s)} into what counts of it",
+    )
+
+
+def _long(seconds: float) -> str:
+    """No more exact than the place is known."""
+    return f"{seconds / MINUTE_S:.0f} min" if seconds >= MINUTE_S else f"{seconds:.0f} s"
+
+
+def _steps(stretch: Stretch) -> Floats:
+    """Means of about a minute, at least six of them."""
+    count = max(LEAST_STEPS, round(stretch.seconds / MINUTE_S))
+    return History.of(stretch.series).blocks(0.0, stretch.seconds, count)
 
 
 def _enough(parts: Sequence[object], horizon_s: float) -> bool:
@@ -86,8 +142,6 @@ def _enough(parts: Sequence[object], horizon_s: float) -> bool:
 
 def _place(stretches: Sequence[Stretch], last: int, first: int) -> str:
     before, after = stretches[last], stretches[first]
-    if last == first:
-        return f"within {before.name()}"
     if before.role is Role.REPEAT:
         return f"after {before.name()}"
     return f"between {before.name()} and {after.name()}"

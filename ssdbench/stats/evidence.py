@@ -12,7 +12,7 @@ that is shorter counts as one piece, which errs on the safe side.
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -52,6 +52,18 @@ class Stretch:
     def mean(self) -> float:
         """Mean rate over all of it."""
         return History.of(self.series).mean(0.0, self.seconds)
+
+    def part(self, from_s: float, to_s: float) -> "Stretch":
+        """The samples that end within (from_s, to_s], as a stretch of their own."""
+        inside = (self.series.t_s > from_s + 1e-9) & (self.series.t_s <= to_s + 1e-9)
+        t_s, whole_s = self.series.t_s[inside] - from_s, max(self.seconds, 1e-9)
+        wrote = self.to_fills - self.from_fills
+        return replace(
+            self,
+            series=Series(t_s, self.series.rate[inside], unit=self.series.unit),
+            from_fills=self.from_fills + wrote * from_s / whole_s,
+            to_fills=self.from_fills + wrote * min(1.0, to_s / whole_s),
+        )
 
     def name(self) -> str:
         """In a sentence."""

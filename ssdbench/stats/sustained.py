@@ -84,7 +84,7 @@ def sustained(evidence: Evidence) -> Sustained:
     expected = levels_of([s for s in evidence.reference if s.role is Role.WARM_UP]) is not None
     levels = levels_of(own, expected=expected)
     change = None if levels else changed(own, period_s=evidence.rhythm_s, horizon_s=horizon_s)
-    counting = own[change.stretch :] if change and change.share < 0 else own
+    counting = change.after(own) if change and change.share < 0 else own
     parts = pieces(counting, horizon_s)
     bound = levels.bound_iops if levels else _flat_bound(counting, parts, horizon_s)
     fills = [fill for stretch in own for fill in (stretch.from_fills, stretch.to_fills)]

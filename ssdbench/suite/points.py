@@ -59,11 +59,11 @@ def sweep(
         judging=_judging(profile, wanted.repeats or profile.repeats, wanted.extra),
         skipped=tuple(skipped),
         extra=_extra(wanted.extra),
-        returns_to=_returns_to(profile, level_bytes, points),
+        returns_to=returns_to(profile, level_bytes, points),
     )
 
 
-def _returns_to(profile: Profile, level_bytes: int, points: Sequence[Point]) -> Workload | None:
+def returns_to(profile: Profile, level_bytes: int, points: Sequence[Point]) -> Workload | None:
     """The warm-up's workload, where there is a warm-up and some point may change the drive."""
     changes = any(point.workload.writes for point in points)
     return steady_workload(profile, level_bytes) if profile.needs_warm_up and changes else None
@@ -164,6 +164,7 @@ def span(
         judging=_judging(profile, wanted.repeats or profile.repeats, wanted.extra),
         skipped=tuple(skipped),
         extra=_extra(wanted.extra),
+        returns_to=returns_to(profile, level_bytes, points),
     )
 
 

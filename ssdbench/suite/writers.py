@@ -10,7 +10,7 @@ from ssdbench.model.profile import Profile
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import Point, Workload
 from ssdbench.stages.points import Judging, PointStage
-from ssdbench.suite.points import how, not_applicable, point_range, short
+from ssdbench.suite.points import how, not_applicable, point_range, returns_to, short
 
 US_PER_S = 1_000_000
 
@@ -51,4 +51,5 @@ def processes(
         how=how(profile, wanted),
         judging=Judging(rule=profile.steady.rule.value),
         skipped=tuple(skipped),
+        returns_to=returns_to(profile, level_bytes, points),
     )

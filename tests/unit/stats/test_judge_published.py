@@ -16,6 +16,7 @@ from ssdbench.errors import UsageError
 from ssdbench.generator.base import Job, Outcome
 from ssdbench.generator.fio.driver import Fio
 from ssdbench.generator.fio.simulated import SimAttachment
+from ssdbench.model.finding import Code
 from ssdbench.model.workload import ActiveRange, Pattern, Workload
 from ssdbench.sim.drive import SimDrive
 from ssdbench.sim.spec import parse
@@ -208,3 +209,38 @@ def test_plain_drives_are_validated_and_no_number_is_too_high() -> None:
     assert [p.family for p in everyday if not p.validated] == []
     assert [p for p in found if p.wrong and p.family in zoo.EVERYDAY] == []
     assert all(p.truth_error < 0.01 for p in everyday)
+
+
+AROUND = {
+    "spans": "{span: {block: 4KiB, spans: [5%, 25%], iodepth: 32, rest: ordered}}",
+    "writers": "{processes: {block: 4KiB, processes: [1], delays: []}}",
+}
+
+
+@pytest.mark.parametrize("stage", AROUND)
+@pytest.mark.parametrize("family", ["plain-dchoice", "slc"])
+def test_a_drive_that_steps_down_among_spans_or_writers_is_refused_by_the_return(
+    stage: str, family: str, tmp_path: Path
+) -> None:
+    """And one that only has its data in another order for a while is not."""
+    text = f"""
+precondition: [{{pattern: sequential, block: 128KiB, fill: 2}}, {{pattern: random, fill: 1}}]
+repeats: 3
+settle: {{window: 2m}}
+measure: [{AROUND[stage]}]
+"""
+    changes = []
+    for steps in (False, True):
+        planted = {"step_after_ppm": 5_600_000, "step_slow_ppm": 400_000} if steps else {}
+        made = replace(zoo.creature(SEED, family), trouble=planted)
+        where = tmp_path / str(steps)
+        where.mkdir()
+        target, _ = zoo.write(made, where)
+        result = judge.by_core(target, text, where / "run", seed=SEED)
+        found = [f for point in result.points for f in point.findings if f.code is Code.CHANGED]
+        changes.append({f.message for f in found if "the warm-up's workload" in f.message})
+
+    none, some = changes
+    assert none == set()
+    assert len(some) == 1
+    assert "warm-up's workload is down 2" in some.pop()

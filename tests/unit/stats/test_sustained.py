@@ -165,6 +165,32 @@ def test_a_late_step_is_named_with_its_place() -> None:
     assert 260 < found.bound_iops < 274
 
 
+@pytest.mark.parametrize("repeat_s", [190, 730])
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.7])
+def test_a_step_inside_a_repeat_is_named_with_its_place(repeat_s: int, share: float) -> None:
+    into_s = round(share * repeat_s)
+    rate = np.concatenate([np.full(3000 + 3 * repeat_s + into_s, 386.0), np.full(9000, 274.0)])
+
+    found = known(rate, repeat_s=repeat_s)
+
+    assert found.change is not None
+    assert found.change.place.startswith("within repeat 4, ")
+    assert found.change.from_s == pytest.approx(into_s, abs=60)
+    assert found.change.before_iops == pytest.approx(386, rel=0.01)
+    assert found.change.after_iops == pytest.approx(274, rel=0.01)
+    assert 260 < found.bound_iops < 274
+    assert found.seconds == pytest.approx(7 * repeat_s - into_s + 730, abs=60)
+
+
+def test_a_step_inside_the_warm_up_is_named_with_its_minute() -> None:
+    rate = np.concatenate([np.full(1500, 386.0), np.full(9000, 274.0)])
+
+    found = known(rate)
+
+    assert found.change is not None
+    assert found.change.place == "within the warm-up, 25 min into what counts of it"
+
+
 def test_a_step_after_the_last_repeat_is_seen_by_the_return() -> None:
     rate = np.concatenate([np.full(3000 + 1900, 386.0), np.full(5000, 274.0)])
 
