@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from ssdbench.cli import simfio
 from ssdbench.cli.options import targets
 from ssdbench.cli.output import answer
 from ssdbench.errors import UsageError
@@ -45,6 +46,10 @@ def _size(_: click.Context, __: click.Parameter, value: str) -> int:
 @click.group("sim")
 def command() -> None:
     """Simulated flash drives: list, create, copy, serve, and print their true values."""
+
+
+command.add_command(simfio.fio)
+command.add_command(simfio.execute)
 
 
 @command.command()

@@ -212,6 +212,35 @@ def _said(path: Path | None) -> Iterator[int]:
             os.close(descriptor)
 
 
+def foreground(argv: Sequence[str], *, env: Mapping[str, str] | None = None) -> int:
+    """Run a program in our place at the terminal; returns its status (negative: signal).
+
+    It has our stdin, stdout and stderr. Ctrl-C reaches it as it reaches us, SIGTERM and SIGHUP are
+    passed on; in each case we wait for its end. `env` is added to ours. For the main thread only.
+    Raises HostLacks when it is not installed.
+    """
+    try:
+        process = subprocess.Popen(list(argv), env=_environment(env))
+    except OSError as error:
+        raise _not_startable(argv[0], error, "") from error
+    story = _Story(process.pid, argv, env)
+
+    def pass_on(number: int, frame: object) -> None:
+        process.send_signal(number)
+
+    before = {
+        signal.SIGINT: signal.signal(signal.SIGINT, signal.SIG_IGN),
+        **{number: signal.signal(number, pass_on) for number in (signal.SIGTERM, signal.SIGHUP)},
+    }
+    try:
+        status = process.wait()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    story.ended(status)
+    return status
+
+
 def become(argv: Sequence[str]) -> NoReturn:
     """Turn this process into a program, so that signals reach it and nobody must pass them on.
 

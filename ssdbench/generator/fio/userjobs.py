@@ -1,0 +1,362 @@
+"""fio jobs that a user wrote, rewritten for the simulated drive; pure.
+
+Job files are read as fio reads them (`parse_jobs_ini` in its init.c): a line is an option, a
+section or a comment, blanks around it do not count, and the rest of a line after ; or # is a
+comment too. A command line is the same in other words: options before the first --name are
+global, each --name begins a section.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ssdbench.errors import UsageError
+
+GLOBAL = "global"
+DEFAULT_ENGINE = "psync"
+
+# fio's engines that reach a block device. A synchronous one has one request in flight per job.
+SYNCHRONOUS = frozenset(["sync", "psync", "vsync", "pvsync", "pvsync2", "mmap", "splice", "sg"])
+ASYNCHRONOUS = frozenset(["libaio", "io_uring", "io_uring_cmd", "posixaio", "nbd"])
+
+ON_THE_DRIVE: Mapping[str, str] = {
+    "ioengine": "nbd",
+    "uri": "sim:",
+    "thread": "1",  # a forked job is twenty times slower in virtual time
+    "clocksource": "clock_gettime",
+}
+
+_NO_PRIORITY = "the simulated drive has no priorities"
+_NO_POLLING = "nothing is polled on a simulated drive"
+_NO_ZONES = "the simulated drive has no zones"
+_REAL_TIME = "the program would run in real time, in which the drive's clock stands still"
+_CRASHES = "fio's nbd engine crashes with it"
+_REFUSED: Mapping[str, str] = {
+    **dict.fromkeys(("prio", "prioclass", "prio_split"), _NO_PRIORITY),
+    **dict.fromkeys(
+        ("cmdprio", "cmdprio_class", "cmdprio_percentage", "cmdprio_bssplit"), _NO_PRIORITY
+    ),
+    **dict.fromkeys(
+        ("hipri", "hipri_percentage", "sqthread_poll", "sqthread_poll_cpu"), _NO_POLLING
+    ),
+    **dict.fromkeys(
+        ("read_beyond_wp", "max_open_zones", "job_max_open_zones", "zone_reset_threshold",
+         "zone_reset_frequency", "ignore_zone_limits"),
+        _NO_ZONES,
+    ),
+    **dict.fromkeys(("exec_prerun", "exec_postrun"), _REAL_TIME),
+    "gtod_cpu": "a thread that only copies the clock would show times that are past",
+    "read_iolog": "the log names files of its own",
+    "profile": "it makes jobs of its own",
+    "verify_async": "its threads need more stack than a job has in virtual time",
+}  # fmt: skip
+_REFUSED_VALUES: Mapping[tuple[str, str], str] = {
+    ("zonemode", "zbd"): _NO_ZONES,
+    ("io_submit_mode", "offload"): _CRASHES,
+    ("create_serialize", "0"): _CRASHES,
+}
+
+# What says where the data lie and how files are made. There is one file: the drive.
+_PLACES = frozenset(
+    [
+        "filename",
+        "directory",
+        "filename_format",
+        "unique_filename",
+        "opendir",
+        "nrfiles",
+        "openfiles",
+        "file_service_type",
+        "lockfile",
+        "fallocate",
+        "fadvise_hint",
+        "create_serialize",
+        "create_fsync",
+        "create_on_open",
+        "create_only",
+        "allow_file_create",
+        "allow_mounted_write",
+        "pre_read",
+        "unlink",
+        "unlink_each_loop",
+        "invalidate",
+        "overwrite",
+        "file_append",
+        "ioscheduler",
+        "disk_util",
+    ]
+)
+_CACHED = {("direct", "0"), ("buffered", "1"), ("buffered", "")}
+_PROMISED = frozenset({"sync", "atomic"})  # fio gives them to open(2), which nobody calls here
+
+# Options of a job whose value may only follow a "="; all others may have it in the next argument.
+_FLAGS = frozenset(
+    [
+        "bs_unaligned",
+        "blocksize_unaligned",
+        "exitall",
+        "exitall_on_error",
+        "group_reporting",
+        "new_group",
+        "norandommap",
+        "refill_buffers",
+        "stonewall",
+        "wait_for_previous",
+        "thread",
+        "time_based",
+        "verify_only",
+        "zero_buffers",
+        "hipri",
+        "fixedbufs",
+        "registerfiles",
+        "sqthread_poll",
+        "nonvectored",
+        "userspace_reap",
+    ]
+)
+
+# Options of fio itself. Those that take a value may have it in the next argument.
+_GENERAL_WITH_VALUE = frozenset(
+    [
+        "output",
+        "output-format",
+        "terse-version",
+        "append-terse",
+        "bandwidth-log",
+        "latency-log",
+        "eta",
+        "eta-newline",
+        "eta-interval",
+        "status-interval",
+        "section",
+        "alloc-size",
+        "max-jobs",
+        "inflate-log",
+        "trigger-file",
+        "trigger-timeout",
+        "trigger",
+        "aux-path",
+        "debug",
+    ]
+)
+_GENERAL = frozenset(["minimal", "readonly", "warnings-fatal"]) | _GENERAL_WITH_VALUE
+_QUESTIONS = frozenset(
+    [
+        "version",
+        "help",
+        "cmdhelp",
+        "enghelp",
+        "showcmd",
+        "parse-only",
+        "crctest",
+        "cpuclock-test",
+        "merge-blktrace-only",
+    ]
+)
+_GENERAL_REFUSED: Mapping[str, str] = {
+    **dict.fromkeys(("server", "client", "remote-config", "daemonize"), "it would run elsewhere"),
+    "trigger-remote": "it would run elsewhere",
+    "idle-prof": "its threads spin for ever in virtual time",
+}
+_SHORT = {"-h": "help", "-v": "version", "-D": "daemonize", "-o": "output"}
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option as the user wrote it; `place` is `FILE:LINE`, or the argument."""
+
+    name: str
+    value: str  # empty where the user gave none
+    place: str
+
+    def __str__(self) -> str:
+        return f"{self.name}={self.value}" if self.value else self.name
+
+
+@dataclass(slots=True)
+class Section:
+    """A section of a job file; several may be global."""
+
+    name: str
+    options: list[Option] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A command line of fio.
+
+    `general` are fio's own options, one argument each; `files` are job files in their order ("-"
+    is stdin); `sections` are the jobs that the command line itself describes. With `question` fio
+    only answers one, such as --version, and runs no job.
+    """
+
+    general: tuple[str, ...]
+    files: tuple[str, ...]
+    sections: tuple[Section, ...]
+    question: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """A job file for the simulated drive, and what is not as the user wrote it, as sentences."""
+
+    text: str
+    changes: tuple[str, ...]
+    verifies: bool  # so what is written must be kept
+
+
+def command_line(arguments: Sequence[str]) -> Asked:
+    """What the arguments after `fio` ask for. Raises UsageError for what cannot be honoured."""
+    general: list[str] = []
+    files: list[str] = []
+    sections: list[Section] = []
+    question = False
+    rest = iter(arguments)
+    for argument in rest:
+        given = _SHORT.get(argument) or (argument[2:] if argument.startswith("--") else None)
+        if given is None:
+            files.append(argument)
+            continue
+        name, equals, value = given.partition("=")
+        if name in _QUESTIONS:
+            question = True
+        elif reason := _GENERAL_REFUSED.get(name):
+            raise UsageError(f"a simulated drive cannot serve --{name}: {reason}")
+        elif name in _GENERAL:
+            if not equals and name in _GENERAL_WITH_VALUE:
+                value, equals = next(rest, ""), "="
+            general.append(f"--{name}{equals}{value}")
+        elif name == "name":
+            sections.append(Section(value if equals else next(rest, "")))
+        else:
+            if not equals and name not in _FLAGS:
+                value = next(rest, "")
+            if not sections:
+                sections.append(Section(GLOBAL))
+            sections[-1].options.append(Option(name.replace("-", "_"), value, argument))
+    return Asked(tuple(general), tuple(files), tuple(sections), question)
+
+
+def job_file(text: str, *, path: str) -> tuple[Section, ...]:
+    """The sections of a job file. Raises UsageError, with `path` and line, for what is none."""
+    sections: list[Section] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        stripped = re.split("[;#]", line, maxsplit=1)[0].strip()
+        place = f"{path}:{number}"
+        if not stripped:
+            continue
+        if header := re.fullmatch(r"\[(.*)\]", stripped):
+            sections.append(Section(header[1]))
+            continue
+        if stripped.split()[0] == "include":
+            raise UsageError(f"{place}: include is not followed", hint="write its lines here")
+        if not sections:
+            raise UsageError(
+                f"{place}: {stripped!r} stands before the first section",
+                hint="a job file begins with [global] or with the name of a job in brackets",
+            )
+        name, _, value = (part.strip() for part in stripped.partition("="))
+        sections[-1].options.append(Option(name, value, place))
+    return tuple(sections)
+
+
+def for_simulated_drive(
+    sections: Sequence[Section], *, engine_options: Callable[[str], frozenset[str]]
+) -> Rewritten:
+    """The same jobs on the one drive that there is, through fio's nbd engine.
+
+    `engine_options(ENGINE)` are the options that only this engine of fio knows. Raises UsageError,
+    with the place, for an option whose meaning would be lost.
+    """
+    rewriting = _Rewriting(engine_options)
+    lines = ["[global]", *(f"{name}={value}" for name, value in ON_THE_DRIVE.items())]
+    for section in sections:
+        lines += ["", f"[{section.name}]", *rewriting.lines(section)]
+    return Rewritten("\n".join(lines) + "\n", tuple(rewriting.changes), rewriting.verifies)
+
+
+class _Rewriting:
+    """Goes through the sections in their order, as a global option holds for those behind it."""
+
+    def __init__(self, engine_options: Callable[[str], frozenset[str]]) -> None:
+        self._engine_options = engine_options
+        self._global_engine = DEFAULT_ENGINE
+        self._global_depth = ""
+        self.changes: dict[str, None] = {}  # in order, each once
+        self.verifies = False
+
+    def lines(self, section: Section) -> Iterator[str]:
+        """The lines of a section; a global one is remembered for those behind it."""
+        engine, depth = self._engine_and_depth(section)
+        own = self._engine_options(engine)
+        for option in section.options:
+            if self._stays(option, own):
+                yield f"{option.name}={option.value}" if option.value else option.name
+        if section.name == GLOBAL:
+            self._global_engine, self._global_depth = engine, depth
+        elif engine in SYNCHRONOUS:
+            if depth not in ("", "1"):
+                self.changes[
+                    f"[{section.name}]: iodepth={depth} is 1, as {engine} has one request in flight"
+                ] = None
+            yield "iodepth=1"
+        elif depth:
+            yield f"iodepth={depth}"
+
+    def _engine_and_depth(self, section: Section) -> tuple[str, str]:
+        engine, depth = self._global_engine, self._global_depth
+        for option in section.options:
+            if option.name == "ioengine":
+                engine = _reached(option)
+                if engine != "nbd":
+                    self.changes[f"{option.place}: {option} is nbd, which reaches the drive"] = None
+            elif option.name == "iodepth":
+                depth = option.value
+        return engine, depth
+
+    def _stays(self, option: Option, own: frozenset[str]) -> bool:
+        _refuse(option)
+        if option.name == "verify" and option.value not in ("", "0", "none"):
+            self.verifies = True
+        if option.name in ("ioengine", "iodepth"):
+            return False  # settled for the section as a whole
+        if option.name in ON_THE_DRIVE:
+            if option.value not in ("", ON_THE_DRIVE[option.name]):
+                self.changes[f"{option.place}: {option} is {ON_THE_DRIVE[option.name]}"] = None
+            return False
+        if option.name in _PLACES:
+            self.changes[f"{option.place}: {option} has no meaning: all jobs use the drive"] = None
+            return False
+        if (option.name, option.value) in _CACHED:
+            self.changes[f"{option.place}: {option} is direct I/O: there is no page cache"] = None
+            return False
+        if option.name in _PROMISED and option.value not in ("", "0", "none"):
+            self.changes[
+                f"{option.place}: {option} is left out: a drive with a volatile buffer answers "
+                "sooner than with it (fsync=1 asks for a flush after each write)"
+            ] = None
+            return False
+        if option.name in own:
+            self.changes[f"{option.place}: {option} is left out: nbd does not know it"] = None
+            return False
+        return True
+
+
+def _reached(option: Option) -> str:
+    engine = option.value.partition(":")[0] if option.value.startswith("external") else option.value
+    if engine not in SYNCHRONOUS | ASYNCHRONOUS:
+        raise UsageError(
+            f"{option.place}: ioengine={engine} does no I/O to a block device that a simulated "
+            "drive could stand for",
+            hint="engines that are replaced: " + ", ".join(sorted(SYNCHRONOUS | ASYNCHRONOUS)),
+        )
+    return engine
+
+
+def _refuse(option: Option) -> None:
+    reason = _REFUSED.get(option.name) or _REFUSED_VALUES.get((option.name, option.value))
+    off = option.value == "0" and _REFUSED.get(option.name) in (_NO_POLLING, _NO_PRIORITY)
+    if reason and not off:
+        raise UsageError(
+            f"{option.place}: {option.name} cannot be served: {reason}", hint="remove it"
+        )
