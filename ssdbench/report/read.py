@@ -8,6 +8,7 @@ import io
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -103,10 +104,7 @@ class StoredRun:
             return None
         if marked is not None and marked[0] in frame.columns:
             frame[marked[0]] = frame[marked[0]] == marked[1]
-        return {
-            str(name): pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=np.float64)
-            for name in frame.columns
-        }
+        return {str(name): _numbers(frame[name]) for name in frame.columns}
 
     def seconds(self, relative: str) -> Seconds | None:
         """A `seconds.csv`; rows that a crash tore are left out."""
@@ -116,10 +114,10 @@ class StoredRun:
         if any(name not in frame.columns for name in SECONDS_COLUMNS):
             self.missing.append(f"{relative} (columns are missing)")
             return None
-        numbers = frame[list(SECONDS_COLUMNS)].apply(pd.to_numeric, errors="coerce")
-        sound = (numbers.notna().all(axis=1) & (numbers["duration_s"] > 0)).to_numpy()
+        numbers = {name: _numbers(frame[name]) for name in SECONDS_COLUMNS}
+        sound = ~np.isnan(list(numbers.values())).any(axis=0) & (numbers["duration_s"] > 0)
         phase = frame[PHASE].to_numpy() if PHASE in frame.columns else None
-        column = {name: numbers[name].to_numpy(dtype=np.float64)[sound] for name in SECONDS_COLUMNS}
+        column = {name: numbers[name][sound] for name in SECONDS_COLUMNS}
         if not sound.any():
             return None
         return Seconds(
@@ -173,6 +171,11 @@ class StoredRun:
             if expected:
                 self.missing.append(relative)
             return None
+
+
+def _numbers(column: "pd.Series[Any]") -> Floats:
+    """Its cells; NaN for those that are no numbers."""
+    return pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64)
 
 
 def _unread(path: Path, why: str) -> UsageError:
