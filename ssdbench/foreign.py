@@ -15,6 +15,7 @@ from typing import Any
 
 MOST = 400  # characters of one foreign value within a message
 MOST_SHOWN = 4000  # characters of a whole line
+MOST_BYTES = 1 << 30  # of one file that is read whole; four weeks of seconds have a seventh of it
 
 # Control characters, what turns the direction of writing, line and paragraph separators, invisible
 # fillers, halves of a surrogate pair (no encoding has them) and what is no character at all.
@@ -77,15 +78,26 @@ def cell(text: str) -> str:
 
 
 def read_regular(path: Path) -> bytes:
-    """The bytes of a regular file. Raises OSError, also for a pipe or a device, which may hang."""
+    """The bytes of a regular file.
+
+    Raises OSError, also for a pipe or a device, which may hang, for a link, which may lead to files
+    of the kernel that hang as well or lose what is read, and for one that no memory may hold.
+    """
+    safe = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+        descriptor = os.open(path, os.O_RDONLY | safe)
     except ValueError as error:  # a NUL in the name
         raise OSError(errno.EINVAL, "this is no name of a file", str(path)) from error
+    except OSError as error:
+        raise _told(error, path) from error
     with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
             raise OSError(errno.EINVAL, "it is no regular file", str(path))
-        return file.read()
+        data = b"" if found.st_size > MOST_BYTES else file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES or found.st_size > MOST_BYTES:
+            raise OSError(errno.EFBIG, "it is larger than 1 GiB", str(path))
+        return data
 
 
 def open_own(path: Path, flags: int = os.O_WRONLY | os.O_TRUNC, mode: int = 0o644) -> int:
@@ -100,9 +112,7 @@ def open_own(path: Path, flags: int = os.O_WRONLY | os.O_TRUNC, mode: int = 0o64
     try:
         descriptor = os.open(path, flags & ~os.O_TRUNC | safe, mode)
     except OSError as error:
-        if error.errno in _IN_ITS_PLACE:
-            raise OSError(error.errno, _IN_ITS_PLACE[error.errno], str(path)) from error
-        raise
+        raise _told(error, path) from error
     try:
         _require_own(descriptor, path)
         os.set_blocking(descriptor, True)
@@ -112,6 +122,12 @@ def open_own(path: Path, flags: int = os.O_WRONLY | os.O_TRUNC, mode: int = 0o64
         os.close(descriptor)
         raise
     return descriptor
+
+
+def _told(error: OSError, path: Path) -> OSError:
+    """The error of an open in words of what lies there."""
+    number = error.errno or errno.EIO
+    return OSError(number, _IN_ITS_PLACE.get(number, error.strerror), str(path))
 
 
 def _require_own(descriptor: int, path: Path) -> None:

@@ -73,7 +73,7 @@ def asked(
         limits=limits,
         consent=consent,
         endurance_tb=endurance_tb,
-        planned=load(plan_file, Planned) if plan_file else None,
+        planned=load(plan_file.resolve(), Planned) if plan_file else None,
         argv=tuple(sys.argv),
     )
 

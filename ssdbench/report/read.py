@@ -21,6 +21,8 @@ from ssdbench.model.result import SCHEMA, RunResult
 from ssdbench.model.rundirectory import MEASURE, PHASE, RESULT, SECONDS_COLUMNS
 from ssdbench.stats.histogram import BINS, Histogram
 
+MOST_UNPACKED_BYTES = 1 << 26  # of two histograms, many times over
+
 Floats = npt.NDArray[np.float64]
 
 
@@ -139,8 +141,7 @@ class StoredRun:
         if data is None:
             return {}
         try:
-            with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-                bins = {name: np.asarray(arrays[name]) for name in arrays.files}
+            bins = _unpacked(data)
         except Exception:  # noqa: BLE001 - numpy, zipfile and zlib raise what they like
             self.missing.append(f"{relative} (unreadable)")
             return {}
@@ -171,6 +172,14 @@ class StoredRun:
             if expected:
                 self.missing.append(relative)
             return None
+
+
+def _unpacked(data: bytes) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of an .npz. Raises what it likes, ValueError for a small file of large ones."""
+    with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
+        if sum(part.file_size for part in arrays.zip.infolist()) > MOST_UNPACKED_BYTES:
+            raise ValueError("more than two histograms")
+        return {name: np.asarray(arrays[name]) for name in arrays.files}
 
 
 def _numbers(column: "pd.Series[Any]") -> Floats:

@@ -9,11 +9,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ssdbench.cli.main import run
 from ssdbench.report import render
 from ssdbench.report.csv import csv_bytes, summary_frame
+from ssdbench.report.read import StoredRun
 from tests.support.builders import StoredRunBuilder, a_full_run, a_small_run, a_target
 
 ESCAPE = "a\x1b[2J\x1b]0;x\x07\u202eb"
@@ -55,6 +57,49 @@ def test_a_pipe_in_place_of_a_file_hangs_no_command(
 
     assert run([command, str(tmp_path), *also]) in (2, 4)
     assert "Traceback" not in capfd.readouterr().err
+
+
+# What root may open, and what never ends, hangs, or is gone once it was read.
+KERNEL_FILES = ("/proc/kmsg", "/proc/kcore", "/proc/self/mem", "/proc/self/fd/0", "/dev/zero")
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("command", ["report", "compare", "capacity", "attach", "stop", "resume"])
+@pytest.mark.parametrize("leads_to", KERNEL_FILES)
+def test_a_link_in_place_of_a_file_is_not_read(
+    tmp_path: Path, command: str, leads_to: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("result.json", "process.json", "ended.json", "manifest.json", "events.jsonl"):
+        (tmp_path / name).symlink_to(leads_to)
+    also = [str(tmp_path)] if command == "compare" else []
+
+    assert run([command, str(tmp_path), *also]) in (2, 4)
+    assert "Traceback" not in capfd.readouterr().err
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("command", ["report", "compare", "capacity", "attach", "stop", "resume"])
+def test_a_file_that_no_memory_holds_is_not_read(
+    tmp_path: Path, command: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("result.json", "process.json", "manifest.json", "journal.jsonl", "events.jsonl"):
+        (tmp_path / name).touch()
+        os.truncate(tmp_path / name, 1 << 42)
+    also = [str(tmp_path)] if command == "compare" else []
+
+    assert run([command, str(tmp_path), *also]) in (2, 4)
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_small_file_of_large_arrays_is_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    a_small_run(tmp_path)
+    stored = StoredRun.open(tmp_path)
+    path = next(tmp_path.rglob("*.npz"))
+    np.savez_compressed(path, read=np.zeros(1 << 24, np.int64))
+    name = path.relative_to(tmp_path).as_posix()
+
+    assert stored.histograms(name) == {}
+    assert stored.missing == [f"{name} (unreadable)"]
 
 
 def test_pipes_in_place_of_bulk_files_are_missing_files(tmp_path: Path) -> None:
