@@ -1,7 +1,7 @@
 """Checks, tests, benchmarks and documents: `nox -l` lists them.
 
 Sessions without an environment of their own run in the one that started nox, which `./bootstrap
-setup` makes in .venv from locks/dev.txt; `unit` and `newest` make their own.
+setup` makes in .venv from locks/dev.txt; `unit`, `oldest` and `newest` make their own.
 """
 
 import os
@@ -69,13 +69,32 @@ def unit(session: nox.Session) -> None:
     session.run("pytest", "-n", "2", "-m", UNIT_TIER, *session.posargs)
 
 
+@nox.session(python=PYTHONS[0])
+def oldest(session: nox.Session) -> None:
+    """The same tests with the lowest versions that pyproject.toml allows, on the oldest Python."""
+    session.install("uv")
+    session.run(
+        "uv",
+        "pip",
+        "install",
+        "-q",
+        "--resolution",
+        "lowest-direct",
+        "-e",
+        ".[duckdb]",
+        "--group",
+        "test",
+    )
+    session.run("pytest", "-n", "2", "-m", UNIT_TIER, *session.posargs)
+
+
 @nox.session(python=PYTHONS[-1])
 def newest(session: nox.Session) -> None:
     """The same tests with the newest packages of today, as a user would get them."""
     session.run("python", "-m", "pip", "install", "-q", "--upgrade", "pip>=25.1")
     session.run(
         "python", "-m", "pip", "install", "-q",
-        "--upgrade", "--upgrade-strategy", "eager", "-e", ".", "--group", "test",
+        "--upgrade", "--upgrade-strategy", "eager", "-e", ".[duckdb]", "--group", "test",
     )  # fmt: skip
     session.run("pytest", "-n", "2", "-m", UNIT_TIER, *session.posargs)
 
@@ -94,7 +113,7 @@ def lock(session: nox.Session) -> None:
     common = (
         "uv", "pip", "compile", "-q", "--universal", "--python-version", PYTHONS[0],
         "--generate-hashes", "--no-emit-index-url", "--custom-compile-command", "nox -s lock",
-        "pyproject.toml",
+        "--extra", "duckdb", "pyproject.toml",
     )  # fmt: skip
     # The fewest versions: what passes the type check on one Python passes it on all.
     session.run(*common, "--group", "dev", "--upgrade", "--fork-strategy", "fewest", "-o", LOCKED)

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from ssdbench.cli.options import json_option, run_argument
-from ssdbench.cli.output import answer, document
+from ssdbench.cli.output import answer, document, tell
 
 
 @click.command("report")
@@ -20,9 +20,12 @@ def command(directory: Path, points: tuple[str, ...], as_json: bool) -> None:
     A run that was killed is shown as far as its directory holds it.
     """
     from ssdbench.cli.stored import unended_result
-    from ssdbench.report import render  # pandas and matplotlib cost a second
+    from ssdbench.model.rundirectory import RESULTS_PARQUET
+    from ssdbench.report import database, render  # pandas and matplotlib cost a second
 
     files = render(directory, unended_result(directory), points)
+    if not database.available():
+        tell(f"without DuckDB there is no {RESULTS_PARQUET}; install it: {database.INSTALL}")
     if as_json:
         document({"report": str(files[0]), "files": [str(path) for path in files]})
     else:

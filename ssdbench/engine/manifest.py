@@ -21,7 +21,7 @@ FLAT = {
     "destroy_id": "identity", "overwrite_signatures": "overwrite",
     "accept_shared": "shared", "accept_wear": "wear",
 }  # fmt: skip
-PACKAGES = ("numpy", "scipy", "pandas", "pydantic", "matplotlib", "duckdb")
+PACKAGES = ("numpy", "pandas", "pydantic", "matplotlib", "duckdb")
 
 
 class Manifest(Model):

@@ -5,10 +5,7 @@ Both tables say in every row whether the target was simulated, and why a number 
 
 import statistics
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
-import duckdb
 import pandas as pd
 
 from ssdbench.foreign import cell
@@ -17,7 +14,7 @@ from ssdbench.model.finding import Finding, Severity
 from ssdbench.model.found import WarmUp
 from ssdbench.model.inside import BlockSizeFound, ProbeFound
 from ssdbench.model.rates import RateFound
-from ssdbench.model.result import SCHEMA, PointResult, Repeat, RunResult, StageResult, SteadyVerdict
+from ssdbench.model.result import PointResult, Repeat, RunResult, StageResult, SteadyVerdict
 from ssdbench.model.rundirectory import STAGES
 from ssdbench.model.workload import Workload
 from ssdbench.report.label import simulated_label
@@ -83,7 +80,6 @@ ARTIFACT_TYPES = {
 
 SUMMARY_DECIMALS = 3  # the summary is for people; results.csv keeps every digit
 SUMMARY_PERCENTILES = {50.0: "lat_p50_ns", 99.0: "lat_p99_ns", 99.9: "lat_p99_9_ns"}
-_SQL_TYPES = {"str": "VARCHAR", "Int64": "BIGINT", "Float64": "DOUBLE"}
 
 Row = dict[str, object]
 
@@ -143,35 +139,6 @@ def csv_bytes(frame: pd.DataFrame) -> bytes:
         if not pd.api.types.is_numeric_dtype(shown[name]):
             shown[name] = [cell(v) if isinstance(v, str) else v for v in shown[name]]
     return shown.to_csv(index=False, lineterminator="\n").encode()
-
-
-def parquet_bytes(frame: pd.DataFrame, *, run_id: str, version: str) -> bytes:
-    """The tidy table as Parquet with its types, its schema version and its origin.
-
-    DuckDB writes by name and follows links, so it does that in a directory of our own.
-    """
-    with TemporaryDirectory(prefix="ssdbench-") as directory:
-        path = Path(directory) / "table.parquet"
-        _write_parquet(frame, path, run_id=run_id, version=version)
-        return path.read_bytes()
-
-
-def _write_parquet(frame: pd.DataFrame, path: Path, *, run_id: str, version: str) -> None:
-    columns = ", ".join(f'"{name}" {_SQL_TYPES[kind]}' for name, kind in RESULT_TYPES.items())
-    origin = {"schema_version": str(SCHEMA), "tool": f"ssdbench {version}", "run_id": run_id}
-    metadata = ", ".join(f"{name}: {_quoted(value)}" for name, value in origin.items())
-    with duckdb.connect(config={"threads": 1}) as database:
-        database.execute(f"CREATE TABLE results ({columns})")
-        database.register("frame", frame)
-        database.execute("INSERT INTO results SELECT * FROM frame")
-        database.execute(
-            f"COPY results TO {_quoted(str(path))} "
-            f"(FORMAT parquet, COMPRESSION zstd, KV_METADATA {{{metadata}}})"
-        )
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def _stage_rows(result: RunResult, stage: StageResult) -> Iterator[Row]:

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import duckdb
 import numpy as np
 
 from ssdbench.errors import UsageError
+from ssdbench.report.database import connection, quoted
 from ssdbench.stats.histogram import BINS, Histogram
 
 MEMORY = "160MB"  # of DuckDB's own; with Python and its libraries below 300 MB
@@ -59,7 +59,8 @@ class Latencies:
 def latencies(paths: Sequence[Path]) -> tuple[Latencies, ...]:
     """The histograms of all logs together, per direction; a last line that was torn is left out.
 
-    Raises UsageError for what is no latency log of fio, and for a log with a damaged row.
+    Raises UsageError for what is no latency log of fio, and for a log with a damaged row, HostLacks
+    where there is no DuckDB.
     """
     widths = {_columns(path) for path in paths}
     if len(widths) != 1:
@@ -68,16 +69,19 @@ def latencies(paths: Sequence[Path]) -> tuple[Latencies, ...]:
         )
     query = _QUERY.format(
         last=BINS - 1,
-        paths=", ".join(_quoted(str(path)) for path in paths),
+        paths=", ".join(quoted(str(path)) for path in paths),
         per_direction=PER_DIRECTION,
         most_rejects=REJECTS * (len(paths) + 1),
         columns=json.dumps(_types(widths.pop())).replace('"', "'"),
     )
+    opened = connection(memory_limit=MEMORY)
+    from duckdb import Error  # which is there, then
+
     try:
-        with duckdb.connect(config={"memory_limit": MEMORY}) as database:
+        with opened as database:
             rows = database.execute(query).fetchall()
             rejected = database.execute(_REJECTED).fetchall()
-    except duckdb.Error as error:
+    except Error as error:
         raise UsageError(f"the latency log cannot be read: {str(error).splitlines()[0]}") from error
     _refuse_damaged(paths, rejected)
     if not rows:
@@ -156,7 +160,3 @@ def _types(columns: int) -> dict[str, str]:
     """Only the columns that are used are read as numbers."""
     rest = {f"c{number}": "VARCHAR" for number in range(3, columns)}
     return {"time_ms": "VARCHAR", "latency": "BIGINT", "direction": "UTINYINT", **rest}
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

@@ -7,7 +7,7 @@ from ssdbench.errors import UsageError
 from ssdbench.foreign import brief, write_whole
 from ssdbench.model import rundirectory
 from ssdbench.model.result import RunResult
-from ssdbench.report import csv
+from ssdbench.report import csv, database, parquet
 from ssdbench.report.html import render_page
 from ssdbench.report.read import StoredRun
 from ssdbench.report.view.build import page
@@ -30,15 +30,19 @@ def write_report(
     frame = csv.results_frame(result)
 
     version = result.ssdbench_version
-    parquet = csv.parquet_bytes(frame, run_id=result.run_id, version=version)
     summary = csv.csv_bytes(csv.summary_frame(result))
     artifacts = csv.csv_bytes(csv.artifacts_frame(result))
     tables = [
         _replaced(run_dir / rundirectory.RESULTS_CSV, csv.csv_bytes(frame)),
         _replaced(run_dir / rundirectory.SUMMARY_CSV, summary),
-        _replaced(run_dir / rundirectory.RESULTS_PARQUET, parquet),
         _replaced(run_dir / rundirectory.ARTIFACTS_CSV, artifacts),
     ]
+    typed = run_dir / rundirectory.RESULTS_PARQUET
+    if database.available():
+        data = parquet.parquet_bytes(frame, run_id=result.run_id, version=version)
+        tables.append(_replaced(typed, data))
+    else:
+        typed.unlink(missing_ok=True)  # of an earlier report: it may say something else
     # The page comes last: it links to the tables, and names only files that are there.
     html = _replaced(run_dir / rundirectory.REPORT, render_page(page(run)).encode())
     return [html, *tables]

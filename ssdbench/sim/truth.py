@@ -21,6 +21,7 @@ from enum import StrEnum
 from ssdbench.errors import UsageError
 from ssdbench.model.workload import Pattern
 from ssdbench.sim.library import BLOCKLOG, DIRECT, FIFO, GREEDY, PAGE
+from ssdbench.stats.special import one_plus_lambert
 from ssdbench.units import MIB, NS_PER_S, format_size
 
 # The share of their time that dies wait, times write amplification and buffered units per die, as
@@ -101,7 +102,7 @@ def greedy_write_amplification(alpha: float, units_per_block: int) -> float:
         raise UsageError("a drive without spare cannot be collected")
     np_ = units_per_block
     k = (1 + 1 / (2 * np_)) * alpha
-    x0 = 0.5 - np_ / alpha * _lambert(-k * math.exp(-k))
+    x0 = 0.5 - np_ / alpha * (one_plus_lambert(k - 1) - 1)
     return np_ / (np_ - (x0 - 1))
 
 
@@ -109,7 +110,7 @@ def fifo_write_amplification(alpha: float) -> float:
     """FIFO collection, and greedy for very large blocks: alpha / (alpha + W(-alpha e^-alpha))."""
     if alpha <= 1:
         raise UsageError("a drive without spare cannot be collected")
-    return alpha / (alpha + _lambert(-alpha * math.exp(-alpha)))
+    return alpha / (alpha - 1 + one_plus_lambert(alpha - 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,9 +345,3 @@ def _reads_per_unit(wa: float, flash: Medium) -> float:
     if valid <= 0:
         return 0.0
     return (1 - (1 - valid) ** flash.units_per_page) / (valid * flash.units_per_page)
-
-
-def _lambert(x: float) -> float:
-    from scipy.special import lambertw  # imported late: it takes a third of a second
-
-    return float(lambertw(x).real)

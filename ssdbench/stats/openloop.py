@@ -14,11 +14,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import gammainc
 
 from ssdbench.model.workload import Arrivals
 from ssdbench.stats.histogram import LOWER_EDGES_NS, Histogram
 from ssdbench.stats.series import Floats
+from ssdbench.stats.special import poisson_at_least
 from ssdbench.units import NS_PER_S
 
 _EDGES: Floats = LOWER_EDGES_NS.astype(np.float64)
@@ -64,7 +64,7 @@ def all_busy(seen: Histogram, offered_iops: float, clients: int, seconds: float)
     if seen.n == 0 or seconds <= 0:
         return 0.0
     in_flight = offered_iops * seen.mean_ns() / NS_PER_S
-    by_chance = float(gammainc(clients, in_flight))  # P(Poisson(in_flight) >= clients)
+    by_chance = poisson_at_least(clients, in_flight)
     filled_ns = clients / offered_iops * NS_PER_S
     paused_ns = float(seen.counts @ np.maximum(_MIDDLES - filled_ns, 0.0)) / clients
     return min(1.0, by_chance + paused_ns / (seconds * NS_PER_S))

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ssdbench.stats.distributions import t_quantile
+from ssdbench.stats.distributions import t_quantile, t_two_sided_p
 from ssdbench.stats.series import Floats
 
 MARGIN = 0.75  # standard errors of the estimate, for MARGIN_VALUES or more
@@ -49,7 +49,7 @@ def serial_difference(first: Floats, second: Floats) -> Serial:
     if error == 0:
         return Serial(0.0 if apart else 1.0, 0.0, assumed, entangled=False)
     return Serial(
-        p=_two_sided(apart / error, degrees),
+        p=t_two_sided_p(apart / error, degrees),
         half_width=t_quantile(0.975, degrees) * error,
         autocorrelation=assumed,
         entangled=_visits(first, second) > total // ALLOWED,
@@ -83,12 +83,6 @@ def _of_mean(values: Floats, assumed: float) -> tuple[float, float]:
     # Neighbours that resemble each other hide spread from the sample's own variance, too.
     seen = max(1 - (inflation - 1) / (n - 1), 0.05)
     return float(values.var(ddof=1)) / seen * inflation / n, n / inflation
-
-
-def _two_sided(statistic: float, degrees: float) -> float:
-    from scipy import special
-
-    return 2 * float(special.stdtr(degrees, -statistic))
 
 
 def _visits(first: Floats, second: Floats) -> int:

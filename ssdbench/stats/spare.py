@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import lambertw
+
+from ssdbench.stats.special import one_plus_lambert, root
 
 SPANS = (1.0, 0.85, 0.7)  # of the drive, that are written to; the rest is trimmed
 LEAST, MOST = 0.005, 1.0  # spare area that can be told from the others
@@ -75,7 +75,7 @@ def spare(said: Measured) -> Found | Unknown:
     ratio = first / second
     if not _ratio(MOST) < ratio < _ratio(LEAST):
         return Unknown("the gain of room is that of no way of collecting")
-    found = float(brentq(lambda share: _ratio(share) - ratio, LEAST, MOST))
+    found = root(lambda share: _ratio(share) - ratio, LEAST, MOST)
     doubt = np.hypot(np.hypot(*error[:2]) / first, np.hypot(*error[1:]) / second)
     # How far the spare area moves when the ratio does.
     steep = np.log(_ratio(found * 1.1) / _ratio(found)) / np.log(1.1)
@@ -120,5 +120,4 @@ def _ratio(share: float) -> float:
 
 
 def _amplification(share: float) -> float:
-    room = 1 + share
-    return float(room / (room + lambertw(-room * np.exp(-room)).real))
+    return (1 + share) / (share + one_plus_lambert(share))

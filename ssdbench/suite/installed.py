@@ -10,10 +10,12 @@ from pathlib import Path
 
 from ssdbench.host import blktrace, command, database
 from ssdbench.host.filesystems import FILE_SYSTEMS
+from ssdbench.report import database as duckdb
 from ssdbench.stages.files.programs import PROGRAMS
 
 HEADERS = "the headers of this kernel"
 POSTGRESQL = "PostgreSQL"
+DUCKDB = "DuckDB"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,8 @@ class Installed:
     @property
     def install(self) -> str:
         """The command that installs what is missing; empty when nothing is."""
+        if DUCKDB in self.missing:
+            return duckdb.INSTALL
         wanted = dict.fromkeys(self.packages[program] for program in self.missing)
         return f"apt-get install {' '.join(wanted)}" if wanted else ""
 
@@ -51,6 +55,7 @@ def _needs() -> Iterator[tuple[str, dict[str, str]]]:
     )
     applications = {program.program: program.package for program in PROGRAMS.values()}
     yield "run (applications)", {**applications, POSTGRESQL: database.PACKAGE}
+    yield "latencies, report (results.parquet)", {DUCKDB: ""}
     yield "run (latency_path)", dict.fromkeys(blktrace.PROGRAMS, "blktrace")
     headers = f"linux-headers-{os.uname().release}"
     yield "kmod build", {"make": "make", "gcc": "gcc", HEADERS: headers}
@@ -69,4 +74,6 @@ def _is_there(program: str) -> bool:
         return Path("/lib/modules", os.uname().release, "build", "Makefile").exists()
     if program == POSTGRESQL:
         return database.programs() is not None
+    if program == DUCKDB:
+        return duckdb.available()
     return command.which(program) is not None

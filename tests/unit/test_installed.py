@@ -1,6 +1,7 @@
 """What a machine lacks for each command, with the one command that installs it."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from ssdbench.cli.main import COMMANDS, run
 from ssdbench.host import command, database
 from ssdbench.suite.installed import installed
+from tests.support.builders import a_small_run
 
 BOOTSTRAP = Path(__file__).parents[2] / "bootstrap"
 
@@ -43,12 +45,39 @@ def test_check_names_every_command_that_lacks_something(
     assert run(["check", "--json"]) == 4
     told = json.loads(capfd.readouterr().out)["commands"]
 
-    assert all(one["install"].startswith("apt-get install ") for one in told)
+    lacking = [one for one in told if one["missing"]]
+    assert all(one["install"].startswith("apt-get install ") for one in lacking)
     words = {word.strip(",") for one in told for word in one["command"].split(" (")[0].split()}
     assert words - {"build", "load", "unload"} <= set(COMMANDS)
     first = told[0]
     assert first["missing"] == ["fio", "setpriv", "taskset", "wipefs", "lsblk"]
     assert first["install"] == "apt-get install fio util-linux"
+
+
+def test_without_duckdb_all_is_made_but_parquet_and_what_needs_it_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    a_small_run(tmp_path)
+    assert run(["report", str(tmp_path)]) == 0
+    assert (tmp_path / "results.parquet").exists()
+    monkeypatch.setitem(sys.modules, "duckdb", None)  # as if it were not installed
+    capfd.readouterr()
+
+    assert run(["report", str(tmp_path)]) == 0
+
+    hint = f"{sys.executable} -m pip install 'duckdb>=1.2,<3'"
+    assert f"there is no results.parquet; install it: {hint}" in capfd.readouterr().err
+    assert (tmp_path / "results.csv").exists()
+    assert not (tmp_path / "results.parquet").exists()  # one of before would not be these results
+    assert "results.parquet" not in (tmp_path / "report.html").read_text()
+
+    log = tmp_path / "lat.1.log"
+    log.write_text("1, 1000, 0, 4096, 0\n")
+    assert run(["latencies", str(log)]) == 4
+    said = capfd.readouterr()
+    assert "DuckDB" in said.err and hint in said.err and said.out == ""
+    (lacks,) = (one for one in installed() if "latencies" in one.command)
+    assert (lacks.missing, lacks.install) == (("DuckDB",), hint)
 
 
 def test_packages_are_those_that_bootstrap_installs() -> None:

@@ -35,6 +35,7 @@ def asked(group: str) -> Iterator[Requirement]:
                 yield member
 
     yield from map(Requirement, project["project"]["dependencies"])
+    yield from map(Requirement, project["project"]["optional-dependencies"]["duckdb"])
     yield from map(Requirement, members(group))
 
 
