@@ -28,7 +28,9 @@ def command(directory: Path, as_json: bool) -> int:
         return 130
     report = directory / rundirectory.REPORT
     if as_json:
-        document({"directory": str(directory), "exit_code": code, "report": str(report)})
+        from ssdbench.cli.documents.runs import Attached
+
+        document(Attached(directory=str(directory), exit_code=code, report=str(report)))
     elif report.exists():
         answer(f"report: {report}")
     return code

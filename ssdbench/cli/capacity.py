@@ -1,6 +1,6 @@
 """`ssdbench capacity`: drives, life and cost for a demand, from a stored run."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from ssdbench.cli.output import answer, document, table
 from ssdbench.units import MOST_PERCENT
 
 if TYPE_CHECKING:
+    from ssdbench.cli.documents.stored import CapacityPlanned
     from ssdbench.model.result import RunResult
     from ssdbench.stats.runplan import CapacityAnswer
 
@@ -71,27 +72,29 @@ def command(directory: Path, as_json: bool, **options: Any) -> int:
     return 0 if found.validated else 1
 
 
-def _document(result: "RunResult", found: "CapacityAnswer") -> dict[str, object]:
-    return {
-        "run": result.run_id,
-        "target": result.target.name,
-        "simulated": found.simulated,
-        "validated": found.validated,
-        "complete": found.complete,
-        "reasons": found.reasons,
-        "incomplete": found.incomplete,
-        "unknown": [asdict(one) for one in found.unknown],
-        "notes": found.notes,
-        "point": found.point.point.id if found.point else None,
-        "why_point": found.why_point or None,
-        "depths": [asdict(depth) for depth in found.depths],
-        "bound_iops": found.bound_iops,
-        "slo_iops": found.slo_iops,
-        "waf": found.waf,
-        "waf_source": found.waf_source or None,
-        "demand": found.wanted.model_dump(mode="json"),
-        "plan": asdict(found.plan) if found.plan else None,
-    }
+def _document(result: "RunResult", found: "CapacityAnswer") -> "CapacityPlanned":
+    from ssdbench.cli.documents.stored import CapacityPlanned
+
+    return CapacityPlanned(
+        run=result.run_id,
+        target=result.target.name,
+        simulated=found.simulated,
+        validated=found.validated,
+        complete=found.complete,
+        reasons=found.reasons,
+        incomplete=found.incomplete,
+        unknown=found.unknown,
+        notes=found.notes,
+        point=found.point.point.id if found.point else None,
+        why_point=found.why_point or None,
+        depths=found.depths,
+        bound_iops=found.bound_iops,
+        slo_iops=found.slo_iops,
+        waf=found.waf,
+        waf_source=found.waf_source or None,
+        demand=found.wanted,
+        plan=found.plan,
+    )
 
 
 def _print(result: "RunResult", found: "CapacityAnswer") -> None:

@@ -1,5 +1,6 @@
 """`ssdbench check`."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,9 +10,9 @@ from ssdbench.cli.options import json_option, targets
 from ssdbench.cli.output import answer, document
 
 if TYPE_CHECKING:
+    from ssdbench.cli.documents.machine import Checked
     from ssdbench.engine.preflight import HostState, Requirement
     from ssdbench.model.target import TargetInfo
-    from ssdbench.suite.installed import Installed
 
 PROGRAMS = ("setpriv", "taskset", "wipefs", "lsblk")
 
@@ -35,10 +36,7 @@ def command(target: str | None, as_json: bool) -> int:
     needs = requirements(_state(), info)
     missing = any(requirement.grade is Grade.MISSING for requirement in needs)
     if as_json:
-        told = {"target": info.model_dump(mode="json")} if info else {}
-        commands = {} if info else {"commands": [_of_command(one) for one in installed()]}
-        lines = [_fields(requirement) for requirement in needs]
-        document({"ready": not missing, "requirements": lines, **commands, **told})
+        document(_document(needs, info))
     else:
         for requirement in needs:
             answer(_line(requirement))
@@ -71,17 +69,25 @@ def _told(info: "TargetInfo") -> dict[str, str]:
     return {name: value for name, value in found.items() if value}
 
 
-def _fields(requirement: "Requirement") -> dict[str, str]:
-    return {
-        "name": requirement.name,
-        "grade": requirement.grade.value,
-        "said": requirement.said,
-        "hint": requirement.hint,
-    }
+def _document(needs: "Sequence[Requirement]", info: "TargetInfo | None") -> "Checked":
+    from ssdbench.cli.documents.machine import Checked, CommandPrograms, Required
+    from ssdbench.engine.preflight import Grade
+    from ssdbench.suite.installed import installed
 
-
-def _of_command(one: "Installed") -> dict[str, object]:
-    return {"command": one.command, "missing": one.missing, "install": one.install}
+    return Checked(
+        ready=all(one.grade is not Grade.MISSING for one in needs),
+        requirements=tuple(
+            Required(name=one.name, grade=one.grade.value, said=one.said, hint=one.hint)
+            for one in needs
+        ),
+        commands=None
+        if info
+        else tuple(
+            CommandPrograms(command=one.command, missing=one.missing, install=one.install)
+            for one in installed()
+        ),
+        target=info,
+    )
 
 
 def _line(requirement: "Requirement") -> str:

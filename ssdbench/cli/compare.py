@@ -11,7 +11,9 @@ from ssdbench.cli.options import json_option
 from ssdbench.cli.output import answer, document, table, tell
 
 if TYPE_CHECKING:
+    from ssdbench.cli.documents.stored import Compared
     from ssdbench.model.result import RunResult
+    from ssdbench.stats.runcompare import Compared as Comparison
 
 
 @click.command("compare")
@@ -60,36 +62,7 @@ def command(
         write_atomic(html, render_comparison(results, comparison).encode())
         tell(f"page: {html}")
     if as_json:
-        document(
-            {
-                "runs": [
-                    {
-                        "run": r.run_id,
-                        "target": r.target.name,
-                        "simulated": r.target.simulated,
-                        "verdict": r.verdict,
-                    }
-                    for r in results
-                ],
-                "pairs": [
-                    {
-                        "point": pair.label,
-                        "first": results[pair.first].run_id,
-                        "second": results[pair.second].run_id,
-                        "shift_percent": pair.shift_percent,
-                        **asdict(pair.found),
-                        "p_holm": pair.p_corrected,
-                        "bounds": pair.bounds,
-                        "bound_percent": pair.bound_percent,
-                        "cannot_tell": pair.found.unsure,
-                        "answer": verdict(pair)[1],
-                        "validated": pair.validated,
-                    }
-                    for pair in comparison.pairs
-                ],
-                "left_out": comparison.left_out,
-            }
-        )
+        document(_document(results, comparison))
     else:
         for number, result in enumerate(results, start=1):
             simulated = " (simulated)" if result.target.simulated else ""
@@ -124,6 +97,40 @@ def command(
         for sentence in comparison.left_out:
             answer(f"not compared: {sentence}")
     return 0 if all(pair.validated for pair in comparison.pairs) else 1
+
+
+def _document(results: "Sequence[RunResult]", comparison: "Comparison") -> "Compared":
+    from ssdbench.cli.documents.stored import Compared, ComparedPoint, ComparedRun
+    from ssdbench.report.comparison import verdict
+
+    return Compared(
+        runs=tuple(
+            ComparedRun(
+                run=result.run_id,
+                target=result.target.name,
+                simulated=result.target.simulated,
+                verdict=result.verdict,
+            )
+            for result in results
+        ),
+        pairs=tuple(
+            ComparedPoint(
+                point=pair.label,
+                first=results[pair.first].run_id,
+                second=results[pair.second].run_id,
+                shift_percent=pair.shift_percent,
+                **asdict(pair.found),
+                p_holm=pair.p_corrected,
+                bounds=pair.bounds,
+                bound_percent=pair.bound_percent,
+                cannot_tell=pair.found.unsure,
+                answer=verdict(pair)[1],
+                validated=pair.validated,
+            )
+            for pair in comparison.pairs
+        ),
+        left_out=comparison.left_out,
+    )
 
 
 def _refuse_copies(directories: Sequence[Path], results: "Sequence[RunResult]") -> None:

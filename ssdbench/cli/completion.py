@@ -28,6 +28,8 @@ def command(shell: str, as_json: bool) -> None:
         # Else `sim:x25m` is three words to bash.
         script = f"COMP_WORDBREAKS=${{COMP_WORDBREAKS//:}}\n{script}"
     if as_json:
-        document({"shell": shell, "script": script})
+        from ssdbench.cli.documents.machine import Completion  # pydantic costs 100 ms
+
+        document(Completion(shell=shell, script=script))
     else:
         answer(script)

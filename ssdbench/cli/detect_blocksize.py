@@ -77,23 +77,24 @@ def command(
 
 def _answered(ended: "Ended", *, as_json: bool) -> int:
     """Print the answer; 0 when there is one, whatever it is."""
+    from ssdbench.cli.documents.runs import BlockSizeAnswered, BlockSizeEvidence
     from ssdbench.model.inside import BlockSizeFound
 
     stage, found = next(iter(ended.result.having(BlockSizeFound)), (None, BlockSizeFound()))
     code = 0 if stage is not None and stage.complete else ended.exit_code
     if as_json:
         document(
-            {
-                "directory": str(ended.directory),
-                "report": str(ended.files[0]),
-                "simulated": ended.result.target.simulated,
-                "complete": bool(stage and stage.complete),
-                "bytes_written": ended.result.bytes_written,
-                **found.model_dump(exclude={"kind", "figures", *EVIDENCE}),
-                "evidence_from": found.evidence or None,
-                "evidence": found.model_dump(include=EVIDENCE),
-                "findings": [f.model_dump(mode="json") for f in stage.findings] if stage else [],
-            }
+            BlockSizeAnswered(
+                directory=str(ended.directory),
+                report=str(ended.files[0]),
+                simulated=ended.result.target.simulated,
+                complete=bool(stage and stage.complete),
+                bytes_written=ended.result.bytes_written,
+                **found.model_dump(exclude={"kind", "figures", "evidence", *EVIDENCE}),
+                evidence_from=found.evidence or None,
+                evidence=BlockSizeEvidence(**found.model_dump(include=EVIDENCE)),
+                findings=stage.findings if stage else (),
+            )
         )
         return code
     if stage is not None:

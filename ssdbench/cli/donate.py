@@ -21,6 +21,7 @@ def command(directory: Path, output: Path | None, as_json: bool) -> None:
     It holds the drive's model and firmware, its seconds, points and pages; no serial number, no
     world-wide name and nothing of the host. Nothing is sent anywhere.
     """
+    from ssdbench.cli.documents.stored import Donated
     from ssdbench.host.files import write_atomic
     from ssdbench.report.donation import archive, donation
     from ssdbench.report.read import StoredRun  # pandas costs a second
@@ -31,7 +32,7 @@ def command(directory: Path, output: Path | None, as_json: bool) -> None:
     files = donation(StoredRun.open(directory))
     write_atomic(where, archive(files))
     if as_json:
-        document({"archive": str(where), "files": sorted(files)})
+        document(Donated(archive=str(where), files=tuple(sorted(files))))
         return
     for name in sorted(files):
         answer(f"{len(files[name]):>12,} B  {name}")

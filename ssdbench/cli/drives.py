@@ -1,6 +1,6 @@
 """`ssdbench drives`."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -9,6 +9,7 @@ from ssdbench.cli.output import answer, document, table
 from ssdbench.units import format_capacity
 
 if TYPE_CHECKING:
+    from ssdbench.cli.documents.machine import Device, ListedModel
     from ssdbench.sim.spec import ModelCard
 
 
@@ -19,20 +20,21 @@ def command(as_json: bool) -> None:
 
     Of each block device: its identity for --destroy, and every reason why it may not be written.
     """
+    from ssdbench.cli.documents.machine import Drives
     from ssdbench.host.sysfs import Sysfs
     from ssdbench.sim.spec import catalogue
 
     devices = [found for name in Sysfs().names("/sys/block") if (found := _device(name))]
     models = catalogue()
     if as_json:
-        document({"devices": devices, "models": [_model(card) for card in models]})
+        document(Drives(devices=tuple(devices), models=tuple(_model(card) for card in models)))
         return
     for device in devices:
-        answer(f"{device['target']}  {device['description']}")
-        for reason in device["reasons"]:
+        answer(f"{device.target}  {device.description}")
+        for reason in device.reasons:
             answer(f"    not writable: {reason}")
-        if device["id"]:
-            answer(f"    id: {device['id']}")
+        if device.id:
+            answer(f"    id: {device.id}")
     if not devices:
         answer("no block device with a size")
     answer("")
@@ -43,8 +45,9 @@ def command(as_json: bool) -> None:
     answer(table(("simulated", "capacity", "published figures", "drive"), rows))
 
 
-def _device(name: str) -> dict[str, Any] | None:
+def _device(name: str) -> "Device | None":
     """A block device; None for one without a size, such as an unused loop device."""
+    from ssdbench.cli.documents.machine import Device
     from ssdbench.errors import SsdbenchError
     from ssdbench.target import guard
     from ssdbench.target.inspect import inspect
@@ -53,7 +56,7 @@ def _device(name: str) -> dict[str, Any] | None:
     try:
         info = inspect(node)
     except SsdbenchError as error:
-        return _entry(node, reasons=[error.message])
+        return Device(target=node, description="", id="", reasons=(error.message,))
     if not info.size_bytes:
         return None
     try:
@@ -62,9 +65,9 @@ def _device(name: str) -> dict[str, Any] | None:
     except OSError as error:
         reasons = [f"it cannot be examined: {error.strerror}"]
     words = (format_capacity(info.size_bytes), info.kind.value, info.model, info.serial)
-    return _entry(
-        node,
-        reasons=reasons,
+    return Device(
+        target=node,
+        reasons=tuple(reasons),
         description=" ".join(word for word in words if word),
         id=info.id,
         kind=info.kind.value,
@@ -76,21 +79,19 @@ def _device(name: str) -> dict[str, Any] | None:
     )
 
 
-def _entry(node: str, *, reasons: list[str], **fields: object) -> dict[str, Any]:
-    return {"target": node, "description": "", "id": "", **fields, "reasons": reasons}
+def _model(card: "ModelCard") -> "ListedModel":
+    from ssdbench.cli.documents.machine import ListedModel
 
-
-def _model(card: "ModelCard") -> dict[str, object]:
-    return {
-        "target": f"sim:{card.name}",
-        "title": card.title,
-        "capacity_bytes": card.capacity_bytes,
-        "simulated_bytes": card.simulated_bytes,
-        "published": dict(card.figures),
-        "simulated": dict(card.simulated),
-        "differences": list(card.differences),
-        "sources": list(card.sources),
-    }
+    return ListedModel(
+        target=f"sim:{card.name}",
+        title=card.title,
+        capacity_bytes=card.capacity_bytes,
+        simulated_bytes=card.simulated_bytes,
+        published=dict(card.figures),
+        simulated=dict(card.simulated),
+        differences=card.differences,
+        sources=card.sources,
+    )
 
 
 def _figures(card: "ModelCard") -> str:

@@ -1,12 +1,14 @@
 """`ssdbench kmod`: the bundled kernel modules on this host; never touched at install time."""
 
 import platform
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from ssdbench.cli.output import answer
+from ssdbench.cli.documents.machine import Module, Modules
+from ssdbench.cli.output import answer, document
 
 if TYPE_CHECKING:  # the command line imports late
     from ssdbench.host.kmod import ModuleState
@@ -45,7 +47,7 @@ def build(kernel: str, headers: str, block_source: str, *, as_json: bool) -> Non
         headers=Path(headers) if headers else Path(f"/lib/modules/{release}/build"),
         block_source=Path(block_source) if block_source else None,
     )
-    _say([{"name": path.stem, "built": str(path)} for path in built], as_json=as_json)
+    _say([Module(name=path.stem, built=str(path)) for path in built], as_json=as_json)
 
 
 @kmod.command()
@@ -57,10 +59,13 @@ def dkms(into: str, *, as_json: bool) -> None:
     from ssdbench.host import kmod as modules
 
     tree = modules.dkms_tree(modules.source_directory(), Path(into), __version__)
-    row: dict[str, object] = {"sources": str(tree), "next": f"dkms install ssdbench/{__version__}"}
+    then = f"dkms install ssdbench/{__version__}"
     if into != "/usr/src":
-        row["next"] = f"{row['next']} --sourcetree {into}"
-    _say([row], as_json=as_json)
+        then = f"{then} --sourcetree {into}"
+    if as_json:
+        document(Modules(sources=str(tree), next=then))
+    else:
+        answer(f"sources: {tree}  next: {then}")
 
 
 @kmod.command()
@@ -83,7 +88,7 @@ def load(names: tuple[str, ...], *, as_json: bool) -> None:
         if not state.loaded and (state.built is not None or names):
             modules.load(state)
     status_of = [state for state in modules.states(Sysfs(), _built()) if state.loaded]
-    _say([{"name": state.name, "loaded": True} for state in status_of], as_json=as_json)
+    _say([Module(name=state.name, loaded=True) for state in status_of], as_json=as_json)
 
 
 @kmod.command()
@@ -99,7 +104,7 @@ def unload(names: tuple[str, ...], *, as_json: bool) -> None:
         if state.loaded:
             modules.unload(state, Sysfs())
         if state.loaded or names:
-            gone.append({"name": state.name, "loaded": False})
+            gone.append(Module(name=state.name, loaded=False))
     _say(gone, as_json=as_json)
 
 
@@ -110,17 +115,16 @@ def status(*, as_json: bool) -> None:
     from ssdbench.host import kmod as modules
     from ssdbench.host.sysfs import Sysfs
 
-    rows: list[dict[str, object]] = [
-        {
-            "name": state.name,
-            "built": str(state.built) if state.built else "no",
-            "loaded": "yes" if state.loaded else "no",
-            "users": state.users,
-        }
+    rows = [
+        Module(
+            name=state.name,
+            built=str(state.built) if state.built else None,
+            loaded=state.loaded,
+            users=state.users,
+        )
         for state in modules.states(Sysfs(), _built())
     ]
-    rows += [{"name": "obstacle", "reason": reason} for reason in modules.obstacles(Sysfs())]
-    _say(rows, as_json=as_json)
+    _say(rows, modules.obstacles(Sysfs()), as_json=as_json, whole=True)
 
 
 def _known(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -144,11 +148,23 @@ def _chosen(names: tuple[str, ...]) -> "list[ModuleState]":
     return [state for state in states if not names or state.name in names]
 
 
-def _say(rows: "list[dict[str, object]]", *, as_json: bool) -> None:
+def _say(
+    rows: Sequence[Module],
+    obstacles: Sequence[str] = (),
+    *,
+    as_json: bool,
+    whole: bool = False,
+) -> None:
+    """The modules; `whole` says of each also what it is not."""
     if as_json:
-        import json
-
-        click.echo(json.dumps(rows, indent=2))
+        document(Modules(modules=tuple(rows), obstacles=tuple(obstacles)))
         return
     for row in rows:
-        answer("  ".join(f"{key}: {value}" for key, value in row.items()))
+        built = row.built or "no"
+        parts = [f"name: {row.name}"]
+        parts += [f"built: {built}"] if whole or row.built else []
+        parts += [] if row.loaded is None else [f"loaded: {'yes' if row.loaded else 'no'}"]
+        parts += [] if row.users is None else [f"users: {row.users}"]
+        answer("  ".join(parts))
+    for reason in obstacles:
+        answer(f"obstacle: {reason}")

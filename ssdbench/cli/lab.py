@@ -110,9 +110,11 @@ def run(
         )
     if as_json:
         import dataclasses
-        import json
 
-        click.echo(json.dumps(dataclasses.asdict(answer), indent=2))
+        from ssdbench.cli.documents.machine import RanInGuest
+        from ssdbench.cli.output import document
+
+        document(RanInGuest(**dataclasses.asdict(answer)))
     else:
         click.echo(answer.stdout, nl=False)
         click.echo(answer.stderr, nl=False, err=True)

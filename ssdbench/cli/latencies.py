@@ -22,6 +22,7 @@ def command(logs: tuple[Path, ...], as_json: bool) -> int:
     Those with fewer than 10 I/Os above them are left out. A log with a damaged row is refused; only
     its last line may be incomplete.
     """
+    from ssdbench.cli.documents.stored import DirectionLatencies, Latencies
     from ssdbench.report.latencylog import latencies  # DuckDB takes a while to import
     from ssdbench.stats.percentiles import QUANTILES, percentile
     from ssdbench.units import format_ns
@@ -32,17 +33,16 @@ def command(logs: tuple[Path, ...], as_json: bool) -> int:
         for one in logged
     }
     if as_json:
-        document(
-            {
-                one.direction: {
-                    "n": one.histogram.n,
-                    **{f"{k}_ns": _published(p) for k, p in judged[one.direction].items()},
-                    "status": {k: p.status for k, p in judged[one.direction].items() if p},
-                    "max_ns": one.max_ns,
-                }
-                for one in logged
-            }
-        )
+        told = {
+            one.direction: DirectionLatencies(
+                n=one.histogram.n,
+                percentiles_ns={k: _published(p) for k, p in judged[one.direction].items()},
+                status={k: p.status for k, p in judged[one.direction].items() if p},
+                max_ns=one.max_ns,
+            )
+            for one in logged
+        }
+        document(Latencies(directions=told))
         return 0
     rows = [
         [

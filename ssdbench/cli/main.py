@@ -50,7 +50,7 @@ COMMANDS = {
     "sim": ("sim", "Create, inspect, snapshot and serve simulated drives."),
     "kmod": ("kmod", "Build, load and unload the bundled kernel modules."),
     "lab": ("lab", "Boot a guest with the kernel modules, and run in it."),
-    "schema": ("schema", "Print the JSON Schema of profiles, for editors."),
+    "schema": ("schema", "Print the JSON Schema of profiles and of answers."),
     "completion": ("completion", "Print the completion script of a shell."),
 }
 
@@ -235,7 +235,12 @@ def document(error: SsdbenchError, *, command: Sequence[str] = ()) -> dict[str, 
     if isinstance(error, TargetRefused):
         fields["target"], fields["reasons"] = error.target, list(error.reasons)
         fields["command"] = list(command)
-    return {"error": fields}
+    return _as_document(fields)
+
+
+def _as_document(fields: dict[str, object]) -> dict[str, object]:
+    """The form of `ssdbench.cli.documents.failed.Failed`, without a second of imports."""
+    return {"document": "error", "schema_version": 1, "error": fields}
 
 
 def _failed(error: SsdbenchError, *, as_json: bool, arguments: Sequence[str] = ()) -> int:
@@ -269,7 +274,7 @@ def _misused(error: click.ClickException, *, as_json: bool) -> int:
         _tell(f"hint: {hint}")
     if as_json:
         fields = {"kind": "UsageError", "message": message, "hint": hint, "exit_code": 2}
-        _print_document({"error": fields})
+        _print_document(_as_document(fields))
     return 2
 
 

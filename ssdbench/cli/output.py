@@ -4,10 +4,14 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from ssdbench.foreign import lines, plain
+
+if TYPE_CHECKING:  # pydantic costs 100 ms
+    from ssdbench.cli.documents import Document
 
 _NUMBER = re.compile(r"[0-9][0-9.,e+]*( [A-Za-zµ/%]+)?")
 
@@ -25,9 +29,10 @@ def tell(text: str) -> None:
         return
 
 
-def document(value: Mapping[str, object]) -> None:
+def document(value: "Document | Mapping[str, object]") -> None:
     """The answer as one JSON document; what JSON cannot hold (infinity, NaN) becomes null."""
-    click.echo(json.dumps(_finite(value), indent=1, allow_nan=False, default=str))
+    plain = value if isinstance(value, Mapping) else value.model_dump(mode="json")
+    click.echo(json.dumps(_finite(plain), indent=1, allow_nan=False))
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -20,6 +20,7 @@ from ssdbench.cli.output import answer, document, table
 from ssdbench.units import format_capacity, format_duration
 
 if TYPE_CHECKING:
+    from ssdbench.cli.documents.plans import Planned, PlannedStage
     from ssdbench.engine.stage import StagePlan
     from ssdbench.model.consent import Consent
     from ssdbench.suite.asked import Asked
@@ -121,45 +122,49 @@ def _host(plan: "HostPlan") -> list[str]:
     return [f"host settings{preset}:", *(f"  {change}" for change in changes), *notes]
 
 
-def _document(wishes: "Asked", plan: "RunPlan", arguments: Sequence[str]) -> dict[str, object]:
+def _document(wishes: "Asked", plan: "RunPlan", arguments: Sequence[str]) -> "Planned":
+    from ssdbench.cli.documents.plans import Planned, PlannedWear
+
     info, refusals = plan.target, _objections(wishes, plan)
-    return {
-        "title": wishes.profile.title or wishes.profile_name,
-        "target": info.model_dump(mode="json"),
-        "simulated": info.simulated,
-        "seed": wishes.profile.seed if wishes.seed is None else wishes.seed,
-        "stages": [_stage(stage) for stage in plan.stages],
-        "seconds": plan.seconds,
-        "bytes_written": plan.bytes_written,
-        "drive_fills": plan.fills,
-        "host_settings": wishes.profile.host.changes(),
-        "host_changes": plan.host.lines(),
-        "host_notes": plan.host.notes,
-        "lba_format": plan.lba_format,
-        "wear": {
-            "most_bytes": plan.wear.most_bytes,
-            "endurance_tb": plan.wear.endurance_tb,
-            "share": plan.wear.share,
-            "said": plan.wear.sentence,
-        },
-        "refusals": [objection.reason for objection in refusals],
-        "command": _command(refusals, arguments),
-    }
+    return Planned(
+        title=wishes.profile.title or wishes.profile_name,
+        target=info,
+        simulated=info.simulated,
+        seed=wishes.profile.seed if wishes.seed is None else wishes.seed,
+        stages=tuple(_stage(stage) for stage in plan.stages),
+        seconds=plan.seconds,
+        bytes_written=plan.bytes_written,
+        drive_fills=plan.fills,
+        host_settings=wishes.profile.host.changes(),
+        host_changes=tuple(plan.host.lines()),
+        host_notes=plan.host.notes,
+        lba_format=plan.lba_format,
+        wear=PlannedWear(
+            most_bytes=plan.wear.most_bytes,
+            endurance_tb=plan.wear.endurance_tb,
+            share=plan.wear.share,
+            said=plan.wear.sentence,
+        ),
+        refusals=tuple(objection.reason for objection in refusals),
+        command=tuple(_command(refusals, arguments)),
+    )
 
 
-def _stage(plan: "StagePlan") -> dict[str, object]:
-    return {
-        "name": plan.name,
-        "kind": plan.kind,
-        "title": plan.title,
-        "destructive": plan.destructive,
-        "jobs": plan.jobs,
-        "seconds": plan.seconds,
-        "bytes_written": plan.bytes_written,
-        "bytes_read": plan.bytes_read,
-        "drive_fills": plan.fills,
-        "notes": plan.notes,
-    }
+def _stage(plan: "StagePlan") -> "PlannedStage":
+    from ssdbench.cli.documents.plans import PlannedStage
+
+    return PlannedStage(
+        name=plan.name,
+        kind=plan.kind,
+        title=plan.title,
+        destructive=plan.destructive,
+        jobs=plan.jobs,
+        seconds=plan.seconds,
+        bytes_written=plan.bytes_written,
+        bytes_read=plan.bytes_read,
+        drive_fills=plan.fills,
+        notes=plan.notes,
+    )
 
 
 def _row(plan: "StagePlan") -> tuple[str, ...]:

@@ -12,7 +12,6 @@ from ssdbench.cli.output import answer, document
 
 if TYPE_CHECKING:
     from ssdbench.cli.conduct import Ended
-    from ssdbench.model.inside import ProbeFound
 
 NAME = "probe"
 PROBES = (
@@ -54,6 +53,7 @@ def command(
 
 def _answered(ended: "Ended", *, as_json: bool) -> int:
     """Print the answers; 0 when there are all, whatever they are."""
+    from ssdbench.cli.documents.runs import ProbeAnswer, Probed
     from ssdbench.model.inside import ProbeFound
 
     probes = ended.result.having(ProbeFound)
@@ -61,22 +61,25 @@ def _answered(ended: "Ended", *, as_json: bool) -> int:
     simulated = ended.result.target.simulated
     if as_json:
         document(
-            {
-                "directory": str(ended.directory),
-                "report": str(ended.files[0]),
-                "simulated": simulated,
-                "complete": code == 0,
-                "bytes_written": ended.result.bytes_written,
-                "probes": [_document(found) for _, found in probes],
-            }
+            Probed(
+                directory=str(ended.directory),
+                report=str(ended.files[0]),
+                simulated=simulated,
+                complete=code == 0,
+                bytes_written=ended.result.bytes_written,
+                probes=tuple(
+                    ProbeAnswer(
+                        probe=found.probe,
+                        answer=found.answer,
+                        measured=found.measured,
+                        **found.numbers.model_dump(),
+                    )
+                    for _, found in probes
+                ),
+            )
         )
         return code
     for _, found in probes:
         answer(f"{found.probe}: {found.answer}{' (simulated)' if simulated else ''}")
     answer(f"report: {ended.files[0]}")
     return code
-
-
-def _document(found: "ProbeFound") -> dict[str, object]:
-    said = {"probe": found.probe, "answer": found.answer, **found.numbers.known()}
-    return {**said, "measured": [dict(row) for row in found.measured]}

@@ -19,6 +19,7 @@ def command(directory: Path, points: tuple[str, ...], as_json: bool) -> None:
 
     A run that was killed is shown as far as its directory holds it.
     """
+    from ssdbench.cli.documents.stored import Rendered
     from ssdbench.cli.stored import unended_result
     from ssdbench.model.rundirectory import RESULTS_PARQUET
     from ssdbench.report import database, render  # pandas and matplotlib cost a second
@@ -27,6 +28,6 @@ def command(directory: Path, points: tuple[str, ...], as_json: bool) -> None:
     if not database.available():
         tell(f"without DuckDB there is no {RESULTS_PARQUET}; install it: {database.INSTALL}")
     if as_json:
-        document({"report": str(files[0]), "files": [str(path) for path in files]})
+        document(Rendered(report=str(files[0]), files=tuple(str(path) for path in files)))
     else:
         answer(str(files[0]))

@@ -1,12 +1,17 @@
 """`ssdbench restore`."""
 
+from typing import TYPE_CHECKING
+
 import click
 
 from ssdbench.cli.options import json_option
 from ssdbench.cli.output import answer, document
 
+if TYPE_CHECKING:
+    from ssdbench.cli.documents.machine import SettingChange
+    from ssdbench.tuning.journal import Change
+
 NOTHING = "nothing"
-FIELDS = ("backend", "attribute", "drive", "was", "wanted", "reason")
 
 
 @click.command("restore")
@@ -25,6 +30,7 @@ def command(forget: str | None, as_json: bool) -> None:
     changed the LBA format of a drive, the command that changes it back is shown: it erases the
     drive.
     """
+    from ssdbench.cli.documents.machine import Restored
     from ssdbench.engine.applied import give_up, restore
     from ssdbench.engine.lbaformats import changed
 
@@ -36,11 +42,11 @@ def command(forget: str | None, as_json: bool) -> None:
     changes, lasting = restore(), changed()
     if as_json:
         document(
-            {
-                "restored": [{f: str(getattr(c, f)) for f in FIELDS} for c in changes],
-                "forgotten": [{f: str(getattr(c, f)) for f in FIELDS} for c in given_up],
-                "lasting": [drive.sentence for drive in lasting],
-            }
+            Restored(
+                restored=tuple(_told(change) for change in changes),
+                forgotten=tuple(_told(change) for change in given_up),
+                lasting=tuple(drive.sentence for drive in lasting),
+            )
         )
         return
     for change in changes:
@@ -51,3 +57,16 @@ def command(forget: str | None, as_json: bool) -> None:
         answer(drive.sentence)
     if not changes and not given_up and not lasting:
         answer("there is nothing to restore: no run left a setting changed")
+
+
+def _told(change: "Change") -> "SettingChange":
+    from ssdbench.cli.documents.machine import SettingChange
+
+    return SettingChange(
+        backend=str(change.backend),
+        attribute=change.attribute,
+        drive=change.drive,
+        was=change.was,
+        wanted=change.wanted,
+        reason=change.reason,
+    )

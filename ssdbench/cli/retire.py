@@ -48,6 +48,7 @@ def command(
     as_json: bool,
 ) -> None:
     """Purge a drive that is no longer needed for tests, and show its health and wear."""
+    from ssdbench.cli.documents.machine import Retired
     from ssdbench.engine.targets import retired
     from ssdbench.model.lbaformat import asked_format
     from ssdbench.model.profile import Purge
@@ -67,14 +68,14 @@ def command(
     final = inspect(target)
     if as_json:
         document(
-            {
-                "target": final.model_dump(mode="json"),
-                "done": done.said,
-                "seconds": done.seconds,
-                "before": done.before,
-                "after": done.after,
-                "health": _health(final.facts) or None,
-            }
+            Retired(
+                target=final,
+                done=done.said,
+                seconds=done.seconds,
+                before=done.before,
+                after=done.after,
+                health=_health(final.facts) or None,
+            )
         )
         return
     answer(f"{info.name} ({info.id}): {done.said}")

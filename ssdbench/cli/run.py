@@ -160,12 +160,14 @@ def _detached(directory: Path | None, exit_code: int, *, as_json: bool) -> int:
     if directory is None:
         return exit_code
     if as_json:
+        from ssdbench.cli.documents.runs import Detached
+
         document(
-            {
-                "directory": str(directory),
-                "attach": ["ssdbench", "attach", str(directory)],
-                "stop": ["ssdbench", "stop", str(directory)],
-            }
+            Detached(
+                directory=str(directory),
+                attach=["ssdbench", "attach", str(directory)],
+                stop=["ssdbench", "stop", str(directory)],
+            )
         )
         return 0
     answer(str(directory))

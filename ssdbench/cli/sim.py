@@ -1,6 +1,5 @@
 """`ssdbench sim`: the simulated drives themselves, without a benchmark around them."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -9,8 +8,20 @@ from typing import Any
 import click
 
 from ssdbench.cli import simfio
+from ssdbench.cli.documents import Document
+from ssdbench.cli.documents.simulated import (
+    BroughtBack,
+    Created,
+    Inspected,
+    Model,
+    Models,
+    Parameters,
+    Served,
+    Snapshot,
+    TrueValues,
+)
 from ssdbench.cli.options import targets
-from ssdbench.cli.output import answer
+from ssdbench.cli.output import answer, document
 from ssdbench.errors import UsageError
 from ssdbench.model.workload import Pattern
 from ssdbench.sim import nbd
@@ -32,8 +43,11 @@ from ssdbench.units import (
 _as_json = click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
 
 
-def _print(data: Any, as_json: bool, lines: list[str]) -> None:
-    answer(json.dumps(data, indent=1) if as_json else "\n".join(lines))
+def _print(made: Document, as_json: bool, lines: list[str]) -> None:
+    if as_json:
+        document(made)
+    else:
+        answer("\n".join(lines))
 
 
 def _size(_: click.Context, __: click.Parameter, value: str) -> int:
@@ -60,14 +74,15 @@ def models(show_parameters: bool, as_json: bool) -> None:
     if show_parameters:
         descriptions = list(parameters().values())
         _print(
-            [asdict(desc) for desc in descriptions],
+            Parameters(parameters=tuple(descriptions)),
             as_json,
             [_parameter_line(d) for d in descriptions],
         )
         return
     cards = catalogue()
     lines = [line for card in cards for line in _card_lines(asdict(card))]
-    _print([{"target": f"sim:{card.name}", **asdict(card)} for card in cards], as_json, lines)
+    made = tuple(Model(target=f"sim:{card.name}", **asdict(card)) for card in cards)
+    _print(Models(models=made), as_json, lines)
 
 
 @command.command()
@@ -78,7 +93,7 @@ def create(target: str, state: Path, as_json: bool) -> None:
     """Make a fresh drive TARGET (such as sim:p4500-4t,capacity=8GiB) in the file STATE."""
     with SimDrive.create(parse(target), state) as drive:
         info = drive.info()
-    _print(info, as_json, _info_lines(info))
+    _print(Created(**info), as_json, _info_lines(info))
 
 
 @command.command()
@@ -99,7 +114,7 @@ def inspect(state: Path, repair: bool, as_json: bool) -> None:
         }
     counters = [f"  {name}: {value}" for name, value in info["counters"].items()]
     sound = "all maps agree" if info["sound"] else "DAMAGED: its maps disagree"
-    _print(info, as_json, [*_info_lines(info), sound, "counters:", *counters])
+    _print(Inspected(**info), as_json, [*_info_lines(info), sound, "counters:", *counters])
 
 
 @command.command()
@@ -110,7 +125,8 @@ def snapshot(state: Path, to: Path, as_json: bool) -> None:
     """Copy the drive in STATE, with its history, to the file TO."""
     with SimDrive.open(state) as drive:
         drive.snapshot(to)
-    _print({"state": str(state), "snapshot": str(to)}, as_json, [f"{state} was copied to {to}"])
+    made = Snapshot(state=str(state), snapshot=str(to))
+    _print(made, as_json, [f"{state} was copied to {to}"])
 
 
 @command.command()
@@ -121,11 +137,8 @@ def restore(state: Path, source: Path, as_json: bool) -> None:
     """Bring the drive in STATE back to what it was when SOURCE was copied from it."""
     with SimDrive.open(state) as drive:
         drive.restore(source)
-    _print(
-        {"state": str(state), "source": str(source)},
-        as_json,
-        [f"{state} was restored from {source}"],
-    )
+    made = BroughtBack(state=str(state), source=str(source))
+    _print(made, as_json, [f"{state} was restored from {source}"])
 
 
 @command.command()
@@ -161,7 +174,8 @@ def serve(
     """Serve TARGET (a model or a STATE file) over NBD in real time, until SIGTERM or Ctrl-C."""
     path = _state_to_serve(target, socket_path, state)
     uri = nbd.uri(socket_path)
-    _print({"uri": uri, "state": str(path), "simulated": True}, as_json, [f"{uri} (simulated)"])
+    made = Served(uri=uri, state=str(path), simulated=True)
+    _print(made, as_json, [f"{uri} (simulated)"])
     nbd.become_server(
         path,
         socket_path,
@@ -240,8 +254,9 @@ def truth(
     )
     answer = None if by_simulation else closed_form(spec.text, spec.params, load)
     answer = answer or simulate(spec.text, spec.params, load)
-    data = {**asdict(answer), "simulated": True, "seed": spec.seed, "spec_notes": list(spec.notes)}
-    _print(_finite(data), as_json, _truth_lines(spec, answer))
+    found = {name: getattr(answer, name) for name in Truth.__dataclass_fields__}
+    made = TrueValues(**found, simulated=True, seed=spec.seed, spec_notes=spec.notes)
+    _print(made, as_json, _truth_lines(spec, answer))
 
 
 def _state_to_serve(target: str, socket_path: Path, state: Path | None) -> Path:
@@ -272,12 +287,6 @@ def _span_bytes(span: str, spec: SimSpec, block_bytes: int) -> int:
     except ValueError as error:
         raise UsageError(f"--span: {error}") from error
     return size // block_bytes * block_bytes
-
-
-def _finite(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Without infinite limits, which JSON cannot say."""
-    limits = data["limits_iops"]
-    return {**data, "limits_iops": {k: v for k, v in limits.items() if v != float("inf")}}
 
 
 def _parameter_line(desc: Any) -> str:

@@ -38,7 +38,10 @@ def command(directory: Path, wait: float, as_json: bool) -> int:
         time.sleep(0.1)
     report = directory / rundirectory.REPORT
     if as_json:
-        document({"directory": str(directory), "pid": process.pid, "exit_code": ended(directory)})
+        from ssdbench.cli.documents.runs import Stopped
+
+        code = ended(directory)
+        document(Stopped(directory=str(directory), pid=process.pid, exit_code=code))
     else:
         answer(f"stopped; report: {report}" if report.exists() else "stopped")
     return 0

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from ssdbench.cli.conduct import Ended
+from ssdbench.cli.documents.runs import Ran
 from ssdbench.cli.output import table
 from ssdbench.model.finding import Finding, Severity
 from ssdbench.model.pts import Pts
@@ -38,16 +39,16 @@ def run_lines(ended: Ended) -> Iterator[str]:
     yield f"report: {ended.files[0]}"
 
 
-def run_document(ended: Ended) -> dict[str, object]:
+def run_document(ended: Ended) -> Ran:
     """The same, whole, for programs."""
-    return {
-        "directory": str(ended.directory),
-        "report": str(ended.files[0]),
-        "exit_code": ended.exit_code,
-        "verdict": ended.result.verdict,
-        "simulated": ended.result.target.simulated,
-        "result": ended.result.model_dump(mode="json"),
-    }
+    return Ran(
+        directory=str(ended.directory),
+        report=str(ended.files[0]),
+        exit_code=ended.exit_code,
+        verdict=ended.result.verdict,
+        simulated=ended.result.target.simulated,
+        result=ended.result,
+    )
 
 
 def _row(point: PointResult) -> tuple[str, ...]:

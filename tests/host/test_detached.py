@@ -13,6 +13,7 @@ from ssdbench.host.command import run, spawn
 from ssdbench.target.inspect import inspect
 from tests.host.test_run_and_resume import records, wait_for
 from tests.support.devices import LoopDevice, attached_loop
+from tests.support.documents import checked
 
 pytestmark = pytest.mark.host
 
@@ -57,7 +58,7 @@ def test_a_detached_run_outlives_its_terminal_and_is_stopped_and_completed(
     wait_for(out, "03-sweep")
     os.kill(process.pid, signal.SIGHUP)
     follower = spawn([*SSDBENCH, "attach", str(out)], stdout=tmp_path / "o", stderr=tmp_path / "e")
-    stopped = json.loads(run([*SSDBENCH, "stop", str(out), "--json"], timeout_s=120).stdout)
+    stopped = checked(run([*SSDBENCH, "stop", str(out), "--json"], timeout_s=120).stdout, "stop")
     assert (stopped["pid"], stopped["exit_code"]) == (process.pid, 130)
     assert follower.wait(120) == 130
     assert "[3/3] Measure the points" in (tmp_path / "e").read_text()

@@ -15,6 +15,7 @@ import pytest
 from ssdbench.host.command import run
 from ssdbench.target.inspect import inspect
 from tests.support.devices import LoopDevice, attached_loop
+from tests.support.documents import checked
 
 pytestmark = pytest.mark.host
 
@@ -45,7 +46,7 @@ def loop(memory: Path) -> Iterator[LoopDevice]:
 def test_a_block_that_is_no_power_of_two_is_found_in_bytes(tmp_path: Path) -> None:
     said = detect(tmp_path, BLOCKS, *FEW, "--json")
 
-    answer = json.loads(said.stdout)
+    answer = checked(said.stdout, "detect-blocksize")
     assert said.returncode == 0
     assert answer["block_bytes"] == 768 * 1024
     assert answer["p_value"] <= 0.01
@@ -75,7 +76,7 @@ def test_a_buffer_that_hides_every_write_does_not_hide_blocks_from_reads(
 def test_a_page_mapped_drive_is_given_no_block(tmp_path: Path, model: str) -> None:
     said = detect(tmp_path, f"sim:{model}", *FEW, "--json")
 
-    answer = json.loads(said.stdout)
+    answer = checked(said.stdout, "detect-blocksize")
     assert answer["block_bytes"] is None
     assert answer["answer"] in ("no boundary found", "hidden by the buffer")
 
@@ -84,7 +85,7 @@ def test_a_page_mapped_drive_is_given_no_block(tmp_path: Path, model: str) -> No
 def test_a_drive_without_flash_is_given_no_block_in_any_way_of_asking(tmp_path: Path) -> None:
     said = detect(tmp_path, "sim:dram-ssd-2012,capacity=1GiB", "--json")
 
-    answer = json.loads(said.stdout)
+    answer = checked(said.stdout, "detect-blocksize")
     assert answer["block_bytes"] is None
     assert answer["buffer_bytes"] is None
     assert answer["answer"] == "hidden by the buffer"
@@ -249,6 +250,6 @@ def test_looking_with_reads_alone_needs_no_consent_and_leaves_what_the_drive_hol
     said = detect(tmp_path, str(loop.node), *FEW, "--read-only", "--json")
 
     assert said.returncode == 0, said.stderr
-    answer = json.loads(said.stdout)
+    answer = checked(said.stdout, "detect-blocksize")
     assert (answer["bytes_written"], answer["complete"]) == (0, True)
     assert (sha256(loop.backing.read_bytes()).digest(), written.read_text().split()[4:7]) == before

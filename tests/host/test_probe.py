@@ -1,12 +1,13 @@
 """`ssdbench probe` on simulated drives whose structure is known."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.support.documents import checked
 
 pytestmark = [pytest.mark.host, pytest.mark.beside]
 
@@ -18,7 +19,7 @@ def probed(directory: Path, target: str, *only: str) -> dict[str, dict[str, Any]
         argv += ["--only", name]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
-    return {probe["probe"]: probe for probe in json.loads(done.stdout)["probes"]}
+    return {probe["probe"]: probe for probe in checked(done.stdout, "probe")["probes"]}
 
 
 def test_the_x25m_gives_away_its_structure(tmp_path: Path) -> None:

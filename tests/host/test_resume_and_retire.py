@@ -16,6 +16,7 @@ from ssdbench.engine.journal import NAME, Journal, Kind
 from ssdbench.host.command import run
 from ssdbench.target.inspect import inspect
 from tests.support.devices import LoopDevice, attached_loop
+from tests.support.documents import checked
 from tests.support.shell import Shell
 
 PROFILE = """
@@ -235,7 +236,9 @@ def test_nothing_to_restore_is_a_sentence(ssdbench: Shell) -> None:
         0,
         "there is nothing to restore: no run left a setting changed\n",
     )
-    assert json.loads(ssdbench("restore", "--json").stdout) == {
+    assert checked(ssdbench("restore", "--json").stdout, "restore") == {
+        "document": "restore",
+        "schema_version": 1,
         "restored": [],
         "forgotten": [],
         "lasting": [],
@@ -394,7 +397,7 @@ def test_the_document_of_a_retired_drive_has_no_health_that_it_does_not_have(
 
     done = ssdbench("retire", str(drive.node), "--method", "discard", *destroy, "--json")
 
-    told = json.loads(done.stdout)
+    told = checked(done.stdout, "retire")
     assert told["health"] is None
     assert told["after"]["samples that read as zeros"] == "64 of 64"
 

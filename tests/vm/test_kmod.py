@@ -35,11 +35,11 @@ def test_modules_are_built_loaded_and_unloaded_by_the_command_line(
         modules=False,
     )
 
-    assert "ssdb_slam" in {row["name"] for row in json.loads(built.stdout)}
+    assert "ssdb_slam" in {row["name"] for row in json.loads(built.stdout)["modules"]}
     status, after = answer.stdout.split("---")
-    loaded = {row["name"]: row.get("loaded") for row in json.loads(status)}
-    assert loaded["ssdb_slam"] == "yes"
-    assert loaded["ssdb_flash"] == "no"
+    loaded = {row["name"]: row["loaded"] for row in json.loads(status)["modules"]}
+    assert loaded["ssdb_slam"] is True
+    assert loaded["ssdb_flash"] is False
     assert "none left" in after
 
 
@@ -70,14 +70,13 @@ def test_a_module_of_another_kernel_and_one_in_use_get_a_sentence(
     assert "ssdb_bpref is in use" in said
     assert "`echo none > /sys/block/nvme0n1/queue/scheduler`" in said
     assert said.count("status 4") == 2
-    assert said.splitlines()[-1] == "name: ssdb_bpref  loaded: False"
+    assert said.splitlines()[-1] == "name: ssdb_bpref  loaded: no"
 
 
 def test_dkms_builds_the_modules_from_the_sources_laid_out_for_it(lab: Lab, tmp_path: Path) -> None:
     kernel = lab.kernel
     laid_out = CliRunner().invoke(ssdbench, ["kmod", "dkms", "--json", "--to", str(tmp_path)])
-    (row,) = json.loads(laid_out.stdout)
-    package = row["next"].split()[2]
+    package = json.loads(laid_out.stdout)["next"].split()[2]
     (tmp_path / "tree").mkdir()
 
     run(

@@ -11,6 +11,7 @@ import pytest
 
 from ssdbench.cli.background import ended, worker
 from ssdbench.cli.main import run
+from tests.support.documents import checked
 
 SMALL = """
 title: Small
@@ -52,7 +53,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, ob
         timeout=300,
     )
     assert done.returncode in (0, 1), done.stderr
-    return place / "out", json.loads(done.stdout), done.returncode
+    return place / "out", checked(done.stdout, "run"), done.returncode
 
 
 def test_a_rated_endurance_that_was_given_is_kept_and_planned_with(

@@ -234,7 +234,7 @@ def test_the_command_line_creates_inspects_copies_and_restores(tmp_path: Path) -
 def test_the_models_are_listed_for_programs() -> None:
     result = CliRunner().invoke(command, ["models", "--json"])
 
-    cards = {card["target"]: card for card in json.loads(result.stdout)}
+    cards = {card["target"]: card for card in json.loads(result.stdout)["models"]}
 
     assert cards["sim:pm9a3"]["figures"]["random_write_iops"] == 200_000
     assert all(card["sources"] for card in cards.values())

@@ -1,0 +1,148 @@
+"""Documents of commands about this host and its drives."""
+
+from typing import Literal
+
+from ssdbench.cli.documents import Document, Part
+from ssdbench.model.target import TargetInfo
+
+
+class Device(Part):
+    """A block device; what cannot be read of it is null."""
+
+    target: str
+    description: str
+    id: str
+    kind: str | None = None
+    size_bytes: int | None = None
+    logical_block_bytes: int | None = None
+    model: str | None = None
+    serial: str | None = None
+    plannable: bool | None = None
+    reasons: tuple[str, ...]  # why it may not be written
+
+
+class ListedModel(Part):
+    """A simulated drive as a target."""
+
+    target: str
+    title: str
+    capacity_bytes: int
+    simulated_bytes: int
+    published: dict[str, float]
+    simulated: dict[str, float]
+    differences: tuple[str, ...]
+    sources: tuple[str, ...]
+
+
+class Drives(Document):
+    """Every target there is."""
+
+    document: Literal["drives"] = "drives"
+    schema_version: Literal[1] = 1
+    devices: tuple[Device, ...]
+    models: tuple[ListedModel, ...]
+
+
+class Required(Part):
+    """One thing that a run needs or wants of the host."""
+
+    name: str
+    grade: Literal["fine", "noisy", "missing"]
+    said: str
+    hint: str
+
+
+class CommandPrograms(Part):
+    """Programs that a command lacks, and what installs them."""
+
+    command: str
+    missing: tuple[str, ...]
+    install: str
+
+
+class Checked(Document):
+    """Whether this host can measure; of a target what it tells of itself, else of all commands."""
+
+    document: Literal["check"] = "check"
+    schema_version: Literal[1] = 1
+    ready: bool
+    requirements: tuple[Required, ...]
+    commands: tuple[CommandPrograms, ...] | None = None
+    target: TargetInfo | None = None
+
+
+class SettingChange(Part):
+    """A setting that a killed run left changed."""
+
+    backend: str
+    attribute: str
+    drive: str
+    was: str
+    wanted: str
+    reason: str
+
+
+class Restored(Document):
+    """What was put back, what was given up, and what stays changed."""
+
+    document: Literal["restore"] = "restore"
+    schema_version: Literal[1] = 1
+    restored: tuple[SettingChange, ...]
+    forgotten: tuple[SettingChange, ...]
+    lasting: tuple[str, ...]
+
+
+class Retired(Document):
+    """A purged drive, its evidence from before and after, and its health."""
+
+    document: Literal["retire"] = "retire"
+    schema_version: Literal[1] = 1
+    target: TargetInfo
+    done: str
+    seconds: float
+    before: dict[str, str]
+    after: dict[str, str]
+    health: dict[str, str] | None
+
+
+class Completion(Document):
+    """A completion script."""
+
+    document: Literal["completion"] = "completion"
+    schema_version: Literal[1] = 1
+    shell: str
+    script: str
+
+
+class Module(Part):
+    """A kernel module; what the sub-command did not ask is null."""
+
+    name: str
+    built: str | None = None  # path
+    loaded: bool | None = None
+    users: int | None = None
+
+
+class Modules(Document):
+    """The answer of every sub-command of `kmod`; what it did not ask is null or empty."""
+
+    document: Literal["kmod"] = "kmod"
+    schema_version: Literal[1] = 1
+    modules: tuple[Module, ...] = ()
+    obstacles: tuple[str, ...] = ()  # to loading a module here
+    sources: str | None = None  # that were written for DKMS …
+    next: str | None = None  # … and the command that builds them
+
+
+class RanInGuest(Document):
+    """What the command in a guest said."""
+
+    document: Literal["lab-run"] = "lab-run"
+    schema_version: Literal[1] = 1
+    status: int
+    stdout: str
+    stderr: str
+    console: str
+    boot_s: float
+    wall_s: float
+    failed_boots: tuple[str, ...]

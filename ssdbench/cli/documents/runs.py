@@ -1,0 +1,114 @@
+"""Documents of commands that measure, and of those that follow them."""
+
+from typing import Literal
+
+from ssdbench.cli.documents import Document, Part
+from ssdbench.model.finding import Finding
+from ssdbench.model.inside import (
+    BlockCandidate,
+    ProbeNumbers,
+    Scalar,
+    Searched,
+    SmallestEffect,
+    StrideScore,
+)
+from ssdbench.model.result import RunResult
+
+
+class Ran(Document):
+    """A run, of `run` and `resume`: its result is result.json in the run directory."""
+
+    document: Literal["run"] = "run"
+    schema_version: Literal[1] = 1
+    directory: str
+    report: str
+    exit_code: int
+    verdict: str
+    simulated: bool
+    result: RunResult
+
+
+class Detached(Document):
+    """A run that goes on in the background, and the commands that follow and stop it."""
+
+    document: Literal["run-detached"] = "run-detached"
+    schema_version: Literal[1] = 1
+    directory: str
+    attach: list[str]
+    stop: list[str]
+
+
+class Attached(Document):
+    """How a run ended that was followed."""
+
+    document: Literal["attach"] = "attach"
+    schema_version: Literal[1] = 1
+    directory: str
+    exit_code: int
+    report: str
+
+
+class Stopped(Document):
+    """A run that was stopped; `exit_code` is null when it left none."""
+
+    document: Literal["stop"] = "stop"
+    schema_version: Literal[1] = 1
+    directory: str
+    pid: int
+    exit_code: int | None
+
+
+class BlockSizeEvidence(Part):
+    """What the answer stands on."""
+
+    searched: tuple[Searched, ...]
+    candidates: tuple[BlockCandidate, ...]
+    strides: tuple[StrideScore, ...]
+    smallest_effects: tuple[SmallestEffect, ...]
+
+
+class BlockSizeAnswered(Document):
+    """The block size and the write buffer of a drive."""
+
+    document: Literal["detect-blocksize"] = "detect-blocksize"
+    schema_version: Literal[1] = 1
+    directory: str
+    report: str
+    simulated: bool
+    complete: bool
+    bytes_written: int
+    answer: str
+    block_bytes: int | None
+    at_most: bool
+    phase_bytes: int | None
+    p_value: float | None
+    confidence: float | None
+    strides_agreeing: int | None
+    buffer_bytes: int | None
+    buffer: str
+    median_latency_ns: float | None
+    asked: str
+    evidence_from: str | None
+    evidence: BlockSizeEvidence
+    findings: tuple[Finding, ...]
+
+
+class ProbeAnswer(ProbeNumbers):
+    """The answer of one probe; numbers that are none of its own are null."""
+
+    probe: str
+    answer: str
+    measured: tuple[dict[str, Scalar], ...]
+
+
+class Probed(Document):
+    """The inner structure of a drive."""
+
+    document: Literal["probe"] = "probe"
+    schema_version: Literal[1] = 1
+    directory: str
+    report: str
+    simulated: bool
+    complete: bool
+    bytes_written: int
+    probes: tuple[ProbeAnswer, ...]

@@ -1,0 +1,111 @@
+"""Documents of commands that read stored runs and logs."""
+
+from typing import Literal
+
+from ssdbench.cli.documents import Document, Part
+from ssdbench.model.profile import CapacityPlan
+from ssdbench.stats.capacity import Plan
+from ssdbench.stats.runplan import Depth, Unknown
+
+
+class Rendered(Document):
+    """The files of a report, the page first."""
+
+    document: Literal["report"] = "report"
+    schema_version: Literal[1] = 1
+    report: str
+    files: tuple[str, ...]
+
+
+class ComparedRun(Part):
+    """A run of a comparison."""
+
+    run: str
+    target: str
+    simulated: bool
+    verdict: str
+
+
+class ComparedPoint(Part):
+    """One point of two runs: `second` against `first`."""
+
+    point: str
+    first: str
+    second: str
+    shift_percent: float | None
+    shift: float  # Hodges-Lehmann, in IOPS
+    shift_low: float | None  # 95 %
+    shift_high: float | None
+    effect: float  # P(second > first) + P(equal)/2; 0.5 is no difference
+    p_mann_whitney: float
+    p_brunner_munzel: float
+    p_serial: float
+    autocorrelation: float
+    entangled: bool
+    p_holm: float
+    bounds: tuple[float | None, float | None]  # IOPS of the first and of the second
+    bound_percent: float | None
+    cannot_tell: bool
+    answer: str
+    validated: bool
+
+
+class Compared(Document):
+    """Stored runs side by side."""
+
+    document: Literal["compare"] = "compare"
+    schema_version: Literal[1] = 1
+    runs: tuple[ComparedRun, ...]
+    pairs: tuple[ComparedPoint, ...]
+    left_out: tuple[str, ...]
+
+
+class CapacityPlanned(Document):
+    """How many drives a demand needs, and what that stands on."""
+
+    document: Literal["capacity"] = "capacity"
+    schema_version: Literal[1] = 1
+    run: str
+    target: str
+    simulated: bool
+    validated: bool
+    complete: bool
+    reasons: tuple[str, ...]
+    incomplete: tuple[str, ...]
+    unknown: tuple[Unknown, ...]
+    notes: tuple[str, ...]
+    point: str | None
+    why_point: str | None
+    depths: tuple[Depth, ...]
+    bound_iops: float | None
+    slo_iops: float | None
+    waf: float | None
+    waf_source: str | None
+    demand: CapacityPlan
+    plan: Plan | None
+
+
+class DirectionLatencies(Part):
+    """Percentiles of reads, writes or trims, by name (p50, p99, p99.9 …)."""
+
+    n: int
+    percentiles_ns: dict[str, float | None]  # null when suppressed
+    status: dict[str, str]
+    max_ns: float
+
+
+class Latencies(Document):
+    """Percentiles of fio's latency logs, by direction."""
+
+    document: Literal["latencies"] = "latencies"
+    schema_version: Literal[1] = 1
+    directions: dict[str, DirectionLatencies]
+
+
+class Donated(Document):
+    """An archive that can be given away."""
+
+    document: Literal["donate"] = "donate"
+    schema_version: Literal[1] = 1
+    archive: str
+    files: tuple[str, ...]
