@@ -5,6 +5,7 @@ decimal units, as drives are sold. Inside ssdbench a size is an `int` of bytes a
 `int` of nanoseconds or a `float` of seconds, with the unit in the name.
 """
 
+import math
 import re
 from collections.abc import Sequence
 
@@ -140,12 +141,33 @@ def format_count(number: float) -> str:
     return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.4g}"
 
 
+def format_bound(number: float) -> str:
+    """A lower bound, rounded down: whole from 100 on, else to three significant digits."""
+    if not 0 < number < 100:
+        return format_count(math.floor(number))
+    step = 10.0 ** (math.floor(math.log10(number)) - 2)
+    return format_count(math.floor(number / step * (1 + 1e-12)) * step)
+
+
+def format_change(percent: float) -> str:
+    """A change with its sign: `+5.2 %`, `-0.034 %`, and `0 %` where there is none to speak of."""
+    if abs(percent) < 0.005:
+        return "0 %"
+    digits = 0 if abs(percent) >= 100 else 1
+    return f"{percent:+.{digits}f} %" if abs(percent) >= 1 else f"{percent:+.2g} %"
+
+
 def format_ns(duration_ns: float) -> str:
     """A latency in the unit that keeps it readable: `812 ns`, `81.2 us`, `5.31 ms`, `2.1 s`."""
     for unit, factor in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
         if duration_ns >= factor:
             return f"{duration_ns / factor:.4g} {unit}"
     return f"{duration_ns:.0f} ns"
+
+
+def format_minutes(duration_s: float) -> str:
+    """A length that somebody chose: `20 min`, or `12 s` where it was scaled down."""
+    return f"{duration_s / 60:g} min" if duration_s >= 60 else f"{duration_s:g} s"
 
 
 def format_duration(duration_s: float) -> str:

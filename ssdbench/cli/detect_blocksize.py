@@ -16,7 +16,7 @@ from ssdbench.model import rundirectory
 if TYPE_CHECKING:
     from ssdbench.cli.conduct import Ended
     from ssdbench.model.inside import BlockSizeFound
-    from ssdbench.model.result import StageResult
+    from ssdbench.model.result import RunResult, StageResult
 
 NAME = "detect-blocksize"
 EVIDENCE = {"searched", "candidates", "strides", "smallest_effects"}
@@ -98,7 +98,7 @@ def _answered(ended: "Ended", *, as_json: bool) -> int:
         )
         return code
     if stage is not None:
-        _lines(stage, found, simulated=ended.result.target.simulated)
+        _lines(ended.result, stage, found)
     answer(f"report: {ended.files[0]}")
     return code
 
@@ -114,19 +114,20 @@ def _kept(directory: Path | None) -> None:
     with contextlib.suppress(SsdbenchError):
         result = load(directory / rundirectory.RESULT, RunResult)
         for stage, found in result.having(BlockSizeFound):
-            _lines(stage, found, simulated=result.target.simulated)
+            _lines(result, stage, found)
 
 
-def _lines(stage: "StageResult", found: "BlockSizeFound", *, simulated: bool) -> None:
+def _lines(result: "RunResult", stage: "StageResult", found: "BlockSizeFound") -> None:
+    from ssdbench.report.view.blocksize import buffer
     from ssdbench.units import format_size
 
-    answer(f"{found.answer}{' (simulated drive)' if simulated else ''}")
+    answer(f"{found.answer}{' (simulated drive)' if result.target.simulated else ''}")
     if found.block_bytes:
         sure = "" if found.confidence is None else f", confidence {100 * found.confidence:.1f} %"
         answer(f"  p <= {found.p_value}{sure}, {found.strides_agreeing} strides agree")
         if found.phase_bytes is not None:
             answer(f"  boundaries at multiples of the block, plus {format_size(found.phase_bytes)}")
     if found.buffer:
-        answer(f"  buffer: {found.buffer}")
+        answer(f"  buffer: {buffer(result, found)}")
     for finding in stage.findings:
         answer(f"  {finding.message}")

@@ -12,7 +12,7 @@ from ssdbench.report.csv import reasons
 from ssdbench.report.metrics import published_bound, unsteady
 from ssdbench.report.view.pts import pts_rule
 from ssdbench.report.view.stamp import IN_PART, Stamp, beside_plan, stamp
-from ssdbench.units import format_count, format_ns
+from ssdbench.units import format_bound, format_count, format_ns
 
 
 def run_lines(ended: Ended) -> Iterator[str]:
@@ -59,7 +59,7 @@ def _row(point: PointResult) -> tuple[str, ...]:
     )
     return (
         point.point.label(),
-        "-" if bound is None else format_count(bound),
+        "-" if bound is None else format_bound(bound),
         "-" if iops is None else f"{'at most ' * unsteady(point)}{format_count(iops.value)}",
         "-" if p99 is None else format_ns(p99),
         point.verdict,

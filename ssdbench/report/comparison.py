@@ -14,7 +14,7 @@ from ssdbench.report.view import words
 from ssdbench.report.view.page import Block, Cell, Column, Prose, Table
 from ssdbench.stats.compare import ALPHA
 from ssdbench.stats.runcompare import Compared, Pair
-from ssdbench.units import counted, format_count
+from ssdbench.units import counted, format_change, format_count
 
 BOUNDS_APART = 1.25  # bounds of equal drives differ by less, as repeats are few
 
@@ -134,8 +134,7 @@ def shift(pair: Pair) -> str:
     said = f"{sign}{format_count(pair.found.shift)}"
     if percent is None:
         return said
-    digits = 0 if abs(percent) >= 100 else 1 if abs(percent) >= 1 else 2
-    return f"{said} ({percent:+.{digits}f} %)"
+    return f"{said} ({format_change(percent)})"
 
 
 def interval(pair: Pair) -> str:
@@ -148,9 +147,9 @@ def interval(pair: Pair) -> str:
 
 def bounds(pair: Pair) -> str:
     """The numbers to plan on, the later run's first: `900 against 3,600 (-75.0 %)`."""
-    first, second = (words.count(bound) for bound in pair.bounds)
+    first, second = (words.bound(bound) for bound in pair.bounds)
     percent = pair.bound_percent
-    said = "" if percent is None else f" ({percent:+.1f} %)"
+    said = "" if percent is None else f" ({format_change(percent)})"
     return f"{second} against {first}{said}"
 
 

@@ -101,7 +101,7 @@ def answer(
         confidence=verdict.confidence if said is not None else None,
         strides_agreeing=verdict.best.agreeing,
         buffer_bytes=_buffer_bytes(count, late, block_bytes),
-        buffer=_buffer(count, late, block_bytes, hidden=hidden),
+        buffer=_buffer(count, late, block_bytes, hidden=hidden, answers=absorbed(asked, target)),
         median_latency_ns=round(median),
         evidence=way.value,
         asked="; ".join(w.value for w in asked),
@@ -169,7 +169,9 @@ def _buffer_bytes(count: CountPeriod | None, late: int | None, block_bytes: int)
     return None if late is None else late * block_bytes
 
 
-def _buffer(count: CountPeriod | None, late: int | None, block_bytes: int, *, hidden: bool) -> str:
+def _buffer(
+    count: CountPeriod | None, late: int | None, block_bytes: int, *, hidden: bool, answers: bool
+) -> str:
     if count is not None:
         return (
             f"write buffer or open superblock of {format_size(count.bytes)}: peaks after every "
@@ -180,7 +182,10 @@ def _buffer(count: CountPeriod | None, late: int | None, block_bytes: int, *, hi
             f"write buffer of {format_size(late * block_bytes)}: peaks come {late} writes late "
             "(or by a whole number of blocks' worth of writes more)"
         )
-    return "it never showed that it was full" if hidden else "no sign of a buffer"
+    if not answers:
+        return "no sign of a buffer"
+    full = "never showed that it was full" if hidden else "was full with many writes under way"
+    return f"one answers before flash could be programmed; it {full}"
 
 
 def _candidate(e: Evidence) -> BlockCandidate:

@@ -94,6 +94,8 @@ def used(points: Sequence[PointResult], wanted: CapacityPlan) -> list[PointResul
     4 KiB; no outstanding requests, all depths, else the deepest queue that they fill.
     """
     points_used = [point for point in points if _whole_drive(point) and _fits(point, wanted)]
+    # The last span of a span stage is the whole drive too; it counts where no sweep measured that.
+    points_used = [p for p in points_used if p.point.span_percent is None] or points_used
     if wanted.read_percent is None and points_used:
         least = min(point.point.workload.read_percent for point in points_used)
         points_used = [p for p in points_used if p.point.workload.read_percent == least]

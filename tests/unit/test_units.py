@@ -69,3 +69,25 @@ def test_a_percentage_needs_its_sign() -> None:
 )
 def test_numbers_are_shown_in_the_unit_that_people_read(shown: str, expected: str) -> None:
     assert shown == expected
+
+
+@pytest.mark.parametrize(
+    ("bound", "text"),
+    [(354.97, "354"), (12_990.9, "12,990"), (90.99, "90.9"), (0.9876, "0.987"), (99.95, "99.9"),
+     (0.0, "0"), (100.0, "100"), (1.0, "1"), (0.3, "0.3")],
+)  # fmt: skip
+def test_a_lower_bound_is_never_rounded_up(bound: float, text: str) -> None:
+    assert units.format_bound(bound) == text
+
+
+@pytest.mark.parametrize(
+    ("percent", "text"),
+    [(-0.0004, "0 %"), (0.0, "0 %"), (0.004, "0 %"), (-0.034, "-0.034 %"), (5.21, "+5.2 %"),
+     (-75.04, "-75.0 %"), (241.7, "+242 %")],
+)  # fmt: skip
+def test_a_change_is_never_minus_or_plus_nothing(percent: float, text: str) -> None:
+    assert units.format_change(percent) == text
+
+
+def test_a_length_that_was_scaled_down_says_so() -> None:
+    assert [units.format_minutes(1200 * scale) for scale in (1, 0.01)] == ["20 min", "12 s"]

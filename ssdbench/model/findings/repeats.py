@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ssdbench.model.finding import Code, Severity
 from ssdbench.model.findings.kind import FindingKind
-from ssdbench.units import counted, format_count, format_duration, format_size
+from ssdbench.units import counted, format_change, format_count, format_duration, format_size
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ class RepeatsMove(FindingKind):
 
     def message(self) -> str:
         return (
-            f"IOPS moved by {100 * self.change:+.1f} % from the first repeat to the last "
+            f"IOPS moved by {format_change(100 * self.change)} from the first repeat to the last "
             f"(Kendall tau {self.tau:+.2f}, p = {self.p:.2g})"
         )
 
@@ -211,8 +211,9 @@ class WindowsDrift(FindingKind):
     p: float
 
     def message(self) -> str:
+        change = format_change(100 * self.change)
         return (
-            f"the second half of the windows differs from the first by {100 * self.change:+.1f} % "
+            f"the second half of the windows differs from the first by {change} "
             f"(over {counted(self.repeats, 'repeat')}, p = {self.p:.2g})"
         )
 

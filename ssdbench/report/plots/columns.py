@@ -17,9 +17,12 @@ def columns(view: ColumnsFigure) -> Figure:
             color=canvas.SERIES[row % len(canvas.SERIES)], shade=False,
             edgecolor=canvas.INK, linewidth=0.4,
         )  # fmt: skip
-    axes.set_xticks([place + 0.3 for place in range(len(view.x))], view.x, fontsize=7)
+    few = [said if place % (1 + len(view.x) // 5) == 0 else "" for place, said in enumerate(view.x)]
+    axes.set_xticks([place + 0.3 for place in range(len(view.x))], few, fontsize=7)
     axes.set_yticks([place + 0.3 for place in range(len(view.y))], view.y, fontsize=7)
-    axes.set(xlabel=view.x_label, ylabel=view.y_label, zlabel=view.z_label)
+    axes.set(xlabel=view.x_label, ylabel=view.y_label)
+    axes.tick_params(axis="z", pad=8)
+    axes.set_zlabel(view.z_label, labelpad=24)
     canvas.counts(axes.zaxis)
     axes.view_init(elev=28, azim=-52)
     return figure

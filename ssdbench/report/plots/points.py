@@ -1,5 +1,8 @@
 """Points against each other: block sizes, queues, spans, latencies and single repeats."""
 
+import math
+from collections.abc import Sequence
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -16,6 +19,7 @@ from ssdbench.report.figures import (
 from ssdbench.report.plots import canvas
 
 MANY = 40  # points of a line, above which single ones are not marked
+CHARACTERS = 62  # of ticks, that stand side by side below a figure of half the width
 GATE_PERCENT = 4.0  # Heger's limit for the variation of repeats
 
 
@@ -51,10 +55,23 @@ def _scales(axes: Axes, view: LinesFigure) -> None:
     else:
         canvas.from_zero(axes)
     (canvas.latencies if view.latency else canvas.counts)(axes.yaxis)
-    words = dict(view.ticks)
+    words = _apart(view.ticks, axes.get_xlim()) if view.log_x else dict(view.ticks)
     axes.xaxis.set_major_locator(FixedLocator(list(words)))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: words.get(value, f"{value:g}")))
+
+
+def _apart(ticks: Sequence[tuple[float, str]], ends: tuple[float, float]) -> dict[float, str]:
+    """Places of a log axis with their words, as many as stand beside each other from the right."""
+    low, high = (math.log(end) for end in ends)
+    kept: dict[float, str] = {}
+    free = math.inf
+    for place, said in reversed(ticks):
+        middle = (math.log(place) - low) / (high - low)
+        half = (len(said) + 1) / CHARACTERS / 2
+        kept[place] = said if middle + half <= free else ""
+        free = middle - half if kept[place] else free
+    return kept
 
 
 def strips(view: StripFigure) -> Figure:

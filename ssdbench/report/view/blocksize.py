@@ -5,12 +5,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from ssdbench.model.inside import BlockSizeFound, StoredFigure
-from ssdbench.model.result import StageResult
+from ssdbench.model.result import RunResult, StageResult
 from ssdbench.report.figures import ScatterFigure, SeriesFigure, thinned
 from ssdbench.report.read import StoredRun
 from ssdbench.report.view import words
 from ssdbench.report.view.page import Block, Facts, Plot, Plots, Prose
 from ssdbench.report.view.records import tables
+from ssdbench.stats.writecache import buffer_bytes
+from ssdbench.units import format_size
 
 MOST_STRIDES = 2  # with a figure each; the CSV of each stride is among the files
 MAX_DOTS = 6000  # of a scatter; peaks are always kept
@@ -20,7 +22,7 @@ LEAD = (
 )
 _FACTS = (
     "answer", "block_bytes", "at_most", "phase_bytes", "p_value", "confidence", "strides_agreeing",
-    "buffer_bytes", "buffer", "median_latency_ns", "evidence", "asked",
+    "buffer", "median_latency_ns", "evidence", "asked",
 )  # fmt: skip
 _WITHOUT_EVIDENCE = ("answer", "block_bytes")
 _TABLES = ("searched", "candidates", "strides", "smallest_effects")
@@ -31,7 +33,8 @@ def blocks(run: StoredRun, stage: StageResult, found: BlockSizeFound) -> Iterato
     yield Prose(LEAD)
     if found.answer:
         names = _FACTS if found.evidence else _WITHOUT_EVIDENCE
-        yield Facts("The answer", [words.fact(name, getattr(found, name)) for name in names])
+        told = found.model_copy(update={"buffer": buffer(run.result, found)})
+        yield Facts("The answer", [words.fact(name, getattr(told, name)) for name in names])
     yield from tables(found.model_dump(include=set(_TABLES)))
     drawn = [
         _stored(run, figure, f"figure-{stage.name}-{number}")
@@ -39,6 +42,20 @@ def blocks(run: StoredRun, stage: StageResult, found: BlockSizeFound) -> Iterato
     ]
     if plots := [plot for plot in drawn if plot is not None]:
         yield Plots(plots, wide=True)
+
+
+def buffer(result: RunResult, found: BlockSizeFound) -> str:
+    """What the search says of the buffer, beside the one that the run knows of."""
+    known, seen = buffer_bytes(result.target, result.stages), found.buffer_bytes
+    if not known or seen == known:
+        return found.buffer
+    size = format_size(known)
+    if seen is None:
+        return f"{found.buffer}; the drive's is {size}, as is known otherwise"
+    return (
+        f"not the write buffer, which is {size}: writes peak after every {format_size(seen)}, as "
+        "at the end of a stripe or of a part of the buffer"
+    )
 
 
 def _telling(found: BlockSizeFound) -> list[StoredFigure]:

@@ -1,6 +1,5 @@
 """The capacity plan: one drive's bound and a demand, and what follows from them."""
 
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -105,19 +104,18 @@ def sum_lines(answer: CapacityAnswer) -> Iterator[Line]:
     yield Line(
         "Growth", f"+ {wanted.growth_percent:g} % = {format_count(made.load_iops)} IOPS to carry"
     )
-    yield Line("Bound of a drive", f"{_down(answer.bound_iops)} IOPS: {workload}")
+    yield Line("Bound of a drive", f"{words.bound(answer.bound_iops)} IOPS: {workload}")
     yield Line("Why this point", answer.why_point)
     if answer.slo_iops is not None:
-        yield Line("Rate within the p99", f"{_down(answer.slo_iops)} IOPS, offered open-loop")
+        yield Line("Rate within the p99", f"{words.bound(answer.slo_iops)} IOPS, offered open-loop")
+    load, bound = format_count(made.load_iops), words.bound(made.bound_iops)
+    usable = words.bound(made.usable_iops)
     yield Line(
-        "Utilisation",
-        f"x {wanted.utilisation_percent / 100:g} = {_down(made.usable_iops)} IOPS asked of a drive",
+        "Utilisation", f"x {wanted.utilisation_percent / 100:g} = {usable} IOPS asked of a drive"
     )
-    load, bound = format_count(made.load_iops), _down(made.bound_iops)
     yield Line(
         "Drives for the load",
-        f"{load} / {_down(made.usable_iops)} = {made.load_iops / made.usable_iops:.4g}, so "
-        f"{made.drives_for_load:,}",
+        f"{load} / {usable} = {made.load_iops / made.usable_iops:.4g}, so {made.drives_for_load:,}",
     )
     rebuild = wanted.rebuild_iops or 0.0
     asked = f"({load} + {format_count(rebuild)})" if rebuild else load
@@ -193,7 +191,7 @@ def by_depth(answer: CapacityAnswer) -> list[tuple[str, ...]]:
     rows = [
         (
             f"{depth.outstanding:,}",
-            _down(depth.bound_iops),
+            words.bound(depth.bound_iops),
             words.NONE if depth.p99_upper_ns is None else format_ns(depth.p99_upper_ns),
             words.NONE if depth.drives is None else f"{depth.drives:,}",
             "the plan stands on this" if depth.used else "",
@@ -206,7 +204,3 @@ def by_depth(answer: CapacityAnswer) -> list[tuple[str, ...]]:
 def unknown_lines(answer: CapacityAnswer) -> list[str]:
     """What nobody told, what the plan lacks for it, and the option that gives it."""
     return [f"{one.what}, so {one.without} ({one.option})" for one in answer.unknown]
-
-
-def _down(value: float | None) -> str:
-    return words.count(None if value is None else math.floor(value))

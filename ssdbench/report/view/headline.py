@@ -5,7 +5,6 @@ names; where it names none, among those of the worst measured kind: random, over
 with the smallest read share, at the block size nearest to 4 KiB.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -29,7 +28,14 @@ from ssdbench.report.view.pts import pts_rule
 from ssdbench.report.view.rateline import of_rate
 from ssdbench.stats.evidence import HORIZON_S
 from ssdbench.stats.runplan import candidates
-from ssdbench.units import format_count, format_duration, format_ns, format_rate, format_size
+from ssdbench.units import (
+    format_bound,
+    format_count,
+    format_duration,
+    format_ns,
+    format_rate,
+    format_size,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +119,7 @@ def _of_point(result: RunResult, best: Planned) -> Headline:
     asked = f"; the kind that the plan names ({best.kind})" if best.kind else ""
     return Headline(
         label=_label(result, sound=sound, steady=steady),
-        number=format_count(math.floor(best.bound if steady else estimate.value)),
+        number=format_bound(best.bound if steady else estimate.value),
         unit="IOPS",
         holds_for=f"{words.workload_label(point.point.workload)}, whole drive{lowest}{asked}",
         meaning=_meaning(point, sound=sound, steady=steady),
@@ -240,7 +246,7 @@ def _worst(best: Planned) -> list[tuple[str, str]]:
     if best.worst is None:
         return []
     label = words.workload_label(best.worst.point.workload)
-    bound = format_count(math.floor(_bound(best.worst)))
+    bound = format_bound(_bound(best.worst))
     return [("Bound of the worst measured", f"{bound} IOPS: {label}")]
 
 

@@ -143,7 +143,7 @@ def _heat(point: PointResult | None, ends: tuple[float, float]) -> Cell:
     if point is None:
         return Cell(words.NONE)
     value, bad = bound(point), point.verdict == "NOT VALIDATED"
-    text = words.count(value)
+    text = words.bound(value)
     step = 0
     if value is not None and 0 < value < math.inf and ends[1] > ends[0]:
         step = round(HEATS * math.log(value / ends[0]) / math.log(ends[1] / ends[0]))
@@ -176,7 +176,7 @@ def _brief(points: Sequence[PointResult]) -> Table:
     for point in points:
         iops = point.estimate("iops")
         cells = [Cell(point.point.id), Cell(words.point_label(point.point))]
-        cells += [Cell(words.count(bound(point))), Cell(words.count(iops.value if iops else None))]
+        cells += [Cell(words.bound(bound(point))), Cell(words.count(iops.value if iops else None))]
         cells += [words.latency_cell(percentiles_of(point.estimates).get(99.0))]
         rows.append([*cells, words.verdict_cell(point.verdict)])
     return Table("Other points", columns, rows)
@@ -205,7 +205,7 @@ def _rate_row(point: PointResult) -> list[Cell]:
     repeats = point.repeats
     return [
         Cell(words.point_label(point.point), hint=point.point.id),
-        Cell(words.count(bound(point)), "strong"),
+        Cell(words.bound(bound(point)), "strong"),
         _verdict(point),
         Cell(words.count(iops.value if iops else None)),
         Cell(words.interval(iops) if iops else words.NONE),

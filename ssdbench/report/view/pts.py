@@ -26,6 +26,10 @@ LATENCIES: tuple[tuple[str, Callable[[PtsLatency], float | None]], ...] = (
     ("99.999 %", lambda latency: latency.percentiles_ns.get(ptstimed.NINES)),
     ("Highest", lambda latency: latency.max_ns),
 )  # of all rounds of the window together; a dash where too few I/Os lie beyond
+NO_LATENCY = (
+    "No latency was recorded: a sample of a scaled test can be shorter than the second over which "
+    "latencies are gathered."
+)
 STATES = {None: "not judged by this test", True: "reached", False: "not reached"}
 
 
@@ -33,6 +37,8 @@ def blocks(result: RunResult, stage: StageResult, found: Pts) -> Iterator[Block]
     """Header, tables and plots of one test, then everything that was measured."""
     yield Prose(LEAD)
     yield header(result, stage, found)
+    if found.test is PtsTest.LATENCY and not any(cell.latency for cell in found.means):
+        yield Prose(NO_LATENCY, tone="warn")
     yield from tables(found)
     drawn = [*ptsplots.plots(stage.name, found), *ptstimed.plots(stage.name, found)]
     wide = [plot for plot in drawn if isinstance(plot.figure, SeriesFigure | BarsFigure)]
@@ -162,7 +168,7 @@ def tables(found: Pts) -> Iterator[Table]:
     if found.means and found.test.over_demand:
         yield _by_cell(found.means)
     elif found.means:
-        if found.test is PtsTest.LATENCY:
+        if found.test is PtsTest.LATENCY and any(cell.latency for cell in found.means):
             for title, of in LATENCIES:
                 yield _grid(f"{title} latency", found, _latency_cell(of))
         yield _grid("IOPS, mean over the window", found, _iops)

@@ -57,7 +57,7 @@ def plots(name: str, found: Pts) -> Iterator[Plot]:
     if found.rounds:
         yield from _convergences(name, found)
         for place, window in enumerate(found.windows):
-            yield _window(name, found, window, place)
+            yield from _window(name, found, window, place)
     cells = [cell for cell in found.means if not cell.pre_write]
     if cells and found.test.over_demand:
         yield _demand_variation(name, cells)
@@ -69,10 +69,10 @@ def plots(name: str, found: Pts) -> Iterator[Plot]:
             yield _demand_cpu(name, used)
     elif len({cell.block_bytes for cell in cells}) > 1:
         yield _by_block(name, cells)
-        yield _columns(name, cells, IOPS)
-        if found.test is PtsTest.LATENCY:
-            yield _columns(name, cells, MEAN_MS)
-            yield _columns(name, cells, HIGHEST_MS)
+        drawn = (IOPS, MEAN_MS, HIGHEST_MS) if found.test is PtsTest.LATENCY else (IOPS,)
+        for axis in drawn:
+            if all(axis.of(cell) is not None for cell in cells):
+                yield _columns(name, cells, axis)
 
 
 def _convergences(name: str, found: Pts) -> Iterator[Plot]:
@@ -125,17 +125,19 @@ def _convergence(name: str, found: Pts, axis: Axis, *, pre_writes: bool = False)
     )
 
 
-def _window(name: str, found: Pts, of: PtsWindow, place: int) -> Plot:
+def _window(name: str, found: Pts, of: PtsWindow, place: int) -> Iterator[Plot]:
+    """Nothing where a round has no such value."""
     axis = TRACKED[of.metric]
     counted = [one for one in found.rounds if one.counted]
-    window = round_window(
-        [axis.of(cell) or 0.0 for one in counted for cell in one.cells if cell.cell == of.cell],
-        [one.number for one in counted],
-    )
+    tracked = [axis.of(cell) for one in counted for cell in one.cells if cell.cell == of.cell]
+    values = [value for value in tracked if value is not None]
+    if len(values) < len(counted):
+        return
+    window = round_window(values, [one.number for one in counted])
     first, last = window.rounds[0], window.rounds[-1]
     unit = axis.label.partition("[")[2].rstrip("]") or axis.label
     allowed = format_count(window.allowed_slope_excursion)
-    return Plot(
+    yield Plot(
         name=f"window-{name}-{place}",
         title=f"Measurement window: {of.cell}, {axis.what}",
         caption=f"Rounds {first} to {last}; fit {window.fit}, correlation "
@@ -220,11 +222,13 @@ def _by_threads(
     lines = []
     for count in threads[:MAX_LINES]:
         own = sorted((c for c in cells if c.threads == count), key=lambda c: c.queue)
+        both = [(x(cell), y(cell)) for cell in own]
+        known = [(at, value) for at, value in both if at is not None and value is not None]
         lines.append(
             Line(
                 f"{count} threads" if count > 1 else "1 thread",
-                tuple(x(cell) or 0.0 for cell in own),
-                tuple(y(cell) or 0.0 for cell in own),
+                tuple(at for at, _ in known),
+                tuple(value for _, value in known),
             )
         )
     return tuple(lines)

@@ -11,10 +11,11 @@ from ssdbench.report.view.page import Plot
 from ssdbench.report.view.ptsplots import round_ticks, window_figure
 from ssdbench.stats.histogram import LOWER_EDGES_NS, bin_of
 from ssdbench.stats.ptsrounds import round_window
-from ssdbench.units import format_count
+from ssdbench.units import format_count, format_minutes
 
 POINTS = 200  # of a line of latencies: the highest of each bin
-SPACING = 31  # samples from one round of a long phase to the next
+SPACING = 31  # samples from one round of a long phase to the next ...
+SPACING_S = 1800.0  # ... and what is in between, unscaled
 NINES = "p99.999"
 LATENCIES: tuple[tuple[str, Callable[[PtsLatency], float]], ...] = (
     ("mean", lambda latency: latency.mean_ns),
@@ -33,7 +34,7 @@ def plots(name: str, found: Pts) -> Iterator[Plot]:
         yield _before_levels(name, found.pre_writes)
     warm_up = found.warm_up or [s for s in found.samples if s.phase == found.samples[0].phase]
     if len(warm_up[::SPACING]) > 1 and found.test is not PtsTest.CROSSED:
-        yield _spaced_window(name, warm_up)
+        yield _spaced_window(name, warm_up, found.scale)
     for place, cell in enumerate(cell for cell in found.in_steady_state if cell.bins):
         yield _histogram(f"histogram-{name}-{place}", cell)
 
@@ -202,11 +203,11 @@ def _latencies(
     )
 
 
-def _spaced_window(name: str, samples: Sequence[PtsRate]) -> Plot:
+def _spaced_window(name: str, samples: Sequence[PtsRate], scale: float) -> Plot:
     window = round_window([sample.iops for sample in samples[::SPACING]])
     return Plot(
         name=f"spaced-{name}",
-        title="Measurement window, samples 30 min apart",
+        title=f"Measurement window, samples {format_minutes(SPACING_S * scale)} apart",
         caption=f"Fit {window.fit}; data excursion {format_count(window.excursion)} of "
         f"{format_count(window.allowed_excursion)} allowed, slope excursion "
         f"{format_count(window.slope_excursion)} of "

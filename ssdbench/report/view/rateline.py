@@ -1,13 +1,12 @@
 """The headline of a run that only searched for rates within a limit of latency."""
 
-import math
 from collections.abc import Sequence
 
 from ssdbench.model.rates import RateFound
 from ssdbench.model.result import RunResult, StageResult
 from ssdbench.report.view import words
 from ssdbench.report.view.page import Headline
-from ssdbench.units import format_count
+from ssdbench.units import format_bound
 
 
 def of_rate(result: RunResult, stages: Sequence[tuple[StageResult, RateFound]]) -> Headline:
@@ -24,7 +23,7 @@ def of_rate(result: RunResult, stages: Sequence[tuple[StageResult, RateFound]]) 
         label = "Rate within the limit – do not plan on it"
     return Headline(
         label=label,
-        number=format_count(math.floor(_rate(lowest))) if kept else words.NONE,
+        number=format_bound(_rate(lowest)) if kept else words.NONE,
         unit="IOPS" if kept else "",
         holds_for=words.times(f"{lowest.workload}: {lowest.limit}"),
         meaning=_meaning(kept=kept, valid=valid),
@@ -53,6 +52,6 @@ def _meaning(*, kept: bool, valid: bool) -> str:
 
 
 def _evidence(stage: StageResult, found: RateFound) -> tuple[str, str]:
-    rate = format_count(math.floor(_rate(found)))
+    rate = format_bound(_rate(found))
     confidence = f", confidence {100 * found.confidence:.3g} %"
     return stage.title, f"{rate} IOPS in {found.searches} searches{confidence}"

@@ -25,7 +25,7 @@ from ssdbench.report.view.page import (
     Table,
 )
 from ssdbench.report.view.stages import cost
-from ssdbench.units import format_duration
+from ssdbench.units import format_change, format_duration
 
 
 def section(run: StoredRun) -> Section:
@@ -126,7 +126,7 @@ def _other(other: SteadyVerdict, verdict: SteadyVerdict, unit: str) -> list[Cell
         Cell(format_duration(other.checked_s)),
         Cell(f"{other.volume_fills:.2f}"),
         Cell(words.quantity(other.lower_bound, unit)),
-        Cell(f"{off:+.0f} %", "bad" if off > TOO_HIGH else ""),
+        Cell(format_change(off), "bad" if off > TOO_HIGH else ""),
     ]
 
 
@@ -139,7 +139,7 @@ def _facts(stage: StageResult, found: WarmUp, verdict: SteadyVerdict) -> Facts:
         [
             ("Lower bound", _bound(verdict, unit)),
             ("Mean of the window", words.quantity(verdict.mean, unit)),
-            ("Drift over the window", f"{drift:+.2g} % (straight-line fit)"),
+            ("Drift over the window", f"{format_change(drift)} (straight-line fit)"),
             ("Window", f"{format_duration(verdict.window_from_s)} to "
                        f"{format_duration(verdict.window_to_s)} after the start"),
             ("Watched in all", format_duration(max(verdict.checked_s, stage.duration_s))),

@@ -12,6 +12,7 @@ from ssdbench.model.target import TargetKind
 from ssdbench.model.workload import Point, Workload
 from ssdbench.report.view.page import Cell
 from ssdbench.units import (
+    format_bound,
     format_count,
     format_duration,
     format_ns,
@@ -101,6 +102,11 @@ def how_often(least: int, most: int) -> str:
 def count(value: float | None) -> str:
     """A rate or count, or a dash."""
     return NONE if value is None or not math.isfinite(value) else format_count(value)
+
+
+def bound(value: float | None) -> str:
+    """A lower bound, rounded down everywhere alike, or a dash."""
+    return NONE if value is None or not math.isfinite(value) else format_bound(value)
 
 
 def quantity(value: float | None, unit: str) -> str:

@@ -46,7 +46,7 @@ def _row(point: PointResult, drives: dict[str, int]) -> list[Cell]:
     needed = drives.get(point.point.id)
     return [
         Cell(words.point_label(point.point), hint=point.point.id),
-        Cell(words.count(bound(point)), "strong"),
+        Cell(words.bound(bound(point)), "strong"),
         Cell(words.count(iops.value if iops else None)),
         *(words.latency_cell(latency.get(share)) for share in PERCENTILES),
         Cell(words.count(minute.value if minute else None)),

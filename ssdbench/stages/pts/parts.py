@@ -8,7 +8,8 @@ from ssdbench.model.workload import Workload
 
 MINUTE_S = 60.0
 MAX_ROUNDS = 25
-SPACING = 31  # one-minute samples from one round of a long phase to the next: 30 min in between
+SPACING = 31  # one-minute samples from one round of a long phase to the next ...
+SPACING_S = 30 * MINUTE_S  # ... and what is in between
 
 
 @dataclass(frozen=True, slots=True)

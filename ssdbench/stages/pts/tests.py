@@ -18,7 +18,7 @@ from ssdbench.stages.pts.rounds import Rounds
 from ssdbench.stages.pts.timed import Timed
 from ssdbench.stats.pointfindings import below_remap_unit
 from ssdbench.stats.probing import known_remap_unit
-from ssdbench.units import KIB, format_size
+from ssdbench.units import KIB, format_minutes, format_size
 
 HALF_KIB = KIB // 2
 MIXES = (100, 95, 65, 50, 35, 5, 0)  # percent of reads, outer loop
@@ -76,6 +76,10 @@ class Setting:
     def form(self) -> Form:
         """The form's parameters."""
         return FORMS[self.form_name]
+
+    def lasting(self, seconds: float) -> str:
+        """How long a part lasts in this test, in words."""
+        return format_minutes(self.scale * seconds)
 
     def preparation(self, *, fills: bool = True) -> Preparation:
         """Before each test: the profile's purge, and two capacities of writes where asked."""
@@ -227,9 +231,8 @@ def latency(name: str, setting: Setting) -> tuple[Rounds, ...]:
         for read in (100, 65, 0)
         for block in (8 * KIB, 4 * KIB, HALF_KIB)
     ]
-    hist = Cell(
-        "0/100 4 KiB, 20 min", setting.workload(Pattern.RANDOM, 4 * KIB, 0, 1, 1), LATENCY_S
-    )
+    load = setting.workload(Pattern.RANDOM, 4 * KIB, 0, 1, 1)
+    hist = Cell(f"0/100 4 KiB, {setting.lasting(LATENCY_S)}", load, LATENCY_S)
     tracking = [Tracking(cell_name(0, 4 * KIB), PtsMetric.MEAN)]
     return (setting.rounds(name, PtsTest.LATENCY, cells, tracking, finale=(hist,)),)
 
@@ -302,7 +305,7 @@ def _saturated(name: str, kind: Saturation, phase: Phase, setting: Setting) -> T
         PtsTest.SATURATION,
         [phase],
         load="" if first else phase.name,
-        finale=(Cell(f"{phase.name}, 20 min", phase.workload, LATENCY_S),),
+        finale=(Cell(f"{phase.name}, {setting.lasting(LATENCY_S)}", phase.workload, LATENCY_S),),
     )
 
 
@@ -312,19 +315,19 @@ def idle(name: str, setting: Setting) -> tuple[Timed, ...]:
     workload = setting.workload(Pattern.RANDOM, 4 * KIB, 0, form.iodepth, form.threads)
     phases = [Phase("warm-up", workload, warm_up_s(), until_steady=True)]
     for pause in IDLE_S:
-        cycle = BURST_S + pause
+        cycle, idle_s = BURST_S + pause, setting.lasting(pause)
         times = {
             "burst_us": round(BURST_S * 1e6 * setting.scale),
             "thinktime_us": round(pause * 1e6 * setting.scale),
         }
         phases += [
             Phase(
-                f"5 s of writes, {pause} s idle",
+                f"{setting.lasting(BURST_S)} of writes, {idle_s} idle",
                 workload.model_copy(update=times),
                 IDLE_CYCLES * cycle,
                 sample_s=cycle * round(60 / cycle),  # whole cycles, or samples would beat
             ),
-            Phase(f"after {pause} s idle", workload, AFTER_IDLE_S),
+            Phase(f"after {idle_s} idle", workload, AFTER_IDLE_S),
         ]
     return (setting.history(name, PtsTest.IDLE, phases),)
 

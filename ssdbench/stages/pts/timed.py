@@ -16,10 +16,11 @@ from ssdbench.engine.stage import Context, Lasting, Unit
 from ssdbench.model.finding import Finding
 from ssdbench.model.findings.pts import PausesBusy
 from ssdbench.model.pts import Pts, PtsMeasured, PtsMetric, PtsPhase, PtsSample
-from ssdbench.stages.pts.parts import Length, Phase
+from ssdbench.stages.pts.parts import MINUTE_S, SPACING_S, Length, Phase
 from ssdbench.stages.pts.stage import PtsStage, header, recorded, unit
 from ssdbench.stages.pts.work import Measure, PtsRecord, measured_phase, window_of
 from ssdbench.stats.ptslevels import recovery
+from ssdbench.units import format_minutes
 
 LEAST_IDLE = 0.5  # of the planned pauses; only whole seconds without a request are seen
 SHORTEST_SEEN_US = 3_000_000
@@ -67,9 +68,10 @@ class Timed(PtsStage):
     def where(self, found: Pts) -> str:
         """The rule's samples, or those in vain."""
         if found.steady:
-            return "by five samples 30 min apart"
+            return f"by five samples {format_minutes(SPACING_S * self.scale)} apart"
         judged = next(phase for phase in self.phases if phase.until_steady)
-        return f"in {len(_of(judged, found.samples))} samples of a minute"
+        length = format_minutes(MINUTE_S * self.scale)
+        return f"in {len(_of(judged, found.samples))} samples of {length}"
 
     def about(self, found: Pts) -> Iterator[Finding]:
         """Planned pauses that were none for the drive; shorter ones cannot be seen."""
@@ -98,8 +100,15 @@ def _averaged(number: int, samples: Sequence[PtsSample]) -> PtsPhase:
         samples=len(samples),
         iops=sum(sample.iops for sample in samples) / len(samples),
         throughput_bytes_per_s=sum(s.throughput_bytes_per_s for s in samples) / len(samples),
-        mean_ns=sum(one.mean_ns for one in latencies) / len(latencies) if latencies else None,
+        mean_ns=_mean_ns(samples),
         max_ns=max((one.max_ns for one in latencies), default=None),
         idle_s=sum(sample.idle_s for sample in samples),
         samples_until_level=recovery([sample.iops for sample in samples]),
     )
+
+
+def _mean_ns(samples: Sequence[PtsSample]) -> float | None:
+    """Over all I/Os of the samples that have latencies; a pause has none, and adds none."""
+    known = [(one.iops, one.latency.mean_ns) for one in samples if one.latency is not None]
+    ios = sum(iops for iops, _ in known)
+    return sum(iops * mean_ns for iops, mean_ns in known) / ios if ios else None

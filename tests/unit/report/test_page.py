@@ -104,7 +104,7 @@ def test_a_simulated_drive_is_named_in_every_section_row_and_figure(full_run: Fu
     lines = [line for body in rows for line in re.findall(r"<tr>.*?</tr>", body, re.DOTALL)]
     captions = re.findall(r"<figcaption>.*?</figcaption>", page, re.DOTALL)
 
-    assert len(sections) > 8 and len(lines) > 280 and len(captions) > 10
+    assert len(sections) > 8 and len(lines) > 280 and len(captions) > 8
     assert [s for s in sections if label not in s] == []
     assert [line for line in lines if "SIMULATED" not in line or label not in line] == []
     assert [c for c in captions if label not in c] == []
@@ -130,7 +130,7 @@ def test_the_number_first_is_the_lower_bound_of_the_planted_point(full_run: Full
         for stage in result.stages
         for point in stage.points
         if point.point.workload.block_bytes == 4096 and point.point.workload.read_percent == 0
-        if point.point.span_percent in (None, 100)
+        if point.point.span_percent is None
         if (estimate := point.estimate("iops")) and estimate.bound is not None
     ]
 

@@ -140,7 +140,8 @@ def test_a_round_after_a_pause_is_not_in_the_window_that_is_drawn() -> None:
 
 @pytest.mark.parametrize("test", [PtsTest.LATENCY, PtsTest.DEMAND])
 def test_a_latency_of_no_io_is_a_dash_and_not_0_ns(test: PtsTest) -> None:
-    means = [cell.model_copy(update={"latency": None}) for cell in ROUNDS[-1].cells]
+    first, *others = ROUNDS[-1].cells
+    means = [first.model_copy(update={"latency": None}), *others]
 
     texts = [
         cell.text
@@ -150,7 +151,22 @@ def test_a_latency_of_no_io_is_a_dash_and_not_0_ns(test: PtsTest) -> None:
     ]
 
     assert "0 ns" not in texts
-    assert texts.count("–") == (3 if test is PtsTest.DEMAND else 4) * len(means)
+    assert texts.count("–") == (3 if test is PtsTest.DEMAND else 4)
+
+
+def test_a_latency_that_was_never_recorded_is_a_sentence_and_not_plots_of_zeros() -> None:
+    def without(cell: PtsCell) -> PtsCell:
+        return cell.model_copy(update={"latency": None})
+
+    rounds = [one.model_copy(update={"cells": tuple(map(without, one.cells))}) for one in ROUNDS]
+    window = a_window(ROUNDS[0].cells[0].cell).model_copy(update={"metric": PtsMetric.MEAN})
+    found = a_test(PtsTest.LATENCY, rounds=tuple(rounds), windows=(window,), means=rounds[-1].cells)
+
+    titles = [plot.title for plot in plots(NAME, found)]
+    captions = [table.caption for table in tables(found)]
+
+    assert not [title for title in titles if "atency" in title]
+    assert not [caption for caption in captions if "latency" in caption]
 
 
 def test_a_test_without_a_round_has_no_plots() -> None:

@@ -10,7 +10,7 @@ from ssdbench.model.asked.standard import PtsForm, PtsTest
 from ssdbench.model.finding import Code, Severity
 from ssdbench.model.loading import load_profile
 from ssdbench.model.profile import Purge
-from ssdbench.model.pts import PtsBins, PtsCell, PtsLatency, PtsRound
+from ssdbench.model.pts import PtsBins, PtsCell, PtsLatency, PtsRound, PtsSample
 from ssdbench.stages.pts.rounds import Rounds, _means
 from ssdbench.stages.pts.stage import cache_finding
 from ssdbench.stages.pts.tests import (
@@ -21,6 +21,7 @@ from ssdbench.stages.pts.tests import (
     TESTS,
     Setting,
 )
+from ssdbench.stages.pts.timed import _mean_ns
 from ssdbench.stats.histogram import LOWER_EDGES_NS, Histogram
 from ssdbench.stats.ptsrounds import round_window
 from ssdbench.suite.assemble import host_wishes
@@ -266,7 +267,7 @@ def test_the_latency_test_ends_with_a_histogram_in_steady_state(tmp_path: Path) 
     assert last.latency is not None and last.bins is not None
     assert "p99.999" not in last.latency.percentiles_ns  # six thousand I/Os
     assert all(cell.bins is None for one in found(result).rounds for cell in one.cells)
-    assert last.cell == "0/100 4 KiB, 20 min"
+    assert last.cell == "0/100 4 KiB, 1 min"
     assert drive.starts[-1][0].runtime_s == 60  # 20 min, scaled
     assert last.latency.mean_ns == pytest.approx(1e9 / 100, rel=0.05)
     assert last.latency.min_ns <= last.latency.mean_ns <= last.latency.max_ns
@@ -305,6 +306,18 @@ def test_99_999_percent_is_of_all_rounds_together_and_never_an_average() -> None
     assert fewer.percentiles_ns["p99.999"] == pytest.approx(1e5, rel=1 / 60)
     assert not few.percentiles_ns
     assert (even.mean_ns, even.min_ns) == (1e5, 1e5)  # not of the round without a latency
+
+
+def test_the_mean_latency_of_a_phase_is_that_of_its_ios_and_not_of_its_pauses() -> None:
+    def sample(iops: float, mean_ns: float | None) -> PtsSample:
+        latency = None if mean_ns is None else PtsLatency(min_ns=1, mean_ns=mean_ns, max_ns=9e6)
+        return PtsSample(
+            phase="p", from_start_s=60, sample=1, t_s=60, written_bytes=0, fills=0, iops=iops,
+            throughput_bytes_per_s=0, idle_s=0, latency=latency,
+        )  # fmt: skip
+
+    assert _mean_ns([sample(900, 1e5), sample(0, None), sample(100, 2e5)]) == pytest.approx(1.1e5)
+    assert _mean_ns([sample(0, None)]) is None
 
 
 def test_the_demand_matrix_goes_down_from_the_most_outstanding_requests() -> None:
@@ -365,10 +378,10 @@ def test_a_drive_that_recovers_while_idle_shows_it_in_the_idle_test(tmp_path: Pa
     result = go(tmp_path, drive, PtsTest.IDLE, scale=0.2)
 
     phases = {phase.phase: phase for phase in found(result).phases}
-    short, long = phases["5 s of writes, 5 s idle"], phases["5 s of writes, 50 s idle"]
+    short, long = phases["1 s of writes, 1 s idle"], phases["1 s of writes, 10 s idle"]
     assert phases["warm-up"].iops < short.iops < long.iops
     assert long.iops == pytest.approx(1000, rel=0.05)  # fresh again after each pause
-    assert phases["after 50 s idle"].iops < 0.9 * long.iops
+    assert phases["after 10 s idle"].iops < 0.9 * long.iops
     assert long.idle_s == 359 * 50 * 0.2
     assert Code.DISTURBED not in codes(result)
 

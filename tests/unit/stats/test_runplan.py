@@ -4,7 +4,7 @@ import pytest
 
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.result import FlashWritten, RunResult
-from ssdbench.stats.runplan import capacity_answer
+from ssdbench.stats.runplan import candidates, capacity_answer
 from tests.support.builders import (
     CAPACITY_BYTES,
     StoredRunBuilder,
@@ -64,6 +64,20 @@ def test_the_lower_of_the_bound_and_the_rate_at_the_limit_of_latency_is_planned_
     assert answer.usable_iops == min(1.0, share) * closed.bound_iops
     assert answer.plan is not None and answer.plan.bound_iops == answer.usable_iops
     assert answer.validated
+
+
+def test_the_span_of_the_whole_drive_is_no_second_point_of_the_plan(tmp_path: Path) -> None:
+    builder = StoredRunBuilder(tmp_path, repeats=3, measure_s=20)
+    builder.sweep(blocks=(4096,), reads=(0,), depths=(32,))
+    builder.span()
+    result = builder.write()
+
+    both = candidates(result, CapacityPlan())
+    spans = tuple(stage for stage in result.stages if stage.kind == "span")
+    alone = candidates(result.model_copy(update={"stages": spans}), CapacityPlan())
+
+    assert [point.point.span_percent for point in both] == [None]
+    assert [point.point.span_percent for point in alone] == [100]
 
 
 def test_a_run_that_is_not_validated_makes_a_plan_that_says_so(tmp_path: Path) -> None:
