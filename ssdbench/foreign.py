@@ -100,6 +100,11 @@ def read_regular(path: Path) -> bytes:
         return data
 
 
+def real(path: Path) -> Path:
+    """Where a path leads to; a loop of links is left as it is (`Path.resolve` raises at it)."""
+    return Path(os.path.realpath(path))
+
+
 def open_own(path: Path, flags: int = os.O_WRONLY | os.O_TRUNC, mode: int = 0o644) -> int:
     """A descriptor of a file that is written, made where it is missing.
 

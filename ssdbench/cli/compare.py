@@ -9,6 +9,7 @@ import click
 
 from ssdbench.cli.options import json_option
 from ssdbench.cli.output import answer, document, table, tell
+from ssdbench.foreign import real
 
 if TYPE_CHECKING:
     from ssdbench.cli.documents.stored import Compared
@@ -40,7 +41,7 @@ def command(
 
     if len(directories) < 2:
         raise UsageError("a comparison needs at least two runs", hint="Name two run directories.")
-    if len({directory.resolve() for directory in directories}) < len(directories):
+    if len({real(directory) for directory in directories}) < len(directories):
         raise UsageError(
             "a run is named twice", hint="Compare runs of two drives, or two runs of one drive."
         )

@@ -19,6 +19,7 @@ from ssdbench.engine.runner import World
 from ssdbench.engine.stage import Limits
 from ssdbench.engine.store import load
 from ssdbench.errors import SsdbenchError
+from ssdbench.foreign import real
 from ssdbench.host.files import require_own_files, write_atomic
 from ssdbench.model import rundirectory
 from ssdbench.model.consent import Consent
@@ -73,7 +74,7 @@ def asked(
         limits=limits,
         consent=consent,
         endurance_tb=endurance_tb,
-        planned=load(plan_file.resolve(), Planned) if plan_file else None,
+        planned=load(real(plan_file), Planned) if plan_file else None,
         argv=tuple(sys.argv),
     )
 

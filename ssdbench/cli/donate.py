@@ -7,6 +7,7 @@ import click
 from ssdbench.cli.options import json_option
 from ssdbench.cli.output import answer, document
 from ssdbench.errors import UsageError
+from ssdbench.foreign import real
 
 
 @click.command("donate")
@@ -26,7 +27,7 @@ def command(directory: Path, output: Path | None, as_json: bool) -> None:
     from ssdbench.report.donation import archive, donation
     from ssdbench.report.read import StoredRun  # pandas costs a second
 
-    where = output or Path(f"{directory.resolve().name}-donation.tar.gz")
+    where = output or Path(f"{real(directory).name}-donation.tar.gz")
     if where.exists():
         raise UsageError(f"{where} exists already", hint="Name another file with --output.")
     files = donation(StoredRun.open(directory))

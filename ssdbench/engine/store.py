@@ -18,7 +18,7 @@ from zlib import crc32
 from pydantic import BaseModel, ValidationError
 
 from ssdbench.errors import UsageError
-from ssdbench.foreign import read_regular
+from ssdbench.foreign import read_regular, real
 from ssdbench.host.files import make_directory, write_atomic
 from ssdbench.model import rundirectory
 from ssdbench.model.result import RunResult, StageResult
@@ -65,7 +65,7 @@ class StageStore:
 
     def _made(self, path: Path) -> Path:
         make_directory(path)
-        if path.resolve() != self.run.resolve() / path.relative_to(self.run):
+        if real(path) != real(self.run) / path.relative_to(self.run):
             raise UsageError(
                 f"{path} leads out of the run directory: there is a symbolic link on its way",
                 hint="Find out who put it there, and remove it.",

@@ -16,7 +16,7 @@ import pandas as pd
 from pydantic import ValidationError
 
 from ssdbench.errors import UsageError
-from ssdbench.foreign import read_regular
+from ssdbench.foreign import read_regular, real
 from ssdbench.model.result import SCHEMA, RunResult
 from ssdbench.model.rundirectory import MEASURE, PHASE, RESULT, SECONDS_COLUMNS
 from ssdbench.stats.histogram import BINS, Histogram
@@ -77,8 +77,8 @@ class StoredRun:
         parts = PurePosixPath(relative)
         if not relative or "\0" in relative or parts.is_absolute() or ".." in parts.parts:
             return None
-        root = self.directory.resolve()
-        full = (root / relative).resolve()
+        root = real(self.directory)
+        full = real(root / relative)
         return full if full.is_relative_to(root) else None
 
     def text(self, relative: str, *, limit: int = 4000) -> str | None:
@@ -91,7 +91,7 @@ class StoredRun:
         top = self.path(relative)
         if top is None or not top.is_dir():
             return []
-        root = self.directory.resolve()
+        root = real(self.directory)
         return sorted(p.relative_to(root).as_posix() for p in top.rglob("*") if p.is_file())
 
     def table(

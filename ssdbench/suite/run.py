@@ -22,6 +22,7 @@ from ssdbench.engine.stage import Limits
 from ssdbench.engine.store import RunStore, load
 from ssdbench.engine.targets import claimed, require_able, require_generator
 from ssdbench.errors import SsdbenchError, TargetRefused
+from ssdbench.foreign import real
 from ssdbench.host.files import make_directory, remove_if_empty
 from ssdbench.model.consent import Consent
 from ssdbench.model.loading import load_profile
@@ -62,7 +63,7 @@ def run(asked_for: Asked, output: Path, world: World) -> RunResult:
     RunStore.require_new(output)
     seed = asked_for.profile.seed if asked_for.seed is None else asked_for.seed
     kept = manifest(
-        run_id=output.resolve().name,
+        run_id=real(output).name,
         title=asked_for.profile.title or f"{info.model or info.name}",
         argv=asked_for.argv,
         profile_name=asked_for.profile_name,

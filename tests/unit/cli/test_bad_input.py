@@ -1,11 +1,13 @@
 """Bad input at the command line: one sentence, what to do, the right exit code, nothing made."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from ssdbench.cli import main
+from tests.support.builders import a_small_run
 
 GOOD = """\
 target: sim:x25m-g2-160,capacity=1GiB
@@ -233,3 +235,27 @@ def test_a_profile_directory_of_someone_else_is_passed_over(
 
     assert main.run(["plan", "demo"]) == 0
     assert "Intel X25-M" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        "check L", "plan L", "run L/x.yaml", "run p.yaml --target L", "run p.yaml --target sim:L",
+        "run p.yaml --output L", "run p.yaml --output L/x", "run p.yaml --plan L", "retire L",
+        "resume L", "stop L", "attach L", "report L", "report run", "compare L L", "compare run L",
+        "capacity L", "donate L", "donate run",
+    ],
+)  # fmt: skip
+def test_a_loop_of_links_is_a_sentence(
+    argv: str, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("p.yaml").write_text(GOOD)
+    Path("L").symlink_to("L")
+    a_small_run(Path("run"))
+    shutil.rmtree("run/stages")
+    Path("run/stages").symlink_to("stages")
+
+    assert main.run(argv.split()) in ({0} if argv == "report run" else {2, 4})
+
+    assert "Traceback" not in capfd.readouterr().err
