@@ -26,6 +26,7 @@ from ssdbench.sim import loop
 from ssdbench.sim.core import Drive
 from ssdbench.sim.drive import SimDrive
 from ssdbench.stats.histogram import Histogram
+from ssdbench.stats.openloop import Requests
 
 FIRST_LOOK_S = 1800
 REST_S = 600  # what the last requests take at most
@@ -232,6 +233,10 @@ class CoreOutcome:
     def logged(self, job: str) -> LoggedIo:
         """No job keeps a log. Raises ValueError."""
         raise ValueError(f"the core's loop kept no log of {job}")
+
+    def requests(self, job: str, *, end_s: float) -> Requests:
+        """No job has a rate. Raises ValueError."""
+        raise ValueError(f"{job} was offered no rate")
 
 
 def _direction(result: loop.RunResult, side: int) -> Direction:

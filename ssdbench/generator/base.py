@@ -20,6 +20,7 @@ from typing import Protocol, Self
 
 from ssdbench.model.workload import Workload
 from ssdbench.stats.histogram import Histogram
+from ssdbench.stats.openloop import Requests
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +128,13 @@ class Outcome(Protocol):
 
     def logged(self, job: str) -> LoggedIo:
         """All I/Os of a job with `latency_log`."""
+        ...
+
+    def requests(self, job: str, *, end_s: float) -> Requests:
+        """All requests of a job with a rate and `latency_log` that were due until `end_s`.
+
+        They are on the clock of `seconds`, those included that were never sent.
+        """
         ...
 
 

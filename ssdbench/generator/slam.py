@@ -33,6 +33,7 @@ from ssdbench.host import blockdev, files
 from ssdbench.host.slam import Instance, Slammed, available, sweep
 from ssdbench.model.workload import Content, Pattern, Workload
 from ssdbench.stats.histogram import BINS, LOWER_EDGES_NS, Histogram
+from ssdbench.stats.openloop import Requests
 
 NAME = "ssdb_slam"
 HISTOGRAMS = "slam-histograms.jsonl"
@@ -321,6 +322,10 @@ class SlamOutcome:
     def logged(self, job: str) -> LoggedIo:
         """It keeps no log of each I/O."""
         raise ValueError(f"{NAME} kept no log of the I/Os of {job}")
+
+    def requests(self, job: str, *, end_s: float) -> Requests:
+        """No job has a rate. Raises ValueError."""
+        raise ValueError(f"{job} was offered no rate")
 
     def _rows(self) -> Iterator[tuple[float, dict[str, dict[int, int]]]]:
         """The middle of each row, and its bins by direction."""

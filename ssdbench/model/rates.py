@@ -11,7 +11,7 @@ from ssdbench.units import format_ns
 class RateStep(UnitRecord):
     """One offered rate of one search; latencies count from the moment when a request was due."""
 
-    search: int
+    search: int  # from 1; 0 is the first look, which counts for no answer
     step: int
     asked_iops: float = 0.0
     offered_iops: float
@@ -25,7 +25,10 @@ class RateStep(UnitRecord):
     kept: bool
     reason: str  # why not
     clients: int = 0  # that shared the rate
-    busy_share: float = 0.0  # of the requests came due while every client waited, about
+    busy_share: float = 0.0  # of the requests came due while every client waited
+    window_s: float = 0.0  # that counted
+    beyond: float = 0.0  # requests beyond the percentile, in the direction that had fewer
+    stalls: int = 0  # how often waits above the limit came
     artifacts: str = ""  # directory below the run directory
 
 

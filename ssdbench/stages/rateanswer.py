@@ -2,10 +2,7 @@
 
 import csv
 import io
-import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Protocol
 
 from ssdbench.model.finding import Finding
 from ssdbench.model.findings.drive import BelowMappingUnit
@@ -14,11 +11,19 @@ from ssdbench.model.findings.rates import (
     EveryClientBusy,
     NoRateHeld,
     SentLate,
+    StallsTooFew,
     WindowTooShort,
 )
 from ssdbench.model.findings.repeats import TooFewSearches, WindowHiddenByBuffer
 from ssdbench.model.rates import RateFound, RateStep
-from ssdbench.model.workload import Workload
+from ssdbench.stages.ratesearch import (
+    LEAST_BEYOND,
+    LEAST_STALLS,
+    Searched,
+    Sought,
+    completed,
+    cycle_s,
+)
 from ssdbench.stats.capacity import RateStep as JudgedStep
 from ssdbench.stats.capacity import knee, rate_at_slo
 from ssdbench.stats.checks import MIN_BUFFERS_PER_WINDOW, windows_too_small
@@ -26,45 +31,21 @@ from ssdbench.stats.openloop import confidence_of_lowest
 from ssdbench.stats.percentiles import QUANTILES
 from ssdbench.stats.pointfindings import below_remap_unit
 
-BACKLOG = 0.95  # of the offered rate done at most: requests wait for as long as it lasts
 BUSY_OF_TAIL = 0.1  # of what the percentile leaves out: so many requests may find no client free
-LEAST_BEYOND = 100  # requests of a window that lie beyond the percentile
 LEAST_SEARCHES = 5  # the lowest of five lies below the median with 97 % confidence
 OMISSION_FACTOR = 1.1  # a percentile from the due time that is so much larger is worth a word
 
 
-@dataclass(frozen=True, slots=True)
-class Searched:
-    """One search, as far as it came."""
+def answer(
+    sought: Sought, searched: Sequence[Searched], looked: Sequence[RateStep] = ()
+) -> RateFound:
+    """The lowest rate over all searches that ended, with every step behind it.
 
-    search: int
-    held_iops: float | None
-    steps: tuple[RateStep, ...]
-    ended: bool = True
-
-
-class Sought(Protocol):
-    """What was searched for."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def workload(self) -> Workload: ...
-    @property
-    def percentile(self) -> str: ...
-    @property
-    def limit_ns(self) -> float: ...
-    @property
-    def repeats(self) -> int: ...
-    @property
-    def window_s(self) -> float: ...
-
-
-def answer(sought: Sought, searched: Sequence[Searched]) -> RateFound:
-    """The lowest rate over all searches that ended, with every step behind it."""
+    `looked` are the steps of the first look.
+    """
     ended = [one for one in searched if one.ended]
     workload = sought.workload
-    steps = [step for one in ended for step in one.steps]
+    steps = [*looked, *(step for one in ended for step in one.steps)]
     best = [step for step in steps if step.mean_ns > 0 and step.kept]
     most = completed(steps)
     return RateFound(
@@ -93,7 +74,7 @@ def hidden(sought: Sought, searched: Sequence[Searched], buffer_bytes: int) -> I
         return
     bytes_per_io = workload.block_bytes * (1 - workload.read_percent / 100)
     written = [
-        round(step.achieved_iops * sought.window_s * bytes_per_io)
+        round(step.achieved_iops * (step.window_s or sought.window_s) * bytes_per_io)
         for one in searched
         for step in one.steps
         if step.kept and step.offered_iops == one.held_iops
@@ -125,12 +106,6 @@ def csv_text(steps: Sequence[RateStep]) -> str:
 def _step(step: RateStep) -> JudgedStep:
     upper = float("inf") if step.upper_ns is None else step.upper_ns
     return JudgedStep(step.offered_iops, step.achieved_iops, upper, step.backlog_grows)
-
-
-def completed(steps: Sequence[RateStep]) -> float:
-    """What the drive completes behind a backlog, at the least; infinite where none was seen."""
-    behind = (s.achieved_iops for s in steps if s.achieved_iops < BACKLOG * s.offered_iops)
-    return min((rate for rate in behind if rate > 0), default=math.inf)
 
 
 def _judged(steps: Sequence[RateStep], most_iops: float) -> list[JudgedStep]:
@@ -184,9 +159,16 @@ def _unsure(sought: Sought, found: RateFound) -> Iterator[Finding]:
             100 * BUSY_OF_TAIL * tail,
             sought.percentile,
         ).finding(stage=sought.name)
-    beyond = worst.achieved_iops * sought.window_s * tail
-    if beyond < LEAST_BEYOND:
-        needed_h = LEAST_BEYOND / max(worst.achieved_iops * tail, 1e-9) / 3600
+    fewest = min(answered, key=lambda s: s.beyond)
+    if fewest.beyond < LEAST_BEYOND:
+        needed_s = fewest.window_s * LEAST_BEYOND / max(fewest.beyond, 1e-9)
         yield WindowTooShort(
-            worst.offered_iops, sought.percentile, beyond, LEAST_BEYOND, needed_h
+            fewest.offered_iops, sought.percentile, fewest.beyond, LEAST_BEYOND, needed_s / 3600
         ).finding(stage=sought.name)
+    shortest = min(answered, key=lambda s: s.window_s)
+    cycle = cycle_s(found.steps, shortest.offered_iops)
+    if cycle is not None and shortest.window_s < LEAST_STALLS * cycle:
+        yield StallsTooFew(
+            shortest.offered_iops, shortest.window_s, cycle, LEAST_STALLS,
+            LEAST_STALLS * cycle / 3600,
+        ).finding(stage=sought.name)  # fmt: skip

@@ -1,90 +1,109 @@
 """Open loop: what requests waited from the moment they were due, and which rate keeps a limit.
 
-A generator thread with one request in flight cannot send the next while it waits, so the requests
-that were due meanwhile are never seen to wait (coordinated omission). Here each of them gets the
-wait that it would have had, plus an ordinary service time, and takes the place of the request
-that the generator sent late and measured from there: the number of requests stays as it was.
-
-Assumes that a thread is busy for a small part of the time; then requests that wait behind a slow
-one do not hold up each other for long. An overestimate where another thread could have served
-them, which is the side on which a limit of latency should err.
+Every request of all clients stands in one list by when it was due, whether it was sent then, later
+or never. A client with one request in flight cannot send the next while it waits; what was due
+meanwhile counts from when it was due, and what was never sent as having waited until the end.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
+import numpy.typing as npt
 
-from ssdbench.model.workload import Arrivals
-from ssdbench.stats.histogram import LOWER_EDGES_NS, Histogram
-from ssdbench.stats.series import Floats
-from ssdbench.stats.special import poisson_at_least
-from ssdbench.units import NS_PER_S
-
-_EDGES: Floats = LOWER_EDGES_NS.astype(np.float64)
-_MIDDLES: Floats = (_EDGES[:-1] + _EDGES[1:]) / 2
 GROWTH = 2.0  # of the offered rate until one fails
 NEARBY = 1.2  # the same, once an earlier search knows about where
 MOST_STEPS = 40
+NEVER_NS = 2**62  # when what was never sent completed
+
+Whole = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 
-def from_due(seen: Histogram, thread_iops: float, arrivals: Arrivals) -> Histogram:
-    """Latencies from the moment when requests were due, of threads with one request in flight.
+@dataclass(frozen=True, slots=True, eq=False)
+class Requests:
+    """All requests of a start in order of when they were due, on one clock."""
 
-    `thread_iops` is the offered rate of one thread. Raises ValueError for a rate that is not
-    positive.
+    due_ns: Whole
+    sent_ns: Whole  # NEVER_NS: every chance to send it was taken by another
+    done_ns: Whole
+    is_write: Flags
+
+    @classmethod
+    def of(cls, due_ns: Whole, sent_ns: Whole, done_ns: Whole, is_write: Flags) -> Self:
+        """From requests in any order."""
+        order = np.argsort(due_ns, kind="stable")
+        return cls(due_ns[order], sent_ns[order], done_ns[order], is_write[order])
+
+    @classmethod
+    def merged(cls, parts: Sequence["Requests"]) -> Self:
+        """The requests of all clients as one queue."""
+        if not parts:
+            none = np.zeros(0, dtype=np.int64)
+            return cls(none, none, none, none.astype(np.bool_))
+        return cls.of(
+            np.concatenate([part.due_ns for part in parts]),
+            np.concatenate([part.sent_ns for part in parts]),
+            np.concatenate([part.done_ns for part in parts]),
+            np.concatenate([part.is_write for part in parts]),
+        )
+
+    def of_direction(self, *, writes: bool) -> "Requests":
+        """The reads or the writes."""
+        mine = self.is_write if writes else ~self.is_write
+        return Requests(
+            self.due_ns[mine], self.sent_ns[mine], self.done_ns[mine], self.is_write[mine]
+        )
+
+    def due_between(self, from_ns: float, to_ns: float) -> "Requests":
+        """Those that were due from one time to before another."""
+        first, last = np.searchsorted(self.due_ns, (from_ns, to_ns))
+        return Requests(
+            self.due_ns[first:last],
+            self.sent_ns[first:last],
+            self.done_ns[first:last],
+            self.is_write[first:last],
+        )
+
+    def waited_ns(self, end_ns: float) -> Whole:
+        """From due to done; at least until `end_ns` for what was not done by then."""
+        ended = np.where(self.done_ns == NEVER_NS, round(end_ns), self.done_ns)
+        return np.asarray(ended - self.due_ns, dtype=np.int64)
+
+    def seen_ns(self) -> Whole:
+        """From sent to done, as the generator measures it, of what was sent."""
+        sent = self.sent_ns < NEVER_NS
+        return np.asarray(self.done_ns[sent] - self.sent_ns[sent], dtype=np.int64)
+
+
+def found_all_busy(requests: Requests, clients: int, from_ns: float, to_ns: float) -> float:
+    """Share of the requests due in a window that came due while every client waited.
+
+    That is where as many as there are clients were sent and not done.
     """
-    if thread_iops <= 0:
-        raise ValueError(f"an offered rate must be positive, got {thread_iops:g}")
-    if seen.n == 0:
-        return seen
-    interval_ns = NS_PER_S / thread_iops
-    service_ns = seen.percentile_ns(0.5)
-    waited = np.zeros(len(seen.counts))
-    for index in np.flatnonzero(seen.counts):
-        latency_ns = float(_MIDDLES[index])
-        if arrivals is Arrivals.EVEN and latency_ns <= interval_ns:
-            continue
-        waits = _waits(latency_ns, interval_ns, service_ns, arrivals)
-        waited += float(seen.counts[index]) * waits
-    late = min(float(waited.sum()), float(seen.n))
-    if late <= 0:
-        return seen
-    waited *= late / float(waited.sum())
-    return Histogram(_whole(seen.counts * (1 - late / seen.n) + waited, seen.n))
-
-
-def all_busy(seen: Histogram, offered_iops: float, clients: int, seconds: float) -> float:
-    """About which share of the requests came due while every client waited for an answer.
-
-    Two ways to get there: more requests in flight by chance than there are clients (their number is
-    Poisson with the mean of Little's law), and a request so slow that as many as there are clients
-    come due meanwhile; each of these then waits for about as long, so a pause shows that often.
-    """
-    if seen.n == 0 or seconds <= 0:
+    due = requests.due_between(from_ns, to_ns).due_ns
+    if not len(due):
         return 0.0
-    in_flight = offered_iops * seen.mean_ns() / NS_PER_S
-    by_chance = poisson_at_least(clients, in_flight)
-    filled_ns = clients / offered_iops * NS_PER_S
-    paused_ns = float(seen.counts @ np.maximum(_MIDDLES - filled_ns, 0.0)) / clients
-    return min(1.0, by_chance + paused_ns / (seconds * NS_PER_S))
+    sent = np.searchsorted(np.sort(requests.sent_ns), due, side="left")
+    done = np.searchsorted(np.sort(requests.done_ns), due, side="right")
+    return float(np.mean(sent - done >= clients))
 
 
-def _waits(latency_ns: float, interval_ns: float, service_ns: float, arrivals: Arrivals) -> Floats:
-    """How many requests came due during one of `latency_ns` and took how long, per bin."""
-    if arrivals is Arrivals.POISSON:  # evenly spread over the latency, on average
-        below = np.clip(_EDGES - service_ns, 0, latency_ns) / interval_ns
-        return np.asarray(np.diff(below), dtype=np.float64)
-    terms = math.ceil(latency_ns / interval_ns) - 1
-    # the k-th waits l - k*i + service, which lies below an edge e when k > (l + service - e) / i
-    above = np.clip(np.floor((latency_ns + service_ns - _EDGES) / interval_ns), 0, terms)
-    return np.asarray(above[:-1] - above[1:], dtype=np.float64)
+def stalls(due_ns: Whole, waited_ns: Whole, limit_ns: float) -> int:
+    """How often waits above a limit came: each time ends when the drive has caught up.
 
-
-def _whole(counts: Floats, total: int) -> "np.ndarray[tuple[int, ...], np.dtype[np.int64]]":
-    """Whole numbers with the right sum, rounded cumulatively so that no tail is lost."""
-    cumulative = np.rint(np.cumsum(counts) * (total / counts.sum()))
-    return np.asarray(np.diff(cumulative, prepend=0.0), dtype=np.int64)
+    That is when a request took no more than the median, and none was above the limit for as long
+    as the limit is.
+    """
+    above = np.flatnonzero(waited_ns > limit_ns)
+    if not len(above):
+        return 0
+    quick = np.flatnonzero(waited_ns <= np.median(waited_ns))
+    caught_up = np.searchsorted(quick, above[:-1]) < np.searchsorted(quick, above[1:])
+    apart = np.diff(due_ns[above]) > limit_ns
+    return 1 + int(np.sum(caught_up & apart))
 
 
 @dataclass(slots=True)

@@ -1,20 +1,37 @@
 """Judges one offered rate: whether the percentile kept its limit, and why not."""
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ssdbench.model.workload import Arrivals, Workload
+import numpy as np
+
 from ssdbench.stats.capacity import RateStep, keeps
 from ssdbench.stats.histogram import Histogram
-from ssdbench.stats.openloop import all_busy, from_due
+from ssdbench.stats.openloop import Requests, Whole, found_all_busy, stalls
 from ssdbench.stats.percentiles import percentile
 from ssdbench.stats.trend import trend
+from ssdbench.units import NS_PER_S
 
 BLOCKS = 10  # of a window, for the design effect and the trend
 TREND_P = 0.01
-TREND_CHANGE = 0.2  # of the median latency over a window: a queue that grows
-CHANCE_SIGMAS = 3.0
+TREND_CHANGE = 0.2  # of the mean latency over a window: a queue that grows
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What was offered, when it counted, and which limit it must keep; times on one clock."""
+
+    offered_iops: float
+    clients: int
+    from_s: float
+    to_s: float
+    quantile: float
+    limit_ns: float
+
+    @property
+    def seconds(self) -> float:
+        """How long the window is."""
+        return self.to_s - self.from_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,74 +50,72 @@ class Judged:
     reason: str  # why not
     clients: int = 0  # that shared the rate
     busy_share: float = 0.0  # of the requests came due while every client waited
+    window_s: float = 0.0
+    beyond: float = 0.0  # requests beyond the percentile, in the direction that had fewer
+    stalls: int = 0  # how often waits above the limit came
 
 
-def judged(
-    blocks: Mapping[str, Sequence[Histogram]],
-    workload: Workload,
-    *,
-    offered_iops: float,
-    achieved_iops: float,
-    seconds: float,
-    quantile: float,
-    limit_ns: float,
-) -> Judged:
-    """Judge a window of `seconds`; `blocks` are its latencies in time order, per direction.
+def judged(requests: Requests, asked: Asked) -> Judged:
+    """Judge the requests that were due in a window.
 
-    With reads and writes, both must keep the limit; the slower one is reported.
+    With reads and writes, both must keep the limit; the slower one is reported. What was not done
+    by the end of the window, or of the start if that is later, has waited until then.
     """
-    shares = {"read": workload.read_percent / 100, "write": 1 - workload.read_percent / 100}
-    due = {
-        name: [
-            from_due(block, offered_iops * shares[name] / workload.numjobs, workload.arrivals)
-            for block in parts
-        ]
-        for name, parts in blocks.items()
-    }
-    latencies = {name: percentile(parts, quantile) for name, parts in due.items()}
-    known = {name: p for name, p in latencies.items() if p is not None}
-    if not known:
+    begins, ends = asked.from_s * NS_PER_S, asked.to_s * NS_PER_S
+    window = requests.due_between(begins, ends)
+    completed = np.sum((requests.done_ns >= begins) & (requests.done_ns < ends))
+    achieved = float(completed) / asked.seconds
+    directions = [
+        part for writes in (False, True) if len((part := window.of_direction(writes=writes)).due_ns)
+    ]
+    waits = [part.waited_ns(ends) for part in directions]
+    blocks = [blocked(part, wait, asked) for part, wait in zip(directions, waits, strict=True)]
+    known = [found for parts in blocks if (found := percentile(parts, asked.quantile)) is not None]
+    if not known or not completed:
         return Judged(
-            offered_iops, achieved_iops, 0.0, 0.0, None, 0.0, 0.0, False, False, "no request ended"
-        )
-    worst = max(known, key=lambda name: known[name].upper_ns or math.inf)
-    upper = None if len(known) < len(blocks) else known[worst].upper_ns
-    grows = any(_grows(parts) for parts in due.values())
-    chance = _chance(workload, offered_iops, seconds)
+            asked.offered_iops, achieved, 0.0, 0.0, None, 0.0, 0.0, False, False,
+            "no request ended", clients=asked.clients, window_s=asked.seconds,
+        )  # fmt: skip
+    worst = max(range(len(known)), key=lambda place: known[place].upper_ns or math.inf)
+    upper = known[worst].upper_ns
+    merged = Histogram.merged(blocks[worst])
     step = RateStep(
-        offered_iops, achieved_iops, math.inf if upper is None else upper, grows, chance
+        offered_iops=len(window.due_ns) / asked.seconds,
+        achieved_iops=achieved,
+        percentile_upper_ns=math.inf if upper is None else upper,
+        backlog_grows=any(_grows(parts) for parts in blocks),
+        # What may be on its way at the end of the window, each within the limit.
+        chance_iops=asked.offered_iops * asked.limit_ns / NS_PER_S / asked.seconds,
     )
-    seen = Histogram.merged(blocks[worst])
-    merged = Histogram.merged(due[worst])
-    kept = keeps(step, limit_ns)
+    kept = keeps(step, asked.limit_ns)
+    seen = directions[worst].seen_ns()
     return Judged(
-        offered_iops=offered_iops,
-        achieved_iops=achieved_iops,
-        seen_ns=seen.percentile_ns(quantile),
+        offered_iops=asked.offered_iops,
+        achieved_iops=achieved,
+        seen_ns=Histogram.of(seen).percentile_ns(asked.quantile) if len(seen) else 0.0,
         value_ns=known[worst].value_ns,
         upper_ns=upper,
         p50_ns=merged.percentile_ns(0.5),
         mean_ns=merged.mean_ns(),
-        backlog_grows=grows,
+        backlog_grows=step.backlog_grows,
         kept=kept,
-        reason="" if kept else _why(step, known[worst].value_ns, limit_ns),
-        clients=workload.numjobs,
-        busy_share=all_busy(
-            Histogram.merged([part for parts in blocks.values() for part in parts]),
-            offered_iops,
-            workload.numjobs,
-            seconds,
-        ),
+        reason="" if kept else _why(step, known[worst].value_ns, asked.limit_ns),
+        clients=asked.clients,
+        busy_share=found_all_busy(requests, asked.clients, begins, ends),
+        window_s=asked.seconds,
+        beyond=min(map(len, waits)) * (1 - asked.quantile),
+        stalls=stalls(window.due_ns, window.waited_ns(ends), asked.limit_ns),
     )
 
 
-def _chance(workload: Workload, offered_iops: float, seconds: float) -> float:
-    if workload.arrivals is Arrivals.EVEN:
-        return workload.numjobs / max(seconds, 1e-9)  # what may be in flight at the end
-    return CHANCE_SIGMAS * math.sqrt(offered_iops / max(seconds, 1e-9))
+def blocked(requests: Requests, waited_ns: Whole, asked: Asked) -> list[Histogram]:
+    """The waits of a window as histograms of its blocks, by when requests were due."""
+    edges = np.linspace(asked.from_s, asked.to_s, BLOCKS + 1)[1:-1] * NS_PER_S
+    parts = np.split(waited_ns, np.searchsorted(requests.due_ns, edges))
+    return [Histogram.of(part) if len(part) else Histogram.empty() for part in parts]
 
 
-def _grows(parts: Sequence[Histogram]) -> bool:
+def _grows(parts: list[Histogram]) -> bool:
     """Whether latencies rise over the window, as they do behind a queue that is never emptied."""
     drift = trend([part.mean_ns() for part in parts if part.n])
     return drift.p <= TREND_P and drift.change > TREND_CHANGE
@@ -109,7 +124,7 @@ def _grows(parts: Sequence[Histogram]) -> bool:
 def _why(step: RateStep, value_ns: float, limit_ns: float) -> str:
     if step.achieved_iops + step.chance_iops < 0.99 * step.offered_iops:
         share = 100 * step.achieved_iops / step.offered_iops
-        return f"only {share:.1f} % of the offered rate were done"
+        return f"only {share:.1f} % of what was due were done"
     if math.isinf(step.percentile_upper_ns):
         return "too few independent requests for an upper limit"
     if step.backlog_grows:

@@ -28,6 +28,7 @@ from ssdbench.model.result import FlashWritten
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.model.workload import Workload
 from ssdbench.stats.histogram import Histogram
+from ssdbench.stats.openloop import Requests
 from ssdbench.target.purge import Purged
 
 MIB = 1024 * 1024
@@ -282,3 +283,7 @@ class WearyOutcome:
     def logged(self, job: str) -> LoggedIo:
         """Not kept."""
         raise ValueError(f"no job named {job} kept a log of its I/Os")
+
+    def requests(self, job: str, *, end_s: float) -> Requests:
+        """None had a rate."""
+        raise ValueError(f"{job} was offered no rate")

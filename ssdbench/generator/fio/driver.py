@@ -17,13 +17,15 @@ from typing import Self
 from ssdbench.errors import HostLacks
 from ssdbench.foreign import write_whole
 from ssdbench.generator.base import Direction, Job, JobOutcome, LoggedIo, Second
-from ssdbench.generator.fio import jobfile, logs
+from ssdbench.generator.fio import due, jobfile, logs
 from ssdbench.generator.fio.attachment import Attachment, Way
+from ssdbench.generator.fio.layout import sections
 from ssdbench.generator.fio.output import Report, engines_of, version_of
 from ssdbench.generator.fio.sampling import Feed
 from ssdbench.generator.fio.verdict import Asked, Ending, believed
 from ssdbench.host import command, files, packed
 from ssdbench.stats.histogram import Histogram
+from ssdbench.stats.openloop import Requests
 
 OLDEST = (3, 33)
 INSTALL = "install fio 3.33 or newer, for example with `apt-get install fio`"
@@ -316,6 +318,26 @@ class FioOutcome:
         Raises ValueError when no such job kept one.
         """
         return _logged(self.directory, self.planned, job, self.origin_s)
+
+    def requests(self, job: str, *, end_s: float) -> Requests:
+        """All requests that were due until `end_s`, on the clock of `seconds`.
+
+        Raises ValueError for a job without a log, or not the only one; HostLacks if fio has another
+        schedule than is known.
+        """
+        if [one.name for one in self.planned if one.latency_log] != [job] or len(self.planned) > 1:
+            raise ValueError(f"a start of {job} alone, with a log, tells when requests were due")
+        (planned,) = self.planned
+        return due.requests(
+            planned,
+            sections(planned),
+            (
+                logs.of_thread(path.name, _lines(path))
+                for path in jobfile.latency_logs(self.directory, 0, planned)
+            ),
+            origin_ms=self.origin_s * 1000,
+            end_s=end_s,
+        )
 
 
 def _logged(directory: Path, planned: Sequence[Job], job: str, origin_s: float) -> LoggedIo:

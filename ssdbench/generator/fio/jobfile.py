@@ -4,6 +4,7 @@ fio reads `4KiB` as 4000 bytes, so every size is an integer of bytes. The option
 trap of fio say which.
 """
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,13 +12,13 @@ from pathlib import Path
 from ssdbench.errors import UsageError
 from ssdbench.generator.base import Job
 from ssdbench.generator.fio.layout import Section, sections, wants_lfsr
-from ssdbench.generator.fio.pace import whole_rates
 from ssdbench.host import packed
 from ssdbench.model.workload import Arrivals, Content, Pattern, Workload
 
 Options = Mapping[str, str | int]
 
 LOG_ENTRIES = (1024, 1_048_576)  # the least and the most that fio takes
+SIGMAS = 6  # of Poisson arrivals: so many more than expected have room
 UNTIL_STOPPED_S = 10 * 365 * 86400  # time_based needs a time; this one is never reached
 
 _ALWAYS: Mapping[str, str | int] = {
@@ -43,7 +44,9 @@ def jobfile(jobs: Sequence[Job], *, options: Mapping[str, str | int]) -> str:
             lines += ["", f"[{_section_name(index, job, number if len(parts) > 1 else None)}]"]
             # A stonewall also begins a group, so that each job is reported on its own.
             wall: Options = {"stonewall": 1} if index and not number else {}
-            lines += _lines({**wall, **_section_options(job, section), **_logs(index, job)})
+            lines += _lines(
+                {**wall, **_section_options(job, section), **_logs(index, job, section)}
+            )
     return "\n".join(lines) + "\n"
 
 
@@ -103,7 +106,7 @@ def _section_options(job: Job, section: Section) -> Options:
         **_offsets(job, section),
         **_buffers(workload),
         **({} if job.flush_every is None else {"fsync": job.flush_every}),
-        **_pace(workload, share=section.numjobs / workload.numjobs, threads=section.numjobs),
+        **_pace(workload, section),
         **_end(job, section),
     }
 
@@ -159,13 +162,11 @@ def _buffers(workload: Workload) -> Options:
     return {"zero_buffers": 1} if workload.content is Content.ZEROS else {"refill_buffers": 1}
 
 
-def _pace(workload: Workload, *, share: float, threads: int) -> Options:
+def _pace(workload: Workload, section: Section) -> Options:
     pace: dict[str, str | int] = {}
-    if workload.rate_iops is not None:
-        rate = workload.rate_iops * share / threads * _rate_factor(workload)
-        reads, writes = whole_rates(rate, workload.read_percent)
-        # fio applies the rate to each direction on its own.
-        pace["rate_iops"] = f"{reads},{writes}"
+    if section.pace is not None:
+        # fio applies the rate to each direction on its own; what is not used may not be 0.
+        pace["rate_iops"] = ",".join(str(max(1, rate)) for rate in section.pace.both)
         if workload.arrivals is Arrivals.POISSON:
             pace["rate_process"] = "poisson"
     if workload.thinktime_us:
@@ -175,15 +176,6 @@ def _pace(workload: Workload, *, share: float, threads: int) -> Options:
         if workload.burst_us:
             pace["thinktime_iotime"] = f"{workload.burst_us}us"  # bare, it is seconds
     return pace
-
-
-def _rate_factor(workload: Workload) -> float:
-    """What makes rate_iops true for several block sizes: fio paces bytes, at its smallest block."""
-    split = workload.block_split
-    if not split:
-        return 1.0
-    mean = sum(size * share for size, share in split) / sum(share for _, share in split)
-    return mean / min(size for size, _ in split)
 
 
 def _end(job: Job, section: Section) -> Options:
@@ -199,7 +191,7 @@ def _end(job: Job, section: Section) -> Options:
     return end
 
 
-def _logs(index: int, job: Job) -> Options:
+def _logs(index: int, job: Job, section: Section) -> Options:
     logs: dict[str, str | int] = {}
     if job.histogram_log:
         logs |= {
@@ -209,19 +201,22 @@ def _logs(index: int, job: Job) -> Options:
         }
     if job.latency_log:
         logs |= {"write_lat_log": log_prefix(index, job), "log_offset": 1, "disable_slat": 1}
-        logs["log_entries"] = _entries(job)
+        logs["log_entries"] = _entries(job, section)
         if not job.histogram_log:
             logs["disable_clat"] = 1
     return logs
 
 
-def _entries(job: Job) -> int:
-    """Room for all I/Os from the start.
+def _entries(job: Job, section: Section) -> int:
+    """Room for all I/Os of a thread from the start.
 
     When a log is full, fio lets the queue run empty and makes it larger (iolog.c, regrow_logs), so
     the drive pauses at the 1,024th I/O, the 3,072nd, the 7,168th and so on.
     """
     least, most = LOG_ENTRIES
+    if section.pace is not None and job.runtime_s is not None:
+        expected = sum(section.pace.both) * job.runtime_s
+        return min(most, max(least, round(expected + SIGMAS * math.sqrt(expected))))
     if job.total_bytes is None:
         return most
     smallest = min((size for size, _ in job.workload.block_split or ()), default=0)

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import groupby, islice
 
 from ssdbench.errors import UsageError
 from ssdbench.generator.base import Job
+from ssdbench.generator.fio.pace import Pace, shares
 from ssdbench.model.workload import Pattern, Workload
 
 LFSR_FROM_BLOCKS = 1 << 26  # a random map of more blocks than this costs over 8 MiB: use an LFSR
@@ -21,6 +23,7 @@ class Section:
     iodepth: int = 1
     io_bytes: int | None = None  # per thread; None = until runtime or stop
     tail: bool = False  # the last part of a range that is not a whole number of blocks
+    pace: Pace | None = None  # of each thread, where a rate is offered
 
 
 def largest_block(workload: Workload) -> int:
@@ -70,7 +73,25 @@ def sections(job: Job) -> tuple[Section, ...]:
                 tail=True,
             )
         )
-    return tuple(found)
+    return tuple(found if workload.rate_iops is None else _paced(found, workload))
+
+
+def _paced(parts: list[Section], workload: Workload) -> Iterator[Section]:
+    """The parts, split where threads differ in their whole numbers of requests a second."""
+    paces = iter([pace for threads, pace in shares(workload, _faster(workload))
+                  for _ in range(threads)])  # fmt: skip
+    for part in parts:
+        for pace, alike in groupby(islice(paces, part.numjobs)):
+            yield replace(part, numjobs=len(list(alike)), pace=pace)
+
+
+def _faster(workload: Workload) -> float:
+    """What makes rate_iops true for several block sizes: fio paces bytes, at its smallest block."""
+    split = workload.block_split
+    if not split:
+        return 1.0
+    mean = sum(size * share for size, share in split) / sum(share for _, share in split)
+    return mean / min(size for size, _ in split)
 
 
 def within(job: Job, *, size_bytes: int, block_bytes: int) -> None:

@@ -1,7 +1,9 @@
 """fio's logs, read at the end of a start: histograms per second, and single I/Os."""
 
+import re
 import warnings
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +11,7 @@ import numpy as np
 from ssdbench.errors import HostLacks
 from ssdbench.foreign import plain
 from ssdbench.generator.base import LoggedIo
+from ssdbench.generator.fio.due import Logged
 from ssdbench.stats.histogram import BINS, Counts, Histogram
 
 NS_PER_MS = 1_000_000
@@ -95,8 +98,22 @@ def logged_io(logs: Iterable[Iterable[str]], *, origin_ms: float) -> LoggedIo:
     )
 
 
+def of_thread(name: str, lines: Iterable[str]) -> Logged:
+    """What a thread did, from its latency log, whose name ends with the thread's number."""
+    number = re.search(r"_lat\.(\d+)\.log", name)
+    if number is None:
+        raise DamagedLog(f"{plain(name, 80)} names no thread")
+    rows = _latency_rows(lines)
+    return Logged(int(number[1]), rows[:, 0], rows[:, 1], rows[:, 2])
+
+
 def _latency_rows(lines: Iterable[str]) -> Counts:
     """Columns time, latency, direction, offset; fio 3.33 has 6, later ones add more behind."""
+    lines = [line for line in lines if line.endswith("\n")]
+    if not lines:
+        return np.zeros((0, 4), dtype=np.int64)
+    with suppress(ValueError):  # most are as fio writes them
+        return np.loadtxt(lines, np.int64, delimiter=",", usecols=(0, 1, 2, 4), ndmin=2)
     rows = []
     for line in lines:
         fields = line.split(",", 5)

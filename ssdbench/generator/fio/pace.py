@@ -1,30 +1,90 @@
-"""What fio makes of an offered rate; pure arithmetic on what its source does.
+"""What fio makes of an offered rate, and when it makes each request due; pure.
 
-fio takes whole numbers per thread and direction. Poisson gaps are whole microseconds, drawn
-around a whole number of them (`backend.c`: usec_for_io), so a thread runs ahead of the rate that
-was asked for: by 0.3 % at 5,000 a second, by 8 % at 60,000. What is really offered is told here.
+fio takes whole numbers per thread and direction, so threads differ by one where a rate is no
+multiple of their number. Poisson gaps are whole microseconds, drawn around a whole number of them
+(`backend.c`: usec_for_io), so a thread runs ahead of the rate that was asked for: by 0.3 % at
+5,000 a second, by 8 % at 60,000. What is really offered is told here.
+
+fio fixes beforehand when each request of a thread is due, and sends it then or, if it still waits
+for an answer, right after that. Its logs do not say so; the generator behind it (`lib/rand.c`:
+L'Ecuyer's taus88; `init.c`: the seeds) is the same from fio 3.33 to 3.41, so it is drawn again.
 """
 
 import math
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
 
 from ssdbench.model.workload import Arrivals, Workload
 
 US_PER_S = 1_000_000
+WHOLE_PERCENT = 100
+POISSON_SEEDS = (15, 17)  # FIO_RAND_POISSON_OFF, FIO_RAND_POISSON2_OFF: reads, writes
+_SPREAD = 0x9E370001
+_WORD, _LONG = 2**32, 2**64
+
+Whole = npt.NDArray[np.int64]
+_Words = npt.NDArray[np.uint32]
 
 
-def whole_rates(thread_iops: float, read_percent: int) -> tuple[int, int]:
-    """Reads and writes per second of one thread, at least one of each."""
-    reads = round(thread_iops * read_percent / 100)
-    return max(reads, 1), max(round(thread_iops) - reads, 1)
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Whole requests a second of one thread; 0 in a direction that is not used."""
+
+    reads: int
+    writes: int
+
+    @property
+    def both(self) -> tuple[int, int]:
+        """As fio's option has them."""
+        return self.reads, self.writes
+
+
+def most_threads(rate_iops: float, read_percent: int) -> int:
+    """How many threads can share a rate: each sends at least one request a second each way."""
+    return max(1, min(n for n in _totals(rate_iops, read_percent) if n))
+
+
+def shares(workload: Workload, scale: float = 1.0) -> list[tuple[int, Pace]]:
+    """Groups of threads of one pace, which together have the workload's rate times `scale`.
+
+    Raises ValueError without a rate.
+    """
+    if workload.rate_iops is None:
+        raise ValueError("a workload without a rate offers none")
+    threads = workload.numjobs
+    reads, writes = _totals(workload.rate_iops * scale, workload.read_percent)
+    paces = Counter(
+        Pace(
+            _share(reads, threads, number),
+            # From the other end, so that no thread gets the larger share of both.
+            _share(writes, threads, threads - 1 - number),
+        )
+        for number in range(threads)
+    )
+    return [(count, pace) for pace, count in paces.items()]
+
+
+def _totals(rate_iops: float, read_percent: int) -> tuple[int, int]:
+    whole = max(1, round(rate_iops))
+    reads = min(max(round(whole * read_percent / 100), read_percent > 0), whole)
+    return reads, max(whole - reads, read_percent < WHOLE_PERCENT)
+
+
+def _share(total: int, threads: int, number: int) -> int:
+    return max(1, total // threads + (number < total % threads)) if total else 0
 
 
 def offered_iops(workload: Workload) -> float:
     """The rate that all threads together really offer. Raises ValueError without a rate."""
-    if workload.rate_iops is None:
-        raise ValueError("a workload without a rate offers none")
-    reads, writes = whole_rates(workload.rate_iops / workload.numjobs, workload.read_percent)
-    used = [reads] * (workload.read_percent > 0) + [writes] * workload.writes
-    return workload.numjobs * sum(_thread_iops(rate, workload.arrivals) for rate in used)
+    return sum(
+        threads * _thread_iops(rate, workload.arrivals)
+        for threads, pace in shares(workload)
+        for rate in pace.both
+        if rate
+    )
 
 
 def _thread_iops(asked: int, arrivals: Arrivals) -> float:
@@ -33,3 +93,64 @@ def _thread_iops(asked: int, arrivals: Arrivals) -> float:
     # The mean of floor(c X), X exponential with mean 1, is 1 / (exp(1 / c) - 1).
     gap_us = max(US_PER_S // asked, 1)
     return US_PER_S * math.expm1(1 / gap_us)
+
+
+def due_us(asked: Whole, arrivals: Arrivals, seeds: "list[int]", until_us: float) -> list[Whole]:
+    """When requests are due, from 0 at the start of each stream of whole rates `asked`, up to a
+    time and a little beyond.
+
+    `seeds` are those of the streams (`poisson_seed`).
+    """
+    if arrivals is Arrivals.EVEN:
+        counts = [math.ceil(until_us * rate / US_PER_S) + 1 for rate in asked.tolist()]
+        return [
+            np.arange(count, dtype=np.int64) * US_PER_S // rate
+            for rate, count in zip(asked.tolist(), counts, strict=True)
+        ]
+    gaps_us = np.float32(US_PER_S // asked)
+    state = _Taus88(seeds)
+    due = np.zeros(len(asked), dtype=np.int64)
+    rows = [due]
+    while len(asked) and due.min() <= until_us:
+        unit = (state.next().astype(np.float64) + 1.0) / _WORD
+        due = due + (gaps_us * -np.log(unit.astype(np.float32))).astype(np.int64)
+        rows.append(due)
+    return list(np.array(rows).T)
+
+
+def poisson_seed(randseed: int, thread: int, direction: int) -> int:
+    """The seed of the gaps of a thread (from 1) in a direction (0 reads, 1 writes)."""
+    place = POISSON_SEEDS[direction]
+    spread = randseed % _LONG * pow(_SPREAD, 4 + place, _LONG)
+    return (spread * thread + place) % _WORD
+
+
+class _Taus88:
+    """fio's generator of 32 bits, for many streams at once."""
+
+    def __init__(self, seeds: "list[int]") -> None:
+        seed = np.array(seeds, dtype=np.uint64)
+        # In C, 2^31 is an exclusive or: the sum is 53.
+        word, least = np.full(len(seeds), 53, dtype=np.uint64), (1, 7, 15)
+        self._states: list[_Words] = []
+        for smallest in least:
+            word = (word * np.uint64(69069)) % np.uint64(_WORD) ^ seed
+            word = np.where(word < smallest, word + np.uint64(smallest), word)
+            self._states.append(word.astype(np.uint32))
+        for _ in range(6):
+            self.next()
+
+    def next(self) -> _Words:
+        """The next number of each stream."""
+        one, two, three = self._states
+        self._states = [
+            _turned(one, 13, 19, 4294967294, 12),
+            _turned(two, 2, 25, 4294967288, 4),
+            _turned(three, 3, 11, 4294967280, 17),
+        ]
+        return self._states[0] ^ self._states[1] ^ self._states[2]
+
+
+def _turned(s: _Words, a: int, b: int, c: int, d: int) -> _Words:
+    shifted = ((s << np.uint32(a)) ^ s) >> np.uint32(b)
+    return ((s & np.uint32(c)) << np.uint32(d)) ^ shifted

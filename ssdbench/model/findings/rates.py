@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from ssdbench.model.finding import Code, Severity
 from ssdbench.model.findings.kind import FindingKind
-from ssdbench.units import format_count, format_ns
+from ssdbench.units import format_count, format_duration, format_ns
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class NoRateHeld(FindingKind):
 
 @dataclass(frozen=True)
 class EveryClientBusy(FindingKind):
-    """Requests that came due while no client was free: how long they waited is not measured."""
+    """Requests that came due while no client was free: the drive never saw so many at once."""
 
     code = Code.COORDINATED_OMISSION
     severities = (Severity.INVALIDATES,)
@@ -87,10 +87,10 @@ class EveryClientBusy(FindingKind):
             f" of the {self.asked_clients} asked for" if self.clients < self.asked_clients else ""
         )
         return (
-            f"at {format_count(self.offered_iops)} IOPS about {self.busy_percent:.2g} % of the "
-            f"requests found all {self.clients} clients{fewer} busy, so that their wait is "
-            f"guessed; {self.most_percent:.2g} %, a tenth of what {self.percentile} leaves out, "
-            "is the limit"
+            f"at {format_count(self.offered_iops)} IOPS {self.busy_percent:.2g} % of the "
+            f"requests found all {self.clients} clients{fewer} busy, so that they waited outside "
+            f"of the drive; {self.most_percent:.2g} %, a tenth of what {self.percentile} leaves "
+            "out, is the limit"
         )
 
 
@@ -112,6 +112,28 @@ class WindowTooShort(FindingKind):
         return (
             f"a window at {format_count(self.offered_iops)} IOPS holds {self.beyond:.0f} requests "
             f"beyond {self.percentile}; {self.least} need {self.needed_h:.2g} h"
+        )
+
+
+@dataclass(frozen=True)
+class StallsTooFew(FindingKind):
+    """A window of a rate that holds too few of the stalls that decide about it."""
+
+    code = Code.FEW_SAMPLES
+    severities = (Severity.INVALIDATES,)
+    remedy = "A longer `window`."
+
+    offered_iops: float
+    window_s: float
+    cycle_s: float
+    least: int
+    needed_h: float
+
+    def message(self) -> str:
+        return (
+            f"at about {format_count(self.offered_iops)} IOPS waits above the limit come every "
+            f"{format_duration(self.cycle_s)}, and a window has {format_duration(self.window_s)}; "
+            f"{self.least} of them need {self.needed_h:.2g} h"
         )
 
 

@@ -61,7 +61,7 @@ def _curve(stage: StageResult, found: RateFound, steps: Sequence[RateStep]) -> P
     return Plot(
         name=f"rate-{stage.name}",
         title="Latency over the offered rate",
-        caption=f"All steps of {found.searches} searches, "
+        caption=f"All steps of the first look and {found.searches} searches, "
         f"{found.arrivals.replace('poisson', 'Poisson')} arrivals.",
         alt=f"{name} over {len(rates)} offered rates from {format_count(low)} to "
         f"{format_count(high)} IOPS, with its limit of {format_ns(limit)}.",
@@ -93,7 +93,7 @@ def _table(found: RateFound) -> Table:
 
 def _row(step: RateStep) -> list[Cell]:
     return [
-        Cell(str(step.search)),
+        Cell(str(step.search) if step.search else "first look"),
         Cell(format_count(step.offered_iops)),
         Cell(format_count(step.achieved_iops)),
         Cell(format_ns(step.seen_ns)),

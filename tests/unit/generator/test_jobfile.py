@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from ssdbench.errors import UsageError
 from ssdbench.generator.base import Job
 from ssdbench.generator.fio.jobfile import filename, jobfile
+from ssdbench.generator.fio.layout import sections
 from ssdbench.generator.fio.pace import offered_iops
 from ssdbench.model.workload import Arrivals, Content, Pattern
 from ssdbench.units import TIB
@@ -147,6 +148,18 @@ def test_what_fio_really_offers_is_known(asked: int, done: int) -> None:
 
     assert offered_iops(workload) == pytest.approx(done, rel=0.02)
     assert offered_iops(even) == asked
+
+
+def test_threads_differ_by_one_request_a_second_where_a_rate_is_no_multiple() -> None:
+    job = a_job(rate_iops=1120, numjobs=256, read_percent=70, arrivals=Arrivals.POISSON)
+    parts = sections(job)
+
+    assert sum(part.numjobs for part in parts) == 256
+    paces = [(part.numjobs, part.pace.both) for part in parts if part.pace]
+    assert sum(threads * reads for threads, (reads, _) in paces) == 784
+    assert sum(threads * writes for threads, (_, writes) in paces) == 336
+    assert {pace for _, pace in paces} == {(4, 1), (3, 1), (3, 2)}
+    assert offered_iops(job.workload) == pytest.approx(1120, rel=0.001)
 
 
 def test_an_offered_rate_is_split_over_threads_and_directions() -> None:

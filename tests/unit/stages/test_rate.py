@@ -15,8 +15,9 @@ from ssdbench.model.rates import RateFound, RateStep
 from ssdbench.model.result import StageResult
 from ssdbench.model.workload import ActiveRange, Arrivals, Pattern, Workload
 from ssdbench.stages.rate import Rate, clients
-from ssdbench.stages.rateanswer import Searched, about, answer, coarse, hidden
-from ssdbench.stats.histogram import Histogram
+from ssdbench.stages.rateanswer import about, answer, coarse, hidden
+from ssdbench.stages.ratesearch import Searched, cycle_s, window_s
+from ssdbench.stats.openloop import NEVER_NS, Requests
 from tests.support.fakes import WearyDrive, WearyOutcome, WearyRunning
 from tests.support.runs import ARun
 
@@ -58,17 +59,21 @@ class Queueing(WearyRunning):
 
 
 class Responses(WearyOutcome):
-    """Response times of M/M/1 are exponential with mean 1 / (served - offered)."""
+    """Requests of one queue by Lindley's recursion; few clients make others wait outside of it."""
 
-    def latency(self, direction: str, *, from_s: float, to_s: float) -> Histogram:
-        ios = sum(s.read_ios for s in self.seconds if from_s < s.t_s <= to_s)
-        spare = SERVED_IOPS - (self.planned[-1].workload.rate_iops or SERVED_IOPS)
-        if direction == "write" or not ios:
-            return Histogram.empty()
-        if spare <= 0:
-            return Histogram.of(np.full(ios, round(1e9 * to_s)))
-        chance = np.random.default_rng(round(from_s * 1000) + len(self.seconds))
-        return Histogram.of(np.rint(chance.exponential(1e9 / spare, ios)).astype(np.int64))
+    def requests(self, job: str, *, end_s: float) -> Requests:
+        (planned,) = self.planned
+        chance = np.random.default_rng(planned.seed % 2**32)
+        rate, clients = planned.workload.rate_iops or SERVED_IOPS, planned.workload.numjobs
+        due = np.cumsum(chance.exponential(1 / rate, round(2 * rate * end_s) + 100))
+        due = due[due < end_s]
+        work = chance.exponential(1 / SERVED_IOPS, len(due))
+        total = np.cumsum(work)
+        done = total + np.maximum.accumulate(due - (total - work))
+        sent = np.maximum(due, np.concatenate([np.zeros(clients), done])[: len(due)])
+        due_ns, sent_ns, done_ns = (np.rint(at * 1e9).astype(np.int64) for at in (due, sent, done))
+        sent_ns[sent > end_s] = done_ns[sent > end_s] = NEVER_NS
+        return Requests(due_ns, sent_ns, done_ns, np.zeros(len(due), dtype=np.bool_))
 
 
 def rate_of(stage: StageResult) -> RateFound:
@@ -76,10 +81,12 @@ def rate_of(stage: StageResult) -> RateFound:
     return stage.found
 
 
-def a_search(tmp_path: Path, *, repeats: int = 5, limit_ns: float = LIMIT_NS) -> ARun:
+def a_search(
+    tmp_path: Path, *, repeats: int = 5, limit_ns: float = LIMIT_NS, clients: int = 500
+) -> ARun:
     drive = Queue()
     workload = Workload(
-        pattern=Pattern.RANDOM, block_bytes=4096, read_percent=100, numjobs=500,
+        pattern=Pattern.RANDOM, block_bytes=4096, read_percent=100, numjobs=clients,
         range=ActiveRange(offset_bytes=0, length_bytes=drive.size_bytes),
         arrivals=Arrivals.POISSON,
     )  # fmt: skip
@@ -118,7 +125,7 @@ def test_a_step_in_which_the_drive_counted_throttling_keeps_the_rate_from_being_
     assert undisturbed.verdict == "VALIDATED"
     assert result.verdict == "NOT VALIDATED"
     (told,) = [f for f in result.stages[0].findings if f.code is Code.THROTTLED]
-    assert (told.severity, told.stage, told.repeat) == ("invalidates", "01-rate", 1)
+    assert (told.severity, told.stage, told.repeat) == ("invalidates", "01-rate", None)
     assert "2 transitions to thermal management 1" in told.message
     assert told.advice
 
@@ -133,7 +140,7 @@ def a_step(achieved_iops: float, *, kept: bool = True) -> RateStep:
     return RateStep(
         search=1, step=1, asked_iops=achieved_iops, offered_iops=achieved_iops,
         achieved_iops=achieved_iops, seen_ns=1, value_ns=1, upper_ns=1, p50_ns=1, mean_ns=1,
-        backlog_grows=False, kept=kept, reason="", artifacts="",
+        backlog_grows=False, kept=kept, reason="", artifacts="", window_s=60, beyond=600,
     )  # fmt: skip
 
 
@@ -175,7 +182,7 @@ def test_a_resumed_search_goes_on_where_it_was_and_repeats_no_rate(tmp_path: Pat
     steps = rate_of(last).steps
     assert [f"search-{s.search:02d}/step-{s.step:02d}" for s in steps[:12]] == kept
     assert len(run.drive.starts) == len(steps) - 12
-    assert {s.search for s in steps} == {1, 2, 3, 4, 5}
+    assert {s.search for s in steps} == {0, 1, 2, 3, 4, 5}
 
 
 @pytest.mark.parametrize("read", [0, 100])
@@ -239,19 +246,68 @@ def test_a_rate_at_which_clients_were_all_busy_is_not_valid(
 def test_a_window_with_few_requests_beyond_the_percentile_says_the_hours(tmp_path: Path) -> None:
     sought = a_search(tmp_path).stages[0]
     assert isinstance(sought, Rate)
-    found = answer(sought, [Searched(1, 100.0, (stepped(100, 100, kept=True),))])
+    step = stepped(100, 100, kept=True).model_copy(update={"beyond": 60.0})
+    found = answer(sought, [Searched(1, 100.0, (step,))])
 
     (told,) = [f for f in about(sought, found, complete=False) if f.code is Code.FEW_SAMPLES]
 
     assert told.severity == "invalidates"
-    assert "0.028 h" in told.message  # 100 of a hundredth of 100 a second: 100 s
+    assert "0.028 h" in told.message  # 100 of 60 a minute: 100 s
+
+
+@pytest.mark.parametrize(("stalls", "spoilt"), [(0, False), (1, True), (9, True), (10, False)])
+def test_a_window_holds_ten_of_the_stalls_that_decide(
+    tmp_path: Path, stalls: int, spoilt: bool
+) -> None:
+    sought = a_search(tmp_path).stages[0]
+    assert isinstance(sought, Rate)
+    step = stepped(100, 100, kept=True).model_copy(update={"stalls": stalls})
+    found = answer(sought, [Searched(1, 100.0, (step,))])
+
+    told = [f.message for f in about(sought, found, complete=False) if f.code is Code.FEW_SAMPLES]
+
+    assert bool(told) == spoilt
+    assert stalls != 1 or "0.17 h" in told[0]  # ten a minute apart
+
+
+def test_windows_grow_until_they_hold_ten_stalls_or_are_the_longest(tmp_path: Path) -> None:
+    sought = a_search(tmp_path).stages[0]
+    assert isinstance(sought, Rate)
+
+    def asked_s(stalls: int) -> float:
+        step = stepped(1000, 1000, kept=True)
+        return window_s(sought, 1000.0, [step.model_copy(update={"stalls": stalls})])
+
+    assert window_s(sought, 500.0, []) == 80  # 400 of 500 a second are beyond p99
+    assert asked_s(0) == 60
+    assert asked_s(6) == 150  # 15 of one in ten seconds
+    assert asked_s(1) == 600
+
+
+def test_stalls_are_counted_at_about_the_same_rate_without_a_backlog() -> None:
+    here = stepped(1000, 1000, kept=True).model_copy(update={"stalls": 3})
+    far = stepped(4000, 4000, kept=True).model_copy(update={"stalls": 60})
+    behind = stepped(1200, 1000, kept=False).model_copy(update={"stalls": 60})
+
+    assert cycle_s([here, far, behind], 1000) == 20
+
+
+def test_few_clients_agree_with_many_or_are_not_valid(tmp_path: Path) -> None:
+    many = a_search(tmp_path / "many").go()
+    few = a_search(tmp_path / "few", clients=4).go()
+
+    assert many.verdict == "VALIDATED"
+    assert few.verdict == "NOT VALIDATED"
+    assert Code.COORDINATED_OMISSION in {
+        f.code for f in few.stages[0].findings if f.severity == "invalidates"
+    }
 
 
 @pytest.mark.parametrize(
     ("asked", "rate", "read", "used"),
-    [(256, 6000, 70, 256), (256, 1664, 70, 166), (256, 1664, 0, 238), (16, 10, 100, 10)],
+    [(256, 6000, 70, 256), (256, 1664, 70, 256), (256, 500, 70, 150), (16, 10, 100, 10)],
 )
-def test_clients_are_as_many_as_whole_numbers_of_reads_and_writes_allow(
+def test_each_client_has_a_read_and_a_write_a_second_at_least(
     asked: int, rate: float, read: int, used: int
 ) -> None:
     workload = Workload(

@@ -1,4 +1,4 @@
-"""Open loop: latencies from the due time against a simulated truth, and the search for a rate."""
+"""Open loop: one list of due requests, its verdict against planted truths, and the search."""
 
 import math
 from heapq import heappop, heappush
@@ -6,63 +6,20 @@ from heapq import heappop, heappush
 import numpy as np
 import pytest
 
-from ssdbench.model.workload import ActiveRange, Arrivals, Pattern, Workload
 from ssdbench.stats.histogram import Histogram
-from ssdbench.stats.openloop import Search, all_busy, confidence_of_lowest, from_due
+from ssdbench.stats.openloop import (
+    NEVER_NS,
+    Requests,
+    Search,
+    Whole,
+    confidence_of_lowest,
+    found_all_busy,
+    stalls,
+)
 from ssdbench.stats.percentiles import percentile
-from ssdbench.stats.ratejudge import judged
+from ssdbench.stats.ratejudge import Asked, Judged, blocked, judged
 
-SECONDS, THREADS, RATE = 120.0, 20, 2000.0
-
-
-def sent_and_due(arrivals: Arrivals, freeze_s: float) -> tuple[Histogram, Histogram]:
-    """Latencies as threads with one request in flight see them, and from the due time.
-
-    A drive answers in 0.2 to 0.6 ms but for one freeze that holds up everything.
-    """
-    rng = np.random.default_rng(5)
-    seen, due = [], []
-    gap_s = THREADS / RATE
-    for _ in range(THREADS):
-        count = int(SECONDS / gap_s)
-        gaps = rng.exponential(gap_s, count) if arrivals is Arrivals.POISSON else gap_s
-        at_s = np.cumsum(np.broadcast_to(gaps, count)) + rng.uniform(0, gap_s)
-        free_s = 0.0
-        for due_s, service_s in zip(at_s, rng.uniform(0.2e-3, 0.6e-3, count), strict=True):
-            sent_s = max(due_s, free_s)
-            ends_s = sent_s + service_s
-            if sent_s < 60.0 + freeze_s and ends_s > 60.0:
-                ends_s = 60.0 + freeze_s + service_s
-            free_s = ends_s
-            seen.append(ends_s - sent_s)
-            due.append(ends_s - due_s)
-    return tuple(Histogram.of(np.rint(np.array(x) * 1e9).astype(np.int64)) for x in (seen, due))  # type: ignore[return-value]
-
-
-@pytest.mark.parametrize("arrivals", list(Arrivals))
-@pytest.mark.parametrize("freeze_s", [0.5, 2.0])
-def test_waits_that_the_generator_hid_are_found(arrivals: Arrivals, freeze_s: float) -> None:
-    seen, true = sent_and_due(arrivals, freeze_s)
-
-    found = from_due(seen, RATE / THREADS, arrivals)
-
-    assert found.n == seen.n
-    for quantile in (0.5, 0.99, 0.997, 0.999):
-        wanted = true.percentile_ns(quantile)
-        assert found.percentile_ns(quantile) == pytest.approx(wanted, rel=0.12)
-    assert seen.percentile_ns(0.999) < 1e6 < 1e8 < true.percentile_ns(0.999)
-
-
-def test_a_drive_that_always_answers_in_time_is_left_as_it_is() -> None:
-    seen = Histogram.of(np.full(1000, 200_000))
-
-    assert from_due(seen, 10, Arrivals.EVEN) is seen
-    assert from_due(seen, 10, Arrivals.POISSON).percentile_ns(0.99) < 210_000
-
-
-def test_a_rate_of_nothing_is_refused() -> None:
-    with pytest.raises(ValueError, match="positive"):
-        from_due(Histogram.empty(), 0.0, Arrivals.EVEN)
+SECOND = 10**9
 
 
 @pytest.mark.parametrize("start", [10.0, 1_000.0, 700_000.0])
@@ -98,46 +55,70 @@ def test_the_lowest_of_five_is_below_the_median_with_97_percent() -> None:
     assert confidence_of_lowest(5) == pytest.approx(0.96875)
 
 
-def a_rate(rate: float = 1000.0, arrivals: Arrivals = Arrivals.POISSON) -> Workload:
-    return Workload(
-        pattern=Pattern.RANDOM, block_bytes=4096, read_percent=100, numjobs=100,
-        range=ActiveRange(offset_bytes=0, length_bytes=1 << 30), rate_iops=rate, arrivals=arrivals,
-    )  # fmt: skip
+def listed(due_s: "np.ndarray", waits_s: "np.ndarray") -> Requests:
+    due, done = (np.rint(at * SECOND).astype(np.int64) for at in (due_s, due_s + waits_s))
+    return Requests.of(due, due, done, np.zeros(len(due), dtype=np.bool_))
 
 
-def judge(latencies_ms: list[float], achieved: float = 1000.0, limit_ms: float = 10) -> str:
-    """One block per latency, a thousand requests each; the reason, or empty when it holds."""
-    blocks = {"read": [Histogram.of(np.full(1000, round(ms * 1e6))) for ms in latencies_ms]}
-    found = judged(
-        blocks, a_rate(), offered_iops=1000.0, achieved_iops=achieved, seconds=60.0,
-        quantile=0.99, limit_ns=limit_ms * 1e6,
-    )  # fmt: skip
+def judge(requests: Requests, *, limit_ms: float = 10, rate: float = 1000.0) -> Judged:
+    found = judged(requests, Asked(rate, 100, 0.0, 60.0, 0.99, limit_ms * 1e6))
     assert found.kept == (found.reason == "")
-    return found.reason
+    return found
+
+
+def steady(rate: float = 1000.0) -> "np.ndarray":
+    return np.arange(0, 60, 1 / rate)
 
 
 def test_a_rate_holds_only_if_it_was_done_in_time_without_a_growing_backlog() -> None:
-    assert judge([1.0] * 10) == ""
-    assert "above the limit" in judge([11.0] * 10)
-    assert "offered rate" in judge([1.0] * 10, achieved=970)
-    assert "backlog" in judge([1 + n / 10 for n in range(10)])
+    due = steady()
+    assert judge(listed(due, np.full(len(due), 0.001))).reason == ""
+    assert "above the limit" in judge(listed(due, np.full(len(due), 0.011))).reason
+    assert "backlog" in judge(listed(due, 0.001 + due / 60 * 0.001)).reason
 
 
-def test_random_arrivals_alone_do_not_fail_a_rate() -> None:
-    assert judge([1.0] * 10, achieved=1000 * 0.99 - 8) == ""
+def test_what_was_never_sent_has_waited_until_the_end() -> None:
+    due = steady()
+    lost = listed(due, np.full(len(due), 0.001))
+    for at in (lost.sent_ns, lost.done_ns):
+        at[-1200:] = NEVER_NS  # due in the last 1.2 s of 60: two percent
+
+    found = judge(lost)
+
+    assert "98.0 % of what was due" in found.reason
+    assert found.value_ns == pytest.approx(0.6e9, rel=0.02)  # half of these waited longer
+    assert found.seen_ns < 1.1e6
+
+
+def test_a_backlog_that_the_limit_would_allow_is_none_that_holds() -> None:
+    # 1 % more comes than is done: after a minute requests wait 0.6 s, within a limit of 2 s
+    due = steady()
+    late = listed(due, 0.01 + 0.01 * due)
+
+    assert not judge(late, limit_ms=2000).kept
 
 
 def test_too_few_requests_for_a_bound_keep_no_limit() -> None:
-    blocks = {"read": [Histogram.of([1_000_000] * 10)] * 10}
+    due = np.linspace(0, 59, 100)
+    few = listed(due, np.full(100, 0.001))
 
-    found = judged(
-        blocks, a_rate(), offered_iops=1000, achieved_iops=1000, seconds=1,
-        quantile=0.99, limit_ns=1e7,
-    )  # fmt: skip
+    assert "too few" in judge(few, rate=1.67).reason
+    blocks = blocked(few, few.waited_ns(60e9), Asked(1.67, 100, 0.0, 60.0, 0.99, 1e7))
+    assert percentile(blocks, 0.99) is not None
+    assert sum(block.n for block in blocks) == 100
+
+
+def test_both_directions_must_keep_the_limit() -> None:
+    due = steady()
+    is_write = np.arange(len(due)) % 4 == 0
+    mixed = listed(due, np.where(is_write & (np.arange(len(due)) % 32 == 0), 0.02, 0.001))
+    mixed = Requests(mixed.due_ns, mixed.sent_ns, mixed.done_ns, is_write)
+
+    found = judge(mixed)  # an eighth of the writes is slow, and a thirty-second of all
 
     assert not found.kept
-    assert "too few" in found.reason
-    assert percentile(blocks["read"], 0.99) is not None
+    assert found.value_ns == pytest.approx(20e6, rel=0.02)
+    assert found.beyond == pytest.approx(150)
 
 
 @pytest.mark.parametrize(("clients", "iops", "stall_s"), [(16, 1000, 1.0), (64, 2000, 0.5)])
@@ -147,23 +128,33 @@ def test_requests_of_a_stall_found_every_client_busy(
     """One queue for all clients: each stall of ten seconds' cycle keeps all of them, once full."""
     cycle_s, cycles, service_s = 10.0, 30, 0.0005
     due = np.cumsum(np.random.default_rng(3).exponential(1 / iops, round(iops * cycle_s * cycles)))
-    free, seen, met_all_busy = [0.0] * clients, [], 0
+    free, sent, done, met_all_busy = [0.0] * clients, [], [], 0
     for at in due:
         first = heappop(free)
         met_all_busy += first > at
         begun = max(at, first)
-        into = begun % cycle_s
-        done = begun + service_s + max(0.0, stall_s - into)
-        seen.append(done - begun)
-        heappush(free, done)
+        done.append(begun + service_s + max(0.0, stall_s - begun % cycle_s))
+        sent.append(begun)
+        heappush(free, done[-1])
+    at_ns = [np.rint(np.array(at) * SECOND).astype(np.int64) for at in (due, sent, done)]
+    requests = Requests.of(at_ns[0], at_ns[1], at_ns[2], np.zeros(len(due), dtype=np.bool_))
 
-    share = all_busy(Histogram.of(np.array(seen) * 1e9), iops, clients, float(due[-1]))
+    share = found_all_busy(requests, clients, 0.0, float(at_ns[0][-1]) + 1)
 
-    assert share == pytest.approx(met_all_busy / len(due), rel=0.15)
+    assert share == pytest.approx(met_all_busy / len(due), rel=0.001)
+    # each stall is one, however many requests waited in it
+    whole = requests.due_between(0.0, cycles * cycle_s * SECOND)
+    assert stalls(whole.due_ns, whole.waited_ns(SECOND * 1000), 20e6) == cycles
 
 
-def test_clients_that_are_many_are_never_all_busy() -> None:
-    quick = Histogram.of(np.full(10_000, 2_000_000))  # two requests of a thousand are in flight
+def test_requests_of_several_clients_become_one_queue() -> None:
+    def one(start: int) -> Requests:
+        due: Whole = np.arange(start, 100, 10)
+        return Requests.of(due, due, due + 5, due % 2 == 0)
 
-    assert all_busy(quick, 1000, 16, 10.0) < 1e-6
-    assert all_busy(quick, 1000, 2, 10.0) > 0.5
+    merged = Requests.merged([one(3), one(0)])
+
+    assert list(merged.due_ns[:4]) == [0, 3, 10, 13]
+    assert list(merged.of_direction(writes=True).due_ns[:2]) == [0, 10]
+    assert not len(Requests.merged([]).due_ns)
+    assert Histogram.of(merged.waited_ns(1000)).n == 20

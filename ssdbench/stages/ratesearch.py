@@ -1,0 +1,160 @@
+"""Which rate is offered next, and for how long; pure, from the steps so far.
+
+A first look finds about where the rate is, what the drive completes behind a backlog, and how far
+its stalls are apart. The searches that count begin there, with windows that hold what they must.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ssdbench.model.rates import RateStep
+from ssdbench.model.workload import Workload
+from ssdbench.stats.openloop import GROWTH, NEARBY, Search
+from ssdbench.stats.percentiles import QUANTILES, smallest_sample
+
+BACKLOG = 0.95  # of the offered rate done at most: requests wait for as long as it lasts
+LEAST_BEYOND = 100  # requests of a window that lie beyond the percentile
+LEAST_STALLS = 10  # that a window holds, where there are any
+AIMED_BEYOND = 400  # that windows are made for: the limit of a percentile is then about 10 % off
+SPARED = 1.5  # times the stalls that are aimed at
+LONGEST_WINDOW_S = 600.0  # to which windows are lengthened by themselves
+NEAR = 1.2  # times a rate or less apart: stalls come about as often
+LOOK_RESOLUTION = 0.2  # of the rate
+MOST_OVERLOADED = 3  # steps that look for a backlog
+
+
+class Sought(Protocol):
+    """What is searched for."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def workload(self) -> Workload: ...
+    @property
+    def percentile(self) -> str: ...
+    @property
+    def limit_ns(self) -> float: ...
+    @property
+    def repeats(self) -> int: ...
+    @property
+    def window_s(self) -> float: ...
+    @property
+    def resolution(self) -> float: ...
+
+
+@dataclass(frozen=True, slots=True)
+class OfferedRate:
+    """One rate that is to be offered."""
+
+    search: int  # from 1; 0 is the first look
+    step: int  # from 1
+    rate_iops: float
+    window_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """One search, as far as it came."""
+
+    search: int
+    held_iops: float | None
+    steps: tuple[RateStep, ...]
+    ended: bool = True
+
+
+def next_rate(sought: Sought, start_iops: float, done: Sequence[RateStep]) -> OfferedRate | None:
+    """The rate to offer now; None when all searches have ended."""
+    for one, rate in _course(sought, start_iops, done):
+        if rate is not None:
+            return OfferedRate(one.search, len(one.steps) + 1, rate, window_s(sought, rate, done))
+    return None
+
+
+def searched(sought: Sought, start_iops: float, done: Sequence[RateStep]) -> list[Searched]:
+    """The searches that count, as they went, the one at work included."""
+    went = [one for one, _ in _course(sought, start_iops, done)]
+    return [one for one in went if one.search and one.steps]
+
+
+def _course(
+    sought: Sought, start_iops: float, done: Sequence[RateStep]
+) -> Iterator[tuple[Searched, float | None]]:
+    """Each search with the rate that it asks for; the last is the one at work."""
+    held: float | None = None
+    for number in range(sought.repeats + 1):
+        steps = tuple(step for step in done if step.search == number)
+        search = Search(
+            start_iops=held or start_iops,
+            least_iops=least_iops(sought),
+            resolution=sought.resolution if number else max(LOOK_RESOLUTION, sought.resolution),
+            growth=NEARBY if number and held else GROWTH,
+        )
+        for step in steps:
+            search.next_iops()
+            search.saw(step.asked_iops, held=step.kept)
+        rate = search.next_iops()
+        if rate is None and not number and math.isinf(completed(steps)):
+            rate = _overload(steps)
+        here = _held(search, steps)
+        yield Searched(number, here, steps, ended=rate is None), rate
+        if rate is not None:
+            return
+        held = here or held
+
+
+def _overload(steps: Sequence[RateStep]) -> float | None:
+    """A rate that the drive should not keep up with, until enough were tried in vain."""
+    failed = [step.asked_iops for step in steps if not step.kept]
+    beyond = sum(one > GROWTH * min(failed) * (1 - 1e-9) for one in failed)
+    return GROWTH * max(failed) if failed and beyond < MOST_OVERLOADED else None
+
+
+def _held(search: Search, steps: Sequence[RateStep]) -> float | None:
+    """The rate that was offered where a search ended; whole requests a second move it a little."""
+    kept = [s.offered_iops for s in steps if s.kept and s.asked_iops == search.held_iops]
+    return max(kept, default=None)
+
+
+def least_iops(sought: Sought) -> float:
+    """Below this rate a window holds too few requests for a bound of the percentile."""
+    return 3 * smallest_sample(QUANTILES[sought.percentile]) / sought.window_s
+
+
+def window_s(sought: Sought, rate_iops: float, done: Sequence[RateStep]) -> float:
+    """How long this rate is to count: what a window must hold, as far as that is allowed."""
+    rarer = _rarer_share(sought.workload) * rate_iops
+    tail = 1 - QUANTILES[sought.percentile]
+    beyond_s = AIMED_BEYOND / max(rarer * tail, 1e-9)
+    cycle = cycle_s(done, rate_iops)
+    stalls_s = 0.0 if cycle is None else SPARED * LEAST_STALLS * cycle
+    longest = max(sought.window_s, LONGEST_WINDOW_S)
+    return float(math.ceil(min(max(sought.window_s, beyond_s, stalls_s), longest)))
+
+
+def _rarer_share(workload: Workload) -> float:
+    share = workload.read_percent / 100
+    return min(one for one in (share, 1 - share) if one > 0)
+
+
+def cycle_s(steps: Sequence[RateStep], rate_iops: float) -> float | None:
+    """How far stalls are apart at about this rate; None where none was seen."""
+    near = [
+        step
+        for step in steps
+        if rate_iops / NEAR <= step.offered_iops <= rate_iops * NEAR and not overloaded(step)
+    ]
+    seen = sum(step.stalls for step in near)
+    return sum(step.window_s for step in near) / seen if seen else None
+
+
+def overloaded(step: RateStep) -> bool:
+    """Whether the drive fell behind for as long as it lasted."""
+    return step.achieved_iops < BACKLOG * step.offered_iops
+
+
+def completed(steps: Sequence[RateStep]) -> float:
+    """What the drive completes behind a backlog, at the least; infinite where none was seen."""
+    behind = (step.achieved_iops for step in steps if overloaded(step))
+    return min((rate for rate in behind if rate > 0), default=math.inf)
