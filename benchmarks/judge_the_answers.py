@@ -13,9 +13,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 
-from benchmarks import hidden_blocks, hidden_flash
+import numpy as np
+
+from benchmarks import hidden_blocks, hidden_flash, hidden_queues
 from benchmarks.hidden_flash import CoreBench
 from ssdbench.model.inside import ProbeNumbers
 from ssdbench.model.workload import Pattern
@@ -28,6 +31,7 @@ SEED = 20_261_122
 RIGHT, WIDE, WRONG, OR_LESS, CANNOT = "right", "right, wide", "wrong", "or less", "cannot tell"
 SAID = (RIGHT, WIDE, WRONG, OR_LESS, CANNOT)
 HALF_WIDTH = 0.25  # of the middle of a range: a wider one counts apart
+TOO_HIGH = 1.02  # times the true rate, VALIDATED or not
 BLOCK_BYTES = 64 * KIB  # of random writes to flash
 # What a declared criterion calls identifiable: room for a block, and what is within it.
 LEAST_SPARE, MOST_SPARE = 0.06, 0.3
@@ -86,6 +90,21 @@ def flash(number: int, seed: int) -> list[Outcome]:
     ]  # fmt: skip
 
 
+def rate(number: int, seed: int) -> list[Outcome]:
+    """The search for a rate on one queue, family and percentile in turn."""
+    families, percentiles = hidden_queues.FAMILIES, ("p99", "p99.9")
+    family = families[number % len(families)]
+    percentile = percentiles[number // len(families) % len(percentiles)]
+    queue = hidden_queues.made(number, seed, family, percentile)
+    truth, _ = hidden_queues.truth(queue, number)
+    found, valid, _ = hidden_queues.asked(queue, number)
+    said = found.rate_iops
+    over = said / truth if said and truth else float(bool(said))
+    how = WRONG if over > TOO_HIGH else RIGHT if valid and said else CANNOT
+    note = f"queue {number}: {said} for {truth:.1f}{'' if valid else ', NOT VALIDATED'}"
+    return [Outcome("rate", f"{family} {percentile}", how, over, note=note)]
+
+
 def _of_unit(said: ProbeNumbers, truth: int) -> str:
     if said.remap_unit_bytes is None:
         return CANNOT
@@ -130,8 +149,9 @@ class Part:
 PARTS: Mapping[str, Part] = {
     "blocks": Part(blocks, short=8, full=1200),
     "flash": Part(flash, short=16, full=480),
+    "rate": Part(rate, short=4, full=800),
 }
-MOST_WRONG = {"blocks": 3, "flash": 12}  # at full count: four of each quantity
+MOST_WRONG = {"blocks": 3, "flash": 12, "rate": 3}  # at full count: four of each quantity of flash
 
 
 def judged(part: Part, numbers: Iterable[int], seed: int, workers: int) -> Iterator[Outcome]:
@@ -154,6 +174,22 @@ def table(outcomes: Iterable[Outcome]) -> str:
     lines += [
         f"| {question} | {kind} | " + " | ".join(str(count[question, kind, s]) for s in SAID) + " |"
         for question, kind in sorted(rows)
+    ]
+    return "\n".join(lines)
+
+
+def shortfalls(outcomes: Iterable[Outcome]) -> str:
+    """How far rates are below the truth, by family and percentile, VALIDATED or not."""
+    kinds: dict[str, list[float]] = {}
+    for one in outcomes:
+        if one.question == "rate" and one.score:
+            kinds.setdefault(one.kind, []).append(one.score)
+    if not kinds:
+        return ""
+    lines = ["| rates | answers | median shortfall | highest over the truth |", "|---|---|---|---|"]
+    lines += [
+        f"| {kind} | {len(over)} | {100 * (1 - float(np.median(over))):.1f} % | {max(over):.3f} |"
+        for kind, over in sorted(kinds.items())
     ]
     return "\n".join(lines)
 
@@ -204,13 +240,14 @@ def main() -> int:
         drives = asked.drives or (part.full if asked.full else part.short)
         numbers = range(asked.first, asked.first + drives)
         found = []
-        for one in judged(part, numbers, asked.seed, asked.workers):
-            found.append(one)
-            if one.said == WRONG:
-                print(f"  wrong: {one.question}, {one.kind}: {one.note}", flush=True)
-        print(f"## {name}: {drives} drives, {time.monotonic() - begun:.0f} s\n")
-        print(table(found), "\n")
-        print(calibration(found), "\n", flush=True)
+        with suppress(KeyboardInterrupt):  # what was judged until then counts
+            for one in judged(part, numbers, asked.seed, asked.workers):
+                found.append(one)
+                if one.said == WRONG:
+                    print(f"  wrong: {one.question}, {one.kind}: {one.note}", flush=True)
+        print(f"## {name}: {len(found)} answers, {time.monotonic() - begun:.0f} s\n")
+        for told in (table(found), shortfalls(found), calibration(found)):
+            print(told + "\n" if told else "", end="\n" if told else "", flush=True)
         if asked.calibrate:
             print(frequencies(found))
         code |= sum(one.said == WRONG for one in found) > MOST_WRONG[name]
