@@ -32,24 +32,6 @@ def _beta_tail(a: float, b: float, x: float, y: float) -> float:
     return scale * math.exp(log_factor) / a * _beta_fraction(a, b, x)
 
 
-def poisson_at_least(count: int, mean: float) -> float:
-    """P(X >= count) for X of Poisson with this mean: the incomplete gamma P(count, mean)."""
-    if count <= 0 or mean <= 0:
-        return 1.0 if count <= 0 else 0.0
-    term = math.exp(count * _log_ratio(mean, count) + count - mean - _remainder(count))
-    term /= math.sqrt(2 * math.pi * count)  # P(X = count)
-    total, k = 0.0, count
-    if mean <= count:  # upwards from count, where terms fall
-        while term > _EPS * total:
-            total, k = total + term, k + 1
-            term *= mean / k
-        return total
-    while term > _EPS * total and k > 0:  # downwards from below count, and the rest of 1
-        term *= k / mean
-        total, k = total + term, k - 1
-    return 1 - total
-
-
 def one_plus_lambert(share: float) -> float:
     """1 + W(-r exp(-r)) for r = 1 + share, share > 0 and W Lambert's function: between 0 and 1.
 
