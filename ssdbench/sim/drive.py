@@ -78,6 +78,7 @@ class SimDrive:
             raise unwritable(path, error) from error
         try:
             _lock(descriptor, path)
+            saved_path(path).unlink(missing_ok=True)  # of a drive that was here before
             reserve(descriptor, path, params.state_bytes())
             drive = cls(path, descriptor, spec)
             drive.core.initialise(params)

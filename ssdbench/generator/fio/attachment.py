@@ -216,7 +216,8 @@ class DirectoryAttachment:
             "thread": 1,
             "allow_file_create": 1,
             "fallocate": "none",
-            "directory": str(regular.held(self._descriptor)),
+            # fio looks at the path itself (lstat): the dot makes it follow the link.
+            "directory": f"{regular.held(self._descriptor)}/.",
         }
 
     def environment(self, directory: Path) -> dict[str, str]:

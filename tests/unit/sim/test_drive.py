@@ -75,6 +75,17 @@ def test_a_torn_state_is_refused_until_it_was_checked(state: Path) -> None:
     SimDrive.open(state).close()
 
 
+def test_a_drive_made_anew_has_no_checksums_of_the_one_before_it(state: Path) -> None:
+    spec = SimDrive.open(state).spec
+    state.unlink()
+
+    drive = SimDrive.create(spec, state)
+
+    assert not saved_path(state).exists()
+    drive.close(saves=False)  # as a user that was killed
+    SimDrive.open(state).close()
+
+
 def test_a_torn_state_whose_maps_disagree_stays_refused(state: Path) -> None:
     with SimDrive.open(state) as drive:
         drive.core.run(Job(stop_ios=10_000))
