@@ -21,10 +21,17 @@ SAMPLE_BYTES = 4096
 EDGE_BYTES = 1 << 20  # at both ends, where tables and superblocks lie
 
 
-def in_use(descriptor: int, path: Path, run: str) -> None:
-    """Mark a file as one that a run works on, before it does. Raises HostLacks."""
+def in_use(descriptor: int, path: Path, run: str, *, ours: bool) -> None:
+    """Mark a file as one that a run works on, before it does. Raises HostLacks.
+
+    Where what it holds is `ours`, that is kept in mind: a run that was killed before it wrote has
+    changed nothing.
+    """
     status = os.fstat(descriptor)
-    _write(descriptor, path, {"run": run, "inode": status.st_ino, "size": status.st_size})
+    mark: dict[str, object] = {"run": run, "inode": status.st_ino, "size": status.st_size}
+    if ours:
+        mark["before"] = _content(descriptor)
+    _write(descriptor, path, mark)
 
 
 def given_back(descriptor: int, path: Path) -> None:
@@ -54,7 +61,8 @@ def objection(descriptor: int, path: Path, run: str) -> str | None:
     if known != {"inode": status.st_ino, "size": status.st_size}:
         return "it is not the file that ssdbench marked as its own"
     if (at_work := mark.get("run")) is not None:
-        return "" if run and at_work == run else "a run that wrote to it did not come to its end"
+        ours = (run and at_work == run) or mark.get("before") == _content(descriptor)
+        return "" if ours else "a run that wrote to it did not come to its end"
     if mark != _content(descriptor):
         return "its content is not what ssdbench left in it"
     return ""

@@ -48,8 +48,9 @@ def prepare(info: TargetInfo, descriptor: int, run: str) -> None:
 
     Raises HostLacks when the blocks cannot be had.
     """
-    ownmark.in_use(descriptor, Path(info.node), run)
-    regular.allocate(descriptor, os.fstat(descriptor).st_size)
+    ours = ownmark.objection(descriptor, Path(info.node), run) == ""
+    regular.allocate(descriptor, os.fstat(descriptor).st_size)  # which may move its times
+    ownmark.in_use(descriptor, Path(info.node), run, ours=ours)
 
 
 def give_back(info: TargetInfo, descriptor: int) -> None:

@@ -36,7 +36,7 @@ def a_run(directory: Path, drive: str) -> tuple[dict[str, Any], str]:
 @pytest.mark.parametrize(
     ("drive", "kind", "told"),
     [
-        ("wbuf_volatile=yes,wbuf=32MiB", "volatile", {"volatile-cache"}),  # its window was lengthened
+        ("wbuf_volatile=yes,wbuf=32MiB", "volatile", {"volatile-cache"}),
         ("wbuf_volatile=no", "protected", set()),
         ("wbuf=0", "none", set()),
     ],

@@ -111,7 +111,7 @@ def test_a_marked_file_with_other_content_asks_for_consent(
 
 def test_what_a_killed_run_left_is_for_that_run_alone(disk: Path) -> None:
     with disk.open("r+b") as file:
-        ownmark.in_use(file.fileno(), disk, "night 1")
+        ownmark.in_use(file.fileno(), disk, "night 1", ours=True)
         file.write(b"half a fill")
     info = inspect(str(disk))
 
@@ -120,6 +120,18 @@ def test_what_a_killed_run_left_is_for_that_run_alone(disk: Path) -> None:
     assert "did not come to its end" in against.reason
     assert guard.standing(info, Consent(run="night 1")) == []
     assert guard.standing(info, Consent(identity=info.id)) == []
+
+
+@pytest.mark.parametrize(("ours", "objections"), [(True, 0), (False, 1)])
+def test_a_run_that_was_killed_before_it_wrote_has_changed_nothing(
+    disk: Path, ours: bool, objections: int
+) -> None:
+    with disk.open("r+b") as file:
+        file.write(b"what a run left, or what an option gave up to that run alone")
+        file.flush()
+        ownmark.in_use(file.fileno(), disk, "night 1", ours=ours)
+
+    assert len(guard.standing(inspect(str(disk)), Consent(run="night 2"))) == objections
 
 
 def test_what_others_may_have_written_to_meanwhile_is_not_ours(
