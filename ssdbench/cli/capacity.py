@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ssdbench.cli.options import Duration, Number, Size, json_option, run_argument
+from ssdbench.cli.options import Duration, Number, Size, json_option
 from ssdbench.cli.output import answer, document, table
 from ssdbench.units import MOST_PERCENT
 
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 
 @click.command("capacity")
-@run_argument
+@click.argument(
+    "directories", metavar="RUN…", nargs=-1, required=True, type=click.Path(path_type=Path)
+)
 @click.option("--iops", type=Number(), help="Demand in IOPS.")
 @click.option(
     "--growth", type=Number(zero=True, most=MOST_PERCENT), help="Growth of the demand in percent."
@@ -35,20 +37,77 @@ if TYPE_CHECKING:
 )
 @click.option("--reserve", type=click.IntRange(min=0, max=1_000_000), help="Drives that may fail.")
 @click.option("--rebuild", type=Number(), help="IOPS that rebuilding a failed drive adds.")
-@click.option("--price", type=Number(), help="Of one drive.")
-@click.option("--endurance", type=Number(), help="Rated endurance in TB.")
-@click.option("--warranty", type=Number(), help="In years.")
+@click.option(
+    "--rebuild-time",
+    type=Duration(),
+    metavar="D",
+    help="How long a failed drive is missing (12h).",
+)
+@click.option("--capacity", type=Number(), metavar="TB", help="Data that all drives must hold.")
+@click.option("--price", type=Number(), multiple=True, help="Of one drive.")
+@click.option("--power", type=Number(), multiple=True, help="Of one drive, in W.")
+@click.option(
+    "--failure-rate",
+    type=Number(most=100),
+    multiple=True,
+    help="Share of drives that fail within a year, in percent.",
+)
+@click.option("--endurance", type=Number(), multiple=True, help="Rated endurance in TB.")
+@click.option("--warranty", type=Number(), multiple=True, help="In years.")
 @click.option("--waf", type=Number(), help="Write amplification, where known.")
 @click.option("--waf-rating", type=Number(), help="Write amplification behind the rated endurance.")
 @click.option("--block", type=Size(), metavar="SIZE", help="Plan on points of this block size.")
 @click.option("--read", type=click.IntRange(0, 100), help="Plan on points of this read share.")
 @json_option
-def command(directory: Path, as_json: bool, **options: Any) -> int:
+def command(directories: tuple[Path, ...], as_json: bool, **options: Any) -> int:
     """Say how many drives a demand needs, from the lower bounds of a stored run.
 
-    Values that are not given come from `plan` in the run's profile. The exit code is 1 when the
-    plan uses a number that is not validated, or when it writes and no endurance is given.
+    Values that are not given come from `plan` in the run's profile. Several runs are candidates for
+    the same demand, side by side; what is said of a drive (--price, --power, --failure-rate,
+    --endurance, --warranty) is given once for all, or once for each run in their order. The exit
+    code is 1 when a plan uses a number that is not validated, or when it writes and no endurance is
+    given.
     """
+    from ssdbench.errors import UsageError
+
+    of_drives = [_of_drive(options, place, len(directories)) for place in range(len(directories))]
+    plans = [
+        _planned(directory, options | own)
+        for directory, own in zip(directories, of_drives, strict=True)
+    ]
+    if len({found.wanted.demand_iops for _, found in plans}) > 1:
+        raise UsageError(
+            "the profiles of these runs name different demands", hint="Give one with --iops."
+        )
+    if len(plans) > 1:
+        _side_by_side(plans, as_json=as_json)
+    elif as_json:
+        document(_document(*plans[0]))
+    else:
+        _print(*plans[0])
+    return 0 if all(found.validated for _, found in plans) else 1
+
+
+_OF_DRIVES = ("price", "power", "failure_rate", "endurance", "warranty")
+
+
+def _of_drive(options: dict[str, Any], place: int, runs: int) -> dict[str, Any]:
+    """What the command line says of the drive of one run."""
+    from ssdbench.errors import UsageError
+
+    own = {}
+    for name in _OF_DRIVES:
+        given = options[name]
+        if len(given) not in (0, 1, runs):
+            raise UsageError(
+                f"--{name.replace('_', '-')} is given {len(given)} times for {runs} runs",
+                hint="Give it once for all, or once for each run in their order.",
+            )
+        own[name] = given[place % len(given)] if given else None
+    return own
+
+
+def _planned(directory: Path, options: dict[str, Any]) -> "tuple[RunResult, CapacityAnswer]":
     from ssdbench.cli.stored import unended_result
     from ssdbench.errors import UsageError
     from ssdbench.report.read import StoredRun  # pandas costs a second
@@ -65,15 +124,28 @@ def command(directory: Path, as_json: bool, **options: Any) -> int:
     found = capacity_answer(result, wanted)
     if unended:
         found = replace(found, reasons=(unended.findings[0].message, *found.reasons))
+    return result, found
+
+
+def _side_by_side(plans: "list[tuple[RunResult, CapacityAnswer]]", *, as_json: bool) -> None:
+    """A row for each candidate: those that hold first, then the cheapest, or the fewest drives."""
+    from ssdbench.report.view.capacity import candidate, candidate_titles, cheapest_first
+
+    ordered = cheapest_first(plans)
     if as_json:
-        document(_document(result, found))
-    else:
-        _print(result, found)
-    return 0 if found.validated else 1
+        from ssdbench.cli.documents.stored import Candidates
+
+        document(Candidates(candidates=tuple(_document(*one) for one in ordered)))
+        return
+    answer(table(candidate_titles(), [candidate(*one) for one in ordered]))
+    for result, found in ordered:
+        for reason in (*found.reasons, *found.incomplete):
+            answer(f"{result.run_id}: {reason}")
 
 
 def _document(result: "RunResult", found: "CapacityAnswer") -> "CapacityPlanned":
     from ssdbench.cli.documents.stored import CapacityPlanned
+    from ssdbench.stats.planchanges import changes
 
     return CapacityPlanned(
         run=result.run_id,
@@ -90,29 +162,35 @@ def _document(result: "RunResult", found: "CapacityAnswer") -> "CapacityPlanned"
         depths=found.depths,
         bound_iops=found.bound_iops,
         slo_iops=found.slo_iops,
+        read_bound_iops=found.read_bound_iops,
         waf=found.waf,
         waf_source=found.waf_source or None,
         demand=found.wanted,
         plan=found.plan,
+        changes=tuple(changes(result, found.wanted)),
     )
 
 
 def _print(result: "RunResult", found: "CapacityAnswer") -> None:
     """The sum line by line, what each depth would need, what is unknown, and the verdict."""
-    from ssdbench.report.view.capacity import by_depth, figures, sum_lines, unknown_lines
+    from ssdbench.report.view.capacity import (
+        by_change,
+        by_depth,
+        figures,
+        sum_lines,
+        unknown_rows,
+    )
 
     lines = [*sum_lines(found), *figures(found)]
     width = max((len(line.name) for line in lines), default=0)
     for line in lines:
         text = f"{line.name.ljust(width)}  {line.text}"
         answer(click.style(text, fg="red") if line.bad else text)
-    if depths := by_depth(found):
-        answer("")
-        answer(table(depths[0], depths[1:]))
-    if unknown := unknown_lines(found):
-        answer("")
-        for told in unknown:
-            answer(f"unknown: {told}")
+    for rows in (by_depth(found), by_change(result, found), unknown_rows(found)):
+        if len(rows) > 1:
+            answer("")
+            answer(table(rows[0], rows[1:]))
+    answer("")
     for note in found.notes:
         answer(f"note: {note}")
     simulated = ", a simulated drive" if found.simulated else ""
@@ -129,7 +207,11 @@ _FIELDS = {
     "p99": "p99_s",
     "reserve": "failure_reserve",
     "rebuild": "rebuild_iops",
+    "rebuild_time": "rebuild_time_s",
+    "capacity": "capacity_tb",
     "price": "price",
+    "power": "power_w",
+    "failure_rate": "failure_rate_percent",
     "endurance": "endurance_tb",
     "warranty": "warranty_years",
     "waf": "waf",

@@ -23,11 +23,21 @@ if TYPE_CHECKING:
     "--html", type=click.Path(path_type=Path), help="Also write an HTML page to this file."
 )
 @click.option(
+    "--csv",
+    "csv_file",
+    type=click.Path(path_type=Path),
+    help="Also write a row for each point and pair of runs to this file.",
+)
+@click.option(
     "--mix-simulated", is_flag=True, help="Allow simulated and real drives in one comparison."
 )
 @json_option
 def command(
-    directories: tuple[Path, ...], html: Path | None, mix_simulated: bool, as_json: bool
+    directories: tuple[Path, ...],
+    html: Path | None,
+    csv_file: Path | None,
+    mix_simulated: bool,
+    as_json: bool,
 ) -> int:
     """Compare stored runs point by point, with tests of significance.
 
@@ -35,7 +45,8 @@ def command(
     """
     from ssdbench.errors import UsageError
     from ssdbench.host.files import write_atomic
-    from ssdbench.report.comparison import bounds, interval, render_comparison, shift, verdict
+    from ssdbench.report.comparison import render_comparison
+    from ssdbench.report.comparisoncsv import comparison_csv
     from ssdbench.report.read import StoredRun  # pandas costs a second
     from ssdbench.stats.runcompare import compared
 
@@ -62,42 +73,51 @@ def command(
     if html:
         write_atomic(html, render_comparison(results, comparison).encode())
         tell(f"page: {html}")
+    if csv_file:
+        write_atomic(csv_file, comparison_csv(results, comparison))
+        tell(f"table: {csv_file}")
     if as_json:
         document(_document(results, comparison))
     else:
-        for number, result in enumerate(results, start=1):
-            simulated = " (simulated)" if result.target.simulated else ""
-            answer(f"{number}: {result.run_id}, {result.target.name}{simulated}, {result.verdict}")
-        answer("")
-        rows = [
-            (
-                pair.label,
-                f"{pair.second + 1} against {pair.first + 1}",
-                bounds(pair),
-                shift(pair),
-                interval(pair),
-                f"{pair.found.effect:.2f}",
-                f"{pair.p_corrected:.2g}",
-                verdict(pair)[1],
-            )
-            for pair in comparison.pairs
-        ]
-        heads = (
-            "point",
-            "runs",
-            "bound, IOPS",
-            "shift, IOPS",
-            "95 %",
-            "effect",
-            "p, Holm",
-            "answer",
-        )
-        answer(table(heads, rows))
-        if unsure := sum(pair.found.unsure for pair in comparison.pairs):
-            answer(f"{unsure} of {len(comparison.pairs)} cannot be told apart for certain")
-        for sentence in comparison.left_out:
-            answer(f"not compared: {sentence}")
+        _print(results, comparison)
     return 0 if all(pair.validated for pair in comparison.pairs) else 1
+
+
+def _print(results: "Sequence[RunResult]", comparison: "Comparison") -> None:
+    from ssdbench.report.comparison import bounds, interval, shift, verdict
+
+    for number, result in enumerate(results, start=1):
+        simulated = " (simulated)" if result.target.simulated else ""
+        answer(f"{number}: {result.run_id}, {result.target.name}{simulated}, {result.verdict}")
+    answer("")
+    rows = [
+        (
+            pair.label,
+            f"{pair.second + 1} against {pair.first + 1}",
+            bounds(pair),
+            shift(pair),
+            interval(pair),
+            f"{pair.found.effect:.2f}",
+            f"{pair.p_corrected:.2g}",
+            verdict(pair)[1],
+        )
+        for pair in comparison.pairs
+    ]
+    heads = (
+        "point",
+        "runs",
+        "bound, IOPS",
+        "shift, IOPS",
+        "95 %",
+        "effect",
+        "p, Holm",
+        "answer",
+    )
+    answer(table(heads, rows))
+    if unsure := sum(pair.found.unsure for pair in comparison.pairs):
+        answer(f"{unsure} of {len(comparison.pairs)} cannot be told apart for certain")
+    for sentence in comparison.left_out:
+        answer(f"not compared: {sentence}")
 
 
 def _document(results: "Sequence[RunResult]", comparison: "Comparison") -> "Compared":

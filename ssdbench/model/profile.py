@@ -328,6 +328,25 @@ class CapacityPlan(Model):
         description="Load that rebuilding a failed drive adds, in IOPS; the drives left must carry "
         "it besides the demand.",
     )
+    capacity_tb: Positive | None = Field(
+        default=None,
+        alias="capacity",
+        description="Data that the drives must hold together, in TB (10^12 bytes), also with the "
+        "reserve gone.",
+    )
+    rebuild_time_s: Seconds | None = Field(
+        default=None,
+        alias="rebuild_time",
+        description="How long a failed drive is missing until it is replaced and rebuilt.",
+    )
+    failure_rate_percent: Share | None = Field(
+        default=None,
+        alias="failure_rate",
+        description="Share of drives that fail within a year (AFR).",
+    )
+    power_w: Positive | None = Field(
+        default=None, description="Power that one drive takes at work, in W."
+    )
     price: Positive | None = Field(default=None, description="Price of one drive.")
     endurance_tb: Positive | None = Field(
         default=None, description="Rated endurance of one drive in TB written (10^12 bytes)."

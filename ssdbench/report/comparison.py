@@ -8,10 +8,11 @@ from markupsafe import Markup
 
 from ssdbench import __version__, foreign
 from ssdbench.model.result import RunResult
-from ssdbench.report.html import environment
+from ssdbench.report import sidebyside
+from ssdbench.report.html import environment, svg
 from ssdbench.report.label import simulated_label
 from ssdbench.report.view import words
-from ssdbench.report.view.page import Block, Cell, Column, Prose, Table
+from ssdbench.report.view.page import Block, Cell, Column, Prose, Section, Table
 from ssdbench.stats.compare import ALPHA
 from ssdbench.stats.runcompare import Compared, Pair
 from ssdbench.units import counted, format_change, format_count
@@ -26,7 +27,7 @@ class ComparisonPage:
     title: str
     simulated: str
     version: str
-    blocks: Sequence[Block]
+    sections: Sequence[Section]
 
 
 def render_comparison(results: Sequence[RunResult], found: Compared) -> str:
@@ -36,11 +37,15 @@ def render_comparison(results: Sequence[RunResult], found: Compared) -> str:
         title=" against ".join(result.run_id for result in results),
         simulated=", ".join(labels) if all(labels) else "",
         version=__version__,
-        blocks=[*_mixed(labels), _runs(results), *_explained(found), _pairs(results, found)],
+        sections=[
+            Section("runs", "The runs", [*_mixed(labels), _runs(results)]),
+            *sidebyside.sections(results, found),
+            Section("tests", "Do they differ?", [*_explained(found), _pairs(results, found)]),
+        ],
     )
     style = files("ssdbench.report").joinpath("style.css").read_text(encoding="utf-8")
     template = environment().get_template("compare.html.j2")
-    return foreign.page(template.render(page=page, style=Markup(style)))
+    return foreign.page(template.render(page=page, style=Markup(style), svg=svg))
 
 
 def _mixed(labels: Iterable[str]) -> list[Block]:
@@ -53,17 +58,20 @@ def _mixed(labels: Iterable[str]) -> list[Block]:
 
 
 def _runs(results: Sequence[RunResult]) -> Table:
-    columns = [Column("Run"), Column("Target"), Column("Model"), Column("Verdict")]
+    columns = [Column("Run"), Column("Begun"), Column("Target"), Column("Model")]
+    columns += [Column("Firmware"), Column("Verdict")]
     rows = [
         [
             Cell(f"{number}: {result.run_id}"),
+            Cell(words.moment(result.started_at)),
             Cell(result.target.name + (" (simulated)" if result.target.simulated else "")),
             Cell(result.target.model or words.NONE),
+            Cell(result.target.firmware or words.NONE),
             words.verdict_cell(result.verdict),
         ]
         for number, result in enumerate(results, start=1)
     ]
-    return Table("The runs", columns, rows)
+    return Table("In the order in which they were named", columns, rows)
 
 
 def _explained(found: Compared) -> list[Block]:

@@ -109,27 +109,28 @@ def results_frame(result: RunResult) -> pd.DataFrame:
     What is suppressed has a row and no value.
     """
     rows = [row for stage in result.stages for row in _stage_rows(result, stage)]
-    return _frame([*rows, *_capacity_rows(result)], RESULT_TYPES)
+    return frame([*rows, *_capacity_rows(result)], RESULT_TYPES)
 
 
 def summary_frame(result: RunResult) -> pd.DataFrame:
     """One row per point, in the order in which the run stored them."""
     rows = [_summary_row(result, stage, point) for stage in result.stages for point in stage.points]
-    return _frame(rows, SUMMARY_TYPES).round(SUMMARY_DECIMALS)
+    return frame(rows, SUMMARY_TYPES).round(SUMMARY_DECIMALS)
 
 
 def artifacts_frame(result: RunResult) -> pd.DataFrame:
     """One row per number of `results_frame` and file or directory from which it was computed."""
-    return _frame(
+    return frame(
         [row for stage in result.stages for row in _artifacts(stage)], ARTIFACT_TYPES, result
     )
 
 
-def _frame(rows: list[Row], types: dict[str, str], result: RunResult | None = None) -> pd.DataFrame:
-    frame = pd.DataFrame(rows, columns=list(types)).astype(types)
+def frame(rows: list[Row], types: dict[str, str], result: RunResult | None = None) -> pd.DataFrame:
+    """Rows with the columns and types of a table, in their order."""
+    made = pd.DataFrame(rows, columns=list(types)).astype(types)
     if result is not None:
-        frame["run_id"] = result.run_id
-    return frame
+        made["run_id"] = result.run_id
+    return made
 
 
 def csv_bytes(frame: pd.DataFrame) -> bytes:

@@ -237,6 +237,25 @@ class HostFigure:
     x_label: str
 
 
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A mean with its 95 % interval and its bound, on one scale; None where one is not known."""
+
+    mean: float
+    low: float | None
+    high: float | None
+    bound: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalsFigure:
+    """The same points of several runs above each other, one row of spans each."""
+
+    rows: tuple[tuple[str, tuple[Span | None, ...]], ...]
+    runs: tuple[str, ...]
+    x_label: str
+
+
 AnyFigure = (
     SeriesFigure
     | WindowFigure
@@ -248,5 +267,6 @@ AnyFigure = (
     | ScatterFigure
     | ColumnsFigure
     | BarsFigure
+    | IntervalsFigure
     | HostFigure
 )

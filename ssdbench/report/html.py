@@ -39,9 +39,10 @@ def render_page(page: Page) -> str:
     """The whole document."""
     style = files("ssdbench.report").joinpath("style.css").read_text(encoding="utf-8")
     template = environment().get_template("report.html.j2")
-    return foreign.page(template.render(page=page, style=Markup(style), svg=_svg))
+    return foreign.page(template.render(page=page, style=Markup(style), svg=svg))
 
 
-def _svg(plot: Plot) -> Markup:
+def svg(plot: Plot) -> Markup:
+    """A figure as it stands in a page."""
     # matplotlib escapes the words it draws; the rest of the SVG is its own
     return Markup(draw(plot.figure, plot.name))

@@ -7,7 +7,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from scipy.stats import poisson
+
 DAYS_PER_YEAR = 365
+HOURS_PER_YEAR = 24 * DAYS_PER_YEAR
 UTILISATION = 0.7  # of a drive's bound that a plan may use
 DEGRADED_UTILISATION = 0.85  # with the reserve gone and a rebuild under way
 MOST_DRIVES = 1_000_000  # more are no plan
@@ -24,6 +27,10 @@ class Demand:
     rebuild_iops: float = 0.0  # extra load while a failed drive is rebuilt
     write_bytes_per_day: float | None = None  # of the whole set
     price: float | None = None  # of one drive
+    capacity_bytes: float | None = None  # that the set must hold
+    power_w: float | None = None  # of one drive
+    failures_per_year: float | None = None  # of one drive, as a share: 0.01 for 1 %
+    rebuild_s: float | None = None  # how long a failed drive is missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +59,13 @@ class Plan:
     degraded_utilisation: float  # with the reserve gone
     wear: "Wear | None"  # None where nothing is written
     cost: float | None
-    cost_per_kiops: float | None
+    cost_per_kiops: float | None  # of the demand
+    drives_for_capacity: int | None = None  # None where no capacity is asked for
+    set_bytes: int | None = None  # of all drives together; None where their size is not known
+    cost_per_tb: float | None = None  # of all drives
+    power_w: float | None = None  # of all drives
+    failures_per_year: float | None = None  # of all drives
+    short_hours_per_year: float | None = None  # with more drives missing than the reserve
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +110,9 @@ def plan(bound_iops: float, demand: Demand, endurance: Endurance | None = None) 
     """Drives needed so that the load fits the bounds, also with the reserve gone, and they last.
 
     N = ceil(D (1 + g) / (X U)) + f, and more until N - f carry the load and the rebuild below
-    85 % of their bounds, and more until N share the writes so that each lives as long as its
-    warranty and is written no more than it is rated. Raises ValueError for a bound, demand or
-    utilisation that is not positive and finite: such a drive cannot be planned with.
+    85 % of their bounds and hold the data, and more until N share the writes so that each lives as
+    long as its warranty and is written no more than it is rated. Raises ValueError for a bound,
+    demand or utilisation that is not positive and finite: such a drive cannot be planned with.
     """
     positive = 0 < bound_iops < math.inf and 0 < demand.iops < math.inf
     if not positive or not 0 < demand.utilisation <= 1:
@@ -110,10 +123,14 @@ def plan(bound_iops: float, demand: Demand, endurance: Endurance | None = None) 
     load = demand.iops * (1 + demand.growth)
     for_load = _ceiling(load / (bound_iops * demand.utilisation))
     for_rebuild = _ceiling((load + demand.rebuild_iops) / (bound_iops * DEGRADED_UTILISATION))
-    for_rate = max(for_load, for_rebuild) + demand.reserve
-    wear = _wear(for_rate, demand, endurance or Endurance())
+    worn = endurance or Endurance()
+    for_capacity = _for_capacity(demand, worn.capacity_bytes)
+    for_rate = max(for_load, for_rebuild, for_capacity or 0) + demand.reserve
+    wear = _wear(for_rate, demand, worn)
     drives = for_rate + (wear.adds if wear else 0)
     cost = None if demand.price is None else drives * demand.price
+    held = drives * worn.capacity_bytes or None
+    failures = None if demand.failures_per_year is None else drives * demand.failures_per_year
     return Plan(
         drives=drives,
         bound_iops=bound_iops,
@@ -128,7 +145,31 @@ def plan(bound_iops: float, demand: Demand, endurance: Endurance | None = None) 
         wear=wear,
         cost=cost,
         cost_per_kiops=None if cost is None else cost / (demand.iops / 1000),
+        drives_for_capacity=for_capacity,
+        set_bytes=held,
+        cost_per_tb=None if cost is None or held is None else cost / (held / 1e12),
+        power_w=None if demand.power_w is None else drives * demand.power_w,
+        failures_per_year=failures,
+        short_hours_per_year=None
+        if failures is None or demand.rebuild_s is None
+        else short_hours(failures, demand.rebuild_s, demand.reserve),
     )
+
+
+def _for_capacity(demand: Demand, drive_bytes: int) -> int | None:
+    if demand.capacity_bytes is None or not drive_bytes:
+        return None
+    return _ceiling(demand.capacity_bytes / drive_bytes)
+
+
+def short_hours(failures_per_year: float, rebuild_s: float, reserve: int) -> float:
+    """Hours a year in which more drives are missing than the reserve covers.
+
+    Failures come independently and at a steady rate, and each drive is missing for `rebuild_s`:
+    the number missing is Poisson with the mean of rate times that time (the M/G/infinity queue).
+    """
+    mean = failures_per_year * rebuild_s / (DAYS_PER_YEAR * 86_400)
+    return float(HOURS_PER_YEAR * poisson.sf(reserve, mean))
 
 
 def _ceiling(number: float) -> int:

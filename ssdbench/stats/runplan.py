@@ -18,6 +18,7 @@ from ssdbench.model.rates import RateFound
 from ssdbench.model.result import PointResult, RunResult, StageResult
 from ssdbench.model.workload import Pattern
 from ssdbench.stats.capacity import MOST_DRIVES, Demand, Endurance, Plan, plan
+from ssdbench.stats.planinputs import Unknown, unknown
 from ssdbench.units import counted, format_size
 
 USUAL_BLOCK_BYTES = 4096
@@ -42,15 +43,6 @@ class Depth:
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
-    """Something that the plan cannot say because nobody told what it depends on."""
-
-    what: str
-    without: str  # what is missing from the plan for it
-    option: str  # of `ssdbench capacity`, which gives it
-
-
-@dataclass(frozen=True, slots=True)
 class CapacityAnswer:
     """A plan with everything that it stands on; `plan` is None when there is nothing to plan on."""
 
@@ -62,6 +54,7 @@ class CapacityAnswer:
     bound_iops: float | None = None  # of one drive, closed loop, from repeats
     slo_iops: float | None = None  # of one drive, open loop, within the limit of latency
     usable_iops: float | None = None  # the lower of the two
+    read_bound_iops: float | None = None  # of one drive, reads alone; None where not measured
     waf: float | None = None
     waf_source: str = ""
     plan: Plan | None = None
@@ -131,6 +124,7 @@ def capacity_answer(result: RunResult, wanted: CapacityPlan) -> CapacityAnswer:
     slo, slo_reasons, slo_notes = _within_slo(result, wanted, point)
     usable = bound if slo is None else min(bound, slo)
     waf, source = _amplification(result, wanted)
+    reads = _read_bound(result, point)
     worn = _endurance(result, wanted, waf)
     made = plan(usable, _demand(wanted, point), worn) if usable > 0 else None
     reasons = [*_not_valid(result, point), *slo_reasons]
@@ -150,12 +144,13 @@ def capacity_answer(result: RunResult, wanted: CapacityPlan) -> CapacityAnswer:
         bound_iops=bound,
         slo_iops=slo,
         usable_iops=usable,
+        read_bound_iops=reads,
         waf=waf,
         waf_source=source,
         plan=made,
         reasons=tuple(reasons),
         incomplete=tuple(_incomplete(wanted, point)),
-        unknown=tuple(_unknown(wanted, point, waf)),
+        unknown=unknown(wanted, writes=point.point.workload.writes, waf=waf, reads=reads),
         notes=(*slo_notes, *_notes(point)),
     )
 
@@ -213,6 +208,14 @@ def _depths(
             drives=plan(bound, _demand(wanted, point), worn).drives if bound > 0 else None,
             used=point is chosen,
         )
+
+
+def _read_bound(result: RunResult, point: PointResult) -> float | None:
+    """The lowest bound of reads alone, of the plan's block size and its requests outstanding."""
+    block = point.point.workload.block_bytes
+    kind = CapacityPlan.model_validate({"read": WHOLE_PERCENT, "block": block})
+    same = [p for p in candidates(result, kind) if _outstanding(p) == _outstanding(point)]
+    return min(map(_bound, same), default=None)
 
 
 def _p99_upper_ns(point: PointResult) -> float | None:
@@ -343,6 +346,12 @@ def _demand(wanted: CapacityPlan, point: PointResult) -> Demand:
         rebuild_iops=wanted.rebuild_iops or 0.0,
         write_bytes_per_day=written,
         price=wanted.price,
+        capacity_bytes=None if wanted.capacity_tb is None else wanted.capacity_tb * 1e12,
+        power_w=wanted.power_w,
+        failures_per_year=None
+        if wanted.failure_rate_percent is None
+        else wanted.failure_rate_percent / 100,
+        rebuild_s=wanted.rebuild_time_s,
     )
 
 
@@ -385,31 +394,6 @@ def _incomplete(wanted: CapacityPlan, point: PointResult) -> Iterator[str]:
             "the workload writes, and the rated endurance of the drive is unknown (--endurance): "
             "nobody can say how many drives last for their warranty"
         )
-
-
-def _unknown(wanted: CapacityPlan, point: PointResult, waf: float | None) -> Iterator[Unknown]:
-    """What was not given, what the plan lacks for it, and the option that gives it."""
-    if point.point.workload.writes:
-        if wanted.endurance_tb is None:
-            yield Unknown("rated endurance", "no life, no drive writes a day", "--endurance")
-        if waf is None:
-            yield Unknown(
-                "write amplification of this workload", "life is not corrected for it", "--waf"
-            )
-        if wanted.waf_rating is None:
-            yield Unknown(
-                "write amplification behind the rating",
-                "life is not corrected for it",
-                "--waf-rating",
-            )
-    if wanted.outstanding is None and wanted.p99_s is None:
-        yield Unknown("requests outstanding on a drive", "all depths count", "--outstanding")
-    if wanted.p99_s is None:
-        yield Unknown("limit of p99", "no limit of latency is kept", "--p99")
-    if wanted.rebuild_iops is None and wanted.failure_reserve:
-        yield Unknown("load of a rebuild", "none is counted while a drive is missing", "--rebuild")
-    if wanted.price is None:
-        yield Unknown("price of a drive", "no cost", "--price")
 
 
 def _notes(point: PointResult) -> Iterator[str]:

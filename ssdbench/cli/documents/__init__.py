@@ -24,6 +24,7 @@ DOCUMENTS = {
     "report": ("stored", "Rendered"),
     "compare": ("stored", "Compared"),
     "capacity": ("stored", "CapacityPlanned"),
+    "capacity-candidates": ("stored", "Candidates"),
     "latencies": ("stored", "Latencies"),
     "donate": ("stored", "Donated"),
     "drives": ("machine", "Drives"),

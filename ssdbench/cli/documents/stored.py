@@ -5,7 +5,9 @@ from typing import Literal
 from ssdbench.cli.documents import Document, Part
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.stats.capacity import Plan
-from ssdbench.stats.runplan import Depth, Unknown
+from ssdbench.stats.planchanges import Change
+from ssdbench.stats.planinputs import Unknown
+from ssdbench.stats.runplan import Depth
 
 
 class Rendered(Document):
@@ -79,10 +81,20 @@ class CapacityPlanned(Document):
     depths: tuple[Depth, ...]
     bound_iops: float | None
     slo_iops: float | None
+    read_bound_iops: float | None
     waf: float | None
     waf_source: str | None
     demand: CapacityPlan
     plan: Plan | None
+    changes: tuple[Change, ...]  # the same plan with one input changed
+
+
+class Candidates(Document):
+    """Several drives for one demand, the cheapest sound one first where prices are given."""
+
+    document: Literal["capacity-candidates"] = "capacity-candidates"
+    schema_version: Literal[1] = 1
+    candidates: tuple[CapacityPlanned, ...]
 
 
 class DirectionLatencies(Part):

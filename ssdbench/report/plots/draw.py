@@ -27,6 +27,7 @@ _DRAWN: dict[type, Callable[[Any], Figure]] = {
     figures.ScatterFigure: points.scatter,
     figures.ColumnsFigure: columns.columns,
     figures.BarsFigure: columns.bars,
+    figures.IntervalsFigure: points.intervals,
     figures.HostFigure: hostpanels.host,
 }
 

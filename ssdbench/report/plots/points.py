@@ -12,6 +12,7 @@ from ssdbench.report.figures import (
     CurvesFigure,
     DotsFigure,
     Floats,
+    IntervalsFigure,
     LinesFigure,
     ScatterFigure,
     StripFigure,
@@ -116,6 +117,32 @@ def dots(view: DotsFigure) -> Figure:
     axes.set_xlabel(view.x_label)
     columns = 6 if max(len(name) for name in names) <= 16 else 3
     figure.legend(loc="outside upper left", ncols=columns, columnspacing=1.4)
+    return figure
+
+
+def intervals(view: IntervalsFigure) -> Figure:
+    """Means with 95 % intervals of each run, a dash at each bound; from zero."""
+    figure = canvas.sheet((10.4, 1.2 + len(view.rows) * (0.12 + 0.16 * len(view.runs))))
+    axes = figure.subplots()
+    step = 0.8 / len(view.runs)
+    for run, name in enumerate(view.runs):
+        style = run % len(canvas.SERIES)
+        colour, marker = canvas.SERIES[style], canvas.MARKERS[style]
+        axes.plot([], [], marker, ms=5, mew=0, color=colour, label=name)
+        for row, (_, spans) in enumerate(view.rows):
+            span, y = spans[run], row - 0.4 + step * (run + 0.5)
+            if span is None:
+                continue
+            axes.plot([span.mean], [y], marker, ms=5, mew=0, color=colour)
+            if span.low is not None and span.high is not None:
+                axes.hlines(y, span.low, span.high, color=colour, lw=2)
+            if span.bound is not None:
+                axes.plot([span.bound], [y], "|", color=canvas.INK, ms=8, mew=1.8)
+    axes.set_yticks(range(len(view.rows)), [label for label, _ in view.rows])
+    axes.set_ylim(len(view.rows) - 0.4, -0.6)
+    axes.set_xlim(left=0)
+    axes.set_xlabel(view.x_label)
+    figure.legend(loc="outside upper left", ncols=3, columnspacing=1.4)
     return figure
 
 

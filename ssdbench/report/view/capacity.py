@@ -1,6 +1,7 @@
 """The capacity plan: one drive's bound and a demand, and what follows from them."""
 
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ssdbench.errors import ProfileError
@@ -8,10 +9,19 @@ from ssdbench.model.loading import load_profile
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.result import RunResult
 from ssdbench.report.view import words
-from ssdbench.report.view.page import Block, Cell, Column, Prose, Section, Table
+from ssdbench.report.view.page import Block, Cell, Column, Fold, Prose, Section, Table
 from ssdbench.stats.capacity import DEGRADED_UTILISATION, Plan, Wear
+from ssdbench.stats.planchanges import changes
 from ssdbench.stats.runplan import CapacityAnswer, capacity_answer
-from ssdbench.units import counted, format_count, format_ns
+from ssdbench.units import (
+    counted,
+    format_bound,
+    format_count,
+    format_duration,
+    format_ns,
+)
+
+NUMBERS = {"outstanding", "bound, IOPS", "p99 at most", "drives", "more or fewer"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +55,23 @@ def sections(result: RunResult) -> list[Section]:
     wanted = demanded(result)
     if wanted is None:
         return []
-    return [Section("plan", "Capacity plan", blocks(capacity_answer(result, wanted)))]
+    return [Section("plan", "Capacity plan", blocks(result, capacity_answer(result, wanted)))]
 
 
-def blocks(answer: CapacityAnswer) -> list[Block]:
+def blocks(result: RunResult, answer: CapacityAnswer) -> list[Block]:
     """A verdict in a sentence, the sum line by line, and what is unknown."""
     found: list[Block] = [_lead(answer)]
     if answer.plan is not None:
         found += [_lines("The sum", sum_lines(answer)), _lines("What follows", figures(answer))]
     if depths := by_depth(answer):
-        columns = [Column(title, number=title != "") for title in depths[0]]
-        rows = [[Cell(text) for text in row] for row in depths[1:]]
-        found.append(Table("The same demand at each depth measured", columns, rows))
-    if unknown := unknown_lines(answer):
-        found.append(Prose("Unknown: " + "; ".join(unknown) + "."))
+        found.append(_table("The same demand at each depth measured", depths))
+    if changed := by_change(result, answer):
+        found.append(
+            Fold("What changes the number of drives", [_table("One input changed", changed)])
+        )
+    if answer.unknown:
+        title = f"Unknown: {counted(len(answer.unknown), 'input')}, and the options that give them"
+        found.append(Fold(title, [_table("What nobody told", unknown_rows(answer))]))
     if answer.notes:
         found.append(Prose("How it is computed: " + "; ".join(answer.notes) + "."))
     return found
@@ -67,6 +80,12 @@ def blocks(answer: CapacityAnswer) -> list[Block]:
 def _lines(caption: str, lines: Iterable[Line]) -> Table:
     rows = [[Cell(one.name), Cell(one.text, "bad" if one.bad else "")] for one in lines]
     return Table(caption, [Column("Step"), Column("Numbers")], rows)
+
+
+def _table(caption: str, lines: Sequence[Sequence[str]]) -> Table:
+    """Lines of text under their titles; columns of numbers to the right."""
+    columns = [Column(title, number=title in NUMBERS) for title in lines[0]]
+    return Table(caption, columns, [[Cell(text) for text in line] for line in lines[1:]])
 
 
 def _lead(answer: CapacityAnswer) -> Prose:
@@ -125,7 +144,13 @@ def sum_lines(answer: CapacityAnswer) -> Iterator[Line]:
         f"{asked} / ({bound} x {DEGRADED_UTILISATION:g}) = {degraded:.4g}, so "
         f"{made.drives_for_rebuild:,}",
     )
-    most = max(made.drives_for_load, made.drives_for_rebuild)
+    if made.drives_for_capacity is not None and wanted.capacity_tb is not None:
+        drive = f"{format_count((made.set_bytes or 0) / made.drives / 1e12)} TB of a drive"
+        yield Line(
+            "Drives for the data",
+            f"{format_count(wanted.capacity_tb)} TB / {drive}, so {made.drives_for_capacity:,}",
+        )
+    most = max(made.drives_for_load, made.drives_for_rebuild, made.drives_for_capacity or 0)
     yield Line(
         "Reserve",
         f"{most:,} + {counted(made.reserve, 'drive')} that may fail = {most + made.reserve:,}",
@@ -159,11 +184,32 @@ def figures(answer: CapacityAnswer) -> Iterator[Line]:
         f"{100 * made.degraded_utilisation:.3g} % of the bounds "
         f"(at most {100 * DEGRADED_UTILISATION:g} %)",
     )
+    if answer.read_bound_iops is not None:
+        share = answer.wanted.utilisation_percent / 100
+        reads = format_bound(made.drives * answer.read_bound_iops * share)
+        yield Line("Room for reads", f"{reads} IOPS, if the drives did nothing else")
     if made.wear is not None:
         yield from _wear(answer, made.wear)
+    yield from _failures(answer, made)
+    if made.power_w is not None:
+        yield Line("Power of all drives", f"{format_count(made.power_w)} W")
     if made.cost is not None and made.cost_per_kiops is not None:
         yield Line("Price of all drives", format_count(made.cost))
         yield Line("Price per 1,000 IOPS", format_count(made.cost_per_kiops))
+    if made.cost_per_tb is not None:
+        yield Line("Price per TB", format_count(made.cost_per_tb))
+
+
+def _failures(answer: CapacityAnswer, made: Plan) -> Iterator[Line]:
+    if made.failures_per_year is not None:
+        yield Line("Failures to expect", f"{made.failures_per_year:.2g} drives a year")
+    if made.short_hours_per_year is not None and answer.wanted.rebuild_time_s is not None:
+        missing = counted(made.reserve, "drive")
+        yield Line(
+            "Reserve too small",
+            f"{made.short_hours_per_year:.2g} hours a year with more than {missing} missing, each "
+            f"for {format_duration(answer.wanted.rebuild_time_s)}",
+        )
 
 
 def _wear(answer: CapacityAnswer, wear: Wear) -> Iterator[Line]:
@@ -201,6 +247,69 @@ def by_depth(answer: CapacityAnswer) -> list[tuple[str, ...]]:
     return [titles, *rows]
 
 
-def unknown_lines(answer: CapacityAnswer) -> list[str]:
+def cheapest_first(
+    plans: Sequence[tuple[RunResult, CapacityAnswer]],
+) -> list[tuple[RunResult, CapacityAnswer]]:
+    """Candidates that hold first; then by the price of all drives, or by their number."""
+    priced = all(found.plan and found.plan.cost is not None for _, found in plans)
+
+    def place(one: tuple[RunResult, CapacityAnswer]) -> tuple[bool, float]:
+        made = one[1].plan
+        if made is None:
+            return True, math.inf
+        return bool(one[1].reasons), (made.cost or 0.0) if priced else made.drives
+
+    return sorted(plans, key=place)
+
+
+def candidate_titles() -> tuple[str, ...]:
+    """Of the columns of `candidate`."""
+    return (
+        "run", "drive", "bound, IOPS", "drives", "price", "per 1,000 IOPS", "per TB", "W",
+        "life, years", "",
+    )  # fmt: skip
+
+
+def candidate(result: RunResult, answer: CapacityAnswer) -> tuple[str, ...]:
+    """One candidate among several, in a row."""
+    made, wear = answer.plan, answer.plan.wear if answer.plan else None
+    numbers = (
+        (None, None, None, None, None, None)
+        if made is None
+        else (
+            made.drives, made.cost, made.cost_per_kiops, made.cost_per_tb, made.power_w,
+            wear.life_years if wear else None,
+        )
+    )  # fmt: skip
+    word = "VALIDATED" if answer.validated else "INCOMPLETE"
+    name = f"{result.target.name}{' (simulated)' if result.target.simulated else ''}"
+    return (
+        result.run_id,
+        name,
+        words.bound(answer.usable_iops),
+        *(words.count(number) for number in numbers),
+        "NOT VALIDATED" if answer.reasons else word,
+    )
+
+
+def unknown_rows(answer: CapacityAnswer) -> list[tuple[str, ...]]:
     """What nobody told, what the plan lacks for it, and the option that gives it."""
-    return [f"{one.what}, so {one.without} ({one.option})" for one in answer.unknown]
+    rows = [(one.what, one.without, one.option) for one in answer.unknown]
+    return [("unknown", "so", "given by"), *rows]
+
+
+def by_change(result: RunResult, answer: CapacityAnswer) -> list[tuple[str, ...]]:
+    """The drives with one input changed, under a line of titles; nothing without a plan."""
+    if answer.plan is None:
+        return []
+    now = answer.plan.drives
+    rows = [
+        (
+            one.what,
+            words.NONE if one.drives is None else f"{one.drives:,}",
+            words.NONE if one.drives is None else f"{one.drives - now:+,}" * (one.drives != now),
+            "" if one.sound else "not known to hold",
+        )
+        for one in changes(result, answer.wanted)
+    ]
+    return [("with", "drives", "more or fewer", ""), *rows]

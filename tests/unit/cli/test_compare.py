@@ -1,7 +1,9 @@
 """`compare` and `capacity`: what is printed, refused and returned."""
 
+import csv
 import json
 import math
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +18,7 @@ from ssdbench.report.read import StoredRun
 from ssdbench.stats.compare import compare
 from ssdbench.stats.runcompare import Pair
 from tests.support.builders import StoredRunBuilder, a_small_run, a_target
+from tests.support.documents import checked
 
 RATED = ["--endurance", "1e9"]
 
@@ -144,7 +147,7 @@ def test_the_sum_of_a_plan_is_printed_with_its_numbers(
         "With the reserve gone 52,000 / (5,000 x 0.85) = 12.24, so 13",
         "Reserve 13 + 2 drives that may fail = 15",
         "Drives 15",
-        "unknown: price of a drive, so no cost (--price)",
+        "price of a drive no cost --price",
         "INCOMPLETE: sim:x25m-g2-160",
     ):
         assert step in said
@@ -276,3 +279,89 @@ def test_a_result_that_was_cut_short_is_refused_by_file_and_line(
     assert main.run(["compare", *runs]) == 2
     assert f"{path} is not a result" in (said := capsys.readouterr().err)
     assert "at line" in said
+
+
+def test_candidates_stand_side_by_side_the_cheapest_that_holds_first(
+    runs: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["--iops", "50000", *RATED, "--price", "300", "--price", "200", "--json"]
+
+    assert main.run(["capacity", *runs, *given]) == 0
+    told = checked(capsys.readouterr().out, "capacity-candidates")["candidates"]
+    assert main.run(["capacity", *runs, *given[:-1]]) == 0
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+
+    assert [one["run"] for one in told] == ["b", "a"]
+    drives = told[0]["plan"]["drives"]
+    assert [one["plan"]["cost"] for one in told] == [200 * drives, 300 * drives]
+    assert told[0]["plan"]["cost_per_kiops"] == pytest.approx(200 * drives / 50)
+    assert [row[0] for row in rows if row[-1:] == ["VALIDATED"]] == ["b", "a"]
+
+
+def test_what_is_said_of_drives_is_said_of_all_or_of_each(
+    runs: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["--iops", "5000", "--price", "1", "--price", "2", "--price", "3"]
+
+    assert main.run(["capacity", *runs, *given]) == 2
+    assert "--price is given 3 times for 2 runs" in capsys.readouterr().err
+
+
+def test_a_plan_lists_what_nobody_told_and_what_changes_it(
+    runs: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(["capacity", runs[0], "--iops", "5000", *RATED]) == 0
+    little = capsys.readouterr().out
+    more = ["--capacity", "8", "--power", "7", "--failure-rate", "1", "--rebuild-time", "12h"]
+    assert main.run(["capacity", runs[0], "--iops", "5000", *RATED, *more, "--price", "9"]) == 0
+    told = capsys.readouterr().out
+
+    for option in ("--capacity", "--power", "--failure-rate", "--rebuild-time", "--price"):
+        assert option in little and option not in told
+    for line in (
+        "Drives for the data",
+        "Power of all drives",
+        "Failures to expect",
+        "Reserve too small",
+        "Price per TB",
+        "demand x 2",
+        "utilisation of 80 %",
+    ):
+        assert line in told
+
+
+def test_the_page_has_bounds_first_then_rates_latencies_and_the_tests(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = []
+    for number, firmware in enumerate(("1.0", "1.0", "2.0")):
+        target = a_target(firmware=firmware)
+        at = f"2026-01-0{number + 1}T00:00:00+00:00"
+        a_small_run(tmp_path / f"r{number}", run_id=f"r{number}", started_at=at, target=target)
+        names.append(str(tmp_path / f"r{number}"))
+    page, rows = tmp_path / "page.html", tmp_path / "rows.csv"
+
+    assert main.run(["compare", *names, "--html", str(page), "--csv", str(rows)]) == 0
+
+    text = page.read_text()
+    titles = re.findall(r"<h2>(.*?)</h2>", text)
+    assert titles == ["The runs", "Bounds", "One drive over time", "Rates and latencies",
+                      "Do they differ?"]  # fmt: skip
+    assert "Before run 3 the firmware changed from 1.0 to 2.0." in text
+    assert text.count("<svg") == 2 and "<script" not in text
+    assert all(f">p{share}<" in text for share in ("50", "99", "99.9"))
+    table = list(csv.DictReader(rows.read_text().splitlines()))
+    assert len(table) == 3 * 3  # pairs of three runs, of three points
+    point = StoredRun.open(tmp_path / "r0").result.points[0]
+    estimate = point.estimate("iops")
+    (row, *_) = [r for r in table if r["workload"] == point.point.label()]
+    assert estimate is not None and float(row["iops_bound"]) == estimate.bound
+    assert capsys.readouterr().err.count(": ") >= 2
+
+
+def test_two_runs_of_different_drives_are_no_series(runs: list[str], tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+
+    assert main.run(["compare", *runs, "--html", str(page)]) == 0
+
+    assert "One drive over time" not in page.read_text()

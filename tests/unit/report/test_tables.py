@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from ssdbench.report import render
+from ssdbench.report.comparisoncsv import COMPARISON_TYPES
 from ssdbench.report.csv import (
     ARTIFACT_TYPES,
     RESULT_TYPES,
@@ -147,6 +148,7 @@ def test_the_documented_dictionary_has_each_column_with_its_type() -> None:
     assert list(of_results.items()) == list(RESULT_TYPES.items())
     assert list((shared | dictionary("summary.csv")).items()) == list(SUMMARY_TYPES.items())
     assert list(dictionary("artifacts.csv").items()) == list(ARTIFACT_TYPES.items())
+    assert list(dictionary("compare --csv").items()) == list(COMPARISON_TYPES.items())
 
 
 # Reserved in SQL:2016 and likely as names of columns, beside those that DuckDB itself refuses.
@@ -168,7 +170,7 @@ def test_no_column_is_a_reserved_word_of_r_or_sql() -> None:
         said = "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category = 'reserved'"
         reserved = {word for (word,) in database.sql(said).fetchall()}
 
-    names = {*RESULT_TYPES, *SUMMARY_TYPES, *ARTIFACT_TYPES}
+    names = {*RESULT_TYPES, *SUMMARY_TYPES, *ARTIFACT_TYPES, *COMPARISON_TYPES}
 
     assert names.isdisjoint(reserved | {*SQL_WORDS, *R_WORDS})
 

@@ -1,3 +1,5 @@
+import math
+
 import pytest
 
 from ssdbench.stats.capacity import (
@@ -148,3 +150,39 @@ def test_the_knee_has_the_most_rate_per_response_time() -> None:
     steps = [RateStep(r, r, 0) for r in (1000.0, 2000.0, 3000.0)]
 
     assert knee(steps, [1e6, 1.2e6, 5e6]).offered_iops == 2000
+
+
+def test_the_data_may_ask_for_more_drives_than_the_load() -> None:
+    demand = Demand(iops=1000, reserve=2, capacity_bytes=10e12, price=50.0, power_w=8.0)
+
+    made = plan(1000.0, demand, Endurance(capacity_bytes=10**12))
+
+    assert made.drives_for_load == 2
+    assert made.drives_for_capacity == 10
+    assert (made.drives, made.set_bytes, made.power_w) == (12, 12 * 10**12, 96.0)
+    assert made.cost_per_tb == pytest.approx(50.0)
+
+
+@pytest.mark.parametrize("reserve", [0, 1, 2])
+def test_the_hours_with_too_few_drives_are_those_of_independent_failures(reserve: int) -> None:
+    # 1,000 drives, of which 2 % a year fail, each missing for 24 h: 20 / 365 missing on the mean.
+    mean = 20 / 365
+    within = sum(math.exp(-mean) * mean**n / math.factorial(n) for n in range(reserve + 1))
+
+    made = plan(
+        1000.0,
+        Demand(iops=(1000 - reserve) * 700, reserve=reserve, failures_per_year=0.02,
+               rebuild_s=86_400),
+    )  # fmt: skip
+
+    assert made.drives == 1000
+    assert made.failures_per_year == pytest.approx(20)
+    assert made.short_hours_per_year == pytest.approx(8760 * (1 - within), rel=1e-6)
+
+
+def test_a_set_whose_failures_nobody_knows_has_no_hours() -> None:
+    made = plan(1000.0, Demand(iops=5000, failures_per_year=0.02))
+
+    assert made.failures_per_year is not None
+    assert made.short_hours_per_year is None
+    assert plan(1000.0, Demand(iops=5000)).failures_per_year is None
