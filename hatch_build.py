@@ -57,7 +57,10 @@ class NativeBuildHook(BuildHookInterface[Any]):
         if shutil.which("pandoc"):
             page = there / "ssdbench.1"
             source = Path(__file__).parent / "docs" / "ssdbench.1.md"
-            subprocess.run(["pandoc", "-s", "-t", "man", "-o", page, source], check=True)
+            footer = f"footer=ssdbench {self.metadata.version}"
+            subprocess.run(
+                ["pandoc", "-s", "-t", "man", "-M", footer, "-o", page, source], check=True
+            )
             wanted[str(page)] = "share/man/man1/ssdbench.1"
         return wanted
 

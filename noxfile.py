@@ -5,9 +5,11 @@ setup` makes in .venv from locks/dev.txt; `unit`, `oldest` and `newest` make the
 """
 
 import os
+import re
 import shutil
 import sys
 import tempfile
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -61,6 +63,16 @@ def tests(session: nox.Session) -> None:
     )
 
 
+@nox.session(venv_backend="none")
+def clean(session: nox.Session) -> None:
+    """The same tests for a user of whom nothing is known: env -i, LANG=C, umask 077, tmpfs."""
+    session.run(
+        "env", "-i", f"HOME={Path.home()}", f"PATH={os.environ['PATH']}", "LANG=C",
+        "TMPDIR=/dev/shm", "sh", "-c", 'umask 077; exec "$@"', "sh",
+        sys.executable, "-m", "pytest", "-n", "2", "-m", UNIT_TIER, *session.posargs, external=True,
+    )  # fmt: skip
+
+
 @nox.session(python=PYTHONS)
 def unit(session: nox.Session) -> None:
     """Types and the same tests on every Python, with the locked packages."""
@@ -88,7 +100,7 @@ def oldest(session: nox.Session) -> None:
     session.run("pytest", "-n", "2", "-m", UNIT_TIER, *session.posargs)
 
 
-@nox.session(python=PYTHONS[-1])
+@nox.session(python=PYTHONS[1:])
 def newest(session: nox.Session) -> None:
     """The same tests with the newest packages of today, as a user would get them."""
     session.run("python", "-m", "pip", "install", "-q", "--upgrade", "pip>=25.1")
@@ -201,15 +213,25 @@ def gallery(session: nox.Session) -> None:
 
 @nox.session
 def changelog(session: nox.Session) -> None:
-    """Gather changelog.d into CHANGELOG.md for a version; with --draft, only show it."""
+    """Set the version and gather changelog.d into CHANGELOG.md; with --draft, only show it."""
     session.install("towncrier")
     session.run("towncrier", "build", "--yes", "--version", *session.posargs)
+    if "--draft" not in session.posargs:
+        place = Path("ssdbench/__init__.py")
+        line = f'__version__ = "{session.posargs[0]}"'
+        place.write_text(re.sub("^__version__ = .*", line, place.read_text(), flags=re.MULTILINE))
 
 
 @nox.session
 def dist(session: nox.Session) -> None:
-    """Everything of a release in dist/: sdist, wheels, Debian packages, list of parts (SBOM)."""
+    """Everything of a release in dist/: sdist, wheels, Debian packages, SBOM; `-- --upload`."""
     out = Path("dist").absolute()
+    upload = "--upload" in session.posargs
+    if "urls" not in tomllib.loads(Path("pyproject.toml").read_text())["project"]:
+        lacks = "pyproject.toml has no [project.urls]: add where ssdbench is published"
+        if upload:
+            session.error(f"{lacks}; nothing is uploaded without")
+        session.warn(lacks)
     session.install("build", "twine", "auditwheel", "cyclonedx-bom")
     if out.exists():
         session.error("dist/ is there already: move it away, so that nothing old is released")
@@ -237,6 +259,9 @@ def dist(session: nox.Session) -> None:
     )  # fmt: skip
     native = str(next(out.glob(f"*_{os.uname().machine}.whl")))
     session.run("python", "-m", "release.deb", native, str(out))
+    if upload:
+        files = [*out.glob("*.whl"), *out.glob("*.tar.gz")]
+        session.run("twine", "upload", *(str(path) for path in sorted(files)))
 
 
 @nox.session(venv_backend="none")

@@ -37,6 +37,21 @@ Installed-Size: {kib}
 Description: {title}
 {text}
 """
+# What Python would write when root starts it, and leave behind: written now, and removed with it.
+PROGRAM_SCRIPTS = {
+    "postinst": f"""\
+#!/bin/sh
+set -e
+if [ "$1" = configure ]; then
+    /{HOME}/bin/python3 -I -m compileall -q /{HOME}/lib >/dev/null || true
+fi
+""",
+    "prerm": f"""\
+#!/bin/sh
+set -e
+find /{HOME} -name __pycache__ -type d -prune -exec rm -rf {{}} +
+""",
+}
 # /usr/lib/dkms/common.postinst is how Debian's own DKMS packages add, build and install.
 POSTINST = """\
 #!/bin/sh
@@ -94,6 +109,15 @@ def python_needed() -> str:
     return f"python3 (>= 3.{minor}), python3 (<< 3.{minor + 1})"
 
 
+def scripts(stage: Path, texts: dict[str, str]) -> None:
+    """What dpkg runs when the package is installed and removed."""
+    control = stage / "DEBIAN"
+    control.mkdir()
+    for name, text in texts.items():
+        (control / name).write_text(text)
+        (control / name).chmod(0o755)
+
+
 def pack(stage: Path, out: Path, fields: dict[str, str]) -> Path:
     """Write DEBIAN/control below `stage` and make the package in `out`."""
     licences = stage / "usr" / "share" / "doc" / fields["name"] / "copyright"
@@ -118,6 +142,7 @@ def program(wheel: Path, version: str, out: Path) -> Path:
     with tempfile.TemporaryDirectory() as work:
         stage = Path(work)
         environment(stage, wheel)
+        scripts(stage, PROGRAM_SCRIPTS)
         return pack(
             stage,
             out,
@@ -146,11 +171,8 @@ def modules(wheel: Path, version: str, out: Path) -> Path:
         shutil.copytree(Path(work) / "wheel" / "ssdbench" / "kmod", source)
         recipe = source / "dkms.conf"
         recipe.write_text(recipe.read_text().replace("@VERSION@", version))
-        scripts = stage / "DEBIAN"
-        scripts.mkdir()
-        for name, text in (("postinst", POSTINST), ("prerm", PRERM)):
-            (scripts / name).write_text(text.format(version=version))
-            (scripts / name).chmod(0o755)
+        texts = {"postinst": POSTINST, "prerm": PRERM}
+        scripts(stage, {name: text.format(version=version) for name, text in texts.items()})
         return pack(
             stage,
             out,
