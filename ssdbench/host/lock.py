@@ -104,7 +104,10 @@ def _remove(path: Path, descriptor: int) -> None:
 
 
 def _remove_stale(directory: Path) -> None:
-    """Remove the locks of targets whose processes were killed, and those of older versions."""
+    """Remove the locks of targets whose processes were killed, and those of older versions.
+
+    Whoever takes one holds the lock of the host, so that none is just being made.
+    """
     for path in directory.glob("target-*.lock"):
         try:
             descriptor = _locked(path)
