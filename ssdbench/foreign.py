@@ -26,6 +26,7 @@ _ACTS = (
 _ACTING = re.compile(f"[{_ACTS}]")
 _ACTING_OR_NEWLINE = re.compile(f"[{_ACTS}\t\n]")
 _FORMULA = re.compile(r"[=+\-@]|\\[tr]|\\x[01]")
+_HUGE = re.compile(rb'"(?:[^"\\]|\\.)*"|([0-9]{31,})')
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|-")
 
 _IN_ITS_PLACE = {
@@ -170,6 +171,14 @@ def json_object(text: str | bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueError("it is no object")  # the text is wrong, not a type of ours
     return value
+
+
+def holds_huge_number(text: bytes) -> bool:
+    """Whether JSON, which was read without an error, has a whole number that no counter reaches.
+
+    Python's have no end; the first division that makes a float of one fails.
+    """
+    return any(found[1] for found in _HUGE.finditer(text))
 
 
 def _finite(text: str) -> float:

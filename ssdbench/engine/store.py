@@ -18,7 +18,7 @@ from zlib import crc32
 from pydantic import BaseModel, ValidationError
 
 from ssdbench.errors import UsageError
-from ssdbench.foreign import read_regular, real
+from ssdbench.foreign import holds_huge_number, read_regular, real
 from ssdbench.host.files import make_directory, write_atomic
 from ssdbench.model import rundirectory
 from ssdbench.model.result import RunResult, StageResult
@@ -140,10 +140,13 @@ def checksum_of(path: Path) -> int | None:
 def load(path: Path, kind: type[M]) -> M:
     """Read a stored model. Raises UsageError with the file's name."""
     try:
-        return kind.model_validate_json(read_regular(path))
+        found = kind.model_validate_json(text := read_regular(path))
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from error
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise UsageError(f"{path} is damaged: {where}: {first['msg']}") from error
+    if holds_huge_number(text):
+        raise UsageError(f"{path} is damaged: it has a number beyond all measure")
+    return found

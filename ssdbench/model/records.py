@@ -17,6 +17,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from zlib import crc32
 
+from ssdbench.foreign import holds_huge_number
+
 _CHECKED = re.compile(rb'\{"crc32":"([0-9a-f]{8})",(?=")')
 _UNCHECKED = re.compile(rb'\{"(n|kind)": ?')  # how a line of an older file begins
 
@@ -78,7 +80,7 @@ def _fields(text: bytes, *, checked: bool = False) -> dict[str, object] | None:
         fields = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(fields, dict):
+    if not isinstance(fields, dict) or holds_huge_number(text):
         return None
     fields.pop("crc32", None)
     return fields

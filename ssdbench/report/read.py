@@ -16,7 +16,7 @@ import pandas as pd
 from pydantic import ValidationError
 
 from ssdbench.errors import UsageError
-from ssdbench.foreign import read_regular, real
+from ssdbench.foreign import holds_huge_number, read_regular, real
 from ssdbench.model.result import SCHEMA, RunResult
 from ssdbench.model.rundirectory import MEASURE, PHASE, RESULT, SECONDS_COLUMNS
 from ssdbench.stats.histogram import BINS, Histogram
@@ -68,6 +68,8 @@ class StoredRun:
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"]) or "the document"
             raise _unread(path, f"{where}: {first['msg']}") from error
+        if holds_huge_number(text):
+            raise _unread(path, "it has a number beyond all measure")
         for where, told in _nonsense(result):
             raise _unread(path, f"{where}: {told}")
         return cls(directory, result)

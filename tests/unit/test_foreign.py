@@ -1,12 +1,13 @@
 """Foreign text: what a terminal or a spreadsheet would act on does not get out."""
 
+import json
 import os
 import socket
 from pathlib import Path
 
 import pytest
 
-from ssdbench.foreign import MOST_SHOWN, brief, cell, lines, open_own, plain
+from ssdbench.foreign import MOST_SHOWN, brief, cell, holds_huge_number, lines, open_own, plain
 
 
 @pytest.mark.parametrize(
@@ -104,3 +105,20 @@ def test_a_file_of_our_own_is_made_or_written_again(tmp_path: Path, flags: int) 
 
     expected = {FLAGS[0]: "next", FLAGS[1]: "longernext", FLAGS[2]: "nexter"}
     assert path.read_text() == expected[flags]
+
+
+@pytest.mark.parametrize(
+    ("text", "huge"),
+    [
+        (b'{"a": 18446744073709551616, "b": -0.12345678901234567}', False),
+        (b'{"a": ' + b"9" * 31 + b"}", True),
+        (b'{"a": [1,-' + b"9" * 400 + b"]}", True),
+        (b'{"a": "' + b"9" * 400 + b'"}', False),
+        (b'{"a\\"": "\\\\", "b\\\\": ' + b"9" * 400 + b"}", True),
+        (b'{"a": "\\", ' + b"9" * 400 + b'"}', False),
+    ],
+)
+def test_a_number_beyond_all_measure_is_found_outside_of_text(text: bytes, huge: bool) -> None:
+    json.loads(text)
+
+    assert holds_huge_number(text) is huge

@@ -186,3 +186,20 @@ def test_text_of_a_run_is_shown_without_what_a_terminal_acts_on(
     shown = capfd.readouterr()
     assert r"\x1b[2J" in shown.err
     assert "\x1b" not in shown.out + shown.err
+
+
+@pytest.mark.parametrize("command", ["report", "compare", "capacity"])
+def test_a_result_with_a_number_beyond_all_measure_is_a_sentence(
+    tmp_path: Path, command: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Found by `nox -s fuzz`: the first division of it raises OverflowError."""
+    for name in "ab":
+        a_small_run(tmp_path / name)
+        path = tmp_path / name / "result.json"
+        document = json.loads(path.read_text())
+        document["stages"][-1]["bytes_written"] = 10**400
+        path.write_text(json.dumps(document))
+    also = [str(tmp_path / "b")] if command == "compare" else []
+
+    assert run([command, str(tmp_path / "a"), *also]) == 2
+    assert "a number beyond all measure" in capfd.readouterr().err
