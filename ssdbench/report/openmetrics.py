@@ -1,0 +1,119 @@
+"""A stored run as OpenMetrics, for the textfile collector of Prometheus' node exporter.
+
+All metrics are gauges, so that readers of the older text format take them as well. What was
+suppressed is absent: a missing series is no zero.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from ssdbench.foreign import plain
+from ssdbench.model.rates import RateFound
+from ssdbench.model.result import PointResult, RunResult
+from ssdbench.report.metrics import percentile, published_bound
+from ssdbench.units import NS_PER_S
+
+
+@dataclass(slots=True)
+class Family:
+    """One metric: its name, which ends in its unit, what it is, and its samples."""
+
+    name: str
+    told: str
+    unit: str = ""
+    samples: list[tuple[Mapping[str, str], float]] = field(default_factory=list)
+
+    def lines(self) -> Iterator[str]:
+        """As the format has it; nothing without a sample."""
+        if not self.samples:
+            return
+        yield f"# TYPE {self.name} gauge"
+        if self.unit:
+            yield f"# UNIT {self.name} {self.unit}"
+        yield f"# HELP {self.name} {_escaped(self.told)}"
+        for labels, value in self.samples:
+            yield f"{self.name}{{{_labels(labels)}}} {value!r}"
+
+
+def openmetrics(result: RunResult) -> str:
+    """The whole file, with its end mark."""
+    lines = [line for family in _families(result) for line in family.lines()]
+    return "\n".join([*lines, "# EOF"]) + "\n"
+
+
+def _families(result: RunResult) -> Iterator[Family]:
+    drive = {
+        "target": result.target.name,
+        "model": result.target.model,
+        "serial": result.target.serial,
+        "firmware": result.target.firmware,
+        "simulated": "yes" if result.target.simulated else "no",
+        "run_id": result.run_id,
+    }
+    yield Family(
+        "ssdbench_run_validated", "1 when the run is VALIDATED, else 0", "",
+        [(drive, float(result.verdict == "VALIDATED"))],
+    )  # fmt: skip
+    if result.finished_at:
+        ended = datetime.fromisoformat(result.finished_at).timestamp()
+        yield Family(
+            "ssdbench_run_finished_timestamp_seconds", "When the run ended", "seconds",
+            [(drive, ended)],
+        )  # fmt: skip
+    yield Family(
+        "ssdbench_run_written_bytes", "Bytes that the run wrote", "bytes",
+        [(drive, float(result.bytes_written))],
+    )  # fmt: skip
+    points = [({**drive, **_point_labels(point)}, point) for point in result.points]
+    yield from _of_points(points)
+    yield Family(
+        "ssdbench_rate_within_limit_iops", "Offered rate that kept the limit of latency", "",
+        [
+            ({**drive, "stage": stage.name, "limit": found.limit}, found.rate_iops)
+            for stage, found in result.having(RateFound)
+            if found.rate_iops is not None
+        ],
+    )  # fmt: skip
+
+
+def _point_labels(point: PointResult) -> dict[str, str]:
+    workload = point.point.workload
+    return {
+        "point": point.point.id,
+        "workload": point.point.label(),
+        "block_bytes": str(workload.block_bytes),
+        "read_percent": str(workload.read_percent),
+        "iodepth": str(workload.iodepth),
+        "numjobs": str(workload.numjobs),
+    }
+
+
+def _of_points(points: Iterable[tuple[dict[str, str], PointResult]]) -> Iterator[Family]:
+    sound = Family("ssdbench_point_validated", "1 when the point is VALIDATED, else 0")
+    bound = Family("ssdbench_iops_lower_bound", "Pessimistic bound of IOPS: plan with this one")
+    mean = Family("ssdbench_iops_mean", "Mean IOPS over the repeats")
+    minute = Family("ssdbench_iops_worst_minute", "Slowest minute of all repeats, in IOPS")
+    latency = Family("ssdbench_latency_seconds", "Percentiles of latency by direction", "seconds")
+    for labels, point in points:
+        sound.samples.append((labels, float(point.verdict == "VALIDATED")))
+        if (lowest := published_bound(point)) is not None:
+            bound.samples.append((labels, lowest))
+        for family, metric in ((mean, "iops"), (minute, "worst_minute_iops")):
+            if (estimate := point.estimate(metric)) is not None:
+                family.samples.append((labels, estimate.value))
+        for one in point.estimates:
+            share = percentile(one.metric)
+            if share is None or one.status == "suppressed":
+                continue
+            where = {"quantile": f"{share / 100:.7g}", "direction": one.direction}
+            latency.samples.append(({**labels, **where}, one.value / NS_PER_S))
+    yield from (sound, bound, mean, minute, latency)
+
+
+def _labels(labels: Mapping[str, str]) -> str:
+    return ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items())
+
+
+def _escaped(text: str) -> str:
+    return plain(text).replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
