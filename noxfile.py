@@ -193,6 +193,12 @@ def bench(session: nox.Session) -> None:
     python(session, "-m", "benchmarks.latency_log")
 
 
+@nox.session(venv_backend="none")
+def peers(session: nox.Session) -> None:
+    """What other ways of running fio report of drives whose truth is known, as far as installed."""
+    python(session, "-m", "benchmarks.peers", *session.posargs)
+
+
 @nox.session(venv_backend="none", name="judge-the-judges")
 def judge_the_judges(session: nox.Session) -> None:
     """Every steady-state rule over the zoo of simulated drives, in one table."""

@@ -76,13 +76,13 @@ def wear_objections(info: TargetInfo, wear: Wear, consent: Consent) -> list[Obje
     return [Objection(wear.sentence, WEAR)]
 
 
-def against(info: TargetInfo) -> list[Objection]:
+def against(info: TargetInfo, *, run: str = "") -> list[Objection]:
     """Everything that speaks against a target before its first write, overridden or not.
 
-    Data is looked for where it would be all that protects the drive: a signature stands for what
+    What `run` left in a file speaks against nothing when it goes on. Data is looked for where it would be all that protects the drive: a signature stands for what
     lies behind it, and nothing lets a drive pass that is in use.
     """
-    found = guard.standing(info)
+    found = guard.standing(info, Consent(run=run))
     asked_for = needed(info) and all(o.option not in ((), OVERWRITE) for o in found)
     return [*found, *(content.objections(info) if asked_for else ())]
 
@@ -99,7 +99,7 @@ def lacking(
     wrong = consent.identity not in (None, info.id)
     others = {drive: node for drive, node in identities().items() if wrong and drive != info.id}
     return [
-        *guard.remaining(against(info), consent),
+        *guard.remaining(against(info, run=consent.run), consent),
         *objections(info, consent, others=others),
         *wear_objections(info, wear, consent),
     ]

@@ -13,6 +13,7 @@ from ssdbench.host import ownmark, regular
 from ssdbench.model.consent import Consent
 from ssdbench.target import fileguard, guard
 from ssdbench.target.claim import Claim
+from ssdbench.target.consent import lacking
 from ssdbench.target.inspect import inspect
 
 SIZE = 1 << 20
@@ -120,6 +121,8 @@ def test_what_a_killed_run_left_is_for_that_run_alone(disk: Path) -> None:
     assert "did not come to its end" in against.reason
     assert guard.standing(info, Consent(run="night 1")) == []
     assert guard.standing(info, Consent(identity=info.id)) == []
+    assert [found.reason for found in lacking(info, Consent(run="night 2"))] == [against.reason]
+    assert lacking(info, Consent(run="night 1")) == []
 
 
 @pytest.mark.parametrize(("ours", "objections"), [(True, 0), (False, 1)])

@@ -1,0 +1,152 @@
+"""What other ways of running fio report of a drive whose truth is known: `nox -s peers`.
+
+Each way runs, unmodified, through `ssdbench sim exec` on a fresh simulated drive: 4 KiB random
+writes, 32 in flight, in virtual time. The table shows reported rate over true sustained rate. A
+benchmark that is not installed has no row. To add one: a name, what it is told, and a function.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ssdbench import open_run
+from ssdbench.errors import CommandFailed
+from ssdbench.host.command import run, which
+from ssdbench.sim.simulation import simulate
+from ssdbench.sim.spec import parse
+from ssdbench.sim.truth import Load, closed_form
+
+DRIVES = (
+    "sim:x25m-g2-160,capacity=2GiB",
+    "sim:p4500-4t,capacity=4GiB",
+    "sim:pm9a3,capacity=4GiB",
+    "sim:660p-1t,capacity=4GiB",
+)
+WRITES = ("--ioengine=libaio", "--direct=1", "--rw=randwrite", "--bs=4k", "--iodepth=32")
+PROFILE = """
+precondition:
+  - {pattern: sequential, block: 128KiB, fill: 2}
+  - {pattern: random, block: 4KiB, fill: 1}
+content: random
+steady: {rule: pss, workload: {block: 4KiB, iodepth: 32, numjobs: 1}, max_fills: 6}
+repeats: 10
+window: 60s
+settle: {window: 2m, flat: 60s, max_fills: 2}
+measure:
+  - sweep: {block: 4KiB, read: [0], iodepth: 32, numjobs: 1}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """What a user would take from the tool, in IOPS; `said` is its own word on validity."""
+
+    iops: float
+    said: str = ""
+
+
+def _tool(target: str, *argv: str) -> str:
+    ssdbench = (sys.executable, "-m", "ssdbench", "sim", "exec", target, "--")
+    return run([*ssdbench, *argv], timeout_s=3600).stdout
+
+
+def _write_iops(output: str) -> float:
+    document = json.loads("{" + output.partition("{")[2].rpartition("}")[0] + "}")
+    return float(document["jobs"][0]["write"]["iops"])
+
+
+def usual_job(target: str, directory: Path) -> Reported:
+    """The job of most pages on the web: one gigabyte for one minute."""
+    options = ("--name=test", "--size=1g", "--time_based", "--runtime=60", "--output-format=json")
+    return Reported(_write_iops(_tool(target, "fio", "--filename={}", *WRITES, *options)))
+
+
+def after_a_fill(target: str, directory: Path) -> Reported:
+    """The whole drive written once in order, then a minute at random over all of it."""
+    fill = "fio --name=fill --rw=write --bs=128k --ioengine=libaio --iodepth=8 >/dev/null"
+    job = "fio --name=test --time_based --runtime=60 --output-format=json " + " ".join(WRITES)
+    return Reported(_write_iops(_tool(target, "sh", "-c", f"{fill} && {job}")))
+
+
+def fio_steadystate(target: str, directory: Path) -> Reported:
+    """fio's own rule, as its manual has it: the slope of the IOPS is below 0.3 % for 300 s."""
+    fill = "fio --name=fill --rw=write --bs=128k --ioengine=libaio --iodepth=8 >/dev/null"
+    rule = "--ss=iops_slope:0.3% --ss_dur=300 --ss_ramp=60 --time_based --runtime=7200"
+    job = f"fio --name=test --output-format=json {rule} " + " ".join(WRITES)
+    output = _tool(target, "sh", "-c", f"{fill} && {job}")
+    document = json.loads("{" + output.partition("{")[2].rpartition("}")[0] + "}")
+    found = document["jobs"][0]["steadystate"]
+    said = "attained" if found["attained"] else "not attained"
+    return Reported(float(found["data"]["iops_mean"]), said)
+
+
+def bench_fio(target: str, directory: Path) -> Reported:
+    """bench-fio of fio-plot, with its preconditioning and its minute per point."""
+    _tool(
+        target, "bench-fio", "--target", "{}", "--type", "file", "--size", "100%", "--mode",
+        "randwrite", "--iodepth", "32", "--numjobs", "1", "--output", str(directory / "out"),
+        "--destructive", "--quiet",
+    )  # fmt: skip
+    (found,) = (directory / "out").rglob("*.json")
+    return Reported(_write_iops(found.read_text()))
+
+
+def ssdbench_bound(target: str, directory: Path) -> Reported:
+    """ssdbench's number to plan on, of a run of its own."""
+    profile, output = directory / "profile.yaml", directory / "run"
+    profile.write_text(PROFILE)
+    argv = [sys.executable, "-m", "ssdbench", "run", str(profile), "--target", target]
+    run([*argv, "--output", str(output)], ok=(0, 1), timeout_s=7200)
+    point = open_run(output).summary.iloc[0]
+    return Reported(float(point["iops_bound"]), str(point["verdict"]))
+
+
+WAYS: Sequence[tuple[str, str, Callable[[str, Path], Reported]]] = (
+    ("usual fio job, 1 GiB, 60 s", "fio", usual_job),
+    ("one sequential fill, then 60 s", "fio", after_a_fill),
+    ("one fill, then fio --ss=iops_slope:0.3%", "fio", fio_steadystate),
+    ("bench-fio, 60 s", "bench-fio", bench_fio),
+    ("ssdbench's bound", "fio", ssdbench_bound),
+)
+
+
+def true_iops(target: str) -> float:
+    """What the drive sustains under this load."""
+    spec, load = parse(target), Load()
+    found = closed_form(spec.text, spec.params, load) or simulate(spec.text, spec.params, load)
+    return found.iops
+
+
+def main() -> int:
+    """A row for each way that is installed here."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--drive", action="append", help="instead of the four of the table")
+    drives = parser.parse_args().drive or DRIVES
+    truths = {target: true_iops(target) for target in drives}
+    print(f"{'reported / true sustained IOPS':<42}" + "".join(f"{d[4:20]:>20}" for d in drives))
+    print(f"{'(true IOPS)':<42}" + "".join(f"{truths[d]:>20,.0f}" for d in drives))
+    for name, program, way in WAYS:
+        if which(program) is None:
+            print(f"{name:<42}  {program} is not installed")
+            continue
+        cells = [_cell(way, target, truths[target]) for target in drives]
+        print(f"{name:<42}" + "".join(f"{cell:>20}" for cell in cells), flush=True)
+    return 0
+
+
+def _cell(way: Callable[[str, Path], Reported], target: str, truth: float) -> str:
+    with tempfile.TemporaryDirectory() as directory:
+        try:
+            found = way(target, Path(directory))
+        except CommandFailed as error:
+            print(f"  {way.__name__} on {target}: {error}", file=sys.stderr)
+            return "failed"
+    return f"{found.iops / truth:.2f} {found.said}".strip()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
