@@ -35,10 +35,12 @@ from ssdbench.model.loading import load_profile
 from ssdbench.model.result import RunResult
 from ssdbench.sim.drive import SimDrive
 from ssdbench.stats.distributions import binomial_upper_limit
+from ssdbench.stats.risk import WHOLE, Risk
 from ssdbench.suite.assemble import stages
 from ssdbench.target.inspect import inspect
 
 WRONG = 0.05
+ENOUGH = 10  # drives of a family, for a share of it to be told
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +82,15 @@ class Published:
         return self.low - slack <= self.of_interval <= self.high + slack
 
 
-def judged(seed: int, family: str | None = None, *, through: str = "core") -> Published:
+def judged(
+    seed: int, family: str | None = None, *, through: str = "core", evidence: str = WHOLE
+) -> Published:
     """Run one drive, and hold what is published against its truth."""
     made = zoo.creature(seed, family)
     base = "/dev/shm" if Path("/dev/shm").is_dir() else None  # runs sync many small files
     with tempfile.TemporaryDirectory(prefix="judge-", dir=base) as name:
         directory = Path(name)
-        target, profile = zoo.write(made, directory)
+        target, profile = zoo.write(made, directory, evidence)
         whole_run = by_core if through == "core" else by_command
         result = whole_run(target, profile, directory / "run", seed=seed)
         with SimDrive.open(directory / "run" / STATE) as drive:
@@ -134,7 +138,7 @@ def _against(
     points = result.points
     estimate = points[0].estimate("iops") if points else None
     # Only of drives that were made with two levels the lower one is what there is to know.
-    level = points[0].estimate("iops_lower_level") if points and made.lower else None
+    level = points[0].estimate("iops_lower_level") if points and truth.levels else None
     interval = level or estimate
     steady = result.steady
     later = (made.step_fills is not None and made.step_fills >= written) or (
@@ -268,12 +272,19 @@ def misses(found: Sequence[Published]) -> list[str]:
     return [text for kept, text in texts if not kept]
 
 
-def runs(seeds: Iterable[int], *, jobs: int, through: str, records: Path | None) -> list[Published]:
+def runs(
+    seeds: Iterable[int],
+    *,
+    jobs: int,
+    through: str,
+    records: Path | None,
+    evidence: str = WHOLE,
+) -> list[Published]:
     """All drives; with `records`, those that the file has are not run again, and each is added."""
     known = _stored(records)
     wanted = list(seeds)
     todo = [seed for seed in wanted if seed not in known]
-    one = partial(judged, through=through)
+    one = partial(judged, through=through, evidence=evidence)
     with ProcessPoolExecutor(jobs) as pool:
         for published in map(one, todo) if jobs == 1 else pool.map(one, todo):
             known[published.seed] = published
@@ -291,6 +302,34 @@ def _stored(records: Path | None) -> dict[int, Published]:
     return {published.seed: published for published in found}
 
 
+def risk_of(found: Sequence[Published], *, validated: bool = True) -> Risk | None:
+    """How often the bound misled, over all families and for the worst one: for `stats.risk`.
+
+    A family of which fewer than `ENOUGH` were judged is none to tell a share from.
+    """
+    counted = [p for p in found if (p.validated or not validated) and not math.isnan(p.bound)]
+    timely = [p for p in counted if not p.later]
+
+    def wrong(own: Sequence[Published]) -> int:
+        return sum(p.share > 1 + WRONG for p in own)
+
+    families = [[p for p in timely if p.family == name] for name in zoo.FAMILIES]
+    judged_families = [own for own in families if len(own) >= ENOUGH]
+    if not judged_families:
+        return None
+    worst = max(judged_families, key=lambda own: binomial_upper_limit(wrong(own), len(own)))
+    return Risk(
+        wrong=wrong(timely),
+        of=len(timely),
+        family=worst[0].family,
+        family_wrong=wrong(worst),
+        family_of=len(worst),
+        later=sum(p.later and p.share > 1 + WRONG for p in counted),
+        later_of=sum(p.family == "late-step" for p in found),
+        validated=validated,
+    )
+
+
 def report(found: Sequence[Published]) -> list[str]:
     """Print the table, and what is wrong; answers what is missed."""
     print(f"\npublished: {len(found)} whole runs, seeds from {found[0].seed}")
@@ -298,6 +337,8 @@ def report(found: Sequence[Published]) -> list[str]:
     for family in (name for name in zoo.FAMILIES if any(p.family == name for p in found)):
         print(row(family, score([p for p in found if p.family == family])))
     print(row("all", score(found)))
+    for known in filter(None, (risk_of(found), risk_of(found, validated=False))):
+        print(f"  risk: {known.sentence}")
     for p in found:
         if p.wrong:
             when = ", its event after the run" if p.later else ""

@@ -27,6 +27,7 @@ from benchmarks import judge_published, real_pages, real_series, synthetic, zoo
 from ssdbench.errors import UsageError
 from ssdbench.stats.distributions import binomial_upper_limit
 from ssdbench.stats.peerrules import FioSlope
+from ssdbench.stats.risk import KINDS, WHOLE
 from ssdbench.stats.standardrules import Snia
 from ssdbench.stats.steadystate import RULES, Series, judge
 from ssdbench.stats.watch import WindowRule
@@ -238,7 +239,11 @@ def _published(options: argparse.Namespace) -> int:
     """Whole runs; status 1 when `--check` is given and a promise is not kept."""
     seeds = range(options.first_seed, options.first_seed + options.published)
     found = judge_published.runs(
-        seeds, jobs=options.jobs, through=options.through, records=options.records
+        seeds,
+        jobs=options.jobs,
+        through=options.through,
+        records=options.records,
+        evidence=options.evidence,
     )
     missed = judge_published.report(found)
     for text in missed:
@@ -261,6 +266,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--published", type=_at_least(1), help="judge so many whole runs instead")
     parser.add_argument("--with", dest="through", choices=["core", "fio"], default="core")
+    parser.add_argument("--evidence", choices=KINDS, default=WHOLE, help="of each whole run")
     parser.add_argument("--records", type=Path, help="keep each whole run's scores in this file")
     parser.add_argument("--real", type=Path, help="judge series or pages of real drives")
     options = parser.parse_args(argv)

@@ -10,6 +10,7 @@ stalls); with the trouble, where it is not (heat, frequent stalls).
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +20,11 @@ from benchmarks.zoo import CAPACITY_BYTES, UNIT_BYTES, UNITS, Values, animal, dr
 from ssdbench.sim.core import Drive
 from ssdbench.sim.library import Params, parameters
 from ssdbench.sim.loop import Job, Order
+from ssdbench.stats.risk import HASTY, SHORT, WHOLE
 
 PREPARED_FILLS = 3.0
 HORIZON_S = 600.0
+MINUTE_S = 60.0
 TRUTH_FROM_FILLS = 9.0
 TRUTH_FILLS = 8.0
 LEAST_HORIZONS = 40
@@ -61,6 +64,7 @@ class Truth:
     low: float  # 5 % quantile of means over a horizon
     horizon_s: float
     onset_s: float | None = None  # of heat, on the drive's clock; None: never, or not planted
+    levels: bool = False  # whether there are two
 
 
 def creature(seed: int, family: str | None = None) -> Creature:
@@ -81,29 +85,39 @@ def model_yaml(made: Creature) -> str:
     return "\n".join(lines).replace(": yes", ': "yes"') + "\n"
 
 
-def profile(made: Creature) -> str:
-    """What is run: fills, warm-up, ten repeats of the random write."""
+FILLS = """precondition:
+  - {pattern: sequential, block: 128KiB, fill: 2}
+  - {pattern: random, block: 4KiB, fill: 1}"""
+ONE_FILL = "precondition: [{pattern: sequential, block: 128KiB, fill: 1}]\nsettle: {window: 2m}"
+EVIDENCE = {  # as `--budget` cuts it down: rule, fills of the warm-up, repeats, what comes before
+    WHOLE: ("pss", 6, 10, FILLS),
+    SHORT: ("pss", 3, 10, ONE_FILL),
+    HASTY: ("pss-quick", 1.5, 3, ONE_FILL),
+}
+
+
+def profile(made: Creature, evidence: str = WHOLE) -> str:
+    """What is run: fills, warm-up, repeats of the random write."""
     span = "" if made.span_percent == 100 else f", span: {made.span_percent}%"
+    rule, max_fills, repeats, before = EVIDENCE[evidence]
     return f"""title: a whole run
-precondition:
-  - {{pattern: sequential, block: 128KiB, fill: 2}}
-  - {{pattern: random, block: 4KiB, fill: 1}}
+{before}
 steady:
-  rule: pss
+  rule: {rule}
   workload: {{block: 4KiB, iodepth: 32, numjobs: 1}}
-  max_fills: 6
-repeats: 10
+  max_fills: {max_fills}
+repeats: {repeats}
 window: 60s
 measure:
   - sweep: {{block: 4KiB, read: [0], iodepth: 32, numjobs: 1{span}}}
 """
 
 
-def write(made: Creature, directory: Path) -> tuple[str, str]:
+def write(made: Creature, directory: Path, evidence: str = WHOLE) -> tuple[str, str]:
     """Target and profile of its run; the model file lies in the directory."""
     path = directory / "drive.yaml"
     path.write_text(model_yaml(made))
-    return f"sim:{path}", profile(made)
+    return f"sim:{path}", profile(made, evidence)
 
 
 def truth(made: Creature, seed: int) -> Truth:
@@ -121,10 +135,14 @@ def truth(made: Creature, seed: int) -> Truth:
     both = mean
     if made.lower:  # levels of equal time
         both = (mean + float(_long_run(made, seed, horizon_s, values).mean())) / 2
+    if (hot := _while_hot(made, seed, rates)) is not None:
+        mean = hot.mean()
+        batches = np.array([part.mean() for part in np.array_split(hot, BATCHES)])
     return Truth(
-        mean=mean,
+        mean=float(mean),
         both=both,
         error=float(batches.std(ddof=1) / math.sqrt(BATCHES) / batches.mean()),
+        levels=bool(made.lower) or hot is not None,
         low=float(np.quantile(means, 0.05)),
         horizon_s=horizon_s,
         onset_s=_onset(made, seed),
@@ -175,6 +193,34 @@ def _long_run(made: Creature, seed: int, horizon_s: float, values: Values) -> Fl
     length_s = int(max(TRUTH_FILLS * made.fill_s, horizons_s, 1.5 * settle_s))
     long = drive.run(Job(seed=seed + 11, span_bytes=span, stop_s=float(length_s)), seconds=length_s)
     return np.asarray(long.seconds["ios"].sum(axis=1), dtype=np.float64)
+
+
+def _while_hot(made: Creature, seed: int, seconds: Floats) -> Floats | None:
+    """Of the long run, the minutes in which the drive was throttled throughout.
+
+    The drive's own gauge, read each minute of another run, tells the two rates and how long it
+    stays hot. None where it has no such level: it is never or always throttled, or for less than
+    a horizon at a time, which any ten minutes average.
+    """
+    if not made.body.get("throttle_tau_ns"):
+        return None
+    drive = _prepared(seed, made.params)
+    drive.run(Job(seed=seed + 9, stop_s=8 * made.body["throttle_tau_ns"] / 1e9))
+    rates, gauge = [], [bool(drive.counters()["throttled"])]
+    for minute in range(int(LEAST_HORIZONS * HORIZON_S / MINUTE_S)):
+        run = drive.run(Job(seed=seed + 20 + minute, stop_s=MINUTE_S), seconds=int(MINUTE_S))
+        rates.append(float(run.seconds["ios"].sum()) / MINUTE_S)
+        gauge.append(bool(drive.counters()["throttled"]))
+    hot = np.array([a and b for a, b in pairwise(gauge)])
+    cold = np.array([not (a or b) for a, b in pairwise(gauge)])
+    stays = sum(now and not before for before, now in pairwise(gauge))
+    if not hot.any() or not cold.any() or sum(gauge) * MINUTE_S / max(stays, 1) < HORIZON_S:
+        return None
+    between = float((np.array(rates)[hot].mean() + np.array(rates)[cold].mean()) / 2)
+    minutes = _horizons(seconds, MINUTE_S)
+    low = minutes < between
+    inside = low[1:-1] & low[:-2] & low[2:]  # no minute that it changed in
+    return minutes[1:-1][inside] if inside.any() else None
 
 
 def _onset(made: Creature, seed: int) -> float | None:

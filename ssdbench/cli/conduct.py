@@ -62,6 +62,7 @@ def asked(
     consent: Consent,
     endurance_tb: float | None = None,
     plan_file: Path | None = None,
+    budget_s: float | None = None,
 ) -> Asked:
     """What a command line asks for. Raises UsageError, ProfileError."""
     profile, text = read_profile(profile_name)
@@ -76,6 +77,7 @@ def asked(
         endurance_tb=endurance_tb,
         planned=load(real(plan_file), Planned) if plan_file else None,
         argv=tuple(sys.argv),
+        budget_s=budget_s,
     )
 
 

@@ -110,6 +110,13 @@ target_option = click.option(
     shell_complete=targets,
     help="/dev/…, a file or sim:MODEL; overrides the profile's.",
 )
+budget_option = click.option(
+    "--budget",
+    "budget_s",
+    type=Duration(),
+    metavar="TIME",
+    help="Make the best plan that likely fits into this time, such as 12h, and end by then.",
+)
 target_argument = click.argument("target", metavar="TARGET", shell_complete=targets)
 run_argument = click.argument("directory", metavar="RUN", type=click.Path(path_type=Path))
 profile_argument = click.argument("profile", metavar="PROFILE", shell_complete=_profiles)

@@ -9,6 +9,7 @@ import click
 
 from ssdbench.cli.main import Place
 from ssdbench.cli.options import (
+    budget_option,
     consent_options,
     json_option,
     limits,
@@ -22,6 +23,7 @@ from ssdbench.units import format_capacity, format_duration
 if TYPE_CHECKING:
     from ssdbench.cli.documents.plans import Planned, PlannedStage
     from ssdbench.engine.stage import StagePlan
+    from ssdbench.model.budget import Budget
     from ssdbench.model.consent import Consent
     from ssdbench.suite.asked import Asked
     from ssdbench.suite.plan import RunPlan
@@ -42,6 +44,7 @@ N = TypeVar("N", int, float)
     metavar="FILE",
     help="Store what the target is now; `run --plan FILE` refuses a target that has changed.",
 )
+@budget_option
 @limits
 @json_option
 @click.pass_obj
@@ -53,6 +56,7 @@ def command(
     consent: "Consent",
     endurance: float | None,
     output: Path | None,
+    budget_s: float | None,
     max_time: float | None,
     max_writes: int | None,
     seed: int | None,
@@ -70,6 +74,7 @@ def command(
         limits=Limits(max_time, max_writes),
         consent=consent,
         endurance_tb=endurance,
+        budget_s=budget_s,
     )
     plan = planned_run(wishes)
     if output is not None:
@@ -102,6 +107,7 @@ def _lines(wishes: "Asked", plan: "RunPlan", arguments: Sequence[str]) -> list[s
         f"time on the target's clock: {_range(format_duration, plan.seconds)}",
         f"written: {_range(format_capacity, plan.bytes_written)}, {_fills(plan.fills)} drive fills",
         *([f"LBA format: {plan.lba_format}"] if plan.lba_format else []),
+        *_budget(plan.budget),
         *_host(plan.host),
         *([f"wear: {plan.wear.sentence}"] if not info.simulated else []),
     ]
@@ -112,6 +118,29 @@ def _lines(wishes: "Asked", plan: "RunPlan", arguments: Sequence[str]) -> list[s
     if command := _command(refusals, arguments):
         lines += ["to run it:", f"  {shlex.join(command)}"]
     return lines
+
+
+def _budget(budget: "Budget | None") -> list[str]:
+    if budget is None:
+        return []
+    likely = f"likely {format_duration(budget.likely_s)}"
+    if budget.likely_s > budget.seconds:
+        likely += ", so it will run out of time"
+    return [
+        f"within {format_duration(budget.seconds)}: {likely}",
+        f"  counted on {budget.counted_on}",
+        *(f"  {cut}" for cut in budget.cuts),
+        *([] if budget.cuts else ["  nothing is left out"]),
+        f"  {budget.proves}",
+        *_enough(budget),
+        f"  risk: {budget.risk}",
+    ]
+
+
+def _enough(budget: "Budget") -> list[str]:
+    if budget.validates or budget.validated_from_s is None:
+        return []
+    return [f"  VALIDATED is likely possible within {format_duration(budget.validated_from_s)}"]
 
 
 def _host(plan: "HostPlan") -> list[str]:
@@ -138,6 +167,7 @@ def _document(wishes: "Asked", plan: "RunPlan", arguments: Sequence[str]) -> "Pl
         host_settings=wishes.profile.host.changes(),
         host_changes=tuple(plan.host.lines()),
         host_notes=plan.host.notes,
+        budget=plan.budget,
         lba_format=plan.lba_format,
         wear=PlannedWear(
             most_bytes=plan.wear.most_bytes,

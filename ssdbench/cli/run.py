@@ -9,6 +9,7 @@ import click
 
 from ssdbench.cli.main import Place
 from ssdbench.cli.options import (
+    budget_option,
     consent_options,
     json_option,
     limits,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Run in the background, without this terminal; see attach and stop.",
 )
+@budget_option
 @limits
 @json_option
 @click.pass_obj
@@ -59,6 +61,7 @@ def command(
     endurance: float | None,
     plan_file: Path | None,
     detach: bool,
+    budget_s: float | None,
     max_time: float | None,
     max_writes: int | None,
     seed: int | None,
@@ -87,6 +90,7 @@ def command(
         limits=Limits(max_time, max_writes),
         consent=consent,
         endurance_tb=endurance,
+        budget_s=budget_s,
         plan_file=plan_file,
     )
     if consent.identity is None and not as_json and child is None and sys.stdin.isatty():

@@ -13,6 +13,7 @@ from ssdbench.engine.journal import utc_now
 from ssdbench.engine.stage import Limits
 from ssdbench.host.facts import host_facts
 from ssdbench.model.base import Model
+from ssdbench.model.budget import Budget
 from ssdbench.model.consent import Consent
 from ssdbench.model.target import TargetInfo
 
@@ -46,6 +47,7 @@ class Manifest(Model):
     seed: int
     max_time_s: float | None = None
     max_writes_bytes: int | None = None
+    budget: Budget | None = None  # the profile is cut down to it already
     host: dict[str, str] = {}
     lasting: tuple[dict[str, str], ...] = ()  # changes of the drive that stay, as settings are
 
@@ -77,6 +79,7 @@ def manifest(
     consent: Consent,
     endurance_tb: float | None = None,
     generator: str = "",
+    budget: Budget | None = None,
 ) -> Manifest:
     """The manifest of a run that is about to begin.
 
@@ -99,6 +102,7 @@ def manifest(
         seed=seed,
         max_time_s=limits.max_time_s,
         max_writes_bytes=limits.max_writes_bytes,
+        budget=budget,
         host={**host_facts(), **({"generator": generator} if generator else {})},
     )
 

@@ -48,6 +48,7 @@ from ssdbench.engine.store import RunStore
 from ssdbench.engine.verdict import NO_PLAN, about_plan, about_target, run_verdict
 from ssdbench.errors import SsdbenchError, TargetRefused, UsageError
 from ssdbench.host.activity import Activity, activity
+from ssdbench.model.budget import Budget
 from ssdbench.model.finding import Finding
 from ssdbench.model.findings.course import Resumed, RunCutShort
 from ssdbench.model.findings.host import SettingsLeft
@@ -71,6 +72,7 @@ class Order:
     limits: Limits = Limits()
     plan: CapacityPlan = NO_PLAN  # which points the run's verdict stands on
     hint: RateHint = RateHint()
+    budget: Budget | None = None  # that the profile was cut down to
     host: Mapping[str, str] = field(default_factory=dict)  # facts of the host, for the report
     settings: tuple[dict[str, str], ...] = ()  # host settings that were changed
     left: tuple[str, ...] = ()  # those that mean nothing to this target
@@ -302,6 +304,7 @@ class Runner:
             settings=self._order.settings,
             bytes_written=self._meter.bytes_written,
             endurance_tb=self._order.plan.endurance_tb,
+            budget=self._order.budget,
             flash_written=written_between(
                 journal.records[0].data.get(FLASH), self._flash_written()
             ),

@@ -285,7 +285,9 @@ class Steady(Model):
         description="Steady-state rule. Only pss and pss-paranoid can validate a result.",
     )
     workload: SteadyWorkload = Field(
-        default=SteadyWorkload(), description="What is written until the rule holds."
+        default=SteadyWorkload(),
+        description="What is written until the rule holds; without it the heaviest writer of the "
+        "plan: random writes of the block nearest to 4 KiB, at the deepest queue, at least 32.",
     )
     max_fills: Positive = Field(
         default=6.0, description="Give up after this many drive fills, and report it."

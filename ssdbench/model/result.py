@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from pydantic import model_validator
 
 from ssdbench.model.base import Model
+from ssdbench.model.budget import Budget
 from ssdbench.model.finding import Finding
 from ssdbench.model.found import Found, Points, WarmUp
 from ssdbench.model.kind import StageKind
@@ -111,6 +112,7 @@ class RunResult(Model):
     settings: tuple[dict[str, str], ...] = ()  # host settings that were changed, with reasons
     bytes_written: int = 0
     endurance_tb: float | None = None  # rated: as given, or as the profile has it
+    budget: Budget | None = None  # the time that the profile was cut down to
     flash_written: FlashWritten | None = None  # over the run, where the drive's logs tell both
     write_cache: WriteCache | None = None  # None in results that are older than it
     interrupted: bool = False

@@ -62,6 +62,7 @@ class Steady(PlainStage):
     max_fills: float = MAX_FILLS
     max_time_s: float | None = None
     heats_with: Workload | None = None  # of the plan, what moves most bytes
+    chosen: str = ""  # why this workload, where the profile names none
     kind = StageKind.STEADY
     title = KINDS[StageKind.STEADY].title
     destructive = True
@@ -92,8 +93,13 @@ class Steady(PlainStage):
 
     def _ends(self) -> Iterator[str]:
         """When it is given up, for the plan."""
+        if self.chosen:
+            yield f"the profile names no workload for it: this is {self.chosen}"
         if self.heats_with is not None:
-            yield f"then {self.heats_with.label()} until the temperature is flat, an hour at most"
+            yield (
+                f"then {self.heats_with.label()}, which moves most bytes of the plan, until the "
+                "temperature is flat, an hour at most (on a drive with a sensor)"
+            )
         limit_s, window_s = self.max_time_s or math.inf, rule(self.rule).min_window_s
         fills = f"ends at {self.max_fills:g} drive fills"
         if limit_s > self.least_s():

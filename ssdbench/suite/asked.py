@@ -27,6 +27,7 @@ class Asked:
     endurance_tb: float | None = None  # overrides the profile's
     planned: Planned | None = None  # what `plan` saw, where the user brings it
     argv: tuple[str, ...] = ()
+    budget_s: float | None = None  # the time that the whole run may take
 
     @property
     def target_name(self) -> str:

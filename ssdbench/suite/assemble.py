@@ -23,7 +23,7 @@ from ssdbench.stages.purge import Purge as PurgeStage
 from ssdbench.stages.steady import Steady
 from ssdbench.stats.writecache import cache_enabled
 from ssdbench.suite import applications, files, filesystems
-from ssdbench.suite.points import hottest, rate, span, steady_workload, sweep
+from ssdbench.suite.points import hottest, names_warm_up, rate, span, steady_workload, sweep
 from ssdbench.suite.writers import processes
 
 
@@ -168,6 +168,7 @@ def _steady(name: str, profile: Profile, target: TargetInfo, level_bytes: int) -
     return Steady(
         name=name,
         workload=steady_workload(profile, level_bytes),
+        chosen="" if names_warm_up(profile) else "the heaviest writer of the plan",
         rule=profile.steady.rule.value,
         max_fills=profile.steady.max_fills,
         max_time_s=profile.steady.max_time_s,

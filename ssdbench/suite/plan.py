@@ -9,6 +9,7 @@ from ssdbench.engine.lbaformats import REASON, way_back
 from ssdbench.engine.runner import check_limits
 from ssdbench.engine.stage import Limits, RateHint, StagePlan
 from ssdbench.errors import TargetRefused
+from ssdbench.model.budget import Budget
 from ssdbench.model.fitting import misfits
 from ssdbench.model.loading import misfit_error
 from ssdbench.model.profile import Profile
@@ -16,6 +17,7 @@ from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.suite.asked import Asked
 from ssdbench.suite.assemble import host_wishes
 from ssdbench.suite.assemble import stages as stages
+from ssdbench.suite.budget import within
 from ssdbench.target.inspect import inspect
 from ssdbench.target.objection import ELSEWHERE
 from ssdbench.target.wear import Wear
@@ -36,6 +38,7 @@ class RunPlan:
     host: HostPlan = HostPlan()
     wear: Wear = Wear(0)
     lba_format: str = ""  # what becomes of the drive's, and that it stays
+    budget: Budget | None = None  # where a time was given
 
     @property
     def destroys(self) -> bool:
@@ -49,6 +52,7 @@ def plan(asked_for: Asked) -> RunPlan:
     require_fit(asked_for, info)
     hint = rate_hint(info)
     there = info.formatted(asked_for.profile.lba_format)
+    asked_for, budget = fitted(asked_for, there)
     with asked_for.blamed_on_profile():
         plans = tuple(stage.plan(there, hint) for stage in stages(asked_for.profile, there))
     limits = asked_for.all_limits
@@ -67,7 +71,15 @@ def plan(asked_for: Asked) -> RunPlan:
         host=planned_host(host_wishes(asked_for.profile, info), info),
         wear=wear_of(asked_for, plans),
         lba_format=_lasting_sentence(asked_for.profile, info),
+        budget=budget,
     )
+
+
+def fitted(asked_for: Asked, there: TargetInfo) -> tuple[Asked, Budget | None]:
+    """What is asked for, cut down to the time where one is given. Raises UsageError."""
+    if asked_for.budget_s is None:
+        return asked_for, None
+    return within(asked_for, there, rate_hint(there), asked_for.budget_s)
 
 
 def _lasting_sentence(profile: Profile, info: TargetInfo) -> str:

@@ -1,8 +1,9 @@
 """The points of sweeps and span sweeps, and what cannot be measured on a target."""
 
+import math
 from collections.abc import Sequence
 from itertools import product
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from ssdbench.errors import UsageError
 from ssdbench.model import asked
@@ -10,7 +11,7 @@ from ssdbench.model.finding import Finding
 from ssdbench.model.findings.course import NotApplicable
 from ssdbench.model.fitting import obstacle
 from ssdbench.model.kind import StageKind
-from ssdbench.model.profile import Profile
+from ssdbench.model.profile import Profile, SteadyWorkload
 from ssdbench.model.quantity import WHOLE
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import ActiveRange, Point, Workload
@@ -18,7 +19,12 @@ from ssdbench.stages.extra import Extra
 from ssdbench.stages.measuring import Measuring
 from ssdbench.stages.points import Judging, PointStage, ascending
 from ssdbench.stages.rate import Rate
-from ssdbench.units import format_size
+from ssdbench.units import KIB, format_size
+
+T = TypeVar("T")
+
+USUAL = 4 * KIB  # bytes of a block, to which other sizes are compared
+ALL_READS = 100  # percent
 
 
 def sweep(
@@ -70,8 +76,15 @@ def returns_to(profile: Profile, level_bytes: int, points: Sequence[Point]) -> W
 
 
 def steady_workload(profile: Profile, level_bytes: int) -> Workload:
-    """What is written until the drive is steady."""
+    """What is written until the drive is steady: as the profile names it, else as its plan asks.
+
+    Without a name it is the heaviest writer of the plan: random writes without reads, of the block
+    of the writing points that is nearest to 4 KiB, at their deepest queue, but at least at the
+    default depth: nothing ages a drive faster, and no warm-up takes longer for being shallow.
+    """
     wanted = profile.steady.workload
+    if not names_warm_up(profile):
+        wanted = _heaviest(profile, level_bytes) or wanted
     return Workload(
         pattern=wanted.pattern.pattern,
         block_bytes=wanted.block_bytes,
@@ -81,6 +94,44 @@ def steady_workload(profile: Profile, level_bytes: int) -> Workload:
         range=point_range(level_bytes, wanted.block_bytes),
         content=profile.content,
     )
+
+
+def names_warm_up(profile: Profile) -> bool:
+    """Whether the profile says what the warm-up writes."""
+    return "workload" in profile.steady.model_fields_set
+
+
+def _heaviest(profile: Profile, level_bytes: int) -> SteadyWorkload | None:
+    """None without a random writer."""
+    writers = [
+        (block, stage)
+        for stage in (measure.stage for measure in profile.measure)
+        if isinstance(stage, asked.Sweep | asked.SpanSweep) and _writes_at_random(stage)
+        for block in _each(stage.block_bytes)
+        if block <= level_bytes
+    ]
+    if not writers:
+        return None
+    nearest = min((block for block, _ in writers), key=lambda block: abs(math.log2(block / USUAL)))
+    depths = [
+        (depth * jobs, depth, jobs)
+        for block, stage in writers
+        if block == nearest
+        for depth, jobs in product(_each(stage.iodepth), _each(stage.numjobs))
+    ]
+    usual = SteadyWorkload()
+    least = usual.iodepth * usual.numjobs, usual.iodepth, usual.numjobs
+    _, iodepth, numjobs = max([*depths, least], key=lambda found: found[0])
+    return SteadyWorkload(block=nearest, iodepth=iodepth, numjobs=numjobs)
+
+
+def _writes_at_random(stage: asked.Sweep | asked.SpanSweep) -> bool:
+    random = asked.AccessOrder.RANDOM in _each(stage.pattern)
+    return random and min(_each(stage.read_percent)) < ALL_READS
+
+
+def _each(value: T | tuple[T, ...]) -> tuple[T, ...]:
+    return value if isinstance(value, tuple) else (value,)
 
 
 def hottest(profile: Profile, level_bytes: int) -> Workload | None:
@@ -95,7 +146,7 @@ def hottest(profile: Profile, level_bytes: int) -> Workload | None:
         for stage in (measure.stage for measure in profile.measure)
         if isinstance(stage, asked.Sweep)
         for block, read in product(stage.block_bytes, stage.read_percent)
-        if read < 100 and block <= level_bytes
+        if read < ALL_READS and block <= level_bytes
     ]
     if not writers:
         return None

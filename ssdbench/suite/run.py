@@ -33,7 +33,7 @@ from ssdbench.model.target import TargetInfo
 from ssdbench.suite.asked import Asked
 from ssdbench.suite.assemble import host_wishes
 from ssdbench.suite.assemble import stages as stages
-from ssdbench.suite.plan import destroys, require_fit, target_of, wear_of
+from ssdbench.suite.plan import destroys, fitted, require_fit, target_of, wear_of
 from ssdbench.target.consent import require_consent
 from ssdbench.target.guard import NO_CONSENT
 from ssdbench.target.inspect import found_again
@@ -52,14 +52,15 @@ def run(asked_for: Asked, output: Path, world: World) -> RunResult:
     generator = _generator(asked_for.profile, info)
     wishes = planned_host(host_wishes(asked_for.profile, info), info)
     there = info.formatted(asked_for.profile.lba_format)
+    if asked_for.planned is not None:
+        asked_for.planned.require_unchanged(info, asked_for.profile_text)
+    asked_for, budget = fitted(asked_for, there)
     with asked_for.blamed_on_profile():
         plans = [stage.plan(there, rate_hint(there)) for stage in stages(asked_for.profile, there)]
     check_limits(plans, asked_for.all_limits)
     require_consent(
         info, asked_for.consent, wear=wear_of(asked_for, plans), destroys=destroys(plans)
     )
-    if asked_for.planned is not None:
-        asked_for.planned.require_unchanged(info, asked_for.profile_text)
     RunStore.require_new(output)
     seed = asked_for.profile.seed if asked_for.seed is None else asked_for.seed
     kept = manifest(
@@ -74,6 +75,7 @@ def run(asked_for: Asked, output: Path, world: World) -> RunResult:
         consent=asked_for.consent,
         endurance_tb=asked_for.endurance_tb,
         generator=generator,
+        budget=budget,
     )
     store = RunStore(output)
     # Nothing is made before the locks are ours, so that a refused run leaves nothing behind.
@@ -203,6 +205,7 @@ def order_of(kept: Manifest, profile: Profile) -> Order:
         limits=kept.limits,
         plan=_capacity_plan(kept, profile),
         hint=rate_hint(kept.target),
+        budget=kept.budget,
         host={**kept.host, **{f"{name} version": v for name, v in kept.versions.items()}},
     )
 

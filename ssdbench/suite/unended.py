@@ -100,6 +100,7 @@ def unended(directory: Path, *, why: str = KILLED) -> RunResult:
         settings=kept.lasting,
         bytes_written=meter.bytes_written,
         endurance_tb=order.plan.endurance_tb,
+        budget=order.budget,
         interrupted=True,
     )
 

@@ -3,6 +3,7 @@
 from typing import Literal
 
 from ssdbench.cli.documents import Document, Part
+from ssdbench.model.budget import Budget
 from ssdbench.model.target import TargetInfo
 
 
@@ -46,6 +47,7 @@ class Planned(Document):
     host_settings: dict[str, str]
     host_changes: tuple[str, ...]
     host_notes: tuple[str, ...]
+    budget: Budget | None  # where a time was given, and what fits into it
     lba_format: str
     wear: PlannedWear
     refusals: tuple[str, ...]

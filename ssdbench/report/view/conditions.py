@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from ssdbench.model import rundirectory
+from ssdbench.model.budget import Budget
 from ssdbench.model.found import FillDone, PurgeDone
 from ssdbench.model.kind import KINDS
 from ssdbench.model.pts import Pts
@@ -74,6 +75,7 @@ def test(result: RunResult) -> Section:
         ("Started", words.moment(result.started_at)),
         ("Ended", words.moment(result.finished_at)),
         ("Length on the drive's clock", format_duration(length)),
+        *([("Time given", _budget(result.budget))] if result.budget else []),
         ("Written by the run", _written(result)),
         *([("Written to flash", _flash(result.flash_written))] if result.flash_written else []),
         ("Purge", _titles(purge) or own),
@@ -93,6 +95,12 @@ def test(result: RunResult) -> Section:
     brief = f"{format_duration(length)} on the drive's clock, {_written(result)} written"
     facts = Facts("", [(n, v or words.NONE) for n, v in items])
     return Section("conditions", "Test conditions", [facts], brief)
+
+
+def _budget(budget: Budget) -> str:
+    """The time, what was left out for it, and what the run could prove at best."""
+    cuts = "; ".join(budget.cuts) or "nothing was left out"
+    return f"{format_duration(budget.seconds)}: {cuts}. It {budget.proves}. Risk: {budget.risk}."
 
 
 def tool(result: RunResult) -> str:

@@ -1,6 +1,7 @@
 """Commands that only look: plan, drives, check, schema."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -62,3 +63,47 @@ def test_a_check_without_fio_says_what_to_install(
 
     assert run(["check"]) == 4
     assert "fio is not installed" in capfd.readouterr().out
+
+
+MIXED = """
+measure:
+  - sweep: {block: [8KiB, 64KiB], read: [0, 70], iodepth: [1, 64], numjobs: [1, 2]}
+"""
+
+
+def warm_up_of(profile: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> str:
+    path, target = tmp_path / "profile.yaml", tmp_path / "target.img"
+    path.write_text(profile)
+    with target.open("wb") as file:
+        file.truncate(1 << 30)
+    assert run(["plan", str(path), "--target", str(target)]) == 0
+    return capfd.readouterr().out.split("02-steady: ")[1].split("03-sweep: ")[0]
+
+
+def test_the_warm_up_is_the_plans_heaviest_writer_and_then_what_moves_most_bytes(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    told = warm_up_of(MIXED, tmp_path, capfd)
+
+    assert "8 KiB random write, QD 64 x 2 until steady" in told
+    assert "the profile names no workload for it: this is the heaviest writer of the plan" in told
+    assert "then 64 KiB random 70/30 read/write, QD 64 x 2, which moves most bytes" in told
+
+
+def test_a_warm_up_that_the_profile_names_is_as_it_names_it(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    named = "steady: {workload: {block: 4KiB, iodepth: 8}}" + MIXED
+
+    told = warm_up_of(named, tmp_path, capfd)
+
+    assert "4 KiB random write, QD 8 x 1 until steady" in told
+    assert "heaviest" not in told
+
+
+def test_a_shallow_plan_is_warmed_up_at_the_usual_depth(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    told = warm_up_of("measure: [{sweep: {iodepth: 1}}]", tmp_path, capfd)
+
+    assert "4 KiB random write, QD 32 x 1 until steady" in told

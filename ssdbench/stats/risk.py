@@ -1,0 +1,62 @@
+"""How often a bound misled on drives whose truth is known, by the kind of evidence behind it.
+
+The counts are those of `nox -s judge-the-judges -- --published N --evidence KIND` on seeds that
+nothing was tuned on (docs/numbers.md has the tables). An event after the run is nobody's error and
+is counted apart: no evidence foresees it.
+"""
+
+from dataclasses import dataclass
+
+from ssdbench.stats.distributions import binomial_upper_limit
+
+WHOLE, SHORT, HASTY = "whole", "short", "hasty"
+
+
+@dataclass(frozen=True, slots=True)
+class Risk:
+    """Bounds more than 5 % above what the drive sustains, of so many drives."""
+
+    wrong: int
+    of: int
+    family: str  # where the share, or else its 95 % limit, is the largest
+    family_wrong: int
+    family_of: int
+    later: int  # VALIDATED, and stepped down after the run
+    later_of: int  # drives that step down at all
+    validated: bool = True  # whether only VALIDATED numbers are counted
+
+    @property
+    def sentence(self) -> str:
+        """For a plan."""
+        what = "VALIDATED bound" if self.validated else "bound (none VALIDATED)"
+        text = (
+            f"for the worst family of the zoo ({self.family}) the {what} was > 5 % optimistic for "
+            f"{_share(self.family_wrong, self.family_of)}; over all families for "
+            f"{_share(self.wrong, self.of)}"
+        )
+        if self.later:
+            text += (
+                f"; of {self.later_of} drives that step down late, {self.later} did so after a run "
+                "that had VALIDATED them, which no evidence foresees"
+            )
+        return text
+
+
+def _share(wrong: int, of: int) -> str:
+    """`1 drive in 12 (8 of 96; 95 % limit: 1 in 7)`."""
+    limit = 1 / binomial_upper_limit(wrong, of)
+    seen = f"1 drive in {of / wrong:.0f}" if wrong else "no drive"
+    return f"{seen} ({wrong} of {of:,}; 95 % limit: 1 in {limit:.0f})"
+
+
+KINDS = (WHOLE, SHORT, HASTY)
+RISKS = {
+    WHOLE: Risk(0, 929, "stalls", 0, 57, 22, 100),
+}
+
+
+def risk(evidence: str) -> str:
+    """What is known of bounds with such evidence, in one sentence."""
+    if evidence not in RISKS:
+        return "how often such evidence misleads was not measured"
+    return RISKS[evidence].sentence

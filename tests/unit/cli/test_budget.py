@@ -1,0 +1,116 @@
+"""`plan` and `run` within a time: what is left out, what it can prove, what is refused."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ssdbench.cli.main import run
+from ssdbench.model.loading import load_profile
+
+TARGET = ("--target", "sim:x25m-g2-160,capacity=4GiB")
+TINY = """
+title: Tiny
+target: sim:x25m-g2-160,capacity=256MiB
+precondition: [{pattern: sequential, block: 128KiB, fill: 2}]
+steady: {rule: pss-quick, max_fills: 1}
+repeats: 12
+window: 10s
+settle: {window: 10s, flat: 10s, spare: 1%, max_time: 20s}
+measure:
+  - sweep: {block: [4KiB, 64KiB], read: [0, 100]}
+  - span: {spans: [10%, 100%]}
+"""
+
+
+def budget(capfd: pytest.CaptureFixture[str], time: str, *more: str) -> dict[str, Any]:
+    assert run(["plan", "pessimistic", *TARGET, "--budget", time, "--json", *more]) == 0
+    document = json.loads(capfd.readouterr().out)
+    found: dict[str, Any] = document["budget"]
+    found["stages"] = [stage["kind"] for stage in document["stages"]]
+    return found
+
+
+def test_less_time_leaves_out_more_and_never_promises_more(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    times = {"90d": 90 * 24, "3d": 72, "12h": 12, "6h": 6, "3h": 3}
+    found = {time: budget(capfd, time) for time in times}
+
+    cuts = {time: found[time]["cuts"] for time in times}
+    assert cuts["90d"] == []
+    assert any("`span`" in cut for cut in cuts["3d"])
+    assert [not found[time]["lacks"] for time in times] == [True, True, True, False, False]
+    for time, hours in times.items():
+        likely_s = found[time]["likely_s"]
+        assert isinstance(likely_s, float)
+        assert likely_s <= 3600 * hours
+    assert "9 repeats of each point" in cuts["6h"]
+    assert any("pss-quick" in cut for cut in cuts["3h"])
+    assert "1 drive in" in str(found["12h"]["risk"]) or "no drive" in str(found["12h"]["risk"])
+
+
+def test_a_plan_within_a_time_says_so_and_its_command_keeps_the_time(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["plan", "pessimistic", *TARGET, "--budget", "6h"]) == 0
+
+    out = capfd.readouterr().out
+    assert "within 6 h 00 min: likely 5 h" in out
+    assert "cannot be VALIDATED: 9 repeats, of at least 10" in out
+    assert "VALIDATED is likely possible within" in out
+    assert "  risk: " in out
+    assert "--budget 6h" in out.split("to run it:")[1]
+
+
+def test_without_a_time_nothing_is_left_out(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["plan", "pessimistic", *TARGET, "--json"]) == 0
+
+    assert json.loads(capfd.readouterr().out)["budget"] is None
+
+
+@pytest.mark.parametrize("verb", ["plan", "run"])
+def test_a_time_below_the_fill_alone_is_refused(
+    verb: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+
+    code = run([verb, "pessimistic", *TARGET, "--budget", "10s", "--output", str(out)])
+
+    err = capfd.readouterr().err
+    assert code == 2
+    assert "filling sim:x25m-g2-160,capacity=4GiB once takes 21 s at best" in err
+    assert "more than --budget 10 s" in err
+    assert "Give a longer --budget" in err
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("time", ["0s", "-1h", "soon", ""])
+def test_a_time_that_is_none_is_refused(time: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["plan", "quick", *TARGET, "--budget", time]) == 2
+
+    assert "--budget" in capfd.readouterr().err
+
+
+def test_a_run_within_a_time_is_the_shorter_plan_and_its_result_names_it(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    profile, out = tmp_path / "tiny.yaml", tmp_path / "out"
+    profile.write_text(TINY)
+
+    assert run(["run", str(profile), "--budget", "28m", "--output", str(out), "--json"]) == 1
+
+    result = json.loads(capfd.readouterr().out)["result"]
+    kept = json.loads((out / "manifest.json").read_text())
+    assert result["budget"] == kept["budget"]
+    assert result["budget"]["seconds"] == kept["max_time_s"] == 1680
+    assert result["verdict"] == "NOT VALIDATED"
+    assert result["budget"]["lacks"]
+    assert [s["found"]["kind"] for s in result["stages"]] == ["precondition", "steady", "sweep"]
+    ran = load_profile(result["profile_text"], "the stored profile")
+    assert ran.repeats < 12
+    assert sum(s["duration_s"] for s in result["stages"]) <= 1680 + 60
+    page = (out / "report.html").read_text()
+    assert "28 min 00 s" in page
+    assert "(item 2 of `measure`) is left out" in page
