@@ -79,8 +79,9 @@ def wear_objections(info: TargetInfo, wear: Wear, consent: Consent) -> list[Obje
 def against(info: TargetInfo, *, run: str = "") -> list[Objection]:
     """Everything that speaks against a target before its first write, overridden or not.
 
-    What `run` left in a file speaks against nothing when it goes on. Data is looked for where it would be all that protects the drive: a signature stands for what
-    lies behind it, and nothing lets a drive pass that is in use.
+    What `run` left in a file speaks against nothing when it goes on. Data is looked for where it
+    would be all that protects the drive: a signature stands for what lies behind it, and nothing
+    lets a drive pass that is in use.
     """
     found = guard.standing(info, Consent(run=run))
     asked_for = needed(info) and all(o.option not in ((), OVERWRITE) for o in found)
