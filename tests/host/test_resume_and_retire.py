@@ -14,6 +14,7 @@ import pytest
 from ssdbench.engine.claimedsession import SIGNATURES
 from ssdbench.engine.journal import NAME, Journal, Kind
 from ssdbench.host.command import run
+from ssdbench.model import records
 from ssdbench.target.inspect import inspect
 from tests.support.devices import LoopDevice, attached_loop
 from tests.support.documents import checked
@@ -132,10 +133,21 @@ SOMEBODY = 65534  # a user that is not root
 
 
 def forged(run: Path, other: LoopDevice, place: Path) -> Path:
-    """A directory of another user that says that root agreed to destroy another drive."""
+    """A directory of another user that says that root agreed to destroy another drive.
+
+    Its journal says so as well: a checksum is no signature.
+    """
     shutil.copytree(run, place)
     now = inspect(str(other.node))
     kept = json.loads((place / "manifest.json").read_text())
+    was = kept["target"]["id"]
+    held = records.read((place / NAME).read_bytes())
+    (place / NAME).write_text(
+        "".join(
+            records.line(json.loads(json.dumps(line.fields).replace(was, now.id))) + "\n"
+            for line in held.lines
+        )
+    )
     kept["consent"] |= {"identity": now.id, "overwrite": True, "shared": True}
     kept["target"] = now.model_dump(mode="json")
     (place / "manifest.json").write_text(json.dumps(kept))
