@@ -116,7 +116,7 @@ def format_size(size_bytes: int) -> str:
     for unit, factor in (("TiB", TIB), ("GiB", GIB), ("MiB", MIB), ("KiB", KIB)):
         if size_bytes >= factor:
             value = size_bytes / factor
-            return f"{value:.0f} {unit}" if value == int(value) else f"{value:.4g} {unit}"
+            return f"{value:.0f} {unit}" if value.is_integer() else f"{value:.4g} {unit}"
     return f"{size_bytes} B"
 
 
@@ -143,8 +143,8 @@ def format_count(number: float) -> str:
 
 def format_bound(number: float) -> str:
     """A lower bound, rounded down: whole from 100 on, else to three significant digits."""
-    if not 0 < number < 100:
-        return format_count(math.floor(number))
+    if not 1e-200 < number < 100:
+        return format_count(math.floor(number) if math.isfinite(number) else number)
     step = 10.0 ** (math.floor(math.log10(number)) - 2)
     return format_count(math.floor(number / step * (1 + 1e-12)) * step)
 
@@ -172,6 +172,8 @@ def format_minutes(duration_s: float) -> str:
 
 def format_duration(duration_s: float) -> str:
     """A span of time for people: `48 s`, `5 min 20 s`, `2 h 05 min`, `3 d 4 h`."""
+    if not math.isfinite(duration_s):  # of a stored result that somebody changed
+        return "unknown"
     seconds = round(duration_s)
     if seconds < 1:
         return f"{duration_s:.2g} s"

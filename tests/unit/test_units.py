@@ -91,3 +91,13 @@ def test_a_change_is_never_minus_or_plus_nothing(percent: float, text: str) -> N
 
 def test_a_length_that_was_scaled_down_says_so() -> None:
     assert [units.format_minutes(1200 * scale) for scale in (1, 0.01)] == ["20 min", "12 s"]
+
+
+FORMATTERS = sorted(name for name in vars(units) if name.startswith("format_"))
+
+
+@pytest.mark.parametrize("name", FORMATTERS)
+@given(number=st.floats())
+def test_any_number_of_a_stored_result_can_be_shown(name: str, number: float) -> None:
+    """Results may hold NaN and infinity where there is no answer, and anything where changed."""
+    assert getattr(units, name)(number)
