@@ -19,6 +19,8 @@ from ssdbench.model.finding import Finding, Severity
 from ssdbench.units import format_count, format_duration, format_rate
 
 LINE_EVERY_S = 30.0
+ROOMY = 72  # columns of a terminal that has room for a bar
+SHARE = 11  # of `[2/4]  50 %`
 
 _WORDS = {
     Severity.INVALIDATES: "not valid",
@@ -87,13 +89,18 @@ class Moving:
         from rich.console import Console  # 120 ms of CPU, for a terminal only
         from rich.progress import BarColumn, TextColumn
         from rich.progress import Progress as Bar
+        from rich.table import Column
 
         self._lines = Lines()
+        self._stage = ""
+        console = Console(stderr=True, highlight=False)
+        share = Column(no_wrap=True, min_width=SHARE)  # what gives way is the text behind it
+        text = Column(no_wrap=True, overflow="ellipsis")
         self._bar: Bar = Bar(
-            TextColumn("  {task.fields[share]}", markup=False),
-            BarColumn(bar_width=24),
-            TextColumn("{task.description}", markup=False),
-            console=Console(stderr=True, highlight=False),
+            TextColumn("{task.fields[share]}", markup=False, table_column=share),
+            *([BarColumn(bar_width=24)] if console.width >= ROOMY else []),
+            TextColumn("{task.description}", markup=False, table_column=text),
+            console=console,
             transient=True,
             refresh_per_second=4,
         )
@@ -124,10 +131,12 @@ class Moving:
                 completed=event.fraction or 0.0,
                 total=None if event.fraction is None else 1.0,  # None: it pulses
                 description=plain(_rest(event)),
-                share=share,
+                share=f"{self._stage}{share}",
                 visible=True,
             )
             return
+        if isinstance(event, StageStarted):
+            self._stage = f"[{event.number}/{event.of}] "
         if isinstance(event, StageStarted | StageFinished | RunFinished):
             self._bar.update(self._task, visible=False, completed=0.0)
         text = self._lines.text(event)

@@ -1,18 +1,23 @@
 """The answer of a run for the terminal and as JSON; the report has the rest."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 from ssdbench.cli.conduct import Ended
 from ssdbench.cli.documents.runs import Ran
 from ssdbench.cli.output import table
+from ssdbench.model.compared import Comparison, FileSystemComparison
 from ssdbench.model.finding import Finding, Severity
+from ssdbench.model.inside import BlockSizeFound, ProbeFound
 from ssdbench.model.pts import Pts
 from ssdbench.model.result import PointResult, RunResult
-from ssdbench.report.csv import reasons
+from ssdbench.report.csv import point_findings
 from ssdbench.report.metrics import published_bound, unsteady
+from ssdbench.report.view import words
+from ssdbench.report.view.headline import headline
 from ssdbench.report.view.pts import pts_rule
 from ssdbench.report.view.stamp import IN_PART, Stamp, beside_plan, stamp
-from ssdbench.units import format_bound, format_count, format_ns
+from ssdbench.units import counted, format_bound, format_count, format_ns, listed
 
 
 def run_lines(ended: Ended) -> Iterator[str]:
@@ -31,8 +36,16 @@ def run_lines(ended: Ended) -> Iterator[str]:
             [(stage.title, pts_rule(stage, found)) for stage, found in standard],
         )
         yield ""
+    for titles, rows in ((_COMPARED, compared_rows(result)), (_INSIDE, inside_rows(result))):
+        if rows:
+            yield table(titles, rows)
+            yield ""
     simulated = ", a simulated drive" if result.target.simulated else ""
     over = stamp(result)
+    first = headline(result)
+    if first.number != words.NONE:
+        about = f", {first.holds_for}" if first.holds_for else ""
+        yield f"{first.label}: {first.number} {first.unit}".rstrip() + about
     yield f"{over.word}: {result.target.name}{simulated}"
     for reason in _why(result, over):
         yield f"  {reason}"
@@ -49,6 +62,35 @@ def run_document(ended: Ended) -> Ran:
         simulated=ended.result.target.simulated,
         result=ended.result,
     )
+
+
+_COMPARED = ("compared", "workload", "fastest", "IOPS", "slowest", "IOPS")
+_INSIDE = ("inside the drive", "answer")
+
+
+def compared_rows(result: RunResult) -> list[tuple[str, ...]]:
+    """Of each comparison and workload, the fastest and the slowest setting by their medians."""
+    rows: list[tuple[str, ...]] = []
+    for stage in result.stages:
+        found = stage.found
+        if not isinstance(found, Comparison | FileSystemComparison):
+            continue
+        for workload in dict.fromkeys(median.workload for median in found.medians):
+            own = [median for median in found.medians if median.workload == workload]
+            slow, fast = (pick(own, key=lambda median: median.iops) for pick in (min, max))
+            of = stage.title, workload
+            ends = [(one.variant, format_count(one.iops)) for one in (fast, slow)]
+            rows.append((*of, *(ends[0] + ends[1] if len(own) > 1 else (*ends[0], "-", "-"))))
+    return rows
+
+
+def inside_rows(result: RunResult) -> list[tuple[str, str]]:
+    """Every question about the inside of a drive with its answer."""
+    return [
+        (found.probe if isinstance(found, ProbeFound) else "block size", found.answer)
+        for found in (stage.found for stage in result.stages)
+        if isinstance(found, BlockSizeFound | ProbeFound) and found.answer
+    ]
 
 
 def _row(point: PointResult) -> tuple[str, ...]:
@@ -79,6 +121,12 @@ def _why_not(result: RunResult) -> list[str]:
     text = dict.fromkeys(f.message for f in found)
     invalid = [p for stage in result.stages for p in stage.points if p.verdict != "VALIDATED"]
     if invalid and not text:
-        codes = dict.fromkeys(reasons(p.findings) for p in invalid)
-        return [f"{len(invalid)} points are not valid: {'; '.join(codes)}"]
+        against = Severity.INVALIDATES
+        codes = Counter(
+            code
+            for point in invalid
+            for code in {f.code for f in point_findings(point) if f.severity is against}
+        )
+        told = listed([f"{code} ({counted(n, 'point')})" for code, n in codes.most_common()])
+        return [f"{counted(len(invalid), 'point')} not valid: {told}"]
     return list(text)

@@ -1,6 +1,9 @@
 """Events as lines, for people and for whoever attaches."""
 
 import json
+import os
+import pty
+import re
 from pathlib import Path
 
 import pytest
@@ -49,6 +52,27 @@ def test_the_bar_writes_to_stderr_only(capfd: pytest.CaptureFixture[str]) -> Non
     out, err = capfd.readouterr()
     assert out == ""
     assert "it drifts" in err
+
+
+def test_the_bar_is_one_line_on_a_terminal_of_40_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("TERM", "xterm")
+    ours, theirs = pty.openpty()
+    with open(theirs, "w") as terminal, monkeypatch.context() as within:  # noqa: PTH123 - a descriptor
+        within.setattr("sys.stderr", terminal)
+        with Moving() as bar:
+            bar.show(StageStarted("02-steady", "Warm up", 2, 4, (60.0, 7200.0)))
+            bar.show(HALF)
+            bar._bar.refresh()
+    text = os.read(ours, 1 << 16).decode()
+    os.close(ours)
+
+    drawn = [re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", one) for one in re.split(r"[\r\n]+", text)]
+    bars = [one.strip() for one in drawn if "%" in one]
+    assert bars and all(len(one) <= 40 for one in bars)
+    assert bars[-1] == "[2/4]  50 % 5 min 20 s left, 51,758 IOPS"
+    left = [one.strip() for one in drawn if one.strip() and "%" not in one]
+    assert all(one.startswith("[2/4]") or one.endswith("clock") for one in left), left
 
 
 def test_whoever_attaches_sees_each_event_once(tmp_path: Path) -> None:
