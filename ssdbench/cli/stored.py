@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from ssdbench.cli.background import worker
+from ssdbench.engine.journal import is_unended
 from ssdbench.errors import UsageError
 from ssdbench.model.result import RunResult
 
@@ -12,10 +13,10 @@ def unended_result(directory: Path) -> RunResult | None:
 
     Raises UsageError when its directory cannot be read.
     """
-    from ssdbench.suite.unended import KILLED, is_unended, unended  # half a second
-
     if not is_unended(directory):
         return None
+    from ssdbench.suite.unended import KILLED, unended  # most of a second of CPU
+
     return unended(directory, why="it is still at work" if _at_work(directory) else KILLED)
 
 

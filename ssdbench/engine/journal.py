@@ -91,6 +91,27 @@ def sound(text: bytes) -> tuple[list[Record], int | None]:
     return stored, min(held.damaged, default=None)
 
 
+def believed_records(directory: Path) -> tuple[list[Record], int | None]:
+    """See `sound`, of a run directory. Raises UsageError when its journal cannot be read."""
+    path = directory / rundirectory.JOURNAL
+    try:
+        return sound(read_regular(path))
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def is_unended(directory: Path) -> bool:
+    """Whether the newest of a run is in its journal only: it never ended, or was resumed since."""
+    if not (directory / rundirectory.JOURNAL).is_file():
+        return False
+    if not (directory / rundirectory.RESULT).exists():
+        return True
+    stored, damaged = believed_records(directory)
+    ends = (record.kind for record in reversed(stored))
+    newest = next((kind for kind in ends if kind in (Kind.RESUMED, Kind.ENDED)), None)
+    return damaged is None and newest is Kind.RESUMED
+
+
 def _record(fields: Mapping[str, Any]) -> Record | None:
     try:
         return Record(

@@ -7,8 +7,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scipy.stats import poisson
-
 DAYS_PER_YEAR = 365
 HOURS_PER_YEAR = 24 * DAYS_PER_YEAR
 UTILISATION = 0.7  # of a drive's bound that a plan may use
@@ -169,7 +167,15 @@ def short_hours(failures_per_year: float, rebuild_s: float, reserve: int) -> flo
     the number missing is Poisson with the mean of rate times that time (the M/G/infinity queue).
     """
     mean = failures_per_year * rebuild_s / (DAYS_PER_YEAR * 86_400)
-    return float(HOURS_PER_YEAR * poisson.sf(reserve, mean))
+    if mean > reserve + 1:
+        return HOURS_PER_YEAR * (1.0 - math.fsum(_poisson(n, mean) for n in range(reserve + 1)))
+    # Each term is smaller than the one before it; a difference from 1 would lose small chances.
+    beyond = range(reserve + 1, reserve + 100)
+    return HOURS_PER_YEAR * math.fsum(_poisson(n, mean) for n in beyond)
+
+
+def _poisson(n: int, mean: float) -> float:
+    return math.exp(n * math.log(mean) - mean - math.lgamma(n + 1))
 
 
 def _ceiling(number: float) -> int:

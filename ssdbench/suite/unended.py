@@ -10,14 +10,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import cast
 
-from ssdbench.engine.journal import Journal, Kind, Record, StageJournal, sound
+from ssdbench.engine.journal import Journal, Kind, Record, StageJournal, believed_records
 from ssdbench.engine.manifest import Manifest
 from ssdbench.engine.session import TargetSession
 from ssdbench.engine.stage import AnyStage, Context, Ended, Limits, Meter
 from ssdbench.engine.store import RunStore, load
 from ssdbench.engine.verdict import about_plan, about_target, run_verdict
 from ssdbench.errors import SsdbenchError, UsageError
-from ssdbench.foreign import read_regular
 from ssdbench.model import rundirectory
 from ssdbench.model.base import Model
 from ssdbench.model.findings.course import CutShort, RunCutShort
@@ -42,18 +41,6 @@ class _Remembered:
         del workload
 
 
-def is_unended(directory: Path) -> bool:
-    """Whether the newest of a run is in its journal only: it never ended, or was resumed since."""
-    if not (directory / rundirectory.JOURNAL).is_file():
-        return False
-    if not (directory / rundirectory.RESULT).exists():
-        return True
-    records, damaged = _records(directory)
-    ends = (record.kind for record in reversed(records))
-    newest = next((kind for kind in ends if kind in (Kind.RESUMED, Kind.ENDED)), None)
-    return damaged is None and newest is Kind.RESUMED
-
-
 def unended(directory: Path, *, why: str = KILLED) -> RunResult:
     """The result of a run that ended in mid-run, as far as its directory holds it.
 
@@ -62,7 +49,7 @@ def unended(directory: Path, *, why: str = KILLED) -> RunResult:
     store = RunStore.open(directory)
     kept = load(directory / rundirectory.MANIFEST, Manifest)
     profile = load_profile(kept.profile_text, kept.profile_name)
-    records, damaged = _records(directory)
+    records, damaged = believed_records(directory)
     if damaged is not None:
         why = f"its journal is damaged in line {damaged}, and nothing from there on is believed"
     elif not records:
@@ -103,14 +90,6 @@ def unended(directory: Path, *, why: str = KILLED) -> RunResult:
         budget=order.budget,
         interrupted=True,
     )
-
-
-def _records(directory: Path) -> tuple[list[Record], int | None]:
-    path = directory / rundirectory.JOURNAL
-    try:
-        return sound(read_regular(path))
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}") from error
 
 
 def _stage(

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from ssdbench.errors import ProfileError
 from ssdbench.model.loading import load_profile
@@ -35,13 +36,18 @@ class Line:
 
 def wanted_plan(result: RunResult) -> CapacityPlan:
     """The plan in the run's own profile, with the endurance that was given; empty without one."""
-    try:
-        plan = load_profile(result.profile_text, "the stored profile").plan
-    except ProfileError:
-        plan = CapacityPlan()  # of another version; the rest of the page does not depend on it
+    plan = _profile_plan(result.profile_text)
     if result.endurance_tb is None:
         return plan
     return plan.model_copy(update={"endurance_tb": result.endurance_tb})
+
+
+@cache
+def _profile_plan(profile_text: str) -> CapacityPlan:
+    try:
+        return load_profile(profile_text, "the stored profile").plan
+    except ProfileError:
+        return CapacityPlan()  # of another version; the rest of the page does not depend on it
 
 
 def demanded(result: RunResult) -> CapacityPlan | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ssdbench.cli import main
-from ssdbench.engine.journal import Journal, Kind
+from ssdbench.engine.journal import Journal, Kind, is_unended
 from ssdbench.engine.manifest import manifest
 from ssdbench.engine.stage import AnyStage, Limits
 from ssdbench.generator.base import Second
@@ -106,12 +106,12 @@ def test_a_run_that_was_resumed_and_killed_shows_what_it_holds_since(run: ARun) 
     run.interrupted_in("02-steady")
     run.go()
     described(run)
-    assert not unended.is_unended(run.path)
+    assert not is_unended(run.path)
     with pytest.raises(Killed):
         run.resume(killed_in="03-sweep")
     described(run)
 
-    assert unended.is_unended(run.path)
+    assert is_unended(run.path)
     assert [stage.name for stage in unended.unended(run.path).stages][-1] == "03-sweep"
 
 
@@ -124,7 +124,7 @@ def killed_everywhere(run: ARun, fresh: Callable[[Path], ARun], step: int) -> No
         if not (one.path / JOURNAL).exists() or not (one.path / JOURNAL).read_bytes().count(b"\n"):
             continue  # it had not begun
         described(one)
-        if unended.is_unended(one.path):
+        if is_unended(one.path):
             shown = unended.unended(one.path)
             assert shown.verdict == "NOT VALIDATED", number
             assert Code.CUT_SHORT in {finding.code for finding in shown.findings}
