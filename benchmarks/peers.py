@@ -125,11 +125,13 @@ def main() -> int:
     """A row for each way that is installed here."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--drive", action="append", help="instead of the four of the table")
-    drives = parser.parse_args().drive or DRIVES
+    parser.add_argument("--way", default="", help="only the ways whose name has this in it")
+    asked = parser.parse_args()
+    drives = asked.drive or DRIVES
     truths = {target: true_iops(target) for target in drives}
     print(f"{'reported / true sustained IOPS':<42}" + "".join(f"{d[4:20]:>20}" for d in drives))
     print(f"{'(true IOPS)':<42}" + "".join(f"{truths[d]:>20,.0f}" for d in drives))
-    for name, program, way in WAYS:
+    for name, program, way in (found for found in WAYS if asked.way in found[0]):
         if which(program) is None:
             print(f"{name:<42}  {program} is not installed")
             continue
