@@ -66,6 +66,24 @@ def test_directions_follow_from_what_the_workload_does(tmp_path: Path) -> None:
     }
 
 
+def test_the_bound_of_a_direction_is_its_own(tmp_path: Path) -> None:
+    result = a_small_run(tmp_path)
+    stage = next(stage for stage in result.stages if stage.points)
+    mixed = next(point for point in stage.points if point.point.workload.read_percent == 70)
+    total = mixed.estimate("iops")
+    assert total is not None and total.bound is not None
+    reads = total.model_copy(update={"direction": "read", "bound": 0.7 * total.bound})
+    told = mixed.model_copy(update={"estimates": (total, reads), "repeats": ()})
+    found = stage.found.model_copy(update={"points": (told,)})
+    only = stage.model_copy(update={"found": found})
+
+    frame = results_frame(result.model_copy(update={"stages": (only,)}))
+
+    rows = frame[(frame["metric"] == "iops") & (frame["point"] == mixed.point.id)]
+    bounds = dict(zip(rows["direction"], rows["bound"], strict=True))
+    assert bounds == {"total": total.bound, "read": 0.7 * total.bound}
+
+
 def test_parquet_holds_the_same_rows_with_fixed_types(tmp_path: Path) -> None:
     frame = results_frame(a_small_run(tmp_path))
     render(tmp_path)
