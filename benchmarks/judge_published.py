@@ -15,7 +15,7 @@ import json
 import math
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -25,6 +25,7 @@ import numpy as np
 
 from benchmarks import published_zoo as zoo
 from benchmarks.core_generator import on_core
+from ssdbench.engine.events import Event
 from ssdbench.engine.hints import rate_hint
 from ssdbench.engine.runner import Order, Runner, World
 from ssdbench.engine.simulatedsession import STATE, SimulatedSession
@@ -99,7 +100,14 @@ def judged(
     return _against(made, seed, result, zoo.truth(made, seed), written, ended_s)
 
 
-def by_core(target: str, profile_text: str, run_path: Path, *, seed: int) -> RunResult:
+def by_core(
+    target: str,
+    profile_text: str,
+    run_path: Path,
+    *,
+    seed: int,
+    emit: Callable[[Event], None] = lambda event: None,
+) -> RunResult:
     """What `ssdbench run` does with a simulated drive, with the core's loop in fio's place."""
     profile, info = load_profile(profile_text, "the judge's profile"), inspect(target)
     session = SimulatedSession(info, run_path, on_core)
@@ -111,7 +119,7 @@ def by_core(target: str, profile_text: str, run_path: Path, *, seed: int) -> Run
         plan=profile.plan,
         hint=rate_hint(info),
     )
-    world = World(emit=lambda event: None)
+    world = World(emit=emit)
     try:
         return Runner(order, stages(profile, info), session, RunStore(run_path), world).run()
     finally:

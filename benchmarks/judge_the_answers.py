@@ -9,17 +9,22 @@ made from.
 """
 
 import argparse
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from benchmarks import hidden_blocks, hidden_flash, hidden_queues
+from benchmarks import published_zoo as zoo
 from benchmarks.hidden_flash import CoreBench
+from benchmarks.judge_published import by_core
+from ssdbench.engine.events import Event, StageFinished, StageStarted
 from ssdbench.model.inside import ProbeNumbers
 from ssdbench.model.workload import Pattern
 from ssdbench.stages.probe.remap import RemapUnit
@@ -31,6 +36,7 @@ SEED = 20_261_122
 RIGHT, WIDE, WRONG, OR_LESS, CANNOT = "right", "right, wide", "wrong", "or less", "cannot tell"
 SAID = (RIGHT, WIDE, WRONG, OR_LESS, CANNOT)
 HALF_WIDTH = 0.25  # of the middle of a range: a wider one counts apart
+HOUR_S = 3600.0
 TOO_HIGH = 1.02  # times the true rate, VALIDATED or not
 BLOCK_BYTES = 64 * KIB  # of random writes to flash
 # What a declared criterion calls identifiable: room for a block, and what is within it.
@@ -105,6 +111,31 @@ def rate(number: int, seed: int) -> list[Outcome]:
     return [Outcome("rate", f"{family} {percentile}", how, over, note=note)]
 
 
+def hours(number: int, seed: int) -> list[Outcome]:
+    """When a run ends, by what it said when it was an hour old, or first after that."""
+    made = zoo.creature(seed + number)
+    said: list[tuple[float, tuple[float, float]]] = []
+    spent_s = 0.0
+
+    def heard(event: Event) -> None:
+        nonlocal spent_s
+        if isinstance(event, StageFinished):
+            spent_s += event.result.duration_s
+        elif isinstance(event, StageStarted) and event.ends_after_s:
+            said.append((spent_s, event.ends_after_s))
+
+    with tempfile.TemporaryDirectory(prefix="judge-") as name:
+        target, profile = zoo.write(made, Path(name))
+        by_core(target, profile, Path(name) / "run", seed=seed + number, emit=heard)
+    at_s, (least, most) = max(
+        (one for one in said if one[0] <= HOUR_S), default=min(said, key=lambda one: one[0])
+    )
+    told = f"run {number}: {least / HOUR_S:.1f} to {most / HOUR_S:.1f} h, took "
+    note = f"{told}{spent_s / HOUR_S:.1f} h, said after {at_s / HOUR_S:.1f} h"
+    inside = least <= spent_s <= most and most <= 2 * least
+    return [Outcome("end of the run", made.family, RIGHT if inside else WRONG, note=note)]
+
+
 def _of_unit(said: ProbeNumbers, truth: int) -> str:
     if said.remap_unit_bytes is None:
         return CANNOT
@@ -150,8 +181,14 @@ PARTS: Mapping[str, Part] = {
     "blocks": Part(blocks, short=8, full=1200),
     "flash": Part(flash, short=16, full=480),
     "rate": Part(rate, short=4, full=800),
+    "hours": Part(hours, short=3, full=200),
 }
-MOST_WRONG = {"blocks": 3, "flash": 12, "rate": 3}  # at full count: four of each quantity of flash
+MOST_WRONG = {
+    "blocks": 3,
+    "flash": 12,
+    "rate": 3,
+    "hours": 20,
+}  # at full count: four of each quantity of flash
 
 
 def judged(part: Part, numbers: Iterable[int], seed: int, workers: int) -> Iterator[Outcome]:

@@ -104,7 +104,7 @@ def _lines(wishes: "Asked", plan: "RunPlan", arguments: Sequence[str]) -> list[s
         lines += [f"  note: {note}" for note in stage.notes]
     lines += [
         "",
-        f"time on the target's clock: {_range(format_duration, plan.seconds)}",
+        f"time on the target's clock: {_time(plan)}",
         f"written: {_range(format_capacity, plan.bytes_written)}, {_fills(plan.fills)} drive fills",
         *([f"LBA format: {plan.lba_format}"] if plan.lba_format else []),
         *_budget(plan.budget),
@@ -177,6 +177,22 @@ def _document(wishes: "Asked", plan: "RunPlan", arguments: Sequence[str]) -> "Pl
         ),
         refusals=tuple(objection.reason for objection in refusals),
         command=tuple(_command(refusals, arguments)),
+    )
+
+
+def _time(plan: "RunPlan") -> str:
+    """What is likely where the drive's rates are known, else what any drive may take."""
+    from ssdbench.engine.hints import ANY, ends_after
+
+    if plan.hint == ANY:
+        return (
+            f"{_range(format_duration, plan.seconds)}, as nothing is known of the drive's rates; "
+            "the run tells it within twice once the drive is filled"
+        )
+    likely = ends_after(0.0, plan.stages)
+    return (
+        f"{_range(format_duration, likely)} by {plan.hint.source}, "
+        f"at most {format_duration(plan.seconds[1])}"
     )
 
 

@@ -28,6 +28,7 @@ class StageStarted:
     number: int
     of: int
     seconds: tuple[float, float] = (0.0, 0.0)  # estimate on the target's clock, low and high
+    ends_after_s: tuple[float, float] | None = None  # the run; None while nothing is known of it
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,20 @@
 """What a target may do, for the estimates of a plan; a measurement never rests on it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from ssdbench.engine.stage import RateHint
+from ssdbench.engine.stage import RateHint, StagePlan
+from ssdbench.model.found import FillDone, WarmUp
+from ssdbench.model.result import StageResult
 from ssdbench.model.target import TargetInfo
+from ssdbench.model.workload import Pattern
 from ssdbench.sim.modelfile import embedded_models, load_embedded
 
 ANY = RateHint()
 AROUND = (0.5, 2.0)  # of a model's figures: they are for one block size and depth
 BYTES_PER_MB = 1e6
+SEEN = (0.8, 1.25)  # of what this run saw of the drive
+ONCE_MORE = 2.5  # what is still to do takes as long as the least, or up to so many times that
 
 
 def rate_hint(info: TargetInfo) -> RateHint:
@@ -28,6 +34,36 @@ def rate_hint(info: TargetInfo) -> RateHint:
         random_read_iops=_around(figures, "random_read_iops") or ANY.random_read_iops,
         source=f"the figures of {name}",
     )
+
+
+def learned(hint: RateHint, results: Sequence[StageResult]) -> RateHint:
+    """The range around what the stages so far saw of the drive."""
+    for result in results:
+        match result.found:
+            case FillDone(ordered_bytes_per_s=ordered, random_bytes_per_s=random) as fill:
+                if ordered:
+                    hint = replace(hint, sequential_bytes_per_s=_seen(ordered))
+                if random and fill.random_block_bytes:
+                    hint = replace(hint, random_write_iops=_seen(random / fill.random_block_bytes))
+            case WarmUp(workload=workload, verdict=verdict) if workload and verdict:
+                alone = workload.pattern is Pattern.RANDOM and not workload.read_percent
+                if alone and verdict.mean > 0:
+                    iops = verdict.mean / workload.block_bytes
+                    hint = replace(hint, random_write_iops=_seen(iops))
+    return hint
+
+
+def ends_after(spent_s: float, left: Sequence[StagePlan]) -> tuple[float, float]:
+    """When a run is likely to end that took `spent_s` so far: least and most, within twice.
+
+    A stage mostly takes about the least of its plan; stalls, two levels and cold data take longer.
+    """
+    least_s = sum(plan.seconds[0] for plan in left)
+    return spent_s + least_s, min(spent_s + ONCE_MORE * least_s, 2 * (spent_s + least_s))
+
+
+def _seen(value: float) -> tuple[float, float]:
+    return value * SEEN[0], value * SEEN[1]
 
 
 def _around(figures: Mapping[str, float], name: str) -> tuple[float, float] | None:

@@ -27,6 +27,7 @@ from ssdbench.engine.events import (
     StageFinished,
     StageStarted,
 )
+from ssdbench.engine.hints import ends_after, learned
 from ssdbench.engine.hosting import current_facts
 from ssdbench.engine.journal import NAME, Journal, Kind, StageJournal, utc_now
 from ssdbench.engine.progress import Reporter
@@ -212,8 +213,7 @@ class Runner:
         try:
             for number, (stage, plan) in enumerate(zip(self._stages, plans, strict=True), start=1):
                 self._at = number
-                started = StageStarted(stage.name, stage.title, number, len(plans), plan.seconds)
-                self._world.emit(started)
+                self._world.emit(self._started(stage, number, plan))
                 if not self._stage(journal, stage, reuse=stage.name in reusable):
                     break
         except SsdbenchError as error:
@@ -221,6 +221,17 @@ class Runner:
             self._finish(journal, failed=error.message.splitlines()[0])
             raise
         return self._finish(journal)
+
+    def _started(self, stage: AnyStage, number: int, plan: StagePlan) -> StageStarted:
+        """With what the stages so far tell of the drive's rates."""
+        hint = learned(self._order.hint, self._results)
+        if hint == self._order.hint:
+            return StageStarted(stage.name, stage.title, number, len(self._stages), plan.seconds)
+        left = [one.plan(self._session.info, hint) for one in self._stages[number - 1 :]]
+        ends = ends_after(self._meter.seconds, left)
+        return StageStarted(
+            stage.name, stage.title, number, len(self._stages), left[0].seconds, ends
+        )
 
     def _stage(self, journal: Journal, stage: AnyStage, *, reuse: bool) -> bool:
         """Run a stage, or take its stored result; whether the run goes on."""

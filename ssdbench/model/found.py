@@ -39,6 +39,9 @@ class FillDone(Model):
     filled_bytes: int = 0
     fills: float = 0.0  # bytes written over the capacity
     seconds_csv: tuple[str, ...] = ()
+    ordered_bytes_per_s: float | None = None  # at the end of the last fill in order
+    random_bytes_per_s: float | None = None  # at the end of the last fill in random order
+    random_block_bytes: int = 0
 
 
 class Heated(Model):

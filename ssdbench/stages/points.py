@@ -108,17 +108,22 @@ class PointStage(PlainStage):
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
         """Time and bytes of all repeats; each may settle at once, or use up its budget."""
         sides = [
-            [_repeat_costs(p.workload, self._how, target, hint, fast=fast) for p in self.points]
+            [
+                cost
+                for group in self.groups
+                for point in group
+                for cost in self._costs(point, target, hint, alone=len(group) == 1, fast=fast)
+            ]
             for fast in (True, False)
         ]
         for side, fast in zip(sides, (True, False), strict=True):
             if self.returns_to is not None:
                 how = replace(self._how_again, measure_s=HORIZON_S)
                 cost_s, cost = _repeat_costs(self.returns_to, how, target, hint, fast=fast)
-                side.append((cost_s / self.repeats, cost / self.repeats))
+                side.append((cost_s, cost))
         # A fast drive takes less time and may write more in it.
-        least_s, most_s = sorted(self.repeats * sum(s for s, _ in side) for side in sides)
-        least, written = sorted(self.repeats * sum(round(b) for _, b in side) for side in sides)
+        least_s, most_s = sorted(sum(s for s, _ in side) for side in sides)
+        least, written = sorted(sum(round(b) for _, b in side) for side in sides)
         most = max(self.extra.most, self.repeats)
         said = f"; up to {most} repeats where declared" if most > self.repeats else ""
         return StagePlan.of(
@@ -136,6 +141,19 @@ class PointStage(PlainStage):
                 *self._past_buffer(target),
             ],
         )
+
+    def _costs(
+        self, point: Point, target: TargetInfo, hint: RateHint, *, alone: bool, fast: bool
+    ) -> list[tuple[float, float]]:
+        """Seconds and bytes written of each repeat.
+
+        Where repeats follow each other with nothing between them, only the first writes the spare
+        area before it counts.
+        """
+        first = _repeat_costs(point.workload, self._how, target, hint, fast=fast)
+        how = replace(self._how, spare_share=0.0) if alone else self._how
+        other = _repeat_costs(point.workload, how, target, hint, fast=fast)
+        return [first, *[other] * (self.repeats - 1)]
 
     def _past_buffer(self, target: TargetInfo) -> list[str]:
         """What seeing past the drive's buffer takes, where it is known before the start."""
@@ -338,7 +356,9 @@ def _repeat_costs(
     if not workload.writes:
         settle_s = how.flat_s if fast else min(3 * how.flat_s, how.read_budget_s())
         return settle_s + how.measure_s, 0.0
-    write_rate = _write_rate(workload, hint, fast=fast)
+    # The rest of the drive may serve a small span as spare area, or not.
+    gain = target.size_bytes / workload.range.length_bytes if fast else 1.0
+    write_rate = _write_rate(workload, hint, gain, fast=fast)
     unknown = LEAST_SPARE_SHARE if fast else UNKNOWN_SPARE_SHARE
     spare = unknown if how.spare_share is None else how.spare_share
     settle_s = max(how.write_window_s, spare * target.size_bytes / write_rate)
@@ -351,11 +371,13 @@ def _repeat_costs(
     return settle_s + counted_s, write_rate * (settle_s + counted_s)
 
 
-def _write_rate(workload: Workload, hint: RateHint, *, fast: bool) -> float:
+def _write_rate(workload: Workload, hint: RateHint, gain: float, *, fast: bool) -> float:
     """Bytes that a workload writes per second; no larger block goes faster than the sequence."""
     share = workload.read_percent / 100
     most = hint.sequential_bytes_per_s[fast] * (1 - share)
     if workload.pattern is Pattern.SEQUENTIAL:
         return most
-    request_s = share / hint.random_read_iops[fast] + (1 - share) / hint.random_write_iops[fast]
+    request_s = share / hint.random_read_iops[fast] + (1 - share) / (
+        gain * hint.random_write_iops[fast]
+    )
     return min(most, (1 - share) * workload.block_bytes / request_s)

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 
+import numpy as np
+
 from ssdbench.engine.fiorun import FioRun
 from ssdbench.engine.seeds import derived
 from ssdbench.engine.stage import (
@@ -38,6 +40,7 @@ from ssdbench.model.workload import ActiveRange, Content, Pattern, Workload
 from ssdbench.stages.fillproof import proof, written_between
 from ssdbench.units import format_capacity, format_size
 
+END = 0.2  # of a fill: what a drive does at its end says more of what comes
 STEP_S = 60  # a fill is judged by nobody; a simulated drive may run a minute at a time
 
 
@@ -115,16 +118,20 @@ class Precondition(PlainStage):
         planned = sum(job.total_bytes or 0 for job in unit.work)
         session, target = context.session, context.target
         before, told_before = session.counters(), session.health_written_bytes()
-        written, csv = 0, []
+        written, csv, ends = 0, [], dict[Pattern, tuple[float, int]]()
         for number, start in enumerate(starts(unit.work, target), start=1):
             if context.unit.cut_short:
                 break
             with FioRun(context, start, phase="fill", part=f"start-{number}", step_s=STEP_S) as run:
                 context.reporter.doing(self.title, partial(_share, run, written, planned))
                 run.run_out().outcome()
+                ends |= _ends(run, start)
             written += run.bytes_written
             csv.append(run.csv)
         after = session.counters()
+        ordered, random = (
+            ends.get(pattern, (None, 0)) for pattern in (Pattern.SEQUENTIAL, Pattern.RANDOM)
+        )
         told = written_between(told_before, session.health_written_bytes())
         cut_short = bool(context.unit.cut_short)
         return FillRecord(
@@ -137,6 +144,9 @@ class Precondition(PlainStage):
                 filled_bytes=self.level_bytes(target),
                 fills=written / target.size_bytes,
                 seconds_csv=tuple(csv),
+                ordered_bytes_per_s=ordered[0],
+                random_bytes_per_s=random[0],
+                random_block_bytes=random[1],
             ),
             findings=() if cut_short else tuple(proof(planned, written, before, after, told)),
         )
@@ -185,6 +195,22 @@ class Precondition(PlainStage):
             total_bytes=length,
             cover=pattern is Pattern.RANDOM,
         )
+
+
+def _ends(run: FioRun, jobs: Sequence[Job]) -> dict[Pattern, tuple[float, int]]:
+    """Bytes per second at the end of the last whole fill of each order, and its block."""
+    bytes_done = np.cumsum(run.series.column("write_bytes"))
+    found, begun = {}, 0
+    for job in jobs:
+        total = job.total_bytes or 0
+        first, last = np.searchsorted(bytes_done, (begun + (1 - END) * total, begun + total))
+        begun += total
+        if last < len(bytes_done) and (
+            seconds := float(run.series.t_s[last] - run.series.t_s[first])
+        ):
+            rate = float(bytes_done[last] - bytes_done[first]) / seconds
+            found[job.workload.pattern] = rate, job.workload.block_bytes
+    return found
 
 
 def _share(run: FioRun, written_bytes: int, planned_bytes: int) -> float:
