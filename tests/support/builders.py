@@ -149,11 +149,11 @@ class StoredRunBuilder:
             summary={"fills_sequential": 2, "fills_random": 1, "content": "random"},
         )
 
-    def steady(self, *, steady: bool = True) -> "StoredRunBuilder":
+    def steady(self, *, steady: bool = True, seconds: int = 7200) -> "StoredRunBuilder":
         """Fresh burst, cliff, and a plateau with garbage-collection waves."""
-        t = np.arange(1, 7201)
+        t = np.arange(1, seconds + 1)
         rate = 24.6e6 * (1 + 3.2 * np.exp(-t / 500) + 0.04 * np.sin(t / 40))
-        rate *= 1 + 0.02 * self.rng.standard_normal(7200)
+        rate *= 1 + 0.02 * self.rng.standard_normal(seconds)
         rate[5000:5060] *= 0.95  # the worst minute
         self._seconds(self._name("steady"), rate, block_bytes=4096, phase="warmup")
         return self._stage(

@@ -434,3 +434,15 @@ def test_a_run_whose_points_are_all_valid_is_validated_without_further_words(
 
     assert '<p class="stamp">VALIDATED</p>' in page
     assert "further point" not in page
+
+
+def test_landmarks_are_told_apart_and_hold_everything(full_run: Full) -> None:
+    """Two rules of axe-core that a page of many tables breaks easily."""
+    _, _, page = full_run
+    body = page.split("<body>")[1]
+    landmarks = re.findall(r'role="region" aria-label="([^"]*)"', body)
+    outside = re.sub(r"<(header|main|nav|footer)\b.*?</\1>", "", body, flags=re.DOTALL)
+    outside = re.sub(r'<div class="banner" role="region".*?</div>', "", outside, flags=re.DOTALL)
+
+    assert landmarks and len(landmarks) == len(set(landmarks))
+    assert not re.sub(r"<[^>]+>", "", re.sub(r"<a class=\"skip.*?</a>", "", outside)).strip()
