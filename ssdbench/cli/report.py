@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from ssdbench.cli.options import json_option, run_argument
-from ssdbench.cli.output import answer, document
+from ssdbench.cli.output import answer, document, tell
 
 FORMATS = ("openmetrics", "ocptv")
 
@@ -43,7 +43,8 @@ def command(
     from ssdbench.cli.documents.stored import Rendered
     from ssdbench.cli.stored import unended_result
     from ssdbench.errors import UsageError
-    from ssdbench.report import render  # pandas and matplotlib cost a second
+    from ssdbench.model.rundirectory import RESULTS_PARQUET
+    from ssdbench.report import database, render  # pandas and matplotlib cost a second
 
     if form is not None and (output is not None or not as_json):
         files = _written(directory, form, output)
@@ -54,6 +55,8 @@ def command(
         )
     else:
         files = render(directory, unended_result(directory), points)
+        if not database.available():
+            tell(f"without DuckDB there is no {RESULTS_PARQUET}; install it: {database.INSTALL}")
     if as_json:
         document(Rendered(report=str(files[0]), files=tuple(str(path) for path in files)))
     elif files:
