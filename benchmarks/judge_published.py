@@ -313,7 +313,7 @@ def _stored(records: Path | None) -> dict[int, Published]:
 def risk_of(found: Sequence[Published], *, validated: bool = True) -> Risk | None:
     """How often the bound misled, over all families and for the worst one: for `stats.risk`.
 
-    A family of which fewer than `ENOUGH` were judged is none to tell a share from.
+    A family without a wrong bound, of which fewer than `ENOUGH` were judged, tells no share.
     """
     counted = [p for p in found if (p.validated or not validated) and not math.isnan(p.bound)]
     timely = [p for p in counted if not p.later]
@@ -322,10 +322,14 @@ def risk_of(found: Sequence[Published], *, validated: bool = True) -> Risk | Non
         return sum(p.share > 1 + WRONG for p in own)
 
     families = [[p for p in timely if p.family == name] for name in zoo.FAMILIES]
-    judged_families = [own for own in families if len(own) >= ENOUGH]
+    judged_families = [own for own in families if wrong(own) or len(own) >= ENOUGH]
     if not judged_families:
         return None
-    worst = max(judged_families, key=lambda own: binomial_upper_limit(wrong(own), len(own)))
+
+    def badness(own: Sequence[Published]) -> tuple[float, float]:
+        return wrong(own) / len(own), binomial_upper_limit(wrong(own), len(own))
+
+    worst = max(judged_families, key=badness)
     return Risk(
         wrong=wrong(timely),
         of=len(timely),
@@ -333,7 +337,7 @@ def risk_of(found: Sequence[Published], *, validated: bool = True) -> Risk | Non
         family_wrong=wrong(worst),
         family_of=len(worst),
         later=sum(p.later and p.share > 1 + WRONG for p in counted),
-        later_of=sum(p.family == "late-step" for p in found),
+        later_of=sum(p.family in ("late-step", "late-heat") for p in found),
         validated=validated,
     )
 

@@ -21,8 +21,8 @@ class Risk:
     family: str  # where the share, or else its 95 % limit, is the largest
     family_wrong: int
     family_of: int
-    later: int  # VALIDATED, and stepped down after the run
-    later_of: int  # drives that step down at all
+    later: int  # right until the run ended, and wrong since
+    later_of: int  # drives that step down or get hot late
     validated: bool = True  # whether only VALIDATED numbers are counted
 
     @property
@@ -36,8 +36,8 @@ class Risk:
         )
         if self.later:
             text += (
-                f"; of {self.later_of} drives that step down late, {self.later} did so after a run "
-                "that had VALIDATED them, which no evidence foresees"
+                f"; of {self.later_of} drives that step down or get hot late, {self.later} did so "
+                "after the run, which no evidence foresees"
             )
         return text
 
@@ -51,12 +51,12 @@ def _share(wrong: int, of: int) -> str:
 
 KINDS = (WHOLE, SHORT, HASTY)
 RISKS = {
-    WHOLE: Risk(0, 929, "stalls", 0, 57, 22, 100),
+    WHOLE: Risk(0, 1041, "stalls", 0, 67, 25, 224),
+    SHORT: Risk(1, 80, "late-heat", 1, 5, 10, 20),
+    HASTY: Risk(2, 48, "late-heat", 1, 2, 8, 10, validated=False),
 }
 
 
 def risk(evidence: str) -> str:
     """What is known of bounds with such evidence, in one sentence."""
-    if evidence not in RISKS:
-        return "how often such evidence misleads was not measured"
     return RISKS[evidence].sentence

@@ -60,7 +60,7 @@ def test_a_plan_within_a_time_says_so_and_its_command_keeps_the_time(
     assert "within 4 h 00 min: likely 3 h" in out
     assert "cannot be VALIDATED: 8 repeats, of at least 10" in out
     assert "VALIDATED is likely possible within" in out
-    assert "  risk: " in out
+    assert "  risk: for the worst family of the zoo" in out
     assert "--budget 4h" in out.split("to run it:")[1]
 
 

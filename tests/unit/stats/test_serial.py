@@ -6,40 +6,14 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from benchmarks import judge_comparisons as judge
+from benchmarks.judge_comparisons import REPEATS, regimes, resembling
 from ssdbench.stats.compare import ALPHA, Comparison, compare
 from ssdbench.stats.serial import autocorrelation
 
 Floats = npt.NDArray[np.float64]
 Rng = np.random.Generator
 PAIRS = 1000
-REPEATS = 10
-
-
-def resembling(rho: float) -> Callable[[Rng], Floats]:
-    """A series in which each value resembles the one before."""
-
-    def draw(rng: Rng) -> Floats:
-        values = np.empty(REPEATS)
-        values[0] = rng.standard_normal()
-        for place in range(1, REPEATS):
-            values[place] = rho * values[place - 1] + rng.standard_normal() * np.sqrt(1 - rho**2)
-        return 1000 * (1 + 0.02 * values)
-
-    return draw
-
-
-def regimes(stay: float, apart: float) -> Callable[[Rng], Floats]:
-    """Two levels so many standard deviations apart, for so many repeats on average."""
-
-    def draw(rng: Rng) -> Floats:
-        level = int(rng.integers(2))
-        levels = []
-        for _ in range(REPEATS):
-            level = 1 - level if rng.uniform() < 1 / stay else level
-            levels.append(level)
-        return 1000 * (1 + 0.02 * (apart * np.array(levels) + rng.standard_normal(REPEATS)))
-
-    return draw
 
 
 def lower_limit(count: int) -> float:
@@ -49,15 +23,9 @@ def lower_limit(count: int) -> float:
     return float(stats.beta.ppf(0.05, count, PAIRS - count + 1)) if count else 0.0
 
 
-def alarms(draw: Callable[[Rng], Floats], seed: int) -> tuple[int, int, int]:
-    """Of equal pairs: called different, cannot tell, and what Mann-Whitney alone would call so."""
-    rng = np.random.default_rng(seed)
-    found = [compare(draw(rng), draw(rng)) for _ in range(PAIRS)]
-    return (
-        sum(c.p <= ALPHA for c in found),
-        sum(c.unsure for c in found),
-        sum(c.p_mann_whitney <= ALPHA for c in found),
-    )
+def test_the_judges_limit_is_that_of_clopper_and_pearson() -> None:
+    for count in (0, 1, 37, PAIRS):
+        assert judge.lower_limit(count, PAIRS) == pytest.approx(lower_limit(count), abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +43,7 @@ def alarms(draw: Callable[[Rng], Floats], seed: int) -> tuple[int, int, int]:
     ],
 )
 def test_equal_drives_are_not_called_different(draw: Callable[[Rng], Floats]) -> None:
-    called, unsure, naive = alarms(draw, 20_261_122)
+    called, unsure, naive = judge.counted(draw, pairs=PAIRS, seed=judge.SEED)
 
     assert lower_limit(called) <= 0.05
     assert unsure == naive - called  # what is not called is counted as not told
@@ -83,7 +51,7 @@ def test_equal_drives_are_not_called_different(draw: Callable[[Rng], Floats]) ->
 
 def test_tests_that_assume_independence_call_many_equal_drives_different() -> None:
     """Else there would be nothing to mend, and the test above would prove nothing."""
-    _, _, naive = alarms(resembling(0.8), 7)
+    _, _, naive = judge.counted(resembling(0.8), pairs=PAIRS, seed=7)
 
     assert naive > 0.38 * PAIRS
 
