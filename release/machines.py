@@ -97,8 +97,9 @@ def root_archive(suite: str) -> Path | None:
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     if made.returncode:
-        last = (made.stderr.strip().splitlines() or ["no reason given"])[-1]
-        print(f"{SUITES.get(suite, suite)}: not reached here ({last})", file=sys.stderr)
+        reasons = [line for line in made.stderr.splitlines() if line.startswith("E:")]
+        first = reasons[0] if reasons else "no reason given"  # what follows comes of it
+        print(f"{SUITES.get(suite, suite)}: not reached here ({first})", file=sys.stderr)
         fresh.unlink(missing_ok=True)
         return None
     return fresh.rename(archive)
