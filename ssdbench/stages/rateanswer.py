@@ -10,6 +10,7 @@ from ssdbench.model.findings.rates import (
     AboveCompletions,
     EveryClientBusy,
     NoRateHeld,
+    OwnClientBusy,
     SentLate,
     StallsTooFew,
     WindowTooShort,
@@ -19,10 +20,12 @@ from ssdbench.model.rates import RateFound, RateStep
 from ssdbench.stages.ratesearch import (
     LEAST_BEYOND,
     LEAST_STALLS,
+    NEAR,
     Searched,
     Sought,
     completed,
     cycle_s,
+    overloaded,
 )
 from ssdbench.stats.capacity import RateStep as JudgedStep
 from ssdbench.stats.capacity import knee, rate_at_slo
@@ -159,6 +162,14 @@ def _unsure(sought: Sought, found: RateFound) -> Iterator[Finding]:
             100 * BUSY_OF_TAIL * tail,
             sought.percentile,
         ).finding(stage=sought.name)
+    near = [s for s in found.steps if s.search and s.offered_iops <= NEAR * worst.offered_iops]
+    for step in near:
+        in_time = step.seen_ns <= sought.limit_ns < step.value_ns and not overloaded(step)
+        if in_time and not step.kept and step.busy_share <= BUSY_OF_TAIL * tail:
+            yield OwnClientBusy(step.offered_iops, step.clients, sought.percentile).finding(
+                stage=sought.name
+            )
+            break
     fewest = min(answered, key=lambda s: s.beyond)
     if fewest.beyond < LEAST_BEYOND:
         needed_s = fewest.window_s * LEAST_BEYOND / max(fewest.beyond, 1e-9)

@@ -19,7 +19,7 @@ repeats: 1
 window: 10s
 measure:
   - sweep: {block: 4KiB, read: 100}
-  - rate: {block: 4KiB, read: 100, limit: 2ms, repeats: 1, window: 10s, settle: 2s}
+  - rate: {block: 4KiB, read: 100, limit: 2ms, clients: 256, repeats: 1, window: 10s, settle: 2s}
 """
 # 256 threads with one request each hardly ever hold each other up, so fio's own p99 from when it
 # sends is the truth: 1.974 ms at 3,848 IOPS on this model, 2.023 ms at 4,104.

@@ -95,6 +95,26 @@ class EveryClientBusy(FindingKind):
 
 
 @dataclass(frozen=True)
+class OwnClientBusy(FindingKind):
+    """A rate that failed only because requests waited for their client while others were free."""
+
+    code = Code.COORDINATED_OMISSION
+    severities = (Severity.INVALIDATES,)
+    remedy = "More clients (`clients`)."
+
+    failed_iops: float
+    clients: int
+    percentile: str  # p99
+
+    def message(self) -> str:
+        return (
+            f"{format_count(self.failed_iops)} IOPS failed as requests waited for their own of "
+            f"{self.clients} clients while others were free: from when they were sent, "
+            f"{self.percentile} was within the limit, so the true rate may be higher"
+        )
+
+
+@dataclass(frozen=True)
 class WindowTooShort(FindingKind):
     """A window of a rate that holds too few requests beyond the percentile."""
 

@@ -255,6 +255,22 @@ def test_a_window_with_few_requests_beyond_the_percentile_says_the_hours(tmp_pat
     assert "0.028 h" in told.message  # 100 of 60 a minute: 100 s
 
 
+@pytest.mark.parametrize(("seen_ns", "spoilt"), [(0.9 * LIMIT_NS, True), (1.1 * LIMIT_NS, False)])
+def test_a_rate_that_only_too_few_clients_failed_keeps_the_answer_from_being_valid(
+    tmp_path: Path, seen_ns: float, spoilt: bool
+) -> None:
+    sought = a_search(tmp_path).stages[0]
+    assert isinstance(sought, Rate)
+    failed = stepped(1050, 1050, kept=False).model_copy(
+        update={"seen_ns": seen_ns, "value_ns": 2 * LIMIT_NS}
+    )
+    found = answer(sought, [Searched(1, 1000.0, (stepped(1000, 1000, kept=True), failed))])
+
+    told = [f for f in about(sought, found, complete=False) if f.severity == "invalidates"]
+
+    assert [f.code for f in told] == [Code.COORDINATED_OMISSION] * spoilt
+
+
 @pytest.mark.parametrize(("stalls", "spoilt"), [(0, False), (1, True), (9, True), (10, False)])
 def test_a_window_holds_ten_of_the_stalls_that_decide(
     tmp_path: Path, stalls: int, spoilt: bool
