@@ -40,10 +40,11 @@ ERASE_NS = 1_000_000  # a merge costs two erases and copies; a remap unit only a
 FREQUENCIES = (
     (LEAST_SCORE, 0, 0),
     (15.0, 0, 0),
-    (30.0, 3, 3),
-    (60.0, 3, 3),
-    (120.0, 126, 126),
+    (30.0, 20, 17),
+    (60.0, 41, 40),
+    (120.0, 886, 886),
 )
+LEAST_FREQUENCY = 0.9  # an answer that is wrong more often costs more than "cannot tell"
 UNKNOWN = BlockVerdict(None, None, None, (), (0, 0))
 
 
@@ -80,20 +81,23 @@ def _sized(series: Sequence[Series], verdict: BlockVerdict, *, own: bool) -> Blo
         sharp = sharpened(series, block)
         if sharp is None:
             return replace(verdict, block_bytes=None, doubt="blocks of about that are as likely")
-        best, block = sharp, sharp.period_bytes
+        best = sharp
+        # Only what is known to 4 KiB can be divided: the rough one may be twice the block.
+        found = size(series, best)
+        block = found.block_bytes
+        if block is None:
+            return replace(verdict, block_bytes=None, doubt="the block may be a multiple of that")
     elif block <= LARGEST_REMAP_UNIT_BYTES and not (own and cost_ns(series, best) >= ERASE_NS):
         return replace(
             verdict,
             block_bytes=None,
             doubt="that may be its remap unit: no write shows the time of an erase",
         )
-    return replace(
-        verdict,
-        best=best,
-        block_bytes=block,
-        at_most=found.at_most,
-        confidence=frequency(best.score),
-    )
+    known = frequency(best.score)
+    if own and known < LEAST_FREQUENCY:  # counted on writes, whose own time is known
+        doubt = f"answers as faint as this one are known to be right in {known:.0%} of drives only"
+        return replace(verdict, best=best, block_bytes=None, doubt=doubt)
+    return replace(verdict, best=best, block_bytes=block, at_most=found.at_most, confidence=known)
 
 
 def cost_ns(series: Sequence[Series], best: Evidence) -> float:

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from benchmarks import hidden_blocks
+from benchmarks.judge_the_answers import SEED
 from benchmarks.stride_traces import LEVELS, Planted, trace
 from ssdbench.errors import UsageError
 from ssdbench.stats.blockjudge import judge
@@ -59,15 +61,27 @@ def test_blocks_on_and_off_the_lattice_are_not_taken_for_their_relatives(
     assert verdict.confidence is not None and verdict.confidence < 1
 
 
+def test_half_of_a_block_that_is_known_to_4_kib_is_looked_for_again() -> None:
+    """Its rough period, 16.3 MiB, is no multiple of two times 4 KiB; the sharp one is."""
+    hidden = hidden_blocks.made(187, SEED)
+
+    verdict, _ = hidden_blocks.asked(hidden, seed=188)
+
+    assert verdict.block_bytes == hidden.block_bytes == 8_548_352
+
+
 @pytest.mark.parametrize("block", [32 * KIB, 48 * KIB])
-def test_a_block_below_the_search_is_this_or_less_or_tested_further(block: int) -> None:
+def test_a_block_below_the_search_is_this_or_less_or_too_faint_to_tell(block: int) -> None:
     series = trace(Planted(LEVELS[0], block, 0, None), walked(), np.random.default_rng(6))
 
     verdict = judge(merging(series))
 
     assert verdict.best is not None and verdict.best.period_bytes > block
-    assert verdict.block_bytes is not None and verdict.block_bytes % block == 0
-    assert verdict.block_bytes == block or verdict.at_most
+    if verdict.block_bytes is None:
+        assert "as faint as this one" in verdict.doubt
+    else:
+        assert verdict.block_bytes % block == 0
+        assert verdict.block_bytes == block or verdict.at_most
 
 
 def merging(series: list[Series]) -> list[Series]:
