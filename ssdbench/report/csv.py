@@ -342,6 +342,13 @@ def _repeat_rows(repeat: Repeat, workload: Workload) -> Iterator[Row]:
         }
 
 
+def _worst(point: PointResult, metric: str, of_repeats: list[float | None]) -> float | None:
+    """Over all evidence; where a result is older than that, over the repeats."""
+    if (estimate := point.estimate(metric)) is not None:
+        return estimate.value
+    return min((one for one in of_repeats if one is not None), default=None)
+
+
 def _summary_row(result: RunResult, stage: StageResult, point: PointResult) -> Row:
     iops = point.estimate("iops")
     variation = variation_percent(point)
@@ -353,8 +360,12 @@ def _summary_row(result: RunResult, stage: StageResult, point: PointResult) -> R
         "iops_ci_high": iops.ci_high if iops else None,
         "repeats": len(point.repeats),
         "cv_percent": None if variation is None else round(variation, 3),
-        "worst_minute_iops": min((r.worst_minute_iops for r in point.repeats), default=None),
-        "worst_second_iops": min((r.worst_second_iops for r in point.repeats), default=None),
+        "worst_minute_iops": _worst(
+            point, "worst_minute_iops", [r.worst_minute_iops for r in point.repeats]
+        ),
+        "worst_second_iops": _worst(
+            point, "worst_second_iops", [r.worst_second_iops for r in point.repeats]
+        ),
     }
     percentiles = percentiles_of(point.estimates)
     for share, name in SUMMARY_PERCENTILES.items():

@@ -93,7 +93,7 @@ def _of_points(points: Iterable[tuple[dict[str, str], PointResult]]) -> Iterator
     sound = Family("ssdbench_point_validated", "1 when the point is VALIDATED, else 0")
     bound = Family("ssdbench_iops_lower_bound", "Pessimistic bound of IOPS: plan with this one")
     mean = Family("ssdbench_iops_mean", "Mean IOPS over the repeats")
-    minute = Family("ssdbench_iops_worst_minute", "Slowest minute of all repeats, in IOPS")
+    minute = Family("ssdbench_iops_worst_minute", "Slowest minute of all evidence, in IOPS")
     latency = Family("ssdbench_latency_seconds", "Percentiles of latency by direction", "seconds")
     for labels, point in points:
         sound.samples.append((labels, float(point.verdict == "VALIDATED")))
