@@ -7,7 +7,7 @@ if TYPE_CHECKING:
 
     from ssdbench.report.opened import OpenedRun
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 
 def open_run(path: "str | Path") -> "OpenedRun":
