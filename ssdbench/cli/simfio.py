@@ -18,7 +18,7 @@ from ssdbench.errors import HostLacks, UsageError
 from ssdbench.generator.fio import userjobs
 from ssdbench.host import command
 from ssdbench.sim.drive import SimDrive, data_path
-from ssdbench.sim.native_files import library
+from ssdbench.sim.native_files import preload
 from ssdbench.sim.spec import parse
 
 DEVICE = "SSDBENCH_SIM_DEVICE"
@@ -67,7 +67,7 @@ def fio(target: str, arguments: tuple[str, ...], state: Path | None, program: st
             files[-1].write_text(file.text)
         keeps = any(file.verifies for file in rewritten) or data_path(path).exists()
         environment = {
-            "LD_PRELOAD": str(library("libssdb_virtualtime.so")),
+            "LD_PRELOAD": preload("libssdb_virtualtime.so"),
             "SSDB_VT_STATE": str(path),
             **({"SSDB_VT_DATA": str(data_path(path))} if keeps else {}),
         }

@@ -21,7 +21,7 @@ from ssdbench.foreign import open_own
 from ssdbench.host.files import reserve
 from ssdbench.sim import futex
 from ssdbench.sim.drive import saved_path
-from ssdbench.sim.native_files import library
+from ssdbench.sim.native_files import preload
 from ssdbench.units import NS_PER_S
 
 _MAGIC = 0x5654534244425353
@@ -152,7 +152,7 @@ class VirtualClock:
         Raises HostLacks when the library is not built or the page cannot be made.
         """
         environment = {
-            "LD_PRELOAD": str(library("libssdb_virtualtime.so")),
+            "LD_PRELOAD": preload("libssdb_virtualtime.so"),
             "SSDB_VT_STATE": str(state),
             "SSDB_VT_PAGE": str(page),
             "SSDB_VT_CLOCK": "real" if realtime else "virtual",

@@ -1,6 +1,7 @@
 """`ssdbench sim fio` and `sim exec`: the user's fio measures what is true of the drive."""
 
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -8,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from ssdbench.sim import native_files
 from ssdbench.sim.drive import SimDrive
+from ssdbench.sim.spec import parse
 
 pytestmark = [pytest.mark.host, pytest.mark.beside]
 
@@ -134,3 +137,20 @@ def test_a_stopped_fio_reports_and_leaves_a_whole_drive(tmp_path: Path) -> None:
     assert "write: IOPS=" in said
     with SimDrive.open(state) as drive:
         assert drive.core.broken_invariant() == 0
+
+
+def test_fio_finds_the_library_in_a_path_with_blanks_and_colons(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(native_files.BIN, tmp_path / "my drives: all" / "bin")
+    monkeypatch.setattr(native_files, "BIN", tmp_path / "my drives: all" / "bin")
+    state = tmp_path / "drive.ssdb"
+    SimDrive.create(parse(DRIVE), state).close()
+
+    argv = ["env", f"LD_PRELOAD={native_files.preload('libssdb_virtualtime.so')}"]
+    argv += [f"SSDB_VT_STATE={state}", "fio", "--name=a", "--ioengine=nbd", "--uri=sim:"]
+    argv += ["--thread", "--rw=write", "--bs=128k", "--clocksource=clock_gettime"]
+    subprocess.run(argv, check=True, capture_output=True, timeout=60)
+
+    with SimDrive.open(state) as drive:
+        assert drive.counters()["host_write_bytes"] == drive.core.capacity_bytes
