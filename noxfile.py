@@ -93,7 +93,7 @@ def oldest(session: nox.Session) -> None:
         "--resolution",
         "lowest-direct",
         "-e",
-        ".[duckdb]",
+        ".[duckdb,fleet]",
         "--group",
         "test",
     )
@@ -106,7 +106,7 @@ def newest(session: nox.Session) -> None:
     session.run("python", "-m", "pip", "install", "-q", "--upgrade", "pip>=25.1")
     session.run(
         "python", "-m", "pip", "install", "-q",
-        "--upgrade", "--upgrade-strategy", "eager", "-e", ".[duckdb]", "--group", "test",
+        "--upgrade", "--upgrade-strategy", "eager", "-e", ".[duckdb,fleet]", "--group", "test",
     )  # fmt: skip
     session.run("pytest", "-n", "2", "-m", UNIT_TIER, *session.posargs)
 
@@ -128,7 +128,7 @@ def lock(session: nox.Session) -> None:
         "--extra", "duckdb", "pyproject.toml",
     )  # fmt: skip
     # The fewest versions: what passes the type check on one Python passes it on all.
-    session.run(*common, "--group", "dev", "--upgrade", "--fork-strategy", "fewest", "-o", LOCKED)
+    session.run(*common, "--extra", "fleet", "--group", "dev", "--upgrade", "--fork-strategy", "fewest", "-o", LOCKED)
     # What a user runs: the same versions without the tools of developers.
     session.run(*common, "--no-annotate", "--fork-strategy", "fewest", "-c", LOCKED, "-o", SHIPPED)
 
