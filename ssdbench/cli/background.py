@@ -32,7 +32,7 @@ class Parent:
 class Child:
     """That side of a fork, in a session of its own."""
 
-    writer: int
+    writer: int | None = None  # None: nobody waits at the other end
 
     def started(self, directory: Path) -> None:
         """Let the parent go; from now on everything that is said goes to the run's log."""
@@ -44,8 +44,13 @@ class Child:
             os.dup2(descriptor, standard)
         os.close(log)
         os.close(nothing)
-        os.write(self.writer, os.fsencode(directory))
-        os.close(self.writer)
+        self.let_go(directory)
+
+    def let_go(self, directory: Path) -> None:
+        """Tell the parent which directory it is, and that there is one."""
+        if self.writer is not None:
+            os.write(self.writer, os.fsencode(directory))
+            os.close(self.writer)
 
 
 def detach() -> Parent | Child:

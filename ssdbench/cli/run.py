@@ -21,7 +21,7 @@ from ssdbench.cli.output import answer, document, tell
 from ssdbench.units import format_capacity
 
 if TYPE_CHECKING:
-    from ssdbench.cli.background import Child
+    from ssdbench.cli.background import Child, Parent
     from ssdbench.cli.conduct import Audience, Ended
     from ssdbench.model.consent import Consent
     from ssdbench.suite.asked import Asked
@@ -47,6 +47,13 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Run in the background, without this terminal; see attach and stop.",
 )
+@click.option(
+    "--attach-or-start",
+    is_flag=True,
+    help="See to it that the run in --output is done, once, however often this is called: return "
+    "what is there, wait for a run at work, continue one that was cut off, else start it.",
+)
+@click.option("--as-worker", is_flag=True, hidden=True, help="Do the work of --attach-or-start.")
 @budget_option
 @limits
 @json_option
@@ -61,6 +68,8 @@ def command(
     endurance: float | None,
     plan_file: Path | None,
     detach: bool,
+    attach_or_start: bool,
+    as_worker: bool,
     budget_s: float | None,
     max_time: float | None,
     max_writes: int | None,
@@ -72,13 +81,16 @@ def command(
     PROFILE is a file, or the name of a shipped profile: demo, quick, pessimistic.
     """
     child = None
-    if detach:
+    if attach_or_start and output is None:
+        raise click.UsageError("--attach-or-start needs --output, which every call must name")
+    if detach or attach_or_start:
         from ssdbench.cli.background import Parent
-        from ssdbench.cli.background import detach as fork
 
-        side = fork()
-        if isinstance(side, Parent):
+        side = _other_side(output if attach_or_start else None, as_worker=as_worker, detach=detach)
+        if isinstance(side, Parent) and detach:
             return _detached(side.directory, side.exit_code, as_json=as_json)
+        if isinstance(side, Parent):
+            return _attached(side.directory, side.exit_code, as_json=as_json)
         child = side
     from ssdbench.cli import conduct  # everything heavy comes with it
     from ssdbench.engine.stage import Limits
@@ -96,12 +108,61 @@ def command(
     if consent.identity is None and not as_json and child is None and sys.stdin.isatty():
         wishes = _typed_consent(wishes)
     directory = output or conduct.new_directory(profile, wishes.target_name)
+    if attach_or_start and child is not None:
+        return _work(wishes, directory, place, child)
     return carry_out(
         lambda audience: conduct.run(wishes, directory, audience),
         place=place,
         child=child,
         as_json=as_json,
     )
+
+
+def _other_side(output: Path | None, *, as_worker: bool, detach: bool) -> "Parent | Child":
+    """This call, or the one that does the work; `output` is given for --attach-or-start only."""
+    from ssdbench.cli import background
+    from ssdbench.cli.attachorstart import call
+
+    if output is None:
+        return background.detach()
+    return background.Child() if as_worker else call(output.absolute(), wait=not detach)
+
+
+def _work(wishes: "Asked", directory: Path, place: Place, child: "Child") -> int:
+    """Do what the run in a directory still needs, unless somebody else is doing it."""
+    from ssdbench.cli import attachorstart, conduct
+    from ssdbench.engine.stage import Limits
+    from ssdbench.suite.run import is_target
+
+    directory = directory.absolute()
+    try:
+        with attachorstart.turn(directory):
+            begun = attachorstart.begun_before(directory)
+            if begun:
+                attachorstart.require_same_work(
+                    directory,
+                    profile_text=wishes.profile_text,
+                    seed=wishes.seed,
+                    is_target=lambda name, identity: is_target(wishes, name, identity),
+                )
+            if begun and attachorstart.is_over(directory):
+                code = attachorstart.end_of(directory)
+                child.let_go(directory)
+                return code
+            attachorstart.forget_the_end(directory)
+            limits = wishes.limits if wishes.limits != Limits() else None
+            return carry_out(
+                lambda audience: (
+                    conduct.resume(directory, limits, audience, wishes.consent)
+                    if begun
+                    else conduct.run(wishes, directory, audience)
+                ),
+                place=place,
+                child=child,
+                as_json=False,
+            )
+    except attachorstart.Lost as lost:
+        return lost.exit_code
 
 
 def _typed_consent(wishes: "Asked") -> "Asked":
@@ -158,6 +219,21 @@ def carry_out(
         for line in run_lines(ended):
             answer(line)
     return ended.exit_code
+
+
+def _attached(directory: Path | None, exit_code: int, *, as_json: bool) -> int:
+    if directory is None:
+        return exit_code
+    from ssdbench.model import rundirectory
+
+    report = directory / rundirectory.REPORT
+    if as_json:
+        from ssdbench.cli.documents.runs import Attached
+
+        document(Attached(directory=str(directory), exit_code=exit_code, report=str(report)))
+    elif report.exists():
+        answer(f"report: {report}")
+    return exit_code
 
 
 def _detached(directory: Path | None, exit_code: int, *, as_json: bool) -> int:

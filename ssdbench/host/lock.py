@@ -66,6 +66,22 @@ def waiting(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
+def until_free(path: Path) -> None:
+    """Wait for whoever holds a lock file, without polling; a file that is not there is free.
+
+    Raises OSError, HostLacks when the file is not ours.
+    """
+    require_private(path)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+    finally:
+        os.close(descriptor)
+
+
 def _opened(path: Path) -> int:
     """Open a lock file, made where it is missing. Raises OSError, HostLacks when it is not ours."""
     require_private(path)

@@ -99,6 +99,19 @@ def run(asked_for: Asked, output: Path, world: World) -> RunResult:
         return Runner(order, chosen, session, store, world).run()
 
 
+def is_target(asked_for: Asked, name: str, identity: str) -> bool:
+    """Whether what is asked for is the target of that name and identity.
+
+    Consent names it; else the target itself does; one that is gone has its name only.
+    """
+    if asked_for.consent.identity is not None:
+        return asked_for.consent.identity == identity
+    try:
+        return target_of(asked_for).id == identity
+    except SsdbenchError:
+        return asked_for.target_name == name
+
+
 def _reformatted(kept: Manifest, profile: Profile, session: TargetSession) -> Manifest:
     """Give the drive the LBA format that the profile asks for, before anything is planned on it.
 

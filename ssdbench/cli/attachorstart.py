@@ -1,0 +1,215 @@
+"""`run --attach-or-start`: what SSH, Slurm, Ansible, Kubernetes and `fleet` call, and call again.
+
+A caller never decides anything. It starts a worker, and whoever has the lock beside the run
+directory is the one that works: it returns what is there, goes on with what was cut off, or starts.
+All other callers wait for the end of that lock. The kernel takes it from a worker that is killed.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from secrets import token_hex
+
+from ssdbench.cli.background import ENDED, PROCESS, Child, Parent, detach, end, ended, worker
+from ssdbench.errors import SsdbenchError, UsageError
+from ssdbench.host import command
+from ssdbench.host.files import make_directory
+from ssdbench.host.lock import Lock, until_free
+from ssdbench.model.rundirectory import JOURNAL, MANIFEST, RESULT
+
+EXIT_LOST = 75  # of a worker that found another one at work: EX_TEMPFAIL of sysexits.h
+WORKER = "--as-worker"
+SYSTEMD = Path("/run/systemd/system")
+LOOK_EVERY_S = 0.2  # until a run has begun
+KEPT = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV")
+# All that a run can have made before the first record of its journal: until then nothing was begun.
+BEFORE_IT_BEGAN = frozenset(
+    {MANIFEST, JOURNAL, PROCESS, "sim", "run.log", "debug.log", "events.jsonl", "progress.json"}
+)
+
+
+def lock_of(directory: Path) -> Path:
+    """The lock beside a run directory, held by whoever works on it."""
+    return directory.with_name(f".{directory.name}.lock")
+
+
+def call(directory: Path, *, wait: bool) -> Parent | Child:
+    """See to it that the run in a directory is done, or (without `wait`) at work.
+
+    The caller gets a Parent whose directory is None when its worker was refused; a forked worker
+    gets its Child. Raises SsdbenchError when the worker died.
+    """
+    make_directory(directory.parent)
+    while True:
+        side = _in_a_unit(directory, wait=wait) if _systemd_decides() else detach()
+        if isinstance(side, Child):
+            return side
+        if side.directory is None and side.exit_code != EXIT_LOST:
+            return side
+        if not wait:
+            return Parent(directory, 0)
+        _await_end(directory)
+        if (code := ended(directory)) is not None:
+            return Parent(directory, code)
+        if side.directory is not None:
+            raise SsdbenchError(
+                f"the process that did the run in {directory} died before its end",
+                hint="What was measured is kept; the same command continues it.",
+            )
+        # Another caller's worker was refused or died: now it is our turn.
+
+
+def _await_end(directory: Path) -> None:
+    """Sleep until nobody works on a run; one that a person resumed holds no lock."""
+    until_free(lock_of(directory))
+    while _is_live(directory):
+        time.sleep(LOOK_EVERY_S)
+
+
+@contextmanager
+def turn(directory: Path) -> Iterator[None]:
+    """Be the one that works on a directory. Raises Lost when another one is."""
+    with Lock(lock_of(directory), lambda holder: Lost(f"{holder} is at work on {directory}")):
+        if (directory / PROCESS).exists() and worker(directory).alive():
+            raise Lost(f"process {worker(directory).pid} is at work on {directory}")
+        yield
+
+
+class Lost(SsdbenchError):
+    """Another worker has the run."""
+
+    exit_code = EXIT_LOST
+
+
+def is_over(directory: Path) -> bool:
+    """Whether a run needs no more work: it came to its end, or to a limit that it was given.
+
+    One that was killed, stopped, or ended by an error is continued.
+    """
+    from ssdbench.engine.journal import is_unended
+    from ssdbench.report.read import StoredRun
+
+    if not (directory / RESULT).exists() or is_unended(directory):
+        return False
+    result = StoredRun.open(directory).result
+    return result.finished_at is not None or (not result.interrupted and ended(directory) == 1)
+
+
+def require_same_work(
+    directory: Path, *, profile_text: str, seed: int | None, is_target: Callable[[str, str], bool]
+) -> None:
+    """Raise UsageError when the directory holds a run of something else.
+
+    `is_target` says of a name and an identity whether they are the target that is asked for.
+    """
+    from ssdbench.engine.manifest import Manifest
+    from ssdbench.engine.store import load
+
+    kept = load(directory / MANIFEST, Manifest)
+    others = []
+    same = kept.profile_sha256 == sha256(profile_text.encode()).hexdigest()
+    if not same and kept.budget is None:  # a budget cuts the profile
+        others.append(f"another profile ({kept.profile_name})")
+    if not is_target(kept.target.name, kept.target.id):
+        others.append(f"another target ({kept.target.name}, {kept.target.id})")
+    if seed is not None and seed != kept.seed:
+        others.append(f"another seed ({kept.seed})")
+    if others:
+        raise UsageError(
+            f"{directory} holds a run of {' and '.join(others)}",
+            hint="Choose another --output; what is there stays as it is.",
+        )
+
+
+def begun_before(directory: Path) -> bool:
+    """Whether a run in a directory ever began to work; what is left of one that never did is moved.
+
+    Between the first file and the first record of the journal nothing touches the drive.
+    """
+    from ssdbench.engine.journal import stored_records
+
+    if stored_records(directory / JOURNAL) and (directory / MANIFEST).exists():
+        return True
+    if not directory.is_dir():
+        return False
+    names = {path.name for path in directory.iterdir()}
+    if names and all(name.startswith(".") or name in BEFORE_IT_BEGAN for name in names):
+        number = 1
+        while (aside := directory.with_name(f"{directory.name}.torn-{number}")).exists():
+            number += 1
+        directory.rename(aside)
+    return False
+
+
+def end_of(directory: Path) -> int:
+    """The exit code of a run that is over, also where it was killed before it said so."""
+    from ssdbench.report.read import StoredRun
+
+    if (code := ended(directory)) is None:
+        code = 0 if StoredRun.open(directory).result.verdict == "VALIDATED" else 1
+        end(directory, code)
+    return code
+
+
+def forget_the_end(directory: Path) -> None:
+    """Whoever waits must not take an earlier end for that of the work which begins now."""
+    (directory / ENDED).unlink(missing_ok=True)
+
+
+def _systemd_decides(
+    environment: Mapping[str, str] = os.environ, *, exists: Callable[[Path], bool] = Path.exists
+) -> bool:
+    """Whether the run gets a unit of its own, which outlives the session that asked for it.
+
+    A job of Slurm owns its processes, and must be able to end them. The user's own manager ends
+    with the last session, so it is no better than a session of its own.
+    """
+    return (
+        os.geteuid() == 0
+        and "SLURM_JOB_ID" not in environment
+        and command.which("systemd-run") is not None
+        and exists(SYSTEMD)
+    )
+
+
+def unit_argv(
+    arguments: Sequence[str], name: str, environment: Mapping[str, str], where: Path
+) -> list[str]:
+    """The command that runs our own command line as the worker, in a unit of its own."""
+    kept = [key for key in environment if key in KEPT or key.startswith(("SSDBENCH_", "XDG_"))]
+    return [
+        "systemd-run", "--quiet", "--collect", "--wait", "--pipe", "--service-type=exec",
+        f"--unit={name}", f"--working-directory={where}",
+        *(f"--setenv={key}={environment[key]}" for key in sorted(kept)),
+        "--", sys.executable, "-m", "ssdbench", *arguments, WORKER,
+    ]  # fmt: skip
+
+
+def _in_a_unit(directory: Path, *, wait: bool) -> Parent:
+    said = directory.with_name(f".{directory.name}.{token_hex(4)}.log")
+    argv = unit_argv(sys.argv[1:], f"ssdbench-{token_hex(8)}", os.environ, Path.cwd())
+    client = command.spawn(argv, stdout=said, stderr=said)
+    try:
+        while not client.ended(LOOK_EVERY_S):
+            if _is_live(directory):
+                if not wait:
+                    return Parent(directory, 0)
+                client.wait()
+        status = client.wait() or 0
+        if status == EXIT_LOST or ended(directory) == status:
+            return Parent(None if status == EXIT_LOST else directory, status)
+        sys.stderr.write(said.read_text(errors="replace"))
+        return Parent(None, status if status >= 0 else 128 - status)
+    finally:
+        said.unlink(missing_ok=True)
+
+
+def _is_live(directory: Path) -> bool:
+    try:
+        return worker(directory).alive()
+    except UsageError:
+        return False

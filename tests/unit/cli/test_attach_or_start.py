@@ -1,0 +1,107 @@
+"""--attach-or-start: what the caller does around the worker; the whole of it is in tests/host."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from ssdbench.cli import attachorstart
+from ssdbench.cli.background import Parent, begin, end
+from ssdbench.cli.main import run
+from ssdbench.errors import SsdbenchError
+
+
+def fake_systemd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    program = tmp_path / "bin" / "systemd-run"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    monkeypatch.setattr(attachorstart, "_systemd_decides", lambda: True)
+    monkeypatch.setattr(sys, "argv", ["ssdbench", "run", "demo", "--attach-or-start"])
+
+
+def test_a_run_in_a_unit_ends_with_the_code_of_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "runs" / "a"
+    fake_systemd(
+        tmp_path,
+        monkeypatch,
+        f'echo "$@" > {tmp_path}/argv; mkdir {out}; echo \'{{"exit_code": 5}}\' > {out}/ended.json;'
+        "exit 5",
+    )
+
+    assert attachorstart.call(out, wait=True) == Parent(out, 5)
+    argv = (tmp_path / "argv").read_text()
+    assert f"--working-directory={Path.cwd()}" in argv
+    assert "--collect" in argv
+    assert argv.rstrip().endswith("-m ssdbench run demo --attach-or-start --as-worker")
+    assert sorted(path.name for path in out.parent.iterdir()) == ["a"]
+
+
+def test_a_refusal_in_a_unit_is_told_where_it_was_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake_systemd(tmp_path, monkeypatch, "echo 'refused: /dev/sda: is mounted' >&2; exit 3")
+
+    assert attachorstart.call(tmp_path / "runs" / "a", wait=True) == Parent(None, 3)
+    assert "refused: /dev/sda: is mounted" in capsys.readouterr().err
+
+
+def test_a_worker_that_dies_is_told_and_not_taken_for_an_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_systemd(tmp_path, monkeypatch, "exit 75")
+    monkeypatch.setattr(attachorstart, "_await_end", lambda directory: end(directory, 130))
+    out = tmp_path / "a"
+    out.mkdir()
+
+    assert attachorstart.call(out, wait=True) == Parent(out, 130)  # by the one that was waited for
+    (out / "ended.json").unlink()
+    monkeypatch.setattr(attachorstart, "_await_end", lambda directory: None)
+    monkeypatch.setattr(attachorstart, "_in_a_unit", lambda directory, wait: Parent(directory, 0))
+    with pytest.raises(SsdbenchError, match="died before its end"):
+        attachorstart.call(out, wait=True)
+
+
+def test_a_job_of_slurm_keeps_its_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr("ssdbench.host.command.which", lambda program: f"/usr/bin/{program}")
+
+    assert attachorstart._systemd_decides({}, exists=lambda path: True)
+    assert not attachorstart._systemd_decides({"SLURM_JOB_ID": "7"}, exists=lambda path: True)
+    assert not attachorstart._systemd_decides({}, exists=lambda path: False)
+
+
+def test_one_at_a_time_also_beside_a_run_that_a_person_continued(tmp_path: Path) -> None:
+    out = tmp_path / "a"
+    with (
+        attachorstart.turn(out),
+        pytest.raises(attachorstart.Lost),
+        attachorstart.turn(out),
+    ):
+        pass
+    out.mkdir()
+    begin(out)  # this process, as `resume` would say it
+    with pytest.raises(attachorstart.Lost), attachorstart.turn(out):
+        pass
+
+
+def test_what_never_began_is_moved_aside_and_nothing_of_a_users(tmp_path: Path) -> None:
+    torn, own = tmp_path / "torn", tmp_path / "own"
+    for directory, name in ((torn, ".manifest.json.7.tmp"), (own, "thesis.tex")):
+        directory.mkdir()
+        (directory / name).touch()
+
+    assert not attachorstart.begun_before(torn)
+    assert not attachorstart.begun_before(own)
+    assert not torn.exists()
+    assert (tmp_path / "torn.torn-1").is_dir()
+    assert (own / "thesis.tex").exists()
+
+
+def test_it_needs_a_directory_that_all_callers_name(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["run", "demo", "--attach-or-start"]) == 2
+    assert "--output" in capfd.readouterr().err
