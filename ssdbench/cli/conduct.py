@@ -26,6 +26,7 @@ from ssdbench.model.consent import Consent
 from ssdbench.model.result import RunResult
 from ssdbench.model.target import TargetInfo
 from ssdbench.report import render
+from ssdbench.stats.acceptance import whole
 from ssdbench.suite import run as runs
 from ssdbench.suite.asked import Asked
 from ssdbench.target.guard import NO_CONSENT
@@ -33,6 +34,7 @@ from ssdbench.target.planned import Planned
 
 RUNS = Path("reports")
 EXIT_BUG = 70
+EXIT_TARGET_MISSED = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,4 +160,7 @@ def _store_facts(path: Path, target: TargetInfo) -> None:
 def _exit_code(result: RunResult, signal_number: int | None) -> int:
     if result.interrupted and signal_number is not None:
         return 128 + signal_number
-    return 0 if result.verdict == "VALIDATED" else 1
+    accepted = whole(result.accepted)
+    if accepted == "fail":
+        return EXIT_TARGET_MISSED
+    return 0 if result.verdict == "VALIDATED" and accepted in (None, "pass") else 1

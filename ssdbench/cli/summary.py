@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from ssdbench.cli.conduct import Ended
 from ssdbench.cli.documents.runs import Ran
 from ssdbench.cli.output import table
+from ssdbench.model.accept import Accepted
 from ssdbench.model.compared import Comparison, FileSystemComparison
 from ssdbench.model.finding import Finding, Severity
 from ssdbench.model.inside import BlockSizeFound, ProbeFound
@@ -14,6 +15,7 @@ from ssdbench.model.result import PointResult, RunResult
 from ssdbench.report.csv import point_findings
 from ssdbench.report.metrics import published_bound, unsteady
 from ssdbench.report.view import words
+from ssdbench.report.view.acceptance import seen, wanted
 from ssdbench.report.view.headline import headline
 from ssdbench.report.view.pts import pts_rule
 from ssdbench.report.view.stamp import IN_PART, Stamp, beside_plan, stamp
@@ -29,6 +31,9 @@ def run_lines(ended: Ended) -> Iterator[str]:
             ("point", "IOPS, at least", "IOPS, mean", "p99", "verdict"),
             [_row(point) for point in points],
         )
+        yield ""
+    if result.accepted:
+        yield table(_TARGETS, [target_row(row) for row in result.accepted])
         yield ""
     if standard := result.having(Pts):
         yield table(
@@ -64,8 +69,14 @@ def run_document(ended: Ended) -> Ran:
     )
 
 
+_TARGETS = ("target", "wanted", "seen", "outcome", "why")
 _COMPARED = ("compared", "workload", "fastest", "IOPS", "slowest", "IOPS")
 _INSIDE = ("inside the drive", "answer")
+
+
+def target_row(row: Accepted) -> tuple[str, ...]:
+    """What became of one number of a target."""
+    return row.target, wanted(row), seen(row), row.outcome, row.why
 
 
 def compared_rows(result: RunResult) -> list[tuple[str, ...]]:

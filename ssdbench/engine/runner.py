@@ -49,6 +49,7 @@ from ssdbench.engine.store import RunStore
 from ssdbench.engine.verdict import NO_PLAN, about_plan, about_target, run_verdict
 from ssdbench.errors import SsdbenchError, TargetRefused, UsageError
 from ssdbench.host.activity import Activity, activity
+from ssdbench.model.accept import Target
 from ssdbench.model.budget import Budget
 from ssdbench.model.finding import Finding
 from ssdbench.model.findings.course import Resumed, RunCutShort
@@ -57,6 +58,7 @@ from ssdbench.model.kind import KINDS
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.result import FlashWritten, RunResult, StageResult
 from ssdbench.model.target import TargetInfo
+from ssdbench.stats.acceptance import with_accepted
 from ssdbench.stats.writecache import cache_findings, write_cache
 from ssdbench.target.identity import differences
 from ssdbench.units import format_capacity
@@ -72,6 +74,7 @@ class Order:
     seed: int
     limits: Limits = Limits()
     plan: CapacityPlan = NO_PLAN  # which points the run's verdict stands on
+    accept: tuple[Target, ...] = ()  # what the drive must hold
     hint: RateHint = RateHint()
     budget: Budget | None = None  # that the profile was cut down to
     host: Mapping[str, str] = field(default_factory=dict)  # facts of the host, for the report
@@ -322,6 +325,7 @@ class Runner:
             write_cache=cache,
             interrupted=signal_number is not None,
         )
+        result = with_accepted(result, self._order.accept)
         self._store.write_result(result)
         journal.append(Kind.ENDED, data={"verdict": result.verdict, **self._observe()})
         journal.close()

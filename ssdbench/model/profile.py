@@ -12,6 +12,7 @@ from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from ssdbench.model.accept import Target
 from ssdbench.model.asked import AccessOrder, Measure, Settle, SpanSweep, Sweep
 from ssdbench.model.asked.mistakes import Mistake, refuse
 from ssdbench.model.base import Model
@@ -444,6 +445,11 @@ class Profile(Model):
     )
     limits: Limits = Field(default=Limits(), description="Where a run ends early.")
     plan: CapacityPlan = Field(default=CapacityPlan(), description="The demand to plan drives for.")
+    accept: tuple[Target, ...] = Field(
+        default=(),
+        max_length=200,
+        description="What the drive must hold: each target passes, fails, or cannot be told.",
+    )
 
     @property
     def needs_fill(self) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from pydantic import model_validator
 
+from ssdbench.model.accept import Accepted
 from ssdbench.model.base import Model
 from ssdbench.model.budget import Budget
 from ssdbench.model.finding import Finding
@@ -115,6 +116,7 @@ class RunResult(Model):
     budget: Budget | None = None  # the time that the profile was cut down to
     flash_written: FlashWritten | None = None  # over the run, where the drive's logs tell both
     write_cache: WriteCache | None = None  # None in results that are older than it
+    accepted: tuple[Accepted, ...] = ()  # what became of the profile's targets
     interrupted: bool = False
 
     @model_validator(mode="before")

@@ -21,6 +21,7 @@ RESULTS_CSV = "results.csv"
 RESULTS_PARQUET = "results.parquet"
 SUMMARY_CSV = "summary.csv"
 ARTIFACTS_CSV = "artifacts.csv"
+TARGETS_CSV = "targets.csv"  # only where the profile has targets
 HOST_BEFORE = "host-before.json"
 HOST_AFTER = "host-after.json"
 

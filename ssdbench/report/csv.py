@@ -78,6 +78,28 @@ ARTIFACT_TYPES = {
     "artifact_path": "str",
 }
 
+TARGET_TYPES = {
+    "run_id": "str",
+    "target": "str",
+    "simulated": "str",
+    "asked": "str",
+    "stage": "str",
+    "workload": "str",
+    "metric": "str",
+    "direction": "str",
+    "wanted": "Float64",
+    "load": "str",
+    "pessimistic": "Float64",
+    "middle": "Float64",
+    "unit": "str",
+    "outcome": "str",
+    "why": "str",
+    "datasheet": "Float64",
+    "datasheet_conditions": "str",
+    "datasheet_source": "str",
+    "worse_because": "str",
+}
+
 SUMMARY_DECIMALS = 3  # the summary is for people; results.csv keeps every digit
 SUMMARY_PERCENTILES = {50.0: "lat_p50_ns", 99.0: "lat_p99_ns", 99.9: "lat_p99_9_ns"}
 
@@ -123,6 +145,18 @@ def artifacts_frame(result: RunResult) -> pd.DataFrame:
     return frame(
         [row for stage in result.stages for row in _artifacts(stage)], ARTIFACT_TYPES, result
     )
+
+
+def targets_frame(result: RunResult) -> pd.DataFrame:
+    """One row per number of each target of the profile."""
+    rows: list[Row] = [
+        _of_run(result)
+        | one.model_dump(exclude={"target", "seen", "worse_because"})
+        | {"asked": one.target, "pessimistic": one.seen}
+        | {"worse_because": "; ".join(one.worse_because)}
+        for one in result.accepted
+    ]
+    return frame(rows, TARGET_TYPES)
 
 
 def frame(rows: list[Row], types: dict[str, str], result: RunResult | None = None) -> pd.DataFrame:

@@ -37,6 +37,11 @@ def write_report(
         _replaced(run_dir / rundirectory.SUMMARY_CSV, summary),
         _replaced(run_dir / rundirectory.ARTIFACTS_CSV, artifacts),
     ]
+    targets = run_dir / rundirectory.TARGETS_CSV
+    if result.accepted:
+        tables.append(_replaced(targets, csv.csv_bytes(csv.targets_frame(result))))
+    else:
+        targets.unlink(missing_ok=True)
     typed = run_dir / rundirectory.RESULTS_PARQUET
     if database.available():
         data = parquet.parquet_bytes(frame, run_id=result.run_id, version=version)

@@ -217,6 +217,7 @@ def order_of(kept: Manifest, profile: Profile) -> Order:
         seed=kept.seed,
         limits=kept.limits,
         plan=_capacity_plan(kept, profile),
+        accept=profile.accept,
         hint=rate_hint(kept.target),
         budget=kept.budget,
         host={**kept.host, **{f"{name} version": v for name, v in kept.versions.items()}},

@@ -25,6 +25,7 @@ from ssdbench.model.loading import load_profile
 from ssdbench.model.result import RunResult, StageResult
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import Workload
+from ssdbench.stats.acceptance import with_accepted
 from ssdbench.suite.assemble import stages
 from ssdbench.suite.run import order_of
 
@@ -71,7 +72,7 @@ def unended(directory: Path, *, why: str = KILLED) -> RunResult:
         *about_target(info),
         *about_plan(results, order.plan),
     ]
-    return RunResult(
+    result = RunResult(
         run_id=order.run_id,
         title=order.title,
         ssdbench_version=kept.ssdbench_version,
@@ -90,6 +91,7 @@ def unended(directory: Path, *, why: str = KILLED) -> RunResult:
         budget=order.budget,
         interrupted=True,
     )
+    return with_accepted(result, order.accept)
 
 
 def _stage(

@@ -6,7 +6,16 @@ from dataclasses import replace
 from ssdbench.model.result import RunResult
 from ssdbench.report.label import simulated_label
 from ssdbench.report.read import StoredRun
-from ssdbench.report.view import capacity, conditions, findings, stages, steady, words, workloads
+from ssdbench.report.view import (
+    acceptance,
+    capacity,
+    conditions,
+    findings,
+    stages,
+    steady,
+    words,
+    workloads,
+)
 from ssdbench.report.view.headline import headline
 from ssdbench.report.view.page import Page, Section
 from ssdbench.report.view.stamp import ASKED, COMPARED, IN_PART, beside_plan, stamp
@@ -43,7 +52,12 @@ def _reasons(result: RunResult, word: str) -> list[str]:
 
 def _sections(run: StoredRun) -> list[Section]:
     result = run.result
-    ordered = [findings.section(result), *capacity.sections(result), steady.section(run)]
+    ordered = [
+        *acceptance.sections(result),
+        findings.section(result),
+        *capacity.sections(result),
+        steady.section(run),
+    ]
     ordered += stages.sections(run)
     ordered += [conditions.drive(result), conditions.test(result)]
     ordered.append(conditions.host(run))

@@ -27,6 +27,7 @@ RUN_FILES = (
     (rundirectory.RESULTS_PARQUET, "the same, typed"),
     (rundirectory.SUMMARY_CSV, "one row per point"),
     (rundirectory.ARTIFACTS_CSV, "the files behind each number"),
+    (rundirectory.TARGETS_CSV, "what became of each target of the profile"),
     (rundirectory.MANIFEST, "versions, profile, target and hashes"),
     (rundirectory.JOURNAL, "what was intended, begun and finished, as it happened"),
     (rundirectory.HOST_BEFORE, "the host before the run"),

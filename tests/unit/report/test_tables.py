@@ -13,6 +13,7 @@ from ssdbench.report.csv import (
     RESULT_TYPES,
     SHARED_TYPES,
     SUMMARY_TYPES,
+    TARGET_TYPES,
     artifacts_frame,
     results_frame,
     summary_frame,
@@ -166,6 +167,7 @@ def test_the_documented_dictionary_has_each_column_with_its_type() -> None:
     assert list(of_results.items()) == list(RESULT_TYPES.items())
     assert list((shared | dictionary("summary.csv")).items()) == list(SUMMARY_TYPES.items())
     assert list(dictionary("artifacts.csv").items()) == list(ARTIFACT_TYPES.items())
+    assert list(dictionary("targets.csv").items()) == list(TARGET_TYPES.items())
     assert list(dictionary("compare --csv").items()) == list(COMPARISON_TYPES.items())
 
 
@@ -188,7 +190,7 @@ def test_no_column_is_a_reserved_word_of_r_or_sql() -> None:
         said = "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category = 'reserved'"
         reserved = {word for (word,) in database.sql(said).fetchall()}
 
-    names = {*RESULT_TYPES, *SUMMARY_TYPES, *ARTIFACT_TYPES, *COMPARISON_TYPES}
+    names = {*RESULT_TYPES, *SUMMARY_TYPES, *ARTIFACT_TYPES, *COMPARISON_TYPES, *TARGET_TYPES}
 
     assert names.isdisjoint(reserved | {*SQL_WORDS, *R_WORDS})
 

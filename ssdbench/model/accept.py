@@ -1,0 +1,192 @@
+"""What a drive must hold to be accepted, and what a run found of that.
+
+Targets stand in a profile under `accept`; what became of each is stored in the result.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from ssdbench.model.asked.mistakes import Mistake, refuse
+from ssdbench.model.asked.standard import PtsTest
+from ssdbench.model.asked.sweeps import AccessOrder
+from ssdbench.model.base import Model
+from ssdbench.model.quantity import (
+    Jobs,
+    Positive,
+    QueueDepth,
+    ReadPercent,
+    Seconds,
+    Share,
+    SizeBytes,
+)
+from ssdbench.units import format_size
+
+Percentile = Literal["p50", "p90", "p99", "p99.9", "p99.99", "p99.999"]
+Latency = dict[Percentile, Seconds]
+Text = Annotated[str, Field(max_length=500)]
+Outcome = Literal["pass", "fail", "cannot tell"]
+WHOLE_PERCENT = 100
+
+
+class Which(Model):
+    """The measured workloads that a target is about: all that have what is named."""
+
+    block_bytes: SizeBytes | None = Field(
+        default=None, alias="block", description="Size of one request."
+    )
+    read_percent: ReadPercent | None = Field(
+        default=None, alias="read", description="Share of reads, in percent."
+    )
+    pattern: AccessOrder | None = Field(default=None, description="Order of offsets.")
+    iodepth: QueueDepth | None = Field(default=None, description="Requests in flight per job.")
+    numjobs: Jobs | None = Field(default=None, description="Jobs.")
+    span_percent: Share | None = Field(
+        default=None,
+        alias="span",
+        description="Share of the drive, for points of a span; without it the whole drive.",
+    )
+    test: PtsTest | None = Field(
+        default=None, description="A standard test; its numbers can fail a target and never pass."
+    )
+    cell: Text | None = Field(
+        default=None, description="With `test`: the cell as the report names it: 0/100 4 KiB."
+    )
+
+    def label(self) -> str:
+        """What was asked for, as the profile says it."""
+        size = None if self.block_bytes is None else format_size(self.block_bytes)
+        named = self.model_dump(mode="json", by_alias=True, exclude_none=True)
+        parts = {**named, **({"block": size} if size else {})}
+        return ", ".join(f"{key} {value}" for key, value in parts.items()) or "every point"
+
+
+class OfferedLoad(Model):
+    """The load that a limit of latency must be kept at, whether the drive keeps up or not."""
+
+    iops: Positive | None = Field(default=None, description="Offered requests a second.")
+    drive_writes_per_day: Positive | None = Field(
+        default=None, description="Writes a day in capacities of the drive; reads come on top."
+    )
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if (self.iops is None) == (self.drive_writes_per_day is None):
+            refuse([((), "give one of iops and drive_writes_per_day")])
+        return self
+
+
+class Datasheet(Model):
+    """What the maker says of the same workload, and under which conditions."""
+
+    iops: Positive | None = Field(default=None, description="Rate, in IOPS.")
+    throughput_bytes_per_s: SizeBytes | None = Field(
+        default=None, alias="throughput", description="Bytes a second, such as 500MB."
+    )
+    latency: Latency = Field(default={}, description="Percentiles, such as {p99: 200us}.")
+    write_amplification: Positive | None = Field(default=None, description="Of the drive.")
+    share_percent: Share = Field(
+        default=100.0,
+        alias="share",
+        description="Share of its rates that must be reached where you name no rate of your own.",
+    )
+    iodepth: QueueDepth | None = Field(default=None, description="Its requests in flight per job.")
+    numjobs: Jobs | None = Field(default=None, description="Its jobs.")
+    state: Literal["fresh", "steady"] | None = Field(
+        default=None, description="The state of its drive, where it says so."
+    )
+    span: Text = Field(default="", description="Which part of the drive, in its own words.")
+    conditions: Text = Field(default="", description="Further conditions, in its own words.")
+    source: Text = Field(default="", description="Where it stands: document, page, year.")
+
+    def told(self) -> str:
+        """Its conditions in one line."""
+        queue = "" if self.iodepth is None else f"QD {self.iodepth}"
+        queue += "" if self.numjobs is None else f" x {self.numjobs}"
+        state = f"{self.state} drive" if self.state else ""
+        parts = (queue.strip(), state, self.span, self.conditions)
+        return ", ".join(part for part in parts if part)
+
+
+class Target(Model):
+    """One workload and what the drive must hold under it; every number is judged by its worst."""
+
+    name: Text = Field(default="", description="What the report calls it.")
+    of: Which = Field(default=Which(), description="The workloads that it is about.")
+    at: OfferedLoad | None = Field(
+        default=None,
+        description="The load at which `latency` is limited; a `rate` stage must have searched "
+        "for it. Without it the latency is that of the points, which are closed loops.",
+    )
+    iops: Positive | None = Field(default=None, description="Lowest rate, held by the bound.")
+    throughput_bytes_per_s: SizeBytes | None = Field(
+        default=None, alias="throughput", description="Lowest bytes a second, held by the bound."
+    )
+    worst_minute_iops: Positive | None = Field(
+        default=None, alias="worst_minute", description="Lowest rate of any minute."
+    )
+    worst_second_iops: Positive | None = Field(
+        default=None, alias="worst_second", description="Lowest rate of any second."
+    )
+    latency: Latency = Field(
+        default={}, description="Highest percentiles, such as {p99: 2ms, p99.9: 5ms}."
+    )
+    write_amplification: Positive | None = Field(
+        default=None, description="Largest over the whole run, by the drive's own logs."
+    )
+    datasheet: Datasheet | None = Field(
+        default=None,
+        description="The maker's figures: shown beside yours, and targets where you name none.",
+    )
+
+    @model_validator(mode="after")
+    def _judgeable(self) -> Self:
+        refuse(list(self._mistakes()))
+        return self
+
+    def _mistakes(self) -> Iterator[Mistake]:
+        rates = {
+            "iops": self.iops,
+            "throughput": self.throughput_bytes_per_s,
+            "worst_minute": self.worst_minute_iops,
+            "worst_second": self.worst_second_iops,
+        }
+        sheet = self.datasheet
+        figures = sheet is not None and any(
+            (sheet.iops, sheet.throughput_bytes_per_s, sheet.latency, sheet.write_amplification)
+        )
+        if not (any(rates.values()) or self.latency or self.write_amplification or figures):
+            yield (), "a target needs a limit: iops, throughput, latency, worst_second …"
+        if self.at is not None:
+            if not self.latency:
+                yield ("at",), "a load needs the `latency` that it limits"
+            for key in (key for key, value in rates.items() if value):
+                yield (key,), "with `at` the load is given; limit its latency only"
+            if self.of.test is not None:
+                yield ("of", "test"), "`at` is judged by `rate` stages, not by standard tests"
+            if self.at.drive_writes_per_day and self.of.read_percent == WHOLE_PERCENT:
+                yield ("at", "drive_writes_per_day"), "a workload of reads alone writes nothing"
+        if self.of.cell is not None and self.of.test is None:
+            yield ("of", "cell"), "a cell belongs to a standard test; name it with `test`"
+
+
+class Accepted(Model):
+    """What became of one number of one target."""
+
+    target: str  # its name, else its workload
+    metric: str  # iops | throughput_bytes_per_s | worst_second_iops | lat_p99.9_ns | …
+    unit: str  # 1/s | B/s | ns | 1
+    direction: Literal["at least", "at most"]
+    wanted: float
+    load: str = ""  # under which it was wanted: "2 drive writes per day, 1,234 IOPS"
+    stage: str = ""
+    workload: str = ""  # that decided it: the worst of those that were asked for
+    seen: float | None = None  # ours, on the pessimistic side; None where there is none
+    middle: float | None = None  # the same without the pessimism: a mean, a percentile
+    outcome: Outcome
+    why: str  # one sentence
+    datasheet: float | None = None
+    datasheet_conditions: str = ""
+    datasheet_source: str = ""
+    worse_because: tuple[str, ...] = ()  # why ours is worse than the datasheet's, as far as known

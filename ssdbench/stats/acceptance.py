@@ -1,0 +1,333 @@
+"""Judges the targets of a profile by what a run measured; pure.
+
+Always on the pessimistic side: a rate by its bound, a percentile by its upper 95 % limit, a worst
+second by the worst one. What is not VALIDATED never passes; it fails only if even more than it
+could hold is too little. Where nothing was measured, or too little, the answer is "cannot tell".
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ssdbench.model.accept import Accepted, Datasheet, Outcome, Percentile, Target
+from ssdbench.model.finding import Severity
+from ssdbench.model.rates import RateFound
+from ssdbench.model.result import RunResult, StageResult
+from ssdbench.stats.subjects import Number, Subject, subjects
+from ssdbench.units import NS_PER_S, format_count, format_ns
+
+DAY_S = 86_400
+UNITS = {
+    "iops": "1/s",
+    "throughput_bytes_per_s": "B/s",
+    "worst_minute_iops": "1/s",
+    "worst_second_iops": "1/s",
+    "write_amplification": "1",
+}
+WORST_FIRST: tuple[Outcome, ...] = ("fail", "cannot tell", "pass")
+CLOSE = 1e-9  # a sum of floats is not a miss
+
+
+@dataclass(frozen=True, slots=True)
+class _Limit:
+    """One number that is wanted; `own` of the profile, else the datasheet's."""
+
+    metric: str
+    wanted: float
+    own: bool = True
+
+    @property
+    def lowest(self) -> bool:
+        """Whether it must be reached, rather than kept below."""
+        return not (self.metric.startswith("lat_") or self.metric == "write_amplification")
+
+    @property
+    def unit(self) -> str:
+        return UNITS.get(self.metric, "ns")
+
+    def kept_by(self, value: float) -> bool:
+        """Whether a value is on the right side."""
+        if self.lowest:
+            return value >= self.wanted * (1 - CLOSE)
+        return value <= self.wanted * (1 + CLOSE)
+
+
+def accepted(result: RunResult, targets: Sequence[Target]) -> tuple[Accepted, ...]:
+    """A row for each number of each target, in the order of the profile."""
+    return tuple(row for target in targets for row in _rows(result, target))
+
+
+def with_accepted(result: RunResult, targets: Sequence[Target]) -> RunResult:
+    """The result with what became of the targets."""
+    return result.model_copy(update={"accepted": accepted(result, targets)})
+
+
+def whole(rows: Sequence[Accepted]) -> Outcome | None:
+    """The outcome of all together; None where nothing was asked."""
+    return next((word for word in WORST_FIRST if any(r.outcome == word for r in rows)), None)
+
+
+def _rows(result: RunResult, target: Target) -> Iterator[Accepted]:
+    for limit in _limits(target):
+        if limit.metric == "write_amplification":
+            row = _of_amplification(result, target, limit)
+        elif target.at is not None and limit.own:
+            row = _of_load(result, target, limit)
+        else:
+            row = _of_worst(result, target, limit)
+        yield _beside_datasheet(row, target.datasheet)
+
+
+def _limits(target: Target) -> Iterator[_Limit]:
+    sheet = target.datasheet or Datasheet()
+    share = sheet.share_percent / 100
+    for name in UNITS:
+        own, stated = getattr(target, name), getattr(sheet, name, None)
+        if own is not None:
+            yield _Limit(name, own)
+        elif stated is not None:
+            yield _Limit(name, stated if name == "write_amplification" else stated * share, False)
+    for name in dict.fromkeys((*target.latency, *sheet.latency)):
+        own_s = target.latency.get(name)
+        limit_s = sheet.latency[name] if own_s is None else own_s
+        yield _Limit(f"lat_{name}_ns", limit_s * NS_PER_S, own_s is not None)
+
+
+def _of_worst(result: RunResult, target: Target, limit: _Limit) -> Accepted:
+    """The worst of all that was measured of the kind."""
+    named = target.name or target.of.label()
+    rows = [_judged(named, one, limit) for one in subjects(result, target.of)]
+    if not rows:
+        why = f"nothing of this kind was measured ({target.of.label()})"
+        return _row(named, limit, "cannot tell", why)
+    rows.sort(key=lambda row: WORST_FIRST.index(row.outcome))
+    worst = [row for row in rows if row.outcome == rows[0].outcome]
+    pick = min if limit.lowest else max
+    far = float("-inf") if limit.lowest else float("inf")
+    return pick(worst, key=lambda row: far if row.seen is None else row.seen)
+
+
+def _judged(named: str, subject: Subject, limit: _Limit) -> Accepted:
+    number = subject.numbers.get(limit.metric)
+    outcome, why = _outcome(subject, number, limit)
+    row = _row(named, limit, outcome, why)
+    seen = number and number.pessimistic
+    return row.model_copy(
+        update={
+            "stage": subject.stage,
+            "workload": subject.workload,
+            "seen": seen,
+            "middle": number.middle if number else None,
+            "worse_because": _apart(subject, limit, number),
+        }
+    )
+
+
+def _outcome(subject: Subject, number: Number | None, limit: _Limit) -> tuple[Outcome, str]:
+    side = "bound" if limit.metric in ("iops", "throughput_bytes_per_s") else "worst"
+    side = side if limit.lowest else "upper 95 % limit"
+    if number is None:
+        return "cannot tell", "this number was not measured"
+    if not subject.validated:
+        if subject.at_most and limit.lowest and not limit.kept_by(number.middle):
+            return "fail", f"even what it had at most is too little; {subject.why_not}"
+        return "cannot tell", subject.why_not
+    if number.pessimistic is None or not number.firm:
+        return "cannot tell", "too few slow requests for an upper limit; measure for longer"
+    if limit.kept_by(number.pessimistic):
+        return "pass", f"its {side} keeps it"
+    if limit.kept_by(number.middle):
+        return "fail", f"its {side} misses it, although {_middle(limit)} does not"
+    return "fail", f"its {side} misses it, and so does {_middle(limit)}"
+
+
+def _middle(limit: _Limit) -> str:
+    if limit.metric.startswith("lat_"):
+        return "the percentile itself"
+    return "the mean" if limit.metric in ("iops", "throughput_bytes_per_s") else "the value"
+
+
+def _apart(subject: Subject, limit: _Limit, number: Number | None) -> tuple[str, ...]:
+    """What the run knows of its own conditions; told where the datasheet is better."""
+    if number is None or limit.metric.startswith("worst_"):
+        return subject.facts
+    if limit.lowest:
+        own = (f"its mean is {format_count(number.middle)}",)
+        return (*(own if limit.metric == "iops" else ()), *subject.facts)
+    percentile = f"the percentile itself is {format_ns(number.middle)}, ours its upper limit"
+    facts = [fact for fact in subject.facts if not fact.startswith("the bound ")]
+    return (percentile, *facts)
+
+
+def _of_load(result: RunResult, target: Target, limit: _Limit) -> Accepted:
+    """A limit of latency at an offered load: did a search find that the load keeps it?"""
+    percentile = limit.metric.removeprefix("lat_").removesuffix("_ns")
+    searched = [
+        _at_load(result, target, limit, stage, found)
+        for stage, found in result.having(RateFound)
+        if _same(target, found, percentile)
+    ]
+    if not searched:
+        row = _row(target.name or target.of.label(), limit, "cannot tell", (
+            f"no `rate` stage searched for {percentile} of this workload"
+        ))  # fmt: skip
+        return row.model_copy(update={"load": _load(target, None)})
+    return min(searched, key=lambda row: WORST_FIRST.index(row.outcome))
+
+
+def _same(target: Target, found: RateFound, percentile: str | Percentile) -> bool:
+    which = target.of
+    asked = (
+        (which.block_bytes, found.block_bytes),
+        (which.read_percent, found.read_percent),
+        (which.pattern, found.pattern),
+        (percentile, found.percentile),
+    )
+    return all(want is None or want == has for want, has in asked)
+
+
+def _at_load(
+    result: RunResult, target: Target, limit: _Limit, stage: StageResult, found: RateFound
+) -> Accepted:
+    needed = _needed_iops(result, target, found)
+    outcome, why = _kept_at(result, stage, found, limit, needed)
+    least = 0.0 if needed is None else needed
+    steps = [step for step in found.steps if step.search and step.offered_iops >= least]
+    near = min(steps, key=lambda step: step.offered_iops, default=None)
+    row = _row(target.name or target.of.label(), limit, outcome, why)
+    return row.model_copy(
+        update={
+            "load": _load(target, needed),
+            "stage": stage.name,
+            "workload": found.workload,
+            "seen": near.upper_ns if near else None,
+            "middle": near.value_ns if near else None,
+            "worse_because": ("latency counts from when a request was due, at an offered load",),
+        }
+    )
+
+
+def _kept_at(
+    result: RunResult, stage: StageResult, found: RateFound, limit: _Limit, needed: float | None
+) -> tuple[Outcome, str]:
+    if needed is None:
+        return "cannot tell", "a workload of reads alone writes nothing"
+    against = [f.code.value for f in stage.findings if f.severity is Severity.INVALIDATES]
+    if not (stage.complete and result.target.kind.plannable) or against:
+        codes = f" ({', '.join(dict.fromkeys(against))})" if against else ""
+        return "cannot tell", f"the search is NOT VALIDATED{codes}"
+    stricter = found.limit_ns <= limit.wanted * (1 + CLOSE)
+    if stricter and found.rate_iops is not None and found.rate_iops >= needed * (1 - CLOSE):
+        return "pass", (
+            f"{format_count(found.rate_iops)} IOPS can be offered with {found.percentile} within "
+            f"{format_ns(found.limit_ns)}"
+        )
+    if found.limit_ns >= limit.wanted * (1 - CLOSE) and (found.highest_iops or 0.0) < needed:
+        return "fail", (
+            f"at most {format_count(found.highest_iops or 0.0)} IOPS kept {found.percentile} "
+            f"within {format_ns(found.limit_ns)}, in any search"
+        )
+    if not stricter:
+        return "cannot tell", (
+            f"the search allowed {format_ns(found.limit_ns)}; set `limit:` of the `rate` stage to "
+            "the target's"
+        )
+    if found.limit_ns < limit.wanted * (1 - CLOSE):
+        return "cannot tell", (
+            f"the search was stricter, {format_ns(found.limit_ns)}, and found less than this load"
+        )
+    return "fail", (
+        f"only {format_count(found.rate_iops or 0.0)} IOPS kept the limit in every search"
+    )
+
+
+def _needed_iops(result: RunResult, target: Target, found: RateFound) -> float | None:
+    """The rate of all requests, reads included, at which the load is offered."""
+    load = target.at
+    if load is None or load.drive_writes_per_day is None:
+        return None if load is None else load.iops
+    written = found.block_bytes * (1 - found.read_percent / 100)
+    if written <= 0:
+        return None
+    return load.drive_writes_per_day * result.target.size_bytes / DAY_S / written
+
+
+def _load(target: Target, needed: float | None) -> str:
+    load = target.at
+    rate = "" if needed is None else f"{format_count(needed)} IOPS"
+    if load is None or load.drive_writes_per_day is None:
+        return f"at {rate or format_count(load.iops or 0.0) + ' IOPS'}" if load else ""
+    days = f"at {load.drive_writes_per_day:g} drive writes per day"
+    return f"{days}, {rate}" if rate else days
+
+
+def _of_amplification(result: RunResult, target: Target, limit: _Limit) -> Accepted:
+    written = result.flash_written
+    named = target.name or "the whole run"
+    if written is None:
+        why = "the drive's logs do not tell both bytes from the host and bytes to flash"
+        return _row(named, limit, "cannot tell", why)
+    low, high = written.amplification_range
+    if result.verdict != "VALIDATED" and limit.kept_by(low):
+        outcome: Outcome = "cannot tell"
+        why = f"the run is {result.verdict}"
+    elif limit.kept_by(high):
+        outcome, why = "pass", "the most that so coarse counters allow keeps it"
+    elif limit.kept_by(low):
+        outcome, why = "cannot tell", "the drive's counters are too coarse for an answer"
+    else:
+        outcome, why = "fail", "even the least that the counters allow is above it"
+    seen = {"seen": high, "middle": written.amplification}
+    facts = ("it is over the whole run, with its fills and warm-ups",)
+    return _row(named, limit, outcome, why).model_copy(update={**seen, "worse_because": facts})
+
+
+def _row(named: str, limit: _Limit, outcome: Outcome, why: str) -> Accepted:
+    return Accepted(
+        target=named,
+        metric=limit.metric,
+        unit=limit.unit,
+        direction="at least" if limit.lowest else "at most",
+        wanted=limit.wanted,
+        outcome=outcome,
+        why=why,
+    )
+
+
+def _beside_datasheet(row: Accepted, sheet: Datasheet | None) -> Accepted:
+    """With the datasheet's figure, and why ours is worse where it is; without one, no reasons."""
+    stated = None if sheet is None else _stated(sheet, row.metric)
+    if sheet is None or stated is None:
+        return row.model_copy(update={"worse_because": ()})
+    limit = replace(_Limit(row.metric, row.wanted), wanted=stated)
+    worse = row.seen is not None and not limit.kept_by(row.seen)
+    reasons = [*_other_conditions(row, sheet), *row.worse_because] if worse else []
+    return row.model_copy(
+        update={
+            "datasheet": stated,
+            "datasheet_conditions": sheet.told(),
+            "datasheet_source": sheet.source,
+            "worse_because": tuple(reasons),
+        }
+    )
+
+
+def _stated(sheet: Datasheet, metric: str) -> float | None:
+    if metric.startswith("lat_"):
+        names = {f"lat_{name}_ns": seconds for name, seconds in sheet.latency.items()}
+        return names[metric] * NS_PER_S if metric in names else None
+    found: float | None = getattr(sheet, metric, None)
+    return found
+
+
+def _other_conditions(row: Accepted, sheet: Datasheet) -> Iterator[str]:
+    """Conditions of the datasheet that ours did not have."""
+    if sheet.state == "fresh":
+        yield "the datasheet's drive is fresh, ours was filled and written to before"
+    if sheet.span:
+        yield f"the datasheet's span is {sheet.span}"
+    if row.load:
+        yield f"ours is {row.load}"
+    queue = f"QD {sheet.iodepth}" if sheet.iodepth else ""
+    queue += f" x {sheet.numjobs}" if sheet.numjobs else ""
+    if queue and row.workload and queue.strip() not in row.workload:
+        yield f"the datasheet's queue is {queue.strip()}; ours: {row.workload}"

@@ -1,0 +1,184 @@
+"""What a run measured, as things that a target can be about: numbers on their pessimistic side.
+
+A subject is a point or a standard test. Its numbers are named as estimates are; each has the value
+that a pessimist uses (a bound, an upper limit) and the one in the middle.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ssdbench.model.accept import WHOLE_PERCENT, Which
+from ssdbench.model.estimate import Estimate
+from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.pts import Pts, PtsMetric, PtsWindow
+from ssdbench.model.result import PointResult, RunResult, StageResult
+from ssdbench.units import format_duration, format_size
+
+RATES = ("iops", "throughput_bytes_per_s", "worst_minute_iops", "worst_second_iops")
+OF_POINTS = {"bw_bytes_per_s": "throughput_bytes_per_s"}  # estimates that have another name here
+SLOWS = (Code.THROTTLED, Code.DISTURBED, Code.HOST_BOUND, Code.BELOW_REMAP_UNIT)
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """One number of a subject."""
+
+    pessimistic: float | None  # None: the evidence does not suffice for one
+    middle: float
+    firm: bool = True  # whether enough lies behind it to call a miss a miss
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a target can be about."""
+
+    stage: str
+    workload: str  # for people
+    validated: bool
+    why_not: str = ""  # one clause; empty where it is validated
+    at_most: bool = False  # the rate was still moving: no more than this
+    numbers: Mapping[str, Number] = field(default_factory=dict)
+    facts: tuple[str, ...] = ()  # of the run that slow such a number down
+
+
+def subjects(result: RunResult, which: Which) -> list[Subject]:
+    """All that a run measured of the kind that a target names."""
+    return [
+        subject
+        for stage in result.stages
+        for subject in (
+            _of_test(stage, which) if which.test is not None else _of_points(result, stage, which)
+        )
+    ]
+
+
+def _of_points(result: RunResult, stage: StageResult, which: Which) -> Iterator[Subject]:
+    for point in stage.points:
+        if _is(point, which):
+            yield _subject(result, stage, point)
+
+
+def _is(point: PointResult, which: Which) -> bool:
+    workload = point.point.workload
+    asked = (
+        (which.block_bytes, workload.block_bytes),
+        (which.read_percent, workload.read_percent),
+        (which.iodepth, workload.iodepth),
+        (which.numjobs, workload.numjobs),
+        (which.pattern, workload.pattern.value),
+    )
+    span = WHOLE_PERCENT if point.point.span_percent is None else point.point.span_percent
+    wanted = WHOLE_PERCENT if which.span_percent is None else which.span_percent
+    return span == wanted and all(want is None or want == has for want, has in asked)
+
+
+def _subject(result: RunResult, stage: StageResult, point: PointResult) -> Subject:
+    moving = any(
+        f.code in (Code.NOT_STEADY, Code.NOT_STEADY_POINT) and f.severity is Severity.INVALIDATES
+        for f in point.findings
+    )
+    against = [f for f in _findings(point) if f.severity is Severity.INVALIDATES]
+    valid = point.verdict == "VALIDATED"
+    return Subject(
+        stage=stage.name,
+        workload=point.point.label(),
+        validated=valid,
+        why_not="" if valid else _against(point.verdict, against),
+        at_most=moving,
+        numbers=dict(_numbers(point.estimates, moving=moving)),
+        facts=tuple(_facts(result, point)),
+    )
+
+
+def _findings(point: PointResult) -> tuple[Finding, ...]:
+    return point.findings + tuple(f for repeat in point.repeats for f in repeat.findings)
+
+
+def _against(verdict: str, findings: Iterable[Finding]) -> str:
+    codes = ", ".join(dict.fromkeys(finding.code.value for finding in findings))
+    return f"it is {verdict}" + (f" ({codes})" if codes else "")
+
+
+def _numbers(estimates: Sequence[Estimate], *, moving: bool) -> Iterator[tuple[str, Number]]:
+    """Rates as they are; of a percentile that of the slower direction, if both are known."""
+    by_metric: dict[str, list[Estimate]] = {}
+    for estimate in estimates:
+        name = OF_POINTS.get(estimate.metric, estimate.metric)
+        if name.startswith("lat_p") or (name in RATES and estimate.direction == "total"):
+            by_metric.setdefault(name, []).append(estimate)
+    for name, both in by_metric.items():
+        if name in RATES:
+            (one,) = both[:1]
+            yield name, Number(None if moving else one.bound, one.value)
+        else:
+            yield name, _slower(both)
+
+
+def _slower(both: Sequence[Estimate]) -> Number:
+    known = [one.bound for one in both if one.status == "published"]
+    uppers = [upper for upper in known if upper is not None]
+    return Number(
+        max(uppers) if len(uppers) == len(both) else None,
+        max(one.value for one in both),
+        firm=len(uppers) == len(both),
+    )
+
+
+def _facts(result: RunResult, point: PointResult) -> Iterator[str]:
+    """What the run knows of its own conditions that a datasheet may not share."""
+    written = min((repeat.at_fills for repeat in point.repeats), default=0.0)
+    if written:
+        steady = result.steady is not None and result.steady.steady
+        yield f"{'steady state' if steady else 'no fresh drive'}: {written:.2g} drive fills " \
+            "were written before its first repeat"  # fmt: skip
+    basis = point.basis
+    if basis is not None and basis.lower_share is not None:
+        yield (
+            f"the rate moves between two levels, and the drive is {100 * basis.lower_share:.0f} % "
+            "of the time on the lower one, which counts"
+        )
+    elif basis is not None:
+        minute = point.estimate("worst_minute_iops")
+        slowest = f"; its slowest minute had {minute.value:,.0f} IOPS" if minute else ""
+        yield (
+            f"the bound is what {format_duration(basis.horizon_s)} reach in 95 of 100 "
+            f"cases{slowest}"
+        )
+    slows = [finding for finding in _findings(point) if finding.code in SLOWS]
+    yield from dict.fromkeys(f"{finding.code.value}: {finding.message}" for finding in slows)
+
+
+def _of_test(stage: StageResult, which: Which) -> Iterator[Subject]:
+    """A standard test, by the lowest of its rounds: the standard's rule validates nothing."""
+    found = stage.found
+    if not isinstance(found, Pts) or found.test is not which.test:
+        return
+    for cell in dict.fromkeys(window.cell for window in found.windows):
+        if which.cell in (None, cell):
+            windows = [window for window in found.windows if window.cell == cell]
+            yield Subject(
+                stage=stage.name,
+                workload=f"{cell}, {stage.title}",
+                validated=False,
+                why_not="a standard test's averages have no bound, and its rule validates nothing"
+                if found.steady
+                else "it was not steady by the rule of the standard",
+                at_most=bool(found.steady),  # no bound would be above its average
+                numbers=dict(_rounds(found, windows)),
+                facts=(f"PTS-style, {windows[0].rounds}, active range "
+                       f"{format_size(found.active_range_bytes)}",),
+            )  # fmt: skip
+
+
+def _rounds(found: Pts, windows: Sequence[PtsWindow]) -> Iterator[tuple[str, Number]]:
+    names = {PtsMetric.IOPS: "iops", PtsMetric.THROUGHPUT: "throughput_bytes_per_s"}
+    for window in windows:
+        if (name := names.get(window.metric)) is not None:
+            tracked = [
+                cell.tracked(window.metric)
+                for one in found.rounds
+                if one.counted and window.first_round <= one.number <= window.last_round
+                for cell in one.cells
+                if cell.cell == window.cell
+            ]
+            yield name, Number(min(tracked, default=None), window.average)

@@ -1,0 +1,228 @@
+"""Targets against planted numbers: what passes, what fails, and what cannot be told."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ssdbench.cli import conduct
+from ssdbench.cli.summary import run_lines
+from ssdbench.model.accept import Accepted, Target
+from ssdbench.model.asked.standard import PtsForm, PtsTest
+from ssdbench.model.finding import Code
+from ssdbench.model.pts import Pts, PtsCell, PtsMetric, PtsRound, PtsWindow
+from ssdbench.model.result import FlashWritten, RunResult, StageResult
+from ssdbench.report import render
+from ssdbench.stats.acceptance import accepted, whole, with_accepted
+from tests.support.builders import StoredRunBuilder, a_finding, a_small_run, with_found
+
+BOUND, MEAN, WORST_SECOND, UPPER_NS = 5_000.0, 6_000.0, 900.0, 3e6
+
+
+def planted(result: RunResult, **point: Any) -> RunResult:
+    """The run with its write point alone, and known numbers in it."""
+    stage = next(stage for stage in result.stages if stage.points)
+    one = next(p for p in stage.points if p.point.workload.read_percent == 0)
+    known: dict[str, dict[str, Any]] = {
+        "iops": {"value": MEAN, "bound": BOUND},
+        "worst_second_iops": {"value": WORST_SECOND, "bound": WORST_SECOND},
+        "lat_p99_ns": {"value": 2e6, "bound": UPPER_NS, "status": "published"},
+        "lat_p99_99_ns": {"metric": "lat_p99.99_ns", "bound": None, "status": "suppressed"},
+    }
+    estimates = [
+        e.model_copy(update=known[e.metric]) if e.metric in known else e for e in one.estimates
+    ]
+    if not any(e.metric == "worst_second_iops" for e in estimates):
+        estimates.append(
+            estimates[0].model_copy(
+                update={"metric": "worst_second_iops", **known["worst_second_iops"]}
+            )
+        )
+    changed = one.model_copy(
+        update={"estimates": tuple(estimates), "verdict": "VALIDATED", "findings": (), **point}
+    )
+    found = stage.found.model_copy(update={"points": (changed,)})
+    stages = tuple(s if s is not stage else s.model_copy(update={"found": found})
+                   for s in result.stages)  # fmt: skip
+    return result.model_copy(update={"stages": stages})
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, RunResult]:
+    place = tmp_path_factory.mktemp("accept")
+    return place, planted(a_small_run(place))
+
+
+def one(result: RunResult, **target: Any) -> Accepted:
+    (row,) = accepted(result, [Target.model_validate(target)])
+    return row
+
+
+WRITES = {"block": "4KiB", "read": 0}
+
+
+@pytest.mark.parametrize(
+    ("limit", "outcome", "why"),
+    [
+        ({"iops": BOUND}, "pass", "its bound keeps it"),
+        ({"iops": BOUND + 1}, "fail", "although the mean does not"),
+        ({"iops": MEAN + 1}, "fail", "so does the mean"),
+        ({"worst_second": WORST_SECOND}, "pass", "worst"),
+        ({"worst_second": WORST_SECOND + 1}, "fail", "worst"),
+        ({"latency": {"p99": "3ms"}}, "pass", "upper 95 % limit"),
+        ({"latency": {"p99": "2.9ms"}}, "fail", "although the percentile itself does not"),
+        ({"latency": {"p99.99": "1s"}}, "cannot tell", "too few"),
+        ({"latency": {"p99.999": "1s"}}, "cannot tell", "not measured"),
+    ],
+)
+def test_a_number_is_judged_by_its_pessimistic_side(
+    stored: tuple[Path, RunResult], limit: dict[str, Any], outcome: str, why: str
+) -> None:
+    row = one(stored[1], of=WRITES, **limit)
+
+    assert (row.outcome, why in row.why) == (outcome, True), row
+
+
+def test_what_is_not_validated_never_passes(stored: tuple[Path, RunResult]) -> None:
+    spoilt = planted(stored[1], verdict="NOT VALIDATED", findings=(a_finding(),))
+    moving = planted(
+        stored[1], verdict="NOT VALIDATED", findings=(a_finding(Code.NOT_STEADY_POINT),)
+    )
+
+    assert one(spoilt, of=WRITES, iops=1.0).outcome == "cannot tell"
+    assert one(spoilt, of=WRITES, iops=1e9).outcome == "cannot tell"
+    assert "cv-too-high" in one(spoilt, of=WRITES, iops=1.0).why
+    assert one(moving, of=WRITES, iops=1.0).outcome == "cannot tell"
+    assert one(moving, of=WRITES, iops=MEAN + 1).outcome == "fail"  # it had even less to promise
+
+
+def test_the_worst_of_several_points_decides_and_none_is_no_pass(tmp_path: Path) -> None:
+    result = a_small_run(tmp_path)
+    points = {p.point.workload.read_percent: p.estimate("iops") for p in result.points}
+    bounds = {read: estimate.bound or 0.0 for read, estimate in points.items() if estimate}
+
+    row = one(result, of={"block": "4KiB"}, iops=1e9)
+
+    assert row.seen == min(bounds.values()) == bounds[0]
+    assert one(result, of={"block": "8KiB"}, iops=1.0).outcome == "cannot tell"
+    assert one(result, of={"block": "4KiB", "span": "5%"}, iops=1.0).outcome == "cannot tell"
+
+
+CAPACITY = 160_000_000_000
+TWO_DRIVE_WRITES = 2 * CAPACITY / 86_400 / 4096  # 904 IOPS
+
+
+@pytest.mark.parametrize(
+    ("found", "limit", "outcome"),
+    [
+        ({"rate_iops": TWO_DRIVE_WRITES, "limit_ns": 5e6}, "5ms", "pass"),
+        ({"rate_iops": TWO_DRIVE_WRITES, "limit_ns": 4e6}, "5ms", "pass"),
+        ({"rate_iops": 900.0, "highest_iops": 903.0, "limit_ns": 5e6}, "5ms", "fail"),
+        ({"rate_iops": 900.0, "highest_iops": 950.0, "limit_ns": 5e6}, "5ms", "fail"),
+        ({"rate_iops": 900.0, "highest_iops": 903.0, "limit_ns": 4e6}, "5ms", "cannot tell"),
+        ({"rate_iops": 2000.0, "highest_iops": 2000.0, "limit_ns": 6e6}, "5ms", "cannot tell"),
+        ({"rate_iops": 900.0, "highest_iops": 903.0, "limit_ns": 6e6}, "5ms", "fail"),
+    ],
+)
+def test_a_latency_at_drive_writes_per_day_is_judged_by_a_search_at_an_offered_load(
+    tmp_path: Path, found: dict[str, float], limit: str, outcome: str
+) -> None:
+    result = StoredRunBuilder(tmp_path, repeats=1, measure_s=5).rate().write()
+    stage = with_found(result.stages[0], percentile="p99.9", read_percent=0, **found)
+    told = result.model_copy(update={"stages": (stage,)})
+    row = one(told, of=WRITES, at={"drive_writes_per_day": 2}, latency={"p99.9": limit})
+
+    assert (row.outcome, row.load) == (outcome, "at 2 drive writes per day, 904.2 IOPS"), row.why
+
+
+def test_write_amplification_is_judged_by_what_coarse_counters_allow(
+    stored: tuple[Path, RunResult],
+) -> None:
+    def at(most: float) -> str:
+        written = FlashWritten(host_bytes=10**12, media_bytes=3 * 10**12, media_step_bytes=10**11)
+        told = stored[1].model_copy(update={"flash_written": written})
+        return one(told, write_amplification=most).outcome
+
+    assert [at(3.2), at(3.0), at(2.8)] == ["pass", "cannot tell", "fail"]
+    assert one(stored[1], write_amplification=9.0).outcome == "cannot tell"
+
+
+def test_a_standard_test_can_fail_a_target_and_never_pass_it(
+    stored: tuple[Path, RunResult],
+) -> None:
+    cells = [PtsCell(cell="0/100 4 KiB", block_bytes=4096, read_percent=0, queue=32, threads=1,
+                     iops=iops, throughput_bytes_per_s=0.0) for iops in (990, 1010)]  # fmt: skip
+    window = PtsWindow(
+        cell="0/100 4 KiB", metric=PtsMetric.IOPS, first_round=1, last_round=2, average=1000.0,
+        allowed_data_excursion=1, measured_data_excursion=1, allowed_slope_excursion=1,
+        measured_slope_excursion=1, fit="", correlation=0, steady=True,
+    )  # fmt: skip
+    test = Pts(
+        test=PtsTest.IOPS, form=PtsForm.ENTERPRISE, steady=True, active_range_bytes=CAPACITY,
+        rounds=tuple(PtsRound(number=n, cells=(cell,)) for n, cell in enumerate(cells, 1)),
+        windows=(window,),
+    )  # fmt: skip
+    stage = StageResult(
+        name="01-pts", title="It", started_at="", duration_s=1, wall_s=1, found=test
+    )
+    result = stored[1].model_copy(update={"stages": (stage,)})
+    of = {"test": "iops", "cell": "0/100 4 KiB"}
+
+    assert one(result, of=of, iops=900.0).outcome == "cannot tell"
+    assert one(result, of=of, iops=900.0).seen == 990  # the lowest of its rounds
+    assert one(result, of=of, iops=1001.0).outcome == "fail"
+
+
+SHEET = {"iops": 90_000.0, "iodepth": 64, "state": "fresh", "source": "page 2"}
+
+
+def test_the_datasheets_figure_stands_beside_ours_with_what_the_run_knows_of_the_difference(
+    stored: tuple[Path, RunResult],
+) -> None:
+    row = one(stored[1], of=WRITES, iops=BOUND, datasheet=SHEET)
+    alone = one(stored[1], of=WRITES, datasheet=SHEET | {"share": "5%"})
+    worse = one(stored[1], of=WRITES, datasheet={"iops": 4_000.0})
+
+    assert (row.outcome, row.datasheet) == ("pass", 90_000)
+    assert (row.datasheet_conditions, row.datasheet_source) == ("QD 64, fresh drive", "page 2")
+    told = "; ".join(row.worse_because)
+    assert "the datasheet's drive is fresh" in told and "its mean is 6,000" in told
+    assert "the datasheet's queue is QD 64" in told
+    assert (alone.wanted, alone.outcome) == (4_500, "pass")  # no limit of one's own
+    assert worse.worse_because == ()  # ours is better: nothing to explain
+
+
+def test_targets_are_in_the_table_the_page_and_the_exit_code(
+    stored: tuple[Path, RunResult], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, plain = stored
+    codes = {}
+    for name, iops in (("pass", BOUND), ("fail", BOUND + 1)):
+        target = Target.model_validate({"name": "OLTP", "of": WRITES, "iops": iops})
+        result = with_accepted(plain, [target])
+        assert whole(result.accepted) == name
+        monkeypatch.setattr(conduct, "_reported", lambda *_, kept=result: kept)
+        monkeypatch.setattr(conduct, "render", lambda directory: [directory / "report.html"])
+        ended = conduct.resume(place, None, conduct.Audience(lambda event: None))
+        codes[name] = ended.exit_code
+        assert "OLTP    rate at least 5," in "\n".join(run_lines(ended))
+    unknown = with_accepted(plain, [Target.model_validate({"write_amplification": 9.0})])
+    monkeypatch.setattr(conduct, "_reported", lambda *_: unknown)
+    codes["cannot tell"] = conduct.resume(
+        place, None, conduct.Audience(lambda event: None)
+    ).exit_code
+
+    assert codes == {"pass": 0, "fail": 6, "cannot tell": 1}
+
+
+def test_a_report_has_targets_csv_only_where_there_are_targets(tmp_path: Path) -> None:
+    result = a_small_run(tmp_path)
+    asked = with_accepted(result, [Target.model_validate({"name": "OLTP <b>", "iops": 1.0})])
+
+    render(tmp_path, asked)
+    page = (tmp_path / "report.html").read_text()
+    assert "What the drive must hold" in page and "OLTP\xa0&lt;b&gt;" in page.replace(" ", "\xa0")
+    assert "OLTP <b>,03-" not in page and "at least,1.0" in (tmp_path / "targets.csv").read_text()
+    render(tmp_path, result)
+    assert not (tmp_path / "targets.csv").exists()
+    assert "What the drive must hold" not in (tmp_path / "report.html").read_text()
