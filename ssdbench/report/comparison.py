@@ -2,14 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 
-from markupsafe import Markup
-
-from ssdbench import __version__, foreign
+from ssdbench import __version__
 from ssdbench.model.result import RunResult
 from ssdbench.report import sidebyside
-from ssdbench.report.html import environment, svg
+from ssdbench.report.html import rendered
 from ssdbench.report.label import simulated_label
 from ssdbench.report.view import words
 from ssdbench.report.view.page import Block, Cell, Column, Prose, Section, Table
@@ -43,9 +40,7 @@ def render_comparison(results: Sequence[RunResult], found: Compared) -> str:
             Section("tests", "Do they differ?", [*_explained(found), _pairs(results, found)]),
         ],
     )
-    style = files("ssdbench.report").joinpath("style.css").read_text(encoding="utf-8")
-    template = environment().get_template("compare.html.j2")
-    return foreign.page(template.render(page=page, style=Markup(style), svg=svg))
+    return rendered("compare.html.j2", page)
 
 
 def _mixed(labels: Iterable[str]) -> list[Block]:

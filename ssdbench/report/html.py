@@ -1,12 +1,17 @@
-"""A page as one HTML file that needs nothing else: no script, no font, no request."""
+"""A page as one HTML file that needs nothing else: one script of our own, no font, no request."""
 
+import json
+from base64 import b64encode
+from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
 from importlib.resources import files
 
 import jinja2
 from markupsafe import Markup
 
 from ssdbench import foreign
+from ssdbench.report.figuredata import figure_data
 from ssdbench.report.plots.draw import draw
 from ssdbench.report.view.page import Page, Plot
 
@@ -37,12 +42,46 @@ def _css(letter: str) -> str:
 
 def render_page(page: Page) -> str:
     """The whole document."""
-    style = files("ssdbench.report").joinpath("style.css").read_text(encoding="utf-8")
-    template = environment().get_template("report.html.j2")
-    return foreign.page(template.render(page=page, style=Markup(style), svg=svg))
+    return rendered("report.html.j2", page)
 
 
-def svg(plot: Plot) -> Markup:
-    """A figure as it stands in a page."""
+def rendered(template: str, page: object) -> str:
+    """A page with its style and its one script, which the page's policy names by its hash."""
+    found = environment().get_template(template)
+    style, script = (Markup(_own(name)) for name in ("style.css", "page.js"))
+    text = found.render(page=page, style=style, script=script, policy=_policy(script), placed=_plot)
+    return foreign.page(text)
+
+
+def _own(name: str) -> str:
+    return files("ssdbench.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _policy(script: str) -> Markup:
+    """What a browser lets the page do: draw itself, and run this one script.
+
+    Even that can load nothing, send nothing and make no HTML of text.
+    """
+    digest = b64encode(sha256(script.encode()).digest()).decode()
+    return Markup(  # the digest is all that varies
+        f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; "
+        "img-src data:; base-uri 'none'; form-action 'none'; "
+        "require-trusted-types-for 'script'; trusted-types 'none'"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedPlot:
+    """A figure as it stands in a page: drawn, and as data."""
+
+    svg: Markup
+    csv: str
+    axes: str  # JSON: where the script finds axes and values; empty where it cannot look closer
+
+
+def _plot(plot: Plot, target: str) -> PlacedPlot:
+    drawn, data = draw(plot.figure, plot.name), figure_data(plot.figure)
+    places = {"axes": drawn.axes, "data": data.places()}
+    axes = json.dumps(places, separators=(",", ":"), allow_nan=False) if drawn.axes else ""
     # matplotlib escapes the words it draws; the rest of the SVG is its own
-    return Markup(draw(plot.figure, plot.name))
+    return PlacedPlot(Markup(drawn.svg), data.csv(target), axes)

@@ -7,13 +7,15 @@ page; fonts stay text; ids are made unique to the page; nothing in it depends on
 import io
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from ssdbench.units import format_ns
 
@@ -74,27 +76,144 @@ WIDE = (10.4, 3.5)
 HALF = (6.2, 4.0)
 LEAST_RATIO = 1.25  # of a log axis, top to bottom: a wobble below a percent looks like one
 
+# Places are reckoned in points, of which a page has 72 to the inch. matplotlib could find them by
+# laying each figure out twice, at a third of the cost of a page; but the words are set by the
+# reader's browser in a font of its own, so that an estimate is as good.
+_POINTS = 72
+_LETTER = 5.7  # width of one, on average
+_LINE = 13.0  # height of one
+_TICK = 10.0  # a tick's mark and the gap to its words
+_EDGE = 8.0
+
 
 def sheet(size: tuple[float, float]) -> Figure:
     """An empty figure; inches count as 72 pixels on a page."""
-    return Figure(figsize=size, layout="constrained")
+    return Figure(figsize=size)
 
 
-def svg(draw: Callable[[], Figure], name: str) -> str:
-    """Draw a figure as an `<svg>` element for a page; `name` keeps its ids apart from others'."""
+def legend(figure: Figure, columns: int, handles: Any = None, labels: Any = None) -> None:
+    """The lines' names above everything else, from the left."""
+    if handles is None:
+        found = [axes.get_legend_handles_labels() for axes in figure.axes]
+        handles, labels = (sum((one[side] for one in found), []) for side in (0, 1))
+    rows = -(-len(handles) // columns)
+    height = figure.get_figheight() * _POINTS
+    figure.legend(
+        handles, labels, loc="upper left", bbox_to_anchor=(0, 1), ncols=columns,
+        columnspacing=1.4, borderaxespad=0.2,
+    )  # fmt: skip
+    figure.subplots_adjust(top=1 - (_LINE + 1.5) * rows / height)
+
+
+def mark(axes: Axes, x: float, words: str, *, up: float = -3, **style: Any) -> None:
+    """Words at the top of the axes, right of `x`, wherever the reader moves it."""
+    style = {"va": "top", "color": MUTED} | style
+    axes.annotate(
+        words, (x, 1), xycoords=("data", "axes fraction"), xytext=(3, up),
+        textcoords="offset points", fontsize=8.5, gid=f"mark_{x:.9g}", **style,
+    )  # fmt: skip
+
+
+def _arrange(figure: Figure) -> None:
+    """Margins that hold the words of all axes."""
+    width, height = (inches * _POINTS for inches in figure.get_size_inches())
+    flat = [axes for axes in figure.axes if axes.get_visible() and axes.name != "3d"]
+    if not flat:
+        figure.subplots_adjust(left=0.02, right=0.86, bottom=0.1, top=1)
+        return
+    rows, columns = (len({axes.get_position().bounds[side] for axes in flat}) for side in (1, 0))
+    upright = any(axes.get_ylabel() for axes in flat) or figure.get_supylabel()
+    left = max(_widest(axes.yaxis) for axes in flat) + _TICK
+    title = max(axes.get_title(loc="left").count("\n") + 1 for axes in flat) * _LINE
+    title = title if any(axes.get_title(loc="left") for axes in flat) else 0
+    over = max((_LINE for axes in flat if any(_is_above(one) for one in axes.texts)), default=0)
+    below = 2 * _LINE + _TICK
+    pars = figure.subplotpars
+    top = pars.top if figure.legends else 1 - _EDGE / 2 / height
+    figure.subplots_adjust(
+        left=(left + (_LINE + 3 if upright else 3)) / width,
+        right=1 - max(2 * _EDGE, max(_last(axes.xaxis) for axes in flat) / 2 - width / 25) / width,
+        bottom=below / height,
+        top=top - (title + over + _EDGE) / height,
+    )
+    pars = figure.subplotpars
+    tall = (pars.top - pars.bottom) * height
+    wide = (pars.right - pars.left) * width
+    between, beside = title + (_LINE if columns > 1 else 0) + _TICK, left + _EDGE
+    figure.subplots_adjust(
+        hspace=rows * between / (tall - (rows - 1) * between),
+        wspace=columns * beside / (wide - (columns - 1) * beside),
+    )
+
+
+def _is_above(text: Any) -> bool:
+    return bool(text.get_va() == "bottom")
+
+
+def _said(axis: Any) -> list[str]:
+    found: list[str] = axis.get_major_formatter().format_ticks(axis.get_majorticklocs())
+    return found
+
+
+def _widest(axis: Any) -> float:
+    return max(map(len, _said(axis)), default=0) * _LETTER
+
+
+def _last(axis: Any) -> float:
+    return len((_said(axis) or [""])[-1]) * _LETTER
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A figure as an `<svg>` element, and where its axes lie in it, for those who look closer."""
+
+    svg: str
+    axes: tuple[dict[str, Any], ...]
+
+
+def drawn(draw: Callable[[], Figure], name: str) -> Drawn:
+    """Draw a figure for a page; `name` keeps its ids apart from others'."""
     name = re.sub(r"[^A-Za-z0-9_-]", lambda found: f"_{ord(found.group()):x}_", name)
     stream = io.StringIO()
     with mpl.rc_context(STYLE | {"svg.hashsalt": name}):
+        figure = draw()
+        _arrange(figure)
         # not savefig, which lays a figure out in a run of its own before it draws it
-        canvas: Any = FigureCanvasSVG(draw())  # its methods are untyped
+        canvas: Any = FigureCanvasSVG(figure)  # its methods are untyped
         canvas.print_svg(stream, metadata={"Date": None, "Creator": None})
-    return _inline(stream.getvalue(), name)
+    flat = [axes for axes in figure.axes if axes.get_visible() and axes.name != "3d"]
+    size = tuple(inches * _POINTS for inches in figure.get_size_inches())
+    return Drawn(_inline(stream.getvalue(), name), tuple(_placed(axes, *size) for axes in flat))
+
+
+def _placed(axes: Axes, width: float, height: float) -> dict[str, Any]:
+    """Where axes lie, what their ends are, and how their ticks are said."""
+    place = axes.get_position()
+    box = place.x0 * width, (1 - place.y1) * height, place.x1 * width, (1 - place.y0) * height
+    return {
+        "box": [round(one, 2) for one in box],
+        "x": _axis(axes.xaxis, axes.get_xlim(), axes.get_xscale()),
+        "y": _axis(axes.yaxis, axes.get_ylim(), axes.get_yscale()),
+    }
+
+
+def _axis(axis: Any, ends: tuple[float, float], scale: str) -> dict[str, Any]:
+    formatter, places = axis.get_major_formatter(), axis.get_majorticklocs()
+    kind = getattr(getattr(formatter, "func", None), "kind", "")
+    found = {"ends": [float(f"{end:.9g}") for end in ends], "log": scale == "log", "kind": kind}
+    if isinstance(axis.get_major_locator(), FixedLocator):  # what stands there has a name
+        words = formatter.format_ticks(places)
+        named = [[float(p), w] for p, w in zip(places, words, strict=True) if w and isfinite(p)]
+        return found | {"words": named}
+    return found
 
 
 def _inline(text: str, name: str) -> str:
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
     text = re.sub(r"<!--.*?-->\s*", "", text, flags=re.DOTALL)
+    text = re.sub(r' id="mark_([^"]+)"', r' class="at" data-x="\1"', text)
+    text = re.sub(r' id="(?:matplotlib\.)?[xy]?(axes|axis|tick)_\d+"', r' class="\1"', text)
     used = set(re.findall(r"(?:xlink:href=\"#|url\(#)([^\")]+)", text))
     text = re.sub(
         r' id="([^"]+)"',
@@ -123,18 +242,28 @@ def _short(attribute: re.Match[str]) -> str:
     )
 
 
+def _says(axis: Any, kind: str, words: Callable[[float], str]) -> None:
+    def said(value: float, _: int | None) -> str:
+        return words(value)
+
+    said.kind = kind  # type: ignore[attr-defined]  # by which the page's script says it too
+    axis.set_major_formatter(FuncFormatter(said))
+    axis.set_minor_formatter(NullFormatter())
+
+
 def counts(axis: Any) -> None:
     """Ticks as plain numbers with thousands apart; a "k" without a unit helps nobody."""
-    axis.set_major_formatter(
-        FuncFormatter(lambda value, _: f"{value:,.4g}" if value < 1000 else f"{value:,.0f}")
-    )
-    axis.set_minor_formatter(NullFormatter())
+    _says(axis, "", lambda value: f"{value:,.4g}" if value < 1000 else f"{value:,.0f}")
 
 
 def latencies(axis: Any) -> None:
     """Ticks of nanoseconds as `100 us`."""
-    axis.set_major_formatter(FuncFormatter(lambda value, _: format_ns(value) if value > 0 else "0"))
-    axis.set_minor_formatter(NullFormatter())
+    _says(axis, "ns", lambda value: format_ns(value) if value > 0 else "0")
+
+
+def percents(axis: Any) -> None:
+    """Ticks as shares of a hundred."""
+    _says(axis, "%", lambda value: f"{value:g} %")
 
 
 def from_zero(axes: Axes, *, headroom: float = 1.08) -> None:

@@ -1,7 +1,6 @@
 """Columns over two axes, and histograms: the plots that reports of standard tests have."""
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
 
 from ssdbench.report.figures import BarsFigure, ColumnsFigure
 from ssdbench.report.plots import canvas
@@ -37,12 +36,9 @@ def bars(view: BarsFigure) -> Figure:
     canvas.log(axes, "x")
     canvas.log(axes, "y")
     canvas.latencies(axes.xaxis)
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    canvas.counts(axes.yaxis)
     for number, (x, words) in enumerate(view.marks):
         axes.axvline(x, color=canvas.MUTED, lw=0.8, ls=(0, (3, 2)))
-        axes.annotate(
-            words, (x, 1), xycoords=("data", "axes fraction"), xytext=(3, -3 - 11 * number),
-            textcoords="offset points", va="top", fontsize=8.5, color=canvas.INK,
-        )  # fmt: skip
+        canvas.mark(axes, x, words, up=-3 - 11 * number, color=canvas.INK)
     axes.set(xlabel="latency", ylabel="I/Os")
     return figure

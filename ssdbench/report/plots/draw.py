@@ -8,12 +8,12 @@ from matplotlib.figure import Figure
 
 from ssdbench.report import figures
 from ssdbench.report.plots import columns, hostpanels, points, series
-from ssdbench.report.plots.canvas import svg
+from ssdbench.report.plots.canvas import Drawn, drawn
 
 
-def draw(view: figures.AnyFigure, name: str) -> str:
-    """The figure as inline SVG."""
-    return svg(partial(_figure, view), name)
+def draw(view: figures.AnyFigure, name: str) -> Drawn:
+    """The figure as inline SVG, and where its axes lie."""
+    return drawn(partial(_figure, view), name)
 
 
 _DRAWN: dict[type, Callable[[Any], Figure]] = {

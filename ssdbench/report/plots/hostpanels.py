@@ -74,7 +74,4 @@ def _stages(axes: Axes, view: HostFigure) -> None:
     whole = ends[-1] or 1.0
     for (x, name), end in zip(view.marks, ends, strict=True):
         if (end - x) / whole > 0.012 * len(name):
-            axes.annotate(
-                name, (x, 1), xycoords=("data", "axes fraction"), xytext=(3, 18),
-                textcoords="offset points", va="bottom", fontsize=8.5, color=canvas.MUTED,
-            )  # fmt: skip
+            canvas.mark(axes, x, name, up=18, va="bottom")

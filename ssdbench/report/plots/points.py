@@ -44,7 +44,7 @@ def lines(view: LinesFigure) -> Figure:
     axes.set(xlabel=view.x_label, ylabel=view.y_label)
     if len(view.lines) > 1 or view.lines[0].label:
         columns = 2 if max(len(line.label) for line in view.lines) > 16 else 4
-        figure.legend(loc="outside upper left", ncols=columns, columnspacing=1.4)
+        canvas.legend(figure, columns)
     return figure
 
 
@@ -116,7 +116,7 @@ def dots(view: DotsFigure) -> Figure:
     axes.set_ylim(len(view.rows) - 0.4, -0.6)
     axes.set_xlabel(view.x_label)
     columns = 6 if max(len(name) for name in names) <= 16 else 3
-    figure.legend(loc="outside upper left", ncols=columns, columnspacing=1.4)
+    canvas.legend(figure, columns)
     return figure
 
 
@@ -142,7 +142,7 @@ def intervals(view: IntervalsFigure) -> Figure:
     axes.set_ylim(len(view.rows) - 0.4, -0.6)
     axes.set_xlim(left=0)
     axes.set_xlabel(view.x_label)
-    figure.legend(loc="outside upper left", ncols=3, columnspacing=1.4)
+    canvas.legend(figure, 3)
     return figure
 
 
@@ -159,9 +159,9 @@ def curves(view: CurvesFigure) -> Figure:
     canvas.log(axes, "x")
     canvas.log(axes, "y")
     canvas.latencies(axes.xaxis)
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g} %"))
+    canvas.percents(axes.yaxis)
     axes.set(xlabel="latency", ylabel="share of I/Os, this time or longer")
-    figure.legend(loc="outside upper left", ncols=3, columnspacing=1.4)
+    canvas.legend(figure, 3)
     return figure
 
 
@@ -182,7 +182,7 @@ def scatter(view: ScatterFigure) -> Figure:
             color=canvas.BAD,
             label="peaks",
         )
-        figure.legend(loc="outside upper left", ncols=2)
+        canvas.legend(figure, 2)
     axes.set(xlabel=view.x_label, ylabel=view.y_label)
     canvas.from_zero(axes)
     canvas.counts(axes.xaxis)

@@ -40,10 +40,7 @@ def series(view: SeriesFigure) -> Figure:
         )
     for x, words in view.marks:
         axes.axvline(x, color=canvas.MUTED, lw=0.8, ls=(0, (3, 2)))
-        axes.annotate(
-            words, (x, 1), xycoords=("data", "axes fraction"), xytext=(3, -3),
-            textcoords="offset points", va="top", fontsize=8.5, color=canvas.MUTED,
-        )  # fmt: skip
+        canvas.mark(axes, x, words)
     axes.set(xlabel=view.x_label, ylabel=view.y_label)
     axes.set_xlim(0, float(view.trace.x[-1]))
     canvas.from_zero(axes)
@@ -80,8 +77,8 @@ def settle(view: SettleFigure) -> Figure:
         _panel(axes, panel)
     for axes in list(grid.flat)[len(view.panels) :]:
         axes.set_visible(False)
-    figure.supxlabel(view.x_label, fontsize=9.5)
-    figure.supylabel("IOPS", fontsize=9.5)
+    figure.supxlabel(view.x_label, fontsize=9.5, y=0.003)
+    figure.supylabel("IOPS", fontsize=9.5, x=0.003)
     return figure
 
 
@@ -121,4 +118,4 @@ def _legend_above(figure: Figure, axes: Axes) -> None:
     handles, labels = axes.get_legend_handles_labels()
     if len(handles) > 1:
         columns = 5 if figure.get_figwidth() > 8 else 2
-        figure.legend(handles, labels, loc="outside upper left", ncols=columns, columnspacing=1.4)
+        canvas.legend(figure, columns, handles, labels)

@@ -23,6 +23,7 @@ class Column:
     title: str
     number: bool = False
     hint: str = ""
+    facet: bool = False  # rows can be chosen by what stands in it
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,11 @@ class Table:
     rows: Sequence[Sequence[Cell]]
     fold: str = ""
     kind: str = field(default="table", init=False)
+
+    @property
+    def filter(self) -> bool:
+        """Whether the page's script offers to choose rows."""
+        return any(column.facet for column in self.columns)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ssdbench.model.finding import Severity
 from ssdbench.model.result import PointResult
-from ssdbench.model.workload import Workload
+from ssdbench.model.workload import Point, Workload
 from ssdbench.report.csv import point_findings, variation_percent
 from ssdbench.report.metrics import (
     direction,
@@ -154,12 +154,14 @@ def _heat(point: PointResult | None, ends: tuple[float, float]) -> Cell:
 def tables(points: Sequence[PointResult]) -> Iterator[Fold]:
     """Rates and latencies of the points, folded; of many points the worst in full."""
     ordered = worst_first(points)
-    first, others = ordered[:MOST_ROWS], ordered[MOST_ROWS:]
-    which = f"the {len(first)} worst points" if others else counted(len(first), "point")
+    first = ordered[:MOST_ROWS]
+    many = len(ordered) > MOST_ROWS
+    which = f"the {len(first)} worst points" if many else counted(len(first), "point")
     slow = latencies(first)
     yield Fold(f"Rates and latencies of {which}", [rates(first), *([slow] if slow else [])])
-    if others:
-        yield Fold(f"The other {counted(len(others), 'point')}", [Prose(_COMMAND), _brief(others)])
+    if many:
+        title = f"All {len(ordered):,} points, one row each"
+        yield Fold(title, [Prose(_COMMAND), _brief(ordered)])
 
 
 _COMMAND = (
@@ -170,16 +172,33 @@ _COMMAND = (
 
 
 def _brief(points: Sequence[PointResult]) -> Table:
-    columns = [Column("ID"), Column("Point"), Column("Lower bound [IOPS]", number=True)]
-    columns += [Column("Mean [IOPS]", number=True), Column("p99", number=True), Column("Verdict")]
+    """A row for each of many points; its columns are what the page's script filters by."""
+    names = ("Block", "Reads", "Pattern", "QD", "Jobs", "Span")
+    facets = [[point.point.id, *_facets(point.point)] for point in points]
+    told = [n for n in range(len(names)) if len({one[n + 1] for one in facets}) > 1]
+    columns = [Column("ID"), *(Column(names[n], facet=True) for n in told)]
+    columns += [Column("Lower bound [IOPS]", number=True), Column("Mean [IOPS]", number=True)]
+    columns += [Column("p99", number=True), Column("Verdict", facet=True)]
     rows = []
-    for point in points:
+    for point, facet in zip(points, facets, strict=True):
         iops = point.estimate("iops")
-        cells = [Cell(point.point.id), Cell(words.point_label(point.point))]
+        cells = [Cell(facet[0]), *(Cell(facet[n + 1]) for n in told)]
         cells += [Cell(words.bound(bound(point))), Cell(words.count(iops.value if iops else None))]
         cells += [words.latency_cell(percentiles_of(point.estimates).get(99.0))]
         rows.append([*cells, words.verdict_cell(point.verdict)])
-    return Table("Other points", columns, rows)
+    return Table("All points", columns, rows)
+
+
+def _facets(point: Point) -> list[str]:
+    workload, span = point.workload, point.span_percent
+    return [
+        format_size(workload.block_bytes),
+        f"{workload.read_percent} %",
+        str(workload.pattern),
+        str(workload.iodepth),
+        str(workload.numjobs),
+        "whole" if span is None else f"{span:g} %",
+    ]
 
 
 def rates(points: Sequence[PointResult]) -> Table:

@@ -14,7 +14,7 @@ from ssdbench.report.view.points import bound, worst_first
 from ssdbench.units import counted, format_count, format_duration
 
 MOST_ROWS = 400  # one for each repeat
-PLOTTED_BINS = 14_000  # over all repeats; keeps the page below a few megabytes
+PLOTTED_BINS = 8_000  # over all repeats; keeps the page below a few megabytes
 
 
 def blocks(run: StoredRun, stage: StageResult, drawn: frozenset[str]) -> list[Block]:
@@ -77,9 +77,10 @@ def _settle(run: StoredRun, stage: StageResult, points: Sequence[PointResult]) -
 
 
 def _panel(run: StoredRun, point: PointResult, *, bins: int) -> SettlePanel:
-    sections = [_section(run, repeat, bins=bins) for repeat in point.repeats]
+    found = [_section(run, repeat, bins=bins) for repeat in point.repeats]
     label = words.point_label(point.point).replace(", QD", ",\nQD").replace(": ", ":\n")
-    return SettlePanel(label, tuple(section for section in sections if section is not None))
+    sections = tuple(section for section in found if section is not None)
+    return SettlePanel(point.point.id, label, sections)
 
 
 def _section(run: StoredRun, repeat: Repeat, *, bins: int) -> Stretch | None:

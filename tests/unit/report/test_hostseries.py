@@ -35,7 +35,7 @@ def drawn(directory: Path, series: str, cpus: int) -> HostFigure:
     assert isinstance(plots, Plots)
     figure = plots.plots[0].figure
     assert isinstance(figure, HostFigure)
-    assert draw(figure, "here").startswith("<svg")
+    assert draw(figure, "here").svg.startswith("<svg")
     return figure
 
 

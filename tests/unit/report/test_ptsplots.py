@@ -95,7 +95,7 @@ def test_a_test_is_drawn_as_convergence_window_lines_and_columns_over_block_size
     assert blocks.figure.lines[0].x == (512, 4096)
     assert isinstance(columns.figure, ColumnsFigure)
     assert columns.figure.heights == ((96.0, 96.0),)
-    assert "<svg" in draw(columns.figure, columns.name)
+    assert "<svg" in draw(columns.figure, columns.name).svg
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_a_histogram_is_drawn_with_the_percentiles_that_have_enough_behind_them(
 
     assert isinstance(plot.figure, BarsFigure)
     assert plot.figure.marks == ((2000.0, "p99"),)
-    assert "<svg" in draw(plot.figure, plot.name)
+    assert "<svg" in draw(plot.figure, plot.name).svg
 
 
 @pytest.mark.parametrize(
@@ -305,7 +305,7 @@ def test_a_matrix_of_demand_has_the_plots_of_the_standard(test: PtsTest, read: i
     assert outstanding.lines[0].y == pytest.approx((0.4, 12.8))
     levels = drawn["Writes before the histogram of each demand"].figure
     assert isinstance(levels, LinesFigure) and len(levels.lines) == 2
-    assert all("<svg" in draw(plot.figure, plot.name) for plot in drawn.values())
+    assert all("<svg" in draw(plot.figure, plot.name).svg for plot in drawn.values())
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def rendered(directory: Path, *points: str) -> str:
 
 def open_parts(page: str) -> str:
     """The page without what is folded away."""
-    folded = re.compile(r"<details>(?:(?!<details).)*?</details>", re.DOTALL)
+    folded = re.compile(r"<details(?: class=\"data\")?>(?:(?!<details).)*?</details>", re.DOTALL)
     while folded.search(page):
         page = folded.sub("", page)
     return page

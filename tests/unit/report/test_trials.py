@@ -73,6 +73,6 @@ def test_programs_are_drawn_over_their_throughput_beside_fio() -> None:
     assert [(row.label, row.values) for row in drawn.rows] == [
         ("postmark, bfq", (("the program", 38.75), ("fio with the same mix", 9.668)))
     ]
-    svg = draw(drawn, "programs")
+    svg = draw(drawn, "programs").svg
     assert ">MB/s<" in svg
     assert " ns<" not in svg

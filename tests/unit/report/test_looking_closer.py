@@ -1,0 +1,136 @@
+"""A reader looks into figures and chooses rows in a real browser; nothing but our script runs."""
+
+import csv
+import html
+import io
+import json
+import os
+import re
+import subprocess
+from base64 import b64encode
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks.gallery import a_browser
+from ssdbench.errors import HostLacks
+from ssdbench.report import render
+from ssdbench.report.figuredata import figure_data
+from ssdbench.report.figures import SeriesFigure, thinned
+from tests.support.builders import StoredRunBuilder
+
+READER = """
+const answer = {};
+const named = (part, words) =>
+  [...part.querySelectorAll("button")].find((one) => one.textContent === words);
+const figure = document.querySelector('figure[data-name^="steady-"]');
+const shown = () => figure.querySelector(".readout").textContent;
+const widest = () => Math.max(...[...figure.querySelectorAll(".axes path, .axes use")]
+  .map((one) => one.getBoundingClientRect().width));
+const ticks = () => [...figure.querySelectorAll(".axis .made text")].map((one) => one.textContent);
+answer.still = figure.querySelectorAll(".tools button").length;
+named(figure, "Look closer").click();
+answer.drawn = widest();
+named(figure, "Next").click();
+answer.first = shown();
+for (let n = 0; n < 6; n++) named(figure, "Zoom in").click();
+answer.zoomed = widest();
+answer.ticks = ticks();
+const canvas = figure.querySelector(".canvas");
+const press = (key) => canvas.dispatchEvent(new KeyboardEvent("keydown", { key }));
+press("ArrowRight");
+answer.second = shown();
+press("0");
+answer.whole = [widest(), ticks().length];
+const table = document.querySelector("table[data-filter]");
+const choices = [...table.closest("details").querySelectorAll("select")];
+choices[0].value = "8 KiB";
+choices[0].dispatchEvent(new Event("change"));
+answer.labels = choices.map((one) => one.closest("label").firstChild.textContent.trim());
+answer.kept = [...table.tBodies[0].rows].filter((row) => !row.hidden).length;
+answer.count = table.closest("details").querySelector(".tools output").textContent;
+answer.planted = document.documentElement.dataset.planted || "did not run";
+try { document.body.innerHTML = "<b>made of text</b>"; } catch (error) { answer.html = error.name; }
+document.title = JSON.stringify(answer);
+"""
+PLANTED = "document.documentElement.dataset.planted = 'ran'"
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> str:
+    directory = tmp_path_factory.mktemp("closer")
+    builder = StoredRunBuilder(directory, repeats=2, measure_s=5).steady()
+    builder.sweep(blocks=(4096, 8192), reads=(0, 50, 100), depths=(1, 2, 4, 8, 16, 32, 64, 128))
+    builder.write(verdict="NOT VALIDATED")
+    return render(directory)[0].read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def answer(many: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What the reader saw. Its own script is let in by its hash; a planted one is not."""
+    try:
+        program = a_browser()
+    except HostLacks as error:
+        needed = "browser" in os.environ.get("SSDBENCH_REQUIRE", "").split(",")
+        (pytest.fail if needed else pytest.skip)(f"no page was looked at: {error.message}")
+    place = tmp_path_factory.mktemp("browser")
+    digest = b64encode(sha256(READER.encode()).digest()).decode()
+    page = many.replace("script-src '", f"script-src 'sha256-{digest}' '", 1)
+    scripts = f'<script>{PLANTED}</script><img src="data:," onerror="{PLANTED}" alt="">'
+    page = page.replace("</body>", f"{scripts}<script>{READER}</script></body>")
+    (place / "page.html").write_text(page, encoding="utf-8")
+    options = ["--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={place}/own"]
+    seen = subprocess.run(
+        [program, *options, "--virtual-time-budget=2000", "--dump-dom", f"{place}/page.html"],
+        capture_output=True, text=True, check=True, timeout=120,
+    ).stdout  # fmt: skip
+    title = re.search(r"<title>(.*?)</title>", seen, re.DOTALL)
+    assert title is not None
+    found: dict[str, Any] = json.loads(html.unescape(title[1]))
+    return found
+
+
+def test_a_figure_is_zoomed_and_read_by_buttons_and_keys(answer: dict[str, Any]) -> None:
+    assert answer["still"] == 2  # to look closer, and to save
+    assert answer["zoomed"] > 30 * answer["drawn"]
+    assert answer["ticks"] == ["0", "0.5", "1", "1.5"]  # of two hours, a 64th
+    assert "measured" in answer["first"] and "lowest" in answer["first"]
+    assert answer["second"] != answer["first"]
+    assert answer["whole"] == [pytest.approx(answer["drawn"]), 0]
+
+
+def test_rows_of_many_points_are_chosen_by_what_they_differ_in(answer: dict[str, Any]) -> None:
+    assert answer["labels"] == ["Block", "Reads", "QD"]
+    assert answer["kept"] == 24
+    assert answer["count"] == "24 of 48 rows"
+
+
+def test_nothing_but_our_script_runs_and_no_text_becomes_html(answer: dict[str, Any]) -> None:
+    assert answer["planted"] == "did not run"
+    assert answer["html"] == "TypeError"
+
+
+def test_without_a_script_all_rows_and_the_data_of_each_figure_stand(many: str) -> None:
+    table = many[many.index("<table data-filter>") :]
+
+    assert table[: table.index("</table>")].count("<tr>") == 49 and " hidden" not in table[:9000]
+    data = re.findall(r'<details class="data">.*?<pre tabindex="0">(.*?)</pre>', many, re.DOTALL)
+    assert len(data) == many.count("<figure ") == many.count("<svg ")
+    for text in data:
+        head, *rows = csv.reader(io.StringIO(html.unescape(text)))
+        assert len(head) >= 4 and len(rows) >= 2
+        assert {row[head.index("target")] for row in rows} == {"SIMULATED"}
+
+
+def test_the_data_of_a_figure_keep_every_stall_and_every_burst() -> None:
+    y = np.full(50_000, 5_000.0)
+    y[[77, 31_234]], y[[400, 49_000]] = (3.0, 4.0), (9_001.0, 9_002.0)
+    figure = SeriesFigure(thinned(np.arange(50_000.0), y), "seconds", "IOPS")
+
+    rows = list(csv.DictReader(io.StringIO(figure_data(figure).csv(""))))
+
+    assert list(rows[0]) == ["line", "seconds", "IOPS, lowest", "IOPS, highest"]
+    assert {"3", "4"} <= {row["IOPS, lowest"] for row in rows}
+    assert {"9001", "9002"} <= {row["IOPS, highest"] for row in rows}
