@@ -218,7 +218,9 @@ class CoreOutcome:
             for done in self.done
         )
 
-    def latency(self, direction: str, *, from_s: float, to_s: float) -> Histogram:
+    def latency(
+        self, direction: str, *, from_s: float, to_s: float, stream: int | None = None
+    ) -> Histogram:
         """Of the requests submitted between two times."""
         side = ("read", "write").index(direction)
         counts = np.zeros_like(Histogram.empty().counts)

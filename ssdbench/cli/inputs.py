@@ -14,14 +14,15 @@ _SUFFIXES = (".yaml", ".yml")
 
 
 def read_profile(name: str) -> "tuple[Profile, str]":
-    """The profile of that name or path, and its text.
+    """The profile of that name or path, and its text, with the job files that it names.
 
     Raises UsageError for a file that is not there or no text, ProfileError for its mistakes.
     """
-    from ssdbench.model.loading import load_profile  # pydantic and ruamel cost 200 ms
+    from ssdbench.cli.jobfiles import with_job_files  # pydantic and ruamel cost 200 ms
+    from ssdbench.model.loading import load_profile
 
     path = find_profile(name)
-    text = _text(path)
+    text = with_job_files(_text(path), path)
     return load_profile(text, str(path)), text
 
 

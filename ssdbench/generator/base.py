@@ -112,9 +112,12 @@ class Outcome(Protocol):
     @property
     def artifacts(self) -> tuple[Path, ...]: ...
 
-    def latency(self, direction: str, *, from_s: float, to_s: float) -> Histogram:
+    def latency(
+        self, direction: str, *, from_s: float, to_s: float, stream: int | None = None
+    ) -> Histogram:
         """Histogram of "read" or "write" between two times on the clock of `seconds`.
 
+        With `stream`, of this one of the workload's streams alone.
         Needs a job with `histogram_log`.
         """
         ...

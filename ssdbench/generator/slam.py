@@ -56,6 +56,7 @@ def objections(job: Job) -> list[str]:
         "an offered rate": workload.rate_iops is not None,
         "pauses": bool(workload.thinktime_us),
         "several block sizes": bool(workload.block_split),
+        "streams of a job file": bool(workload.streams),
         "zones": bool(workload.zones),
         "zeros as data": workload.content is Content.ZEROS and workload.writes,
         "flushes": job.flush_every is not None,
@@ -304,7 +305,9 @@ class SlamOutcome:
         """The histograms by second."""
         return tuple(sorted(self.directory.iterdir()))
 
-    def latency(self, direction: str, *, from_s: float, to_s: float) -> Histogram:
+    def latency(
+        self, direction: str, *, from_s: float, to_s: float, stream: int | None = None
+    ) -> Histogram:
         """Latencies between two times; a row belongs to the window that holds its middle."""
         return Histogram.merged(
             _histogram(row[direction]) for middle, row in self._rows() if from_s <= middle < to_s

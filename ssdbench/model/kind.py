@@ -19,6 +19,7 @@ class StageKind(StrEnum):
     SWEEP = "sweep"
     SPAN = "span"
     PROCESSES = "processes"
+    FIO = "fio"
     RATE = "rate"
     BLOCKSIZE = "blocksize"
     PROBE = "probe"
@@ -37,7 +38,9 @@ class StageKind(StrEnum):
     APPLICATIONS = "applications"
 
 
-PointsKind = Literal[StageKind.SWEEP, StageKind.SPAN, StageKind.PROCESSES]  # points in repeats
+PointsKind = Literal[
+    StageKind.SWEEP, StageKind.SPAN, StageKind.PROCESSES, StageKind.FIO
+]  # points in repeats
 
 
 class About(StrEnum):
@@ -82,6 +85,9 @@ KINDS: Mapping[StageKind, KindFacts] = {
     ),
     StageKind.PROCESSES: KindFacts(
         "Measure several writers at once, and writers that pause", About.RATES, plannable=True
+    ),
+    StageKind.FIO: KindFacts(
+        "Measure the jobs of a fio job file", About.RATES, plannable=True, page_order=2
     ),
     StageKind.RATE: KindFacts(
         "Find the rate that keeps the limit of latency", About.RATES, plannable=True, page_order=1

@@ -72,6 +72,14 @@ class Basis(Model):
     unseen_drift_per_fill: float | None = None  # a larger one would have been seen (95 %)
 
 
+class StreamResult(Model):
+    """One stream of a point, or a group of them, over all repeats."""
+
+    name: str
+    label: str
+    estimates: tuple[Estimate, ...]
+
+
 class PointResult(Model):
     """One point over all its repeats."""
 
@@ -81,6 +89,7 @@ class PointResult(Model):
     verdict: Verdict
     basis: Basis | None = None  # None in results that are older than it
     findings: tuple[Finding, ...] = ()
+    streams: tuple[StreamResult, ...] = ()  # where its workload has streams
 
     def estimate(self, metric: str) -> Estimate | None:
         """The estimate of one metric, or None."""

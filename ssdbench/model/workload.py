@@ -37,8 +37,54 @@ class ActiveRange(Model):
     length_bytes: int = Field(gt=0)
 
 
+class Stream(Model):
+    """One kind of requests among several that run at the same time: a section of a fio job file.
+
+    `options` are fio's, in its own words, with sizes in bytes and the place on the drive.
+    """
+
+    name: str
+    options: tuple[tuple[str, str], ...]
+    group: int = Field(default=0, ge=0)  # reported together, as the job file asks
+    random: bool
+    block_sizes: tuple[int, ...] = Field(min_length=1)  # bytes: all, or the least and the most
+    mean_bytes: float = Field(gt=0)  # of a request, reads and writes together
+    read_percent: int = Field(ge=0, le=100)
+    iodepth: int = Field(default=1, ge=1)
+    numjobs: int = Field(default=1, ge=1)
+    range: ActiveRange  # that of all its jobs
+    flushes: bool = False
+    paced: bool = False  # by a rate, or by pauses
+    offered_iops: float | None = None  # over all its jobs, where a rate is offered
+
+    @property
+    def in_flight(self) -> int:
+        """Requests that it keeps outstanding at most."""
+        return self.iodepth * self.numjobs
+
+    @property
+    def written_bytes_per_s(self) -> float:
+        """Bytes that it writes per second where a rate is offered, by the mean of its sizes."""
+        return (self.offered_iops or 0.0) * self.mean_bytes * (100 - self.read_percent) / 100
+
+    def label(self) -> str:
+        """Short text for people: `data: 8 KiB random, 70 % read, 16 in flight`."""
+        sizes = [format_size(size) for size in sorted({*self.block_sizes})]
+        size = sizes[0] if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
+        order = "random" if self.random else "sequential"
+        rate = "" if self.offered_iops is None else f", {self.offered_iops:,.6g} IOPS offered"
+        return (
+            f"{self.name}: {size} {order}, {self.read_percent} % read, {self.in_flight} in flight"
+            + rate
+        )
+
+
 class Workload(Model):
-    """One steady stream of requests, as SNIA PTS and fio both describe it."""
+    """One steady stream of requests, as SNIA PTS and fio both describe it.
+
+    With `streams` it is several of them at once: those say what is done, and the other fields sum
+    them up (the smallest block, the share of reads, all requests in flight, the range of all).
+    """
 
     pattern: Pattern
     block_bytes: int = Field(gt=0)
@@ -57,6 +103,8 @@ class Workload(Model):
         tuple[int, int], ...
     ] = ()  # ((block bytes, percent), …) replaces block_bytes
     zones: tuple[tuple[float, float], ...] = ()  # ((percent of I/O, percent of range), …)
+    streams: tuple[Stream, ...] = ()
+    title: str = ""  # of streams, such as the name of their job file
 
     @model_validator(mode="after")
     def _consistent(self) -> "Workload":
@@ -74,8 +122,29 @@ class Workload(Model):
         """Whether the workload writes at all."""
         return self.read_percent < 100
 
+    @property
+    def block_sizes(self) -> tuple[int, ...]:
+        """All sizes of a request, in bytes."""
+        if self.streams:
+            return tuple(size for stream in self.streams for size in stream.block_sizes)
+        return tuple(size for size, _ in self.block_split) or (self.block_bytes,)
+
+    @property
+    def paced(self) -> bool:
+        """Whether a stream has a rate or pauses: then the drive does not decide how fast it is."""
+        return any(stream.paced for stream in self.streams)
+
+    @property
+    def keeps_queue_full(self) -> bool:
+        """Whether each request is followed by the next at once."""
+        waits = self.rate_iops is not None or self.thinktime_us
+        return not waits and not any(s.paced or s.flushes for s in self.streams)
+
     def label(self) -> str:
         """Short text for people: `4 KiB random write, QD 32 x 4`."""
+        if self.streams:
+            names = " + ".join(stream.name for stream in self.streams)
+            return f"{self.title}: {names}, {self.iodepth} in flight"
         mix = {0: "write", 100: "read"}.get(self.read_percent)
         mix = mix or f"{self.read_percent}/{100 - self.read_percent} read/write"
         return (

@@ -38,6 +38,15 @@ class Position:
     column: int
 
 
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A value that is text, and where it begins and ends in the file, in characters."""
+
+    value: str
+    start: int
+    end: int
+
+
 @dataclass(slots=True)
 class Document:
     """A text as data, with the position of every key and value, and what was wrong with it."""
@@ -46,6 +55,7 @@ class Document:
     data: object = None
     keys: dict[Path, Position] = field(default_factory=dict)
     values: dict[Path, Position] = field(default_factory=dict)
+    scalars: dict[Path, Scalar] = field(default_factory=dict)  # those that are text
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
     @property
@@ -121,7 +131,11 @@ class _Reader:
             return self._mapping(node, path, depth)
         if isinstance(node, SequenceNode):
             return [self.read(item, (*path, i), depth + 1) for i, item in enumerate(node.value)]
-        return self._scalar(node, position)
+        value = self._scalar(node, position)
+        if isinstance(value, str):
+            ends = (getattr(mark, "index", 0) for mark in (node.start_mark, node.end_mark))
+            self._document.scalars[path] = Scalar(value, *ends)
+        return value
 
     def _mapping(self, node: MappingNode, path: Path, depth: int) -> dict[str, object]:
         data: dict[str, object] = {}

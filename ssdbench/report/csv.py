@@ -43,6 +43,7 @@ SHARED_TYPES = {
     "reasons": "str",
 }
 RESULT_TYPES = SHARED_TYPES | {
+    "stream": "str",
     "repeat_number": "Int64",
     "direction": "str",
     "metric": "str",
@@ -196,6 +197,9 @@ def _stage_rows(result: RunResult, stage: StageResult) -> Iterator[Row]:
             row = about | _estimate_columns(estimate, workload)
             # As in the summary: while the rate was still moving there is no bound.
             yield row | {"bound": None} if estimate.metric == "iops" and unsteady(point) else row
+        for stream in point.streams:
+            for estimate in stream.estimates:
+                yield about | _estimate_columns(estimate, workload) | {"stream": stream.name}
         for repeat in point.repeats:
             yield from (about | row for row in _repeat_rows(repeat, workload))
 

@@ -24,6 +24,7 @@ from ssdbench.errors import UsageError
 from ssdbench.model.found import WarmUp
 from ssdbench.model.result import RunResult
 from ssdbench.model.rundirectory import PHASE, SECONDS, SECONDS_COLUMNS
+from ssdbench.model.workload import Workload
 from ssdbench.report.read import StoredRun
 from ssdbench.target.anonymous import blanked
 from ssdbench.units import GIB
@@ -84,13 +85,13 @@ def _about(result: RunResult) -> dict[str, Any]:
         "bytes_written": result.bytes_written,
         "findings": _codes(result.findings),
         "warm_ups": [
-            {"workload": found.label, "findings": _codes(stage.findings)}
+            {"workload": _label(found), "findings": _codes(stage.findings)}
             | ({"verdict": found.verdict.model_dump(mode="json")} if found.verdict else {})
             for stage, found in result.having(WarmUp)
         ],
         "points": [
             {
-                "workload": point.point.workload.model_dump(mode="json"),
+                "workload": _nameless(point.point.workload).model_dump(mode="json"),
                 "verdict": point.verdict,
                 "iops": [repeat.iops for repeat in point.repeats],
                 "estimates": [
@@ -196,3 +197,17 @@ def _csv(rows: Sequence[tuple[str, ...]]) -> bytes:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue().encode()
+
+
+def _label(found: WarmUp) -> str:
+    return _nameless(found.workload).label() if found.workload else found.label
+
+
+def _nameless(workload: Workload) -> Workload:
+    """Without the names that a user gave to a job file and to its jobs."""
+    streams = tuple(
+        stream.model_copy(update={"name": f"job {number}"})
+        for number, stream in enumerate(workload.streams, 1)
+    )
+    title = "job file" if streams else workload.title
+    return workload.model_copy(update={"streams": streams, "title": title})

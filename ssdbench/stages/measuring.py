@@ -95,7 +95,8 @@ def measure(
     asked = unit.work
     workload = asked.point.workload
     job = Job(name="measure", workload=workload, seed=asked.seed, histogram_log=True)
-    buffer = buffer_bytes(context.target, context.results) if workload.writes else 0
+    free = workload.writes and not workload.paced
+    buffer = buffer_bytes(context.target, context.results) if free else 0
     section = Section(
         _rule(context, workload, how, buffer),
         needed,
@@ -122,6 +123,7 @@ def measure(
         counts_from_s=section.counts_from_s,
         from_s=from_s,
         to_s=run.length_s,
+        streams=len(workload.streams),
     )
     write_measured(context.directory() / HISTOGRAMS, measured)
     rates = window_rates(measured)
@@ -158,6 +160,8 @@ def spare_bytes(context: Context, how: Measuring) -> float:
 def _rule(context: Context, workload: Workload, how: Measuring, buffer: int) -> Settle:
     if not workload.writes:
         return Settle(window_s=how.flat_s)
+    if workload.paced:  # to write as much at such a rate may take days; the warm-up did it
+        return Settle(0.0, window_s=how.write_window_s)
     missing = max(0.0, spare_bytes(context, how) - context.recent.of(workload))
     missing = max(missing, BUFFERS_BEFORE * buffer)  # a moment of idleness empties a buffer
     return Settle(missing / workload.range.length_bytes, window_s=how.write_window_s)
@@ -218,6 +222,7 @@ def _measured(
     counts_from_s: float,
     from_s: float,
     to_s: float,
+    streams: int = 0,
 ) -> Measured:
     window = series.t_s > from_s + 1e-9
     before = (series.t_s > counts_from_s + 1e-9) & ~window
@@ -233,6 +238,13 @@ def _measured(
         write_bytes=series.column("write_bytes")[window].astype(np.int64),
         read=outcome.latency("read", from_s=from_s, to_s=to_s),
         write=outcome.latency("write", from_s=from_s, to_s=to_s),
+        streams=tuple(
+            (
+                outcome.latency("read", from_s=from_s, to_s=to_s, stream=stream),
+                outcome.latency("write", from_s=from_s, to_s=to_s, stream=stream),
+            )
+            for stream in range(streams)
+        ),
         cpu_percent=None if context.target.simulated else busiest,
         before=Series(
             np.cumsum(series.column("duration_s")[before]), series.iops[before], unit="1/s"
@@ -256,6 +268,7 @@ def write_measured(path: Path, measured: Measured) -> None:
         cpu_percent=np.array(cpu),
         before_t_s=np.zeros(0) if measured.before is None else measured.before.t_s,
         before_iops=np.zeros(0) if measured.before is None else measured.before.rate,
+        streams=np.array([[side.counts for side in both] for both in measured.streams]),
     )
     write_atomic(path, buffer.getvalue())
 
@@ -274,6 +287,10 @@ def read_measured(path: Path) -> Measured:
                 write=Histogram(stored["write"]),
                 cpu_percent=None if np.isnan(cpu) else cpu,
                 before=before,
+                streams=tuple(
+                    (Histogram(read), Histogram(write))
+                    for read, write in stored.get("streams", ())  # none in older ones
+                ),
             )
     except (OSError, ValueError, KeyError, BadZipFile) as error:
         raise UsageError(f"{path} is damaged: {error}") from error

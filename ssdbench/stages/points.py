@@ -86,6 +86,7 @@ class PointStage(PlainStage):
     skipped: tuple[Finding, ...] = ()  # points that this target cannot do
     extra: Extra = Extra()
     returns_to: Workload | None = None  # the warm-up's, once more after all points
+    told: tuple[str, ...] = ()  # of what the points do, for the plan
     kind: PointsKind = StageKind.SWEEP
     record = Repeat
     units_are = "repeats"
@@ -139,6 +140,7 @@ class PointStage(PlainStage):
                 f"each repeat settles first, then counts for {self.how.measure_s:g} s or a little "
                 f"more, longer where the rate under the warm-up asks for it{said}",
                 *self._past_buffer(target),
+                *self.told,
             ],
         )
 
@@ -361,6 +363,7 @@ def _repeat_costs(
     write_rate = _write_rate(workload, hint, gain, fast=fast)
     unknown = LEAST_SPARE_SHARE if fast else UNKNOWN_SPARE_SHARE
     spare = unknown if how.spare_share is None else how.spare_share
+    spare = 0.0 if workload.paced else spare
     settle_s = max(how.write_window_s, spare * target.size_bytes / write_rate)
     if not fast:
         settle_s *= 2
@@ -374,6 +377,8 @@ def _repeat_costs(
 def _write_rate(workload: Workload, hint: RateHint, gain: float, *, fast: bool) -> float:
     """Bytes that a workload writes per second; no larger block goes faster than the sequence."""
     share = workload.read_percent / 100
+    if workload.streams and all(stream.offered_iops for stream in workload.streams):
+        return max(1.0, sum(s.written_bytes_per_s for s in workload.streams))
     most = hint.sequential_bytes_per_s[fast] * (1 - share)
     if workload.pattern is Pattern.SEQUENTIAL:
         return most

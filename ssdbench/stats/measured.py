@@ -24,6 +24,7 @@ class Measured:
     write: Histogram = field(default_factory=Histogram.empty)
     cpu_percent: float | None = None  # of the busiest generator thread
     before: Series | None = None  # seconds just before the window that are evidence, in IOPS
+    streams: tuple[tuple[Histogram, Histogram], ...] = ()  # reads and writes of each stream
 
     @property
     def series(self) -> Series:

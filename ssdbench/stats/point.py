@@ -6,22 +6,22 @@ the horizon, from all that is known of the workload (`ssdbench.stats.sustained`)
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from ssdbench.model.estimate import Estimate
 from ssdbench.model.finding import Finding, Severity
 from ssdbench.model.point import Basis
 from ssdbench.model.result import PointResult, Repeat, Verdict
 from ssdbench.model.workload import Point
 from ssdbench.stats.around import Around, evidence_of
-from ssdbench.stats.estimate import mean_of_repeats, median_of_repeats, upper_tolerance
+from ssdbench.stats.estimate import mean_of_repeats, median_of_repeats
 from ssdbench.stats.measured import Context, Measured, WindowRates, window_rates
-from ssdbench.stats.percentiles import latency_estimates
 from ssdbench.stats.pointfindings import all_findings
+from ssdbench.stats.streams import latencies, stream_results
 from ssdbench.stats.sustained import Sustained, sustained
 from ssdbench.units import format_duration
 
 __all__ = ["Around", "Context", "Measured", "WindowRates", "judge_point", "window_rates"]
+
+RATE_UNITS = ("1/s", "B/s")
 
 
 def judge_point(
@@ -41,15 +41,27 @@ def judge_point(
         raise ValueError(f"{len(repeats)} repeats with {len(measured)} windows cannot be judged")
     known = sustained(evidence_of(point, repeats, measured, around or Around()))
     estimates = point_estimates(repeats, measured, known)
+    if point.workload.paced:
+        estimates = tuple(map(_without_bound, estimates))
     findings = all_findings(point, repeats, measured, context, estimates, known)
     return PointResult(
         point=point,
         repeats=tuple(repeats),
         estimates=estimates,
+        streams=stream_results(point.workload, measured),
         verdict=_verdict(findings, context),
         findings=findings,
         basis=_basis(known, around),
     )
+
+
+def _without_bound(estimate: Estimate) -> Estimate:
+    """A rate that the job sets tells nothing about the highest that the drive can hold."""
+    if estimate.unit not in RATE_UNITS:
+        return estimate
+    method = estimate.method.partition("; bound:")[0]
+    told = f"{method}; no bound: the job sets the pace"
+    return estimate.model_copy(update={"bound": None, "method": told})
 
 
 def _basis(known: Sustained, around: Around | None) -> Basis:
@@ -81,7 +93,9 @@ def point_estimates(
     artifacts = tuple(repeat.artifacts for repeat in repeats)
     estimates = [*_rates(repeats, measured, known)]
     for direction in ("read", "write"):
-        estimates += _latencies(measured, direction)
+        estimates += latencies(
+            [m.read if direction == "read" else m.write for m in measured], direction
+        )
     return tuple(estimate.model_copy(update={"artifacts": artifacts}) for estimate in estimates)
 
 
@@ -154,20 +168,3 @@ def _by_direction(measured: Sequence[Measured]) -> list[Estimate]:
         mean_of_repeats(values, "iops", "1/s").model_copy(update={"direction": direction})
         for direction, values in (("read", reads), ("write", writes))
     ]
-
-
-def _latencies(measured: Sequence[Measured], direction: str) -> list[Estimate]:
-    histograms = [m.read if direction == "read" else m.write for m in measured]
-    histograms = [histogram for histogram in histograms if histogram.n]
-    if not histograms:
-        return []
-    means = [histogram.mean_ns() for histogram in histograms]
-    upper = upper_tolerance(means)
-    worst = float(np.max(means))
-    mean = mean_of_repeats(means, "lat_mean_ns", "ns").model_copy(
-        update={
-            "bound": worst if upper is None else max(upper, worst),
-            "direction": direction,
-        }
-    )
-    return [mean, *latency_estimates(histograms, direction)]

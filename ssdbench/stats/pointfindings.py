@@ -13,7 +13,7 @@ from ssdbench.model.findings.drive import (
     NotPlannable,
     Simulated,
 )
-from ssdbench.model.findings.rates import WaitedUnseen
+from ssdbench.model.findings.rates import Undelivered, WaitedUnseen
 from ssdbench.model.findings.repeats import (
     FewSamples,
     LevelsSeenTooLittle,
@@ -38,6 +38,7 @@ from ssdbench.stats.estimate import coefficient_of_variation
 from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.measured import Context, Measured
 from ssdbench.stats.series import History
+from ssdbench.stats.streams import delivered
 from ssdbench.stats.sustained import Sustained
 from ssdbench.stats.trend import mean_shift, trend
 from ssdbench.stats.window import PERIODS
@@ -45,6 +46,7 @@ from ssdbench.stats.window import PERIODS
 TREND_P = 0.01
 TREND_CHANGE = 0.02  # of the median, over all repeats; less does not matter to a planner
 DRIFT_P = 0.01
+DELIVERED_SHARE = 0.99  # of an offered rate; what fio's own pacing misses is far less
 DRIFT_CHANGE = 0.02  # second half of the windows against the first
 
 _Check = Callable[[Point, Sequence[Repeat], Sequence[Measured], Context], Iterator[Finding]]
@@ -185,7 +187,7 @@ def _queueing(
 ) -> Iterator[Finding]:
     workload = point.workload
     merged = Histogram.merged([h for m in measured for h in (m.read, m.write)])
-    if workload.rate_iops is not None or workload.thinktime_us or merged.n == 0:
+    if not workload.keeps_queue_full or merged.n == 0:
         return
     if merged.counts[-1]:  # stalls beyond the last bin: their mean latency is not known
         return
@@ -212,26 +214,44 @@ def _host(
 def _omission(
     point: Point, repeats: Sequence[Repeat], measured: Sequence[Measured], context: Context
 ) -> Iterator[Finding]:
-    rate = point.workload.rate_iops
-    merged = Histogram.merged([h for m in measured for h in (m.read, m.write)])
-    if rate is None or merged.n == 0:
+    workload = point.workload
+    if workload.rate_iops is not None:
+        merged = Histogram.merged([h for m in measured for h in (m.read, m.write)])
+        yield from _unseen(workload.rate_iops, workload.iodepth * workload.numjobs, merged)
+    for number, stream in enumerate(workload.streams):
+        if stream.offered_iops:
+            merged = Histogram.merged([h for m in measured for h in m.streams[number]])
+            yield from _unseen(stream.offered_iops, stream.in_flight, merged)
+
+
+def _unseen(rate_iops: float, in_flight: int, merged: Histogram) -> Iterator[Finding]:
+    """What waited before it was sent, where an offered rate was not kept for a while."""
+    if merged.n == 0:
         return
-    per_request = rate / (point.workload.iodepth * point.workload.numjobs)
-    corrected = checks.omission_corrected(merged, per_request)
+    corrected = checks.omission_corrected(merged, rate_iops / in_flight)
     added = corrected.n - merged.n
     if added > 0:
         yield WaitedUnseen(
             requests=added,
-            rate_iops=rate,
+            rate_iops=rate_iops,
             p99_ns=merged.percentile_ns(0.99),
             p99_corrected_ns=corrected.percentile_ns(0.99),
         ).finding()
 
 
+def _undelivered(
+    point: Point, repeats: Sequence[Repeat], measured: Sequence[Measured], context: Context
+) -> Iterator[Finding]:
+    for number, stream in enumerate(point.workload.streams):
+        shares = delivered(stream, number, measured)
+        if shares and min(shares) < DELIVERED_SHARE:
+            yield Undelivered(stream.name, stream.offered_iops or 0.0, min(shares)).finding()
+
+
 def _buffer(
     point: Point, repeats: Sequence[Repeat], measured: Sequence[Measured], context: Context
 ) -> Iterator[Finding]:
-    if not point.workload.writes:
+    if not point.workload.writes or point.workload.paced:
         return
     written = [int(m.write_bytes.sum()) for m in measured]
     buffers = checks.evidence_too_small(written, buffer_bytes=context.buffer_bytes)
@@ -251,14 +271,13 @@ def _remap_unit(
     point: Point, repeats: Sequence[Repeat], measured: Sequence[Measured], context: Context
 ) -> Iterator[Finding]:
     if below_remap_unit(point.workload, context.remap_unit_bytes):
-        below = BelowMappingUnit((point.workload.block_bytes,), context.remap_unit_bytes)
+        below = BelowMappingUnit((min(point.workload.block_sizes),), context.remap_unit_bytes)
         yield below.finding()
 
 
 def below_remap_unit(workload: Workload, unit_bytes: int) -> bool:
     """Whether its writes leave part of a remap unit as it was."""
-    blocks = [size for size, _ in workload.block_split] or [workload.block_bytes]
-    return workload.writes and any(block % max(unit_bytes, 1) for block in blocks)
+    return workload.writes and any(size % max(unit_bytes, 1) for size in workload.block_sizes)
 
 
 def _few_samples(estimates: Sequence[Estimate]) -> Iterator[Finding]:
@@ -289,6 +308,7 @@ _CHECKS: tuple[_Check, ...] = (
     _queueing,
     _host,
     _omission,
+    _undelivered,
     _buffer,
     _remap_unit,
 )

@@ -11,6 +11,7 @@ from ssdbench.model import asked
 from ssdbench.model.profile import Fill, Host, Profile, Purge, Switch
 from ssdbench.model.quantity import Extent
 from ssdbench.model.target import TargetInfo, TargetKind
+from ssdbench.model.workload import Workload
 from ssdbench.stages.blocksize import BlockSize
 from ssdbench.stages.files.applications import Placed
 from ssdbench.stages.host.trials import host_trial
@@ -23,6 +24,7 @@ from ssdbench.stages.purge import Purge as PurgeStage
 from ssdbench.stages.steady import Steady
 from ssdbench.stats.writecache import cache_enabled
 from ssdbench.suite import applications, files, filesystems
+from ssdbench.suite.jobs import fio_jobs
 from ssdbench.suite.points import hottest, names_warm_up, rate, span, steady_workload, sweep
 from ssdbench.suite.writers import processes
 
@@ -60,6 +62,8 @@ def _measuring(
             return [sweep(name, wanted, profile, target, level_bytes)]
         case asked.Processes() as wanted:
             return [processes(name, wanted, profile, target, level_bytes)]
+        case asked.FioJobs() as wanted:
+            return [fio_jobs(name, wanted, profile, target, level_bytes)]
         case asked.RateSweep() as wanted:
             return [rate(name, wanted, profile, target, level_bytes)]
         case asked.SpanSweep() as wanted:
@@ -165,15 +169,24 @@ def _put_in_order(name: str, profile: Profile) -> Precondition:
 
 
 def _steady(name: str, profile: Profile, target: TargetInfo, level_bytes: int) -> Steady:
+    workload = steady_workload(profile, target, level_bytes)
     return Steady(
         name=name,
-        workload=steady_workload(profile, level_bytes),
-        chosen="" if names_warm_up(profile) else "the heaviest writer of the plan",
+        workload=workload,
+        chosen=_chosen(profile, workload),
         rule=profile.steady.rule.value,
         max_fills=profile.steady.max_fills,
         max_time_s=profile.steady.max_time_s,
         heats_with=None if target.simulated else hottest(profile, level_bytes),
     )
+
+
+def _chosen(profile: Profile, workload: Workload) -> str:
+    if names_warm_up(profile):
+        return ""
+    if workload.streams:
+        return "the first writing job of the plan, without rates and pauses"
+    return "the heaviest writer of the plan"
 
 
 def _blocksize(name: str, wanted: asked.BlockSize) -> BlockSize:

@@ -207,9 +207,12 @@ class _Fit:
         }[cut.kind]
 
 
+_REPEATED = asked.Sweep | asked.SpanSweep | asked.Processes | asked.FioJobs
+
+
 def _shorter(stage: asked.MeasuredStage, made: dict[str, int | str]) -> dict[str, object]:
     """What changes in a stage of points."""
-    if not isinstance(stage, asked.Sweep | asked.SpanSweep | asked.Processes):
+    if not isinstance(stage, _REPEATED):
         return {}
     changes: dict[str, object] = {}
     if "extra" in made and getattr(stage, "extra", None) is not None:
@@ -261,7 +264,7 @@ def _lacks(profile: Profile) -> Iterator[str]:
     repeats = [
         getattr(measure.stage, "repeats", None) or profile.repeats
         for measure in profile.measure
-        if isinstance(measure.stage, asked.Sweep | asked.SpanSweep | asked.Processes)
+        if isinstance(measure.stage, _REPEATED)
     ]
     if repeats and min(repeats) < _NEEDED:
         yield f"{min(repeats)} repeats, of at least {_NEEDED}"

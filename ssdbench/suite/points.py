@@ -19,6 +19,7 @@ from ssdbench.stages.extra import Extra
 from ssdbench.stages.measuring import Measuring
 from ssdbench.stages.points import Judging, PointStage, ascending
 from ssdbench.stages.rate import Rate
+from ssdbench.suite import jobphases
 from ssdbench.units import KIB, format_size
 
 T = TypeVar("T")
@@ -62,21 +63,36 @@ def sweep(
         groups=(tuple(points),),
         repeats=wanted.repeats or profile.repeats,
         how=how(profile, wanted),
-        judging=_judging(profile, wanted.repeats or profile.repeats, wanted.extra),
+        judging=judging(profile, wanted.repeats or profile.repeats, wanted.extra),
         skipped=tuple(skipped),
-        extra=_extra(wanted.extra),
-        returns_to=returns_to(profile, level_bytes, points),
+        extra=extra(wanted.extra),
+        returns_to=returns_to(profile, target, level_bytes, points),
     )
 
 
-def returns_to(profile: Profile, level_bytes: int, points: Sequence[Point]) -> Workload | None:
+def returns_to(
+    profile: Profile, target: TargetInfo, level_bytes: int, points: Sequence[Point]
+) -> Workload | None:
     """The warm-up's workload, where there is a warm-up and some point may change the drive."""
-    changes = any(point.workload.writes for point in points)
-    return steady_workload(profile, level_bytes) if profile.needs_warm_up and changes else None
+    if not profile.needs_warm_up or not any(point.workload.writes for point in points):
+        return None
+    return steady_workload(profile, target, level_bytes)
 
 
-def steady_workload(profile: Profile, level_bytes: int) -> Workload:
+def steady_workload(profile: Profile, target: TargetInfo, level_bytes: int) -> Workload:
     """What is written until the drive is steady: as the profile names it, else as its plan asks.
+
+    A plan whose only writers are the user's jobs is warmed up under the first of those.
+    """
+    if not names_warm_up(profile) and _heaviest(profile, level_bytes) is None:
+        job = jobphases.warm_up(profile, target, level_bytes)
+        if job is not None:
+            return job
+    return _plain_warm_up(profile, level_bytes)
+
+
+def _plain_warm_up(profile: Profile, level_bytes: int) -> Workload:
+    """Without the user's jobs.
 
     Without a name it is the heaviest writer of the plan: random writes without reads, of the block
     of the writing points that is nearest to 4 KiB, at their deepest queue, but at least at the
@@ -140,7 +156,7 @@ def hottest(profile: Profile, level_bytes: int) -> Workload | None:
 
     The largest block; of equal ones, the largest share of reads beside its writes.
     """
-    warm = steady_workload(profile, level_bytes)
+    warm = _plain_warm_up(profile, level_bytes)
     writers = [
         (block, read, stage)
         for stage in (measure.stage for measure in profile.measure)
@@ -164,7 +180,7 @@ def hottest(profile: Profile, level_bytes: int) -> Workload | None:
     )
 
 
-def _judging(profile: Profile, repeats: int, extra: asked.ExtraRepeats | None) -> Judging:
+def judging(profile: Profile, repeats: int, extra: asked.ExtraRepeats | None) -> Judging:
     return Judging(
         rule=profile.steady.rule.value,
         planned_repeats=repeats,
@@ -172,7 +188,7 @@ def _judging(profile: Profile, repeats: int, extra: asked.ExtraRepeats | None) -
     )
 
 
-def _extra(wanted: asked.ExtraRepeats | None) -> Extra:
+def extra(wanted: asked.ExtraRepeats | None) -> Extra:
     if wanted is None:
         return Extra()
     width = wanted.width_percent
@@ -212,10 +228,10 @@ def span(
         groups=ascending(points),
         repeats=wanted.repeats or profile.repeats,
         how=how(profile, wanted),
-        judging=_judging(profile, wanted.repeats or profile.repeats, wanted.extra),
+        judging=judging(profile, wanted.repeats or profile.repeats, wanted.extra),
         skipped=tuple(skipped),
-        extra=_extra(wanted.extra),
-        returns_to=returns_to(profile, level_bytes, points),
+        extra=extra(wanted.extra),
+        returns_to=returns_to(profile, target, level_bytes, points),
     )
 
 

@@ -51,5 +51,5 @@ def processes(
         how=how(profile, wanted),
         judging=Judging(rule=profile.steady.rule.value),
         skipped=tuple(skipped),
-        returns_to=returns_to(profile, level_bytes, points),
+        returns_to=returns_to(profile, target, level_bytes, points),
     )

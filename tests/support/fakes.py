@@ -260,7 +260,9 @@ class WearyOutcome:
     planned: tuple[Job, ...]
     artifacts: tuple[Path, ...] = ()
 
-    def latency(self, direction: str, *, from_s: float, to_s: float) -> Histogram:
+    def latency(
+        self, direction: str, *, from_s: float, to_s: float, stream: int | None = None
+    ) -> Histogram:
         """One latency for all I/Os of the window."""
         inside = [s for s in self.seconds if from_s < s.t_s <= to_s]
         ios = sum(s.read_ios if direction == "read" else s.write_ios for s in inside)

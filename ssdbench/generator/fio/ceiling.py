@@ -29,7 +29,7 @@ def ceiling_iops(
     None for a workload whose pace is not the host's (a rate or pauses), and where this fio has no
     null engine or could not run it. Takes about half a second; nothing is read or written.
     """
-    if workload.rate_iops is not None or workload.thinktime_us:
+    if not workload.keeps_queue_full:
         return None
     job = Job(name="ceiling", workload=workload, seed=1, runtime_s=RUNTIME_S)
     options: dict[str, str | int] = {"ioengine": ENGINE, "thread": 1, **(placed or {})}

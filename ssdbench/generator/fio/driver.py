@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Self
 
 from ssdbench.errors import HostLacks
-from ssdbench.foreign import write_whole
+from ssdbench.foreign import plain, write_whole
 from ssdbench.generator.base import Direction, Job, JobOutcome, LoggedIo, Second
 from ssdbench.generator.fio import due, jobfile, logs
 from ssdbench.generator.fio.attachment import Attachment, Way
@@ -63,6 +63,23 @@ def _asked(path: str, changed_ns: int) -> tuple[str, str]:
     """What this very fio says of its version and engines; a start takes seconds in a guest."""
     said = command.run(["fio", "--version"], hint=INSTALL, timeout_s=ANSWERS_S).stdout
     return said, command.run(["fio", "--enghelp"], timeout_s=ANSWERS_S).stdout
+
+
+def complaint(text: str) -> str:
+    """What this host's fio has against a job file, in its first sentence; empty if nothing.
+
+    Nothing is opened and nothing runs. Without a fio nobody can tell: then it is empty, too.
+    """
+    if command.which("fio") is None:
+        return ""
+    done = command.run(
+        ["fio", "--parse-only", "-"], input=text.encode(), ok=range(256), timeout_s=ANSWERS_S
+    )
+    if done.status == 0:
+        return ""
+    lines = [line.strip() for line in f"{done.stderr}\n{done.stdout}".splitlines()]
+    told = [line for line in lines if line.startswith(("fio:", "Bad option"))] or lines
+    return plain(next(filter(None, told), "it gives no reason"), 200)
 
 
 class Fio:
@@ -216,7 +233,7 @@ class FioRunning:
                 self._attachment,
                 self._process,
                 self._artifacts,
-                self._jobs,
+                [_as_asked(job) for job in self._jobs],
                 stopped=self._stopped,
                 hung_s=self._feed.hung_s,
             )
@@ -276,8 +293,12 @@ class FioOutcome:
     planned: tuple[Job, ...]
     origin_s: float
 
-    def latency(self, direction: str, *, from_s: float, to_s: float) -> Histogram:
+    def latency(
+        self, direction: str, *, from_s: float, to_s: float, stream: int | None = None
+    ) -> Histogram:
         """Completion latencies of "read" or "write" between two times on the clock of `seconds`.
+
+        With `stream`, of this stream of each job alone.
 
         A row of fio's log belongs to the window that holds its middle. Raises ValueError when no
         job kept a histogram log.
@@ -291,7 +312,7 @@ class FioOutcome:
                 "from_ms": (from_s + shift_s) * 1000,
                 "to_ms": (to_s + shift_s) * 1000,
             }
-            for path in jobfile.histogram_logs(self.directory, index, job):
+            for path in jobfile.histogram_logs(self.directory, index, job, stream):
                 with packed.opened(path) as lines:
                     part = logs.merged(logs.histogram_rows(lines, direction, **window))
                 merged = Histogram.merged([merged, part])
@@ -338,6 +359,11 @@ class FioOutcome:
             origin_ms=self.origin_s * 1000,
             end_s=end_s,
         )
+
+
+def _as_asked(job: Job) -> Job:
+    """Streams end together when the first of them has done its part, so their sum is not known."""
+    return replace(job, total_bytes=None) if job.workload.streams else job
 
 
 def _logged(directory: Path, planned: Sequence[Job], job: str, origin_s: float) -> LoggedIo:

@@ -19,6 +19,7 @@ Options = Mapping[str, str | int]
 
 LOG_ENTRIES = (1024, 1_048_576)  # the least and the most that fio takes
 SIGMAS = 6  # of Poisson arrivals: so many more than expected have room
+_STREAM = ".s"  # and its number, behind what the names of a job begin with
 UNTIL_STOPPED_S = 10 * 365 * 86400  # time_based needs a time; this one is never reached
 
 _ALWAYS: Mapping[str, str | int] = {
@@ -40,6 +41,9 @@ def jobfile(jobs: Sequence[Job], *, options: Mapping[str, str | int]) -> str:
     """
     lines = ["[global]", *_lines({**_ALWAYS, **options})]
     for index, job in enumerate(jobs):
+        if job.workload.streams:
+            lines += _streams(index, job)
+            continue
         for number, section in enumerate(parts := sections(job)):
             lines += ["", f"[{_section_name(index, job, number if len(parts) > 1 else None)}]"]
             # A stonewall also begins a group, so that each job is reported on its own.
@@ -76,14 +80,44 @@ def log_prefix(index: int, job: Job) -> str:
     return f"{index:02d}-{re.sub(r'[^A-Za-z0-9_]', '-', job.name)[:60]}"
 
 
-def histogram_logs(directory: Path, index: int, job: Job) -> list[Path]:
-    """The histogram logs of a job, one for each of its threads."""
-    return packed.found(directory, f"{log_prefix(index, job)}_clat_hist.*.log")
+def histogram_logs(directory: Path, index: int, job: Job, stream: int | None = None) -> list[Path]:
+    """The histogram logs of a job, or of one of its streams, one for each of its threads."""
+    prefix = log_prefix(index, job)
+    if job.workload.streams:
+        prefix += _STREAM + ("*" if stream is None else str(stream))
+    return packed.found(directory, f"{prefix}_clat_hist.*.log")
 
 
 def latency_logs(directory: Path, index: int, job: Job) -> list[Path]:
     """The logs of every I/O of a job, one for each of its threads."""
     return packed.found(directory, f"{log_prefix(index, job)}_lat.*.log")
+
+
+def _streams(index: int, job: Job) -> Iterator[str]:
+    """The sections of a job of several streams, which begin together and end together."""
+    streams = job.workload.streams
+    threads = sum(stream.numjobs for stream in streams)
+    for number, stream in enumerate(streams):
+        name = f"{log_prefix(index, job)}{_STREAM}{number}"
+        wall: Options = {"stonewall": 1} if index and not number else {}
+        end: Options = {"time_based": 1, "runtime": UNTIL_STOPPED_S}
+        if job.runtime_s is not None:
+            end = {"time_based": 1, "runtime": _milliseconds(job.runtime_s)}
+        if job.total_bytes is not None:
+            # Each has its part, and the first to reach it ends all: the mix stays what it is.
+            end = {"io_size": max(1, job.total_bytes // threads), "exitall": 1, **end}
+            end.pop("time_based")
+        yield ""
+        yield f"[{name}]"
+        yield from _lines(
+            {
+                **wall,
+                **dict(stream.options),
+                "randseed": job.seed + 1,
+                **end,
+                **_histogram_log(name, job),
+            }
+        )
 
 
 def _section_name(index: int, job: Job, part: int | None) -> str:
@@ -185,20 +219,28 @@ def _end(job: Job, section: Section) -> Options:
     else:
         end["time_based"] = 1
     if job.runtime_s is not None:
-        end["runtime"] = f"{max(1, round(job.runtime_s * 1000))}ms"
+        end["runtime"] = _milliseconds(job.runtime_s)
     elif section.io_bytes is None:
         end["runtime"] = UNTIL_STOPPED_S
     return end
 
 
+def _milliseconds(seconds: float) -> str:
+    return f"{max(1, round(seconds * 1000))}ms"
+
+
+def _histogram_log(prefix: str, job: Job) -> dict[str, str | int]:
+    if not job.histogram_log:
+        return {}
+    return {
+        "write_hist_log": prefix,
+        "log_hist_msec": job.histogram_s * 1000,
+        "clat_percentiles": 1,  # the histogram log is a view of these bins
+    }
+
+
 def _logs(index: int, job: Job, section: Section) -> Options:
-    logs: dict[str, str | int] = {}
-    if job.histogram_log:
-        logs |= {
-            "write_hist_log": log_prefix(index, job),
-            "log_hist_msec": job.histogram_s * 1000,
-            "clat_percentiles": 1,  # the histogram log is a view of these bins
-        }
+    logs = _histogram_log(log_prefix(index, job), job)
     if job.latency_log:
         logs |= {"write_lat_log": log_prefix(index, job), "log_offset": 1, "disable_slat": 1}
         logs["log_entries"] = _entries(job, section)

@@ -28,7 +28,7 @@ class Section:
 
 def largest_block(workload: Workload) -> int:
     """The largest block that the workload uses."""
-    return max((size for size, _ in workload.block_split), default=workload.block_bytes)
+    return max(workload.block_sizes)
 
 
 def sections(job: Job) -> tuple[Section, ...]:
@@ -105,8 +105,7 @@ def within(job: Job, *, size_bytes: int, block_bytes: int) -> None:
         raise UsageError(
             f"{job.name} ends at byte {end}, but the target has only {size_bytes} bytes"
         )
-    sizes = [size for size, _ in workload.block_split] or [workload.block_bytes]
-    wrong = [n for n in (*sizes, workload.range.offset_bytes) if n % block_bytes]
+    wrong = [n for n in (*workload.block_sizes, workload.range.offset_bytes) if n % block_bytes]
     if wrong:
         raise UsageError(
             f"{job.name}: {wrong[0]} bytes is not a multiple of the target's block of {block_bytes}"

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Protocol
 
 from ssdbench.generator.base import Job, Second
-from ssdbench.generator.fio.layout import sections
 from ssdbench.host.command import Process
 from ssdbench.host.counters import (
     DiskStat,
@@ -96,9 +95,8 @@ class Meter(Protocol):
 
 def one_block(jobs: Sequence[Job]) -> int | None:
     """The size of every I/O of the jobs, or None when there are several."""
-    blocks = {section.block_bytes for job in jobs for section in sections(job) if not section.tail}
-    split = any(job.workload.block_split for job in jobs)
-    return blocks.pop() if len(blocks) == 1 and not split else None
+    blocks = {size for job in jobs for size in job.workload.block_sizes}
+    return blocks.pop() if len(blocks) == 1 else None
 
 
 class DeviceMeter:

@@ -10,6 +10,7 @@ from typing import Annotated, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from ssdbench.model.asked.blocksize import BlockSize
+from ssdbench.model.asked.jobs import FioJobs, JobBody, JobFile
 from ssdbench.model.asked.mistakes import refuse
 from ssdbench.model.asked.probe import ProbeName, Probes
 from ssdbench.model.asked.processes import Processes
@@ -50,8 +51,10 @@ __all__ = [
     "FileSystemName",
     "FileSystems",
     "FileWriters",
+    "FioJobs",
     "HostTrial",
     "Interrupts",
+    "JobFile",
     "LatencyPath",
     "Measure",
     "MeasuredStage",
@@ -95,6 +98,7 @@ MeasuredStage = (
     | RateSweep
     | Probes
     | Processes
+    | FioJobs
 )
 
 
@@ -128,6 +132,9 @@ class Measure(Model):
     )
     processes: Annotated[Processes | None, _Body] = Field(
         default=None, description="Several writers at once, and writers that pause."
+    )
+    fio: Annotated[FioJobs | None, JobBody] = Field(
+        default=None, description="Your own fio job file, or its text."
     )
     pts: Annotated[Pts | None, _Body] = Field(
         default=None, description="Standard tests in the style of SNIA's PTS."

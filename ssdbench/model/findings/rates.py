@@ -50,6 +50,25 @@ class SentLate(FindingKind):
 
 
 @dataclass(frozen=True)
+class Undelivered(FindingKind):
+    """A stream with a rate that the drive did not deliver, so that its latencies are too good."""
+
+    code = Code.UNDELIVERED
+    severities = (Severity.INVALIDATES,)
+    remedy = "A lower rate, more requests in flight, or another drive."
+
+    stream: str
+    offered_iops: float
+    lowest_share: float  # of the repeats
+
+    def message(self) -> str:
+        return (
+            f"{self.stream} asks for {format_count(self.offered_iops)} IOPS and got only "
+            f"{100 * self.lowest_share:.3g} % of them in its worst repeat"
+        )
+
+
+@dataclass(frozen=True)
 class NoRateHeld(FindingKind):
     """No offered rate kept the limit of latency in every search."""
 

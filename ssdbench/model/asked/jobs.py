@@ -1,0 +1,81 @@
+"""The user's own fio job files."""
+
+from typing import Annotated, ClassVar, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from ssdbench.model.asked.mistakes import refuse
+from ssdbench.model.asked.sweeps import ExtraRepeats, Settle
+from ssdbench.model.base import Model
+from ssdbench.model.kind import StageKind
+from ssdbench.model.quantity import Repeats, Seconds
+
+
+class JobFile(Model):
+    """A job file that was read: its name, and its text."""
+
+    name: str = Field(min_length=1, max_length=4096, description="Its name, for messages.")
+    text: str = Field(min_length=1, description="What stands in it.")
+
+
+def job_text(body: object) -> object:
+    """`- fio: jobs/db.fio` and `- fio: |` with lines below are short for `file` and `job`."""
+    if isinstance(body, dict) and body.keys() == {"name", "text"}:  # as a stored profile has it
+        return {"file": body}
+    if not isinstance(body, str):
+        return body
+    return {"job": body} if "\n" in body else {"file": body}
+
+
+class FioJobs(Model):
+    """A fio job file; what lies between two stonewalls is one point."""
+
+    kind: ClassVar[StageKind] = StageKind.FIO
+
+    file: Annotated[str, Field(min_length=1, max_length=4096)] | JobFile | None = Field(
+        default=None,
+        description="The job file, in the directory of the profile or below it. A stored profile "
+        "has its name and its text here.",
+    )
+    job: Annotated[str, Field(min_length=1)] | None = Field(
+        default=None, description="The text of a job file, in place of `file`."
+    )
+    repeats: Repeats | None = Field(
+        default=None, description="Repeats per point; without it, those of the profile."
+    )
+    window_s: Seconds | None = Field(
+        default=None,
+        alias="window",
+        description="Time measured per repeat; without it, that of the profile.",
+    )
+    settle: Settle | None = Field(
+        default=None,
+        description="How repeats of this stage settle; without it, as the profile says. Jobs with "
+        "a rate or pauses settle in time, not in bytes.",
+    )
+    extra: ExtraRepeats | None = Field(
+        default=None, description="More repeats where intervals are wide or repeats disturbed."
+    )
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if (self.file is None) == (self.job is None):
+            refuse([((), "give either `file`, the name of a job file, or `job`, its text")])
+        return self
+
+    @property
+    def reads(self) -> bool:
+        """Whether it may read; the drive is filled before it in any case."""
+        return True
+
+    @property
+    def source(self) -> JobFile:
+        """The name and the text. Raises ValueError for a file that was not read."""
+        if isinstance(self.file, JobFile):
+            return self.file
+        if self.job is None:
+            raise ValueError(f"{self.file} was not read")
+        return JobFile(name="job", text=self.job)
+
+
+JobBody = BeforeValidator(job_text)

@@ -1,0 +1,79 @@
+"""What a profile's fio job files ask of a target: phases of streams, each checked by fio itself."""
+
+from collections.abc import Sequence
+
+from ssdbench.errors import Misplaced, UsageError
+from ssdbench.generator.base import Job
+from ssdbench.generator.fio.driver import complaint
+from ssdbench.generator.fio.jobfile import jobfile
+from ssdbench.generator.fio.measuredjobs import (
+    MeasuredJobs,
+    Phase,
+    Room,
+    measured_jobs,
+    uncapped,
+)
+from ssdbench.model import asked
+from ssdbench.model.profile import Profile
+from ssdbench.model.target import TargetInfo, TargetKind
+from ssdbench.model.workload import Workload
+
+
+def phases(
+    wanted: asked.FioJobs, profile: Profile, target: TargetInfo, level_bytes: int
+) -> MeasuredJobs:
+    """The phases of a job file on a target. Raises UsageError for what is refused, with its line.
+
+    What only fio can tell is asked of the fio of this host, where there is one.
+    """
+    source = wanted.source
+    room = Room(level_bytes, target.logical_block_bytes, target.simulated, profile.content)
+    found = measured_jobs(source.text, path=source.name, room=room)
+    for phase in found.phases:
+        _require_countable(phase, target)
+        _require_known_to_fio(phase, source.name, simulated=target.simulated)
+    return found
+
+
+def warm_up(profile: Profile, target: TargetInfo, level_bytes: int) -> Workload | None:
+    """The first job phase that writes, as fast as it goes; None where there is none.
+
+    Raises Misplaced for what is refused.
+    """
+    for index, measure in enumerate(profile.measure):
+        if not isinstance(measure.stage, asked.FioJobs):
+            continue
+        try:
+            found = phases(measure.stage, profile, target, level_bytes)
+        except UsageError as error:
+            raise Misplaced(("measure", index, measure.key), error) from error
+        for phase in found.phases:
+            if phase.workload.writes:
+                return uncapped(phase.workload)
+    return None
+
+
+def _require_countable(phase: Phase, target: TargetInfo) -> None:
+    if target.kind is TargetKind.FILE and len(set(phase.workload.block_sizes)) > 1:
+        raise UsageError(
+            f"{phase.workload.title}: on a file all jobs that run at the same time need one block "
+            "size, as the kernel counts a process's bytes and not its requests",
+            hint="use one `bs`, or a block device",
+        )
+
+
+def _require_known_to_fio(phase: Phase, name: str, *, simulated: bool) -> None:
+    way: dict[str, str | int] = (
+        {"ioengine": "nbd", "uri": "sim:"}
+        if simulated
+        else {"ioengine": "libaio", "filename": "/dev/null", "direct": 1}
+    )
+    text = jobfile([Job("check", phase.workload, seed=1)], options={**way, "thread": 1})
+    if said := complaint(text):
+        raise UsageError(f"{_blamed(phase, name, said)}: fio refuses it: {said}")
+
+
+def _blamed(phase: Phase, name: str, said: str) -> str:
+    """Where the option stands that fio names, else the file."""
+    places: Sequence[str] = [o.place for o in phase.options if f"{o.name}=" in said]
+    return places[-1] if places else name

@@ -1,0 +1,138 @@
+"""`measure: - fio:`: the user's own job file, judged as other points are."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ssdbench.cli.main import run
+from ssdbench.model.estimate import Estimate
+from ssdbench.model.point import PointResult, StreamResult
+from ssdbench.model.result import RunResult
+
+HEAD = """
+target: sim:x25m-g2-160,capacity=256MiB
+precondition: [{pattern: sequential, block: 128KiB, fill: 1}]
+steady: {rule: pss-quick, max_fills: 1}
+repeats: 2
+window: 10s
+settle: {window: 10s, flat: 10s, spare: 10%, max_time: 30s}
+measure:
+"""
+MEASURES = """
+  - fio: jobs/db.fio
+  - sweep: {block: 4KiB, read: 0, iodepth: 32}
+"""
+JOBS = """; a database
+[global]
+ioengine=libaio
+norandommap
+[data]
+rw=randwrite
+bs=4k
+iodepth=32
+[lookup]
+stonewall
+rw=randread
+bs=8k
+iodepth=4
+[log]
+new_group
+rw=write
+bs=16k
+rate_iops=50
+size=10%
+"""
+
+
+def profile(directory: Path, measures: str = MEASURES, jobs: str = JOBS) -> Path:
+    (directory / "jobs").mkdir(parents=True)
+    (directory / "jobs" / "db.fio").write_text(jobs)
+    path = directory / "p.yaml"
+    path.write_text(HEAD + measures)
+    return path
+
+
+@pytest.fixture(scope="module")
+def resumed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PointResult]:
+    """The points of a run that was killed among the job's repeats and resumed, by title."""
+    home = tmp_path_factory.mktemp("jobs")
+    path, out = profile(home), home / "out"
+    argv = [sys.executable, "-m", "ssdbench", "run", str(path), "--output", str(out)]
+    first = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    begun = out / "stages" / "03-fio"
+    until = time.monotonic() + 60
+    while not list(begun.glob("*/repeat-*/unit.json")) and time.monotonic() < until:
+        time.sleep(0.02)
+    os.kill(first.pid, signal.SIGKILL)
+    first.wait()
+    path.unlink()  # the run keeps what it measures
+    (home / "jobs" / "db.fio").unlink()
+    run(["resume", str(out)])
+    result = RunResult.model_validate_json((out / "result.json").read_text())
+    points = [point for stage in result.stages for point in stage.points]
+    return {point.point.workload.title: point for point in points}
+
+
+def estimate(found: PointResult | StreamResult, metric: str, direction: str = "total") -> Estimate:
+    return next(e for e in found.estimates if (e.metric, e.direction) == (metric, direction))
+
+
+def test_a_job_equal_to_a_plain_point_has_its_rate_and_a_bound(
+    resumed: dict[str, PointResult],
+) -> None:
+    job, plain = (estimate(resumed[title], "iops") for title in ("db.fio 1", ""))
+
+    assert job.value == pytest.approx(plain.value, rel=0.05)
+    assert job.bound is not None
+    assert job.bound <= job.value
+
+
+def test_a_job_that_sets_its_pace_has_a_share_of_its_rate_and_no_bound(
+    resumed: dict[str, PointResult],
+) -> None:
+    point = resumed["db.fio 2"]
+    lookup, log = point.streams
+
+    assert estimate(point, "iops").bound is None
+    assert estimate(log, "delivered_percent").value == pytest.approx(100, abs=0.5)
+    assert estimate(log, "iops", "write").value == pytest.approx(50, rel=0.01)
+    assert estimate(lookup, "lat_p99_ns", "read").value > 0
+    both = estimate(lookup, "iops", "read").value + 50
+    assert estimate(point, "iops").value == pytest.approx(both, rel=0.02)
+
+
+def test_each_repeat_has_offsets_of_its_own(resumed: dict[str, PointResult]) -> None:
+    repeats = resumed["db.fio 1"].repeats
+
+    assert len({repeat.seed for repeat in repeats}) == len(repeats) == 2
+
+
+@pytest.mark.parametrize(
+    ("measures", "jobs", "told"),
+    [
+        ("  - fio: jobs/db.fio\n", "[a]\nrw=write\nexec_prerun=id\n", "jobs/db.fio:3: exec_prerun"),
+        ("  - fio: jobs/db.fio\n", "[a]\nrandom_distribution=zap:1\n", "jobs/db.fio:2: fio refuse"),
+        ("  - fio: jobs/none.fio\n", JOBS, "jobs/none.fio cannot be read: No such file"),
+        ("  - fio: {file: ../../etc/hosts}\n", JOBS, "../../etc/hosts"),
+        ("  - fio: jobs\n", JOBS, "jobs"),
+        ("  - fio: {repeats: 2}\n", JOBS, "give either `file`"),
+        ("  - fio: |\n      [a]\n      directory=/tmp\n", JOBS, "job:2: directory is refused"),
+    ],
+)  # fmt: skip
+def test_a_bad_job_is_told_with_its_place_and_nothing_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], measures: str, jobs: str, told: str
+) -> None:
+    path = profile(tmp_path / "home", measures, jobs)
+
+    status = run(["run", str(path), "--output", str(tmp_path / "out")])
+
+    said = capsys.readouterr().err
+    assert status == 2
+    assert f"{path}:9:" in said
+    assert told in said
+    assert not (tmp_path / "out").exists()

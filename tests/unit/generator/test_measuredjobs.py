@@ -1,0 +1,221 @@
+"""fio job files as workloads: what is read, what is refused with its line, and where it works."""
+
+import random
+
+import pytest
+
+from ssdbench.errors import UsageError
+from ssdbench.generator.fio.measuredjobs import (
+    MeasuredJobs,
+    Room,
+    fio_bytes,
+    measured_jobs,
+    uncapped,
+)
+from ssdbench.model.workload import Content, Pattern, Stream
+from ssdbench.units import GIB, MIB
+
+ROOM = Room(length_bytes=GIB, block_bytes=512)
+
+
+def measured(text: str, room: Room = ROOM) -> MeasuredJobs:
+    return measured_jobs(text, path="jobs/db.fio", room=room)
+
+
+def only(text: str, room: Room = ROOM) -> Stream:
+    (stream,) = measured(text, room).phases[0].workload.streams
+    return stream
+
+
+def refusal(text: str, room: Room = ROOM) -> str:
+    with pytest.raises(UsageError) as refused:
+        measured(text, room)
+    return str(refused.value)
+
+
+REFUSED = {
+    "exec_prerun=touch /tmp/x": "starts a program",
+    "exec_postrun=true": "starts a program",
+    "read_iolog=/tmp/log": "- replay:",
+    "write_iolog=/tmp/log": "where output goes",
+    "write_bw_log=x": "where output goes",
+    "write_lat_log=x": "where output goes",
+    "write_hist_log=x": "where output goes",
+    "filename=/dev/sda": "the target of the run",
+    "directory=/tmp": "the target of the run",
+    "uri=nbd://elsewhere": "the target of the run",
+    "include other.fio": "is not followed",
+    "ioengine=external:/tmp/evil.so": "no engine of fio",
+    "ioengine=null": "no engine of fio",
+    "ioscheduler=none": "the profile's",
+    "buffer_pattern='/etc/passwd'": "may name a file",
+    "verify=crc32c": "no time of the drive",
+    "latency_target=1ms": "by what is measured",
+    "trigger=5": "not on the list",
+    "bs=${SIZE}": "variable",
+    "bs=`id`": "variable",
+    "size=2g": "fills only",
+    "size=101%": "more than the whole",
+    "size=100": "not a multiple",
+    "offset=1023m": "fills only",
+    "bs=1000": "not a multiple",
+    "bs=4ki": "not a multiple",
+    "bs=huge": "is no size",
+    "bs=65m": "64 MiB",
+    "bssplit=4k/50:8k/40": "add up to 90 %",
+    "bssplit=4k/x": "no whole percentage",
+    "rw=trim": "trims are not measured",
+    "rw=sideways": "no direction",
+    "iodepth=0": "no whole number",
+    "iodepth=many": "no whole number",
+    "numjobs=5000": "no whole number",
+    "rate_iops=fast": "is no size",
+}
+
+
+@pytest.mark.parametrize("line", REFUSED)
+def test_what_is_not_allowed_is_refused_by_name_with_its_line(line: str) -> None:
+    lines = "[global]\nrw=randwrite\n" if not line.startswith("rw") else "[global]\niodepth=1\n"
+    told = refusal(f"{lines}[a]\nsize=50%\n{line}\n" if "=" in line else f"{lines}[a]\n{line}\n")
+
+    assert told.startswith(("jobs/db.fio:5: ", "jobs/db.fio:4: "))
+    assert line.partition("=")[0].split()[0] in told or REFUSED[line].startswith(("fills", "not a"))
+    assert REFUSED[line] in told
+
+
+def test_a_file_without_a_job_is_none() -> None:
+    assert "no job in it" in refusal("[global]\nbs=4k\n")
+
+
+def test_options_are_those_of_the_section_over_the_globals_before_it() -> None:
+    text = "[global]\nbs=4k\nrw=randrw\nrwmixread=70\n[a]\n[b]\nbs=8k,16k\n[global]\niodepth=4\n"
+    a, b, c = measured(text + "ioengine=libaio\n[c]\n").phases[0].workload.streams
+
+    assert (a.block_sizes, a.read_percent, a.iodepth) == ((4096,), 70, 1)
+    assert b.block_sizes == (8192, 16384)
+    assert b.mean_bytes == pytest.approx(10649.6)
+    assert (c.block_sizes, c.iodepth) == ((4096,), 4)
+    assert dict(b.options)["bs"] == "8192,16384"
+
+
+def test_a_stonewall_begins_a_phase_and_new_group_a_group() -> None:
+    text = "[a]\n[b]\nnew_group\n[c]\nstonewall\nrw=write\n[d]\n[e]\nstonewall=0\n"
+    phases = [phase.workload for phase in measured(text).phases]
+
+    assert [[(s.name, s.group) for s in phase.streams] for phase in phases] == [
+        [("a", 0), ("b", 1)],
+        [("c", 0), ("d", 0), ("e", 0)],
+    ]
+    assert [phase.title for phase in phases] == ["db.fio 1", "db.fio 2"]
+    assert [phase.writes for phase in phases] == [False, True]
+
+
+def test_a_synchronous_engine_has_one_request_in_flight_each() -> None:
+    stream = only("[a]\niodepth=32\nnumjobs=3\n")  # without an engine fio takes psync
+
+    assert (stream.iodepth, stream.in_flight) == (1, 3)
+    assert any("iodepth=32 is 1" in change for change in measured("[a]\niodepth=32").changes)
+
+
+@pytest.mark.parametrize(
+    ("text", "size_bytes"),
+    [("4k", 4096), ("4K", 4096), ("4kb", 4096), ("4ki", 4000), ("4KiB", 4000), ("1m", MIB),
+     ("0x1000", 4096), ("512", 512), ("512b", 512), ("1.5g", None), ("-4k", None), ("", None)],
+)  # fmt: skip
+def test_sizes_are_read_with_the_units_of_fio(text: str, size_bytes: int | None) -> None:
+    assert fio_bytes(text) == size_bytes
+
+
+def test_the_place_is_that_of_all_jobs_in_what_the_run_fills() -> None:
+    stream = only("[a]\noffset=25%\nsize=1m\noffset_increment=2m\nnumjobs=3\n")
+
+    assert stream.range.offset_bytes == GIB // 4
+    assert stream.range.length_bytes == 5 * MIB
+    assert "fills only" in refusal("[a]\nsize=600m\noffset_increment=300m\nnumjobs=3\n")
+    assert "needs a size" in refusal("[a]\noffset_increment=1m\nnumjobs=2\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "offered"),
+    [("rw=randwrite\nrate_iops=500\nnumjobs=2", 1000), ("rw=write\nrate=4m\nbs=8k", 512),
+     ("rw=randrw\nrate_iops=100,50", 150), ("rw=randread\nrate_iops=0", None),
+     ("rw=randwrite\nrate_iops=,200", 200)],
+)  # fmt: skip
+def test_a_rate_is_what_all_its_jobs_ask_for(options: str, offered: float | None) -> None:
+    workload = measured(f"[a]\n{options}\n").phases[0].workload
+
+    assert workload.streams[0].offered_iops == offered
+    assert workload.paced == (offered is not None)
+    free = uncapped(workload)
+    assert not free.paced
+    assert not any(name.startswith("rate") for name, _ in free.streams[0].options)
+
+
+def test_how_long_it_runs_and_which_offsets_it_takes_is_not_for_the_job_to_say() -> None:
+    found = measured("[a]\nruntime=10\ntime_based\nloops=3\nrandseed=7\nramp_time=5\n")
+
+    assert (
+        not {"runtime", "time_based", "loops", "randseed", "ramp_time"}
+        & dict(found.phases[0].workload.streams[0].options).keys()
+    )
+    assert [change.split(" is ")[0] for change in found.changes][:2] == [
+        "jobs/db.fio:2: runtime=10",
+        "jobs/db.fio:3: time_based",
+    ]
+
+
+def test_what_is_written_is_incompressible_unless_the_job_or_the_profile_says_otherwise() -> None:
+    assert dict(only("[a]\nrw=write").options)["refill_buffers"] == "1"
+    zeros = measured("[a]\nrw=write\nzero_buffers").phases[0].workload
+    assert zeros.content is Content.ZEROS
+    asked = Room(GIB, 512, content=Content.ZEROS)
+    assert dict(only("[a]\nrw=write", asked).options)["zero_buffers"] == "1"
+
+
+def test_priorities_are_for_drives_that_know_them() -> None:
+    assert "no priorities" in refusal("[a]\nprio=3", Room(GIB, 512, simulated=True))
+    assert dict(only("[a]\nprio=3").options)["prio"] == "3"
+
+
+def test_a_phase_sums_up_its_jobs() -> None:
+    workload = (
+        measured(
+            "[global]\nioengine=libaio\n[a]\nrw=randread\niodepth=3\nbs=8k\nsize=25%\n"
+            "[a]\nrw=write\nsize=25%\noffset=50%\n"
+        )
+        .phases[0]
+        .workload
+    )
+
+    assert (workload.pattern, workload.block_bytes, workload.read_percent) == (
+        Pattern.RANDOM, 4096, 75,
+    )  # fmt: skip
+    assert (workload.iodepth, workload.numjobs) == (4, 1)
+    assert (workload.range.offset_bytes, workload.range.length_bytes) == (0, GIB // 4 * 3)
+    assert workload.label() == "db.fio: a + a (2), 4 in flight"
+
+
+def test_no_text_gets_past_the_list() -> None:
+    """Whatever lines come together: what is handed to fio is on the list, or nothing is."""
+    chance = random.Random(20)
+    words = ["[a]", "[global]", "[b]", "stonewall", "new_group=1", "rw=randrw", "bs=4k", "size=9%",
+             "exec_prerun=id", " filename = /dev/sda", "ioengine=libaio", "numjobs=2", "bs=,,",
+             "bssplit=4k/:8k/", "rate=1m,", "\x00", "[", "]", "=", "a=b=c", "offset=99%", "\ufeff",
+             "write_bw_log", "thinktime=1s", "EXEC_PRERUN=id", "; x", "[a", "bsrange=1-",
+             "size="]  # fmt: skip
+    known = {"rw", "bs", "bssplit", "bsrange", "iodepth", "numjobs", "offset", "size", "rate",
+             "thinktime", "refill_buffers"}  # fmt: skip
+    read = 0
+    for _ in range(3000):
+        text = "\n".join(chance.choices(words, k=chance.randint(1, 6)))
+        try:
+            found = measured(text)
+        except UsageError:
+            continue
+        read += 1
+        for phase in found.phases:
+            for stream in phase.workload.streams:
+                assert dict(stream.options).keys() <= known
+                assert stream.range.offset_bytes + stream.range.length_bytes <= GIB
+                assert not any("\n" in value for _, value in stream.options)
+    assert read > 50
