@@ -28,12 +28,16 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of cells. With `fold` words the table is closed at first, under these words."""
+    """Rows of cells. With `fold` words the table is closed at first, under these words.
+
+    Rows become `cards` where the page is as narrow as a phone: the strong number first.
+    """
 
     caption: str
     columns: Sequence[Column]
     rows: Sequence[Sequence[Cell]]
     fold: str = ""
+    cards: bool = False
     kind: str = field(default="table", init=False)
 
     @property

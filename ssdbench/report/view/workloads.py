@@ -31,7 +31,8 @@ def workloads(result: RunResult) -> Table | None:
         *([Column("Drives", number=True, hint="for the demand of the plan")] if drives else []),
         Column("Status"),
     ]
-    return Table("What was measured", columns, [_row(point, drives) for point in points])
+    rows = [_row(point, drives) for point in points]
+    return Table("What was measured", columns, rows, cards=True)
 
 
 def rest(result: RunResult) -> str:
