@@ -21,6 +21,7 @@ from ssdbench.model import records, rundirectory
 
 NAME = rundirectory.JOURNAL
 BUILDS = "builds"  # of a unit: see `Unit.builds`
+RESULT_SHA256 = "result_sha256"  # of result.json, in the record that says that it is written
 
 
 class Kind(StrEnum):

@@ -29,7 +29,14 @@ from ssdbench.engine.events import (
 )
 from ssdbench.engine.hints import ends_after, learned
 from ssdbench.engine.hosting import current_facts
-from ssdbench.engine.journal import NAME, Journal, Kind, StageJournal, utc_now
+from ssdbench.engine.journal import (
+    NAME,
+    RESULT_SHA256,
+    Journal,
+    Kind,
+    StageJournal,
+    utc_now,
+)
 from ssdbench.engine.progress import Reporter
 from ssdbench.engine.recent import RecentWrites
 from ssdbench.engine.session import TargetSession
@@ -56,7 +63,7 @@ from ssdbench.model.findings.course import Resumed, RunCutShort
 from ssdbench.model.findings.host import SettingsLeft
 from ssdbench.model.kind import KINDS
 from ssdbench.model.profile import CapacityPlan
-from ssdbench.model.result import FlashWritten, RunResult, StageResult
+from ssdbench.model.result import METHOD, FlashWritten, RunResult, StageResult
 from ssdbench.model.target import TargetInfo
 from ssdbench.stats.acceptance import with_accepted
 from ssdbench.stats.writecache import cache_findings, write_cache
@@ -306,6 +313,7 @@ class Runner:
             run_id=self._order.run_id,
             title=self._order.title,
             ssdbench_version=__version__,
+            method=METHOD,
             started_at=self._started_at,
             finished_at=utc_now() if complete else None,
             target=info,
@@ -326,8 +334,8 @@ class Runner:
             interrupted=signal_number is not None,
         )
         result = with_accepted(result, self._order.accept)
-        self._store.write_result(result)
-        journal.append(Kind.ENDED, data={"verdict": result.verdict, **self._observe()})
+        proof = {RESULT_SHA256: self._store.write_result(result)}
+        journal.append(Kind.ENDED, data={"verdict": result.verdict, **proof, **self._observe()})
         journal.close()
         self._world.emit(RunFinished(result, self._store.path))
         return result

@@ -11,6 +11,7 @@ sim/                     spec.json and state.ssdb of a simulated target
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import TypeVar
 from zlib import crc32
@@ -118,9 +119,11 @@ class RunStore:
         """Store a JSON object durably."""
         write_atomic(self.path / name, json.dumps(value, indent=1) + "\n")
 
-    def write_result(self, result: RunResult) -> None:
-        """Store the run's result durably."""
-        write_atomic(self.path / rundirectory.RESULT, result.model_dump_json(indent=1) + "\n")
+    def write_result(self, result: RunResult) -> str:
+        """Store the run's result durably; returns the SHA-256 of its file."""
+        text = result.model_dump_json(indent=1) + "\n"
+        write_atomic(self.path / rundirectory.RESULT, text)
+        return sha256(text.encode()).hexdigest()
 
     def read_stage(self, name: str) -> StageResult | None:
         """A stage's stored result, or None when it never ended."""

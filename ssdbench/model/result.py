@@ -32,6 +32,8 @@ __all__ = [
 ]
 
 SCHEMA = 2
+# Raised when the same drive would get another number: then results of the two must not be mixed.
+METHOD = 1
 
 F = TypeVar("F", bound=Model)
 
@@ -101,6 +103,7 @@ class RunResult(Model):
     run_id: str
     title: str
     ssdbench_version: str
+    method: int = 1  # METHOD of the ssdbench that measured; results that are older have 1
     started_at: str
     finished_at: str | None
     target: TargetInfo

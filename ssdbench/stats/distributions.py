@@ -42,6 +42,14 @@ def t_two_sided_p(statistic: float, degrees: float) -> float:
     return incomplete_beta(degrees / 2, 0.5, degrees / total, square / total)
 
 
+def f_upper_p(statistic: float, above: int, below: int) -> float:
+    """P(F > statistic) with so many degrees of freedom above and below."""
+    if not statistic > 0:
+        return 1.0
+    total = below + above * statistic
+    return incomplete_beta(below / 2, above / 2, below / total, above * statistic / total)
+
+
 def normal_two_sided_p(statistic: float) -> float:
     """Two-sided p-value of a standard normal statistic."""
     return math.erfc(abs(statistic) / math.sqrt(2))
@@ -74,6 +82,22 @@ def binomial_upper_limit(successes: int, trials: int, *, confidence: float = 0.9
     return root(
         lambda success: binomial_at_most(successes, trials, success) - (1 - confidence), 0.0, 1.0
     )
+
+
+def hypergeometric_at_most(count: int, population: int, marked: int, drawn: int) -> float:
+    """P(X <= count), X the marked ones among `drawn` of a `population` without replacement."""
+    least, most = max(0, drawn - (population - marked)), min(drawn, marked)
+    if count < least or count >= most:
+        return 0.0 if count < least else 1.0
+    whole = _log_choose(population, drawn)
+    return min(1.0, math.fsum(
+        math.exp(_log_choose(marked, k) + _log_choose(population - marked, drawn - k) - whole)
+        for k in range(least, count + 1)
+    ))  # fmt: skip
+
+
+def _log_choose(n: int, k: int) -> float:
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
 
 
 @cache

@@ -1,8 +1,9 @@
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
-from ssdbench.engine.journal import Kind
+from ssdbench.engine.journal import Kind, stored_records
 from ssdbench.engine.runner import require_same
 from ssdbench.engine.stage import Limits
 from ssdbench.errors import DeviceError, TargetRefused, UsageError
@@ -31,6 +32,17 @@ def test_stages_run_in_their_order_and_are_stored(run: ARun) -> None:
     assert run.finished() == ["01-precondition", "02-steady", "03-sweep"]
     assert (run.path / "result.json").is_file()
     assert [stage.name for stage in result.stages] == run.finished()
+
+
+def test_the_journal_proves_the_result_that_is_stored(run: ARun) -> None:
+    run.precondition()
+
+    run.go()
+
+    stored = (run.path / "result.json").read_bytes()
+    last = stored_records(run.path / "journal.jsonl")[-1]
+    assert last.kind is Kind.ENDED
+    assert last.data["result_sha256"] == sha256(stored).hexdigest()
 
 
 def test_every_destructive_stage_checks_the_target_again(run: ARun) -> None:
