@@ -38,6 +38,7 @@ COMMANDS = {
     "resume": ("resume", "Continue a run after a crash, a signal or a limit."),
     "report": ("report", "Render a stored run again."),
     "compare": ("compare", "Compare stored runs, with tests of significance."),
+    "merge": ("merge", "Say what many drives of one model promise together."),
     "capacity": ("capacity", "Say how many drives a demand needs, from a stored run."),
     "latencies": ("latencies", "Compute percentiles of fio's latency logs of any length."),
     "donate": ("donate", "Make an anonymous archive of a run on a real drive."),

@@ -1,15 +1,14 @@
 """Runs side by side as one page."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from ssdbench import __version__
 from ssdbench.model.result import RunResult
 from ssdbench.report import sidebyside
-from ssdbench.report.html import rendered
+from ssdbench.report.html import render_sheet
 from ssdbench.report.label import simulated_label
 from ssdbench.report.view import words
-from ssdbench.report.view.page import Block, Cell, Column, Prose, Section, Table
+from ssdbench.report.view.page import Block, Cell, Column, Prose, Section, Sheet, Table
 from ssdbench.stats.compare import ALPHA
 from ssdbench.stats.runcompare import Compared, Pair
 from ssdbench.units import counted, format_change, format_count
@@ -17,20 +16,12 @@ from ssdbench.units import counted, format_change, format_count
 BOUNDS_APART = 1.25  # bounds of equal drives differ by less, as repeats are few
 
 
-@dataclass(frozen=True, slots=True)
-class ComparisonPage:
-    """What the template shows."""
-
-    title: str
-    simulated: str
-    version: str
-    sections: Sequence[Section]
-
-
 def render_comparison(results: Sequence[RunResult], found: Compared) -> str:
     """The whole document."""
     labels = tuple(dict.fromkeys(simulated_label(result.target) for result in results))
-    page = ComparisonPage(
+    page = Sheet(
+        tool="compare",
+        kind="Comparison",
         title=" against ".join(result.run_id for result in results),
         simulated=", ".join(labels) if all(labels) else "",
         version=__version__,
@@ -40,7 +31,7 @@ def render_comparison(results: Sequence[RunResult], found: Compared) -> str:
             Section("tests", "Do they differ?", [*_explained(found), _pairs(results, found)]),
         ],
     )
-    return rendered("compare.html.j2", page)
+    return render_sheet(page)
 
 
 def _mixed(labels: Iterable[str]) -> list[Block]:

@@ -152,7 +152,7 @@ def _(view: StripFigure) -> FigureData:
     for strip in view.strips:
         table += [(strip.label, str(n), v) for n, v in enumerate(strip.values, start=1)]
         table.append((strip.label, "lower bound", strip.bound))
-    columns = ("point", "repeat", "difference from the point's mean [%]")
+    columns = (*view.names, view.x_label.partition("   (")[0])
     return FigureData(columns, table, (2,), (), rows=tuple(s.label for s in view.strips))
 
 

@@ -106,9 +106,12 @@ class Strip:
 
 @dataclass(frozen=True, slots=True)
 class StripFigure:
-    """Repeats of all points side by side."""
+    """Repeats of all points side by side, or other deviations from a middle, in percent."""
 
     strips: tuple[Strip, ...]
+    x_label: str = "difference from the point's mean [%]   (| = lower bound, shaded = ± 4 %)"
+    shaded: float = 4.0  # to both sides: Heger's limit for the variation of repeats
+    names: tuple[str, str] = ("point", "repeat")  # of a row and of a value, where they are data
 
 
 @dataclass(frozen=True, slots=True)

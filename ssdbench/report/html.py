@@ -13,7 +13,7 @@ from markupsafe import Markup
 from ssdbench import foreign
 from ssdbench.report.figuredata import figure_data
 from ssdbench.report.plots.draw import draw
-from ssdbench.report.view.page import Page, Plot
+from ssdbench.report.view.page import Page, Plot, Sheet
 
 
 @cache
@@ -41,8 +41,13 @@ def _css(letter: str) -> str:
 
 
 def render_page(page: Page) -> str:
-    """The whole document."""
+    """The whole document of one run."""
     return rendered("report.html.j2", page)
+
+
+def render_sheet(page: Sheet) -> str:
+    """The whole document of several runs."""
+    return rendered("sheet.html.j2", page)
 
 
 def rendered(template: str, page: object) -> str:

@@ -62,7 +62,7 @@ class Compared:
 
 def compared(results: Sequence[RunResult]) -> Compared:
     """All pairs of runs, point by point."""
-    points = [_points(result) for result in results]
+    points = [points_of(result) for result in results]
     raw = [
         (key, a, b, compare(_rates(points[a][key]), _rates(points[b][key])))
         for a, b in combinations(range(len(results)), 2)
@@ -77,7 +77,11 @@ def compared(results: Sequence[RunResult]) -> Compared:
     return Compared(pairs, tuple(_left_out(results, points)))
 
 
-def _points(result: RunResult) -> dict[Key, PointResult]:
+def points_of(result: RunResult) -> dict[Key, PointResult]:
+    """The points of a run by what they have in common with those of other drives.
+
+    Of a point that was measured again in the same run, the first measurement.
+    """
     points: dict[Key, PointResult] = {}
     for stage in result.stages:
         for point in stage.points:

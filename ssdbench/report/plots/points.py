@@ -21,7 +21,6 @@ from ssdbench.report.plots import canvas
 
 MANY = 40  # points of a line, above which single ones are not marked
 CHARACTERS = 62  # of ticks, that stand side by side below a figure of half the width
-GATE_PERCENT = 4.0  # Heger's limit for the variation of repeats
 
 
 def lines(view: LinesFigure) -> Figure:
@@ -76,10 +75,10 @@ def _apart(ticks: Sequence[tuple[float, str]], ends: tuple[float, float]) -> dic
 
 
 def strips(view: StripFigure) -> Figure:
-    """Every repeat of every point in percent of the point's mean; none is left out."""
+    """Every deviation of every row, in percent; none is left out."""
     figure = canvas.sheet((10.4, 1.0 + 0.22 * len(view.strips)))
     axes = figure.subplots()
-    axes.axvspan(-GATE_PERCENT, GATE_PERCENT, color=canvas.SHADE, lw=0)
+    axes.axvspan(-view.shaded, view.shaded, color=canvas.SHADE, lw=0)
     for row, strip in enumerate(view.strips):
         colour = canvas.BAD if strip.bad else canvas.SERIES[0]
         marker = "X" if strip.bad else "o"
@@ -91,7 +90,7 @@ def strips(view: StripFigure) -> Figure:
     axes.axvline(0, color=canvas.MUTED, lw=0.8)
     axes.set_yticks(range(len(view.strips)), [strip.label for strip in view.strips])
     axes.set_ylim(len(view.strips) - 0.4, -0.6)
-    axes.set_xlabel("difference from the point's mean [%]   (| = lower bound, shaded = ± 4 %)")
+    axes.set_xlabel(view.x_label)
     return figure
 
 

@@ -169,3 +169,15 @@ class Page:
     workloads: Table | None
     rest: str  # about workloads that the first table leaves out
     sections: Sequence[Section]
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A page about several runs."""
+
+    tool: str  # the command that makes it
+    kind: str  # what it is, for the title
+    title: str
+    simulated: str
+    version: str
+    sections: Sequence[Section]

@@ -1,0 +1,147 @@
+"""`ssdbench merge`: what runs of many drives of one model say together."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ssdbench.cli.options import Number, json_option
+from ssdbench.cli.output import answer, document, table, tell
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ssdbench.cli.documents.lots import Merged
+    from ssdbench.stats.population import LotPoint, Member, Questions
+    from ssdbench.suite.gather import Gathered
+
+MOST_DRIVES = 1_000_000
+
+
+@click.command("merge")
+@click.argument(
+    "places", metavar="RUN…|DIR", nargs=-1, required=True, type=click.Path(path_type=Path)
+)
+@click.option(
+    "--lot",
+    type=click.IntRange(min=1, max=MOST_DRIVES),
+    help="Drives of the lot that these were drawn from; without it only the model is spoken of.",
+)
+@click.option("--rate", type=Number(), help="Say how many drives may not reach this many IOPS.")
+@click.option(
+    "--set",
+    "set_drives",
+    type=click.IntRange(min=1, max=MOST_DRIVES),
+    help="Say what a set of so many drives carries, striped and balanced.",
+)
+@click.option(
+    "--html", type=click.Path(path_type=Path), help="Also write an HTML page to this file."
+)
+@click.option(
+    "--csv",
+    "csv_file",
+    type=click.Path(path_type=Path),
+    help="Also write a row for each drive and point to this file.",
+)
+@json_option
+def command(
+    places: tuple[Path, ...],
+    lot: int | None,
+    rate: float | None,
+    set_drives: int | None,
+    html: Path | None,
+    csv_file: Path | None,
+    as_json: bool,
+) -> int:
+    """Say what runs of several drives of one model promise for their lot and their model.
+
+    Name runs, or a directory of runs: of different drives, with the same profile, measured by the
+    same version of the method. A drive that is not VALIDATED counts as a failure, and the exit code
+    is then 1.
+    """
+    from ssdbench.errors import UsageError
+    from ssdbench.host.files import write_atomic
+    from ssdbench.report.lot import lot_csv, render_lot
+    from ssdbench.report.members import members
+    from ssdbench.stats.population import Questions, population
+    from ssdbench.suite.gather import gathered
+
+    found = gathered(places)
+    if lot is not None and lot < len(found.runs):
+        raise UsageError(
+            f"a lot of {lot:,} cannot have {len(found.runs):,} drives that were measured",
+            hint="--lot is the number of all its drives, measured or not.",
+        )
+    asked = Questions(lot=lot, rate_iops=rate, set_drives=set_drives)
+    drives = members(found.runs)
+    points = population(drives, asked)
+    if not points:
+        raise UsageError("these runs measured no point", hint="Merge runs that have a sweep.")
+    if html:
+        page = render_lot(found.results, points, asked, found.notes)
+        write_atomic(html, page.encode())
+        tell(f"page: {html}")
+    if csv_file:
+        write_atomic(csv_file, lot_csv(drives, points))
+        tell(f"table: {csv_file}")
+    if as_json:
+        document(_document(found, drives, points, asked))
+    else:
+        _print(found, points, asked)
+    return 1 if any(point.failing for point in points) else 0
+
+
+def _print(found: "Gathered", points: "Sequence[LotPoint]", asked: "Questions") -> None:
+    from ssdbench.report.view import lot as view
+
+    target = found.results[0].target
+    simulated = ", simulated" if target.simulated else ""
+    answer(f"{len(found.runs)} drives: {target.model or target.name}{simulated}")
+    for name, result in zip(view.names(found.results), found.results, strict=True):
+        answer(f"  {name}, {result.target.id}, {result.verdict}")
+    answer("")
+    answer(table(view.point_titles(asked), [view.point_row(point, asked) for point in points]))
+    for point in points:
+        answer("")
+        answer(point.label)
+        for sentence in view.sentences(point, found.results, asked):
+            answer(f"  {sentence}")
+    if rows := view.latency_rows(points, found.results):
+        answer("")
+        answer(table(view.LATENCY_TITLES, rows))
+    answer("")
+    for note in (*found.notes, view.ASSUMED):
+        answer(f"note: {note}")
+
+
+def _document(
+    found: "Gathered",
+    drives: "Sequence[Member]",
+    points: "Sequence[LotPoint]",
+    asked: "Questions",
+) -> "Merged":
+    from ssdbench.cli.documents.lots import Merged, MergedDrive
+    from ssdbench.model.sameprofile import profile_hash
+
+    first = found.results[0]
+    return Merged(
+        model=first.target.model,
+        size_bytes=first.target.size_bytes,
+        simulated=first.target.simulated,
+        method=first.method,
+        profile_sha256=profile_hash(first),
+        asked=asked,
+        drives=tuple(
+            MergedDrive(
+                run=drive.result.run_id,
+                target=drive.result.target.name,
+                id=drive.result.target.id,
+                serial=drive.result.target.serial,
+                verdict=drive.result.verdict,
+                conditions=dict(drive.conditions),
+            )
+            for drive in drives
+        ),
+        points=tuple(points),
+        notes=found.notes,
+    )

@@ -1,0 +1,252 @@
+"""A lot of drives as one page, and as a table with a row for each drive and point."""
+
+from collections.abc import Sequence
+
+from ssdbench import __version__
+from ssdbench.model.result import RunResult
+from ssdbench.report.csv import Row, csv_bytes, frame
+from ssdbench.report.figures import Strip, StripFigure
+from ssdbench.report.html import render_sheet
+from ssdbench.report.view import lot as view
+from ssdbench.report.view import words
+from ssdbench.report.view.page import (
+    Block,
+    Cell,
+    Column,
+    Plot,
+    Plots,
+    Prose,
+    Section,
+    Sheet,
+    Table,
+)
+from ssdbench.stats.population import DriveRate, LotPoint, Member, Questions
+from ssdbench.units import counted, format_change
+
+MOST_DRAWN = 8  # points
+MOST_STRIPS = 60  # drives of a figure: the slowest
+MOST_COLUMNS = 6  # points of the table of drives
+NO_LIMIT = 4.0  # percent that are shaded where nothing is called odd
+
+LOT_TYPES = {
+    "run_id": "str",
+    "drive": "str",
+    "model": "str",
+    "serial": "str",
+    "firmware": "str",
+    "slot": "str",
+    "host": "str",
+    "temperature_c": "Float64",
+    "wear_percent": "Float64",
+    "simulated": "bool",
+    "workload": "str",
+    "iops": "Float64",
+    "iops_ci_low": "Float64",
+    "iops_ci_high": "Float64",
+    "counts_iops": "Float64",
+    "failing": "str",
+    "deviation_percent": "Float64",
+    "odd": "bool",
+}
+
+
+def lot_csv(members: Sequence[Member], points: Sequence[LotPoint]) -> bytes:
+    """The file that `merge --csv` writes."""
+    rows: list[Row] = []
+    for point in points:
+        for member, rate in zip(members, point.rates, strict=True):
+            target, conditions = member.result.target, member.conditions
+            rows.append(
+                {
+                    "run_id": member.result.run_id,
+                    "drive": target.id,
+                    "model": target.model,
+                    "serial": target.serial,
+                    "firmware": target.firmware,
+                    "slot": conditions.get("slot") or "",
+                    "host": conditions.get("host") or "",
+                    "temperature_c": conditions.get("temperature"),
+                    "wear_percent": conditions.get("wear"),
+                    "simulated": target.simulated,
+                    "workload": point.label,
+                    "iops": rate.mean,
+                    "iops_ci_low": rate.low,
+                    "iops_ci_high": rate.high,
+                    "counts_iops": rate.counts,
+                    "failing": rate.failing,
+                    "deviation_percent": None if rate.deviation is None else 100 * rate.deviation,
+                    "odd": rate.odd,
+                }
+            )
+    return csv_bytes(frame(rows, LOT_TYPES))
+
+
+def render_lot(
+    results: Sequence[RunResult],
+    points: Sequence[LotPoint],
+    asked: Questions,
+    notes: Sequence[str] = (),
+) -> str:
+    """The whole document."""
+    target = results[0].target
+    what = target.model or target.name
+    simulated = f"SIMULATED: {counted(len(results), 'drive')}" if target.simulated else ""
+    page = Sheet(
+        tool="merge",
+        kind="Lot",
+        title=f"{counted(len(results), 'drive')}: {what}",
+        simulated=simulated,
+        version=__version__,
+        sections=[
+            Section("answer", "What these drives promise", _answer(results, points, asked, notes)),
+            Section("drives", "The drives", [_drives(results, points)]),
+            Section("odd", "Drives among their siblings", _siblings(results, points)),
+            Section("conditions", "Firmware, slot, host, temperature, wear", _effects(points)),
+            *_latencies(results, points),
+        ],
+    )
+    return render_sheet(page)
+
+
+def _answer(
+    results: Sequence[RunResult],
+    points: Sequence[LotPoint],
+    asked: Questions,
+    notes: Sequence[str],
+) -> list[Block]:
+    failing = sum(any(p.rates[place].failing for p in points) for place in range(len(results)))
+    blocks: list[Block] = []
+    if failing:
+        drives = counted(len(results), "drive")
+        told = f"{failing} of {drives} count as failures, at one point or more."
+        blocks.append(Prose(told, tone="bad"))
+    titles = view.point_titles(asked)
+    columns = [Column(title.capitalize(), number=place > 0) for place, title in enumerate(titles)]
+    rows = [[Cell(text) for text in view.point_row(point, asked)] for point in points]
+    blocks.append(Table("IOPS of single drives, and what may be promised", columns, rows))
+    for point in points:
+        said = list(view.sentences(point, results, asked))
+        plain = [one for one in said if not _elsewhere(one, point, results)]
+        label = words.times(point.label)
+        blocks.append(Prose(f"{label}: {'; '.join(plain)}."))
+    blocks.append(Prose(view.ASSUMED))
+    blocks += [Prose(words.sentence(note), tone="warn") for note in notes]
+    return blocks
+
+
+def _elsewhere(sentence: str, point: LotPoint, results: Sequence[RunResult]) -> bool:
+    """Whether a section of its own says it."""
+    told = [*view.odd(point, results), *view.conditions(point.effects)]
+    return sentence in told
+
+
+def _drives(results: Sequence[RunResult], points: Sequence[LotPoint]) -> Table:
+    shown = points[:MOST_COLUMNS]
+    columns = [Column("Drive"), Column("Identity"), Column("Firmware"), Column("Run")]
+    columns += [Column(words.times(point.label) + " [IOPS]", number=True) for point in shown]
+    rows = []
+    for place, (name, result) in enumerate(zip(view.names(results), results, strict=True)):
+        target = result.target
+        cells = [Cell(name), Cell(target.id), Cell(target.firmware or words.NONE)]
+        cells.append(words.verdict_cell(result.verdict))
+        rows.append([*cells, *(_rate(point.rates[place]) for point in shown)])
+    more = len(points) - len(shown)
+    caption = "Mean of each drive" + (f"; {more} further points are in the CSV" if more else "")
+    return Table(caption, columns, rows)
+
+
+def _rate(rate: DriveRate) -> Cell:
+    if rate.failing:
+        return Cell(f"{words.count(rate.mean)} ✗", "bad", hint=rate.failing)
+    text = words.count(rate.mean)
+    if rate.deviation is not None:
+        text += f" ({format_change(100 * rate.deviation)})"
+    return Cell(f"{text} odd" if rate.odd else text, "warn" if rate.odd else "")
+
+
+def _siblings(results: Sequence[RunResult], points: Sequence[LotPoint]) -> list[Block]:
+    blocks: list[Block] = []
+    for point in points:
+        said = list(view.odd(point, results))
+        bad = any(rate.odd or rate.failing for rate in point.rates)
+        text = f"{words.times(point.label)}: {'; '.join(said)}."
+        blocks.append(Prose(text, tone="warn" if bad else ""))
+    blocks.append(
+        Prose(
+            "Each drive is compared with the median of all, by a limit that is corrected for their "
+            "number and for the points. Healthy drives of one model are taken to spread by up to "
+            "1.5 %; where their MAD speaks against it, it is the measure instead. Of 1,000 fleets "
+            "of drives that spread by no more, at most 4 have one that is called odd; of drives "
+            "that spread by 2 to 5 % more have, so look at such a drive before you send it back."
+        )
+    )
+    plots = [p for p in (_plot(results, point, n) for n, point in enumerate(points)) if p]
+    if plots:
+        blocks.append(Plots(plots[:MOST_DRAWN], wide=True))
+    return blocks
+
+
+def _plot(results: Sequence[RunResult], point: LotPoint, number: int) -> Plot | None:
+    known = [
+        (rate.deviation, name, rate)
+        for name, rate in zip(view.names(results), point.rates, strict=True)
+        if rate.deviation is not None
+    ]
+    if not known:
+        return None
+    slowest = sorted(known, key=lambda one: one[0])[:MOST_STRIPS]
+    limit = 100 * point.odd_limit if point.odd_limit is not None else NO_LIMIT
+    strips = tuple(
+        Strip(name, (100 * away,), _low(rate, point), rate.odd) for away, name, rate in slowest
+    )
+    left = len(known) - len(strips)
+    more = f" {left} faster drives are in the table." if left else ""
+    label = words.times(point.label)
+    return Plot(
+        name=f"siblings-{number}",
+        title=label,
+        caption=f"The slowest drive first; shaded: no drive within is called odd.{more}",
+        alt=f"Deviation of {len(strips)} drives from their median; the table has the rates.",
+        figure=StripFigure(
+            strips,
+            "difference from the median of all drives [%]   (| = lower end of the 95 % interval)",
+            limit,
+            names=("drive", "value"),
+        ),
+    )
+
+
+def _low(rate: DriveRate, point: LotPoint) -> float | None:
+    if rate.low is None or not point.median_iops:
+        return None
+    return 100 * (rate.low / point.median_iops - 1)
+
+
+def _effects(points: Sequence[LotPoint]) -> list[Block]:
+    columns = [Column("Point"), Column("What these drives can tell")]
+    rows = [
+        [Cell(words.times(point.label)), Cell(sentence)]
+        for point in points
+        for sentence in view.conditions(point.effects)
+    ]
+    told = (
+        "A condition is separated only where drives that share the others differ in it; all "
+        "p-values are corrected together (Holm). An odd drive may look like an effect."
+    )
+    return [Prose(told), Table("Conditions", columns, rows)]
+
+
+def _latencies(results: Sequence[RunResult], points: Sequence[LotPoint]) -> list[Section]:
+    rows = view.latency_rows(points, results)
+    if not rows:
+        return []
+    columns = [
+        Column(title.capitalize(), number=place > 2)
+        for place, title in enumerate(view.LATENCY_TITLES)
+    ]
+    told = (
+        "Histograms of all drives are added up before a percentile is taken. Beside it stand the "
+        "drive that 95 % of the drives are no slower than, and the worst one."
+    )
+    table = Table("Latency", columns, [[Cell(text) for text in row] for row in rows])
+    return [Section("latency", "Latency", [Prose(told), table])]

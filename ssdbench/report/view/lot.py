@@ -1,0 +1,190 @@
+"""Many drives of one model in words: what holds for the lot, the model and a set, and the odd."""
+
+from collections.abc import Iterator, Sequence
+
+from ssdbench.model.result import RunResult
+from ssdbench.report.view import words
+from ssdbench.stats.compare import ALPHA
+from ssdbench.stats.lot import CONFIDENCE
+from ssdbench.stats.population import AskedRate, DriveRate, LotPoint, OfSet, Promise, Questions
+from ssdbench.stats.separation import Effect
+from ssdbench.units import counted, format_bound, format_change, format_ns, listed
+
+INFORMATION = "normal 95/95 (information only)"
+ASSUMED = (
+    "All of this holds for drives that were drawn at random from the lot. A delivery is no random "
+    "sample of a model: what is said of the model holds only if these drives are one. A rate is "
+    "the lower end of the 95 % interval of a drive's mean; a drive that is not VALIDATED has none "
+    "and counts as below any rate."
+)
+
+
+def percent(share: float) -> str:
+    """A share or a confidence, never rounded up to what it is not: `64 %`, `95.1 %`, `99.9 %`."""
+    return f"{int(1000 * share + 1e-6) / 10:g} %"
+
+
+def names(results: Sequence[RunResult]) -> list[str]:
+    """Short names of the drives: their places and runs."""
+    return [f"{place}: {result.run_id}" for place, result in enumerate(results, start=1)]
+
+
+def promised(found: Promise | None) -> str:
+    """`5,120 IOPS`, or the lowest with what it gives, or why there is none."""
+    if found is None:
+        return words.NONE
+    if found.rate_iops is None:
+        return f"none: drives failed ({found.needed:,} needed)"
+    rate = words.bound(found.rate_iops)
+    return rate if found.sure else f"{rate} with {percent(found.confidence)}"
+
+
+def point_titles(asked: Questions) -> tuple[str, ...]:
+    """Of the columns of `point_row`."""
+    lot = (f"95 % of the lot of {asked.lot:,} reach",) if asked.lot else ()
+    return (
+        "point", "drives", "failed", "lowest", "median", "highest", "spread", *lot,
+        "95 % of the model reach", INFORMATION,
+    )  # fmt: skip
+
+
+def point_row(point: LotPoint, asked: Questions) -> tuple[str, ...]:
+    """One point over all drives, in a row."""
+    means = [rate.mean for rate in point.rates if not rate.failing and rate.mean is not None]
+    return (
+        words.times(point.label),
+        str(len(point.rates)),
+        str(point.failing),
+        words.count(min(means, default=None)),
+        words.count(point.median_iops),
+        words.count(max(means, default=None)),
+        words.NONE if point.spread is None else f"{100 * point.spread:.2g} %",
+        *([promised(point.of_lot)] if asked.lot else []),
+        promised(point.of_model),
+        words.bound(point.normal_iops),
+    )
+
+
+def confidence_sentence(found: Promise, of: str) -> str:
+    """What a promise says, in full."""
+    reach = f"at least {percent(1 - found.share)} of {of} reach"
+    if found.rate_iops is None:
+        return (
+            f"nothing can be promised of {of}: a drive that failed stands where the rate would be; "
+            f"with as many failures it takes {counted(found.needed, 'drive')}"
+        )
+    rate = f"{format_bound(found.rate_iops)} IOPS"
+    if found.sure:
+        return f"{reach} {rate}, with {percent(found.confidence)} confidence"
+    return (
+        f"{reach} {rate}, the slowest measured, with only {percent(found.confidence)} confidence; "
+        f"{percent(CONFIDENCE)} takes {counted(found.needed, 'drive')}"
+    )
+
+
+def sentences(point: LotPoint, results: Sequence[RunResult], asked: Questions) -> Iterator[str]:
+    """What one point says besides its row."""
+    if point.of_lot is not None:
+        yield confidence_sentence(point.of_lot, f"the lot of {asked.lot:,}")
+    yield confidence_sentence(point.of_model, "the model (if these drives are a random sample)")
+    if point.asked is not None:
+        yield _asked(point.asked, len(point.rates), asked)
+    if point.of_set is not None:
+        yield from of_set(point.of_set, len(point.rates))
+    yield from odd(point, results)
+    yield from conditions(point.effects)
+
+
+def _asked(found: AskedRate, drives: int, asked: Questions) -> str:
+    of = "the model" if asked.lot is None else f"the lot of {asked.lot:,}"
+    return (
+        f"{found.below} of {counted(drives, 'drive')} do not reach {format_bound(found.rate_iops)} "
+        f"IOPS: with {percent(CONFIDENCE)} confidence at most {_up(found.most_share)} of {of} do "
+        f"not; that at most 5 % do not has a confidence of {percent(found.confidence)}"
+    )
+
+
+def _up(share: float) -> str:
+    """A share that is at most so large: never rounded down."""
+    return f"{-int(-1000 * share - 1 + 1e-6) / 10:g} %"
+
+
+def of_set(found: OfSet, drives: int) -> Iterator[str]:
+    """How a set carries load that is striped over it, or balanced."""
+    if found.slowest_iops is None:
+        yield (
+            f"striped evenly over {found.drives:,} drives: fewer were measured, so their expected "
+            f"slowest is not known; that all reach the slowest of {drives} has a confidence of "
+            f"{percent(found.all_reach)}"
+        )
+    else:
+        total = found.drives * found.slowest_iops
+        yield (
+            f"striped evenly over {found.drives:,} drives: the slowest is expected at "
+            f"{format_bound(found.slowest_iops)} IOPS, so {format_bound(total)} IOPS together"
+        )
+    yield (
+        f"balanced over {found.drives:,} drives: at least {format_bound(found.sum_iops)} IOPS "
+        f"together, with {percent(CONFIDENCE)} confidence"
+    )
+
+
+def odd(point: LotPoint, results: Sequence[RunResult]) -> Iterator[str]:
+    """The drives that failed or are unlike their siblings, and what would have been found."""
+    for name, rate in zip(names(results), point.rates, strict=True):
+        if rate.failing:
+            yield f"{name} counts as a failure: {rate.failing}"
+        elif rate.odd:
+            yield f"{name} is odd: {away(rate)} the median of its siblings"
+    if point.odd_limit is None:
+        yield "too few drives to say of one that it is odd"
+    else:
+        found = ", ".join(
+            f"{100 * slower:g} %: {percent(chance)}" for slower, chance in point.power
+        )
+        yield (
+            f"a drive is odd beyond {100 * point.odd_limit:.2g} %; the chance to find one that is "
+            f"slower by {found}"
+        )
+
+
+def away(rate: DriveRate) -> str:
+    """`12 % below`."""
+    deviation = rate.deviation or 0.0
+    return f"{100 * abs(deviation):.3g} % {'below' if deviation < 0 else 'above'}"
+
+
+def conditions(effects: Sequence[Effect]) -> Iterator[str]:
+    """What conditions do, and which cannot be separated, those with one reason together."""
+    yield from (effect(one) for one in effects if one.separated)
+    for why in dict.fromkeys(one.why_not for one in effects if not one.separated):
+        together = listed([one.condition for one in effects if one.why_not == why])
+        yield f"{together} cannot be separated: {why}"
+
+
+def effect(found: Effect) -> str:
+    """What one condition does that is separated."""
+    change = format_change(found.change_percent or 0.0).lstrip("+")
+    if found.p is not None and found.p <= ALPHA:
+        return f"{found.condition} changes the rate: by {change} (p {found.p:.2g})"
+    return f"{found.condition}: no effect shown ({change}, p {found.p or 1.0:.2g})"
+
+
+LATENCY_TITLES = ("point", "direction", "percentile", "all I/Os", "95 % of drives at most", "worst")
+
+
+def latency_rows(points: Sequence[LotPoint], results: Sequence[RunResult]) -> list[tuple[str, ...]]:
+    """Percentiles from added-up histograms, and beside them those of single drives."""
+    shown = names(results)
+    return [
+        (
+            words.times(point.label),
+            one.direction,
+            one.name,
+            format_ns(one.merged_ns),
+            format_ns(one.slow_drive_ns),
+            f"{format_ns(one.worst_ns)} ({shown[one.worst]})",
+        )
+        for point in points
+        for one in point.latencies
+    ]

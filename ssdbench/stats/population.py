@@ -1,0 +1,288 @@
+"""Several drives of one model, measured alike: what they say of their lot and of the model.
+
+Here the drive is what counts, not its repeats: each gives one rate, the lower end of the 95 %
+interval of its mean. A drive that is not VALIDATED has none. It is never left out: it lies below
+any rate.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ssdbench.model.finding import Severity
+from ssdbench.model.result import PointResult, RunResult
+from ssdbench.stats import lot as lots
+from ssdbench.stats.compare import holm
+from ssdbench.stats.estimate import lower_tolerance
+from ssdbench.stats.histogram import Histogram
+from ssdbench.stats.odd import USUAL_SPREAD, odd, power
+from ssdbench.stats.runcompare import Key, points_of
+from ssdbench.stats.separation import Condition, Effect, effects
+
+POWER_AT = (0.03, 0.05, 0.1, 0.2)  # slower by so much
+QUANTILES = {"p50": 0.5, "p99": 0.99, "p99.9": 0.999}
+VALIDATED = "VALIDATED"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A drive of the lot: its run, what is known of its conditions, its latencies."""
+
+    result: RunResult
+    conditions: Mapping[str, str | float | None]
+    latencies: Mapping[Key, Mapping[str, Histogram]]  # of each point, "read" and "write"
+
+
+@dataclass(frozen=True, slots=True)
+class DriveRate:
+    """One drive at one point."""
+
+    mean: float | None
+    low: float | None  # of its 95 % interval
+    high: float | None
+    failing: str = ""  # why it counts as a failure; empty for one that is VALIDATED
+    deviation: float | None = None  # of its mean from the median of all, over the median
+    odd: bool = False
+
+    @property
+    def counts(self) -> float:
+        """The rate that it counts with: 0 where it failed."""
+        return 0.0 if self.failing or self.low is None else self.low
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """A rate that a share of the drives reaches; the lowest measured where they are too few."""
+
+    rate_iops: float | None  # None: a drive that failed stands in its place
+    share: float
+    confidence: float  # that at most `share` of the drives lie below
+    needed: int  # drives for the usual confidence, with as many failures as there are
+
+    @property
+    def sure(self) -> bool:
+        """Whether it has the usual confidence."""
+        return self.rate_iops is not None and self.confidence >= lots.CONFIDENCE
+
+
+@dataclass(frozen=True, slots=True)
+class AskedRate:
+    """How many drives do not reach a rate that somebody asks for."""
+
+    rate_iops: float
+    below: int
+    most_share: float  # of the lot, or of the model where no lot is given
+    confidence: float  # that at most 5 % are
+
+
+@dataclass(frozen=True, slots=True)
+class OfSet:
+    """A set of drives that share a load."""
+
+    drives: int
+    slowest_iops: float | None  # expected; None where fewer were measured
+    all_reach: float  # confidence that each of them reaches the slowest measured
+    sum_iops: float  # lower bound
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """One percentile of all drives together, and of single drives."""
+
+    direction: str
+    name: str  # p99
+    merged_ns: float
+    worst_ns: float
+    worst: int  # place of the drive
+    slow_drive_ns: float  # of the drive that 95 % of the drives are no slower than
+
+
+@dataclass(frozen=True, slots=True)
+class LotPoint:
+    """One point over all drives."""
+
+    label: str
+    rates: tuple[DriveRate, ...]  # of each drive, in their order
+    median_iops: float | None
+    spread: float | None  # MAD as a standard deviation, over the median
+    of_lot: Promise | None  # None where the size of the lot is not given
+    of_model: Promise
+    normal_iops: float | None  # 95/95 if drives were normally distributed: information only
+    asked: AskedRate | None
+    of_set: OfSet | None
+    odd_limit: float | None  # deviation from which a drive is odd; None: too few to tell
+    power: tuple[tuple[float, float], ...]  # slower by, and the chance that such a drive is found
+    effects: tuple[Effect, ...]
+    latencies: tuple[Latency, ...]
+
+    @property
+    def failing(self) -> int:
+        """Drives that count as failures."""
+        return sum(bool(rate.failing) for rate in self.rates)
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """What is asked of a population besides what is always told."""
+
+    lot: int | None = None  # drives of the lot; None: only the model is spoken of
+    rate_iops: float | None = None
+    set_drives: int | None = None
+
+
+def population(members: Sequence[Member], asked: Questions) -> tuple[LotPoint, ...]:
+    """Every point of any drive; a drive that lacks one failed there.
+
+    Effects of conditions are corrected together (Holm) over all points.
+    """
+    points = [points_of(member.result) for member in members]
+    keys = list(dict.fromkeys(key for own in points for key in own))
+    found = [
+        _point(members, key, [own.get(key) for own in points], asked, tests=len(keys))
+        for key in keys
+    ]
+    return _corrected(found)
+
+
+def _point(
+    members: Sequence[Member],
+    key: Key,
+    points: Sequence[PointResult | None],
+    asked: Questions,
+    *,
+    tests: int,
+) -> LotPoint:
+    rates = [_rate(m.result, point) for m, point in zip(members, points, strict=True)]
+    counts = [rate.counts for rate in rates]
+    label = next(point.point.label() for point in points if point)
+    sound = [place for place, rate in enumerate(rates) if not rate.failing]
+    means = [rates[place].mean or 0.0 for place in sound]
+    judged = odd(means, tests=tests)
+    if judged is not None:
+        for place, away, is_odd in zip(sound, judged.deviation, judged.odd, strict=True):
+            rates[place] = replace(rates[place], deviation=float(away), odd=bool(is_odd))
+    spread = None if judged is None else float(judged.spread)
+    conditions: dict[str, Condition] = {
+        name: [members[place].conditions.get(name) for place in sound]
+        for name in (members[0].conditions if members else ())
+    }
+    return LotPoint(
+        label=label,
+        rates=tuple(rates),
+        median_iops=float(np.median(means)) if means else None,
+        spread=spread,
+        of_lot=None if asked.lot is None else promise(counts, lot=asked.lot),
+        of_model=promise(counts),
+        normal_iops=_normal(means, len(rates)),
+        asked=_asked(counts, asked),
+        of_set=None if asked.set_drives is None else of_set(counts, asked.set_drives),
+        odd_limit=None if judged is None else float(judged.limit),
+        power=()
+        if spread is None
+        else tuple(
+            (slower, power(len(means), slower, round(max(spread, USUAL_SPREAD), 4), tests=tests))
+            for slower in POWER_AT
+        ),
+        effects=effects(means, conditions) if len(means) > 1 else (),
+        latencies=tuple(_latencies([member.latencies.get(key, {}) for member in members])),
+    )
+
+
+def _rate(result: RunResult, point: PointResult | None) -> DriveRate:
+    if point is None:
+        return DriveRate(None, None, None, "it was not measured here")
+    estimate = point.estimate("iops")
+    mean, low, high = (
+        (estimate.value, estimate.ci_low, estimate.ci_high) if estimate else (None, None, None)
+    )
+    why = ""
+    if point.verdict != VALIDATED:
+        against = [f.code.value for f in point.findings if f.severity is Severity.INVALIDATES]
+        codes = f" ({', '.join(dict.fromkeys(against))})" if against else ""
+        why = f"the point is {point.verdict}{codes}"
+    elif result.verdict != VALIDATED:
+        why = f"its run is {result.verdict}"
+    elif mean is None or low is None or not math.isfinite(mean) or not math.isfinite(low):
+        why = "it has no mean with an interval"
+    return DriveRate(mean, low, high, why)
+
+
+def promise(counts: Sequence[float], *, lot: int | None = None) -> Promise:
+    """What may be promised of a lot, or of the model.
+
+    Where drives are too few for the usual confidence: their lowest, with what it gives.
+    """
+    drawn, failing = len(counts), sum(rate <= 0 for rate in counts)
+    place = max(1, lots.rank(drawn, lot=lot))
+    rate = sorted(counts)[place - 1]
+    return Promise(
+        rate_iops=rate if rate > 0 else None,
+        share=lots.SHARE,
+        confidence=lots.confidence(drawn, place - 1, lot=lot),
+        needed=lots.needed(failing, lot=lot),
+    )
+
+
+def _normal(means: Sequence[float], drives: int) -> float | None:
+    """Only of drives that all have a mean: those that failed are in no normal distribution."""
+    bound = lower_tolerance(means) if len(means) == drives else None
+    return None if bound is None else max(0.0, bound)
+
+
+def _asked(counts: Sequence[float], asked: Questions) -> AskedRate | None:
+    if asked.rate_iops is None:
+        return None
+    below = sum(rate < asked.rate_iops for rate in counts)
+    drawn = len(counts)
+    return AskedRate(
+        rate_iops=asked.rate_iops,
+        below=below,
+        most_share=lots.share_below(drawn, below, lot=asked.lot),
+        confidence=lots.confidence(drawn, below, lot=asked.lot),
+    )
+
+
+def of_set(counts: Sequence[float], drives: int) -> OfSet:
+    """What a set of so many drives of this kind carries, by how load is spread over it."""
+    slowest = lots.slowest_of(counts, drives)
+    return OfSet(
+        drives=drives,
+        slowest_iops=None if slowest is None else float(slowest),
+        all_reach=lots.all_reach(len(counts), drives),
+        sum_iops=float(lots.sum_of(counts, drives)),
+    )
+
+
+def _latencies(drives: Sequence[Mapping[str, Histogram]]) -> list[Latency]:
+    """Counts of all drives are added before a percentile is taken."""
+    found = []
+    for direction in ("read", "write"):
+        own = {
+            place: of_drive[direction]
+            for place, of_drive in enumerate(drives)
+            if direction in of_drive and of_drive[direction].n
+        }
+        merged = Histogram.merged(own.values())
+        for name, quantile in QUANTILES.items() if own else ():
+            single = sorted((one.percentile_ns(quantile), place) for place, one in own.items())
+            slow = single[math.ceil((1 - lots.SHARE) * len(single) - 1e-9) - 1]
+            found.append(
+                Latency(direction, name, merged.percentile_ns(quantile), *single[-1], slow[0])
+            )
+    return found
+
+
+def _corrected(points: Sequence[LotPoint]) -> tuple[LotPoint, ...]:
+    told = [e.p for point in points for e in point.effects if e.p is not None]
+    corrected = iter(holm(told) if told else ())
+    return tuple(
+        replace(
+            point,
+            effects=tuple(
+                e if e.p is None else replace(e, p=next(corrected)) for e in point.effects
+            ),
+        )
+        for point in points
+    )

@@ -1,0 +1,224 @@
+"""`merge`: many drives in one answer, and what must not be merged."""
+
+import csv
+import json
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from math import comb
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ssdbench.cli import main
+from ssdbench.model.result import METHOD, RunResult
+from ssdbench.report.read import StoredRun
+from tests.support.documents import checked
+from tests.support.lots import PLANTED_IOPS, a_lot, stored
+from tests.support.pages import without_script
+
+SHARES = [1, 1.01, 0.99, 1.005, 0.995, 1.012, 0.988, 1.002, 0.998, 1.007, 0.9, 1.003]
+SLOW = SHARES.index(0.9)
+
+
+@pytest.fixture
+def lot(tmp_path: Path) -> list[Path]:
+    return a_lot(tmp_path / "lot", SHARES)
+
+
+def merged(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
+    main.run(["merge", *map(str, arguments), "--json"])
+    return checked(capsys.readouterr().out, "merge")
+
+
+def test_a_directory_of_runs_is_one_lot_with_its_slow_drive(
+    lot: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(["merge", str(lot[0].parent), "--lot", "100", "--set", "4"]) == 0
+    said = capsys.readouterr().out
+
+    assert f"{SLOW + 1}: drive-11 is odd: 10.1 % below the median of its siblings" in said
+    assert said.count(" is odd: ") == 1
+    # 12 of 100, none of them below the slowest.
+    lot_percent = int(1000 * (1 - comb(94, 12) / comb(100, 12))) / 10
+    model_percent = int(1000 * (1 - 0.95**12)) / 10
+    assert "at least 95 % of the lot of 100 reach 5,394 IOPS" in said
+    assert f"with only {lot_percent} % confidence; 95 % takes 39 drives" in said
+    assert f"with only {model_percent} % confidence; 95 % takes 59 drives" in said
+    assert "striped evenly over 4 drives: the slowest is expected at" in said
+    assert "firmware, slot, host, temperature and wear cannot be separated: not known" in said
+
+
+def test_the_answer_in_json_is_the_same_for_a_directory_and_for_its_runs(
+    lot: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = merged(capsys, lot[0].parent, "--rate", "5900")
+
+    assert told == merged(capsys, *lot, "--rate", "5900")
+    point = told["points"][0]
+    assert [rate["odd"] for rate in point["rates"]] == [place == SLOW for place in range(12)]
+    assert point["asked"]["below"] == sum(share * 0.999 * PLANTED_IOPS < 5900 for share in SHARES)
+    assert told["method"] == METHOD and len(told["drives"]) == 12
+
+
+def test_a_drive_that_is_not_validated_is_a_failure_and_is_not_left_out(
+    lot: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    change(lot[3], lambda r: r.model_copy(update={"verdict": "NOT VALIDATED"}))
+    table, page = tmp_path / "lot.csv", tmp_path / "lot.html"
+
+    asked = ["merge", str(lot[0].parent), "--csv", str(table), "--html", str(page)]
+    assert main.run(asked) == 1
+    said = capsys.readouterr().out
+
+    assert "4: drive-04 counts as a failure: its run is NOT VALIDATED" in said
+    assert "nothing can be promised of the model" in said and "it takes 93 drives" in said
+    rows = list(csv.DictReader(table.read_text().splitlines()))
+    assert len(rows) == 12 and rows[3]["counts_iops"] == "0.0" and rows[3]["failing"]
+    text = page.read_text()
+    assert "SIMULATED" in text and "<script" not in without_script(text) and "src=" not in text
+    assert "drive-11 is odd" in text and "1 of 12 drives count as failures" in text
+
+
+def change(directory: Path, how: Callable[[RunResult], RunResult]) -> None:
+    """Make the run one that found something else, with a journal that proves it."""
+    stored(directory, how(StoredRun.open(directory).result))
+
+
+def with_target(**changes: object) -> Callable[[RunResult], RunResult]:
+    return lambda r: r.model_copy(update={"target": r.target.model_copy(update=changes)})
+
+
+def of(**changes: object) -> Callable[[RunResult], RunResult]:
+    return lambda r: r.model_copy(update=changes)
+
+
+FUTURE = (datetime.now(UTC) + timedelta(days=30)).isoformat()
+
+
+@pytest.mark.parametrize(
+    ("how", "sentence"),
+    [
+        (with_target(id="sim-drive-1"), "are of one drive, sim-drive-1"),
+        (with_target(serial="S0001"), "are of one drive under two names, sim-drive-1 and"),
+        (with_target(model="Another"), "are of different models or sizes"),
+        (with_target(simulated=False), "are of a simulated and a real drive"),
+        (of(method=METHOD + 1), f"were measured by methods {METHOD} and {METHOD + 1}"),
+        (of(profile_text="repeats: 9\n"), "are the results of different profiles"),
+        (of(interrupted=True), "was interrupted before its end"),
+        (of(started_at=FUTURE), "says that it was measured 29 days from now"),
+    ],
+)
+def test_what_does_not_belong_together_is_refused(
+    lot: list[Path],
+    how: Callable[[RunResult], RunResult],
+    sentence: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    change(lot[1], how)
+
+    assert main.run(["merge", str(lot[0].parent), "--json"]) == 2
+    told = capsys.readouterr()
+
+    assert sentence in told.err and "hint:" in told.err or "hardware's" in told.err
+    checked(told.out, "error")
+
+
+def altered(path: Path) -> None:
+    text = json.loads(path.read_text())
+    text["verdict"] = "NOT VALIDATED"
+    path.write_text(json.dumps(text))
+
+
+def half(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def a_link(path: Path) -> None:
+    path.rename(path.with_name("elsewhere"))
+    path.symlink_to("elsewhere")
+
+
+def a_pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def no_longer(path: Path) -> None:
+    path.unlink()
+
+
+def damaged_journal(path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(b"result_sha256", b"result_sha257"))
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "sentence"),
+    [
+        ("result.json", altered, "its SHA-256 is not the one in the journal"),
+        ("result.json", half, "is not a result that this ssdbench reads"),
+        ("result.json", a_link, "holds no result.json"),
+        ("result.json", a_pipe, "holds no result.json"),
+        ("result.json", no_longer, "did not end"),
+        ("journal.jsonl", no_longer, "is no whole run directory"),
+        ("journal.jsonl", damaged_journal, "the journal is damaged"),
+        ("journal.jsonl", half, "did not end"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else getattr(value, "__name__", ""),
+)
+def test_a_damaged_or_half_written_run_is_refused_and_nothing_is_merged(
+    lot: list[Path],
+    name: str,
+    damage: Callable[[Path], None],
+    sentence: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    damage(lot[1] / name)
+    page = tmp_path / "page.html"
+
+    assert main.run(["merge", str(lot[0].parent), "--html", str(page)]) == 2
+
+    assert sentence in capsys.readouterr().err and not page.exists()
+
+
+def test_a_run_that_is_named_twice_or_a_directory_without_runs_is_refused(
+    lot: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty").mkdir()
+
+    assert main.run(["merge", str(lot[0]), str(lot[0].parent)]) == 2
+    assert "is named twice" in capsys.readouterr().err
+    assert main.run(["merge", str(tmp_path / "empty")]) == 2
+    assert "holds no run" in capsys.readouterr().err
+    assert main.run(["merge", *map(str, lot), "--lot", "11"]) == 2
+    assert "a lot of 11 cannot have 12 drives" in capsys.readouterr().err
+
+
+def test_what_a_profile_calls_itself_and_clocks_days_apart_are_no_reason_to_refuse(
+    lot: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "# of this drive\nrepeats: 10\ntarget: sim:x25m-g2-160\nseed: 3\n"
+    change(lot[1], of(profile_text=text))
+    change(lot[2], of(started_at="2026-10-01T00:00:00+00:00"))
+
+    assert main.run(["merge", str(lot[0].parent)]) == 0
+    assert "up to 51 days apart" in capsys.readouterr().out
+
+
+def test_names_that_act_on_a_terminal_or_a_page_are_shown_as_text(
+    lot: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evil = "\x1b[2J<script>alert(1)</script>"
+    for directory in lot:
+        change(directory, with_target(model=evil, firmware="=1+1"))
+    page, table = tmp_path / "page.html", tmp_path / "lot.csv"
+
+    asked = ["merge", str(lot[0].parent), "--html", str(page), "--csv", str(table)]
+    assert main.run(asked) == 0
+
+    assert "\x1b" not in capsys.readouterr().out
+    text = without_script(page.read_text())
+    assert "<script" not in text and "\x1b" not in text
+    assert "'=1+1" in table.read_text()

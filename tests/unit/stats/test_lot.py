@@ -1,0 +1,135 @@
+"""Lots, models and sets: published tables, exact formulas, and fleets whose truth is planted.
+
+The fleets go through the functions that users run, a thousand of them at once. At 95 % confidence
+50 of 1,000 fleets may be promised too much; 62 is that and 1.75 standard deviations of it.
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from scipy import stats as scipy_stats
+
+from ssdbench.stats import lot
+from ssdbench.stats.distributions import f_upper_p, hypergeometric_at_most
+
+FLEETS, MOST_WRONG = 1000, 62
+Floats = npt.NDArray[np.float64]
+
+
+@pytest.mark.parametrize(("drives", "drawn"), [(100, 39), (200, 47), (1000, 56)])
+def test_so_many_of_a_lot_without_a_slow_one_prove_that_at_most_5_percent_are_slow(
+    drives: int, drawn: int
+) -> None:
+    assert lot.needed(lot=drives) == drawn
+    assert lot.confidence(drawn, lot=drives) >= 0.95 > lot.confidence(drawn - 1, lot=drives)
+    assert lot.share_below(drawn, 0, lot=drives) == pytest.approx(0.05)
+
+
+def test_a_model_needs_59_drives_and_93_where_one_failed() -> None:
+    assert [lot.needed(failed) for failed in range(4)] == [59, 93, 124, 153]  # Wilks's table
+    assert [lot.rank(drawn) for drawn in (58, 59, 92, 93, 124)] == [0, 1, 1, 2, 3]
+    for drawn in (1, 5, 12, 58):
+        assert lot.confidence(drawn) == pytest.approx(1 - 0.95**drawn)
+
+
+def test_tails_are_those_of_scipy() -> None:
+    for count, whole, marked, drawn in [(0, 100, 6, 39), (2, 1000, 51, 200), (3, 30, 20, 10)]:
+        mine = hypergeometric_at_most(count, whole, marked, drawn)
+        assert mine == pytest.approx(scipy_stats.hypergeom.cdf(count, whole, marked, drawn))
+    for statistic, above, below in [(0.3, 1, 10), (4.2, 3, 8), (30.0, 2, 5)]:
+        mine = f_upper_p(statistic, above, below)
+        assert mine == pytest.approx(scipy_stats.f.sf(statistic, above, below))
+
+
+def test_a_lot_that_was_measured_whole_is_known() -> None:
+    assert lot.rank(100, lot=100) == 6
+    assert lot.share_below(100, 3, lot=100) == pytest.approx(0.03)
+
+
+def healthy(random: np.random.Generator, shape: tuple[int, ...]) -> Floats:
+    return random.normal(1, 0.015, shape)
+
+
+def some_slow(random: np.random.Generator, shape: tuple[int, ...]) -> Floats:
+    return healthy(random, shape) * np.where(random.random(shape) < 0.1, 0.9, 1)
+
+
+def long_tail(random: np.random.Generator, shape: tuple[int, ...]) -> Floats:
+    return 1 - random.exponential(0.02, shape)
+
+
+POPULATIONS = [healthy, some_slow, long_tail]
+
+
+@pytest.mark.parametrize("drives", POPULATIONS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("drawn", [59, 93])
+def test_a_promise_of_the_model_is_too_high_in_at_most_62_of_1000_fleets(
+    drives: Callable[[np.random.Generator, tuple[int, ...]], Floats], drawn: int
+) -> None:
+    random = np.random.default_rng(drawn)
+    truth = np.quantile(drives(random, (2_000_000,)), 0.05)
+
+    promised = lot.promised(drives(random, (FLEETS, drawn)))
+
+    assert promised is not None
+    assert 20 <= (promised > truth).sum() <= MOST_WRONG
+
+
+@pytest.mark.parametrize(("drives", "drawn"), [(100, 39), (200, 47)])
+def test_a_promise_of_a_lot_is_too_high_in_at_most_62_of_1000_lots(drives: int, drawn: int) -> None:
+    random = np.random.default_rng(drives)
+    whole = some_slow(random, (FLEETS, drives))  # in random order
+
+    promised = lot.promised(whole[:, :drawn], lot=drives)
+
+    assert promised is not None
+    below = (whole < promised[:, None]).mean(axis=1)
+    assert 20 <= (below > 0.05).sum() <= MOST_WRONG
+
+
+def test_too_few_drives_promise_nothing_and_the_lowest_has_the_confidence_that_is_said() -> None:
+    random = np.random.default_rng(12)
+    assert lot.promised(np.ones(58)) is None
+
+    truth = np.quantile(some_slow(random, (2_000_000,)), 0.05)
+    lowest = some_slow(random, (FLEETS, 12)).min(axis=1)
+
+    assert (lowest <= truth).mean() == pytest.approx(1 - 0.95**12, abs=0.04)
+
+
+def test_a_drive_that_failed_takes_the_place_of_a_rate() -> None:
+    rates = np.linspace(900, 1000, 59)
+    rates[-1] = 0.0
+
+    assert lot.promised(rates) == 0.0
+    assert lot.promised(np.append(rates, np.full(34, 950.0))) == 900.0  # 93 can bear one
+
+
+def test_the_expected_slowest_of_a_set_is_the_mean_over_all_sets() -> None:
+    rates = [5.0, 1.0, 3.0, 10.0]
+
+    assert lot.slowest_of(rates, 1) == pytest.approx(4.75)
+    assert lot.slowest_of(rates, 2) == pytest.approx((1 + 1 + 1 + 3 + 3 + 5) / 6)
+    assert lot.slowest_of(rates, 4) == pytest.approx(1)
+    assert lot.slowest_of(rates, 5) is None
+
+
+def test_further_drives_below_the_lowest_follow_the_order_of_all() -> None:
+    # Of 19 drives and one more, the one more is the lowest once in 20.
+    assert lot.further_below(19, 1, 1) == 0
+    assert lot.further_below(18, 1, 1) == 1
+    assert lot.all_reach(19, 1) == pytest.approx(0.95)
+
+
+@pytest.mark.parametrize("drawn", [5, 12, 59])
+def test_the_sum_of_a_set_is_promised_too_high_in_at_most_62_of_1000_fleets(drawn: int) -> None:
+    random = np.random.default_rng(drawn)
+    for size in (1, 4, 20, 200):
+        promised = lot.sum_of(long_tail(random, (FLEETS, drawn)), size)
+        carried = long_tail(random, (FLEETS, size)).sum(axis=1)
+
+        assert (promised > carried).sum() <= MOST_WRONG
+        assert math.isfinite(promised.mean()) and promised.mean() < size
