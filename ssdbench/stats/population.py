@@ -82,7 +82,9 @@ class OfSet:
     """A set of drives that share a load."""
 
     drives: int
-    slowest_iops: float | None  # expected; None where fewer were measured
+    measured: int
+    failed: int  # of those measured
+    slowest_iops: float | None  # expected; None where fewer were measured, or one of them failed
     all_reach: float  # confidence that each of them reaches the slowest measured
     sum_iops: float  # lower bound
 
@@ -246,9 +248,12 @@ def _asked(counts: Sequence[float], asked: Questions) -> AskedRate | None:
 
 def of_set(counts: Sequence[float], drives: int) -> OfSet:
     """What a set of so many drives of this kind carries, by how load is spread over it."""
-    slowest = lots.slowest_of(counts, drives)
+    failed = sum(rate <= 0 for rate in counts)
+    slowest = None if failed else lots.slowest_of(counts, drives)
     return OfSet(
         drives=drives,
+        measured=len(counts),
+        failed=failed,
         slowest_iops=None if slowest is None else float(slowest),
         all_reach=lots.all_reach(len(counts), drives),
         sum_iops=float(lots.sum_of(counts, drives)),

@@ -90,7 +90,7 @@ def sentences(point: LotPoint, results: Sequence[RunResult], asked: Questions) -
     if point.asked is not None:
         yield _asked(point.asked, len(point.rates), asked)
     if point.of_set is not None:
-        yield from of_set(point.of_set, len(point.rates))
+        yield from of_set(point.of_set)
     yield from odd(point, results)
     yield from conditions(point.effects)
 
@@ -109,19 +109,22 @@ def _up(share: float) -> str:
     return f"{-int(-1000 * share - 1 + 1e-6) / 10:g} %"
 
 
-def of_set(found: OfSet, drives: int) -> Iterator[str]:
+def of_set(found: OfSet) -> Iterator[str]:
     """How a set carries load that is striped over it, or balanced."""
-    if found.slowest_iops is None:
+    striped = f"striped evenly over {found.drives:,} drives"
+    if found.failed:
+        yield f"{striped}: nothing is known, as {found.failed} of {found.measured:,} drives failed"
+    elif found.slowest_iops is None:
         yield (
-            f"striped evenly over {found.drives:,} drives: fewer were measured, so their expected "
-            f"slowest is not known; that all reach the slowest of {drives} has a confidence of "
+            f"{striped}: fewer were measured, so their expected slowest is not known; that all "
+            f"reach the slowest of {found.measured:,} has a confidence of "
             f"{percent(found.all_reach)}"
         )
     else:
         total = found.drives * found.slowest_iops
         yield (
-            f"striped evenly over {found.drives:,} drives: the slowest is expected at "
-            f"{format_bound(found.slowest_iops)} IOPS, so {format_bound(total)} IOPS together"
+            f"{striped}: the slowest is expected at {format_bound(found.slowest_iops)} IOPS, so "
+            f"{format_bound(total)} IOPS together"
         )
     yield (
         f"balanced over {found.drives:,} drives: at least {format_bound(found.sum_iops)} IOPS "
