@@ -206,6 +206,7 @@ class Host(Model):
     kernel_modules: tuple[ModuleName, ...] = Field(
         default=(),
         description="Kernel modules to load for the run: bundled or the kernel's own.",
+        examples=[["ssdb_bpref"]],
     )
 
     def changes(self) -> dict[str, str]:
@@ -295,6 +296,7 @@ class Steady(Model):
     )
     max_time_s: Seconds | None = Field(
         default=None,
+        examples=["12h"],
         alias="max_time",
         description="Give up after this time, and report it; no limit unless it is set.",
     )
@@ -304,16 +306,22 @@ class CapacityPlan(Model):
     """The demand that drives are planned for; all of it is optional."""
 
     demand_iops: Positive | None = Field(
-        default=None, description="Rate that the drives must carry together, in IOPS."
+        default=None,
+        examples=[40_000],
+        description="Rate that the drives must carry together, in IOPS.",
     )
     growth_percent: Percent = Field(
         default=0.0, alias="growth", description="Growth of the demand to plan for."
     )
     p99_s: Seconds | None = Field(
-        default=None, alias="p99", description="Highest 99th percentile of latency allowed."
+        default=None,
+        examples=["10ms"],
+        alias="p99",
+        description="Highest 99th percentile of latency allowed.",
     )
     outstanding: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] | None = Field(
         default=None,
+        examples=[8],
         description="Requests that the application keeps outstanding on each drive: the plan "
         "stands on the deepest queue measured that it fills. Without it and without p99 it stands "
         "on the lowest bound of all depths.",
@@ -328,40 +336,50 @@ class CapacityPlan(Model):
     )
     rebuild_iops: Positive | None = Field(
         default=None,
+        examples=[5_000],
         description="Load that rebuilding a failed drive adds, in IOPS; the drives left must carry "
         "it besides the demand.",
     )
     capacity_tb: Positive | None = Field(
         default=None,
+        examples=[100],
         alias="capacity",
         description="Data that the drives must hold together, in TB (10^12 bytes), also with the "
         "reserve gone.",
     )
     rebuild_time_s: Seconds | None = Field(
         default=None,
+        examples=["12h"],
         alias="rebuild_time",
         description="How long a failed drive is missing until it is replaced and rebuilt.",
     )
     failure_rate_percent: Share | None = Field(
         default=None,
+        examples=["1%"],
         alias="failure_rate",
         description="Share of drives that fail within a year (AFR).",
     )
     power_w: Positive | None = Field(
-        default=None, description="Power that one drive takes at work, in W."
+        default=None, examples=[12], description="Power that one drive takes at work, in W."
     )
-    price: Positive | None = Field(default=None, description="Price of one drive.")
+    price: Positive | None = Field(default=None, examples=[450], description="Price of one drive.")
     endurance_tb: Positive | None = Field(
-        default=None, description="Rated endurance of one drive in TB written (10^12 bytes)."
+        default=None,
+        examples=[7_000],
+        description="Rated endurance of one drive in TB written (10^12 bytes).",
     )
     warranty_years: Positive = Field(
         default=5.0, description="Years over which the rated endurance is warranted."
     )
     waf_rating: Positive | None = Field(
-        default=None, description="Write amplification of the workload behind the rating."
+        default=None,
+        examples=[2.5],
+        description="Write amplification of the workload behind the rating.",
     )
     waf: Positive | None = Field(
-        default=None, description="Write amplification of the planned workload, where known."
+        default=None,
+        examples=[3.2],
+        description="Write amplification of the planned workload, where known.",
     )
     block_bytes: SizeBytes | None = Field(
         default=None,
@@ -370,6 +388,7 @@ class CapacityPlan(Model):
     )
     read_percent: ReadPercent | None = Field(
         default=None,
+        examples=[70],
         alias="read",
         description="The plan uses the points of this read share; without it, all points.",
     )
@@ -379,21 +398,32 @@ class Limits(Model):
     """Where a run ends early, with a partial report; the command line may set them too."""
 
     max_time_s: Seconds | None = Field(
-        default=None, alias="max_time", description="Longest time, on the target's clock."
+        default=None,
+        examples=["12h"],
+        alias="max_time",
+        description="Longest time, on the target's clock.",
     )
     max_writes_bytes: SizeBytes | None = Field(
-        default=None, alias="max_writes", description="Most bytes written to the target."
+        default=None,
+        examples=["20TiB"],
+        alias="max_writes",
+        description="Most bytes written to the target.",
     )
 
 
 class Profile(Model):
     """A run as a user asks for it."""
 
-    title: str = Field(default="", description="One line for the report's head.")
+    title: str = Field(
+        default="",
+        description="One line for the report's head.",
+        examples=["PM9A3, firmware GDC5602Q, as bought"],
+    )
     target: str | None = Field(
         default=None,
         min_length=1,
         description="Device, file or sim:MODEL; --target on the command line overrides it.",
+        examples=["sim:p4500-4t"],
     )
     generator: Applies = Field(
         default=Applies.FIO,

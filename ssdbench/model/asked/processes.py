@@ -34,10 +34,13 @@ class Processes(Model):
         default=(1, 8), description="Numbers of writers that are also measured with pauses."
     )
     repeats: Repeats | None = Field(
-        default=None, description="Repeats per point; without it, those of the profile."
+        default=None,
+        examples=[10],
+        description="Repeats per point; without it, those of the profile.",
     )
     window_s: Seconds | None = Field(
         default=None,
+        examples=["5m"],
         alias="window",
         description="Time measured per repeat; without it, that of the profile.",
     )

@@ -89,7 +89,11 @@ class Pts(Model):
         "writes; and, optional, 8 KiB 65/35, sequential 128 KiB 90/10 and 0.5 KiB 50/50 (reads/"
         "writes), and the composite mix.",
     )
-    operator: str = Field(default="", description="Who runs the tests, for the report's header.")
+    operator: str = Field(
+        default="",
+        description="Who runs the tests, for the report's header.",
+        examples=["A. Tester"],
+    )
     scale: Positive = Field(
         default=1.0, description="Scales all durations; anything but 1 is for demonstrations only."
     )

@@ -78,6 +78,7 @@ class Settle(Model):
     )
     max_time_s: Seconds | None = Field(
         default=None,
+        examples=["30m"],
         alias="max_time",
         description="Count the repeat as not steady after this time; no limit unless it is "
         "set, but points that only read never settle longer than 30 times `flat`.",
@@ -127,10 +128,13 @@ class Sweep(Model):
         "logical block; without it they are an error.",
     )
     repeats: Repeats | None = Field(
-        default=None, description="Repeats per point; without it, those of the profile."
+        default=None,
+        examples=[10],
+        description="Repeats per point; without it, those of the profile.",
     )
     window_s: Seconds | None = Field(
         default=None,
+        examples=["5m"],
         alias="window",
         description="Time measured per repeat; without it, that of the profile.",
     )
@@ -192,10 +196,13 @@ class SpanSweep(Model):
         "written in order once more before the spans; or nothing, which flatters the drive.",
     )
     repeats: Repeats | None = Field(
-        default=None, description="Repeats per span; without it, those of the profile."
+        default=None,
+        examples=[10],
+        description="Repeats per span; without it, those of the profile.",
     )
     window_s: Seconds | None = Field(
         default=None,
+        examples=["5m"],
         alias="window",
         description="Time measured per repeat; without it, that of the profile.",
     )

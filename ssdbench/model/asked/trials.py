@@ -56,7 +56,9 @@ class Schedulers(HostTrial):
     kind: ClassVar[StageKind] = StageKind.SCHEDULERS
 
     schedulers: Annotated[tuple[str, ...], OneOrMany()] = Field(
-        default=(), description="Schedulers to compare; all that the drive offers unless set."
+        default=(),
+        description="Schedulers to compare; all that the drive offers unless set.",
+        examples=[["none", "mq-deadline"]],
     )
 
 
@@ -99,7 +101,9 @@ class LatencyPath(HostTrial):
 
     repeats: Repeats = Field(default=1, description="Passes over all schedulers and workloads.")
     schedulers: Annotated[tuple[str, ...], OneOrMany()] = Field(
-        default=(), description="Schedulers to look into; the one in force unless set."
+        default=(),
+        description="Schedulers to look into; the one in force unless set.",
+        examples=[["none", "kyber"]],
     )
     btt: bool = Field(
         default=False,
@@ -168,7 +172,9 @@ class Applications(HostTrial):
         default=FileSystemName.EXT4, description="The file system that they run on."
     )
     schedulers: Annotated[tuple[str, ...], OneOrMany()] = Field(
-        default=(), description="Schedulers to compare; the one in force unless set."
+        default=(),
+        description="Schedulers to compare; the one in force unless set.",
+        examples=[["none", "mq-deadline"]],
     )
     threads: Jobs = Field(default=8, description="Clients of dbench, threads of sysbench and OLTP.")
     files: Count = Field(default=10_000, description="Files that Postmark keeps.")
