@@ -24,7 +24,7 @@ PYTHONS = ["3.11", "3.12", "3.13"]
 LOCKED = "locks/dev.txt"
 SHIPPED = "locks/run.txt"
 UNIT_TIER = "not host and not vm and not soak"
-SOURCES = ["ssdbench", "tests", "benchmarks", "release", "noxfile.py", "hatch_build.py"]
+SOURCES = ["ssdbench", "tests", "benchmarks", "release", "docs", "noxfile.py", "hatch_build.py"]
 
 
 def python(session: nox.Session, *args: str, ok: Sequence[int] = (0,), **env: str) -> None:
@@ -128,7 +128,10 @@ def lock(session: nox.Session) -> None:
         "--extra", "duckdb", "pyproject.toml",
     )  # fmt: skip
     # The fewest versions: what passes the type check on one Python passes it on all.
-    session.run(*common, "--extra", "fleet", "--group", "dev", "--upgrade", "--fork-strategy", "fewest", "-o", LOCKED)
+    session.run(
+        *common, "--extra", "fleet", "--group", "dev", "--upgrade", "--fork-strategy", "fewest",
+        "-o", LOCKED,
+    )  # fmt: skip
     # What a user runs: the same versions without the tools of developers.
     session.run(*common, "--no-annotate", "--fork-strategy", "fewest", "-c", LOCKED, "-o", SHIPPED)
 
@@ -278,5 +281,6 @@ def machines(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def docs(session: nox.Session) -> None:
-    """Check that the documents' links and commands are true."""
+    """Check that the documents are true, and build their site: docs/build/index.html."""
     python(session, "-m", "pytest", "tests/unit/test_docs.py", *session.posargs)
+    python(session, "-m", "sphinx", "-q", "-W", "--keep-going", "-E", "docs", "docs/build")

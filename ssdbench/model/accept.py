@@ -41,7 +41,7 @@ class Which(Model):
     )
     pattern: AccessOrder | None = Field(default=None, description="Order of offsets.")
     iodepth: QueueDepth | None = Field(default=None, description="Requests in flight per job.")
-    numjobs: Jobs | None = Field(default=None, description="Jobs.")
+    numjobs: Jobs | None = Field(default=None, description="Jobs at the same time.")
     span_percent: Share | None = Field(
         default=None,
         alias="span",

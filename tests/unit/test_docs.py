@@ -1,6 +1,7 @@
 """The documents say what is true: links lead somewhere, commands exist, every module is named."""
 
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -100,6 +101,36 @@ def test_every_command_in_the_readme_exists() -> None:
 
     assert len(named) >= 5
     assert [name for name in named if f"  {name}" not in listed] == []
+
+
+BLOCK = re.compile(r"^```(?:sh|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+TYPED = re.compile(r"^\s*(?:\$ )?(?:sudo )?ssdbench ([a-z].*?)(?:\s+#.*)?$", re.MULTILINE)
+
+
+def typed() -> Iterator[tuple[str, list[str]]]:
+    """Every command line of ssdbench that a document shows, with its place."""
+    for document in DOCUMENTS:
+        for block in BLOCK.findall(document.read_text()):
+            for line in TYPED.findall(block):
+                yield f"{document.name}: {line}", shlex.split(line.replace("…", "x"))
+
+
+def test_every_command_that_is_shown_exists_with_each_of_its_options() -> None:
+    offered = {
+        name: {option for p in command.params if isinstance(p, click.Option) for option in p.opts}
+        for name, command in commands()
+    }
+    wrong = []
+    shown = list(typed())
+    for place, words in shown:
+        name = next((n for n in (" ".join(words[:2]), words[0]) if n in offered), "")
+        own = words[: words.index("--")] if "--" in words else words
+        used = {word.partition("=")[0] for word in own if word.startswith("--")}
+        if not name or not used <= {"--debug", "--help", *offered[name]}:
+            wrong.append(place)
+
+    assert len(shown) >= 40
+    assert wrong == []
 
 
 def test_the_exit_codes_of_the_readme_are_those_of_the_errors() -> None:

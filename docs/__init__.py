@@ -1,0 +1,1 @@
+"""The documents, and what makes the site of them (conf.py)."""

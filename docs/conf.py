@@ -1,0 +1,78 @@
+"""The site of the documents: `nox -s docs` builds it, warnings are errors.
+
+Nothing of it is loaded from elsewhere, so that it works on a machine without a network. Where a
+page has `<!-- reference: NAME -->`, the module NAME of `siteparts` writes what stands there.
+"""
+
+import importlib
+import re
+import sys
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from docs.siteparts import outside, terms
+from ssdbench import __version__
+
+project = "ssdbench"
+author = "the ssdbench contributors"
+project_copyright = author
+release = version = __version__
+language = "en"
+smartquotes = False  # what is typed stays as it is typed
+
+extensions = ["myst_parser"]
+source_suffix = {".md": "markdown"}
+exclude_patterns = ["siteparts", "build"]
+myst_enable_extensions = ["attrs_inline", "deflist"]
+myst_heading_anchors = 4
+
+html_theme = "alabaster"
+html_title = "ssdbench"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sphinx = False
+html_last_updated_fmt = None
+html_sidebars = {"**": ["about.html", "searchbox.html", "globaltoc.html"]}
+html_theme_options = {
+    "description": "The pessimist's SSD benchmark",
+    "fixed_sidebar": False,
+    "show_powered_by": False,
+    "show_relbars": False,
+}
+
+OTHERS = "<!-- pages that are not named above -->"
+MARK = re.compile(r"^<!-- reference: (\w+) -->$", re.MULTILINE)
+
+
+def _prepare(app: Sphinx, docname: str, content: list[str]) -> None:
+    """Fill in what is made from the code."""
+    text = content[0]
+    if docname == terms.PAGE:
+        text = terms.with_anchors(text)
+    if docname == "ssdbench.1":
+        text = "# ssdbench(1)\n\n" + re.sub(r"^# ([A-Z ]+)$", _section, text, flags=re.MULTILINE)
+    text = outside.as_paths(text, Path(app.env.doc2path(docname)), Path(app.srcdir))
+    if docname == "index":
+        named = {"index", *re.findall(r"[\w./-]+", text)}
+        others = app.env.found_docs - named
+        text = text.replace(OTHERS, "\n".join(sorted(others)))
+    content[0] = MARK.sub(lambda found: _made(found[1]), text)
+
+
+def _section(found: re.Match[str]) -> str:
+    return f"## {found[1].capitalize()}"
+
+
+def _made(name: str) -> str:
+    text: str = importlib.import_module(f"docs.siteparts.{name}").page()
+    return text
+
+
+def setup(app: Sphinx) -> None:
+    """Called by Sphinx."""
+    app.connect("source-read", _prepare)
+    app.connect("doctree-resolved", terms.link)
