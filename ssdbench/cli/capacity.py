@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.command("capacity")
 @click.argument(
-    "directories", metavar="RUN…", nargs=-1, required=True, type=click.Path(path_type=Path)
+    "directories", metavar="RUN…|DIR", nargs=-1, required=True, type=click.Path(path_type=Path)
 )
 @click.option("--iops", type=Number(), help="Demand in IOPS.")
 @click.option(
@@ -58,18 +58,27 @@ if TYPE_CHECKING:
 @click.option("--waf-rating", type=Number(), help="Write amplification behind the rated endurance.")
 @click.option("--block", type=Size(), metavar="SIZE", help="Plan on points of this block size.")
 @click.option("--read", type=click.IntRange(0, 100), help="Plan on points of this read share.")
+@click.option(
+    "--spread",
+    type=click.Choice(["striped", "balanced"]),
+    help="The runs are drives of one lot, over which load is spread so; else they are candidates.",
+)
 @json_option
-def command(directories: tuple[Path, ...], as_json: bool, **options: Any) -> int:
+def command(
+    directories: tuple[Path, ...], as_json: bool, spread: str | None, **options: Any
+) -> int:
     """Say how many drives a demand needs, from the lower bounds of a stored run.
 
     Values that are not given come from `plan` in the run's profile. Several runs are candidates for
-    the same demand, side by side; what is said of a drive (--price, --power, --failure-rate,
-    --endurance, --warranty) is given once for all, or once for each run in their order. The exit
-    code is 1 when a plan uses a number that is not validated, or when it writes and no endurance is
-    given.
+    the same demand, side by side, unless --spread takes them as drives of one lot. What is said of
+    a drive (--price, --power, --failure-rate, --endurance, --warranty) is given once for all, or
+    once for each candidate in their order. The exit code is 1 when a plan uses a number that is not
+    validated, or when it writes and no endurance is given.
     """
     from ssdbench.errors import UsageError
 
+    if spread is not None:
+        return _of_lot(directories, spread, options | _of_drive(options, 0, 1), as_json=as_json)
     of_drives = [_of_drive(options, place, len(directories)) for place in range(len(directories))]
     plans = [
         _planned(directory, options | own)
@@ -109,22 +118,53 @@ def _of_drive(options: dict[str, Any], place: int, runs: int) -> dict[str, Any]:
 
 def _planned(directory: Path, options: dict[str, Any]) -> "tuple[RunResult, CapacityAnswer]":
     from ssdbench.cli.stored import unended_result
-    from ssdbench.errors import UsageError
     from ssdbench.report.read import StoredRun  # pandas costs a second
     from ssdbench.report.view.capacity import demanded
     from ssdbench.stats.runplan import capacity_answer
 
     unended = unended_result(directory)
     result = unended or StoredRun.open(directory).result
-    wanted = _wanted(demanded(result), options)
-    if wanted.demand_iops is None:
-        raise UsageError(
-            "a capacity plan needs a demand", hint="Add --iops, or `plan: {demand_iops: …}`."
-        )
+    wanted = _with_demand(_wanted(demanded(result), options))
     found = capacity_answer(result, wanted)
     if unended:
         found = replace(found, reasons=(unended.findings[0].message, *found.reasons))
     return result, found
+
+
+def _of_lot(
+    places: tuple[Path, ...], spread: str, options: dict[str, Any], *, as_json: bool
+) -> int:
+    """A plan for drives of one lot, those measured and those that are bought like them."""
+    from ssdbench.cli.documents.lots import LotPlanned
+    from ssdbench.report.view.capacity import demanded
+    from ssdbench.stats.lotplan import Spread, lot_answer
+    from ssdbench.suite.gather import gathered
+
+    lot = gathered(places)
+    wanted = _with_demand(_wanted(demanded(lot.results[0]), options))
+    found = lot_answer(lot.results, wanted, Spread(spread))
+    if as_json:
+        planned = _document(lot.results[0], found.answer, changed=False)
+        runs = tuple(result.run_id for result in lot.results)
+        document(
+            LotPlanned(spread=found.spread, runs=runs, rates_iops=found.rates_iops, planned=planned)
+        )
+    else:
+        answer(f"{len(lot.runs)} drives measured, load {spread}")
+        _print(lot.results[0], found.answer, changed=False)
+        for note in lot.notes:
+            answer(f"note: {note}")
+    return 0 if found.answer.validated else 1
+
+
+def _with_demand(wanted: Any) -> Any:
+    from ssdbench.errors import UsageError
+
+    if wanted.demand_iops is None:
+        raise UsageError(
+            "a capacity plan needs a demand", hint="Add --iops, or `plan: {demand_iops: …}`."
+        )
+    return wanted
 
 
 def _side_by_side(plans: "list[tuple[RunResult, CapacityAnswer]]", *, as_json: bool) -> None:
@@ -143,7 +183,9 @@ def _side_by_side(plans: "list[tuple[RunResult, CapacityAnswer]]", *, as_json: b
             answer(f"{result.run_id}: {reason}")
 
 
-def _document(result: "RunResult", found: "CapacityAnswer") -> "CapacityPlanned":
+def _document(
+    result: "RunResult", found: "CapacityAnswer", *, changed: bool = True
+) -> "CapacityPlanned":
     from ssdbench.cli.documents.stored import CapacityPlanned
     from ssdbench.stats.planchanges import changes
 
@@ -167,12 +209,15 @@ def _document(result: "RunResult", found: "CapacityAnswer") -> "CapacityPlanned"
         waf_source=found.waf_source or None,
         demand=found.wanted,
         plan=found.plan,
-        changes=tuple(changes(result, found.wanted)),
+        changes=tuple(changes(result, found.wanted)) if changed else (),
     )
 
 
-def _print(result: "RunResult", found: "CapacityAnswer") -> None:
-    """The sum line by line, what each depth would need, what is unknown, and the verdict."""
+def _print(result: "RunResult", found: "CapacityAnswer", *, changed: bool = True) -> None:
+    """The sum line by line, what each depth would need, what is unknown, and the verdict.
+
+    What changes the number of drives is only known of one drive.
+    """
     from ssdbench.report.view.capacity import (
         by_change,
         by_depth,
@@ -186,7 +231,8 @@ def _print(result: "RunResult", found: "CapacityAnswer") -> None:
     for line in lines:
         text = f"{line.name.ljust(width)}  {line.text}"
         answer(click.style(text, fg="red") if line.bad else text)
-    for rows in (by_depth(found), by_change(result, found), unknown_rows(found)):
+    changes = by_change(result, found) if changed else []
+    for rows in (by_depth(found), changes, unknown_rows(found)):
         if len(rows) > 1:
             answer("")
             answer(table(rows[0], rows[1:]))

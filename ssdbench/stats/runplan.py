@@ -96,9 +96,9 @@ def used(points: Sequence[PointResult], wanted: CapacityPlan) -> list[PointResul
         near = min(_octaves(point) for point in points_used)
         points_used = [point for point in points_used if _octaves(point) == near]
     if wanted.outstanding is not None:
-        filled = [point for point in points_used if _outstanding(point) <= wanted.outstanding]
-        deepest = max(map(_outstanding, filled), default=0)
-        points_used = [point for point in filled if _outstanding(point) == deepest]
+        filled = [point for point in points_used if outstanding_of(point) <= wanted.outstanding]
+        deepest = max(map(outstanding_of, filled), default=0)
+        points_used = [point for point in filled if outstanding_of(point) == deepest]
     return points_used
 
 
@@ -125,8 +125,8 @@ def capacity_answer(result: RunResult, wanted: CapacityPlan) -> CapacityAnswer:
     usable = bound if slo is None else min(bound, slo)
     waf, source = _amplification(result, wanted)
     reads = _read_bound(result, point)
-    worn = _endurance(result, wanted, waf)
-    made = plan(usable, _demand(wanted, point), worn) if usable > 0 else None
+    worn = endurance_of(result, wanted, waf)
+    made = plan(usable, demand_of(wanted, point), worn) if usable > 0 else None
     reasons = [*_not_valid(result, point), *slo_reasons]
     if made is None:
         reasons.append("the drive has no rate that can be planned with")
@@ -159,7 +159,7 @@ def _limiting(
     result: RunResult, wanted: CapacityPlan, points: Sequence[PointResult]
 ) -> tuple[PointResult, str]:
     """The point whose bound limits the plan, and why it is this one."""
-    depths = sorted({_outstanding(point) for point in points})
+    depths = sorted({outstanding_of(point) for point in points})
     lowest = min(points, key=_bound)
     if wanted.outstanding is not None:
         return lowest, (
@@ -181,11 +181,12 @@ def _limiting(
 
 
 def _deepest(points: Sequence[PointResult]) -> PointResult:
-    most = max(map(_outstanding, points))
-    return min((point for point in points if _outstanding(point) == most), key=_bound)
+    most = max(map(outstanding_of, points))
+    return min((point for point in points if outstanding_of(point) == most), key=_bound)
 
 
-def _outstanding(point: PointResult) -> int:
+def outstanding_of(point: PointResult) -> int:
+    """Requests that a point kept outstanding."""
     workload = point.point.workload
     return workload.iodepth * workload.numjobs
 
@@ -197,15 +198,15 @@ def _depths(
     workload = chosen.point.workload
     kind = {"block_bytes": workload.block_bytes, "read_percent": workload.read_percent}
     points = candidates(result, wanted.model_copy(update={**kind, "outstanding": None}))
-    for outstanding in sorted({_outstanding(point) for point in points}):
-        point = min((p for p in points if _outstanding(p) == outstanding), key=_bound)
+    for outstanding in sorted({outstanding_of(point) for point in points}):
+        point = min((p for p in points if outstanding_of(p) == outstanding), key=_bound)
         bound = _bound(point)
         yield Depth(
             outstanding=outstanding,
             workload=point.point.workload.label(),
             bound_iops=bound,
             p99_upper_ns=_p99_upper_ns(point),
-            drives=plan(bound, _demand(wanted, point), worn).drives if bound > 0 else None,
+            drives=plan(bound, demand_of(wanted, point), worn).drives if bound > 0 else None,
             used=point is chosen,
         )
 
@@ -214,7 +215,7 @@ def _read_bound(result: RunResult, point: PointResult) -> float | None:
     """The lowest bound of reads alone, of the plan's block size and its requests outstanding."""
     block = point.point.workload.block_bytes
     kind = CapacityPlan.model_validate({"read": WHOLE_PERCENT, "block": block})
-    same = [p for p in candidates(result, kind) if _outstanding(p) == _outstanding(point)]
+    same = [p for p in candidates(result, kind) if outstanding_of(p) == outstanding_of(point)]
     return min(map(_bound, same), default=None)
 
 
@@ -235,7 +236,7 @@ def _missing(result: RunResult, wanted: CapacityPlan) -> str:
     """Why a run has nothing to plan on, and what it has instead."""
     shallow = candidates(result, wanted.model_copy(update={"outstanding": None}))
     if shallow:
-        depths = ", ".join(f"{depth:,}" for depth in sorted(set(map(_outstanding, shallow))))
+        depths = ", ".join(f"{depth:,}" for depth in sorted(set(map(outstanding_of, shallow))))
         asked = counted(wanted.outstanding or 0, "outstanding request")
         return f"no depth of at most {asked} was measured; measured were {depths}"
     why = "no random point over the whole drive of this block size and read share was measured"
@@ -334,7 +335,8 @@ def _same_slo(told: RateFound, wanted: CapacityPlan, point: PointResult) -> bool
     )
 
 
-def _demand(wanted: CapacityPlan, point: PointResult) -> Demand:
+def demand_of(wanted: CapacityPlan, point: PointResult) -> Demand:
+    """What a plan asks of a set of drives, with the writes that the workload of a point means."""
     iops = wanted.demand_iops or 0.0
     workload = point.point.workload
     written = iops * workload.block_bytes * (1 - workload.read_percent / 100) * DAY_S
@@ -355,7 +357,8 @@ def _demand(wanted: CapacityPlan, point: PointResult) -> Demand:
     )
 
 
-def _endurance(result: RunResult, wanted: CapacityPlan, waf: float | None) -> Endurance:
+def endurance_of(result: RunResult, wanted: CapacityPlan, waf: float | None) -> Endurance:
+    """What is rated of a drive and known of its wear."""
     rated = wanted.endurance_tb
     return Endurance(
         rated_bytes=None if rated is None else rated * 1e12,

@@ -26,6 +26,7 @@ DOCUMENTS = {
     "merge": ("lots", "Merged"),
     "capacity": ("stored", "CapacityPlanned"),
     "capacity-candidates": ("stored", "Candidates"),
+    "capacity-lot": ("lots", "LotPlanned"),
     "latencies": ("stored", "Latencies"),
     "donate": ("stored", "Donated"),
     "drives": ("machine", "Drives"),

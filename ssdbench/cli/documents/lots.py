@@ -3,6 +3,8 @@
 from typing import Literal
 
 from ssdbench.cli.documents import Document, Part
+from ssdbench.cli.documents.stored import CapacityPlanned
+from ssdbench.stats.lotplan import Spread
 from ssdbench.stats.population import LotPoint, Questions
 
 
@@ -31,3 +33,14 @@ class Merged(Document):
     drives: tuple[MergedDrive, ...]
     points: tuple[LotPoint, ...]  # `rates` are in the order of `drives`
     notes: tuple[str, ...]
+
+
+class LotPlanned(Document):
+    """How many drives of a lot a demand needs."""
+
+    document: Literal["capacity-lot"] = "capacity-lot"
+    schema_version: Literal[1] = 1
+    spread: Spread
+    runs: tuple[str, ...]
+    rates_iops: tuple[float, ...]  # of each run's drive; 0 for one that counts as a failure
+    planned: CapacityPlanned  # its bound is that of a drive of the set

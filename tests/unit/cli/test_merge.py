@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from itertools import combinations
 from math import comb
 from pathlib import Path
 from typing import Any
@@ -222,3 +223,39 @@ def test_names_that_act_on_a_terminal_or_a_page_are_shown_as_text(
     text = without_script(page.read_text())
     assert "<script" not in text and "\x1b" not in text
     assert "'=1+1" in table.read_text()
+
+
+@pytest.mark.parametrize("spread", ["striped", "balanced"])
+def test_a_plan_from_a_lot_counts_what_its_set_carries(
+    lot: list[Path], spread: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["capacity", str(lot[0].parent), "--spread", spread, "--iops", "20000", "--json"]
+
+    code = main.run([*asked, "--endurance", "1e9"])
+    told = checked(capsys.readouterr().out, "capacity-lot")
+
+    bounds = sorted(0.98 * PLANTED_IOPS * share for share in SHARES)
+    assert sorted(told["rates_iops"]) == pytest.approx(bounds)
+    planned, drives = told["planned"], told["planned"]["plan"]["drives"]
+    # From one healthy drive it would be 20,000 / (0.7 x 5,880) and one in reserve: 6. A slow one is
+    # in most sets, and they are as slow as it is.
+    if spread == "striped":
+        sets = [min(chosen) for chosen in combinations(bounds, drives)]
+        assert planned["bound_iops"] == pytest.approx(sum(sets) / len(sets))
+        assert (code, drives) == (0, 7)
+    else:
+        assert drives > 6 and planned["plan"]["usable_iops"] * (drives - 1) >= 20_000
+
+
+def test_a_plan_for_more_drives_than_were_measured_or_with_a_failure_is_not_valid(
+    lot: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["capacity", str(lot[0].parent), "--spread", "striped", "--endurance", "1e9", "--iops"]
+
+    assert main.run([*asked, "200000"]) == 1
+    said = capsys.readouterr().out
+    assert "only 12 were measured" in said and "NOT VALIDATED" in said
+    change(lot[3], of(verdict="NOT VALIDATED"))
+    assert main.run([*asked, "20000"]) == 1
+    said = capsys.readouterr().out
+    assert "1 of 12 drives count as failures; the first is drive-04" in said

@@ -1,0 +1,149 @@
+"""From the bounds of several drives of one model and a demand to a number of drives.
+
+How load is spread decides which rate a drive of the set counts with. Striped, each carries the same
+share, so it is the expected slowest of the set; balanced, each carries what it can, so it is the
+share of a lower bound of the sum. Both depend on the number of drives that is looked for.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from ssdbench.model.profile import CapacityPlan
+from ssdbench.model.result import RunResult
+from ssdbench.stats import lot
+from ssdbench.stats.capacity import MOST_DRIVES, Plan, plan
+from ssdbench.stats.runplan import (
+    CapacityAnswer,
+    capacity_answer,
+    demand_of,
+    endurance_of,
+    outstanding_of,
+)
+from ssdbench.units import counted
+
+_MOST_ROUNDS = 1000
+
+
+class Spread(StrEnum):
+    """How load is spread over a set of drives."""
+
+    STRIPED = "striped"
+    BALANCED = "balanced"
+
+
+@dataclass(frozen=True, slots=True)
+class LotAnswer:
+    """A plan for a set of drives, and the rate that each measured drive counts with."""
+
+    spread: Spread
+    rates_iops: tuple[float, ...]  # in the order of the runs; 0 for one that failed
+    answer: CapacityAnswer  # its bound is that of a drive of the set
+
+
+def lot_answer(results: Sequence[RunResult], wanted: CapacityPlan, spread: Spread) -> LotAnswer:
+    """Drives for a demand, from all drives measured; a drive whose plan does not hold counts as 0.
+
+    The point is that of the weakest drive. Raises ValueError when the plan names no demand.
+    """
+    alone = [capacity_answer(result, wanted) for result in results]
+    known = [one for one in alone if one.point is not None]
+    if not known:
+        return LotAnswer(spread, (0.0,) * len(results), alone[0])
+    weakest = min(known, key=lambda one: one.usable_iops or 0.0)
+    if weakest.point is None:  # never: they are those that have one
+        raise ValueError("a plan needs a point")
+    workload = weakest.point.point.workload
+    same = {
+        "block_bytes": workload.block_bytes,
+        "read_percent": workload.read_percent,
+        "outstanding": outstanding_of(weakest.point),
+    }
+    answers = [capacity_answer(result, wanted.model_copy(update=same)) for result in results]
+    rates = tuple(0.0 if one.reasons else one.usable_iops or 0.0 for one in answers)
+    place = alone.index(weakest)
+    demand = demand_of(wanted, weakest.point)
+    endurance = endurance_of(results[place], wanted, weakest.waf)
+    made = None
+    if any(rates):
+        asked = _Asked(spread, rates)
+        made = asked.plan(lambda rate: plan(rate, demand, endurance))
+    reasons = list(_reasons(results, answers, rates))
+    if made is None:
+        reasons.append("no number of these drives is known to carry the demand")
+    elif spread is Spread.STRIPED and made.drives > len(rates):
+        sure = int(1000 * lot.all_reach(len(rates), made.drives)) / 10
+        reasons.append(
+            f"the set has {counted(made.drives, 'drive')} and only {len(rates):,} were measured: "
+            "how slow the slowest of the set is cannot be known from fewer (that all reach the "
+            f"slowest measured has a confidence of {sure:g} %)"
+        )
+    answer = replace(
+        weakest,
+        wanted=wanted,
+        depths=(),
+        bound_iops=made.bound_iops if made else None,
+        usable_iops=made.bound_iops if made else None,
+        plan=made,
+        reasons=tuple(reasons),
+        notes=(_note(spread, rates, made), *weakest.notes),
+    )
+    return LotAnswer(spread, rates, answer)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    spread: Spread
+    rates: tuple[float, ...]
+
+    def rate(self, drives: int) -> float:
+        """What a drive counts with in a set of so many."""
+        if self.spread is Spread.BALANCED:
+            return float(lot.sum_of(self.rates, drives)) / drives
+        slowest = lot.slowest_of(self.rates, drives)
+        return min(self.rates) if slowest is None else float(slowest)
+
+    def plan(self, of: Callable[[float], Plan]) -> Plan | None:
+        """The plan whose number of drives its rate was taken for; None where there is none.
+
+        Where a larger set would ask for fewer drives than it has, it is that of the smaller one.
+        """
+        made = of(max(self.rates))
+        for _ in range(_MOST_ROUNDS):
+            rate = self.rate(made.drives)
+            if rate <= 0 or made.drives > MOST_DRIVES:
+                return None
+            again = of(rate)
+            if again.drives <= made.drives:
+                return made if again.drives < made.drives else again
+            made = again
+        return None
+
+
+def _reasons(
+    results: Sequence[RunResult], answers: Sequence[CapacityAnswer], rates: Sequence[float]
+) -> list[str]:
+    failed = [place for place, rate in enumerate(rates) if rate <= 0]
+    if not failed:
+        return []
+    first = answers[failed[0]]
+    why = first.reasons[0] if first.reasons else "it has no bound"
+    return [
+        f"{len(failed)} of {counted(len(rates), 'drive')} count as failures; the first is "
+        f"{results[failed[0]].run_id}: {why}"
+    ]
+
+
+def _note(spread: Spread, rates: Sequence[float], made: Plan | None) -> str:
+    if made is None:
+        return f"load is {spread}"
+    of = counted(made.drives, "drive")
+    if spread is Spread.STRIPED:
+        return (
+            f"load is striped evenly: the bound is the expected slowest of {of}, from the bounds "
+            f"of {len(rates):,}"
+        )
+    return (
+        f"load is balanced: the bound is the share of a drive in a lower bound (95 %) of the sum "
+        f"of {of}, from the bounds of {len(rates):,}"
+    )
