@@ -152,7 +152,7 @@ class Moving:
 
 
 def said(event: Progress) -> str:
-    """A progress event as a line: `43 %, 5 min 20 s left: 4 KiB random write, 212 MB/s`."""
+    """As a line: `43 %, 5 min 20 s left, 51,758 IOPS, 212 MB/s, 2.4 fills written: warm-up`."""
     share = [] if event.fraction is None else [f"{100 * event.fraction:.0f} %"]
     return ", ".join([*share, _rest(event)])
 
@@ -162,7 +162,10 @@ def _rest(event: Progress) -> str:
     rate = []
     if event.rate_iops:
         rate = [f"{format_count(event.rate_iops)} IOPS, {format_rate(event.rate_bytes_per_s)}"]
-    return ": ".join(part for part in (", ".join([*left, *rate]), event.text) if part)
+    written = []
+    if event.written_fills:
+        written = [f"{event.written_fills:.3g} fills written"]
+    return ": ".join(part for part in (", ".join([*left, *rate, *written]), event.text) if part)
 
 
 def headline(event: Event) -> str:

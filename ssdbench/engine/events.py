@@ -41,6 +41,7 @@ class Progress:
     text: str  # what it does, such as "4 KiB random write, QD 32 x 4, repeat 2 of 10"
     rate_bytes_per_s: float = 0.0
     rate_iops: float = 0.0
+    written_fills: float | None = None  # by the run so far, as a share of the drive's size
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,17 @@ class Reporter:
     """Turns the seconds of a stage into Progress events."""
 
     def __init__(
-        self, stage: str, *, emit: Callable[[Event], None], wall: Callable[[], float]
+        self,
+        stage: str,
+        *,
+        emit: Callable[[Event], None],
+        wall: Callable[[], float],
+        written_fills: Callable[[], float | None] = lambda: None,
     ) -> None:
         self._stage = stage
         self._emit = emit
         self._wall = wall
+        self._written_fills = written_fills
         self._began = self._told = wall()
         self._fraction: Callable[[], float | None] = lambda: None
         self._text = ""
@@ -52,6 +58,7 @@ class Reporter:
                 text=", ".join(part for part in (self._text, self._state()) if part),
                 rate_bytes_per_s=second.bytes / duration_s,
                 rate_iops=second.ios / duration_s,
+                written_fills=self._written_fills(),
             )
         )
 

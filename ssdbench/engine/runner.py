@@ -284,8 +284,17 @@ class Runner:
             activity=self._world.activity,
             settings=self._order.settings,
             recent=self._recent,
-            reporter=Reporter(stage.name, emit=self._world.emit, wall=self._world.wall),
+            reporter=Reporter(
+                stage.name,
+                emit=self._world.emit,
+                wall=self._world.wall,
+                written_fills=self._written_fills,
+            ),
         )
+
+    def _written_fills(self) -> float | None:
+        size = self._session.info.size_bytes
+        return self._meter.bytes_written / size if size else None
 
     def _finish(self, journal: Journal, *, failed: str = "") -> RunResult:
         signal_number = self._world.interrupted()

@@ -16,11 +16,13 @@ from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.findings.repeats import RepeatsMove
 
 SLOW = Finding(code=Code.TREND, severity=Severity.WARNS, message="it drifts", advice="wait")
-HALF = Progress("02-steady", 0.5, 320.0, "4 KiB random write", 212e6, 51_757.8)
+HALF = Progress("02-steady", 0.5, 320.0, "4 KiB random write", 212e6, 51_757.8, 2.4)
 
 
-def test_progress_is_a_line_with_time_left_and_rate() -> None:
-    assert said(HALF) == ("50 %, 5 min 20 s left, 51,758 IOPS, 212 MB/s: 4 KiB random write")
+def test_progress_is_a_line_with_time_left_rate_and_written_share() -> None:
+    assert said(HALF) == (
+        "50 %, 5 min 20 s left, 51,758 IOPS, 212 MB/s, 2.4 fills written: 4 KiB random write"
+    )
 
 
 def test_progress_is_told_now_and_then_and_findings_once(

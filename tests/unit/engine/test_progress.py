@@ -11,7 +11,12 @@ class Told:
     def __init__(self) -> None:
         self.now = 0.0
         self.events: list[Event] = []
-        self.reporter = Reporter("02-steady", emit=self.events.append, wall=lambda: self.now)
+        self.reporter = Reporter(
+            "02-steady",
+            emit=self.events.append,
+            wall=lambda: self.now,
+            written_fills=lambda: self.now / 100,
+        )
 
     def at(self, now: float) -> Progress:
         self.now = now
@@ -30,6 +35,7 @@ def test_between_two_steps_the_time_left_just_passes() -> None:
     share[0] = 0.25
     assert told.at(10).left_s == 30
     assert told.at(20).left_s == 20
+    assert told.at(20.5).written_fills == 0.205
     assert told.at(90).left_s == 0
     share[0] = 0.5
     assert told.at(100).left_s == 100
