@@ -26,6 +26,7 @@ from ssdbench.sim import loop
 from ssdbench.sim.core import Drive
 from ssdbench.sim.drive import SimDrive
 from ssdbench.stats.histogram import Histogram
+from ssdbench.stats.measured import StreamSeen
 from ssdbench.stats.openloop import Requests
 
 FIRST_LOOK_S = 1800
@@ -218,9 +219,11 @@ class CoreOutcome:
             for done in self.done
         )
 
-    def latency(
-        self, direction: str, *, from_s: float, to_s: float, stream: int | None = None
-    ) -> Histogram:
+    def streams(self, *, from_s: float, to_s: float) -> tuple[StreamSeen, ...]:
+        """It knows none."""
+        return ()
+
+    def latency(self, direction: str, *, from_s: float, to_s: float) -> Histogram:
         """Of the requests submitted between two times."""
         side = ("read", "write").index(direction)
         counts = np.zeros_like(Histogram.empty().counts)

@@ -20,6 +20,7 @@ from typing import Protocol, Self
 
 from ssdbench.model.workload import Workload
 from ssdbench.stats.histogram import Histogram
+from ssdbench.stats.measured import StreamSeen
 from ssdbench.stats.openloop import Requests
 
 
@@ -112,14 +113,15 @@ class Outcome(Protocol):
     @property
     def artifacts(self) -> tuple[Path, ...]: ...
 
-    def latency(
-        self, direction: str, *, from_s: float, to_s: float, stream: int | None = None
-    ) -> Histogram:
+    def latency(self, direction: str, *, from_s: float, to_s: float) -> Histogram:
         """Histogram of "read" or "write" between two times on the clock of `seconds`.
 
-        With `stream`, of this one of the workload's streams alone.
         Needs a job with `histogram_log`.
         """
+        ...
+
+    def streams(self, *, from_s: float, to_s: float) -> tuple[StreamSeen, ...]:
+        """What each stream of the only job did; none for a workload without streams."""
         ...
 
     def latencies(self, *, every_s: float) -> dict[int, Histogram]:

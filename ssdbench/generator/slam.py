@@ -33,6 +33,7 @@ from ssdbench.host import blockdev, files
 from ssdbench.host.slam import Instance, Slammed, available, sweep
 from ssdbench.model.workload import Content, Pattern, Workload
 from ssdbench.stats.histogram import BINS, LOWER_EDGES_NS, Histogram
+from ssdbench.stats.measured import StreamSeen
 from ssdbench.stats.openloop import Requests
 
 NAME = "ssdb_slam"
@@ -305,9 +306,11 @@ class SlamOutcome:
         """The histograms by second."""
         return tuple(sorted(self.directory.iterdir()))
 
-    def latency(
-        self, direction: str, *, from_s: float, to_s: float, stream: int | None = None
-    ) -> Histogram:
+    def streams(self, *, from_s: float, to_s: float) -> tuple[StreamSeen, ...]:
+        """It knows none."""
+        return ()
+
+    def latency(self, direction: str, *, from_s: float, to_s: float) -> Histogram:
         """Latencies between two times; a row belongs to the window that holds its middle."""
         return Histogram.merged(
             _histogram(row[direction]) for middle, row in self._rows() if from_s <= middle < to_s

@@ -20,6 +20,7 @@ class StageKind(StrEnum):
     SPAN = "span"
     PROCESSES = "processes"
     FIO = "fio"
+    MIX = "mix"
     RATE = "rate"
     BLOCKSIZE = "blocksize"
     PROBE = "probe"
@@ -39,7 +40,7 @@ class StageKind(StrEnum):
 
 
 PointsKind = Literal[
-    StageKind.SWEEP, StageKind.SPAN, StageKind.PROCESSES, StageKind.FIO
+    StageKind.SWEEP, StageKind.SPAN, StageKind.PROCESSES, StageKind.FIO, StageKind.MIX
 ]  # points in repeats
 
 
@@ -88,6 +89,9 @@ KINDS: Mapping[StageKind, KindFacts] = {
     ),
     StageKind.FIO: KindFacts(
         "Measure the jobs of a fio job file", About.RATES, plannable=True, page_order=2
+    ),
+    StageKind.MIX: KindFacts(
+        "Measure several streams at once", About.RATES, plannable=True, page_order=2
     ),
     StageKind.RATE: KindFacts(
         "Find the rate that keeps the limit of latency", About.RATES, plannable=True, page_order=1

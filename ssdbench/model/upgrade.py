@@ -65,7 +65,7 @@ def _found(  # noqa: C901 - a case for each kind
                 "other_rules": old.get("other_rules", ()),
                 "seconds_csv": csv[0] if csv else seconds_of(name),
             }
-        case StageKind.SWEEP | StageKind.SPAN | StageKind.PROCESSES | StageKind.FIO:
+        case StageKind.SWEEP | StageKind.SPAN | StageKind.PROCESSES | StageKind.FIO | StageKind.MIX:
             declared = data.get("declared") or [None]
             return {
                 "points": old.get("points", ()),

@@ -31,6 +31,7 @@ from ssdbench.model.rundirectory import HISTOGRAMS, MEASURE
 from ssdbench.model.workload import Point, Workload
 from ssdbench.stats.checks import MIN_BUFFERS_PER_WINDOW
 from ssdbench.stats.histogram import Histogram
+from ssdbench.stats.measured import StreamSeen
 from ssdbench.stats.point import Measured, window_rates
 from ssdbench.stats.section import BUFFERS_BEFORE, Phase, Section, longest_window_s
 from ssdbench.stats.series import Series
@@ -123,7 +124,6 @@ def measure(
         counts_from_s=section.counts_from_s,
         from_s=from_s,
         to_s=run.length_s,
-        streams=len(workload.streams),
     )
     write_measured(context.directory() / HISTOGRAMS, measured)
     rates = window_rates(measured)
@@ -222,7 +222,6 @@ def _measured(
     counts_from_s: float,
     from_s: float,
     to_s: float,
-    streams: int = 0,
 ) -> Measured:
     window = series.t_s > from_s + 1e-9
     before = (series.t_s > counts_from_s + 1e-9) & ~window
@@ -238,13 +237,7 @@ def _measured(
         write_bytes=series.column("write_bytes")[window].astype(np.int64),
         read=outcome.latency("read", from_s=from_s, to_s=to_s),
         write=outcome.latency("write", from_s=from_s, to_s=to_s),
-        streams=tuple(
-            (
-                outcome.latency("read", from_s=from_s, to_s=to_s, stream=stream),
-                outcome.latency("write", from_s=from_s, to_s=to_s, stream=stream),
-            )
-            for stream in range(streams)
-        ),
+        streams=outcome.streams(from_s=from_s, to_s=to_s),
         cpu_percent=None if context.target.simulated else busiest,
         before=Series(
             np.cumsum(series.column("duration_s")[before]), series.iops[before], unit="1/s"
@@ -268,7 +261,8 @@ def write_measured(path: Path, measured: Measured) -> None:
         cpu_percent=np.array(cpu),
         before_t_s=np.zeros(0) if measured.before is None else measured.before.t_s,
         before_iops=np.zeros(0) if measured.before is None else measured.before.rate,
-        streams=np.array([[side.counts for side in both] for both in measured.streams]),
+        streams=np.array([(one.read.counts, one.write.counts) for one in measured.streams]),
+        streams_iops=np.array([(one.read_iops, one.write_iops) for one in measured.streams]),
     )
     write_atomic(path, buffer.getvalue())
 
@@ -287,9 +281,11 @@ def read_measured(path: Path) -> Measured:
                 write=Histogram(stored["write"]),
                 cpu_percent=None if np.isnan(cpu) else cpu,
                 before=before,
-                streams=tuple(
-                    (Histogram(read), Histogram(write))
-                    for read, write in stored.get("streams", ())  # none in older ones
+                streams=tuple(  # of older results there are none
+                    StreamSeen(Histogram(read), Histogram(write), float(reads), float(writes))
+                    for (read, write), (reads, writes) in zip(
+                        stored.get("streams", ()), stored.get("streams_iops", ()), strict=True
+                    )
                 ),
             )
     except (OSError, ValueError, KeyError, BadZipFile) as error:

@@ -12,6 +12,16 @@ from ssdbench.stats.series import Floats, Series
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class StreamSeen:
+    """What one stream of a workload did in a window, as the generator counted it."""
+
+    read: Histogram
+    write: Histogram
+    read_iops: float
+    write_iops: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Measured:
     """The bulk data of one repeat's measured window; arrays hold one entry per second."""
 
@@ -24,7 +34,7 @@ class Measured:
     write: Histogram = field(default_factory=Histogram.empty)
     cpu_percent: float | None = None  # of the busiest generator thread
     before: Series | None = None  # seconds just before the window that are evidence, in IOPS
-    streams: tuple[tuple[Histogram, Histogram], ...] = ()  # reads and writes of each stream
+    streams: tuple[StreamSeen, ...] = ()  # where the workload has streams
 
     @property
     def series(self) -> Series:

@@ -38,7 +38,7 @@ from ssdbench.stats.estimate import coefficient_of_variation
 from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.measured import Context, Measured
 from ssdbench.stats.series import History
-from ssdbench.stats.streams import delivered
+from ssdbench.stats.streams import delivered, lacking
 from ssdbench.stats.sustained import Sustained
 from ssdbench.stats.trend import mean_shift, trend
 from ssdbench.stats.window import PERIODS
@@ -46,7 +46,6 @@ from ssdbench.stats.window import PERIODS
 TREND_P = 0.01
 TREND_CHANGE = 0.02  # of the median, over all repeats; less does not matter to a planner
 DRIFT_P = 0.01
-DELIVERED_SHARE = 0.99  # of an offered rate; what fio's own pacing misses is far less
 DRIFT_CHANGE = 0.02  # second half of the windows against the first
 
 _Check = Callable[[Point, Sequence[Repeat], Sequence[Measured], Context], Iterator[Finding]]
@@ -220,7 +219,8 @@ def _omission(
         yield from _unseen(workload.rate_iops, workload.iodepth * workload.numjobs, merged)
     for number, stream in enumerate(workload.streams):
         if stream.offered_iops:
-            merged = Histogram.merged([h for m in measured for h in m.streams[number]])
+            seen = [m.streams[number] for m in measured]
+            merged = Histogram.merged([h for one in seen for h in (one.read, one.write)])
             yield from _unseen(stream.offered_iops, stream.in_flight, merged)
 
 
@@ -244,7 +244,7 @@ def _undelivered(
 ) -> Iterator[Finding]:
     for number, stream in enumerate(point.workload.streams):
         shares = delivered(stream, number, measured)
-        if shares and min(shares) < DELIVERED_SHARE:
+        if shares and lacking(stream, number, measured):
             yield Undelivered(stream.name, stream.offered_iops or 0.0, min(shares)).finding()
 
 

@@ -4,6 +4,7 @@ The drive's own counters do not tell streams apart, so requests are counted by t
 histograms, over the same window.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -13,11 +14,13 @@ from ssdbench.model.point import StreamResult
 from ssdbench.model.workload import Stream, Workload
 from ssdbench.stats.estimate import mean_of_repeats, upper_tolerance
 from ssdbench.stats.histogram import Histogram
-from ssdbench.stats.measured import Measured
+from ssdbench.stats.measured import Measured, StreamSeen
 from ssdbench.stats.percentiles import latency_estimates
 
 DIRECTIONS = ("read", "write")
 DELIVERED = "delivered_percent"
+DELIVERED_SHARE = 0.99  # of an offered rate; what fio's own pacing misses is far less
+SIGMAS = 4
 
 
 def stream_results(workload: Workload, measured: Sequence[Measured]) -> tuple[StreamResult, ...]:
@@ -53,7 +56,23 @@ def delivered(stream: Stream, number: int, measured: Sequence[Measured]) -> list
     """The share of its offered rate that a stream got in each repeat; empty without a rate."""
     if not stream.offered_iops:
         return []
-    return [_rate([number], m, DIRECTIONS) / stream.offered_iops for m in measured]
+    seen = [m.streams[number] for m in measured]
+    return [(one.read_iops + one.write_iops) / stream.offered_iops for one in seen]
+
+
+def lacking(stream: Stream, number: int, measured: Sequence[Measured]) -> bool:
+    """Whether some repeat got less of the rate than chance can explain.
+
+    fio keeps a rate in bytes. With one size of request the count is off by one or two at most;
+    with several, the sizes that chance drew make it vary by less than its square root.
+    """
+    several = len(stream.block_sizes) > 1
+    for share, m in zip(delivered(stream, number, measured), measured, strict=True):
+        n = max(1, m.streams[number].read.n + m.streams[number].write.n)
+        chance = SIGMAS * math.sqrt(n) if several else 2.0
+        if share < DELIVERED_SHARE - chance / n:
+            return True
+    return False
 
 
 def latencies(histograms: Sequence[Histogram], direction: str) -> list[Estimate]:
@@ -82,16 +101,20 @@ def _delivered(stream: Stream, number: int, measured: Sequence[Measured]) -> Ite
 def _estimates(numbers: Sequence[int], measured: Sequence[Measured]) -> Iterator[Estimate]:
     """Rates of each direction that did I/O, then its latencies."""
     for direction in DIRECTIONS:
-        side = DIRECTIONS.index(direction)
-        merged = [Histogram.merged([m.streams[n][side] for n in numbers]) for m in measured]
+        merged = [
+            Histogram.merged([_of(m.streams[n], direction) for n in numbers]) for m in measured
+        ]
         if any(histogram.n for histogram in merged):
-            rates = [_rate(numbers, m, (direction,)) for m in measured]
+            rates = [sum(_iops(m.streams[n], direction) for n in numbers) for m in measured]
             rate = mean_of_repeats(rates, "iops", "1/s")
             # The bound is the point's: it alone is judged over the horizon.
             yield rate.model_copy(update={"direction": direction, "bound": None})
             yield from latencies(merged, direction)
 
 
-def _rate(numbers: Sequence[int], measured: Measured, directions: Sequence[str]) -> float:
-    ios = sum(measured.streams[n][DIRECTIONS.index(d)].n for n in numbers for d in directions)
-    return float(ios / measured.duration_s.sum())
+def _of(seen: StreamSeen, direction: str) -> Histogram:
+    return seen.read if direction == "read" else seen.write
+
+
+def _iops(seen: StreamSeen, direction: str) -> float:
+    return seen.read_iops if direction == "read" else seen.write_iops

@@ -62,7 +62,7 @@ def _measuring(
             return [sweep(name, wanted, profile, target, level_bytes)]
         case asked.Processes() as wanted:
             return [processes(name, wanted, profile, target, level_bytes)]
-        case asked.FioJobs() as wanted:
+        case asked.FioJobs() | asked.Mix() as wanted:
             return [fio_jobs(name, wanted, profile, target, level_bytes)]
         case asked.RateSweep() as wanted:
             return [rate(name, wanted, profile, target, level_bytes)]

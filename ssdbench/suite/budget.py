@@ -207,7 +207,7 @@ class _Fit:
         }[cut.kind]
 
 
-_REPEATED = asked.Sweep | asked.SpanSweep | asked.Processes | asked.FioJobs
+_REPEATED = asked.Sweep | asked.SpanSweep | asked.Processes | asked.FioJobs | asked.Mix
 
 
 def _shorter(stage: asked.MeasuredStage, made: dict[str, int | str]) -> dict[str, object]:

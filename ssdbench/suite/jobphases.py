@@ -11,27 +11,35 @@ from ssdbench.generator.fio.measuredjobs import (
     Phase,
     Room,
     measured_jobs,
+    phases_of,
     uncapped,
 )
 from ssdbench.model import asked
 from ssdbench.model.profile import Profile
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.model.workload import Workload
+from ssdbench.suite.mixes import sections
 
 
 def phases(
-    wanted: asked.FioJobs, profile: Profile, target: TargetInfo, level_bytes: int
+    wanted: asked.FioJobs | asked.Mix, profile: Profile, target: TargetInfo, level_bytes: int
 ) -> MeasuredJobs:
-    """The phases of a job file on a target. Raises UsageError for what is refused, with its line.
+    """The phases of a job file on a target, or a mix, which is one.
+
+    Raises UsageError for what is refused, with its line.
 
     What only fio can tell is asked of the fio of this host, where there is one.
     """
-    source = wanted.source
     room = Room(level_bytes, target.logical_block_bytes, target.simulated, profile.content)
-    found = measured_jobs(source.text, path=source.name, room=room)
+    if isinstance(wanted, asked.Mix):
+        name = wanted.name
+        found = phases_of(tuple(sections(wanted, target, level_bytes)), path=name, room=room)
+    else:
+        name = wanted.source.name
+        found = measured_jobs(wanted.source.text, path=name, room=room)
     for phase in found.phases:
         _require_countable(phase, target)
-        _require_known_to_fio(phase, source.name, simulated=target.simulated)
+        _require_known_to_fio(phase, name, simulated=target.simulated)
     return found
 
 
@@ -41,7 +49,7 @@ def warm_up(profile: Profile, target: TargetInfo, level_bytes: int) -> Workload 
     Raises Misplaced for what is refused.
     """
     for index, measure in enumerate(profile.measure):
-        if not isinstance(measure.stage, asked.FioJobs):
+        if not isinstance(measure.stage, asked.FioJobs | asked.Mix):
             continue
         try:
             found = phases(measure.stage, profile, target, level_bytes)

@@ -1,9 +1,8 @@
-"""The points of the user's own fio job files."""
+"""The points of the user's own fio job files, and of mixes, which are job files in other words."""
 
 from collections.abc import Iterator
 
 from ssdbench.model import asked
-from ssdbench.model.kind import StageKind
 from ssdbench.model.profile import Profile
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import Point, Workload
@@ -13,9 +12,16 @@ from ssdbench.suite.points import extra, how, judging, returns_to
 
 
 def fio_jobs(
-    name: str, wanted: asked.FioJobs, profile: Profile, target: TargetInfo, level_bytes: int
+    name: str,
+    wanted: asked.FioJobs | asked.Mix,
+    profile: Profile,
+    target: TargetInfo,
+    level_bytes: int,
 ) -> PointStage:
-    """Each phase of a job file as a point. Raises UsageError for what is refused, with its line."""
+    """Each phase of a job file, or a mix, as a point.
+
+    Raises UsageError for what is refused, with its line.
+    """
     found = phases(wanted, profile, target, level_bytes)
     points = [
         Point(
@@ -29,7 +35,7 @@ def fio_jobs(
     repeats = wanted.repeats or profile.repeats
     return PointStage(
         name=name,
-        kind=StageKind.FIO,
+        kind=wanted.kind,
         groups=(tuple(points),),
         repeats=repeats,
         how=how(profile, wanted),

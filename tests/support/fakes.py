@@ -28,6 +28,7 @@ from ssdbench.model.result import FlashWritten
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.model.workload import Workload
 from ssdbench.stats.histogram import Histogram
+from ssdbench.stats.measured import StreamSeen
 from ssdbench.stats.openloop import Requests
 from ssdbench.target.purge import Purged
 
@@ -260,9 +261,11 @@ class WearyOutcome:
     planned: tuple[Job, ...]
     artifacts: tuple[Path, ...] = ()
 
-    def latency(
-        self, direction: str, *, from_s: float, to_s: float, stream: int | None = None
-    ) -> Histogram:
+    def streams(self, *, from_s: float, to_s: float) -> tuple[StreamSeen, ...]:
+        """It knows none."""
+        return ()
+
+    def latency(self, direction: str, *, from_s: float, to_s: float) -> Histogram:
         """One latency for all I/Os of the window."""
         inside = [s for s in self.seconds if from_s < s.t_s <= to_s]
         ios = sum(s.read_ios if direction == "read" else s.write_ios for s in inside)

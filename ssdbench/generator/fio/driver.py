@@ -25,6 +25,7 @@ from ssdbench.generator.fio.sampling import Feed
 from ssdbench.generator.fio.verdict import Asked, Ending, believed
 from ssdbench.host import command, files, packed
 from ssdbench.stats.histogram import Histogram
+from ssdbench.stats.measured import StreamSeen
 from ssdbench.stats.openloop import Requests
 
 OLDEST = (3, 33)
@@ -293,12 +294,9 @@ class FioOutcome:
     planned: tuple[Job, ...]
     origin_s: float
 
-    def latency(
-        self, direction: str, *, from_s: float, to_s: float, stream: int | None = None
-    ) -> Histogram:
+    def latency(self, direction: str, *, from_s: float, to_s: float) -> Histogram:
         """Completion latencies of "read" or "write" between two times on the clock of `seconds`.
 
-        With `stream`, of this stream of each job alone.
 
         A row of fio's log belongs to the window that holds its middle. Raises ValueError when no
         job kept a histogram log.
@@ -312,11 +310,44 @@ class FioOutcome:
                 "from_ms": (from_s + shift_s) * 1000,
                 "to_ms": (to_s + shift_s) * 1000,
             }
-            for path in jobfile.histogram_logs(self.directory, index, job, stream):
+            for path in jobfile.histogram_logs(self.directory, index, job):
                 with packed.opened(path) as lines:
                     part = logs.merged(logs.histogram_rows(lines, direction, **window))
                 merged = Histogram.merged([merged, part])
         return merged
+
+    def streams(self, *, from_s: float, to_s: float) -> tuple[StreamSeen, ...]:
+        """What each stream of the only job did, on the clock of `seconds`.
+
+        A rate is that of the rows of fio's log over the time that they cover: a row of a stream
+        that does little is longer than a second.
+        """
+        if len(self.planned) != 1:
+            raise ValueError("the streams of a start are those of its only job")
+        (job,) = self.planned
+        shift_s = self.origin_s + job.histogram_s / 2
+        seen = []
+        for number in range(len(job.workload.streams)):
+            threads = []
+            for path in jobfile.histogram_logs(self.directory, 0, job, number):
+                with packed.opened(path) as lines:
+                    threads.append(
+                        logs.counted(
+                            lines,
+                            from_ms=(from_s + shift_s) * 1000,
+                            to_ms=(to_s + shift_s) * 1000,
+                            origin_ms=self.origin_s * 1000,
+                        )
+                    )
+            seen.append(
+                StreamSeen(
+                    read=Histogram.merged(thread.read for thread in threads),
+                    write=Histogram.merged(thread.write for thread in threads),
+                    read_iops=sum(thread.read_iops for thread in threads),
+                    write_iops=sum(thread.write_iops for thread in threads),
+                )
+            )
+        return tuple(seen)
 
     def latencies(self, *, every_s: float) -> dict[int, Histogram]:
         """Latencies of both directions by interval; a row belongs to where its middle lies."""

@@ -13,6 +13,7 @@ from ssdbench.foreign import plain
 from ssdbench.generator.base import LoggedIo
 from ssdbench.generator.fio.due import Logged
 from ssdbench.stats.histogram import BINS, Counts, Histogram
+from ssdbench.stats.measured import StreamSeen
 
 NS_PER_MS = 1_000_000
 _DIRECTIONS = {"0": "read", "1": "write", "2": "trim"}
@@ -72,6 +73,31 @@ def _counts(text: str) -> Counts:
     if len(counts) != BINS:
         raise DamagedLog(f"a histogram log with {len(counts)} bins instead of {BINS}")
     return counts
+
+
+def counted(lines: Iterable[str], *, from_ms: float, to_ms: float, origin_ms: float) -> StreamSeen:
+    """What one thread did in the rows of its histogram log whose time lies in (from_ms, to_ms].
+
+    A row holds what was finished since the row before it, or since `origin_ms`.
+    """
+    counts = {side: np.zeros(BINS, dtype=np.int64) for side in ("read", "write")}
+    before_ms, last_ms = origin_ms, 0.0
+    for line in lines:
+        time_ms, _, rest = line.partition(",")
+        if not line.endswith("\n"):
+            continue
+        t_ms = _whole(time_ms)
+        if t_ms <= from_ms:
+            before_ms = float(t_ms)
+        elif t_ms <= to_ms:
+            last_ms = float(t_ms)
+            number, _, bins = rest.partition(",")
+            side = _DIRECTIONS.get(number.strip(), "")
+            if side in counts:
+                counts[side] += _counts(bins.partition(",")[2])
+    seconds = max(last_ms - before_ms, 1.0) / 1000
+    read, write = Histogram(counts["read"]), Histogram(counts["write"])
+    return StreamSeen(read, write, read.n / seconds, write.n / seconds)
 
 
 def merged(rows: Iterable[HistogramRow]) -> Histogram:

@@ -558,7 +558,9 @@ def _offered(
     fio applies a rate to each direction on its own; one value is for all of them.
     """
     found: float | None = None
-    means = _mean(sizes.reads), _mean(sizes.writes)
+    sides = sizes.reads, sizes.writes
+    means = [_mean(side) for side in sides]
+    smallest = [min((size for size, _ in side), default=0) for side in sides]
     for name in ("rate_iops", "rate"):
         option = options.get(name)
         if option is None:
@@ -572,7 +574,9 @@ def _offered(
             if not text:
                 return None  # this direction has no limit
             each = _bytes(text, option)
-            total += each if name == "rate_iops" else each / means[side]
+            # fio paces bytes: a rate in requests is one of its smallest blocks.
+            rate_bytes = each * smallest[side] if name == "rate_iops" else each
+            total += rate_bytes / means[side]
         found = total * numjobs if found is None else min(found, total * numjobs)
     return found or None
 

@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from ssdbench.model.asked.blocksize import BlockSize
 from ssdbench.model.asked.jobs import FioJobs, JobBody, JobFile
 from ssdbench.model.asked.mistakes import refuse
+from ssdbench.model.asked.mix import Locality, Mix, MixStream, Priority
 from ssdbench.model.asked.probe import ProbeName, Probes
 from ssdbench.model.asked.processes import Processes
 from ssdbench.model.asked.rates import RateSweep
@@ -56,11 +57,15 @@ __all__ = [
     "Interrupts",
     "JobFile",
     "LatencyPath",
+    "Locality",
     "Measure",
     "MeasuredStage",
+    "Mix",
+    "MixStream",
     "OnDrive",
     "OnFiles",
     "OverHost",
+    "Priority",
     "ProbeName",
     "Probes",
     "Processes",
@@ -99,6 +104,7 @@ MeasuredStage = (
     | Probes
     | Processes
     | FioJobs
+    | Mix
 )
 
 
@@ -135,6 +141,9 @@ class Measure(Model):
     )
     fio: Annotated[FioJobs | None, JobBody] = Field(
         default=None, description="Your own fio job file, or its text."
+    )
+    mix: Annotated[Mix | None, _Body] = Field(
+        default=None, description="Several streams of requests at the same time."
     )
     pts: Annotated[Pts | None, _Body] = Field(
         default=None, description="Standard tests in the style of SNIA's PTS."

@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from ssdbench.model.asked.mistakes import refuse
 from ssdbench.model.asked.sweeps import ExtraRepeats, Settle
 from ssdbench.model.base import Model
-from ssdbench.model.kind import StageKind
+from ssdbench.model.kind import PointsKind, StageKind
 from ssdbench.model.quantity import Repeats, Seconds
 
 
@@ -30,7 +30,7 @@ def job_text(body: object) -> object:
 class FioJobs(Model):
     """A fio job file; what lies between two stonewalls is one point."""
 
-    kind: ClassVar[StageKind] = StageKind.FIO
+    kind: ClassVar[PointsKind] = StageKind.FIO
 
     file: Annotated[str, Field(min_length=1, max_length=4096)] | JobFile | None = Field(
         default=None,

@@ -136,3 +136,65 @@ def test_a_bad_job_is_told_with_its_place_and_nothing_is_written(
     assert f"{path}:9:" in said
     assert told in said
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("stream", "told"),
+    [
+        ("{name: a}", "stream 'a' needs `iodepth`, or a rate"),
+        ("{name: a, rate_iops: 5, rate_mb_per_s: 1}", "a second rate beside rate_iops"),
+        ("{name: a, drive_writes_per_day: 1, read: 100}", "only reads has no drive writes"),
+        ("{name: a, iodepth: 1, blocks: {4KiB: 50}}", "add up to 50 %"),
+        ("{name: a, iodepth: 1, blocks: {big: 100}}", "'big' is no size"),
+        ("{name: a, iodepth: 1, hot: 5%}", "only with `pattern: hot`"),
+        ("{name: a, iodepth: 1, block: 1000}", "not a multiple of the target's block"),
+        ("{name: a, iodepth: 1, priority: idle}", "no priorities"),
+        ("{name: 'a b', iodepth: 1}", "other signs than letters"),
+    ],
+)
+def test_a_bad_stream_is_told_with_its_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], stream: str, told: str
+) -> None:
+    path = profile(tmp_path, f"  - mix:\n      streams:\n        - {stream}\n")
+
+    assert run(["plan", str(path)]) == 2
+
+    said = capsys.readouterr().err
+    assert told in said
+    assert str(path) in said
+
+
+def test_a_mix_is_a_job_file_in_other_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    measures = """
+  - mix:
+      name: oltp
+      streams:
+        - {name: data, read: 75, block: 8KiB, pattern: zipf, theta: 1.1, rate_iops: 400, numjobs: 2}
+        - {name: log, pattern: sequential, blocks: {4KiB: 50, 8KiB: 50}, rate_mb_per_s: 3,
+           iodepth: 1, flush_every: 1, offset: 75%, span: 64MiB, think: 2ms}
+        - {name: bulk, drive_writes_per_day: 50, read: 50, block: 16KiB,
+           pattern: hot, hot: 10%, hits: 90%}
+"""
+    path = profile(tmp_path, measures)
+
+    assert run(["plan", str(path)]) == 0
+
+    data, log, bulk = (
+        dict(word.split("=", 1) for word in line.split("]: ")[1].split())
+        for line in capsys.readouterr().out.splitlines()
+        if "note: oltp [" in line
+    )
+    assert data["rate"] == f"{400 * 0.75 * 8192 / 2:.0f},{400 * 0.25 * 8192 / 2:.0f}"
+    assert (data["rw"], data["random_distribution"], data["iodepth"]) == (
+        "randrw",
+        "zipf:1.1",
+        "32",
+    )
+    assert (log["rw"], log["bssplit"], log["fsync"]) == ("write", "4096/50:8192/50", "1")
+    assert (log["offset"], log["size"]) == (f"{192 << 20}", f"{64 << 20}")
+    assert (log["rate"], log["thinktime"]) == ("1,3000000", "2000us")
+    writes = 50 * (256 << 20) / 86400
+    assert bulk["rate"] == f"{writes:.0f},{writes:.0f}"  # as many reads beside them
+    assert bulk["random_distribution"] == "zoned:90/10:10/90"

@@ -1,0 +1,199 @@
+"""Several streams of requests at the same time, as a server makes them."""
+
+import re
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Annotated, ClassVar, Self
+
+from pydantic import Field, model_validator
+
+from ssdbench.model.asked.mistakes import Mistake, refuse
+from ssdbench.model.asked.sweeps import ExtraRepeats, Settle
+from ssdbench.model.base import Model
+from ssdbench.model.kind import PointsKind, StageKind
+from ssdbench.model.quantity import (
+    WHOLE,
+    Jobs,
+    Positive,
+    QueueDepth,
+    ReadPercent,
+    Repeats,
+    Seconds,
+    Share,
+    SizeBytes,
+    Span,
+)
+from ssdbench.units import KIB, parse_size
+
+MOST_STREAMS = 32
+WHOLE_PERCENT = 100
+
+
+class Locality(StrEnum):
+    """Which blocks a stream asks for."""
+
+    RANDOM = "random"  # all alike
+    SEQUENTIAL = "sequential"
+    ZIPF = "zipf"  # the n-th most popular block 1/n^theta as often as the first
+    HOT = "hot"  # a small part gets most requests
+
+
+class Priority(StrEnum):
+    """The class of I/O priority, as ioprio_set(2) has it."""
+
+    REALTIME = "realtime"
+    BEST_EFFORT = "best_effort"
+    IDLE = "idle"
+
+
+class MixStream(Model):
+    """One stream: what it asks for, how much at once, and how often."""
+
+    name: str = Field(
+        min_length=1, max_length=40, description="Its name: letters, digits, . _ and -."
+    )
+    read_percent: ReadPercent = Field(
+        default=0, alias="read", description="Share of reads, in percent."
+    )
+    block_bytes: SizeBytes = Field(
+        default=4 * KIB, alias="block", description="Size of one request."
+    )
+    blocks: dict[str, Annotated[int, Field(strict=True, ge=1, le=100)]] = Field(
+        default={},
+        description="Several sizes with their shares in percent, such as {4KiB: 60, 64KiB: 40}, in "
+        "place of `block`.",
+    )
+    pattern: Locality = Field(default=Locality.RANDOM, description="Which blocks it asks for.")
+    theta: Annotated[float, Field(gt=0, le=10)] = Field(
+        default=1.2, description="With `pattern: zipf`: how unequal the blocks are; not 1."
+    )
+    hot_percent: Share = Field(
+        default=20.0,
+        alias="hot",
+        description="With `pattern: hot`: share of the place that is hot.",
+    )
+    hits_percent: Share = Field(
+        default=80.0, alias="hits", description="With `pattern: hot`: share of requests it gets."
+    )
+    iodepth: QueueDepth | None = Field(
+        default=None,
+        description="Requests in flight per job; a stream with a rate has up to 32 unless told.",
+    )
+    numjobs: Jobs = Field(default=1, description="Jobs that share the rate.")
+    rate_iops: Positive | None = Field(default=None, description="Offered rate, in IOPS.")
+    rate_mb_per_s: Positive | None = Field(
+        default=None, description="Offered rate, in MB/s (10^6 bytes), reads and writes together."
+    )
+    drive_writes_per_day: Positive | None = Field(
+        default=None,
+        description="Offered rate of writes, in capacities of the drive per day; reads come with "
+        "them in their share.",
+    )
+    think_s: Seconds | None = Field(
+        default=None, alias="think", description="Pause of each job after a request."
+    )
+    flush_every: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] | None = Field(
+        default=None, description="A flush of the drive's cache after so many writes."
+    )
+    priority: Priority | None = Field(
+        default=None, description="Class of priority; a simulated drive has none."
+    )
+    offset: Span | None = Field(
+        default=None, description="Where its place begins, as a share or a size; else at 0."
+    )
+    span: Span = Field(default=WHOLE, description="How much from there it uses, at most.")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        refuse(list(self._mistakes()))
+        return self
+
+    @property
+    def sizes(self) -> dict[int, int]:
+        """Each size in bytes with its share in percent."""
+        return {parse_size(size): share for size, share in self.blocks.items()} or {
+            self.block_bytes: WHOLE_PERCENT
+        }
+
+    @property
+    def rated(self) -> bool:
+        """Whether a rate is offered."""
+        return any((self.rate_iops, self.rate_mb_per_s, self.drive_writes_per_day))
+
+    def _mistakes(self) -> Iterator[Mistake]:
+        if not re.fullmatch(r"[A-Za-z0-9_.-]+", self.name):
+            yield ("name",), f"{self.name!r} has other signs than letters, digits, . _ and -"
+        rates = ("rate_iops", "rate_mb_per_s", "drive_writes_per_day")
+        given = [name for name in rates if getattr(self, name) is not None]
+        if not given and self.iodepth is None:
+            yield (), f"stream '{self.name}' needs `iodepth`, or a rate: {', '.join(rates)}"
+        if len(given) > 1:
+            yield (given[1],), f"a second rate beside {given[0]}; give one"
+        if self.drive_writes_per_day and self.read_percent == WHOLE_PERCENT:
+            yield ("drive_writes_per_day",), "a stream that only reads has no drive writes"
+        if self.flush_every and self.read_percent == WHOLE_PERCENT:
+            yield ("flush_every",), "a stream that only reads has nothing to flush"
+        if self.theta == 1:
+            yield ("theta",), "fio cannot draw a theta of exactly 1; take 0.99 or 1.01"
+        yield from self._misspelt_sizes()
+        for key, pattern in (("theta", Locality.ZIPF), ("hot_percent", Locality.HOT),
+                             ("hits_percent", Locality.HOT)):  # fmt: skip
+            if key in self.model_fields_set and self.pattern is not pattern:
+                yield (key.removesuffix("_percent"),), f"only with `pattern: {pattern}`"
+
+    def _misspelt_sizes(self) -> Iterator[Mistake]:
+        for size in self.blocks:
+            try:
+                known = parse_size(size) > 0
+            except ValueError:
+                known = False
+            if not known:
+                yield ("blocks", size), f"'{size}' is no size"
+        if self.blocks and sum(self.blocks.values()) != WHOLE_PERCENT:
+            yield ("blocks",), f"the shares add up to {sum(self.blocks.values())} %, not 100 %"
+        if self.blocks and "block_bytes" in self.model_fields_set:
+            yield ("block",), "give `block` or `blocks`"
+
+
+class Mix(Model):
+    """Streams that run at the same time, judged as one point and each on its own."""
+
+    kind: ClassVar[PointsKind] = StageKind.MIX
+
+    name: str = Field(default="mix", min_length=1, max_length=40, description="For the report.")
+    streams: tuple[MixStream, ...] = Field(
+        min_length=1, max_length=MOST_STREAMS, description="What runs at the same time."
+    )
+    repeats: Repeats | None = Field(
+        default=None, description="Repeats; without it, those of the profile."
+    )
+    window_s: Seconds | None = Field(
+        default=None,
+        alias="window",
+        description="Time measured per repeat; without it, that of the profile.",
+    )
+    settle: Settle | None = Field(
+        default=None,
+        description="How repeats of this stage settle; without it, as the profile says. Streams "
+        "with a rate or pauses settle in time, not in bytes.",
+    )
+    extra: ExtraRepeats | None = Field(
+        default=None, description="More repeats where intervals are wide or repeats disturbed."
+    )
+
+    @model_validator(mode="after")
+    def _named(self) -> Self:
+        names = [stream.name for stream in self.streams]
+        refuse(
+            [
+                (("streams", index, "name"), f"'{name}' is the name of another stream, too")
+                for index, name in enumerate(names)
+                if name in names[:index]
+            ]
+        )
+        return self
+
+    @property
+    def reads(self) -> bool:
+        """Whether some stream reads."""
+        return any(stream.read_percent for stream in self.streams)

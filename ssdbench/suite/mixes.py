@@ -1,0 +1,103 @@
+"""A mix of streams as the sections of a fio job file; the rest is that of job files."""
+
+from collections.abc import Iterator
+
+from ssdbench.errors import UsageError
+from ssdbench.generator.fio.userjobs import Option, Section
+from ssdbench.model import asked
+from ssdbench.model.target import TargetInfo
+
+DAY_S = 86_400
+RATED_DEPTH = 32  # of a stream with a rate: room for those that wait
+_CLASSES = {
+    asked.Priority.REALTIME: 1,
+    asked.Priority.BEST_EFFORT: 2,
+    asked.Priority.IDLE: 3,
+}
+
+
+def sections(wanted: asked.Mix, target: TargetInfo, level_bytes: int) -> Iterator[Section]:
+    """Each stream as a section. Raises UsageError for a place that does not fit."""
+    for number, stream in enumerate(wanted.streams):
+        section = Section(stream.name)
+        place = f"{wanted.name}: streams[{number}] ({stream.name})"
+        for name, value in _options(stream, place, target, level_bytes):
+            section.options.append(Option(name, value, place))
+        yield section
+
+
+def _options(
+    stream: asked.MixStream, place: str, target: TargetInfo, level_bytes: int
+) -> Iterator[tuple[str, str]]:
+    yield "ioengine", "libaio"
+    yield from _requests(stream)
+    yield from _rate(stream, target)
+    yield from _place(stream, place, target, level_bytes)
+    yield "iodepth", str(stream.iodepth or RATED_DEPTH)
+    yield "numjobs", str(stream.numjobs)
+    if stream.think_s is not None:
+        yield "thinktime", f"{max(1, round(stream.think_s * 1e6))}us"
+    if stream.flush_every is not None:
+        yield "fsync", str(stream.flush_every)
+    if stream.priority is not None:
+        yield "prioclass", str(_CLASSES[stream.priority])
+
+
+def _requests(stream: asked.MixStream) -> Iterator[tuple[str, str]]:
+    random = stream.pattern is not asked.Locality.SEQUENTIAL
+    prefix = "rand" if random else ""
+    match stream.read_percent:
+        case 0:
+            yield "rw", f"{prefix}write"
+        case 100:
+            yield "rw", f"{prefix}read"
+        case percent:
+            yield "rw", f"{prefix}rw"
+            yield "rwmixread", str(percent)
+    sizes = stream.sizes
+    if len(sizes) > 1:
+        yield "bssplit", ":".join(f"{size}/{share}" for size, share in sizes.items())
+    else:
+        yield "bs", str(next(iter(sizes)))
+    if random:
+        yield "norandommap", "1"
+    if stream.pattern is asked.Locality.ZIPF:
+        yield "random_distribution", f"zipf:{stream.theta:g}"
+    elif stream.pattern is asked.Locality.HOT:
+        hits, hot = round(stream.hits_percent), round(stream.hot_percent)
+        yield "random_distribution", f"zoned:{hits}/{hot}:{100 - hits}/{100 - hot}"
+
+
+def _rate(stream: asked.MixStream, target: TargetInfo) -> Iterator[tuple[str, str]]:
+    """In bytes of each direction and job: fio takes a rate in requests for its smallest blocks."""
+    sizes, reads = stream.sizes, stream.read_percent / 100
+    mean = sum(size * share for size, share in sizes.items()) / 100
+    if stream.rate_iops is not None:
+        total = stream.rate_iops * mean
+    elif stream.rate_mb_per_s is not None:
+        total = stream.rate_mb_per_s * 1e6
+    elif stream.drive_writes_per_day is not None:
+        total = stream.drive_writes_per_day * target.size_bytes / DAY_S / (1 - reads)
+    else:
+        return
+    each = (total * share / stream.numjobs for share in (reads, 1 - reads))
+    yield "rate", ",".join(str(max(1, round(bytes_per_s))) for bytes_per_s in each)
+
+
+def _place(
+    stream: asked.MixStream, place: str, target: TargetInfo, level_bytes: int
+) -> Iterator[tuple[str, str]]:
+    """Shares are shares of the drive; nothing goes beyond what the run fills."""
+    align = max(target.logical_block_bytes, max(stream.sizes))
+    start = 0
+    if stream.offset is not None:
+        start = stream.offset.bytes_of(target.size_bytes, align_bytes=align)
+    length = stream.span.bytes_of(target.size_bytes, align_bytes=target.logical_block_bytes)
+    length = min(length, level_bytes - start) // align * align
+    if length <= 0:
+        raise UsageError(
+            f"{place} begins at byte {start}, but the run fills only {level_bytes} bytes",
+            hint="set a smaller `offset`",
+        )
+    yield "offset", str(start)
+    yield "size", str(length)
