@@ -34,17 +34,23 @@ class FioJobs(Model):
 
     file: Annotated[str, Field(min_length=1, max_length=4096)] | JobFile | None = Field(
         default=None,
+        examples=["jobs/mysql.fio"],
         description="The job file, in the directory of the profile or below it. A stored profile "
         "has its name and its text here.",
     )
     job: Annotated[str, Field(min_length=1)] | None = Field(
-        default=None, description="The text of a job file, in place of `file`."
+        default=None,
+        examples=["[data]\nrw=randread\nbs=8k\n"],
+        description="The text of a job file, in place of `file`.",
     )
     repeats: Repeats | None = Field(
-        default=None, description="Repeats per point; without it, those of the profile."
+        default=None,
+        examples=[10],
+        description="Repeats per point; without it, those of the profile.",
     )
     window_s: Seconds | None = Field(
         default=None,
+        examples=["5m"],
         alias="window",
         description="Time measured per repeat; without it, that of the profile.",
     )

@@ -60,6 +60,7 @@ class MixStream(Model):
     )
     blocks: dict[str, Annotated[int, Field(strict=True, ge=1, le=100)]] = Field(
         default={},
+        examples=[{"4KiB": 60, "64KiB": 40}],
         description="Several sizes with their shares in percent, such as {4KiB: 60, 64KiB: 40}, in "
         "place of `block`.",
     )
@@ -77,29 +78,42 @@ class MixStream(Model):
     )
     iodepth: QueueDepth | None = Field(
         default=None,
+        examples=[16],
         description="Requests in flight per job; a stream with a rate has up to 32 unless told.",
     )
     numjobs: Jobs = Field(default=1, description="Jobs that share the rate.")
-    rate_iops: Positive | None = Field(default=None, description="Offered rate, in IOPS.")
+    rate_iops: Positive | None = Field(
+        default=None, examples=[500], description="Offered rate, in IOPS."
+    )
     rate_mb_per_s: Positive | None = Field(
-        default=None, description="Offered rate, in MB/s (10^6 bytes), reads and writes together."
+        default=None,
+        examples=[20],
+        description="Offered rate, in MB/s (10^6 bytes), reads and writes together.",
     )
     drive_writes_per_day: Positive | None = Field(
         default=None,
+        examples=[1],
         description="Offered rate of writes, in capacities of the drive per day; reads come with "
         "them in their share.",
     )
     think_s: Seconds | None = Field(
-        default=None, alias="think", description="Pause of each job after a request."
+        default=None,
+        examples=["1ms"],
+        alias="think",
+        description="Pause of each job after a request.",
     )
     flush_every: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] | None = Field(
-        default=None, description="A flush of the drive's cache after so many writes."
+        default=None, examples=[1], description="A flush of the drive's cache after so many writes."
     )
     priority: Priority | None = Field(
-        default=None, description="Class of priority; a simulated drive has none."
+        default=None,
+        examples=["realtime"],
+        description="Class of priority; a simulated drive has none.",
     )
     offset: Span | None = Field(
-        default=None, description="Where its place begins, as a share or a size; else at 0."
+        default=None,
+        examples=["25%"],
+        description="Where its place begins, as a share or a size; else at 0.",
     )
     span: Span = Field(default=WHOLE, description="How much from there it uses, at most.")
 
@@ -165,10 +179,11 @@ class Mix(Model):
         min_length=1, max_length=MOST_STREAMS, description="What runs at the same time."
     )
     repeats: Repeats | None = Field(
-        default=None, description="Repeats; without it, those of the profile."
+        default=None, examples=[10], description="Repeats; without it, those of the profile."
     )
     window_s: Seconds | None = Field(
         default=None,
+        examples=["5m"],
         alias="window",
         description="Time measured per repeat; without it, that of the profile.",
     )
