@@ -40,7 +40,6 @@ class FioJobs(Model):
     )
     job: Annotated[str, Field(min_length=1)] | None = Field(
         default=None,
-        examples=["[data]\nrw=randread\nbs=8k\n"],
         description="The text of a job file, in place of `file`.",
     )
     repeats: Repeats | None = Field(
