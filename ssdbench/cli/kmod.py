@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ssdbench.cli.documents.machine import Module, Modules
 from ssdbench.cli.output import answer, document
 
 if TYPE_CHECKING:  # the command line imports late
+    from ssdbench.cli.documents.machine import Module
     from ssdbench.host.kmod import ModuleState
 
 
@@ -38,6 +38,7 @@ def _built() -> Path:
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def build(kernel: str, headers: str, block_source: str, *, as_json: bool) -> None:
     """Build the modules for a kernel."""
+    from ssdbench.cli.documents.machine import Module
     from ssdbench.host import kmod as modules
 
     release = kernel or platform.release()
@@ -56,6 +57,7 @@ def build(kernel: str, headers: str, block_source: str, *, as_json: bool) -> Non
 def dkms(into: str, *, as_json: bool) -> None:
     """Write the sources for DKMS, which builds and signs them; this command installs nothing."""
     from ssdbench import __version__
+    from ssdbench.cli.documents.machine import Modules
     from ssdbench.host import kmod as modules
 
     tree = modules.dkms_tree(modules.source_directory(), Path(into), __version__)
@@ -73,6 +75,7 @@ def dkms(into: str, *, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def load(names: tuple[str, ...], *, as_json: bool) -> None:
     """Load modules (default: all that were built)."""
+    from ssdbench.cli.documents.machine import Module
     from ssdbench.errors import HostLacks
     from ssdbench.host import kmod as modules
     from ssdbench.host.sysfs import Sysfs
@@ -96,6 +99,7 @@ def load(names: tuple[str, ...], *, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def unload(names: tuple[str, ...], *, as_json: bool) -> None:
     """Unload modules (default: all of ours)."""
+    from ssdbench.cli.documents.machine import Module
     from ssdbench.host import kmod as modules
     from ssdbench.host.sysfs import Sysfs
 
@@ -112,6 +116,7 @@ def unload(names: tuple[str, ...], *, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def status(*, as_json: bool) -> None:
     """Show what is built, loaded and in use, and why this host could not load a module."""
+    from ssdbench.cli.documents.machine import Module
     from ssdbench.host import kmod as modules
     from ssdbench.host.sysfs import Sysfs
 
@@ -149,13 +154,15 @@ def _chosen(names: tuple[str, ...]) -> "list[ModuleState]":
 
 
 def _say(
-    rows: Sequence[Module],
+    rows: "Sequence[Module]",
     obstacles: Sequence[str] = (),
     *,
     as_json: bool,
     whole: bool = False,
 ) -> None:
     """The modules; `whole` says of each also what it is not."""
+    from ssdbench.cli.documents.machine import Modules
+
     if as_json:
         document(Modules(modules=tuple(rows), obstacles=tuple(obstacles)))
         return

@@ -3,33 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ssdbench.cli import simfio
-from ssdbench.cli.documents import Document
-from ssdbench.cli.documents.simulated import (
-    BroughtBack,
-    Created,
-    Inspected,
-    Model,
-    Models,
-    Parameters,
-    Served,
-    Snapshot,
-    TrueValues,
-)
 from ssdbench.cli.options import targets
 from ssdbench.cli.output import answer, document
 from ssdbench.errors import UsageError
-from ssdbench.model.workload import Pattern
-from ssdbench.sim import nbd
-from ssdbench.sim.drive import SimDrive, data_path
-from ssdbench.sim.library import parameters
-from ssdbench.sim.simulation import simulate
-from ssdbench.sim.spec import SimSpec, catalogue, parse
-from ssdbench.sim.truth import Load, Rest, Truth, closed_form
 from ssdbench.units import (
     format_capacity,
     format_count,
@@ -40,10 +21,17 @@ from ssdbench.units import (
     parse_size,
 )
 
+if TYPE_CHECKING:  # numpy and pydantic, which --help and the manual page do without
+    from ssdbench.cli.documents import Document
+    from ssdbench.sim.spec import SimSpec
+    from ssdbench.sim.truth import Truth
+
+RESTS = ("static", "ordered", "empty")  # of ssdbench.sim.truth.Rest; a test holds them together
+
 _as_json = click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
 
 
-def _print(made: Document, as_json: bool, lines: list[str]) -> None:
+def _print(made: "Document", as_json: bool, lines: list[str]) -> None:
     if as_json:
         document(made)
     else:
@@ -71,6 +59,10 @@ command.add_command(simfio.execute)
 @_as_json
 def models(show_parameters: bool, as_json: bool) -> None:
     """List the embedded models, or every parameter of the drive."""
+    from ssdbench.cli.documents.simulated import Model, Models, Parameters
+    from ssdbench.sim.library import parameters
+    from ssdbench.sim.spec import catalogue
+
     if show_parameters:
         descriptions = list(parameters().values())
         _print(
@@ -91,6 +83,10 @@ def models(show_parameters: bool, as_json: bool) -> None:
 @_as_json
 def create(target: str, state: Path, as_json: bool) -> None:
     """Make a fresh drive TARGET (such as sim:p4500-4t,capacity=8GiB) in the file STATE."""
+    from ssdbench.cli.documents.simulated import Created
+    from ssdbench.sim.drive import SimDrive
+    from ssdbench.sim.spec import parse
+
     with SimDrive.create(parse(target), state) as drive:
         info = drive.info()
     _print(Created(**info), as_json, _info_lines(info))
@@ -106,6 +102,9 @@ def create(target: str, state: Path, as_json: bool) -> None:
 @_as_json
 def inspect(state: Path, repair: bool, as_json: bool) -> None:
     """Say what the drive in STATE is, what it has done, and whether its maps agree."""
+    from ssdbench.cli.documents.simulated import Inspected
+    from ssdbench.sim.drive import SimDrive
+
     with SimDrive.open(state, repair=repair) as drive:
         info = {
             **drive.info(),
@@ -123,6 +122,9 @@ def inspect(state: Path, repair: bool, as_json: bool) -> None:
 @_as_json
 def snapshot(state: Path, to: Path, as_json: bool) -> None:
     """Copy the drive in STATE, with its history, to the file TO."""
+    from ssdbench.cli.documents.simulated import Snapshot
+    from ssdbench.sim.drive import SimDrive
+
     with SimDrive.open(state) as drive:
         drive.snapshot(to)
     made = Snapshot(state=str(state), snapshot=str(to))
@@ -135,6 +137,9 @@ def snapshot(state: Path, to: Path, as_json: bool) -> None:
 @_as_json
 def restore(state: Path, source: Path, as_json: bool) -> None:
     """Bring the drive in STATE back to what it was when SOURCE was copied from it."""
+    from ssdbench.cli.documents.simulated import BroughtBack
+    from ssdbench.sim.drive import SimDrive
+
     with SimDrive.open(state) as drive:
         drive.restore(source)
     made = BroughtBack(state=str(state), source=str(source))
@@ -172,6 +177,10 @@ def serve(
     as_json: bool,
 ) -> None:
     """Serve TARGET (a model or a STATE file) over NBD in real time, until SIGTERM or Ctrl-C."""
+    from ssdbench.cli.documents.simulated import Served
+    from ssdbench.sim import nbd
+    from ssdbench.sim.drive import data_path
+
     path = _state_to_serve(target, socket_path, state)
     uri = nbd.uri(socket_path)
     made = Served(uri=uri, state=str(path), simulated=True)
@@ -207,9 +216,9 @@ def serve(
 @click.option("--sequential", is_flag=True, help="Sequential instead of random.")
 @click.option(
     "--rest",
-    default=Rest.ORDERED.value,
+    default="ordered",
     show_default=True,
-    type=click.Choice([rest.value for rest in Rest]),
+    type=click.Choice(RESTS),
     help="What is outside the span: as random writes left it, written in order, or nothing.",
 )
 @click.option(
@@ -241,6 +250,11 @@ def truth(
     as_json: bool,
 ) -> None:
     """Print the true values of TARGET: write amplification, sustained IOPS, block, cache, unit."""
+    from ssdbench.cli.documents.simulated import TrueValues
+    from ssdbench.model.workload import Pattern
+    from ssdbench.sim.simulation import simulate
+    from ssdbench.sim.truth import Load, Rest, Truth, closed_form
+
     spec = _spec_of(target)
     load = Load(
         block_bytes=block,
@@ -260,6 +274,9 @@ def truth(
 
 
 def _state_to_serve(target: str, socket_path: Path, state: Path | None) -> Path:
+    from ssdbench.sim.drive import SimDrive
+    from ssdbench.sim.spec import parse
+
     if target.endswith(".ssdb"):
         if state is not None:
             raise UsageError("TARGET is a state file already; leave out --state")
@@ -270,14 +287,17 @@ def _state_to_serve(target: str, socket_path: Path, state: Path | None) -> Path:
     return path
 
 
-def _spec_of(target: str) -> SimSpec:
+def _spec_of(target: str) -> "SimSpec":
+    from ssdbench.sim.drive import SimDrive
+    from ssdbench.sim.spec import parse
+
     if target.endswith(".ssdb"):
         with SimDrive.open(Path(target)) as drive:
             return drive.spec
     return parse(target)
 
 
-def _span_bytes(span: str, spec: SimSpec, block_bytes: int) -> int:
+def _span_bytes(span: str, spec: "SimSpec", block_bytes: int) -> int:
     try:
         size = (
             round(spec.capacity_bytes * parse_percent(span) / 100)
@@ -322,7 +342,7 @@ def _info_lines(info: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _truth_lines(spec: SimSpec, found: Truth) -> list[str]:
+def _truth_lines(spec: "SimSpec", found: "Truth") -> list[str]:
     amplification = found.write_amplification
     return [
         f"{spec.text}  SIMULATED: {spec.title}, seed {spec.seed}",

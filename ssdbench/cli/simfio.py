@@ -9,17 +9,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ssdbench.cli.options import targets
 from ssdbench.cli.output import tell
 from ssdbench.errors import HostLacks, UsageError
-from ssdbench.generator.fio import userjobs
 from ssdbench.host import command
-from ssdbench.sim.drive import SimDrive, data_path
-from ssdbench.sim.native_files import preload
-from ssdbench.sim.spec import parse
+
+if TYPE_CHECKING:  # numpy and pydantic, which --help and the manual page do without
+    from ssdbench.generator.fio import userjobs
+    from ssdbench.sim.drive import SimDrive
 
 DEVICE = "SSDBENCH_SIM_DEVICE"
 
@@ -50,6 +51,10 @@ def fio(target: str, arguments: tuple[str, ...], state: Path | None, program: st
     ssdbench sim fio sim:x25m-g2-160,capacity=4GiB job.fio
     ssdbench sim fio --state my.ssdb sim:p4500-4t -- --name=w --rw=randwrite --bs=4k --io_size=8g
     """
+    from ssdbench.generator.fio import userjobs
+    from ssdbench.sim.drive import data_path
+    from ssdbench.sim.native_files import preload
+
     found = command.which(program)
     if found is None:
         raise HostLacks(f"{program} is not installed", hint="install fio")
@@ -91,6 +96,8 @@ def execute(target: str, argv: tuple[str, ...], state: Path | None) -> None:
     \b
     ssdbench sim exec sim:p4500-4t,capacity=8GiB -- my-benchmark --device {}
     """
+    from ssdbench.sim.drive import SimDrive
+
     program = command.which("fio")
     if program is None:
         raise HostLacks("fio is not installed", hint="install fio")
@@ -123,6 +130,9 @@ def _code(status: int) -> int:
 @contextmanager
 def _drive(target: str, state: Path | None) -> Iterator[Path]:
     """The state file of the drive, which nobody holds."""
+    from ssdbench.sim.drive import SimDrive
+    from ssdbench.sim.spec import parse
+
     if target.endswith(".ssdb"):
         if state is not None:
             raise UsageError("TARGET is a state file already; leave out --state")
@@ -139,7 +149,9 @@ def _drive(target: str, state: Path | None) -> Iterator[Path]:
         yield path
 
 
-def _same(drive: SimDrive, target: str) -> None:
+def _same(drive: "SimDrive", target: str) -> None:
+    from ssdbench.sim.spec import parse
+
     asked = parse(target)
     if dict(asked.params) != dict(drive.spec.params):
         raise UsageError(
@@ -148,7 +160,9 @@ def _same(drive: SimDrive, target: str) -> None:
         )
 
 
-def _rewritten(asked: userjobs.Asked, program: str) -> list[userjobs.Rewritten]:
+def _rewritten(asked: "userjobs.Asked", program: str) -> "list[userjobs.Rewritten]":
+    from ssdbench.generator.fio import userjobs
+
     @cache
     def engine_options(engine: str) -> frozenset[str]:
         said = command.run([program, f"--enghelp={engine}"], ok=range(256)).stdout
