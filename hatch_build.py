@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import sysconfig
 import tempfile
 from pathlib import Path
@@ -56,11 +57,14 @@ class NativeBuildHook(BuildHookInterface[Any]):
             wanted[str(script)] = place
         if shutil.which("pandoc"):
             page = there / "ssdbench.1"
-            source = Path(__file__).parent / "docs" / "ssdbench.1.md"
+            sys.path.insert(0, str(Path(__file__).parent))
+            from docs.siteparts import manual
+
             footer = f"footer=ssdbench {self.metadata.version}"
             subprocess.run(
-                ["pandoc", "-s", "-t", "man", "-M", footer, "-o", page, source], check=True
-            )
+                ["pandoc", "-s", "-f", "markdown-smart", "-t", "man", "-M", footer, "-o", page],
+                input=manual.whole(), text=True, check=True,
+            )  # fmt: skip
             wanted[str(page)] = "share/man/man1/ssdbench.1"
         return wanted
 

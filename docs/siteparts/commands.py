@@ -1,27 +1,12 @@
 """Every command with its options, from the command line itself."""
 
 import re
-from collections.abc import Iterator
 
 import click
 
+from docs.siteparts.manual import commands, default, metavar, options
 from docs.siteparts.markdown import code, prose, table
 from ssdbench.cli.documents import DOCUMENTS
-from ssdbench.cli.main import ssdbench
-
-
-def commands(
-    command: click.Command = ssdbench, context: click.Context | None = None
-) -> Iterator[tuple[click.Context, click.Command]]:
-    """Every command that can be typed, in the order of `--help`."""
-    context = context or click.Context(ssdbench, info_name="ssdbench")
-    if not isinstance(command, click.Group):
-        yield context, command
-        return
-    for word in command.list_commands(context):
-        found = command.get_command(context, word)
-        if found is not None and not found.hidden:
-            yield from commands(found, click.Context(found, parent=context, info_name=word))
 
 
 def page() -> str:
@@ -31,12 +16,12 @@ def page() -> str:
 
 def _section(context: click.Context, command: click.Command) -> str:
     words = context.command_path.removeprefix("ssdbench ")
-    usage = " ".join(command.collect_usage_pieces(context))
+    arguments = [metavar(p) for p in command.params if isinstance(p, click.Argument)]
+    usage = " ".join(["[OPTIONS]", *arguments])
     parts = [f"## {words}", f"```text\nssdbench {words} {usage}\n```", _help(command.help or "")]
     rows = [
-        (" ".join(map(code, option.opts + option.secondary_opts)), *_value(option, context))
-        for option in command.params
-        if isinstance(option, click.Option) and not option.hidden and option.name != "as_json"
+        (" ".join(map(code, option.opts + option.secondary_opts)), *_value(option))
+        for option in options(command)
     ]
     if rows:
         parts.append(table(("option", "value", "default", "meaning"), rows))
@@ -54,14 +39,11 @@ def _answers(document: str, words: str) -> bool:
     return document == name or document in variants.get(name, []) or of_modules
 
 
-def _value(option: click.Option, context: click.Context) -> tuple[str, str, str]:
+def _value(option: click.Option) -> tuple[str, str, str]:
     """What it takes, its default, and what it is for."""
-    taken = "" if option.is_flag else option.make_metavar(context)
-    default = option.default
-    plain = isinstance(default, str | int | float) and not isinstance(default, bool)
-    shown = str(default) if plain and default != "" and not option.is_flag else ""
+    taken = "" if option.is_flag else metavar(option)
     repeated = " May be given several times." if _says_not_yet(option) else ""
-    return code(taken), code(shown), prose(option.help or "") + repeated
+    return code(taken), code(default(option)), prose(option.help or "") + repeated
 
 
 def _says_not_yet(option: click.Option) -> bool:

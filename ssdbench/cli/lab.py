@@ -56,7 +56,9 @@ def run(
 ) -> None:
     """Run COMMAND in a fresh guest; its output and exit status become ours.
 
-    Without --disk there is one simulated drive, /dev/nvme0n1; with --program, none.
+    Without --disk there is one simulated drive, /dev/nvme0n1; with --program, none. A FILE that
+    holds data needs consent like a drive. If QEMU itself fails before COMMAND has begun, the guest
+    is booted again, up to three times in all, with a message.
     """
     from ssdbench.errors import UsageError
     from ssdbench.lab.disks import parse_all

@@ -51,7 +51,8 @@ if TYPE_CHECKING:
     "--attach-or-start",
     is_flag=True,
     help="See to it that the run in --output is done, once, however often this is called: return "
-    "what is there, wait for a run at work, continue one that was cut off, else start it.",
+    "what is there, wait for a run at work, continue one that was cut off, else start it. The exit "
+    "code is the run's. One of another profile, target or seed is refused.",
 )
 @click.option("--as-worker", is_flag=True, hidden=True, help="Do the work of --attach-or-start.")
 @budget_option

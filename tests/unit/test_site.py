@@ -12,8 +12,10 @@ from docs.siteparts import answers, commands, exits, findings, keys, models, out
 from docs.siteparts.keys import Key
 from ssdbench.cli.documents import DOCUMENTS
 from ssdbench.cli.main import COMMANDS
+from ssdbench.cli.sim import RESTS
 from ssdbench.model.finding import Code
 from ssdbench.sim.modelfile import embedded_models
+from ssdbench.sim.truth import Rest
 
 DOCS = Path(__file__).parents[2] / "docs"
 KEYS = list(keys.every_key())
@@ -56,6 +58,10 @@ def test_the_reference_has_a_section_for_each(page: Callable[[], str], names: li
     sections = re.findall(r"^## (.+)$", page(), re.MULTILINE)
 
     assert [name for name in names if name not in sections] == []
+
+
+def test_what_lies_outside_a_span_has_the_names_of_the_truth() -> None:
+    assert set(RESTS) == {rest.value for rest in Rest}
 
 
 def test_every_kind_of_finding_is_explained_and_says_what_to_do() -> None:
