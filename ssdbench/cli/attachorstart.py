@@ -90,13 +90,15 @@ def is_over(directory: Path) -> bool:
 
     One that was killed, stopped, or ended by an error is continued.
     """
+    from ssdbench.cli.conduct import EXIT_TARGET_MISSED
     from ssdbench.engine.journal import is_unended
     from ssdbench.report.read import StoredRun
 
     if not (directory / RESULT).exists() or is_unended(directory):
         return False
     result = StoredRun.open(directory).result
-    return result.finished_at is not None or (not result.interrupted and ended(directory) == 1)
+    at_a_limit = not result.interrupted and ended(directory) in (0, 1, EXIT_TARGET_MISSED)
+    return result.finished_at is not None or at_a_limit
 
 
 def require_same_work(
@@ -147,10 +149,11 @@ def begun_before(directory: Path) -> bool:
 
 def end_of(directory: Path) -> int:
     """The exit code of a run that is over, also where it was killed before it said so."""
+    from ssdbench.cli.conduct import exit_code_of
     from ssdbench.report.read import StoredRun
 
     if (code := ended(directory)) is None:
-        code = 0 if StoredRun.open(directory).result.verdict == "VALIDATED" else 1
+        code = exit_code_of(StoredRun.open(directory).result)
         end(directory, code)
     return code
 

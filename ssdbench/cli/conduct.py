@@ -123,7 +123,7 @@ def _conducted(directory: Path, audience: Audience, work: Callable[[World], RunR
     try:
         with Signals() as signals, background.awake():
             result = _reported(directory, lambda: work(World(emit, signals.pending)))
-            code = _exit_code(result, signals.pending())
+            code = exit_code_of(result, signals.pending())
         files = tuple(render(directory))
     except BaseException as error:
         if begun:
@@ -157,7 +157,8 @@ def _store_facts(path: Path, target: TargetInfo) -> None:
     write_atomic(path, json.dumps(current_facts(target), indent=1) + "\n")
 
 
-def _exit_code(result: RunResult, signal_number: int | None) -> int:
+def exit_code_of(result: RunResult, signal_number: int | None = None) -> int:
+    """The exit code of a run that came to its end, or that a signal ended."""
     if result.interrupted and signal_number is not None:
         return 128 + signal_number
     accepted = whole(result.accepted)

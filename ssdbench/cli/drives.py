@@ -62,12 +62,15 @@ def _device(name: str) -> "Device | None":
     try:
         refusals = guard.objections(info, guard.LiveHost(info))
         reasons = [objection.reason for objection in refusals]
+        overridable = bool(reasons) and all(objection.option for objection in refusals)
     except OSError as error:
+        overridable = False
         reasons = [f"it cannot be examined: {error.strerror}"]
     words = (format_capacity(info.size_bytes), info.kind.value, info.model, info.serial)
     return Device(
         target=node,
         reasons=tuple(reasons),
+        overridable=overridable,
         description=" ".join(word for word in words if word),
         id=info.id,
         kind=info.kind.value,

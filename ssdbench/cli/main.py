@@ -48,6 +48,7 @@ COMMANDS = {
     "retire": ("retire", "Purge a drive that is no longer needed; show its wear."),
     "attach": ("attach", "Show the progress of a detached run until it ends."),
     "stop": ("stop", "Stop a detached run cleanly, with a partial report."),
+    "fleet": ("fleet", "Measure many drives on many hosts, over SSH."),
     "sim": ("sim", "Create, inspect, snapshot and serve simulated drives."),
     "kmod": ("kmod", "Build, load and unload the bundled kernel modules."),
     "lab": ("lab", "Boot a guest with the kernel modules, and run in it."),

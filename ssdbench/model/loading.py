@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -14,6 +14,8 @@ from ssdbench.model.asked.mistakes import Mistake
 from ssdbench.model.profile import SPELLED, Profile
 from ssdbench.model.yamltext import Document, Path, dotted, read
 from ssdbench.units import MOST_GIVEN
+
+M = TypeVar("M", bound=BaseModel)
 
 HINT = "`ssdbench schema` prints every key with its meaning and default."
 
@@ -51,13 +53,18 @@ def load_profile(text: str, file: str) -> Profile:
 
     Raises ProfileError with all mistakes at once, in the order in which they stand.
     """
+    return load(text, file, Profile, hint=HINT)
+
+
+def load(text: str, file: str, kind: type[M], *, hint: str = "") -> M:
+    """Read a YAML file of any model. Raises ProfileError, as for a profile."""
     document = read(text, file)
-    profile = None
+    found = None
     if not document.diagnostics or document.data is not None:
-        profile = _validate(document)
-    if document.diagnostics or profile is None:
-        raise ProfileError(_ordered(document.diagnostics), hint=HINT)
-    return profile
+        found = _validate(document, kind)
+    if document.diagnostics or found is None:
+        raise ProfileError(_ordered(document.diagnostics), hint=hint)
+    return found
 
 
 def misfit_error(
@@ -72,20 +79,20 @@ def misfit_error(
     return ProfileError(_ordered(document.diagnostics), hint=hint)
 
 
-def _validate(document: Document) -> Profile | None:
+def _validate(document: Document, kind: type[M]) -> M | None:
     data = document.data
     if data is None:
-        document.complain(document.value_at(()), "the profile is empty")
+        document.complain(document.value_at(()), f"the {kind.__name__.lower()} is empty")
         return None
     try:
-        return Profile.model_validate(data)
+        return kind.model_validate(data)
     except ValidationError as error:
         for details in error.errors(include_url=False):
             if document.full:
                 break
             # A list whose only element is wrong counts as too short as well.
             if details["type"] != "too_short" or not details["input"]:
-                _explain(document, details)
+                _explain(document, details, kind)
     return None
 
 
@@ -94,7 +101,7 @@ def _ordered(diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
     return sorted(unique, key=lambda found: (found.line, found.column))
 
 
-def _explain(document: Document, details: ErrorDetails) -> None:
+def _explain(document: Document, details: ErrorDetails, model: type[BaseModel]) -> None:
     path = _known_path(document, details["loc"])
     kind = details["type"]
     if kind == "mistakes":
@@ -102,7 +109,7 @@ def _explain(document: Document, details: ErrorDetails) -> None:
             where = (*path, *below)
             document.complain(document.value_at(where), f"{dotted(where)}: {message}")
     elif kind == "extra_forbidden":
-        document.complain(document.key_at(path), _unknown_key(path))
+        document.complain(document.key_at(path), _unknown_key(path, model))
     elif kind == "missing":
         document.complain(document.value_at(path[:-1]), f"missing key '{dotted(path)}'")
     else:
@@ -133,7 +140,7 @@ def _sentence(details: ErrorDetails) -> str:
     if kind in ("enum", "literal_error"):
         return _not_one_of(str(context["expected"]), given)
     if kind == "string_pattern_mismatch":
-        return f"must be {SPELLED[context['pattern']]}, got {_shown(given)}"
+        return f"must be {SPELLED.get(context['pattern'], context['pattern'])}, got {_shown(given)}"
     if kind in _KINDS:
         return f"must be {_KINDS[kind]}, got {_shown(given)}"
     return details["msg"].removeprefix("Value error, ")
@@ -153,9 +160,9 @@ def _not_one_of(expected: str, given: object) -> str:
     return f"must be one of {', '.join(choices)}, got {_shown(given)}{meant}"
 
 
-def _unknown_key(path: Path) -> str:
+def _unknown_key(path: Path, model: type[BaseModel]) -> str:
     key = brief(str(path[-1]), MOST_GIVEN)
-    known = list(_keys_at(Profile, path[:-1]))
+    known = list(_keys_at(model, path[:-1]))
     meant = _did_you_mean(key, known)
     where = f" in {dotted(path[:-1])}" if len(path) > 1 else ""
     choices = f" (known: {', '.join(known)})"

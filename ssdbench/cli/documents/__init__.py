@@ -45,6 +45,10 @@ DOCUMENTS = {
     "sim-serve": ("simulated", "Served"),
     "sim-truth": ("simulated", "TrueValues"),
     "kmod": ("machine", "Modules"),
+    "fleet-plan": ("fleets", "FleetPlanned"),
+    "fleet-run": ("fleets", "FleetRan"),
+    "fleet-status": ("fleets", "FleetStatus"),
+    "fleet-stop": ("fleets", "FleetStopped"),
     "lab-run": ("machine", "RanInGuest"),
     "error": ("failed", "Failed"),
 }

@@ -19,6 +19,7 @@ class Device(Part):
     serial: str | None = None
     plannable: bool | None = None
     reasons: tuple[str, ...]  # why it may not be written
+    overridable: bool = False  # whether options exist that override all of them
 
 
 class ListedModel(Part):

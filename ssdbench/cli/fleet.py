@@ -1,0 +1,284 @@
+"""`ssdbench fleet`: many drives on many hosts."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ssdbench.cli.options import json_option
+from ssdbench.cli.output import answer, document, table, tell
+
+if TYPE_CHECKING:
+    from ssdbench.cli.documents.fleets import FleetDrive
+    from ssdbench.fleet.contract import Job
+    from ssdbench.fleet.drive import State
+    from ssdbench.fleet.inventory import Fleet
+    from ssdbench.fleet.plan import Plan
+    from ssdbench.fleet.reach import Reach
+    from ssdbench.fleet.records import Records
+
+file_argument = click.argument("file", metavar="FLEET.yaml", type=click.Path(path_type=Path))
+LOCAL_PROFILE = "quick"
+
+
+@click.group("fleet")
+def fleet() -> None:
+    """Measure many drives on many hosts, over SSH, with limits and a canary."""
+
+
+@fleet.command("plan")
+@file_argument
+@json_option
+def plan_command(file: Path, as_json: bool) -> None:
+    """Ask every host for its drives, and show which would be measured. Changes nothing."""
+    from ssdbench.cli.documents.fleets import FleetPlanned
+    from ssdbench.fleet.crew import tokens
+
+    wanted, made, _ = _planned(file)
+    offered = tokens(made.jobs, wanted.limits)
+    if as_json:
+        document(
+            FleetPlanned(
+                drives=tuple(_drive(job) for job in made.jobs),
+                silent={name: why for name, why in made.silent},
+                notes=made.notes,
+                limits=offered,
+            )
+        )
+        return
+    rows = [
+        (job.host, job.rack, job.target, job.model, job.serial, job.identity) for job in made.jobs
+    ]
+    answer(table(("host", "rack", "drive", "model", "serial", "identity"), rows))
+    for line in _asides(made):
+        answer(line)
+    answer("")
+    answer(f"{len(made.jobs)} drives would be erased and measured, {wanted.limits.at_once} at once")
+    if wanted.engine.scheduler:
+        answer("the worker of each rack is started with:")
+        for rack in dict.fromkeys(job.rack for job in made.jobs):
+            own = {job.host for job in made.jobs if job.rack == rack}
+            given = " ".join(
+                f"{name}={value:g}"
+                for name, value in offered.items()
+                if name == "drives" or name.partition(":")[2] in {rack, *own}
+            )
+            answer(f"  dask worker {wanted.engine.scheduler} --nworkers 1 --resources '{given}' …")
+
+
+@fleet.command("run")
+@click.argument("file", metavar="[FLEET.yaml]", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--local",
+    type=click.IntRange(1, 1000),
+    metavar="N",
+    help="Without FLEET.yaml: measure N simulated drives on this machine.",
+)
+@click.option(
+    "--profile", metavar="PROFILE", help="With --local: the profile.", default=LOCAL_PROFILE,
+    show_default=True,
+)  # fmt: skip
+@click.option(
+    "--output", type=click.Path(path_type=Path), metavar="DIR", help="With --local: where it goes."
+)
+@json_option
+def run_command(
+    file: Path | None, local: int | None, profile: str, output: Path | None, as_json: bool
+) -> int:
+    """Measure every drive of FLEET.yaml once, however often this is called or killed.
+
+    What is measured stays; what runs is attached; the rest is started, a canary first.
+    """
+    from ssdbench.errors import UsageError
+    from ssdbench.fleet.crew import require_engine
+
+    require_engine()
+    if (file is None) == (local is None):
+        raise UsageError("name FLEET.yaml, or --local N")
+    if file is not None:
+        from ssdbench.fleet.reach import reach_of
+        from ssdbench.fleet.records import Records
+
+        wanted, made, _ = _planned(file)
+        return _run(wanted, made, reach_of(wanted), Records.of(file), as_json=as_json)
+    from ssdbench.fleet.reach import Here
+
+    wanted, made, records = _locally(local or 1, profile, output or Path("reports/fleet-local"))
+    return _run(wanted, made, Here(), records, as_json=as_json)
+
+
+@fleet.command("status")
+@file_argument
+@click.option(
+    "--page", type=click.Path(path_type=Path), metavar="FILE", help="Also write it as a page."
+)
+@json_option
+def status_command(file: Path, page: Path | None, as_json: bool) -> None:
+    """Show how each drive stands: stage, rate, time left, findings. Asks no host."""
+    from ssdbench.cli.documents.fleets import FleetStatus
+    from ssdbench.fleet import status
+    from ssdbench.foreign import write_whole
+
+    records = _records(file)
+    kept = list(records.all())
+    if page is not None:
+        write_whole(page, status.page(kept, file.stem).encode())
+    if as_json:
+        document(FleetStatus(drives=tuple(_stored_drive(one.job, one.state) for one in kept)))
+        return
+    if kept:
+        answer(table(status.HEADER, status.rows(kept)))
+        answer("")
+    answer(status.summary(kept))
+
+
+@fleet.command("stop")
+@file_argument
+@json_option
+def stop_command(file: Path, as_json: bool) -> int:
+    """Begin nothing more, and end every run cleanly; the next `fleet run` continues them."""
+    from ssdbench.cli.documents.fleets import FleetStopped
+    from ssdbench.errors import telling
+    from ssdbench.fleet import contract
+    from ssdbench.fleet.contract import Job
+    from ssdbench.fleet.drive import Stage
+    from ssdbench.fleet.inventory import read_fleet
+    from ssdbench.fleet.reach import Silent, reach_of
+
+    wanted, records = read_fleet(file), _records(file)
+    records.ask_to_stop()
+    reach = reach_of(wanted)
+    addresses = {host.name: host.ssh for host in wanted.every_host}
+    stopped, failed = [], {}
+    for one in records.all():
+        told = one.job
+        if one.state.stage not in (Stage.RUNNING, Stage.SILENT, Stage.STARTING):
+            continue
+        job = Job(
+            name=told["name"], host=told["host"], address=addresses.get(told["host"], ""),
+            rack=told["rack"], target=told["target"], identity=told["identity"], model="",
+            serial="", runs=f"{wanted.runs}/{wanted.title}", profile_text="",
+            ssdbench=wanted.ssdbench,
+        )  # fmt: skip
+        try:
+            said = contract.stop(job, reach)
+            why = "" if said.status == 0 else telling(said.stderr)
+        except Silent as error:
+            why = error.message
+        if why:
+            failed[f"{job.host} {job.target}"] = why
+        else:
+            stopped.append(job.name)
+    if as_json:
+        document(FleetStopped(stopped=tuple(stopped), failed=failed))
+    else:
+        answer(f"{len(stopped)} runs stopped; nothing more is begun")
+        for where, why in failed.items():
+            answer(f"  {where}: {why}")
+    return 1 if failed else 0
+
+
+def _planned(file: Path) -> "tuple[Fleet, Plan, str]":
+    from ssdbench.cli.inputs import read_profile
+    from ssdbench.fleet.crew import require_safe
+    from ssdbench.fleet.inventory import read_consent, read_fleet
+    from ssdbench.fleet.plan import plan
+    from ssdbench.fleet.reach import reach_of
+
+    wanted = read_fleet(file)
+    require_safe(wanted.engine)
+    beside = file.parent / wanted.profile
+    _, text = read_profile(str(beside) if beside.is_file() else wanted.profile)
+    made = plan(wanted, read_consent(wanted, file), text, reach_of(wanted), file)
+    return wanted, made, text
+
+
+def _locally(count: int, profile: str, output: Path) -> "tuple[Fleet, Plan, Records]":
+    import os
+
+    from ssdbench.cli.inputs import read_profile
+    from ssdbench.fleet.inventory import Fleet, Limits
+    from ssdbench.fleet.plan import local_plan
+    from ssdbench.fleet.records import Records
+
+    _, text = read_profile(profile)
+    cores = len(os.sched_getaffinity(0))
+    output = output.absolute()
+    wanted = Fleet.model_validate(
+        {
+            "title": "local", "profile": profile, "hosts": [{"name": "here"}],
+            "drives": [{"model": "sim*"}], "look_every": "1s", "canary": 1,
+            "limits": Limits(at_once=cores, per_host=cores).model_dump(),
+        }
+    )  # fmt: skip
+    records = Records(output / "fleet")
+    words = (sys.executable, "-m", "ssdbench")
+    return wanted, local_plan(count, text, output / "hosts", words), records
+
+
+def _records(file: Path) -> "Records":
+    """The records of FLEET.yaml, or of a directory of --local. Raises UsageError."""
+    from ssdbench.errors import UsageError
+    from ssdbench.fleet.records import Records
+
+    records = Records(file / "fleet") if file.is_dir() else Records.of(file)
+    if not records.directory.is_dir():
+        raise UsageError(
+            f"{file}: no drive of it was begun yet", hint="Begin: ssdbench fleet run FLEET.yaml"
+        )
+    return records
+
+
+def _run(
+    wanted: "Fleet", made: "Plan", reach: "Reach", records: "Records", *, as_json: bool
+) -> int:
+    from ssdbench.cli.documents.fleets import FleetRan
+    from ssdbench.fleet.campaign import campaign
+    from ssdbench.fleet.drive import Patience, Stage
+
+    patience = Patience(wanted.look_every_s, wanted.give_up_after_s)
+    for line in _asides(made):
+        tell(line)
+    records.make()
+    with records.lock():
+        records.forget_to_stop()
+        ends = campaign(wanted, made, reach, records, patience, tell)
+    count = {stage: sum(s.stage is stage for s in ends.values()) for stage in Stage}
+    if as_json:
+        document(
+            FleetRan(
+                directory=str(records.directory),
+                runs=str(records.directory / "runs"),
+                drives=tuple(_drive(job, ends.get(job.name)) for job in made.jobs),
+                silent={name: why for name, why in made.silent},
+            )
+        )
+    else:
+        told = ", ".join(f"{n} {stage}" for stage, n in count.items() if n)
+        answer(f"{len(ends)} drives: {told}")
+        answer(f"results: {records.directory / 'runs'}")
+    whole = count[Stage.MEASURED] == len(made.jobs) and not made.silent
+    return 0 if whole else 1
+
+
+def _asides(made: "Plan") -> list[str]:
+    return [
+        *(f"silent: {name}: {why}" for name, why in made.silent),
+        *(f"note: {note}" for note in made.notes),
+    ]
+
+
+def _drive(job: "Job", state: "State | None" = None) -> "FleetDrive":
+    told = {name: getattr(job, name) for name in ("name", "host", "rack", "target", "identity")}
+    return _stored_drive({**told, "model": job.model, "serial": job.serial}, state)
+
+
+def _stored_drive(job: dict[str, object], state: "State | None") -> "FleetDrive":
+    from dataclasses import asdict
+
+    from ssdbench.cli.documents.fleets import FleetDrive
+
+    names = ("name", "host", "rack", "target", "identity", "model", "serial")
+    about: dict[str, object] = {name: str(job.get(name) or "") for name in names}
+    return FleetDrive.model_validate(about | ({} if state is None else asdict(state)))

@@ -1,0 +1,227 @@
+"""What is asked of a host, as scripts of sh; its answers are foreign input.
+
+start   store the profile, `ssdbench run --attach-or-start --detach`
+look    read the small files that a run leaves; no program of ours starts
+fetch   the result and what proves it
+stop    `ssdbench stop`
+"""
+
+import io
+import shlex
+import tarfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from ssdbench.errors import UsageError, telling
+from ssdbench.fleet.reach import Reach, Said
+from ssdbench.foreign import json_object, plain
+
+FETCHED = ("manifest.json", "journal.jsonl", "result.json", "ended.json", "events.jsonl")
+MOST_FETCHED_BYTES = 256 << 20
+MOST_FINDINGS = 50
+MARK = "=== "
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One drive's whole plan."""
+
+    name: str  # of its run directory
+    host: str
+    address: str
+    rack: str
+    target: str  # as the host names it now
+    identity: str
+    model: str
+    serial: str
+    runs: str  # directory on the host
+    profile_text: str
+    ssdbench: tuple[str, ...]
+    options: tuple[str, ...] = ()
+    watts: float = 0.0
+    firmware: str = ""
+    simulated: bool = False
+
+    @property
+    def directory(self) -> str:
+        """Of its run, on the host."""
+        return f"{self.runs}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How a run stood when its host was asked."""
+
+    alive: bool
+    exit_code: int | None
+    boot_id: str
+    clock_s: float | None  # of the host, since 1970
+    free_bytes: int | None
+    progress: dict[str, Any]
+    findings: tuple[str, ...]
+
+
+def start(job: Job, reach: Reach) -> Said:
+    """Attach or start. Raises Silent."""
+    digest = sha256(job.profile_text.encode()).hexdigest()[:16]
+    profile = f"{job.runs}/profile-{digest}.yaml"
+    argv = [
+        *job.ssdbench, "run", profile, "--target", job.target, "--output", job.directory,
+        "--attach-or-start", "--detach", "--json",
+        *(() if job.simulated else ("--destroy", job.identity)),
+        *job.options,
+    ]  # fmt: skip
+    script = (
+        f"umask 022; mkdir -p {shlex.quote(job.runs)} && "
+        f"cat > {shlex.quote(profile)}.$$ && mv {shlex.quote(profile)}.$$ {shlex.quote(profile)} "
+        f"&& exec {shlex.join(argv)}"
+    )
+    return reach.call(job.address, script, given=job.profile_text.encode())
+
+
+def look(job: Job, reach: Reach) -> Look:
+    """Read what a run says of itself. Raises Silent, UsageError for an answer that is none."""
+    script = f"""
+echo '{MARK}boot'; cat /proc/sys/kernel/random/boot_id
+echo '{MARK}clock'; date +%s
+cd {shlex.quote(job.directory)} 2>/dev/null || exit 0
+echo '{MARK}process'; cat process.json 2>/dev/null
+pid=$(sed -n 's/.*"pid": *\\([0-9]*\\).*/\\1/p' process.json 2>/dev/null)
+echo '{MARK}stat'; [ -n "$pid" ] && cat "/proc/$pid/stat" 2>/dev/null
+echo '{MARK}progress'; cat progress.json 2>/dev/null
+echo '{MARK}findings'; grep FindingRaised events.jsonl 2>/dev/null | tail -n {MOST_FINDINGS}
+echo '{MARK}free'; df -Pk . | tail -n 1
+echo '{MARK}ended'; cat ended.json 2>/dev/null
+exit 0
+"""
+    said = reach.call(job.address, script)
+    parts = _parts(said.stdout[: 1 << 22].decode("utf-8", "replace"))
+    if "boot" not in parts:
+        raise UsageError(f"{job.host} gave no answer that can be read: {telling(said.stderr)}")
+    return Look(
+        alive=_is_alive(parts),
+        exit_code=_number(_object(parts.get("ended", "")).get("exit_code")),
+        boot_id=parts["boot"].strip()[:64],
+        clock_s=_float(parts.get("clock", "")),
+        free_bytes=_free(parts.get("free", "")),
+        progress=_object(parts.get("progress", "")),
+        findings=tuple(_findings(parts.get("findings", ""))),
+    )
+
+
+def fetch(job: Job, reach: Reach) -> dict[str, bytes]:
+    """The files of a run that prove its result, by their names. Raises Silent, UsageError."""
+    names = shlex.join(FETCHED)
+    directory = shlex.quote(job.directory)
+    script = f"cd {directory} && ls {names} 2>/dev/null | tar -cf - -T - | gzip -1"
+    said = reach.call(job.address, script)
+    files: dict[str, bytes] = {}
+    try:
+        with tarfile.open(fileobj=io.BytesIO(said.stdout), mode="r:gz") as archive:
+            for member in archive:
+                if member.name not in FETCHED or not member.isreg():
+                    raise UsageError(
+                        f"{job.host} sent {plain(member.name, 80)}, which no run makes"
+                    )
+                if member.size > MOST_FETCHED_BYTES:
+                    raise UsageError(f"{job.host} sent a {member.name} of {member.size} bytes")
+                held = archive.extractfile(member)
+                files[member.name] = held.read() if held else b""
+    except (tarfile.TarError, OSError, EOFError) as error:
+        raise UsageError(f"{job.host} sent no archive that can be read: {error}") from error
+    if "result.json" not in files or "manifest.json" not in files:
+        raise UsageError(f"{job.host} has no result in {job.directory}")
+    return files
+
+
+def require_of(job: Job, files: dict[str, bytes]) -> None:
+    """Raise UsageError unless a result is of the drive and the profile that were asked for."""
+    try:
+        kept, result = json_object(files["manifest.json"]), json_object(files["result.json"])
+        told = (
+            kept["target"]["id"],
+            kept["profile_sha256"],
+            result["run_id"],
+            result["target"]["id"],
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"{job.host} sent a result that is damaged: {error}") from error
+    identity = told[0] if job.simulated else job.identity
+    digest = sha256(job.profile_text.encode()).hexdigest()
+    if told != (identity, digest, job.name, identity):
+        raise UsageError(f"{job.host} sent the result of another drive, profile or run")
+
+
+def stop(job: Job, reach: Reach) -> Said:
+    """End a run cleanly. Raises Silent."""
+    return reach.call(
+        job.address, shlex.join([*job.ssdbench, "stop", job.directory, "--wait", "90s"])
+    )
+
+
+def drives(address: str, words: Sequence[str], reach: Reach) -> list[dict[str, Any]]:
+    """What `ssdbench drives --json` lists on a host. Raises Silent, UsageError."""
+    said = reach.call(address, shlex.join([*words, "drives", "--json"]))
+    found = _object(said.stdout.decode("utf-8", "replace"))
+    devices = found.get("devices")
+    if said.status or found.get("document") != "drives" or not isinstance(devices, list):
+        why = telling(said.stderr) if said.status else "its answer is no list of drives"
+        raise UsageError(
+            f"{address} cannot list its drives: {why}",
+            hint="Install the same ssdbench there, and look at `ssdbench:` and `become:`.",
+        )
+    return [one for one in devices if isinstance(one, dict)]
+
+
+def _parts(text: str) -> dict[str, str]:
+    parts: dict[str, list[str]] = {}
+    name = ""
+    for line in text.splitlines():
+        if line.startswith(MARK):
+            name = line.removeprefix(MARK)
+            parts[name] = []
+        elif name:
+            parts[name].append(line)
+    return {name: "\n".join(lines) for name, lines in parts.items()}
+
+
+def _is_alive(parts: dict[str, str]) -> bool:
+    """Whether the process that does the run still runs, as `host.processes` decides it."""
+    process = _object(parts.get("process", ""))
+    fields = parts.get("stat", "").rpartition(")")[2].split()
+    if len(fields) < 20 or fields[0] in ("Z", "X"):
+        return False
+    return (
+        process.get("boot_id") == parts.get("boot", "").strip()
+        and str(process.get("started_ticks")) == fields[19]
+    )
+
+
+def _findings(text: str) -> list[str]:
+    said = (str(_object(line).get("text", "")).strip() for line in text.splitlines())
+    return [plain(one, 400) for one in said if one]
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        return json_object(text)
+    except ValueError:
+        return {}
+
+
+def _number(value: object) -> int | None:
+    return value if isinstance(value, int) and 0 <= value < 256 else None
+
+
+def _float(text: str) -> float | None:
+    try:
+        return float(text.strip())
+    except ValueError:
+        return None
+
+
+def _free(text: str) -> int | None:
+    fields = text.split()
+    return int(fields[3]) * 1024 if len(fields) > 3 and fields[3].isdigit() else None

@@ -1,0 +1,208 @@
+"""One drive's whole plan: attach or start, look until it ended; the same again is harmless.
+
+It decides by what the host says now, never by what was said before, so that it may be killed,
+repeated, or done by two at once. It never compares a host's clock with ours for a decision.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from ssdbench.errors import UsageError, telling
+from ssdbench.fleet import contract
+from ssdbench.fleet.contract import Job, Look
+from ssdbench.fleet.reach import Reach, Said, Silent
+from ssdbench.foreign import json_object, plain
+
+T = TypeVar("T")
+
+MOST_STARTS = 5  # of a run that dies again and again without getting any further
+CLOCK_OFF_S = 300.0
+LEAST_FREE_BYTES = 1 << 30
+SIGTERM_CODE, SIGINT_CODE = 143, 130
+MEASURED = {0: "VALIDATED", 1: "not validated", 6: "missed a target of its profile"}
+
+
+class Stage(StrEnum):
+    """Where a drive stands."""
+
+    WAITING = "waiting"
+    STARTING = "starting"
+    RUNNING = "running"
+    SILENT = "silent"  # its host does not answer
+    MEASURED = "measured"  # its run came to an end; the verdict may be bad
+    STOPPED = "stopped"
+    REFUSED = "refused"  # the host would not write to it
+    FAILED = "failed"
+    GIVEN_UP = "given up"  # its host was silent for too long
+
+    @property
+    def is_end(self) -> bool:
+        """Whether nothing more happens until the next `fleet run`."""
+        return self in (Stage.MEASURED, Stage.STOPPED, Stage.REFUSED, Stage.FAILED, Stage.GIVEN_UP)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """How a drive stands, as it is told, stored and shown."""
+
+    stage: Stage
+    said: str = ""
+    exit_code: int | None = None
+    fraction: float | None = None
+    left_s: float | None = None
+    rate_iops: float | None = None
+    text: str = ""  # what the run is at
+    findings: tuple[str, ...] = ()
+    starts: int = 0
+    clock_off_s: float | None = None  # of the host, against ours
+    free_bytes: int | None = None
+
+    @classmethod
+    def of(cls, stored: Mapping[str, Any]) -> "State":
+        """The state from its fields as JSON. Raises ValueError, KeyError, TypeError."""
+        known = {field.name: stored[field.name] for field in fields(cls) if field.name in stored}
+        return cls(
+            **{**known, "stage": Stage(stored["stage"]), "findings": tuple(stored["findings"])}
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How often is looked, how long waited. `sleep` and `now` may be a test's."""
+
+    look_every_s: float
+    give_up_after_s: float
+    sleep: Callable[[float], None] = time.sleep
+    now: Callable[[], float] = time.monotonic
+    clock: Callable[[], float] = time.time
+
+
+def measure(job: Job, reach: Reach, patience: Patience, tell: Callable[[State], None]) -> State:
+    """See one drive to its end, and return that; the states before it are told."""
+    return _Run(job, reach, patience, tell).see_to_its_end()
+
+
+class _Run:
+    def __init__(
+        self, job: Job, reach: Reach, patience: Patience, tell: Callable[[State], None]
+    ) -> None:
+        self._job, self._reach, self._patience, self._tell = job, reach, patience, tell
+        self._heard = patience.now()
+        self._starts = 0
+        self._without_progress = 0
+        self._last = State(Stage.STARTING)
+
+    def see_to_its_end(self) -> State:
+        """Start and look, again where the host or the run was cut off."""
+        while True:
+            self._say(State(Stage.STARTING, starts=self._starts))
+            said = self._until_it_answers(lambda: contract.start(self._job, self._reach))
+            if said is None:
+                return self._given_up()
+            if said.status:
+                return self._refused(said)
+            self._starts += 1
+            if (end := self._look_until_over()) is not None:
+                return end
+            if self._without_progress >= MOST_STARTS:
+                return self._end(
+                    Stage.FAILED, f"its run died {MOST_STARTS} times at the same place"
+                )
+
+    def _look_until_over(self) -> State | None:
+        """The end; None when the run was cut off and is to be continued."""
+        reached = self._last.fraction, self._last.text
+        while True:
+            look = self._until_it_answers(self._looked)
+            if look is None:
+                return self._given_up()
+            self._say(self._running(look))
+            if look.exit_code is not None and not look.alive:
+                if look.exit_code == SIGTERM_CODE:  # its host is going down
+                    self._patience.sleep(self._patience.look_every_s)
+                    return None
+                return self._ended(look.exit_code)
+            if not look.alive:
+                again = (self._last.fraction, self._last.text) == reached
+                self._without_progress = self._without_progress + 1 if again else 0
+                self._patience.sleep(min(10.0, self._patience.look_every_s))
+                return None
+            self._patience.sleep(self._patience.look_every_s)
+
+    def _looked(self) -> Look:
+        return contract.look(self._job, self._reach)
+
+    def _until_it_answers(self, call: Callable[[], T]) -> T | None:
+        """Ask until the host answers; None when it was silent for too long."""
+        wait_s = min(10.0, self._patience.look_every_s)
+        while True:
+            try:
+                answer = call()
+                self._heard = self._patience.now()
+                return answer
+            except (Silent, UsageError) as error:
+                silent_s = self._patience.now() - self._heard
+                self._say(State(Stage.SILENT, said=error.message, starts=self._starts))
+                if silent_s >= self._patience.give_up_after_s:
+                    return None
+            self._patience.sleep(wait_s)
+            wait_s = min(2 * wait_s, self._patience.look_every_s)
+
+    def _running(self, look: Look) -> State:
+        told = look.progress
+        off = None if look.clock_s is None else look.clock_s - self._patience.clock()
+        odd = off is not None and abs(off) > CLOCK_OFF_S
+        notes = [f"note: the host's clock is {off / 3600:+.1f} h off"] if odd and off else []
+        if look.free_bytes is not None and look.free_bytes < LEAST_FREE_BYTES:
+            notes.append("note: less than 1 GiB is free where its run is stored")
+        return State(
+            Stage.RUNNING,
+            fraction=_real(told.get("fraction")),
+            left_s=_real(told.get("left_s")),
+            rate_iops=_real(told.get("rate_iops")),
+            text=plain(str(told.get("text", "")), 200),
+            findings=(*notes, *look.findings),
+            starts=self._starts,
+            clock_off_s=off,
+            free_bytes=look.free_bytes,
+        )
+
+    def _ended(self, code: int) -> State:
+        if code in MEASURED:
+            return self._end(Stage.MEASURED, MEASURED[code], code)
+        if code == SIGINT_CODE:
+            return self._end(Stage.STOPPED, "stopped; the next `fleet run` continues it", code)
+        why = {3: "the host refused its drive", 4: "something is missing on the host",
+               5: "the drive answered with an error"}.get(code, "see run.log there")  # fmt: skip
+        return self._end(Stage.FAILED, f"exit code {code}: {why}", code)
+
+    def _refused(self, said: Said) -> State:
+        try:
+            error = json_object(said.stdout).get("error")
+            words = str(error["message"]) if isinstance(error, dict) else ""
+        except (ValueError, KeyError):
+            words = ""
+        stage = Stage.REFUSED if said.status in (2, 3) else Stage.FAILED
+        return self._end(stage, plain(words or telling(said.stderr), 1000), said.status)
+
+    def _given_up(self) -> State:
+        return self._end(Stage.GIVEN_UP, f"its host has not answered since: {self._last.said}")
+
+    def _end(self, stage: Stage, said: str, code: int | None = None) -> State:
+        kept = self._last
+        return State(
+            stage, said=said, exit_code=code, findings=kept.findings, starts=self._starts,
+            clock_off_s=kept.clock_off_s, free_bytes=kept.free_bytes, text=kept.text,
+            fraction=1.0 if stage is Stage.MEASURED else kept.fraction,
+        )  # fmt: skip
+
+    def _say(self, state: State) -> None:
+        self._last = state
+        self._tell(state)
+
+
+def _real(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

@@ -1,0 +1,175 @@
+"""FLEET.yaml: hosts, drives, limits. What cannot be is told with its line; pure, no hosts asked."""
+
+import re
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from ssdbench.errors import UsageError
+from ssdbench.model.base import Model
+from ssdbench.model.loading import load
+from ssdbench.units import parse_duration_ns
+
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+ADDRESS = r"^[A-Za-z0-9_\[][A-Za-z0-9_.:@%\]-]*$"  # an option of ssh begins with "-"
+Name = Annotated[str, Field(pattern=NAME, max_length=64)]
+Duration = Annotated[str, Field(min_length=1)]
+MOST_HOSTS = 20_000
+_RANGE = re.compile(r"\[(\d+)-(\d+)\]")
+OVERRIDES = ("overwrite-signatures", "overwrite-data", "accept-shared", "accept-wear")
+
+
+class Host(Model):
+    """A host with drives; `name` may have one range: r1n[01-40]."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._\[\]-]*$", max_length=64)
+    address: str = Field(default="", pattern=rf"^$|{ADDRESS}")  # of ssh; by default the name
+    rack: Name = "rack"
+
+    @property
+    def ssh(self) -> str:
+        """What ssh is told to reach."""
+        return self.address or self.name
+
+    def expanded(self) -> list["Host"]:
+        """One host for each number of the range in its name. Raises ValueError."""
+        found = _RANGE.search(self.name)
+        if found is None:
+            if not re.match(NAME, self.name):
+                raise ValueError(f"{self.name} is no name of a host; a range is [01-40]")
+            return [self]
+        low, high = int(found[1]), int(found[2])
+        if self.address or low > high or high - low >= MOST_HOSTS:
+            raise ValueError(
+                f"{self.name}: a range goes up, to at most {MOST_HOSTS} hosts, without an address"
+            )
+        width = len(found[1])
+        head, tail = self.name[: found.start()], self.name[found.end() :]
+        names = (f"{head}{number:0{width}}{tail}" for number in range(low, high + 1))
+        return [one for name in names for one in Host(name=name, rack=self.rack).expanded()]
+
+
+class Wanted(Model):
+    """Drives by patterns as a shell has them; all that are given must fit."""
+
+    host: str = "*"
+    model: str = "*"
+    serial: str = "*"
+    identity: str = "*"
+    size_tb: float | None = Field(default=None, gt=0)  # as makers print it: 10**12 bytes, to 1 %
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it asks for nothing, and so fits every drive there is."""
+        return self.size_tb is None and {self.model, self.serial, self.identity} == {"*"}
+
+
+class Limits(Model):
+    """How many at once. Each is a count of drives, but for the watts."""
+
+    at_once: int = Field(default=64, ge=1, le=2000)
+    per_host: int = Field(default=1, ge=1, le=64)
+    per_rack: int = Field(default=1000, ge=1)
+    rack_watts: float | None = Field(default=None, gt=0)
+    drive_watts: float = Field(default=25.0, gt=0)
+
+
+class Engine(Model):
+    """A scheduler of Dask elsewhere; without one it is part of `ssdbench fleet run`."""
+
+    scheduler: str = ""
+    ca: str = ""
+    certificate: str = ""
+    key: str = ""
+
+
+class Fleet(Model):
+    """A whole FLEET.yaml."""
+
+    title: Name
+    profile: str = Field(min_length=1)
+    hosts: tuple[Host, ...] = Field(min_length=1)
+    drives: tuple[Wanted, ...] = Field(min_length=1)
+    exclude: tuple[Wanted, ...] = ()
+    consent: str = ""  # a file beside this one: an identity in each line
+    accept: tuple[str, ...] = ()  # of OVERRIDES, without their dashes
+    runs: str = Field(default="/var/lib/ssdbench/fleet", pattern=r"^/[^\n\x00]+$")
+    become: tuple[str, ...] = ()  # such as [sudo, -n]
+    ssdbench: tuple[str, ...] = ("ssdbench",)  # how it is called on a host
+    ssh: tuple[str, ...] = ()  # more options, such as [-i, KEY]
+    limits: Limits = Limits()
+    canary: int = Field(default=1, ge=0)
+    look_every: Duration = "5m"
+    give_up_after: Duration = "1d"  # of silence
+    engine: Engine = Engine()
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        for name in self.accept:
+            if name not in OVERRIDES:
+                raise ValueError(f"accept: {name} is none of {', '.join(OVERRIDES)}")
+        for one in self.drives:
+            if one.is_open:
+                raise ValueError("drives: each needs a model, a serial, an identity or a size")
+        if self.limits.rack_watts is not None and self.limits.rack_watts < self.limits.drive_watts:
+            raise ValueError("limits: rack_watts is less than one drive needs (drive_watts)")
+        seen: dict[str, str] = {}
+        for host in self.every_host:
+            for name in {host.name, host.ssh}:
+                if name in seen and seen[name] != host.name or host.name in seen:
+                    raise ValueError(f"hosts: {name} is given twice")
+            seen |= {host.ssh: host.name, host.name: host.name}
+        self.look_every_s, self.give_up_after_s  # noqa: B018 - raise where they cannot be read
+        return self
+
+    @property
+    def every_host(self) -> list[Host]:
+        """The hosts, with ranges counted out."""
+        return [one for host in self.hosts for one in host.expanded()]
+
+    @property
+    def look_every_s(self) -> float:
+        """Seconds between two looks at a run."""
+        return parse_duration_ns(self.look_every) / 1e9
+
+    @property
+    def give_up_after_s(self) -> float:
+        """Seconds of silence after which a drive is left for the next `fleet run`."""
+        return parse_duration_ns(self.give_up_after) / 1e9
+
+
+def read_fleet(path: Path) -> Fleet:
+    """Read FLEET.yaml. Raises UsageError, ProfileError with every mistake and its line."""
+    return load(_text(path), str(path), Fleet)
+
+
+def read_consent(fleet: Fleet, path: Path) -> frozenset[str]:
+    """The identities of the consent file. Raises UsageError."""
+    if not fleet.consent:
+        return frozenset()
+    lines = [
+        line.partition(" #")[0].strip() for line in _text(path.parent / fleet.consent).split("\n")
+    ]
+    return frozenset(line for line in lines if line and not line.startswith("#"))
+
+
+def run_name(identity: str, model: str, profile_text: str) -> str:
+    """The name of a drive's run: the same for a drive and profile, wherever it is plugged in."""
+    slug = re.sub(r"[^a-z0-9]+", "-", model.lower()).strip("-")[:24] or "drive"
+    parts = (sha256(part.encode()).hexdigest() for part in (identity, profile_text))
+    return "-".join([slug, *(digest[:12] for digest in parts)])
+
+
+def _text(path: Path) -> str:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from error
+    if len(data) > 1 << 24:
+        raise UsageError(f"{path} is larger than 16 MiB")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8 text", hint="Save it as UTF-8.") from error

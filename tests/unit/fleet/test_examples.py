@@ -1,0 +1,44 @@
+"""The examples of docs/examples can be read by what reads them, and name options that exist."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+from ssdbench.cli.run import command
+from ssdbench.fleet.inventory import read_fleet
+
+EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
+
+
+@pytest.mark.parametrize("name", ["ssh.sh", "slurm.sh"])
+def test_a_script_is_one(name: str) -> None:
+    subprocess.run(["sh", "-n", EXAMPLES / name], check=True)
+
+
+@pytest.mark.parametrize("name", ["ssh.sh", "slurm.sh", "ansible.yaml", "kubernetes.yaml"])
+def test_an_example_gives_options_of_run(name: str) -> None:
+    known = {option for parameter in command.params for option in parameter.opts}
+    text = re.sub(r"#.*", "", (EXAMPLES / name).read_text())
+    given = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text))
+
+    assert {"--attach-or-start", "--output", "--destroy"} <= given <= known
+
+
+def test_ansible_and_kubernetes_are_yaml_of_their_kind() -> None:
+    yaml = YAML(typ="safe", pure=True)
+    (play,) = yaml.load((EXAMPLES / "ansible.yaml").read_text())
+    job = yaml.load((EXAMPLES / "kubernetes.yaml").read_text())
+
+    assert play["tasks"][0]["async"] > play["tasks"][0]["poll"]
+    assert job["kind"] == "Job"
+    assert job["spec"]["template"]["spec"]["restartPolicy"] == "Never"
+
+
+def test_the_fleet_of_the_documents_is_one() -> None:
+    fleet = read_fleet(EXAMPLES / "fleet.yaml")
+
+    assert len(fleet.every_host) == 41
+    assert fleet.every_host[-1].ssh == "root@192.0.2.7"

@@ -1,0 +1,258 @@
+"""What `fleet` refuses before anything is begun, and what it reads of hosts that are foreign."""
+
+import io
+import json
+import tarfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from ssdbench.cli.main import run
+from ssdbench.errors import UsageError
+from ssdbench.fleet import contract, crew
+from ssdbench.fleet.contract import Job
+from ssdbench.fleet.drive import Patience, Stage, State, measure
+from ssdbench.fleet.inventory import Engine, Limits, read_fleet
+from ssdbench.fleet.reach import BySsh, Said, Silent
+from tests.support.documents import checked
+
+FLEET = """
+title: lot
+profile: quick
+hosts: [{name: "n[1-2]"}]
+drives: [{model: "PM9*"}]
+consent: consent.txt
+"""
+JOB = Job(
+    name="pm9-1", host="n1", address="n1", rack="r", target="/dev/nvme0n1", identity="eui.1",
+    model="PM9", serial="S1", runs="/runs", profile_text="x", ssdbench=("ssdbench",),
+)  # fmt: skip
+
+
+def device(name: str, identity: str, *reasons: str, **more: object) -> dict[str, object]:
+    told = {"target": f"/dev/{name}", "id": identity, "model": "PM9A3", "serial": "S1"}
+    return {**told, "kind": "drive", "size_bytes": 10**12, "reasons": reasons, **more}
+
+
+def planned(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    devices: dict[str, list[dict[str, object]]],
+    consent: str = "eui.1\neui.2\n",
+    fleet: str = FLEET,
+) -> int:
+    """`fleet plan` with an ssh that answers for the hosts; only `drives` may be asked for."""
+    for name, told in devices.items():
+        answer = {"document": "drives", "devices": told, "models": []}
+        (tmp_path / f"{name}.json").write_text(json.dumps(answer))
+    ssh = tmp_path / "bin" / "ssh"
+    ssh.parent.mkdir()
+    ssh.write_text(
+        '#!/bin/sh\nwhile [ "$1" != "--" ]; do shift; done\n'
+        f'case "$3" in *"ssdbench drives --json"*) cat {tmp_path}/"$2".json || exit 255;;'
+        f" *) touch {tmp_path}/begun;; esac\n"
+    )
+    ssh.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{ssh.parent}:/usr/bin:/bin")
+    (tmp_path / "consent.txt").write_text(consent)
+    (tmp_path / "F.yaml").write_text(fleet)
+    code = run(["fleet", "plan", str(tmp_path / "F.yaml"), "--json"])
+    assert not (tmp_path / "begun").exists()
+    return code
+
+
+def test_a_plan_names_every_drive_its_limits_and_who_is_silent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert planned(tmp_path, monkeypatch, {"n1": [device("nvme0n1", "eui.1")]}) == 0
+
+    told = checked(capfd.readouterr().out, "fleet-plan")
+    assert [(d["host"], d["target"], d["identity"]) for d in told["drives"]] == [
+        ("n1", "/dev/nvme0n1", "eui.1")
+    ]
+    assert list(told["silent"]) == ["n2"]
+    assert told["notes"] == ["eui.2 has consent, and no host shows it"]
+    assert told["limits"] == {"drives": 64, "host:n1": 1, "rack:rack": 1000}
+
+
+BAD = {
+    "nothing fits": (
+        {"n1": [device("sda", "x", model="HDD")], "n2": []}, FLEET, "drives[0] fits no",
+    ),
+    "system drive": (
+        {"n1": [device("nvme0n1", "eui.1", "is mounted on /")], "n2": []}, FLEET,
+        "n1 /dev/nvme0n1: is mounted on /",
+    ),
+    "system drive, overridden": (
+        {"n1": [device("nvme0n1", "eui.1", "is mounted on /", overridable=False)], "n2": []},
+        FLEET + "accept: [overwrite-signatures]\n", "is mounted on /",
+    ),
+    "two hosts": (
+        {"n1": [device("nvme0n1", "eui.1")], "n2": [device("nvme7n1", "eui.1")]}, FLEET,
+        "eui.1 is shown by n1 /dev/nvme0n1, n2 /dev/nvme7n1",
+    ),
+    "two names": (
+        {"n1": [device("nvme0n1", "eui.1"), device("nvme1n1", "eui.1")], "n2": []}, FLEET,
+        "eui.1 is shown by n1",
+    ),
+    "no consent": (
+        {"n1": [device("nvme0n1", "eui.3")], "n2": []}, FLEET, "consent.txt does not name eui.3",
+    ),
+    "exclusion of nothing": (
+        {"n1": [device("nvme0n1", "eui.1")], "n2": []}, FLEET + "exclude: [{serial: S99}]\n",
+        "exclude[0] fits no drive of any host, so it protects nothing",
+    ),
+    "every drive": ({}, FLEET.replace('{model: "PM9*"}', "{}"), "drives: each needs a model"),
+    "an option as address": (
+        {}, FLEET.replace('"n[1-2]"', 'a, address: "-oProxyCommand=x"'), "F.yaml:4:",
+    ),
+    "a host twice": ({}, FLEET.replace("hosts: [", "hosts: [{name: n2}, "), "n2 is given twice"),
+    "a misspelt key": ({}, FLEET + "limit: {}\n", "did you mean 'limits'?"),
+    "a scheduler for anybody": (
+        {}, FLEET + "engine: {scheduler: 'tcp://10.0.0.1:8786'}\n", "needs TLS",
+    ),
+    "little power": (
+        {}, FLEET + "limits: {rack_watts: 5, drive_watts: 9}\n", "less than one drive needs",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_is_odd_is_a_sentence_and_nothing_is_begun(
+    case: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    devices, fleet, sentence = BAD[case]
+
+    assert planned(tmp_path, monkeypatch, devices, fleet=fleet) == 2
+    assert sentence in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("address", "safe"),
+    [("tcp://127.0.0.1:8786", True), ("tcp://[::1]:1", True), ("tcp://0.0.0.0:8786", False),
+     ("tcp://ctl:8786", False), ("tls://ctl:8786", False), ("ucx://127.0.0.1:1", False)],
+)  # fmt: skip
+def test_plain_only_on_loopback_and_tls_only_with_its_keys(address: str, safe: bool) -> None:
+    engine = Engine(scheduler=address)
+    if safe:
+        crew.require_safe(engine)
+    else:
+        with pytest.raises(UsageError, match="needs TLS"):
+            crew.require_safe(engine)
+    crew.require_safe(Engine(scheduler="tls://ctl:8786", ca="a", certificate="b", key="c"))
+
+
+def test_a_rack_has_so_many_tokens_and_a_drive_takes_its_own() -> None:
+    limits = Limits(per_host=2, per_rack=7, rack_watts=100, drive_watts=20)
+    job = replace(JOB, watts=20)
+
+    assert crew.tokens([job], limits) == {
+        "drives": 64, "host:n1": 2, "rack:r": 7, "watts:r": 100,
+    }  # fmt: skip
+    assert crew.needs(job) == {"drives": 1, "host:n1": 1, "rack:r": 1, "watts:r": 20}
+
+
+@dataclass
+class Script:
+    """A host that gives these answers, one after another."""
+
+    answers: list[Said | Exception]
+
+    def call(self, address: str, script: str, *, given: bytes = b"") -> Said:
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def ended(code: int, boot: str = "b") -> Said:
+    return Said(f'=== boot\n{boot}\n=== ended\n{{"exit_code": {code}}}\n'.encode(), "", 0)
+
+
+STARTED = Said(b"{}", "", 0)
+DEAD = Said(b"=== boot\nb\n", "", 0)
+REFUSED = Said(b'{"error": {"message": "n1: is mounted on /"}}', "", 3)
+
+
+@pytest.mark.parametrize(
+    ("answers", "stage", "said"),
+    [
+        ([STARTED, ended(0)], Stage.MEASURED, "VALIDATED"),
+        ([STARTED, ended(143), STARTED, ended(1)], Stage.MEASURED, "not validated"),
+        ([STARTED, DEAD, STARTED, ended(1)], Stage.MEASURED, "not validated"),
+        ([Silent("no route"), STARTED, Silent("x"), ended(1)], Stage.MEASURED, "not validated"),
+        ([STARTED, ended(130)], Stage.STOPPED, "stopped"),
+        ([REFUSED], Stage.REFUSED, "is mounted on /"),
+        ([STARTED, ended(5)], Stage.FAILED, "the drive answered with an error"),
+        ([STARTED, DEAD] * 9, Stage.FAILED, "died 5 times"),
+        ([Silent("no route")] * 99, Stage.GIVEN_UP, "no route"),
+    ],
+)
+def test_how_a_drive_ends(answers: list[Said | Exception], stage: Stage, said: str) -> None:
+    clock = [0.0]
+
+    def sleep(seconds: float) -> None:
+        clock[0] += seconds
+
+    told: list[State] = []
+    patience = Patience(60, 600, sleep, lambda: clock[0], lambda: 0.0)
+    end = measure(JOB, Script(list(answers)), patience, told.append)
+
+    assert end.stage is stage
+    assert said in end.said
+    assert not any(state.stage.is_end for state in told)
+
+
+def archive(**files: str) -> bytes:
+    held = io.BytesIO()
+    with tarfile.open(fileobj=held, mode="w:gz") as made:
+        for name, text in files.items():
+            member = tarfile.TarInfo(name.replace("__", "/").replace("_json", ".json"))
+            member.size = len(text)
+            made.addfile(member, io.BytesIO(text.encode()))
+    return held.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("sent", "sentence"),
+    [
+        (b"no archive", "no archive that can be read"),
+        (archive(__etc__passwd="x"), "which no run makes"),
+        (archive(result_json="{}"), "has no result"),
+    ],
+)
+def test_what_a_host_sends_is_foreign(sent: bytes, sentence: str) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        contract.fetch(JOB, Script([Said(sent, "", 0)]))
+
+
+def test_the_result_of_another_drive_is_not_taken() -> None:
+    other = {"manifest.json": b'{"target": {"id": "eui.2"}, "profile_sha256": ""}'}
+    other["result.json"] = b'{"run_id": "pm9-1", "target": {"id": "eui.2"}}'
+    with pytest.raises(UsageError, match="of another drive"):
+        contract.require_of(JOB, other)
+
+
+def test_ssh_never_asks_and_never_takes_an_address_for_an_option(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[list[str]] = []
+
+    def called(argv: list[str], address: str, given: bytes, silent: int | None) -> Said:
+        seen.append(argv)
+        return STARTED
+
+    monkeypatch.setattr("ssdbench.fleet.reach._called", called)
+    BySsh(("-p", "22"), ("sudo", "-n")).call("n1", "echo 'a b'")
+
+    assert "BatchMode=yes" in seen[0]
+    assert seen[0][-3:] == ["--", "n1", "sudo -n sh -c 'echo '\"'\"'a b'\"'\"''"]
+
+
+def test_a_fleet_that_cannot_be_read_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be read"):
+        read_fleet(tmp_path / "none.yaml")
