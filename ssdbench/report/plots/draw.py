@@ -33,4 +33,10 @@ _DRAWN: dict[type, Callable[[Any], Figure]] = {
 
 
 def _figure(view: figures.AnyFigure) -> Figure:
-    return _DRAWN[type(view)](view)
+    figure = _DRAWN[type(view)](view)
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            label = axis.get_label_text()
+            if axis.get_scale() == "log" and label:
+                axis.set_label_text(f"{label} (log)")
+    return figure
