@@ -84,7 +84,7 @@ def command(
 
 
 def _print(results: "Sequence[RunResult]", comparison: "Comparison") -> None:
-    from ssdbench.report.comparison import bounds, interval, shift, verdict
+    from ssdbench.report.difference import bounds, interval, shift, verdict
 
     for number, result in enumerate(results, start=1):
         simulated = " (simulated)" if result.target.simulated else ""
@@ -122,7 +122,7 @@ def _print(results: "Sequence[RunResult]", comparison: "Comparison") -> None:
 
 def _document(results: "Sequence[RunResult]", comparison: "Comparison") -> "Compared":
     from ssdbench.cli.documents.stored import Compared, ComparedPoint, ComparedRun
-    from ssdbench.report.comparison import verdict
+    from ssdbench.report.difference import verdict
 
     return Compared(
         runs=tuple(

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from ssdbench.model.result import PointResult, RunResult
-from ssdbench.report.comparison import verdict
 from ssdbench.report.csv import SUMMARY_PERCENTILES, Row, csv_bytes, frame
+from ssdbench.report.difference import verdict
 from ssdbench.report.metrics import percentiles_of, published_bound
 from ssdbench.stats.runcompare import Compared
 

@@ -92,6 +92,7 @@ class LinesFigure:
     log_x: bool = False
     log_y: bool = False
     latency: bool = False  # y in nanoseconds
+    breaks: tuple[float, ...] = ()  # places where something else changed
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from ssdbench.model.result import PointResult, RunResult
+from ssdbench.report.difference import bounds, verdict
 from ssdbench.report.figures import IntervalsFigure, Line, LinesFigure, Span
 from ssdbench.report.metrics import percentiles_of
 from ssdbench.report.view import words
@@ -24,7 +25,7 @@ def sections(results: Sequence[RunResult], found: Compared) -> Iterator[Section]
     shared = _shared(results, found)
     yield Section("bounds", "Bounds", [_bounds(results, shared), _figure(results, shared)])
     if _is_series(results):
-        yield Section("series", "One drive over time", _series(results, shared))
+        yield Section("series", "One drive over time", _series(results, shared, found))
     yield Section("rates", "Rates and latencies", [_rates(results, shared)])
 
 
@@ -143,12 +144,17 @@ def _is_series(results: Sequence[RunResult]) -> bool:
     return same and len(results) >= LEAST_SERIES and began == sorted(began)
 
 
-def _series(results: Sequence[RunResult], shared: Sequence[Shared]) -> list[Prose | Table | Plots]:
-    told = [
-        f"before run {number} the firmware changed from {before.target.firmware} to "
-        f"{after.target.firmware}"
+def _series(
+    results: Sequence[RunResult], shared: Sequence[Shared], found: Compared
+) -> list[Prose | Table | Plots]:
+    updates = {
+        number: (before.target.firmware, after.target.firmware)
         for number, (before, after) in enumerate(zip(results, results[1:], strict=False), start=2)
         if before.target.firmware != after.target.firmware
+    }
+    told = [
+        f"before run {number} the firmware changed from {old or 'none'} to {new or 'none'}"
+        for number, (old, new) in updates.items()
     ]
     changed = words.sentence("; ".join(told)) if told else "The firmware stayed the same."
     ticks = tuple(
@@ -165,8 +171,30 @@ def _series(results: Sequence[RunResult], shared: Sequence[Shared]) -> list[Pros
     plot = Plot(
         name="series",
         title="Lower bounds, run by run",
-        caption="Runs in the order of time, with their firmware.",
+        caption="Runs in the order of time, with their firmware; dotted where it changed.",
         alt=f"Lower bounds of {len(lines)} points over {len(results)} runs; the table has them.",
-        figure=LinesFigure(tuple(lines), "run: firmware", "IOPS", ticks, log_y=True),
+        figure=LinesFigure(
+            tuple(lines),
+            "run: firmware",
+            "IOPS",
+            ticks,
+            log_y=True,
+            breaks=tuple(number - 0.5 for number in updates),
+        ),
     )
-    return [Prose(changed, tone="warn" if told else ""), Plots([plot])]
+    return [Prose(changed, tone="warn" if told else ""), Plots([plot]), _changes(found)]
+
+
+def _changes(found: Compared) -> Prose | Table:
+    """The points that a run shows otherwise than the run before it."""
+    rows = []
+    for pair in sorted(found.pairs, key=lambda pair: pair.second):
+        tone, said = verdict(pair)
+        if pair.second == pair.first + 1 and tone:
+            runs = f"{pair.second + 1}{words.NO_BREAK}against{words.NO_BREAK}{pair.first + 1}"
+            label = words.times(pair.label)
+            rows.append([Cell(runs), Cell(label), Cell(bounds(pair)), Cell(said, tone)])
+    if not rows:
+        return Prose("No point changed from one run to the next, as far as the tests below show.")
+    columns = [Column("Runs"), Column("Point"), Column("Bound"), Column("Answer")]
+    return Table("From one run to the next, what changed or cannot be told", columns, rows)

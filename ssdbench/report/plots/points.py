@@ -39,6 +39,8 @@ def lines(view: LinesFigure) -> Figure:
             axes.vlines(line.x, line.low, line.high, color=colour, lw=2.4)
         if line.bound:
             axes.plot(line.x, line.bound, "_", color=colour, ms=10, mew=1.6)
+    for place in view.breaks:
+        axes.axvline(place, color=canvas.MUTED, lw=1.2, ls=":")
     _scales(axes, view)
     axes.set(xlabel=view.x_label, ylabel=view.y_label)
     if len(view.lines) > 1 or view.lines[0].label:

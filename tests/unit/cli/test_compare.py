@@ -13,7 +13,7 @@ import pytest
 
 from ssdbench.cli import main
 from ssdbench.model.target import TargetKind
-from ssdbench.report.comparison import verdict
+from ssdbench.report.difference import verdict
 from ssdbench.report.read import StoredRun
 from ssdbench.stats.compare import compare
 from ssdbench.stats.runcompare import Pair
@@ -350,6 +350,7 @@ def test_the_page_has_bounds_first_then_rates_latencies_and_the_tests(
     assert titles == ["The runs", "Bounds", "One drive over time", "Rates and latencies",
                       "Do they differ?"]  # fmt: skip
     assert "Before run 3 the firmware changed from 1.0 to 2.0." in text
+    assert "No point changed from one run to the next" in text
     assert text.count("<svg") == 2 and "<script" not in without_script(text)
     assert all(f">p{share}<" in text for share in ("50", "99", "99.9"))
     table = list(csv.DictReader(rows.read_text().splitlines()))
@@ -359,6 +360,29 @@ def test_the_page_has_bounds_first_then_rates_latencies_and_the_tests(
     (row, *_) = [r for r in table if r["workload"] == point.point.label()]
     assert estimate is not None and float(row["iops_bound"]) == estimate.bound
     assert capsys.readouterr().err.count(": ") >= 2
+
+
+def test_a_series_names_the_points_that_changed_from_one_run_to_the_next(tmp_path: Path) -> None:
+    names = []
+    for number in range(3):
+        at = f"2026-01-0{number + 1}T00:00:00+00:00"
+        a_small_run(tmp_path / f"r{number}", run_id=f"r{number}", started_at=at)
+        names.append(str(tmp_path / f"r{number}"))
+    path, page = Path(names[1]) / "result.json", tmp_path / "page.html"
+    result = json.loads(path.read_text())
+    hurt = result["stages"][-1]["found"]["points"][0]
+    for estimate in hurt["estimates"]:
+        if estimate["metric"] == "iops":
+            estimate["bound"] /= 4
+    path.write_text(json.dumps(result))
+
+    assert main.run(["compare", *names, "--html", str(page)]) == 0
+
+    text = page.read_text()
+    series = text[text.index('id="series"') : text.index('id="rates"')]
+    changes = series[series.index("From one run to the next") :]
+    assert re.findall(r">(\d).against.(\d)<", changes) == [("2", "1"), ("3", "2")]
+    assert changes.count("the bound of 2 is 4 times lower") == 2
 
 
 def test_two_runs_of_different_drives_are_no_series(runs: list[str], tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ import axe_core_python
 import html5lib
 import pytest
 
+from ssdbench.cli import main
+from tests.support.builders import a_small_run, a_target
 from tests.support.chromium import DARK, LIGHT, Browser
 from tests.support.page_runs import NAMES
 
@@ -32,7 +34,27 @@ def test_a_page_is_strict_html(name: str, page_of: Pages) -> None:
 def test_a_page_asks_for_nothing_and_every_reader_can_use_it(
     name: str, page_of: Pages, chromium: Browser
 ) -> None:
-    chromium.open(page_of(name), LIGHT)
+    require_no_fault(page_of(name), chromium)
+
+
+def test_a_comparison_is_strict_silent_and_for_every_reader_as_well(
+    tmp_path: Path, chromium: Browser
+) -> None:
+    runs, page = [], tmp_path / "page.html"
+    for number, firmware in enumerate(("1.0", "1.0", "2.0")):
+        at = f"2026-01-0{number + 1}T00:00:00+00:00"
+        target, place = a_target(firmware=firmware), tmp_path / f"r{number}"
+        a_small_run(place, run_id=f"r{number}", started_at=at, target=target)
+        runs.append(str(place))
+    assert main.run(["compare", *runs, "--html", str(page)]) == 0
+
+    html5lib.HTMLParser(strict=True).parse(page.read_text(encoding="utf-8"))
+    require_no_fault(page, chromium)
+
+
+def require_no_fault(page: Path, chromium: Browser) -> None:
+    """Fail for a request, something the policy refused, or a violation of axe's rules."""
+    chromium.open(page, LIGHT)
     chromium.evaluate(AXE.read_text(encoding="utf-8") + ";0")
 
     assert chromium.asked == [] and chromium.refused == []
