@@ -80,7 +80,7 @@ def module_sources() -> dict[str, str]:
     return {
         str(path): f"ssdbench/{path.relative_to(root).as_posix()}"
         for path in sorted((root / "kmod").rglob("*"))
-        if (path.suffix in (".c", ".h") or path.name in ("Kbuild", "Makefile", "dkms.conf"))
+        if (path.suffix in (".c", ".h", ".mk") or path.name in ("Kbuild", "Makefile", "dkms.conf"))
         and not {"tests", "build"} & set(path.relative_to(root).parts)
         and not path.name.endswith(".mod.c")
     }

@@ -57,13 +57,18 @@ POSTINST = """\
 #!/bin/sh
 set -e
 if [ "$1" = configure ]; then
-    /usr/lib/dkms/common.postinst ssdbench {version} "" "" "$2"
+    for module in flash tmerge bpref slam; do
+        /usr/lib/dkms/common.postinst "ssdbench-$module" {version} "" "" "$2" ||
+            echo "ssdbench-dkms: ssdb_$module cannot be built for this kernel; the others go on" >&2
+    done
 fi
 """
 PRERM = """\
 #!/bin/sh
 set -e
-dkms remove -m ssdbench -v {version} --all >/dev/null 2>&1 || true
+for module in slam bpref tmerge flash; do
+    dkms remove -m "ssdbench-$module" -v {version} --all >/dev/null 2>&1 || true
+done
 """
 
 
@@ -167,10 +172,12 @@ def modules(wheel: Path, version: str, out: Path) -> Path:
     with tempfile.TemporaryDirectory() as work:
         stage = Path(work) / "stage"
         run("python3", "-m", "zipfile", "-e", wheel, Path(work) / "wheel")
-        source = stage / "usr" / "src" / f"ssdbench-{version}"
-        shutil.copytree(Path(work) / "wheel" / "ssdbench" / "kmod", source)
-        recipe = source / "dkms.conf"
-        recipe.write_text(recipe.read_text().replace("@VERSION@", version))
+        for module in ("flash", "tmerge", "bpref", "slam"):
+            source = stage / "usr" / "src" / f"ssdbench-{module}-{version}"
+            shutil.copytree(Path(work) / "wheel" / "ssdbench" / "kmod", source)
+            recipe = source / "dkms.conf"
+            text = recipe.read_text().replace("@VERSION@", version)
+            recipe.write_text(text.replace("@MODULE@", module))
         texts = {"postinst": POSTINST, "prerm": PRERM}
         scripts(stage, {name: text.format(version=version) for name, text in texts.items()})
         return pack(

@@ -365,6 +365,8 @@ static void bpref_depth_updated(struct blk_mq_hw_ctx *hctx)
 	sbitmap_queue_min_shallow_depth(tags, 1);
 }
 
+SSDB_DEPTH_UPDATED(bpref_any_depth_updated, bpref_depth_updated)
+
 static int bpref_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
 {
 	bpref_depth_updated(hctx);
@@ -411,7 +413,7 @@ static void bpref_exit_sched(struct elevator_queue *eq)
 const struct elevator_mq_ops bpref_operations = {
 	.exit_sched = bpref_exit_sched,
 	.init_hctx = bpref_init_hctx,
-	.depth_updated = bpref_depth_updated,
+	.depth_updated = bpref_any_depth_updated,
 	.allow_merge = bpref_allow_merge,
 	.bio_merge = bpref_bio_merge,
 	.request_merge = bpref_request_merge,

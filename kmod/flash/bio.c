@@ -3,6 +3,7 @@
  * The drive without a request queue (the make_request of 2010): bios come straight in, wait for
  * one of `depth` slots, and go to the device. No merging, no scheduler, no tags.
  */
+#include <linux/delay.h>
 #include <linux/module.h>
 
 #include "flash.h"
@@ -24,6 +25,18 @@ static blk_status_t flash_bio_preflush(struct flash *flash, struct bio *bio, u64
 	return status;
 }
 
+/* Without memory it waits, as a request would in its queue; who must not wait is told so. */
+static blk_status_t flash_bio_move(struct flash *flash, struct bio *bio)
+{
+	blk_status_t status = flash_bio_data(flash, bio);
+
+	while (status == BLK_STS_RESOURCE && !(bio->bi_opf & REQ_NOWAIT)) {
+		usleep_range(100, 1000);
+		status = flash_bio_data(flash, bio);
+	}
+	return status == BLK_STS_RESOURCE ? BLK_STS_AGAIN : status;
+}
+
 static void flash_submit_bio(struct bio *bio)
 {
 	struct flash *flash = bio->bi_bdev->bd_disk->private_data;
@@ -42,7 +55,7 @@ static void flash_submit_bio(struct bio *bio)
 	}
 	status = flash_bio_preflush(flash, bio, &due_ns);
 	if (status == BLK_STS_OK)
-		status = flash_bio_data(flash, bio);
+		status = flash_bio_move(flash, bio);
 	if (status != BLK_STS_OK) {
 		flash_slot_put(cmd);
 		flash_bio_fail(bio, status);

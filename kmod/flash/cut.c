@@ -87,10 +87,27 @@ struct flash_undo *flash_undo_create(struct flash *flash, struct ssdb_flash_vect
 	return undo;
 }
 
+/* The blocks from `landed` on hold again what they held. */
+static void flash_undo_put_back(struct flash *flash, struct flash_undo *undo, u32 landed)
+{
+	u32 i = undo->count;
+
+	while (i-- > landed) {
+		struct flash_undo_block *block = &undo->blocks[i];
+
+		/* Pages that were written exist; to one that does not, nothing has been written. */
+		flash_store_copy(flash, block->offset, block->data, block->bytes, true);
+	}
+}
+
+void flash_undo_revert(struct flash *flash, struct flash_undo *undo)
+{
+	flash_undo_put_back(flash, undo, 0);
+	flash_undo_free(undo);
+}
+
 void flash_undo_begin(struct flash *flash, struct flash_undo *undo, u64 due_ns)
 {
-	if (!undo)
-		return;
 	undo->due_ns = due_ns;
 	list_add_tail(&undo->list, &flash->undo);
 }
@@ -126,14 +143,8 @@ static u32 flash_undo_landed(const struct flash_undo *undo, u64 now_ns)
 static void flash_undo_apply(struct flash *flash, struct flash_undo *undo, u64 now_ns)
 {
 	u32 landed = flash_undo_landed(undo, now_ns);
-	u32 i = undo->count;
 
-	while (i-- > landed) {
-		struct flash_undo_block *block = &undo->blocks[i];
-
-		/* Its pages exist since the write: no memory is needed. */
-		flash_store_copy(flash, block->offset, block->data, block->bytes, true);
-	}
+	flash_undo_put_back(flash, undo, landed);
 	if (landed)
 		flash->torn++;
 	else

@@ -10,6 +10,7 @@
 #include <linux/mutex.h>
 #include <linux/smp.h>
 #include <linux/timerqueue.h>
+#include <linux/workqueue.h>
 
 #include "../ftl/ssdb_params.h"
 #include "../include/ssdb/compat.h"
@@ -19,6 +20,7 @@
 #define FLASH_MAX_DEPTH		1024
 #define FLASH_MAX_COALESCE	64
 #define FLASH_MAX_DOUBLING	8
+#define FLASH_MAX_SPIN_NS	NSEC_PER_MSEC	/* longer than a driver polls */
 
 enum flash_mode { FLASH_MQ, FLASH_BIO };
 
@@ -26,7 +28,7 @@ enum flash_mode { FLASH_MQ, FLASH_BIO };
 enum flash_completion {
 	FLASH_INLINE,		/* at once, in the submitter: no device time, software cost alone */
 	FLASH_SOFTIRQ,		/* at once, through the block layer's softirq: no device time */
-	FLASH_SPIN,		/* the submitter spins until the device is done */
+	FLASH_SPIN,		/* the submitter spins until it is done, a millisecond at most */
 	FLASH_TIMER,		/* an interrupt when it is done */
 	FLASH_COALESCED,	/* an interrupt when several are done, or after a time */
 	FLASH_DEFERRED,		/* an interrupt a set time after it is done */
@@ -64,7 +66,10 @@ struct flash_cmd {
 	struct timerqueue_node node;	/* on its line, ordered by the time it is reported */
 	struct llist_node free;		/* bio mode: on flash->free */
 	struct list_head polled;	/* polled mode: on its queue */
-	call_single_data_t csd;		/* back to the submitting CPU */
+	union {				/* back to the submitting CPU */
+		call_single_data_t csd;
+		struct work_struct work;	/* PREEMPT_RT */
+	};
 	struct flash *flash;
 	struct request *rq;		/* one of these three */
 	struct bio *bio;
@@ -78,7 +83,7 @@ struct flash_cmd {
 
 /* One interrupt line: a timer that always fires on its CPU. */
 struct flash_line {
-	spinlock_t lock;		/* everything below; taken with interrupts off */
+	raw_spinlock_t lock;		/* everything below; taken by calls between CPUs */
 	struct timerqueue_head due;
 	u32 waiting;
 	struct hrtimer timer;
@@ -137,7 +142,7 @@ struct flash {
 void *flash_table(struct flash *flash, u64 bytes);
 int flash_store_create(struct flash *flash);
 void flash_store_destroy(struct flash *flash);
-/* Move the data of a bio; may sleep. -ENOMEM when a page cannot be had. */
+/* Move the data of a bio; may sleep unless it is REQ_NOWAIT. -ENOMEM when a page cannot be had. */
 int flash_store_bio(struct flash *flash, struct bio *bio);
 /* Copy between the store and a buffer; -ENOMEM as above. */
 int flash_store_copy(struct flash *flash, u64 offset, void *buffer, u64 bytes, bool write);
@@ -146,7 +151,9 @@ void flash_store_discard(struct flash *flash, u64 offset, u64 bytes);
 /* cut.c */
 /* Before a vector's data move, with undo_lock: remember what they overwrite. */
 struct flash_undo *flash_undo_create(struct flash *flash, struct ssdb_flash_vector *vector);
-/* The vector is on its way, with undo_lock; NULL is fine. */
+/* Its data could not be moved, with undo_lock: put back what was, and forget it. */
+void flash_undo_revert(struct flash *flash, struct flash_undo *undo);
+/* The vector is on its way, with undo_lock. */
 void flash_undo_begin(struct flash *flash, struct flash_undo *undo, u64 due_ns);
 /* The vector is done, from any context; false when a cut came first. */
 bool flash_undo_finish(struct flash_undo *undo);

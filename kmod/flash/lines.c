@@ -2,7 +2,9 @@
 /*
  * Interrupt lines. A line has a CPU, and a timer that fires there and nowhere else: that is the
  * interrupt. Whoever submits a command that is due before all others asks the line's CPU to set
- * its timer, by a call between CPUs, as a doorbell would.
+ * its timer, by a call between CPUs, as a doorbell would. With PREEMPT_RT the timer's work is a
+ * thread's, as that of every interrupt there (its mode says neither hard nor soft), and only the
+ * line's own lock is taken in an interrupt.
  */
 #include <linux/slab.h>
 
@@ -38,17 +40,35 @@ static void flash_complete_at_origin(void *data)
 	flash_complete(data);
 }
 
-/* Interrupt work of one command, on the line's CPU. */
-static void flash_interrupt(struct flash_cmd *cmd)
+static void flash_work_at_origin(struct work_struct *work)
 {
-	if (!cmd->flash->options.return_to_origin || cmd->cpu == smp_processor_id() ||
-	    !cpu_online(cmd->cpu)) {
-		flash_complete(cmd);
+	flash_complete(container_of(work, struct flash_cmd, work));
+}
+
+/*
+ * On the CPU that submitted it. With PREEMPT_RT what a call between CPUs runs must not take the
+ * locks that ending a request takes: a thread of that CPU does it.
+ */
+static void flash_return(struct flash_cmd *cmd)
+{
+	if (IS_ENABLED(CONFIG_PREEMPT_RT)) {
+		INIT_WORK(&cmd->work, flash_work_at_origin);
+		queue_work_on(cmd->cpu, system_highpri_wq, &cmd->work);
 		return;
 	}
 	INIT_CSD(&cmd->csd, flash_complete_at_origin, cmd);
 	if (smp_call_function_single_async(cmd->cpu, &cmd->csd))
 		flash_complete(cmd);
+}
+
+/* Interrupt work of one command, on the line's CPU. */
+static void flash_interrupt(struct flash_cmd *cmd)
+{
+	if (!cmd->flash->options.return_to_origin || cmd->cpu == smp_processor_id() ||
+	    !cpu_online(cmd->cpu))
+		flash_complete(cmd);
+	else
+		flash_return(cmd);
 }
 
 /* When the line is to interrupt next, with its lock held; KTIME_MAX when nothing waits. */
@@ -87,7 +107,7 @@ static void flash_line_set(struct flash_line *line)
 	ktime_t next = flash_line_next(line);
 
 	if (next != KTIME_MAX)
-		hrtimer_start(&line->timer, next, HRTIMER_MODE_ABS_PINNED_HARD);
+		hrtimer_start(&line->timer, next, HRTIMER_MODE_ABS_PINNED);
 }
 
 static enum hrtimer_restart flash_line_fire(struct hrtimer *timer)
@@ -97,7 +117,7 @@ static enum hrtimer_restart flash_line_fire(struct hrtimer *timer)
 	unsigned long flags;
 	LIST_HEAD(done);
 
-	spin_lock_irqsave(&line->lock, flags);
+	raw_spin_lock_irqsave(&line->lock, flags);
 	line->interrupts++;
 	while ((node = timerqueue_getnext(&line->due)) && node->expires <= ktime_get()) {
 		struct flash_cmd *cmd = container_of(node, struct flash_cmd, node);
@@ -107,7 +127,7 @@ static enum hrtimer_restart flash_line_fire(struct hrtimer *timer)
 		list_add_tail(&cmd->polled, &done);
 	}
 	flash_line_set(line);
-	spin_unlock_irqrestore(&line->lock, flags);
+	raw_spin_unlock_irqrestore(&line->lock, flags);
 
 	while (!list_empty(&done)) {
 		struct flash_cmd *cmd = list_first_entry(&done, struct flash_cmd, polled);
@@ -124,10 +144,10 @@ static void flash_line_arm(void *data)
 	struct flash_line *line = data;
 	unsigned long flags;
 
-	spin_lock_irqsave(&line->lock, flags);
+	raw_spin_lock_irqsave(&line->lock, flags);
 	line->arming = false;
 	flash_line_set(line);
-	spin_unlock_irqrestore(&line->lock, flags);
+	raw_spin_unlock_irqrestore(&line->lock, flags);
 }
 
 static void flash_line_add(struct flash_line *line, struct flash_cmd *cmd, u64 due_ns)
@@ -137,14 +157,14 @@ static void flash_line_add(struct flash_line *line, struct flash_cmd *cmd, u64 d
 
 	timerqueue_init(&cmd->node);
 	cmd->node.expires = ns_to_ktime(due_ns);
-	spin_lock_irqsave(&line->lock, flags);
+	raw_spin_lock_irqsave(&line->lock, flags);
 	line->waiting++;
 	/* Coalescing and adapting may bring the interrupt forward with any command. */
 	ask = timerqueue_add(&line->due, &cmd->node) ||
 	      line->flash->options.completion == FLASH_COALESCED;
 	ask = ask && !line->arming;
 	line->arming |= ask;
-	spin_unlock_irqrestore(&line->lock, flags);
+	raw_spin_unlock_irqrestore(&line->lock, flags);
 	if (!ask)
 		return;
 	preempt_disable();
@@ -170,6 +190,18 @@ static struct flash_line *flash_line_of(struct flash *flash, int cpu, u32 tag)
 	}
 }
 
+/* Whether the device was done before this CPU was kept for too long. */
+static bool flash_spin(u64 due_ns)
+{
+	u64 now_ns = ktime_get_ns(), end_ns = min(due_ns, now_ns + FLASH_MAX_SPIN_NS);
+
+	while (now_ns < end_ns) {
+		cpu_relax();
+		now_ns = ktime_get_ns();
+	}
+	return now_ns >= due_ns;
+}
+
 void flash_report(struct flash_cmd *cmd, u64 due_ns, u32 tag)
 {
 	struct flash *flash = cmd->flash;
@@ -187,10 +219,11 @@ void flash_report(struct flash_cmd *cmd, u64 due_ns, u32 tag)
 			flash_complete(cmd);
 		break;
 	case FLASH_SPIN:
-		while (ktime_get_ns() < due_ns)
-			cpu_relax();
-		flash_complete(cmd);
-		break;
+		if (flash_spin(due_ns)) {
+			flash_complete(cmd);
+			break;
+		}
+		fallthrough;
 	default:
 		flash_line_add(flash_line_of(flash, cmd->cpu, tag), cmd, due_ns);
 	}
@@ -208,10 +241,10 @@ int flash_lines_create(struct flash *flash)
 	for (i = 0; i < flash->nr_lines; i++) {
 		struct flash_line *line = &flash->lines[i];
 
-		spin_lock_init(&line->lock);
+		raw_spin_lock_init(&line->lock);
 		timerqueue_init_head(&line->due);
 		ssdb_hrtimer_setup(&line->timer, flash_line_fire, CLOCK_MONOTONIC,
-				   HRTIMER_MODE_ABS_PINNED_HARD);
+				   HRTIMER_MODE_ABS_PINNED);
 		INIT_CSD(&line->arm, flash_line_arm, line);
 		line->flash = flash;
 		line->cpu = flash->options.lines == FLASH_LINE_PER_CPU ? (int)i :
@@ -225,9 +258,9 @@ static bool flash_line_arming(struct flash_line *line)
 {
 	bool arming;
 
-	spin_lock_irq(&line->lock);
+	raw_spin_lock_irq(&line->lock);
 	arming = line->arming;
-	spin_unlock_irq(&line->lock);
+	raw_spin_unlock_irq(&line->lock);
 	return arming;
 }
 

@@ -26,6 +26,7 @@ static struct ssdb_limits flash_limits(struct flash *flash)
 				      >> SECTOR_SHIFT,
 		.write_cache = volatile_buffer,
 		.fua = volatile_buffer,
+		.nowait = true,
 	};
 }
 

@@ -41,13 +41,13 @@ void flash_store_destroy(struct flash *flash)
 }
 
 /* The page of an offset, made if need be; two writers may race to make it. */
-static struct page *flash_store_page(struct flash *flash, u64 index, bool make)
+static struct page *flash_store_page(struct flash *flash, u64 index, bool make, gfp_t gfp)
 {
 	struct page *page = READ_ONCE(flash->pages[index]), *made;
 
 	if (page || !make)
 		return page;
-	made = alloc_page(GFP_NOIO | __GFP_ZERO);
+	made = alloc_page(gfp | __GFP_ZERO);
 	if (!made)
 		return NULL;
 	page = cmpxchg(&flash->pages[index], NULL, made);
@@ -57,7 +57,8 @@ static struct page *flash_store_page(struct flash *flash, u64 index, bool make)
 	return page;
 }
 
-static int flash_store_move(struct flash *flash, u64 offset, struct bio_vec *vec, bool write)
+static int flash_store_move(struct flash *flash, u64 offset, struct bio_vec *vec, bool write,
+			    gfp_t gfp)
 {
 	u32 done = 0;
 
@@ -66,7 +67,7 @@ static int flash_store_move(struct flash *flash, u64 offset, struct bio_vec *vec
 		u32 length = min_t(u32, vec->bv_len - done, PAGE_SIZE - within);
 		struct page *page;
 
-		page = flash_store_page(flash, (offset + done) >> PAGE_SHIFT, write);
+		page = flash_store_page(flash, (offset + done) >> PAGE_SHIFT, write, gfp);
 		if (!page && write)
 			return -ENOMEM;
 		if (write)
@@ -83,6 +84,7 @@ static int flash_store_move(struct flash *flash, u64 offset, struct bio_vec *vec
 int flash_store_bio(struct flash *flash, struct bio *bio)
 {
 	u64 offset = bio->bi_iter.bi_sector << SECTOR_SHIFT;
+	gfp_t gfp = bio->bi_opf & REQ_NOWAIT ? GFP_NOWAIT : GFP_NOIO;
 	bool write = op_is_write(bio_op(bio));
 	struct bvec_iter iter;
 	struct bio_vec vec;
@@ -91,7 +93,7 @@ int flash_store_bio(struct flash *flash, struct bio *bio)
 	if (!flash->pages)
 		return 0;
 	bio_for_each_segment(vec, bio, iter) {
-		error = flash_store_move(flash, offset, &vec, write);
+		error = flash_store_move(flash, offset, &vec, write, gfp);
 		if (error)
 			return error;
 		offset += vec.bv_len;
@@ -112,7 +114,7 @@ int flash_store_copy(struct flash *flash, u64 offset, void *buffer, u64 bytes, b
 			.bv_len = min_t(u64, bytes - done, PAGE_SIZE - offset_in_page(at)),
 		};
 
-		error = flash_store_move(flash, offset + done, &vec, write);
+		error = flash_store_move(flash, offset + done, &vec, write, GFP_NOIO);
 		if (error)
 			return error;
 		done += vec.bv_len;
@@ -126,7 +128,7 @@ void flash_store_discard(struct flash *flash, u64 offset, u64 bytes)
 	while (flash->pages && bytes) {
 		u32 within = offset & ~PAGE_MASK;
 		u32 length = min_t(u64, bytes, PAGE_SIZE - within);
-		struct page *page = flash_store_page(flash, offset >> PAGE_SHIFT, false);
+		struct page *page = flash_store_page(flash, offset >> PAGE_SHIFT, false, 0);
 
 		if (page)
 			memzero_page(page, within, length);

@@ -54,29 +54,40 @@ static blk_status_t flash_vector_data(struct flash *flash, struct ssdb_flash_vec
 	return status;
 }
 
-/* Move the data and ask the core; answers when the device will be done. */
-static u64 flash_vector_begin(struct flash *flash, struct flash_cmd *cmd,
-			      const struct ssdb_cmd *table)
+/*
+ * Move the data and ask the core; `due_ns` is when the device will be done. -ENOMEM: nothing has
+ * happened, as far as anybody can tell.
+ */
+static int flash_vector_begin(struct flash *flash, struct flash_cmd *cmd,
+			      const struct ssdb_cmd *table, u64 *due_ns)
 {
 	struct ssdb_flash_vector *vector = cmd->vector;
-	bool undoable = flash->options.cuttable && table->op == SSDB_WRITE;
-	u64 due_ns = ktime_get_ns();
 
-	if (undoable) {
-		mutex_lock(&flash->undo_lock);
-		cmd->undo = flash_undo_create(flash, vector);
-	}
-	if (undoable && !cmd->undo)
-		cmd->status = BLK_STS_RESOURCE;
-	else
-		cmd->status = flash_vector_data(flash, vector);
+	cmd->status = flash_vector_data(flash, vector);
+	if (cmd->status == BLK_STS_RESOURCE)
+		return -ENOMEM;
+	*due_ns = ktime_get_ns();
 	if (cmd->status == BLK_STS_OK)
-		due_ns = flash_core_submit(flash, table, vector->count, &cmd->status);
-	if (undoable) {
-		flash_undo_begin(flash, cmd->undo, due_ns);
-		mutex_unlock(&flash->undo_lock);
-	}
-	return due_ns;
+		*due_ns = flash_core_submit(flash, table, vector->count, &cmd->status);
+	return 0;
+}
+
+/* The same on a drive whose power may be cut. */
+static int flash_vector_begin_undoable(struct flash *flash, struct flash_cmd *cmd,
+				       const struct ssdb_cmd *table, u64 *due_ns)
+{
+	int error = -ENOMEM;
+
+	mutex_lock(&flash->undo_lock);
+	cmd->undo = flash_undo_create(flash, cmd->vector);
+	if (cmd->undo)
+		error = flash_vector_begin(flash, cmd, table, due_ns);
+	if (!error)
+		flash_undo_begin(flash, cmd->undo, *due_ns);
+	else if (cmd->undo)
+		flash_undo_revert(flash, cmd->undo);
+	mutex_unlock(&flash->undo_lock);
+	return error;
 }
 
 /*
@@ -114,7 +125,14 @@ static int flash_vector_send(struct flash *flash, struct ssdb_flash_vector *vect
 	if (!cmd)
 		return -EAGAIN;
 	cmd->vector = vector;
-	due_ns = flash_vector_begin(flash, cmd, table);
+	if (flash->options.cuttable && table->op == SSDB_WRITE)
+		error = flash_vector_begin_undoable(flash, cmd, table, &due_ns);
+	else
+		error = flash_vector_begin(flash, cmd, table, &due_ns);
+	if (error) {
+		flash_slot_put(cmd);
+		return error;
+	}
 	atomic64_inc(&flash->vectors);
 	if (vector->spin) {
 		flash_vector_spin(due_ns);

@@ -5,7 +5,7 @@
 #include "arith.h"
 #include "geometry.h"
 
-static u32 at_least(u64 x, u32 min)
+static u32 not_below(u64 x, u32 min)
 {
 	return x < min ? min : (u32)x;
 }
@@ -23,7 +23,7 @@ u32 buffer_slots(const struct ssdb_params *p, const struct geometry *g, u32 unit
 {
 	if (!p->wbuf_bytes)
 		return 2 * g->n_die;
-	return at_least(ssdb_div(p->wbuf_bytes, (u64)units << g->unit_shift), 2);
+	return not_below(ssdb_div(p->wbuf_bytes, (u64)units << g->unit_shift), 2);
 }
 
 void geometry_of(const struct ssdb_params *p, struct geometry *g)
@@ -34,10 +34,10 @@ void geometry_of(const struct ssdb_params *p, struct geometry *g)
 	g->unit_shift = log2_up(p->map_unit_bytes);
 	g->n_chan = (u32)p->channels;
 	g->n_die = (u32)(p->channels * p->dies_per_channel);
-	g->pu_units = at_least(program >> g->unit_shift, 1);
-	g->pu_programs = at_least(ssdb_div(p->map_unit_bytes, program), 1);
-	g->page_units = at_least(p->read_unit_bytes >> g->unit_shift, 1);
-	g->page_reads = at_least(ssdb_div(ssdb_div(p->map_unit_bytes, p->read_unit_bytes),
+	g->pu_units = not_below(program >> g->unit_shift, 1);
+	g->pu_programs = not_below(ssdb_div(p->map_unit_bytes, program), 1);
+	g->page_units = not_below(p->read_unit_bytes >> g->unit_shift, 1);
+	g->page_reads = not_below(ssdb_div(ssdb_div(p->map_unit_bytes, p->read_unit_bytes),
 					  p->planes), 1);
 	g->row_units = g->pu_units * g->n_die;
 	sb_units = (p->erase_block_bytes >> g->unit_shift) * g->n_die;

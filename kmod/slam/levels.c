@@ -24,11 +24,14 @@ static void slam_done(struct slam_slot *slot, blk_status_t status)
 	slot->status = status;
 	slot->completed_ns = ktime_get_ns();
 	/*
-	 * Once pushed, the worker may send the slot again. Only an empty list can have left it
-	 * asleep, so only the first of a batch wakes it.
+	 * Once pushed, the worker may send the slot again, or end with it: slam_stop() waits for
+	 * who is between the two. Only an empty list can have left the worker asleep, so only the
+	 * first of a batch wakes it.
 	 */
+	rcu_read_lock();
 	if (llist_add(&slot->done, &slam->done))
 		wake_up(&slam->wait);
+	rcu_read_unlock();
 }
 
 /* -- bio ----------------------------------------------------------------------------------- */
@@ -72,7 +75,7 @@ static void slam_inner_bio_done(struct bio *bio)
 	/* The request's own end tells; its bio is only the carrier of the page. */
 }
 
-static enum rq_end_io_ret slam_request_done(struct request *rq, blk_status_t status)
+static SSDB_END_IO(slam_request_done, rq, status)
 {
 	slam_done(rq->end_io_data, status);
 	return RQ_END_IO_FREE;
@@ -123,8 +126,7 @@ static bool slam_parent_is(struct slam *slam, const char *bus, const char *class
 
 static int slam_map(struct slam *slam, struct slam_slot *slot, struct request *rq)
 {
-	int error = blk_rq_map_kern(slam_queue(slam), rq, page_address(slot->page),
-				    slam->config.block_bytes, GFP_NOIO);
+	int error = ssdb_rq_map_kern(rq, page_address(slot->page), slam->config.block_bytes);
 
 	if (error)
 		return error;

@@ -10,6 +10,7 @@
 #include <linux/kthread.h>
 #include <linux/ktime.h>
 #include <linux/module.h>
+#include <linux/rcupdate.h>
 #include <linux/sched/signal.h>
 #include <linux/vmalloc.h>
 
@@ -331,6 +332,7 @@ void slam_stop(struct slam *slam)
 	WRITE_ONCE(slam->stop, true);
 	kthread_stop(slam->task);
 	slam->task = NULL;
+	synchronize_rcu();	/* the last completion may still wake the worker: see slam_done() */
 	slam_free_slots(slam);
 	if (level->release)
 		level->release(slam);

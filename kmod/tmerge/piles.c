@@ -99,7 +99,7 @@ void tmerge_kick(struct tmerge *tmerge, bool plugged)
 		wake_up(&tmerge->wake);
 	} else if (tmerge->options.window_ns && !hrtimer_is_queued(&tmerge->window)) {
 		hrtimer_start(&tmerge->window, ns_to_ktime(tmerge->options.window_ns),
-			      HRTIMER_MODE_REL_HARD);
+			      HRTIMER_MODE_REL);
 	}
 }
 
@@ -119,5 +119,5 @@ static enum hrtimer_restart tmerge_window_over(struct hrtimer *timer)
 void tmerge_window_setup(struct tmerge *tmerge)
 {
 	ssdb_hrtimer_setup(&tmerge->window, tmerge_window_over, CLOCK_MONOTONIC,
-			   HRTIMER_MODE_REL_HARD);
+			   HRTIMER_MODE_REL);
 }

@@ -60,7 +60,16 @@ static int tmerge_disk_create(struct tmerge *tmerge)
 	tmerge->disk = disk;
 	error = add_disk(disk);
 	if (error)
-		put_disk(disk);
+		goto out_put;
+	error = bd_link_disk_holder(tmerge->lower.bdev, disk);
+	if (error)
+		goto out_delete;
+	return 0;
+
+out_delete:
+	del_gendisk(disk);
+out_put:
+	put_disk(disk);
 	return error;
 }
 
@@ -114,6 +123,7 @@ out_close_lower:
 void tmerge_power_off(struct tmerge *tmerge)
 {
 	tmerge->powered = false;
+	bd_unlink_disk_holder(tmerge->lower.bdev, tmerge->disk);
 	del_gendisk(tmerge->disk);
 	while (atomic_read(&tmerge->inside))
 		usleep_range(100, 1000);

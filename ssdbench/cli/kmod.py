@@ -37,7 +37,7 @@ def _built() -> Path:
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def build(kernel: str, headers: str, block_source: str, *, as_json: bool) -> None:
-    """Build the modules for a kernel."""
+    """Build the modules for a kernel: those that can be, with a sentence for each that can't."""
     from ssdbench.cli.documents.machine import Module
     from ssdbench.host import kmod as modules
 
@@ -47,27 +47,34 @@ def build(kernel: str, headers: str, block_source: str, *, as_json: bool) -> Non
         modules.directory_of(release),
         headers=Path(headers) if headers else Path(f"/lib/modules/{release}/build"),
         block_source=Path(block_source) if block_source else None,
+        release=release,
     )
-    _say([Module(name=path.stem, built=str(path)) for path in built], as_json=as_json)
+    rows = [Module(name=path.stem, built=str(path)) for path in built.files]
+    rows += [Module(name=name, lacking=why) for name, why in built.lacking.items()]
+    _say(rows, as_json=as_json)
 
 
 @kmod.command()
 @click.option("--to", "into", default="/usr/src", help="Directory for the sources.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def dkms(into: str, *, as_json: bool) -> None:
-    """Write the sources for DKMS, which builds and signs them; this command installs nothing."""
+    """Write the sources for DKMS, which builds and signs them; this command installs nothing.
+
+    Each module is a package of its own.
+    """
     from ssdbench import __version__
     from ssdbench.cli.documents.machine import Modules
     from ssdbench.host import kmod as modules
 
-    tree = modules.dkms_tree(modules.source_directory(), Path(into), __version__)
-    then = f"dkms install ssdbench/{__version__}"
-    if into != "/usr/src":
-        then = f"{then} --sourcetree {into}"
+    trees = modules.dkms_trees(modules.source_directory(), Path(into), __version__)
+    where = "" if into == "/usr/src" else f" --sourcetree {into}"
+    then = [f"dkms install {package}/{__version__}{where}" for package in trees]
     if as_json:
-        document(Modules(sources=str(tree), next=then))
+        sources = [str(tree) for tree in trees.values()]
+        document(Modules(sources=into, packages=tuple(sources), next="; ".join(then)))
     else:
-        answer(f"sources: {tree}  next: {then}")
+        for tree, command in zip(trees.values(), then, strict=True):
+            answer(f"sources: {tree}  next: {command}")
 
 
 @kmod.command()
@@ -168,6 +175,9 @@ def _say(
         return
     for row in rows:
         built = row.built or "no"
+        if row.lacking is not None:
+            answer(f"not built: {row.name}: {row.lacking}")
+            continue
         parts = [f"name: {row.name}"]
         parts += [f"built: {built}"] if whole or row.built else []
         parts += [] if row.loaded is None else [f"loaded: {'yes' if row.loaded else 'no'}"]

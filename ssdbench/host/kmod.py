@@ -1,15 +1,17 @@
 """The bundled kernel modules: where their sources are, how they are built, loaded and unloaded."""
 
 import hashlib
+import logging
 import os
 import platform
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ssdbench.errors import CommandFailed, HostLacks, UsageError, telling
 from ssdbench.host import command
+from ssdbench.host.kernel_source import compared
 from ssdbench.host.sysfs import Sysfs
 
 # In the order in which they must be loaded: tmerge uses a symbol of flash.
@@ -19,6 +21,16 @@ DKMS = "dkms.conf"
 NEEDS = ("configfs",)  # modules of the distribution that ours need
 NEEDS_OF_OURS = {"ssdb_tmerge": ("ssdb_flash",)}
 SCHEDULERS = "ssdb_bpref"  # left out of a build without the kernel's source
+TESTED_ON = "6.1 and 6.12"
+_IN_ROOT = """set -e
+root=$1; shift
+while [ "$1" != -- ]; do mkdir -p "$root$1"; mount --bind "$1" "$root$1"; shift; done
+shift
+mount -t proc proc "$root/proc"
+mount --bind /dev "$root/dev"
+exec chroot "$root" "$@"
+"""
+_log = logging.getLogger(__name__)
 
 
 def directory() -> Path:
@@ -70,7 +82,7 @@ def sources(source: Path) -> list[Path]:
     return [
         path
         for path in sorted(source.rglob("*"))
-        if (path.suffix in (".c", ".h") or path.name in ("Kbuild", "Makefile", DKMS))
+        if (path.suffix in (".c", ".h", ".mk") or path.name in ("Kbuild", "Makefile", DKMS))
         and not {"tests", "build"} & set(path.relative_to(source).parts)
         and not path.name.endswith(".mod.c")
     ]
@@ -85,23 +97,35 @@ def source_digest(source: Path) -> str:
     return digest.hexdigest()[:16]
 
 
-def build(source: Path, into: Path, *, headers: Path, block_source: Path | None) -> list[Path]:
-    """Copy the sources and build every module in them; returns the module files.
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What a build made, and why it did not make the rest: a sentence for each such module."""
+
+    files: tuple[Path, ...]
+    lacking: dict[str, str]
+
+
+def build(
+    source: Path,
+    into: Path,
+    *,
+    headers: Path,
+    block_source: Path | None,
+    release: str = "",
+    root: Path | None = None,
+    places: Sequence[Path] = (),
+    options: Sequence[str] = (),
+) -> Built:
+    """Copy the sources and build every module that can be built in them.
 
     Without `block_source` (the kernel's own block/ directory, for the elevator's private headers)
-    the schedulers are left out. Raises HostLacks with the compiler's first complaint.
+    the schedulers are left out. With `root` the compiler and its libraries are that directory's,
+    which costs root's rights, and `places` are what it has of this machine beside the sources and
+    `into`. `release` is whose headers to ask for where there are none, `options`
+    are further words for make. Raises HostLacks with the compiler's first complaint when there is
+    no module at all.
     """
-    if not (headers / "Makefile").exists():
-        raise HostLacks(
-            f"there are no kernel headers at {headers}",
-            hint="install them, for example with `apt-get install linux-headers-$(uname -r)`",
-        )
-    if block_source is not None and not (block_source / "block" / "elevator.h").exists():
-        raise HostLacks(
-            f"there is no kernel source at {block_source}: it has no block/elevator.h",
-            hint="Unpack the kernel's own source, for example /usr/src/linux-source-6.1.tar.xz of "
-            "the package linux-source-6.1, and give the directory that holds block/.",
-        )
+    _check_sources(headers, block_source, release)
     try:
         if into.exists():
             command.run(["rm", "-rf", str(into)])
@@ -111,51 +135,107 @@ def build(source: Path, into: Path, *, headers: Path, block_source: Path | None)
             f"{error.filename or into} cannot be written: {error.strerror}",
             hint="Run as root, or set SSDBENCH_KMOD_DIR to a directory of your own.",
         ) from error
-    source_option = [f"KSRC={block_source}"] if block_source else []
-    try:
-        command.run(
-            [
-                "make",
-                "-s",
-                f"-j{os.cpu_count()}",
-                "-C",
-                str(into),
-                f"KDIR={headers}",
-                *source_option,
-                "modules",
-            ],  # fmt: skip
-            timeout_s=1800,
+    lacking: dict[str, str] = {}
+    if block_source is None:
+        lacking[SCHEDULERS] = "it needs the kernel's own source (`--block-source DIR`)"
+    elif reason := compared(into, headers, block_source):
+        lacking[SCHEDULERS] = reason
+    wanted = [name for name in MODULES if name not in lacking]
+    arguments = [f"KDIR={headers}", f"KSRC={block_source or ''}", *options]
+    seen = [str(path) for path in (into, *places)]
+    first = _make(into, wanted, arguments, seen, root)
+    if first:  # one by one, to keep what can be built
+        _log.info("not all modules can be built; trying each")
+        for name in wanted:
+            if said := _make(into, with_needs([name]), arguments, seen, root):
+                lacking[name] = said
+    found = {path.stem: path for path in into.rglob("*.ko")}
+    if not found:
+        raise HostLacks(
+            f"the kernel modules do not build against {headers}: {first}",
+            hint=f"They are tested on Linux {TESTED_ON}; `ssdbench lab run` has such a kernel.",
         )
+    return Built(tuple(found[name] for name in MODULES if name in found), lacking)
+
+
+def _check_sources(headers: Path, block_source: Path | None, release: str) -> None:
+    if not (headers / "Makefile").exists():
+        raise HostLacks(f"there are no kernel headers at {headers}", hint=_headers_hint(release))
+    if block_source is not None and not (block_source / "block" / "elevator.h").exists():
+        raise HostLacks(
+            f"there is no kernel source at {block_source}: it has no block/elevator.h",
+            hint="Unpack the kernel's own source, for example /usr/src/linux-source-6.1.tar.xz of "
+            "the package linux-source-6.1, and give the directory that holds block/.",
+        )
+
+
+def _make(
+    into: Path,
+    names: Sequence[str],
+    arguments: Sequence[str],
+    places: Sequence[str],
+    root: Path | None,
+) -> str:
+    """Build some modules; the compiler's first complaint, or nothing."""
+    directories = " ".join(name.removeprefix("ssdb_") for name in names)
+    argv = ["make", "-s", f"-j{os.cpu_count()}", "-C", str(into), f"SSDB={directories}"]
+    argv += [*arguments, "modules"]
+    if root is not None:
+        inside = ["sh", "-c", _IN_ROOT, "sh", str(root), *places, "--", *argv]
+        argv = ["unshare", "--mount", "--propagation", "private", *inside]
+    _log.info("building %s", ", ".join(names))
+    try:
+        command.run(argv, timeout_s=1800)
     except CommandFailed as failed:
         lines = [line for line in failed.stderr.splitlines() if "error" in line.lower()]
-        raise HostLacks(
-            f"the kernel modules do not build against {headers}: {(lines or ['?'])[0]}",
-            hint="The whole output:\n" + failed.stderr[-4000:],
-        ) from failed
-    return sorted(into.rglob("*.ko"))
+        return (lines or failed.stderr.splitlines() or ["make failed without a word"])[0].strip()
+    return ""
 
 
-def dkms_tree(source: Path, into: Path, version: str) -> Path:
-    """Sources as dkms wants them, in a new directory `ssdbench-VERSION` below `into`.
-
-    Raises UsageError when it is there already, HostLacks when it cannot be written.
-    """
-    tree = into / f"ssdbench-{version}"
-    if tree.exists():
-        raise UsageError(
-            f"{tree} exists already",
-            hint=f"Remove it first: `dkms remove ssdbench/{version} --all; rm -r {tree}`.",
+def _headers_hint(release: str) -> str:
+    """How to get them: by a package only where there is one for the kernel that is asked for."""
+    for package, tool, options in (
+        (f"linux-headers-{release}", "apt-get install", ("apt-cache", "show")),
+        (f"kernel-devel-{release}", "dnf install", ("dnf", "-q", "list", "--available")),
+    ):
+        if command.which(options[0]) is None:
+            continue
+        if command.run([*options, package], ok=range(256)).status == 0:
+            return f"Install them: `{tool} {package}`."
+        return (
+            f"No package on offer here has the headers of {release}: it is no kernel of the "
+            "distribution, or its lists are old. Give the directory that it was built in with "
+            "--headers, or use `ssdbench lab run -- COMMAND`, which has the modules in a guest."
         )
+    return "Give the directory that the kernel was built in with --headers."
+
+
+def dkms_trees(source: Path, into: Path, version: str) -> dict[str, Path]:
+    """Sources as dkms wants them: a new directory `ssdbench-MODULE-VERSION` for each module.
+
+    By the name of its DKMS package, in the order in which they must be built. Raises UsageError
+    when one is there already, HostLacks when it cannot be written.
+    """
+    names = {name: f"ssdbench-{name.removeprefix('ssdb_')}" for name in MODULES}
+    trees = {package: into / f"{package}-{version}" for package in names.values()}
+    for package, tree in trees.items():
+        if tree.exists():
+            raise UsageError(
+                f"{tree} exists already",
+                hint=f"Remove it first: `dkms remove {package}/{version} --all; rm -r {tree}`.",
+            )
     try:
-        copy_sources(source, tree)
-        conf = tree / DKMS
-        conf.write_text(conf.read_text().replace("@VERSION@", version))
+        for name, package in names.items():
+            copy_sources(source, trees[package])
+            conf = trees[package] / DKMS
+            text = conf.read_text().replace("@VERSION@", version)
+            conf.write_text(text.replace("@MODULE@", name.removeprefix("ssdb_")))
     except OSError as error:
         raise HostLacks(
-            f"{error.filename or tree} cannot be written: {error.strerror}",
+            f"{error.filename or into} cannot be written: {error.strerror}",
             hint="Run as root, or give another directory with --to.",
         ) from error
-    return tree
+    return trees
 
 
 def copy_sources(source: Path, into: Path) -> None:

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Every difference between kernels that ssdbench's modules meet, and nothing else. No other file
- * tests for a version or a feature. Kbuild defines SSDB_HAVE_... by looking into the headers it
- * builds against, because distributions backport interfaces across versions.
+ * tests for a version or a feature. SSDB_HAVE_X means that probes/X.c compiles with the headers at
+ * hand (probes/Kbuild), because distributions backport interfaces across versions.
  */
 #ifndef SSDB_COMPAT_H
 #define SSDB_COMPAT_H
@@ -11,22 +11,26 @@
 #include <linux/blkdev.h>
 #include <linux/err.h>
 #include <linux/hrtimer.h>
-#ifdef SSDB_HAVE_LINUX_UNALIGNED
+#if __has_include(<linux/unaligned.h>)
 #include <linux/unaligned.h>	/* since Linux 6.12 */
 #else
 #include <asm/unaligned.h>
 #endif
 
 /*
- * Since Linux 6.9 a block device is opened as a file (bdev_file_open_by_path); before, by
- * blkdev_get_by_path with a mode, whose holder was implied by FMODE_EXCL until 6.5.
+ * Since Linux 6.9 a block device is opened as a file (bdev_file_open_by_path), in 6.7 and 6.8 with
+ * a handle; before, by blkdev_get_by_path with a mode, whose holder was implied by FMODE_EXCL until
+ * 6.5.
  */
 struct ssdb_bdev {
 	struct block_device *bdev;
-#ifdef SSDB_HAVE_BDEV_FILE
+#if defined(SSDB_HAVE_BDEV_FILE)
 	struct file *file;
-#else
+#elif defined(SSDB_HAVE_BDEV_HANDLE)
+	struct bdev_handle *handle;
+#elif defined(SSDB_HAVE_BDEV_HOLDER)
 	void *holder;
+#else
 	fmode_t mode;
 #endif
 };
@@ -34,15 +38,26 @@ struct ssdb_bdev {
 /* Without a holder it is shared with whoever has it. */
 static inline int ssdb_bdev_open(struct ssdb_bdev *b, const char *path, bool write, void *holder)
 {
-#ifdef SSDB_HAVE_BDEV_FILE
+#if defined(SSDB_HAVE_BDEV_FILE)
 	b->file = bdev_file_open_by_path(path, BLK_OPEN_READ | (write ? BLK_OPEN_WRITE : 0),
 					 holder, NULL);
 	if (IS_ERR(b->file))
 		return PTR_ERR(b->file);
 	b->bdev = file_bdev(b->file);
+#elif defined(SSDB_HAVE_BDEV_HANDLE)
+	b->handle = bdev_open_by_path(path, BLK_OPEN_READ | (write ? BLK_OPEN_WRITE : 0), holder,
+				      NULL);
+	if (IS_ERR(b->handle))
+		return PTR_ERR(b->handle);
+	b->bdev = b->handle->bdev;
+#elif defined(SSDB_HAVE_BDEV_HOLDER)
+	b->holder = holder;
+	b->bdev = blkdev_get_by_path(path, BLK_OPEN_READ | (write ? BLK_OPEN_WRITE : 0), holder,
+				     NULL);
+	if (IS_ERR(b->bdev))
+		return PTR_ERR(b->bdev);
 #else
 	b->mode = FMODE_READ | (holder ? FMODE_EXCL : 0) | (write ? FMODE_WRITE : 0);
-	b->holder = holder;
 	b->bdev = blkdev_get_by_path(path, b->mode, holder);
 	if (IS_ERR(b->bdev))
 		return PTR_ERR(b->bdev);
@@ -52,8 +67,12 @@ static inline int ssdb_bdev_open(struct ssdb_bdev *b, const char *path, bool wri
 
 static inline void ssdb_bdev_close(struct ssdb_bdev *b)
 {
-#ifdef SSDB_HAVE_BDEV_FILE
+#if defined(SSDB_HAVE_BDEV_FILE)
 	bdev_fput(b->file);
+#elif defined(SSDB_HAVE_BDEV_HANDLE)
+	bdev_release(b->handle);
+#elif defined(SSDB_HAVE_BDEV_HOLDER)
+	blkdev_put(b->bdev, b->holder);
 #else
 	blkdev_put(b->bdev, b->mode);
 #endif
@@ -69,14 +88,34 @@ struct ssdb_limits {
 	u32 max_zeroes_sectors;
 	bool write_cache;
 	bool fua;
+	bool nowait;		/* a disk of bios that honours REQ_NOWAIT; one of requests does */
 };
 
 /*
- * Since Linux 6.9 limits are given when a disk is allocated, and since 6.11 the write cache is one
- * of their features; before, each is set on the queue.
+ * Since Linux 6.11 what a disk can do is among its limits; before, it is flags of the queue. A disk
+ * of bios counts its own I/O, and says so; for one of requests the block layer does.
  */
+#ifdef BLK_FEAT_WRITE_CACHE
+static inline blk_features_t ssdb_features(const struct ssdb_limits *l, bool bios)
+{
+	return (l->write_cache ? BLK_FEAT_WRITE_CACHE : 0) | (l->fua ? BLK_FEAT_FUA : 0) |
+	       (bios ? BLK_FEAT_IO_STAT : 0) | (bios && l->nowait ? BLK_FEAT_NOWAIT : 0);
+}
+#else
+static inline void ssdb_set_flags(struct request_queue *q, const struct ssdb_limits *l, bool bios)
+{
+	blk_queue_write_cache(q, l->write_cache, l->fua);
+	blk_queue_flag_set(QUEUE_FLAG_NONROT, q);
+	if (bios)
+		blk_queue_flag_set(QUEUE_FLAG_IO_STAT, q);
+	if (bios && l->nowait)
+		blk_queue_flag_set(QUEUE_FLAG_NOWAIT, q);
+}
+#endif
+
+/* Since Linux 6.9 limits are given when a disk is allocated; before, each is set on the queue. */
 #ifdef SSDB_HAVE_ALLOC_LIMITS
-static inline struct queue_limits ssdb_queue_limits(const struct ssdb_limits *l)
+static inline struct queue_limits ssdb_queue_limits(const struct ssdb_limits *l, bool bios)
 {
 	return (struct queue_limits) {
 		.logical_block_size = l->lba_bytes,
@@ -86,27 +125,38 @@ static inline struct queue_limits ssdb_queue_limits(const struct ssdb_limits *l)
 		.max_hw_discard_sectors = l->max_discard_sectors,
 		.discard_granularity = l->io_min_bytes,
 		.max_write_zeroes_sectors = l->max_zeroes_sectors,
-		.features = (l->write_cache ? BLK_FEAT_WRITE_CACHE : 0) |
-			    (l->fua ? BLK_FEAT_FUA : 0),
+#ifdef BLK_FEAT_WRITE_CACHE
+		.features = ssdb_features(l, bios),
+#endif
 	};
+}
+
+static inline struct gendisk *ssdb_flagged(struct gendisk *disk, const struct ssdb_limits *l,
+					   bool bios)
+{
+#ifndef BLK_FEAT_WRITE_CACHE
+	if (!IS_ERR(disk))
+		ssdb_set_flags(disk->queue, l, bios);
+#endif
+	return disk;
 }
 
 static inline struct gendisk *ssdb_alloc_mq_disk(struct blk_mq_tag_set *set,
 						 const struct ssdb_limits *l, void *data)
 {
-	struct queue_limits limits = ssdb_queue_limits(l);
+	struct queue_limits limits = ssdb_queue_limits(l, false);
 
-	return blk_mq_alloc_disk(set, &limits, data);
+	return ssdb_flagged(blk_mq_alloc_disk(set, &limits, data), l, false);
 }
 
 static inline struct gendisk *ssdb_alloc_bio_disk(const struct ssdb_limits *l)
 {
-	struct queue_limits limits = ssdb_queue_limits(l);
+	struct queue_limits limits = ssdb_queue_limits(l, true);
 
-	return blk_alloc_disk(&limits, NUMA_NO_NODE);
+	return ssdb_flagged(blk_alloc_disk(&limits, NUMA_NO_NODE), l, true);
 }
 #else
-static inline void ssdb_set_limits(struct request_queue *q, const struct ssdb_limits *l)
+static inline void ssdb_set_limits(struct request_queue *q, const struct ssdb_limits *l, bool bios)
 {
 	blk_queue_logical_block_size(q, l->lba_bytes);
 	blk_queue_physical_block_size(q, l->lba_bytes);
@@ -115,8 +165,7 @@ static inline void ssdb_set_limits(struct request_queue *q, const struct ssdb_li
 	blk_queue_max_discard_sectors(q, l->max_discard_sectors);
 	q->limits.discard_granularity = l->io_min_bytes;
 	blk_queue_max_write_zeroes_sectors(q, l->max_zeroes_sectors);
-	blk_queue_write_cache(q, l->write_cache, l->fua);
-	blk_queue_flag_set(QUEUE_FLAG_NONROT, q);
+	ssdb_set_flags(q, l, bios);
 }
 
 static inline struct gendisk *ssdb_alloc_mq_disk(struct blk_mq_tag_set *set,
@@ -125,7 +174,7 @@ static inline struct gendisk *ssdb_alloc_mq_disk(struct blk_mq_tag_set *set,
 	struct gendisk *disk = blk_mq_alloc_disk(set, data);
 
 	if (!IS_ERR(disk))
-		ssdb_set_limits(disk->queue, l);
+		ssdb_set_limits(disk->queue, l, false);
 	return disk;
 }
 
@@ -135,7 +184,7 @@ static inline struct gendisk *ssdb_alloc_bio_disk(const struct ssdb_limits *l)
 
 	if (!disk)
 		return ERR_PTR(-ENOMEM);
-	ssdb_set_limits(disk->queue, l);
+	ssdb_set_limits(disk->queue, l, true);
 	return disk;
 }
 #endif
@@ -146,6 +195,26 @@ static inline struct gendisk *ssdb_alloc_bio_disk(const struct ssdb_limits *l)
 #else
 #define SSDB_MQ_F_SHOULD_MERGE 0
 #endif
+
+/* What the end of a request of ours is called with: since Linux 6.18 also with its batch. */
+#ifdef SSDB_HAVE_END_IO_BATCH
+#define SSDB_END_IO(NAME, rq, status)								\
+enum rq_end_io_ret NAME(struct request *rq, blk_status_t status,				\
+			const struct io_comp_batch *ssdb_batch)
+#else
+#define SSDB_END_IO(NAME, rq, status)								\
+enum rq_end_io_ret NAME(struct request *rq, blk_status_t status)
+#endif
+
+/* Since Linux 6.16 a request knows its queue here, too. */
+static inline int ssdb_rq_map_kern(struct request *rq, void *data, unsigned int bytes)
+{
+#ifdef SSDB_HAVE_MAP_KERN_WITH_QUEUE
+	return blk_rq_map_kern(rq->q, rq, data, bytes, GFP_NOIO);
+#else
+	return blk_rq_map_kern(rq, data, bytes, GFP_NOIO);
+#endif
+}
 
 /* Since Linux 6.13 a timer gets its function when it is set up. */
 static inline void ssdb_hrtimer_setup(struct hrtimer *timer,

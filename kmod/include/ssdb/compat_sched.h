@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * compat.h for schedulers: differences in the headers that only the kernel's source has (block/),
- * found by looking into them (bpref/Kbuild).
+ * probed in bpref/probes.
  */
 #ifndef SSDB_COMPAT_SCHED_H
 #define SSDB_COMPAT_SCHED_H
@@ -11,7 +11,7 @@
 #include "elevator.h"
 #include "blk.h"
 #include "blk-mq.h"
-#ifdef SSDB_HAVE_TAG_HEADER
+#if __has_include("blk-mq-tag.h")
 #include "blk-mq-tag.h"		/* part of blk-mq.h since Linux 6.4 */
 #endif
 #include "blk-mq-sched.h"
@@ -88,6 +88,25 @@ static inline void ssdb_wbt_back(struct request_queue *q, struct elevator_queue 
 #define SSDB_RQF_SCHED RQF_USE_SCHED
 #else
 #define SSDB_RQF_SCHED RQF_ELVPRIV
+#endif
+
+/* Since Linux 6.18 a scheduler is told of a new depth once, not for each hardware queue. */
+#ifdef SSDB_HAVE_DEPTH_OF_QUEUE
+#define SSDB_DEPTH_UPDATED(NAME, updated)						\
+static void NAME(struct request_queue *q)						\
+{											\
+	struct blk_mq_hw_ctx *hctx;							\
+	unsigned long i;								\
+											\
+	queue_for_each_hw_ctx(q, hctx, i)						\
+		updated(hctx);								\
+}
+#else
+#define SSDB_DEPTH_UPDATED(NAME, updated)						\
+static void NAME(struct blk_mq_hw_ctx *hctx)						\
+{											\
+	updated(hctx);									\
+}
 #endif
 
 /* Since Linux 6.17 the block layer allocates the elevator's queue. */

@@ -122,6 +122,7 @@ class Module(Part):
     built: str | None = None  # path
     loaded: bool | None = None
     users: int | None = None
+    lacking: str | None = None  # why it was not built
 
 
 class Modules(Document):
@@ -131,8 +132,9 @@ class Modules(Document):
     schema_version: Literal[1] = 1
     modules: tuple[Module, ...] = ()
     obstacles: tuple[str, ...] = ()  # to loading a module here
-    sources: str | None = None  # that were written for DKMS …
-    next: str | None = None  # … and the command that builds them
+    sources: str | None = None  # the directory in which sources were written for DKMS …
+    packages: tuple[str, ...] = ()  # … in these, one for each module …
+    next: str | None = None  # … and the commands that build them
 
 
 class RanInGuest(Document):

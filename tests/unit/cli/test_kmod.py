@@ -27,7 +27,8 @@ def test_a_build_without_headers_says_how_to_get_them(
     said = capsys.readouterr().err
     assert status == 4
     assert "no kernel headers" in said
-    assert "linux-headers" in said
+    assert "No package on offer here has the headers of 1.2.3-none" in said
+    assert "apt-get install" not in said
 
 
 def test_what_is_no_release_is_refused_before_anything_is_removed(
@@ -64,6 +65,29 @@ def test_a_source_without_the_block_layer_is_refused_before_anything_is_removed(
     assert status == 4
     assert built.exists()
     assert "has no block/elevator.h" in capsys.readouterr().err
+
+
+def test_a_module_that_does_not_build_gets_a_sentence_and_stops_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the place of a kernel's build: of slam there is none, and each other is an empty file."""
+    headers = tmp_path / "headers"
+    headers.mkdir()
+    (headers / "Makefile").write_text(
+        "modules:\n\t@for d in $(SSDB); do [ $$d != slam ] || "
+        "{ echo 'slam/main.c:7: error: planted' >&2; exit 1; }; done\n"
+        "\t@for d in $(SSDB); do touch $(M)/$$d/ssdb_$$d.ko; done\n"
+    )
+    monkeypatch.setenv("SSDBENCH_KMOD_DIR", str(tmp_path / "kmod"))
+
+    status = run(["kmod", "build", "--kernel", "1.2.3", "--headers", str(headers)])
+
+    said = capsys.readouterr().out
+    assert status == 0
+    for name in ("flash", "tmerge"):
+        assert f"ssdb_{name}  built: {tmp_path}/kmod/1.2.3/{name}/ssdb_{name}.ko" in said
+    assert "not built: ssdb_slam: slam/main.c:7: error: planted" in said
+    assert "not built: ssdb_bpref: it needs the kernel's own source" in said
 
 
 def test_what_one_module_needs_of_the_others_is_loaded_before_it() -> None:
@@ -149,7 +173,8 @@ def test_sources_for_dkms_are_never_laid_over_others(
     first = run(["kmod", "dkms", "--to", str(tmp_path)])
     again = run(["kmod", "dkms", "--to", str(tmp_path)])
 
-    conf = (tmp_path / f"ssdbench-{__version__}" / "dkms.conf").read_text()
+    conf = (tmp_path / f"ssdbench-tmerge-{__version__}" / "dkms.conf").read_text()
     assert (first, again) == (0, 2)
     assert f'PACKAGE_VERSION="{__version__}"' in conf
+    assert 'PACKAGE_NAME="ssdbench-tmerge"' in conf
     assert "exists already" in capsys.readouterr().err

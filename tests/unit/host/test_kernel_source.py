@@ -1,0 +1,64 @@
+import struct
+from pathlib import Path
+
+import pytest
+
+from ssdbench.host.btf import Layout, layouts
+from ssdbench.host.kernel_source import compared, header_version, layout_check, version_of
+
+
+def btf() -> bytes:
+    """An int, `struct elevator_queue` of two members and a bit field, and one that nobody wants."""
+    text = b"\0int\0elevator_queue\0type\0flags\0bits\0other\0"
+
+    def at(name: bytes) -> int:
+        return text.index(b"\0" + name + b"\0") + 1
+
+    def struct_of(name: bytes, size: int, members: list[tuple[bytes, int]], packed: int) -> bytes:
+        head = struct.pack("<III", at(name), packed << 31 | 4 << 24 | len(members), size)
+        return head + b"".join(struct.pack("<III", at(n), 1, place) for n, place in members)
+
+    types = struct.pack("<IIII", at(b"int"), 1 << 24, 4, 32)
+    types += struct_of(
+        b"elevator_queue", 48, [(b"type", 0), (b"flags", 64), (b"bits", 3 << 24 | 96)], packed=1
+    )
+    types += struct_of(b"other", 8, [(b"type", 0)], packed=0)
+    head = struct.pack("<HBBIIIII", 0xEB9F, 1, 0, 24, 0, len(types), len(types), len(text))
+    return head + types + text
+
+
+def test_the_places_of_members_come_from_btf_and_are_checked_in_the_build() -> None:
+    found = layouts(btf(), ["elevator_queue", "elevator_type"])
+
+    assert found == {"elevator_queue": Layout(48, {"type": 0, "flags": 8})}
+    check = layout_check(found)
+    assert "static_assert(sizeof(struct elevator_queue) == 48," in check
+    assert "static_assert(offsetof(struct elevator_queue, flags) == 8," in check
+    with pytest.raises(ValueError, match="no BTF"):
+        layouts(b"\x7fELF" + bytes(64), ["elevator_queue"])
+
+
+def test_a_source_of_another_patch_level_is_refused_where_nothing_compares_it(
+    tmp_path: Path,
+) -> None:
+    headers, source = tmp_path / "linux-headers-6.1.0-50-amd64", tmp_path / "source"
+    version = headers / "include/generated/uapi/linux/version.h"
+    version.parent.mkdir(parents=True)
+    version.write_text(
+        "#define LINUX_VERSION_CODE 393648\n#define LINUX_VERSION_MAJOR 6\n"
+        "#define LINUX_VERSION_PATCHLEVEL 1\n#define LINUX_VERSION_SUBLEVEL 176\n"
+    )
+    source.mkdir()
+    makefile = "# SPDX\nVERSION = 6\nPATCHLEVEL = 1\nSUBLEVEL = {}\nEXTRAVERSION =\n"
+
+    (source / "Makefile").write_text(makefile.format(176))
+    same = compared(tmp_path, headers, source)
+    (source / "Makefile").write_text(makefile.format(170))
+    other = compared(tmp_path, headers, source)
+    (source / "Makefile").unlink()
+    unknown = compared(tmp_path, headers, source)
+
+    assert (header_version(headers), version_of(source)) == ("6.1.176", None)
+    assert same == ""
+    assert "source of Linux 6.1.170, the headers are of 6.1.176" in other
+    assert "(unknown)" in unknown
