@@ -1,7 +1,10 @@
 """`ssdbench lab`: the same commands inside a QEMU guest, on a distribution kernel."""
 
 import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 import click
 
@@ -15,7 +18,19 @@ def lab() -> None:
 
 
 @lab.command(context_settings={"ignore_unknown_options": True})
-@click.option("--kernel", default="6.12", show_default=True, help="Kernel series: 6.1 or 6.12.")
+@click.option(
+    "--kernel", default="6.12", show_default=True,
+    help="6.1, 6.12, 6.1-rt, 6.12-rt, 6.12-deb13, 7.x or 7.x-rt: the newest of Debian's. -rt has "
+    "PREEMPT_RT, -deb13 is Debian 13's own.",
+)  # fmt: skip
+@click.option(
+    "--kernel-dir", default="", metavar="DIR",
+    help="Boot the kernel that was built in DIR, in place of one of Debian's. It needs overlayfs, "
+    "virtiofs and PCI virtio, built in or as modules.",
+)  # fmt: skip
+@click.option(
+    "--console", default="", metavar="FILE", help="Keep what the guest's kernel says in FILE."
+)
 @click.option(
     "--disk", "disks", multiple=True, metavar="BUS=BACKEND",
     help="nvme|ahci|virtio|scsi = sim:MODEL | null:SIZE | FILE; may be given several times. "
@@ -42,6 +57,8 @@ def lab() -> None:
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def run(
     kernel: str,
+    kernel_dir: str,
+    console: str,
     disks: tuple[str, ...],
     cpus: int,
     memory: str,
@@ -58,16 +75,18 @@ def run(
 
     Without --disk there is one simulated drive, /dev/nvme0n1; with --program, none. A FILE that
     holds data needs consent like a drive. If QEMU itself fails before COMMAND has begun, the guest
-    is booted again, up to three times in all, with a message.
+    is booted again, up to three times in all, with a message. The first use of a kernel fetches it
+    from Debian's archive.
     """
+    from ssdbench.cli.labstory import Steps, Words
     from ssdbench.errors import UsageError
     from ssdbench.lab.disks import parse_all
-    from ssdbench.lab.kernels import SERIES
+    from ssdbench.lab.kernels import OFFERS
     from ssdbench.lab.session import GuestRequest, run_in_guest
     from ssdbench.units import MIB, NS_PER_S, parse_duration_ns, parse_size
 
-    if kernel not in SERIES:
-        raise UsageError(f"there is no kernel {kernel} in the lab; it has {', '.join(SERIES)}")
+    if kernel not in OFFERS:
+        raise UsageError(f"there is no kernel {kernel} in the lab; it has {', '.join(OFFERS)}")
     try:
         memory_mib, timeout_s = parse_size(memory) // MIB, parse_duration_ns(timeout) / NS_PER_S
     except ValueError as error:
@@ -82,28 +101,25 @@ def run(
         )
     if timeout_s < 1:
         raise UsageError(f"a guest needs more time than {timeout} to boot")
-    answer = run_in_guest(
-        GuestRequest(
-            argv=command,
-            series=kernel,
-            disks=tuple(parse_all(disks, in_memory=bool(programs))),
-            cwd=Path.cwd(),
-            cpus=cpus,
-            memory_mib=memory_mib,
-            reproducible=reproducible,
-            programs=programs,
-            multipath=multipath,
-            modules=modules,
-            timeout_s=timeout_s,
-        ),
-        Path(os.environ.get("SSDBENCH_LAB_CACHE", DEFAULT_CACHE)),
+    request = GuestRequest(
+        argv=command,
+        series=kernel,
+        kernel_dir=Path(kernel_dir) if kernel_dir else None,
+        disks=tuple(parse_all(disks, in_memory=bool(programs))),
+        cwd=Path.cwd(),
+        cpus=cpus,
+        memory_mib=memory_mib,
+        reproducible=reproducible,
+        programs=programs,
+        multipath=multipath,
+        modules=modules,
+        timeout_s=timeout_s,
     )
-    for said in answer.failed_boots:
-        click.echo(
-            f"lab: QEMU or the kernel failed before the guest ran anything: {said}", err=True
-        )
-    if answer.failed_boots:
-        click.echo("lab: the guest was booted again: its boot failed, not COMMAND", err=True)
+    cache = Path(os.environ.get("SSDBENCH_LAB_CACHE", DEFAULT_CACHE))
+    with Steps() as steps, _kept(console) as file:
+        words = Words(steps, file)
+        answer = run_in_guest(request, cache, watch=None if as_json else words.look)
+    _tell_of_boots(answer.failed_boots)
     if reproducible and not programs:
         click.echo(
             "lab: programs came from the host's files, so runs agree to about 0.1 %; "
@@ -117,7 +133,32 @@ def run(
         from ssdbench.cli.output import document
 
         document(RanInGuest(**dataclasses.asdict(answer)))
-    else:
+    elif not words.any:  # of a guest that lives in memory, which speaks when it has ended
         click.echo(answer.stdout, nl=False)
         click.echo(answer.stderr, nl=False, err=True)
     raise SystemExit(answer.status)
+
+
+def _tell_of_boots(failed: Sequence[str]) -> None:
+    for said in failed:
+        click.echo(
+            f"lab: QEMU or the kernel failed before the guest ran anything: {said}", err=True
+        )
+    if failed:
+        click.echo("lab: the guest was booted again: its boot failed, not COMMAND", err=True)
+
+
+@contextmanager
+def _kept(path: str) -> Iterator[BinaryIO | None]:
+    """A new file of this name, if there is one. Raises UsageError where there cannot be."""
+    from ssdbench.errors import UsageError
+
+    if not path:
+        yield None
+        return
+    with ExitStack() as opened:
+        try:
+            file = opened.enter_context(Path(path).open("wb"))
+        except OSError as error:
+            raise UsageError(f"{path} cannot be written: {error.strerror}") from error
+        yield file

@@ -4,6 +4,7 @@ A private apt root holds lists, cache and an extraction directory; the system's 
 package database are read, never written. Packages are extracted, not installed.
 """
 
+import logging
 import os
 import re
 from collections.abc import Sequence
@@ -13,13 +14,16 @@ from pathlib import Path
 from ssdbench.errors import CommandFailed, HostLacks
 from ssdbench.host import command, files
 
-SUITES = ("bookworm", "bookworm-updates", "bookworm-backports")
+SUITES = ("bookworm", "bookworm-updates", "bookworm-backports")  # for this machine
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 ADDRESS = "SSDBENCH_LAB_ARCHIVE"  # of a mirror, in place of the one of the machine's own sources
 NEEDED_HINT = (
     "The lab takes kernels and QEMU from Debian 12's archive. Set SSDBENCH_LAB_ARCHIVE to the "
     "address of a Debian mirror if this machine's own sources name none."
 )
+
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +52,27 @@ def archive_address(sources: Sequence[str]) -> str | None:
 
 
 class Archive:
-    """A private view of the distribution's archive below `root`."""
+    """A private view of the distribution's archive below `root`.
 
-    def __init__(self, root: Path, *, address: str | None = None) -> None:
+    With `release` it is that of another release of Debian and its backports, for a machine on which
+    nothing is installed yet; what comes from there is no program for this one.
+    """
+
+    def __init__(self, root: Path, *, address: str | None = None, release: str = "") -> None:
         self.root = root
+        self.release = release
         self._address = address
         self._updated = False
 
+    def of(self, release: str) -> "Archive":
+        """The same archive's view of another release of Debian; of none: the machine's own."""
+        if release == self.release:
+            return self
+        return Archive(self.root, address=self._address, release=release)
+
     def _config(self) -> Path:
-        apt = self.root / "apt"
+        apt = self.root / (f"apt-{self.release}" if self.release else "apt")
+        suites = (self.release, f"{self.release}-backports") if self.release else SUITES
         config = apt / "apt.conf"
         address = self._address or os.environ.get(ADDRESS) or archive_address(_system_sources())
         if address is None:
@@ -70,16 +86,20 @@ class Archive:
             files.make_directory(apt / directory)
         files.write_atomic(
             apt / "parts" / "lab.sources",
-            f"Types: deb\nURIs: {address}\nSuites: {' '.join(SUITES)}\nComponents: main\n"
+            f"Types: deb\nURIs: {address}\nSuites: {' '.join(suites)}\nComponents: main\n"
             f"Signed-By: {KEYRING}\n",
         )
+        status = "/var/lib/dpkg/status"
+        if self.release:
+            status = str(apt / "status")
+            files.write_atomic(apt / "status", "")
         files.write_atomic(
             config,
             'Dir::Etc::sourcelist "/dev/null";\n'
             f'Dir::Etc::sourceparts "{apt}/parts";\n'
             f'Dir::State "{apt}/state";\n'
             f'Dir::State::lists "{apt}/lists";\n'
-            'Dir::State::status "/var/lib/dpkg/status";\n'
+            f'Dir::State::status "{status}";\n'
             f'Dir::Cache "{apt}/cache";\n'
             'APT::Sandbox::User "root";\n'
             # A list that does not come is an error, not a warning beside an empty answer.
@@ -91,6 +111,7 @@ class Archive:
         config = self._config()
         if not self._updated:
             self._updated = True
+            _log.info("reading the package archive's lists")
             self._apt("apt-get", "-q", "update")
         where = ["env", "-C", str(cwd)] if cwd else []
         try:
@@ -129,6 +150,7 @@ class Archive:
         stamp = folder / f"{package.name}_{package.version}.path"
         if stamp.exists() and Path(stamp.read_text()).exists():
             return Path(stamp.read_text())
+        _log.info("downloading %s %s", package.name, package.version)
         into = folder / f"{package.name}_{package.version}"
         files.make_directory(into)
         self._apt("apt-get", "download", "-q", f"{package.name}={package.version}", cwd=into)
@@ -139,17 +161,20 @@ class Archive:
     def download_with_needs(self, packages: Sequence[Package]) -> list[Path]:
         """These packages and all that they need and this machine lacks."""
         wanted = [f"{package.name}={package.version}" for package in packages]
+        _log.info("downloading %s and what it needs", packages[0].name)
+        backports = ["-t", f"{self.release}-backports"] if self.release else []
         self._apt(
             "apt-get", "install", "-y", "-q", "--no-install-recommends", "--reinstall",
-            "--download-only", *wanted,
+            "--download-only", *backports, *wanted,
         )  # fmt: skip
-        return sorted((self.root / "apt" / "cache" / "archives").glob("*.deb"))
+        return sorted((self._config().parent / "cache" / "archives").glob("*.deb"))
 
 
 def extract(packages: Sequence[Path], into: Path) -> None:
     """Unpack package files below a directory; nothing of them is run."""
     files.make_directory(into)
     for package in packages:
+        _log.info("unpacking %s", package.name)
         command.run(["dpkg-deb", "-x", str(package), str(into)])
 
 

@@ -125,6 +125,8 @@ class Guest:
                 self._ring()
             status = None if last else place / "status"
             self._wait(began + timeout_s, until=status, while_running=while_running)
+            if while_running is not None:
+                while_running(self._shared)  # what came last
             answer = self._collect(place, shown, time.monotonic() - began)
         except BaseException:
             self.kill()
@@ -322,12 +324,12 @@ def answered(
     """What the files of a command say. Raises GuestTrouble, and HostLacks where it did not end."""
     status = text_of(said / "status").strip()
     console += text_of(said / "dmesg")
-    _raise_for(console)
+    _raise_for(console, said)
     if not status:
         reason = _last_words(job, qemu_status)
+        shown = f"its console:\n{console}" if console.strip() else ""
         raise HostLacks(
-            f"the guest did not finish the command: {reason}",
-            hint=f"its console:\n{console}" if console.strip() else "",
+            f"the guest did not finish the command: {reason}", hint=shown + _said_by(said)
         )
     return Answer(
         status=int(status),
@@ -348,8 +350,15 @@ def complaint(console: str) -> str:
     return next((line for line in console.splitlines() if re.search(TROUBLE, line)), "")
 
 
-def _raise_for(console: str) -> None:
-    if said := complaint(console):
+def _raise_for(console: str, said: Path | None = None) -> None:
+    if line := complaint(console):
         raise GuestTrouble(
-            f"the guest's kernel complained: {said}", hint="its console:\n" + console
+            f"the guest's kernel complained: {line}",
+            hint="its console:\n" + console + (_said_by(said) if said else ""),
         )
+
+
+def _said_by(place: Path) -> str:
+    """What a command had said by then: it tells most where the kernel complained."""
+    parts = {name: text_of(place / name) for name in ("stdout", "stderr")}
+    return "".join(f"\nthe command's {name}:\n{text}" for name, text in parts.items() if text)

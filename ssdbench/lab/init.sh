@@ -29,12 +29,16 @@ mount -t proc proc /root/proc
 mount -t sysfs sysfs /root/sys
 mount -t devtmpfs devtmpfs /root/dev
 mkdir -p /root/dev/pts /root/dev/shm
+for pair in fd=fd stdin=fd/0 stdout=fd/1 stderr=fd/2; do
+	ln -s "/proc/self/${pair#*=}" "/root/dev/${pair%%=*}"
+done
 mount -t devpts devpts /root/dev/pts
 mount -t tmpfs tmpfs /root/dev/shm
 mount -t tmpfs tmpfs /root/run
 mount -t debugfs debugfs /root/sys/kernel/debug 2>/dev/null
 mount -t tracefs tracefs /root/sys/kernel/tracing 2>/dev/null
 mount -t configfs configfs /root/sys/kernel/config 2>/dev/null
+mount -t cgroup2 cgroup2 /root/sys/fs/cgroup 2>/dev/null
 release=$(uname -r)
 mkdir -p "/root/usr/lib/modules/$release" /root/run/ssdbench-lab
 mount --bind "/share/modules/$release" "/root/usr/lib/modules/$release"

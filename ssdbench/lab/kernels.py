@@ -1,37 +1,73 @@
-"""Distribution kernels for the guest: image, modules, headers, the block layer's private headers.
+"""Kernels for the guest: image, modules, headers, the block layer's private headers.
 
 Facts behind the steps (checked on Debian 12): extracted headers work once their Makefile names the
 extraction directory; 6.12 headers carry a `vmlinux` that makes the build ask for pahole, and its
 absence is harmless ("Skipping BTF generation"); the elevator's headers exist only in the source
-package, which must be of the same version.
+package, which must be of the same version. What a newer Debian's headers bring to build with is
+linked to a newer libc than this machine's: modules for such a kernel are built in a root of that
+Debian, with its compiler.
 """
 
+import logging
 import lzma
 import re
 import struct
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
-from ssdbench.errors import HostLacks
+from ssdbench.errors import HostLacks, UsageError
 from ssdbench.host import command, files
+from ssdbench.host.kernel_source import header_version
 from ssdbench.lab.archive import Archive, Package, extract
 
-SERIES = ("6.1", "6.12")
+SERIES = ("6.1", "6.12")  # what every test runs on
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A kernel that Debian offers: the newest of a series in one flavour."""
+
+    versions: str  # a regular expression: the beginning of its release
+    flavour: str = ""  # "rt": PREEMPT_RT
+    release: str = ""  # of Debian; none: that of the archive's own machine
+
+
+OFFERS = {  # by what `--kernel` calls them
+    "6.1": Offer(r"6\.1"),
+    "6.1-rt": Offer(r"6\.1", "rt"),
+    "6.12": Offer(r"6\.12"),
+    "6.12-rt": Offer(r"6\.12", "rt"),
+    "6.12-deb13": Offer(r"6\.12", release="trixie"),
+    "7.x": Offer(r"7\.[0-9]+", release="trixie"),
+    "7.x-rt": Offer(r"7\.[0-9]+", "rt", "trixie"),
+}
+# A Debian to build in: what a kernel's headers need beside, and what is no package's need.
+BUILD_WITH = (
+    "make", "bash", "dash", "coreutils", "sed", "grep", "mawk", "findutils", "diffutils",
+    "perl-base", "base-files", "xz-utils",
+)  # fmt: skip
+BUILT_IMAGE = Path("arch/x86/boot/bzImage")
 XZ_MAGIC = b"\xfd7zXZ\0"
 SIZE_BYTES = 4  # of the unpacked kernel, behind the packed one
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
     """One kernel, extracted and ready to boot and to build against."""
 
-    series: str  # "6.12"
+    series: str  # "6.12", "6.12-rt": what it is called here
     release: str  # "6.12.95+deb12-amd64", as uname -r says it
     root: Path  # extraction directory
+    tree: Path | None = None  # where somebody has built it; its modules are in `root` all the same
+    build_root: Path | None = None  # a Debian to build its modules in
 
     @property
     def image(self) -> Path:
         """The bootable image."""
+        if self.tree is not None:
+            return self.tree / BUILT_IMAGE
         return self.root / "boot" / f"vmlinuz-{self.release}"
 
     @property
@@ -47,12 +83,16 @@ class Kernel:
     @property
     def headers(self) -> Path:
         """KDIR of an out-of-tree build."""
+        if self.tree is not None:
+            return self.tree
         return self.root / "usr" / "src" / f"linux-headers-{self.release}"
 
     @property
     def block_source(self) -> Path:
         """The block layer's own directory, for elevator.h and blk-mq-sched.h (KSRC)."""
-        return self.root / "source" / f"linux-source-{self.series}"
+        if self.tree is not None:
+            return self.tree
+        return self.root / "source" / source_package(self.release)
 
     def insertion_order(self, *names: str) -> list[Path]:
         """Module files to insert, needs first; names that are built in add nothing."""
@@ -101,38 +141,83 @@ def unpack_image(kernel: Kernel) -> None:
     files.write_atomic(kernel.unpacked_image, unpacked)
 
 
-def newest(names: list[str], series: str) -> str | None:
-    """The newest release among header package names of one series, or None.
+def source_package(release: str) -> str:
+    """The package of a release's source, which is also the name of the directory in it."""
+    return "linux-source-" + ".".join(release.split(".")[:2])
 
-    Only the generic flavour: the cloud flavour has no AHCI on 6.1 and few file systems.
+
+def newest(names: list[str], series: str, flavour: str = "") -> str | None:
+    """The newest release among header package names of a series (a pattern), or None.
+
+    The generic flavour unless another is asked for: the cloud flavour has no AHCI on 6.1 and few
+    file systems.
     """
-    pattern = re.compile(rf"linux-headers-({re.escape(series)}\.[0-9][0-9.+\-a-z]*-amd64)$")
+    pattern = re.compile(rf"linux-headers-({series}\.[0-9][0-9.+\-a-z]*-amd64)$")
     releases = [found.group(1) for name in names if (found := pattern.fullmatch(name))]
-    generic = [r for r in releases if not re.search(r"-(cloud|rt)-", r)]
-    return max(generic, key=lambda r: [int(n) for n in re.findall(r"[0-9]+", r)], default=None)
+    wanted = [r for r in releases if (re.findall(r"-(cloud|rt)-", r) or [""]) == [flavour]]
+    return max(wanted, key=lambda r: [int(n) for n in re.findall(r"[0-9]+", r)], default=None)
 
 
 def fetch(archive: Archive, series: str) -> Kernel:
-    """The newest kernel of a series, from the cache or the archive.
+    """The newest kernel of a series, or of what OFFERS calls so, from the cache or the archive.
 
     Raises HostLacks when the archive has none.
     """
-    record = archive.root / f"kernel-{series}"
+    offer, record = OFFERS[series], archive.root / f"kernel-{series}"
+    archive = archive.of(offer.release)
+    build_root = archive.root / f"build-{offer.release}" if offer.release else None
     if record.exists():
         release = record.read_text().strip()
-        return Kernel(series, release, archive.root / f"linux-{release}")
-    release, version = _choose(archive, series)
-    kernel = Kernel(series, release, archive.root / f"linux-{release}")
+        kernel = Kernel(series, release, archive.root / f"linux-{release}", build_root=build_root)
+        if not (kernel.block_source / "Makefile").exists():  # which older versions left out
+            same = f"{header_version(kernel.headers)}-"
+            source = archive.newest(source_package(release), of=same)
+            _unpack_block_headers(archive, kernel, source.version)
+        return kernel
+    release, version = _choose(archive, series, offer)
+    kernel = Kernel(series, release, archive.root / f"linux-{release}", build_root=build_root)
     _unpack(archive, kernel, version)
+    if build_root is not None:
+        _make_build_root(archive, build_root, Package(f"linux-headers-{release}", version))
     files.write_atomic(record, release + "\n")
     return kernel
 
 
-def _choose(archive: Archive, series: str) -> tuple[str, str]:
+def from_tree(tree: Path, cache: Path) -> Kernel:
+    """The kernel that was built in a directory; its modules are installed below `cache`.
+
+    Raises UsageError when there is no such kernel.
+    """
+    tree = tree.resolve()
+    record = tree / "include" / "config" / "kernel.release"
+    for need in (tree / BUILT_IMAGE, record):
+        if not need.exists():
+            raise UsageError(
+                f"there is no kernel built in {tree}: it has no {need.relative_to(tree)}",
+                hint="Give a directory in which `make bzImage modules` has ended.",
+            )
+    release = record.read_text().strip()
+    root = cache / f"tree-{sha256(str(tree).encode()).hexdigest()[:16]}"
+    _log.info("installing the modules of %s for the guest", release)
+    command.run(["rm", "-rf", str(root)])
+    files.make_directory(root / "boot")
+    files.make_directory(root / "lib" / "modules" / release)
+    command.run(
+        [
+            "make", "-s", "-C", str(tree), "modules_install", f"INSTALL_MOD_PATH={root}",
+            "INSTALL_MOD_STRIP=1",
+        ],
+        timeout_s=1800,
+    )  # fmt: skip
+    command.run(["depmod", "-b", str(root), release], hint="apt-get install kmod")
+    return Kernel(release, release, root, tree=tree)
+
+
+def _choose(archive: Archive, series: str, offer: Offer) -> tuple[str, str]:
     """The newest release, and its package version, that comes with image and source."""
-    names = archive.names(rf"^linux-headers-{re.escape(series)}\..*amd64$")
-    sources = archive.versions(f"linux-source-{series}") if names else []
-    while (release := newest(names, series)) is not None:
+    names = archive.names(rf"^linux-headers-{offer.versions}\..*amd64$")
+    while (release := newest(names, offer.versions, offer.flavour)) is not None:
+        sources = archive.versions(source_package(release))
         offered = archive.versions(f"linux-headers-{release}")
         common = [version for version in offered if version in sources]
         if common and archive.versions(f"linux-image-{release}"):
@@ -142,14 +227,21 @@ def _choose(archive: Archive, series: str) -> tuple[str, str]:
 
 
 def _unpack(archive: Archive, kernel: Kernel, version: str) -> None:
-    common = re.sub(r"-amd64$", "-common", kernel.release)
-    base = re.sub(r"-amd64$", "", kernel.release)
-    kbuild = f"linux-kbuild-{base if kernel.series != '6.1' else '6.1'}"
+    base, flavour = _parts(kernel.release)
+    kbuild = f"linux-kbuild-{'6.1' if base.startswith('6.1.0-') else base}"
     names = [
         f"linux-image-{kernel.release}", f"linux-headers-{kernel.release}",
-        f"linux-headers-{common}", kbuild,
+        f"linux-headers-{base}-common{flavour}", kbuild,
     ]  # fmt: skip
+    # Since Linux 7 the image's package is an empty one that needs these.
+    parts = [f"linux-{part}-{kernel.release}" for part in ("binary", "modules")]
+    names += [name for name in parts if archive.release and archive.versions(name)]
     extract([archive.download(Package(name, version)) for name in names], kernel.root)
+    if not kernel.modules.exists():  # Linux 7's packages have all below /usr
+        (kernel.root / "lib").symlink_to("usr/lib")
+    if not kernel.image.exists():
+        files.make_directory(kernel.image.parent)
+        kernel.image.symlink_to(kernel.modules / kernel.release / "vmlinuz")
     makefile = kernel.headers / "Makefile"
     text = makefile.read_text().replace("include /usr/src/", f"include {kernel.root}/usr/src/")
     files.write_atomic(makefile, text)
@@ -158,16 +250,35 @@ def _unpack(archive: Archive, kernel: Kernel, version: str) -> None:
     _unpack_block_headers(archive, kernel, version)
 
 
+def _parts(release: str) -> tuple[str, str]:
+    """A release without its architecture, and its flavour with a dash, if it has one."""
+    base, flavour = re.fullmatch(r"(.*?)(-rt)?-amd64", release).groups()  # type: ignore[union-attr]
+    return base, flavour or ""
+
+
+def _make_build_root(archive: Archive, root: Path, headers: Package) -> None:
+    """A Debian to build in, with the compiler that these headers want; extracted, not installed."""
+    if (root / "complete").exists():
+        return
+    packages = [headers, *(archive.newest(name) for name in BUILD_WITH)]
+    extract(archive.download_with_needs(packages), root)
+    awk = root / "usr" / "bin" / "awk"
+    if not awk.is_symlink():
+        awk.symlink_to("mawk")  # as its alternatives would have it
+    files.write_atomic(root / "complete", "")
+
+
 def _unpack_block_headers(archive: Archive, kernel: Kernel, version: str) -> None:
-    source = f"linux-source-{kernel.series}"
+    source = source_package(kernel.release)
     package = archive.download(Package(source, version))
     into = kernel.root / "source"
+    _log.info("unpacking %s", source)
     files.make_directory(into)
     command.run(
         [
             "sh", "-c",
             'dpkg-deb --fsys-tarfile "$1" | tar -xOf - "./usr/src/$2.tar.xz" '
-            '| tar -xJf - -C "$3" --wildcards "$2/block/*"',
+            '| tar -xJf - -C "$3" --wildcards "$2/block/*" "$2/Makefile"',
             "sh", str(package), source, str(into),
         ],
         timeout_s=300,

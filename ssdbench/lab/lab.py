@@ -1,5 +1,6 @@
 """Guests on one kernel: fetched, and booted for one command or kept for several."""
 
+import logging
 import shlex
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -16,9 +17,12 @@ from ssdbench.host.sysfs import Sysfs
 from ssdbench.lab import memory
 from ssdbench.lab.archive import Archive
 from ssdbench.lab.guest import Answer, Guest, answered, start, text_of
-from ssdbench.lab.kernels import fetch, unpack_image
+from ssdbench.lab.kernels import fetch, from_tree, unpack_image
 from ssdbench.lab.machine import Machine
 from ssdbench.lab.tools import BOOT_MODULES, INIT, build_initramfs, fetch_tools
+
+KVM_DOUBTED_S = 3600
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +36,19 @@ class InMemory:
 class Lab:
     """Guests on one kernel."""
 
-    def __init__(self, archive: Archive, series: str) -> None:
+    def __init__(self, archive: Archive, series: str, *, tree: Path | None = None) -> None:
         _make_cache(archive.root)
         with waiting(archive.root / "lab.lock"):
-            self.kernel = fetch(archive, series)
+            self.kernel = from_tree(tree, archive.root) if tree else fetch(archive, series)
+            _log.info("unpacking the kernel's image")
             unpack_image(self.kernel)
             self.tools = fetch_tools(archive)
             # By what it is made of: times of files tell nothing where two versions share a cache.
             made_of = INIT.read_bytes() + " ".join(BOOT_MODULES).encode()
             name = f"initramfs-{self.kernel.release}-{sha256(made_of).hexdigest()[:16]}.gz"
             self._initramfs = archive.root / name
-            if not self._initramfs.exists():
+            if tree or not self._initramfs.exists():
+                _log.info("making the guest's first file system")
                 files.write_atomic(self._initramfs, build_initramfs(self.kernel, self.tools))
 
     @contextmanager
@@ -81,6 +87,7 @@ class Lab:
                 return self._run_in_memory(argv, made, job, in_memory, timeout_s)
             guest = Guest(made, job, kernel=self.kernel, tools=self.tools, cwd=cwd)
             try:
+                _log.info("booting a guest with Linux %s", self.kernel.release)
                 return guest.run(
                     argv,
                     timeout_s=timeout_s,
@@ -92,15 +99,19 @@ class Lab:
                 guest.kill()
 
     def kvm_works(self) -> bool:
-        """Whether a guest truly boots under KVM here; asked once per boot of this host.
+        """Whether a guest truly boots under KVM here.
 
-        /dev/kvm may open and still run no Linux guest (nested virtual machines), so it is tried.
+        /dev/kvm may open and still run no Linux guest (nested virtual machines), so it is tried. A
+        yes counts until this host boots again, a no for an hour: the host may just have been slow.
         """
         if not Path("/dev/kvm").exists():
             return False
         boot = Sysfs().read("proc/sys/kernel/random/boot_id").strip()
         record = self._initramfs.with_name(f"kvm-{boot}")
-        if not record.exists():
+        if not record.exists() or (
+            record.read_text() != "yes" and time.time() - record.stat().st_mtime > KVM_DOUBTED_S
+        ):
+            _log.info("trying whether a guest boots under KVM here")
             machine = replace(Machine.unbooted(), kvm=True, cpus=1, memory_mib=1024)
             try:
                 self.run(["true"], machine=machine, cwd=Path("/"), timeout_s=30)

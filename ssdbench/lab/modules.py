@@ -17,7 +17,10 @@ def built_modules(kernel: Kernel, cache: Path) -> list[Path]:
     stamp = into / "complete"
     with waiting(cache / "kmod.lock"):
         if not stamp.exists():
-            build(source, into, headers=kernel.headers, block_source=kernel.block_source)
+            build(
+                source, into, headers=kernel.headers, block_source=kernel.block_source,
+                root=kernel.build_root, places=[kernel.root],
+            )  # fmt: skip
             # Nine tenths of them is for a debugger, and an emulated CPU takes seconds to load it.
             built = [str(path) for path in into.rglob("*.ko")]
             command.run(["strip", "--strip-debug", *built], hint="apt-get install binutils")

@@ -1,6 +1,6 @@
 """What the command line asks of the lab: disks served, modules built, one command run."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -38,11 +38,18 @@ class GuestRequest:
     devices: tuple[str, ...] = ()  # further arguments of QEMU
     programs: tuple[str, ...] = ()  # in the guest's memory, in place of the host's files
     append: str = ""  # further words of the kernel's command line
+    kernel_dir: Path | None = None  # a kernel that was built there, in place of the series
 
 
-def run_in_guest(request: GuestRequest, cache: Path) -> Answer:
-    """Boot, run, and return what the command said. Raises GuestTrouble, HostLacks."""
-    lab = Lab(Archive(cache), request.series)
+def run_in_guest(
+    request: GuestRequest, cache: Path, *, watch: Callable[[Path], None] | None = None
+) -> Answer:
+    """Boot, run, and return what the command said. Raises GuestTrouble, HostLacks.
+
+    `watch` is called some times a second with the directory that the guest writes to: the command's
+    `1/stdout` and `1/stderr`, as far as they have come.
+    """
+    lab = Lab(Archive(cache), request.series, tree=request.kernel_dir)
     modules = built_modules(lab.kernel, cache) if request.modules else []
     in_memory = InMemory(request.programs, tuple(modules)) if request.programs else None
     with serve_disks(request.disks) as disks:
@@ -53,13 +60,14 @@ def run_in_guest(request: GuestRequest, cache: Path) -> Answer:
             timeout_s=request.timeout_s,
             prepare=load_script(modules) if modules else "",
             in_memory=in_memory,
+            while_running=watch,
         )
 
 
 @contextmanager
 def kept_guest(request: GuestRequest, cache: Path) -> Iterator[Guest]:
     """The guest that a request describes, for any number of commands; the request's own is none."""
-    lab = Lab(Archive(cache), request.series)
+    lab = Lab(Archive(cache), request.series, tree=request.kernel_dir)
     with (
         serve_disks(request.disks) as disks,
         lab.guest(_machine(request, lab, disks), cwd=request.cwd) as guest,

@@ -43,6 +43,7 @@ def test_the_newest_generic_kernel_wins_over_cloud_and_realtime() -> None:
     assert newest(names, "6.1") == "6.1.0-50-amd64"
     assert newest(names, "6.12") == "6.12.95+deb12-amd64"
     assert newest(names, "6.6") is None
+    assert newest(names, "6.1", "rt") == "6.1.0-52-rt-amd64"
 
 
 def test_the_first_file_system_is_a_cpio_archive_with_every_program() -> None:

@@ -1,0 +1,98 @@
+"""What `lab run` tells while it works: each step, that it goes on, the command's own words."""
+
+import logging
+import sys
+import time
+from pathlib import Path
+from threading import Event, Thread
+from types import TracebackType
+from typing import BinaryIO, Self
+
+from ssdbench.cli.output import tell
+
+LINE_EVERY_S = 2.0
+_LAB = "ssdbench.lab"
+_BUILD = "ssdbench.host.kmod"
+
+
+class Steps(logging.Handler):
+    """Tells each step of the lab on stderr, and every two seconds that it goes on.
+
+    Quiet from the moment at which the command in the guest says its first words.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self._step, self._since = "", time.monotonic()
+        self._over = Event()
+        self._ticker = Thread(target=self._tick, daemon=True)
+
+    def __enter__(self) -> Self:
+        for name in (_LAB, _BUILD):
+            logger = logging.getLogger(name)
+            logger.addHandler(self)
+            logger.setLevel(min(logger.getEffectiveLevel(), logging.INFO))
+        self._ticker.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.quiet()
+        for name in (_LAB, _BUILD):
+            logging.getLogger(name).removeHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """A step began."""
+        if record.levelno < logging.INFO or self._over.is_set():
+            return
+        self._step, self._since = record.getMessage(), time.monotonic()
+        tell(f"lab: {self._step}")
+
+    def quiet(self) -> None:
+        """Say no more."""
+        self._over.set()
+
+    def _tick(self) -> None:
+        while not self._over.wait(LINE_EVERY_S):
+            seconds = time.monotonic() - self._since
+            if self._step and seconds >= LINE_EVERY_S and not self._over.is_set():
+                tell(f"lab: {self._step} … {seconds:.0f} s")
+
+
+class Words:
+    """Hands on what the command in the guest says, as it says it; its console goes to a file."""
+
+    def __init__(self, steps: Steps, console: BinaryIO | None) -> None:
+        self._steps = steps
+        self._to = {"stdout": sys.stdout.buffer, "stderr": sys.stderr.buffer}
+        self._console = console
+        self._shown: dict[Path, int] = {}
+
+    @property
+    def any(self) -> bool:
+        """Whether there were any."""
+        return any(path.name in self._to for path in self._shown)
+
+    def look(self, shared: Path) -> None:
+        """Hand on what has come since the last look below the directory that the guest shares."""
+        for name, to in self._to.items():
+            if self._hand_on(shared / "1" / name, to):
+                self._steps.quiet()
+        if self._console is not None:
+            self._hand_on(shared.parents[1] / "console", self._console)
+
+    def _hand_on(self, path: Path, to: BinaryIO) -> bool:
+        if not path.exists():
+            return False
+        with path.open("rb") as file:
+            file.seek(self._shown.get(path, 0))
+            new = file.read()
+        if new:
+            self._shown[path] = self._shown.get(path, 0) + len(new)
+            to.write(new)
+            to.flush()
+        return bool(new)
