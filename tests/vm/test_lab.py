@@ -15,10 +15,18 @@ pytestmark = pytest.mark.vm
 
 
 def test_the_guest_runs_the_kernel_that_was_asked_for(guest: Guest) -> None:
-    answer = guest("uname -r; cat /sys/block/nvme0n1/queue/scheduler; exit 7", modules=False)
+    answer = guest(
+        "uname -r; cat /sys/block/nvme0n1/queue/scheduler\n"
+        # What a host has, too: a here-document by its descriptor, stdin by its name, cgroups.
+        "cat <(echo of a process) /dev/stdin <<< 'of stdin'\n"
+        "cat /sys/fs/cgroup/cgroup.controllers; exit 7",
+        modules=False,
+    )
 
-    release, scheduler = answer.stdout.splitlines()
+    release, scheduler, *said, controllers = answer.stdout.splitlines()
     assert answer.status == 7
+    assert said == ["of a process", "of stdin"]
+    assert "memory" in controllers
     assert any(release.startswith(f"{series}.") for series in SERIES)
     assert "[none]" in scheduler
 
@@ -41,8 +49,9 @@ def test_what_the_guest_writes_does_not_reach_the_host(guest: Guest) -> None:
 
 def test_an_oops_in_the_guest_fails_the_run_and_is_shown(guest: Guest) -> None:
     with pytest.raises((GuestTrouble, HostLacks), match=r"complained|panic") as caught:
-        guest("sleep 1; echo c > /proc/sysrq-trigger; sleep 5", modules=False)
+        guest("echo the last words; sleep 1; echo c > /proc/sysrq-trigger; sleep 5", modules=False)
 
+    assert "the last words" in caught.value.hint
     assert "sysrq triggered crash" in caught.value.hint.lower()
 
 

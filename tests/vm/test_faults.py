@@ -1,0 +1,123 @@
+"""What went wrong once in the modules, each on the kernel where it did."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ssdbench.host.command import run
+from ssdbench.lab.lab import Lab
+from tests.vm.conftest import NEWEST_KERNEL, Guest
+from tests.vm.test_flash import SETUP
+
+pytestmark = pytest.mark.vm
+
+TMERGE = """
+T=/sys/kernel/config/ssdb_tmerge/tm0
+merge() { mkdir $T; echo /dev/ssd0 > $T/device; echo $1 > $T/mode; echo 20000 > $T/window_ns
+  echo 1 > $T/power; }
+part() { echo 0 > $T/power; rmdir $T; }
+on_merged() { sed 's/ssd0/tm0/' <<< "$(declare -f verify)" > /run/f; (. /run/f; verify "$1"); }
+"""
+SMALL = 'eval "$(declare -f verify | sed s/8m/1m/)"\n'  # the first second shows it
+REALTIME = """
+uname -v | grep -o PREEMPT_RT
+for options in completion=timer "completion=coalesced mode=bio" "irq_cpu=1 return_to_origin=1"; do
+  set_up $options; verify "$options"; tear_down; done
+set_up lines=percpu queues=2
+for mode in hybrid stm atm; do merge $mode; on_merged $mode; part; done
+for scheduler in bpref-as bpref-cfq; do
+  echo $scheduler > /sys/block/ssd0/queue/scheduler; verify $scheduler; done
+echo none > /sys/block/ssd0/queue/scheduler
+S=/sys/kernel/config/ssdb_slam/a; mkdir $S; echo /dev/ssd0 > $S/device; echo 300 > $S/runtime_ms
+echo 1 > $S/running; while [ $(< $S/running) = 1 ]; do sleep 0.1; done
+echo slam $(< $S/errors); rmdir $S; tear_down
+"""
+
+
+@pytest.mark.parametrize("lab", ["6.12-rt"], indirect=True)
+def test_nothing_sleeps_in_an_interrupt_of_a_realtime_kernel(guest: Guest) -> None:
+    """There a lock may sleep: "scheduling while atomic" within two seconds, before."""
+    answer = guest(SETUP + TMERGE + SMALL + REALTIME, disks=())
+
+    assert answer.stdout.splitlines() == [
+        "PREEMPT_RT", "completion=timer verified", "completion=coalesced mode=bio verified",
+        "irq_cpu=1 return_to_origin=1 verified", "hybrid verified", "stm verified",
+        "atm verified", "bpref-as verified", "bpref-cfq verified", "slam 0",
+    ]  # fmt: skip
+
+
+NOWAIT = """
+import errno, mmap, os
+buffer = mmap.mmap(-1, 4096)
+for disk in "/dev/ssd0", "/dev/ssd1":
+    fd = os.open(disk, os.O_RDWR | os.O_DIRECT)
+    print(disk, os.preadv(fd, [buffer], 0, os.RWF_NOWAIT), os.pwritev(fd, [buffer], 0))
+"""
+
+
+@NEWEST_KERNEL
+def test_a_drive_of_bios_is_as_good_a_disk_as_one_of_requests(guest: Guest) -> None:
+    answer = guest(
+        SETUP + TMERGE + "set_up mode=bio; F=${F%0}1; set_up mode=mq; F=${F%1}0\n"
+        f"python3 -c '{NOWAIT}'\n"
+        "for disk in ssd0 ssd1; do before=($(< /sys/block/$disk/stat))\n"
+        "dd if=/dev/$disk of=/dev/null bs=4k count=50 iflag=direct status=none\n"
+        "after=($(< /sys/block/$disk/stat))\n"
+        "echo $disk $(< /sys/block/$disk/queue/iostats) $((after[0] - before[0])) \\\n"
+        "  $((after[2] - before[2])); done\n"
+        "merge hybrid; dd if=/dev/tm0 of=/dev/null bs=4k count=9 iflag=direct status=none\n"
+        "stat=($(< /sys/block/tm0/stat)); echo tm0 $(< /sys/block/tm0/queue/iostats) ${stat[2]}\n"
+        "echo $(ls /sys/block/tm0/slaves) $(ls /sys/block/ssd0/holders); part\n"
+        "echo $(ls /sys/block/ssd0/holders) none\n"
+        # A CPU that spins for the drive would be locked up: 3 s stand for the 45 of a watchdog.
+        "tear_down; set_up mode=bio completion=spin ftl=direct t_read_ns=3000000000 store=0\n"
+        "TIMEFORMAT=%S; time dd if=/dev/ssd0 of=/dev/null bs=4k count=1 iflag=direct status=none\n"
+        "exec 2>&1; tear_down; F=${F%0}1; tear_down"
+    )
+
+    lines, told = answer.stdout.splitlines(), answer.stderr
+    assert lines[:2] == ["/dev/ssd0 4096 4096", "/dev/ssd1 4096 4096"]
+    assert lines[2:4] == ["ssd0 1 50 400", "ssd1 1 50 400"]
+    assert lines[4].split()[:2] == ["tm0", "1"]
+    assert int(lines[4].split()[2]) >= 9 * 8
+    assert lines[5:] == ["ssd0 tm0", "none"]
+    assert float(told) < 0.5
+
+
+@pytest.fixture
+def probe(lab: Lab, tmp_path: Path) -> Path:
+    """The module that makes faults, for the kernel of the lab."""
+    shutil.copytree(Path(__file__).parent / "probe", tmp_path / "probe")
+    run(
+        ["make", "-s", "-C", str(lab.kernel.headers), f"M={tmp_path}/probe", "modules"],
+        timeout_s=300,
+    )
+    return tmp_path / "probe" / "ssdb_probe.ko"
+
+
+@NEWEST_KERNEL
+def test_a_drive_without_memory_waits_and_a_slammer_ends_after_its_last_completion(
+    guest: Guest, probe: Path
+) -> None:
+    answer = guest(
+        SETUP + TMERGE + SMALL + f"insmod {probe}; P=/sys/module/ssdb_probe/parameters\n"
+        "for mode in mq bio; do set_up mode=$mode; echo 40 > $P/fail; verify $mode\n"
+        "echo $(< $P/fail) left; tear_down; done\n"
+        "for cuttable in 0 1; do set_up cuttable=$cuttable; merge atm; echo 40 > $P/fail\n"
+        "on_merged vectors; echo $(< $P/fail) left; part; tear_down; done\n"
+        # One read, whose end is late in waking the worker; the worker is stopped meanwhile.
+        "set_up ftl=direct t_read_ns=200000000 irq_cpu=0 store=0\n"
+        "S=/sys/kernel/config/ssdb_slam/a; mkdir $S; echo /dev/ssd0 > $S/device\n"
+        "echo 1 > $S/depth; echo 1 > $S/ios_limit; echo 1 > $S/cpu; echo 900 > $P/delay_ms\n"
+        "dmesg -c > /run/o; echo 1 > $S/running\n"
+        "until dmesg | grep -q 'about to wake'; do taskset -c 1 sleep 0.05; done\n"
+        "taskset -c 1 rmdir $S; echo '<6>ssdb_probe: gone' > /dev/kmsg\n"
+        "dmesg | grep -o 'ssdb_probe: .*'; echo 0 > $P/delay_ms; tear_down; rmmod ssdb_probe"
+    )
+
+    assert answer.stdout.splitlines() == [
+        "mq verified", "0 left", "bio verified", "0 left",
+        "vectors verified", "0 left", "vectors verified", "0 left",
+        "ssdb_probe: about to wake", "ssdb_probe: wakes", "ssdb_probe: gone",
+    ]  # fmt: skip
