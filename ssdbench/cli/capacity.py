@@ -8,7 +8,7 @@ import click
 
 from ssdbench.cli.options import Duration, Number, Size, json_option
 from ssdbench.cli.output import answer, document, table
-from ssdbench.units import MOST_PERCENT
+from ssdbench.units import MOST_PERCENT, counted
 
 if TYPE_CHECKING:
     from ssdbench.cli.documents.stored import CapacityPlanned
@@ -93,7 +93,9 @@ def command(
     elif as_json:
         document(_document(*plans[0]))
     else:
-        _print(*plans[0])
+        result, found = plans[0]
+        simulated = ", a simulated drive" if found.simulated else ""
+        _print(result, found, of=f"{result.target.name}{simulated}")
     return 0 if all(found.validated for _, found in plans) else 1
 
 
@@ -150,8 +152,10 @@ def _of_lot(
             LotPlanned(spread=found.spread, runs=runs, rates_iops=found.rates_iops, planned=planned)
         )
     else:
-        answer(f"{len(lot.runs)} drives measured, load {spread}")
-        _print(lot.results[0], found.answer, changed=False)
+        target = lot.results[0].target
+        simulated = ", simulated" if target.simulated else ""
+        of = f"{counted(len(lot.runs), 'drive')} of {target.model or target.name}{simulated}"
+        _print(lot.results[0], found.answer, of=f"{of}, load {spread}", changed=False)
         for note in lot.notes:
             answer(f"note: {note}")
     return 0 if found.answer.validated else 1
@@ -213,7 +217,7 @@ def _document(
     )
 
 
-def _print(result: "RunResult", found: "CapacityAnswer", *, changed: bool = True) -> None:
+def _print(result: "RunResult", found: "CapacityAnswer", *, of: str, changed: bool = True) -> None:
     """The sum line by line, what each depth would need, what is unknown, and the verdict.
 
     What changes the number of drives is only known of one drive.
@@ -229,8 +233,7 @@ def _print(result: "RunResult", found: "CapacityAnswer", *, changed: bool = True
     lines = [*sum_lines(found), *figures(found)]
     width = max((len(line.name) for line in lines), default=0)
     for line in lines:
-        text = f"{line.name.ljust(width)}  {line.text}"
-        answer(click.style(text, fg="red") if line.bad else text)
+        answer(f"{line.name.ljust(width)}  {line.text}", bad=line.bad)
     changes = by_change(result, found) if changed else []
     for rows in (by_depth(found), changes, unknown_rows(found)):
         if len(rows) > 1:
@@ -239,10 +242,9 @@ def _print(result: "RunResult", found: "CapacityAnswer", *, changed: bool = True
     answer("")
     for note in found.notes:
         answer(f"note: {note}")
-    simulated = ", a simulated drive" if found.simulated else ""
     word = "VALIDATED" if found.validated else "INCOMPLETE"
     word = "NOT VALIDATED" if found.reasons else word
-    answer(f"{word}: {result.target.name}{simulated}")
+    answer(f"{word}: {of}")
     for reason in (*found.reasons, *found.incomplete):
         answer(f"  {reason}")
 

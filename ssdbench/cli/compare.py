@@ -31,12 +31,18 @@ if TYPE_CHECKING:
 @click.option(
     "--mix-simulated", is_flag=True, help="Allow simulated and real drives in one comparison."
 )
+@click.option(
+    "--population",
+    is_flag=True,
+    help="Compare two directories of runs as two lots: each drive is one value.",
+)
 @json_option
 def command(
     directories: tuple[Path, ...],
     html: Path | None,
     csv_file: Path | None,
     mix_simulated: bool,
+    population: bool,
     as_json: bool,
 ) -> int:
     """Compare stored runs point by point, with tests of significance.
@@ -50,6 +56,15 @@ def command(
     from ssdbench.report.read import StoredRun  # pandas costs a second
     from ssdbench.stats.runcompare import compared
 
+    if population:
+        if csv_file or mix_simulated:
+            raise UsageError(
+                "--population takes neither --csv nor --mix-simulated",
+                hint="`ssdbench merge --csv` writes the drives of a lot.",
+            )
+        from ssdbench.cli.comparelots import compare_lots
+
+        return compare_lots(directories, html=html, as_json=as_json)
     if len(directories) < 2:
         raise UsageError("a comparison needs at least two runs", hint="Name two run directories.")
     if len({real(directory) for directory in directories}) < len(directories):

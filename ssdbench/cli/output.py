@@ -16,9 +16,10 @@ if TYPE_CHECKING:  # pydantic costs 100 ms
 _NUMBER = re.compile(r"[0-9][0-9.,e+]*( [A-Za-zµ/%]+)?")
 
 
-def answer(text: str) -> None:
-    """A line of the answer."""
-    click.echo(lines(text))
+def answer(text: str, *, bad: bool = False) -> None:
+    """A line of the answer; a bad one is red on a terminal."""
+    shown = lines(text)
+    click.echo(click.style(shown, fg="red") if bad else shown)
 
 
 def tell(text: str) -> None:

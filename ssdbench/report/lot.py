@@ -124,32 +124,35 @@ def _answer(
     columns = [Column(title.capitalize(), number=place > 0) for place, title in enumerate(titles)]
     rows = [[Cell(text) for text in view.point_row(point, asked)] for point in points]
     blocks.append(Table("IOPS of single drives, and what may be promised", columns, rows))
-    for point in points:
-        said = list(view.sentences(point, results, asked))
-        plain = [one for one in said if not _elsewhere(one, point, results)]
-        label = words.times(point.label)
-        blocks.append(Prose(f"{label}: {'; '.join(plain)}."))
+    blocks.append(
+        _said("In full", [(point, list(view.promises(point, asked))) for point in points])
+    )
     blocks.append(Prose(view.ASSUMED))
     blocks += [Prose(words.sentence(note), tone="warn") for note in notes]
     return blocks
 
 
-def _elsewhere(sentence: str, point: LotPoint, results: Sequence[RunResult]) -> bool:
-    """Whether a section of its own says it."""
-    told = [*view.odd(point, results), *view.conditions(point.effects)]
-    return sentence in told
+def _said(caption: str, told: Sequence[tuple[LotPoint, Sequence[str]]], tone: str = "") -> Table:
+    """Sentences about points, a row for each."""
+    rows = [
+        [Cell(words.times(point.label)), Cell(words.sentence(sentence), tone)]
+        for point, sentences in told
+        for sentence in sentences
+    ]
+    return Table(caption, [Column("Point"), Column("What these drives say")], rows)
 
 
 def _drives(results: Sequence[RunResult], points: Sequence[LotPoint]) -> Table:
     shown = points[:MOST_COLUMNS]
-    columns = [Column("Drive"), Column("Identity"), Column("Firmware"), Column("Run")]
+    columns = [Column("Drive"), Column("Run")]
     columns += [Column(words.times(point.label) + " [IOPS]", number=True) for point in shown]
+    columns += [Column("Firmware"), Column("Identity")]
     rows = []
     for place, (name, result) in enumerate(zip(view.names(results), results, strict=True)):
         target = result.target
-        cells = [Cell(name), Cell(target.id), Cell(target.firmware or words.NONE)]
-        cells.append(words.verdict_cell(result.verdict))
-        rows.append([*cells, *(_rate(point.rates[place]) for point in shown)])
+        rates = [_rate(point.rates[place]) for point in shown]
+        known = [Cell(target.firmware or words.NONE), Cell(target.id)]
+        rows.append([Cell(name), words.verdict_cell(result.verdict), *rates, *known])
     more = len(points) - len(shown)
     caption = "Mean of each drive" + (f"; {more} further points are in the CSV" if more else "")
     return Table(caption, columns, rows)
@@ -166,11 +169,14 @@ def _rate(rate: DriveRate) -> Cell:
 
 def _siblings(results: Sequence[RunResult], points: Sequence[LotPoint]) -> list[Block]:
     blocks: list[Block] = []
-    for point in points:
-        said = list(view.odd(point, results))
-        bad = any(rate.odd or rate.failing for rate in point.rates)
-        text = f"{words.times(point.label)}: {'; '.join(said)}."
-        blocks.append(Prose(text, tone="warn" if bad else ""))
+    unlike = [(point, list(view.odd(point, results))) for point in points]
+    if any(told for _, told in unlike):
+        blocks.append(_said("Drives that failed or are odd", unlike, "warn"))
+    else:
+        blocks.append(Prose("No drive failed, and none is odd.", tone="good"))
+    blocks.append(
+        _said("What would have been found", [(point, [view.power(point)]) for point in points])
+    )
     blocks.append(
         Prose(
             "Each drive is compared with the median of all, by a limit that is corrected for their "
@@ -223,17 +229,14 @@ def _low(rate: DriveRate, point: LotPoint) -> float | None:
 
 
 def _effects(points: Sequence[LotPoint]) -> list[Block]:
-    columns = [Column("Point"), Column("What these drives can tell")]
-    rows = [
-        [Cell(words.times(point.label)), Cell(sentence)]
-        for point in points
-        for sentence in view.conditions(point.effects)
-    ]
     told = (
         "A condition is separated only where drives that share the others differ in it; all "
         "p-values are corrected together (Holm). An odd drive may look like an effect."
     )
-    return [Prose(told), Table("Conditions", columns, rows)]
+    return [
+        Prose(told),
+        _said("Conditions", [(p, list(view.conditions(p.effects))) for p in points]),
+    ]
 
 
 def _latencies(results: Sequence[RunResult], points: Sequence[LotPoint]) -> list[Section]:

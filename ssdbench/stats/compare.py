@@ -8,7 +8,7 @@ repeats are independent; what they show counts only if it survives `ssdbench.sta
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -53,25 +53,42 @@ def compare(first: Sequence[float] | Floats, second: Sequence[float] | Floats) -
     Raises ValueError for fewer than two values in one.
     """
     a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    found, serial = independent(a, b), serial_difference(a, b)
+    low, high = found.shift_low, found.shift_high
+    return replace(
+        found,
+        shift_low=None if low is None else min(low, found.shift - serial.half_width),
+        shift_high=None if high is None else max(high, found.shift + serial.half_width),
+        p_serial=serial.p,
+        autocorrelation=serial.autocorrelation,
+        entangled=serial.entangled,
+    )
+
+
+def independent(first: Sequence[float] | Floats, second: Sequence[float] | Floats) -> Comparison:
+    """Compare two samples whose values have no order, such as one value of each drive of two lots.
+
+    Raises ValueError for fewer than two values in one.
+    """
+    a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if min(len(a), len(b)) < 2:
-        raise ValueError("a comparison needs at least two repeats on both sides")
+        raise ValueError("a comparison needs at least two values on both sides")
     differences = np.sort((b[None, :] - a[:, None]).ravel())
     wins = float((differences > 0).sum() + 0.5 * (differences == 0).sum())
     p_mann_whitney = _mann_whitney_p(a, b)
     # Ranks of samples that do not overlap, or are all equal, have no variance: the exact p then.
     overlap = 0 < wins < len(differences) and differences[0] < differences[-1]
-    shift, serial = float(np.median(differences)), serial_difference(a, b)
     low, high = _shift_interval(differences, len(a), len(b))
     return Comparison(
-        shift=shift,
-        shift_low=None if low is None else min(low, shift - serial.half_width),
-        shift_high=None if high is None else max(high, shift + serial.half_width),
+        shift=float(np.median(differences)),
+        shift_low=low,
+        shift_high=high,
         effect=wins / len(differences),
         p_mann_whitney=p_mann_whitney,
         p_brunner_munzel=_brunner_munzel_p(a, b) if overlap else p_mann_whitney,
-        p_serial=serial.p,
-        autocorrelation=serial.autocorrelation,
-        entangled=serial.entangled,
+        p_serial=p_mann_whitney,
+        autocorrelation=0.0,
+        entangled=False,
     )
 
 

@@ -156,7 +156,7 @@ def _point(
     *,
     tests: int,
 ) -> LotPoint:
-    rates = [_rate(m.result, point) for m, point in zip(members, points, strict=True)]
+    rates = [drive_rate(m.result, point) for m, point in zip(members, points, strict=True)]
     counts = [rate.counts for rate in rates]
     label = next(point.point.label() for point in points if point)
     sound = [place for place, rate in enumerate(rates) if not rate.failing]
@@ -192,7 +192,8 @@ def _point(
     )
 
 
-def _rate(result: RunResult, point: PointResult | None) -> DriveRate:
+def drive_rate(result: RunResult, point: PointResult | None) -> DriveRate:
+    """What a drive gives at a point; one that lacks the point, or is not VALIDATED, failed."""
     if point is None:
         return DriveRate(None, None, None, "it was not measured here")
     estimate = point.estimate("iops")

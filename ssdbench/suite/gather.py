@@ -63,6 +63,12 @@ def gathered(places: Sequence[Path]) -> Gathered:
     return Gathered(tuple(runs), tuple(_notes(runs, unproven)))
 
 
+def require_comparable(first: Gathered, second: Gathered) -> None:
+    """Two lots of different drives, measured alike; models may differ. Raises UsageError."""
+    _require_drives([*first.runs, *second.runs])
+    _require_one_method([first.runs[0], second.runs[0]])
+
+
 def _directories(places: Sequence[Path]) -> Iterator[Path]:
     seen: dict[Path, Path] = {}
     for place in places:
@@ -228,6 +234,20 @@ def _one_drive(first: StoredRun, second: StoredRun) -> UsageError:
 
 def _require_alike(runs: Sequence[StoredRun]) -> None:
     """All were measured by one method for one profile, and are drives of one model."""
+    ours = runs[0].result.target
+    for run in runs:
+        drive = run.result.target
+        if (drive.model, drive.size_bytes) != (ours.model, ours.size_bytes):
+            raise UsageError(
+                f"{runs[0].directory} and {run.directory} are of different models or sizes: "
+                f"{ours.model}, {ours.size_bytes:,} bytes and {drive.model}, "
+                f"{drive.size_bytes:,} bytes",
+                hint="A lot has one model of one size; `ssdbench compare` takes any two drives.",
+            )
+    _require_one_method(runs)
+
+
+def _require_one_method(runs: Sequence[StoredRun]) -> None:
     first = runs[0]
     asked = profile_hash(first.result)
     for run in runs:
@@ -241,20 +261,14 @@ def _require_alike(runs: Sequence[StoredRun]) -> None:
             )
         if own.target.simulated != ours.target.simulated:
             raise UsageError(
-                f"{both} are of a simulated and a real drive: a model's numbers are no hardware's"
-            )
-        drive = (own.target.model, own.target.size_bytes)
-        if drive != (ours.target.model, ours.target.size_bytes):
-            raise UsageError(
-                f"{both} are of different models or sizes: {ours.target.model}, "
-                f"{ours.target.size_bytes:,} bytes and {own.target.model}, {drive[1]:,} bytes",
-                hint="A lot has one model of one size; `ssdbench compare` takes any two drives.",
+                f"{both} are of a simulated and a real drive: a model's numbers are no hardware's",
+                hint="Leave one kind out.",
             )
         if profile_hash(own) != asked:
             raise UsageError(
                 f"{both} are the results of different profiles",
-                hint="Measure each drive with the same profile; only its title, target, seed and "
-                "plan may differ.",
+                hint="Measure each drive with the same profile; only its title, target, seed, plan "
+                "and accept may differ.",
             )
 
 

@@ -12,13 +12,15 @@ from tests.support.builders import StoredRunBuilder, a_target, with_found
 PLANTED_IOPS = 6_000.0
 
 
-def a_lot(directory: Path, shares: Sequence[float], **changes: Any) -> list[Path]:
+def a_lot(
+    directory: Path, shares: Sequence[float], *, first: int = 1, **changes: Any
+) -> list[Path]:
     """A run for each share of the planted rate, one point each; `changes` are those of results."""
     builder = StoredRunBuilder(directory / ".pattern", repeats=3, measure_s=2)
     builder.sweep(blocks=(4096,), reads=(0,), depths=(32,))
     pattern = builder.write()
     made = []
-    for place, share in enumerate(shares, start=1):
+    for place, share in enumerate(shares, start=first):
         name = f"drive-{place:02d}"
         target = a_target(id=f"sim-drive-{place}", serial=f"S{place:04d}")
         own = {"run_id": name, "target": target, **changes}

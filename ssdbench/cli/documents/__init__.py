@@ -23,6 +23,7 @@ DOCUMENTS = {
     "probe": ("runs", "Probed"),
     "report": ("stored", "Rendered"),
     "compare": ("stored", "Compared"),
+    "compare-population": ("lots", "ComparedLots"),
     "merge": ("lots", "Merged"),
     "capacity": ("stored", "CapacityPlanned"),
     "capacity-candidates": ("stored", "Candidates"),

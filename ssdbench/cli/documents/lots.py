@@ -44,3 +44,31 @@ class LotPlanned(Document):
     runs: tuple[str, ...]
     rates_iops: tuple[float, ...]  # of each run's drive; 0 for one that counts as a failure
     planned: CapacityPlanned  # its bound is that of a drive of the set
+
+
+class ComparedLotPoint(Part):
+    """One point of two lots: the second against the first, with drives as the sample."""
+
+    point: str
+    drives: tuple[int, int]
+    failed: tuple[int, int]
+    median_iops: tuple[float, float]
+    shift_percent: float | None
+    shift: float  # Hodges-Lehmann, in IOPS
+    shift_low: float | None  # 95 %
+    shift_high: float | None
+    effect: float  # P(drive of the second > of the first) + P(equal)/2
+    p_mann_whitney: float
+    p_brunner_munzel: float
+    p_holm: float
+    answer: str
+
+
+class ComparedLots(Document):
+    """Two lots of drives, point by point."""
+
+    document: Literal["compare-population"] = "compare-population"
+    schema_version: Literal[1] = 1
+    lots: tuple[str, str]
+    pairs: tuple[ComparedLotPoint, ...]
+    notes: tuple[str, ...]

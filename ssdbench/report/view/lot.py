@@ -10,7 +10,7 @@ from ssdbench.stats.population import AskedRate, DriveRate, LotPoint, OfSet, Pro
 from ssdbench.stats.separation import Effect
 from ssdbench.units import counted, format_bound, format_change, format_ns, listed
 
-INFORMATION = "normal 95/95 (information only)"
+INFORMATION = "normal (information only)"
 ASSUMED = (
     "All of this holds for drives that were drawn at random from the lot. A delivery is no random "
     "sample of a model: what is said of the model holds only if these drives are one. A rate is "
@@ -34,17 +34,17 @@ def promised(found: Promise | None) -> str:
     if found is None:
         return words.NONE
     if found.rate_iops is None:
-        return f"none: drives failed ({found.needed:,} needed)"
+        return f"none ({found.needed:,} needed)"
     rate = words.bound(found.rate_iops)
     return rate if found.sure else f"{rate} with {percent(found.confidence)}"
 
 
 def point_titles(asked: Questions) -> tuple[str, ...]:
     """Of the columns of `point_row`."""
-    lot = (f"95 % of the lot of {asked.lot:,} reach",) if asked.lot else ()
+    lot = (f"95 % of {asked.lot:,} reach",) if asked.lot else ()
     return (
         "point", "drives", "failed", "lowest", "median", "highest", "spread", *lot,
-        "95 % of the model reach", INFORMATION,
+        "95 % of model reach", INFORMATION,
     )  # fmt: skip
 
 
@@ -84,6 +84,14 @@ def confidence_sentence(found: Promise, of: str) -> str:
 
 def sentences(point: LotPoint, results: Sequence[RunResult], asked: Questions) -> Iterator[str]:
     """What one point says besides its row."""
+    yield from promises(point, asked)
+    yield from odd(point, results)
+    yield power(point)
+    yield from conditions(point.effects)
+
+
+def promises(point: LotPoint, asked: Questions) -> Iterator[str]:
+    """What holds of the lot, the model and a set, in full."""
     if point.of_lot is not None:
         yield confidence_sentence(point.of_lot, f"the lot of {asked.lot:,}")
     yield confidence_sentence(point.of_model, "the model (if these drives are a random sample)")
@@ -91,8 +99,6 @@ def sentences(point: LotPoint, results: Sequence[RunResult], asked: Questions) -
         yield _asked(point.asked, len(point.rates), asked)
     if point.of_set is not None:
         yield from of_set(point.of_set)
-    yield from odd(point, results)
-    yield from conditions(point.effects)
 
 
 def _asked(found: AskedRate, drives: int, asked: Questions) -> str:
@@ -133,22 +139,23 @@ def of_set(found: OfSet) -> Iterator[str]:
 
 
 def odd(point: LotPoint, results: Sequence[RunResult]) -> Iterator[str]:
-    """The drives that failed or are unlike their siblings, and what would have been found."""
+    """The drives that failed or are unlike their siblings."""
     for name, rate in zip(names(results), point.rates, strict=True):
         if rate.failing:
             yield f"{name} counts as a failure: {rate.failing}"
         elif rate.odd:
             yield f"{name} is odd: {away(rate)} the median of its siblings"
+
+
+def power(point: LotPoint) -> str:
+    """Which odd drives would have been found."""
     if point.odd_limit is None:
-        yield "too few drives to say of one that it is odd"
-    else:
-        found = ", ".join(
-            f"{100 * slower:g} %: {percent(chance)}" for slower, chance in point.power
-        )
-        yield (
-            f"a drive is odd beyond {100 * point.odd_limit:.2g} %; the chance to find one that is "
-            f"slower by {found}"
-        )
+        return "too few drives to say of one that it is odd"
+    found = ", ".join(f"{100 * slower:g} %: {percent(chance)}" for slower, chance in point.power)
+    return (
+        f"a drive is odd beyond {100 * point.odd_limit:.2g} %; the chance to find one that is "
+        f"slower by {found}"
+    )
 
 
 def away(rate: DriveRate) -> str:

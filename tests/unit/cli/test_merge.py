@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scipy.stats import mannwhitneyu
 
 from ssdbench.cli import main
 from ssdbench.model.result import METHOD, RunResult
@@ -259,3 +260,37 @@ def test_a_plan_for_more_drives_than_were_measured_or_with_a_failure_is_not_vali
     assert main.run([*asked, "20000"]) == 1
     said = capsys.readouterr().out
     assert "1 of 12 drives count as failures; the first is drive-04" in said
+
+
+def test_two_lots_are_compared_drive_by_drive(
+    lot: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = a_lot(tmp_path / "other", [0.97 * share for share in SHARES], first=101)
+    page = tmp_path / "lots.html"
+    lots = [str(lot[0].parent), str(other[0].parent)]
+
+    assert main.run(["compare", "--population", *lots, "--html", str(page)]) == 0
+    assert "the second lot is slower" in capsys.readouterr().out
+    assert main.run(["compare", "--population", *lots, "--json"]) == 0
+    told = checked(capsys.readouterr().out, "compare-population")
+
+    found = told["pairs"][0]
+    assert found["shift_percent"] == pytest.approx(-3, abs=0.3) and found["drives"] == [12, 12]
+    slower = [0.97 * share for share in SHARES]
+    assert found["p_holm"] == pytest.approx(mannwhitneyu(SHARES, slower, method="exact").pvalue)
+    assert "SIMULATED" in page.read_text()
+
+
+def test_a_drive_in_both_lots_or_a_lot_of_one_drive_is_refused(
+    lot: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    again = a_lot(tmp_path / "again", SHARES)
+    alone = a_lot(tmp_path / "alone", [1.0], first=301)
+
+    for lots, sentence in [
+        ([lot[0].parent, again[0].parent], "hold the same run"),
+        ([lot[0].parent, alone[0].parent], "holds one run"),
+        ([lot[0].parent], "compares two lots, and 1 are named"),
+    ]:
+        assert main.run(["compare", "--population", *map(str, lots)]) == 2
+        assert sentence in capsys.readouterr().err

@@ -49,5 +49,5 @@ def test_many_comparisons_are_corrected_in_order() -> None:
 
 
 def test_a_single_value_cannot_be_compared() -> None:
-    with pytest.raises(ValueError, match="two repeats"):
+    with pytest.raises(ValueError, match="two values"):
         compare([1.0], [2.0, 3.0])
