@@ -41,6 +41,7 @@ COMMANDS = {
     "merge": ("merge", "Say what many drives of one model promise together."),
     "capacity": ("capacity", "Say how many drives a demand needs, from a stored run."),
     "latencies": ("latencies", "Compute percentiles of fio's latency logs of any length."),
+    "trace": ("trace", "Say what a trace of block I/O is like, before it is replayed."),
     "donate": ("donate", "Make an anonymous archive of a run on a real drive."),
     "drives": ("drives", "List block devices and simulated models as targets."),
     "check": ("check", "Say what is missing or noisy on this host."),

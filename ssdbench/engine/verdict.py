@@ -14,6 +14,7 @@ from ssdbench.model.findings.drive import NotPlannable, Simulated
 from ssdbench.model.kind import KINDS
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.rates import RateFound
+from ssdbench.model.replay import ReplayFound
 from ssdbench.model.result import PointResult, StageResult, Verdict
 from ssdbench.model.target import TargetInfo
 from ssdbench.stats.runplan import named, used
@@ -40,7 +41,7 @@ def run_verdict(
 ) -> Verdict:
     """The word over a whole run: that of the points that its plan uses, of all without a plan."""
     points = [point for stage in stages for point in stage.points]
-    rated = [stage for stage in stages if isinstance(stage.found, RateFound)]
+    rated = [stage for stage in stages if isinstance(stage.found, RateFound | ReplayFound)]
     if (points or rated) and not target.kind.plannable:
         return "MEASURED, NOT PLANNABLE"
     needed = needed_points(points, plan)
@@ -58,7 +59,9 @@ def run_verdict(
 def _counting(stages: Sequence[StageResult]) -> list[StageResult]:
     """All but what prepared the drive for experiments, after the last number to plan on."""
     numbers = [
-        n for n, stage in enumerate(stages) if stage.points or isinstance(stage.found, RateFound)
+        n
+        for n, stage in enumerate(stages)
+        if stage.points or isinstance(stage.found, RateFound | ReplayFound)
     ]
     last = max(numbers, default=len(stages))
     return [stage for n, stage in enumerate(stages) if n < last or not KINDS[stage.kind].prepares]
@@ -72,7 +75,7 @@ def needed_points(points: Sequence[PointResult], plan: CapacityPlan) -> list[Poi
 def about_plan(stages: Sequence[StageResult], plan: CapacityPlan) -> tuple[Finding, ...]:
     """What the plan leaves open: points that it does not use, or none that it could use."""
     points = [point for stage in stages for point in stage.points]
-    rated = any(isinstance(stage.found, RateFound) for stage in stages)
+    rated = any(isinstance(stage.found, RateFound | ReplayFound) for stage in stages)
     if not (points or rated) or not named(plan):
         return ()
     needed = needed_points(points, plan)

@@ -41,6 +41,8 @@ class Job:
     histogram_s: int = 1  # that interval; a day of seconds would be gigabytes
     latency_log: bool = False  # keep every I/O with its offset (short jobs only)
     cover: bool = False  # random pattern: each block once per pass (random map), for fills
+    total_requests: int | None = None  # of a replay
+    replays: tuple[str, ...] = ()  # iologs, one for each client, below the start's directory
     flush_every: int | None = None  # a flush behind every so many writes
 
 

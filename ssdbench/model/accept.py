@@ -54,6 +54,10 @@ class Which(Model):
         default=None, description="With `test`: the cell as the report names it: 0/100 4 KiB."
     )
 
+    replay: Text | None = Field(
+        default=None, description="A replayed trace, by its name; for `latency` alone."
+    )
+
     def label(self) -> str:
         """What was asked for, as the profile says it."""
         size = None if self.block_bytes is None else format_size(self.block_bytes)
@@ -167,6 +171,8 @@ class Target(Model):
                 yield ("of", "test"), "`at` is judged by `rate` stages, not by standard tests"
             if self.at.drive_writes_per_day and self.of.read_percent == WHOLE_PERCENT:
                 yield ("at", "drive_writes_per_day"), "a workload of reads alone writes nothing"
+        if self.of.replay is not None and (any(rates.values()) or self.at is not None):
+            yield ("of", "replay"), "a trace sets its own load: limit its `latency` alone"
         if self.of.cell is not None and self.of.test is None:
             yield ("of", "cell"), "a cell belongs to a standard test; name it with `test`"
 

@@ -14,6 +14,7 @@ from ssdbench.model.kind import PointsKind, StageKind
 from ssdbench.model.point import PointResult, Repeat
 from ssdbench.model.pts import Pts
 from ssdbench.model.rates import RateFound
+from ssdbench.model.replay import ReplayFound
 from ssdbench.model.steadyverdict import SteadyVerdict
 from ssdbench.model.workload import Workload
 
@@ -95,6 +96,7 @@ AnyFound = (
     | Points
     | Pts
     | RateFound
+    | ReplayFound
     | BlockSizeFound
     | ProbeFound
     | Comparison

@@ -22,6 +22,7 @@ class StageKind(StrEnum):
     FIO = "fio"
     MIX = "mix"
     RATE = "rate"
+    REPLAY = "replay"
     BLOCKSIZE = "blocksize"
     PROBE = "probe"
     PTS = "pts"
@@ -96,6 +97,7 @@ KINDS: Mapping[StageKind, KindFacts] = {
     StageKind.RATE: KindFacts(
         "Find the rate that keeps the limit of latency", About.RATES, plannable=True, page_order=1
     ),
+    StageKind.REPLAY: KindFacts("Replay a trace", About.RATES, page_order=1),
     StageKind.BLOCKSIZE: KindFacts(
         "Find the block size from strided writes", About.INSIDE, needs_warm_up=False, page_order=4
     ),

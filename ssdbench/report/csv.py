@@ -14,6 +14,7 @@ from ssdbench.model.finding import Finding, Severity
 from ssdbench.model.found import WarmUp
 from ssdbench.model.inside import BlockSizeFound, ProbeFound
 from ssdbench.model.rates import RateFound
+from ssdbench.model.replay import ReplayFound
 from ssdbench.model.result import PointResult, Repeat, RunResult, StageResult, SteadyVerdict
 from ssdbench.model.rundirectory import STAGES
 from ssdbench.model.workload import Workload
@@ -184,12 +185,7 @@ def _stage_rows(result: RunResult, stage: StageResult) -> Iterator[Row]:
     found = stage.found
     if isinstance(found, WarmUp) and found.verdict is not None:
         yield common | _steady_row(found.unit, found.verdict)
-    elif isinstance(found, RateFound):
-        yield from (common | row for row in _rate_rows(stage, found))
-    elif isinstance(found, BlockSizeFound):
-        yield from (common | row for row in _block_rows(stage, found))
-    elif isinstance(found, ProbeFound):
-        yield from (common | row for row in _probe_rows(stage, found))
+    yield from (common | row for row in _answers(stage))
     for point in stage.points:
         about = common | _workload_columns(point)
         workload = point.point.workload
@@ -202,6 +198,19 @@ def _stage_rows(result: RunResult, stage: StageResult) -> Iterator[Row]:
                 yield about | _estimate_columns(estimate, workload) | {"stream": stream.name}
         for repeat in point.repeats:
             yield from (about | row for row in _repeat_rows(repeat, workload))
+
+
+def _answers(stage: StageResult) -> Iterator[Row]:
+    """Of a stage whose answer is no point."""
+    match stage.found:
+        case RateFound() as found:
+            yield from _rate_rows(stage, found)
+        case ReplayFound() as found:
+            yield from _replay_rows(stage, found)
+        case BlockSizeFound() as found:
+            yield from _block_rows(stage, found)
+        case ProbeFound() as found:
+            yield from _probe_rows(stage, found)
 
 
 def _of_run(result: RunResult) -> Row:
@@ -242,6 +251,16 @@ def _rate_rows(stage: StageResult, found: RateFound) -> Iterator[Row]:
     ):
         yield about | _answered(stage, metric, value, "1/s", how)
     yield about | _answered(stage, "rate_limit_ns", found.limit_ns, "ns", "as asked")
+
+
+def _replay_rows(stage: StageResult, found: ReplayFound) -> Iterator[Row]:
+    about: Row = {
+        "workload": f"replay of {found.name}, {found.loop} loop",
+        "verdict": found.verdict,
+        "reasons": reasons(stage.findings),
+    }
+    for estimate in found.estimates:
+        yield about | _estimate(estimate) | {"direction": estimate.direction}
 
 
 def _block_rows(stage: StageResult, found: BlockSizeFound) -> Iterator[Row]:
@@ -345,9 +364,12 @@ def _workload_columns(point: PointResult) -> Row:
 
 
 def _estimate_columns(estimate: Estimate, workload: Workload) -> Row:
+    return {"direction": direction(estimate, workload)} | _estimate(estimate)
+
+
+def _estimate(estimate: Estimate) -> Row:
     hidden = estimate.status == "suppressed"
     return {
-        "direction": direction(estimate, workload),
         "metric": estimate.metric,
         "metric_value": None if hidden else estimate.value,
         "unit": estimate.unit,

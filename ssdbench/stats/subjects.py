@@ -11,6 +11,7 @@ from ssdbench.model.accept import WHOLE_PERCENT, Which
 from ssdbench.model.estimate import Estimate
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.pts import Pts, PtsMetric, PtsWindow
+from ssdbench.model.replay import ReplayFound
 from ssdbench.model.result import PointResult, RunResult, StageResult
 from ssdbench.units import format_duration, format_size
 
@@ -47,7 +48,11 @@ def subjects(result: RunResult, which: Which) -> list[Subject]:
         subject
         for stage in result.stages
         for subject in (
-            _of_test(stage, which) if which.test is not None else _of_points(result, stage, which)
+            _of_test(stage, which)
+            if which.test is not None
+            else _of_replay(stage, which)
+            if which.replay is not None
+            else _of_points(result, stage, which)
         )
     ]
 
@@ -168,6 +173,21 @@ def _of_test(stage: StageResult, which: Which) -> Iterator[Subject]:
                 facts=(f"PTS-style, {windows[0].rounds}, active range "
                        f"{format_size(found.active_range_bytes)}",),
             )  # fmt: skip
+
+
+def _of_replay(stage: StageResult, which: Which) -> Iterator[Subject]:
+    found = stage.found
+    if isinstance(found, ReplayFound) and found.name == which.replay:
+        against = [f for f in stage.findings if f.severity is Severity.INVALIDATES]
+        valid = found.verdict == "VALIDATED"
+        yield Subject(
+            stage=stage.name,
+            workload=f"replay of {found.name}, {found.loop} loop",
+            validated=valid,
+            why_not="" if valid else _against(found.verdict, against),
+            numbers=dict(_numbers(found.estimates, moving=False)),
+            facts=(found.sent,),
+        )
 
 
 def _rounds(found: Pts, windows: Sequence[PtsWindow]) -> Iterator[tuple[str, Number]]:

@@ -26,6 +26,7 @@ from ssdbench.stats.writecache import cache_enabled
 from ssdbench.suite import applications, files, filesystems
 from ssdbench.suite.jobs import fio_jobs
 from ssdbench.suite.points import hottest, names_warm_up, rate, span, steady_workload, sweep
+from ssdbench.suite.replays import replay
 from ssdbench.suite.writers import processes
 
 
@@ -48,7 +49,7 @@ def stages(profile: Profile, target: TargetInfo) -> tuple[AnyStage, ...]:
     return tuple(planned)
 
 
-def _measuring(
+def _measuring(  # noqa: C901 - a case for each kind
     before: int,
     asked_for: asked.MeasuredStage,
     profile: Profile,
@@ -66,6 +67,8 @@ def _measuring(
             return [fio_jobs(name, wanted, profile, target, level_bytes)]
         case asked.RateSweep() as wanted:
             return [rate(name, wanted, profile, target, level_bytes)]
+        case asked.Replay() as wanted:
+            return [replay(name, wanted, profile, target, level_bytes)]
         case asked.SpanSweep() as wanted:
             return _over_spans(before, wanted, profile, target, level_bytes)
         case asked.HostTrial() as wanted:

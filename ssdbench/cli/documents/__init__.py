@@ -29,6 +29,7 @@ DOCUMENTS = {
     "capacity-candidates": ("stored", "Candidates"),
     "capacity-lot": ("lots", "LotPlanned"),
     "latencies": ("stored", "Latencies"),
+    "trace": ("stored", "Traced"),
     "donate": ("stored", "Donated"),
     "drives": ("machine", "Drives"),
     "check": ("machine", "Checked"),

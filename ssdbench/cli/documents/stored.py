@@ -4,6 +4,7 @@ from typing import Literal
 
 from ssdbench.cli.documents import Document, Part
 from ssdbench.model.profile import CapacityPlan
+from ssdbench.model.trace import TraceSummary
 from ssdbench.stats.capacity import Plan
 from ssdbench.stats.planchanges import Change
 from ssdbench.stats.planinputs import Unknown
@@ -112,6 +113,15 @@ class Latencies(Document):
     document: Literal["latencies"] = "latencies"
     schema_version: Literal[1] = 1
     directions: dict[str, DirectionLatencies]
+
+
+class Traced(Document):
+    """A trace of block I/O in numbers."""
+
+    document: Literal["trace"] = "trace"
+    schema_version: Literal[1] = 1
+    file: str
+    trace: TraceSummary
 
 
 class Donated(Document):

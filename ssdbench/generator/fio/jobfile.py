@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ssdbench.errors import UsageError
 from ssdbench.generator.base import Job
-from ssdbench.generator.fio.layout import Section, sections, wants_lfsr
+from ssdbench.generator.fio.layout import Section, largest_block, sections, wants_lfsr
 from ssdbench.host import packed
 from ssdbench.model.workload import Arrivals, Content, Pattern, Workload
 
@@ -44,6 +44,9 @@ def jobfile(jobs: Sequence[Job], *, options: Mapping[str, str | int]) -> str:
         if job.workload.streams:
             lines += _streams(index, job)
             continue
+        if job.replays:
+            lines += _replayed(index, job, options)
+            continue
         for number, section in enumerate(parts := sections(job)):
             lines += ["", f"[{_section_name(index, job, number if len(parts) > 1 else None)}]"]
             # A stonewall also begins a group, so that each job is reported on its own.
@@ -52,6 +55,30 @@ def jobfile(jobs: Sequence[Job], *, options: Mapping[str, str | int]) -> str:
                 {**wall, **_section_options(job, section), **_logs(index, job, section)}
             )
     return "\n".join(lines) + "\n"
+
+
+def _replayed(index: int, job: Job, options: Options) -> Iterator[str]:
+    """A section for each client of a replay, which sends the requests of its own iolog."""
+    redirect: Options = {"replay_redirect": options["filename"]} if "filename" in options else {}
+    expected = -(-(job.total_requests or 0) // len(job.replays))
+    own: Options = {
+        **redirect,
+        "read_iolog_chunked": 1,  # else all of it is in memory, four times as large
+        "rw": "rw",
+        "bs": largest_block(job.workload),  # the largest: buffers are made once
+        "iodepth": 1,
+        **_buffers(job.workload),
+        "write_lat_log": log_prefix(index, job),
+        "disable_slat": 1,
+        "disable_clat": 1,
+        "log_entries": min(LOG_ENTRIES[1], max(LOG_ENTRIES[0], expected)),
+    }
+    for number, path in enumerate(job.replays):
+        wall: Options = {"stonewall": 1} if index and not number else {}
+        seed = {"randseed": job.seed + 1 + number}  # of the data
+        yield ""
+        yield f"[{_section_name(index, job, number)}]"
+        yield from _lines({**wall, "read_iolog": path, **seed, **own})
 
 
 def together(sections: Sequence[Options], *, options: Mapping[str, str | int]) -> str:

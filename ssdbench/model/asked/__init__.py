@@ -16,6 +16,7 @@ from ssdbench.model.asked.mix import Locality, Mix, MixStream, Priority
 from ssdbench.model.asked.probe import ProbeName, Probes
 from ssdbench.model.asked.processes import Processes
 from ssdbench.model.asked.rates import RateSweep
+from ssdbench.model.asked.replay import Replay
 from ssdbench.model.asked.standard import Pts, PtsForm, PtsTest
 from ssdbench.model.asked.sweeps import AccessOrder, ExtraRepeats, Rest, Settle, SpanSweep, Sweep
 from ssdbench.model.asked.trials import (
@@ -75,6 +76,7 @@ __all__ = [
     "PtsTest",
     "QueueSettings",
     "RateSweep",
+    "Replay",
     "Rest",
     "Schedulers",
     "Settle",
@@ -101,6 +103,7 @@ MeasuredStage = (
     | Surface
     | Pts
     | RateSweep
+    | Replay
     | Probes
     | Processes
     | FioJobs
@@ -135,6 +138,9 @@ class Measure(Model):
     )
     rate: Annotated[RateSweep | None, _Body] = Field(
         default=None, description="Highest offered rate that keeps a limit of latency."
+    )
+    replay: Annotated[Replay | None, _Body] = Field(
+        default=None, description="A trace, sent again at its own times."
     )
     processes: Annotated[Processes | None, _Body] = Field(
         default=None, description="Several writers at once, and writers that pause."

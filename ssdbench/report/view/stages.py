@@ -9,6 +9,7 @@ from ssdbench.model.inside import BlockSizeFound, ProbeFound
 from ssdbench.model.kind import KINDS
 from ssdbench.model.pts import Pts
 from ssdbench.model.rates import RateFound
+from ssdbench.model.replay import ReplayFound
 from ssdbench.model.result import StageResult
 from ssdbench.report.read import StoredRun
 from ssdbench.report.view import (
@@ -20,6 +21,7 @@ from ssdbench.report.view import (
     pts,
     purge,
     rates,
+    replays,
     trials,
     words,
 )
@@ -68,6 +70,8 @@ def _found(run: StoredRun, stage: StageResult) -> Iterator[Block]:  # noqa: C901
             yield from pointstage.blocks(run, stage, found)
         case Pts() as found:
             yield from pts.blocks(run.result, stage, found)
+        case ReplayFound() as found:
+            yield from replays.blocks(found)
         case RateFound() as found:
             yield from rates.blocks(stage, found)
         case BlockSizeFound() as found:

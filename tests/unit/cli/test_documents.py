@@ -64,6 +64,7 @@ def test_every_schema_is_one_and_names_its_document_and_version(
         ("capacity", ["capacity", "{run}", "--iops", "1000", "--endurance", "600"]),
         ("completion", ["completion", "fish"]),
         ("latencies", ["latencies", "{log}"]),
+        ("trace", ["trace", "{trace}"]),
         ("sim-models", ["sim", "models"]),
         ("sim-parameters", ["sim", "models", "--parameters"]),
         ("sim-create", ["sim", "create", "sim:x25m-g2-160,capacity=1GiB", "{new}"]),
@@ -84,11 +85,12 @@ def test_every_schema_is_one_and_names_its_document_and_version(
 def test_an_answer_is_as_its_schema_says(
     name: str, arguments: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    places = {key: tmp_path / key for key in ("run", "other", "log", "none", "sources")}
+    places = {key: tmp_path / key for key in ("run", "other", "log", "none", "sources", "trace")}
     places |= {key: tmp_path / f"{key}.ssdb" for key in ("state", "new")}
     for key in ("run", "other"):
         if f"{{{key}}}" in arguments:
             a_small_run(places[key], run_id=key)
+    places["trace"].write_text("time,offset,size,op\n0,0,4096,r\n0.5,4096,512,w\n")
     places["log"].write_text("1, 1000, 0, 4096\n2, 1100, 0, 4096\n" * 600)
     if "{state}" in arguments:
         assert (

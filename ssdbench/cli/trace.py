@@ -1,0 +1,70 @@
+"""`ssdbench trace`: what a trace of block I/O is like."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ssdbench.cli.options import json_option
+from ssdbench.cli.output import answer, document, table
+
+if TYPE_CHECKING:
+    from ssdbench.model.asked.replay import Columns
+
+FORMS = ("auto", "iolog", "blktrace", "blkparse", "csv")
+COLUMNS = ("time", "offset", "size", "op", "time_unit", "offset_unit", "size_unit")
+
+
+@click.command("trace")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--form", type=click.Choice(FORMS), default="auto", help="How it is written.")
+@click.option(
+    "--column",
+    "columns",
+    metavar="NAME=COLUMN",
+    multiple=True,
+    help="Of a CSV: which column is time, offset, size or op; or time_unit, offset_unit, "
+    "size_unit with their unit.",
+)
+@click.option("--processes", is_flag=True, help="Count requests by process (blkparse).")
+@json_option
+def command(
+    file: Path, form: str, columns: tuple[str, ...], *, processes: bool, as_json: bool
+) -> None:
+    """Say what a trace is like: sizes, mix, locality, bursts, working set, and what is left out.
+
+    FILE is an iolog of fio, blktrace's or blkparse's output, or a CSV with a line of names. Nothing
+    is sent anywhere; any length is read in constant memory. `- replay:` in a profile sends it.
+    """
+    from ssdbench.cli.documents.stored import Traced
+    from ssdbench.generator.trace.forms import Trace
+    from ssdbench.generator.trace.summary import summarised
+    from ssdbench.model.asked.replay import TraceForm
+    from ssdbench.report.view.replays import trace_facts
+
+    trace = Trace(file, TraceForm(form), _columns(columns), processes)
+    summary = summarised(trace)
+    if as_json:
+        document(Traced(file=str(file), trace=summary))
+    else:
+        answer(table(("trace", str(file)), trace_facts(summary)))
+
+
+def _columns(given: tuple[str, ...]) -> "Columns":
+    from pydantic import ValidationError
+
+    from ssdbench.errors import UsageError
+    from ssdbench.model.asked.replay import Columns
+
+    pairs = dict(one.partition("=")[::2] for one in given)
+    unknown = [name for name in pairs if name not in COLUMNS]
+    if unknown or not all(pairs.values()):
+        raise UsageError(
+            f"--column takes NAME=COLUMN, and not {given[0] if not unknown else unknown[0]!r}",
+            hint=f"names: {', '.join(COLUMNS)}",
+        )
+    try:
+        return Columns.model_validate(pairs)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UsageError(f"--column {first['loc'][0]}: {first['msg']}") from error

@@ -1,0 +1,202 @@
+"""A trace as work for fio: each of many clients gets an iolog of its own.
+
+fio can send a log with times (version 3), but waits for each gap from the request before it, so
+what one request is late all later ones are; and before 3.36 it looks for answers only when it
+sends (iolog.c: iolog_delay). The waits of version 2 count from the start of fio, in milliseconds,
+on every fio from 3.33 on. So requests are dealt to clients in turn, each with one request in
+flight, which waits until its request is due, or until the answer before it came.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from ssdbench.generator.trace.forms import Trace
+from ssdbench.generator.trace.source import FLUSH, READ, TRIM, WRITE, Chunk, TraceError, Whole
+from ssdbench.generator.trace.summary import Summing, summarised
+from ssdbench.model.asked.replay import Placing
+from ssdbench.model.trace import TraceSummary
+from ssdbench.units import format_capacity
+
+EXTENT_BYTES = 2 << 20  # stays together when a trace is spread over another size
+START_MS = 2000  # after fio's start: all its threads are there by then
+NAME = "drive"  # of the file in an iolog, where fio is not told another
+TRIMS = "trims: a drive that is tested stays full"
+DUE = np.dtype([("due_ns", "<i8"), ("write", "u1")])
+_WORDS = {READ: "read", WRITE: "write", FLUSH: "sync"}
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """How a trace is sent."""
+
+    clients: int
+    speed: float
+    placing: Placing
+    traced_bytes: int  # size of what was traced; 0: where its last request ends
+    range_bytes: int  # of the drive, from its start, that may be used
+    block_bytes: int  # of the drive: requests are made whole ones
+
+
+@dataclass(slots=True)
+class Prepared:
+    """The work for fio, in files of a directory."""
+
+    directory: Path
+    clients: int
+    requests: int = 0  # reads and writes
+    bytes: int = 0  # that they move
+    bytes_written: int = 0
+    largest_bytes: int = 0
+    reads: int = 0
+    traced_bytes: int = 0
+    last_due_ns: int = 0  # counted from the first
+    rounded: int = 0
+    dropped: Counter[str] | None = None
+
+    def log(self, client: int) -> Path:
+        """The iolog of a client, from 0."""
+        return self.directory / f"client-{client:04d}.log"
+
+    def due(self, client: int) -> npt.NDArray[np.void]:
+        """When each read and write of a client is due, and which it is, in its order."""
+        path = self.directory / f"client-{client:04d}.due"
+        return np.fromfile(path, DUE) if path.exists() else np.zeros(0, DUE)
+
+
+def prepared(trace: Trace, how: Sending, directory: Path) -> Prepared:
+    """Write the logs of all clients below a directory. Raises TraceError."""
+    dropped: Counter[str] = Counter()
+    made = Prepared(directory, how.clients, dropped=dropped)
+    last_ms = np.full(how.clients, -1, dtype=np.int64)
+    for client in range(how.clients):
+        made.log(client).write_text(f"fio version 2 iolog\n{NAME} add\n{NAME} open\n")
+    sent = 0
+    for placed in _placed(trace, how, made):
+        _deal(placed, sent, how, made, last_ms)
+        sent += len(placed)
+    for client in range(how.clients):
+        with made.log(client).open("a") as log:
+            log.write(f"{NAME} close\n")
+    if not made.requests:
+        raise TraceError(trace.path, 0, "the trace holds no read and no write")
+    return made
+
+
+def looked(trace: Trace, how: Sending) -> tuple[TraceSummary, Prepared]:
+    """A trace in numbers, and what would be sent; nothing is written. Raises TraceError."""
+    if how.placing is Placing.SCALE and not how.traced_bytes:
+        how = replace(how, traced_bytes=summarised(trace).ends_at_bytes)
+    summing = Summing()
+    made = Prepared(Path(), how.clients, traced_bytes=how.traced_bytes, dropped=Counter())
+    for _ in _placed(trace, how, made, seen=summing.add):
+        pass
+    if not made.requests:
+        raise TraceError(trace.path, 0, "the trace holds no read and no write")
+    return summing.result(trace), made
+
+
+def _placed(
+    trace: Trace,
+    how: Sending,
+    made: Prepared,
+    seen: Callable[[Chunk], None] = lambda chunk: None,
+) -> Iterator[Chunk]:
+    """The requests as they are sent: whole blocks, on the drive, at their scaled times."""
+    for chunk in trace.chunks():
+        seen(chunk)
+        trims = chunk.op == TRIM
+        if made.dropped is not None and trims.any():
+            made.dropped[TRIMS] += int(trims.sum())
+        found = _on_drive(trace, chunk.where(~trims), how, made)
+        data = found.where(found.op != FLUSH)
+        made.requests += len(data)
+        made.bytes += int(data.size_bytes.sum())
+        made.bytes_written += int(data.size_bytes[data.op == WRITE].sum())
+        made.reads += int((data.op == READ).sum())
+        made.largest_bytes = max(made.largest_bytes, int(data.size_bytes.max(initial=0)))
+        if len(found):
+            made.last_due_ns = int(found.time_ns[-1])
+            yield found
+
+
+def _on_drive(trace: Trace, chunk: Chunk, how: Sending, made: Prepared) -> Chunk:
+    block = how.block_bytes
+    moves = chunk.op != FLUSH
+    start = chunk.offset_bytes // block * block
+    end = -(-(chunk.offset_bytes + chunk.size_bytes) // block) * block
+    size = np.where(moves, end - start, 0)
+    made.rounded += int(
+        (moves & ((start != chunk.offset_bytes) | (size != chunk.size_bytes))).sum()
+    )
+    _refuse(trace, chunk, size > how.range_bytes, "its request is larger than the drive")
+    whole = how.range_bytes // block * block
+    match how.placing:
+        case Placing.KEEP:
+            told = format_capacity(how.range_bytes)
+            _refuse(
+                trace,
+                chunk,
+                moves & (end > how.range_bytes),
+                f"its request ends beyond the {told} of the drive that may be used",
+                "set `placing: scale` or `placing: wrap`, or use a larger drive",
+            )
+        case Placing.WRAP:
+            start = start % whole
+        case Placing.SCALE:
+            _refuse(
+                trace,
+                chunk,
+                moves & (chunk.offset_bytes >= how.traced_bytes),
+                "its request lies beyond `traced_size`",
+            )
+            extent, within = np.divmod(start, EXTENT_BYTES)
+            traced = max(1, -(-how.traced_bytes // EXTENT_BYTES))
+            here = max(1, how.range_bytes // EXTENT_BYTES)
+            start = extent * here // traced * EXTENT_BYTES + within
+    start = np.where(moves, np.minimum(start, whole - size), 0)
+    time = np.rint(chunk.time_ns / how.speed).astype(np.int64) if how.speed != 1 else chunk.time_ns
+    return Chunk(time, start, size, chunk.op, chunk.line)
+
+
+def _refuse(
+    trace: Trace, chunk: Chunk, wrong: npt.NDArray[np.bool_], why: str, hint: str = ""
+) -> None:
+    if wrong.any():
+        raise trace.wrong(int(chunk.line[int(np.argmax(wrong))]), why, hint=hint)
+
+
+def _deal(chunk: Chunk, sent: int, how: Sending, made: Prepared, last_ms: Whole) -> None:
+    """Append a chunk to the logs of the clients, who take turns."""
+    due_ms = chunk.time_ns // 10**6 + START_MS
+    for client in range(how.clients):
+        mine = slice((client - sent) % how.clients, None, how.clients)
+        due, op = due_ms[mine], chunk.op[mine]
+        if not len(due):
+            continue
+        waits = np.diff(due, prepend=last_ms[client]) > 0
+        last_ms[client] = due[-1]
+        rows = zip(
+            waits.tolist(),
+            due.tolist(),
+            op.tolist(),
+            chunk.offset_bytes[mine].tolist(),
+            chunk.size_bytes[mine].tolist(),
+            strict=True,
+        )
+        text = "".join(
+            (f"{NAME} wait {at} 0\n" if wait else "") + f"{NAME} {_WORDS[kind]} {place} {size}\n"
+            for wait, at, kind, place, size in rows
+        )
+        with made.log(client).open("a") as log:
+            log.write(text)
+        data = op != FLUSH
+        known = np.zeros(int(data.sum()), DUE)
+        known["due_ns"] = chunk.time_ns[mine][data]
+        known["write"] = op[data] == WRITE
+        with (made.directory / f"client-{client:04d}.due").open("ab") as file:
+            known.tofile(file)

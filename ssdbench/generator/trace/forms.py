@@ -1,0 +1,423 @@
+"""The forms of traces: fio's iologs, blktrace's records, blkparse's text, and CSV.
+
+Each reader yields chunks and counts what it leaves out. Times are nanoseconds, offsets bytes.
+"""
+
+import csv
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from ssdbench.generator.trace.source import (
+    FLUSH,
+    MOST,
+    READ,
+    ROWS,
+    TRIM,
+    WRITE,
+    Chunk,
+    TraceError,
+    in_order,
+    lines,
+    opened,
+    shown,
+    whole,
+)
+from ssdbench.model.asked.replay import Columns, TraceForm
+
+SECTOR_BYTES = 512
+MOST_NAMES = 1000
+IOLOG = b"fio version "
+_ACTIONS = {b"read": READ, b"write": WRITE, b"trim": TRIM, b"sync": FLUSH, b"datasync": FLUSH}
+_OF_FILES = (b"add", b"open", b"close", b"unlink")
+_WORDS = {
+    "r": READ,
+    "read": READ,
+    "w": WRITE,
+    "write": WRITE,
+    "d": TRIM,
+    "t": TRIM,
+    "trim": TRIM,
+    "discard": TRIM,
+    "f": FLUSH,
+    "flush": FLUSH,
+    "sync": FLUSH,
+}
+_UNITS_NS = {"s": 10**9, "ms": 10**6, "us": 1000, "ns": 1}
+
+
+@dataclass(slots=True)
+class Trace:
+    """A trace that can be read as often as needed; its counts are those of the last reading."""
+
+    path: Path
+    form: TraceForm = TraceForm.AUTO
+    columns: Columns = field(default_factory=Columns)
+    keep_names: bool = False  # of processes
+    left_out: Counter[str] = field(default_factory=Counter)  # what is no request, by its kind
+    by_process: Counter[str] = field(default_factory=Counter)
+    version: int = 0  # of an iolog
+
+    @property
+    def timed(self) -> bool:
+        """Whether it tells when requests arrived."""
+        return self.version != 2
+
+    def chunks(self) -> Iterator[Chunk]:
+        """The requests, their times counted from the first. Raises TraceError."""
+        self.left_out.clear()
+        self.by_process.clear()
+        any_row = False
+        with opened(self.path) as file:
+            self._recognise(file)
+            read = _READERS[self.form]
+            for chunk in in_order(self.path, read(self, file)):
+                any_row = True
+                yield chunk
+        if not any_row:
+            told = ", ".join(f"{n:,} {what}" for what, n in self.left_out.items())
+            raise TraceError(
+                self.path, 0, "the trace holds no request" + (f" ({told})" if told else "")
+            )
+
+    def wrong(self, line: int, why: str, *, hint: str = "") -> TraceError:
+        """A mistake of the trace."""
+        return TraceError(self.path, line, why, hint=hint)
+
+    def _recognise(self, file: BinaryIO) -> None:
+        start = file.read(4096)
+        file.seek(0)
+        if self.form is TraceForm.AUTO:
+            self.form = _form_of(start)
+        if self.form is TraceForm.AUTO:
+            raise self.wrong(
+                1,
+                "this is no iolog of fio, no output of blktrace or blkparse, and no CSV with a "
+                "line of names",
+                hint="name its `form`, and the `columns` of a CSV",
+            )
+
+
+def _form_of(start: bytes) -> TraceForm:
+    first, _, rest = start.partition(b"\n")
+    if first.startswith(IOLOG):
+        return TraceForm.IOLOG
+    if _order_of(start[:4]):
+        return TraceForm.BLKTRACE
+    for line in (first, *rest.split(b"\n")[:20]):
+        words = line.split()
+        if len(words) >= 7 and _is_device(words[0]) and words[5][:1].isalpha():
+            return TraceForm.BLKPARSE
+    if b"," in first and not any(word.strip().isdigit() for word in first.split(b",")):
+        return TraceForm.CSV
+    return TraceForm.AUTO
+
+
+def _is_device(word: bytes) -> bool:
+    major, _, minor = word.partition(b",")
+    return major.isdigit() and minor.isdigit()
+
+
+def _iolog(trace: Trace, file: BinaryIO) -> Iterator[Chunk]:
+    """fio's iolog; version 3 has times in microseconds, version 2 waits in milliseconds.
+
+    fio sends nothing after a wait before so many milliseconds of the run (iolog.c).
+    """
+    numbered = lines(trace.path, file)
+    _, first = next(numbered)
+    if first.strip() not in (b"fio version 2 iolog", b"fio version 3 iolog"):
+        raise trace.wrong(1, f"{shown(first.strip())} is no iolog of version 2 or 3")
+    trace.version = int(first.split()[2])
+    timed = trace.version == 3
+    name: bytes | None = None
+    now_ns = 0
+    rows: list[tuple[int, int, int, int, int]] = []
+    for number, line in numbered:
+        words = line.split()
+        at = 1 if timed else 0
+        if timed and words:
+            now_ns = whole(trace.path, number, "time", words[0]) * 1000
+        action = words[at + 1] if len(words) > at + 1 else b""
+        if action in _OF_FILES and len(words) == at + 2:
+            trace.left_out["opening or closing of files"] += 1
+            continue
+        if len(words) != at + 4:
+            raise trace.wrong(
+                number,
+                f"an iolog of version {trace.version} has {at + 4} words for "
+                f"a request, this line {len(words)}",
+            )
+        if action == b"wait" and not timed:
+            now_ns = max(now_ns, whole(trace.path, number, "wait", words[2]) * 10**6)
+            continue
+        if action not in _ACTIONS:
+            raise trace.wrong(number, f"the action {shown(action)} is none that can be replayed")
+        name = name or words[at]
+        if words[at] != name:
+            raise trace.wrong(
+                number,
+                f"this is a second file, {shown(words[at])}: offsets in files say not where "
+                "on a drive",
+                hint="trace the drive itself, or replay one file at a time",
+            )
+        op = _ACTIONS[action]
+        offset = whole(trace.path, number, "offset", words[at + 2])
+        size = whole(trace.path, number, "length", words[at + 3])
+        rows.append((now_ns, offset, 0 if op == FLUSH else size, op, number))
+        if len(rows) >= ROWS:
+            yield Chunk.of(rows)
+            rows = []
+    yield Chunk.of(rows)
+
+
+_RECORD = [
+    ("magic", "u4"),
+    ("sequence", "u4"),
+    ("time", "u8"),
+    ("sector", "u8"),
+    ("bytes", "u4"),
+    ("action", "u4"),
+    ("pid", "u4"),
+    ("device", "u4"),
+    ("cpu", "u4"),
+    ("error", "u2"),
+    ("pdu_len", "u2"),
+]
+MAGIC = 0x65617400
+_QUEUE = 1  # the low half of `action`: a request as it comes from above
+_WRITES, _FLUSHES, _DISCARDS, _NOTIFIES = (1 << (16 + n) for n in (1, 2, 13, 10))
+_BUFFER = 48 << 14
+
+
+def _order_of(start: bytes) -> str:
+    """The byte order of blktrace's records; empty for something else."""
+    for order, word in (("<", "little"), (">", "big")):
+        if len(start) == 4 and int.from_bytes(start, word) >> 8 == MAGIC >> 8:  # type: ignore[arg-type]
+            return order
+    return ""
+
+
+def _blktrace(trace: Trace, file: BinaryIO) -> Iterator[Chunk]:
+    """blktrace's records, of which those count that say that a request was queued.
+
+    A record may be followed by bytes of its own (`pdu_len`), which are skipped.
+    """
+    if not (order := _order_of(file.read(4))):
+        raise trace.wrong(1, "this record is none of blktrace's")
+    record = np.dtype([(name, order + kind) for name, kind in _RECORD])
+    file.seek(0)
+    data, number, device = b"", 0, None
+    while True:
+        more = file.read(_BUFFER)
+        data += more
+        at = 0
+        while len(data) - at >= record.itemsize:
+            count = (len(data) - at) // record.itemsize
+            found = np.frombuffer(data, record, min(count, 4096), at)
+            odd = found["magic"] >> 8 != MAGIC >> 8
+            longer = np.flatnonzero(odd | (found["pdu_len"] > 0))
+            plain_ones = int(longer[0]) if len(longer) else len(found)
+            if len(longer) and odd[plain_ones]:
+                raise trace.wrong(number + plain_ones + 1, "this record is none of blktrace's")
+            upto = plain_ones + (1 if len(longer) else 0)
+            skip = int(found["pdu_len"][plain_ones]) if len(longer) else 0
+            end = at + upto * record.itemsize + skip
+            if end > len(data):
+                found, upto, end = found[:plain_ones], plain_ones, at + plain_ones * record.itemsize
+                if not upto:
+                    break
+            chunk, device = _queued(trace, found[:upto], number, device)
+            yield chunk
+            number, at = number + upto, end
+        data = data[at:]
+        if not more:
+            break
+    if data:
+        raise trace.wrong(
+            number + 1, "the file ends within a record: it is cut off", hint="copy it again"
+        )
+
+
+def _queued(
+    trace: Trace, found: np.ndarray, number: int, device: int | None
+) -> tuple[Chunk, int | None]:
+    action = found["action"].astype(np.int64)
+    queued = ((action & 0xFFFF) == _QUEUE) & ((action & _NOTIFIES) == 0)
+    if device is None and queued.any():
+        device = int(found["device"][int(np.argmax(queued))])
+    mine = queued & (found["device"] == (0 if device is None else device))
+    flush = (action & _FLUSHES != 0) & (found["bytes"] == 0)
+    hollow = mine & (found["bytes"] == 0) & ~flush
+    _count(trace, "records of other events", int((~queued).sum()))
+    _count(trace, "requests of other devices", int((queued & ~mine).sum()))
+    _count(trace, "requests of 0 bytes", int(hollow.sum()))
+    keep = mine & ~hollow
+    op = np.where(action & _WRITES != 0, WRITE, READ)
+    op = np.where(action & _DISCARDS != 0, TRIM, op)
+    op = np.where(flush, FLUSH, op)
+    line = np.arange(number + 1, number + 1 + len(found))
+    far = (found["time"] > MOST) | (found["sector"] > MOST // SECTOR_BYTES)
+    if (keep & far).any():
+        raise trace.wrong(int(line[int(np.argmax(keep & far))]), "its time or place cannot be")
+    return Chunk(
+        found["time"].astype(np.int64),
+        found["sector"].astype(np.int64) * SECTOR_BYTES,
+        found["bytes"].astype(np.int64),
+        op.astype(np.uint8),
+        line.astype(np.int64),
+    ).where(keep), device
+
+
+def _count(trace: Trace, what: str, number: int) -> None:
+    if number:
+        trace.left_out[what] += number
+
+
+def _blkparse(trace: Trace, file: BinaryIO) -> Iterator[Chunk]:
+    """blkparse's own format: device, CPU, sequence, seconds, PID, action, kind, sector + count.
+
+    Its summary at the end, and events other than Q, are left out.
+    """
+    device: bytes | None = None
+    rows: list[tuple[int, int, int, int, int]] = []
+    for number, line in lines(trace.path, file):
+        words = line.split()
+        if len(words) < 7 or not _is_device(words[0]):
+            trace.left_out["lines that are no events"] += 1
+            continue
+        if words[5] != b"Q":
+            trace.left_out["records of other events"] += 1
+            continue
+        device = device or words[0]
+        if words[0] != device:
+            trace.left_out["requests of other devices"] += 1
+            continue
+        if (row := _event(trace, number, line, words)) is None:
+            trace.left_out["requests of 0 bytes"] += 1
+            continue
+        rows.append(row)
+        if len(rows) >= ROWS:
+            yield Chunk.of(rows)
+            rows = []
+    yield Chunk.of(rows)
+
+
+def _event(
+    trace: Trace, number: int, line: bytes, words: list[bytes]
+) -> tuple[int, int, int, int, int] | None:
+    """A request that was queued; None for one that moves nothing."""
+    op = _kind(words[6])
+    if op is None:
+        raise trace.wrong(number, f"the kind {shown(words[6])} is none of blkparse's")
+    sector, count = 0, 0
+    if len(words) >= 10 and words[8] == b"+":
+        sector = whole(trace.path, number, "sector", words[7])
+        count = whole(trace.path, number, "number of sectors", words[9])
+    elif b"F" not in words[6]:
+        raise trace.wrong(number, "a request needs its sector and number of sectors")
+    if max(sector, count) > MOST // SECTOR_BYTES:
+        raise trace.wrong(number, f"the sector {max(sector, count)} cannot be")
+    if not count and b"F" not in words[6]:
+        return None
+    if trace.keep_names and b"[" in line:
+        _process(trace, line.rpartition(b"[")[2].partition(b"]")[0])
+    time_ns = _seconds(trace, number, words[3])
+    return time_ns, sector * SECTOR_BYTES, count * SECTOR_BYTES, op if count else FLUSH, number
+
+
+def _kind(word: bytes) -> int | None:
+    """Of blkparse's letters: D discards, W writes, R reads, F alone flushes."""
+    for letter, op in ((b"D", TRIM), (b"W", WRITE), (b"R", READ), (b"F", FLUSH)):
+        if letter in word:
+            return op
+    return None
+
+
+def _seconds(trace: Trace, number: int, text: bytes) -> int:
+    seconds, _, fraction = text.partition(b".")
+    if not seconds.isdigit() or not (fraction.isdigit() or not fraction) or len(seconds) > 9:
+        raise trace.wrong(number, f"the time {shown(text)} is none")
+    return int(seconds) * 10**9 + int(fraction[:9].ljust(9, b"0") or b"0")
+
+
+def _process(trace: Trace, name: bytes) -> None:
+    text = name.decode("utf-8", "replace")
+    known = text in trace.by_process or len(trace.by_process) < MOST_NAMES
+    trace.by_process[text if known else "others"] += 1
+
+
+def _csv(trace: Trace, file: BinaryIO) -> Iterator[Chunk]:
+    """A CSV file whose first line names its columns; the others are not looked at."""
+    numbered = lines(trace.path, file)
+    number, first = next(numbered)
+    names = [name.strip().removeprefix("\ufeff") for name in _cells(trace, number, first)]
+    asked = trace.columns
+    places = []
+    for name in (asked.time, asked.offset, asked.size, asked.op):
+        if names.count(name) != 1:
+            seen = ", ".join(shown(one.encode()) for one in names[:20])
+            why = f"it has no column {name!r}; it has {seen}"
+            why = f"it has the column {name!r} twice" if name in names else why
+            raise trace.wrong(
+                number, why, hint="say which is which: `columns: {time: ts, offset: lba …}`"
+            )
+        places.append(names.index(name))
+    scale = _UNITS_NS[asked.time_unit]
+    by_offset = SECTOR_BYTES if asked.offset_unit == "sectors" else 1
+    by_size = SECTOR_BYTES if asked.size_unit == "sectors" else 1
+    rows: list[tuple[int, int, int, int, int]] = []
+    for number, line in numbered:
+        cells = _cells(trace, number, line)
+        if len(cells) != len(names):
+            raise trace.wrong(
+                number, f"it has {len(cells)} cells, and there are {len(names)} names"
+            )
+        time, offset, size, word = (cells[place].strip() for place in places)
+        op = _WORDS.get(word.lower())
+        if op is None:
+            raise trace.wrong(number, f"{shown(word.encode())} is no kind of request that is known")
+        start = whole(trace.path, number, "offset", offset.encode()) * by_offset
+        moved = 0 if op == FLUSH else whole(trace.path, number, "size", size.encode()) * by_size
+        if max(start, moved) > MOST:
+            raise trace.wrong(number, "its place or size cannot be")
+        rows.append((_time(trace, number, time, scale), start, moved, op, number))
+        if len(rows) >= ROWS:
+            yield Chunk.of(rows)
+            rows = []
+    yield Chunk.of(rows)
+
+
+def _cells(trace: Trace, number: int, line: bytes) -> list[str]:
+    try:
+        text = line.decode("utf-8")
+        if '"' not in text:
+            return text.rstrip("\r\n").split(",")
+        (cells,) = csv.reader([text], strict=True)
+    except (UnicodeDecodeError, csv.Error, ValueError) as error:
+        raise trace.wrong(number, "this line is no CSV") from error
+    return cells
+
+
+def _time(trace: Trace, number: int, text: str, scale: int) -> int:
+    """A time in its unit, exact to the nanosecond: no float is between."""
+    seconds, _, fraction = text.partition(".")
+    sound = seconds.isascii() and seconds.isdigit() and len(seconds) <= 19
+    if not sound or (fraction and not (fraction.isascii() and fraction.isdigit())):
+        raise trace.wrong(number, f"the time {shown(text.encode())} is none")
+    parts = int(fraction[:9].ljust(9, "0")) if fraction else 0
+    value = int(seconds) * scale + parts * scale // 10**9
+    if value > MOST:
+        raise trace.wrong(number, f"the time {shown(text.encode())} cannot be")
+    return value
+
+
+_READERS: dict[TraceForm, Callable[[Trace, BinaryIO], Iterator[Chunk]]] = {
+    TraceForm.IOLOG: _iolog,
+    TraceForm.BLKTRACE: _blktrace,
+    TraceForm.BLKPARSE: _blkparse,
+    TraceForm.CSV: _csv,
+}

@@ -1,0 +1,173 @@
+"""The file of a trace: foreign input, read in pieces, whose mistakes have a line.
+
+Nothing of it is ever held whole. A mistake is a `TraceError`: file, line (or record) and one
+sentence; the command ends with 2 before anything is written.
+"""
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from ssdbench.errors import UsageError
+from ssdbench.foreign import plain
+
+READ, WRITE, TRIM, FLUSH = range(4)
+OPS = ("read", "write", "trim", "flush")
+ROWS = 1 << 16  # requests of a chunk
+LONGEST_LINE = 1 << 16  # bytes
+MOST = 2**62  # of a time in ns or an offset in bytes: more is no measurement
+LARGEST_BYTES = 64 << 20  # of one request
+LONGEST_NS = 30 * 86_400 * 10**9
+
+Whole = npt.NDArray[np.int64]
+
+_PACKED = {
+    b"\x1f\x8b": "gzip",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ": "xz",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"PK\x03\x04": "zip",
+}
+
+
+class TraceError(UsageError):
+    """A trace is wrong: where, and what."""
+
+    def __init__(self, path: Path, line: int, why: str, *, hint: str = "") -> None:
+        where = f"{plain(str(path), 200)}:{line}" if line else plain(str(path), 200)
+        super().__init__(f"{where}: {why}", hint=hint)
+        self.line = line
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chunk:
+    """Some requests of a trace, in its order; arrays of equal length."""
+
+    time_ns: Whole  # of arrival; of a trace without, not before
+    offset_bytes: Whole
+    size_bytes: Whole  # 0 of a flush
+    op: npt.NDArray[np.uint8]  # an index of OPS
+    line: Whole  # of the file, or record, from 1
+
+    def __len__(self) -> int:
+        return len(self.op)
+
+    def where(self, keep: npt.NDArray[np.bool_]) -> "Chunk":
+        """Those that are marked."""
+        return Chunk(
+            self.time_ns[keep],
+            self.offset_bytes[keep],
+            self.size_bytes[keep],
+            self.op[keep],
+            self.line[keep],
+        )
+
+    @classmethod
+    def of(cls, rows: Sequence[tuple[int, int, int, int, int]]) -> "Chunk":
+        """From rows of time, offset, size, op and line."""
+        columns = np.array(rows, dtype=np.int64).reshape(-1, 5).T
+        time, offset, size, op, line = columns
+        return cls(time, offset, size, op.astype(np.uint8), line)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """A trace for reading. Raises TraceError for what is none, cannot be read, or is packed."""
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+    try:
+        descriptor = os.open(path, flags)
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "this is no name of a file"
+        raise TraceError(path, 0, f"the trace cannot be read: {why}") from error
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode):
+        os.close(descriptor)
+        raise TraceError(path, 0, "a trace is a regular file, and this is none")
+    with os.fdopen(descriptor, "rb") as file:
+        if not found.st_size:
+            raise TraceError(path, 0, "the trace is empty")
+        start = file.read(8)
+        file.seek(0)
+        for magic, name in _PACKED.items():
+            if start.startswith(magic):
+                raise TraceError(path, 0, f"the trace is packed ({name})", hint="unpack it first")
+        yield file
+
+
+def lines(path: Path, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Number and text of each line. Raises TraceError for one that does not end."""
+    number = 0
+    while text := file.readline(LONGEST_LINE + 1):
+        number += 1
+        if not text.endswith(b"\n"):
+            if len(text) > LONGEST_LINE:
+                raise TraceError(
+                    path, number, f"a line of more than {LONGEST_LINE} bytes is no request"
+                )
+            raise TraceError(
+                path,
+                number,
+                "the file ends within a line: it is cut off",
+                hint="copy it again; a last line that is whole needs a line end",
+            )
+        yield number, text
+
+
+def whole(path: Path, line: int, what: str, text: bytes) -> int:
+    """A number of a trace. Raises TraceError for anything but a whole one that can be."""
+    if not text.isdigit() or len(text) > 19 or (value := int(text)) > MOST:
+        raise TraceError(path, line, f"the {what} {shown(text)} is no whole number that can be")
+    return value
+
+
+def shown(text: bytes) -> str:
+    """Foreign text in a message."""
+    return repr(plain(text.decode("utf-8", "replace"), 40))
+
+
+def in_order(path: Path, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+    """The chunks, times counted from the first request. Raises TraceError for what cannot be."""
+    first: int | None = None
+    last = 0
+    for chunk in chunks:
+        if not len(chunk):
+            continue
+        if first is None:
+            first = last = int(chunk.time_ns[0])
+        back = np.diff(chunk.time_ns, prepend=last) < 0
+        _refuse(
+            path,
+            chunk,
+            back,
+            "its time is before that of the request before it",
+            "merge the files of all CPUs (`blkparse -d`), or sort the trace by time",
+        )
+        moves = chunk.op != FLUSH
+        _refuse(path, chunk, moves & (chunk.size_bytes <= 0), "a request of 0 bytes is none")
+        large = (chunk.op <= WRITE) & (chunk.size_bytes > LARGEST_BYTES)
+        _refuse(path, chunk, large, "a request of more than 64 MiB is none")
+        last = int(chunk.time_ns[-1])
+        _refuse(
+            path,
+            chunk,
+            chunk.time_ns - first > LONGEST_NS,
+            "it is more than 30 days after the first",
+            "is the unit of the times right?",
+        )
+        yield Chunk(
+            chunk.time_ns - first, chunk.offset_bytes, chunk.size_bytes, chunk.op, chunk.line
+        )
+
+
+def _refuse(
+    path: Path, chunk: Chunk, wrong: npt.NDArray[np.bool_], why: str, hint: str = ""
+) -> None:
+    if wrong.any():
+        raise TraceError(path, int(chunk.line[int(np.argmax(wrong))]), why, hint=hint)

@@ -1,0 +1,99 @@
+"""A trace of block I/O that is sent again."""
+
+from enum import StrEnum
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from ssdbench.model.base import Model
+from ssdbench.model.kind import StageKind
+from ssdbench.model.quantity import Jobs, Positive, Repeats, SizeBytes
+
+ColumnName = Annotated[str, Field(min_length=1, max_length=100)]
+
+
+class TraceForm(StrEnum):
+    """How a trace is written."""
+
+    AUTO = "auto"
+    IOLOG = "iolog"  # of fio, versions 2 and 3
+    BLKTRACE = "blktrace"  # binary
+    BLKPARSE = "blkparse"  # text
+    CSV = "csv"
+
+
+class Placing(StrEnum):
+    """Where on the drive the requests of a trace go."""
+
+    KEEP = "keep"  # where they were; a trace beyond the drive is refused
+    SCALE = "scale"  # extents of 2 MiB, spread or folded over the drive
+    WRAP = "wrap"  # modulo the drive
+
+
+class Columns(Model):
+    """Names and units of the columns of a CSV file."""
+
+    time: ColumnName = Field(default="time", description="When a request arrived.")
+    offset: ColumnName = Field(default="offset", description="Where it begins.")
+    size: ColumnName = Field(default="size", description="How much it moves.")
+    op: ColumnName = Field(default="op", description="r, read, w, write, trim, discard or flush.")
+    time_unit: Literal["s", "ms", "us", "ns"] = Field(default="s", description="Of `time`.")
+    offset_unit: Literal["bytes", "sectors"] = Field(
+        default="bytes", description="Of `offset`; a sector is 512 bytes."
+    )
+    size_unit: Literal["bytes", "sectors"] = Field(default="bytes", description="Of `size`.")
+
+
+class Replay(Model):
+    """Requests of a trace, sent at the times of the trace whether the drive keeps up or not."""
+
+    kind: ClassVar[StageKind] = StageKind.REPLAY
+
+    file: Annotated[str, Field(min_length=1, max_length=4096)] = Field(
+        description="The trace, seen from where ssdbench is started."
+    )
+    name: Annotated[str, Field(max_length=100)] = Field(
+        default="", description="What reports and `accept` call it; the file's name unless set."
+    )
+    form: TraceForm = Field(
+        default=TraceForm.AUTO, description="How it is written; told from its begin unless set."
+    )
+    columns: Columns = Field(default=Columns(), description="Of a CSV file.")
+    speed: Positive = Field(
+        default=1.0, description="2 sends twice as fast as the trace, 0.5 half as fast."
+    )
+    placing: Placing = Field(
+        default=Placing.KEEP,
+        description="keep: the offsets of the trace; scale: extents of 2 MiB spread or folded over "
+        "the drive; wrap: modulo the drive.",
+    )
+    traced_bytes: SizeBytes | None = Field(
+        default=None,
+        alias="traced_size",
+        description="With `placing: scale`, the size of the traced drive; without it, where the "
+        "last request of the trace ends.",
+    )
+    clients: Jobs = Field(
+        default=64,
+        description="Threads that send, each with one request in flight: so many are in flight at "
+        "most. A trace without arrival times is sent by as many in turn; set 1 for its order.",
+    )
+    passes: Annotated[int, Field(strict=True, ge=0, le=1000)] = Field(
+        default=1, description="Replays before the first that counts."
+    )
+    repeats: Repeats = Field(
+        default=5, description="Replays that count. Fewer than 5 do not validate."
+    )
+    processes: bool = Field(
+        default=False, description="Keep the names of processes that a blkparse trace holds."
+    )
+
+    @property
+    def reads(self) -> bool:
+        """Whether it may read."""
+        return True
+
+    @property
+    def called(self) -> str:
+        """Its name in reports."""
+        return self.name or self.file.rsplit("/", 1)[-1]

@@ -1,0 +1,394 @@
+"""A trace, sent again at its own times on a filled, steady drive, and judged from when due.
+
+Replays that do not count come first, so that the drive is used to the trace; each that counts is a
+start of fio of its own. Work for fio is made once (`ssdbench.generator.trace.clients`) and removed
+at the end: it is as large as the trace. Limits: clients with one request each bound what is in
+flight, arrivals are exact to 2 ms (fio's clock of waits), and trims are not sent.
+"""
+
+import io
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from ssdbench.engine.fiorun import FioRun
+from ssdbench.engine.seeds import derived
+from ssdbench.engine.stage import Concluded, Context, Ended, PlainStage, RateHint, StagePlan, Unit
+from ssdbench.engine.units import own_findings
+from ssdbench.engine.verdict import inherited
+from ssdbench.engine.watched import Watched
+from ssdbench.errors import HostLacks, SsdbenchError
+from ssdbench.generator.base import Job, Outcome
+from ssdbench.generator.fio import logs
+from ssdbench.generator.fio.jobfile import latency_logs
+from ssdbench.generator.trace.clients import TRIMS, Prepared, Sending, looked, prepared
+from ssdbench.generator.trace.forms import Trace
+from ssdbench.host import packed
+from ssdbench.host.files import make_directory, require_room, write_atomic
+from ssdbench.model.asked.replay import Columns, Placing, TraceForm
+from ssdbench.model.estimate import Estimate
+from ssdbench.model.finding import Finding, Severity
+from ssdbench.model.findings.replays import (
+    ArrivalsOff,
+    ClientsHeldUp,
+    ReplayFellBehind,
+    TooFewReplays,
+    TraceClosedLoop,
+    TrimsNotSent,
+)
+from ssdbench.model.kind import KINDS, StageKind
+from ssdbench.model.replay import ReplayFound, ReplayRun
+from ssdbench.model.rundirectory import FIO, HISTOGRAMS, MEASURE
+from ssdbench.model.target import TargetInfo
+from ssdbench.model.trace import TraceSummary
+from ssdbench.model.workload import ActiveRange, Content, Pattern, Workload
+from ssdbench.stats.histogram import Histogram
+from ssdbench.stats.percentiles import latency_estimates
+from ssdbench.stats.replays import FIRST_CLIENTS, Client, Waits
+from ssdbench.units import NS_PER_S, counted, format_capacity, format_duration, format_rate
+
+LEAST_REPLAYS = 5
+MOST_OFF_PERCENT = 0.1  # of the length of the trace
+LEAST_DELIVERED_PERCENT = 99.0
+NOTABLE_PERCENT = 1.0  # of the requests, held up by their own client
+STOPS_AFTER = 1.5  # times the trace, and a minute: the drive does not keep up
+TRACE = "trace"  # directory of the work for fio
+STEP_S = 5
+
+
+@dataclass(frozen=True)
+class Replay(PlainStage):
+    """A trace on the first `range_bytes` of the drive."""
+
+    name: str
+    called: str
+    path: Path
+    form: TraceForm
+    columns: Columns
+    names: bool  # of processes are kept
+    speed: float
+    placing: Placing
+    traced_bytes: int
+    range_bytes: int
+    block_bytes: int  # of the drive
+    clients: int
+    passes: int = 1
+    repeats: int = 5
+    content: Content = Content.RANDOM
+    destructive: bool = True
+    kind = StageKind.REPLAY
+    title = KINDS[StageKind.REPLAY].title
+    record = ReplayRun
+    units_are = "replays"
+
+    def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
+        """Every replay takes its time. Raises TraceError for a trace that cannot be sent."""
+        summary, made = self._looked()
+        replays = self.passes + self.repeats
+        seconds = self._asked_s(made)
+        if not summary.timed:
+            slow, fast = hint.random_write_iops
+            seconds = made.requests / fast
+            longest = made.requests / slow
+        else:
+            longest = STOPS_AFTER * seconds + 60
+        return StagePlan.of(
+            self,
+            target,
+            jobs=[f"{counted(replays, 'replay')} of {self.called}: {told(summary)}"],
+            seconds=(replays * seconds, replays * longest),
+            bytes_written=(replays * made.bytes_written, replays * made.bytes_written),
+            bytes_read=(replays * (made.bytes - made.bytes_written),) * 2,
+            notes=[self._sent(made), *(f"not sent: {n:,} {what}" for what, n in _dropped(made))],
+        )
+
+    @contextmanager
+    def opened(self, context: Context) -> Iterator[Context]:
+        """With the work for fio in the directory of the stage."""
+        directory = context.store.directory() / TRACE
+        make_directory(directory)
+        require_room(directory)
+        try:
+            prepared(self._trace(), self._sending(), directory)
+            yield context
+        finally:
+            shutil.rmtree(directory, ignore_errors=True)
+
+    def units(self, context: Context, done: Sequence[ReplayRun]) -> Iterator[Unit[int]]:
+        """The replays, those first that do not count."""
+        for number in range(self.passes + self.repeats):
+            replay = number - self.passes + 1
+            yield Unit(
+                name=f"replay-{number + 1:03d}",
+                work=replay,
+                doing=f"replay {replay} of {self.repeats}" if replay > 0 else "replay, not counted",
+                number=number,
+                of=self.passes + self.repeats,
+                ahead_bytes=self._looked()[1].bytes_written,
+                repeat=replay if replay > 0 else None,
+            )
+
+    def measure(self, context: Context, unit: Unit[int]) -> ReplayRun | None:
+        """Send it once, from the first request to the last."""
+        summary, made = self._looked()
+        made = replace(made, directory=context.store.directory() / TRACE)
+        artifacts = context.directory() / FIO
+        seed = derived(context.seed, self.name, unit.number)
+        paths = (os.path.relpath(made.log(n), artifacts) for n in range(self.clients))
+        job = Job(
+            name="replay",
+            workload=self._workload(made),
+            seed=seed,
+            total_bytes=made.bytes,
+            latency_log=True,
+            replays=tuple(paths),
+            total_requests=made.requests,
+        )
+        timed = summary.timed
+        asked_s = self._asked_s(made)
+        watched = Watched(context)
+        stopped = False
+        phase = MEASURE if unit.work > 0 else "settle"
+        with FioRun(context, [job], phase=phase, step_s=STEP_S) as run:
+            for second in run:
+                watched.look(second, run.series.phase)
+                if timed and second.t_s > STOPS_AFTER * asked_s + 60:
+                    stopped = True
+                    run.stop()
+            watched.end(run.length_s)
+            outcome = run.outcome()
+            if context.unit.cut_short:
+                return None
+            waits = self._waits(artifacts, job, made, run.length_s, timed=timed)
+            _drop(outcome)
+        watched.write()
+        _keep(context.directory() / HISTOGRAMS, waits)
+        ios = sum(one.read.ios + one.write.ios for one in outcome.jobs)
+        moved = sum(one.read.bytes + one.write.bytes for one in outcome.jobs)
+        where = {"stage": self.name, "repeat": unit.repeat}
+        off_percent = 100 * waits.arrivals_off_ns() / max(1, made.last_due_ns) if timed else None
+        return ReplayRun(
+            replay=unit.work,
+            took_s=run.length_s,
+            asked_s=asked_s,
+            ended=not stopped,
+            iops=ios / max(run.length_s, 1e-9),
+            bw_bytes_per_s=moved / max(run.length_s, 1e-9),
+            longest_ns=waits.longest_ns,
+            delivered_percent=100 * waits.in_time / max(1, waits.asked) if timed else 100.0,
+            arrivals_off_percent=off_percent,
+            held_up_percent=100 * waits.held_up / max(1, waits.sent),
+            artifacts=context.store.relative(context.directory()),
+            findings=tuple(found.model_copy(update=where) for found in watched.findings()),
+        )
+
+    def conclude(
+        self, context: Context, done: Sequence[ReplayRun], ended: Ended[ReplayRun]
+    ) -> Concluded[ReplayFound]:
+        """Latencies over all replays that count, and what speaks against them."""
+        counting = [run for run in done if run.replay > 0]
+        try:
+            summary, made = self._looked()
+        except SsdbenchError:  # of a run that was killed; the trace may be gone
+            summary, made = None, Prepared(Path(), self.clients)
+        findings = [
+            *inherited(context.results),
+            *own_findings(done, ended),
+            *self._about(counting, made, complete=ended.complete),
+        ]
+        valid = (
+            context.target.kind.plannable
+            and ended.complete
+            and not any(finding.severity is Severity.INVALIDATES for finding in findings)
+        )
+        found = ReplayFound(
+            name=self.called,
+            loop="open" if summary is None or summary.timed else "closed",
+            trace=summary,
+            sent=self._sent(made),
+            speed=self.speed,
+            clients=self.clients,
+            dropped=dict(_dropped(made)),
+            rounded=made.rounded,
+            replays=tuple(done),
+            estimates=_estimates(context, counting),
+            verdict="VALIDATED"
+            if valid
+            else "NOT VALIDATED"
+            if context.target.kind.plannable
+            else "MEASURED, NOT PLANNABLE",
+        )
+        stage = {"stage": self.name}
+        return Concluded(found, tuple(one.model_copy(update=stage) for one in findings))
+
+    def _about(
+        self, counting: Sequence[ReplayRun], made: Prepared, *, complete: bool
+    ) -> Iterator[Finding]:
+        if complete and len(counting) < LEAST_REPLAYS:
+            yield TooFewReplays(len(counting), LEAST_REPLAYS).finding()
+        if counting and counting[0].arrivals_off_percent is None:
+            yield TraceClosedLoop(self.clients).finding()
+        slow = [run for run in counting if run.delivered_percent < LEAST_DELIVERED_PERCENT]
+        if slow or any(not run.ended for run in counting):
+            worst = min(counting, key=lambda run: run.delivered_percent)
+            yield ReplayFellBehind(worst.replay, worst.delivered_percent).finding()
+        off = max((run.arrivals_off_percent or 0.0 for run in counting), default=0.0)
+        if off > MOST_OFF_PERCENT:
+            asked_ns = self._asked_s(made) * NS_PER_S
+            yield ArrivalsOff(off / 100 * asked_ns, off, MOST_OFF_PERCENT).finding()
+        held_up = max((run.held_up_percent for run in counting), default=0.0)
+        if held_up > NOTABLE_PERCENT:
+            yield ClientsHeldUp(self.clients, held_up).finding()
+        if trims := dict(_dropped(made)).get(TRIMS, 0):
+            yield TrimsNotSent(trims).finding()
+
+    def _waits(
+        self, artifacts: Path, job: Job, made: Prepared, length_s: float, *, timed: bool
+    ) -> Waits:
+        """From the logs of all clients, one after another."""
+        paths = latency_logs(artifacts, 0, job)
+        first = [_client(path, made) for path in islice(paths, FIRST_CLIENTS)]
+        began = [client.start_ns() for client in first if len(client.done_ms)]
+        if not began:
+            raise HostLacks("fio logged no request of the trace", hint="look at its stderr")
+        waits = Waits(
+            min(began), made.last_due_ns, max(made.last_due_ns, int(length_s * NS_PER_S)), timed
+        )
+        del first
+        for path in paths:
+            client = _client(path, made)
+            if not client.sound:
+                raise HostLacks(
+                    "fio sent other requests than those of the trace",
+                    hint="use fio 3.33 to 3.41; its log does not fit the iolog",
+                )
+            waits.add(client)
+        return waits
+
+    def _workload(self, made: Prepared) -> Workload:
+        """What stands for the trace where a workload is asked for: its sizes, mix and place."""
+        sizes = {self.block_bytes, max(self.block_bytes, made.largest_bytes)}
+        reads = round(100 * made.reads / max(1, made.requests))
+        if 0 < made.reads < made.requests:
+            reads = min(99, max(1, reads))
+        return Workload(
+            pattern=Pattern.RANDOM,
+            block_bytes=self.block_bytes,
+            block_split=tuple((size, 100 // len(sizes)) for size in sorted(sizes)),
+            read_percent=reads,
+            numjobs=self.clients,
+            range=ActiveRange(offset_bytes=0, length_bytes=self.range_bytes),
+            content=self.content,
+        )
+
+    def _looked(self) -> tuple[TraceSummary, Prepared]:
+        changed = self.path.stat().st_mtime_ns if self.path.exists() else 0
+        return _looked(self, changed)
+
+    def _trace(self) -> Trace:
+        return Trace(self.path, self.form, self.columns, self.names)
+
+    def _sending(self) -> Sending:
+        traced = self._looked()[1].traced_bytes
+        return Sending(
+            self.clients, self.speed, self.placing, traced, self.range_bytes, self.block_bytes
+        )
+
+    def _asked_s(self, made: Prepared) -> float:
+        return made.last_due_ns / NS_PER_S
+
+    def _sent(self, made: Prepared) -> str:
+        """What is sent, how fast and where to."""
+        here = format_capacity(self.range_bytes)
+        where = {
+            Placing.KEEP: f"at its own offsets, below {here}",
+            Placing.WRAP: f"at its offsets modulo {here}",
+            Placing.SCALE: f"in extents of 2 MiB, from {format_capacity(made.traced_bytes)} to "
+            f"{here}",
+        }[self.placing]
+        speed = "" if self.speed == 1 else f", {self.speed:g} times as fast"
+        rounded = f"; {made.rounded:,} made whole blocks" if made.rounded else ""
+        return f"{made.requests:,} requests, {format_capacity(made.bytes)}, {where}{speed}{rounded}"
+
+
+def told(summary: TraceSummary) -> str:
+    """A trace in one line."""
+    data = max(1, summary.reads + summary.writes)
+    parts = [f"{summary.requests:,} requests", f"{100 * summary.reads / data:.0f} % reads"]
+    if summary.timed and summary.mean_iops:
+        parts.append(f"{format_duration(summary.seconds)}, {summary.mean_iops:,.0f} IOPS")
+        moved = (summary.read_bytes + summary.write_bytes) / max(summary.seconds, 1e-9)
+        parts.append(format_rate(moved))
+    else:
+        parts.append("no arrivals: closed loop")
+    return ", ".join(parts)
+
+
+@lru_cache(maxsize=4)
+def _looked(stage: Replay, changed: int) -> tuple[TraceSummary, Prepared]:
+    del changed  # a trace that was written again is read again
+    how = Sending(
+        stage.clients,
+        stage.speed,
+        stage.placing,
+        stage.traced_bytes,
+        stage.range_bytes,
+        stage.block_bytes,
+    )
+    return looked(Trace(stage.path, stage.form, stage.columns, stage.names), how)
+
+
+def _dropped(made: Prepared) -> list[tuple[str, int]]:
+    return list((made.dropped or {}).items())
+
+
+def _client(path: Path, made: Prepared) -> Client:
+    with packed.opened(path) as lines:
+        log = logs.of_thread(path.name, lines)
+    due = made.due(log.thread - 1)
+    return Client(
+        due["due_ns"].astype(np.int64),
+        due["write"] == 1,
+        log.t_ms,
+        log.latency_ns,
+        log.direction == 1,
+    )
+
+
+def _drop(outcome: Outcome) -> None:
+    """Remove every client's log: as large as the trace, for each replay."""
+    for path in outcome.artifacts:
+        if "_lat." in path.name:
+            path.unlink(missing_ok=True)
+
+
+def _keep(path: Path, waits: Waits) -> None:
+    buffer = io.BytesIO()
+    both = {"read": waits.reads, "write": waits.writes}
+    stacked = {name: np.stack([part.counts for part in parts]) for name, parts in both.items()}
+    np.savez_compressed(buffer, allow_pickle=False, **stacked)
+    write_atomic(path, buffer.getvalue())
+
+
+def _estimates(context: Context, counting: Sequence[ReplayRun]) -> tuple[Estimate, ...]:
+    """Of each direction, from the blocks of all replays: slow requests come in clusters."""
+    found: list[Estimate] = []
+    for direction in ("read", "write"):
+        parts: list[Histogram] = []
+        for run in counting:
+            with np.load(context.run_path / run.artifacts / HISTOGRAMS) as stored:
+                parts += [Histogram(counts) for counts in stored[direction] if counts.sum()]
+        if parts:
+            artifacts = tuple(run.artifacts for run in counting)
+            found += [
+                estimate.model_copy(update={"artifacts": artifacts})
+                for estimate in latency_estimates(parts, direction)
+            ]
+    return tuple(found)

@@ -1,0 +1,201 @@
+"""Every form of a trace tells the same requests, and what is wrong has its line."""
+
+import gzip
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ssdbench.errors import UsageError
+from ssdbench.generator.trace import source
+from ssdbench.generator.trace.forms import Trace
+from ssdbench.generator.trace.source import Chunk, TraceError
+from ssdbench.generator.trace.summary import summarised
+from ssdbench.model.asked.replay import Columns
+from tests.unit.generator.trace import traces
+
+FORMS: dict[str, Callable[[Path], Path]] = {
+    "iolog": traces.iolog,
+    "blktrace": traces.blktrace,
+    "blktrace, big endian": lambda path: traces.blktrace(path, order=">"),
+    "blkparse": traces.blkparse,
+    "csv": traces.csv,
+}
+
+
+def rows(trace: Trace) -> list[traces.Request]:
+    return [
+        (int(ns), int(offset), int(size), "rwdf"[op])
+        for chunk in trace.chunks()
+        for ns, offset, size, op in zip(
+            chunk.time_ns, chunk.offset_bytes, chunk.size_bytes, chunk.op, strict=True
+        )
+    ]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_tells_the_same_requests(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "ROWS", 2)
+
+    assert rows(Trace(FORMS[form](tmp_path / "it"))) == list(traces.REQUESTS)
+
+
+def test_records_are_read_the_same_wherever_the_pieces_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = traces.blktrace(tmp_path / "it")
+    for size in (49, 100, 777):
+        monkeypatch.setattr("ssdbench.generator.trace.forms._BUFFER", size)
+
+        assert rows(Trace(path)) == list(traces.REQUESTS)
+
+
+def test_what_is_left_out_is_counted_and_names_are_dropped_unless_asked_for(tmp_path: Path) -> None:
+    binary = summarised(Trace(traces.blktrace(tmp_path / "a")))
+    text = summarised(Trace(traces.blkparse(tmp_path / "b")))
+    named = summarised(Trace(tmp_path / "b", keep_names=True))
+
+    assert binary.left_out == {
+        "records of other events": 12, "requests of other devices": 6
+    }  # fmt: skip
+    assert text.left_out == {"records of other events": 6, "lines that are no events": 2}
+    assert (text.by_process, named.by_process) == ({}, {"postgres": 6})
+
+
+def test_an_iolog_of_version_2_has_waits_and_no_arrivals(tmp_path: Path) -> None:
+    trace = Trace(traces.iolog(tmp_path / "it", version=2))
+    summary = summarised(trace)
+
+    assert (summary.timed, summary.form, summary.mean_iops) == (False, "iolog v2", None)
+    assert [ns for ns, *_ in rows(trace)] == [0, 10**6, 10**6, 2 * 10**6, 9 * 10**6, 2500 * 10**6]
+
+
+def test_columns_may_have_other_names_and_units(tmp_path: Path) -> None:
+    path = tmp_path / "it.csv"
+    path.write_text('"ts",lba,len,rw\n5.25,8,8,READ\n"7",16,1,w\n')
+    columns = Columns(time="ts", offset="lba", size="len", op="rw", time_unit="ms",
+                      offset_unit="sectors", size_unit="sectors")  # fmt: skip
+
+    assert rows(Trace(path, columns=columns)) == [
+        (0, 4096, 4096, "r"), (1_750_000, 8192, 512, "w")
+    ]  # fmt: skip
+
+
+V3 = "fio version 3 iolog\n0 d add\n"
+CSV = "time,offset,size,op\n"
+TEXT = "8,0 1 1 0.1 7 Q R 8 + 8 [x]\n"
+WRONG = {
+    "empty": (b"", 0, "empty"),
+    "gzipped": (gzip.compress(b"fio version 3 iolog\n"), 0, "packed (gzip)"),
+    "nothing that is known": (b"hello\nworld\n", 1, "no iolog"),
+    "another version": (b"fio version 9 iolog\n0 d read 0 1\n", 1, "no iolog of version 2 or 3"),
+    "no request": (V3.encode(), 0, "holds no request"),
+    "cut off": ((V3 + "5 d read 0 40").encode(), 3, "cut off"),
+    "too few words": ((V3 + "5 d read 0\n").encode(), 3, "5 words"),
+    "backwards": ((V3 + "5 d read 0 512\n4 d read 0 512\n").encode(), 4, "before that"),
+    "no number": ((V3 + "5 d read -1 512\n").encode(), 3, "offset"),
+    "beyond any drive": ((V3 + f"5 d read {2**63} 512\n").encode(), 3, "offset"),
+    "0 bytes": ((V3 + "5 d read 0 0\n").encode(), 3, "0 bytes"),
+    "too large": ((V3 + f"5 d read 0 {65 << 20}\n").encode(), 3, "64 MiB"),
+    "a wrong action": ((V3 + "5 d erase 0 512\n").encode(), 3, "'erase'"),
+    "a second file": ((V3 + "5 d read 0 512\n6 e read 0 512\n").encode(), 4, "second file"),
+    "a line without end": (V3.encode() + b"5" * 70_000 + b"\n", 3, "65536 bytes"),
+    "31 days": ((V3 + f"0 d read 0 512\n{31 * 86400 * 10**6} d read 0 512\n").encode(), 4, "30 d"),
+    "cut within a record": (traces.records()[:-10], 24, "within a record"),
+    "no record": (traces.records()[:56] + b"x" * 100, 2, "none of blktrace's"),
+    "an unknown kind": (TEXT.replace("R", "X").encode(), 1, "'X'"),
+    "no sector": ((TEXT + "8,0 1 1 0.2 7 Q R\n").encode(), 2, "sector"),
+    "a wrong time": (TEXT.replace("0.1", "0,1").encode(), 1, "time '0,1'"),
+    "an unknown column": (b"when,offset,size,op\n1,0,512,r\n", 1, "no column 'time'"),
+    "a column twice": (b"time,time,offset,size,op\n1,1,0,512,r\n", 1, "'time' twice"),
+    "too few cells": ((CSV + "1,0,512\n").encode(), 2, "3 cells"),
+    "an unknown op": ((CSV + "1,0,512,z\n").encode(), 2, "'z'"),
+    "a quote that stays open": ((CSV + '1,0,512,"r\n').encode(), 2, "no CSV"),
+    "a negative time": ((CSV + "-1,0,512,r\n").encode(), 2, "time"),
+    "no text": (CSV.encode() + b"1,0,512,\xff\n", 2, "no CSV"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_is_wrong_is_told_with_file_and_line(case: str, tmp_path: Path) -> None:
+    data, line, why = WRONG[case]
+    path = tmp_path / "it"
+    path.write_bytes(data)
+
+    with pytest.raises(TraceError) as told:
+        summarised(Trace(path))
+
+    where = f"{path}:{line}: " if line else f"{path}: "
+    assert told.value.message.startswith(where) and why in told.value.message
+    assert told.value.exit_code == 2 and "\n" not in told.value.message
+
+
+@pytest.mark.parametrize("name", ["/dev/null", "/proc/self/mem", ".", "missing", "a\0b"])
+def test_what_is_no_file_is_refused_and_never_hangs(name: str) -> None:
+    with pytest.raises(UsageError):
+        summarised(Trace(Path(name)))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_damaged_traces_are_read_or_refused_and_nothing_else(form: str, tmp_path: Path) -> None:
+    chance = random.Random(form)
+    path = FORMS[form](tmp_path / "it")
+    sound = path.read_bytes()
+    refused = 0
+    for _ in range(150):
+        data = bytearray(sound)
+        for _ in range(chance.randrange(1, 4)):
+            at = chance.randrange(len(data))
+            match chance.randrange(4):
+                case 0:
+                    data[at] = chance.randrange(256)
+                case 1:
+                    del data[at : at + chance.randrange(1, 30)]
+                case 2:
+                    data[at:at] = bytes([chance.choice(b'09,-. \n\xff"Q')]) * 20
+                case _:
+                    del data[at:]
+            data = data or bytearray(b"x")
+        path.write_bytes(bytes(data))
+        try:
+            summary = summarised(Trace(path))
+        except TraceError as error:
+            refused += 1
+            assert "\n" not in error.message
+        else:
+            assert 0 < summary.requests <= 30 and summary.ends_at_bytes >= 0
+    assert 20 < refused < 150
+
+
+def test_a_summary_knows_what_was_planted(tmp_path: Path) -> None:
+    chance = np.random.default_rng(5)
+    number, blocks = 20_000, 3_000
+    block = chance.integers(0, blocks, number)
+    block[: number // 2] = chance.integers(0, blocks // 100, number // 2)  # half to 1 %
+    at = np.cumsum(chance.exponential(1e9 / 1000, number)).astype(np.int64)
+    path = tmp_path / "it"
+    traces.iolog(path, [(int(a), int(b) * 4096, 4096, "rw"[i % 4 == 0])
+                        for i, (a, b) in enumerate(zip(at, block, strict=True))])  # fmt: skip
+
+    told = summarised(Trace(path))
+
+    assert (told.reads, told.writes, told.sizes) == (15_000, 5_000, {4096: 20_000})
+    assert told.touched_bytes == len(np.unique(block)) * 4096
+    assert told.written_bytes_distinct == len(np.unique(block[::4])) * 4096
+    assert told.hottest_share[1] == pytest.approx(0.505 * 29 / 30, abs=0.01)  # 29 of 30
+    assert told.reused_share == pytest.approx(1 - len(np.unique(block)) / number)
+    assert told.mean_iops == pytest.approx(1000, rel=0.03)
+    assert told.dispersion_1s == pytest.approx(1, abs=0.7)
+    assert told.gap_variation == pytest.approx(1, abs=0.05)
+    follows = sum(block[i] - 1 in block[max(0, i - 16) : i] for i in range(number))
+    assert (told.sequential_share, told.unaligned_share) == (follows / number, 0)
+
+
+def test_chunks_are_as_they_were_told() -> None:
+    chunk = Chunk.of([(1, 2, 3, 0, 5), (2, 3, 4, 1, 6)])
+
+    assert list(chunk.where(chunk.op == 1).line) == [6] and len(chunk) == 2
