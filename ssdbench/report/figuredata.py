@@ -13,18 +13,22 @@ from functools import singledispatch
 
 from ssdbench import foreign
 from ssdbench.report.figures import (
+    CLIFF_PARTS,
     AnyFigure,
     BarsFigure,
+    CliffFigure,
     ColumnsFigure,
     CurvesFigure,
     DotsFigure,
     HostFigure,
     IntervalsFigure,
     LinesFigure,
+    PanelsFigure,
     ScatterFigure,
     SeriesFigure,
     SettleFigure,
     StripFigure,
+    TimelineFigure,
     Trace,
     Window,
     WindowFigure,
@@ -141,9 +145,35 @@ def _(view: LinesFigure) -> FigureData:
         for n, line in enumerate(lines)
         for i, (x, y) in enumerate(zip(line.x, line.y, strict=True))
     ]
+    none = (None,) * len(extras)
+    table += [
+        (f"{line.label or view.y_label}, a repeat", x, y, *none)
+        for line in lines
+        for x, y in line.each
+    ]
+    table += [(words, x, None, *none) for x, words in view.marks]
     unit = " [ns]" if view.latency else ""
     columns = ("line", view.x_label, view.y_label + unit, *(name for name, _ in extras))
     return _over_x(columns, table, 1 + sum(name != "place" for name, _ in extras))
+
+
+@figure_data.register
+def _(view: CliffFigure) -> FigureData:
+    table: list[Row] = [
+        (part, "measured", x, low, high)
+        for part, trace in zip(CLIFF_PARTS, (view.linear, view.log), strict=True)
+        for _, x, low, high in _traced("", trace)
+    ]
+    value = view.y_label
+    columns = ("axis", "line", view.x_label, f"{value}, {LOWEST}", f"{value}, {HIGHEST}")
+    return FigureData(columns, table, (2,), (3, 4), line=1, parts=CLIFF_PARTS)
+
+
+@figure_data.register
+def _(view: TimelineFigure) -> FigureData:
+    table: list[Row] = [(one.label, one.start, one.end, one.words) for one in view.stretches]
+    columns = ("stage", f"{view.x_label}, from", "to", "what it took")
+    return FigureData(columns, table, (1, 2), (), rows=tuple(s.label for s in view.stretches))
 
 
 @figure_data.register
@@ -197,6 +227,20 @@ def _(view: SettleFigure) -> FigureData:
     columns = ("point", "repeat", view.x_label, f"IOPS, {LOWEST}", f"IOPS, {HIGHEST}")
     names = tuple(panel.name for panel in view.panels)
     return FigureData(columns, table, (2,), (3, 4), line=1, parts=names)
+
+
+@figure_data.register
+def _(view: PanelsFigure) -> FigureData:
+    table: list[Row] = [
+        (panel.name, line.label or view.y_label, x, y)
+        for panel in view.panels
+        for line in panel.lines
+        for x, y in zip(line.x, line.y, strict=True)
+    ]
+    units = (" [ns]" if view.latency_x else "", " [ns]" if view.latency_y else "")
+    columns = ("point", "line", view.x_label + units[0], view.y_label + units[1])
+    names = tuple(panel.name for panel in view.panels)
+    return FigureData(columns, table, (2,), (3,), line=1, parts=names)
 
 
 @figure_data.register

@@ -79,11 +79,13 @@ class Line:
     low: tuple[float, ...] = ()
     high: tuple[float, ...] = ()
     bound: tuple[float, ...] = ()
+    each: tuple[tuple[float, float], ...] = ()  # single repeats behind the means
+    failed: bool = False  # places that did not hold, without a line between them
 
 
 @dataclass(frozen=True, slots=True)
 class LinesFigure:
-    """Lines over an axis; `ticks` are its places and words."""
+    """Lines over an axis; `ticks` are its places and words, `marks` what stands out on it."""
 
     lines: tuple[Line, ...]
     x_label: str
@@ -93,6 +95,39 @@ class LinesFigure:
     log_y: bool = False
     latency: bool = False  # y in nanoseconds
     breaks: tuple[float, ...] = ()  # places where something else changed
+    marks: tuple[tuple[float, str], ...] = ()
+
+
+CLIFF_PARTS = ("From the start to the end", "The same on a log axis")
+
+
+@dataclass(frozen=True, slots=True)
+class CliffFigure:
+    """A rate over what was written, on a linear and on a log axis; `marks` on both."""
+
+    linear: Trace
+    log: Trace
+    marks: tuple[tuple[float, str], ...]
+    x_label: str
+    y_label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A part of a run: from, to, and what it took in words."""
+
+    label: str
+    start: float
+    end: float
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineFigure:
+    """What was done when, one row each."""
+
+    stretches: tuple[Stretch, ...]
+    x_label: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +206,27 @@ class SettleFigure:
 
     panels: tuple[SettlePanel, ...]
     x_label: str
+
+
+@dataclass(frozen=True, slots=True)
+class LinesPanel:
+    """A few lines of one point."""
+
+    name: str  # of the point, without its words
+    label: str
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PanelsFigure:
+    """Small panels on the same axes, one per point; upright always a log axis."""
+
+    panels: tuple[LinesPanel, ...]
+    x_label: str
+    y_label: str
+    latency_x: bool = False  # x in nanoseconds, on a log axis
+    latency_y: bool = False  # y in nanoseconds
+    steps: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -265,10 +321,13 @@ AnyFigure = (
     SeriesFigure
     | WindowFigure
     | LinesFigure
+    | CliffFigure
+    | TimelineFigure
     | StripFigure
     | DotsFigure
     | CurvesFigure
     | SettleFigure
+    | PanelsFigure
     | ScatterFigure
     | ColumnsFigure
     | BarsFigure

@@ -15,7 +15,14 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import (
+    FixedLocator,
+    FuncFormatter,
+    LogLocator,
+    MaxNLocator,
+    NullFormatter,
+    NullLocator,
+)
 
 from ssdbench.units import format_ns
 
@@ -108,9 +115,13 @@ def legend(figure: Figure, columns: int, handles: Any = None, labels: Any = None
 def mark(axes: Axes, x: float, words: str, *, up: float = -3, **style: Any) -> None:
     """Words at the top of the axes, right of `x`, wherever the reader moves it."""
     style = {"va": "top", "color": MUTED} | style
+    place = axes.transAxes.inverted().transform(axes.transData.transform((x, 0)))[0]
+    room = (1 - place) * axes.get_window_extent().width / axes.figure.dpi * _POINTS
+    side = 3 if room > len(words) * _LETTER * 0.9 else -3
     axes.annotate(
-        words, (x, 1), xycoords=("data", "axes fraction"), xytext=(3, up),
-        textcoords="offset points", fontsize=8.5, gid=f"mark_{x:.9g}", **style,
+        words, (x, 1), xycoords=("data", "axes fraction"), xytext=(side, up), fontsize=8.5,
+        textcoords="offset points", ha="left" if side > 0 else "right",
+        gid=f"mark_{x:.9g}", **style,
     )  # fmt: skip
 
 
@@ -139,7 +150,8 @@ def _arrange(figure: Figure) -> None:
     pars = figure.subplotpars
     tall = (pars.top - pars.bottom) * height
     wide = (pars.right - pars.left) * width
-    between, beside = title + (_LINE if columns > 1 else 0) + _TICK, left + _EDGE
+    own_ticks = flat[0].xaxis.get_tick_params().get("labelbottom", True)
+    between, beside = title + (_LINE if own_ticks else 0) + _TICK, left + _EDGE
     figure.subplots_adjust(
         hspace=rows * between / (tall - (rows - 1) * between),
         wspace=columns * beside / (wide - (columns - 1) * beside),
@@ -222,9 +234,10 @@ def _inline(text: str, name: str) -> str:
     )
     text = re.sub(r'(xlink:href="#|url\(#)', rf"\g<1>{name}-", text)
     text = re.sub(r' (?:d|x|y|width|height|points|transform|viewBox)="[^"]*"', _short, text)
+    text = re.sub(r' transform="rotate\(-?0 [^)]*\)"', "", text)
     for colour, variable in _VARIABLES.items():
         text = text.replace(colour, f"var(--{variable})")
-    text = re.sub(r"'DejaVu Sans'[^;\"]*sans-serif", "var(--sans)", text)
+    text = re.sub(r"font-family: 'DejaVu Sans'[^;\"]*sans-serif(; )?", "", text)  # the page's
     text = re.sub(r'(<svg [^>]*?)width="[^"]*pt"', r"\1", text, count=1)
     text = re.sub(
         r'(<svg [^>]*?)height="[^"]*pt"', r'\1aria-hidden="true" focusable="false"', text, count=1
@@ -288,3 +301,11 @@ def log(axes: Axes, which: str) -> None:
         return
     steps = (1.0, 2.0, 5.0) if decades < 300 else (1.0,)
     axis.set_major_locator(LogLocator(subs=steps, numticks=12))
+
+
+def decades(axes: Axes, which: str) -> None:
+    """A log axis with few ticks and no small ones, for small panels."""
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    (axes.set_xscale if which == "x" else axes.set_yscale)("log")
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_locator(LogLocator(numticks=5))

@@ -1,9 +1,11 @@
-"""Columns over two axes, and histograms: the plots that reports of standard tests have."""
+"""Columns over two axes, histograms and bars of time."""
 
 from matplotlib.figure import Figure
 
-from ssdbench.report.figures import BarsFigure, ColumnsFigure
+from ssdbench.report.figures import BarsFigure, ColumnsFigure, TimelineFigure
 from ssdbench.report.plots import canvas
+
+WORDS_BESIDE = 1.5  # times the time: room for the words of the last bar
 
 
 def columns(view: ColumnsFigure) -> Figure:
@@ -41,4 +43,25 @@ def bars(view: BarsFigure) -> Figure:
         axes.axvline(x, color=canvas.MUTED, lw=0.8, ls=(0, (3, 2)))
         canvas.mark(axes, x, words, up=-3 - 11 * number, color=canvas.INK)
     axes.set(xlabel="latency", ylabel="I/Os")
+    return figure
+
+
+def timeline(view: TimelineFigure) -> Figure:
+    """A bar for each part of a run below the one before, with what it took beside it."""
+    figure = canvas.sheet((canvas.WIDE[0], 0.75 + 0.24 * len(view.stretches)))
+    axes = figure.subplots()
+    last = max(part.end for part in view.stretches) or 1.0
+    for row, part in enumerate(view.stretches):
+        axes.plot(
+            [part.start, part.end], [row, row], lw=8, color=canvas.SERIES[0], solid_capstyle="butt"
+        )
+        axes.annotate(
+            part.words, (part.end, row), xytext=(5, 0), textcoords="offset points",
+            va="center", fontsize=8.5, color=canvas.INK, gid=f"mark_{part.end:.9g}",
+        )  # fmt: skip
+    axes.set_yticks(range(len(view.stretches)), [part.label for part in view.stretches])
+    axes.set_ylim(len(view.stretches) - 0.4, -0.6)
+    axes.set_xlim(0, WORDS_BESIDE * last)
+    axes.set_xlabel(view.x_label)
+    canvas.counts(axes.xaxis)
     return figure

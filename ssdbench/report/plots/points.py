@@ -28,6 +28,11 @@ def lines(view: LinesFigure) -> Figure:
     figure = canvas.sheet(canvas.HALF)
     axes = figure.subplots()
     for index, line in enumerate(view.lines):
+        if line.failed:
+            axes.plot(
+                line.x, line.y, "X", ms=7, mew=0, color=canvas.BAD, label=line.label, zorder=3
+            )
+            continue
         turn, style = divmod(index, len(canvas.SERIES))  # a colour's second line is dashed anew
         colour = canvas.SERIES[style]
         axes.plot(
@@ -35,6 +40,9 @@ def lines(view: LinesFigure) -> Figure:
             ls=canvas.DASHES[(style + turn) % len(canvas.DASHES)],
             marker=canvas.MARKERS[(style + turn) % len(canvas.MARKERS)], label=line.label,
         )  # fmt: skip
+        if line.each:
+            across, up = zip(*line.each, strict=True)
+            axes.plot(across, up, "o", ms=3, mew=0, alpha=0.35, color=colour)
         if line.low:
             axes.vlines(line.x, line.low, line.high, color=colour, lw=2.4)
         if line.bound:
@@ -42,6 +50,9 @@ def lines(view: LinesFigure) -> Figure:
     for place in view.breaks:
         axes.axvline(place, color=canvas.MUTED, lw=1.2, ls=":")
     _scales(axes, view)
+    for x, words in view.marks:
+        axes.axvline(x, color=canvas.MUTED, lw=0.8, ls=(0, (3, 2)))
+        canvas.mark(axes, x, words)
     axes.set(xlabel=view.x_label, ylabel=view.y_label)
     if len(view.lines) > 1 or view.lines[0].label:
         columns = 2 if max(len(line.label) for line in view.lines) > 16 else 4

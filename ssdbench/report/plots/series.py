@@ -1,10 +1,14 @@
 """Rates over time: whole length, from zero, nothing averaged away."""
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from ssdbench.report.figures import (
+    CLIFF_PARTS,
+    CliffFigure,
+    PanelsFigure,
     SeriesFigure,
     SettleFigure,
     SettlePanel,
@@ -14,6 +18,7 @@ from ssdbench.report.figures import (
 )
 from ssdbench.report.plots import canvas
 
+NONE_ON_LOG, LEAST_ON_LOG = 0.5, 0.8  # a bin of none lies just below the axis, one of 1 above it
 BAND = 0.10  # of the window's mean, as in the plots of SNIA PTS
 
 
@@ -67,19 +72,84 @@ def window(view: WindowFigure) -> Figure:
     return figure
 
 
+def cliff(view: CliffFigure) -> Figure:
+    """The same rate twice: the long end on a linear axis, the first moments on a log one."""
+    figure = canvas.sheet((canvas.WIDE[0], 4.6))
+    grid = figure.subplots(2, 1)
+    for axes, trace, name in zip(grid, (view.linear, view.log), CLIFF_PARTS, strict=True):
+        _trace(axes, trace, color=canvas.SERIES[0])
+        first, last = float(trace.x[0]), float(trace.x[-1])
+        axes.set(ylabel=view.y_label)
+        if trace is view.log:
+            canvas.log(axes, "x")
+            canvas.counts(axes.xaxis)
+        axes.set_xlim(first if trace is view.log else 0, last)
+        for x, words in view.marks:
+            if first <= x < last:
+                axes.axvline(x, color=canvas.MUTED, lw=0.8, ls=(0, (3, 2)))
+                canvas.mark(axes, x, words)
+        axes.set_title(name, loc="left", fontsize=8.5)
+        canvas.from_zero(axes, headroom=1.2)
+        canvas.counts(axes.yaxis)
+    grid[-1].set_xlabel(view.x_label)
+    return figure
+
+
 def settle(view: SettleFigure) -> Figure:
     """Each repeat from its start: settling in grey is not counted, the coloured part is."""
-    columns = min(4, len(view.panels))
-    rows = -(-len(view.panels) // columns)
-    figure = canvas.sheet((10.4, 0.4 + 1.75 * rows))
-    grid = figure.subplots(rows, columns, squeeze=False)
-    for axes, panel in zip(grid.flat, view.panels, strict=False):
+    figure, grid = _small(len(view.panels), view.x_label, "IOPS")
+    for axes, panel in zip(grid, view.panels, strict=True):
         _panel(axes, panel)
-    for axes in list(grid.flat)[len(view.panels) :]:
-        axes.set_visible(False)
-    figure.supxlabel(view.x_label, fontsize=9.5, y=0.003)
-    figure.supylabel("IOPS", fontsize=9.5, x=0.003)
     return figure
+
+
+def panels(view: PanelsFigure) -> Figure:
+    """A panel for each point, all on the same axes, so that they can be compared."""
+    figure, grid = _small(len(view.panels), view.x_label, view.y_label, shared=True)
+    style = "steps-post" if view.steps else "default"
+    names: list[str] = []
+    for axes, panel in zip(grid, view.panels, strict=True):
+        for line in panel.lines:
+            names += [line.label] if line.label not in names else []
+            place = names.index(line.label)
+            y = np.maximum(line.y, NONE_ON_LOG) if view.steps else line.y
+            axes.plot(
+                line.x, y, color=canvas.SERIES[place], lw=1, drawstyle=style,
+                ms=0 if view.steps else 2.5, marker=canvas.MARKERS[place], mew=0,
+            )  # fmt: skip
+        axes.set_title(panel.label, fontsize=8.5, loc="left")
+        axes.tick_params(labelsize=8)
+    first = grid[0]  # the others share its scales
+    first.locator_params(axis="x", nbins=4)
+    if view.latency_x:
+        canvas.decades(first, "x")
+        canvas.latencies(first.xaxis)
+    canvas.decades(first, "y")
+    (canvas.latencies if view.latency_y else canvas.counts)(first.yaxis)
+    if view.steps:
+        first.set_ylim(bottom=LEAST_ON_LOG)
+    if any(names):
+        handles = first.get_lines()
+        most = max((axes.get_lines() for axes in grid), key=len)
+        canvas.legend(figure, 6, list(most) or list(handles), names[: len(most)])
+    return figure
+
+
+def _small(
+    many: int, x_label: str, y_label: str, *, shared: bool = False
+) -> tuple[Figure, list[Axes]]:
+    """Axes for small panels, four beside each other."""
+    columns = min(4, many)
+    rows = -(-many // columns)
+    figure = canvas.sheet((10.4, 0.4 + 1.75 * rows))
+    grid = figure.subplots(rows, columns, squeeze=False, sharex=shared, sharey=shared)
+    for axes in list(grid.flat)[many:]:
+        axes.set_visible(False)
+    for axes in list(grid.flat)[many - columns : many]:  # nothing stands below them
+        axes.tick_params(labelbottom=True)
+    figure.supxlabel(x_label, fontsize=9.5, y=0.003)
+    figure.supylabel(y_label, fontsize=9.5, x=0.003)
+    return figure, list(grid.flat)[:many]
 
 
 def _panel(axes: Axes, panel: SettlePanel) -> None:

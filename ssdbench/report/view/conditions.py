@@ -12,7 +12,7 @@ from ssdbench.model.result import FlashWritten, RunResult, StageResult
 from ssdbench.model.writecache import CacheKind, WriteCache
 from ssdbench.report.label import simulated_label
 from ssdbench.report.read import StoredRun
-from ssdbench.report.view import hostseries, words
+from ssdbench.report.view import hostseries, timeline, words
 from ssdbench.report.view.page import Block, Cell, Column, Facts, Prose, Section, Table, Verbatim
 from ssdbench.units import MIB, counted, format_capacity, format_duration, format_size, listed
 
@@ -95,7 +95,7 @@ def test(result: RunResult) -> Section:
     ]  # fmt: skip
     brief = f"{format_duration(length)} on the drive's clock, {_written(result)} written"
     facts = Facts("", [(n, v or words.NONE) for n, v in items])
-    return Section("conditions", "Test conditions", [facts], brief)
+    return Section("conditions", "Test conditions", [*timeline.blocks(result), facts], brief)
 
 
 def _budget(budget: Budget) -> str:

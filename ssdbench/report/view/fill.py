@@ -8,7 +8,7 @@ from ssdbench.model.found import FillDone
 from ssdbench.model.result import StageResult
 from ssdbench.report.figures import SeriesFigure, thinned
 from ssdbench.report.read import StoredRun
-from ssdbench.report.view import words
+from ssdbench.report.view import cliff, words
 from ssdbench.report.view.page import Block, Facts, Plot, Plots, Prose
 from ssdbench.units import format_rate
 
@@ -21,7 +21,8 @@ LEAD = (
 def blocks(run: StoredRun, stage: StageResult, found: FillDone) -> Iterator[Block]:
     """Lead, figure, and the counts."""
     yield Prose(LEAD)
-    if (plot := _plot(run, stage, found)) is not None:
+    shown = any(stage is one for one in cliff.covered(run.result))
+    if not shown and (plot := _plot(run, stage, found)) is not None:
         yield Plots([plot], wide=True)
     counts = found.model_dump(exclude={"kind", "seconds_csv"}, exclude_none=True)
     if found.planned_bytes:

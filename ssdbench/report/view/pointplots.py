@@ -1,28 +1,23 @@
 """The points of a sweep as figures."""
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from dataclasses import replace
 
 import numpy as np
 
 from ssdbench.model.estimate import Estimate
 from ssdbench.model.result import PointResult, StageResult
-from ssdbench.report.figures import (
-    Curve,
-    CurvesFigure,
-    Line,
-    LinesFigure,
-)
-from ssdbench.report.read import StoredRun
+from ssdbench.report.figures import Line, LinesFigure
+from ssdbench.report.metrics import percentiles_of
 from ssdbench.report.view import words
 from ssdbench.report.view.page import Block, Plot, Plots
-from ssdbench.report.view.points import bound, worst_first
-from ssdbench.stats.histogram import LOWER_EDGES_NS, Histogram
+from ssdbench.report.view.points import bound
 from ssdbench.stats.runplan import USUAL_BLOCK_BYTES
-from ssdbench.units import format_count, format_size
+from ssdbench.units import format_count, format_ns, format_size
 
 MAX_LINES = 6  # a seventh line could not be told from the first
 MAX_FIGURES = 2
+KNEE = 0.9  # of the highest mean
 
 
 def rates(stage: StageResult, drawn: frozenset[str]) -> list[Block]:
@@ -36,12 +31,6 @@ def rates(stage: StageResult, drawn: frozenset[str]) -> list[Block]:
         plots = [] if mapped else [*_by_block(stage, points)]
         plots += _by_queue(stage, points, {p.point.workload.read_percent for p in chosen})
     return [Plots(plots[:MAX_FIGURES])] if plots else []
-
-
-def latencies(run: StoredRun, stage: StageResult, drawn: frozenset[str]) -> list[Block]:
-    """The tail of the points that the plan stands on, or that failed; percentiles are a table."""
-    plots = list(_exceedance(run, stage, drawn))
-    return [Plots(plots, wide=True)] if plots else []
 
 
 def _iops(point: PointResult) -> Estimate:
@@ -119,23 +108,54 @@ def _by_queue(
     for read in sorted(shares):
         here = [p for p in points if p.point.workload.read_percent == read]
         sizes = sorted({p.point.workload.block_bytes for p in here}, key=_distance)[:MAX_LINES]
-        lines = []
+        lines: list[Line] = []
+        slow: list[Line] = []
         for size in sorted(sizes):
             same = [p for p in here if p.point.workload.block_bytes == size]
             same.sort(key=lambda p: place[_queue(p)[1:]])
             lines.append(_line(format_size(size), same, [place[_queue(p)[1:]] for p in same]))
+            slow += _tail(format_size(size), same, place)
+        usual = lines[sorted(sizes).index(sizes[0])]
+        knee = next(x for x, y in zip(usual.x, usual.y, strict=True) if y >= KNEE * max(usual.y))
+        figure = LinesFigure(
+            lines=tuple(lines),
+            x_label="queue depth × jobs",
+            y_label="IOPS",
+            ticks=tuple((place[q], f"{q[0]} × {q[1]}") for q in queues),
+            marks=((knee, "knee"),),
+        )
         yield Plot(
             name=f"queue-{stage.name}-{read}",
             title=f"IOPS and queue depth × jobs, {read} % read",
-            caption=f"From left to right, more I/Os in flight. {_NOTE}",
+            caption=f"From left to right, more I/Os in flight. {_NOTE} Knee: the fewest in flight "
+            f"that reach {100 * KNEE:.0f} % of the highest mean of {usual.label}; beyond it they "
+            "only wait longer.",
             alt=f"Lower bounds over {len(queues)} queue settings: {_range(here)}.",
-            figure=LinesFigure(
-                lines=tuple(lines),
-                x_label="queue depth × jobs",
-                y_label="IOPS",
-                ticks=tuple((place[q], f"{q[0]} × {q[1]}") for q in queues),
-            ),
+            figure=figure,
         )
+        if slow:
+            yield Plot(
+                name=f"queue-latency-{stage.name}-{read}",
+                title=f"p99 latency and queue depth × jobs, {read} % read",
+                caption="The 99th percentile of all repeats together, on a log axis.",
+                alt=f"p99 over {len(queues)} queue settings, from "
+                f"{format_ns(min(min(line.y) for line in slow))} to "
+                f"{format_ns(max(max(line.y) for line in slow))}.",
+                figure=replace(
+                    figure, lines=tuple(slow), y_label="latency", log_y=True, latency=True
+                ),
+            )
+
+
+def _tail(
+    label: str, points: Sequence[PointResult], place: dict[tuple[int, int], float]
+) -> Iterator[Line]:
+    """The p99 of those points that have one to publish."""
+    found = [(p, percentiles_of(p.estimates).get(99.0)) for p in points]
+    known = [(p, e.value) for p, e in found if e and e.status == "published" and e.value > 0]
+    if known:
+        places = tuple(place[_queue(p)[1:]] for p, _ in known)
+        yield Line(label, places, tuple(value for _, value in known))
 
 
 def _distance(block_bytes: int) -> float:
@@ -148,13 +168,15 @@ def _by_span(stage: StageResult, points: Sequence[PointResult]) -> Iterator[Plot
     for kind in kinds:
         same = [p for p in points if words.workload_label(p.point.workload) == kind]
         same.sort(key=lambda p: p.point.span_percent or 0.0)
-        lines.append(_line(kind, same, [p.point.span_percent or 0.0 for p in same]))
+        line = _line(kind, same, [p.point.span_percent or 0.0 for p in same])
+        each = ((p.point.span_percent or 0.0, r.iops) for p in same for r in p.repeats)
+        lines.append(replace(line, each=tuple(each)))
     spans = sorted({p.point.span_percent or 0.0 for p in points})
     yield Plot(
         name=f"span-{stage.name}",
         title="IOPS and the share of the drive in use",
         caption="The same work on a growing part of the drive. What a part does is no promise "
-        f"for the whole: plan on the last point. {_NOTE}",
+        f"for the whole: plan on the last point. {_NOTE} Pale: every repeat.",
         alt=f"Lower bounds over spans from {spans[0]:g} % to {spans[-1]:g} %: {_range(points)}.",
         figure=LinesFigure(
             lines=tuple(lines[:MAX_LINES]),
@@ -163,36 +185,3 @@ def _by_span(stage: StageResult, points: Sequence[PointResult]) -> Iterator[Plot
             ticks=tuple((span, f"{span:g}") for span in spans),
         ),
     )
-
-
-def _exceedance(run: StoredRun, stage: StageResult, drawn: frozenset[str]) -> Iterator[Plot]:
-    curves = tuple(islice(_curves(run, stage, drawn), MAX_LINES))
-    if not curves:
-        return
-    worst = max(curves, key=lambda curve: float(curve.latency_ns[-1]))
-    yield Plot(
-        name=f"tail-{stage.name}",
-        title="How often an I/O takes longer",
-        caption="Read: “this share of all I/Os took this time or longer”. All repeats merged. "
-        f"Points of the plan and failed ones, lowest bound first, at most {MAX_LINES} lines.",
-        alt=f"Tail of latencies; the slowest I/O shown took "
-        f"{words.quantity(float(worst.latency_ns[-1]), 'ns')} ({worst.label}).",
-        figure=CurvesFigure(curves),
-    )
-
-
-def _curves(run: StoredRun, stage: StageResult, drawn: frozenset[str]) -> Iterator[Curve]:
-    for point in worst_first([p for p in stage.points if p.point.id in drawn]):
-        stored = [run.histograms(f"{r.artifacts}/histograms.npz") for r in point.repeats]
-        for name in ("write", "read"):
-            merged = Histogram.merged(parts[name] for parts in stored if name in parts)
-            if merged.n:
-                mixed = 0 < point.point.workload.read_percent < 100
-                label = words.point_label(point.point) + (f" ({name}s)" if mixed else "")
-                yield _curve(label, merged)
-
-
-def _curve(label: str, histogram: Histogram) -> Curve:
-    used = np.flatnonzero(histogram.counts)
-    at_least = np.cumsum(histogram.counts[::-1])[::-1][used] / histogram.n
-    return Curve(label, np.maximum(LOWER_EDGES_NS[used], 1).astype(np.float64), at_least)

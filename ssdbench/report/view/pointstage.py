@@ -6,7 +6,7 @@ from ssdbench.model.found import Points
 from ssdbench.model.kind import KINDS
 from ssdbench.model.result import StageResult
 from ssdbench.report.read import StoredRun
-from ssdbench.report.view import pointplots, points, repeats, streams, words
+from ssdbench.report.view import pointlatency, pointplots, points, repeats, streams, words
 from ssdbench.report.view.chosen import drawn_points
 from ssdbench.report.view.page import Block, Facts, Fold, Prose
 from ssdbench.report.view.records import table
@@ -22,7 +22,7 @@ def blocks(run: StoredRun, stage: StageResult, found: Points) -> Iterator[Block]
         drawn = drawn_points(run.result, run.asked)
         yield from points.overview(found.points)
         yield from pointplots.rates(stage, drawn)
-        yield from pointplots.latencies(run, stage, drawn)
+        yield from pointlatency.blocks(run, stage, drawn)
         yield from streams.tables(found.points)
         yield from points.tables(found.points)
         if shown := repeats.blocks(run, stage, drawn):

@@ -49,12 +49,20 @@ def _lead(found: RateFound) -> Prose:
 def _curve(stage: StageResult, found: RateFound, steps: Sequence[RateStep]) -> Plot:
     name, limit = found.percentile, found.limit_ns
     rates = tuple(step.offered_iops for step in steps)
-    lines = (
+    lines: tuple[Line, ...] = (
         Line(f"{name} from when due", rates, tuple(s.value_ns for s in steps)),
         Line(f"{name} from when sent", rates, tuple(s.seen_ns for s in steps)),
         Line("p50 from when due", rates, tuple(s.p50_ns for s in steps)),
         Line(f"limit of {name}", (rates[0], rates[-1]), (limit, limit)),
     )
+    failed = [step for step in steps if not step.kept]
+    if failed:
+        places = tuple(step.offered_iops for step in failed)
+        lost = tuple(step.value_ns for step in failed)
+        lines += (Line("not kept", places, lost, failed=True),)
+    answer, knee = found.rate_iops, found.knee_iops
+    known = {"answer": answer, "knee": knee} if answer != knee else {"answer, and knee": answer}
+    marks = tuple((place, word) for word, place in known.items() if place)
     low, high = rates[0], rates[-1]
     evenly = [low * (high / low) ** (n / (TICKS - 1)) for n in range(TICKS)]
     ticks = [float(f"{tick:.2g}") for tick in evenly]  # each stands where its label says
@@ -73,6 +81,7 @@ def _curve(stage: StageResult, found: RateFound, steps: Sequence[RateStep]) -> P
             log_x=True,
             log_y=True,
             latency=True,
+            marks=marks,
         ),
     )
 

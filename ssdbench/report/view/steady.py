@@ -11,7 +11,7 @@ from ssdbench.model.result import RunResult, StageResult, SteadyVerdict
 from ssdbench.model.steadyverdict import criterion_value, criterion_words
 from ssdbench.report.figures import SeriesFigure, Window, WindowFigure, thinned
 from ssdbench.report.read import Seconds, StoredRun
-from ssdbench.report.view import stretch, words
+from ssdbench.report.view import cliff, stretch, words
 from ssdbench.report.view.page import (
     Block,
     Cell,
@@ -31,6 +31,7 @@ from ssdbench.units import format_change, format_duration
 def section(run: StoredRun) -> Section:
     """Everything about the steady-state verdicts of the run's stages."""
     blocks: list[Block] = []
+    before = list(cliff.blocks(run))
     for stage, found in run.result.having(WarmUp):
         if found.verdict is not None:
             blocks += _verdict(run, stage, found, found.verdict)
@@ -38,7 +39,7 @@ def section(run: StoredRun) -> Section:
     title = "Was the drive in steady state?"
     if not blocks:
         blocks = [Prose(_absent(run.result), tone="warn")]
-    return Section("steady", title, blocks)
+    return Section("steady", title, [*blocks[:1], *before, *blocks[1:]])
 
 
 def _absent(result: RunResult) -> str:

@@ -92,7 +92,7 @@ def test_figures_are_drawn_for_points_of_the_plan_and_failed_ones_alone(
     directory, page = many
 
     assert "40 repeats of 20 points" in page  # 5 of the plan and 15 failed, two repeats each
-    assert page.count("<svg ") <= 5
+    assert page.count("<svg ") <= 7
     assert "42 repeats of 21 points" not in page
     asked = rendered(directory, *NOISY, "b4096-r100-qd16")
     assert "40 repeats of 20 points" in asked and "4 KiB random read, QD" in asked

@@ -1,0 +1,92 @@
+"""The write cliff: what writing does to the rate, from the first second to steady state."""
+
+from collections.abc import Iterator
+from itertools import takewhile
+
+import numpy as np
+
+from ssdbench.model.found import FillDone, PurgeDone, WarmUp
+from ssdbench.model.result import RunResult, StageResult
+from ssdbench.report.figures import CliffFigure, Floats, Trace, thinned
+from ssdbench.report.read import Seconds, StoredRun
+from ssdbench.report.view.page import Plot, Plots
+from ssdbench.units import format_rate
+
+LEAST_FILLS = 1e-4  # where the log axis begins at the latest
+FIRST_S = 20  # seconds that tell where the rate began
+LAST_PART = 20  # the last twentieth tells where it ended
+
+
+def blocks(run: StoredRun) -> Iterator[Plots]:
+    """One figure over all that was written before the drive was judged; none without such."""
+    parts = list(_parts(run))
+    if not parts:
+        return
+    size = max(run.result.target.size_bytes, 1)
+    fills = np.cumsum(np.concatenate([seconds.write_bytes for _, seconds in parts])) / size
+    rate = np.concatenate([seconds.rate("B/s") for _, seconds in parts]) / 1e6
+    if len(fills) < 2 or not 0 < fills[-1] < np.inf:
+        return
+    first, last = _median(rate[:FIRST_S]), _median(rate[-max(len(rate) // LAST_PART, 1) :])
+    yield Plots([_plot(parts, fills, rate, first, last)], wide=True)
+
+
+def _parts(run: StoredRun) -> Iterator[tuple[str, Seconds]]:
+    """The fills and the first warm-up, as they followed each other."""
+    for stage in covered(run.result):
+        for name in _files(stage):
+            seconds = run.seconds(name)
+            if seconds is not None and len(seconds.t_s) > 1:
+                yield stage.title, seconds
+
+
+def covered(result: RunResult) -> list[StageResult]:
+    """The stages of the figure: those up to the first that is neither purge nor fill."""
+    preparing = takewhile(lambda s: isinstance(s.found, FillDone | PurgeDone), result.stages)
+    first = list(preparing)
+    following = result.stages[len(first) : len(first) + 1]
+    return [*first, *(stage for stage in following if isinstance(stage.found, WarmUp))]
+
+
+def _files(stage: StageResult) -> tuple[str, ...]:
+    match stage.found:
+        case FillDone(seconds_csv=names):
+            return names
+        case WarmUp(seconds_csv=name) if name:
+            return (name,)
+        case _:
+            return ()
+
+
+def _median(rate: Floats) -> float:
+    return float(np.median(rate))
+
+
+def _plot(
+    parts: list[tuple[str, Seconds]], fills: Floats, rate: Floats, first: float, last: float
+) -> Plot:
+    marks: list[tuple[float, str]] = []
+    begun = 0
+    for title, seconds in parts:
+        if not marks or marks[-1][1] != title:
+            marks.append((float(fills[begun - 1]) if begun else 0.0, title))
+        begun += len(seconds.t_s)
+    told = f"{format_rate(first * 1e6)} at first, {format_rate(last * 1e6)} at the end"
+    return Plot(
+        name="cliff",
+        title="The write cliff: throughput over what was written",
+        caption=f"Over {fills[-1]:.3g} drive fills: {told}. Each bin from its slowest to its "
+        "fastest second; the kind of work changes at each mark, and with it the rate.",
+        alt=f"Write throughput over {fills[-1]:.3g} drive fills: {told}.",
+        figure=CliffFigure(
+            thinned(fills, rate), _on_log(fills, rate), tuple(marks), "drive fills written", "MB/s"
+        ),
+    )
+
+
+def _on_log(fills: Floats, rate: Floats) -> Trace:
+    """Thinned in equal parts of the log axis, which gives its beginning room."""
+    seen = fills >= min(LEAST_FILLS, float(fills[-1]) / 2)
+    trace = thinned(np.log10(fills[seen]), rate[seen])
+    low = trace.low
+    return Trace(10**trace.x, low, low if trace.high is low else trace.high)
