@@ -55,6 +55,13 @@ if TYPE_CHECKING:
     "code is the run's. One of another profile, target or seed is refused.",
 )
 @click.option("--as-worker", is_flag=True, hidden=True, help="Do the work of --attach-or-start.")
+@click.option(
+    "--export-jobs",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Run nothing: write the job files of the run into this new directory, for plain fio, with "
+    "a README of what is lost without ssdbench.",
+)
 @budget_option
 @limits
 @json_option
@@ -71,6 +78,7 @@ def command(
     detach: bool,
     attach_or_start: bool,
     as_worker: bool,
+    export_jobs: Path | None,
     budget_s: float | None,
     max_time: float | None,
     max_writes: int | None,
@@ -82,6 +90,8 @@ def command(
     PROFILE is a file, or the name of a shipped profile: demo, quick, pessimistic.
     """
     child = None
+    if export_jobs is not None and (detach or attach_or_start or output is not None or as_json):
+        raise click.UsageError("--export-jobs runs nothing: leave out the options of a run")
     if attach_or_start and output is None:
         raise click.UsageError("--attach-or-start needs --output, which every call must name")
     if detach or attach_or_start:
@@ -106,6 +116,8 @@ def command(
         budget_s=budget_s,
         plan_file=plan_file,
     )
+    if export_jobs is not None:
+        return _exported(wishes, export_jobs)
     if consent.identity is None and not as_json and child is None and sys.stdin.isatty():
         wishes = _typed_consent(wishes)
     directory = output or conduct.new_directory(profile, wishes.target_name)
@@ -164,6 +176,17 @@ def _work(wishes: "Asked", directory: Path, place: Place, child: "Child") -> int
             )
     except attachorstart.Lost as lost:
         return lost.exit_code
+
+
+def _exported(wishes: "Asked", directory: Path) -> int:
+    from ssdbench.cli.exportjobs import store
+    from ssdbench.suite.export import exported
+
+    files = exported(wishes)
+    store(files, directory)
+    answer(str(directory))
+    tell(f"{len(files) - 1} job files; README.md says what is lost without ssdbench")
+    return 0
 
 
 def _typed_consent(wishes: "Asked") -> "Asked":

@@ -1,6 +1,7 @@
 """`measure: - fio:`: the user's own job file, judged as other points are."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -198,3 +199,33 @@ def test_a_mix_is_a_job_file_in_other_words(
     writes = 50 * (256 << 20) / 86400
     assert bulk["rate"] == f"{writes:.0f},{writes:.0f}"  # as many reads beside them
     assert bulk["random_distribution"] == "zoned:90/10:10/90"
+
+
+def test_exported_jobs_are_those_of_the_run_and_fio_takes_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mix = "  - mix: {streams: [{name: a, rate_iops: 9}]}\n"
+    path = profile(tmp_path / "home", MEASURES + mix + "  - blocksize: {writes: 400}\n")
+    out = tmp_path / "out"
+
+    assert run(["run", str(path), "--export-jobs", str(out)]) == 0
+
+    jobs = sorted(out.glob("*.fio"))
+    done = subprocess.run(
+        ["fio", "--parse-only", *jobs], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    names = [file.name for file in jobs]
+    assert names[:2] == ["01-precondition-1.fio", "02-steady.fio"]
+    assert [name.partition("-phase-")[2] for name in names if "03-fio-0" in name][-1] == ""
+    assert sum("03-fio-0" in name for name in names) == 2 * 2 + 1
+    assert sum("04-sweep-0" in name for name in names) == 2 + 1
+    texts = [file.read_text() for file in jobs]
+    repeats = [text for name, text in zip(names, texts, strict=True) if "-repeat-" in name]
+    seeds = [re.findall(r"^randseed=(\d+)", text, re.MULTILINE)[0] for text in repeats]
+    assert len(set(seeds)) == len(repeats) == 8
+    assert all("ramp_time=10000ms" in text and "runtime=10000ms" in text for text in repeats)
+    assert all("filename=the-drive-under-test" in text for text in texts)
+    assert "blocksize" in (out / "README.md").read_text()
+    assert run(["run", str(path), "--export-jobs", str(out)]) == 2
+    assert "is not empty" in capsys.readouterr().err
