@@ -284,3 +284,9 @@ def docs(session: nox.Session) -> None:
     """Check that the documents are true, and build their site: docs/build/index.html."""
     python(session, "-m", "pytest", "tests/unit/test_docs.py", *session.posargs)
     python(session, "-m", "sphinx", "-q", "-W", "--keep-going", "-E", "docs", "docs/build")
+    loads = re.compile(
+        r"<(?:script|link|img|iframe)[^>]* (?:src|href)=\"(?:https?:)?//|url\(['\"]?http"
+    )
+    pages = [path for kind in ("html", "css") for path in Path("docs/build").rglob(f"*.{kind}")]
+    if asking := [str(path) for path in pages if loads.search(path.read_text())]:
+        session.error(f"these pages load something from elsewhere: {', '.join(asking)}")

@@ -1,9 +1,16 @@
 """The JSON documents that commands answer with, from their types."""
 
+import inspect
+import re
+from functools import cache
 from typing import Any
+
+from pydantic import BaseModel
 
 from docs.siteparts.markdown import code, prose, table
 from ssdbench.cli.documents import DOCUMENTS, document_schema
+
+FIELD = re.compile(r"^    (\w+): .*?  # (.+)$", re.MULTILINE)
 
 
 def page() -> str:
@@ -40,14 +47,29 @@ def _section(name: str, schema: dict[str, Any]) -> str:
 
 def _fields(body: dict[str, Any], schema: dict[str, Any]) -> str:
     fixed = ("document", "schema_version")
+    said = _comments().get(body.get("title", ""), {})
     rows = [
-        (code(name), _type(value, schema), prose(value.get("description", "")))
+        (code(name), _type(value, schema), prose(value.get("description") or said.get(name, "")))
         for name, value in body["properties"].items()
         if name not in fixed or body is not schema
     ]
     if not any(meaning for _, _, meaning in rows):
         return table(("field", "type"), (row[:2] for row in rows))
     return table(("field", "type", "meaning"), rows)
+
+
+@cache
+def _comments() -> dict[str, dict[str, str]]:
+    """What stands behind the fields of each type in the code, by the type's name."""
+    found: dict[str, dict[str, str]] = {}
+    waiting: list[type[BaseModel]] = [BaseModel]
+    while waiting:
+        kind = waiting.pop()
+        waiting += kind.__subclasses__()
+        if kind.__module__.startswith("ssdbench."):
+            source = inspect.getsource(kind)
+            found[kind.__name__] = dict(FIELD.findall(source))
+    return found
 
 
 def _type(node: dict[str, Any], schema: dict[str, Any]) -> str:

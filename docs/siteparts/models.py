@@ -5,11 +5,6 @@ from ssdbench.sim.library import ParamDesc, parameters
 from ssdbench.sim.spec import ModelCard, catalogue
 from ssdbench.units import format_capacity
 
-WORDS = {
-    "seq_read_mbps": "sequential reads, MB/s",
-    "seq_write_mbps": "sequential writes, MB/s",
-}
-
 
 def page() -> str:
     """A section for each model, then every parameter."""
@@ -25,7 +20,7 @@ def _section(card: ModelCard) -> str:
     simulated = format_capacity(card.simulated_bytes)
     parts = [f"## {card.name}", f"{prose(card.title)}. {size}; `sim:{card.name}` has {simulated}."]
     rows = [
-        (_figure(name), f"{published:,g}", _ours(card, name))
+        (code(name), _figure(published), _figure(card.simulated.get(name)))
         for name, published in card.figures.items()
     ]
     if rows:
@@ -37,12 +32,8 @@ def _section(card: ModelCard) -> str:
     return "\n\n".join(parts)
 
 
-def _figure(name: str) -> str:
-    return WORDS.get(name, name.replace("_", " ").replace(" iops", ", IOPS"))
-
-
-def _ours(card: ModelCard, name: str) -> str:
-    return f"{card.simulated[name]:,g}" if name in card.simulated else ""
+def _figure(value: float | None) -> str:
+    return "" if value is None else f"{value:,.12g}"
 
 
 def _parameter(one: ParamDesc) -> tuple[str, ...]:
