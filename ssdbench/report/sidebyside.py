@@ -10,7 +10,7 @@ from ssdbench.report.view import words
 from ssdbench.report.view.page import Cell, Column, Plot, Plots, Prose, Section, Table
 from ssdbench.report.view.points import bound
 from ssdbench.stats.runcompare import Compared
-from ssdbench.units import format_change
+from ssdbench.units import counted, format_change
 
 MOST_DRAWN = 20  # points of the figure
 MOST_LINES = 8  # points over time
@@ -75,7 +75,8 @@ def _figure(results: Sequence[RunResult], shared: Sequence[Shared]) -> Plots:
         name="intervals",
         title="Means with their 95 % intervals, and bounds",
         caption=f"Each point of each run; a mark without a line is its mean alone.{more}",
-        alt=f"Means and bounds of {len(rows)} points in {len(results)} runs; the table has them.",
+        alt=f"Means and bounds of {counted(len(rows), 'point')} in {len(results)} runs; the table "
+        "has them.",
         figure=IntervalsFigure(tuple(rows), names, axis),
     )
     return Plots([plot], wide=True)
@@ -172,7 +173,8 @@ def _series(
         name="series",
         title="Lower bounds, run by run",
         caption="Runs in the order of time, with their firmware; dotted where it changed.",
-        alt=f"Lower bounds of {len(lines)} points over {len(results)} runs; the table has them.",
+        alt=f"Lower bounds of {counted(len(lines), 'point')} over {len(results)} runs; the table "
+        "has them.",
         figure=LinesFigure(
             tuple(lines),
             "run: firmware",

@@ -12,6 +12,7 @@ from itertools import combinations
 
 from ssdbench.model.result import PointResult, RunResult
 from ssdbench.stats.compare import Comparison, compare, holm
+from ssdbench.units import counted
 
 LEAST_REPEATS = 2
 Key = tuple[object, ...]
@@ -119,12 +120,14 @@ def _left_out(
         again = sum(len(stage.points) for stage in result.stages) - len(own)
         if again:
             sentences.append(
-                f"{again} points of {result.run_id} were measured before in the same run; "
-                "the first measurement of each counts"
+                f"{counted(again, 'point')} of {result.run_id} {'was' if again == 1 else 'were'} "
+                "measured before in the same run; the first measurement counts"
             )
         few = [p for p in own.values() if len(p.repeats) < LEAST_REPEATS]
         if few:
-            sentences.append(f"{len(few)} points of {result.run_id} have fewer than two repeats")
+            have = "has" if len(few) == 1 else "have"
+            named = counted(len(few), "point")
+            sentences.append(f"{named} of {result.run_id} {have} fewer than two repeats")
     profiles = {result.profile_text for result in results}
     if len(profiles) > 1:
         sentences.append(

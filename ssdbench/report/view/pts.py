@@ -5,7 +5,16 @@ from collections.abc import Callable, Iterator, Sequence
 from ssdbench.errors import ProfileError
 from ssdbench.model.asked.standard import PtsTest
 from ssdbench.model.loading import load_profile
-from ssdbench.model.pts import Pts, PtsCell, PtsLatency, PtsPhase, PtsSample, PtsStep, PtsWindow
+from ssdbench.model.pts import (
+    Pts,
+    PtsCell,
+    PtsLatency,
+    PtsMetric,
+    PtsPhase,
+    PtsSample,
+    PtsStep,
+    PtsWindow,
+)
 from ssdbench.model.result import RunResult, StageResult
 from ssdbench.model.target import TargetInfo
 from ssdbench.report.figures import BarsFigure, SeriesFigure
@@ -20,6 +29,11 @@ LEAD = (
     "PTS-style: means over five rounds that look alike, in the order of the standard. No bounds, "
     "and no numbers to plan on. What was not checked against the standard's text is in docs/pts.md."
 )
+TRACKED = {
+    PtsMetric.IOPS: ("IOPS", 1.0),
+    PtsMetric.THROUGHPUT: ("throughput in MB/s", 1e-6),
+    PtsMetric.MEAN: ("mean latency in us", 1e-3),
+}
 LATENCIES: tuple[tuple[str, Callable[[PtsLatency], float | None]], ...] = (
     ("Lowest", lambda latency: latency.min_ns),
     ("Mean", lambda latency: latency.mean_ns),
@@ -241,11 +255,28 @@ def measured(found: Pts) -> Iterator[Table]:
 
 
 def _window(window: PtsWindow) -> dict[str, object]:
-    kept = window.model_dump(exclude={"cell", "metric", "first_round", "last_round", "steady"})
-    tracking = f"{window.cell}, {window.metric.replace('_', ' ')}"
-    correlation = f"{window.correlation:+.4f}"
-    ends = {"correlation": correlation, "window": window.rounds, "steady": window.steady}
-    return {"tracking": tracking, **kept, **ends}
+    own = {"cell", "metric", "first_round", "last_round", "steady", "fit"}
+    what, factor = TRACKED[window.metric]
+    kept = {
+        name: format_count(factor * value)
+        for name, value in window.model_dump(exclude={*own, "correlation"}).items()
+    }
+    fit = " ".join(_scaled(part, factor) for part in window.fit.split())
+    ends = {
+        "fit": fit,
+        "correlation": f"{window.correlation:+.4f}",
+        "window": window.rounds,
+        "steady": window.steady,
+    }
+    return {"tracking": f"{window.cell}, {what}", **kept, **ends}
+
+
+def _scaled(part: str, factor: float) -> str:
+    """A number of the fitted line in the unit that is shown; its other parts stay."""
+    try:
+        return f"{factor * float(part):.6g}"
+    except ValueError:
+        return part
 
 
 def _phase(phase: PtsPhase) -> dict[str, object]:

@@ -71,7 +71,8 @@ def _settle(run: StoredRun, stage: StageResult, points: Sequence[PointResult]) -
         title="Settling, and what is counted",
         caption="All repeats of each point over each other, from zero. Grey: settling, stored and "
         "not counted. Coloured: what the numbers come from.",
-        alt=f"Rate over time of all repeats of {len(panels)} points, settling and counted part.",
+        alt=f"Rate over time of all repeats of {counted(len(panels), 'point')}, settling and "
+        "counted part.",
         figure=SettleFigure(tuple(panels), x_label="seconds since the repeat started"),
     )
 
