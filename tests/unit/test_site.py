@@ -8,7 +8,17 @@ import pytest
 from pydantic import TypeAdapter
 from ruamel.yaml import YAML
 
-from docs.siteparts import answers, commands, exits, findings, keys, models, outside, terms
+from docs.siteparts import (
+    answers,
+    commands,
+    exits,
+    findings,
+    keys,
+    models,
+    outside,
+    profiles,
+    terms,
+)
 from docs.siteparts.keys import Key
 from ssdbench.cli import conduct, main
 from ssdbench.cli.documents import DOCUMENTS
@@ -53,8 +63,9 @@ def refusal(key: Key) -> str:
         (answers.page, list(DOCUMENTS)),
         (findings.page, [code.value for code in Code]),
         (models.page, list(embedded_models())),
+        (profiles.page, ["demo", "quick", "pessimistic"]),
     ],
-    ids=["commands", "documents", "findings", "models"],
+    ids=["commands", "documents", "findings", "models", "profiles"],
 )
 def test_the_reference_has_a_section_for_each(page: Callable[[], str], names: list[str]) -> None:
     sections = re.findall(r"^## (.+)$", page(), re.MULTILINE)
