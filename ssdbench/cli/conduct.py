@@ -86,8 +86,16 @@ def asked(
 def new_directory(profile_name: str, target: str) -> Path:
     """Where a run goes that was not told where: reports/TIME-PROFILE-TARGET."""
     words = f"{Path(profile_name).stem}-{Path(target.split(',')[0]).name}"
-    slug = re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
-    return RUNS / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{slug[:60]}"
+    return RUNS / f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{_dashed(words)}"
+
+
+def slug(target: str) -> str:
+    """A target as the name of a directory."""
+    return _dashed(Path(target.split(",")[0]).name)
+
+
+def _dashed(words: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")[:60]
 
 
 def run(wishes: Asked, output: Path, audience: Audience) -> Ended:

@@ -110,6 +110,15 @@ target_option = click.option(
     shell_complete=targets,
     help="/dev/…, a file or sim:MODEL; overrides the profile's.",
 )
+targets_option = click.option(
+    "--target",
+    "named",
+    metavar="T",
+    multiple=True,
+    shell_complete=targets,
+    help="/dev/…, a file or sim:MODEL; overrides the profile's. Several are measured one after "
+    "another, each into its own directory.",
+)
 budget_option = click.option(
     "--budget",
     "budget_s",
@@ -127,11 +136,19 @@ def consent_options(function: Callable[..., R]) -> Callable[..., R]:
 
     --accept-wear, of `wear_options`, is part of it.
     """
+    return _consented(function, several=False)
 
+
+def consent_options_of_several(function: Callable[..., R]) -> Callable[..., R]:
+    """The same where --destroy may name several drives: all are given as `identities`."""
+    return _consented(function, several=True)
+
+
+def _consented(function: Callable[..., R], *, several: bool) -> Callable[..., R]:
     @wraps(function)
     def agreed(
         *args: Any,
-        destroy: str | None,
+        destroy: str | tuple[str, ...] | None,
         overwrite_signatures: bool,
         overwrite_data: bool,
         accept_shared: bool,
@@ -140,6 +157,9 @@ def consent_options(function: Callable[..., R]) -> Callable[..., R]:
     ) -> R:
         from ssdbench.model.consent import Consent  # with pydantic, which --help can do without
 
+        if isinstance(destroy, tuple):
+            others["identities"] = destroy
+            destroy = destroy[0] if destroy else None
         consent = Consent(
             identity=destroy,
             overwrite=overwrite_signatures,
@@ -167,7 +187,11 @@ def consent_options(function: Callable[..., R]) -> Callable[..., R]:
             help="Overwrite partition tables and file systems that are not in use.",
         ),
         click.option(
-            "--destroy", metavar="ID", help="Allow ssdbench to erase the drive with identity ID."
+            "--destroy",
+            metavar="ID",
+            multiple=several,
+            help="Allow ssdbench to erase the drive with identity ID."
+            + " Once for each target." * several,
         ),
     ):
         agreed = option(agreed)

@@ -10,15 +10,15 @@ import click
 from ssdbench.cli.main import Place
 from ssdbench.cli.options import (
     budget_option,
-    consent_options,
+    consent_options_of_several,
     json_option,
     limits,
     profile_argument,
-    target_option,
+    targets_option,
     wear_options,
 )
 from ssdbench.cli.output import answer, document, tell
-from ssdbench.units import format_capacity
+from ssdbench.units import counted, format_capacity
 
 if TYPE_CHECKING:
     from ssdbench.cli.background import Child, Parent
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 @click.command("run")
 @profile_argument
-@target_option
+@targets_option
 @click.option(
     "--output", type=click.Path(path_type=Path), metavar="DIR", help="Run directory to make."
 )
-@consent_options
+@consent_options_of_several
 @wear_options
 @click.option(
     "--plan",
@@ -69,10 +69,11 @@ if TYPE_CHECKING:
 def command(
     place: Place,
     profile: str,
-    target: str | None,
+    named: tuple[str, ...],
     output: Path | None,
     *,
     consent: "Consent",
+    identities: tuple[str, ...],
     endurance: float | None,
     plan_file: Path | None,
     detach: bool,
@@ -89,6 +90,9 @@ def command(
 
     PROFILE is a file, or the name of a shipped profile: demo, quick, pessimistic.
     """
+    _require_one(
+        named, identities, only=bool(detach or attach_or_start or plan_file or export_jobs)
+    )
     child = None
     if export_jobs is not None and (detach or attach_or_start or output is not None or as_json):
         raise click.UsageError("--export-jobs runs nothing: leave out the options of a run")
@@ -108,7 +112,7 @@ def command(
 
     wishes = conduct.asked(
         profile,
-        target=target,
+        target=named[0] if named else None,
         seed=seed,
         limits=Limits(max_time, max_writes),
         consent=consent,
@@ -118,6 +122,10 @@ def command(
     )
     if export_jobs is not None:
         return _exported(wishes, export_jobs)
+    if len(named) > 1:
+        from ssdbench.cli.several import run_each
+
+        return run_each(wishes, named, identities, output, place=place, as_json=as_json)
     if consent.identity is None and not as_json and child is None and sys.stdin.isatty():
         wishes = _typed_consent(wishes)
     directory = output or conduct.new_directory(profile, wishes.target_name)
@@ -129,6 +137,20 @@ def command(
         child=child,
         as_json=as_json,
     )
+
+
+def _require_one(named: tuple[str, ...], identities: tuple[str, ...], *, only: bool) -> None:
+    """Raise click.UsageError for several targets where there can be one, and likewise consents."""
+    if only and len(named) > 1:
+        raise click.UsageError(
+            "--detach, --attach-or-start, --export-jobs and --plan take one --target: call once "
+            "for each drive"
+        )
+    targets = max(1, len(named))
+    if len(identities) > targets:
+        raise click.UsageError(
+            f"--destroy is given {len(identities)} times for {counted(targets, 'target')}"
+        )
 
 
 def _other_side(output: Path | None, *, as_worker: bool, detach: bool) -> "Parent | Child":

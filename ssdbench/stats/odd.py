@@ -53,8 +53,10 @@ def odd(rates: Sequence[float] | Floats, *, tests: int = 1) -> Odd | None:
     """
     values = np.asarray(rates, dtype=np.float64)
     drives = values.shape[-1]
+    if drives < LEAST_SIBLINGS:
+        return None
     median = np.median(values, axis=-1)
-    if drives < LEAST_SIBLINGS or not (median > 0).all():
+    if not (median > 0).all():
         return None
     deviation = values / median[..., None] - 1
     spread = MAD_TO_SD * np.median(np.abs(deviation), axis=-1)

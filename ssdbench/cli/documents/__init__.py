@@ -18,6 +18,7 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 DOCUMENTS = {
     "run": ("runs", "Ran"),
     "run-detached": ("runs", "Detached"),
+    "run-several": ("runs", "RanSeveral"),
     "plan": ("plans", "Planned"),
     "detect-blocksize": ("runs", "BlockSizeAnswered"),
     "probe": ("runs", "Probed"),

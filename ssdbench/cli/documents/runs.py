@@ -28,6 +28,25 @@ class Ran(Document):
     result: RunResult
 
 
+class RanOne(Part):
+    """What became of one of several targets."""
+
+    target: str
+    directory: str
+    exit_code: int
+    error: str | None
+    ran: Ran | None  # None where an error ended the run
+
+
+class RanSeveral(Document):
+    """A run on each of several targets, one after another."""
+
+    document: Literal["run-several"] = "run-several"
+    schema_version: Literal[1] = 1
+    directory: str
+    runs: tuple[RanOne, ...]
+
+
 class Detached(Document):
     """A run that goes on in the background, and the commands that follow and stop it."""
 

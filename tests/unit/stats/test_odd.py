@@ -56,3 +56,4 @@ def test_more_points_of_the_same_drives_widen_the_limit() -> None:
 def test_too_few_siblings_tell_nothing() -> None:
     assert odd(np.ones(LEAST_SIBLINGS - 1)) is None
     assert odd(np.zeros(12)) is None
+    assert odd([]) is None  # as when all failed
