@@ -29,6 +29,7 @@ exclude_patterns = ["siteparts", "build"]
 myst_enable_extensions = ["attrs_inline", "deflist"]
 myst_heading_anchors = 4
 
+highlight_language = "none"  # a block that names no language is output or a drawing
 html_theme = "alabaster"
 html_title = "ssdbench"
 html_static_path = ["static"]
