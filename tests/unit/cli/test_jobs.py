@@ -229,3 +229,27 @@ def test_exported_jobs_are_those_of_the_run_and_fio_takes_them(
     assert "blocksize" in (out / "README.md").read_text()
     assert run(["run", str(path), "--export-jobs", str(out)]) == 2
     assert "is not empty" in capsys.readouterr().err
+
+
+SERVERS = sorted(Path(__file__).parents[3].glob("profiles/server-*.yaml"))
+
+
+@pytest.mark.parametrize("path", SERVERS, ids=lambda path: path.stem)
+def test_each_number_of_a_server_has_its_source_or_is_assumed(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A stream's source stands beside it or in the comment right above it."""
+    lines = path.read_text().splitlines()
+    streams = [number for number, line in enumerate(lines) if "- {name: " in line]
+    for number in streams:
+        above = number
+        while lines[above - 1].strip().startswith("#"):
+            above -= 1
+        told = " ".join([*lines[above:number], lines[number].partition("  # ")[2]])
+        assert "https://" in told or "assumed" in told, lines[number]
+
+    assert len(SERVERS) == 6
+    assert run(["plan", str(path), "--target", "sim:p4500-4t,capacity=4GiB"]) == 0
+    said = capsys.readouterr().out
+    assert said.count("]: rw=") == len(streams)
+    assert "the first writing job of the plan" in said

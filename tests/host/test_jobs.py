@@ -1,0 +1,71 @@
+"""The user's fio jobs and mixes with real fio on a loop device, whose counters are the kernel's."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from ssdbench.host.command import run
+from ssdbench.model.result import RunResult
+from ssdbench.target.inspect import inspect
+from ssdbench.units import MIB
+from tests.support.devices import LoopDevice
+
+pytestmark = pytest.mark.host
+
+PROFILE = """
+title: Jobs on a loop device
+precondition: [{pattern: sequential, block: 128KiB, fill: 1}]
+steady: {rule: seppanen, max_time: 3s}
+repeats: 1
+window: 4s
+settle: {window: 2s, flat: 2s, max_time: 3s}
+measure:
+  - fio: |
+      [data]
+      ioengine=psync
+      rw=randrw
+      bs=4k
+      numjobs=2
+      rate_iops=100
+      size=50%
+      [log]
+      rw=write
+      bs=8k
+      rate_iops=50
+      fsync=1
+      offset=50%
+  - mix:
+      name: pair
+      streams: [{name: a, iodepth: 2}, {name: b, iodepth: 1, read: 100, block: 16KiB}]
+"""
+
+
+def test_jobs_and_mixes_run_on_a_block_device(tmp_path: Path) -> None:
+    profile = tmp_path / "p.yaml"
+    profile.write_text(PROFILE)
+    with LoopDevice.several(tmp_path) as make:
+        info = inspect(str(make(size_bytes=64 * MIB).node))
+        run(
+            [
+                *(sys.executable, "-m", "ssdbench", "run", str(profile), "--target", info.name),
+                *("--destroy", info.id, "--output", str(tmp_path / "out")),
+            ],
+            ok=(0, 1),
+        )
+    result = RunResult.model_validate_json((tmp_path / "out" / "result.json").read_text())
+    jobs, pair = [point for stage in result.stages for point in stage.points]
+
+    rates = {
+        stream.name: sum(e.value for e in stream.estimates if e.metric == "iops")
+        for stream in jobs.streams
+    }
+    assert rates == {
+        "data": pytest.approx(400, rel=0.1),  # 100 a job and direction
+        "log": pytest.approx(50, rel=0.1),
+    }
+    total = jobs.estimate("iops")
+    assert total is not None
+    assert total.value == pytest.approx(450, rel=0.15)
+    assert total.bound is None
+    assert {stream.name for stream in pair.streams} == {"a", "b"}
