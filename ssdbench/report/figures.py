@@ -94,7 +94,6 @@ class LinesFigure:
     log_x: bool = False
     log_y: bool = False
     latency: bool = False  # y in nanoseconds
-    breaks: tuple[float, ...] = ()  # places where something else changed
     marks: tuple[tuple[float, str], ...] = ()
 
 

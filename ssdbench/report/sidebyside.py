@@ -172,7 +172,7 @@ def _series(
     plot = Plot(
         name="series",
         title="Lower bounds, run by run",
-        caption="Runs in the order of time, with their firmware; dotted where it changed.",
+        caption="Runs in the order of time, with their firmware.",
         alt=f"Lower bounds of {counted(len(lines), 'point')} over {len(results)} runs; the table "
         "has them.",
         figure=LinesFigure(
@@ -181,7 +181,7 @@ def _series(
             "IOPS",
             ticks,
             log_y=True,
-            breaks=tuple(number - 0.5 for number in updates),
+            marks=tuple((number - 0.5, "firmware") for number in updates),
         ),
     )
     return [Prose(changed, tone="warn" if told else ""), Plots([plot]), _changes(found)]

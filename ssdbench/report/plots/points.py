@@ -1,7 +1,7 @@
 """Points against each other: block sizes, queues, spans, latencies and single repeats."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -47,8 +47,6 @@ def lines(view: LinesFigure) -> Figure:
             axes.vlines(line.x, line.low, line.high, color=colour, lw=2.4)
         if line.bound:
             axes.plot(line.x, line.bound, "_", color=colour, ms=10, mew=1.6)
-    for place in view.breaks:
-        axes.axvline(place, color=canvas.MUTED, lw=1.2, ls=":")
     _scales(axes, view)
     for x, words in view.marks:
         axes.axvline(x, color=canvas.MUTED, lw=0.8, ls=(0, (3, 2)))
@@ -68,22 +66,26 @@ def _scales(axes: Axes, view: LinesFigure) -> None:
     else:
         canvas.from_zero(axes)
     (canvas.latencies if view.latency else canvas.counts)(axes.yaxis)
-    words = _apart(view.ticks, axes.get_xlim()) if view.log_x else dict(view.ticks)
+    scale = math.log if view.log_x else float
+    words = _apart([(scale(x), x, said) for x, said in view.ticks], map(scale, axes.get_xlim()))
     axes.xaxis.set_major_locator(FixedLocator(list(words)))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: words.get(value, f"{value:g}")))
 
 
-def _apart(ticks: Sequence[tuple[float, str]], ends: tuple[float, float]) -> dict[float, str]:
-    """Places of a log axis with their words, as many as stand beside each other from the right."""
-    low, high = (math.log(end) for end in ends)
+def _apart(ticks: Sequence[tuple[float, float, str]], ends: Iterable[float]) -> dict[float, str]:
+    """Values with their words, as many as stand beside each other from the right.
+
+    A tick is its place between the ends, its value and its words.
+    """
+    low, high = ends
     kept: dict[float, str] = {}
     free = math.inf
-    for place, said in reversed(ticks):
-        middle = (math.log(place) - low) / (high - low)
+    for place, value, said in reversed(ticks):
+        middle = (place - low) / (high - low)
         half = (len(said) + 1) / CHARACTERS / 2
-        kept[place] = said if middle + half <= free else ""
-        free = middle - half if kept[place] else free
+        kept[value] = said if middle + half <= free else ""
+        free = middle - half if kept[value] else free
     return kept
 
 

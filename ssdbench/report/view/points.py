@@ -43,7 +43,7 @@ def overview(points: Sequence[PointResult]) -> list[Block]:
 
 def _introduction(points: Sequence[PointResult]) -> Prose:
     counts = {verdict: sum(p.verdict == verdict for p in points) for verdict in _VERDICT_ORDER}
-    told = listed([f"{n} {verdict}" for verdict, n in counts.items() if n])
+    told = listed([f"{n:,} {verdict}" for verdict, n in counts.items() if n])
     spans = words.several_spans([p.point for p in points])
     numbers = [len(p.repeats) for p in points]
     subject = "It" if len(points) == 1 else "Each"

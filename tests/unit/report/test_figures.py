@@ -14,6 +14,7 @@ from ssdbench.report.figures import (
     StripFigure,
     thinned,
 )
+from ssdbench.report.plots import points
 from ssdbench.report.plots.draw import draw
 from ssdbench.report.read import Seconds
 from ssdbench.report.view.stretch import worst_minute
@@ -135,3 +136,16 @@ def test_geometry_is_shortened_but_no_number_that_is_read() -> None:
 
     assert all(f">{text}</text>" in found for text in ("p99.9999", "0.00001 %", "0.0123"))
     assert re.findall(r' d="[^"]*\.\d{3}', found) == []
+
+
+def test_words_below_an_axis_never_run_into_each_other() -> None:
+    ticks = tuple((float(n), f"{1 << n} x 4") for n in range(10))
+    line = Line("4 KiB", tuple(x for x, _ in ticks), tuple(1.0 for _ in ticks))
+    figure = points.lines(LinesFigure((line,), "queue depth x jobs", "IOPS", ticks))
+    figure.canvas.draw()
+
+    drawn = [one for one in figure.axes[0].get_xticklabels() if one.get_text()]
+    boxes = sorted((one.get_window_extent() for one in drawn), key=lambda box: box.x0)
+
+    assert len(boxes) > 5 and "512 x 4" in [one.get_text() for one in drawn]
+    assert all(a.x1 < b.x0 for a, b in zip(boxes, boxes[1:], strict=False))
