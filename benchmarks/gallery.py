@@ -23,11 +23,13 @@ from pathlib import Path
 
 from PIL import Image
 
+from ssdbench.cli.stored import unended_result
 from ssdbench.errors import HostLacks
 from ssdbench.host.command import run, which
 from ssdbench.report.read import StoredRun
 from ssdbench.report.view.stamp import stamp
 from ssdbench.target.inspect import inspect
+from tests.support.page_runs import a_page_run
 
 ROOT = Path(__file__).parents[1]
 GALLERY = ROOT / "reports" / "gallery"
@@ -67,6 +69,7 @@ class Example:
     shots: tuple[Shot, ...] = (Shot(),)
     drives: tuple[str, ...] = ()  # one run each, in place of the profile's target, compared
     loop: bool = False  # on a loop device, as root
+    stored: str = ""  # no new run: one of those that the tests of the page keep
 
 
 EXAMPLES = (
@@ -134,6 +137,24 @@ EXAMPLES = (
         (Shot(part="-schedulers", height=1000, says="the stage"),),
         loop=True,
     ),
+    Example(
+        "stepping",
+        "A drive that becomes slower after its warm-up: NOT VALIDATED, and why.",
+        shots=(Shot(says="its head"),),
+        stored="stepping",
+    ),
+    Example(
+        "cut",
+        "A run that was killed with `kill -9`: what it measured until then.",
+        shots=(Shot(says="its head"),),
+        stored="cut",
+    ),
+    Example(
+        "thousand",
+        "A thousand made-up points after a day of warming up: maps and filters.",
+        shots=(Shot(part="-sweep", height=1500, says="the stage"),),
+        stored="thousand",
+    ),
 )
 
 
@@ -172,6 +193,10 @@ def ssdbench(*words: str) -> None:
 
 def measured(example: Example, place: Path) -> list[Path]:
     """Run an example; returns its run directories."""
+    if example.stored:
+        directory = a_page_run(example.stored, place / example.name)
+        ssdbench("report", str(directory))
+        return [directory]
     profile = ROOT / "profiles" / "demo.yaml"
     if example.profile:
         profile = place / f"{example.name}.yaml"
@@ -203,7 +228,7 @@ def page_of(example: Example, directories: Sequence[Path]) -> Path:
 def shown(example: Example, place: Path, browser: str) -> Shown:
     """Run an example and put its page and pictures into the gallery."""
     directories = measured(example, place)
-    results = [StoredRun.open(directory).result for directory in directories]
+    results = [unended_result(at) or StoredRun.open(at).result for at in directories]
     page = page_of(example, directories)
     pictures = []
     for shot in example.shots:
