@@ -16,7 +16,7 @@ class TargetKind(StrEnum):
     FILE = "file"
     LOOP = "loop"
     MAPPED = "mapped"  # dm, md, bcache, zvol, drbd
-    VIRTUAL = "virtual"  # a cloud or hypervisor volume, or a guest's disk
+    VIRTUAL = "virtual"  # a volume of a cloud, a hypervisor or a RAID controller
 
     @property
     def plannable(self) -> bool:

@@ -12,6 +12,11 @@ _VIRTUAL_MODELS = re.compile(
     r"QEMU|Virtual|VBOX|VMware|MSFT|Msft|Amazon Elastic Block|nvme_card|PersistentDisk|Google"
     r"|scsi_debug|LIO-ORG|IET",
 )
+# What RAID controllers call the volumes that they show as disks. A drive that they pass through
+# shows its own model.
+_RAID_VOLUMES = re.compile(
+    r"LOGICAL VOLUME|PERC |DELLBOSS VD|MegaRAID|\bMR9[0-9]{3}|ServeRAID|AMCC 9|Areca|ARC-[0-9]{4}"
+)
 
 
 def kind_of(kernel_name: str, attributes: Mapping[str, str]) -> TargetKind:
@@ -24,6 +29,6 @@ def kind_of(kernel_name: str, attributes: Mapping[str, str]) -> TargetKind:
     if _MAPPED.match(kernel_name):
         return TargetKind.MAPPED
     said = " ".join(attributes.get(name, "") for name in ("device/vendor", "device/model"))
-    if _VIRTUAL.match(kernel_name) or _VIRTUAL_MODELS.search(said):
+    if any((_VIRTUAL.match(kernel_name), _VIRTUAL_MODELS.search(said), _RAID_VOLUMES.search(said))):
         return TargetKind.VIRTUAL
     return TargetKind.DRIVE
