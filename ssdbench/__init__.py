@@ -17,6 +17,6 @@ def open_run(path: "str | Path") -> "OpenedRun":
     """
     from pathlib import Path
 
-    from ssdbench.report.opened import opened  # pandas costs a second
+    from ssdbench.report.opened import opened  # pandas costs half a second
 
     return opened(Path(path))

@@ -120,7 +120,7 @@ def _of_drive(options: dict[str, Any], place: int, runs: int) -> dict[str, Any]:
 
 def _planned(directory: Path, options: dict[str, Any]) -> "tuple[RunResult, CapacityAnswer]":
     from ssdbench.cli.stored import unended_result
-    from ssdbench.report.read import StoredRun  # pandas costs a second
+    from ssdbench.report.read import StoredRun  # numpy takes a while
     from ssdbench.report.view.capacity import demanded
     from ssdbench.stats.runplan import capacity_answer
 

@@ -53,7 +53,7 @@ def command(
     from ssdbench.host.files import write_atomic
     from ssdbench.report.comparison import render_comparison
     from ssdbench.report.comparisoncsv import comparison_csv
-    from ssdbench.report.read import StoredRun  # pandas costs a second
+    from ssdbench.report.read import StoredRun  # numpy takes a while
     from ssdbench.stats.runcompare import compared
 
     if population:

@@ -25,7 +25,7 @@ def command(directory: Path, output: Path | None, as_json: bool) -> None:
     from ssdbench.cli.documents.stored import Donated
     from ssdbench.host.files import write_atomic
     from ssdbench.report.donation import archive, donation
-    from ssdbench.report.read import StoredRun  # pandas costs a second
+    from ssdbench.report.read import StoredRun  # numpy takes a while
 
     where = output or Path(f"{real(directory).name}-donation.tar.gz")
     if where.exists():

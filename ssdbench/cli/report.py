@@ -44,7 +44,7 @@ def command(
     from ssdbench.cli.stored import unended_result
     from ssdbench.errors import UsageError
     from ssdbench.model.rundirectory import RESULTS_PARQUET
-    from ssdbench.report import database, render  # pandas and matplotlib cost a second
+    from ssdbench.report import database, render  # matplotlib costs half a second
 
     if form is not None and (output is not None or not as_json):
         files = _written(directory, form, output)

@@ -17,6 +17,6 @@ def render(
     figures, whatever they are. Raises UsageError when there is no readable result.json or no such
     point, OSError when a file cannot be written.
     """
-    from ssdbench.report.write import write_report  # pandas and matplotlib cost a second
+    from ssdbench.report.write import write_report  # matplotlib costs half a second
 
     return write_report(run_dir, result, points)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ssdbench.model.result import PointResult, RunResult
-from ssdbench.report.csv import SUMMARY_PERCENTILES, Row, csv_bytes, frame
+from ssdbench.report.csv import SUMMARY_PERCENTILES, Row, Tidy, csv_bytes
 from ssdbench.report.difference import verdict
 from ssdbench.report.metrics import percentiles_of, published_bound
 from ssdbench.stats.runcompare import Compared
@@ -53,7 +53,7 @@ def comparison_csv(results: Sequence[RunResult], found: Compared) -> bytes:
                 "answer": verdict(pair)[1],
             }
         )
-    return csv_bytes(frame(rows, COMPARISON_TYPES))
+    return csv_bytes(Tidy(rows, COMPARISON_TYPES))
 
 
 def _side(prefix: str, result: RunResult, point: PointResult) -> Row:

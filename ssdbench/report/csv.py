@@ -3,10 +3,13 @@
 Both tables say in every row whether the target was simulated, and why a number is not validated.
 """
 
+import csv
+import io
 import statistics
-from collections.abc import Iterator, Sequence
-
-import pandas as pd
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from ssdbench.foreign import cell
 from ssdbench.model.estimate import Estimate
@@ -22,6 +25,9 @@ from ssdbench.report.label import simulated_label
 from ssdbench.report.metrics import direction, percentiles_of, published_bound, unsteady, whole
 from ssdbench.report.view.capacity import demanded
 from ssdbench.stats.runplan import capacity_answer
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # Both tables begin with these, under one name and one type; docs/tables.md says what each means.
 SHARED_TYPES = {
@@ -127,29 +133,69 @@ def variation_percent(point: PointResult) -> float | None:
     return 100 * statistics.stdev(values) / mean
 
 
-def results_frame(result: RunResult) -> pd.DataFrame:
+@dataclass(frozen=True)
+class Tidy:
+    """Rows with the columns and types of a table, in their order."""
+
+    rows: Sequence[Row]
+    types: Mapping[str, str]
+
+    def frame(self) -> "pd.DataFrame":
+        """For a notebook; the report does without pandas, whose import is a tenth of its time."""
+        import pandas as pd
+
+        columns = {name: [row.get(name) for row in self.rows] for name in self.types}
+        return pd.DataFrame(columns, columns=list(self.types)).astype(dict(self.types))
+
+    @cached_property
+    def columns(self) -> Sequence[Sequence[str | None]]:
+        """Each column as text, None where there is no value; each value is said only once."""
+        found = []
+        for name, kind in self.types.items():
+            values = [row.get(name) for row in self.rows]
+            said = _SAID[kind]
+            words = {v: None if v is None or v != v else said(v) for v in set(values)}
+            found.append([words[value] for value in values])
+        return found
+
+
+_SAID: Mapping[str, Callable[[Any], str]] = {
+    "str": str,
+    "Int64": lambda value: str(int(value)),
+    "Float64": lambda value: repr(float(value)),
+}
+
+
+def results_table(result: RunResult) -> Tidy:
     """The tidy table; columns and types are fixed, so that files of many runs can be joined.
 
     What is suppressed has a row and no value.
     """
     rows = [row for stage in result.stages for row in _stage_rows(result, stage)]
-    return frame([*rows, *_capacity_rows(result)], RESULT_TYPES)
+    return Tidy([*rows, *_capacity_rows(result)], RESULT_TYPES)
 
 
-def summary_frame(result: RunResult) -> pd.DataFrame:
+def summary_table(result: RunResult) -> Tidy:
     """One row per point, in the order in which the run stored them."""
     rows = [_summary_row(result, stage, point) for stage in result.stages for point in stage.points]
-    return frame(rows, SUMMARY_TYPES).round(SUMMARY_DECIMALS)
+    return Tidy([_rounded(row) for row in rows], SUMMARY_TYPES)
 
 
-def artifacts_frame(result: RunResult) -> pd.DataFrame:
-    """One row per number of `results_frame` and file or directory from which it was computed."""
-    return frame(
-        [row for stage in result.stages for row in _artifacts(stage)], ARTIFACT_TYPES, result
-    )
+def _rounded(row: Row) -> Row:
+    return {
+        name: round(value, SUMMARY_DECIMALS) if isinstance(value, float) else value
+        for name, value in row.items()
+    }
 
 
-def targets_frame(result: RunResult) -> pd.DataFrame:
+def artifacts_table(result: RunResult) -> Tidy:
+    """One row per number of `results_table` and file or directory from which it was computed."""
+    own = {"run_id": result.run_id}
+    rows = [own | row for stage in result.stages for row in _artifacts(stage)]
+    return Tidy(rows, ARTIFACT_TYPES)
+
+
+def targets_table(result: RunResult) -> Tidy:
     """One row per number of each target of the profile."""
     rows: list[Row] = [
         _of_run(result)
@@ -158,25 +204,22 @@ def targets_frame(result: RunResult) -> pd.DataFrame:
         | {"worse_because": "; ".join(one.worse_because)}
         for one in result.accepted
     ]
-    return frame(rows, TARGET_TYPES)
+    return Tidy(rows, TARGET_TYPES)
 
 
-def frame(rows: list[Row], types: dict[str, str], result: RunResult | None = None) -> pd.DataFrame:
-    """Rows with the columns and types of a table, in their order."""
-    made = pd.DataFrame(rows, columns=list(types)).astype(types)
-    if result is not None:
-        made["run_id"] = result.run_id
-    return made
-
-
-def csv_bytes(frame: pd.DataFrame) -> bytes:
-    """A frame as CSV, with Unix line ends and an empty cell for "there is none"."""
-    shown = frame.copy()
-    for name in shown.columns:
-        if not pd.api.types.is_numeric_dtype(shown[name]):
-            words = (v for v in shown[name].unique() if isinstance(v, str))
-            shown[name] = shown[name].map({v: cell(v) for v in words})  # rows repeat most of them
-    return shown.to_csv(index=False, lineterminator="\n").encode()
+def csv_bytes(table: Tidy) -> bytes:
+    """A table as CSV, with Unix line ends and an empty cell for "there is none"."""
+    shown = []
+    for kind, column in zip(table.types.values(), table.columns, strict=True):
+        words = {None: ""} | {value: value for value in set(column) if value is not None}
+        if kind == "str":  # rows repeat most of them
+            words |= {value: cell(value) for value in words if value is not None}
+        shown.append([words[value] for value in column])
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(table.types)
+    writer.writerows(zip(*shown, strict=True))
+    return text.getvalue().encode()
 
 
 def _stage_rows(result: RunResult, stage: StageResult) -> Iterator[Row]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ssdbench import __version__
 from ssdbench.model.result import RunResult
-from ssdbench.report.csv import Row, csv_bytes, frame
+from ssdbench.report.csv import Row, Tidy, csv_bytes
 from ssdbench.report.figures import Strip, StripFigure
 from ssdbench.report.html import render_sheet
 from ssdbench.report.view import lot as view
@@ -78,7 +78,7 @@ def lot_csv(members: Sequence[Member], points: Sequence[LotPoint]) -> bytes:
                     "odd": rate.odd,
                 }
             )
-    return csv_bytes(frame(rows, LOT_TYPES))
+    return csv_bytes(Tidy(rows, LOT_TYPES))
 
 
 def render_lot(

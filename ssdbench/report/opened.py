@@ -20,17 +20,17 @@ class OpenedRun:
     @property
     def results(self) -> pd.DataFrame:
         """One row per point, repeat and metric, as in results.csv."""
-        return csv.results_frame(self.result)
+        return csv.results_table(self.result).frame()
 
     @property
     def summary(self) -> pd.DataFrame:
         """One row per point, as in summary.csv."""
-        return csv.summary_frame(self.result)
+        return csv.summary_table(self.result).frame()
 
     @property
     def artifacts(self) -> pd.DataFrame:
         """The files behind each number, as in artifacts.csv."""
-        return csv.artifacts_frame(self.result)
+        return csv.artifacts_table(self.result).frame()
 
 
 def opened(path: Path) -> OpenedRun:

@@ -4,15 +4,16 @@ Nothing outside the run directory is ever opened, whatever paths a result names,
 that is missing or torn (a run that was killed) is skipped and remembered in `missing`, never fatal.
 """
 
+import csv
 import io
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 from pydantic import ValidationError
 
 from ssdbench.errors import UsageError
@@ -50,6 +51,7 @@ class StoredRun:
     result: RunResult
     missing: list[str] = field(default_factory=list)
     asked: frozenset[str] = frozenset()  # points that are to have figures, whatever they are
+    _seconds: dict[str, Seconds | None] = field(default_factory=dict)
 
     @classmethod
     def open(cls, directory: Path) -> "StoredRun":
@@ -93,8 +95,13 @@ class StoredRun:
         top = self.path(relative)
         if top is None or not top.is_dir():
             return []
-        root = real(self.directory)
-        return sorted(p.relative_to(root).as_posix() for p in top.rglob("*") if p.is_file())
+        found = (
+            os.path.join(place, name)  # noqa: PTH118 - of thousands
+            for place, _, names in os.walk(top)
+            for name in names
+        )
+        root = f"{real(self.directory)}/"
+        return sorted(one.removeprefix(root) for one in found if os.path.isfile(one))  # noqa: PTH113
 
     def table(
         self, relative: str, *, marked: tuple[str, str] | None = None
@@ -103,24 +110,32 @@ class StoredRun:
 
         The column of words that `marked` names becomes 1 where its cell is the word, else 0.
         """
-        frame = self._frame(relative)
-        if frame is None:
+        columns = self._columns(relative)
+        if columns is None:
             return None
-        if marked is not None and marked[0] in frame.columns:
-            frame[marked[0]] = frame[marked[0]] == marked[1]
-        return {str(name): _numbers(frame[name]) for name in frame.columns}
+        return {
+            name: np.array([value == marked[1] for value in column], dtype=np.float64)
+            if marked is not None and name == marked[0]
+            else _numbers(column)
+            for name, column in columns.items()
+        }
 
     def seconds(self, relative: str) -> Seconds | None:
-        """A `seconds.csv`; rows that a crash tore are left out."""
-        frame = self._frame(relative)
-        if frame is None:
+        """A `seconds.csv`, read once; rows that a crash tore are left out."""
+        if relative not in self._seconds:
+            self._seconds[relative] = self._read_seconds(relative)
+        return self._seconds[relative]
+
+    def _read_seconds(self, relative: str) -> Seconds | None:
+        columns = self._columns(relative)
+        if columns is None:
             return None
-        if any(name not in frame.columns for name in SECONDS_COLUMNS):
+        if any(name not in columns for name in SECONDS_COLUMNS):
             self.missing.append(f"{relative} (columns are missing)")
             return None
-        numbers = {name: _numbers(frame[name]) for name in SECONDS_COLUMNS}
+        numbers = {name: _numbers(columns[name]) for name in SECONDS_COLUMNS}
         sound = ~np.isnan(list(numbers.values())).any(axis=0) & (numbers["duration_s"] > 0)
-        phase = frame[PHASE].to_numpy() if PHASE in frame.columns else None
+        phase = columns.get(PHASE)
         column = {name: numbers[name][sound] for name in SECONDS_COLUMNS}
         if not sound.any():
             return None
@@ -133,7 +148,7 @@ class StoredRun:
             measured=(
                 np.ones(int(sound.sum()), dtype=np.bool_)
                 if phase is None
-                else np.asarray(phase == MEASURE, dtype=np.bool_)[sound]
+                else np.array([word == MEASURE for word in phase], dtype=np.bool_)[sound]
             ),
         )
 
@@ -156,15 +171,22 @@ class StoredRun:
             and counts.min() >= 0
         }
 
-    def _frame(self, relative: str) -> pd.DataFrame | None:
+    def _columns(self, relative: str) -> dict[str, Sequence[str]] | None:
+        """The cells of a CSV file; rows that are too long or empty are left out."""
         data = self._bytes(relative)
         if data is None:
             return None
         try:
-            return pd.read_csv(io.BytesIO(data), on_bad_lines="skip", skipinitialspace=True)
-        except (ValueError, OverflowError, pd.errors.ParserError):
+            text = io.StringIO(data.decode("utf-8"), newline="")
+            head, *rows = csv.reader(text, skipinitialspace=True)
+        except (ValueError, csv.Error):
             self.missing.append(f"{relative} (unreadable)")
             return None
+        width = len(head)
+        whole = [row if len(row) == width else row + [""] * (width - len(row))
+                 for row in rows if 0 < len(row) <= width]  # fmt: skip
+        cells = list(zip(*whole, strict=True)) or [()] * width
+        return dict(zip(head, cells, strict=True))
 
     def _bytes(self, relative: str, *, expected: bool = True) -> bytes | None:
         path = self.path(relative)
@@ -184,9 +206,19 @@ def _unpacked(data: bytes) -> dict[str, npt.NDArray[Any]]:
         return {name: np.asarray(arrays[name]) for name in arrays.files}
 
 
-def _numbers(column: "pd.Series[Any]") -> Floats:
+def _numbers(column: Sequence[str]) -> Floats:
     """Its cells; NaN for those that are no numbers."""
-    return pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64)
+    try:
+        return np.fromiter(map(float, column), np.float64, len(column))
+    except ValueError:
+        return np.fromiter(map(_number, column), np.float64, len(column))
+
+
+def _number(cell: str) -> float:
+    try:
+        return float(cell)
+    except ValueError:
+        return np.nan
 
 
 def _unread(path: Path, why: str) -> UsageError:

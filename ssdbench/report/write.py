@@ -27,24 +27,24 @@ def write_report(
             f"{run_dir} has no point {brief(unknown[0], MOST_NAMED)}",
             hint="summary.csv lists the points of a run.",
         )
-    frame = csv.results_frame(result)
+    table = csv.results_table(result)
 
     version = result.ssdbench_version
-    summary = csv.csv_bytes(csv.summary_frame(result))
-    artifacts = csv.csv_bytes(csv.artifacts_frame(result))
+    summary = csv.csv_bytes(csv.summary_table(result))
+    artifacts = csv.csv_bytes(csv.artifacts_table(result))
     tables = [
-        _replaced(run_dir / rundirectory.RESULTS_CSV, csv.csv_bytes(frame)),
+        _replaced(run_dir / rundirectory.RESULTS_CSV, csv.csv_bytes(table)),
         _replaced(run_dir / rundirectory.SUMMARY_CSV, summary),
         _replaced(run_dir / rundirectory.ARTIFACTS_CSV, artifacts),
     ]
     targets = run_dir / rundirectory.TARGETS_CSV
     if result.accepted:
-        tables.append(_replaced(targets, csv.csv_bytes(csv.targets_frame(result))))
+        tables.append(_replaced(targets, csv.csv_bytes(csv.targets_table(result))))
     else:
         targets.unlink(missing_ok=True)
     typed = run_dir / rundirectory.RESULTS_PARQUET
     if database.available():
-        data = parquet.parquet_bytes(frame, run_id=result.run_id, version=version)
+        data = parquet.parquet_bytes(table, run_id=result.run_id, version=version)
         tables.append(_replaced(typed, data))
     else:
         typed.unlink(missing_ok=True)  # of an earlier report: it may say something else

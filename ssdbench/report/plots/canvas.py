@@ -308,4 +308,4 @@ def decades(axes: Axes, which: str) -> None:
     axis = axes.xaxis if which == "x" else axes.yaxis
     (axes.set_xscale if which == "x" else axes.set_yscale)("log")
     axis.set_minor_locator(NullLocator())
-    axis.set_major_locator(LogLocator(numticks=5))
+    axis.set_major_locator(LogLocator(numticks=4))

@@ -105,7 +105,8 @@ def settle(view: SettleFigure) -> Figure:
 
 def panels(view: PanelsFigure) -> Figure:
     """A panel for each point, all on the same axes, so that they can be compared."""
-    figure, grid = _small(len(view.panels), view.x_label, view.y_label, shared=True)
+    across = f"{view.x_label} (log)" if view.latency_x else view.x_label
+    figure, grid = _small(len(view.panels), across, f"{view.y_label} (log)", shared=True)
     style = "steps-post" if view.steps else "default"
     names: list[str] = []
     for axes, panel in zip(grid, view.panels, strict=True):
@@ -120,7 +121,7 @@ def panels(view: PanelsFigure) -> Figure:
         axes.set_title(panel.label, fontsize=8.5, loc="left")
         axes.tick_params(labelsize=8)
     first = grid[0]  # the others share its scales
-    first.locator_params(axis="x", nbins=4)
+    first.locator_params(axis="x", nbins=3)
     if view.latency_x:
         canvas.decades(first, "x")
         canvas.latencies(first.xaxis)

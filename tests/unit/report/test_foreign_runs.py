@@ -14,7 +14,7 @@ import pytest
 
 from ssdbench.cli.main import run
 from ssdbench.report import render
-from ssdbench.report.csv import csv_bytes, summary_frame
+from ssdbench.report.csv import csv_bytes, summary_table
 from ssdbench.report.read import StoredRun
 from tests.support.builders import StoredRunBuilder, a_full_run, a_small_run, a_target
 from tests.support.pages import without_script
@@ -152,7 +152,7 @@ def test_cells_of_text_are_no_formulas_and_numbers_stay_numbers(tmp_path: Path) 
     builder.sweep(blocks=(4096,), reads=(0,), depths=(32,))
     result = builder.write(run_id="@SUM(A1)")
 
-    (cells,) = csv.DictReader(csv_bytes(summary_frame(result)).decode().splitlines())
+    (cells,) = csv.DictReader(csv_bytes(summary_table(result)).decode().splitlines())
 
     assert cells["run_id"] == "'@SUM(A1)"
     assert cells["target"] == "'=cmd|' /C calc'!A0"

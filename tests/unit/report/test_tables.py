@@ -14,9 +14,9 @@ from ssdbench.report.csv import (
     SHARED_TYPES,
     SUMMARY_TYPES,
     TARGET_TYPES,
-    artifacts_frame,
-    results_frame,
-    summary_frame,
+    artifacts_table,
+    results_table,
+    summary_table,
 )
 from tests.support.builders import StoredRunBuilder, a_small_run, with_found
 from tests.support.goldens import assert_golden
@@ -44,7 +44,7 @@ def test_every_row_says_that_the_drive_is_simulated(tmp_path: Path) -> None:
 def test_results_hold_each_estimate_and_each_repeat_once(tmp_path: Path) -> None:
     result = a_small_run(tmp_path)
 
-    frame = results_frame(result)
+    frame = results_table(result).frame()
 
     points = [point for stage in result.stages for point in stage.points]
     estimates = sum(len(point.estimates) for point in points)
@@ -56,7 +56,7 @@ def test_results_hold_each_estimate_and_each_repeat_once(tmp_path: Path) -> None
 
 
 def test_directions_follow_from_what_the_workload_does(tmp_path: Path) -> None:
-    frame = results_frame(a_small_run(tmp_path))
+    frame = results_table(a_small_run(tmp_path)).frame()
 
     found = frame[frame["metric"] == "iops"].groupby("read_percent")["direction"].unique()
 
@@ -78,7 +78,7 @@ def test_the_bound_of_a_direction_is_its_own(tmp_path: Path) -> None:
     found = stage.found.model_copy(update={"points": (told,)})
     only = stage.model_copy(update={"found": found})
 
-    frame = results_frame(result.model_copy(update={"stages": (only,)}))
+    frame = results_table(result.model_copy(update={"stages": (only,)})).frame()
 
     rows = frame[(frame["metric"] == "iops") & (frame["point"] == mixed.point.id)]
     bounds = dict(zip(rows["direction"], rows["bound"], strict=True))
@@ -86,7 +86,7 @@ def test_the_bound_of_a_direction_is_its_own(tmp_path: Path) -> None:
 
 
 def test_parquet_holds_the_same_rows_with_fixed_types(tmp_path: Path) -> None:
-    frame = results_frame(a_small_run(tmp_path))
+    frame = results_table(a_small_run(tmp_path)).frame()
     render(tmp_path)
     source = f"'{tmp_path / 'results.parquet'}'"
 
@@ -123,7 +123,7 @@ def test_reasons_of_a_point_stand_in_its_rows(tmp_path: Path) -> None:
     builder.sweep(blocks=(4096,), reads=(0,), depths=(32,), noisy=("b4096-r0-qd32",))
     result = builder.write(verdict="NOT VALIDATED")
 
-    summary = summary_frame(result)
+    summary = summary_table(result).frame()
 
     assert list(summary["verdict"]) == ["NOT VALIDATED"]
     assert list(summary["reasons"]) == ["cv-too-high: The repeats differ by 6.3 %, more than 4 %."]
@@ -135,7 +135,7 @@ def test_a_suppressed_percentile_is_left_empty_in_the_summary(tmp_path: Path) ->
     hidden = tuple(e.model_copy(update={"status": "suppressed"}) for e in point.estimates)
     stage = with_found(result.stages[1], points=(point.model_copy(update={"estimates": hidden}),))
 
-    summary = summary_frame(result.model_copy(update={"stages": (stage,)}))
+    summary = summary_table(result.model_copy(update={"stages": (stage,)})).frame()
 
     assert summary["lat_p99_ns"].isna().all()
 
@@ -196,7 +196,7 @@ def test_no_column_is_a_reserved_word_of_r_or_sql() -> None:
 
 
 def test_what_is_suppressed_has_a_row_and_no_value(tmp_path: Path) -> None:
-    frame = results_frame(a_small_run(tmp_path))
+    frame = results_table(a_small_run(tmp_path)).frame()
 
     hidden = frame[frame["status"] == "suppressed"]
 
@@ -229,7 +229,7 @@ def test_rates_block_size_probes_and_capacity_have_rows(tmp_path: Path) -> None:
     builder.probe("stripe", "stripes of 64 KiB", stripe_bytes=65536).probe("trim", "cannot tell")
     text = "measure: [{sweep: {}}]\nplan: {demand_iops: 5000, endurance_tb: 1000000}\n"
 
-    frame = results_frame(builder.write(profile_text=text))
+    frame = results_table(builder.write(profile_text=text)).frame()
 
     values = {
         metric: value
@@ -249,7 +249,7 @@ def test_rates_block_size_probes_and_capacity_have_rows(tmp_path: Path) -> None:
 def test_artifacts_name_the_directory_of_each_repeat(tmp_path: Path) -> None:
     result = a_small_run(tmp_path)
 
-    found = artifacts_frame(result)
+    found = artifacts_table(result).frame()
 
     one = found[(found["point"] == "b4096-r0-qd32") & (found["repeat_number"] == 2)]
     assert list(one["artifact_path"]) == ["stages/02-sweep/b4096-r0-qd32/repeat-02"]
