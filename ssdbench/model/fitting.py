@@ -7,6 +7,7 @@ where the user wrote them. Standard tests choose their own blocks: what a drive 
 
 from collections.abc import Iterator
 
+from ssdbench.model.acceptfit import unmeasured
 from ssdbench.model.asked.mistakes import Mistake
 from ssdbench.model.asked.sweeps import SpanSweep, Sweep
 from ssdbench.model.lbaformat import LbaFormat
@@ -38,6 +39,7 @@ def misfits(profile: Profile, target: TargetInfo) -> list[Mistake]:
         *_warm_up(profile, there),
         *_fills(profile, there),
         *_measures(profile, there),
+        *unmeasured(profile),
     ]
 
 

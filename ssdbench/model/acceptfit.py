@@ -1,0 +1,95 @@
+"""Targets of a profile that nothing in it measures; pure.
+
+Such a target could only ever be "cannot tell", after hours. Jobs of fio, mixes and several
+writers are given the benefit of the doubt: what they measure is theirs to say.
+"""
+
+from collections.abc import Iterator
+
+from ssdbench.model import asked
+from ssdbench.model.accept import WHOLE_PERCENT, Target, Which
+from ssdbench.model.asked.mistakes import Mistake
+from ssdbench.model.kind import KINDS, About, StageKind
+from ssdbench.model.profile import Profile
+from ssdbench.model.quantity import Extent
+
+_TOLD_APART = (StageKind.RATE, StageKind.REPLAY, StageKind.PTS)
+
+
+def unmeasured(profile: Profile) -> Iterator[Mistake]:
+    """Each target that no stage of the profile can tell, with the path where it stands."""
+    stages = [measure.stage for measure in profile.measure]
+    for index, target in enumerate(profile.accept):
+        for why in _missing(target, stages):
+            yield ("accept", index), why
+
+
+def _missing(target: Target, stages: list[asked.MeasuredStage]) -> Iterator[str]:
+    if target.at is not None:
+        for percentile in target.latency:
+            if not any(_searches(stage, target.of, percentile) for stage in stages):
+                yield (
+                    f"no `- rate:` searches for {percentile} of {target.of.label()}; add one, with "
+                    "the limit of this target"
+                )
+    elif _about_a_workload(target) and not any(_measures(stage, target.of) for stage in stages):
+        yield f"nothing under `measure` measures this ({target.of.label()})"
+
+
+def _about_a_workload(target: Target) -> bool:
+    """Whether it limits more than the write amplification of the whole run."""
+    sheet = target.datasheet
+    return bool(
+        target.iops or target.throughput_bytes_per_s or target.latency
+        or target.worst_minute_iops or target.worst_second_iops
+        or (sheet and (sheet.iops or sheet.throughput_bytes_per_s or sheet.latency))
+    )  # fmt: skip
+
+
+def _searches(stage: asked.MeasuredStage, of: Which, percentile: str) -> bool:
+    return (
+        isinstance(stage, asked.RateSweep)
+        and percentile == stage.percentile
+        and of.block_bytes in (None, stage.block_bytes)
+        and of.read_percent in (None, stage.read_percent)
+        and of.pattern in (None, stage.pattern)
+    )
+
+
+def _measures(stage: asked.MeasuredStage, of: Which) -> bool:
+    if of.test is not None:
+        return isinstance(stage, asked.Pts) and of.test in stage.tests
+    if of.replay is not None:
+        return isinstance(stage, asked.Replay) and stage.called == of.replay
+    match stage:
+        case asked.Sweep():
+            return _spans((stage.span,), of) and all(
+                wanted is None or wanted in measured
+                for wanted, measured in (
+                    (of.block_bytes, stage.block_bytes),
+                    (of.read_percent, stage.read_percent),
+                    (of.pattern, stage.pattern),
+                    (of.iodepth, stage.iodepth),
+                    (of.numjobs, stage.numjobs),
+                )
+            )
+        case asked.SpanSweep():
+            return _spans(stage.spans, of) and all(
+                wanted in (None, measured)
+                for wanted, measured in (
+                    (of.block_bytes, stage.block_bytes),
+                    (of.read_percent, stage.read_percent),
+                    (of.pattern, stage.pattern),
+                    (of.iodepth, stage.iodepth),
+                    (of.numjobs, stage.numjobs),
+                )
+            )
+        case _:
+            rates = KINDS[stage.kind].about is About.RATES
+            return rates and stage.kind not in _TOLD_APART
+
+
+def _spans(spans: tuple[Extent, ...], of: Which) -> bool:
+    """A span in bytes may be any share of a drive that is not known yet."""
+    wanted = WHOLE_PERCENT if of.span_percent is None else of.span_percent
+    return any(span.percent in (None, wanted) for span in spans)

@@ -1,0 +1,53 @@
+"""A target that nothing measures is told before the run, at its line."""
+
+from pathlib import Path
+
+import pytest
+
+from ssdbench.cli.main import run
+
+PROFILE = """
+target: sim:x25m-g2-160,capacity=1GiB
+measure:
+  - sweep: {{block: 4KiB, read: [0, 70], iodepth: 32}}
+  - span: {{block: 8KiB, spans: [5%, 100%]}}
+  - rate: {{block: 4KiB, read: 70, percentile: p99.9, limit: 5ms}}
+  - pts: {{tests: [iops]}}
+accept:
+  - {target}
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "code"),
+    [
+        ("{iops: 1}", 0),
+        ("{of: {block: 4KiB, read: 70, iodepth: 32}, iops: 1}", 0),
+        ("{of: {block: 8KiB, span: 5%}, iops: 1}", 0),
+        ("{of: {test: iops}, iops: 1}", 0),
+        ("{write_amplification: 3}", 0),
+        ("{of: {block: 4KiB}, at: {drive_writes_per_day: 1}, latency: {p99.9: 5ms}}", 0),
+        ("{of: {block: 8KiB, span: 25%}, iops: 1}", 2),
+        ("{of: {block: 4KiB, span: 5%}, iops: 1}", 2),
+        ("{of: {block: 16KiB}, iops: 1}", 2),
+        ("{of: {block: 4KiB, read: 30}, latency: {p99: 1ms}}", 2),
+        ("{of: {iodepth: 1}, datasheet: {iops: 5}}", 2),
+        ("{of: {test: latency}, iops: 1}", 2),
+        ("{of: {replay: x}, latency: {p99: 1ms}}", 2),
+        ("{of: {block: 4KiB}, at: {iops: 1}, latency: {p99: 5ms}}", 2),
+        ("{of: {block: 4KiB, read: 100}, at: {drive_writes_per_day: 1}, latency: {p99: 5ms}}", 2),
+        ("{of: {block: 4KiB}, at: {iops: 1}, iops: 5}", 2),
+        ("{of: {block: 4KiB}}", 2),
+        ("{of: {cell: x}, iops: 1}", 2),
+    ],
+)
+def test_a_target_that_nothing_measures_is_refused_at_its_line(
+    target: str, code: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "it.yaml"
+    path.write_text(PROFILE.format(target=target))
+
+    assert run(["plan", str(path)]) == code
+
+    err = capfd.readouterr().err
+    assert (f"{path}:9:" in err) == (code == 2), err
