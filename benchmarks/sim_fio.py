@@ -2,17 +2,22 @@
 
 Unmodified fio, jobs as threads, random 4 KiB reads of `sim:p4800x` in virtual time; I/Os per second
 of wall time, and of the processor's time, which other load on the machine hardly changes.
-With `--demo` also the wall time of `profiles/demo.yaml`, from the first fill to the report.
+With `--demo` also the wall time of `profiles/demo.yaml`, from the first fill to the report. With
+`--user` instead: the fio that `ssdbench sim fio` starts for fixed jobs of a user, against the same
+I/O on the way that runs take.
 """
 
 import json
 import os
+import re
 import resource
+import statistics
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+from ssdbench.generator.fio import userjobs
 from ssdbench.host.command import run
 from ssdbench.sim import native_files
 from ssdbench.sim.drive import SimDrive
@@ -22,6 +27,15 @@ TARGET = "sim:p4800x"
 JOBS = (1, 2, 8, 32, 128)
 IOS = 4_000_000
 TARGET_PER_S = 2e6
+USER_JOBS = {  # a user's options, and the same on our way
+    "4 KiB random reads, QD 1": ("--rw=randread --bs=4k --ioengine=psync", 1),
+    "4 KiB random reads, QD 32": ("--rw=randread --bs=4k --ioengine=libaio", 32),
+    "4 KiB random writes, QD 32": ("--rw=randwrite --bs=4k --ioengine=io_uring", 32),
+    "4 KiB 70/30, QD 16": ("--rw=randrw --rwmixread=70 --bs=4k --ioengine=libaio", 16),
+    "128 KiB writes in order, QD 8": ("--rw=write --bs=128k --ioengine=libaio", 8),
+    "4 KiB random reads, QD 8 x 4": ("--rw=randread --bs=4k --ioengine=libaio --numjobs=4", 8),
+}
+USER_IOS, ROUNDS, LEAST_SHARE = 2_000_000, 7, 0.95
 DEMO = Path(__file__).resolve().parents[1] / "profiles" / "demo.yaml"
 DEMO_TARGET_S = 60.0
 
@@ -62,6 +76,64 @@ def fio_rows(directory: Path) -> int:
     return missed
 
 
+def started(state: Path, arguments: list[str]) -> float:
+    """CPU seconds of one fio on the drive's clock."""
+    library = native_files.library("libssdb_virtualtime.so")
+    before = cpu_s()
+    run(["env", f"LD_PRELOAD={library}", f"SSDB_VT_STATE={state}", "fio", *arguments],
+        timeout_s=600)  # fmt: skip
+    return cpu_s() - before
+
+
+def user_way(options: list[str], directory: Path) -> list[str]:
+    """What `ssdbench sim fio` hands to fio for a user's options."""
+    asked = userjobs.command_line(options)
+    if asked.sections is None:
+        raise ValueError("options without a job")
+    said = run(["fio", "--enghelp=nbd"], ok=range(256)).stdout
+    known = frozenset(re.findall(r"^ *(\w+) +:", said, re.MULTILINE))
+    made = userjobs.for_simulated_drive(asked.sections, engine_options=lambda engine: known)
+    (directory / "user.fio").write_text(made.text)
+    return [*asked.general, str(directory / "user.fio")]
+
+
+def own_way(options: list[str], directory: Path) -> list[str]:
+    """What a run of ours would hand to fio for the same I/O."""
+    left = [one for one in options if not one.startswith("--ioengine")]
+    return [*left, "--ioengine=nbd", "--uri=sim:", "--clocksource=clock_gettime"]
+
+
+def user_rows(directory: Path) -> int:
+    """A line for each job, by the median of some rounds; answers how many are too slow."""
+    missed = 0
+    print(f"{'job':<32}{'our way M/s CPU':>16}{'sim fio':>9}{'share':>7}  of the rounds")
+    for job, (words, depth) in USER_JOBS.items():
+        ios = USER_IOS // (4 if "128k" in words else 1)
+        size = 128 * 1024 if "128k" in words else 4096
+        jobs = 4 if "numjobs" in words else 1
+        options = [
+            "--name=b", *words.split(), f"--iodepth={depth}", "--size=1g", "--norandommap",
+            "--thread", "--group_reporting", f"--io_size={size * ios // jobs}",
+            "--output=/dev/null",
+        ]  # fmt: skip
+        rates: dict[bool, list[float]] = {True: [], False: []}
+        for turn in range(2 * ROUNDS):  # in turns, so that both meet the same load of the machine
+            user = turn % 4 in (1, 2)
+            state = directory / "drive.ssdb"
+            state.unlink(missing_ok=True)
+            SimDrive.create(parse(TARGET), state).close()
+            arguments = (user_way if user else own_way)(options, directory)
+            rates[user].append(ios / started(state, arguments) / 1e6)
+        shares = sorted(
+            theirs / ours for ours, theirs in zip(rates[False], rates[True], strict=True)
+        )
+        share = statistics.median(shares)
+        missed += share < LEAST_SHARE
+        told = f"{statistics.median(rates[False]):>16.2f}{statistics.median(rates[True]):>9.2f}"
+        print(f"{job:<32}{told}{share:>7.2f}  {shares[0]:.2f} to {shares[-1]:.2f}", flush=True)
+    return missed
+
+
 def demo_row(directory: Path) -> int:
     """The demonstration's wall time; answers 1 when it takes too long."""
     wall_s, used_s = time.monotonic(), cpu_s()
@@ -79,6 +151,8 @@ def main() -> int:
     """Print the table; exit status 1 when a target is missed."""
     print(f"{os.cpu_count()} processors, load average {os.getloadavg()[0]:.1f}")
     with tempfile.TemporaryDirectory() as directory:
+        if "--user" in sys.argv[1:]:
+            return int(user_rows(Path(directory)) > 0)
         missed = fio_rows(Path(directory))
         if "--demo" in sys.argv[1:]:
             missed += demo_row(Path(directory))
