@@ -54,6 +54,12 @@ class Which(Model):
         default=None, description="With `test`: the cell as the report names it: 0/100 4 KiB."
     )
 
+    job: Text | None = Field(
+        default=None, description="A job file or a mix, by the name that the report gives it."
+    )
+    stream: Text | None = Field(
+        default=None, description="With `job`: one of its streams or groups; for `latency` alone."
+    )
     replay: Text | None = Field(
         default=None, description="A replayed trace, by its name; for `latency` alone."
     )
@@ -173,6 +179,8 @@ class Target(Model):
                 yield ("at", "drive_writes_per_day"), "a workload of reads alone writes nothing"
         if self.of.replay is not None and (any(rates.values()) or self.at is not None):
             yield ("of", "replay"), "a trace sets its own load: limit its `latency` alone"
+        if self.of.stream is not None and (self.of.job is None or any(rates.values())):
+            yield ("of", "stream"), "a stream is one of a `job`; limit its `latency` alone"
         if self.of.cell is not None and self.of.test is None:
             yield ("of", "cell"), "a cell belongs to a standard test; name it with `test`"
 

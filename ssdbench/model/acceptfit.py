@@ -59,6 +59,8 @@ def _searches(stage: asked.MeasuredStage, of: Which, percentile: str) -> bool:
 def _measures(stage: asked.MeasuredStage, of: Which) -> bool:
     if of.test is not None:
         return isinstance(stage, asked.Pts) and of.test in stage.tests
+    if of.job is not None:
+        return isinstance(stage, asked.FioJobs | asked.Mix)
     if of.replay is not None:
         return isinstance(stage, asked.Replay) and stage.called == of.replay
     match stage:

@@ -131,6 +131,8 @@ def _outcome(subject: Subject, number: Number | None, limit: _Limit) -> tuple[Ou
         if subject.at_most and limit.lowest and not limit.kept_by(number.middle):
             return "fail", f"even what it had at most is too little; {subject.why_not}"
         return "cannot tell", subject.why_not
+    if number.pessimistic is None and limit.lowest:
+        return "cannot tell", "it has no bound: something else than the drive set its rate"
     if number.pessimistic is None or not number.firm:
         return "cannot tell", "too few slow requests for an upper limit; measure for longer"
     if limit.kept_by(number.pessimistic):

@@ -60,11 +60,15 @@ def subjects(result: RunResult, which: Which) -> list[Subject]:
 def _of_points(result: RunResult, stage: StageResult, which: Which) -> Iterator[Subject]:
     for point in stage.points:
         if _is(point, which):
-            yield _subject(result, stage, point)
+            yield _subject(result, stage, point, which.stream)
 
 
 def _is(point: PointResult, which: Which) -> bool:
     workload = point.point.workload
+    if which.job is not None and not workload.title.startswith(which.job):
+        return False
+    if which.stream is not None and which.stream not in (one.name for one in point.streams):
+        return False
     asked = (
         (which.block_bytes, workload.block_bytes),
         (which.read_percent, workload.read_percent),
@@ -77,7 +81,12 @@ def _is(point: PointResult, which: Which) -> bool:
     return span == wanted and all(want is None or want == has for want, has in asked)
 
 
-def _subject(result: RunResult, stage: StageResult, point: PointResult) -> Subject:
+def _subject(
+    result: RunResult, stage: StageResult, point: PointResult, stream: str | None
+) -> Subject:
+    own = [one for one in point.streams if one.name == stream]
+    estimates = own[0].estimates if own else point.estimates
+    label = own[0].label if own else point.point.label()
     moving = any(
         f.code in (Code.NOT_STEADY, Code.NOT_STEADY_POINT) and f.severity is Severity.INVALIDATES
         for f in point.findings
@@ -86,11 +95,11 @@ def _subject(result: RunResult, stage: StageResult, point: PointResult) -> Subje
     valid = point.verdict == "VALIDATED"
     return Subject(
         stage=stage.name,
-        workload=point.point.label(),
+        workload=label,
         validated=valid,
         why_not="" if valid else _against(point.verdict, against),
         at_most=moving,
-        numbers=dict(_numbers(point.estimates, moving=moving)),
+        numbers=dict(_numbers(estimates, moving=moving)),
         facts=tuple(_facts(result, point)),
     )
 

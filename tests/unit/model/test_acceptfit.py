@@ -34,6 +34,8 @@ accept:
         ("{of: {iodepth: 1}, datasheet: {iops: 5}}", 2),
         ("{of: {test: latency}, iops: 1}", 2),
         ("{of: {replay: x}, latency: {p99: 1ms}}", 2),
+        ("{of: {job: x}, latency: {p99: 1ms}}", 2),
+        ("{of: {stream: x}, latency: {p99: 1ms}}", 2),
         ("{of: {block: 4KiB}, at: {iops: 1}, latency: {p99: 5ms}}", 2),
         ("{of: {block: 4KiB, read: 100}, at: {drive_writes_per_day: 1}, latency: {p99: 5ms}}", 2),
         ("{of: {block: 4KiB}, at: {iops: 1}, iops: 5}", 2),

@@ -10,6 +10,7 @@ from ssdbench.cli.summary import run_lines
 from ssdbench.model.accept import Accepted, Target
 from ssdbench.model.asked.standard import PtsForm, PtsTest
 from ssdbench.model.finding import Code
+from ssdbench.model.point import StreamResult
 from ssdbench.model.pts import Pts, PtsCell, PtsMetric, PtsRound, PtsWindow
 from ssdbench.model.result import FlashWritten, RunResult, StageResult
 from ssdbench.report import render
@@ -171,6 +172,25 @@ def test_a_standard_test_can_fail_a_target_and_never_pass_it(
     assert one(result, of=of, iops=900.0).outcome == "cannot tell"
     assert one(result, of=of, iops=900.0).seen == 990  # the lowest of its rounds
     assert one(result, of=of, iops=1001.0).outcome == "fail"
+
+
+def test_a_job_and_one_of_its_streams_are_targets_by_their_names(
+    stored: tuple[Path, RunResult],
+) -> None:
+    (point,) = stored[1].points
+    p99 = next(e for e in point.estimates if e.metric == "lat_p99_ns")
+    slow = p99.model_copy(update={"bound": 9e6, "status": "published"})
+    titled = point.point.workload.model_copy(update={"title": "mysql.fio, phase 1"})
+    result = planted(
+        stored[1],
+        point=point.point.model_copy(update={"workload": titled}),
+        streams=(StreamResult(name="log", label="log: 4 KiB", estimates=(slow,)),),
+    )
+    limit = {"p99": "5ms"}
+
+    assert one(result, of={"job": "mysql.fio"}, latency=limit).outcome == "pass"
+    assert one(result, of={"job": "mysql.fio", "stream": "log"}, latency=limit).outcome == "fail"
+    assert one(result, of={"job": "other"}, latency=limit).outcome == "cannot tell"
 
 
 SHEET = {"iops": 90_000.0, "iodepth": 64, "state": "fresh", "source": "page 2"}
