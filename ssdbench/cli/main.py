@@ -50,6 +50,8 @@ COMMANDS = {
     "attach": ("attach", "Show the progress of a detached run until it ends."),
     "stop": ("stop", "Stop a detached run cleanly, with a partial report."),
     "fleet": ("fleet", "Measure many drives on many hosts, over SSH."),
+    "store": ("store", "Keep the results of many runs as Parquet, proven by hashes."),
+    "query": ("query", "Ask a store in SQL."),
     "sim": ("sim", "Create, inspect, snapshot and serve simulated drives."),
     "kmod": ("kmod", "Build, load and unload the bundled kernel modules."),
     "lab": ("lab", "Boot a guest with the kernel modules, and run in it."),

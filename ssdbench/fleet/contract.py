@@ -7,6 +7,7 @@ stop    `ssdbench stop`
 """
 
 import io
+import re
 import shlex
 import tarfile
 from collections.abc import Sequence
@@ -18,7 +19,12 @@ from ssdbench.errors import UsageError, telling
 from ssdbench.fleet.reach import Reach, Said
 from ssdbench.foreign import json_object, plain
 
-FETCHED = ("manifest.json", "journal.jsonl", "result.json", "ended.json", "events.jsonl")
+# What proves a result: without the bulk files, which stay on the host.
+FETCHED = (
+    "manifest.json", "journal.jsonl", "result.json", "result.json.sig", "ended.json",
+    "events.jsonl",
+)  # fmt: skip
+_UNIT = re.compile(r"stages(?:/(?!\.)[\w.-]+)+/unit\.json")
 MOST_FETCHED_BYTES = 256 << 20
 MOST_FINDINGS = 50
 MARK = "=== "
@@ -115,13 +121,17 @@ def fetch(job: Job, reach: Reach) -> dict[str, bytes]:
     """The files of a run that prove its result, by their names. Raises Silent, UsageError."""
     names = shlex.join(FETCHED)
     directory = shlex.quote(job.directory)
-    script = f"cd {directory} && ls {names} 2>/dev/null | tar -cf - -T - | gzip -1"
+    script = (
+        f"cd {directory} && {{ ls {names} 2>/dev/null; find stages -name unit.json -type f; }} "
+        "| tar -cf - -T - | gzip -1"
+    )
     said = reach.call(job.address, script)
     files: dict[str, bytes] = {}
     try:
         with tarfile.open(fileobj=io.BytesIO(said.stdout), mode="r:gz") as archive:
             for member in archive:
-                if member.name not in FETCHED or not member.isreg():
+                known = member.name in FETCHED or _UNIT.fullmatch(member.name)
+                if not known or not member.isreg():
                     raise UsageError(
                         f"{job.host} sent {plain(member.name, 80)}, which no run makes"
                     )

@@ -74,6 +74,7 @@ class Records:
         directory = self.directory / "runs" / job.name
         make_directory(directory)
         for name in sorted(files, key=lambda name: name == "result.json"):
+            make_directory((directory / name).parent)
             write_atomic(directory / name, files[name])
         return directory
 

@@ -49,13 +49,13 @@ def gathered(places: Sequence[Path]) -> Gathered:
 
     Raises UsageError, with what to do, where one of them must not be merged with the others.
     """
-    directories = list(_directories(places))
+    directories = list(run_directories(places))
     if len(directories) > MOST_RUNS:
         raise UsageError(f"there are more than {MOST_RUNS:,} runs", hint="Name fewer.")
     now = datetime.now(UTC)
     runs, unproven = [], 0
     for directory in directories:
-        run, proven = _whole(directory, now)
+        run, proven = whole_run(directory, now)
         runs.append(run)
         unproven += not proven
     _require_drives(runs)
@@ -69,7 +69,8 @@ def require_comparable(first: Gathered, second: Gathered) -> None:
     _require_one_method([first.runs[0], second.runs[0]])
 
 
-def _directories(places: Sequence[Path]) -> Iterator[Path]:
+def run_directories(places: Sequence[Path]) -> Iterator[Path]:
+    """The runs that are named, and those below each directory that is no run. Raises UsageError."""
     seen: dict[Path, Path] = {}
     for place in places:
         found = [place] if _is_run(place) else list(_below(place, MOST_DEPTH))
@@ -103,8 +104,11 @@ def _below(directory: Path, depth: int) -> Iterator[Path]:
             yield from _below(path, depth - 1)
 
 
-def _whole(directory: Path, now: datetime) -> tuple[StoredRun, bool]:
-    """A run that ended, and whether its journal proves the result."""
+def whole_run(directory: Path, now: datetime) -> tuple[StoredRun, bool]:
+    """A run that ended, and whether its journal proves the result.
+
+    Raises UsageError for one that is not whole, is damaged, or has impossible times.
+    """
     if not (directory / JOURNAL).is_file():
         raise UsageError(
             f"{directory} is no whole run directory: it has no {JOURNAL}",

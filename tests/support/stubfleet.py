@@ -261,7 +261,10 @@ def served(world: World, path: Path) -> socketserver.ThreadingUnixStreamServer:
 
     class Handler(socketserver.StreamRequestHandler):
         def handle(self) -> None:
-            asked = json.loads(self.rfile.readline())
+            line = self.rfile.readline()
+            if not line:  # whoever asked was killed
+                return
+            asked = json.loads(line)
             try:
                 said = world.call(asked["address"], asked["script"], asked["given"].encode())
                 told = {"silent": "", "stdout": said.stdout.hex(), "stderr": said.stderr}

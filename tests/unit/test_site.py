@@ -30,7 +30,7 @@ from ssdbench.sim.truth import Rest
 
 DOCS = Path(__file__).parents[2] / "docs"
 KEYS = list(keys.every_key())
-GROUPS = ("sim", "kmod", "lab", "fleet")  # whose commands have the sections
+GROUPS = ("sim", "kmod", "lab", "fleet", "store")  # whose commands have the sections
 
 
 def test_every_key_of_a_profile_says_what_it_means() -> None:

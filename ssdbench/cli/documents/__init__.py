@@ -52,6 +52,11 @@ DOCUMENTS = {
     "fleet-run": ("fleets", "FleetRan"),
     "fleet-status": ("fleets", "FleetStatus"),
     "fleet-stop": ("fleets", "FleetStopped"),
+    "store-add": ("stores", "StoreAdded"),
+    "store-check": ("stores", "StoreChecked"),
+    "store-compact": ("stores", "StoreCompacted"),
+    "store-sign": ("stores", "StoreSigned"),
+    "query": ("stores", "Queried"),
     "lab-run": ("machine", "RanInGuest"),
     "error": ("failed", "Failed"),
 }

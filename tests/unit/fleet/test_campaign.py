@@ -92,7 +92,15 @@ def test_500_hosts_and_a_control_process_killed_three_times(tmp_path: Path) -> N
     door = tmp_path / "world.sock"
     server = stubfleet.served(world, door)
     chance = random.Random(7)
-    argv = [sys.executable, "-m", "tests.unit.fleet.test_campaign", str(door), str(tmp_path / "f")]
+    argv = [
+        sys.executable,
+        "-X",
+        "faulthandler",
+        "-m",
+        "tests.unit.fleet.test_campaign",
+        str(door),
+        str(tmp_path / "f"),
+    ]
     records = Records(tmp_path / "f")
     try:
         hosts = " ".join(world.hosts)
@@ -109,6 +117,7 @@ def test_500_hosts_and_a_control_process_killed_three_times(tmp_path: Path) -> N
             world.repaired = True
     finally:
         server.shutdown()
+        server.server_close()
     nothing_was_done_twice_nor_lost(world, records)
 
 

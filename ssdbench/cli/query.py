@@ -1,0 +1,5 @@
+"""`ssdbench query`."""
+
+from ssdbench.cli.store import query as command
+
+__all__ = ["command"]

@@ -1,0 +1,172 @@
+"""`ssdbench store`: results at rest."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ssdbench.cli.options import json_option
+from ssdbench.cli.output import answer, document, tell
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+store_argument = click.argument("directory", metavar="STORE", type=click.Path(path_type=Path))
+signers_option = click.option(
+    "--signers",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Take only what a key of this file signed; lines as in ALLOWED SIGNERS of ssh-keygen(1).",
+)
+
+
+@click.group("store")
+def store() -> None:
+    """Keep the results of many runs as Parquet, proven by hashes, for `query`."""
+
+
+@store.command("add")
+@store_argument
+@click.argument(
+    "runs", metavar="RUN|DIR...", nargs=-1, required=True, type=click.Path(path_type=Path)
+)
+@signers_option
+@json_option
+def add_command(
+    directory: Path, runs: tuple[Path, ...], signers: Path | None, as_json: bool
+) -> None:
+    """Add finished runs to STORE, which is made where it is missing.
+
+    A run that is there already is passed over. With --signers each result.json needs a
+    result.json.sig beside it.
+    """
+    from ssdbench.cli.documents.stores import StoreAdded
+    from ssdbench.model.rundirectory import RESULT
+    from ssdbench.store.parts import Store
+    from ssdbench.store.signed import signer
+    from ssdbench.store.tables import added
+    from ssdbench.store.write import add
+    from ssdbench.suite.gather import run_directories, whole_run
+
+    now = datetime.now(UTC)
+    given = []
+    for path in run_directories(runs):
+        run, _ = whole_run(path, now)
+        who = "" if signers is None else signer(path / RESULT, signers)
+        given.append(added(run, signed_by=who))
+    done = add(Store.made(directory), given)
+    if as_json:
+        document(StoreAdded(directory=str(directory), added=done.added, there=done.there))
+        return
+    answer(f"{len(done.added)} runs added, {len(done.there)} were there already")
+
+
+@store.command("check")
+@store_argument
+@signers_option
+@json_option
+def check_command(directory: Path, signers: Path | None, as_json: bool) -> int:
+    """Compare every file of STORE with its hash, and every row with the run that it names."""
+    from ssdbench.cli.documents.stores import StoreChecked
+    from ssdbench.store.ask import check
+    from ssdbench.store.parts import Store
+    from ssdbench.store.signed import signer
+
+    who: Callable[[Path], str] | None = None
+    if signers is not None:
+        who = lambda path: signer(path, signers)  # noqa: E731
+    opened = Store.open(directory)
+    wrong = check(opened, who)
+    parts = opened.parts()
+    runs = sum(part.count for part in parts)
+    if as_json:
+        document(
+            StoreChecked(directory=str(directory), parts=len(parts), runs=runs, wrong=tuple(wrong))
+        )
+    else:
+        for line in wrong:
+            answer(line)
+        answer(f"{len(parts)} parts, {runs} runs, {len(wrong) or 'nothing'} wrong")
+    return 1 if wrong else 0
+
+
+@store.command("compact")
+@store_argument
+@json_option
+def compact_command(directory: Path, as_json: bool) -> None:
+    """Make one part of all that a model has of a month; signatures go with the old parts."""
+    from ssdbench.cli.documents.stores import StoreCompacted
+    from ssdbench.store.parts import Store
+    from ssdbench.store.write import compact
+
+    gone = compact(Store.open(directory))
+    if as_json:
+        document(StoreCompacted(directory=str(directory), fewer=gone))
+    else:
+        answer(f"{gone} parts fewer")
+
+
+@store.command("sign")
+@store_argument
+@click.option(
+    "--key", type=click.Path(path_type=Path), metavar="KEY", required=True,
+    help="A private key of OpenSSH, or a public one whose private key the agent has.",
+)  # fmt: skip
+@json_option
+def sign_command(directory: Path, key: Path, as_json: bool) -> None:
+    """Sign every part of STORE that has no signature, once it is proven whole."""
+    from ssdbench.cli.documents.stores import StoreSigned
+    from ssdbench.store.parts import PART, SIGNATURE, Store, require_whole
+    from ssdbench.store.signed import sign
+
+    signed = []
+    for part in Store.open(directory).parts():
+        if not (part.path / SIGNATURE).exists():
+            require_whole(part)
+            sign(part.path / PART, key)
+            signed.append(str(part.path))
+    if as_json:
+        document(StoreSigned(directory=str(directory), signed=tuple(signed)))
+    else:
+        answer(f"{len(signed)} parts signed")
+
+
+@click.command("query")
+@click.argument("sql", metavar="SQL")
+@click.option(
+    "--store", "directory", type=click.Path(path_type=Path), metavar="STORE", required=True,
+    help="The store that is asked.",
+)  # fmt: skip
+@click.option(
+    "--method", type=click.IntRange(1), metavar="N",
+    help="Ask the runs of this version of the method instead of the newest.",
+)  # fmt: skip
+@json_option
+def query(sql: str, directory: Path, method: int | None, as_json: bool) -> None:
+    """Answer one SELECT over the views drives, points, repeats and findings of a store.
+
+    ssdbench query --store lot "SELECT model, firmware, min(iops_bound) FROM points GROUP BY ALL"
+    """
+    from ssdbench.cli.documents.stores import Queried
+    from ssdbench.cli.output import table
+    from ssdbench.store.ask import ask
+    from ssdbench.store.parts import Store
+
+    found = ask(Store.open(directory), sql, method=method)
+    for note in found.notes:
+        tell(note)
+    if as_json:
+        rows = tuple(tuple(_plain(cell) for cell in row) for row in found.rows)
+        document(Queried(columns=found.columns, rows=rows, method=found.method, notes=found.notes))
+        return
+    shown = [["" if cell is None else _shown(cell) for cell in row] for row in found.rows]
+    answer(table(found.columns, shown))
+
+
+def _shown(cell: object) -> str:
+    return f"{cell:.10g}" if isinstance(cell, float) else str(cell)
+
+
+def _plain(cell: object) -> str | int | float | bool | None:
+    return cell if cell is None or isinstance(cell, str | int | float | bool) else str(cell)

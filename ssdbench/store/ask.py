@@ -1,0 +1,148 @@
+"""Asks a store in SQL, and checks it. Who asks reaches the tables of the store and nothing else."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ssdbench.errors import UsageError
+from ssdbench.report.database import connection, quoted
+from ssdbench.store.parts import Origin, Part, Store, require_whole
+from ssdbench.store.tables import TABLES
+from ssdbench.store.write import SQL_TYPES, selected
+
+MEMORY = "900MB"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Rows of a query, and what it should be read with."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    method: int | None  # of the rows; None where there are none
+    notes: tuple[str, ...]
+
+
+def ask(store: Store, sql: str, *, method: int | None = None, threads: int = 2) -> Answer:
+    """Answer one SELECT over the views drives, points, repeats and findings.
+
+    Rows of different methods are not mixed: those of `method` count, by default of the newest.
+    Every file is compared with its hash first. Raises UsageError, HostLacks.
+    """
+    parts = store.parts()
+    for part in parts:
+        require_whole(part)
+    methods = sorted({method for part in parts for method in part.methods})
+    if method is not None and method not in methods:
+        told = ", ".join(map(str, methods)) or "none"
+        raise UsageError(f"the store has no run of method {method} (it has: {told})")
+    chosen = method if method is not None else (methods[-1] if methods else None)
+    opened = connection(memory_limit=MEMORY, threads=threads)
+    from duckdb import Error  # which is there, then
+
+    try:
+        with opened as database:
+            _require_a_question(sql)
+            _views(database, parts, chosen)
+            _lock(database, parts)
+            found = database.execute(sql)
+            columns = tuple(str(one[0]) for one in found.description)
+            rows = tuple(found.fetchall())
+    except Error as error:
+        raise UsageError(
+            f"the query cannot be answered: {str(error).splitlines()[0]}",
+            hint="docs/store.md has the views and their columns.",
+        ) from error
+    return Answer(columns, rows, chosen, tuple(_notes(store, parts, methods, chosen)))
+
+
+def check(store: Store, signer: Callable[[Path], str] | None = None) -> list[str]:
+    """Everything that is wrong with a store, a sentence for each; empty when it is whole.
+
+    `signer` says who signed a file, or raises UsageError.
+    """
+    wrong = [f"{path} was never finished; it counts for nothing" for path in store.drafts()]
+    seen: dict[str, str] = {}
+    for part in store.parts():
+        runs: tuple[Origin, ...] = ()
+        try:
+            require_whole(part)
+            runs = part.runs()
+            wrong += _rows_without_run(part, runs)
+            if signer is not None:
+                signer(part.path / "part.json")
+        except UsageError as error:
+            wrong.append(error.message)
+        for origin in runs:
+            if origin.run_id in seen:
+                wrong.append(f"{part.path}: run {origin.run_id} is also in {seen[origin.run_id]}")
+            seen[origin.run_id] = str(part.path)
+    return wrong
+
+
+def _rows_without_run(part: Part, runs: Sequence[Origin]) -> list[str]:
+    """Rows of a part whose run or hash is not one of its runs; drives that have no row."""
+    known = {(origin.run_id, origin.result_sha256) for origin in runs}
+    wrong = []
+    with connection(threads=1) as database:
+        for file in part.tables:
+            path = quoted(str(part.path / file))
+            query = f"SELECT DISTINCT run_id, result_sha256 FROM read_parquet({path})"
+            found = set(database.execute(query).fetchall())
+            wrong += [
+                f"{part.path / file}: rows of {run}, which is not in it" for run, _ in found - known
+            ]
+            if file == "drives.parquet":
+                wrong += [f"{part.path / file}: no row of {run}" for run, _ in known - found]
+    return wrong
+
+
+def _require_a_question(sql: str) -> None:
+    """Raise UsageError for anything but one SELECT."""
+    import duckdb
+
+    found = duckdb.extract_statements(sql)
+    if len(found) != 1 or found[0].type != duckdb.StatementType.SELECT:
+        raise UsageError(
+            "a query is one SELECT",
+            hint="Views: drives, points, repeats, findings (docs/store.md).",
+        )
+
+
+def _views(database: Any, parts: Sequence[Part], method: int | None) -> None:
+    """The views; a column that older parts lack is empty in them."""
+    for name, types in TABLES.items():
+        columns = ", ".join(f'"{column}" {SQL_TYPES[kind]}' for column, kind in types.items())
+        database.execute(f"CREATE TABLE _no_{name} ({columns})")
+        files = _files(parts, name)
+        if not files or method is None:
+            database.execute(f"CREATE VIEW {name} AS SELECT * FROM _no_{name}")
+            continue
+        query = f"{selected(database, name, files)} WHERE method = {int(method)}"
+        database.execute(f"CREATE VIEW {name} AS {query}")
+
+
+def _lock(database: Any, parts: Sequence[Part]) -> None:
+    """From here on nothing of this machine can be reached but the tables, and that stays so."""
+    files = [path for name in TABLES for path in _files(parts, name)]
+    database.execute(f"SET allowed_paths = [{', '.join(map(quoted, files))}]")
+    database.execute("SET enable_external_access = false")
+    database.execute("SET lock_configuration = true")
+
+
+def _files(parts: Sequence[Part], name: str) -> list[str]:
+    file = f"{name}.parquet"
+    return [str((part.path / file).absolute()) for part in parts if file in part.tables]
+
+
+def _notes(
+    store: Store, parts: Sequence[Part], methods: Sequence[int], chosen: int | None
+) -> list[str]:
+    notes = [f"{path} was never finished; it counts for nothing" for path in store.drafts()]
+    others = [method for method in methods if method != chosen]
+    if others:
+        left = sum(part.methods.get(method, 0) for part in parts for method in others)
+        told = ", ".join(map(str, others))
+        notes.append(f"left out: {left} runs of method {told}; --method asks for them")
+    return notes

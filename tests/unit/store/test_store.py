@@ -1,0 +1,241 @@
+"""A store: what is added is answered, damage and forgery are found, nothing else is reached."""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ssdbench.cli.main import run
+from ssdbench.errors import UsageError
+from ssdbench.report.read import StoredRun
+from ssdbench.store import ask, parts, write
+from ssdbench.store.parts import Store
+from ssdbench.store.tables import added
+from tests.support.documents import checked
+from tests.support.lots import PLANTED_IOPS, a_lot
+
+SHARES = (1.0, 0.9, 1.1)
+WORST = "SELECT serial, metric_value FROM repeats WHERE metric = 'iops' LIMIT 1"
+
+
+@pytest.fixture(scope="module")
+def lot(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return whole(a_lot(tmp_path_factory.mktemp("lot"), SHARES))
+
+
+def whole(runs: list[Path]) -> list[Path]:
+    for path in runs:
+        (path / "manifest.json").write_text("{}")
+    return runs
+
+
+@pytest.fixture(scope="module")
+def kept(lot: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two parts of one model and month: one of two runs, one of one."""
+    store = tmp_path_factory.mktemp("store") / "s"
+    assert run(["store", "add", str(store), str(lot[0]), str(lot[1])]) == 0
+    assert run(["store", "add", str(store), *map(str, lot)]) == 0
+    return store
+
+
+@pytest.fixture
+def store(kept: Path, tmp_path: Path) -> Path:
+    shutil.copytree(kept, tmp_path / "s")
+    return tmp_path / "s"
+
+
+def one(store: Path, sql: str) -> tuple[object, ...]:
+    return ask.ask(Store.open(store), sql).rows[0]
+
+
+def test_what_was_added_is_answered_also_after_compaction(
+    kept: Path, store: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    bounds = "SELECT count(*), max(iops), min(iops_bound) FROM points"
+    tables = "SELECT count(*), min(serial) FROM drives"
+    before = one(kept, bounds), one(kept, tables), one(kept, "SELECT count(*) FROM repeats")
+
+    assert before[0] == (
+        3,
+        pytest.approx(1.1 * PLANTED_IOPS),
+        pytest.approx(0.9 * 0.98 * PLANTED_IOPS),
+    )
+    assert before[1] == (3, "S0001")
+    assert len(Store.open(store).parts()) == 2
+    assert run(["store", "compact", str(store)]) == 0
+    assert len(Store.open(store).parts()) == 1
+    assert (one(store, bounds), one(store, tables)) == before[:2]
+    assert one(store, "SELECT count(*) FROM repeats") == before[2]
+    capfd.readouterr()
+    assert run(["store", "check", str(store), "--json"]) == 0
+    assert checked(capfd.readouterr().out, "store-check")["runs"] == 3
+    assert run(["query", "SELECT 1 AS a, NULL AS b", "--store", str(store), "--json"]) == 0
+    assert checked(capfd.readouterr().out, "query")["rows"] == [[1, None]]
+
+
+def first(store: Path, name: str) -> Path:
+    return sorted(store.rglob(name))[0]
+
+
+def flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(bytes(data))
+
+
+DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a row": (lambda s: flip(first(s, "repeats.parquet")), "SHA-256 is not the one"),
+    "the runs": (lambda s: flip(first(s, "runs.json")), "SHA-256 is not the one"),
+    "a table gone": (lambda s: first(s, "points.parquet").unlink(), "is damaged or was altered"),
+    "half a part": (lambda s: first(s, "part.json").unlink(), "is half a part"),
+    "part.json": (lambda s: first(s, "part.json").write_text("{}"), "is damaged"),
+    "store.json": (lambda s: (s / "store.json").write_text("{"), "is damaged"),
+    "a newer form": (lambda s: (s / "store.json").write_text('{"store": 2}'), "reads up to 1"),
+    "no store": (lambda s: (s / "store.json").unlink(), "is no store"),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGE)
+def test_damage_is_a_sentence_and_no_answer(
+    case: str, store: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    do, sentence = DAMAGE[case]
+    do(store)
+
+    assert run(["query", WORST, "--store", str(store)]) == 2
+    said = capfd.readouterr()
+    assert said.out == ""
+    assert sentence in said.err
+    assert run(["store", "check", str(store)]) != 0
+
+
+def test_what_a_writer_left_half_counts_for_nothing_and_goes(store: Path, lot: list[Path]) -> None:
+    part = Store.open(store).parts()[0].path
+    shutil.copytree(part, part.with_name(".0123456789abcdef.draft"))
+
+    answer = ask.ask(Store.open(store), "SELECT count(*) FROM drives")
+    assert answer.rows == ((3,),)
+    assert "was never finished" in answer.notes[0]
+    assert ask.check(Store.open(store)) != []
+    assert run(["store", "add", str(store), str(lot[0])]) == 0
+    assert ask.check(Store.open(store)) == []
+
+
+def test_a_compaction_that_was_cut_before_it_removed_the_old_counts_once(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as cut:
+        cut.setattr("shutil.rmtree", lambda path: None)
+        write.compact(Store.open(store))
+
+    assert len(list(store.rglob("part.json"))) == 3
+    assert one(store, "SELECT count(*) FROM drives") == (3,)
+    write.compact(Store.open(store))
+    assert len(list(store.rglob("part.json"))) == 1
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM read_csv('/etc/passwd')",
+        "SELECT * FROM read_text('/etc/hostname')",
+        "SELECT * FROM glob('/etc/*')",
+        "COPY points TO '/tmp/x.csv'",
+        "SELECT 1; SELECT 2",
+        "SET enable_external_access = true",
+        "INSTALL httpfs",
+        "ATTACH '/tmp/x.db'",
+        "DROP VIEW points",
+        "SELEC",
+        "",
+    ],
+)
+def test_a_query_reaches_the_tables_and_nothing_else(kept: Path, sql: str) -> None:
+    with pytest.raises(UsageError, match=r"cannot be answered|one SELECT"):
+        ask.ask(Store.open(kept), sql)
+
+
+def test_runs_of_another_method_are_left_out_and_said_so(store: Path, tmp_path: Path) -> None:
+    (result,) = whole(a_lot(tmp_path / "new", [1.0], method=7))
+    other = StoredRun.open(result)
+    other.result = other.result.model_copy(update={"run_id": "newer", "method": 7})
+    write.add(Store.open(store), [added(other)])
+
+    answer = ask.ask(Store.open(store), "SELECT count(*) FROM drives")
+    assert (answer.rows, answer.method) == (((1,),), 7)
+    assert answer.notes == ("left out: 3 runs of method 1; --method asks for them",)
+    assert ask.ask(Store.open(store), "SELECT count(*) FROM drives", method=1).rows == ((3,),)
+    with pytest.raises(UsageError, match="no run of method 3"):
+        ask.ask(Store.open(store), "SELECT 1", method=3)
+
+
+def test_a_store_of_an_older_version_lacks_a_column_and_is_still_read(store: Path) -> None:
+    from ssdbench.report.database import connection
+
+    part = Store.open(store).parts()[0]
+    path = part.path / "repeats.parquet"
+    with connection(threads=1) as database:
+        database.execute(
+            f"COPY (SELECT * EXCLUDE (span_percent, identity) FROM read_parquet('{path}', "
+            "hive_partitioning=false)) "
+            f"TO '{path}.new' (FORMAT parquet)"
+        )
+    Path(f"{path}.new").replace(path)
+    about = json.loads((part.path / "part.json").read_text())
+    about["files"]["repeats.parquet"] = parts._hash(path)
+    (part.path / "part.json").write_text(json.dumps(about))
+
+    total, named = one(store, "SELECT count(*), count(identity) FROM repeats")
+    assert 0 < named < total  # type: ignore[operator]
+    write.compact(Store.open(store))
+    assert one(store, "SELECT count(*), count(identity) FROM repeats") == (total, named)
+
+
+def test_another_result_under_a_known_name_is_refused(store: Path, lot: list[Path]) -> None:
+    forged = StoredRun.open(lot[0])
+    one_more = added(forged)
+    changed = type(one_more)(forged, "0" * 64, one_more.manifest_sha256)
+
+    with pytest.raises(UsageError, match="with another result"):
+        write.add(Store.open(store), [changed])
+    assert len(Store.open(store).parts()) == 2
+
+
+def test_only_what_a_known_key_signed_is_taken(
+    store: Path, lot: list[Path], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("host", "stranger"):
+        key = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / name)]
+        subprocess.run(key, check=True)
+    signers = tmp_path / "signers"
+    signers.write_text(f"r1n1@example.org {(tmp_path / 'host.pub').read_text()}")
+    copy = shutil.copytree(lot[2], tmp_path / "run")
+    argv = ["store", "add", str(tmp_path / "new"), str(copy), "--signers", str(signers)]
+
+    def sign(key: str) -> None:
+        (copy / "result.json.sig").unlink(missing_ok=True)
+        words = ["ssh-keygen", "-q", "-Y", "sign", "-n", "ssdbench", "-f", str(tmp_path / key)]
+        subprocess.run([*words, str(copy / "result.json")], check=True, capture_output=True)
+
+    assert run(argv) == 2
+    assert "is not signed" in capfd.readouterr().err
+    sign("stranger")
+    assert run(argv) == 2
+    assert "does not name" in capfd.readouterr().err
+    assert not (tmp_path / "new").exists()
+    sign("host")
+    assert run(argv) == 0
+    assert one(tmp_path / "new", "SELECT signed_by FROM drives") == ("r1n1@example.org",)
+
+    check = ["store", "check", str(store), "--signers", str(signers)]
+    assert run(check) == 1
+    assert run(["store", "sign", str(store), "--key", str(tmp_path / "host")]) == 0
+    assert run(check) == 0
+    part = first(store, "part.json")  # a forger keeps the hashes right, and has no key
+    part.write_text(part.read_text() + " ")
+    capfd.readouterr()
+    assert run(check) == 1
+    assert "is not what r1n1@example.org signed" in capfd.readouterr().out
