@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from itertools import combinations
@@ -15,6 +16,7 @@ from scipy.stats import mannwhitneyu
 
 from ssdbench.cli import main
 from ssdbench.model.result import METHOD, RunResult
+from ssdbench.model.target import TargetKind
 from ssdbench.report.read import StoredRun
 from tests.support.documents import checked
 from tests.support.lots import PLANTED_IOPS, a_lot, stored
@@ -294,3 +296,30 @@ def test_a_drive_in_both_lots_or_a_lot_of_one_drive_is_refused(
     ]:
         assert main.run(["compare", "--population", *map(str, lots)]) == 2
         assert sentence in capsys.readouterr().err
+
+
+def test_firmware_that_slows_drives_on_two_hosts_is_separated_from_the_hosts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    slower = [place % 2 == 1 for place in range(12)]
+    healthy = [1, 1.001, 0.999, 1.002, 0.998, 1, 0.999, 1, 1.002, 0.998, 1.001, 1]
+    shares = [s * (0.97 if old else 1) for s, old in zip(healthy, slower, strict=True)]
+    made = a_lot(tmp_path / "lot", shares)
+    for place, directory in enumerate(made):
+        real = with_target(
+            kind=TargetKind.DRIVE,
+            simulated=False,
+            firmware="OLD" if slower[place] else "NEW",
+            facts={"place": f"pci-0000:{place:02d}:00.0", "percentage used": "3 %"},
+        )
+        change(directory, real)
+        change(directory, of(host={"host": "left" if place < 6 else "right"}))
+
+    assert main.run(["merge", str(tmp_path / "lot")]) == 0
+    said = capsys.readouterr().out
+
+    assert re.search(r"firmware changes the rate: by (2\.9|3\.0|3\.1) %", said)
+    assert "host: no effect shown" in said
+    assert "slot cannot be separated: nearly each drive has its own" in said
+    assert "wear cannot be separated: the same for all drives" in said
+    assert "temperature cannot be separated: not known of any drive" in said
