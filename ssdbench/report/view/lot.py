@@ -132,10 +132,13 @@ def of_set(found: OfSet) -> Iterator[str]:
             f"{striped}: the slowest is expected at {format_bound(found.slowest_iops)} IOPS, so "
             f"{format_bound(total)} IOPS together"
         )
-    yield (
-        f"balanced over {found.drives:,} drives: at least {format_bound(found.sum_iops)} IOPS "
-        f"together, with {percent(CONFIDENCE)} confidence"
-    )
+    balanced = f"balanced over {found.drives:,} drives"
+    if found.sum_iops > 0:
+        least = f"at least {format_bound(found.sum_iops)} IOPS together"
+        yield f"{balanced}: {least}, with {percent(CONFIDENCE)} confidence"
+    else:
+        why = "drives failed" if found.failed else "too few were measured"
+        yield f"{balanced}: nothing can be promised, as {why}"
 
 
 def odd(point: LotPoint, results: Sequence[RunResult]) -> Iterator[str]:

@@ -10,6 +10,7 @@ import pytest
 from ssdbench.cli import main
 from tests.support.builders import a_small_run, a_target
 from tests.support.chromium import DARK, LIGHT, Browser
+from tests.support.lots import a_lot
 from tests.support.page_runs import NAMES
 
 AXE = Path(axe_core_python.__path__[0], "axe.min.js")
@@ -50,6 +51,21 @@ def test_a_comparison_is_strict_silent_and_for_every_reader_as_well(
 
     html5lib.HTMLParser(strict=True).parse(page.read_text(encoding="utf-8"))
     require_no_fault(page, chromium)
+
+
+def test_a_lot_and_two_lots_are_strict_silent_and_for_every_reader_as_well(
+    tmp_path: Path, chromium: Browser
+) -> None:
+    page, pair = tmp_path / "lot.html", tmp_path / "lots.html"
+    a_lot(tmp_path / "one", [1, 1.01, 0.99, 1.002, 0.998, 0.85])
+    a_lot(tmp_path / "two", [0.99, 1], first=21)
+    lots = [str(tmp_path / "one"), str(tmp_path / "two")]
+    assert main.run(["merge", lots[0], "--lot", "50", "--set", "3", "--html", str(page)]) == 0
+    assert main.run(["compare", "--population", *lots, "--html", str(pair)]) == 0
+
+    for one in (page, pair):
+        html5lib.HTMLParser(strict=True).parse(one.read_text(encoding="utf-8"))
+        require_no_fault(one, chromium)
 
 
 def require_no_fault(page: Path, chromium: Browser) -> None:
