@@ -38,7 +38,7 @@ LOT_TYPES = {
     "host": "str",
     "temperature_c": "Float64",
     "wear_percent": "Float64",
-    "simulated": "bool",
+    "simulated": "str",
     "workload": "str",
     "iops": "Float64",
     "iops_ci_low": "Float64",
@@ -46,7 +46,7 @@ LOT_TYPES = {
     "counts_iops": "Float64",
     "failing": "str",
     "deviation_percent": "Float64",
-    "odd": "bool",
+    "odd": "str",
 }
 
 
