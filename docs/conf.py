@@ -13,7 +13,7 @@ from sphinx.application import Sphinx
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from docs.siteparts import outside, terms
+from docs.siteparts import outside, termlinks, terms
 from ssdbench import __version__
 
 project = "ssdbench"
@@ -76,4 +76,4 @@ def _made(name: str) -> str:
 def setup(app: Sphinx) -> None:
     """Called by Sphinx."""
     app.connect("source-read", _prepare)
-    app.connect("doctree-resolved", terms.link)
+    app.connect("doctree-resolved", termlinks.link)
