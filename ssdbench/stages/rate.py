@@ -215,6 +215,8 @@ def started_from(stage: Rate, context: Context) -> float:
         for point in result.points:
             done = point.point.workload
             estimate = point.estimate("iops")
+            if done.streams:
+                continue  # its sums say little of one kind of request
             if estimate and (done.block_bytes, done.read_percent, done.pattern) == same:
                 return estimate.value / 2
     warm = [r.verdict.mean for r in context.results if r.verdict and r.verdict.mean > 0]

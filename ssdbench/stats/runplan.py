@@ -249,14 +249,15 @@ def _kinds(result: RunResult) -> list[str]:
     """Block sizes and read shares that a plan could stand on."""
     points = [point for stage in result.stages for point in stage.points]
     workloads = [p.point.workload for p in points if _whole_drive(p) and _has_bound(p)]
-    kinds = sorted({(w.block_bytes, w.read_percent) for w in workloads})
+    kinds = sorted({(w.block_bytes, w.read_percent) for w in workloads if not w.streams})
     return [f"{format_size(block)} with {read} % reads" for block, read in kinds]
 
 
 def _whole_drive(point: PointResult) -> bool:
     span = point.point.span_percent
     whole = span is None or span >= WHOLE_PERCENT
-    return whole and point.point.workload.pattern is Pattern.RANDOM
+    workload = point.point.workload
+    return whole and (bool(workload.streams) or workload.pattern is Pattern.RANDOM)
 
 
 def _has_bound(point: PointResult) -> bool:
@@ -272,6 +273,8 @@ def _has_bound(point: PointResult) -> bool:
 
 def _fits(point: PointResult, wanted: CapacityPlan) -> bool:
     workload = point.point.workload
+    if workload.streams:  # several kinds at once are of no one kind
+        return wanted.block_bytes is None and wanted.read_percent is None
     return (wanted.block_bytes in (None, workload.block_bytes)) and (
         wanted.read_percent in (None, workload.read_percent)
     )

@@ -13,12 +13,14 @@ import pytest
 from ssdbench.cli.main import run
 from ssdbench.model.estimate import Estimate
 from ssdbench.model.point import PointResult, StreamResult
+from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.result import RunResult
+from ssdbench.stats.runplan import candidates
 
 HEAD = """
 target: sim:x25m-g2-160,capacity=256MiB
 precondition: [{pattern: sequential, block: 128KiB, fill: 1}]
-steady: {rule: pss-quick, max_fills: 1}
+steady: {rule: seppanen, max_time: 60s}
 repeats: 2
 window: 10s
 settle: {window: 10s, flat: 10s, spare: 10%, max_time: 30s}
@@ -59,8 +61,8 @@ def profile(directory: Path, measures: str = MEASURES, jobs: str = JOBS) -> Path
 
 
 @pytest.fixture(scope="module")
-def resumed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PointResult]:
-    """The points of a run that was killed among the job's repeats and resumed, by title."""
+def result(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
+    """A run that was killed among the job's repeats and resumed."""
     home = tmp_path_factory.mktemp("jobs")
     path, out = profile(home), home / "out"
     argv = [sys.executable, "-m", "ssdbench", "run", str(path), "--output", str(out)]
@@ -74,7 +76,12 @@ def resumed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, PointResult]:
     path.unlink()  # the run keeps what it measures
     (home / "jobs" / "db.fio").unlink()
     run(["resume", str(out)])
-    result = RunResult.model_validate_json((out / "result.json").read_text())
+    return RunResult.model_validate_json((out / "result.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def resumed(result: RunResult) -> dict[str, PointResult]:
+    """Its points by title."""
     points = [point for stage in result.stages for point in stage.points]
     return {point.point.workload.title: point for point in points}
 
@@ -105,6 +112,14 @@ def test_a_job_that_sets_its_pace_has_a_share_of_its_rate_and_no_bound(
     assert estimate(lookup, "lat_p99_ns", "read").value > 0
     both = estimate(lookup, "iops", "read").value + 50
     assert estimate(point, "iops").value == pytest.approx(both, rel=0.02)
+
+
+def test_a_job_is_of_no_one_kind_and_a_paced_one_is_nothing_to_plan_on(result: RunResult) -> None:
+    def used(wanted: CapacityPlan) -> list[str]:
+        return [point.point.workload.title for point in candidates(result, wanted)]
+
+    assert used(CapacityPlan()) == ["db.fio 1", ""]
+    assert used(CapacityPlan.model_validate({"block": "4KiB", "read": 0})) == [""]
 
 
 def test_each_repeat_has_offsets_of_its_own(resumed: dict[str, PointResult]) -> None:
