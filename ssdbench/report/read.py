@@ -6,7 +6,6 @@ that is missing or torn (a run that was killed) is skipped and remembered in `mi
 
 import csv
 import io
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -17,7 +16,7 @@ import numpy.typing as npt
 from pydantic import ValidationError
 
 from ssdbench.errors import UsageError
-from ssdbench.foreign import holds_huge_number, read_regular, real
+from ssdbench.foreign import files_below, holds_huge_number, read_regular, real
 from ssdbench.model.result import SCHEMA, RunResult
 from ssdbench.model.rundirectory import MEASURE, PHASE, RESULT, SECONDS_COLUMNS
 from ssdbench.stats.histogram import BINS, Histogram
@@ -95,13 +94,8 @@ class StoredRun:
         top = self.path(relative)
         if top is None or not top.is_dir():
             return []
-        found = (
-            os.path.join(place, name)  # noqa: PTH118 - of thousands
-            for place, _, names in os.walk(top)
-            for name in names
-        )
         root = f"{real(self.directory)}/"
-        return sorted(one.removeprefix(root) for one in found if os.path.isfile(one))  # noqa: PTH113
+        return sorted(one.removeprefix(root) for one in files_below(top))
 
     def table(
         self, relative: str, *, marked: tuple[str, str] | None = None
