@@ -24,7 +24,7 @@ from ssdbench.cli import conduct, main
 from ssdbench.cli.documents import DOCUMENTS
 from ssdbench.cli.main import COMMANDS
 from ssdbench.cli.sim import RESTS
-from ssdbench.model.finding import Code
+from ssdbench.model.finding import Code, Severity
 from ssdbench.sim.modelfile import embedded_models
 from ssdbench.sim.truth import Rest
 
@@ -86,6 +86,15 @@ def test_every_kind_of_finding_is_explained_and_says_what_to_do() -> None:
     ]
 
     assert silent == []
+
+
+def test_the_page_on_invalid_results_knows_every_reason() -> None:
+    text = (DOCS / "howto" / "not-validated.md").read_text()
+
+    reasons = {k.code.value for k in findings.kinds() if Severity.INVALIDATES in k.severities}
+
+    assert len(reasons) >= 20
+    assert sorted(reason for reason in reasons if f"`{reason}`" not in text) == []
 
 
 def test_the_readme_and_the_manual_tell_the_same_exit_codes() -> None:
