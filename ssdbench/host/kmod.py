@@ -120,10 +120,10 @@ def build(
 
     Without `block_source` (the kernel's own block/ directory, for the elevator's private headers)
     the schedulers are left out. With `root` the compiler and its libraries are that directory's,
-    which costs root's rights, and `places` are what it has of this machine beside the sources and
-    `into`. `release` is whose headers to ask for where there are none, `options`
-    are further words for make. Raises HostLacks with the compiler's first complaint when there is
-    no module at all.
+    and `headers` lie in it, which costs root's rights; `places` are what it has of this machine
+    beside the sources and `into`. `release` is whose headers to ask for where there are none,
+    `options` are further words for make. Raises HostLacks with the compiler's first complaint when
+    there is no module at all.
     """
     _check_sources(headers, block_source, release)
     try:
@@ -141,7 +141,8 @@ def build(
     elif reason := compared(into, headers, block_source):
         lacking[SCHEDULERS] = reason
     wanted = [name for name in MODULES if name not in lacking]
-    arguments = [f"KDIR={headers}", f"KSRC={block_source or ''}", *options]
+    seen_at = headers if root is None else Path("/") / headers.relative_to(root)
+    arguments = [f"KDIR={seen_at}", f"KSRC={block_source or ''}", *options]
     seen = [str(path) for path in (into, *places)]
     first = _make(into, wanted, arguments, seen, root)
     if first:  # one by one, to keep what can be built

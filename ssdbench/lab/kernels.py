@@ -44,8 +44,8 @@ OFFERS = {  # by what `--kernel` calls them
 }
 # A Debian to build in: what a kernel's headers need beside, and what is no package's need.
 BUILD_WITH = (
-    "make", "bash", "dash", "coreutils", "sed", "grep", "mawk", "findutils", "diffutils",
-    "perl-base", "base-files", "xz-utils",
+    "make", "binutils", "bash", "dash", "coreutils", "sed", "grep", "mawk", "findutils",
+    "diffutils", "perl-base", "base-files", "xz-utils",
 )  # fmt: skip
 BUILT_IMAGE = Path("arch/x86/boot/bzImage")
 XZ_MAGIC = b"\xfd7zXZ\0"
@@ -85,7 +85,8 @@ class Kernel:
         """KDIR of an out-of-tree build."""
         if self.tree is not None:
             return self.tree
-        return self.root / "usr" / "src" / f"linux-headers-{self.release}"
+        root = self.build_root or self.root
+        return root / "usr" / "src" / f"linux-headers-{self.release}"
 
     @property
     def block_source(self) -> Path:
@@ -179,6 +180,9 @@ def fetch(archive: Archive, series: str) -> Kernel:
     _unpack(archive, kernel, version)
     if build_root is not None:
         _make_build_root(archive, build_root, Package(f"linux-headers-{release}", version))
+    else:
+        _unpack_headers(archive, kernel, version)
+    (kernel.headers / "vmlinux").unlink(missing_ok=True)
     files.write_atomic(record, release + "\n")
     return kernel
 
@@ -227,27 +231,32 @@ def _choose(archive: Archive, series: str, offer: Offer) -> tuple[str, str]:
 
 
 def _unpack(archive: Archive, kernel: Kernel, version: str) -> None:
-    base, flavour = _parts(kernel.release)
-    kbuild = f"linux-kbuild-{'6.1' if base.startswith('6.1.0-') else base}"
-    names = [
-        f"linux-image-{kernel.release}", f"linux-headers-{kernel.release}",
-        f"linux-headers-{base}-common{flavour}", kbuild,
-    ]  # fmt: skip
+    """Image and modules, and the block layer's source."""
+    names = [f"linux-image-{kernel.release}"]
     # Since Linux 7 the image's package is an empty one that needs these.
-    parts = [f"linux-{part}-{kernel.release}" for part in ("binary", "modules")]
+    parts = [f"linux-{part}-{kernel.release}" for part in ("base", "binary", "modules")]
     names += [name for name in parts if archive.release and archive.versions(name)]
     extract([archive.download(Package(name, version)) for name in names], kernel.root)
-    if not kernel.modules.exists():  # Linux 7's packages have all below /usr
+    if not kernel.modules.exists():  # which have all below /usr
         (kernel.root / "lib").symlink_to("usr/lib")
     if not kernel.image.exists():
         files.make_directory(kernel.image.parent)
         kernel.image.symlink_to(kernel.modules / kernel.release / "vmlinuz")
+    command.run(["depmod", "-b", str(kernel.root), kernel.release], hint="apt-get install kmod")
+    _unpack_block_headers(archive, kernel, version)
+
+
+def _unpack_headers(archive: Archive, kernel: Kernel, version: str) -> None:
+    """Headers that this machine's own compiler and libc serve."""
+    base, flavour = _parts(kernel.release)
+    names = [
+        f"linux-headers-{kernel.release}", f"linux-headers-{base}-common{flavour}",
+        f"linux-kbuild-{'6.1' if base.startswith('6.1.0-') else base}",
+    ]  # fmt: skip
+    extract([archive.download(Package(name, version)) for name in names], kernel.root)
     makefile = kernel.headers / "Makefile"
     text = makefile.read_text().replace("include /usr/src/", f"include {kernel.root}/usr/src/")
     files.write_atomic(makefile, text)
-    (kernel.headers / "vmlinux").unlink(missing_ok=True)
-    command.run(["depmod", "-b", str(kernel.root), kernel.release], hint="apt-get install kmod")
-    _unpack_block_headers(archive, kernel, version)
 
 
 def _parts(release: str) -> tuple[str, str]:
@@ -257,15 +266,12 @@ def _parts(release: str) -> tuple[str, str]:
 
 
 def _make_build_root(archive: Archive, root: Path, headers: Package) -> None:
-    """A Debian to build in, with the compiler that these headers want; extracted, not installed."""
-    if (root / "complete").exists():
-        return
+    """A Debian to build in, with these headers and their compiler; extracted, not installed."""
     packages = [headers, *(archive.newest(name) for name in BUILD_WITH)]
     extract(archive.download_with_needs(packages), root)
     awk = root / "usr" / "bin" / "awk"
     if not awk.is_symlink():
         awk.symlink_to("mawk")  # as its alternatives would have it
-    files.write_atomic(root / "complete", "")
 
 
 def _unpack_block_headers(archive: Archive, kernel: Kernel, version: str) -> None:

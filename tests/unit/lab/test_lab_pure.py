@@ -13,7 +13,7 @@ from ssdbench.host.command import run
 from ssdbench.lab.archive import archive_address
 from ssdbench.lab.cpio import initramfs
 from ssdbench.lab.disks import DEFAULT, consent, parse, parse_all
-from ssdbench.lab.kernels import Kernel, newest, payload, unpack_image
+from ssdbench.lab.kernels import Kernel, from_tree, newest, payload, unpack_image
 from ssdbench.lab.machine import Bus, Disk, Machine, arguments
 from ssdbench.lab.memory import make_answer_disk, unpack
 
@@ -44,6 +44,29 @@ def test_the_newest_generic_kernel_wins_over_cloud_and_realtime() -> None:
     assert newest(names, "6.12") == "6.12.95+deb12-amd64"
     assert newest(names, "6.6") is None
     assert newest(names, "6.1", "rt") == "6.1.0-52-rt-amd64"
+
+
+def test_a_kernel_tree_is_taken_where_it_was_built_and_only_then(tmp_path: Path) -> None:
+    tree, cache = tmp_path / "tree", tmp_path / "cache"
+    for name in ("arch/x86/boot", "include/config"):
+        (tree / name).mkdir(parents=True)
+    with pytest.raises(UsageError, match="it has no arch/x86/boot/bzImage"):
+        from_tree(tree, cache)
+    (tree / "arch/x86/boot/bzImage").write_text("")
+    with pytest.raises(UsageError, match=r"it has no include/config/kernel.release"):
+        from_tree(tree, cache)
+    (tree / "include/config/kernel.release").write_text("6.99.0-mine\n")
+    (tree / "Makefile").write_text(
+        "modules_install:\n\ttouch $(INSTALL_MOD_PATH)/lib/modules/6.99.0-mine/installed\n"
+    )
+
+    kernel = from_tree(tree, cache)
+
+    assert kernel.release == "6.99.0-mine"
+    assert kernel.image == tree / "arch/x86/boot/bzImage"
+    assert kernel.headers == kernel.block_source == tree
+    assert (kernel.modules / kernel.release / "installed").exists()
+    assert kernel.unpacked_image.parent.is_dir()
 
 
 def test_the_first_file_system_is_a_cpio_archive_with_every_program() -> None:

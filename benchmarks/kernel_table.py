@@ -1,0 +1,132 @@
+"""The table of kernels in kmod/README.md: what of the modules compiles, loads and works on which.
+
+    python -m benchmarks.kernel_table [--write] [NAME…] [NAME=DIR…]
+
+A NAME is one of the lab's kernels (none: all of them), NAME=DIR a kernel tree that was prepared
+for modules elsewhere (`make modules_prepare`), for which they are only compiled. `--write` puts the
+rows into the table, in the place of those with the same name.
+"""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from ssdbench.errors import SsdbenchError
+from ssdbench.host.kernel_source import header_version
+from ssdbench.host.kmod import MODULES, build, source_directory
+from ssdbench.lab.archive import Archive
+from ssdbench.lab.guest import GuestTrouble
+from ssdbench.lab.kernels import OFFERS
+from ssdbench.lab.lab import Lab
+from ssdbench.lab.modules import built_modules
+
+README = Path(__file__).parents[1] / "kmod" / "README.md"
+BEGIN, END = "<!-- kernels: python -m benchmarks.kernel_table --write -->", "<!-- /kernels -->"
+HEAD = f"| kernel | release | {' | '.join(f'`{name}`' for name in MODULES)} |"
+NOT_TRIED = ("5.x", "6.2 to 6.5", "6.7", "6.9 to 6.11", "6.13 to 6.19", "7.0", "7.1")
+TRY_S = 600
+# Says "MODULE loads" and "MODULE tested" of each; data are verified wherever any are written.
+SCRIPT = r"""
+C=/sys/kernel/config F=$C/ssdb_flash/ssd0 T=$C/ssdb_tmerge/tm0 S=$C/ssdb_slam/a
+modprobe configfs
+for path in "$@"; do name=$(basename $path .ko); insmod $path && echo $name loads; done
+on() { mkdir $F && for pair in capacity_bytes=67108864 erase_block_bytes=65536 op_ppm=200000 \
+    channels=2 program_unit_bytes=4096 read_unit_bytes=4096 "$@"; do
+  echo "${pair#*=}" > $F/${pair%%=*} || return 1; done; echo 1 > $F/power; }
+off() { echo 0 > $F/power; rmdir $F; }
+verified() { fio --name=v --filename=/dev/$1 --direct=1 --rw=randwrite --bs=4k --ioengine=libaio \
+  --iodepth=16 --verify=crc32c --do_verify=1 --size=1m --randrepeat=0 --minimal > /dev/null; }
+flash() { for options in completion=timer "irq_cpu=1 return_to_origin=1" mode=bio completion=spin \
+    "lines=percpu queues=2"; do on $options && verified ssd0 && off || return 1; done; }
+merged() { for mode in hybrid stm atm spatial-intr spatial-poll; do
+  mkdir $T && echo /dev/ssd0 > $T/device && echo $mode > $T/mode && echo 1 > $T/power &&
+  verified tm0 && echo 0 > $T/power && rmdir $T || return 1; done; }
+scheduled() { for name in bpref-as bpref-cfq none; do
+  echo $name > /sys/block/ssd0/queue/scheduler && verified ssd0 || return 1; done; }
+slammed() { mkdir $S; echo /dev/ssd0 > $S/device; echo 200 > $S/runtime_ms
+  for level in bio request; do echo $level > $S/level && echo 1 > $S/running || return 1
+    while [ $(cat $S/running) = 1 ]; do sleep 0.1; done
+    [ $(cat $S/ios) -gt 0 ] && [ $(cat $S/errors) = 0 ] || return 1; done; rmdir $S; }
+flash && echo ssdb_flash tested; on
+merged && echo ssdb_tmerge tested; scheduled && echo ssdb_bpref tested
+slammed && echo ssdb_slam tested; off
+for name in ssdb_slam ssdb_bpref ssdb_tmerge ssdb_flash; do rmmod $name; done
+"""
+
+
+def try_in_lab(name: str, cache: Path) -> list[str]:
+    """The row of one of the lab's kernels."""
+    lab = Lab(Archive(cache), name)
+    built = built_modules(lab.kernel, cache)
+    found = {path.stem: "compiles" for path in built}
+    complaint = ""
+    try:
+        answer = lab.run(
+            ["bash", "-c", SCRIPT, "bash", *map(str, built)], cwd=Path("/"), timeout_s=TRY_S
+        )
+        print(answer.stdout, answer.stderr, sep="", file=sys.stderr)
+        for line in answer.stdout.splitlines():
+            module, _, state = line.partition(" ")
+            found[module] = state
+    except GuestTrouble as trouble:
+        print(trouble.hint, file=sys.stderr)
+        complaint = f": {trouble.message}"
+    return [name, lab.kernel.release, *(found.get(m, "no") + complaint for m in MODULES)]
+
+
+def try_tree(name: str, tree: Path) -> list[str]:
+    """The row of a tree for which the modules are only compiled."""
+    with TemporaryDirectory() as work:
+        block = tree if (tree / "block" / "elevator.h").exists() else None
+        made = build(source_directory(), Path(work) / "kmod", headers=tree, block_source=block,
+                     options=["KBUILD_MODPOST_WARN=1"])  # fmt: skip
+        compiled = {path.stem for path in made.files}
+    states = {module: f"no: {why.rpartition('error: ')[2]}" for module, why in made.lacking.items()}
+    states |= dict.fromkeys(compiled, "compiles")
+    return [name, header_version(tree) or "?", *(states[module] for module in MODULES)]
+
+
+def with_rows(text: str, rows: Mapping[str, Sequence[str]]) -> str:
+    """The README with these rows in its table, in the place of those with the same name."""
+    before, _, rest = text.partition(BEGIN)
+    old, _, after = rest.partition(END)
+    table = {
+        cells[0]: cells
+        for line in old.splitlines()
+        if line.startswith("| ") and line != HEAD and (cells := line.strip("| ").split(" | "))
+    }
+    table |= {name: [*row] for name, row in rows.items()}
+    ordered = sorted(table.values(), key=lambda cells: _order(cells[0]))
+    lines = [HEAD, "|" + "---|" * (2 + len(MODULES))]
+    lines += [f"| {' | '.join(cells)} |" for cells in ordered]
+    untried = [name for name in OFFERS if name not in table]
+    lines += ["", f"Not tried: {', '.join([*untried, *NOT_TRIED])}."]
+    return before + BEGIN + "\n" + "\n".join(lines) + "\n" + END + after
+
+
+def _order(name: str) -> tuple[int, int, str]:
+    major, _, rest = name.partition(".")
+    minor = rest.partition("-")[0]
+    return int(major), int(minor) if minor.isdigit() else 99, name
+
+
+def main(words: Sequence[str]) -> None:
+    """Try each kernel, print its row."""
+    cache = Path(os.environ.get("SSDBENCH_LAB_CACHE", "/var/cache/ssdbench/lab"))
+    rows: dict[str, Sequence[str]] = {}
+    for word in [word for word in words if word != "--write"] or list(OFFERS):
+        name, _, tree = word.partition("=")
+        try:
+            rows[name] = try_tree(name, Path(tree)) if tree else try_in_lab(name, cache)
+        except SsdbenchError as error:
+            print(f"{name}: {error.message}", file=sys.stderr)
+            continue
+        print("| " + " | ".join(rows[name]) + " |", flush=True)
+    if "--write" in words:
+        README.write_text(with_rows(README.read_text(), rows))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
