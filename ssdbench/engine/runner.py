@@ -316,7 +316,13 @@ class Runner:
         info = self._session.info
         cache = write_cache(info, self._results, settings=self._order.settings, host=self._facts())
         if any(result.bytes_written for result in self._results):
-            for finding in cache_findings(cache, simulated=info.simulated):
+            flushed = any(
+                stream.flushes
+                for result in self._results
+                for point in result.points
+                for stream in point.point.workload.streams
+            )
+            for finding in cache_findings(cache, simulated=info.simulated, some_flushed=flushed):
                 self._raise(finding)
         result = RunResult(
             run_id=self._order.run_id,

@@ -187,11 +187,15 @@ def _meaning(measured: Flushes) -> str:
     return "which says neither"
 
 
-def cache_findings(cache: WriteCache, *, simulated: bool = False) -> tuple[Finding, ...]:
+def cache_findings(
+    cache: WriteCache, *, simulated: bool = False, some_flushed: bool = False
+) -> tuple[Finding, ...]:
     """What a planner must know of the cache behind rates that were measured without flushes."""
     kinds: list[FindingKind] = []
     if cache.kind is CacheKind.VOLATILE:
-        kinds.append(VolatileCache(cache.buffer_bytes, cache.flush_us_after_1, simulated))
+        kinds.append(
+            VolatileCache(cache.buffer_bytes, cache.flush_us_after_1, simulated, some_flushed)
+        )
     if cache.contradiction:
         kinds.append(CacheContradiction(cache.contradiction))
     return tuple(kind.finding() for kind in kinds)

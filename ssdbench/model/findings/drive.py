@@ -110,16 +110,19 @@ class VolatileCache(FindingKind):
     buffer_bytes: int  # 0 where it is not known
     flush_us: float | None  # what a flush behind each write adds
     simulated: bool
+    some_flushed: bool = False  # of the requests: jobs and mixes may flush
 
     def message(self) -> str:
         held = f" of {format_size(self.buffer_bytes)}" if self.buffer_bytes else ""
         cost = ""
         if self.flush_us is not None:
             cost = f"; a flush behind each write adds {format_ns(1000 * self.flush_us)}"
-        return (
-            f"writes were acknowledged from a volatile cache{held}, and the points send no "
-            f"flushes{cost}"
+        flushed = (
+            "not every write is followed by a flush"
+            if self.some_flushed
+            else ("the points send no flushes")
         )
+        return f"writes were acknowledged from a volatile cache{held}, and {flushed}{cost}"
 
     def advice(self) -> str:
         off = "wbuf_bytes=0" if self.simulated else "`host: {write_cache: off}`"

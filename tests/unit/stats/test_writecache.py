@@ -143,3 +143,13 @@ def test_the_largest_buffer_that_is_known_counts() -> None:
     assert buffer_bytes(a_drive(SILENT), found) == 4 << 20
     assert buffer_bytes(a_drive(SILENT, buffer=8 << 20), found) == 8 << 20
     assert buffer_bytes(a_drive(SILENT), []) == 0
+
+
+def test_where_jobs_flush_it_is_not_said_that_nothing_does() -> None:
+    judged = write_cache(a_drive(NVME_VOLATILE), [])
+
+    (plain,) = cache_findings(judged)
+    (flushed,) = cache_findings(judged, some_flushed=True)
+
+    assert "the points send no flushes" in plain.message
+    assert "not every write is followed by a flush" in flushed.message
