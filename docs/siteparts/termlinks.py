@@ -8,6 +8,7 @@ from sphinx.application import Sphinx
 
 from docs.siteparts.terms import PAGE, anchor, glossary, pattern
 
+OTHERWISE = {"accept": {"target"}}  # by page: words that it uses for something else
 ALONE = (nodes.reference, nodes.literal, nodes.title, nodes.FixedTextElement, nodes.Invisible)
 
 
@@ -17,7 +18,8 @@ def link(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         return
     known = glossary((Path(app.srcdir) / f"{PAGE}.md").read_text())
     place = app.builder.get_relative_uri(docname, PAGE)
-    for term in sorted(known, key=len, reverse=True):
+    wanted = known.keys() - OTHERWISE.get(docname, set())
+    for term in sorted(wanted, key=len, reverse=True):
         found = pattern(term)
         for text in list(doctree.findall(nodes.Text)):
             match = found.search(text)
