@@ -40,7 +40,6 @@ def command(
 
     A run that was killed is shown as far as its directory holds it.
     """
-    from ssdbench.cli.documents.stored import Rendered
     from ssdbench.cli.stored import unended_result
     from ssdbench.errors import UsageError
     from ssdbench.model.rundirectory import RESULTS_PARQUET
@@ -58,6 +57,8 @@ def command(
         if not database.available():
             tell(f"without DuckDB there is no {RESULTS_PARQUET}; install it: {database.INSTALL}")
     if as_json:
+        from ssdbench.cli.documents.stored import Rendered  # and a dozen others: not without need
+
         document(Rendered(report=str(files[0]), files=tuple(str(path) for path in files)))
     elif files:
         answer(str(files[0]))
