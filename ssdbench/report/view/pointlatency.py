@@ -12,7 +12,7 @@ from ssdbench.report.view import words
 from ssdbench.report.view.page import Block, Fold, Plot, Plots
 from ssdbench.report.view.points import worst_first
 from ssdbench.stats.histogram import LOWER_EDGES_NS, Histogram
-from ssdbench.units import format_ns
+from ssdbench.units import counted, format_ns
 
 MAX_LINES = 6  # a seventh line could not be told from the first
 PERCENTILES = (50.0, 99.0, 99.9)
@@ -104,7 +104,7 @@ def _over_time(stage: StageResult, found: Sequence[_Latencies]) -> Iterator[Plot
             title="Percentiles of latency, repeat by repeat",
             caption="In the order in which the repeats ran; a percentile needs "
             f"{LEAST_BEYOND} slower I/Os in its repeat.",
-            alt=f"p50, p99 and p99.9 of every repeat of {len(panels)} points, in time.",
+            alt=f"p50, p99 and p99.9 of every repeat of {counted(len(panels), 'point')}, in time.",
             figure=PanelsFigure(
                 tuple(panels), "place in the order of all repeats", "latency", latency_y=True
             ),
@@ -119,7 +119,8 @@ def _histograms(stage: StageResult, found: Sequence[_Latencies]) -> Plot:
         title="How the latencies are spread",
         caption="I/Os of all repeats on two log axes, eight bins to an octave: a single slow I/O "
         "is seen beside millions of others.",
-        alt=f"Histograms of {len(panels)} points; the slowest I/O took {format_ns(slowest)}.",
+        alt=f"Histograms of {counted(len(panels), 'point')}; the slowest I/O took "
+        f"{format_ns(slowest)}.",
         figure=PanelsFigure(tuple(panels), "latency", "I/Os", latency_x=True, steps=True),
     )
 
