@@ -23,7 +23,7 @@ class Steps(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__(logging.INFO)
-        self._step, self._since = "", time.monotonic()
+        self._step, self._since, self._told = "", 0.0, 0.0
         self._over = Event()
         self._ticker = Thread(target=self._tick, daemon=True)
 
@@ -49,7 +49,8 @@ class Steps(logging.Handler):
         """A step began."""
         if record.levelno < logging.INFO or self._over.is_set():
             return
-        self._step, self._since = record.getMessage(), time.monotonic()
+        self._step = record.getMessage()
+        self._since = self._told = time.monotonic()
         tell(f"lab: {self._step}")
 
     def quiet(self) -> None:
@@ -57,10 +58,11 @@ class Steps(logging.Handler):
         self._over.set()
 
     def _tick(self) -> None:
-        while not self._over.wait(LINE_EVERY_S):
-            seconds = time.monotonic() - self._since
-            if self._step and seconds >= LINE_EVERY_S and not self._over.is_set():
-                tell(f"lab: {self._step} … {seconds:.0f} s")
+        while not self._over.wait(LINE_EVERY_S / 4):
+            now = time.monotonic()
+            if self._step and now - self._told > LINE_EVERY_S * 0.7 and not self._over.is_set():
+                self._told = now
+                tell(f"lab: {self._step} … {now - self._since:.0f} s")
 
 
 class Words:

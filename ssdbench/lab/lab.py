@@ -45,7 +45,8 @@ class Lab:
             self.tools = fetch_tools(archive)
             # By what it is made of: times of files tell nothing where two versions share a cache.
             made_of = INIT.read_bytes() + " ".join(BOOT_MODULES).encode()
-            name = f"initramfs-{self.kernel.release}-{sha256(made_of).hexdigest()[:16]}.gz"
+            of = self.kernel.root.name if tree else self.kernel.release
+            name = f"initramfs-{of}-{sha256(made_of).hexdigest()[:16]}.gz"
             self._initramfs = archive.root / name
             if tree or not self._initramfs.exists():
                 _log.info("making the guest's first file system")
