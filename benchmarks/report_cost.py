@@ -1,10 +1,11 @@
-"""What a report costs: CPU time, memory and bytes of the page, and whether it is the same twice.
+"""What a report costs: CPU time, memory, bytes, first paint, and whether it is the same twice.
 
     python -m benchmarks.report_cost RUN…
 
 Without a RUN it makes one of 1,000 points of three repeats with 24 h of seconds before them. Each
 report is rendered by a program of its own, as a user does it; its CPU time is that of the whole
-program. The least of three is printed, as other work on the host only adds to it.
+program. The least of three is printed, as other work on the host only adds to it. The first paint
+is that of headless Chromium, a dash without one.
 """
 
 import os
@@ -14,7 +15,10 @@ from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from benchmarks.gallery import a_browser
+from ssdbench.errors import HostLacks
 from tests.support.builders import StoredRunBuilder
+from tests.support.chromium import browser
 
 STARTS = 3
 BLOCKS = tuple(512 << n for n in range(10))
@@ -53,12 +57,31 @@ def line(name: str, run: Path) -> str:
         pages.add(sha256(page.read_bytes()).hexdigest())
     cpu, wall, memory = (min(one[place] for one in costs) for place in range(3))
     size, same = page.stat().st_size / 1e6, "yes" if len(pages) == 1 else "NO"
-    return f"{name:<24} {cpu:8.2f} {wall:8.2f} {memory:8.0f} {size:8.2f}  {same}"
+    return f"{name:<24} {cpu:8.2f} {wall:8.2f} {memory:8.0f} {size:8.2f} {painted(page):>8}  {same}"
+
+
+def painted(page: Path) -> str:
+    """Seconds until something of the page is seen."""
+    try:
+        program = a_browser()
+    except HostLacks:
+        return "-"
+    asked = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
+    with browser(program) as window:
+        window.open(page)  # once for its own start
+        found = []
+        for _ in range(STARTS):
+            window.open(page)
+            found.append(float(window.evaluate(asked)))
+    return f"{min(found) / 1000:.2f}"
 
 
 def main() -> None:
     """Print the table."""
-    print(f"{'run':<24} {'CPU, s':>8} {'wall, s':>8} {'MB':>8} {'page, MB':>8}  same twice")
+    print(
+        f"{'run':<24} {'CPU, s':>8} {'wall, s':>8} {'MB':>8} {'page, MB':>8} "
+        f"{'paint, s':>8}  same twice"
+    )
     for run in map(Path, sys.argv[1:]):
         print(line(run.name, run))
     if len(sys.argv) == 1:
