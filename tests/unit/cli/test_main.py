@@ -42,7 +42,7 @@ def test_help_lists_every_command_and_the_exit_codes() -> None:
     assert "3 target refused" in said.output
 
 
-@pytest.mark.parametrize("name", [n for n in COMMANDS if n not in ("sim", "lab")])
+@pytest.mark.parametrize("name", [n for n in COMMANDS if n not in ("sim", "lab", "fleet", "store")])
 def test_every_command_has_json_and_a_help(name: str) -> None:
     said = CliRunner().invoke(ssdbench, [name, "--help"])
 
