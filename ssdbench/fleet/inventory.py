@@ -69,7 +69,7 @@ class Wanted(Model):
 class Limits(Model):
     """How many at once. Each is a count of drives, but for the watts."""
 
-    at_once: int = Field(default=64, ge=1, le=2000)
+    at_once: int = Field(default=64, ge=1, le=256)
     per_host: int = Field(default=1, ge=1, le=64)
     per_rack: int = Field(default=1000, ge=1)
     rack_watts: float | None = Field(default=None, gt=0)
