@@ -11,7 +11,7 @@
 #include <linux/blkdev.h>
 #include <linux/err.h>
 #include <linux/hrtimer.h>
-#if __has_include(<linux/unaligned.h>)
+#if __has_include("linux/unaligned.h")
 #include <linux/unaligned.h>	/* since Linux 6.12 */
 #else
 #include <asm/unaligned.h>
@@ -196,7 +196,7 @@ static inline struct gendisk *ssdb_alloc_bio_disk(const struct ssdb_limits *l)
 #define SSDB_MQ_F_SHOULD_MERGE 0
 #endif
 
-/* What the end of a request of ours is called with: since Linux 6.18 also with its batch. */
+/* What the end of a request of ours is called with: by Linux 7.3 also with its batch. */
 #ifdef SSDB_HAVE_END_IO_BATCH
 #define SSDB_END_IO(NAME, rq, status)								\
 enum rq_end_io_ret NAME(struct request *rq, blk_status_t status,				\
@@ -206,7 +206,7 @@ enum rq_end_io_ret NAME(struct request *rq, blk_status_t status,				\
 enum rq_end_io_ret NAME(struct request *rq, blk_status_t status)
 #endif
 
-/* Since Linux 6.16 a request knows its queue here, too. */
+/* By Linux 7.3 a request knows its queue here, too. */
 static inline int ssdb_rq_map_kern(struct request *rq, void *data, unsigned int bytes)
 {
 #ifdef SSDB_HAVE_MAP_KERN_WITH_QUEUE

@@ -90,7 +90,7 @@ static inline void ssdb_wbt_back(struct request_queue *q, struct elevator_queue 
 #define SSDB_RQF_SCHED RQF_ELVPRIV
 #endif
 
-/* Since Linux 6.18 a scheduler is told of a new depth once, not for each hardware queue. */
+/* By Linux 7.3 a scheduler is told of a new depth once, not for each hardware queue. */
 #ifdef SSDB_HAVE_DEPTH_OF_QUEUE
 #define SSDB_DEPTH_UPDATED(NAME, updated)						\
 static void NAME(struct request_queue *q)						\
