@@ -220,6 +220,13 @@ def gallery(session: nox.Session) -> None:
     python(session, "-m", "benchmarks.gallery", *session.posargs)
 
 
+@nox.session(venv_backend="none")
+def pictures(session: nox.Session) -> None:
+    """Keep what the pages of six runs look like and say now, with Chromium; look at the change."""
+    proof = "tests/unit/report/test_page_pictures.py"
+    python(session, "-m", "pytest", proof, *session.posargs, UPDATE_GOLDENS="1")
+
+
 @nox.session
 def changelog(session: nox.Session) -> None:
     """Set the version and gather changelog.d into CHANGELOG.md; with --draft, only show it."""
