@@ -74,5 +74,5 @@ def test_programs_are_drawn_over_their_throughput_beside_fio() -> None:
         ("postmark, bfq", (("the program", 38.75), ("fio with the same mix", 9.668)))
     ]
     svg = draw(drawn, "programs").svg
-    assert ">MB/s<" in svg
+    assert ">MB/s (log)<" in svg
     assert " ns<" not in svg
