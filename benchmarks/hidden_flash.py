@@ -15,6 +15,9 @@ from ssdbench.stats.strided import Floats
 from ssdbench.units import GIB, KIB, MIB, NS_PER_S
 
 LONGEST_S = 20_000
+AMONG_FEW = 2  # of gc_policy
+# What a declared criterion calls identifiable: room for a block, and what is within it.
+LEAST_SPARE, MOST_SPARE = 0.06, 0.3
 FIRST_FILL = 128 * KIB
 
 
@@ -26,8 +29,9 @@ class Flash:
 
     @property
     def spare(self) -> float:
-        """What the drive was given beyond what the host sees, as a share of that."""
-        return self.params["op_ppm"] / 1e6
+        """What it can hold beyond what the host sees, as a share of that; SLC blocks included."""
+        slc = self.params.get("slc_bytes", 0) / self.params["capacity_bytes"]
+        return self.params["op_ppm"] / 1e6 + slc
 
 
 def made(number: int, seed: int) -> Flash:
@@ -75,7 +79,40 @@ def _params(rng: Rng) -> dict[str, int]:
         }
     if rng.random() < 0.1:
         found["wbuf_bytes"] = int(rng.uniform(0.02, 0.2) * capacity) // MIB * MIB
+    if rng.random() < 0.1:
+        found |= {
+            "bistable_period_ns": int(rng.uniform(20e9, 600e9)),
+            "bistable_slow_ppm": int(rng.uniform(0.15, 1.0) * 1e6),
+            "bistable_random": int(rng.integers(2)),
+        }
+    if rng.random() < 0.1:
+        found |= {
+            "erase_block_bytes": max(erase, 4 * page),
+            "slc_bytes": int(rng.integers(2))
+            * int(rng.uniform(0.003, 0.03) * capacity)
+            // MIB
+            * MIB,
+            "slc_dynamic_ppm": int(rng.uniform(0.05, 1.0) * 1e6),
+            "slc_t_prog_ns": found["t_prog_ns"] // 6,
+            "slc_t_read_ns": found["t_read_ns"] // 2,
+            "slc_full": int(rng.integers(2)),
+            "gc_paced": 1,
+        }
     return found
+
+
+def obstacle(flash: Flash) -> str:
+    """Why nobody could tell the spare area from outside; empty where it is identifiable."""
+    params = flash.params
+    if params["gc_policy"] == AMONG_FEW:
+        return "overlooks free blocks"
+    if params.get("slc_dynamic_ppm") or params.get("slc_bytes"):
+        return "SLC"
+    if params["wbuf_bytes"] > 0.05 * params["capacity_bytes"]:
+        return "large buffer"
+    if params.get("bistable_period_ns"):
+        return "phases"
+    return "" if LEAST_SPARE <= flash.spare <= MOST_SPARE else "little or much spare"
 
 
 class CoreBench(Bench):
@@ -161,15 +198,17 @@ class CoreBench(Bench):
             lat_mean_ns=said.mean_ns[which],
         )
 
-    def latencies(self, block_bytes: int, iodepth: int, span_bytes: int, ios: int) -> Floats:
-        """Of random writes that begin after two seconds of rest."""
+    def latencies(
+        self, block_bytes: int, iodepth: int, span_bytes: int, ios: int, *, rest_s: float = 2.0
+    ) -> Floats:
+        """Of random writes that begin after a rest."""
         self._runs += 1
         said = self.drive.run(
             Job(
                 block_bytes=block_bytes,
                 iodepth=iodepth,
                 span_bytes=span_bytes // block_bytes * block_bytes,
-                idle_s=2.0,
+                idle_s=rest_s,
                 seed=self._runs,
                 stop_ios=ios,
             ),

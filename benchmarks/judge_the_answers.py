@@ -39,8 +39,6 @@ HALF_WIDTH = 0.25  # of the middle of a range: a wider one counts apart
 HOUR_S = 3600.0
 TOO_HIGH = 1.02  # times the true rate, VALIDATED or not
 BLOCK_BYTES = 64 * KIB  # of random writes to flash
-# What a declared criterion calls identifiable: room for a block, and what is within it.
-LEAST_SPARE, MOST_SPARE = 0.06, 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +81,7 @@ def flash(number: int, seed: int) -> list[Outcome]:
     bench.fill(bench.size_bytes)
     bench.write(Pattern.RANDOM, 32 * KIB, 32, bench.size_bytes, bench.size_bytes // 2)
     room = Spare().ask(bench).numbers
-    identifiable = LEAST_SPARE <= hidden.spare <= MOST_SPARE
-    kind = f"{collector}, {'identifiable' if identifiable else 'little or much spare'}"
+    kind = f"{collector}, {hidden_flash.obstacle(hidden) or 'identifiable'}"
     note = f"drive {number}"
     return [
         Outcome("remap unit", collector, _of_unit(unit, hidden.params["map_unit_bytes"]),
@@ -157,15 +154,19 @@ def _within(
 
 
 def _amplified(bench: CoreBench) -> float:
-    """Of uniform random writes to the whole drive in steady state, from the core's counters."""
+    """Of uniform random writes to the whole drive in steady state, from the core's counters.
+
+    What passes through SLC first is counted where it ends.
+    """
     size = bench.size_bytes
     bench.fill(size)
     bench.write(Pattern.RANDOM, BLOCK_BYTES, 32, size, 2 * size)
     before = bench.drive.counters()
     bench.write(Pattern.RANDOM, BLOCK_BYTES, 32, size, size // 2)
     after = bench.drive.counters()
-    nand, host = (after[n] - before[n] for n in ("nand_write_units", "host_write_units"))
-    return nand / host
+    names = ("nand_write_units", "slc_write_units", "host_write_units")
+    nand, slc, host = (after[name] - before[name] for name in names)
+    return (nand - slc) / host
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,10 +118,12 @@ class Bench:
         (done,) = self._start([job]).outcome().jobs
         return done.read if read_percent else done.write
 
-    def latencies(self, block_bytes: int, iodepth: int, span_bytes: int, ios: int) -> Floats:
-        """Of random writes that begin after the drive was left alone for two seconds."""
+    def latencies(
+        self, block_bytes: int, iodepth: int, span_bytes: int, ios: int, *, rest_s: float = 2.0
+    ) -> Floats:
+        """Of random writes that begin after the drive was left alone."""
         quiet = self._job(
-            Pattern.RANDOM, 4 * KIB, 100, 1, span_bytes, None, runtime_s=2.0, rate_iops=10.0
+            Pattern.RANDOM, 4 * KIB, 100, 1, span_bytes, None, runtime_s=rest_s, rate_iops=10.0
         )
         burst = self._job(
             Pattern.RANDOM, block_bytes, 0, iodepth, span_bytes, ios * block_bytes, log=True

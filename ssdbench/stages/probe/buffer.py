@@ -1,13 +1,15 @@
 """The write buffer, from how many writes of a burst are answered before they have to wait."""
 
+from collections.abc import Sequence
+
 from ssdbench.model.inside import ProbeNumbers
 from ssdbench.stages.probe.bench import COLLECTING, Bench, Said, collect
 from ssdbench.stats.probing import buffer_bytes
 from ssdbench.units import KIB, MIB, format_size
 
-BLOCK_BYTES = 32 * KIB  # no smaller than usual remap units: a part of one waits for a read
-DEPTH = 4
-BURSTS = 3
+BLOCK_BYTES = 64 * KIB  # no smaller than usual remap units: a part of one waits for a read
+DEPTH = 8
+RESTS_S = (30.0, 60.0, 60.0)  # a buffer that is still leaving takes more after a longer one
 BURST_BYTES = 256 * MIB
 AGREE = 1.25
 
@@ -24,25 +26,40 @@ class WriteBuffer:
 
     def writes(self, size_bytes: int) -> int:
         """One fill and a half, and the bursts."""
-        return round((1 + COLLECTING) * size_bytes) + BURSTS * BURST_BYTES
+        return round((1 + COLLECTING) * size_bytes) + len(RESTS_S) * BURST_BYTES
 
     def ask(self, bench: Bench) -> Said:
         """The two smallest bursts that wait, if they agree within a quarter."""
         size = bench.size_bytes
         collect(bench)
-        ios = BURST_BYTES // BLOCK_BYTES
-        steps = [
-            buffer_bytes(list(bench.latencies(BLOCK_BYTES, DEPTH, size, ios)), BLOCK_BYTES, DEPTH)
-            for _ in range(BURSTS)
-        ]
+        steps = bursts(bench, size)
         table = tuple({"burst": n, "buffer_bytes": one} for n, one in enumerate(steps, start=1))
         # What leaves the buffer unnoticed only adds to a burst, so the smallest are nearest.
-        known = sorted(one for one in steps if one is not None)
-        if not known:
+        if not any(steps):
             return Said("cannot tell: no burst was taken at once and then had to wait", table=table)
-        if len(known) < 2 or known[1] > AGREE * known[0]:
+        taken = agreed(steps)
+        if taken is None:
             return Said("cannot tell: bursts do not agree on a buffer", table=table)
-        taken = (known[0] + known[1]) // 2
         return Said(
             f"write buffer of about {format_size(taken)}", ProbeNumbers(buffer_bytes=taken), table
         )
+
+
+def bursts(bench: Bench, span: int) -> list[int | None]:
+    """What a buffer took of each burst, of a drive that collects."""
+    ios = BURST_BYTES // BLOCK_BYTES
+    return [
+        buffer_bytes(
+            list(bench.latencies(BLOCK_BYTES, DEPTH, span, ios, rest_s=rest_s)), BLOCK_BYTES, DEPTH
+        )
+        for rest_s in RESTS_S
+    ]
+
+
+def agreed(steps: Sequence[int | None]) -> int | None:
+    """The buffer, if the two smallest bursts that had to wait agree on it."""
+    # What leaves the buffer unnoticed only adds to a burst, so the smallest are nearest.
+    known = sorted(one for one in steps if one is not None)
+    if len(known) < 2 or known[1] > AGREE * known[0]:
+        return None
+    return (known[0] + known[1]) // 2

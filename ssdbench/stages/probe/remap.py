@@ -33,10 +33,7 @@ class RemapUnit:
         bench.discard(0, bench.size_bytes)  # room, where the drive takes it: nothing is collected
         bench.fill(span)
         # Without a buffer every write programs a page: then what shows may be that page.
-        buffered = any(
-            float(np.median(bench.latencies(block, 1, span, SINGLE))) < BUFFERED_NS
-            for block in (4 * KIB, 16 * KIB, 64 * KIB)
-        )
+        behind = buffered(bench, span)
         rates: dict[int, float] = {}
         for block in sorted(BLOCKS, reverse=True):
             rates[block] = _rate(bench, block, span)
@@ -51,9 +48,17 @@ class RemapUnit:
             )
         if unit is None:
             return Said("cannot tell: small writes are limited by something else", table=table)
-        least = unit == min(BLOCKS) or not buffered
+        least = unit == min(BLOCKS) or not behind
         text = f"{format_size(unit)} or less" if least else format_size(unit)
         return Said(f"remap unit {text}", ProbeNumbers(remap_unit_bytes=unit, at_most=least), table)
+
+
+def buffered(bench: Bench, span: int) -> bool:
+    """Whether single writes after a rest are answered before flash could be programmed."""
+    return any(
+        float(np.median(bench.latencies(block, 1, span, SINGLE))) < BUFFERED_NS
+        for block in (4 * KIB, 16 * KIB, 64 * KIB)
+    )
 
 
 def _rate(bench: Bench, block_bytes: int, span_bytes: int) -> float:

@@ -8,6 +8,8 @@ import numpy as np
 from ssdbench.model.inside import ProbeNumbers, Scalar
 from ssdbench.model.workload import Pattern
 from ssdbench.stages.probe.bench import Bench, Said, part
+from ssdbench.stages.probe.buffer import agreed, bursts
+from ssdbench.stages.probe.remap import buffered
 from ssdbench.stats.probing import falls_at_once, step_down
 from ssdbench.stats.spare import SPANS, Measured, Unknown, spare
 from ssdbench.units import KIB
@@ -15,6 +17,9 @@ from ssdbench.units import KIB
 BLOCK_BYTES = 64 * KIB  # no smaller than usual remap units
 DEPTH = 32
 SETTLE, PARTS, MEASURE = 2.0, 4, 0.25  # times the span
+FIRST = 128  # parts of the drive, of which the first are measured one by one
+MOST_FIRST = FIRST // 2
+SLOWED, AFTER = 2.0, 10  # times the usual time per byte, and parts that are still looked at
 
 
 class Spare:
@@ -39,21 +44,22 @@ class Spare:
         ordered = bench.fill(size)
         if falls_at_once(list(ordered)) or step_down(list(ordered)):
             return Said("cannot tell: writes in order slow down by themselves")
+        part_bytes = size // FIRST // BLOCK_BYTES * BLOCK_BYTES
+        first = _first(bench, size, part_bytes)
         seconds: list[tuple[float, ...]] = []
-        begun = np.zeros(0)
         before = size
         for span in (part(round(share * size), size) for share in SPANS):
             if span < before:
                 bench.discard(span, before - span)
-            settled = bench.write(Pattern.RANDOM, BLOCK_BYTES, DEPTH, span, round(SETTLE * span))
-            begun = begun if len(begun) else settled
+            bench.write(Pattern.RANDOM, BLOCK_BYTES, DEPTH, span, round(SETTLE * span))
             seconds.append(tuple(_seconds_per_byte(bench, span) for _ in range(PARTS)))
             before = span
         found = spare(
             Measured(
                 seconds_per_byte=tuple(seconds),
-                written_share=tuple(np.cumsum(begun) / size),
-                bytes_per_s=tuple(begun),
+                first_s_per_byte=first,
+                part=part_bytes / size,
+                buffer=_buffer(bench, before, size),
                 ordered_bytes_per_s=float(np.median(ordered)) if len(ordered) else 0.0,
             )
         )
@@ -78,8 +84,27 @@ class Spare:
         )
 
 
-def _seconds_per_byte(bench: Bench, span: int) -> float:
-    """Of random writes of a part of the span."""
-    total = max(BLOCK_BYTES, round(MEASURE * span))
+def _first(bench: Bench, size: int, part_bytes: int) -> tuple[float, ...]:
+    """The first random writes to a drive that was filled in order, part by part."""
+    taken: list[float] = []
+    while len(taken) < MOST_FIRST:
+        taken.append(_seconds_per_byte(bench, size, part_bytes))
+        usual = float(np.median(taken[: len(taken) // 2 + 1]))
+        if sum(one > SLOWED * usual for one in taken) >= AFTER:
+            break
+    return tuple(taken)
+
+
+def _buffer(bench: Bench, span: int, size: int) -> float | None:
+    """What a buffer takes while the drive collects, as a share of the drive."""
+    taken = agreed(bursts(bench, span))
+    if taken is not None:
+        return taken / size
+    return None if buffered(bench, span) else 0.0
+
+
+def _seconds_per_byte(bench: Bench, span: int, total: int | None = None) -> float:
+    """Of random writes of so many bytes to the span, or of a part of it."""
+    total = total or max(BLOCK_BYTES, round(MEASURE * span))
     done = bench.rate(Pattern.RANDOM, BLOCK_BYTES, 0, DEPTH, span, total)
     return done.runtime_s / max(done.bytes, 1)
