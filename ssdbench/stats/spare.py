@@ -93,7 +93,9 @@ def spare(said: Measured) -> Found | Unknown:
             return Unknown("what it took at full speed and what it gains from room do not agree")
     after = said.first_s_per_byte[cliff + 2 : cliff + 2 + OVERSHOOTS]
     in_order = np.mean(after) > IN_ORDER * np.mean(said.seconds_per_byte[0])
-    less, more = IN_ORDER_COPIES if in_order else (float(np.interp(free, *GREEDY_LESS)), GREEDY_MORE)
+    less, more = (
+        IN_ORDER_COPIES if in_order else (float(np.interp(free, *GREEDY_LESS)), GREEDY_MORE)
+    )
     return Found(
         over_provisioning=(free, most_free + NEVER_FREE),
         amplification=(

@@ -7,8 +7,9 @@ from ssdbench.stages.probe.bench import COLLECTING, Bench, Said, collect
 from ssdbench.stats.probing import buffer_bytes
 from ssdbench.units import KIB, MIB, format_size
 
-BLOCK_BYTES = 64 * KIB  # no smaller than usual remap units: a part of one waits for a read
-DEPTH = 8
+# No smaller than usual remap units, a part of which waits for a read; then for small buffers.
+BLOCKS = (64 * KIB, 32 * KIB)
+DEPTHS = (8, 4)
 RESTS_S = (30.0, 60.0, 60.0)  # a buffer that is still leaving takes more after a longer one
 BURST_BYTES = 256 * MIB
 AGREE = 1.25
@@ -26,7 +27,7 @@ class WriteBuffer:
 
     def writes(self, size_bytes: int) -> int:
         """One fill and a half, and the bursts."""
-        return round((1 + COLLECTING) * size_bytes) + len(RESTS_S) * BURST_BYTES
+        return round((1 + COLLECTING) * size_bytes) + len(BLOCKS) * len(RESTS_S) * BURST_BYTES
 
     def ask(self, bench: Bench) -> Said:
         """The two smallest bursts that wait, if they agree within a quarter."""
@@ -34,7 +35,6 @@ class WriteBuffer:
         collect(bench)
         steps = bursts(bench, size)
         table = tuple({"burst": n, "buffer_bytes": one} for n, one in enumerate(steps, start=1))
-        # What leaves the buffer unnoticed only adds to a burst, so the smallest are nearest.
         if not any(steps):
             return Said("cannot tell: no burst was taken at once and then had to wait", table=table)
         taken = agreed(steps)
@@ -46,14 +46,20 @@ class WriteBuffer:
 
 
 def bursts(bench: Bench, span: int) -> list[int | None]:
-    """What a buffer took of each burst, of a drive that collects."""
-    ios = BURST_BYTES // BLOCK_BYTES
-    return [
-        buffer_bytes(
-            list(bench.latencies(BLOCK_BYTES, DEPTH, span, ios, rest_s=rest_s)), BLOCK_BYTES, DEPTH
-        )
-        for rest_s in RESTS_S
-    ]
+    """What a buffer took of each burst, of a drive that collects; None where nothing shows."""
+    steps: list[int | None] = []
+    for block, depth in zip(BLOCKS, DEPTHS, strict=True):
+        steps = [
+            buffer_bytes(
+                list(bench.latencies(block, depth, span, BURST_BYTES // block, rest_s=rest_s)),
+                block,
+                depth,
+            )
+            for rest_s in RESTS_S
+        ]
+        if any(steps):
+            break
+    return steps
 
 
 def agreed(steps: Sequence[int | None]) -> int | None:
