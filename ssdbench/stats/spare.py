@@ -17,7 +17,6 @@ How much wider than chance the ranges are was set on 900 hidden drives of all th
 other seeds than those that judge them.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
