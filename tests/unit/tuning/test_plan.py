@@ -198,10 +198,12 @@ PROFILES = Path(__file__).parents[3] / "profiles"
 @pytest.mark.parametrize("name", sorted(path.stem for path in PROFILES.glob("*.yaml")))
 def test_a_shipped_profile_sets_no_scheduler_and_fits_a_drive_and_a_file(name: str) -> None:
     path = PROFILES / f"{name}.yaml"
-    wishes = load_profile(path.read_text(), path.name).host
+    profile = load_profile(path.read_text(), path.name)
+    wishes, simulated = profile.host, (profile.target or "").startswith("sim:")
 
     on_drive, on_file = host_plan(wishes, host(), "d"), host_plan(wishes, Topology((0,)), "f")
 
-    wanted = {} if name == "demo" else {"scheduler": "none"}  # its drive is simulated
+    assert simulated == (name == "demo" or name.startswith("paper-"))
+    wanted = {} if simulated else {"scheduler": "none"}
     assert values(on_drive) == wanted
     assert on_file == HostPlan()
