@@ -1,0 +1,153 @@
+"""Every figure and table of the papers has a row, and what a row says to type exists."""
+
+import json
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from benchmarks.kernel.__main__ import EXPERIMENTS
+from ssdbench.cli import main
+from ssdbench.model.asked import Measure
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "reproduction.md").read_text()
+PROFILES = sorted(path.stem for path in (ROOT / "profiles").glob("paper-*.yaml"))
+
+# By the captions of the papers. The report numbers nothing: in the order of its pages.
+FIGURES = {
+    "Seppanen et al. 2010": [str(number) for number in range(1, 15)],
+    "Dunn 2009": [str(number) for number in range(1, 29)],
+    "Yu et al. 2012": ["1", "2", "3(a)", "3(b)", "3(c)", "4(a)", "4(b)", "5"],
+    "Heger 2011": ["1", "2"],
+    "The report on wimpy processors, 2010": ["table 1", "diagram 1", "diagram 2", "table 2"],
+}
+MODELS = {"fitted", "set", "predicted", "-"}
+WITH_REASON = {"in shape", "refuted", "not reproducible here"}
+
+
+class Row(NamedTuple):
+    """One row of a paper's table."""
+
+    paper: str
+    figure: str
+    claim: str
+    ours: str
+    model: str
+    verdict: str
+    command: str
+
+    @property
+    def kind(self) -> str:
+        """The verdict without its reason."""
+        return self.verdict.partition(":")[0]
+
+
+def rows() -> list[Row]:
+    found = []
+    for part in PAGE.split("\n## ")[1:]:
+        paper, _, text = part.partition("\n")
+        if paper in FIGURES:
+            lines = [line for line in text.splitlines() if line.startswith("| ")]
+            found += [Row(paper, *line.strip("| ").split(" | ")) for line in lines[1:]]
+    return found
+
+
+ROWS = rows()
+COUNTED = re.findall(r"^\| ([a-z ]+) \| .* \| (\d+) \|$", PAGE.split("\n## ")[0], re.MULTILINE)
+
+
+@pytest.mark.parametrize("paper", FIGURES)
+def test_every_figure_and_table_has_a_row_and_no_other_is_claimed(paper: str) -> None:
+    # "5, both" and "6, text" are rows of figure 5 and of section 6.
+    own = [row.figure for row in ROWS if row.paper == paper]
+    named = [figure.partition(",")[0] for figure in own if not figure.endswith(", text")]
+    listed = [figure for figure in named if re.match(r"\d|table|diagram", figure)]
+
+    assert list(dict.fromkeys(sorted(listed))) == sorted(FIGURES[paper])
+    assert len(own) == len(set(own))
+
+
+def test_every_verdict_is_one_of_those_that_are_explained_and_counted_right() -> None:
+    kinds = [row.kind for row in ROWS]
+
+    assert {name: int(count) for name, count in COUNTED} == {k: kinds.count(k) for k in set(kinds)}
+    assert {row.model for row in ROWS} == MODELS
+    assert [row.figure for row in ROWS if row.kind in WITH_REASON and ": " not in row.verdict] == []
+
+
+def test_what_was_not_run_has_no_number_of_ours_and_all_else_has_one() -> None:
+    lacking = {"not run", "nothing to measure", "not reproducible here"}
+
+    assert [r.figure for r in ROWS if r.kind == "not run" and not r.ours.startswith("none")] == []
+    assert [r.figure for r in ROWS if r.ours.startswith("none") and r.kind not in lacking] == []
+    assert [r.figure for r in ROWS if r.kind == "follows from our model" and r.model == "-"] == []
+    assert [
+        r.figure for r in ROWS if r.model == "fitted" and not r.kind.startswith("follows")
+    ] == []
+
+
+def test_every_interval_of_an_experiment_is_in_its_stored_rows() -> None:
+    wrong, seen = [], 0
+    for row in ROWS:
+        names = re.findall(r"`python -m benchmarks\.kernel ([\w-]+)`", row.command)
+        stored = [
+            sorted((claim["worst"], claim["best"]))
+            for name in names
+            for kernel in ("6.1", "6.12")
+            if (path := ROOT / "reports" / "experiments" / f"{name}-{kernel}.json").is_file()
+            for claim in json.loads(path.read_text())["claims"]
+        ]
+        for low, high in re.findall(r"(\d\.\d+) … (\d\.\d+)", row.ours if names else ""):
+            digits = len(low.partition(".")[2])
+            seen += 1
+            if [low, high] not in [[f"{end:.{digits}f}" for end in ends] for ends in stored]:
+                wrong.append((row.figure, low, high))
+
+    assert seen >= 40
+    assert wrong == []
+
+
+def exists(command: str) -> bool:
+    """Whether the profile, experiment, test, session, stage or file of a command is there."""
+    words = command.split()
+    match words:
+        case ["ssdbench", "run", name]:
+            return (ROOT / "profiles" / f"{name}.yaml").is_file()
+        case ["python", "-m", "benchmarks.kernel", name]:
+            return name in EXPERIMENTS
+        case ["nox", "-s", name]:
+            return f'name="{name}"' in (ROOT / "noxfile.py").read_text()
+        case ["pytest", place]:
+            path, _, test = place.partition("::")
+            return re.search(rf"^def {test}\(", (ROOT / path).read_text(), re.MULTILINE) is not None
+        case ["stage", name]:
+            return name in Measure.model_fields
+        case [path]:
+            return (ROOT / path).is_file()
+    return False
+
+
+def test_every_command_leads_to_something_that_exists() -> None:
+    wrong = []
+    for row in ROWS:
+        said = re.findall(r"(stage )?`([^`]+)`", row.command)
+        if not said and row.command != "none":
+            wrong.append(row.figure)
+        wrong += [text for stage, text in said if not exists(stage + text)]
+
+    assert wrong == []
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_each_profile_of_a_paper_can_be_planned_and_stands_in_a_row(
+    name: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(["plan", name]) == 0
+    assert "simulated" in capfd.readouterr().out
+    assert f"`ssdbench run {name}`" in PAGE
+
+
+def test_there_are_profiles_of_all_papers_that_a_drive_alone_can_repeat() -> None:
+    assert {name.split("-")[1] for name in PROFILES} == {"seppanen", "dunn", "heger", "yu"}
