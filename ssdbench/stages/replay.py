@@ -270,6 +270,12 @@ class Replay(PlainStage):
                     hint="use fio 3.33 to 3.41; its log does not fit the iolog",
                 )
             waits.add(client)
+        if waits.asked != made.requests:
+            raise HostLacks(
+                f"fio logged the clients of {waits.asked:,} requests, and the trace has "
+                f"{made.requests:,}",
+                hint="if the trace was written meanwhile, run again with one that stays as it is",
+            )
         return waits
 
     def _workload(self, made: Prepared) -> Workload:

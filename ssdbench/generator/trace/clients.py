@@ -16,7 +16,16 @@ import numpy as np
 import numpy.typing as npt
 
 from ssdbench.generator.trace.forms import Trace
-from ssdbench.generator.trace.source import FLUSH, READ, TRIM, WRITE, Chunk, TraceError, Whole
+from ssdbench.generator.trace.source import (
+    FLUSH,
+    LONGEST_NS,
+    READ,
+    TRIM,
+    WRITE,
+    Chunk,
+    TraceError,
+    Whole,
+)
 from ssdbench.generator.trace.summary import Summing, summarised
 from ssdbench.model.asked.replay import Placing
 from ssdbench.model.trace import TraceSummary
@@ -159,7 +168,10 @@ def _on_drive(trace: Trace, chunk: Chunk, how: Sending, made: Prepared) -> Chunk
             here = max(1, how.range_bytes // EXTENT_BYTES)
             start = extent * here // traced * EXTENT_BYTES + within
     start = np.where(moves, np.minimum(start, whole - size), 0)
-    time = np.rint(chunk.time_ns / how.speed).astype(np.int64) if how.speed != 1 else chunk.time_ns
+    time_ns = chunk.time_ns / how.speed
+    slow = time_ns > LONGEST_NS
+    _refuse(trace, chunk, slow, "it would be sent after more than 30 days", "use a higher `speed`")
+    time = np.rint(time_ns).astype(np.int64) if how.speed != 1 else chunk.time_ns
     return Chunk(time, start, size, chunk.op, chunk.line)
 
 

@@ -140,7 +140,7 @@ def _iolog(trace: Trace, file: BinaryIO) -> Iterator[Chunk]:
         words = line.split()
         at = 1 if timed else 0
         if timed and words:
-            now_ns = whole(trace.path, number, "time", words[0]) * 1000
+            now_ns = whole(trace.path, number, "time", words[0], unit=1000)
         action = words[at + 1] if len(words) > at + 1 else b""
         if action in _OF_FILES and len(words) == at + 2:
             trace.left_out["opening or closing of files"] += 1
@@ -152,7 +152,7 @@ def _iolog(trace: Trace, file: BinaryIO) -> Iterator[Chunk]:
                 f"a request, this line {len(words)}",
             )
         if action == b"wait" and not timed:
-            now_ns = max(now_ns, whole(trace.path, number, "wait", words[2]) * 10**6)
+            now_ns = max(now_ns, whole(trace.path, number, "wait", words[2], unit=10**6))
             continue
         if action not in _ACTIONS:
             raise trace.wrong(number, f"the action {shown(action)} is none that can be replayed")

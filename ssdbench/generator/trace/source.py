@@ -24,6 +24,7 @@ ROWS = 1 << 16  # requests of a chunk
 LONGEST_LINE = 1 << 16  # bytes
 MOST = 2**62  # of a time in ns or an offset in bytes: more is no measurement
 LARGEST_BYTES = 64 << 20  # of one request
+MOST_TRIMMED_BYTES = MOST // ROWS  # by one request, so that no chunk adds up to more than MOST
 LONGEST_NS = 30 * 86_400 * 10**9
 
 Whole = npt.NDArray[np.int64]
@@ -120,9 +121,9 @@ def lines(path: Path, file: BinaryIO) -> Iterator[tuple[int, bytes]]:
         yield number, text
 
 
-def whole(path: Path, line: int, what: str, text: bytes) -> int:
-    """A number of a trace. Raises TraceError for anything but a whole one that can be."""
-    if not text.isdigit() or len(text) > 19 or (value := int(text)) > MOST:
+def whole(path: Path, line: int, what: str, text: bytes, *, unit: int = 1) -> int:
+    """A number of a trace in its unit. Raises TraceError for all but a whole one that can be."""
+    if not text.isdigit() or len(text) > 19 or (value := int(text) * unit) > MOST:
         raise TraceError(path, line, f"the {what} {shown(text)} is no whole number that can be")
     return value
 
@@ -153,6 +154,8 @@ def in_order(path: Path, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
         _refuse(path, chunk, moves & (chunk.size_bytes <= 0), "a request of 0 bytes is none")
         large = (chunk.op <= WRITE) & (chunk.size_bytes > LARGEST_BYTES)
         _refuse(path, chunk, large, "a request of more than 64 MiB is none")
+        far = chunk.size_bytes > MOST_TRIMMED_BYTES
+        _refuse(path, chunk, far, "a trim of more than 64 TiB is none")
         last = int(chunk.time_ns[-1])
         _refuse(
             path,

@@ -59,6 +59,11 @@ def test_clients_take_turns_and_wait_for_the_millisecond_of_each_request(tmp_pat
     assert work.dropped and list(work.dropped.values()) == [1]
 
 
+def test_a_speed_that_would_take_for_ever_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match="after more than 30 days"):
+        made(tmp_path, [*traces.REQUESTS], speed=1e-15)
+
+
 def test_speed_divides_the_times(tmp_path: Path) -> None:
     work = made(tmp_path, [*traces.REQUESTS], speed=4.0)
 

@@ -105,6 +105,11 @@ WRONG = {
     "a second file": ((V3 + "5 d read 0 512\n6 e read 0 512\n").encode(), 4, "second file"),
     "a line without end": (V3.encode() + b"5" * 70_000 + b"\n", 3, "65536 bytes"),
     "31 days": ((V3 + f"0 d read 0 512\n{31 * 86400 * 10**6} d read 0 512\n").encode(), 4, "30 d"),
+    "a time beyond all clocks": ((V3 + f"{2**61} d read 0 512\n").encode(), 3, "time"),
+    "a wait beyond all clocks": (
+        f"fio version 2 iolog\nd wait {2**61} 0\nd read 0 512\n".encode(), 2, "wait",
+    ),
+    "a huge trim": ((V3 + f"5 d trim 0 {2**61}\n").encode(), 3, "trim"),
     "cut within a record": (traces.records()[:-10], 24, "within a record"),
     "no record": (traces.records()[:56] + b"x" * 100, 2, "none of blktrace's"),
     "an unknown kind": (TEXT.replace("R", "X").encode(), 1, "'X'"),
@@ -117,7 +122,7 @@ WRONG = {
     "a quote that stays open": ((CSV + '1,0,512,"r\n').encode(), 2, "no CSV"),
     "a negative time": ((CSV + "-1,0,512,r\n").encode(), 2, "time"),
     "no text": (CSV.encode() + b"1,0,512,\xff\n", 2, "no CSV"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", WRONG)
