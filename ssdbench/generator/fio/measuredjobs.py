@@ -28,6 +28,7 @@ MOST_STREAMS = 64
 MOST_JOBS = 1024  # threads of one phase
 MOST_NAME = 40  # characters of a job's name
 LARGEST_BLOCK_BYTES = 64 << 20
+MOST_BUFFERS_BYTES = 4 << 30  # of one phase: fio takes a buffer for each request in flight
 DEFAULT_BLOCK_BYTES = 4096  # fio's own
 
 _ALIASES: Mapping[str, str] = {
@@ -255,6 +256,13 @@ class _Reading:
             raise UsageError(
                 f"{_place(options)}: [{plain(section.name, MOST_NAME)}] is one job too many: "
                 f"{MOST_STREAMS} jobs and {MOST_JOBS} threads may run at the same time"
+            )
+        if sum(s.in_flight * max(s.block_sizes) for s in streams) > MOST_BUFFERS_BYTES:
+            raise UsageError(
+                f"{_place(options, 'bs', 'iodepth', 'numjobs')}: with "
+                f"[{plain(section.name, MOST_NAME)}] the requests in flight need buffers of more "
+                f"than {MOST_BUFFERS_BYTES >> 30} GiB",
+                hint="set a smaller `iodepth`, `numjobs` or `bs`",
             )
 
     def _known(self, option: Option) -> Option:

@@ -156,6 +156,7 @@ class MixStream(Model):
                 yield (key.removesuffix("_percent"),), f"only with `pattern: {pattern}`"
 
     def _misspelt_sizes(self) -> Iterator[Mistake]:
+        sizes: set[int] = set()
         for size in self.blocks:
             try:
                 known = parse_size(size) > 0
@@ -163,6 +164,10 @@ class MixStream(Model):
                 known = False
             if not known:
                 yield ("blocks", size), f"'{size}' is no size"
+            elif parse_size(size) in sizes:
+                yield ("blocks", size), f"'{size}' is given twice; add up its shares"
+            else:
+                sizes.add(parse_size(size))
         if self.blocks and sum(self.blocks.values()) != WHOLE_PERCENT:
             yield ("blocks",), f"the shares add up to {sum(self.blocks.values())} %, not 100 %"
         if self.blocks and "block_bytes" in self.model_fields_set:

@@ -162,6 +162,7 @@ def test_a_bad_job_is_told_with_its_place_and_nothing_is_written(
         ("{name: a, drive_writes_per_day: 1, read: 100}", "only reads has no drive writes"),
         ("{name: a, iodepth: 1, blocks: {4KiB: 50}}", "add up to 50 %"),
         ("{name: a, iodepth: 1, blocks: {big: 100}}", "'big' is no size"),
+        ("{name: a, iodepth: 1, blocks: {4KiB: 60, '4096': 40}}", "'4096' is given twice"),
         ("{name: a, iodepth: 1, hot: 5%}", "only with `pattern: hot`"),
         ("{name: a, iodepth: 1, block: 1000}", "not a multiple of the target's block"),
         ("{name: a, iodepth: 1, priority: idle}", "no priorities"),

@@ -70,6 +70,7 @@ REFUSED = {
     "iodepth=many": "no whole number",
     "numjobs=5000": "no whole number",
     "rate_iops=fast": "is no size",
+    "bs=64m\nioengine=libaio\niodepth=4096": "4 GiB",
 }
 
 
