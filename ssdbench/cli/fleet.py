@@ -8,6 +8,7 @@ import click
 
 from ssdbench.cli.options import json_option
 from ssdbench.cli.output import answer, document, table, tell
+from ssdbench.units import counted
 
 if TYPE_CHECKING:
     from ssdbench.cli.documents.fleets import FleetDrive
@@ -54,7 +55,8 @@ def plan_command(file: Path, as_json: bool) -> None:
     for line in _asides(made):
         answer(line)
     answer("")
-    answer(f"{len(made.jobs)} drives would be erased and measured, {wanted.limits.at_once} at once")
+    drives = counted(len(made.jobs), "drive")
+    answer(f"{drives} would be erased and measured, {wanted.limits.at_once} at once")
     if wanted.engine.scheduler:
         answer("the worker of each rack is started with:")
         for rack in dict.fromkeys(job.rack for job in made.jobs):
@@ -173,7 +175,7 @@ def stop_command(file: Path, as_json: bool) -> int:
     if as_json:
         document(FleetStopped(stopped=tuple(stopped), failed=failed))
     else:
-        answer(f"{len(stopped)} runs stopped; nothing more is begun")
+        answer(f"{counted(len(stopped), 'run')} stopped; nothing more is begun")
         for where, why in failed.items():
             answer(f"  {where}: {why}")
     return 1 if failed else 0
@@ -256,7 +258,7 @@ def _run(
         )
     else:
         told = ", ".join(f"{n} {stage}" for stage, n in count.items() if n)
-        answer(f"{len(ends)} drives: {told}")
+        answer(f"{counted(len(ends), 'drive')}: {told}")
         answer(f"results: {records.directory / 'runs'}")
     whole = count[Stage.MEASURED] == len(made.jobs) and not made.silent
     return 0 if whole else 1

@@ -11,6 +11,7 @@ from ssdbench.fleet.inventory import Fleet
 from ssdbench.fleet.plan import Plan
 from ssdbench.fleet.reach import Reach, Silent
 from ssdbench.fleet.records import Records
+from ssdbench.units import counted
 
 HERE = "its result is here already"
 
@@ -53,7 +54,8 @@ def campaign(
                 why = ends[bad[0].name]
                 raise SsdbenchError(
                     f"the canary, {bad[0].host} {bad[0].target}, came to no result: "
-                    f"{why.stage}: {why.said}; {len(left) - len(some)} drives were not begun",
+                    f"{why.stage}: {why.said}; {counted(len(left) - len(some), 'drive')} "
+                    "not begun",
                     hint="Mend that, then call it again.",
                 )
     return ends

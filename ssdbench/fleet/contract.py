@@ -6,10 +6,13 @@ fetch   the result and what proves it
 stop    `ssdbench stop`
 """
 
+import gzip
 import io
+import math
 import re
 import shlex
 import tarfile
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -127,23 +130,33 @@ def fetch(job: Job, reach: Reach) -> dict[str, bytes]:
     )
     said = reach.call(job.address, script)
     files: dict[str, bytes] = {}
+    left = MOST_FETCHED_BYTES
     try:
-        with tarfile.open(fileobj=io.BytesIO(said.stdout), mode="r:gz") as archive:
+        with gzip.open(io.BytesIO(said.stdout)) as packed:
+            data = packed.read(MOST_FETCHED_BYTES + 1)
+        if len(data) > MOST_FETCHED_BYTES:
+            raise _too_much(job)
+        with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
             for member in archive:
                 known = member.name in FETCHED or _UNIT.fullmatch(member.name)
                 if not known or not member.isreg():
                     raise UsageError(
                         f"{job.host} sent {plain(member.name, 80)}, which no run makes"
                     )
-                if member.size > MOST_FETCHED_BYTES:
-                    raise UsageError(f"{job.host} sent a {member.name} of {member.size} bytes")
+                left -= member.size  # of a sparse file, with what is not in the archive
+                if left < 0:
+                    raise _too_much(job)
                 held = archive.extractfile(member)
                 files[member.name] = held.read() if held else b""
-    except (tarfile.TarError, OSError, EOFError) as error:
+    except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
         raise UsageError(f"{job.host} sent no archive that can be read: {error}") from error
     if "result.json" not in files or "manifest.json" not in files:
         raise UsageError(f"{job.host} has no result in {job.directory}")
     return files
+
+
+def _too_much(job: Job) -> UsageError:
+    return UsageError(f"{job.host} sent more than {MOST_FETCHED_BYTES:,} bytes of results")
 
 
 def require_of(job: Job, files: dict[str, bytes]) -> None:
@@ -227,11 +240,13 @@ def _number(value: object) -> int | None:
 
 def _float(text: str) -> float | None:
     try:
-        return float(text.strip())
+        value = float(text.strip())
     except ValueError:
         return None
+    return value if math.isfinite(value) else None
 
 
 def _free(text: str) -> int | None:
     fields = text.split()
-    return int(fields[3]) * 1024 if len(fields) > 3 and fields[3].isdigit() else None
+    known = len(fields) > 3 and re.fullmatch(r"[0-9]{1,18}", fields[3])
+    return int(fields[3]) * 1024 if known else None

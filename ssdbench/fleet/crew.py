@@ -159,6 +159,7 @@ def do(
     }
     for future in names:
         future.add_done_callback(heard.put)
+    own = frozenset(names.values())
     begun: set[str] = set()
     ends: dict[str, State] = {}
     cancelled = False
@@ -171,6 +172,8 @@ def do(
         except queue.Empty:
             continue
         name, state = _event(one) if isinstance(one, tuple) else (names[one], _end_of(one))
+        if name not in own:
+            continue  # of another fleet with the same scheduler
         begun.add(name)
         if not isinstance(one, tuple):
             ends[name] = state

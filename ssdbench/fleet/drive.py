@@ -205,4 +205,5 @@ class _Run:
 
 
 def _real(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    known = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e18
+    return float(value) if known else None  # type: ignore[arg-type]

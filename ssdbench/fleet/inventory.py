@@ -1,6 +1,7 @@
 """FLEET.yaml: hosts, drives, limits. What cannot be is told with its line; pure, no hosts asked."""
 
 import re
+from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Self
@@ -8,6 +9,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from ssdbench.errors import UsageError
+from ssdbench.foreign import read_regular, real
 from ssdbench.model.base import Model
 from ssdbench.model.loading import load
 from ssdbench.units import parse_duration_ns
@@ -37,8 +39,7 @@ class Host(Model):
         """One host for each number of the range in its name. Raises ValueError."""
         found = _RANGE.search(self.name)
         if found is None:
-            if not re.match(NAME, self.name):
-                raise ValueError(f"{self.name} is no name of a host; a range is [01-40]")
+            _require_name(self.name)
             return [self]
         low, high = int(found[1]), int(found[2])
         if self.address or low > high or high - low >= MOST_HOSTS:
@@ -47,8 +48,14 @@ class Host(Model):
             )
         width = len(found[1])
         head, tail = self.name[: found.start()], self.name[found.end() :]
+        _require_name(head + found[1] + tail)
         names = (f"{head}{number:0{width}}{tail}" for number in range(low, high + 1))
-        return [one for name in names for one in Host(name=name, rack=self.rack).expanded()]
+        return [Host(name=name, rack=self.rack) for name in names]
+
+
+def _require_name(name: str) -> None:
+    if not re.fullmatch(NAME, name):
+        raise ValueError(f"{name} is no name of a host; it may have one range, such as [01-40]")
 
 
 class Wanted(Model):
@@ -115,12 +122,7 @@ class Fleet(Model):
                 raise ValueError("drives: each needs a model, a serial, an identity or a size")
         if self.limits.rack_watts is not None and self.limits.rack_watts < self.limits.drive_watts:
             raise ValueError("limits: rack_watts is less than one drive needs (drive_watts)")
-        seen: dict[str, str] = {}
-        for host in self.every_host:
-            for name in {host.name, host.ssh}:
-                if name in seen and seen[name] != host.name or host.name in seen:
-                    raise ValueError(f"hosts: {name} is given twice")
-            seen |= {host.ssh: host.name, host.name: host.name}
+        _require_hosts(self.hosts)
         self.look_every_s, self.give_up_after_s  # noqa: B018 - raise where they cannot be read
         return self
 
@@ -138,6 +140,21 @@ class Fleet(Model):
     def give_up_after_s(self) -> float:
         """Seconds of silence after which a drive is left for the next `fleet run`."""
         return parse_duration_ns(self.give_up_after) / 1e9
+
+
+def _require_hosts(hosts: Sequence[Host]) -> None:
+    """Raise ValueError for a host that is given twice, and for too many."""
+    every: list[Host] = []
+    for host in hosts:
+        every += host.expanded()
+        if len(every) > MOST_HOSTS:
+            raise ValueError(f"hosts: there may be at most {MOST_HOSTS} hosts")
+    seen: dict[str, str] = {}
+    for host in every:
+        for name in {host.name, host.ssh}:
+            if name in seen and seen[name] != host.name or host.name in seen:
+                raise ValueError(f"hosts: {name} is given twice")
+        seen[host.ssh] = seen[host.name] = host.name
 
 
 def read_fleet(path: Path) -> Fleet:
@@ -164,9 +181,10 @@ def run_name(identity: str, model: str, profile_text: str) -> str:
 
 def _text(path: Path) -> str:
     try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}") from error
+        data = read_regular(real(path))
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "this is no name of a file"
+        raise UsageError(f"{path} cannot be read: {why}") from error
     if len(data) > 1 << 24:
         raise UsageError(f"{path} is larger than 16 MiB")
     try:

@@ -14,6 +14,7 @@ from ssdbench.fleet.contract import Job
 from ssdbench.fleet.inventory import Fleet, Host, Wanted, run_name
 from ssdbench.fleet.reach import Reach, Silent
 from ssdbench.foreign import plain
+from ssdbench.units import counted
 
 ASKED_AT_ONCE = 32
 SIZE_SHARE = 0.01  # makers round the size that is printed on a drive
@@ -183,7 +184,7 @@ def _without_consent(
 ) -> Iterator[str]:
     lacking = [one for one in found if one.identity not in consent]
     if lacking and not fleet.consent:
-        yield f"no `consent:` file, and {len(lacking)} drives would be erased"
+        yield f"no `consent:` file, and {counted(len(lacking), 'drive')} would be erased"
     elif lacking:
         told = _listed([f"{plain(one.identity, 120)} ({one.where})" for one in lacking])
         yield f"{fleet.consent} does not name {told}"

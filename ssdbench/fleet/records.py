@@ -110,6 +110,7 @@ def _read(path: Path) -> Kept | None:
     try:
         record = json_object(read_regular(path))
         state = State.of(record["state"])
-        return Kept(dict(record["job"]), state, datetime.fromisoformat(record["at"]))
+        job = {name: record["job"][name] for name in TOLD}
+        return Kept(job, state, datetime.fromisoformat(record["at"]))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None

@@ -1,10 +1,13 @@
 """What `fleet` refuses before anything is begun, and what it reads of hosts that are foreign."""
 
+import gzip
 import io
 import json
 import tarfile
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +18,7 @@ from ssdbench.fleet.contract import Job
 from ssdbench.fleet.drive import Patience, Stage, State, measure
 from ssdbench.fleet.inventory import Engine, Limits, read_fleet
 from ssdbench.fleet.reach import BySsh, Said, Silent
+from ssdbench.fleet.records import Records
 from tests.support.documents import checked
 
 FLEET = """
@@ -108,6 +112,12 @@ BAD = {
         {}, FLEET.replace('"n[1-2]"', 'a, address: "-oProxyCommand=x"'), "F.yaml:4:",
     ),
     "a host twice": ({}, FLEET.replace("hosts: [", "hosts: [{name: n2}, "), "n2 is given twice"),
+    "two ranges": ({}, FLEET.replace("n[1-2]", "r[0-19999]n[0-19999]"), "one range"),
+    "too many hosts": (
+        {}, FLEET.replace('{name: "n[1-2]"}', '{name: "a[1-20000]"}, {name: "b[1-20000]"}'),
+        "at most 20000 hosts",
+    ),
+    "consent that never ends": ({}, FLEET.replace("consent.txt", "/dev/zero"), "no regular file"),
     "a misspelt key": ({}, FLEET + "limit: {}\n", "did you mean 'limits'?"),
     "a scheduler for anybody": (
         {}, FLEET + "engine: {scheduler: 'tcp://10.0.0.1:8786'}\n", "needs TLS",
@@ -207,6 +217,52 @@ def test_how_a_drive_ends(answers: list[Said | Exception], stage: Stage, said: s
     assert not any(state.stage.is_end for state in told)
 
 
+def test_what_another_fleet_says_at_the_same_scheduler_is_not_heard() -> None:
+    class Scheduler:
+        """Ends its one task as soon as it is given; another fleet was heard before."""
+
+        def subscribe_topic(self, topic: str, hear: Callable[[Any], None]) -> None:
+            state = json.dumps({"stage": "measured", "findings": []})
+            hear((0.0, {"name": "of-another-fleet", "state": state}))
+
+        def unsubscribe_topic(self, topic: str) -> None:
+            pass
+
+        def submit(self, task: object, one: crew.Work, **how: object) -> "Future":
+            return Future()
+
+    class Future:
+        status = "finished"
+
+        def add_done_callback(self, hear: Callable[[Any], None]) -> None:
+            hear(self)
+
+        def result(self) -> State:
+            return State(Stage.MEASURED)
+
+    heard: list[str] = []
+    work = crew.Work(JOB, Script([]), Patience(1, 1))
+
+    ends = crew.do(Scheduler(), [work], lambda name, state: heard.append(name), lambda: False)
+
+    assert (list(ends), heard) == ([JOB.name], [JOB.name])
+
+
+def archive_of_zeros(members: int, each_bytes: int) -> bytes:
+    """Some hundred bytes that claim to be a large result: sparse files hold nothing but holes."""
+    held = io.BytesIO()
+    with tarfile.open(fileobj=held, mode="w:gz", format=tarfile.GNU_FORMAT) as made:
+        for number in range(members):
+            member = tarfile.TarInfo(f"stages/s/{number}/unit.json")
+            member.type, member.size = tarfile.GNUTYPE_SPARSE, 0
+            head = bytearray(member.tobuf(tarfile.GNU_FORMAT))
+            head[483:495] = f"{each_bytes:011o}".encode() + b"\0"  # the size with its holes
+            head[148:156] = b" " * 8
+            head[148:156] = f"{sum(head):06o}\0 ".encode()
+            made.fileobj.write(bytes(head))
+    return held.getvalue()
+
+
 def archive(**files: str) -> bytes:
     held = io.BytesIO()
     with tarfile.open(fileobj=held, mode="w:gz") as made:
@@ -223,11 +279,56 @@ def archive(**files: str) -> bytes:
         (b"no archive", "no archive that can be read"),
         (archive(__etc__passwd="x"), "which no run makes"),
         (archive(result_json="{}"), "has no result"),
+        (archive(result_json="{}", manifest_json="x" * 30_000), "more than 20,000 bytes"),
+        (gzip.compress(b"\0" * 40_000), "more than 20,000 bytes"),
+        (archive_of_zeros(2, 15_000), "more than 20,000 bytes"),
     ],
 )
-def test_what_a_host_sends_is_foreign(sent: bytes, sentence: str) -> None:
+def test_what_a_host_sends_is_foreign(
+    sent: bytes, sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(contract, "MOST_FETCHED_BYTES", 20_000)
     with pytest.raises(UsageError, match=sentence):
         contract.fetch(JOB, Script([Said(sent, "", 0)]))
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        "=== clock\ninf\n",
+        "=== clock\nnan\n",
+        f"=== free\nx 1 1 {'9' * 5000} 1% /\n",
+        "=== free\nx 1 1 \u00b2 1% /\n",
+        f'=== progress\n{{"fraction": 1{"0" * 400}}}\n',
+    ],
+)
+def test_a_lie_of_a_host_is_no_number_and_its_record_stays_readable(
+    lie: str, tmp_path: Path
+) -> None:
+    alive = Said(f"=== boot\nb\n{lie}".encode(), "", 0)
+    told: list[State] = []
+    patience = Patience(1, 600, lambda _: None, lambda: 0.0, lambda: 0.0)
+
+    end = measure(JOB, Script([STARTED, alive, STARTED, ended(1)]), patience, told.append)
+
+    assert end.stage is Stage.MEASURED
+    records = Records(tmp_path)
+    records.make()
+    for state in told:
+        records.note(JOB, state)
+        assert [kept.state for kept in records.all()] == [state]
+
+
+def test_a_record_that_lacks_its_names_is_left_out(tmp_path: Path) -> None:
+    records = Records(tmp_path)
+    records.make()
+    records.note(JOB, State(Stage.RUNNING))
+    (path,) = (tmp_path / "drives").iterdir()
+    told = json.loads(path.read_text())
+    del told["job"]["name"]
+    path.write_text(json.dumps(told))
+
+    assert list(records.all()) == []
 
 
 def test_the_result_of_another_drive_is_not_taken() -> None:
