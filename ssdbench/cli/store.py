@@ -8,6 +8,7 @@ import click
 
 from ssdbench.cli.options import json_option
 from ssdbench.cli.output import answer, document, tell
+from ssdbench.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,7 +60,7 @@ def add_command(
     if as_json:
         document(StoreAdded(directory=str(directory), added=done.added, there=done.there))
         return
-    answer(f"{len(done.added)} runs added, {len(done.there)} were there already")
+    answer(f"{counted(len(done.added), 'run')} added, {len(done.there)} there already")
 
 
 @store.command("check")
@@ -87,7 +88,8 @@ def check_command(directory: Path, signers: Path | None, as_json: bool) -> int:
     else:
         for line in wrong:
             answer(line)
-        answer(f"{len(parts)} parts, {runs} runs, {len(wrong) or 'nothing'} wrong")
+        stored = f"{counted(len(parts), 'part')}, {counted(runs, 'run')}"
+        answer(f"{stored}, {len(wrong) or 'nothing'} wrong")
     return 1 if wrong else 0
 
 
@@ -104,7 +106,7 @@ def compact_command(directory: Path, as_json: bool) -> None:
     if as_json:
         document(StoreCompacted(directory=str(directory), fewer=gone))
     else:
-        answer(f"{gone} parts fewer")
+        answer(f"{counted(gone, 'part')} fewer")
 
 
 @store.command("sign")
@@ -129,7 +131,7 @@ def sign_command(directory: Path, key: Path, as_json: bool) -> None:
     if as_json:
         document(StoreSigned(directory=str(directory), signed=tuple(signed)))
     else:
-        answer(f"{len(signed)} parts signed")
+        answer(f"{counted(len(signed), 'part')} signed")
 
 
 @click.command("query")

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from ssdbench.errors import UsageError
-from ssdbench.report.database import connection, quoted
+from ssdbench.report.database import connection, pattern
 from ssdbench.stats.histogram import BINS, Histogram
 
 MEMORY = "160MB"  # of DuckDB's own; with Python and its libraries below 300 MB
@@ -69,7 +69,7 @@ def latencies(paths: Sequence[Path]) -> tuple[Latencies, ...]:
         )
     query = _QUERY.format(
         last=BINS - 1,
-        paths=", ".join(quoted(str(path)) for path in paths),
+        paths=", ".join(pattern(str(path)) for path in paths),
         per_direction=PER_DIRECTION,
         most_rejects=REJECTS * (len(paths) + 1),
         columns=json.dumps(_types(widths.pop())).replace('"', "'"),

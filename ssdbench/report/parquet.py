@@ -5,7 +5,7 @@ from tempfile import TemporaryDirectory
 
 from ssdbench.model.result import SCHEMA
 from ssdbench.report.csv import RESULT_TYPES, Tidy
-from ssdbench.report.database import connection, quoted
+from ssdbench.report.database import connection, pattern, quoted
 
 _SQL_TYPES = {"str": "VARCHAR", "Int64": "BIGINT", "Float64": "DOUBLE"}
 
@@ -44,7 +44,7 @@ def _write(text: Path, path: Path, *, run_id: str, version: str) -> None:
     metadata = ", ".join(f"{name}: {quoted(value)}" for name, value in origin.items())
     with connection(threads=1) as database:
         database.execute(
-            f"COPY (SELECT * FROM read_csv({quoted(str(text))}, columns = {{{columns}}}, "
+            f"COPY (SELECT * FROM read_csv({pattern(str(text))}, columns = {{{columns}}}, "
             "header = false, auto_detect = false, delim = ',', quote = '\"', escape = '\"', "
             f"nullstr = '', allow_quoted_nulls = false)) TO {quoted(str(path))} "
             f"(FORMAT parquet, COMPRESSION zstd, KV_METADATA {{{metadata}}})"

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from ssdbench.errors import UsageError
-from ssdbench.report.database import connection, quoted
+from ssdbench.report.database import connection, pattern, quoted
 from ssdbench.store.parts import Origin, Part, Store, require_whole
 from ssdbench.store.tables import TABLES
-from ssdbench.store.write import SQL_TYPES, selected
+from ssdbench.store.write import SQL_TYPES, readable, selected
+from ssdbench.units import counted
 
 MEMORY = "900MB"
 
@@ -87,9 +88,10 @@ def _rows_without_run(part: Part, runs: Sequence[Origin]) -> list[str]:
     wrong = []
     with connection(threads=1) as database:
         for file in part.tables:
-            path = quoted(str(part.path / file))
+            path = pattern(str(part.path / file))
             query = f"SELECT DISTINCT run_id, result_sha256 FROM read_parquet({path})"
-            found = set(database.execute(query).fetchall())
+            with readable(part):
+                found = set(database.execute(query).fetchall())
             wrong += [
                 f"{part.path / file}: rows of {run}, which is not in it" for run, _ in found - known
             ]
@@ -126,7 +128,8 @@ def _views(database: Any, parts: Sequence[Part], method: int | None) -> None:
 def _lock(database: Any, parts: Sequence[Part]) -> None:
     """From here on nothing of this machine can be reached but the tables, and that stays so."""
     files = [path for name in TABLES for path in _files(parts, name)]
-    database.execute(f"SET allowed_paths = [{', '.join(map(quoted, files))}]")
+    allowed = [*map(quoted, files), *map(pattern, files)]  # what is opened, and what is looked for
+    database.execute(f"SET allowed_paths = [{', '.join(allowed)}]")
     database.execute("SET enable_external_access = false")
     database.execute("SET lock_configuration = true")
 
@@ -144,5 +147,6 @@ def _notes(
     if others:
         left = sum(part.methods.get(method, 0) for part in parts for method in others)
         told = ", ".join(map(str, others))
-        notes.append(f"left out: {left} runs of method {told}; --method asks for them")
+        runs = counted(left, "run")
+        notes.append(f"left out: {runs} of method {told}; --method asks for them")
     return notes

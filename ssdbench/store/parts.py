@@ -31,6 +31,10 @@ from ssdbench.host.lock import waiting
 FORM = 1
 STORE, PART, RUNS, SIGNATURE = "store.json", "part.json", "runs.json", "part.json.sig"
 _DRAFT = re.compile(r"\.[0-9a-f]{16}\.draft")
+# Names as `Store.write` gives them.
+_MODEL = re.compile(r"model=[A-Za-z0-9._-]+")
+_MONTH = re.compile(r"month=[0-9]{4}-[0-9]{2}")
+_PART = re.compile(rf"[0-9a-f]{{16}}|{_DRAFT.pattern}")
 MOST_PARTS = 100_000
 
 
@@ -149,10 +153,10 @@ class Store:
                 yield _read(path)
 
     def _directories(self) -> Iterator[Path]:
-        """Directories two levels down, by name; no link is followed."""
-        for model in _inside(self.directory, "model="):
-            for month in _inside(model, "month="):
-                yield from _inside(month, "")
+        """Directories two levels down, by name. Raises UsageError for one that no store makes."""
+        for model in _inside(self.directory, _MODEL):
+            for month in _inside(model, _MONTH):
+                yield from _inside(month, _PART)
 
     def write(
         self,
@@ -166,6 +170,9 @@ class Store:
         """Add a part; `tables` writes its files into a directory. Raises HostLacks."""
         slug = re.sub(r"[^A-Za-z0-9._-]+", "_", model).strip("._") or "unknown"
         partition = self.directory / f"model={slug[:80]}" / f"month={month}"
+        list(self._directories())  # nobody has put a link in its way
+        if not _MONTH.fullmatch(partition.name):
+            raise UsageError(f"{month!r} is no month: the time of a run is damaged")
         make_directory(partition)
         name = token_hex(8)
         draft = partition / f".{name}.draft"
@@ -239,14 +246,20 @@ def _damaged(path: Path, why: str) -> UsageError:
     )
 
 
-def _inside(directory: Path, prefix: str) -> Iterator[Path]:
+def _inside(directory: Path, names: re.Pattern[str]) -> Iterator[Path]:
     try:
         found = sorted(os.scandir(directory), key=lambda entry: entry.name)
     except OSError as error:
         raise UsageError(f"{directory} cannot be read: {error.strerror}") from error
     for entry in found:
-        if entry.is_dir(follow_symlinks=False) and entry.name.startswith(prefix):
-            yield Path(entry.path)
+        if not entry.is_dir():
+            continue
+        if entry.is_symlink() or not names.fullmatch(entry.name):
+            raise UsageError(
+                f"{entry.path} is no directory that a store makes",
+                hint="Move it away; parts are added with `ssdbench store add`.",
+            )
+        yield Path(entry.path)
 
 
 def _hash(path: Path) -> str:

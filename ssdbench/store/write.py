@@ -1,7 +1,8 @@
 """Adds runs to a store, and makes one part of several."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 from ssdbench.errors import UsageError
 from ssdbench.report.csv import Tidy
-from ssdbench.report.database import connection, quoted
+from ssdbench.report.database import connection, pattern, quoted
 from ssdbench.store.parts import Origin, Part, Store, require_whole
 from ssdbench.store.tables import TABLES, Added, rows_of
 
@@ -100,8 +101,23 @@ def _tables(runs: Sequence[Added], path: Path) -> None:
             _copy(database, f"SELECT * FROM {name}", path / f"{name}.parquet")
 
 
+@contextmanager
+def readable(*parts: Part) -> Iterator[None]:
+    """Raise UsageError for tables of parts that are none, whose hashes are right all the same."""
+    from duckdb import Error
+
+    try:
+        yield
+    except Error as error:
+        places = ", ".join(str(part.path) for part in parts[:3])
+        raise UsageError(
+            f"{places}: a table cannot be read: {str(error).splitlines()[0]}",
+            hint="Move the part away and add its runs again.",
+        ) from error
+
+
 def _joined(parts: Sequence[Part], path: Path) -> None:
-    with connection(threads=1) as database:
+    with connection(threads=1) as database, readable(*parts):
         for name in TABLES:
             file = f"{name}.parquet"
             files = [str(part.path / file) for part in parts if file in part.tables]
@@ -110,7 +126,7 @@ def _joined(parts: Sequence[Part], path: Path) -> None:
 
 def selected(database: Any, name: str, files: Sequence[str]) -> str:
     """A SELECT of a table from some files; a column that they lack is empty, others are left."""
-    listed = ", ".join(map(quoted, files))
+    listed = ", ".join(map(pattern, files))
     reader = f"read_parquet([{listed}], union_by_name=true, hive_partitioning=false)"
     there = {row[0] for row in database.execute(f"DESCRIBE SELECT * FROM {reader}").fetchall()}
     shown = ", ".join(

@@ -137,6 +137,63 @@ def test_a_compaction_that_was_cut_before_it_removed_the_old_counts_once(
     assert len(list(store.rglob("part.json"))) == 1
 
 
+def test_a_store_below_any_name_is_read_and_no_neighbour_of_it(store: Path, tmp_path: Path) -> None:
+    odd = tmp_path / "lot [s]*?'"
+    shutil.copytree(store, tmp_path / "lot s-x'")
+    store.rename(odd)
+
+    assert one(odd, "SELECT count(*) FROM drives") == (3,)
+    assert ask.check(Store.open(odd)) == []
+    assert write.compact(Store.open(odd)) == 1
+    assert one(odd, "SELECT count(*) FROM drives") == (3,)
+
+
+@pytest.mark.parametrize("name", ["*", "month=*", "month=2026-1?"])
+def test_a_directory_that_no_store_makes_is_told(name: str, store: Path, tmp_path: Path) -> None:
+    month = next(store.glob("model=*/month=*"))
+    shutil.copytree(month, tmp_path / "elsewhere")
+    (month.parent / name).symlink_to(tmp_path / "elsewhere")
+
+    with pytest.raises(UsageError, match="no directory that a store makes"):
+        ask.ask(Store.open(store), "SELECT 1")
+
+
+def test_no_part_goes_where_a_link_leads_or_a_damaged_time_says(
+    store: Path, lot: list[Path], tmp_path: Path
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "new").mkdir()
+    (run_of_lot,) = [StoredRun.open(lot[0])]
+    one_more = added(run_of_lot)
+    new = Store.made(tmp_path / "new")
+    slug = next(store.glob("model=*")).name
+    (new.directory / slug).symlink_to(tmp_path / "elsewhere")
+
+    with pytest.raises(UsageError, match="no directory that a store makes"):
+        write.add(new, [one_more])
+    (new.directory / slug).unlink()
+    run_of_lot.result = run_of_lot.result.model_copy(update={"started_at": "/../../x"})
+    with pytest.raises(UsageError, match="is no month"):
+        write.add(new, [one_more])
+    assert not list((tmp_path / "elsewhere").iterdir())
+    assert [path.name for path in new.directory.iterdir() if path.name[0] != "."] == ["store.json"]
+
+
+def test_a_table_that_is_none_is_a_sentence_though_its_hash_is_right(
+    store: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    part = Store.open(store).parts()[0].path
+    (part / "points.parquet").write_bytes(b"no table")
+    about = json.loads((part / "part.json").read_text())
+    about["files"]["points.parquet"] = parts._hash(part / "points.parquet")
+    (part / "part.json").write_text(json.dumps(about))
+
+    assert run(["store", "check", str(store)]) == 1
+    assert "a table cannot be read" in capfd.readouterr().out
+    assert run(["store", "compact", str(store)]) == 2
+    assert "a table cannot be read" in capfd.readouterr().err
+
+
 @pytest.mark.parametrize(
     "sql",
     [
