@@ -188,7 +188,9 @@ def unit_argv(
         "systemd-run", "--quiet", "--collect", "--wait", "--pipe", "--service-type=exec",
         f"--unit={name}", f"--working-directory={where}",
         *(f"--setenv={key}={environment[key]}" for key in sorted(kept)),
-        "--", sys.executable, "-m", "ssdbench", *arguments, WORKER,
+        "--", sys.executable, "-m", "ssdbench",
+        *(argument.replace("$", "$$") for argument in arguments),  # systemd.service(5): else a
+        WORKER,  # variable of the manager is put in its place
     ]  # fmt: skip
 
 

@@ -41,6 +41,12 @@ def test_a_run_in_a_unit_ends_with_the_code_of_the_run(
     assert sorted(path.name for path in out.parent.iterdir()) == ["a"]
 
 
+def test_a_unit_puts_no_variable_in_the_place_of_a_word() -> None:
+    argv = attachorstart.unit_argv(["run", "--output", "/runs/$HOME"], "u", {}, Path("/"))
+
+    assert "/runs/$$HOME" in argv  # systemd makes one of two
+
+
 def test_a_refusal_in_a_unit_is_told_where_it_was_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
