@@ -7,6 +7,7 @@ import click
 
 from ssdbench.cli.options import Number, json_option
 from ssdbench.cli.output import answer, document, table, tell
+from ssdbench.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,7 +70,7 @@ def command(
     found = gathered(places)
     if lot is not None and lot < len(found.runs):
         raise UsageError(
-            f"a lot of {lot:,} cannot have {len(found.runs):,} drives that were measured",
+            f"a lot of {lot:,} cannot have {counted(len(found.runs), 'drive')} that were measured",
             hint="--lot is the number of all its drives, measured or not.",
         )
     asked = Questions(lot=lot, rate_iops=rate, set_drives=set_drives)
@@ -96,7 +97,7 @@ def _print(found: "Gathered", points: "Sequence[LotPoint]", asked: "Questions") 
 
     target = found.results[0].target
     simulated = ", simulated" if target.simulated else ""
-    answer(f"{len(found.runs)} drives: {target.model or target.name}{simulated}")
+    answer(f"{counted(len(found.runs), 'drive')}: {target.model or target.name}{simulated}")
     for name, result in zip(view.names(found.results), found.results, strict=True):
         answer(f"  {name}, {result.target.id}, {result.verdict}")
     answer("")

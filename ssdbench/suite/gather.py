@@ -24,6 +24,7 @@ from ssdbench.model.result import METHOD, RunResult
 from ssdbench.model.rundirectory import JOURNAL, MANIFEST, RESULT, STAGES, UNIT_RECORD
 from ssdbench.model.sameprofile import profile_hash
 from ssdbench.report.read import StoredRun
+from ssdbench.units import counted
 
 MOST_RUNS = 100_000  # of one lot
 MOST_DEPTH = 6  # of directories below the one that is named
@@ -187,12 +188,13 @@ def _require_clock(
     back = max((a - b for a, b in zip(known, known[1:], strict=False)), default=timedelta())
     if back > CLOCK_OFF:
         raise UsageError(
-            f"{directory}: the clock of its host went back by {back.days} days during the run",
+            f"{directory}: the clock of its host went back by {counted(back.days, 'day')} "
+            "during the run",
             hint="Set the clock, and measure this drive again.",
         )
     if (ahead := max([began, *known]) - now) > CLOCK_OFF:
         raise UsageError(
-            f"{directory} says that it was measured {ahead.days} days from now",
+            f"{directory} says that it was measured {counted(ahead.days, 'day')} from now",
             hint="Set the clock of that host or of this one; measure again if it was that one's.",
         )
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from ssdbench.model.finding import Code, Severity
 from ssdbench.model.findings.kind import FindingKind
-from ssdbench.units import format_ns
+from ssdbench.units import counted, format_ns
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class TooFewReplays(FindingKind):
     least: int
 
     def message(self) -> str:
-        return f"only {self.replays} replays count; at least {self.least} are needed"
+        return f"only {counted(self.replays, 'replay')} counted; at least {self.least} are needed"
 
 
 @dataclass(frozen=True)
