@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
 
@@ -102,20 +101,27 @@ def is_over(directory: Path) -> bool:
 
 
 def require_same_work(
-    directory: Path, *, profile_text: str, seed: int | None, is_target: Callable[[str, str], bool]
+    directory: Path,
+    *,
+    profile_text: str,
+    seed: int | None,
+    budget_s: float | None,
+    is_target: Callable[[str, str], bool],
 ) -> None:
     """Raise UsageError when the directory holds a run of something else.
 
-    `is_target` says of a name and an identity whether they are the target that is asked for.
+    `is_target` says of a name and an identity whether they are the target that is asked for. What
+    is compared is the profile that would be run: its hash beside it may be anybody's.
     """
     from ssdbench.engine.manifest import Manifest
     from ssdbench.engine.store import load
 
     kept = load(directory / MANIFEST, Manifest)
     others = []
-    same = kept.profile_sha256 == sha256(profile_text.encode()).hexdigest()
-    if not same and kept.budget is None:  # a budget cuts the profile
+    if kept.profile_text != profile_text and kept.budget is None:  # a budget cuts the profile
         others.append(f"another profile ({kept.profile_name})")
+    if budget_s != (kept.budget and kept.budget.seconds):
+        others.append("another budget of time")
     if not is_target(kept.target.name, kept.target.id):
         others.append(f"another target ({kept.target.name}, {kept.target.id})")
     if seed is not None and seed != kept.seed:

@@ -178,6 +178,7 @@ def _work(wishes: "Asked", directory: Path, place: Place, child: "Child") -> int
                     directory,
                     profile_text=wishes.profile_text,
                     seed=wishes.seed,
+                    budget_s=wishes.budget_s,
                     is_target=lambda name, identity: is_target(wishes, name, identity),
                 )
             if begun and attachorstart.is_over(directory):

@@ -9,7 +9,12 @@ import pytest
 from ssdbench.cli import attachorstart
 from ssdbench.cli.background import Parent, begin, end
 from ssdbench.cli.main import run
-from ssdbench.errors import SsdbenchError
+from ssdbench.engine.manifest import manifest
+from ssdbench.engine.stage import Limits
+from ssdbench.errors import SsdbenchError, UsageError
+from ssdbench.model.budget import Budget
+from ssdbench.model.consent import Consent
+from tests.support.builders import a_target
 
 
 def fake_systemd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
@@ -111,3 +116,36 @@ def test_what_never_began_is_moved_aside_and_nothing_of_a_users(tmp_path: Path) 
 def test_it_needs_a_directory_that_all_callers_name(capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["run", "demo", "--attach-or-start"]) == 2
     assert "--output" in capfd.readouterr().err
+
+
+CUT = Budget(seconds=9, likely_s=9, counted_on="")
+
+
+@pytest.mark.parametrize(
+    ("stored", "told"),
+    [
+        ({}, None),
+        ({"profile_text": "purge: format\n"}, "another profile"),  # under the hash of ours
+        ({"profile_text": "purge: format\n", "budget": CUT}, "another budget"),
+    ],
+)
+def test_a_planted_run_goes_on_with_the_profile_that_is_named_or_not_at_all(
+    stored: dict[str, object], told: str | None, tmp_path: Path
+) -> None:
+    ours = "repeats: 3\n"
+    kept = manifest(
+        run_id="a", title="a", argv=(), profile_name="p", profile_text=ours, target=a_target(),
+        seed=1, limits=Limits(), consent=Consent(),
+    ).model_copy(update=stored)  # fmt: skip
+    (tmp_path / "manifest.json").write_text(kept.model_dump_json())
+
+    def go_on() -> None:
+        attachorstart.require_same_work(
+            tmp_path, profile_text=ours, seed=None, budget_s=None, is_target=lambda *_: True
+        )
+
+    if told is None:
+        go_on()
+    else:
+        with pytest.raises(UsageError, match=told):
+            go_on()
