@@ -13,6 +13,7 @@ DEPTHS = (8, 4)
 RESTS_S = (30.0, 60.0, 60.0)  # a buffer that is still leaving takes more after a longer one
 BURST_BYTES = 256 * MIB
 AGREE = 1.25
+WRITTEN_BYTES = len(BLOCKS) * len(RESTS_S) * BURST_BYTES  # by all bursts together, at most
 
 
 class WriteBuffer:
@@ -27,7 +28,7 @@ class WriteBuffer:
 
     def writes(self, size_bytes: int) -> int:
         """One fill and a half, and the bursts."""
-        return round((1 + COLLECTING) * size_bytes) + len(BLOCKS) * len(RESTS_S) * BURST_BYTES
+        return round((1 + COLLECTING) * size_bytes) + WRITTEN_BYTES
 
     def ask(self, bench: Bench) -> Said:
         """The two smallest bursts that wait, if they agree within a quarter."""

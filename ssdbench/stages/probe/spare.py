@@ -8,7 +8,7 @@ import numpy as np
 from ssdbench.model.inside import ProbeNumbers, Scalar
 from ssdbench.model.workload import Pattern
 from ssdbench.stages.probe.bench import Bench, Said, part
-from ssdbench.stages.probe.buffer import agreed, bursts
+from ssdbench.stages.probe.buffer import WRITTEN_BYTES, agreed, bursts
 from ssdbench.stages.probe.remap import buffered
 from ssdbench.stats.probing import falls_at_once, step_down
 from ssdbench.stats.spare import SPANS, Measured, Unknown, spare
@@ -25,16 +25,16 @@ SLOWED, AFTER = 2.0, 10  # times the usual time per byte, and parts that are sti
 class Spare:
     """Random writes to all of the drive, then to less and less of it with the rest trimmed.
 
-    Where collection begins depends on how a drive collects; how much faster it becomes with more
-    room hardly does.
+    What it takes at full speed is its room; what it gains from more room says whether that is so.
     """
 
     name = "spare"
-    title = "Over-provisioning and write amplification from the gain of trimmed room"
+    title = "Over-provisioning and write amplification from random writes with more and more room"
 
     def writes(self, size_bytes: int) -> int:
-        """A fill in order and three in random order for each span."""
-        return round(size_bytes * (1 + sum(SPANS) * (SETTLE + PARTS * MEASURE)))
+        """A fill in order, half of one in parts, three for each span, and bursts."""
+        fills = 1 + MOST_FIRST / FIRST + sum(SPANS) * (SETTLE + PARTS * MEASURE)
+        return round(size_bytes * fills) + WRITTEN_BYTES
 
     def ask(self, bench: Bench) -> Said:
         """Time per byte in steady state at every span."""
@@ -44,7 +44,7 @@ class Spare:
         ordered = bench.fill(size)
         if falls_at_once(list(ordered)) or step_down(list(ordered)):
             return Said("cannot tell: writes in order slow down by themselves")
-        part_bytes = size // FIRST // BLOCK_BYTES * BLOCK_BYTES
+        part_bytes = max(1, size // FIRST // BLOCK_BYTES) * BLOCK_BYTES
         first = _first(bench, size, part_bytes)
         seconds: list[tuple[float, ...]] = []
         before = size
@@ -64,8 +64,14 @@ class Spare:
             )
         )
         table: tuple[dict[str, Scalar], ...] = tuple(
-            {"span": share, "mb_per_s": round(1e-6 / max(float(np.mean(one)), 1e-18), 2)}
-            for share, one in zip(SPANS, seconds, strict=True)
+            {"span": share, "written": written, "mb_per_s": round(1e-6 / max(took, 1e-18), 2)}
+            for share, written, took in (
+                *((1.0, round((n + 1) * part_bytes / size, 4), one) for n, one in enumerate(first)),
+                *(
+                    (share, SETTLE + 1, float(np.mean(one)))
+                    for share, one in zip(SPANS, seconds, strict=True)
+                ),
+            )
         )
         if isinstance(found, Unknown):
             return Said(f"cannot tell: {found.why}", table=table)
