@@ -5,7 +5,7 @@
 #SBATCH --requeue
 #SBATCH --signal=B:TERM@120
 #SBATCH --time=3-00:00:00
-set -u
+set -uf # no word of drives.txt is a pattern of files
 line=$(sed -n "${SLURM_ARRAY_TASK_ID}p" "$1")
 # shellcheck disable=SC2086
 set -- $line

@@ -18,6 +18,30 @@ def test_a_script_is_one(name: str) -> None:
     subprocess.run(["sh", "-n", EXAMPLES / name], check=True)
 
 
+def test_a_name_that_a_drive_chose_is_one_word_for_the_far_shell(tmp_path: Path) -> None:
+    programs = {
+        "ssh": 'while [ "$1" != "--" ]; do shift; done; shift 2; exec sh -c "$*"',  # as sshd does
+        "sudo": 'shift; exec "$@"',
+        "ssdbench": f'printf "%s\\n" "$@" > {tmp_path}/words',
+    }
+    for name, script in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    evil = "x'; touch begun #$(touch begun) a  b"
+    (tmp_path / "drives.txt").write_text(f"h /dev/nvme0n1 {evil}\nh /dev/sda ../../x\n")
+
+    done = subprocess.run(
+        ["sh", EXAMPLES / "ssh.sh", "drives.txt"], cwd=tmp_path, check=False, text=True,
+        capture_output=True, env={"PATH": f"{tmp_path}:/usr/bin:/bin"},
+    )  # fmt: skip
+
+    words = (tmp_path / "words").read_text().splitlines()
+    assert words[words.index("--destroy") + 1] == evil
+    assert words[words.index("--output") + 1] == f"/var/lib/ssdbench/lot/{evil}"
+    assert not (tmp_path / "begun").exists()
+    assert (done.returncode, "/dev/sda" in done.stderr) == (1, True)
+
+
 @pytest.mark.parametrize("name", ["ssh.sh", "slurm.sh", "ansible.yaml", "kubernetes.yaml"])
 def test_an_example_gives_options_of_run(name: str) -> None:
     known = {option for parameter in command.params for option in parameter.opts}
