@@ -14,6 +14,7 @@ from ssdbench.model.loading import misfit_error
 from ssdbench.model.yamltext import Document, Scalar, read
 
 MAX_JOB_BYTES = 64 << 10
+MAX_ALL_BYTES = 1 << 20  # of all job files of a profile: its text is read as YAML with them in it
 
 
 def with_job_files(text: str, profile: Path) -> str:
@@ -22,12 +23,17 @@ def with_job_files(text: str, profile: Path) -> str:
     Raises ProfileError, at the place in the profile, for a file that cannot be read.
     """
     document = read(text, str(profile))
+    left = MAX_ALL_BYTES
     for path, scalar in sorted(_named(document).items(), key=lambda found: -found[1].start):
         try:
             body = _body(scalar.value, profile.parent)
         except UsageError as error:
             hint = error.hint or "Name a job file beside the profile."
             raise misfit_error(text, str(profile), [(path, error.message)], hint=hint) from error
+        if (left := left - len(body)) < 0:
+            why = f"the job files of this profile have more than {MAX_ALL_BYTES >> 20} MiB"
+            hint = "Spread them over several profiles."
+            raise misfit_error(text, str(profile), [(path, why)], hint=hint)
         found = json.dumps({"name": scalar.value, "text": body})  # YAML, in one line
         text = text[: scalar.start] + found + text[scalar.end :]
     return text

@@ -154,6 +154,17 @@ def test_a_bad_job_is_told_with_its_place_and_nothing_is_written(
     assert not (tmp_path / "out").exists()
 
 
+def test_a_profile_that_names_a_file_again_and_again_is_refused_soon(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = profile(tmp_path, "  - fio: jobs/db.fio\n" * 17, JOBS + "#" * (63 << 10))
+
+    assert run(["plan", str(path)]) == 2
+
+    said = capsys.readouterr().err
+    assert "more than 1 MiB" in said and str(path) in said
+
+
 @pytest.mark.parametrize(
     ("stream", "told"),
     [
