@@ -11,8 +11,8 @@
 #include <linux/blkdev.h>
 #include <linux/err.h>
 #include <linux/hrtimer.h>
-#if __has_include("linux/unaligned.h")
-#include <linux/unaligned.h>	/* since Linux 6.12 */
+#ifdef SSDB_HAVE_LINUX_UNALIGNED
+#include <linux/unaligned.h>
 #else
 #include <asm/unaligned.h>
 #endif

@@ -11,7 +11,7 @@
 #include "elevator.h"
 #include "blk.h"
 #include "blk-mq.h"
-#if __has_include("blk-mq-tag.h")
+#ifdef SSDB_HAVE_TAG_HEADER
 #include "blk-mq-tag.h"		/* part of blk-mq.h since Linux 6.4 */
 #endif
 #include "blk-mq-sched.h"
