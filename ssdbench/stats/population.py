@@ -78,7 +78,7 @@ class AskedRate:
 
 
 @dataclass(frozen=True, slots=True)
-class OfSet:
+class SetPromise:
     """A set of drives that share a load."""
 
     drives: int
@@ -113,7 +113,7 @@ class LotPoint:
     of_model: Promise
     normal_iops: float | None  # 95/95 if drives were normally distributed: information only
     asked: AskedRate | None
-    of_set: OfSet | None
+    of_set: SetPromise | None
     odd_limit: float | None  # deviation from which a drive is odd; None: too few to tell
     power: tuple[tuple[float, float], ...]  # slower by, and the chance that such a drive is found
     effects: tuple[Effect, ...]
@@ -247,11 +247,11 @@ def _asked(counts: Sequence[float], asked: Questions) -> AskedRate | None:
     )
 
 
-def of_set(counts: Sequence[float], drives: int) -> OfSet:
+def of_set(counts: Sequence[float], drives: int) -> SetPromise:
     """What a set of so many drives of this kind carries, by how load is spread over it."""
     failed = sum(rate <= 0 for rate in counts)
     slowest = None if failed else lots.slowest_of(counts, drives)
-    return OfSet(
+    return SetPromise(
         drives=drives,
         measured=len(counts),
         failed=failed,

@@ -6,7 +6,7 @@ from ssdbench.model.result import RunResult
 from ssdbench.report.view import words
 from ssdbench.stats.compare import ALPHA
 from ssdbench.stats.lot import CONFIDENCE
-from ssdbench.stats.population import AskedRate, DriveRate, LotPoint, OfSet, Promise, Questions
+from ssdbench.stats.population import AskedRate, DriveRate, LotPoint, Promise, Questions, SetPromise
 from ssdbench.stats.separation import Effect
 from ssdbench.units import counted, format_bound, format_change, format_ns, listed
 
@@ -115,7 +115,7 @@ def _up(share: float) -> str:
     return f"{-int(-1000 * share - 1 + 1e-6) / 10:g} %"
 
 
-def of_set(found: OfSet) -> Iterator[str]:
+def of_set(found: SetPromise) -> Iterator[str]:
     """How a set carries load that is striped over it, or balanced."""
     striped = f"striped evenly over {found.drives:,} drives"
     if found.failed:
