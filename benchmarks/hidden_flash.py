@@ -101,18 +101,20 @@ def _params(rng: Rng) -> dict[str, int]:
     return found
 
 
-def obstacle(flash: Flash) -> str:
-    """Why nobody could tell the spare area from outside; empty where it is identifiable."""
-    params = flash.params
+def room(flash: Flash) -> str:
+    """Whether the spare area is of a size that can be told, and what else stands in the way."""
+    size = "6 to 30 %" if LEAST_SPARE <= flash.spare <= MOST_SPARE else "little or much"
+    return ", ".join(filter(None, (size, _in_the_way(flash.params))))
+
+
+def _in_the_way(params: dict[str, int]) -> str:
     if params["gc_policy"] == AMONG_FEW:
         return "overlooks free blocks"
     if params.get("slc_dynamic_ppm") or params.get("slc_bytes"):
         return "SLC"
     if params["wbuf_bytes"] > 0.05 * params["capacity_bytes"]:
         return "large buffer"
-    if params.get("bistable_period_ns"):
-        return "phases"
-    return "" if LEAST_SPARE <= flash.spare <= MOST_SPARE else "little or much spare"
+    return "phases" if params.get("bistable_period_ns") else ""
 
 
 class CoreBench(Bench):

@@ -81,7 +81,7 @@ def flash(number: int, seed: int) -> list[Outcome]:
     bench.fill(bench.size_bytes)
     bench.write(Pattern.RANDOM, 32 * KIB, 32, bench.size_bytes, bench.size_bytes // 2)
     room = Spare().ask(bench).numbers
-    kind = f"{collector}, {hidden_flash.obstacle(hidden) or 'identifiable'}"
+    kind = f"{collector}, {hidden_flash.room(hidden)}"
     note = f"drive {number}"
     return [
         Outcome("remap unit", collector, _of_unit(unit, hidden.params["map_unit_bytes"]),

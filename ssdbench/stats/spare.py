@@ -41,8 +41,9 @@ NEVER_FREE = 0.012  # of the drive, which collection keeps for itself
 # Collection in order first meets blocks that nothing was overwritten in for the longest time.
 IN_ORDER, OVERSHOOTS = 1.18, 6  # times the steady time, in the parts after the first two
 IN_ORDER_COPIES = (0.88, 1.04)  # times as much as FIFO's formula says
-GREEDY_MORE = 0.98
-GREEDY_LESS = ((0.04, 0.06, 0.1, 0.15, 0.2, 0.3), (0.53, 0.63, 0.71, 0.76, 0.80, 0.83))  # by room
+# Of FIFO's formula, by room. Least of all where an erase block of all dies holds few requests.
+GREEDY_LESS = ((0.04, 0.06, 0.1, 0.15, 0.2, 0.3), (0.52, 0.60, 0.68, 0.74, 0.78, 0.82))
+GREEDY_MORE = ((0.08, 0.1), (0.98, 0.95))
 AGREE = 1.5  # times: so far may the two ways differ
 FASTER = 1.2  # times the rate of writes in order: a cache takes random ones first
 BOUND = 1.25  # times the time of writes in order: less is bound by something else
@@ -92,9 +93,9 @@ def spare(said: Measured) -> Found | Unknown:
             return Unknown("what it took at full speed and what it gains from room do not agree")
     after = said.first_s_per_byte[cliff + 2 : cliff + 2 + OVERSHOOTS]
     in_order = np.mean(after) > IN_ORDER * np.mean(said.seconds_per_byte[0])
-    less, more = (
-        IN_ORDER_COPIES if in_order else (float(np.interp(free, *GREEDY_LESS)), GREEDY_MORE)
-    )
+    less, more = IN_ORDER_COPIES
+    if not in_order:
+        less, more = (float(np.interp(free, *limit)) for limit in (GREEDY_LESS, GREEDY_MORE))
     return Found(
         over_provisioning=(free, most_free + NEVER_FREE),
         amplification=(

@@ -15,10 +15,9 @@ GREEDY, FIFO, AMONG_TEN = 0, 1, 2
 
 
 def flash(**changed: int) -> Flash:
-    params = dict(parse("sim:x25m-g2-160,capacity=1GiB").params) | {
-        "op_ppm": 95_000, "channels": 4, "dies_per_channel": 1, "map_unit_bytes": 4096,
-        "wbuf_bytes": 1 << 20,
-        "program_unit_bytes": 8192, "read_unit_bytes": 8192, "erase_block_bytes": 256 * KIB,
+    params = dict(parse("sim:x25m-g2-160,capacity=512MiB").params) | {
+        "op_ppm": 95_000, "channels": 4, "map_unit_bytes": 4096, "wbuf_bytes": 1 << 20,
+        "program_unit_bytes": 8192, "read_unit_bytes": 8192, "erase_block_bytes": 128 * KIB,
         "t_prog_ns": 900_000, "t_read_ns": 150_000, "t_erase_ns": 3_000_000, "gc_paced": 0,
         "link_mbps": 600,
     }  # fmt: skip
