@@ -20,7 +20,7 @@ from typing import Self
 
 from ssdbench.engine.series import Recorder
 from ssdbench.engine.stage import Context
-from ssdbench.generator.base import Job, LoggedIo, Outcome, Running, Second
+from ssdbench.generator.base import Direction, Job, JobOutcome, LoggedIo, Outcome, Running, Second
 from ssdbench.model import rundirectory
 
 ALIVE_EVERY_S = 10.0  # of wall time: what a crash may leave unflushed and unexplained
@@ -112,11 +112,53 @@ class FioRun:
         if self._outcome is None:
             self._outcome = self._now_running().outcome()
             self._context.unit.io_errors += sum(job.io_errors for job in self._outcome.jobs)
+            self._recount(self._outcome)
         return self._outcome
 
     def logged(self, job: str) -> LoggedIo:
         """The I/Os that a job logged, even when the outcome cannot be believed."""
         return self._now_running().logged(job)
+
+    def _recount(self, outcome: Outcome) -> None:
+        """I/Os of several sizes are as many as the generator counted.
+
+        While they run only the kernel's counters tell, which count a flush as a write
+        (`blk_account_io_done`, after the flush of an empty request), a large I/O as the several
+        requests that it is split into, and neighbours that are merged as one. I/Os of one size
+        are counted by their bytes and need none of this; the clock of a simulated drive is exact.
+        """
+        if len(self._jobs) > 1 or self._context.target.simulated or not len(self.series):
+            return
+        (job,) = self._jobs
+        if len({*job.workload.block_sizes}) == 1 or job.replays:  # a trace's sizes change in time
+            return
+        if not (job.workload.streams and job.histogram_log):
+            self._recount_by_size(outcome.jobs)
+            return
+        from_s = 0.0
+        for rows in self.series.phases():
+            to_s = float(self.series.t_s[rows][-1])
+            streams = outcome.streams(from_s=from_s, to_s=to_s)
+            self.series.recount(
+                rows,
+                read_ios=sum(stream.read_iops for stream in streams) * (to_s - from_s),
+                write_ios=sum(stream.write_iops for stream in streams) * (to_s - from_s),
+            )
+            from_s = to_s
+
+    def _recount_by_size(self, jobs: Sequence[JobOutcome]) -> None:
+        """By the mean size of each direction over the whole start."""
+
+        def ios(directions: Sequence[Direction], name: str) -> float:
+            moved = float(self.series.column(name).sum())
+            size = sum(d.bytes for d in directions) / max(1, sum(d.ios for d in directions))
+            return moved / size if size else 0.0
+
+        self.series.recount(
+            slice(0, len(self.series)),
+            read_ios=ios([job.read for job in jobs], "read_bytes"),
+            write_ios=ios([job.write for job in jobs], "write_bytes"),
+        )
 
     def _now_running(self) -> Running:
         if self._running is None:

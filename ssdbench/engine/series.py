@@ -1,8 +1,9 @@
 """One-second samples as they come: arrays for the judge, a CSV file for report and resume."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from io import TextIOWrapper
+from itertools import pairwise
 from pathlib import Path
 from typing import Self
 
@@ -41,6 +42,11 @@ def stored_seconds(path: Path) -> dict[str, Floats]:
     return {name: rows[:, index] for index, name in enumerate(COLUMNS)}
 
 
+def _line(row: Sequence[float], phase: str) -> str:
+    t_s, duration_s, *counts = row
+    return f"{t_s:.3f},{duration_s:.3f},{','.join(f'{count:.0f}' for count in counts)},{phase}\n"
+
+
 class Recorder:
     """Keeps every second of a section, in memory and in `seconds.csv`.
 
@@ -51,6 +57,7 @@ class Recorder:
     def __init__(self, path: Path, *, phase: str) -> None:
         self.phase = phase
         self._path = path
+        self._phases: list[tuple[int, str]] = []  # each with its first row
         self._rows: Floats = np.zeros((1024, len(COLUMNS)))
         self._n = 0
         self._file = self._open()
@@ -84,19 +91,39 @@ class Recorder:
             second.read_bytes,
             second.write_bytes,
         )
+        if not self._phases or self._phases[-1][1] != self.phase:
+            self._phases.append((self._n, self.phase))
         self._rows[self._n] = row
         self._n += 1
-        text = f"{row[0]:.3f},{row[1]:.3f},{row[2]},{row[3]},{row[4]},{row[5]},{self.phase}\n"
-        try:
-            self._file.write(text)
-        except OSError as error:
-            raise unwritable(self._path, error) from error
+        self._written(lambda: self._file.write(_line(row, self.phase)))
 
     def flush(self) -> None:
         """Hand the buffered lines to the file, so that a crash loses seconds, not hours."""
         self._written(self._file.flush)
 
-    def _written(self, action: Callable[[], None]) -> None:
+    def phases(self) -> Iterator[slice]:
+        """The rows of each phase, in their order."""
+        starts = [first for first, _ in self._phases]
+        for first, end in pairwise((*starts, self._n)):
+            yield slice(first, end)
+
+    def recount(self, rows: slice, *, read_ios: float, write_ios: float) -> None:
+        """Let the I/Os of some seconds add up to these; the seconds share them as before."""
+        for name, total in (("read_ios", read_ios), ("write_ios", write_ios)):
+            seen = self.column(name)[rows]
+            if seen.sum():
+                up_to = np.round(np.cumsum(seen) * (total / seen.sum()))
+                seen[:] = np.diff(up_to, prepend=0.0)
+        self._written(self._rewrite)
+
+    def _rewrite(self) -> None:
+        self._file.seek(0)
+        self._file.truncate()
+        self._file.write(HEADER)
+        for rows, (_, phase) in zip(self.phases(), self._phases, strict=True):
+            self._file.writelines(_line(row, phase) for row in self._rows[rows])
+
+    def _written(self, action: Callable[[], object]) -> None:
         try:
             action()
         except OSError as error:

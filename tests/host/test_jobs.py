@@ -60,13 +60,13 @@ def test_jobs_and_mixes_run_on_a_block_device(tmp_path: Path) -> None:
         stream.name: sum(e.value for e in stream.estimates if e.metric == "iops")
         for stream in jobs.streams
     }
-    # fio makes up for what a busy host kept it from, so a short window may have a second more.
-    assert rates == {
-        "data": pytest.approx(400, rel=0.3),  # 100 a job and direction
-        "log": pytest.approx(50, rel=0.3),
-    }
+    # fio makes up for what a busy host kept it from, so a short window may hold more than the rate.
+    # The kernel counts a write for each of the log's flushes besides.
     total = jobs.estimate("iops")
     assert total is not None
-    assert total.value == pytest.approx(450, rel=0.3)
+    assert sum(rates.values()) == pytest.approx(total.value, rel=0.01)
+    assert rates["data"] >= 0.9 * 400  # 100 a job and direction
+    assert rates["log"] >= 0.9 * 50
+    assert rates["data"] / rates["log"] == pytest.approx(8, rel=0.1)
     assert total.bound is None
     assert {stream.name for stream in pair.streams} == {"a", "b"}
