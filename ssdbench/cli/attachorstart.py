@@ -10,8 +10,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
+from typing import TYPE_CHECKING
 
 from ssdbench.cli.background import ENDED, PROCESS, Child, Parent, detach, end, ended, worker
 from ssdbench.errors import SsdbenchError, UsageError
@@ -19,6 +21,9 @@ from ssdbench.host import command
 from ssdbench.host.files import make_directory
 from ssdbench.host.lock import Lock, until_free
 from ssdbench.model.rundirectory import JOURNAL, MANIFEST, RESULT
+
+if TYPE_CHECKING:
+    from ssdbench.engine.manifest import Manifest
 
 EXIT_LOST = 75  # of a worker that found another one at work: EX_TEMPFAIL of sysexits.h
 WORKER = "--as-worker"
@@ -107,18 +112,20 @@ def require_same_work(
     seed: int | None,
     budget_s: float | None,
     is_target: Callable[[str, str], bool],
-) -> None:
-    """Raise UsageError when the directory holds a run of something else.
+) -> "Manifest":
+    """The manifest of the run in a directory; raises UsageError when it is of something else.
 
+    Go on with what is returned: who may write the directory may exchange the file since then.
     `is_target` says of a name and an identity whether they are the target that is asked for. What
-    is compared is the profile that would be run: its hash beside it may be anybody's.
+    is compared is the profile that would be run: its hash beside it may be anybody's. Only of one
+    that a budget cut there is but the hash.
     """
     from ssdbench.engine.manifest import Manifest
     from ssdbench.engine.store import load
 
     kept = load(directory / MANIFEST, Manifest)
     others = []
-    if kept.profile_text != profile_text and kept.budget is None:  # a budget cuts the profile
+    if not _is_of(kept, profile_text):
         others.append(f"another profile ({kept.profile_name})")
     if budget_s != (kept.budget and kept.budget.seconds):
         others.append("another budget of time")
@@ -130,6 +137,31 @@ def require_same_work(
         raise UsageError(
             f"{directory} holds a run of {' and '.join(others)}",
             hint="Choose another --output; what is there stays as it is.",
+        )
+    return kept
+
+
+def _is_of(kept: "Manifest", profile_text: str) -> bool:
+    """Whether a run is of a profile, or of what a budget left of it."""
+    if kept.profile_text == profile_text:
+        return True
+    whole = kept.budget.whole_sha256 if kept.budget else None
+    return whole in ("", sha256(profile_text.encode()).hexdigest())
+
+
+def require_known(directory: Path, kept: "Manifest") -> None:
+    """Raise UsageError, as root, for a run of which this host has no record that root began it.
+
+    --destroy does not stand in for the record: every call has it, whoever made the directory.
+    """
+    from ssdbench.engine.agreed import Agreement, needed
+
+    if needed(kept.target) and Agreement().find(kept) is None:
+        raise UsageError(
+            f"{directory} holds a run that is not in this host's record of what root began; it is "
+            "not continued",
+            hint="If it is yours, `ssdbench resume` it with --destroy; else choose another "
+            "--output.",
         )
 
 

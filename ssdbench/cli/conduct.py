@@ -15,6 +15,7 @@ from ssdbench.cli.signals import Signals
 from ssdbench.engine.drivepages import store_pages
 from ssdbench.engine.events import Event, RunStarted
 from ssdbench.engine.hosting import current_facts
+from ssdbench.engine.manifest import Manifest
 from ssdbench.engine.runner import World
 from ssdbench.engine.stage import Limits
 from ssdbench.engine.store import load
@@ -105,13 +106,23 @@ def run(wishes: Asked, output: Path, audience: Audience) -> Ended:
 
 
 def resume(
-    directory: Path, limits: Limits | None, audience: Audience, given: Consent = NO_CONSENT
+    directory: Path,
+    limits: Limits | None,
+    audience: Audience,
+    given: Consent = NO_CONSENT,
+    *,
+    kept: Manifest | None = None,
 ) -> Ended:
-    """Go on with a run, ending with its report. Raises SsdbenchError."""
+    """Go on with a run, ending with its report. Raises SsdbenchError.
+
+    `kept` is its manifest where it was read, and checked, already.
+    """
     directory = directory.absolute()
     require_own_files(directory)
     return _conducted(
-        directory, audience, lambda world: runs.resume(directory, world, limits=limits, given=given)
+        directory,
+        audience,
+        lambda world: runs.resume(directory, world, limits=limits, given=given, kept=kept),
     )
 
 

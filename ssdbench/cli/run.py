@@ -172,26 +172,27 @@ def _work(wishes: "Asked", directory: Path, place: Place, child: "Child") -> int
     directory = directory.absolute()
     try:
         with attachorstart.turn(directory):
-            begun = attachorstart.begun_before(directory)
-            if begun:
-                attachorstart.require_same_work(
+            kept = None
+            if attachorstart.begun_before(directory):
+                kept = attachorstart.require_same_work(
                     directory,
                     profile_text=wishes.profile_text,
                     seed=wishes.seed,
                     budget_s=wishes.budget_s,
                     is_target=lambda name, identity: is_target(wishes, name, identity),
                 )
-            if begun and attachorstart.is_over(directory):
-                code = attachorstart.end_of(directory)
-                child.let_go(directory)
-                return code
+                if attachorstart.is_over(directory):
+                    code = attachorstart.end_of(directory)
+                    child.let_go(directory)
+                    return code
+                attachorstart.require_known(directory, kept)
             attachorstart.forget_the_end(directory)
             limits = wishes.limits if wishes.limits != Limits() else None
             return carry_out(
                 lambda audience: (
-                    conduct.resume(directory, limits, audience, wishes.consent)
-                    if begun
-                    else conduct.run(wishes, directory, audience)
+                    conduct.run(wishes, directory, audience)
+                    if kept is None
+                    else conduct.resume(directory, limits, audience, wishes.consent, kept=kept)
                 ),
                 place=place,
                 child=child,

@@ -13,6 +13,7 @@ class Budget(Model):
     lacks: tuple[str, ...] = ()  # why it can never be VALIDATED; empty where it can
     validated_from_s: float | None = None  # likely; None where no longer time would help
     risk: str = ""  # how often such evidence misled, on drives whose truth is known
+    whole_sha256: str = ""  # of the profile before it was cut; "" in older runs
 
     @property
     def validates(self) -> bool:

@@ -10,6 +10,7 @@ unknown drive that is a guess, so the run also ends when the time is over.
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 
 from ssdbench.engine.stage import Limits, RateHint, StagePlan
 from ssdbench.errors import UsageError
@@ -66,6 +67,7 @@ def within(
             lacks=tuple(_lacks(profile)),
             validated_from_s=fit.validated_from_s(),
             risk=risk(_evidence(profile, cuts)),
+            whole_sha256=sha256(wishes.profile_text.encode()).hexdigest(),
         ),
     )
 

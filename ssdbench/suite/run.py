@@ -136,14 +136,20 @@ def _reformatted(kept: Manifest, profile: Profile, session: TargetSession) -> Ma
 
 
 def resume(
-    run_path: Path, world: World, *, limits: Limits | None = None, given: Consent = NO_CONSENT
+    run_path: Path,
+    world: World,
+    *,
+    limits: Limits | None = None,
+    given: Consent = NO_CONSENT,
+    kept: Manifest | None = None,
 ) -> RunResult:
     """Go on with a run after a crash, a signal or a limit.
 
-    `given` is what the command line agrees to; most runs need nothing. Raises SsdbenchError.
+    `given` is what the command line agrees to; most runs need nothing. `kept` is the run's manifest
+    where it was read already: what was checked is what is done. Raises SsdbenchError.
     """
     store = RunStore.open(run_path)
-    kept = load(run_path / MANIFEST, Manifest)
+    kept = kept or load(run_path / MANIFEST, Manifest)
     profile = load_profile(kept.profile_text, kept.profile_name)
     if not kept.target.simulated:
         restore_what_is_here()  # else what the dead run mounted would be a reason to refuse it

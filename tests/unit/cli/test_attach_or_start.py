@@ -2,6 +2,7 @@
 
 import os
 import sys
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,10 @@ import pytest
 from ssdbench.cli import attachorstart
 from ssdbench.cli.background import Parent, begin, end
 from ssdbench.cli.main import run
-from ssdbench.engine.manifest import manifest
+from ssdbench.engine import agreed
+from ssdbench.engine.agreed import Agreement
+from ssdbench.engine.journal import Journal, Kind
+from ssdbench.engine.manifest import Manifest, manifest
 from ssdbench.engine.stage import Limits
 from ssdbench.errors import SsdbenchError, UsageError
 from ssdbench.model.budget import Budget
@@ -118,30 +122,100 @@ def test_it_needs_a_directory_that_all_callers_name(capfd: pytest.CaptureFixture
     assert "--output" in capfd.readouterr().err
 
 
-CUT = Budget(seconds=9, likely_s=9, counted_on="")
+OURS = "repeats: 3\n"
+
+
+def of_profile(text: str) -> Manifest:
+    return manifest(
+        run_id="a", title="a", argv=(), profile_name="p", profile_text=text, target=a_target(),
+        seed=1, limits=Limits(), consent=Consent(),
+    )  # fmt: skip
+
+
+def planted(tmp_path: Path, text: str = OURS) -> Path:
+    """A run directory as a run leaves it that was killed when it had just begun."""
+    (directory := tmp_path / "a").mkdir()
+    (directory / "manifest.json").write_text(of_profile(text).model_dump_json())
+    Journal.create(directory / "journal.jsonl").append(Kind.RUN)
+    (tmp_path / "p.yaml").write_text(OURS)
+    return directory
+
+
+def gone_on_with(directory: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[int, list[str]]:
+    """The exit code of one call, and the profiles that a run would have gone on with."""
+    seen: list[str] = []
+
+    def stopped_there(text: str, name: str) -> None:
+        seen.append(text)
+        raise SsdbenchError("far enough")
+
+    monkeypatch.setattr("ssdbench.suite.run.load_profile", stopped_there)
+    profile, drive = directory.parent / "p.yaml", a_target()
+    words = ["run", str(profile), "--target", drive.name, "--destroy", drive.id]
+    code = run([*words, "--output", str(directory), "--attach-or-start", "--as-worker"])
+    return code, seen
+
+
+def test_what_was_compared_is_what_is_gone_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever owns the directory exchanges the manifest once it was found to be the right one."""
+    directory = planted(tmp_path)
+    monkeypatch.setattr(agreed, "needed", lambda info: False)
+
+    def exchanged(_: Path) -> bool:
+        (directory / "manifest.json").write_text(of_profile("purge: format\n").model_dump_json())
+        return False
+
+    monkeypatch.setattr(attachorstart, "is_over", exchanged)
+
+    assert gone_on_with(directory, monkeypatch)[1] == [OURS]
+
+
+def test_root_goes_on_with_a_run_of_its_own_record_only_whatever_is_typed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    directory = planted(tmp_path)
+    monkeypatch.setenv("SSDBENCH_SETTINGS", str(tmp_path / "settings"))
+    monkeypatch.setattr(agreed, "needed", lambda info: True)
+    before = sorted(path.name for path in directory.iterdir())
+
+    assert gone_on_with(directory, monkeypatch) == (2, [])
+    assert "not in this host's record" in capfd.readouterr().err
+    assert sorted(path.name for path in directory.iterdir()) == before
+
+    kept = Manifest.model_validate_json((directory / "manifest.json").read_bytes())
+    Agreement().note(kept)
+    assert gone_on_with(directory, monkeypatch)[1] == [OURS]
+
+
+OTHER = {"profile_text": "purge: format\n"}
+
+
+def cut_from(profile_text: str) -> Budget:
+    whole = sha256(profile_text.encode()).hexdigest()
+    return Budget(seconds=9, likely_s=9, counted_on="", whole_sha256=whole)
 
 
 @pytest.mark.parametrize(
-    ("stored", "told"),
+    ("stored", "budget_s", "told"),
     [
-        ({}, None),
-        ({"profile_text": "purge: format\n"}, "another profile"),  # under the hash of ours
-        ({"profile_text": "purge: format\n", "budget": CUT}, "another budget"),
+        ({}, None, None),
+        (OTHER, None, "another profile"),  # under the hash of ours
+        ({**OTHER, "budget": cut_from(OURS)}, None, "another budget"),
+        ({**OTHER, "budget": cut_from(OURS)}, 9.0, None),
+        ({**OTHER, "budget": cut_from("repeats: 4\n")}, 9.0, "another profile"),
     ],
 )
 def test_a_planted_run_goes_on_with_the_profile_that_is_named_or_not_at_all(
-    stored: dict[str, object], told: str | None, tmp_path: Path
+    stored: dict[str, object], budget_s: float | None, told: str | None, tmp_path: Path
 ) -> None:
-    ours = "repeats: 3\n"
-    kept = manifest(
-        run_id="a", title="a", argv=(), profile_name="p", profile_text=ours, target=a_target(),
-        seed=1, limits=Limits(), consent=Consent(),
-    ).model_copy(update=stored)  # fmt: skip
+    kept = of_profile(OURS).model_copy(update=stored)
     (tmp_path / "manifest.json").write_text(kept.model_dump_json())
 
     def go_on() -> None:
         attachorstart.require_same_work(
-            tmp_path, profile_text=ours, seed=None, budget_s=None, is_target=lambda *_: True
+            tmp_path, profile_text=OURS, seed=None, budget_s=budget_s, is_target=lambda *_: True
         )
 
     if told is None:
