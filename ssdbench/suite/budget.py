@@ -209,15 +209,12 @@ class _Fit:
         }[cut.kind]
 
 
-_REPEATED = asked.Sweep | asked.SpanSweep | asked.Processes | asked.FioJobs | asked.Mix
-
-
 def _shorter(stage: asked.MeasuredStage, made: dict[str, int | str]) -> dict[str, object]:
     """What changes in a stage of points."""
-    if not isinstance(stage, _REPEATED):
+    if not isinstance(stage, asked.Repeated):
         return {}
     changes: dict[str, object] = {}
-    if "extra" in made and getattr(stage, "extra", None) is not None:
+    if "extra" in made and isinstance(stage, asked.Extendable) and stage.extra is not None:
         changes["extra"] = None
     if "settle" in made and stage.settle is not None and stage.settle.window_s > SHORT_SETTLE_S:
         changes["settle"] = stage.settle.model_copy(update={"window_s": SHORT_SETTLE_S})
@@ -264,9 +261,9 @@ def _lacks(profile: Profile) -> Iterator[str]:
     if profile.needs_warm_up and not rule(profile.steady.rule.value).validates:
         yield f"the warm-up is judged by {profile.steady.rule.value}, too early to prove anything"
     repeats = [
-        getattr(measure.stage, "repeats", None) or profile.repeats
+        measure.stage.repeats or profile.repeats
         for measure in profile.measure
-        if isinstance(measure.stage, _REPEATED)
+        if isinstance(measure.stage, asked.Repeated)
     ]
     if repeats and min(repeats) < _NEEDED:
         yield f"{min(repeats)} repeats, of at least {_NEEDED}"

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from itertools import product
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from ssdbench.errors import UsageError
 from ssdbench.model import asked
@@ -271,16 +271,7 @@ def rate(
     )
 
 
-class Windowed(Protocol):
-    """What a profile says of how each repeat is measured."""
-
-    @property
-    def settle(self) -> asked.Settle | None: ...
-    @property
-    def window_s(self) -> float | None: ...
-
-
-def how(profile: Profile, wanted: Windowed) -> Measuring:
+def how(profile: Profile, wanted: asked.Repeated) -> Measuring:
     settle = wanted.settle or profile.settle
     spare = settle.spare_percent
     return Measuring(

@@ -16,9 +16,10 @@ from ssdbench.model.asked.mix import Locality, Mix, MixStream, Priority
 from ssdbench.model.asked.probe import ProbeName, Probes
 from ssdbench.model.asked.processes import Processes
 from ssdbench.model.asked.rates import RateSweep
+from ssdbench.model.asked.repeated import Extendable, ExtraRepeats, Repeated, Settle
 from ssdbench.model.asked.replay import Replay
 from ssdbench.model.asked.standard import Pts, PtsForm, PtsTest
-from ssdbench.model.asked.sweeps import AccessOrder, ExtraRepeats, Rest, Settle, SpanSweep, Sweep
+from ssdbench.model.asked.sweeps import AccessOrder, Rest, SpanSweep, Sweep
 from ssdbench.model.asked.trials import (
     Applications,
     CpuCost,
@@ -48,6 +49,7 @@ __all__ = [
     "CpuCost",
     "Depth",
     "Engines",
+    "Extendable",
     "ExtraRepeats",
     "FileMix",
     "FileSystemName",
@@ -76,6 +78,7 @@ __all__ = [
     "PtsTest",
     "QueueSettings",
     "RateSweep",
+    "Repeated",
     "Replay",
     "Rest",
     "Schedulers",

@@ -5,10 +5,9 @@ from typing import Annotated, ClassVar, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from ssdbench.model.asked.mistakes import refuse
-from ssdbench.model.asked.sweeps import ExtraRepeats, Settle
+from ssdbench.model.asked.repeated import Extendable
 from ssdbench.model.base import Model
 from ssdbench.model.kind import PointsKind, StageKind
-from ssdbench.model.quantity import Repeats, Seconds
 
 
 class JobFile(Model):
@@ -27,7 +26,7 @@ def job_text(body: object) -> object:
     return {"job": body} if "\n" in body else {"file": body}
 
 
-class FioJobs(Model):
+class FioJobs(Extendable):
     """A fio job file; what lies between two stonewalls is one point."""
 
     kind: ClassVar[PointsKind] = StageKind.FIO
@@ -41,25 +40,6 @@ class FioJobs(Model):
     job: Annotated[str, Field(min_length=1)] | None = Field(
         default=None,
         description="The text of a job file, in place of `file`.",
-    )
-    repeats: Repeats | None = Field(
-        default=None,
-        examples=[10],
-        description="Repeats per point; without it, those of the profile.",
-    )
-    window_s: Seconds | None = Field(
-        default=None,
-        examples=["5m"],
-        alias="window",
-        description="Time measured per repeat; without it, that of the profile.",
-    )
-    settle: Settle | None = Field(
-        default=None,
-        description="How repeats of this stage settle; without it, as the profile says. Jobs with "
-        "a rate or pauses settle in time, not in bytes.",
-    )
-    extra: ExtraRepeats | None = Field(
-        default=None, description="More repeats where intervals are wide or repeats disturbed."
     )
 
     @model_validator(mode="after")

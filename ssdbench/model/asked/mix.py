@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Self
 from pydantic import Field, model_validator
 
 from ssdbench.model.asked.mistakes import Mistake, refuse
-from ssdbench.model.asked.sweeps import ExtraRepeats, Settle
+from ssdbench.model.asked.repeated import Extendable
 from ssdbench.model.base import Model
 from ssdbench.model.kind import PointsKind, StageKind
 from ssdbench.model.quantity import (
@@ -17,7 +17,6 @@ from ssdbench.model.quantity import (
     Positive,
     QueueDepth,
     ReadPercent,
-    Repeats,
     Seconds,
     Share,
     SizeBytes,
@@ -174,7 +173,7 @@ class MixStream(Model):
             yield ("block",), "give `block` or `blocks`"
 
 
-class Mix(Model):
+class Mix(Extendable):
     """Streams that run at the same time, judged as one point and each on its own."""
 
     kind: ClassVar[PointsKind] = StageKind.MIX
@@ -182,23 +181,6 @@ class Mix(Model):
     name: str = Field(default="mix", min_length=1, max_length=40, description="For the report.")
     streams: tuple[MixStream, ...] = Field(
         min_length=1, max_length=MOST_STREAMS, description="What runs at the same time."
-    )
-    repeats: Repeats | None = Field(
-        default=None, examples=[10], description="Repeats; without it, those of the profile."
-    )
-    window_s: Seconds | None = Field(
-        default=None,
-        examples=["5m"],
-        alias="window",
-        description="Time measured per repeat; without it, that of the profile.",
-    )
-    settle: Settle | None = Field(
-        default=None,
-        description="How repeats of this stage settle; without it, as the profile says. Streams "
-        "with a rate or pauses settle in time, not in bytes.",
-    )
-    extra: ExtraRepeats | None = Field(
-        default=None, description="More repeats where intervals are wide or repeats disturbed."
     )
 
     @model_validator(mode="after")

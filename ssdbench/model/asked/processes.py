@@ -5,14 +5,14 @@ from typing import Annotated, ClassVar, Self
 from pydantic import Field, model_validator
 
 from ssdbench.model.asked.mistakes import refuse, repeated
-from ssdbench.model.asked.sweeps import AccessOrder, Settle
-from ssdbench.model.base import Model
+from ssdbench.model.asked.repeated import Repeated, Settle
+from ssdbench.model.asked.sweeps import AccessOrder
 from ssdbench.model.kind import StageKind
-from ssdbench.model.quantity import Jobs, OneOrMany, Repeats, Seconds, Share, SizeBytes
+from ssdbench.model.quantity import Jobs, OneOrMany, Seconds, Share, SizeBytes
 from ssdbench.units import KIB
 
 
-class Processes(Model):
+class Processes(Repeated):
     """Sequential writers, each in a part of its own; some of them pause now and then."""
 
     kind: ClassVar[StageKind] = StageKind.PROCESSES
@@ -32,17 +32,6 @@ class Processes(Model):
     )
     delayed_processes: Annotated[tuple[Jobs, ...], OneOrMany()] = Field(
         default=(1, 8), description="Numbers of writers that are also measured with pauses."
-    )
-    repeats: Repeats | None = Field(
-        default=None,
-        examples=[10],
-        description="Repeats per point; without it, those of the profile.",
-    )
-    window_s: Seconds | None = Field(
-        default=None,
-        examples=["5m"],
-        alias="window",
-        description="Time measured per repeat; without it, that of the profile.",
     )
     settle: Settle = Field(
         default=Settle.model_validate({"window": "60s", "spare": "0%", "max_time": "5m"}),

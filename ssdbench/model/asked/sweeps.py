@@ -7,19 +7,15 @@ from typing import Annotated, ClassVar, Self
 from pydantic import Field, model_validator
 
 from ssdbench.model.asked.mistakes import refuse, repeated
-from ssdbench.model.base import Model
+from ssdbench.model.asked.repeated import Extendable, ExtraRepeats
 from ssdbench.model.kind import StageKind
 from ssdbench.model.quantity import (
     WHOLE,
     Extent,
     Jobs,
     OneOrMany,
-    Percent,
-    Positive,
     QueueDepth,
     ReadPercent,
-    Repeats,
-    Seconds,
     SizeBytes,
     Span,
 )
@@ -53,55 +49,7 @@ def _too_large(block_bytes: int, span: Extent) -> Iterator[str]:
         yield f"a block of {block} does not fit into a span of {room}"
 
 
-class Settle(Model):
-    """The part of each repeat before its window; past the spare area it is evidence too."""
-
-    window_s: Seconds = Field(
-        default=600.0,
-        alias="window",
-        description="Points that write: settle for at least this long, and until nothing rises "
-        "or falls.",
-    )
-    spare_percent: Percent | None = Field(
-        default=None,
-        alias="spare",
-        description="Points that write: this share of the drive is written first. Without it, "
-        "the drive's spare area where it is known (a simulated drive), else 28%, a large one.",
-    )
-    flat_s: Seconds = Field(
-        default=60.0,
-        alias="flat",
-        description="Points that only read: settle for at least this long.",
-    )
-    max_fills: Positive = Field(
-        default=2.0, description="Count the repeat as not steady after this many drive fills."
-    )
-    max_time_s: Seconds | None = Field(
-        default=None,
-        examples=["30m"],
-        alias="max_time",
-        description="Count the repeat as not steady after this time; no limit unless it is "
-        "set, but points that only read never settle longer than 30 times `flat`.",
-    )
-
-
-class ExtraRepeats(Model):
-    """Repeats beyond the planned ones; declared before the start, all kept and shown."""
-
-    most: Repeats = Field(default=30, description="Repeats per point altogether, at most.")
-    width_percent: Percent | None = Field(
-        default=2.0,
-        alias="width",
-        description="Points whose 95 % interval of the mean is wider than plus or minus this "
-        "get more repeats; null for none.",
-    )
-    disturbed: bool = Field(
-        default=True,
-        description="Points with disturbed repeats get more, until as many as planned were quiet.",
-    )
-
-
-class Sweep(Model):
+class Sweep(Extendable):
     """Every combination of the lists below is one point."""
 
     kind: ClassVar[StageKind] = StageKind.SWEEP
@@ -126,24 +74,6 @@ class Sweep(Model):
         default=False,
         description="Leave out, and name, what the drive cannot serve, such as blocks below its "
         "logical block; without it they are an error.",
-    )
-    repeats: Repeats | None = Field(
-        default=None,
-        examples=[10],
-        description="Repeats per point; without it, those of the profile.",
-    )
-    window_s: Seconds | None = Field(
-        default=None,
-        examples=["5m"],
-        alias="window",
-        description="Time measured per repeat; without it, that of the profile.",
-    )
-    settle: Settle | None = Field(
-        default=None,
-        description="How repeats of this stage settle; without it, as the profile says.",
-    )
-    extra: ExtraRepeats | None = Field(
-        default=None, description="More repeats where intervals are wide or repeats disturbed."
     )
 
     @model_validator(mode="after")
@@ -170,7 +100,7 @@ class Sweep(Model):
         return any(self.read_percent)
 
 
-class SpanSweep(Model):
+class SpanSweep(Extendable):
     """One workload over growing parts of the drive, smallest first, the whole drive last."""
 
     kind: ClassVar[StageKind] = StageKind.SPAN
@@ -194,21 +124,6 @@ class SpanSweep(Model):
         description="What fills the drive outside the span: static data as the stages before left "
         "them, which after random writes hold on to much of the spare area; static data that are "
         "written in order once more before the spans; or nothing, which flatters the drive.",
-    )
-    repeats: Repeats | None = Field(
-        default=None,
-        examples=[10],
-        description="Repeats per span; without it, those of the profile.",
-    )
-    window_s: Seconds | None = Field(
-        default=None,
-        examples=["5m"],
-        alias="window",
-        description="Time measured per repeat; without it, that of the profile.",
-    )
-    settle: Settle | None = Field(
-        default=None,
-        description="How repeats of this stage settle; without it, as the profile says.",
     )
     extra: ExtraRepeats | None = Field(
         default=None,
