@@ -1,6 +1,6 @@
 """What is asked of a host, as scripts of sh; its answers are foreign input.
 
-start   store the profile, `ssdbench run --attach-or-start --detach`
+start   hand over the profile, `ssdbench run --attach-or-start --detach`
 look    read the small files that a run leaves; no program of ours starts
 fetch   the result and what proves it
 stop    `ssdbench stop`
@@ -73,20 +73,24 @@ class Look:
 
 
 def start(job: Job, reach: Reach) -> Said:
-    """Attach or start. Raises Silent."""
+    """Attach or start. Raises Silent.
+
+    The profile lies in a directory of its own that nobody else can write or guess, until the run
+    has read it: whoever could change it before would choose what is written to the drive.
+    """
     digest = sha256(job.profile_text.encode()).hexdigest()[:16]
-    profile = f"{job.runs}/profile-{digest}.yaml"
-    argv = [
-        *job.ssdbench, "run", profile, "--target", job.target, "--output", job.directory,
-        "--attach-or-start", "--detach", "--json",
-        *(() if job.simulated else ("--destroy", job.identity)),
-        *job.options,
-    ]  # fmt: skip
-    script = (
-        f"umask 022; mkdir -p {shlex.quote(job.runs)} && "
-        f"cat > {shlex.quote(profile)}.$$ && mv {shlex.quote(profile)}.$$ {shlex.quote(profile)} "
-        f"&& exec {shlex.join(argv)}"
-    )
+    argv = (
+        "--target", job.target, "--output", job.directory, "--attach-or-start", "--detach",
+        "--json", *(() if job.simulated else ("--destroy", job.identity)), *job.options,
+    )  # fmt: skip
+    script = f"""
+umask 022
+own=$(mktemp -d) || exit 1
+trap 'rm -rf "$own"' EXIT
+trap 'exit 129' HUP INT TERM
+mkdir -p {shlex.quote(job.runs)} && cat > "$own"/profile-{digest}.yaml || exit 1
+{shlex.join(job.ssdbench)} run "$own"/profile-{digest}.yaml {shlex.join(argv)}
+"""
     return reach.call(job.address, script, given=job.profile_text.encode())
 
 

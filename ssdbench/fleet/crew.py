@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from ipaddress import ip_address
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -96,18 +97,21 @@ def crew(engine: Engine, offered: dict[str, float]) -> Iterator[Any]:
     require_engine()
     require_safe(engine)
     import dask
-    from distributed import Client, LocalCluster
+    from distributed import Client
     from distributed.security import Security
 
-    with dask.config.set({"distributed.admin.system-monitor.disk": False}):
+    own = TemporaryDirectory(prefix="ssdbench-fleet-")
+    settings = {
+        # By default Dask keeps what it unpickles below a name in /tmp that anybody may have taken.
+        "temporary-directory": own.name,
+        "distributed.admin.system-monitor.disk": False,
+        # Python 3.11 crashes when a thread walks the frames of others (CPython's issue 111363), as
+        # the profiler of a worker does 100 times a second of every drive.
+        "distributed.worker.profile.enabled": False,
+    }
+    with own, dask.config.set(settings):
         if not engine.scheduler:
-            with (
-                LocalCluster(
-                    n_workers=1, threads_per_worker=int(offered["drives"]), processes=False,
-                    resources=offered, dashboard_address=None, silence_logs=logging.CRITICAL,
-                ) as cluster,
-                Client(cluster) as client,
-            ):  # fmt: skip
+            with _cluster(offered) as cluster, Client(cluster) as client:
                 yield client
             return
         security = None
@@ -126,6 +130,29 @@ def crew(engine: Engine, offered: dict[str, float]) -> Iterator[Any]:
         with client:
             _require_offered(client, offered)
             yield client
+
+
+def _cluster(offered: dict[str, float]) -> Any:
+    """Scheduler and worker within this process, which open no port."""
+    from distributed import Scheduler, SpecCluster, Worker
+
+    class Closed:
+        def start_http_server(self, *_: object, **__: object) -> None:
+            """Nothing: without a dashboard as well, Dask would answer HTTP on all interfaces."""
+
+    class ClosedScheduler(Closed, Scheduler):
+        pass
+
+    class ClosedWorker(Closed, Worker):
+        pass
+
+    inside = {"protocol": "inproc://"}
+    worker = {**inside, "nthreads": int(offered["drives"]), "resources": offered}
+    return SpecCluster(
+        scheduler={"cls": ClosedScheduler, "options": inside},
+        workers={0: {"cls": ClosedWorker, "options": worker}},
+        silence_logs=logging.CRITICAL,
+    )
 
 
 def _require_offered(client: Any, offered: dict[str, float]) -> None:

@@ -1,23 +1,32 @@
-"""Hosts that keep the contract of a run without doing one: they die, hang, reboot, lie and fill up.
+"""Hosts as processes that keep the contract of a run without doing one.
 
-The world knows what the fleet must not do, and counts it: a step of a drive that is done again
-although it was done, two runs at once on one drive, a drive that is measured twice. Its time runs
-SCALE times as fast as ours.
+Each host has a door (a Unix socket) and a journal, which is all of it that outlives its process.
+`python -m tests.support.stubfleet PLACE HOSTS SEED WITHIN_S` is what holds them: it boots them, and
+kills, stops, reboots or fills each up as its fault says, from the first start of a run on. The
+journals tell what happened; `violations` judges them. Time runs SCALE times as fast as ours.
 """
 
+import ctypes
 import hashlib
 import io
 import json
+import os
 import random
 import re
+import select
 import shlex
+import signal
 import socket
-import socketserver
+import subprocess
+import sys
 import tarfile
-import threading
 import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ssdbench.fleet.contract import MARK
 from ssdbench.fleet.drive import Patience
@@ -28,7 +37,12 @@ STEPS = 4
 STEP_S = (60.0, 900.0)
 LOOK_EVERY_S = 120.0
 GIVE_UP_S = 3000.0
-FAULTS = ("none", "none", "dies", "hangs", "reboots", "terminated", "lies", "full", "cut")
+HANGS_S = 12_000.0
+OFF_S = 600.0
+ANSWER_S = 1.0  # of our time: whoever has not answered by then is silent
+FAULTS = ("none", "dies", "hangs", "reboots", "terminated", "lies", "full", "cut")
+SHARED = "eui.shared"  # the drive that two hosts show
+PR_SET_PDEATHSIG = 1
 
 
 def virtual_s() -> float:
@@ -46,150 +60,176 @@ def patience() -> Patience:
     return Patience(LOOK_EVERY_S, GIVE_UP_S, virtual_sleep, virtual_s, time.time)
 
 
-@dataclass
-class Run:
-    """A run of the world: its steps, as its journal would have them."""
-
-    identity: str
-    profile: str
-    done: int = 0
-    live: bool = False
-    step_began_s: float = 0.0
-    step_takes_s: float = 0.0
-    exit_code: int | None = None
-
-
-@dataclass
-class StubHost:
-    """One host and its fault, which happens `at_s`."""
+@dataclass(frozen=True)
+class Spec:
+    """One host, its drives, and its fault, which happens `at_s` after the first start of a run."""
 
     name: str
     drives: list[dict[str, object]]
     fault: str
     at_s: float
-    boots: int = 1
-    happened: bool = False
-    runs: dict[str, Run] = field(default_factory=dict)
-    calls: int = 0
 
 
-class World:
-    """All hosts. Only what is told here is true."""
+def names(hosts: int) -> list[str]:
+    """Of so many hosts."""
+    return [f"h{number:03}" for number in range(hosts)]
 
-    def __init__(self, hosts: int, seed: int, faults: tuple[str, ...] = FAULTS) -> None:
-        chance = random.Random(seed)
-        self.lock = threading.Lock()
-        self.chance = chance
-        self.violations: list[str] = []
-        self.measured: dict[str, int] = {}  # identity: how often a run of it came to its end
-        self.repaired = False  # dead hosts are up again, full disks have room
-        self.began_s = virtual_s()
-        self.hosts: dict[str, StubHost] = {}
-        for number in range(hosts):
-            name = f"h{number:03}"
-            drives = [
-                {
-                    "target": f"/dev/nvme{n}n1", "id": f"eui.{number:08x}{n:08x}", "kind": "drive",
-                    "model": "STUB 3840", "serial": f"S{number % 97:04}{n}",  # serials repeat
-                    "size_bytes": 3_840_755_982_336, "reasons": [],
-                }
-                for n in range(chance.randint(1, 24))
-            ]  # fmt: skip
-            at_s = chance.uniform(0, 3000)
-            self.hosts[name] = StubHost(name, drives, chance.choice(faults), at_s)
 
-    @property
-    def identities(self) -> list[str]:
-        """Of all drives."""
-        return [str(one["id"]) for host in self.hosts.values() for one in host.drives]
+def specs(hosts: int, seed: int, within_s: float) -> list[Spec]:
+    """Hosts with 1 to 24 drives. Serials repeat; the first two show one drive besides their own."""
+    chance = random.Random(seed)
+    made = []
+    for number, name in enumerate(names(hosts)):
+        drives = [
+            _drive(f"/dev/nvme{n}n1", f"eui.{number:08x}{n:08x}", f"S{number % 97:04}{n}")
+            for n in range(chance.randint(1, 24) if hosts > len(FAULTS) else 2)
+        ]
+        if number < 2:
+            drives.append(_drive(f"/dev/nvme{40 + number}n1", SHARED, "SAN"))
+        fault = FAULTS[number % len(FAULTS)]
+        made.append(Spec(name, drives, fault, chance.uniform(0, within_s)))
+    return made
 
-    def call(self, address: str, script: str, given: bytes) -> Said:
-        """A script of the contract, as that host answers it. Raises Silent."""
-        with self.lock:
-            host = self.hosts[address]
-            host.calls += 1
-            self._happen(host)
-            self._go_on(host)
-            if self._is_silent(host):
-                raise Silent(f"{address} does not answer")
-            if "--attach-or-start" in script:
-                return self._start(host, script, given)
-            if f"{MARK}boot" in script:
-                return self._look(host, script)
-            if "tar -cf" in script:
-                return self._fetch(host, script)
-            if " drives --json" in script:
-                told = {"document": "drives", "devices": host.drives, "models": []}
-                return Said(json.dumps(told).encode(), "", 0)
-            raise AssertionError(script)
 
-    def _happen(self, host: StubHost) -> None:
-        now_s = virtual_s() - self.began_s
-        if host.happened or now_s < host.at_s:
-            return
-        host.happened = True
-        self._go_on(host)
-        if host.fault in ("reboots", "terminated", "dies"):
-            host.boots += 1
-            for run in host.runs.values():
-                if run.live:  # the step that was at work is lost, those before it are not
-                    run.live = False
-                    run.exit_code = 143 if host.fault == "terminated" else None
-        if host.fault == "full":
-            for run in host.runs.values():
-                if run.live:
-                    run.live, run.exit_code = False, 4
+def _drive(target: str, identity: str, serial: str) -> dict[str, object]:
+    told = {"target": target, "id": identity, "kind": "drive", "model": "STUB 3840"}
+    return {**told, "serial": serial, "size_bytes": 3_840_755_982_336, "reasons": []}
 
-    def _is_silent(self, host: StubHost) -> bool:
-        since_s = virtual_s() - self.began_s - host.at_s
-        if host.fault == "dies":
-            return since_s > 0 and not self.repaired
-        return host.fault in ("hangs", "reboots", "terminated") and 0 < since_s < 600
 
-    def _go_on(self, host: StubHost) -> None:
-        now_s = virtual_s()
-        for run in host.runs.values():
-            while run.live and now_s - run.step_began_s >= run.step_takes_s:
-                run.done += 1
-                run.step_began_s += run.step_takes_s
-                if run.done > STEPS:
-                    self.violations.append(f"{run.identity}: step {run.done} of {STEPS}")
-                if run.done >= STEPS:
-                    run.live, run.exit_code = False, 1
-                    self.measured[run.identity] = self.measured.get(run.identity, 0) + 1
+@dataclass
+class Run:
+    """A run as its host's journal has it; what is not in the journal dies with the process."""
 
-    def _start(self, host: StubHost, script: str, given: bytes) -> Said:
-        words = shlex.split(script)
+    identity: str
+    digest: str
+    done: int = 0
+    exit_code: int | None = None
+    live: bool = field(default=False, compare=False)
+    step_began_s: float = 0.0
+    step_takes_s: float = 0.0
+
+
+class StubHost:
+    """The process of one host."""
+
+    def __init__(self, spec: Spec, place: Path) -> None:
+        self.spec = spec
+        self.runs: dict[str, Run] = {}
+        self.full = self.down = False
+        self.calls = 0
+        self.chance = random.Random(f"{spec.name} {os.getpid()}")
+        path = place / f"{spec.name}.journal"
+        for line in path.read_text().splitlines() if path.exists() else ():
+            self._apply(json.loads(line))
+        self.door = socket.socket(socket.AF_UNIX)
+        (place / f"{spec.name}.sock").unlink(missing_ok=True)
+        self.door.bind(str(place / f"{spec.name}.sock"))
+        self.door.listen(64)
+        self.journal = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)  # from now on up
+
+    def _note(self, run: str, event: str, **more: object) -> None:
+        """One write: a process that is killed has written it or not."""
+        told = {"run": run, "event": event, **more}
+        os.write(self.journal, json.dumps(told).encode() + b"\n")
+        self._apply(told)
+
+    def _apply(self, told: dict[str, Any]) -> None:
+        match told["event"]:
+            case "new":
+                self.runs[told["run"]] = Run(told["identity"], told["digest"])
+            case "begun":
+                self.runs[told["run"]].exit_code = None
+            case "done":
+                self.runs[told["run"]].done = told["step"]
+            case "ended":
+                self.runs[told["run"]].exit_code = told["code"]
+
+    def serve(self) -> None:
+        """Until the power is cut."""
+        woken, wakes = socket.socketpair()
+        wakes.setblocking(False)
+        signal.set_wakeup_fd(wakes.fileno(), warn_on_full_buffer=False)
+        signal.signal(signal.SIGTERM, lambda *_: setattr(self, "down", True))
+        signal.signal(signal.SIGUSR1, lambda *_: setattr(self, "full", not self.full))
+        while True:
+            ready, _, _ = select.select([self.door, woken], [], [])
+            if woken in ready:
+                woken.recv(64)
+            self._go_on()
+            if self.down:
+                self._end_all(143)
+                os._exit(0)
+            if self.full:
+                self._end_all(4)
+            if self.door in ready:
+                self._one()
+
+    def _one(self) -> None:
+        talk, _ = self.door.accept()
+        with talk, suppress(OSError), talk.makefile("rb") as file:
+            asked = json.loads(file.readline() or b"{}")  # nothing from who was killed meanwhile
+            said = self._answer(asked["script"], asked["given"]) if asked else None
+            if said is not None:
+                told = {"stdout": said.stdout.hex(), "stderr": said.stderr, "status": said.status}
+                talk.sendall(json.dumps(told).encode())
+
+    def _answer(self, script: str, given: str) -> Said | None:
+        """What a script of the contract prints; None where the connection breaks."""
+        self.calls += 1
+        if "--attach-or-start" in script:
+            said = self._start(shlex.split(script), given)
+            return None if self.spec.fault == "cut" and self.calls % 2 else said
+        if " drives --json" in script:
+            told = {"document": "drives", "devices": self.spec.drives, "models": []}
+            return Said(json.dumps(told).encode(), "", 0)
+        found = re.search(r"^cd (\S+)", script, re.MULTILINE)
+        assert found
+        name = Path(found[1]).name
+        return self._look(name) if f"{MARK}boot" in script else self._fetch(name)
+
+    def _start(self, words: list[str], given: str) -> Said:
         name = Path(words[words.index("--output") + 1]).name
         identity = words[words.index("--destroy") + 1]
         node = words[words.index("--target") + 1]
-        here = {str(one["target"]): str(one["id"]) for one in host.drives}
-        if here.get(node) != identity:
-            self.violations.append(f"{identity} is not {node} of {host.name}")
+        if (node, identity) not in [(one["target"], one["id"]) for one in self.spec.drives]:
+            self._note(name, "refused", identity=identity)
             return Said(b"", "refused: another drive", 3)
-        if host.fault == "full" and host.happened and not self.repaired:
+        if self.full:
             return Said(b"", "error: no space left on device", 4)
-        run = host.runs.setdefault(name, Run(identity, given.decode()))
-        others = [
-            one for other in self.hosts.values() for key, one in other.runs.items()
-            if one.identity == identity and one is not run and (one.live or one.done)
-        ]  # fmt: skip
-        if others:
-            self.violations.append(f"{identity} has two runs")
+        if name not in self.runs:
+            digest = hashlib.sha256(given.encode()).hexdigest()
+            self._note(name, "new", identity=identity, digest=digest)
+        run = self.runs[name]
         if not run.live and run.done < STEPS:
-            run.live, run.exit_code = True, None
-            run.step_began_s = virtual_s()
-            run.step_takes_s = self.chance.uniform(*STEP_S)
-        if host.fault == "cut" and host.calls % 2:  # done, but the answer is lost
-            raise Silent(f"{host.name}: connection reset")
+            run.live = True
+            self._begin(name, run, virtual_s())
         return Said(b"{}", "", 0)
 
-    def _look(self, host: StubHost, script: str) -> Said:
-        found = re.search(r"^cd (\S+)", script, re.MULTILINE)
-        assert found
-        run = host.runs.get(Path(found[1]).name)
-        clock = time.time() + (86_400 * 900 if host.fault == "lies" else 0)
-        boot = f"boot-{host.name}-{host.boots}"
+    def _begin(self, name: str, run: Run, at_s: float) -> None:
+        self._note(name, "begun", step=run.done + 1)
+        run.step_began_s, run.step_takes_s = at_s, self.chance.uniform(*STEP_S)
+
+    def _go_on(self) -> None:
+        now_s = virtual_s()
+        for name, run in self.runs.items():
+            while run.live and now_s - run.step_began_s >= run.step_takes_s:
+                self._note(name, "done", step=run.done + 1)
+                if run.done < STEPS:
+                    self._begin(name, run, run.step_began_s + run.step_takes_s)
+                else:
+                    run.live = False
+                    self._note(name, "ended", code=1)
+
+    def _end_all(self, code: int) -> None:
+        for name, run in self.runs.items():
+            if run.live:
+                run.live = False
+                self._note(name, "ended", code=code)
+
+    def _look(self, name: str) -> Said:
+        run = self.runs.get(name)
+        clock = time.time() + (86_400 * 900 if self.spec.fault == "lies" else 0)
+        boot = f"boot-{os.getpid()}"
         told = [f"{MARK}boot", boot, f"{MARK}clock", str(int(clock))]
         if run is not None:
             process = {"pid": 7, "started_ticks": 70, "boot_id": boot if run.live else "gone"}
@@ -202,18 +242,13 @@ class World:
                 told += [f"{MARK}ended", json.dumps({"exit_code": run.exit_code})]
         return Said("\n".join(told).encode(), "", 0)
 
-    def _fetch(self, host: StubHost, script: str) -> Said:
-        found = re.search(r"^cd (\S+)", script)
-        assert found
-        name = Path(found[1]).name
-        run = host.runs[name]
-        digest = hashlib.sha256(run.profile.encode()).hexdigest()
+    def _fetch(self, name: str) -> Said:
+        run, held = self.runs[name], io.BytesIO()
         target = {"id": run.identity}
         files = {
-            "manifest.json": {"target": target, "profile_sha256": digest},
+            "manifest.json": {"target": target, "profile_sha256": run.digest},
             "result.json": {"run_id": name, "target": target},
         }
-        held = io.BytesIO()
         with tarfile.open(fileobj=held, mode="w:gz", compresslevel=1) as archive:
             for key, value in files.items():
                 data = json.dumps(value).encode()
@@ -223,60 +258,152 @@ class World:
         return Said(held.getvalue(), "", 0)
 
 
-WORLDS: dict[str, World] = {}
-
-
-@dataclass(frozen=True)
-class InProcess:
-    """Reaches a world of this process."""
-
-    name: str
-
-    def call(self, address: str, script: str, *, given: bytes = b"") -> Said:
-        """Ask it."""
-        return WORLDS[self.name].call(address, script, given)
-
-
 @dataclass(frozen=True)
 class BySocket:
-    """Reaches the world of another process, which stays when this one is killed."""
+    """Reaches these hosts as ssh would: what does not answer is silent."""
 
-    path: str
+    place: str
 
     def call(self, address: str, script: str, *, given: bytes = b"") -> Said:
-        """Ask it. Raises Silent as a host would."""
-        with socket.socket(socket.AF_UNIX) as door:
-            door.connect(self.path)
-            asked = {"address": address, "script": script, "given": given.decode()}
-            door.sendall(json.dumps(asked).encode() + b"\n")
-            with door.makefile("rb") as file:
-                told = json.loads(file.read())
-        if told["silent"]:
-            raise Silent(told["silent"])
+        """Ask one. Raises Silent."""
+        if "--attach-or-start" in script:
+            (Path(self.place) / "begun").touch()
+        try:
+            with socket.socket(socket.AF_UNIX) as door:
+                door.settimeout(ANSWER_S)
+                door.connect(f"{self.place}/{address}.sock")
+                asked = {"script": script, "given": given.decode()}
+                door.sendall(json.dumps(asked).encode() + b"\n")
+                with door.makefile("rb") as file:
+                    told = json.loads(file.read())
+        except (OSError, ValueError) as error:
+            raise Silent(f"{address} does not answer: {error}") from error
         return Said(bytes.fromhex(told["stdout"]), told["stderr"], told["status"])
 
 
-def served(world: World, path: Path) -> socketserver.ThreadingUnixStreamServer:
-    """A server of a world; `shutdown` ends it."""
+def journal(place: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """All that happened, by host."""
+    for path in sorted(place.glob("*.journal")):
+        for line in path.read_text().splitlines():
+            yield path.stem, json.loads(line)
 
-    class Handler(socketserver.StreamRequestHandler):
-        def handle(self) -> None:
-            line = self.rfile.readline()
-            if not line:  # whoever asked was killed
-                return
-            asked = json.loads(line)
-            try:
-                said = world.call(asked["address"], asked["script"], asked["given"].encode())
-                told = {"silent": "", "stdout": said.stdout.hex(), "stderr": said.stderr}
-                told["status"] = said.status  # type: ignore[assignment]
-            except Silent as error:
-                told = {"silent": error.message}
-            self.wfile.write(json.dumps(told).encode())
 
-    class Server(socketserver.ThreadingUnixStreamServer):
-        request_queue_size = 256
-        daemon_threads = True
+def violations(place: Path, identities: list[str]) -> list[str]:
+    """What a fleet must not do: a drive measured not once, a step done twice, two runs, no consent.
 
-    server = Server(str(path), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    return server
+    `identities` are those that are to be measured, and no others.
+    """
+    of_run: dict[tuple[str, str], str] = {}
+    done: Counter[tuple[str, int]] = Counter()
+    measured: Counter[str] = Counter()
+    wrong = []
+    for host, told in journal(place):
+        if told["event"] == "refused":
+            wrong.append(f"{host} was asked to erase {told['identity']}, which is not there")
+            continue
+        if told["event"] == "new":
+            of_run[host, told["run"]] = told["identity"]
+        identity = of_run[host, told["run"]]
+        if told["event"] == "done":
+            done[identity, told["step"]] += 1
+        elif told["event"] == "begun" and done[identity, told["step"]]:
+            wrong.append(f"{identity}: step {told['step']} is begun again")
+        elif told["event"] == "ended":
+            measured[identity] += told["code"] == 1
+    runs = Counter(of_run.values())
+    wrong += [f"{one} has {runs[one]} runs" for one in identities if runs[one] != 1]
+    wrong += [f"{one} was not to be measured" for one in sorted(runs.keys() - set(identities))]
+    wrong += [
+        f"{one} was measured {measured[one]} times" for one in identities if measured[one] != 1
+    ]
+    wrong += [f"{one}: step {step} done {n} times" for (one, step), n in done.items() if n != 1]
+    return wrong
+
+
+@contextmanager
+def powered(place: Path, hosts: int, seed: int, within_s: float) -> Iterator[list[Spec]]:
+    """All hosts up, until the end; `repaired(place)` brings back those that are dead or full."""
+    argv = [sys.executable, "-m", "tests.support.stubfleet"]
+    argv += [str(place), str(hosts), str(seed), str(within_s)]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as supply:
+        assert supply.stdout
+        try:
+            assert supply.stdout.readline() == b"up\n"
+            yield specs(hosts, seed, within_s)
+        finally:
+            supply.communicate()  # the end of its stdin
+
+
+def repaired(place: Path) -> None:
+    """Somebody plugs in the dead hosts again, and empties the full disks."""
+    (place / "repaired").touch()
+    while not (place / "up-again").exists():
+        time.sleep(0.02)
+
+
+class Supply:
+    """The power of all hosts."""
+
+    def __init__(self, place: Path, each: list[Spec]) -> None:
+        self.place, self.each = place, {one.name: one for one in each}
+        self.pids = {name: self._boot(name) for name in self.each}
+        self.due: list[tuple[float, str, str]] = []  # when, what, to whom
+
+    def _boot(self, name: str) -> int:
+        pid = os.fork()
+        if pid:
+            return pid
+        try:
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            os.close(0)
+            StubHost(self.each[name], self.place).serve()
+        finally:
+            os._exit(1)
+
+    def hold(self) -> None:
+        """Let all faults happen, until stdin ends."""
+        begun = mended = False
+        while not select.select([0], [], [], 0.02)[0]:
+            now_s = virtual_s()
+            if not begun and (self.place / "begun").exists():
+                begun = True
+                self.due += [(now_s + one.at_s, one.fault, one.name) for one in self.each.values()]
+            for event in [one for one in self.due if one[0] <= now_s]:
+                self.due.remove(event)
+                self._happens(*event)
+            if not mended and begun and not self.due and (self.place / "repaired").exists():
+                mended = True
+                for one in self.each.values():
+                    if one.fault in ("dies", "full"):
+                        self._happens(now_s, {"dies": "boot", "full": "full"}[one.fault], one.name)
+                (self.place / "up-again").touch()
+        for pid in self.pids.values():
+            os.kill(pid, signal.SIGKILL)
+
+    def _happens(self, at_s: float, what: str, name: str) -> None:
+        match what:
+            case "dies":
+                os.kill(self.pids[name], signal.SIGKILL)
+            case "reboots" | "terminated":
+                how = signal.SIGKILL if what == "reboots" else signal.SIGTERM
+                os.kill(self.pids[name], how)
+                self.due.append((at_s + OFF_S, "boot", name))
+            case "hangs":
+                os.kill(self.pids[name], signal.SIGSTOP)
+                self.due.append((at_s + HANGS_S, "goes on", name))
+            case "goes on":
+                os.kill(self.pids[name], signal.SIGCONT)
+            case "boot":
+                os.waitpid(self.pids[name], 0)
+                self.pids[name] = self._boot(name)
+            case "full":
+                os.kill(self.pids[name], signal.SIGUSR1)
+
+
+if __name__ == "__main__":
+    where, count, the_seed, within = sys.argv[1:]
+    power = Supply(Path(where), specs(int(count), int(the_seed), float(within)))
+    while len(list(power.place.glob("*.journal"))) < len(power.each):
+        time.sleep(0.02)
+    print("up", flush=True)
+    power.hold()

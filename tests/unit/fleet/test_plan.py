@@ -3,10 +3,14 @@
 import gzip
 import io
 import json
+import os
+import stat
 import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Any
 
 import pytest
@@ -17,7 +21,7 @@ from ssdbench.fleet import contract, crew
 from ssdbench.fleet.contract import Job
 from ssdbench.fleet.drive import Patience, Stage, State, measure
 from ssdbench.fleet.inventory import Engine, Limits, read_fleet
-from ssdbench.fleet.reach import BySsh, Said, Silent
+from ssdbench.fleet.reach import BySsh, Here, Said, Silent
 from ssdbench.fleet.records import Records
 from tests.support.documents import checked
 
@@ -183,6 +187,51 @@ def ended(code: int, boot: str = "b") -> Said:
     return Said(f'=== boot\n{boot}\n=== ended\n{{"exit_code": {code}}}\n'.encode(), "", 0)
 
 
+def test_a_profile_lies_on_the_far_host_where_nobody_else_writes_and_is_gone_after_its_run_began(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ssdbench, seen = tmp_path / "ssdbench", tmp_path / "seen"
+    ssdbench.write_text(
+        f'#!/bin/sh\nstat -c "%n %a" "${{2%/*}}" >> {seen}; cat "$2" >> {seen}; echo >> {seen}\n'
+        "exit 3\n"
+    )
+    ssdbench.chmod(0o755)
+    (shared := tmp_path / "shared").mkdir(mode=0o777)
+    monkeypatch.setenv("TMPDIR", str(shared))
+    runs = tmp_path / "it's ours" / "runs"
+    job = replace(JOB, runs=str(runs), ssdbench=(str(ssdbench),))
+
+    assert [contract.start(job, Here()).status for _ in range(2)] == [3, 3]
+
+    first, mode, profile, second, other_mode, _ = seen.read_text().split()
+    assert (mode, other_mode, profile) == ("700", "700", JOB.profile_text)
+    assert first != second and Path(first).parent == Path(second).parent == shared
+    assert list(shared.iterdir()) == list(runs.iterdir()) == []
+
+
+def listening() -> set[str]:
+    """Sockets of this process that anybody could connect to, by their inodes."""
+    fields = [
+        line.split()
+        for name in ("tcp", "tcp6")
+        for line in Path(f"/proc/self/net/{name}").read_text().splitlines()[1:]
+    ]
+    own = {str(p.readlink()) for p in Path("/proc/self/fd").iterdir() if p.is_symlink()}
+    return {one[9] for one in fields if one[3] == "0A" and f"socket:[{one[9]}]" in own}
+
+
+def test_the_engine_opens_no_port_and_unpickles_what_nobody_else_can_write() -> None:
+    before = listening()
+    with crew.crew(Engine(), {"drives": 1}) as client:
+        assert listening() == before
+        (worker,) = client.scheduler_info()["workers"].values()
+        own = Path(worker["local_directory"]).relative_to(gettempdir()).parts[0]
+        found = (Path(gettempdir()) / own).stat()
+        assert (stat.S_IMODE(found.st_mode), found.st_uid) == (0o700, os.geteuid())
+    assert own.startswith("ssdbench-fleet-")
+    assert not (Path(gettempdir()) / own).exists()
+
+
 STARTED = Said(b"{}", "", 0)
 DEAD = Said(b"=== boot\nb\n", "", 0)
 REFUSED = Said(b'{"error": {"message": "n1: is mounted on /"}}', "", 3)
@@ -331,11 +380,33 @@ def test_a_record_that_lacks_its_names_is_left_out(tmp_path: Path) -> None:
     assert list(records.all()) == []
 
 
-def test_the_result_of_another_drive_is_not_taken() -> None:
-    other = {"manifest.json": b'{"target": {"id": "eui.2"}, "profile_sha256": ""}'}
-    other["result.json"] = b'{"run_id": "pm9-1", "target": {"id": "eui.2"}}'
-    with pytest.raises(UsageError, match="of another drive"):
-        contract.require_of(JOB, other)
+DIGEST = sha256(JOB.profile_text.encode()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("identities", "digest", "run_id", "taken"),
+    [
+        (("eui.1", "eui.1"), DIGEST, "pm9-1", True),
+        (("eui.2", "eui.1"), DIGEST, "pm9-1", False),  # of another drive, by its manifest
+        (("eui.1", "eui.2"), DIGEST, "pm9-1", False),  # and by its result
+        (("eui.1", "eui.1"), sha256(b"y").hexdigest(), "pm9-1", False),  # of another profile
+        (("eui.1", "eui.1"), DIGEST, "pm9-2", False),  # of another run
+    ],
+)
+def test_the_result_of_another_drive_profile_or_run_is_not_taken(
+    identities: tuple[str, str], digest: str, run_id: str, taken: bool
+) -> None:
+    kept, of = identities
+    sent: dict[str, dict[str, object]] = {
+        "manifest.json": {"target": {"id": kept}, "profile_sha256": digest},
+        "result.json": {"run_id": run_id, "target": {"id": of}},
+    }
+    files = {name: json.dumps(told).encode() for name, told in sent.items()}
+    if taken:
+        contract.require_of(JOB, files)
+    else:
+        with pytest.raises(UsageError, match="of another drive, profile or run"):
+            contract.require_of(JOB, files)
 
 
 def test_ssh_never_asks_and_never_takes_an_address_for_an_option(
