@@ -8,6 +8,8 @@ from ssdbench.model.finding import Code, Severity
 from ssdbench.model.result import PointResult
 from ssdbench.model.workload import Workload
 
+DIRECTIONS = {"write": "writes", "read": "reads", "flush": "flushes", "total": "all"}
+
 _PERCENTILE = re.compile(r"c?lat_p([0-9]+)(?:[._]([0-9]+))?_ns")
 
 
@@ -38,7 +40,7 @@ def percentile_name(value: float) -> str:
 
 
 def percentiles_of(estimates: Iterable[Estimate]) -> dict[float, Estimate]:
-    """For each percentile the slowest direction, from the lowest percentile to the highest."""
+    """For each percentile, in their order, the slowest of reads, writes and flushes."""
     worst: dict[float, Estimate] = {}
     for estimate in estimates:
         share = percentile(estimate.metric)

@@ -147,7 +147,7 @@ class StoredRun:
         )
 
     def histograms(self, relative: str) -> dict[str, Histogram]:
-        """The latency histograms "read" and "write" of a `histograms.npz`; none may be there."""
+        """The latency histograms, by direction, of a `histograms.npz`; none may be there."""
         data = self._bytes(relative)
         if data is None:
             return {}
@@ -159,7 +159,7 @@ class StoredRun:
         return {
             name: Histogram(counts.astype(np.int64))
             for name, counts in bins.items()
-            if name in ("read", "write")
+            if name in ("read", "write", "flush")
             and counts.shape == (BINS,)
             and counts.dtype.kind in "iu"
             and counts.min() >= 0

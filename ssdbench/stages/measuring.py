@@ -237,6 +237,7 @@ def _measured(
         write_bytes=series.column("write_bytes")[window].astype(np.int64),
         read=outcome.latency("read", from_s=from_s, to_s=to_s),
         write=outcome.latency("write", from_s=from_s, to_s=to_s),
+        flush=Histogram.merged(job.flushes.latency for job in outcome.jobs),
         streams=outcome.streams(from_s=from_s, to_s=to_s),
         cpu_percent=None if context.target.simulated else busiest,
         before=Series(
@@ -253,6 +254,7 @@ def write_measured(path: Path, measured: Measured) -> None:
         buffer,
         read=measured.read.counts,
         write=measured.write.counts,
+        flush=measured.flush.counts,
         duration_s=measured.duration_s,
         read_ios=measured.read_ios,
         write_ios=measured.write_ios,
@@ -279,6 +281,7 @@ def read_measured(path: Path) -> Measured:
                 **{name: stored[name] for name in SECONDS},
                 read=Histogram(stored["read"]),
                 write=Histogram(stored["write"]),
+                flush=Histogram(stored["flush"]) if "flush" in stored else Histogram.empty(),
                 cpu_percent=None if np.isnan(cpu) else cpu,
                 before=before,
                 streams=tuple(  # of older results there are none

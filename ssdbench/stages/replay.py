@@ -25,7 +25,7 @@ from ssdbench.engine.units import own_findings
 from ssdbench.engine.verdict import inherited
 from ssdbench.engine.watched import Watched
 from ssdbench.errors import HostLacks, SsdbenchError
-from ssdbench.generator.base import Job, Outcome
+from ssdbench.generator.base import Job, JobOutcome, Outcome
 from ssdbench.generator.fio import logs
 from ssdbench.generator.fio.jobfile import latency_logs
 from ssdbench.generator.trace.clients import TRIMS, Prepared, Sending, looked, prepared
@@ -169,7 +169,7 @@ class Replay(PlainStage):
             waits = self._waits(artifacts, job, made, run.length_s, timed=timed)
             _drop(outcome)
         watched.write()
-        _keep(context.directory() / HISTOGRAMS, waits)
+        _keep(context.directory() / HISTOGRAMS, waits, outcome.jobs)
         ios = sum(one.read.ios + one.write.ios for one in outcome.jobs)
         moved = sum(one.read.bytes + one.write.bytes for one in outcome.jobs)
         where = {"stage": self.name, "repeat": unit.repeat}
@@ -375,10 +375,13 @@ def _drop(outcome: Outcome) -> None:
             path.unlink(missing_ok=True)
 
 
-def _keep(path: Path, waits: Waits) -> None:
+def _keep(path: Path, waits: Waits, jobs: Sequence[JobOutcome]) -> None:
     buffer = io.BytesIO()
-    both = {"read": waits.reads, "write": waits.writes}
-    stacked = {name: np.stack([part.counts for part in parts]) for name, parts in both.items()}
+    flushes = [Histogram.merged(job.flushes.latency for job in jobs)]
+    by_direction = {"read": waits.reads, "write": waits.writes, "flush": flushes}
+    stacked = {
+        name: np.stack([part.counts for part in parts]) for name, parts in by_direction.items()
+    }
     np.savez_compressed(buffer, allow_pickle=False, **stacked)
     write_atomic(path, buffer.getvalue())
 
@@ -386,11 +389,11 @@ def _keep(path: Path, waits: Waits) -> None:
 def _estimates(context: Context, counting: Sequence[ReplayRun]) -> tuple[Estimate, ...]:
     """Of each direction, from the blocks of all replays: slow requests come in clusters."""
     found: list[Estimate] = []
-    for direction in ("read", "write"):
+    for direction in ("read", "write", "flush"):
         parts: list[Histogram] = []
         for run in counting:
             with np.load(context.run_path / run.artifacts / HISTOGRAMS) as stored:
-                parts += [Histogram(counts) for counts in stored[direction] if counts.sum()]
+                parts += [Histogram(counts) for counts in stored.get(direction, ()) if counts.sum()]
         if parts:
             artifacts = tuple(run.artifacts for run in counting)
             found += [

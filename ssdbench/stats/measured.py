@@ -32,6 +32,7 @@ class Measured:
     write_bytes: npt.NDArray[np.int64]
     read: Histogram = field(default_factory=Histogram.empty)
     write: Histogram = field(default_factory=Histogram.empty)
+    flush: Histogram = field(default_factory=Histogram.empty)  # of all streams, settling included
     cpu_percent: float | None = None  # of the busiest generator thread
     before: Series | None = None  # seconds just before the window that are evidence, in IOPS
     streams: tuple[StreamSeen, ...] = ()  # where the workload has streams

@@ -15,7 +15,7 @@ from ssdbench.stats.around import Around, evidence_of
 from ssdbench.stats.estimate import mean_of_repeats, median_of_repeats
 from ssdbench.stats.measured import Context, Measured, WindowRates, window_rates
 from ssdbench.stats.pointfindings import all_findings
-from ssdbench.stats.streams import latencies, stream_results
+from ssdbench.stats.streams import flush_latencies, latencies, stream_results
 from ssdbench.stats.sustained import Sustained, sustained
 from ssdbench.units import format_duration
 
@@ -92,10 +92,9 @@ def point_estimates(
     """All numbers of a point, rates first, then latencies of each direction that did I/O."""
     artifacts = tuple(repeat.artifacts for repeat in repeats)
     estimates = [*_rates(repeats, measured, known)]
-    for direction in ("read", "write"):
-        estimates += latencies(
-            [m.read if direction == "read" else m.write for m in measured], direction
-        )
+    estimates += latencies([m.read for m in measured], "read")
+    estimates += latencies([m.write for m in measured], "write")
+    estimates += flush_latencies(measured)
     return tuple(estimate.model_copy(update={"artifacts": artifacts}) for estimate in estimates)
 
 

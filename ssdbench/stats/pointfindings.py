@@ -287,6 +287,8 @@ def _few_samples(estimates: Sequence[Estimate]) -> Iterator[Finding]:
         read_left_out=_percentiles(estimates, "read", "suppressed"),
         write_indicative=_percentiles(estimates, "write", "indicative"),
         write_left_out=_percentiles(estimates, "write", "suppressed"),
+        flush_indicative=_percentiles(estimates, "flush", "indicative"),
+        flush_left_out=_percentiles(estimates, "flush", "suppressed"),
     )
     if any(few.numbers().values()):
         yield few.finding()

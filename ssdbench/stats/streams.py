@@ -32,7 +32,11 @@ def stream_results(workload: Workload, measured: Sequence[Measured]) -> tuple[St
         StreamResult(
             name=stream.name,
             label=stream.label(),
-            estimates=(*_estimates([number], measured), *_delivered(stream, number, measured)),
+            estimates=(
+                *_estimates([number], measured),
+                *(flush_latencies(measured) if stream.flushes else ()),
+                *_delivered(stream, number, measured),
+            ),
         )
         for number, stream in enumerate(streams)
     ]
@@ -90,6 +94,18 @@ def latencies(histograms: Sequence[Histogram], direction: str) -> list[Estimate]
         }
     )
     return [mean, *latency_estimates(histograms, direction)]
+
+
+def flush_latencies(measured: Sequence[Measured]) -> list[Estimate]:
+    """Of the flushes of all streams: a commit takes its write's time and its flush's.
+
+    fio logs no flush with its time, and reports those of a group together (`add_sync_lat_sample`
+    in its stat.c), so they are those of whole starts.
+    """
+    return [
+        estimate.model_copy(update={"method": f"{estimate.method}; settling included"})
+        for estimate in latencies([m.flush for m in measured], "flush")
+    ]
 
 
 def _delivered(stream: Stream, number: int, measured: Sequence[Measured]) -> Iterator[Estimate]:

@@ -114,7 +114,7 @@ def _against(verdict: str, findings: Iterable[Finding]) -> str:
 
 
 def _numbers(estimates: Sequence[Estimate], *, moving: bool) -> Iterator[tuple[str, Number]]:
-    """Rates as they are; of a percentile that of the slower direction, if both are known."""
+    """Rates as they are; of a percentile the slowest direction's, if all are known."""
     by_metric: dict[str, list[Estimate]] = {}
     for estimate in estimates:
         name = OF_POINTS.get(estimate.metric, estimate.metric)

@@ -69,4 +69,11 @@ def test_jobs_and_mixes_run_on_a_block_device(tmp_path: Path) -> None:
     assert rates["log"] >= 0.9 * 50
     assert rates["data"] / rates["log"] == pytest.approx(8, rel=0.1)
     assert total.bound is None
+    flushed = [e for e in jobs.estimates if (e.metric, e.direction) == ("lat_p50_ns", "flush")]
+    assert [e.n for e in flushed] == [pytest.approx(50 * (2 + 4), rel=0.5)]  # settling included
+    by_stream = {
+        stream.name: {e.direction for e in stream.estimates} - {"total"} for stream in jobs.streams
+    }
+    assert by_stream["data"] == {"read", "write"}
+    assert by_stream["log"] == {"write", "flush"}
     assert {stream.name for stream in pair.streams} == {"a", "b"}

@@ -249,6 +249,8 @@ class FewSamples(FindingKind):
     read_left_out: tuple[str, ...]
     write_indicative: tuple[str, ...]
     write_left_out: tuple[str, ...]
+    flush_indicative: tuple[str, ...]
+    flush_left_out: tuple[str, ...]
 
     def message(self) -> str:
         parts = [
@@ -258,6 +260,8 @@ class FewSamples(FindingKind):
                 ("read", self.read_left_out, "left out"),
                 ("write", self.write_indicative, "only indicative"),
                 ("write", self.write_left_out, "left out"),
+                ("flush", self.flush_indicative, "only indicative"),
+                ("flush", self.flush_left_out, "left out"),
             )
             if names
         ]

@@ -7,6 +7,7 @@ import numpy as np
 
 from ssdbench.model.result import PointResult, Repeat, StageResult
 from ssdbench.report.figures import Curve, CurvesFigure, Line, LinesPanel, PanelsFigure
+from ssdbench.report.metrics import DIRECTIONS
 from ssdbench.report.read import StoredRun
 from ssdbench.report.view import words
 from ssdbench.report.view.page import Block, Fold, Plot, Plots
@@ -46,16 +47,18 @@ def _latencies(run: StoredRun, stage: StageResult, drawn: frozenset[str]) -> Ite
     for point in worst_first([p for p in stage.points if p.point.id in drawn]):
         ran = sorted(point.repeats, key=lambda repeat: repeat.sequence)
         stored = [(r, run.histograms(f"{r.artifacts}/histograms.npz")) for r in ran]
-        for name in ("write", "read"):
+        for name in ("write", "read", "flush"):
             parts = [(r, found[name]) for r, found in stored if name in found and found[name].n]
             if parts:
                 merged = Histogram.merged(part for _, part in parts)
-                yield _Latencies(f"{point.point.id} {name}s", _label(point, name), parts, merged)
+                yield _Latencies(
+                    f"{point.point.id} {DIRECTIONS[name]}", _label(point, name), parts, merged
+                )
 
 
 def _label(point: PointResult, name: str) -> str:
-    mixed = 0 < point.point.workload.read_percent < 100
-    return words.point_label(point.point) + (f" ({name}s)" if mixed else "")
+    several = 0 < point.point.workload.read_percent < 100 or name == "flush"
+    return words.point_label(point.point) + (f" ({DIRECTIONS[name]})" if several else "")
 
 
 def _exceedance(stage: StageResult, found: Sequence[_Latencies]) -> Plot:

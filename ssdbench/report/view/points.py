@@ -9,6 +9,7 @@ from ssdbench.model.result import PointResult
 from ssdbench.model.workload import Point, Workload
 from ssdbench.report.csv import point_findings, variation_percent
 from ssdbench.report.metrics import (
+    DIRECTIONS,
     direction,
     percentile_name,
     percentiles_of,
@@ -270,7 +271,7 @@ def _latency_column(share: float) -> Column:
 
 def _latency_rows(point: PointResult, names: Sequence[float]) -> Iterator[tuple[float, list[Cell]]]:
     workload = point.point.workload
-    for side in ("write", "read", "total"):
+    for side, name in DIRECTIONS.items():
         here = [e for e in point.estimates if direction(e, workload) == side]
         values = percentiles_of(here)
         if not values:
@@ -278,7 +279,7 @@ def _latency_rows(point: PointResult, names: Sequence[float]) -> Iterator[tuple[
         mean = next((e for e in here if e.metric == "lat_mean_ns"), None)
         slowest = max((e.value for e in values.values() if e.status == "published"), default=0.0)
         cells = [Cell(words.point_label(point.point), hint=point.point.id)]
-        cells.append(Cell("all" if side == "total" else f"{side}s"))
+        cells.append(Cell(name))
         cells += [words.latency_cell(values.get(name)) for name in names]
         cells += [words.latency_cell(mean), Cell(format_count(max(e.n for e in values.values())))]
         yield slowest, cells

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from ssdbench.model.estimate import Estimate
 from ssdbench.model.point import StreamResult
 from ssdbench.model.result import PointResult
-from ssdbench.report.metrics import percentile_name, percentiles_of
+from ssdbench.report.metrics import DIRECTIONS, percentile_name, percentiles_of
 from ssdbench.report.view import words
 from ssdbench.report.view.page import Cell, Column, Prose, Table
 from ssdbench.stats.streams import DELIVERED
@@ -38,16 +38,16 @@ def tables(points: Sequence[PointResult]) -> Iterator[Prose | Table]:
 
 def _rows(stream: StreamResult) -> Iterator[list[Cell]]:
     share = next((e for e in stream.estimates if e.metric == DELIVERED), None)
-    for direction in ("read", "write"):
+    for direction in ("read", "write", "flush"):
         here = [e for e in stream.estimates if e.direction == direction and e.metric != DELIVERED]
         rate = next((e for e in here if e.metric == "iops"), None)
-        if rate is None:
-            continue
         slow = percentiles_of(here)
+        if not slow:
+            continue
         yield [
             Cell(stream.name, hint=stream.label),
-            Cell(f"{direction}s"),
-            Cell(words.count(rate.value)),
+            Cell(DIRECTIONS[direction]),
+            Cell(words.NONE if rate is None else words.count(rate.value)),
             *(words.latency_cell(slow.get(percent)) for percent in SHARES),
             Cell(_percent(share)),
         ]
