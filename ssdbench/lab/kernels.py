@@ -92,7 +92,8 @@ class Kernel:
     def block_source(self) -> Path:
         """The block layer's own directory, for elevator.h and blk-mq-sched.h (KSRC)."""
         if self.tree is not None:
-            return self.tree
+            source = self.tree / "source"  # of a tree that was built apart from it (O=)
+            return source if source.exists() else self.tree
         return self.root / "source" / source_package(self.release)
 
     def insertion_order(self, *names: str) -> list[Path]:
@@ -190,7 +191,8 @@ def fetch(archive: Archive, series: str) -> Kernel:
 def from_tree(tree: Path, cache: Path) -> Kernel:
     """The kernel that was built in a directory; its modules are installed below `cache`.
 
-    Raises UsageError when there is no such kernel.
+    Installed once for what was built, so that guests can share it. Raises UsageError when there is
+    no such kernel.
     """
     tree = tree.resolve()
     record = tree / "include" / "config" / "kernel.release"
@@ -201,9 +203,13 @@ def from_tree(tree: Path, cache: Path) -> Kernel:
                 hint="Give a directory in which `make bzImage modules` has ended.",
             )
     release = record.read_text().strip()
-    root = cache / f"tree-{sha256(str(tree).encode()).hexdigest()[:16]}"
+    of_tree = f"tree-{sha256(str(tree).encode()).hexdigest()[:16]}"
+    root = cache / f"{of_tree}-{_digest_of_build(tree)}"
+    kernel = Kernel(release, release, root, tree=tree)
+    if (root / "complete").exists():
+        return kernel
     _log.info("installing the modules of %s for the guest", release)
-    command.run(["rm", "-rf", str(root)])
+    command.run(["rm", "-rf", *map(str, cache.glob(f"{of_tree}*"))])
     files.make_directory(root / "boot")
     files.make_directory(root / "lib" / "modules" / release)
     command.run(
@@ -214,7 +220,17 @@ def from_tree(tree: Path, cache: Path) -> Kernel:
         timeout_s=1800,
     )  # fmt: skip
     command.run(["depmod", "-b", str(root), release], hint="apt-get install kmod")
-    return Kernel(release, release, root, tree=tree)
+    files.write_atomic(root / "complete", "")
+    return kernel
+
+
+def _digest_of_build(tree: Path) -> str:
+    """What changes with each build of a tree: the times of its image and of its modules."""
+    order = tree / "modules.order"
+    names = order.read_text().split() if order.exists() else []
+    built = [tree / BUILT_IMAGE, *((tree / name).with_suffix(".ko") for name in names)]
+    times = " ".join(f"{path.stat().st_mtime_ns}" for path in built if path.exists())
+    return sha256(times.encode()).hexdigest()[:16]
 
 
 def _choose(archive: Archive, series: str, offer: Offer) -> tuple[str, str]:

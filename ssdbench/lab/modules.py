@@ -13,7 +13,8 @@ from ssdbench.lab.kernels import Kernel
 def built_modules(kernel: Kernel, cache: Path) -> list[Path]:
     """Our modules for a kernel of the lab, from the cache when their sources have not changed."""
     source = source_directory()
-    into = cache / f"modules-{kernel.release}-{source_digest(source)}"
+    of = kernel.root.name if kernel.tree else kernel.release
+    into = cache / f"modules-{of}-{source_digest(source)}"
     stamp = into / "complete"
     with waiting(cache / "kmod.lock"):
         if not stamp.exists():

@@ -67,6 +67,13 @@ def test_a_kernel_tree_is_taken_where_it_was_built_and_only_then(tmp_path: Path)
     assert kernel.headers == kernel.block_source == tree
     assert (kernel.modules / kernel.release / "installed").exists()
     assert kernel.unpacked_image.parent.is_dir()
+    assert from_tree(tree, cache) == kernel  # not installed again: guests may use it
+    (tree / "source").symlink_to(tmp_path)
+    os.utime(tree / "arch/x86/boot/bzImage", (1, 1))
+    rebuilt = from_tree(tree, cache)
+    assert rebuilt.block_source == tree / "source"
+    assert rebuilt.root != kernel.root
+    assert not kernel.root.exists()
 
 
 def test_the_first_file_system_is_a_cpio_archive_with_every_program() -> None:
