@@ -109,6 +109,46 @@ def test_every_interval_of_an_experiment_is_in_its_stored_rows() -> None:
     assert wrong == []
 
 
+HEADINGS = [
+    "Question",
+    "Set-up",
+    "What was found then",
+    "What we found",
+    "Why it differs",
+    "Command",
+]
+EXPERIMENT_PAGES = sorted(
+    path
+    for path in (ROOT / "docs" / "experiments").glob("*.md")
+    if path.stem != "same-digits"  # what makes guests agree, no experiment
+)
+
+
+@pytest.mark.parametrize("page", EXPERIMENT_PAGES, ids=lambda path: path.stem)
+def test_a_page_of_an_experiment_has_its_six_parts_and_is_listed(page: Path) -> None:
+    text = page.read_text()
+
+    assert re.findall(r"^## (.*)$", text, re.MULTILINE) == HEADINGS
+    assert f"(experiments/{page.name})" in (ROOT / "docs" / "kernel-experiments.md").read_text()
+
+
+def test_every_experiment_with_stored_rows_has_its_page() -> None:
+    stored = {
+        json.loads(path.read_text())["experiment"]
+        for path in (ROOT / "reports" / "experiments").glob("*.json")
+        if not path.stem.endswith(".model")
+    }
+    told = [
+        name
+        for page in EXPERIMENT_PAGES
+        for name in re.findall(
+            r"`python -m benchmarks\.kernel ([\w-]+)`", page.read_text().partition("## Command")[2]
+        )
+    ]
+
+    assert sorted(told) == sorted(stored)
+
+
 def exists(command: str) -> bool:
     """Whether the profile, experiment, test, session, stage or file of a command is there."""
     words = command.split()
