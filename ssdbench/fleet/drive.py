@@ -189,7 +189,7 @@ class _Run:
         return self._end(stage, plain(words or telling(said.stderr), 1000), said.status)
 
     def _given_up(self) -> State:
-        return self._end(Stage.GIVEN_UP, f"its host has not answered since: {self._last.said}")
+        return self._end(Stage.GIVEN_UP, f"silent for too long: {self._last.said}")
 
     def _end(self, stage: Stage, said: str, code: int | None = None) -> State:
         kept = self._last

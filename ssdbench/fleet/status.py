@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from ssdbench.fleet.drive import Stage
+from ssdbench.fleet.drive import Stage, State
 from ssdbench.fleet.records import Kept
 from ssdbench.foreign import page as fit_for_a_page
 from ssdbench.units import counted, format_count, format_duration
 
-LATE_LOOKS = 3  # looks that a drive may miss before its record is called old
+JUST_NOW_S = 2.0
 _ORDER = (
     Stage.FAILED, Stage.REFUSED, Stage.GIVEN_UP, Stage.SILENT, Stage.STOPPED, Stage.RUNNING,
     Stage.STARTING, Stage.WAITING, Stage.MEASURED,
@@ -39,12 +39,16 @@ def page(kept: Sequence[Kept], title: str, *, now: datetime | None = None) -> st
         loader=PackageLoader("ssdbench.fleet"), autoescape=True, undefined=StrictUndefined
     )
     shown = [
-        {"cells": _row(one, now), "stage": one.state.stage.value, "findings": one.state.findings}
+        {
+            "cells": list(zip(HEADER, (*_row(one, now)[:-1], _said(one.state)), strict=True)),
+            "stage": one.state.stage.value,
+            "findings": one.state.findings,
+        }
         for one in sorted(kept, key=_rank)
     ]
     made = environment.get_template("fleet.html.j2").render(
         title=title, header=HEADER, rows=shown, summary=summary(kept),
-        at=now.isoformat(timespec="seconds"),
+        at=f"{now.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC",
     )  # fmt: skip
     return fit_for_a_page(made) + "\n"
 
@@ -56,7 +60,7 @@ def _rank(one: Kept) -> tuple[int, str, str]:
 def _row(one: Kept, now: datetime) -> tuple[str, ...]:
     state = one.state
     ago_s = max(0.0, (now - one.at).total_seconds())
-    what = state.said or state.text
+    what = _said(state)
     if state.findings and not state.said:
         what = f"{what}; {counted(len(state.findings), 'finding')}: {state.findings[-1]}"
     drive = " ".join(str(one.job.get(name) or "") for name in ("model", "serial")).strip()
@@ -68,6 +72,10 @@ def _row(one: Kept, now: datetime) -> tuple[str, ...]:
         "" if state.fraction is None or not running else f"{100 * state.fraction:.0f} %",
         "" if state.left_s is None or not running else format_duration(state.left_s),
         "" if not state.rate_iops or not running else format_count(state.rate_iops),
-        f"{format_duration(ago_s)} ago",
+        "just now" if ago_s < JUST_NOW_S else f"{format_duration(round(ago_s))} ago",
         what,
     )
+
+
+def _said(state: State) -> str:
+    return state.said or state.text

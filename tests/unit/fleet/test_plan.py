@@ -224,6 +224,7 @@ def test_the_engine_opens_no_port_and_unpickles_what_nobody_else_can_write() -> 
     before = listening()
     with crew.crew(Engine(), {"drives": 1}) as client:
         assert listening() == before
+        assert "profile" not in client.cluster.workers[0].periodic_callbacks
         (worker,) = client.scheduler_info()["workers"].values()
         own = Path(worker["local_directory"]).relative_to(gettempdir()).parts[0]
         found = (Path(gettempdir()) / own).stat()

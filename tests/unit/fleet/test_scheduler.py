@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ssdbench.errors import HostLacks
+from ssdbench.errors import HostLacks, UsageError
 from ssdbench.fleet import crew
 from ssdbench.fleet.campaign import campaign
 from ssdbench.fleet.drive import Stage
@@ -91,6 +91,10 @@ def test_drives_are_measured_by_a_worker_elsewhere_and_only_with_the_certificate
         assert [state.stage for state in ends.values()] == [Stage.MEASURED] * len(wanted)
         assert stubfleet.violations(tmp_path, wanted) == []
         assert len(records.measured()) == len(wanted)
+
+        name = f"host:{hosts[0].name}"
+        with pytest.raises(UsageError, match="offer 1 of host:h000, and the limit is 2"):
+            crew.crew(fleet.engine, {name: 2}).__enter__()
 
         monkeypatch.setattr(crew, "CONNECT_S", "1s")
         stranger = Engine(scheduler=at, ca=str(own[0]), certificate=str(others[1]),

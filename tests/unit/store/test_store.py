@@ -194,6 +194,24 @@ def test_a_table_that_is_none_is_a_sentence_though_its_hash_is_right(
     assert "a table cannot be read" in capfd.readouterr().err
 
 
+def test_rows_of_a_run_that_nothing_proves_are_told_though_all_hashes_are_right(
+    store: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    part = Store.open(store).parts()[0].path
+    runs = json.loads((part / "runs.json").read_text())
+    name = runs["runs"][0]["run_id"]
+    runs["runs"][0]["run_id"] = "another"
+    (part / "runs.json").write_text(json.dumps(runs))
+    about = json.loads((part / "part.json").read_text())
+    about["files"]["runs.json"] = parts._hash(part / "runs.json")
+    (part / "part.json").write_text(json.dumps(about))
+
+    assert run(["store", "check", str(store)]) == 1
+    said = capfd.readouterr().out
+    assert f"points.parquet: rows of {name}, which is not in it" in said
+    assert "drives.parquet: no row of another" in said
+
+
 @pytest.mark.parametrize(
     "sql",
     [
@@ -213,6 +231,15 @@ def test_a_table_that_is_none_is_a_sentence_though_its_hash_is_right(
 def test_a_query_reaches_the_tables_and_nothing_else(kept: Path, sql: str) -> None:
     with pytest.raises(UsageError, match=r"cannot be answered|one SELECT"):
         ask.ask(Store.open(kept), sql)
+
+
+def test_nothing_that_a_query_is_confined_by_can_be_set_again(kept: Path) -> None:
+    names = ("enable_external_access", "lock_configuration", "memory_limit")
+    shown = ", ".join(f"current_setting('{name}')" for name in names)
+
+    (row,) = ask.ask(Store.open(kept), f"SELECT {shown}").rows
+
+    assert row[:2] == (False, True) and row[2] == "858.3 MiB"  # 900 MB
 
 
 def test_runs_of_another_method_are_left_out_and_said_so(store: Path, tmp_path: Path) -> None:
