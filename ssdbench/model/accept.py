@@ -60,6 +60,11 @@ class Which(Model):
     stream: Text | None = Field(
         default=None, description="With `job`: one of its streams or groups; for `latency` alone."
     )
+    direction: Literal["read", "write", "flush", "trim"] | None = Field(
+        default=None,
+        description="With `job` or `replay`: reads, writes, flushes or trims alone, for `latency`. "
+        "Without it the slowest of reads, writes and flushes; trims are no part of it.",
+    )
     replay: Text | None = Field(
         default=None, description="A replayed trace, by its name; for `latency` alone."
     )
@@ -177,11 +182,19 @@ class Target(Model):
                 yield ("of", "test"), "`at` is judged by `rate` stages, not by standard tests"
             if self.at.drive_writes_per_day and self.of.read_percent == WHOLE_PERCENT:
                 yield ("at", "drive_writes_per_day"), "a workload of reads alone writes nothing"
-        if self.of.replay is not None and (any(rates.values()) or self.at is not None):
+        yield from self._misnamed(limits_rates=any(rates.values()))
+
+    def _misnamed(self, *, limits_rates: bool) -> Iterator[Mistake]:
+        of = self.of
+        if of.replay is not None and (limits_rates or self.at is not None):
             yield ("of", "replay"), "a trace sets its own load: limit its `latency` alone"
-        if self.of.stream is not None and (self.of.job is None or any(rates.values())):
+        if of.stream is not None and (of.job is None or limits_rates):
             yield ("of", "stream"), "a stream is one of a `job`; limit its `latency` alone"
-        if self.of.cell is not None and self.of.test is None:
+        if of.direction is not None and limits_rates:
+            yield ("of", "direction"), "a rate is that of all its I/O: limit its `latency` alone"
+        if of.direction is not None and of.job is None and of.replay is None:
+            yield ("of", "direction"), "a direction is one of a `job` or a `replay`"
+        if of.cell is not None and of.test is None:
             yield ("of", "cell"), "a cell belongs to a standard test; name it with `test`"
 
 

@@ -14,6 +14,6 @@ class Estimate(Model):
     bound: float | None = None  # the pessimistic bound that a planner uses
     n: int = 0  # independent samples behind it (repeats, batches or I/Os)
     method: str = ""  # "t on 10 repeats", "merged histograms, n_eff 12 345", …
-    direction: str = "total"  # read | write | flush | total
+    direction: str = "total"  # read | write | flush | trim | total
     status: str = "published"  # published | indicative | suppressed
     artifacts: tuple[str, ...] = ()  # paths below the run directory

@@ -35,6 +35,7 @@ class TargetInfo(Model):
     size_bytes: int
     logical_block_bytes: int = 512
     physical_block_bytes: int = 512
+    discards: bool = False  # it says that it takes them
     model: str = ""
     serial: str = ""
     firmware: str = ""

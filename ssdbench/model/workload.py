@@ -7,6 +7,8 @@ from pydantic import Field, model_validator
 from ssdbench.model.base import Model
 from ssdbench.units import format_ns, format_size
 
+WHOLE_PERCENT = 100
+
 
 class Pattern(StrEnum):
     """The order of offsets. STRIDED writes one block, then skips to the next stride."""
@@ -49,7 +51,8 @@ class Stream(Model):
     random: bool
     block_sizes: tuple[int, ...] = Field(min_length=1)  # bytes: all, or the least and the most
     mean_bytes: float = Field(gt=0)  # of a request, reads and writes together
-    read_percent: int = Field(ge=0, le=100)
+    read_percent: int = Field(ge=0, le=100)  # of what it moves, trims left out
+    trim_percent: int = Field(default=0, ge=0, le=100)  # of its requests; 100: it moves nothing
     iodepth: int = Field(default=1, ge=1)
     numjobs: int = Field(default=1, ge=1)
     range: ActiveRange  # that of all its jobs
@@ -63,9 +66,15 @@ class Stream(Model):
         return self.iodepth * self.numjobs
 
     @property
+    def only_trims(self) -> bool:
+        """Whether it neither reads nor writes."""
+        return self.trim_percent == WHOLE_PERCENT
+
+    @property
     def written_bytes_per_s(self) -> float:
         """Bytes that it writes per second where a rate is offered, by the mean of its sizes."""
-        return (self.offered_iops or 0.0) * self.mean_bytes * (100 - self.read_percent) / 100
+        moving_iops = (self.offered_iops or 0.0) * (100 - self.trim_percent) / 100
+        return moving_iops * self.mean_bytes * (100 - self.read_percent) / 100
 
     def label(self) -> str:
         """Short text for people: `data: 8 KiB random, 70 % read, 16 in flight`."""
@@ -73,10 +82,10 @@ class Stream(Model):
         size = sizes[0] if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
         order = "random" if self.random else "sequential"
         rate = "" if self.offered_iops is None else f", {self.offered_iops:,.6g} IOPS offered"
-        return (
-            f"{self.name}: {size} {order}, {self.read_percent} % read, {self.in_flight} in flight"
-            + rate
-        )
+        does = "trims" if self.only_trims else f"{self.read_percent} % read"
+        if 0 < self.trim_percent < WHOLE_PERCENT:
+            does += ", a trim before each write"
+        return f"{self.name}: {size} {order}, {does}, {self.in_flight} in flight{rate}"
 
 
 class Workload(Model):
@@ -126,19 +135,29 @@ class Workload(Model):
     def block_sizes(self) -> tuple[int, ...]:
         """All sizes of a request, in bytes."""
         if self.streams:
-            return tuple(size for stream in self.streams for size in stream.block_sizes)
+            return tuple(size for stream in self.moving for size in stream.block_sizes)
         return tuple(size for size, _ in self.block_split) or (self.block_bytes,)
 
     @property
+    def moving(self) -> tuple[Stream, ...]:
+        """The streams that read or write."""
+        return tuple(stream for stream in self.streams if not stream.only_trims)
+
+    @property
+    def trims(self) -> bool:
+        """Whether it also trims: then the drive does not stay full."""
+        return any(stream.trim_percent for stream in self.streams)
+
+    @property
     def paced(self) -> bool:
-        """Whether a stream has a rate or pauses: then the drive does not decide how fast it is."""
-        return any(stream.paced for stream in self.streams)
+        """Whether reads or writes have a rate or pauses: then the drive does not set their rate."""
+        return any(stream.paced for stream in self.moving)
 
     @property
     def keeps_queue_full(self) -> bool:
         """Whether each request is followed by the next at once."""
         waits = self.rate_iops is not None or self.thinktime_us
-        return not waits and not any(s.paced or s.flushes for s in self.streams)
+        return not waits and not any(s.paced or s.flushes or s.trim_percent for s in self.streams)
 
     def label(self) -> str:
         """Short text for people: `4 KiB random write, QD 32 x 4`."""

@@ -8,7 +8,13 @@ from ssdbench.model.finding import Code, Severity
 from ssdbench.model.result import PointResult
 from ssdbench.model.workload import Workload
 
-DIRECTIONS = {"write": "writes", "read": "reads", "flush": "flushes", "total": "all"}
+DIRECTIONS = {
+    "write": "writes",
+    "read": "reads",
+    "flush": "flushes",
+    "trim": "trims",
+    "total": "all",
+}
 
 _PERCENTILE = re.compile(r"c?lat_p([0-9]+)(?:[._]([0-9]+))?_ns")
 

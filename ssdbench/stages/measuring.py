@@ -30,17 +30,18 @@ from ssdbench.model.point import Repeat
 from ssdbench.model.rundirectory import HISTOGRAMS, MEASURE
 from ssdbench.model.workload import Point, Workload
 from ssdbench.stats.checks import MIN_BUFFERS_PER_WINDOW
-from ssdbench.stats.histogram import Histogram
+from ssdbench.stats.histogram import Counts, Histogram
 from ssdbench.stats.measured import StreamSeen
 from ssdbench.stats.point import Measured, window_rates
 from ssdbench.stats.section import BUFFERS_BEFORE, Phase, Section, longest_window_s
-from ssdbench.stats.series import Series
+from ssdbench.stats.series import Floats, Series
 from ssdbench.stats.settle import Settle
 from ssdbench.stats.steadystate import findings
 from ssdbench.stats.window import Needed
 from ssdbench.stats.writecache import buffer_bytes
 from ssdbench.units import format_duration
 
+SIDES = ("read", "write", "trim")  # of streams, as they are stored
 SECONDS = ("duration_s", "read_ios", "write_ios", "read_bytes", "write_bytes")
 
 # Where the spare area is not known, the largest that drives are sold with is assumed (28 % of
@@ -263,8 +264,8 @@ def write_measured(path: Path, measured: Measured) -> None:
         cpu_percent=np.array(cpu),
         before_t_s=np.zeros(0) if measured.before is None else measured.before.t_s,
         before_iops=np.zeros(0) if measured.before is None else measured.before.rate,
-        streams=np.array([(one.read.counts, one.write.counts) for one in measured.streams]),
-        streams_iops=np.array([(one.read_iops, one.write_iops) for one in measured.streams]),
+        streams=np.array([[one.histogram(d).counts for d in SIDES] for one in measured.streams]),
+        streams_iops=np.array([[one.iops(d) for d in SIDES] for one in measured.streams]),
     )
     write_atomic(path, buffer.getvalue())
 
@@ -285,14 +286,21 @@ def read_measured(path: Path) -> Measured:
                 cpu_percent=None if np.isnan(cpu) else cpu,
                 before=before,
                 streams=tuple(  # of older results there are none
-                    StreamSeen(Histogram(read), Histogram(write), float(reads), float(writes))
-                    for (read, write), (reads, writes) in zip(
+                    _stream_seen(counts, rates)
+                    for counts, rates in zip(
                         stored.get("streams", ()), stored.get("streams_iops", ()), strict=True
                     )
                 ),
             )
     except (OSError, ValueError, KeyError, BadZipFile) as error:
         raise UsageError(f"{path} is damaged: {error}") from error
+
+
+def _stream_seen(counts: Counts, rates: Floats) -> StreamSeen:
+    """One stream as it is stored; results that are older have no trims."""
+    read, write, *trims = map(Histogram, counts)
+    trim, trim_iops = (trims[0], float(rates[2])) if trims else (Histogram.empty(), 0.0)
+    return StreamSeen(read, write, float(rates[0]), float(rates[1]), trim, trim_iops)
 
 
 def _findings(

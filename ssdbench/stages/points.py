@@ -102,6 +102,11 @@ class PointStage(PlainStage):
         return tuple(point for group in self.groups for point in group)
 
     @property
+    def leaves_holes(self) -> bool:
+        """Whether the drive is not full after it: some point trims."""
+        return any(point.workload.trims for point in self.points)
+
+    @property
     def destructive(self) -> bool:
         """Whether some point writes."""
         return any(point.workload.writes for point in self.points)

@@ -1,5 +1,6 @@
 """What one repeat measured, as arrays, and what its verdict depends on besides."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,6 +20,33 @@ class StreamSeen:
     write: Histogram
     read_iops: float
     write_iops: float
+    trim: Histogram = field(default_factory=Histogram.empty)
+    trim_iops: float = 0.0
+
+    @classmethod
+    def together(cls, parts: "Sequence[StreamSeen]") -> "StreamSeen":
+        """What several threads did at the same time."""
+        return cls(
+            read=Histogram.merged(part.read for part in parts),
+            write=Histogram.merged(part.write for part in parts),
+            read_iops=sum(part.read_iops for part in parts),
+            write_iops=sum(part.write_iops for part in parts),
+            trim=Histogram.merged(part.trim for part in parts),
+            trim_iops=sum(part.trim_iops for part in parts),
+        )
+
+    def histogram(self, direction: str) -> Histogram:
+        """Latencies of "read", "write" or "trim"."""
+        return {"read": self.read, "write": self.write, "trim": self.trim}[direction]
+
+    def iops(self, direction: str) -> float:
+        """The rate of "read", "write" or "trim"."""
+        return {"read": self.read_iops, "write": self.write_iops, "trim": self.trim_iops}[direction]
+
+    @property
+    def requests(self) -> int:
+        """All that were counted, trims too."""
+        return self.read.n + self.write.n + self.trim.n
 
 
 @dataclass(frozen=True, slots=True, eq=False)

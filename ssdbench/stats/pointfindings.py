@@ -38,7 +38,7 @@ from ssdbench.stats.estimate import coefficient_of_variation
 from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.measured import Context, Measured
 from ssdbench.stats.series import History
-from ssdbench.stats.streams import delivered, lacking
+from ssdbench.stats.streams import DIRECTIONS, delivered, lacking
 from ssdbench.stats.sustained import Sustained
 from ssdbench.stats.trend import mean_shift, trend
 from ssdbench.stats.window import PERIODS
@@ -220,7 +220,7 @@ def _omission(
     for number, stream in enumerate(workload.streams):
         if stream.offered_iops:
             seen = [m.streams[number] for m in measured]
-            merged = Histogram.merged([h for one in seen for h in (one.read, one.write)])
+            merged = Histogram.merged(one.histogram(d) for one in seen for d in DIRECTIONS)
             yield from _unseen(stream.offered_iops, stream.in_flight, merged)
 
 

@@ -264,6 +264,7 @@ def _has_bound(point: PointResult) -> bool:
     estimate = point.estimate("iops")
     return (
         bool(point.repeats)
+        and not point.point.workload.trims  # it has the room that its own trims make
         and estimate is not None
         and estimate.bound is not None
         and math.isfinite(estimate.bound)

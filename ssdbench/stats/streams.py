@@ -14,10 +14,10 @@ from ssdbench.model.point import StreamResult
 from ssdbench.model.workload import Stream, Workload
 from ssdbench.stats.estimate import mean_of_repeats, upper_tolerance
 from ssdbench.stats.histogram import Histogram
-from ssdbench.stats.measured import Measured, StreamSeen
+from ssdbench.stats.measured import Measured
 from ssdbench.stats.percentiles import latency_estimates
 
-DIRECTIONS = ("read", "write")
+DIRECTIONS = ("read", "write", "trim")
 DELIVERED = "delivered_percent"
 DELIVERED_SHARE = 0.99  # of an offered rate; what fio's own pacing misses is far less
 SIGMAS = 4
@@ -61,7 +61,7 @@ def delivered(stream: Stream, number: int, measured: Sequence[Measured]) -> list
     if not stream.offered_iops:
         return []
     seen = [m.streams[number] for m in measured]
-    return [(one.read_iops + one.write_iops) / stream.offered_iops for one in seen]
+    return [sum(map(one.iops, DIRECTIONS)) / stream.offered_iops for one in seen]
 
 
 def lacking(stream: Stream, number: int, measured: Sequence[Measured]) -> bool:
@@ -72,7 +72,7 @@ def lacking(stream: Stream, number: int, measured: Sequence[Measured]) -> bool:
     """
     several = len(stream.block_sizes) > 1
     for share, m in zip(delivered(stream, number, measured), measured, strict=True):
-        n = max(1, m.streams[number].read.n + m.streams[number].write.n)
+        n = max(1, m.streams[number].requests)
         chance = SIGMAS * math.sqrt(n) if several else 2.0
         if share < DELIVERED_SHARE - chance / n:
             return True
@@ -115,22 +115,14 @@ def _delivered(stream: Stream, number: int, measured: Sequence[Measured]) -> Ite
 
 
 def _estimates(numbers: Sequence[int], measured: Sequence[Measured]) -> Iterator[Estimate]:
-    """Rates of each direction that did I/O, then its latencies."""
+    """Rates of each direction that had requests, then its latencies."""
     for direction in DIRECTIONS:
         merged = [
-            Histogram.merged([_of(m.streams[n], direction) for n in numbers]) for m in measured
+            Histogram.merged([m.streams[n].histogram(direction) for n in numbers]) for m in measured
         ]
         if any(histogram.n for histogram in merged):
-            rates = [sum(_iops(m.streams[n], direction) for n in numbers) for m in measured]
+            rates = [sum(m.streams[n].iops(direction) for n in numbers) for m in measured]
             rate = mean_of_repeats(rates, "iops", "1/s")
             # The bound is the point's: it alone is judged over the horizon.
             yield rate.model_copy(update={"direction": direction, "bound": None})
             yield from latencies(merged, direction)
-
-
-def _of(seen: StreamSeen, direction: str) -> Histogram:
-    return seen.read if direction == "read" else seen.write
-
-
-def _iops(seen: StreamSeen, direction: str) -> float:
-    return seen.read_iops if direction == "read" else seen.write_iops

@@ -16,6 +16,7 @@ from ssdbench.model.result import PointResult, RunResult, StageResult
 from ssdbench.units import format_duration, format_size
 
 RATES = ("iops", "throughput_bytes_per_s", "worst_minute_iops", "worst_second_iops")
+TRIM = "trim"
 OF_POINTS = {"bw_bytes_per_s": "throughput_bytes_per_s"}  # estimates that have another name here
 SLOWS = (Code.THROTTLED, Code.DISTURBED, Code.HOST_BOUND, Code.BELOW_REMAP_UNIT)
 
@@ -60,7 +61,7 @@ def subjects(result: RunResult, which: Which) -> list[Subject]:
 def _of_points(result: RunResult, stage: StageResult, which: Which) -> Iterator[Subject]:
     for point in stage.points:
         if _is(point, which):
-            yield _subject(result, stage, point, which.stream)
+            yield _subject(result, stage, point, which)
 
 
 def _is(point: PointResult, which: Which) -> bool:
@@ -81,12 +82,12 @@ def _is(point: PointResult, which: Which) -> bool:
     return span == wanted and all(want is None or want == has for want, has in asked)
 
 
-def _subject(
-    result: RunResult, stage: StageResult, point: PointResult, stream: str | None
-) -> Subject:
-    own = [one for one in point.streams if one.name == stream]
+def _subject(result: RunResult, stage: StageResult, point: PointResult, which: Which) -> Subject:
+    own = [one for one in point.streams if one.name == which.stream]
     estimates = own[0].estimates if own else point.estimates
     label = own[0].label if own else point.point.label()
+    if which.direction == TRIM and not own:  # a point as a whole has reads and writes alone
+        estimates = tuple(e for one in point.streams for e in one.estimates)
     moving = any(
         f.code in (Code.NOT_STEADY, Code.NOT_STEADY_POINT) and f.severity is Severity.INVALIDATES
         for f in point.findings
@@ -99,7 +100,7 @@ def _subject(
         validated=valid,
         why_not="" if valid else _against(point.verdict, against),
         at_most=moving,
-        numbers=dict(_numbers(estimates, moving=moving)),
+        numbers=dict(_numbers(estimates, which, moving=moving)),
         facts=tuple(_facts(result, point)),
     )
 
@@ -113,12 +114,19 @@ def _against(verdict: str, findings: Iterable[Finding]) -> str:
     return f"it is {verdict}" + (f" ({codes})" if codes else "")
 
 
-def _numbers(estimates: Sequence[Estimate], *, moving: bool) -> Iterator[tuple[str, Number]]:
-    """Rates as they are; of a percentile the slowest direction's, if all are known."""
+def _numbers(
+    estimates: Sequence[Estimate], which: Which, *, moving: bool
+) -> Iterator[tuple[str, Number]]:
+    """Rates as they are; of a percentile that of the direction that is named.
+
+    Without a name it is that of the slowest of reads, writes and flushes, if all are known.
+    """
     by_metric: dict[str, list[Estimate]] = {}
     for estimate in estimates:
         name = OF_POINTS.get(estimate.metric, estimate.metric)
-        if name.startswith("lat_p") or (name in RATES and estimate.direction == "total"):
+        side = estimate.direction
+        asked = side == which.direction if which.direction else side != TRIM
+        if (name.startswith("lat_p") and asked) or (name in RATES and side == "total"):
             by_metric.setdefault(name, []).append(estimate)
     for name, both in by_metric.items():
         if name in RATES:
@@ -194,7 +202,7 @@ def _of_replay(stage: StageResult, which: Which) -> Iterator[Subject]:
             workload=f"replay of {found.name}, {found.loop} loop",
             validated=valid,
             why_not="" if valid else _against(found.verdict, against),
-            numbers=dict(_numbers(found.estimates, moving=False)),
+            numbers=dict(_numbers(found.estimates, which, moving=False)),
             facts=(found.sent,),
         )
 

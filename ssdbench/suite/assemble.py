@@ -1,5 +1,6 @@
 """From a profile to its stages, in order."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import assert_never
 
@@ -15,6 +16,7 @@ from ssdbench.model.workload import Workload
 from ssdbench.stages.blocksize import BlockSize
 from ssdbench.stages.files.applications import Placed
 from ssdbench.stages.host.trials import host_trial
+from ssdbench.stages.points import PointStage
 from ssdbench.stages.precondition import Precondition
 from ssdbench.stages.probe.bench import ProbeStage
 from ssdbench.stages.probe.catalogue import PROBES
@@ -24,7 +26,8 @@ from ssdbench.stages.purge import Purge as PurgeStage
 from ssdbench.stages.steady import Steady
 from ssdbench.stats.writecache import cache_enabled
 from ssdbench.suite import applications, files, filesystems
-from ssdbench.suite.jobs import fio_jobs
+from ssdbench.suite.jobphases import phases
+from ssdbench.suite.jobs import fio_jobs, together
 from ssdbench.suite.points import hottest, names_warm_up, rate, span, steady_workload, sweep
 from ssdbench.suite.replays import replay
 from ssdbench.suite.writers import processes
@@ -42,6 +45,7 @@ def stages(profile: Profile, target: TargetInfo) -> tuple[AnyStage, ...]:
     )
     planned = _prepared(profile, target, level_bytes)
     for index, measure in enumerate(profile.measure):
+        planned += _refilled(planned, len(planned), profile, target, level_bytes)
         try:
             planned += _measuring(len(planned), measure.stage, profile, target, level_bytes)
         except UsageError as error:
@@ -64,7 +68,7 @@ def _measuring(  # noqa: C901 - a case for each kind
         case asked.Processes() as wanted:
             return [processes(name, wanted, profile, target, level_bytes)]
         case asked.FioJobs() | asked.Mix() as wanted:
-            return [fio_jobs(name, wanted, profile, target, level_bytes)]
+            return _jobs(before, wanted, profile, target, level_bytes)
         case asked.RateSweep() as wanted:
             return [rate(name, wanted, profile, target, level_bytes)]
         case asked.Replay() as wanted:
@@ -81,6 +85,48 @@ def _measuring(  # noqa: C901 - a case for each kind
             return [_blocksize(name, wanted)]
         case unknown:  # mypy refuses a kind of stage that was left out above
             assert_never(unknown)
+
+
+def _jobs(
+    before: int,
+    wanted: asked.FioJobs | asked.Mix,
+    profile: Profile,
+    target: TargetInfo,
+    level_bytes: int,
+) -> list[AnyStage]:
+    """The phases of a job file, those that trim behind the others and each on a full drive."""
+    found = phases(wanted, profile, target, level_bytes)
+    planned: list[AnyStage] = []
+    for numbers in together(found):
+        planned += _refilled(planned, before + len(planned), profile, target, level_bytes)
+        name = f"{before + len(planned) + 1:02d}-{wanted.kind}"
+        planned.append(fio_jobs(name, wanted, found, numbers, profile, target, level_bytes))
+    return planned
+
+
+def _refilled(
+    planned: Sequence[AnyStage],
+    before: int,
+    profile: Profile,
+    target: TargetInfo,
+    level_bytes: int,
+) -> list[AnyStage]:
+    """The fill and the warm-up once more, where the stage before trimmed the drive."""
+    last = planned[-1] if planned else None
+    if not (isinstance(last, PointStage) and last.leaves_holes and profile.precondition):
+        return []
+    again: list[AnyStage] = [
+        Precondition(
+            f"{before + 1:02d}-precondition",
+            profile.precondition,
+            profile.fill_level_percent,
+            profile.content,
+            title="Fill the drive again, as it was trimmed",
+        )
+    ]
+    if profile.needs_warm_up:
+        again.append(_steady(f"{before + 2:02d}-steady", profile, target, level_bytes))
+    return again
 
 
 def _over_spans(

@@ -30,7 +30,13 @@ def phases(
 
     What only fio can tell is asked of the fio of this host, where there is one.
     """
-    room = Room(level_bytes, target.logical_block_bytes, target.simulated, profile.content)
+    room = Room(
+        length_bytes=level_bytes,
+        block_bytes=target.logical_block_bytes,
+        simulated=target.simulated,
+        content=profile.content,
+        discards=target.discards,
+    )
     if isinstance(wanted, asked.Mix):
         name = wanted.name
         found = phases_of(tuple(sections(wanted, target, level_bytes)), path=name, room=room)

@@ -1,6 +1,7 @@
 """A mix of streams as the sections of a fio job file; the rest is that of job files."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from ssdbench.errors import UsageError
 from ssdbench.generator.fio.userjobs import Option, Section
@@ -16,37 +17,61 @@ _CLASSES = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A stream, or what of it moves data, or its trims: fio mixes no trims into other requests."""
+
+    stream: asked.MixStream
+    trims: bool
+    share: float  # of the requests
+
+    @property
+    def name(self) -> str:
+        """The stream's, and apart from it that of the trims."""
+        return f"{self.stream.name} trims" if self.trims and self.share < 1 else self.stream.name
+
+
 def sections(wanted: asked.Mix, target: TargetInfo, level_bytes: int) -> Iterator[Section]:
-    """Each stream as a section. Raises UsageError for a place that does not fit."""
+    """Each stream as a section, its trims as one of their own.
+
+    Raises UsageError for a place that does not fit.
+    """
     for number, stream in enumerate(wanted.streams):
-        section = Section(stream.name)
-        place = f"{wanted.name}: streams[{number}] ({stream.name})"
-        for name, value in _options(stream, place, target, level_bytes):
-            section.options.append(Option(name, value, place))
-        yield section
+        trims = stream.trim_percent / 100
+        for part in (_Part(stream, False, 1 - trims), _Part(stream, True, trims)):
+            if part.share:
+                section = Section(part.name)
+                place = f"{wanted.name}: streams[{number}] ({stream.name})"
+                for name, value in _options(part, place, target, level_bytes):
+                    section.options.append(Option(name, value, place))
+                yield section
 
 
 def _options(
-    stream: asked.MixStream, place: str, target: TargetInfo, level_bytes: int
+    part: _Part, place: str, target: TargetInfo, level_bytes: int
 ) -> Iterator[tuple[str, str]]:
+    stream = part.stream
     yield "ioengine", "libaio"
-    yield from _requests(stream)
-    yield from _rate(stream, target)
+    yield from _requests(part)
+    yield from _rate(part, target)
     yield from _place(stream, place, target, level_bytes)
     yield "iodepth", str(stream.iodepth or RATED_DEPTH)
     yield "numjobs", str(stream.numjobs)
     if stream.think_s is not None:
         yield "thinktime", f"{max(1, round(stream.think_s * 1e6))}us"
-    if stream.flush_every is not None:
+    if stream.flush_every is not None and not part.trims:
         yield "fsync", str(stream.flush_every)
     if stream.priority is not None:
         yield "prioclass", str(_CLASSES[stream.priority])
 
 
-def _requests(stream: asked.MixStream) -> Iterator[tuple[str, str]]:
+def _requests(part: _Part) -> Iterator[tuple[str, str]]:
+    stream = part.stream
     random = stream.pattern is not asked.Locality.SEQUENTIAL
     prefix = "rand" if random else ""
     match stream.read_percent:
+        case _ if part.trims:
+            yield "rw", f"{prefix}trim"
         case 0:
             yield "rw", f"{prefix}write"
         case 100:
@@ -68,8 +93,9 @@ def _requests(stream: asked.MixStream) -> Iterator[tuple[str, str]]:
         yield "random_distribution", f"zoned:{hits}/{hot}:{100 - hits}/{100 - hot}"
 
 
-def _rate(stream: asked.MixStream, target: TargetInfo) -> Iterator[tuple[str, str]]:
+def _rate(part: _Part, target: TargetInfo) -> Iterator[tuple[str, str]]:
     """In bytes of each direction and job: fio takes a rate in requests for its smallest blocks."""
+    stream = part.stream
     sizes, reads = stream.sizes, stream.read_percent / 100
     mean = sum(size * share for size, share in sizes.items()) / 100
     if stream.rate_iops is not None:
@@ -77,10 +103,13 @@ def _rate(stream: asked.MixStream, target: TargetInfo) -> Iterator[tuple[str, st
     elif stream.rate_mb_per_s is not None:
         total = stream.rate_mb_per_s * 1e6
     elif stream.drive_writes_per_day is not None:
-        total = stream.drive_writes_per_day * target.size_bytes / DAY_S / (1 - reads)
+        moved = stream.drive_writes_per_day * target.size_bytes / DAY_S / (1 - reads)
+        total = moved / (1 - stream.trim_percent / 100)  # the trims come on top
     else:
         return
-    each = (total * share / stream.numjobs for share in (reads, 1 - reads))
+    total *= part.share
+    shares = (0.0, 0.0, 1.0) if part.trims else (reads, 1 - reads)
+    each = (total * share / stream.numjobs for share in shares)
     yield "rate", ",".join(str(max(1, round(bytes_per_s))) for bytes_per_s in each)
 
 

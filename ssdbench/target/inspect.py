@@ -14,7 +14,7 @@ from ssdbench.host.loops import behind
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.model.target import VIA, TargetInfo, TargetKind
 from ssdbench.sim import spec as simspec
-from ssdbench.sim.library import PAGE
+from ssdbench.sim.library import DIRECT, PAGE
 from ssdbench.target import ata, nvme, pages, scsi, surroundings
 from ssdbench.target.identity import NOT_USED, Names, identity, not_used
 from ssdbench.target.kind import kind_of
@@ -117,6 +117,7 @@ def _simulated(name: str) -> TargetInfo:
         size_bytes=drive.capacity_bytes,
         logical_block_bytes=block,
         physical_block_bytes=int(drive.params.get("physical_block_bytes", block)),
+        discards=drive.params["ftl"] != DIRECT,
         model=drive.title,
         facts={**_cache_facts(drive.params), **_notes(drive.notes)},
         write_buffer_bytes=drive.params["wbuf_bytes"] + drive.params["cache_bytes"],
@@ -173,6 +174,7 @@ def _block_device(name: str, node: Path, device: int, sysfs: Sysfs) -> TargetInf
         size_bytes=size_bytes,
         logical_block_bytes=block_bytes,
         physical_block_bytes=physical,
+        discards=bool(sysfs.number(f"/sys/block/{kernel}/queue/discard_max_bytes")),
         model=read.get("device/model", ""),
         serial=names.serial,
         firmware=read.get("device/firmware_rev", "") or read.get("device/rev", ""),

@@ -344,14 +344,7 @@ class FioOutcome:
                             origin_ms=self.origin_s * 1000,
                         )
                     )
-            seen.append(
-                StreamSeen(
-                    read=Histogram.merged(thread.read for thread in threads),
-                    write=Histogram.merged(thread.write for thread in threads),
-                    read_iops=sum(thread.read_iops for thread in threads),
-                    write_iops=sum(thread.write_iops for thread in threads),
-                )
-            )
+            seen.append(StreamSeen.together(threads))
         return tuple(seen)
 
     def latencies(self, *, every_s: float) -> dict[int, Histogram]:

@@ -80,7 +80,7 @@ def counted(lines: Iterable[str], *, from_ms: float, to_ms: float, origin_ms: fl
 
     A row holds what was finished since the row before it, or since `origin_ms`.
     """
-    counts = {side: np.zeros(BINS, dtype=np.int64) for side in ("read", "write")}
+    counts = {side: np.zeros(BINS, dtype=np.int64) for side in _DIRECTIONS.values()}
     before_ms, last_ms = origin_ms, 0.0
     for line in lines:
         time_ms, _, rest = line.partition(",")
@@ -96,8 +96,10 @@ def counted(lines: Iterable[str], *, from_ms: float, to_ms: float, origin_ms: fl
             if side in counts:
                 counts[side] += _counts(bins.partition(",")[2])
     seconds = max(last_ms - before_ms, 1.0) / 1000
-    read, write = Histogram(counts["read"]), Histogram(counts["write"])
-    return StreamSeen(read, write, read.n / seconds, write.n / seconds)
+    read, write, trim = (Histogram(counts[side]) for side in ("read", "write", "trim"))
+    return StreamSeen(
+        read, write, read.n / seconds, write.n / seconds, trim, trim_iops=trim.n / seconds
+    )
 
 
 def merged(rows: Iterable[HistogramRow]) -> Histogram:

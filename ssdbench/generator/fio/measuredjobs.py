@@ -138,15 +138,16 @@ _PRIORITY = frozenset(
 )
 _BUFFERS = frozenset(["zero_buffers", "refill_buffers", "buffer_compress_percentage"])
 
-_WAYS: Mapping[str, tuple[bool, int]] = {  # whether at random, and percent of reads (-1: mixed)
-    "read": (False, 100),
-    "write": (False, 0),
-    "randread": (True, 100),
-    "randwrite": (True, 0),
-    "rw": (False, -1),
-    "readwrite": (False, -1),
-    "randrw": (True, -1),
+_MIXED = -1
+_WAYS: Mapping[str, tuple[int, int]] = {  # percent of reads in what is moved, and of trims in all
+    "read": (100, 0),
+    "write": (0, 0),
+    "trim": (0, 100),
+    "rw": (_MIXED, 0),
+    "readwrite": (_MIXED, 0),
+    "trimwrite": (0, 50),
 }
+_AT_RANDOM = "rand"
 # fio's own: without `kb_base` its ki, mi, gi are powers of 1000, and k, m, g of 1024.
 _SIZE = re.compile(r"(0x[0-9a-f]{1,15}|[0-9]{1,18})(?:([kmgtp])(i)?)?b?", re.IGNORECASE)
 _POWERS = "kmgtp"
@@ -160,6 +161,7 @@ class Room:
     block_bytes: int  # the target's logical block
     simulated: bool = False
     content: Content = Content.RANDOM
+    discards: bool = False  # whether the target takes them
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +192,8 @@ def phases_of(sections: Sequence[UserSection], *, path: str, room: Room) -> Meas
         reading.take(section)
     if not reading.phases:
         raise UsageError(f"{path}: no job in it", hint="write at least one section with a job")
+    for streams, options in reading.phases:
+        _require_refilled(streams, options)
     title = plain(path.rsplit("/", 1)[-1], MOST_NAME)
     phases = tuple(
         Phase(
@@ -204,18 +208,24 @@ def phases_of(sections: Sequence[UserSection], *, path: str, room: Room) -> Meas
 
 
 def uncapped(workload: Workload) -> Workload:
-    """The same requests without rates and pauses: what a drive is warmed up with."""
-    streams = tuple(
+    """The same reads and writes without rates, pauses and trims: what a drive is warmed up with."""
+    streams = [
         stream.model_copy(
             update={
-                "options": tuple(o for o in stream.options if o[0] not in _PACE),
+                "options": tuple(_untrimmed(o) for o in stream.options if o[0] not in _PACE),
+                "trim_percent": 0,
                 "paced": False,
                 "offered_iops": None,
             }
         )
-        for stream in workload.streams
-    )
-    return workload.model_copy(update={"streams": streams})
+        for stream in workload.moving
+    ]
+    return _workload(workload.title, streams, workload.content)
+
+
+def _untrimmed(option: tuple[str, str]) -> tuple[str, str]:
+    name, value = option
+    return (name, value.replace("trimwrite", "write")) if name == "rw" else option
 
 
 def fio_bytes(text: str) -> int | None:
@@ -286,8 +296,21 @@ class _Reading:
         )
 
     def _stream(self, name: str, options: Mapping[str, Option], number: int) -> Stream:
-        random, read_percent, way = _direction(options)
-        sizes = self._sizes(options, read_percent)
+        does = _direction(options)
+        flushes = _flushes(options)
+        if flushes and 0 < does.trim_percent < 100:
+            raise UsageError(
+                f"{_place(options, 'fsync', 'fdatasync', 'sync')}: {_shown(options['rw'])} cannot "
+                "flush: fio before 3.36 sends no flush there",
+                hint="remove the flush, or trim in a job of its own",
+            )
+        if does.trim_percent and not self.room.discards:
+            raise UsageError(
+                f"{options['rw'].place}: {_shown(options['rw'])} cannot be served: the target "
+                "takes no discards",
+                hint="remove the job, or use a drive that has TRIM or deallocate",
+            )
+        sizes = self._sizes(options, does)
         numjobs = _whole(options, "numjobs", 1, most=MOST_JOBS)
         place, extent = self._range(options, numjobs, max(sizes.all))
         if self.room.simulated and (given := _PRIORITY & options.keys()):
@@ -297,34 +320,32 @@ class _Reading:
                 "priorities",
                 hint="remove it",
             )
-        mean = sizes.mean(read_percent)
-        offered = _offered(options, numjobs, sizes, read_percent)
         kept = [
-            ("rw", way),
+            ("rw", does.way),
             *sizes.options,
             ("iodepth", str(depth := self._depth(options))),
             ("numjobs", str(numjobs)),
             *place,
-            *self._kept(options),
+            *self._kept(options, writes=does.shares[1] > 0),
         ]
         return Stream(
             name=plain(name, MOST_NAME) or f"job {number + 1}",
             options=tuple(kept),
             group=self._group,
-            random=random,
+            random=does.random,
             block_sizes=sizes.all,
-            mean_bytes=mean,
-            read_percent=read_percent,
+            mean_bytes=sizes.mean(does),
+            read_percent=does.read_percent,
+            trim_percent=does.trim_percent,
             iodepth=depth,
             numjobs=numjobs,
             range=extent,
-            flushes=any(_number(options, key) for key in ("fsync", "fdatasync"))
-            or _set(options.get("sync")),
+            flushes=flushes,
             paced=any(_number(options, key) != 0 for key in ("rate", "rate_iops", "thinktime")),
-            offered_iops=offered,
+            offered_iops=_offered(options, numjobs, sizes, does),
         )
 
-    def _kept(self, options: Mapping[str, Option]) -> Iterator[tuple[str, str]]:
+    def _kept(self, options: Mapping[str, Option], *, writes: bool) -> Iterator[tuple[str, str]]:
         for option in options.values():
             if option.name == "sync" and self.room.simulated and _set(option):
                 self.changes[
@@ -332,7 +353,7 @@ class _Reading:
                 ] = None
             elif option.name in _REQUESTS | _PACE:
                 yield option.name, option.value or "1"
-        if not _BUFFERS & options.keys():  # fio's own buffers shrink to 7 %
+        if writes and not _BUFFERS & options.keys():  # fio's own buffers shrink to 7 %
             zeros = self.room.content is Content.ZEROS
             yield ("zero_buffers" if zeros else "refill_buffers"), "1"
 
@@ -363,13 +384,16 @@ class _Reading:
             ] = None
         return 1 if engine in SYNCHRONOUS else depth
 
-    def _sizes(self, options: Mapping[str, Option], read_percent: int) -> "_Sizes":
-        sizes = _sizes_of(options)
-        used = [d for d, share in enumerate((read_percent, 100 - read_percent)) if share]
+    def _sizes(self, options: Mapping[str, Option], does: "_Way") -> "_Sizes":
+        sizes = _sizes_of(options).only(does)
         smallest = self.room.block_bytes
-        for size in sizes.of(used):
-            option = next((options[n] for n in ("bssplit", "bsrange", "bs") if n in options), None)
-            place = f"{option.place}: " if option else ""
+        option = next((options[n] for n in ("bssplit", "bsrange", "bs") if n in options), None)
+        place = f"{option.place}: " if option else ""
+        if 0 < does.trim_percent < 100 and len(sizes.all) > 1:
+            raise UsageError(
+                f"{place}{_shown(options['rw'])} needs one block size: fio writes what it trimmed"
+            )
+        for size in sizes.all:
             if not 0 < size <= LARGEST_BLOCK_BYTES:
                 raise UsageError(f"{place}a block of {size} bytes: 1 byte to 64 MiB are possible")
             if size % smallest:
@@ -379,7 +403,7 @@ class _Reading:
                     f"{smallest}",
                     hint="fio reads 4ki as 4000 bytes and 4k as 4096" if thousand else "",
                 )
-        return sizes.only(used)
+        return sizes
 
     def _range(
         self, options: Mapping[str, Option], numjobs: int, largest: int
@@ -430,27 +454,26 @@ class _Reading:
 
 @dataclass(frozen=True, slots=True)
 class _Sizes:
-    """Sizes of a request with their shares, of reads and of writes, and fio's options for them."""
+    """Sizes of a request with their shares: of reads, writes and trims, and fio's options."""
 
-    reads: tuple[tuple[int, float], ...]
-    writes: tuple[tuple[int, float], ...]
+    sides: "tuple[_Side, _Side, _Side]"
     options: tuple[tuple[str, str], ...]
 
-    def of(self, used: Sequence[int]) -> list[int]:
-        return [size for side in used for size, _ in (self.reads, self.writes)[side]]
-
-    def only(self, used: Sequence[int]) -> "_Sizes":
-        return _Sizes(
-            self.reads if 0 in used else (), self.writes if 1 in used else (), self.options
+    def only(self, does: "_Way") -> "_Sizes":
+        reads, writes, trims = (
+            side if share else () for side, share in zip(self.sides, does.shares, strict=True)
         )
+        return _Sizes((reads, writes, trims), self.options)
 
     @property
     def all(self) -> tuple[int, ...]:
-        return tuple(dict.fromkeys(size for size, _ in (*self.reads, *self.writes)))
+        return tuple(dict.fromkeys(size for side in self.sides for size, _ in side))
 
-    def mean(self, read_percent: int) -> float:
-        reads, writes = map(_mean, (self.reads, self.writes))
-        return (read_percent * reads + (100 - read_percent) * writes) / 100
+    def mean(self, does: "_Way") -> float:
+        """Of reads and writes; of trims where there is nothing else."""
+        shares = does.shares if does.trim_percent == 100 else (*does.shares[:2], 0.0)
+        means = map(_mean, self.sides)
+        return sum(s * mean for s, mean in zip(shares, means, strict=True)) / sum(shares)
 
 
 def _mean(sizes: Sequence[tuple[int, float]]) -> float:
@@ -463,33 +486,37 @@ def _sizes_of(options: Mapping[str, Option]) -> _Sizes:
         if (option := options.get(name)) is not None:
             sides = _sides(option, lambda text, o=option, r=read: r(text, o))  # type: ignore[misc]
             text = _joined(_written(name, side) for side in sides)
-            return _Sizes(sides[0], sides[1], ((name, text),))
+            return _Sizes(sides, ((name, text),))
     option = options.get("bs")
     if option is None:
         whole = ((DEFAULT_BLOCK_BYTES, 1.0),)
-        return _Sizes(whole, whole, (("bs", str(DEFAULT_BLOCK_BYTES)),))
+        return _Sizes((whole, whole, whole), (("bs", str(DEFAULT_BLOCK_BYTES)),))
     sides = _sides(option, lambda text: ((_bytes(text, option), 1.0),))
-    return _Sizes(sides[0], sides[1], (("bs", _joined(str(side[0][0]) for side in sides)),))
+    return _Sizes(sides, (("bs", _joined(str(side[0][0]) for side in sides)),))
 
 
 _Side = tuple[tuple[int, float], ...]
 
 
-def _sides(option: Option, read: Callable[[str], _Side]) -> tuple[_Side, _Side]:
-    """A value for reads and one for writes; one alone is for both, a missing one is the default."""
+def _sides(option: Option, read: Callable[[str], _Side]) -> tuple[_Side, _Side, _Side]:
+    """Values for reads, writes and trims: the last given one is for the rest, an empty one fio's
+    default.
+    """
     parts = [part.strip() for part in option.value.split(",")]
     if len(parts) > 3:
         raise UsageError(f"{option.place}: {_shown(option)} has more than three directions")
     default: _Side = ((DEFAULT_BLOCK_BYTES, 1.0),)
-    reads = read(parts[0]) if parts[0] else default
-    if len(parts) == 1:
-        return reads, reads
-    return reads, read(parts[1]) if parts[1] else default
+    given = [read(part) if part else default for part in parts]
+    reads, writes, trims = (given[min(side, len(given) - 1)] for side in range(3))
+    return reads, writes, trims
 
 
 def _joined(sides: Iterable[str]) -> str:
-    """Of reads and of writes, once where they are the same."""
-    return ",".join(dict.fromkeys(sides))
+    """Of reads, of writes and of trims; the last ones only where they differ."""
+    texts = list(sides)
+    while len(texts) > 1 and texts[-1] == texts[-2]:
+        texts.pop()
+    return ",".join(texts)
 
 
 def _written(name: str, side: _Side) -> str:
@@ -533,50 +560,78 @@ def _bytes(text: str, option: Option) -> int:
     return size
 
 
-def _direction(options: Mapping[str, Option]) -> tuple[bool, int, str]:
-    """Whether at random, percent of reads, and the value of `rw`."""
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """What `rw` says."""
+
+    random: bool
+    read_percent: int  # of what is moved
+    trim_percent: int  # of the requests
+    way: str
+
+    @property
+    def shares(self) -> tuple[float, float, float]:
+        """Of reads, writes and trims in all requests, in percent."""
+        moves = 100 - self.trim_percent
+        reads = moves * self.read_percent / 100
+        return reads, moves - reads, float(self.trim_percent)
+
+
+def _direction(options: Mapping[str, Option]) -> _Way:
     option = options.get("rw")
     if option is None:
-        return False, 100, "read"
+        return _Way(False, 100, 0, "read")
     way, colon, skip = option.value.partition(":")
-    if "trim" in way:
-        raise UsageError(
-            f"{option.place}: {_shown(option)} is refused: trims are not measured",
-            hint="remove the job, or let it write",
-        )
-    if way not in _WAYS:
+    plainly = way.removeprefix(_AT_RANDOM)
+    if plainly not in _WAYS or way == "randreadwrite":
         raise UsageError(
             f"{option.place}: {_shown(option)} is no direction", hint="one of " + ", ".join(_WAYS)
         )
     if colon and fio_bytes(skip) is None:
         raise UsageError(f"{option.place}: {_shown(option)}: {skip!r} is no number")
-    random, percent = _WAYS[way]
-    if percent < 0:
+    percent, trims = _WAYS[plainly]
+    if percent == _MIXED:
         percent = _whole(options, "rwmixread", -1, least=0, most=100)
         if percent < 0:
             percent = 100 - _whole(options, "rwmixwrite", 50, least=0, most=100)
-    return random, percent, option.value
+    return _Way(plainly != way, percent, trims, option.value)
+
+
+def _require_refilled(streams: Sequence[Stream], options: Sequence[Option]) -> None:
+    """Raise UsageError for jobs that trim beside none that writes: they empty the drive."""
+    if not any(stream.trim_percent for stream in streams):
+        return
+    if any(s.read_percent < 100 and not s.only_trims for s in streams):
+        return
+    place = next(o.place for o in options if o.name == "rw" and "trim" in o.value)
+    raise UsageError(
+        f"{place}: jobs that trim need one that writes at the same time: trims are no I/O to plan "
+        "on, and alone they leave a drive that holds nothing",
+        hint="use rw=trimwrite or randtrimwrite, or let another job of the phase write",
+    )
 
 
 def _offered(
-    options: Mapping[str, Option], numjobs: int, sizes: _Sizes, read_percent: int
+    options: Mapping[str, Option], numjobs: int, sizes: _Sizes, does: _Way
 ) -> float | None:
     """Requests per second that the rates of all its jobs ask for; None without a rate.
 
-    fio applies a rate to each direction on its own; one value is for all of them.
+    fio applies a rate to each direction on its own; one value is for all of them. A trim before a
+    write waits for the rate of the writes (get_rw_ddir and set_rw_ddir of its io_u.c).
     """
     found: float | None = None
-    sides = sizes.reads, sizes.writes
-    means = [_mean(side) for side in sides]
-    smallest = [min((size for size, _ in side), default=0) for side in sides]
+    means = [_mean(side) for side in sizes.sides]
+    smallest = [min((size for size, _ in side), default=0) for side in sizes.sides]
+    before_writes = 0 < does.trim_percent < 100
     for name in ("rate_iops", "rate"):
         option = options.get(name)
         if option is None:
             continue
         parts = [part.strip() for part in option.value.split(",")]
         total = 0.0
-        for side, share in enumerate((read_percent, 100 - read_percent)):
-            text = parts[side] if side < len(parts) else parts[0] if len(parts) == 1 else ""
+        for side, share in enumerate(does.shares):
+            given = 1 if before_writes else side
+            text = parts[min(given, len(parts) - 1)]  # the last is for the rest
             if not share:
                 continue
             if not text:
@@ -609,6 +664,10 @@ def _number(options: Mapping[str, Option], name: str) -> int:
     return 0 if option is None or re.fullmatch(r"0*[a-z]*", option.value) else 1
 
 
+def _flushes(options: Mapping[str, Option]) -> bool:
+    return any(_number(options, key) for key in ("fsync", "fdatasync")) or _set(options.get("sync"))
+
+
 def _on(option: Option | None) -> bool:
     """A flag of fio: on when it is named without a value."""
     return option is not None and option.value not in ("0", "false")
@@ -633,16 +692,17 @@ def _workload(title: str, streams: Sequence[Stream], content: Content) -> Worklo
     streams = tuple(_distinct(streams))
     start = min(stream.range.offset_bytes for stream in streams)
     end = max(s.range.offset_bytes + s.range.length_bytes for s in streams)
-    weights = [stream.in_flight for stream in streams]
-    reads = sum(w * s.read_percent for w, s in zip(weights, streams, strict=True)) / sum(weights)
-    writers = [s for s in streams if s.read_percent < 100]
+    moving = [stream for stream in streams if not stream.only_trims]
+    weights = [stream.in_flight for stream in moving]
+    reads = sum(w * s.read_percent for w, s in zip(weights, moving, strict=True)) / sum(weights)
+    writers = [s for s in moving if s.read_percent < 100]
     some = 0 < reads < 100
     zeros = all(("zero_buffers", "1") in s.options for s in writers) and bool(writers)
     return Workload(
-        pattern=Pattern.RANDOM if any(s.random for s in streams) else Pattern.SEQUENTIAL,
-        block_bytes=min(size for stream in streams for size in stream.block_sizes),
+        pattern=Pattern.RANDOM if any(s.random for s in moving) else Pattern.SEQUENTIAL,
+        block_bytes=min(size for stream in moving for size in stream.block_sizes),
         read_percent=min(99, max(1, round(reads))) if some else round(reads),
-        iodepth=sum(weights),
+        iodepth=sum(stream.in_flight for stream in streams),
         range=ActiveRange(offset_bytes=start, length_bytes=end - start),
         content=Content.ZEROS if zeros else content,
         streams=streams,

@@ -54,6 +54,12 @@ class MixStream(Model):
     read_percent: ReadPercent = Field(
         default=0, alias="read", description="Share of reads, in percent."
     )
+    trim_percent: ReadPercent = Field(
+        default=0,
+        alias="trim",
+        description="Share of trims in all its requests, in percent. 100: it only trims; less "
+        "needs a rate, of which the trims get their share.",
+    )
     block_bytes: SizeBytes = Field(
         default=4 * KIB, alias="block", description="Size of one request."
     )
@@ -148,11 +154,24 @@ class MixStream(Model):
             yield ("flush_every",), "a stream that only reads has nothing to flush"
         if self.theta == 1:
             yield ("theta",), "fio cannot draw a theta of exactly 1; take 0.99 or 1.01"
+        yield from self._misplaced_trims()
         yield from self._misspelt_sizes()
         for key, pattern in (("theta", Locality.ZIPF), ("hot_percent", Locality.HOT),
                              ("hits_percent", Locality.HOT)):  # fmt: skip
             if key in self.model_fields_set and self.pattern is not pattern:
                 yield (key.removesuffix("_percent"),), f"only with `pattern: {pattern}`"
+
+    def _misplaced_trims(self) -> Iterator[Mistake]:
+        if 0 < self.trim_percent < WHOLE_PERCENT and not self.rated:
+            yield (
+                ("trim",),
+                "a share of trims needs a rate, as fio mixes no trims into other requests; or give "
+                "the trims a stream of their own, with `trim: 100`",
+            )
+        if self.trim_percent == WHOLE_PERCENT:
+            for key in ("read_percent", "drive_writes_per_day", "flush_every"):
+                if getattr(self, key):
+                    yield (key.removesuffix("_percent"),), "a stream that only trims moves nothing"
 
     def _misspelt_sizes(self) -> Iterator[Mistake]:
         sizes: set[int] = set()

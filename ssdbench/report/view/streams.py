@@ -38,7 +38,7 @@ def tables(points: Sequence[PointResult]) -> Iterator[Prose | Table]:
 
 def _rows(stream: StreamResult) -> Iterator[list[Cell]]:
     share = next((e for e in stream.estimates if e.metric == DELIVERED), None)
-    for direction in ("read", "write", "flush"):
+    for direction in ("read", "write", "flush", "trim"):
         here = [e for e in stream.estimates if e.direction == direction and e.metric != DELIVERED]
         rate = next((e for e in here if e.metric == "iops"), None)
         slow = percentiles_of(here)

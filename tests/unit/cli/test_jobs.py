@@ -178,6 +178,9 @@ def test_a_profile_that_names_a_file_again_and_again_is_refused_soon(
         ("{name: a, iodepth: 1, block: 1000}", "not a multiple of the target's block"),
         ("{name: a, iodepth: 1, priority: idle}", "no priorities"),
         ("{name: 'a b', iodepth: 1}", "other signs than letters"),
+        ("{name: a, iodepth: 1, trim: 20}", "a share of trims needs a rate"),
+        ("{name: a, rate_iops: 9, trim: 100, flush_every: 1}", "only trims moves nothing"),
+        ("{name: a, iodepth: 1, trim: 100}", "streams[0] (a): jobs that trim need one that writes"),
     ],
 )
 def test_a_bad_stream_is_told_with_its_line(
@@ -280,3 +283,67 @@ def test_each_number_of_a_server_has_its_source_or_is_assumed(
     said = capsys.readouterr().out
     assert said.count("]: rw=") == len(streams)
     assert "the first writing job of the plan" in said
+
+
+TRIMMED = """
+  - mix:
+      name: files
+      streams:
+        - {name: data, block: 16KiB, iodepth: 8}
+        - {name: deleted, block: 16KiB, trim: 100, rate_iops: 200}
+  - fio: |
+      [tw]
+      rw=randtrimwrite
+      bs=16k
+      rate_iops=50
+  - sweep: {block: 16KiB, read: 0, iodepth: 8}
+accept:
+  - of: {job: files, direction: trim}
+    latency: {p50: 100us}
+  - of: {job: files, stream: data}
+    latency: {p50: 100us}
+"""
+
+
+def test_trims_free_space_and_count_apart(tmp_path: Path) -> None:
+    """Planted: equal rates of random writes and trims keep half of the drive mapped."""
+    out = tmp_path / "out"
+
+    run(["run", str(profile(tmp_path, TRIMMED)), "--output", str(out)])
+
+    result = RunResult.model_validate_json((out / "result.json").read_text())
+    files, pairs, plain = (point for stage in result.stages for point in stage.points)
+    # The drive is at its limit in both: what it writes for each write falls with the trims.
+    assert estimate(files, "iops").value > 1.5 * estimate(plain, "iops").value
+    data, deleted = files.streams
+    assert estimate(deleted, "iops", "trim").value == pytest.approx(200, rel=0.01)
+    assert estimate(deleted, "delivered_percent").value == pytest.approx(100, abs=0.5)
+    assert estimate(data, "iops", "write").value == pytest.approx(
+        estimate(files, "iops").value, rel=0.01
+    )
+    assert {e.direction for e in files.estimates} == {"total", "write"}
+    assert estimate(files, "iops").bound is not None  # the data set their own pace
+    assert [p.point.workload.title for p in candidates(result, CapacityPlan())] == [""]
+    (tw,) = pairs.streams
+    both = [estimate(tw, "iops", direction).value for direction in ("trim", "write")]
+    assert both == pytest.approx([50, 50], rel=0.01)
+    assert estimate(pairs, "iops").value == pytest.approx(50, rel=0.01)
+    # A drive with holes is filled and warmed up before anything else is measured.
+    kinds = [str(stage.kind) for stage in result.stages]
+    prepared = ["precondition", "steady"]
+    assert kinds == [*prepared, "mix", *prepared, "fio", *prepared, "sweep"]
+    trims, writes = result.accepted
+    assert trims.middle is not None and trims.middle < 100_000 < (writes.middle or 0)
+
+
+def test_a_drive_without_trim_is_told_before_anything_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = profile(tmp_path, "  - fio: |\n      [a]\n      rw=trimwrite\n")
+    argv = ["--target", "sim:dram-ssd-2012,capacity=1GiB", "--output", str(tmp_path / "out")]
+
+    assert run(["run", str(path), *argv]) == 2
+
+    said = capsys.readouterr().err
+    assert "job:2: rw=trimwrite cannot be served: the target takes no discards" in said
+    assert not (tmp_path / "out").exists()

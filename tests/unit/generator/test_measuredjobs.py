@@ -64,7 +64,7 @@ REFUSED = {
     "bs=65m": "64 MiB",
     "bssplit=4k/50:8k/40": "add up to 90 %",
     "bssplit=4k/x": "no whole percentage",
-    "rw=trim": "trims are not measured",
+    "rw=trim": "takes no discards",
     "rw=sideways": "no direction",
     "iodepth=0": "no whole number",
     "iodepth=many": "no whole number",
@@ -82,6 +82,52 @@ def test_what_is_not_allowed_is_refused_by_name_with_its_line(line: str) -> None
     assert told.startswith(("jobs/db.fio:5: ", "jobs/db.fio:4: "))
     assert line.partition("=")[0].split()[0] in told or REFUSED[line].startswith(("fills", "not a"))
     assert REFUSED[line] in told
+
+
+TRIMS = Room(length_bytes=GIB, block_bytes=512, discards=True)
+
+
+def test_trims_are_a_direction_of_their_own() -> None:
+    text = "[a]\nrw=randrw\nrwmixread=50\n[b]\nrw=randtrim\nbs=4k,8k,64k\nrate_iops=5,6,7\n"
+    workload = measured(text, TRIMS).phases[0].workload
+    data, trims = workload.streams
+
+    assert (data.trim_percent, trims.trim_percent, workload.trims) == (0, 100, True)
+    assert (trims.block_sizes, trims.offered_iops, trims.written_bytes_per_s) == ((65536,), 7, 0)
+    assert "64 KiB random, trims, 1 in flight, 7 IOPS offered" in trims.label()
+    # What is planned on is what moves data: neither sizes, shares nor the pace of trims count.
+    assert (workload.block_sizes, workload.read_percent, workload.paced) == ((4096,), 50, False)
+    assert not workload.keeps_queue_full
+
+
+def test_a_trim_before_each_write_comes_at_the_rate_of_the_writes() -> None:
+    stream = only("[a]\nrw=randtrimwrite\nbs=16k\nrate_iops=3,50\n", TRIMS)
+
+    assert (stream.trim_percent, stream.read_percent, stream.offered_iops) == (50, 0, 100)
+    assert stream.written_bytes_per_s == 50 * 16384
+
+
+def test_a_warm_up_leaves_trims_out() -> None:
+    text = "[a]\nrw=trimwrite\nrate_iops=9\n[b]\nrw=trim\n"
+    warm = uncapped(measured(text, TRIMS).phases[0].workload)
+
+    assert [dict(stream.options)["rw"] for stream in warm.streams] == ["write"]
+    assert not (warm.trims or warm.paced) and warm.writes and warm.iodepth == 1
+
+
+@pytest.mark.parametrize(
+    ("jobs", "told"),
+    [
+        ("[a]\nrw=randtrim\n", "2: jobs that trim need one that writes at the same time"),
+        ("[a]\nrw=write\n[b]\nstonewall\nrw=trim\n[c]\nrw=read\n", "5: jobs that trim need one"),
+        ("[a]\nrw=trimwrite\nbs=4k,8k,4k\n", "3: rw=trimwrite needs one block size"),
+        ("[a]\nrw=trimwrite\nfsync=1\n", "3: rw=trimwrite cannot flush"),
+        ("[a]\nrw=write\n[b]\nrw=randtrim\nbs=1000\n", "5: a block of 1000 bytes"),
+        ("[a]\nrw=randreadwrite\n", "2: rw=randreadwrite is no direction"),
+    ],
+)
+def test_trims_that_cannot_be_measured_are_refused(jobs: str, told: str) -> None:
+    assert f"jobs/db.fio:{told}" in refusal(jobs, TRIMS)
 
 
 def test_a_file_without_a_job_is_none() -> None:

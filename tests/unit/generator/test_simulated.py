@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from ssdbench.errors import UsageError
+from ssdbench.generator.base import Job
 from ssdbench.generator.fio.driver import Fio, FioOutcome
+from ssdbench.generator.fio.measuredjobs import Room, measured_jobs
 from ssdbench.generator.fio.simulated import SimAttachment
 from ssdbench.sim.drive import SimDrive
 from ssdbench.sim.spec import parse
@@ -100,6 +102,44 @@ def test_an_error_of_the_judge_leaves_the_drive_whole(drive: SimDrive, tmp_path:
 
     with SimDrive.open(drive.path) as again:
         assert again.counters()["host_write_bytes"] > 0
+
+
+def amplified(drive: SimDrive, text: str, seconds: int, directory: Path) -> float:
+    """Flash writes over host writes in the second half of a job file's first phase."""
+    room = Room(CAPACITY, 512, simulated=True, discards=True)
+    workload = measured_jobs(text, path="j.fio", room=room).phases[0].workload
+    job = Job("jobs", workload, seed=7, histogram_log=True)
+    names = ("nand_write_units", "host_write_bytes")
+    before = after = [0, 0]
+    with Fio(SimAttachment(drive)).start([job], artifacts=directory) as running:
+        for second in running:
+            after = [drive.counters()[name] for name in names]
+            if second.t_s == seconds // 2:
+                before = after
+            if second.t_s >= seconds:
+                running.stop()
+    running.outcome()
+    units, written = (a - b for a, b in zip(after, before, strict=True))
+    return units * drive.spec.params["map_unit_bytes"] / written
+
+
+def test_trims_free_space_so_that_less_is_written_for_each_write(
+    drive: SimDrive, tmp_path: Path
+) -> None:
+    """Planted: as many trims as writes of the same blocks keep half of the drive mapped."""
+    fill = a_sequential(length_bytes=CAPACITY, total_bytes=CAPACITY, iodepth=8)
+    with Fio(SimAttachment(drive, step_s=5)).start([fill], artifacts=tmp_path / "fill") as running:
+        list(running)
+    writes = "[global]\nioengine=libaio\nnorandommap\nbs=16k\n[a]\nrw=randwrite\nrate_iops=300\n"
+
+    full = amplified(drive, writes, 200, tmp_path / "full")
+    trims = f"{writes}[t]\nrw=randtrim\nrate_iops=300\n"
+    half = amplified(drive, trims, 200, tmp_path / "half")
+
+    assert full > 3
+    assert half < 1.4
+    mapped = drive.counters()["mapped_units"] * drive.spec.params["map_unit_bytes"]
+    assert mapped == pytest.approx(CAPACITY / 2, rel=0.05)
 
 
 def test_no_clock_is_left_behind(drive: SimDrive, tmp_path: Path) -> None:
