@@ -221,6 +221,12 @@ def gallery(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none")
+def papers(session: nox.Session) -> None:
+    """Run the papers' experiments and write their pages; hours; `-- NAME…` some, `-- --pages`."""
+    python(session, "-m", "benchmarks.papers", *session.posargs)
+
+
+@nox.session(venv_backend="none")
 def pictures(session: nox.Session) -> None:
     """Keep what the pages of six runs look like and say now, with Chromium; look at the change."""
     proof = "tests/unit/report/test_page_pictures.py"

@@ -24,6 +24,21 @@ drive() { mkdir $F; put $F capacity_bytes=268435456 ftl=direct wbuf_bytes=0 t_re
   t_prog_ns=0 fw_read_ns=0 fw_write_ns=0 store=0 "$@" power=1; }
 """
 
+# A disk behind the SCSI layer that moves no data and needs no time: its name is in DISK.
+SCSI_DISK = """
+scsi_disk() { modprobe scsi_debug dev_size_mb=64 delay=0 ndelay=0 fake_rw=1 max_queue=$1 \\
+    host_max_queue=$1
+  until DISK=$(ls /sys/bus/pseudo/drivers/scsi_debug/adapter0/host*/target*/*:*/block 2> /dev/null)
+    [ -n "$DISK" ]; do sleep 0.1; done
+  [ -e /dev/$DISK ] || mknod /dev/$DISK b $(tr : ' ' < /sys/block/$DISK/dev)
+  echo none > /sys/block/$DISK/queue/scheduler; }
+"""
+# Where caches are dropped, fio itself would come from the host again while the guest is idle.
+FIO_IN_MEMORY = """
+own fio dd sync
+fio() { mine fio "$@"; }
+"""
+
 
 def assignments(values: dict[str, int | str]) -> str:
     """`name=value` words for `put` and `drive`."""

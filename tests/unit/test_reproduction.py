@@ -1,5 +1,6 @@
 """Every figure and table of the papers has a row, and what a row says to type exists."""
 
+import csv
 import json
 import re
 from pathlib import Path
@@ -106,6 +107,23 @@ def test_every_interval_of_an_experiment_is_in_its_stored_rows() -> None:
                 wrong.append((row.figure, low, high))
 
     assert seen >= 40
+    assert wrong == []
+
+
+def test_every_interval_of_a_profile_is_in_its_rows() -> None:
+    wrong, seen = [], 0
+    for row in ROWS:
+        stored = [
+            tuple(f"{float(point[end]):,.0f}" for end in ("iops", "iops_low", "iops_high"))
+            for name in re.findall(r"`ssdbench run (paper-[\w-]+)`", row.command)
+            if (path := ROOT / "reports" / "gallery" / "papers" / f"{name}.csv").is_file()
+            for point in csv.DictReader(path.read_text().splitlines())
+        ]
+        for found in re.findall(r"([\d,]+) \(([\d,]+) … ([\d,]+)\)", row.ours):
+            seen += 1
+            wrong += [(row.figure, found)] if found not in stored else []
+
+    assert seen >= 7
     assert wrong == []
 
 

@@ -1,0 +1,360 @@
+"""The experiments of the papers: all of them run, their rows kept, a small page of each.
+
+    nox -s papers                            all: hours, most of it in guests
+    nox -s papers -- paper-dunn-fig19 scsi   some; the rest stay as they are
+    nox -s papers -- --pages                 run nothing, write the pages again from the rows
+
+A profile `paper-…` is run on its simulated drive; its rows go to reports/gallery/papers/NAME.csv
+and what else is told of it to NAME.json. An experiment of `benchmarks.kernel` keeps its rows in
+reports/experiments. From these files alone come the pages NAME.md, their figures, and (checked by
+a test) the numbers of docs/reproduction.md.
+"""
+
+import csv
+import json
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import mean, median
+from typing import Any
+
+import matplotlib as mpl
+import yaml
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+
+from benchmarks.kernel.__main__ import EXPERIMENTS
+from benchmarks.kernel.experiment import STORE
+from ssdbench.host.command import run
+
+ROOT = Path(__file__).parents[1]
+PAPERS = ROOT / "reports" / "gallery" / "papers"
+RUN_LIMIT_S = 4 * 3600.0
+KIB = 1 << 10
+COLUMNS = (
+    "point", "workload", "pattern", "block_bytes", "read_percent", "iodepth", "numjobs",
+    "span_percent", "iops", "iops_low", "iops_high", "repeats", "mb_per_s", "mb_per_s_low",
+    "mb_per_s_high", "p50_us", "p99_us", "verdict",
+)  # fmt: skip
+Values = dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """Cases of an experiment with the mean, least and most of their seeds."""
+
+    label: str
+    names: tuple[str, ...]
+    values: tuple[tuple[float, float, float], ...]
+
+
+def profiles() -> list[str]:
+    """The names of the papers' profiles."""
+    return sorted(path.stem for path in (ROOT / "profiles").glob("paper-*.yaml"))
+
+
+def rows_of(directory: Path) -> list[Values]:
+    """A run's points, with throughput beside the rate and latencies in microseconds."""
+    with (directory / "summary.csv").open(newline="") as file:
+        return [_row(found) for found in csv.DictReader(file)]
+
+
+def _row(found: Values) -> Values:
+    kept = {name: found.get(name, "") for name in COLUMNS}
+    kept |= {
+        "pattern": found["access_pattern"],
+        "iops_low": found["iops_ci_low"],
+        "iops_high": found["iops_ci_high"],
+    }
+    for name, iops in (("", "iops"), ("_low", "iops_low"), ("_high", "iops_high")):
+        if kept[iops] and found["block_bytes"]:
+            rate = float(kept[iops]) * float(found["block_bytes"]) / 1e6
+            kept[f"mb_per_s{name}"] = f"{rate:.6g}"
+    for name, ns in (("p50_us", "lat_p50_ns"), ("p99_us", "lat_p99_ns")):
+        kept[name] = f"{float(found[ns]) / 1000:.6g}" if found[ns] else ""
+    return {name: kept[name] for name in COLUMNS}
+
+
+def told_of(directory: Path) -> dict[str, Any]:
+    """What a run says besides its points: warm-up, block size, its times."""
+    result = json.loads((directory / "result.json").read_text())
+    told: dict[str, Any] = {
+        "title": result["title"],
+        "target": result["target"]["name"],
+        "seed": result["seed"],
+        "verdict": result["verdict"],
+        "version": result["ssdbench_version"],
+        "simulated_s": round(sum(stage["duration_s"] for stage in result["stages"])),
+        "wall_s": round(sum(stage["wall_s"] for stage in result["stages"])),
+        "found": [],
+    }
+    for stage in result["stages"]:
+        found = stage["found"]
+        if found and found["kind"] == "steady":
+            told["found"].append(_warmed(directory, found))
+        if found and found["kind"] == "blocksize":
+            told["found"] += [{"what": found["answer"]}, {"what": found["buffer"]}]
+            told["found"] += [
+                _strided(path) for path in sorted(directory.glob("stages/*/stride-*.csv"))
+            ]
+    told["found"].sort(key=lambda one: int(one.get("stride_bytes", 0)))
+    return told
+
+
+def _warmed(directory: Path, found: dict[str, Any]) -> dict[str, Any]:
+    with (directory / found["seconds_csv"]).open(newline="") as file:
+        rates = [float(row["write_bytes"]) / 1e6 for row in csv.DictReader(file)]
+    return {
+        "what": f"warm-up: {found['says']}",
+        "first_10_s_mb_per_s": round(mean(rates[:10]), 4),
+        "last_mb_per_s": round(mean(rates[-60:]), 4),
+        "left_percent": round(100 * mean(rates[-60:]) / mean(rates[:10]), 2),
+    }
+
+
+def _strided(path: Path) -> dict[str, Any]:
+    """A stride's writes: how many are peaks, how far apart, and the throughput of all of them."""
+    with path.open(newline="") as file:
+        writes = list(csv.DictReader(file))
+    peaks = [int(row["offset_bytes"]) for row in writes if int(row["peak"])]
+    apart = [after - before for before, after in zip(peaks, peaks[1:], strict=False)]
+    stride = int(path.stem.rpartition("-")[2])
+    with path.with_name("throughput.csv").open(newline="") as file:
+        rates = {int(row["stride_bytes"]): float(row["mb_per_s"]) for row in csv.DictReader(file)}
+    return {
+        "what": f"stride {stride // KIB} KiB",
+        "stride_bytes": stride,
+        "writes_shown": len(writes),
+        "peaks": len(peaks),
+        "peaks_apart_kib": median(apart) / KIB if apart else None,
+        "median_us": round(median(float(row["latency_ns"]) for row in writes) / 1000, 3),
+        "mb_per_s": rates.get(stride),
+    }
+
+
+def keep(name: str, directory: Path) -> None:
+    """Store what a page is made of."""
+    PAPERS.mkdir(parents=True, exist_ok=True)
+    with (PAPERS / f"{name}.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows_of(directory))
+    told = told_of(directory) | {"taken": f"{datetime.now(UTC):%Y-%m-%d}"}
+    (PAPERS / f"{name}.json").write_text(json.dumps(told, indent=1) + "\n")
+
+
+def taken(name: str) -> None:
+    """Run a profile or an experiment and keep its rows. Raises CommandFailed."""
+    if name in EXPERIMENTS:
+        run([sys.executable, "-m", "benchmarks.kernel", name], timeout_s=RUN_LIMIT_S, cwd=ROOT)
+        return
+    with tempfile.TemporaryDirectory(prefix="papers-") as place:
+        directory = Path(place) / name
+        # A run that is not validated is as good here: exit code 1.
+        argv = [sys.executable, "-m", "ssdbench", "run", name, "--output", str(directory)]
+        run(argv, ok=(0, 1), timeout_s=RUN_LIMIT_S)
+        keep(name, directory)
+
+
+def page_of_profile(name: str) -> str:
+    """The page of a profile, from its rows."""
+    told = json.loads((PAPERS / f"{name}.json").read_text())
+    with (PAPERS / f"{name}.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    head = yaml.safe_load((ROOT / "profiles" / f"{name}.yaml").read_text())["title"]
+    parts = [
+        f"# {head}",
+        f"**SIMULATED**: `{told['target']}`, seed {told['seed']}, {told['verdict']}, taken on "
+        f"{told['taken']}. `ssdbench run {name}` took {told['wall_s']} s for "
+        f"{told['simulated_s'] / 3600:.1f} hours of the drive's time.",
+    ]
+    if rows:
+        parts.append(
+            "| workload | IOPS, mean | 95 % interval | n | MB/s | p50, us | p99, us |\n"
+            "|---|--:|--:|--:|--:|--:|--:|\n"
+            + "\n".join(
+                f"| {row['workload']}{_share(row)} | {_many(row['iops'])} "
+                f"| {_many(row['iops_low'])} … {_many(row['iops_high'])} | {row['repeats']} "
+                f"| {_many(row['mb_per_s'])} | {row['p50_us']} | {row['p99_us']} |"
+                for row in rows
+            )
+        )
+    strides = [one for one in told["found"] if "stride_bytes" in one]
+    if strides:
+        parts.append(
+            "| stride | peaks | apart, KiB | median, us | MB/s |\n|---|--:|--:|--:|--:|\n"
+            + "\n".join(
+                f"| {one['stride_bytes'] // KIB} KiB | {one['peaks']} of {one['writes_shown']} "
+                f"| {one['peaks_apart_kib'] or ''} | {one['median_us']:,} | {one['mb_per_s']} |"
+                for one in strides
+            )
+        )
+    parts += [
+        f"{one['what']}. In the first 10 s {one['first_10_s_mb_per_s']} MB/s, in the last minute "
+        f"{one['last_mb_per_s']}: {one['left_percent']} % are left."
+        if "left_percent" in one
+        else f"{one['what']}."
+        for one in told["found"]
+        if "stride_bytes" not in one
+    ]
+    if drawn(name):
+        parts.append(f"![{head}]({name}.svg)")
+    return "\n\n".join(parts) + "\n"
+
+
+def _share(row: Values) -> str:
+    return f", {float(row['span_percent']):g} % of the drive" if row["span_percent"] else ""
+
+
+def _many(number: str) -> str:
+    if not number:
+        return ""
+    value = float(number)
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
+
+
+def page_of_experiment(name: str) -> str:
+    """The page of an experiment in guests, from its stored rows of every kernel."""
+    parts = [f"# {name}: {EXPERIMENTS[name].about}"]
+    for path in _stored(name):
+        document = json.loads(path.read_text())
+        seeds = sorted({row["seed"] for row in document["rows"]})
+        parts.append(f"## Linux {document['kernel']}, seeds {', '.join(map(str, seeds))}")
+        parts.append(
+            "| claim | wanted | worst … best seed (mean) | |\n|---|--:|--:|---|\n"
+            + "\n".join(
+                f"| {one['claim']['text']} | {'at most' if one['claim']['at_most'] else 'at least'}"
+                f" {one['claim']['wanted']:.4g} | {one['worst']:.3f} … {one['best']:.3f}"
+                f" ({one['mean']:.3f}) | {one['verdict']} |"
+                for one in document["claims"]
+            )
+        )
+        metrics = list(dict.fromkeys(row["metric"] for row in document["rows"]))
+        table = [f"| case | {' | '.join(metrics)} |", "|---|" + "--:|" * len(metrics)]
+        for case in dict.fromkeys(row["case"] for row in document["rows"]):
+            cells = (_spread(document["rows"], case, metric) for metric in metrics)
+            table.append(f"| {case} | {' | '.join(cells)} |")
+        parts.append("\n".join(table))
+    parts.append(f"`python -m benchmarks.kernel {name}`; rows in `reports/experiments`.")
+    if drawn(name):
+        parts.append(f"![{name}]({name}.svg)")
+    return "\n\n".join(parts) + "\n"
+
+
+def _stored(name: str) -> list[Path]:
+    return [path for k in ("6.12", "6.1") if (path := STORE / f"{name}-{k}.json").is_file()]
+
+
+def _of(rows: Sequence[dict[str, Any]], case: str, metric: str) -> list[float]:
+    return [row["value"] for row in rows if row["case"] == case and row["metric"] == metric]
+
+
+def _spread(rows: Sequence[dict[str, Any]], case: str, metric: str) -> str:
+    found = _of(rows, case, metric)
+    return f"{mean(found):,.6g}" if found else ""
+
+
+def drawn(name: str) -> bool:
+    """Draw a figure from the rows beside the page; False where there is nothing to draw."""
+    figure = Figure(figsize=(7.5, 4.2), layout="constrained")
+    axes = figure.add_subplot()
+    if name in EXPERIMENTS:
+        bars = _bars(name)
+        figure.set_size_inches(7.5, 0.6 + 0.24 * len(bars.names))
+        middle = [value[0] for value in bars.values]
+        reach = [[m - low for m, low, _ in bars.values], [high - m for m, _, high in bars.values]]
+        axes.barh(bars.names, middle, xerr=reach, color="#7a9cc6")
+        axes.invert_yaxis()
+        axes.set_xlabel(bars.label)
+    elif not _lines(name, axes):
+        return False
+    axes.grid(visible=True, alpha=0.3)
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name, "font.size": 9}):
+        FigureCanvasSVG(figure).print_svg(str(PAPERS / f"{name}.svg"), metadata={"Date": None})
+    return True
+
+
+def _bars(name: str) -> Bars:
+    document = json.loads(_stored(name)[0].read_text())
+    rows = document["rows"]
+    metric = document["claims"][0]["claim"]["metric"]
+    cases = [c for c in dict.fromkeys(r["case"] for r in rows) if _of(rows, c, metric)]
+    values = [_of(rows, case, metric) for case in cases]
+    return Bars(
+        f"{metric.replace('_', ' ')}, Linux {document['kernel']}: mean, least, most of the seeds",
+        tuple(cases),
+        tuple((mean(v), min(v), max(v)) for v in values),
+    )
+
+
+def _lines(name: str, axes: Any) -> bool:
+    """Throughput by block size, or by stride; a line for each other setting."""
+    told = json.loads((PAPERS / f"{name}.json").read_text())
+    strides = [
+        (one["stride_bytes"], one["mb_per_s"]) for one in told["found"] if one.get("mb_per_s")
+    ]
+    with (PAPERS / f"{name}.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    lines: dict[str, list[tuple[float, float]]] = {"4 KiB written": strides} if strides else {}
+    for row in rows:
+        way = {"100": "read", "0": "write"}.get(row["read_percent"], row["read_percent"])
+        key = f"{row['pattern']} {way}, QD {row['iodepth']} x {row['numjobs']}"
+        lines.setdefault(key, []).append((float(row["block_bytes"]), float(row["mb_per_s"])))
+    if max((len({x for x, _ in line}) for line in lines.values()), default=0) < 2:
+        return False
+    for label, line in lines.items():
+        ordered = sorted(line)
+        axes.plot([x / KIB for x, _ in ordered], [y for _, y in ordered], "o-", label=label)
+    axes.set_xscale("log", base=2)
+    axes.set_xlabel("stride, KiB" if strides else "block, KiB")
+    axes.set_ylabel("MB/s")
+    axes.set_ylim(bottom=0)
+    axes.legend()
+    return True
+
+
+def write_pages() -> list[str]:
+    """All pages of which there are rows, and their list; returns the names."""
+    made = []
+    PAPERS.mkdir(parents=True, exist_ok=True)
+    for name in [*profiles(), *EXPERIMENTS]:
+        if name in EXPERIMENTS and _stored(name):
+            text = page_of_experiment(name)
+        elif (PAPERS / f"{name}.json").is_file():
+            text = page_of_profile(name)
+        else:
+            continue
+        (PAPERS / f"{name}.md").write_text(text)
+        made.append((name, text.partition("\n")[0].removeprefix("# ").removeprefix(f"{name}: ")))
+    (PAPERS / "README.md").write_text(
+        "# The papers' experiments, as we ran them\n\n"
+        "`nox -s papers` makes these pages again. Each is made from its rows: those of a profile "
+        "are beside it (NAME.csv,\nNAME.json), those of an experiment in guests are in "
+        "[reports/experiments](../../experiments). What they mean is in\n"
+        "[the papers, figure by figure](../../../docs/reproduction.md). All drives are "
+        "**simulated**.\n\n" + "\n".join(f"- [{name}]({name}.md): {head}" for name, head in made)
+        + "\n"
+    )  # fmt: skip
+    return [name for name, _ in made]
+
+
+def main(words: Sequence[str]) -> int:
+    """Run what is named, or all; then write the pages."""
+    names = [word for word in words if word != "--pages"]
+    known = [*profiles(), *EXPERIMENTS]
+    if unknown := [name for name in names if name not in known]:
+        print(f"no experiment {unknown[0]}; there are: {', '.join(known)}", file=sys.stderr)
+        return 2
+    for name in [] if "--pages" in words else names or known:
+        print(f"{name} …", flush=True)
+        taken(name)
+    for name in write_pages():
+        print(PAPERS / f"{name}.md")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
