@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks import papers
 from benchmarks.kernel.__main__ import EXPERIMENTS
+from benchmarks.kernel.experiment import STORE
 from ssdbench.cli import main
 from ssdbench.sim.loop import Job, Order
 from ssdbench.sim.spec import catalogue
@@ -69,7 +70,7 @@ def test_a_stored_page_is_what_its_rows_give(page: Path, monkeypatch: pytest.Mon
 def test_all_that_was_run_has_a_small_page_in_the_list() -> None:
     listed = (papers.PAPERS / "README.md").read_text()
     ran = [path.stem for path in papers.PAPERS.glob("*.json")]
-    ran += [name for name in EXPERIMENTS if (papers.STORE / f"{name}-6.12.json").exists()]
+    ran += [name for name in EXPERIMENTS if (STORE / f"{name}-6.12.json").exists()]
 
     assert [page.stem for page in PAGES] == sorted(ran)
     assert [name for name in ran if f"({name}.md)" not in listed] == []
