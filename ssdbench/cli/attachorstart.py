@@ -94,14 +94,13 @@ def is_over(directory: Path) -> bool:
 
     One that was killed, stopped, or ended by an error is continued.
     """
-    from ssdbench.cli.conduct import EXIT_TARGET_MISSED
     from ssdbench.engine.journal import is_unended
     from ssdbench.report.read import StoredRun
 
     if not (directory / RESULT).exists() or is_unended(directory):
         return False
     result = StoredRun.open(directory).result
-    at_a_limit = not result.interrupted and ended(directory) in (0, 1, EXIT_TARGET_MISSED)
+    at_a_limit = not result.interrupted and ended(directory) in _of_a_result()
     return result.finished_at is not None or at_a_limit
 
 
@@ -186,14 +185,28 @@ def begun_before(directory: Path) -> bool:
 
 
 def end_of(directory: Path) -> int:
-    """The exit code of a run that is over, also where it was killed before it said so."""
+    """The exit code of a run that is over.
+
+    One that was killed, or met an error such as a full disk, after its last measurement gets its
+    report now. Raises SsdbenchError.
+    """
     from ssdbench.cli.conduct import exit_code_of
+    from ssdbench.report import render
     from ssdbench.report.read import StoredRun
 
-    if (code := ended(directory)) is None:
+    if (code := ended(directory)) not in _of_a_result():
+        forget_the_end(directory)
+        render(directory)
         code = exit_code_of(StoredRun.open(directory).result)
         end(directory, code)
     return code
+
+
+def _of_a_result() -> tuple[int, ...]:
+    """Exit codes of runs that came to an end of their own; all others are of errors and signals."""
+    from ssdbench.cli.conduct import EXIT_TARGET_MISSED
+
+    return (0, 1, EXIT_TARGET_MISSED)
 
 
 def forget_the_end(directory: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ssdbench.cli import attachorstart
-from ssdbench.cli.background import Parent, begin, end
+from ssdbench.cli.background import Parent, begin, end, ended
 from ssdbench.cli.main import run
 from ssdbench.engine import agreed
 from ssdbench.engine.agreed import Agreement
@@ -18,7 +18,7 @@ from ssdbench.engine.stage import Limits
 from ssdbench.errors import SsdbenchError, UsageError
 from ssdbench.model.budget import Budget
 from ssdbench.model.consent import Consent
-from tests.support.builders import a_target
+from tests.support.builders import StoredRunBuilder, a_target
 
 
 def fake_systemd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
@@ -120,6 +120,22 @@ def test_what_never_began_is_moved_aside_and_nothing_of_a_users(tmp_path: Path) 
 def test_it_needs_a_directory_that_all_callers_name(capfd: pytest.CaptureFixture[str]) -> None:
     assert run(["run", "demo", "--attach-or-start"]) == 2
     assert "--output" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("code", [70, 4, None])  # a bug, a full disk, a kill
+def test_a_run_that_failed_after_its_last_measurement_gets_its_report_and_its_own_end(
+    code: int | None, tmp_path: Path
+) -> None:
+    directory = tmp_path / "a"
+    StoredRunBuilder(directory, repeats=3, measure_s=2).sweep(
+        blocks=(4096,), reads=(0,), depths=(32,)
+    ).write()
+    if code is not None:
+        end(directory, code)
+
+    assert attachorstart.is_over(directory)
+    assert attachorstart.end_of(directory) == ended(directory) in (0, 1)
+    assert (directory / "report.html").is_file()
 
 
 OURS = "repeats: 3\n"
