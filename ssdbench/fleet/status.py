@@ -1,5 +1,6 @@
 """How a fleet stands, as a table and as a page, from the records; no host is asked."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -53,8 +54,15 @@ def page(kept: Sequence[Kept], title: str, *, now: datetime | None = None) -> st
     return fit_for_a_page(made) + "\n"
 
 
-def _rank(one: Kept) -> tuple[int, str, str]:
-    return _ORDER.index(one.state.stage), str(one.job.get("host")), str(one.job.get("target"))
+def _rank(one: Kept) -> tuple[int, list[str | int], list[str | int]]:
+    where = (_counted(str(one.job.get(name))) for name in ("host", "target"))
+    return _ORDER.index(one.state.stage), next(where), next(where)
+
+
+def _counted(name: str) -> list[str | int]:
+    """A name as people sort it: n2 before n10."""
+    parts = re.split(r"([0-9]+)", name)
+    return [int(part) if number % 2 else part for number, part in enumerate(parts)]
 
 
 def _row(one: Kept, now: datetime) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from ssdbench.report.view.page import (
     Table,
 )
 from ssdbench.stats.population import DriveRate, LotPoint, Member, Questions
-from ssdbench.units import counted, format_change
+from ssdbench.units import counted
 
 MOST_DRAWN = 8  # points
 MOST_STRIPS = 60  # drives of a figure: the slowest
@@ -163,7 +163,7 @@ def _rate(rate: DriveRate) -> Cell:
         return Cell(f"{words.count(rate.mean)} ✗", "bad", hint=rate.failing)
     text = words.count(rate.mean)
     if rate.deviation is not None:
-        text += f" ({format_change(100 * rate.deviation)})"
+        text += f" ({round(100 * rate.deviation, 1) + 0.0:+.1f} %)"  # one form in the whole column
     return Cell(f"{text} odd" if rate.odd else text, "warn" if rate.odd else "")
 
 

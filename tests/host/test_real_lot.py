@@ -1,12 +1,14 @@
-"""Real runs of fio on a population of simulated drives: the planted slow ones are found."""
+"""`fleet run --local` on a population of simulated drives: the planted slow ones are found."""
 
 import random
-import subprocess
-import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from ssdbench.cli.main import run
+from ssdbench.fleet.contract import Job
+from ssdbench.fleet.plan import Plan
 from tests.support.documents import checked
 
 pytestmark = [pytest.mark.host, pytest.mark.beside]
@@ -32,27 +34,46 @@ def a_drive(number: int) -> str:
     return f"sim:x25m-g2-160,capacity=1GiB,seed={number},{set_to}"
 
 
-def ssdbench(*arguments: object) -> "subprocess.CompletedProcess[str]":
-    words = [sys.executable, "-m", "ssdbench", *map(str, arguments)]
-    return subprocess.run(words, capture_output=True, text=True, check=False, timeout=3600)
+def the_lot(count: int, profile_text: str, runs: Path, words: Sequence[str]) -> Plan:
+    """What `fleet run --local` measures, with drives of our own."""
+    jobs = []
+    for number in range(1, count + 1):
+        target = a_drive(number)
+        cut = ("--max-time", "75m") if number == CUT_SHORT else ()
+        jobs.append(
+            Job(
+                name=f"{number:02d}", host="here", address="here", rack="here", target=target,
+                identity=target, model="x25m", serial=str(number), runs=str(runs),
+                profile_text=profile_text, ssdbench=tuple(words), simulated=True,
+                options=("--seed", str(number), *cut),
+            )
+        )  # fmt: skip
+    return Plan(tuple(jobs))
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 def test_the_slow_drives_of_twenty_are_found_and_the_one_cut_short_has_failed(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    profile, lot = tmp_path / "lot.yaml", tmp_path / "lot"
+    profile, out = tmp_path / "lot.yaml", tmp_path / "out"
     profile.write_text(PROFILE)
-    for number in range(1, DRIVES + 1):
-        options = ["--max-time", "75m"] if number == CUT_SHORT else []
-        where = ["--target", a_drive(number), "--output", lot / f"{number:02d}"]
-        done = ssdbench("run", profile, *where, "--seed", number, *options)
-        assert done.returncode == (1 if number == CUT_SHORT else 0), done.stderr
+    monkeypatch.setattr("ssdbench.fleet.plan.local_plan", the_lot)
+    measure = ["fleet", "run", "--local", str(DRIVES), "--profile", str(profile)]
 
-    done = ssdbench("merge", lot, "--lot", 200, "--html", tmp_path / "lot.html", "--json")
+    assert run([*measure, "--output", str(out), "--json"]) == 0
+    told = checked(capfd.readouterr().out, "fleet-run")
+    assert {drive["stage"] for drive in told["drives"]} == {"measured"}
+    cut = [drive["name"] for drive in told["drives"] if drive["said"] != "VALIDATED"]
+    assert cut == [f"{CUT_SHORT:02d}"]
 
-    rates = checked(done.stdout, "merge")["points"][0]["rates"]
+    status, page = tmp_path / "status.html", tmp_path / "lot.html"
+    assert run(["fleet", "status", str(out), "--page", str(status)]) == 0
+    assert f"{DRIVES} drives: {DRIVES} measured" in capfd.readouterr().out
+
+    code = run(["merge", told["runs"], "--lot", "200", "--html", str(page), "--json"])
+    rates = checked(capfd.readouterr().out, "merge")["points"][0]["rates"]
     assert [place for place, rate in enumerate(rates, start=1) if rate["odd"]] == list(SLOW)
     assert [place for place, rate in enumerate(rates, 1) if rate["failing"]] == [CUT_SHORT]
-    assert done.returncode == 1 and "drive" in (tmp_path / "lot.html").read_text()
+    assert code == 1
+    assert "is odd" in page.read_text() and f"{DRIVES} measured" in status.read_text()

@@ -111,6 +111,17 @@ def test_who_needs_somebody_comes_first_and_how_long_nothing_was_heard_is_said()
     assert status.summary(kept) == "2 drives: 1 running, 1 silent"
 
 
+def test_hosts_and_drives_come_as_people_count_them() -> None:
+    places = [("n10", "/dev/nvme1n1"), ("n2", "/dev/nvme10n1"), ("n2", "/dev/nvme2n1"), ("lab", "")]
+    kept = [
+        Kept({"host": host, "target": target}, State(Stage.WAITING), NOW) for host, target in places
+    ]
+
+    shown = [row[1].split() for row in status.rows(kept, now=NOW)]
+    assert shown == [["lab"], ["n2", "/dev/nvme2n1"], ["n2", "/dev/nvme10n1"],
+                     ["n10", "/dev/nvme1n1"]]  # fmt: skip
+
+
 def test_a_page_tells_each_finding_once_and_takes_no_text_for_html() -> None:
     found = ("note: the host's clock is +51.0 h off", "<script>throttled</script>")
     page = status.page(kept_as((State(Stage.RUNNING, text="fill", findings=found), 9)), "lot",
