@@ -159,7 +159,14 @@ def _require_hosts(hosts: Sequence[Host]) -> None:
 
 def read_fleet(path: Path) -> Fleet:
     """Read FLEET.yaml. Raises UsageError, ProfileError with every mistake and its line."""
-    return load(_text(path), str(path), Fleet)
+    fleet = load(_text(path), str(path), Fleet)
+    if fleet.limits.per_host > 1:  # simulated drives, which no file names, may be many
+        raise UsageError(
+            f"{path}: limits: per_host is {fleet.limits.per_host}, but a host takes one run at a "
+            "time, as two would disturb each other",
+            hint="Leave it out: the drives of a host are measured one after another.",
+        )
+    return fleet
 
 
 def read_consent(fleet: Fleet, path: Path) -> frozenset[str]:

@@ -126,6 +126,9 @@ BAD = {
     "a scheduler for anybody": (
         {}, FLEET + "engine: {scheduler: 'tcp://10.0.0.1:8786'}\n", "needs TLS",
     ),
+    "two at once on a host": (
+        {}, FLEET + "limits: {per_host: 2}\n", "per_host is 2, but a host takes one run at a time",
+    ),
     "little power": (
         {}, FLEET + "limits: {rack_watts: 5, drive_watts: 9}\n", "less than one drive needs",
     ),
