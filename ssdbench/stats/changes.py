@@ -120,7 +120,7 @@ def _placed(found: Change, stretches: Sequence[Stretch], last: int) -> Change:
         exact,
         before_iops=mean_of([*stretches[:stretch], one.part(0.0, from_s)]),
         after_iops=mean_of(exact.after(stretches)),
-        place=f"within {one.name()}, {_long(from_s)} into what counts of it",
+        place=f"within {one.name()}, {_long(from_s)} into its measured part",
     )
 
 

@@ -92,7 +92,7 @@ class EveryClientBusy(FindingKind):
 
     code = Code.COORDINATED_OMISSION
     severities = (Severity.INVALIDATES,)
-    remedy = "More clients (`clients`), or a shorter limit of latency."
+    remedy = "Offer the rate from more clients (`clients`), or set a shorter limit of latency."
 
     offered_iops: float
     clients: int
@@ -119,7 +119,7 @@ class OwnClientBusy(FindingKind):
 
     code = Code.COORDINATED_OMISSION
     severities = (Severity.INVALIDATES,)
-    remedy = "More clients (`clients`)."
+    remedy = "Offer the rate from more clients (`clients`)."
 
     failed_iops: float
     clients: int
@@ -127,9 +127,9 @@ class OwnClientBusy(FindingKind):
 
     def message(self) -> str:
         return (
-            f"{format_count(self.failed_iops)} IOPS failed as requests waited for their own of "
-            f"{self.clients} clients while others were free: from when they were sent, "
-            f"{self.percentile} was within the limit, so the true rate may be higher"
+            f"{format_count(self.failed_iops)} IOPS failed only because requests waited for a busy "
+            f"one of the {self.clients} clients while others were free; the drive itself kept "
+            f"{self.percentile} within the limit, so it may carry more"
         )
 
 

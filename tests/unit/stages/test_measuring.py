@@ -187,7 +187,7 @@ def test_a_drive_that_steps_down_among_the_points_is_refused_by_the_return(run: 
     (change,) = [f for f in point.findings if f.code is Code.CHANGED]
     estimate = point.estimate("iops")
     assert result.verdict == "NOT VALIDATED"
-    assert "down 30 % within repeat 10, 2 min into what counts of it" in change.message
+    assert "down 30 % within repeat 10, 2 min into its measured part" in change.message
     assert estimate is not None
     assert 65 < (estimate.bound or 0) < 71
 

@@ -188,7 +188,7 @@ def test_a_step_inside_the_warm_up_is_named_with_its_minute() -> None:
     found = known(rate)
 
     assert found.change is not None
-    assert found.change.place == "within the warm-up, 25 min into what counts of it"
+    assert found.change.place == "within the warm-up, 25 min into its measured part"
 
 
 def test_a_step_after_the_last_repeat_is_seen_by_the_return() -> None:
