@@ -3,7 +3,9 @@
 import json
 import math
 import re
+import sys
 from collections.abc import Mapping, Sequence
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING
 
 import click
@@ -37,13 +39,23 @@ def document(value: "Document | Mapping[str, object]") -> None:
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns of text, aligned; numbers to the right."""
+    """Columns of text, aligned; numbers to the right.
+
+    On a terminal that is too narrow for them, a paragraph for each row.
+    """
     rows = [[plain(cell) for cell in row] for row in rows]
     columns = list(zip(header, *rows, strict=True))
     widths = [max(len(cell) for cell in column) for column in columns]
     right = [bool(rows) and all(_numeric(cell) for cell in column[1:]) for column in columns]
+    if sys.stdout.isatty() and sum(widths) + 2 * len(widths) - 2 > get_terminal_size().columns:
+        return "\n".join(_paragraph(header, row) for row in rows)
     lines = [_line(header, widths, right), _line(["-" * width for width in widths], widths, right)]
     return "\n".join([*lines, *(_line(row, widths, right) for row in rows)])
+
+
+def _paragraph(header: Sequence[str], row: Sequence[str]) -> str:
+    """The first cell, and below it the others with what they are."""
+    return "\n  ".join([row[0], *(f"{h}: {c}" for h, c in zip(header[1:], row[1:], strict=True))])
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:

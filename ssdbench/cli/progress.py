@@ -180,7 +180,8 @@ def headline(event: Event) -> str:
             clock = f", {low} to {high} on the target's clock" if event.seconds[1] else ""
             if event.ends_after_s:
                 least, most = (format_duration(seconds) for seconds in event.ends_after_s)
-                clock += f"; by what was seen so far the run takes {least} to {most}"
+                takes = least if least == most else f"{least} to {most}"
+                clock += f"; by what was seen so far the run takes {takes}"
             return f"[{event.number}/{event.of}] {event.title}{clock}"
         case StageFinished(result=result, reused=reused):
             if reused:

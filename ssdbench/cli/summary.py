@@ -15,7 +15,7 @@ from ssdbench.model.result import PointResult, RunResult
 from ssdbench.report.csv import point_findings
 from ssdbench.report.metrics import published_bound, unsteady
 from ssdbench.report.view import words
-from ssdbench.report.view.acceptance import seen, wanted
+from ssdbench.report.view.acceptance import middle, seen, wanted
 from ssdbench.report.view.headline import headline
 from ssdbench.report.view.pts import pts_rule
 from ssdbench.report.view.stamp import IN_PART, Stamp, beside_plan, stamp
@@ -76,7 +76,9 @@ _INSIDE = ("inside the drive", "answer")
 
 def target_row(row: Accepted) -> tuple[str, ...]:
     """What became of one number of a target."""
-    return row.target, wanted(row), seen(row), row.outcome, row.why
+    unbound = row.seen is None and row.middle is not None
+    ours = f"{middle(row)}, no bound" if unbound else seen(row)
+    return row.target, wanted(row), ours, row.outcome, row.why
 
 
 def compared_rows(result: RunResult) -> list[tuple[str, ...]]:

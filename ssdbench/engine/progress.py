@@ -69,4 +69,5 @@ class Reporter:
         if fraction != self._moved[1]:
             self._moved = now, fraction
         moved_at, share = self._moved
-        return max(0.0, (moved_at - self._began) * (1 - share) / share - (now - moved_at))
+        left_s = (moved_at - self._began) * (1 - share) / share - (now - moved_at)
+        return left_s if left_s > 0 else None  # this step takes longer than those before it

@@ -33,7 +33,14 @@ def _missing(target: Target, stages: list[asked.MeasuredStage]) -> Iterator[str]
                     "the limit of this target"
                 )
     elif _about_a_workload(target) and not any(_measures(stage, target.of) for stage in stages):
-        yield f"nothing under `measure` measures this ({target.of.label()})"
+        jobs = _jobs(stages) if target.of.job is not None else []
+        named = f"; the jobs here are {', '.join(jobs)}" if jobs else ""
+        yield f"nothing under `measure` measures this ({target.of.label()}){named}"
+
+
+def _jobs(stages: list[asked.MeasuredStage]) -> list[str]:
+    """The names of job files and mixes, as reports have them."""
+    return [stage.called for stage in stages if isinstance(stage, asked.FioJobs | asked.Mix)]
 
 
 def _about_a_workload(target: Target) -> bool:
@@ -60,7 +67,10 @@ def _measures(stage: asked.MeasuredStage, of: Which) -> bool:
     if of.test is not None:
         return isinstance(stage, asked.Pts) and of.test in stage.tests
     if of.job is not None:
-        return isinstance(stage, asked.FioJobs | asked.Mix)
+        return any(
+            name.startswith(of.job) or of.job.startswith(name)  # of one of its phases
+            for name in _jobs([stage])
+        )
     if of.replay is not None:
         return isinstance(stage, asked.Replay) and stage.called == of.replay
     match stage:

@@ -199,7 +199,8 @@ class PointStage(PlainStage):
         if around.workload is not None and around.workload == self.returns_to:
             point = Point(id=self._again, sweep=self.name, workload=around.workload)
             seed = derived(context.seed, self.name, point.id)
-            yield _unit(PlannedRepeat(point, 1, 0, seed), number, number + 1)
+            back = _unit(PlannedRepeat(point, 1, 0, seed), number, number + 1)
+            yield replace(back, doing=f"{around.workload.label()}, as in the warm-up")
 
     @property
     def _how(self) -> Measuring:

@@ -22,11 +22,11 @@ from ssdbench.generator.fio.userjobs import (
     job_file,
 )
 from ssdbench.generator.fio.userjobs import Section as UserSection
+from ssdbench.model.asked.jobs import MOST_NAME, title
 from ssdbench.model.workload import ActiveRange, Content, Pattern, Stream, Workload
 
 MOST_STREAMS = 64
 MOST_JOBS = 1024  # threads of one phase
-MOST_NAME = 40  # characters of a job's name
 LARGEST_BLOCK_BYTES = 64 << 20
 MOST_BUFFERS_BYTES = 4 << 30  # of one phase: fio takes a buffer for each request in flight
 DEFAULT_BLOCK_BYTES = 4096  # fio's own
@@ -194,11 +194,11 @@ def phases_of(sections: Sequence[UserSection], *, path: str, room: Room) -> Meas
         raise UsageError(f"{path}: no job in it", hint="write at least one section with a job")
     for streams, options in reading.phases:
         _require_refilled(streams, options)
-    title = plain(path.rsplit("/", 1)[-1], MOST_NAME)
+    name = title(path)
     phases = tuple(
         Phase(
             _workload(
-                title if len(reading.phases) == 1 else f"{title} {number}", streams, room.content
+                name if len(reading.phases) == 1 else f"{name} {number}", streams, room.content
             ),
             tuple(options),
         )

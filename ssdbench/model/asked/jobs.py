@@ -4,10 +4,18 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from ssdbench.foreign import plain
 from ssdbench.model.asked.mistakes import refuse
 from ssdbench.model.asked.repeated import Extendable
 from ssdbench.model.base import Model
 from ssdbench.model.kind import PointsKind, StageKind
+
+MOST_NAME = 40  # characters of a job's name
+
+
+def title(path: str) -> str:
+    """What reports and `accept` call a job file."""
+    return plain(path.rsplit("/", 1)[-1], MOST_NAME)
 
 
 class JobFile(Model):
@@ -52,6 +60,11 @@ class FioJobs(Extendable):
     def reads(self) -> bool:
         """Whether it may read; the drive is filled before it in any case."""
         return True
+
+    @property
+    def called(self) -> str:
+        """Its name in reports."""
+        return title(self.file if isinstance(self.file, str) else self.source.name)
 
     @property
     def source(self) -> JobFile:

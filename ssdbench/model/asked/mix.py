@@ -215,6 +215,11 @@ class Mix(Extendable):
         return self
 
     @property
+    def called(self) -> str:
+        """Its name in reports."""
+        return self.name
+
+    @property
     def reads(self) -> bool:
         """Whether some stream reads."""
         return any(stream.read_percent for stream in self.streams)

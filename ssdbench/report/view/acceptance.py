@@ -41,6 +41,11 @@ def seen(row: Accepted) -> str:
     return _value(row, row.seen)
 
 
+def middle(row: Accepted) -> str:
+    """Ours, without regard to what chance may have done."""
+    return _value(row, row.middle)
+
+
 def name(row: Accepted) -> str:
     """`rate`, `p99.9`."""
     return _NAMES.get(row.metric) or row.metric.removeprefix("lat_").removesuffix("_ns")
@@ -83,7 +88,7 @@ def _row(row: Accepted) -> list[Cell]:
         Cell(words.times(row.target), hint=row.workload),
         Cell(wanted(row)),
         Cell(seen(row), "strong"),
-        Cell(_value(row, row.middle)),
+        Cell(middle(row)),
         Cell(row.outcome, TONES[row.outcome]),
         Cell(words.sentence(row.why)),
     ]

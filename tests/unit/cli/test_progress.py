@@ -136,3 +136,20 @@ def test_numbers_of_a_table_stand_to_the_right() -> None:
         "a         5",
         "bc    1,234",
     ]
+
+
+def test_a_table_wider_than_its_terminal_is_a_paragraph_for_each_row(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    header, rows = ("point", "verdict"), [("4 KiB random write", "NOT VALIDATED")]
+    ours, theirs = pty.openpty()
+    with open(theirs, "w") as terminal:  # noqa: PTH123 - a descriptor
+        monkeypatch.setattr("sys.stdout", terminal)
+        monkeypatch.setenv("COLUMNS", "32")
+        narrow = table(header, rows)
+        monkeypatch.setenv("COLUMNS", "33")
+        wide = table(header, rows)
+    os.close(ours)
+
+    assert narrow == "4 KiB random write\n  verdict: NOT VALIDATED"
+    assert wide.splitlines()[0] == "point               verdict"

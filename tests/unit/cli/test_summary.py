@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from ssdbench.cli.conduct import Ended
-from ssdbench.cli.summary import run_lines
+from ssdbench.cli.summary import run_lines, target_row
+from ssdbench.model.accept import Accepted
 from ssdbench.model.compared import Comparison, Median
 from ssdbench.model.finding import Code
 from ssdbench.model.found import Found
@@ -90,3 +91,15 @@ def test_points_that_failed_are_counted_by_reason(tmp_path: Path) -> None:
     spoilt = result.model_copy(update={"verdict": "NOT VALIDATED", "stages": stages})
 
     assert "3 points not valid: cv-too-high (3 points)" in last_screen(spoilt, tmp_path)
+
+
+@pytest.mark.parametrize(("seen", "shown"), [(12e6, "12 ms"), (None, "10 ms, no bound")])
+def test_a_percentile_without_a_limit_is_shown_as_it_was_seen(
+    seen: float | None, shown: str
+) -> None:
+    row = Accepted(
+        target="database", metric="lat_p99_ns", unit="ns", direction="at most", wanted=5e6,
+        outcome="cannot tell", why="", seen=seen, middle=10e6,
+    )  # fmt: skip
+
+    assert target_row(row)[2] == shown

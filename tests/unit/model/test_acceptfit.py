@@ -53,3 +53,30 @@ def test_a_target_that_nothing_measures_is_refused_at_its_line(
 
     err = capfd.readouterr().err
     assert (f"{path}:9:" in err) == (code == 2), err
+
+
+NAMED = """
+target: sim:x25m-g2-160,capacity=1GiB
+measure:
+  - fio: |
+      [db]
+      rw=randread
+      iodepth=4
+  - mix: {{name: pair, streams: [{{name: a, iodepth: 2}}]}}
+accept:
+  - {{of: {{job: {job}}}, latency: {{p99: 1ms}}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("job", "code"), [("job", 0), ("pair", 0), ("pair 2", 0), ("db", 2), ("mysql", 2)]
+)
+def test_a_job_that_reports_call_otherwise_is_refused_with_the_names_that_there_are(
+    job: str, code: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "it.yaml"
+    path.write_text(NAMED.format(job=job))
+
+    assert run(["plan", str(path)]) == code
+
+    assert ("the jobs here are job, pair" in capfd.readouterr().err) == (code == 2)
