@@ -289,6 +289,8 @@ def _absent(name: str, error: OSError) -> UsageError | HostLacks:
             return UsageError(
                 f"there is no device {name}", hint="`ssdbench drives` lists all targets"
             )
+        if (device := Path("/dev", name)).is_block_device():
+            return UsageError(f"there is no file {name}", hint=f"the device is {device}")
         return UsageError(
             f"there is no file {name}",
             hint=f"make one with `truncate -s 8G {name}`, or name a device or `sim:MODEL`",

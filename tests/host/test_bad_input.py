@@ -84,6 +84,15 @@ def test_a_mounted_device_is_refused_with_what_to_do(
     assert "unmount it" in said
 
 
+def test_a_device_without_its_directory_is_told_where_it_is(
+    tmp_path: Path, make_loop: Callable[..., LoopDevice], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    node = make_loop().node
+
+    assert f"hint: the device is {node}\n" in refused(tmp_path, node.name, code=2)
+
+
 def test_a_partition_is_refused(tmp_path: Path, loop_device: LoopDevice) -> None:
     run(["sfdisk", "-q", str(loop_device.node)], input=b",,L\n")
     with shown_partitions(loop_device.node):
