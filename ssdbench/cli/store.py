@@ -1,17 +1,14 @@
 """`ssdbench store`: results at rest."""
 
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from ssdbench.cli.options import json_option
 from ssdbench.cli.output import answer, document, tell
 from ssdbench.units import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 store_argument = click.argument("directory", metavar="STORE", type=click.Path(path_type=Path))
 signers_option = click.option(
@@ -74,11 +71,8 @@ def check_command(directory: Path, signers: Path | None, as_json: bool) -> int:
     from ssdbench.store.parts import Store
     from ssdbench.store.signed import signer
 
-    who: Callable[[Path], str] | None = None
-    if signers is not None:
-        who = lambda path: signer(path, signers)  # noqa: E731
     opened = Store.open(directory)
-    wrong = check(opened, who)
+    wrong = check(opened, partial(signer, signers=signers) if signers else None)
     parts = opened.parts()
     runs = sum(part.count for part in parts)
     if as_json:

@@ -205,5 +205,6 @@ class _Run:
 
 
 def _real(value: object) -> float | None:
-    known = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e18
-    return float(value) if known else None  # type: ignore[arg-type]
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    return float(value) if abs(value) < 1e18 else None

@@ -277,8 +277,9 @@ def _unpack_headers(archive: Archive, kernel: Kernel, version: str) -> None:
 
 def _parts(release: str) -> tuple[str, str]:
     """A release without its architecture, and its flavour with a dash, if it has one."""
-    base, flavour = re.fullmatch(r"(.*?)(-rt)?-amd64", release).groups()  # type: ignore[union-attr]
-    return base, flavour or ""
+    base = release.removesuffix("-amd64")
+    flavour = "-rt" if base.endswith("-rt") else ""
+    return base.removesuffix(flavour), flavour
 
 
 def _make_build_root(archive: Archive, root: Path, headers: Package) -> None:

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from ssdbench.errors import UsageError
 from ssdbench.foreign import plain
@@ -484,7 +485,7 @@ def _mean(sizes: Sequence[tuple[int, float]]) -> float:
 def _sizes_of(options: Mapping[str, Option]) -> _Sizes:
     for name, read in (("bssplit", _split), ("bsrange", _span)):
         if (option := options.get(name)) is not None:
-            sides = _sides(option, lambda text, o=option, r=read: r(text, o))  # type: ignore[misc]
+            sides = _sides(option, partial(read, option=option))
             text = _joined(_written(name, side) for side in sides)
             return _Sizes(sides, ((name, text),))
     option = options.get("bs")

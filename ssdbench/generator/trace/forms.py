@@ -4,6 +4,7 @@ Each reader yields chunks and counts what it leaves out. Times are nanoseconds, 
 """
 
 import csv
+import struct
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -195,8 +196,8 @@ _BUFFER = 48 << 14
 
 def _order_of(start: bytes) -> str:
     """The byte order of blktrace's records; empty for something else."""
-    for order, word in (("<", "little"), (">", "big")):
-        if len(start) == 4 and int.from_bytes(start, word) >> 8 == MAGIC >> 8:  # type: ignore[arg-type]
+    for order in "<>":
+        if len(start) == 4 and struct.unpack(f"{order}I", start)[0] >> 8 == MAGIC >> 8:
             return order
     return ""
 

@@ -61,7 +61,7 @@ def test_the_bar_is_one_line_on_a_terminal_of_40_columns(monkeypatch: pytest.Mon
     monkeypatch.setenv("COLUMNS", "40")
     monkeypatch.setenv("TERM", "xterm")
     ours, theirs = pty.openpty()
-    with open(theirs, "w") as terminal, monkeypatch.context() as within:  # noqa: PTH123 - a descriptor
+    with os.fdopen(theirs, "w") as terminal, monkeypatch.context() as within:
         within.setattr("sys.stderr", terminal)
         with Moving() as bar:
             bar.show(StageStarted("02-steady", "Warm up", 2, 4, (60.0, 7200.0)))
@@ -143,7 +143,7 @@ def test_a_table_wider_than_its_terminal_is_a_paragraph_for_each_row(
 ) -> None:
     header, rows = ("point", "verdict"), [("4 KiB random write", "NOT VALIDATED")]
     ours, theirs = pty.openpty()
-    with open(theirs, "w") as terminal:  # noqa: PTH123 - a descriptor
+    with os.fdopen(theirs, "w") as terminal:
         monkeypatch.setattr("sys.stdout", terminal)
         monkeypatch.setenv("COLUMNS", "32")
         narrow = table(header, rows)
