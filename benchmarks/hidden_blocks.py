@@ -11,11 +11,12 @@ import numpy as np
 
 from benchmarks.synthetic import Rng
 from ssdbench.generator.base import LoggedIo
+from ssdbench.model.inside import BlockSizeFound
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.sim.core import Drive
 from ssdbench.sim.library import Params
 from ssdbench.sim.loop import Job, Order, RunResult
-from ssdbench.stages.blockanswer import Asked, absorbed, saturated
+from ssdbench.stages.blockanswer import Asked, absorbed, answer
 from ssdbench.stages.stridetrace import Trace
 from ssdbench.stages.strideways import DEEP, Way, heard
 from ssdbench.stats.blockjudge import judge
@@ -27,6 +28,8 @@ UNIT_BYTES = 4 * KIB
 SMALLEST_UNITS, LARGEST_UNITS = 8, 4096  # 32 KiB to 16 MiB
 LARGEST_ODD = 31
 FILL_BYTES = 128 * KIB
+BETWEEN_S = 0.1  # passes: as long as the generator takes to begin the next one
+SMALLEST_BUFFER_BYTES, LARGEST_BUFFER = 64 * KIB, 0.2  # the latter as a share of the drive
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +43,24 @@ class Hidden:
 
 
 def made(number: int, seed: int) -> Hidden:
-    """The drive of that number: one of eight has no block."""
+    """The drive of that number: one of eight has no block, half have a buffer of any size."""
     rng = np.random.default_rng([0xB10C, seed, number])
     if number % 8 == 7:
-        return _pages(rng)
-    kind = "on the lattice" if number % 2 == 0 else "off the lattice"
-    units = _size(rng, on_lattice=number % 2 == 0)
-    return _blocks(rng, kind, units)
+        found = _pages(rng)
+    else:
+        kind = "on the lattice" if number % 2 == 0 else "off the lattice"
+        found = _blocks(rng, kind, _size(rng, on_lattice=number % 2 == 0))
+    found.params["wbuf_bytes"] = _buffer(rng, found.params["capacity_bytes"])
+    return found
+
+
+def _buffer(rng: Rng, capacity_bytes: int) -> int:
+    """None for every second drive, else up to a fifth of it, evenly by magnitude."""
+    if rng.random() < 0.5:
+        return 0
+    most = np.log(LARGEST_BUFFER * capacity_bytes)
+    size = float(np.exp(rng.uniform(np.log(SMALLEST_BUFFER_BYTES), most)))
+    return round(size / UNIT_BYTES) * UNIT_BYTES
 
 
 def _size(rng: Rng, *, on_lattice: bool) -> int:
@@ -91,7 +105,6 @@ def _blocks(rng: Rng, kind: str, units: int) -> Hidden:
         "t_prog_ns": int(rng.uniform(30e3, 600e3)),
         "t_erase_ns": int(rng.uniform(0.5e6, 4e6)),
         "merge_page_ns": int(rng.uniform(5e3, 60e3)),
-        "wbuf_bytes": int(rng.choice([0, 0, 256, 1024, 4096])) * KIB,
         "fw_read_ns": 10_000,
         "fw_write_ns": int(rng.choice([5_000, 10_000, 60_000])),
         "cmd_serial_ns": 2_000,
@@ -125,7 +138,6 @@ def _pages(rng: Rng) -> Hidden:
         "t_read_ns": int(rng.uniform(40e3, 200e3)),
         "t_prog_ns": int(rng.uniform(300e3, 1500e3)),
         "t_erase_ns": int(rng.uniform(2e6, 8e6)),
-        "wbuf_bytes": int(rng.choice([0, 512, 2048, 8192])) * KIB,
         "gc_policy": int(rng.integers(3)),
         "gc_paced": int(rng.integers(2)),
         "fw_read_ns": 10_000,
@@ -183,6 +195,7 @@ def walk(drive: Drive, walked: list[StridePlan], way: Way, trace: Trace, *, seed
                 stride_bytes=one.stride_bytes,
                 seed=seed * 1000 + index,
                 stop_ios=ios,
+                idle_s=BETWEEN_S,
             ),
             per_io=ios,
         )
@@ -199,12 +212,20 @@ def _log(said: RunResult) -> LoggedIo:
     )
 
 
-def asked(hidden: Hidden, *, seed: int) -> tuple[BlockVerdict, bool]:
-    """The verdict, as `detect-blocksize` comes to it, and whether the buffer hides the blocks."""
+def asked(hidden: Hidden, *, seed: int) -> tuple[BlockVerdict, BlockSizeFound]:
+    """The verdict, as `detect-blocksize` comes to it, and all that it says."""
     target = TargetInfo(
         kind=TargetKind.SIMULATED, name="hidden", node="", id="hidden",
         size_bytes=hidden.params["capacity_bytes"],
     )  # fmt: skip
+    said = _walked(hidden, target, seed)
+    verdict = next((one.verdict for one in said.values() if one.found), said[Way.WRITES].verdict)
+    assert verdict is not None
+    return verdict, answer(said, target=target, block_bytes=UNIT_BYTES, seed=seed).found
+
+
+def _walked(hidden: Hidden, target: TargetInfo, seed: int) -> dict[Way, Asked]:
+    """In one round and way after another, until a block is found."""
     said: dict[Way, Asked] = {}
     drive = Drive.in_memory(Params(hidden.params))
     for round_ in (1, 2):
@@ -219,7 +240,5 @@ def asked(hidden: Hidden, *, seed: int) -> tuple[BlockVerdict, bool]:
             walk(drive, walked, way, one.trace, seed=seed)
             one.verdict = judge(one.trace.series(), seed=seed, own=way is Way.WRITES)
             if one.found:
-                return one.verdict, False
-    verdict = said[Way.WRITES].verdict
-    assert verdict is not None
-    return verdict, absorbed(said, target) and not saturated(said)
+                return said
+    return said

@@ -25,7 +25,7 @@ from benchmarks import published_zoo as zoo
 from benchmarks.hidden_flash import CoreBench
 from benchmarks.judge_published import by_core
 from ssdbench.engine.events import Event, StageFinished, StageStarted
-from ssdbench.model.inside import ProbeNumbers
+from ssdbench.model.inside import BlockSizeFound, ProbeNumbers
 from ssdbench.model.workload import Pattern
 from ssdbench.stages.probe.remap import RemapUnit
 from ssdbench.stages.probe.spare import Spare
@@ -56,7 +56,7 @@ class Outcome:
 def blocks(number: int, seed: int) -> list[Outcome]:
     """`detect-blocksize` on one drive."""
     hidden = hidden_blocks.made(number, seed)
-    verdict, _ = hidden_blocks.asked(hidden, seed=number + 1)
+    verdict, answered = hidden_blocks.asked(hidden, seed=number + 1)
     truth, said = hidden.block_bytes, verdict.block_bytes
     if said is None:
         how = CANNOT if truth else RIGHT
@@ -68,7 +68,21 @@ def blocks(number: int, seed: int) -> list[Outcome]:
         how = RIGHT if said == truth else WRONG
     score = verdict.best.score if verdict.best else 0.0
     note = f"drive {number}: {said} for {truth}, score {score:.1f}"
-    return [Outcome("block size", hidden.kind, how, score, verdict.confidence, note)]
+    return [
+        Outcome("block size", hidden.kind, how, score, verdict.confidence, note),
+        _of_buffer(number, hidden, answered),
+    ]
+
+
+def _of_buffer(number: int, hidden: hidden_blocks.Hidden, said: BlockSizeFound) -> Outcome:
+    """The size of the write buffer; one that shows nothing may still be there."""
+    truth = hidden.params["wbuf_bytes"]
+    kind = f"{'a' if truth else 'no'} buffer, {'a' if hidden.block_bytes else 'no'} block"
+    least, most = said.buffer_least_bytes, said.buffer_most_bytes
+    if least is None or most is None:
+        return Outcome("write buffer", kind, CANNOT if truth else RIGHT)
+    least, most = (at + more for at, more in ((least, -4 * KIB), (most, 4 * KIB)))
+    return _within("write buffer", kind, least, most, truth, f"drive {number}")
 
 
 def flash(number: int, seed: int) -> list[Outcome]:

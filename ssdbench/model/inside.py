@@ -63,7 +63,9 @@ class BlockSizeFound(Model):
     p_value: float | None = None
     confidence: float | None = None  # how often such an answer was right, on hidden drives
     strides_agreeing: int | None = None
-    buffer_bytes: int | None = None
+    buffer_bytes: int | None = None  # where it is known to a write
+    buffer_least_bytes: int | None = None
+    buffer_most_bytes: int | None = None
     buffer: str = ""
     median_latency_ns: float | None = None
     evidence: str = ""  # the way of asking that it comes from

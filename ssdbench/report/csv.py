@@ -311,6 +311,8 @@ def _block_rows(stage: StageResult, found: BlockSizeFound) -> Iterator[Row]:
     yield _answered(stage, "block_answer", found.answer or None, "", how)
     yield _answered(stage, "block_found_bytes", found.block_bytes, "B", how)
     yield _answered(stage, "write_buffer_bytes", found.buffer_bytes, "B", how)
+    yield _answered(stage, "write_buffer_least_bytes", found.buffer_least_bytes, "B", how)
+    yield _answered(stage, "write_buffer_most_bytes", found.buffer_most_bytes, "B", how)
     yield _answered(stage, "block_confidence", found.confidence, "1", how)
 
 

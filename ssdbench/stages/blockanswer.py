@@ -18,7 +18,8 @@ from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.stages.stridetrace import Trace
 from ssdbench.stages.strideways import DEEP, Way
 from ssdbench.stats.blocksize import BlockVerdict, Evidence, Form, smallest_effects
-from ssdbench.stats.writecount import CountPeriod, count_period, lag
+from ssdbench.stats.bufferfill import Held, held, lag
+from ssdbench.stats.writecount import CountPeriod, count_period
 from ssdbench.units import format_size
 
 ABSORBED_NS = 60_000  # a write that is answered faster was not programmed: NAND takes longer
@@ -84,8 +85,9 @@ def answer(
     if verdict.best is None:
         return _nothing("too little was measured to tell")
     series = asked[way].trace.series()
-    count = count_period(series, verdict, block_bytes=block_bytes)
-    late = lag(series, verdict)
+    # Of the other ways the numbers are not the latencies of single writes.
+    holds = held(series, verdict) if way is Way.WRITES else None
+    count = None if holds else count_period(series, verdict, block_bytes=block_bytes)
     median = next(iter(asked.values())).trace.median_latency_ns
     said = verdict.block_bytes if target.kind in REAL else None
     shows = verdict.block_bytes is not None or bool(verdict.doubt)
@@ -100,8 +102,11 @@ def answer(
         p_value=verdict.p_value,
         confidence=verdict.confidence if said is not None else None,
         strides_agreeing=verdict.best.agreeing,
-        buffer_bytes=_buffer_bytes(count, late, block_bytes),
-        buffer=_buffer(count, late, block_bytes, hidden=hidden, answers=absorbed(asked, target)),
+        buffer_bytes=holds.least_writes * block_bytes if holds and holds.exact else None,
+        buffer_least_bytes=holds.least_writes * block_bytes if holds else None,
+        buffer_most_bytes=holds.most_writes * block_bytes if holds else None,
+        buffer=_buffer(holds, count, verdict, block_bytes)
+        or _absorbing(hidden=hidden, answers=absorbed(asked, target)),
         median_latency_ns=round(median),
         evidence=way.value,
         asked="; ".join(w.value for w in asked),
@@ -163,25 +168,32 @@ def _phase(verdict: BlockVerdict) -> int | None:
     return best.place_bytes % verdict.block_bytes
 
 
-def _buffer_bytes(count: CountPeriod | None, late: int | None, block_bytes: int) -> int | None:
-    if count is not None:
-        return count.bytes
-    return None if late is None else late * block_bytes
-
-
 def _buffer(
-    count: CountPeriod | None, late: int | None, block_bytes: int, *, hidden: bool, answers: bool
+    holds: Held | None, count: CountPeriod | None, verdict: BlockVerdict, block_bytes: int
 ) -> str:
+    """What peaks say of a buffer; empty where there are none but those of blocks."""
+    if holds is not None:
+        least, most = (
+            format_size(n * block_bytes) for n in (holds.least_writes, holds.most_writes)
+        )
+        if holds.exact:
+            return f"write buffer of {least}: peaks come {holds.least_writes} writes late"
+        return f"write buffer of {least} to {most}: so much is written before a block's peaks begin"
+    if verdict.block_bytes and verdict.best is not None and verdict.best.form is Form.DELAYED:
+        return (
+            f"cannot tell its size: peaks come {lag(verdict.best)} writes late, or by a whole "
+            "number of blocks' worth of writes more"
+        )
     if count is not None:
         return (
-            f"write buffer or open superblock of {format_size(count.bytes)}: peaks after every "
-            f"{count.writes} writes"
+            f"cannot tell: peaks after every {count.writes} writes ({format_size(count.bytes)}) "
+            "come from a buffer that is emptied at once, a stripe or an open superblock"
         )
-    if late is not None:
-        return (
-            f"write buffer of {format_size(late * block_bytes)}: peaks come {late} writes late "
-            "(or by a whole number of blocks' worth of writes more)"
-        )
+    return ""
+
+
+def _absorbing(*, hidden: bool, answers: bool) -> str:
+    """What the latencies alone say of a buffer."""
     if not answers:
         return "no sign of a buffer"
     full = "never showed that it was full" if hidden else "was full with many writes under way"

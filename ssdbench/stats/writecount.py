@@ -33,7 +33,6 @@ LEAST_SKEW = 1e-3
 LEAST_JOINT_SCORE = 6.1  # the best of all periods and phases has 5.8 at most where there is none
 MOST_STRIDE = 6.0
 LEAST_LIKES = 64  # writes that are alike, for their mean to be known
-NEARLY = 0.97  # of the best agreement counts as equal: the first of equal lags is meant
 WIDTHS = (1, 2, 4)  # writes that a peak may be spread over
 AROUND = 33  # writes; less than the shortest burst that collection makes is no burst
 BEHIND = 5  # writes behind a boundary that are each a class of their own
@@ -247,26 +246,3 @@ def _as_normal(z: Floats, skew: Floats) -> Floats:
     root = np.cbrt(np.maximum(z / np.sqrt(shape) + 1, 0.0))
     normal = 3 * np.sqrt(shape) * (root - 1 + 1 / (9 * shape))
     return np.asarray(np.where(skew <= LEAST_SKEW, z, normal), dtype=np.float64)
-
-
-def lag(series: Sequence[Series], verdict: BlockVerdict, *, most_writes: int = 4096) -> int | None:
-    """By how many writes peaks come late at every stride, where the form is `delayed`.
-
-    A full buffer lets a write in when the one that was written as many writes before has left it.
-    Strides and blocks are multiples of 4 KiB, so the answer is only known up to multiples of the
-    number of 4 KiB units in a block; the smallest is given.
-    """
-    best = verdict.best
-    if verdict.block_bytes is None or best is None or best.form is Form.ALIGNED:
-        return None
-    period = verdict.block_bytes
-    strides = np.array(sorted(best.stride_places[0]))
-    weight = np.array([max(dict(best.stride_scores)[int(s)], 0.0) for s in strides])
-    writes = np.arange(most_writes)
-    total = np.zeros(most_writes)
-    for region in (0, 1):
-        places = np.array([best.stride_places[region][int(s)] for s in strides])
-        # Where each stride says that the boundary is, were the lag this many writes.
-        where = (places[None, :] - writes[:, None] * strides[None, :]) / period * 2 * np.pi
-        total += np.abs((weight * np.exp(1j * where)).sum(axis=1))
-    return int(np.flatnonzero(total >= NEARLY * total.max())[0])

@@ -104,6 +104,8 @@ class BlockSizeAnswered(Document):
     confidence: float | None
     strides_agreeing: int | None
     buffer_bytes: int | None
+    buffer_least_bytes: int | None
+    buffer_most_bytes: int | None
     buffer: str
     median_latency_ns: float | None
     asked: str

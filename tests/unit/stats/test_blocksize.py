@@ -1,5 +1,7 @@
 """Block sizes are found where they are, and not where they are not."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,9 +11,10 @@ from benchmarks.stride_traces import LEVELS, Planted, trace
 from ssdbench.errors import UsageError
 from ssdbench.stats.blockjudge import judge
 from ssdbench.stats.blocksize import detect
+from ssdbench.stats.bufferfill import held
 from ssdbench.stats.strided import Series
 from ssdbench.stats.strideplan import SCALES, StridePlan, own_scale, plan
-from ssdbench.stats.writecount import count_period, lag
+from ssdbench.stats.writecount import count_period
 from ssdbench.units import GIB, KIB, MIB
 
 
@@ -160,13 +163,38 @@ def test_no_buffer_is_made_up_from_blocks_and_bursts(level: int) -> None:
     assert count_period(series, detect(series), block_bytes=4096) is None
 
 
-def test_a_full_buffer_makes_peaks_late_by_what_it_holds() -> None:
-    series = trace(Planted(LEVELS[0], 3 * MIB, 0, None, 128), walked(), np.random.default_rng(14))
+@pytest.mark.parametrize("writes", [128, 256, 640, 3000])
+def test_a_full_buffer_makes_peaks_late_by_what_it_holds(writes: int) -> None:
+    """Also by whole blocks of 256 writes, or by more than one."""
+    series = trace(Planted(LEVELS[0], MIB, 0, None, writes), walked(), np.random.default_rng(14))
 
     verdict = detect(series)
+    found = held(series, verdict)
 
-    assert verdict.block_bytes == 3 * MIB
-    assert lag(series, verdict) == pytest.approx(128, rel=0.1)
+    assert verdict.block_bytes == MIB
+    assert found is not None
+    assert (found.least_writes, found.most_writes) == (writes, writes)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_end_of_the_pass_before_is_no_buffer(seed: int) -> None:
+    """What leaves a buffer late, in a short pass, comes at the strides of the pass before."""
+    short = [replace(scale, writes=4000) for scale in SCALES[:2]]
+    passes = [plan(s, GIB, block_bytes=4096, seed=seed) for s in short]
+    drive = Planted(LEVELS[0], MIB, 0, None, 128)
+
+    series = trace(drive, [p for p in passes if p is not None], np.random.default_rng(seed))
+    found = held(series, judge(series))
+
+    assert found is not None
+    assert found.least_writes == found.most_writes == 128
+
+
+@pytest.mark.parametrize("level", range(3))
+def test_no_buffer_is_made_up_in_front_of_a_block(level: int) -> None:
+    series = trace(Planted(LEVELS[level], MIB, 0, None), walked(), np.random.default_rng(level))
+
+    assert held(series, detect(series)) is None
 
 
 def test_blocks_up_to_8_mib_cost_less_than_a_gibibyte() -> None:

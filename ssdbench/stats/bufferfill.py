@@ -1,0 +1,158 @@
+"""How much a write buffer holds, told from the peaks of a block behind it.
+
+A full buffer lets a write in when the one that was written as many writes before has left it. So
+the peak of a boundary comes late, by as many writes as the buffer holds, and two things follow:
+
+- The places of the peaks of several strides fit together for one number of writes only, and for
+  those that are a whole number of blocks larger (`lag`).
+- When a pass begins, its own peaks are missing until it has written what the buffer holds. Where
+  they begin is a change point (Hinkley 1970), which says how many blocks larger.
+
+A buffer that was empty when a pass began may take more than it holds until it is full, as it is
+emptied meanwhile: by no more than a pass at its usual pace writes in that time.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ssdbench.stats.blocksize import BlockVerdict, Evidence, Form, crossing
+from ssdbench.stats.strided import UNIT_BYTES, Floats, Ints, Series, scores
+
+EQUALLY = 0.9999  # of the best agreement: lags that differ by whole blocks are equal
+LEAST_LOG_RATIO = 7.0  # of likelihoods: what is less likely by that is left out (1 of 1000)
+LEAST_WRITES = 16  # a buffer of fewer is not told from none
+LEAST_PEAKS = 20  # behind the change
+LEAST_LATE = 8  # peaks of a stride that say what its peaks are like
+RAN_EMPTY = 0.5  # of the usual score: fewer slow writes say that the buffer was filling
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """How many writes a buffer holds, at least and at most."""
+
+    least_writes: int
+    most_writes: int
+
+    @property
+    def exact(self) -> bool:
+        """Whether it is one number."""
+        return self.least_writes == self.most_writes
+
+
+def held(series: Sequence[Series], verdict: BlockVerdict) -> Held | None:
+    """What the buffer in front of a block holds; None where the peaks are not late.
+
+    The latencies must be those of single writes, one at a time.
+    """
+    best = verdict.best
+    if verdict.block_bytes is None or best is None:
+        return None
+    passes = list(_passes(series, best))
+    begin = _begin(passes)
+    if begin is None or begin.most_writes < LEAST_WRITES:
+        return None
+    least = begin.least_writes - _drained(passes, begin.most_writes)
+    if least < LEAST_WRITES and best.form is Form.ALIGNED:
+        return None
+    late, again = lag(best), best.period_bytes // UNIT_BYTES
+    fitting = [n for n in range(late, begin.most_writes + 2, again) if n >= least - 1]
+    if len(fitting) == 1:
+        return Held(fitting[0], fitting[0])
+    return Held(max(least, 1), begin.most_writes)
+
+
+def lag(best: Evidence) -> int:
+    """By how many writes the peaks come late at every stride; or by whole periods more.
+
+    Strides and blocks are multiples of 4 KiB, so more cannot be known from the places alone.
+    """
+    if best.form is Form.ALIGNED:
+        return 0
+    period = best.period_bytes
+    strides = np.array(sorted(best.stride_places[0]))
+    weight = np.array([max(dict(best.stride_scores)[int(s)], 0.0) for s in strides])
+    writes = np.arange(period // UNIT_BYTES)
+    total = np.zeros(len(writes))
+    for region in (0, 1):
+        places = np.array([best.stride_places[region][int(s)] for s in strides])
+        # Where each stride says that the boundary is, were the lag this many writes.
+        where = (places[None, :] - writes[:, None] * strides[None, :]) / period * 2 * np.pi
+        total += np.abs((weight * np.exp(1j * where)).sum(axis=1))
+    return int(np.flatnonzero(total >= EQUALLY * total.max())[0])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pass:
+    """One walk at one stride: the score and the latency of each write, and where peaks belong."""
+
+    stride_bytes: int
+    score: Floats
+    latency_ns: Floats
+    position: Ints
+
+
+def _passes(series: Sequence[Series], best: Evidence) -> Iterator[_Pass]:
+    """Those at strides that show the period."""
+    for one in series:
+        place = best.stride_places[one.region].get(one.stride_bytes)
+        if place is None:
+            continue
+        if best.form is Form.ALIGNED:
+            place = best.place_bytes
+        score, mark = scores(one.latency_ns), crossing(one, best.period_bytes, place)
+        cuts = np.flatnonzero(one.first)
+        for begin, end in zip(cuts, [*cuts[1:], len(one)], strict=True):
+            here = slice(int(begin), int(end))
+            yield _Pass(
+                one.stride_bytes, score[here], one.latency_ns[here], np.flatnonzero(mark[here])
+            )
+
+
+def _begin(passes: Sequence[_Pass]) -> Held | None:
+    """After how many writes of a pass its peaks begin; None where too few are seen."""
+    strides = sorted({one.stride_bytes for one in passes})
+    told = [_told([one for one in passes if one.stride_bytes == stride]) for stride in strides]
+    position = np.concatenate([np.zeros(0, dtype=np.int64), *(where for where, _ in told)])
+    ratio = np.concatenate([np.zeros(0), *(ratios for _, ratios in told)])
+    order = np.argsort(position, kind="stable")
+    position = position[order]
+    likely = np.cumsum(ratio[order][::-1])[::-1]
+    if not len(position):
+        return None
+    fitting = np.flatnonzero(likely >= likely.max() - LEAST_LOG_RATIO)
+    first, last = int(fitting[0]), int(fitting[-1])
+    if len(position) - last < LEAST_PEAKS:
+        return None
+    return Held(int(position[first - 1]) + 1 if first else 0, int(position[last]))
+
+
+def _told(passes: Sequence[_Pass]) -> tuple[Ints, Floats]:
+    """Where the peaks of a stride belong, and how much likelier each is a peak than a usual write.
+
+    What a peak is like is known from the last quarter of the passes.
+    """
+    position = np.concatenate([one.position for one in passes])
+    score = np.concatenate([one.score[one.position] for one in passes])
+    late = np.concatenate([one.score[one.position[len(one.position) * 3 // 4 :]] for one in passes])
+    usual = float(np.concatenate([one.score for one in passes]).mean())
+    step = float(late.mean()) - usual if len(late) >= LEAST_LATE else 0.0
+    if step <= 0:
+        return position[:0], score[:0]
+    return position, (score - usual - step / 2) * step / max(float(late.var()), step**2)
+
+
+def _drained(passes: Sequence[_Pass], writes: int) -> int:
+    """How many writes may have left the buffer until the first ones had to wait."""
+    found: dict[int, list[float]] = {}
+    for one in passes:
+        half = len(one.score) // 2
+        if writes >= half:
+            continue
+        ran_empty = one.score[:writes].mean() < RAN_EMPTY * one.score.mean()
+        usual_ns = float(one.latency_ns[half:].mean())
+        left = float(one.latency_ns[:writes].sum()) / usual_ns if ran_empty else 0.0
+        found.setdefault(one.stride_bytes, []).append(left)
+    # Where most leave per write all passes are late; the strides that merge most show it least.
+    return round(min((float(np.median(some)) for some in found.values()), default=writes))
