@@ -178,7 +178,8 @@ def _buffer(
         )
         if holds.exact:
             return f"write buffer of {least}: peaks come {holds.least_writes} writes late"
-        return f"write buffer of {least} to {most}: so much is written before a block's peaks begin"
+        size = f"{least} to {most}" if holds.least_writes > 1 else f"{most} or less"
+        return f"write buffer of {size}: so much is written before a block's peaks begin"
     if verdict.block_bytes and verdict.best is not None and verdict.best.form is Form.DELAYED:
         return (
             f"cannot tell its size: peaks come {lag(verdict.best)} writes late, or by a whole "
