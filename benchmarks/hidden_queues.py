@@ -32,7 +32,8 @@ ENOUGH, BATCHES = 300_000, 8  # requests of a batch of the truth
 MOST_REQUESTS = 6_000_000
 TRUE_WITHIN = 0.005  # standard error of the true rate, as a share of it
 LOWEST = 0.02  # of what it can do: lower rates count as none
-NARROW = 0.001  # half of what is left of a bisection, as a share
+NARROW = 0.001  # half of what is left of the search for the truth, as a share
+STEEP = 2.0  # differences of the logarithm of the percentile: below them it is nearly straight
 
 Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
@@ -137,7 +138,9 @@ def truth(queue: Queue, seed: int) -> tuple[float, float]:
             return mean, error / mean if mean else 0.0
         # The next is likely to lie near; where it does not, its batches differ and it goes on.
         near = max(0.02, 8 * error / mean)
-        count, between = 4 * count, (mean * (1 - near), min(mean * (1 + near), queue.most_iops))
+        between = (mean * (1 - near), min(mean * (1 + near), queue.most_iops))
+        more = 1.2 * (error / (TRUE_WITHIN * mean)) ** 2
+        count = round(min(max(1.5, more) * count, MOST_REQUESTS))
 
 
 def _highest(queue: Queue, seed: Sequence[int], count: int, between: tuple[float, float]) -> float:
@@ -149,11 +152,22 @@ def _highest(queue: Queue, seed: Sequence[int], count: int, between: tuple[float
     longest_s = arrived[-1] / max(low, LOWEST * most)
     server = Served.drawn(queue, count, longest_s, rng)
     rank = math.ceil(QUANTILES[queue.percentile] * count) - 1
+    low_over, high_over = -math.inf, math.inf  # logarithms of the percentile over the limit
+    side = 0
     while high - low > NARROW * (low + high) and high > LOWEST * most:
         rate = (low + high) / 2
+        if math.isfinite(high_over - low_over) and high_over - low_over < STEEP:
+            # Regula falsi, with the weight of an end that stays halved (Illinois).
+            part = -low_over / (high_over - low_over)
+            rate = low + (high - low) * min(max(part, NARROW), 1 - NARROW)
         due = arrived / rate
-        kept = np.partition(server.done_s(due) - due, rank)[rank] <= queue.limit_s
-        low, high = (rate, high) if kept else (low, rate)
+        over = np.log(np.partition(server.done_s(due) - due, rank)[rank] / queue.limit_s)
+        if over <= 0:
+            low, low_over, high_over = rate, over, high_over / (2 if side < 0 else 1)
+            side = -1
+        else:
+            high, high_over, low_over = rate, over, low_over / (2 if side > 0 else 1)
+            side = 1
     return (low + high) / 2 if low else 0.0
 
 

@@ -31,8 +31,12 @@ LOWER_EDGES_NS: Counts = _lower_edges()  # BINS + 1 entries; bin i covers [edge 
 
 def bin_of(latency_ns: npt.ArrayLike) -> Counts:
     """The bin of each latency (integers of nanoseconds); the last bin takes all above 17 s."""
-    bins = np.searchsorted(LOWER_EDGES_NS, np.asarray(latency_ns), side="right") - 1
-    return np.minimum(bins, BINS - 1).astype(np.int64)
+    latency = np.asarray(latency_ns)
+    # A double begins with its exponent and the bits that say which of 64 bins of an octave.
+    octave_and_bin = latency.astype(np.float64).view(np.int64) >> (52 - GROUP_BITS)
+    bins = octave_and_bin - ((1023 + GROUP_BITS - 1) << GROUP_BITS)
+    exact = latency.astype(np.int64) if latency.dtype.kind != "f" else np.floor(latency)
+    return np.minimum(np.where(latency < BINS_PER_GROUP, exact, bins), BINS - 1).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

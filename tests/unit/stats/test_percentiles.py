@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from ssdbench.stats.histogram import Histogram
+from ssdbench.stats.histogram import BINS, LOWER_EDGES_NS, Histogram, bin_of
 from ssdbench.stats.percentiles import (
     design_effect,
     latency_estimates,
@@ -16,6 +16,19 @@ def clustered(rng: np.random.Generator, ios: int) -> Floats:
     slow = np.repeat(rng.uniform(size=ios // 20) < 0.02, 20)
     base = rng.gamma(8, 12_500, ios)
     return np.where(slow, base + rng.gamma(2, 500_000, ios), base)
+
+
+@pytest.mark.parametrize("kind", ["int64", "float64"])
+def test_every_latency_is_in_the_bin_whose_edges_hold_it(kind: str) -> None:
+    whole = np.arange(300)
+    edges: Floats = np.concatenate([whole, LOWER_EDGES_NS[1:] - 1, LOWER_EDGES_NS, [2**50]]).astype(
+        kind
+    )
+
+    found = bin_of(edges)
+
+    held = np.searchsorted(LOWER_EDGES_NS, edges, side="right") - 1
+    assert np.array_equal(found, np.minimum(held, BINS - 1))
 
 
 def test_counts_are_merged_before_a_percentile_is_taken() -> None:
