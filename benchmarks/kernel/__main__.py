@@ -8,6 +8,7 @@ from benchmarks.kernel import (
     bpref2008,
     cost,
     flash,
+    heger,
     processes2008,
     seppanen,
     slam,
@@ -44,6 +45,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         seppanen.LAYER,
         yu.MERGECOUNTS,
         yu.BREAKDOWN,
+        heger.SCHEDULERS,
         wimpy.SCHEDULERS,
         wimpy.TIMING,
     )

@@ -110,19 +110,19 @@ LAYER = Plain(
 # Sections V.A and V.D: 4 KiB reads take 153 us, and the bus carries one in 3.04 us (1,349 MB/s).
 READ_US, BUS_US, PAPERS_CPUS = 153.0, 3.04, 8
 SYSTEMS = ("ext2", "ext3", "ext4", "xfs")
-READERS, WRITERS = (1, 16, 64, 128), (1, 16, 64)
+READERS, WRITERS = (1, 16, 64), (1, 64)
 FILES = """
 echo 8388608 > /proc/sys/vm/dirty_bytes; echo 4194304 > /proc/sys/vm/dirty_background_bytes
 mkdir -p /mnt
 each() { row $1 iops $(rate); row $1 latency_us $(latency_us); }
 cold() { sync -f /mnt; echo 3 > /proc/sys/vm/drop_caches; }
-system() { local way=; case $1 in xfs) way='-q -f';; *) way='-q -F -E nodiscard';; esac
+system() { local way=; case $1 in xfs) way='-q -f';; *) way='-q -F -E nodiscard -b 4096';; esac
   mkfs.$1 $way /dev/ssd0; mount -t $1 /dev/ssd0 /mnt
-  mine dd if=/dev/zero of=/mnt/file bs=1M count=96 2> /dev/null
-  for n in $READERS; do cold; load --filename=/mnt/file --direct=0 --size=96m --rw=randread \\
+  mine dd if=/dev/zero of=/mnt/file bs=1M count=64 2> /dev/null
+  for n in $READERS; do cold; load --filename=/mnt/file --direct=0 --size=64m --rw=randread \\
     --ioengine=psync --numjobs=$n; each $1-read-$n; done
-  for n in $WRITERS; do cold; load --filename=/mnt/file --direct=0 --size=96m --rw=randwrite \\
-    --ioengine=psync --numjobs=$n --runtime=1s; each $1-write-$n; done
+  for n in $WRITERS; do cold; load --filename=/mnt/file --direct=0 --size=64m --rw=randwrite \\
+    --ioengine=psync --numjobs=$n --runtime=500ms; each $1-write-$n; done
   umount /mnt; }
 """
 
@@ -193,7 +193,7 @@ one() { load --ioengine=psync --rw=randread --size=64m "$@"; }
 hit() { cat /mnt/file > /dev/null; one --filename=/mnt/file --direct=0 --invalidate=0; }
 """
 ONE_FILE = """
-mkdir -p /mnt; mkfs.ext2 -q -F -E nodiscard /dev/ssd0; mount -t ext2 /dev/ssd0 /mnt
+mkdir -p /mnt; mkfs.ext2 -q -F -E nodiscard -b 4096 /dev/ssd0; mount -t ext2 /dev/ssd0 /mnt
 mine dd if=/dev/zero of=/mnt/file bs=1M count=64 2> /dev/null
 """
 

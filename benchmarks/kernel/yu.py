@@ -12,14 +12,14 @@ echo 8388608 > /proc/sys/vm/dirty_bytes; echo 4194304 > /proc/sys/vm/dirty_backg
 mkdir -p /mnt
 # As iozone does: a file for each thread, written first, then read and rewritten in random order.
 onfiles() { mkdir $T; put $T device=/dev/ssd0 mode=$1 power=1
-  mkfs.ext4 -q -F -E nodiscard /dev/tm0; mount /dev/tm0 /mnt
+  mkfs.ext4 -q -F -E nodiscard -b 4096 /dev/tm0; mount /dev/tm0 /mnt
   for n in 0 1 2 3 4 5 6 7; do mine dd if=/dev/zero of=/mnt/l.$n.0 bs=1M count=16 2> /dev/null; done
   sync -f /mnt; echo 3 > /proc/sys/vm/drop_caches
   load --directory=/mnt --direct=0 --ioengine=psync --size=16m --numjobs=8 --rw=randread
   row randread-$1 iops $(rate)
   sync -f /mnt; echo 3 > /proc/sys/vm/drop_caches
   load --directory=/mnt --direct=0 --ioengine=psync --size=16m --numjobs=8 --rw=randwrite \\
-    --end_fsync=1 --runtime=5s
+    --end_fsync=1 --runtime=3s
   row randwrite-$1 iops $(rate)
   umount /mnt; echo 0 > $T/power; rmdir $T; }
 """
