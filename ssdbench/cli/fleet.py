@@ -66,7 +66,10 @@ def plan_command(file: Path, as_json: bool) -> None:
                 for name, value in offered.items()
                 if name == "drives" or name.partition(":")[2] in {rack, *own}
             )
-            answer(f"  dask worker {wanted.engine.scheduler} --nworkers 1 --resources '{given}' …")
+            answer(
+                f"  dask worker {wanted.engine.scheduler} --nworkers 1 --no-dashboard "
+                f"--dashboard-address 127.0.0.1:0 --resources '{given}' …"
+            )
 
 
 @fleet.command("run")

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from ipaddress import ip_address
+from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import urlsplit
@@ -115,6 +116,9 @@ def crew(engine: Engine, offered: dict[str, float]) -> Iterator[Any]:
             with _cluster(offered) as cluster, Client(cluster) as client:
                 yield client
             return
+        for name, file in engine.files.items():
+            if not Path(file).is_file():
+                raise UsageError(f"engine: {name}: there is no file {file}")
         security = None
         if engine.ca:
             security = Security(

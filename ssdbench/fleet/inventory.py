@@ -91,6 +91,17 @@ class Engine(Model):
     certificate: str = ""
     key: str = ""
 
+    @property
+    def files(self) -> dict[str, str]:
+        """What TLS takes, by its key."""
+        named = {"ca": self.ca, "certificate": self.certificate, "key": self.key}
+        return {name: file for name, file in named.items() if file}
+
+    def beside(self, path: Path) -> "Engine":
+        """The same with its files looked for where FLEET.yaml is."""
+        found = {name: str(path.absolute().parent / file) for name, file in self.files.items()}
+        return self.model_copy(update=found)
+
 
 class Fleet(Model):
     """A whole FLEET.yaml."""
@@ -166,7 +177,7 @@ def read_fleet(path: Path) -> Fleet:
             "time, as two would disturb each other",
             hint="Leave it out: the drives of a host are measured one after another.",
         )
-    return fleet
+    return fleet.model_copy(update={"engine": fleet.engine.beside(path)})
 
 
 def read_consent(fleet: Fleet, path: Path) -> frozenset[str]:

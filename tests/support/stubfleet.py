@@ -1,15 +1,17 @@
 """Hosts as processes that keep the contract of a run without doing one.
 
 Each host has a door (a Unix socket) and a journal, which is all of it that outlives its process.
-`python -m tests.support.stubfleet PLACE HOSTS SEED WITHIN_S` is what holds them: it boots them, and
-kills, stops, reboots or fills each up as its fault says, from the first start of a run on. The
-journals tell what happened; `violations` judges them. Time runs SCALE times as fast as ours.
+Its fault comes once, in the middle of a step of a run: it kills or stops itself, or its disk is
+full. `python -m tests.support.stubfleet PLACE HOSTS SEED` is the power of all: it boots and wakes
+them. The journals tell what happened; `violations` judges them. Time runs SCALE times as fast as
+ours.
 """
 
 import ctypes
 import hashlib
 import io
 import json
+import math
 import os
 import random
 import re
@@ -41,6 +43,7 @@ HANGS_S = 12_000.0
 OFF_S = 600.0
 ANSWER_S = 1.0  # of our time: whoever has not answered by then is silent
 FAULTS = ("none", "dies", "hangs", "reboots", "terminated", "lies", "full", "cut")
+INTERRUPT = frozenset({"dies", "reboots", "terminated", "full"})  # whose runs lose a step
 SHARED = "eui.shared"  # the drive that two hosts show
 PR_SET_PDEATHSIG = 1
 
@@ -62,12 +65,12 @@ def patience() -> Patience:
 
 @dataclass(frozen=True)
 class Spec:
-    """One host, its drives, and its fault, which happens `at_s` after the first start of a run."""
+    """One host, its drives, and its fault, which happens when a run has begun step `at_step`."""
 
     name: str
     drives: list[dict[str, object]]
     fault: str
-    at_s: float
+    at_step: int
 
 
 def names(hosts: int) -> list[str]:
@@ -75,7 +78,7 @@ def names(hosts: int) -> list[str]:
     return [f"h{number:03}" for number in range(hosts)]
 
 
-def specs(hosts: int, seed: int, within_s: float) -> list[Spec]:
+def specs(hosts: int, seed: int) -> list[Spec]:
     """Hosts with 1 to 24 drives. Serials repeat; the first two show one drive besides their own."""
     chance = random.Random(seed)
     made = []
@@ -87,7 +90,7 @@ def specs(hosts: int, seed: int, within_s: float) -> list[Spec]:
         if number < 2:
             drives.append(_drive(f"/dev/nvme{40 + number}n1", SHARED, "SAN"))
         fault = FAULTS[number % len(FAULTS)]
-        made.append(Spec(name, drives, fault, chance.uniform(0, within_s)))
+        made.append(Spec(name, drives, fault, chance.randint(1, STEPS)))
     return made
 
 
@@ -115,7 +118,8 @@ class StubHost:
     def __init__(self, spec: Spec, place: Path) -> None:
         self.spec = spec
         self.runs: dict[str, Run] = {}
-        self.full = self.down = False
+        self.place = place
+        self.full = self.happened = False
         self.calls = 0
         self.chance = random.Random(f"{spec.name} {os.getpid()}")
         path = place / f"{spec.name}.journal"
@@ -143,29 +147,17 @@ class StubHost:
                 self.runs[told["run"]].done = told["step"]
             case "ended":
                 self.runs[told["run"]].exit_code = told["code"]
+            case "fault":
+                self.happened = True
 
     def serve(self) -> None:
         """Until the power is cut."""
-        woken, wakes = socket.socketpair()
-        wakes.setblocking(False)
-        signal.set_wakeup_fd(wakes.fileno(), warn_on_full_buffer=False)
-        signal.signal(signal.SIGTERM, lambda *_: setattr(self, "down", True))
-        signal.signal(signal.SIGUSR1, lambda *_: setattr(self, "full", not self.full))
         while True:
-            ready, _, _ = select.select([self.door, woken], [], [])
-            if woken in ready:
-                woken.recv(64)
-            self._go_on()
-            if self.down:
-                self._end_all(143)
-                os._exit(0)
-            if self.full:
-                self._end_all(4)
-            if self.door in ready:
-                self._one()
+            self._one()
 
     def _one(self) -> None:
         talk, _ = self.door.accept()
+        self._go_on()
         with talk, suppress(OSError), talk.makefile("rb") as file:
             asked = json.loads(file.readline() or b"{}")  # nothing from who was killed meanwhile
             said = self._answer(asked["script"], asked["given"]) if asked else None
@@ -194,7 +186,7 @@ class StubHost:
         if (node, identity) not in [(one["target"], one["id"]) for one in self.spec.drives]:
             self._note(name, "refused", identity=identity)
             return Said(b"", "refused: another drive", 3)
-        if self.full:
+        if self.full and not (self.place / "repaired").exists():
             return Said(b"", "error: no space left on device", 4)
         if name not in self.runs:
             digest = hashlib.sha256(given.encode()).hexdigest()
@@ -208,6 +200,22 @@ class StubHost:
     def _begin(self, name: str, run: Run, at_s: float) -> None:
         self._note(name, "begun", step=run.done + 1)
         run.step_began_s, run.step_takes_s = at_s, self.chance.uniform(*STEP_S)
+        if run.done + 1 == self.spec.at_step and not self.happened:
+            self._note(name, "fault")
+            self._happens()
+
+    def _happens(self) -> None:
+        match self.spec.fault:
+            case "dies" | "reboots":
+                os.kill(os.getpid(), signal.SIGKILL)
+            case "terminated":
+                self._end_all(143)
+                os._exit(0)
+            case "hangs":
+                os.kill(os.getpid(), signal.SIGSTOP)
+            case "full":
+                self.full = True
+                self._end_all(4)
 
     def _go_on(self) -> None:
         now_s = virtual_s()
@@ -288,6 +296,19 @@ def journal(place: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             yield path.stem, json.loads(line)
 
 
+def faultless(place: Path) -> list[str]:
+    """Hosts whose fault never met a run: what they were to show was not tried."""
+    kinds = json.loads((place / "faults.json").read_text())
+    begun: Counter[str] = Counter()
+    done: Counter[str] = Counter()
+    for host, told in journal(place):
+        begun[host] += told["event"] == "begun"
+        done[host] += told["event"] == "done"
+    return [
+        host for host, kind in kinds.items() if (begun[host] > done[host]) != (kind in INTERRUPT)
+    ]
+
+
 def violations(place: Path, identities: list[str]) -> list[str]:
     """What a fleet must not do: a drive measured not once, a step done twice, two runs, no consent.
 
@@ -316,20 +337,20 @@ def violations(place: Path, identities: list[str]) -> list[str]:
     wrong += [
         f"{one} was measured {measured[one]} times" for one in identities if measured[one] != 1
     ]
+    wrong += [f"{host}: its fault never came" for host in faultless(place)]
     wrong += [f"{one}: step {step} done {n} times" for (one, step), n in done.items() if n != 1]
     return wrong
 
 
 @contextmanager
-def powered(place: Path, hosts: int, seed: int, within_s: float) -> Iterator[list[Spec]]:
+def powered(place: Path, hosts: int, seed: int) -> Iterator[list[Spec]]:
     """All hosts up, until the end; `repaired(place)` brings back those that are dead or full."""
-    argv = [sys.executable, "-m", "tests.support.stubfleet"]
-    argv += [str(place), str(hosts), str(seed), str(within_s)]
+    argv = [sys.executable, "-m", "tests.support.stubfleet", str(place), str(hosts), str(seed)]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as supply:
         assert supply.stdout
         try:
             assert supply.stdout.readline() == b"up\n"
-            yield specs(hosts, seed, within_s)
+            yield specs(hosts, seed)
         finally:
             supply.communicate()  # the end of its stdin
 
@@ -337,8 +358,6 @@ def powered(place: Path, hosts: int, seed: int, within_s: float) -> Iterator[lis
 def repaired(place: Path) -> None:
     """Somebody plugs in the dead hosts again, and empties the full disks."""
     (place / "repaired").touch()
-    while not (place / "up-again").exists():
-        time.sleep(0.02)
 
 
 class Supply:
@@ -346,8 +365,11 @@ class Supply:
 
     def __init__(self, place: Path, each: list[Spec]) -> None:
         self.place, self.each = place, {one.name: one for one in each}
-        self.pids = {name: self._boot(name) for name in self.each}
-        self.due: list[tuple[float, str, str]] = []  # when, what, to whom
+        faults = {one.name: one.fault for one in each}
+        (place / "faults.json").write_text(json.dumps(faults))
+        self.names = {self._boot(name): name for name in self.each}  # by their processes
+        self.hung: list[tuple[float, int]] = []  # until when, which process
+        self.off: list[tuple[float, str]] = []  # until when, which host
 
     def _boot(self, name: str) -> int:
         pid = os.fork()
@@ -361,48 +383,30 @@ class Supply:
             os._exit(1)
 
     def hold(self) -> None:
-        """Let all faults happen, until stdin ends."""
-        begun = mended = False
+        """Boot and wake them, until stdin ends."""
         while not select.select([0], [], [], 0.02)[0]:
-            now_s = virtual_s()
-            if not begun and (self.place / "begun").exists():
-                begun = True
-                self.due += [(now_s + one.at_s, one.fault, one.name) for one in self.each.values()]
-            for event in [one for one in self.due if one[0] <= now_s]:
-                self.due.remove(event)
-                self._happens(*event)
-            if not mended and begun and not self.due and (self.place / "repaired").exists():
-                mended = True
-                for one in self.each.values():
-                    if one.fault in ("dies", "full"):
-                        self._happens(now_s, {"dies": "boot", "full": "full"}[one.fault], one.name)
-                (self.place / "up-again").touch()
-        for pid in self.pids.values():
+            now_s, mended = virtual_s(), (self.place / "repaired").exists()
+            while (found := os.waitpid(-1, os.WNOHANG | os.WUNTRACED))[0]:
+                pid, status = found
+                if os.WIFSTOPPED(status):
+                    self.hung.append((now_s + HANGS_S, pid))
+                else:
+                    name = self.names.pop(pid)
+                    unplugged = self.each[name].fault == "dies"
+                    self.off.append((math.inf if unplugged else now_s + OFF_S, name))
+            for one in [one for one in self.hung if one[0] <= now_s]:
+                self.hung.remove(one)
+                os.kill(one[1], signal.SIGCONT)
+            for off in [off for off in self.off if off[0] <= now_s or mended]:
+                self.off.remove(off)
+                self.names[self._boot(off[1])] = off[1]
+        for pid in self.names:
             os.kill(pid, signal.SIGKILL)
-
-    def _happens(self, at_s: float, what: str, name: str) -> None:
-        match what:
-            case "dies":
-                os.kill(self.pids[name], signal.SIGKILL)
-            case "reboots" | "terminated":
-                how = signal.SIGKILL if what == "reboots" else signal.SIGTERM
-                os.kill(self.pids[name], how)
-                self.due.append((at_s + OFF_S, "boot", name))
-            case "hangs":
-                os.kill(self.pids[name], signal.SIGSTOP)
-                self.due.append((at_s + HANGS_S, "goes on", name))
-            case "goes on":
-                os.kill(self.pids[name], signal.SIGCONT)
-            case "boot":
-                os.waitpid(self.pids[name], 0)
-                self.pids[name] = self._boot(name)
-            case "full":
-                os.kill(self.pids[name], signal.SIGUSR1)
 
 
 if __name__ == "__main__":
-    where, count, the_seed, within = sys.argv[1:]
-    power = Supply(Path(where), specs(int(count), int(the_seed), float(within)))
+    where, count, the_seed = sys.argv[1:]
+    power = Supply(Path(where), specs(int(count), int(the_seed)))
     while len(list(power.place.glob("*.journal"))) < len(power.each):
         time.sleep(0.02)
     print("up", flush=True)

@@ -163,6 +163,22 @@ def test_plain_only_on_loopback_and_tls_only_with_its_keys(address: str, safe: b
     crew.require_safe(Engine(scheduler="tls://ctl:8786", ca="a", certificate="b", key="c"))
 
 
+def test_the_files_of_tls_are_beside_the_fleets_and_one_that_is_not_there_is_named(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "F.yaml"
+    words = "scheduler: 'tls://ctl:1', ca: ca.pem, certificate: /etc/c.pem, key: k"
+    file.write_text(f"{FLEET}engine: {{{words}}}\n")
+
+    engine = read_fleet(file).engine
+
+    assert engine.files == {
+        "ca": str(tmp_path / "ca.pem"), "certificate": "/etc/c.pem", "key": str(tmp_path / "k"),
+    }  # fmt: skip
+    with pytest.raises(UsageError, match=f"ca: there is no file {tmp_path}/ca.pem"):
+        crew.crew(engine, {}).__enter__()
+
+
 def test_a_rack_has_so_many_tokens_and_a_drive_takes_its_own() -> None:
     limits = Limits(per_host=2, per_rack=7, rack_watts=100, drive_watts=20)
     job = replace(JOB, watts=20)
@@ -250,6 +266,7 @@ REFUSED = Said(b'{"error": {"message": "n1: is mounted on /"}}', "", 3)
         ([Silent("no route"), STARTED, Silent("x"), ended(1)], Stage.MEASURED, "not validated"),
         ([STARTED, ended(130)], Stage.STOPPED, "stopped"),
         ([REFUSED], Stage.REFUSED, "is mounted on /"),
+        ([STARTED, ended(4)], Stage.FAILED, "something is missing on the host"),
         ([STARTED, ended(5)], Stage.FAILED, "the drive answered with an error"),
         ([STARTED, DEAD] * 9, Stage.FAILED, "died 5 times"),
         ([Silent("no route")] * 99, Stage.GIVEN_UP, "no route"),

@@ -66,7 +66,7 @@ def test_drives_are_measured_by_a_worker_elsewhere_and_only_with_the_certificate
 ) -> None:
     own, others = certified(tmp_path, "ours"), certified(tmp_path, "theirs")
     with ExitStack() as stack:
-        hosts = stack.enter_context(stubfleet.powered(tmp_path, 3, seed=1, within_s=0))
+        hosts = stack.enter_context(stubfleet.powered(tmp_path, 1, seed=1))
         listens = ["scheduler", "--host", "tls://127.0.0.1", "--port", "0", *QUIET, *over_tls(own)]
         at = stack.enter_context(started(listens, r"Scheduler at: +(tls://\S+)", tmp_path))[1]
         names = dict(zip(("ca", "certificate", "key"), map(str, own), strict=True))
