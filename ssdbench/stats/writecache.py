@@ -45,7 +45,7 @@ def buffer_bytes(target: TargetInfo, stages: Iterable[StageResult]) -> int:
 def _buffer_found(found: AnyFound) -> int:
     match found:
         case BlockSizeFound():
-            return found.buffer_most_bytes or found.buffer_bytes or 0
+            return found.buffer_bytes or 0
         case ProbeFound():
             return found.numbers.buffer_bytes or 0
         case _:

@@ -14,6 +14,7 @@ def test_the_section_never_speaks_of_another_buffer_than_the_findings(tmp_path: 
     open_ = result.model_copy(update={"target": a_target(write_buffer_bytes=0)})
     told = "write buffer or open superblock of 80 KiB: peaks after every 20 writes"
     part = BlockSizeFound(buffer=told, buffer_bytes=80 * KIB)
+    about = BlockSizeFound(buffer="80 KiB to 1 MiB", buffer_most_bytes=1024 * KIB)
     none = BlockSizeFound(buffer="no sign of a buffer")
 
     assert buffer(known, part).startswith("not the write buffer, which is 320 KiB")
@@ -21,5 +22,7 @@ def test_the_section_never_speaks_of_another_buffer_than_the_findings(tmp_path: 
     assert (
         buffer(known, none) == "no sign of a buffer; the drive's is 320 KiB, as is known otherwise"
     )
+    assert buffer(known, about).endswith("the drive's is 320 KiB, as is known otherwise")
     assert buffer(open_, part) == told
+    assert buffer(open_, about) == "80 KiB to 1 MiB"
     assert buffer(open_, none) == "no sign of a buffer"
