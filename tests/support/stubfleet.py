@@ -346,7 +346,8 @@ def violations(place: Path, identities: list[str]) -> list[str]:
 def powered(place: Path, hosts: int, seed: int) -> Iterator[list[Spec]]:
     """All hosts up, until the end; `repaired(place)` brings back those that are dead or full."""
     argv = [sys.executable, "-m", "tests.support.stubfleet", str(place), str(hosts), str(seed)]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as supply:
+    pipe, root = subprocess.PIPE, Path(__file__).parents[2]
+    with subprocess.Popen(argv, stdin=pipe, stdout=pipe, cwd=root) as supply:
         assert supply.stdout
         try:
             assert supply.stdout.readline() == b"up\n"
