@@ -52,6 +52,8 @@ def _named(document: Document) -> dict[tuple[str | int, ...], Scalar]:
 
 
 def _body(name: str, directory: Path) -> str:
+    if not name:
+        raise UsageError("the name of the job file is empty")
     path = directory / name
     try:
         real, home = path.resolve(strict=True), directory.resolve(strict=True)

@@ -22,6 +22,21 @@ def unmeasured(profile: Profile) -> Iterator[Mistake]:
     for index, target in enumerate(profile.accept):
         for why in _missing(target, stages):
             yield ("accept", index), why
+        yield from _without_bound(target, index, stages)
+
+
+def _without_bound(
+    target: Target, index: int, stages: list[asked.MeasuredStage]
+) -> Iterator[Mistake]:
+    """A rate of what only mixes with rates measure could never be told."""
+    if target.of.job is None or not (target.iops or target.throughput_bytes_per_s):
+        return
+    meant = [stage for stage in stages if _measures(stage, target.of)]
+    if meant and all(isinstance(stage, asked.Mix) and stage.paced for stage in meant):
+        yield (
+            ("accept", index, "iops" if target.iops else "throughput"),
+            "a mix with a rate or a pause has no bound: limit its `latency`",
+        )
 
 
 def _missing(target: Target, stages: list[asked.MeasuredStage]) -> Iterator[str]:
@@ -67,10 +82,7 @@ def _measures(stage: asked.MeasuredStage, of: Which) -> bool:
     if of.test is not None:
         return isinstance(stage, asked.Pts) and of.test in stage.tests
     if of.job is not None:
-        return any(
-            name.startswith(of.job) or of.job.startswith(name)  # of one of its phases
-            for name in _jobs([stage])
-        )
+        return isinstance(stage, asked.FioJobs | asked.Mix) and _is_job(stage, of)
     if of.replay is not None:
         return isinstance(stage, asked.Replay) and stage.called == of.replay
     match stage:
@@ -99,6 +111,20 @@ def _measures(stage: asked.MeasuredStage, of: Which) -> bool:
         case _:
             rates = KINDS[stage.kind].about is About.RATES
             return rates and stage.kind not in _TOLD_APART
+
+
+def _is_job(stage: asked.FioJobs | asked.Mix, of: Which) -> bool:
+    """Whether a job file, one of its phases or a mix is meant; a mix has its streams by name."""
+    job = of.job or ""
+    if not (stage.called.startswith(job) or job.startswith(stage.called)):
+        return False
+    if not isinstance(stage, asked.Mix):
+        return True
+    streams = {stream.name: bool(stream.trim_percent) for stream in stage.streams}
+    streams |= {f"{name} trims": True for name, trims in streams.items() if trims}
+    if of.stream is not None and of.stream not in streams:
+        return False
+    return of.direction != "trim" or any(streams.values())
 
 
 def _spans(spans: tuple[Extent, ...], of: Which) -> bool:

@@ -111,7 +111,9 @@ def _explain(document: Document, details: ErrorDetails, model: type[BaseModel]) 
     elif kind == "extra_forbidden":
         document.complain(document.key_at(path), _unknown_key(path, model))
     elif kind == "missing":
-        document.complain(document.value_at(path[:-1]), f"missing key '{dotted(path)}'")
+        name = details["loc"][-1]
+        inside = path[:-1] if path and path[-1] == name else path  # `- mix:` has nothing below it
+        document.complain(document.value_at(inside), f"missing key '{dotted((*inside, name))}'")
     else:
         name = f"{dotted(path)}: " if path else ""
         document.complain(document.value_at(path), name + _sentence(details))

@@ -20,6 +20,8 @@ from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.model.workload import Workload
 from ssdbench.suite.mixes import sections
 
+_WORDS = {"zone_split": "random_distribution"}  # of fio, for options that it does not name
+
 
 def phases(
     wanted: asked.FioJobs | asked.Mix, profile: Profile, target: TargetInfo, level_bytes: int
@@ -89,5 +91,8 @@ def _require_known_to_fio(phase: Phase, name: str, *, simulated: bool) -> None:
 
 def _blamed(phase: Phase, name: str, said: str) -> str:
     """Where the option stands that fio names, else the file."""
-    places: Sequence[str] = [o.place for o in phase.options if f"{o.name}=" in said]
+    names = [name for word, name in _WORDS.items() if word in said]
+    places: Sequence[str] = [
+        o.place for o in phase.options if f"{o.name}=" in said or o.name in names
+    ]
     return places[-1] if places else name

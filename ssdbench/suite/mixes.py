@@ -7,6 +7,7 @@ from ssdbench.errors import UsageError
 from ssdbench.generator.fio.userjobs import Option, Section
 from ssdbench.model import asked
 from ssdbench.model.target import TargetInfo
+from ssdbench.units import format_size
 
 DAY_S = 86_400
 RATED_DEPTH = 32  # of a stream with a rate: room for those that wait
@@ -53,7 +54,7 @@ def _options(
     stream = part.stream
     yield "ioengine", "libaio"
     yield from _requests(part)
-    yield from _rate(part, target)
+    yield from _rate(part, place, target)
     yield from _place(stream, place, target, level_bytes)
     yield "iodepth", str(stream.iodepth or RATED_DEPTH)
     yield "numjobs", str(stream.numjobs)
@@ -93,7 +94,7 @@ def _requests(part: _Part) -> Iterator[tuple[str, str]]:
         yield "random_distribution", f"zoned:{hits}/{hot}:{100 - hits}/{100 - hot}"
 
 
-def _rate(part: _Part, target: TargetInfo) -> Iterator[tuple[str, str]]:
+def _rate(part: _Part, place: str, target: TargetInfo) -> Iterator[tuple[str, str]]:
     """In bytes of each direction and job: fio takes a rate in requests for its smallest blocks."""
     stream = part.stream
     sizes, reads = stream.sizes, stream.read_percent / 100
@@ -109,7 +110,12 @@ def _rate(part: _Part, target: TargetInfo) -> Iterator[tuple[str, str]]:
         return
     total *= part.share
     shares = (0.0, 0.0, 1.0) if part.trims else (reads, 1 - reads)
-    each = (total * share / stream.numjobs for share in shares)
+    each = [total * share / stream.numjobs for share in shares]
+    if any(share and bytes_per_s < 1 for share, bytes_per_s in zip(shares, each, strict=True)):
+        raise UsageError(
+            f"{place}: its rate is less than a byte per second for each job and direction",
+            hint="set a higher rate, or fewer `numjobs`",
+        )
     yield "rate", ",".join(str(max(1, round(bytes_per_s))) for bytes_per_s in each)
 
 
@@ -124,9 +130,12 @@ def _place(
     length = stream.span.bytes_of(target.size_bytes, align_bytes=target.logical_block_bytes)
     length = min(length, level_bytes - start) // align * align
     if length <= 0:
+        if start >= level_bytes:
+            why = f"begins at byte {start}, but the run fills only {level_bytes} bytes"
+            raise UsageError(f"{place} {why}", hint="set a smaller `offset`")
         raise UsageError(
-            f"{place} begins at byte {start}, but the run fills only {level_bytes} bytes",
-            hint="set a smaller `offset`",
+            f"{place}: its place holds no block of {format_size(align)}",
+            hint="set a smaller `block`, or a larger `span`",
         )
     yield "offset", str(start)
     yield "size", str(length)

@@ -298,6 +298,8 @@ class _Reading:
 
     def _stream(self, name: str, options: Mapping[str, Option], number: int) -> Stream:
         does = _direction(options)
+        for flush in ("fsync", "fdatasync"):
+            _whole(options, flush, 0, least=0, most=10**9 - 1)
         flushes = _flushes(options)
         if flushes and 0 < does.trim_percent < 100:
             raise UsageError(
@@ -503,13 +505,18 @@ def _sides(option: Option, read: Callable[[str], _Side]) -> tuple[_Side, _Side, 
     """Values for reads, writes and trims: the last given one is for the rest, an empty one fio's
     default.
     """
-    parts = [part.strip() for part in option.value.split(",")]
-    if len(parts) > 3:
-        raise UsageError(f"{option.place}: {_shown(option)} has more than three directions")
+    parts = _directions(option)
     default: _Side = ((DEFAULT_BLOCK_BYTES, 1.0),)
     given = [read(part) if part else default for part in parts]
     reads, writes, trims = (given[min(side, len(given) - 1)] for side in range(3))
     return reads, writes, trims
+
+
+def _directions(option: Option) -> list[str]:
+    parts = [part.strip() for part in option.value.split(",")]
+    if len(parts) > 3:
+        raise UsageError(f"{option.place}: {_shown(option)} has more than three directions")
+    return parts
 
 
 def _joined(sides: Iterable[str]) -> str:
@@ -628,7 +635,7 @@ def _offered(
         option = options.get(name)
         if option is None:
             continue
-        parts = [part.strip() for part in option.value.split(",")]
+        parts = _directions(option)
         total = 0.0
         for side, share in enumerate(does.shares):
             given = 1 if before_writes else side

@@ -27,6 +27,8 @@ class JobFile(Model):
 
 def job_text(body: object) -> object:
     """`- fio: jobs/db.fio` and `- fio: |` with lines below are short for `file` and `job`."""
+    if body is None:
+        return {}
     if isinstance(body, dict) and body.keys() == {"name", "text"}:  # as a stored profile has it
         return {"file": body}
     if not isinstance(body, str):

@@ -142,6 +142,8 @@ class MixStream(Model):
     def _mistakes(self) -> Iterator[Mistake]:
         if not re.fullmatch(r"[A-Za-z0-9_.-]+", self.name):
             yield ("name",), f"{self.name!r} has other signs than letters, digits, . _ and -"
+        elif self.name == "global":
+            yield ("name",), "'global' is fio's word for what holds for all jobs; take another"
         rates = ("rate_iops", "rate_mb_per_s", "drive_writes_per_day")
         given = [name for name in rates if getattr(self, name) is not None]
         if not given and self.iodepth is None:
@@ -152,10 +154,17 @@ class MixStream(Model):
             yield ("drive_writes_per_day",), "a stream that only reads has no drive writes"
         if self.flush_every and self.read_percent == WHOLE_PERCENT:
             yield ("flush_every",), "a stream that only reads has nothing to flush"
-        if self.theta == 1:
-            yield ("theta",), "fio cannot draw a theta of exactly 1; take 0.99 or 1.01"
+        yield from self._misplaced_pattern()
         yield from self._misplaced_trims()
         yield from self._misspelt_sizes()
+
+    def _misplaced_pattern(self) -> Iterator[Mistake]:
+        if self.theta == 1:
+            yield ("theta",), "fio cannot draw a theta of exactly 1; take 0.99 or 1.01"
+        if self.pattern is Locality.HOT:
+            for key, share in (("hot", self.hot_percent), ("hits", self.hits_percent)):
+                if share not in range(1, WHOLE_PERCENT):
+                    yield (key,), "a whole percentage from 1 to 99 is possible: fio takes no other"
         for key, pattern in (("theta", Locality.ZIPF), ("hot_percent", Locality.HOT),
                              ("hits_percent", Locality.HOT)):  # fmt: skip
             if key in self.model_fields_set and self.pattern is not pattern:
@@ -204,6 +213,8 @@ class Mix(Extendable):
 
     @model_validator(mode="after")
     def _named(self) -> Self:
+        if "/" in self.name or not self.name.isprintable():
+            refuse([(("name",), f"{self.name!r} holds a / or a sign that is not printed")])
         names = [stream.name for stream in self.streams]
         refuse(
             [
@@ -218,6 +229,12 @@ class Mix(Extendable):
     def called(self) -> str:
         """Its name in reports."""
         return self.name
+
+    @property
+    def paced(self) -> bool:
+        """Whether reads or writes have a rate or pauses, so that there is no bound to plan on."""
+        moving = (stream for stream in self.streams if stream.trim_percent < WHOLE_PERCENT)
+        return any(stream.rated or stream.think_s for stream in moving)
 
     @property
     def reads(self) -> bool:

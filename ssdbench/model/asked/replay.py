@@ -1,10 +1,11 @@
 """A trace of block I/O that is sent again."""
 
 from enum import StrEnum
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from ssdbench.model.asked.mistakes import refuse
 from ssdbench.model.base import Model
 from ssdbench.model.kind import StageKind
 from ssdbench.model.quantity import Jobs, Positive, Repeats, SizeBytes
@@ -42,6 +43,18 @@ class Columns(Model):
         default="bytes", description="Of `offset`; a sector is 512 bytes."
     )
     size_unit: Literal["bytes", "sectors"] = Field(default="bytes", description="Of `size`.")
+
+    @model_validator(mode="after")
+    def _apart(self) -> Self:
+        names = {"time": self.time, "offset": self.offset, "size": self.size, "op": self.op}
+        refuse(
+            [
+                ((key,), f"'{name}' is a column for another key, too; each needs its own")
+                for key, name in names.items()
+                if key in self.model_fields_set and [*names.values()].count(name) > 1
+            ]
+        )
+        return self
 
 
 class Replay(Model):
@@ -87,6 +100,12 @@ class Replay(Model):
     processes: bool = Field(
         default=False, description="Keep the names of processes that a blkparse trace holds."
     )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.traced_bytes is not None and self.placing is not Placing.SCALE:
+            refuse([(("traced_size",), "only with `placing: scale`")])
+        return self
 
     @property
     def reads(self) -> bool:

@@ -137,6 +137,12 @@ def test_each_repeat_has_offsets_of_its_own(resumed: dict[str, PointResult]) -> 
         ("  - fio: {file: ../../etc/hosts}\n", JOBS, "../../etc/hosts"),
         ("  - fio: jobs\n", JOBS, "jobs"),
         ("  - fio: {repeats: 2}\n", JOBS, "give either `file`"),
+        ("  - fio:\n", JOBS, "give either `file`"),
+        ('  - fio: ""\n', JOBS, "the name of the job file is empty"),
+        ("  - fio: jobs/db.fio\n", "[a]\nrw=write\nfsync=-1\n", "jobs/db.fio:3: fsync=-1 is no"),
+        ("  - fio: jobs/db.fio\n", "[a]\nrate_iops=1,2,3,4\n", "jobs/db.fio:2: rate_iops=1,2,3,4"),
+        ("  - fio: jobs/db.fio\n", "[a]\nrw=randread\nrandom_distribution=zoned:50/50:60/60\n",
+         "jobs/db.fio:3: fio refuses it"),
         ("  - fio: |\n      [a]\n      directory=/tmp\n", JOBS, "job:2: directory is refused"),
     ],
 )  # fmt: skip
@@ -175,6 +181,10 @@ def test_a_profile_that_names_a_file_again_and_again_is_refused_soon(
         ("{name: a, iodepth: 1, blocks: {big: 100}}", "'big' is no size"),
         ("{name: a, iodepth: 1, blocks: {4KiB: 60, '4096': 40}}", "'4096' is given twice"),
         ("{name: a, iodepth: 1, hot: 5%}", "only with `pattern: hot`"),
+        ("{name: a, iodepth: 1, pattern: hot, hot: 0.4%}", "a whole percentage from 1 to 99"),
+        ("{name: global, iodepth: 1}", "'global' is fio's word"),
+        ("{name: a, rate_iops: 1e-9}", "less than a byte per second"),
+        ("{name: a, iodepth: 1, block: 1GiB}", "holds no block of 1 GiB"),
         ("{name: a, iodepth: 1, block: 1000}", "not a multiple of the target's block"),
         ("{name: a, iodepth: 1, priority: idle}", "no priorities"),
         ("{name: 'a b', iodepth: 1}", "other signs than letters"),
@@ -347,3 +357,32 @@ def test_a_drive_without_trim_is_told_before_anything_is_written(
     said = capsys.readouterr().err
     assert "job:2: rw=trimwrite cannot be served: the target takes no discards" in said
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("measured", "target", "told"),
+    [
+        ("- mix: {name: a/b, streams: [{name: a, iodepth: 1}]}", "iops: 1", "holds a / or a sign"),
+        ("- mix:", "iops: 1", "missing key 'measure[0].mix.streams'"),
+        ("- mix: {streams: [{name: a, iodepth: 1}]}", "of: {job: oltp}, iops: 5", "(job oltp)"),
+        ("- mix: {streams: [{name: a, iodepth: 1}]}",
+         "of: {job: mix, stream: b}, latency: {p99: 1ms}", "(job mix, stream b)"),
+        ("- mix: {streams: [{name: a, iodepth: 1}]}",
+         "of: {job: mix, direction: trim}, latency: {p99: 1ms}", "direction trim"),
+        ("- mix: {streams: [{name: a, rate_iops: 9}]}", "of: {job: mix}, iops: 5", "has no bound"),
+        ("- fio: jobs/db.fio", "of: {job: db.fi0}, iops: 5", "(job db.fi0)"),
+        ("- replay:", "iops: 1", "missing key 'measure[0].replay.file'"),
+        ("- replay: {file: t.csv, columns: {time: offset}}", "iops: 1", "a column for another key"),
+        ("- replay: {file: t.csv, traced_size: 1GiB}", "iops: 1", "only with `placing: scale`"),
+    ],
+)  # fmt: skip
+def test_a_tired_profile_is_told_with_its_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], measured: str, target: str, told: str
+) -> None:
+    path = profile(tmp_path, f"  {measured}\naccept: [{{{target}}}]\n")
+
+    assert run(["plan", str(path)]) == 2
+
+    said = capsys.readouterr().err
+    assert told in said
+    assert re.search(rf"{re.escape(str(path))}:[0-9]+:[0-9]+: ", said)
