@@ -141,7 +141,7 @@ class Replay(PlainStage):
         made = replace(made, directory=context.store.directory() / TRACE)
         artifacts = context.directory() / FIO
         seed = derived(context.seed, self.name, unit.number)
-        paths = (os.path.relpath(made.log(n), artifacts) for n in range(made.logs))
+        paths = (os.path.relpath(made.log(n), artifacts) for n in range(self.clients))
         job = Job(
             name="replay",
             workload=self._workload(made),

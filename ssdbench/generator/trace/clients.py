@@ -35,8 +35,6 @@ EXTENT_BYTES = 2 << 20  # stays together when a trace is spread over another siz
 START_MS = 2000  # after fio's start: all its threads are there by then
 NAME = "drive"  # of the file in an iolog, where fio is not told another
 TRIMS = "trims: a drive that is tested stays full"
-PART = 60_000  # requests of a log; fio keeps 32 bytes of each until its thread ends
-MOST_LOGS = 1024  # threads of one fio
 DUE = np.dtype([("due_ns", "<i8"), ("write", "u1")])
 _WORDS = {READ: "read", WRITE: "write", FLUSH: "sync"}
 
@@ -55,17 +53,10 @@ class Sending:
 
 @dataclass(slots=True)
 class Prepared:
-    """The work for fio, in files of a directory.
-
-    In an open loop a client is several threads, one after another: a thread of fio writes what it
-    logged when it ends, so that memory hardly grows with the trace. A closed loop tells no times at
-    which the next could begin.
-    """
+    """The work for fio, in files of a directory."""
 
     directory: Path
     clients: int
-    timed: bool = True
-    sent: int = 0  # reads, writes and flushes
     requests: int = 0  # reads and writes
     bytes: int = 0  # that they move
     bytes_written: int = 0
@@ -76,23 +67,13 @@ class Prepared:
     rounded: int = 0
     dropped: Counter[str] | None = None
 
-    @property
-    def logs(self) -> int:
-        """How many there are: the first of each client, then the second of each."""
-        parts = -(-self.sent // (self.clients * PART)) if self.timed else 1
-        return self.clients * max(1, min(parts, MOST_LOGS // self.clients))
+    def log(self, client: int) -> Path:
+        """The iolog of a client, from 0."""
+        return self.directory / f"client-{client:04d}.log"
 
-    def log(self, number: int) -> Path:
-        """An iolog, from 0."""
-        return self.directory / f"client-{number:04d}.log"
-
-    def due_path(self, number: int) -> Path:
-        """The file of `due`; there is none where nothing is."""
-        return self.directory / f"client-{number:04d}.due"
-
-    def due(self, number: int) -> npt.NDArray[np.void]:
-        """When each read and write of a log is due, and which it is, in its order."""
-        path = self.due_path(number)
+    def due(self, client: int) -> npt.NDArray[np.void]:
+        """When each read and write of a client is due, and which it is, in its order."""
+        path = self.directory / f"client-{client:04d}.due"
         return np.fromfile(path, DUE) if path.exists() else np.zeros(0, DUE)
 
 
@@ -100,15 +81,15 @@ def prepared(trace: Trace, how: Sending, directory: Path) -> Prepared:
     """Write the logs of all clients below a directory. Raises TraceError."""
     dropped: Counter[str] = Counter()
     made = Prepared(directory, how.clients, dropped=dropped)
-    last_ms = np.full(max(MOST_LOGS, how.clients), -1, dtype=np.int64)
-    begun = 0
+    last_ms = np.full(how.clients, -1, dtype=np.int64)
+    for client in range(how.clients):
+        made.log(client).write_text(f"fio version 2 iolog\n{NAME} add\n{NAME} open\n")
+    sent = 0
     for placed in _placed(trace, how, made):
-        for number in range(begun, made.logs):
-            made.log(number).write_text(f"fio version 2 iolog\n{NAME} add\n{NAME} open\n")
-        begun = made.logs
-        _deal(placed, made, last_ms)
-    for number in range(begun):
-        with made.log(number).open("a") as log:
+        _deal(placed, sent, how, made, last_ms)
+        sent += len(placed)
+    for client in range(how.clients):
+        with made.log(client).open("a") as log:
             log.write(f"{NAME} close\n")
     if not made.requests:
         raise TraceError(trace.path, 0, "the trace holds no read and no write")
@@ -149,8 +130,6 @@ def _placed(
         made.largest_bytes = max(made.largest_bytes, int(data.size_bytes.max(initial=0)))
         if len(found):
             made.last_due_ns = int(found.time_ns[-1])
-            made.timed = trace.timed
-            made.sent += len(found)
             yield found
 
 
@@ -203,17 +182,16 @@ def _refuse(
         raise trace.wrong(int(chunk.line[int(np.argmax(wrong))]), why, hint=hint)
 
 
-def _deal(chunk: Chunk, made: Prepared, last_ms: Whole) -> None:
-    """Append a chunk, the last of what is sent so far, to the logs of the clients in turn."""
+def _deal(chunk: Chunk, sent: int, how: Sending, made: Prepared, last_ms: Whole) -> None:
+    """Append a chunk to the logs of the clients, who take turns."""
     due_ms = chunk.time_ns // 10**6 + START_MS
-    number = np.arange(made.sent - len(chunk), made.sent)
-    part = np.minimum(number // (made.clients * PART), made.logs // made.clients - 1)
-    log_of = part * made.clients + number % made.clients
-    for log_number in np.unique(log_of).tolist():
-        mine = log_of == log_number
+    for client in range(how.clients):
+        mine = slice((client - sent) % how.clients, None, how.clients)
         due, op = due_ms[mine], chunk.op[mine]
-        waits = np.diff(due, prepend=last_ms[log_number]) > 0
-        last_ms[log_number] = due[-1]
+        if not len(due):
+            continue
+        waits = np.diff(due, prepend=last_ms[client]) > 0
+        last_ms[client] = due[-1]
         rows = zip(
             waits.tolist(),
             due.tolist(),
@@ -226,11 +204,11 @@ def _deal(chunk: Chunk, made: Prepared, last_ms: Whole) -> None:
             (f"{NAME} wait {at} 0\n" if wait else "") + f"{NAME} {_WORDS[kind]} {place} {size}\n"
             for wait, at, kind, place, size in rows
         )
-        with made.log(log_number).open("a") as log:
+        with made.log(client).open("a") as log:
             log.write(text)
         data = op != FLUSH
         known = np.zeros(int(data.sum()), DUE)
         known["due_ns"] = chunk.time_ns[mine][data]
         known["write"] = op[data] == WRITE
-        with made.due_path(log_number).open("ab") as file:
+        with (made.directory / f"client-{client:04d}.due").open("ab") as file:
             known.tofile(file)

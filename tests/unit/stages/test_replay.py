@@ -43,11 +43,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, RunResult]:
     trace = traces.iolog(place / "trace.log", requests())
     accept = "accept: [{of: {replay: it}, latency: {p99: 1s}}]"
     (place / "it.yaml").write_text(PROFILE.format(trace=trace, more=accept))
-    with pytest.MonkeyPatch.context() as changed:
-        changed.setattr(
-            "ssdbench.generator.trace.clients.PART", 300
-        )  # so that each client is three threads in turn
-        code = run(["run", str(place / "it.yaml"), "--output", str(place / "out"), "--json"])
+    code = run(["run", str(place / "it.yaml"), "--output", str(place / "out"), "--json"])
     assert code == 1  # two replays do not validate
     return place / "out", RunResult.model_validate_json((place / "out/result.json").read_text())
 

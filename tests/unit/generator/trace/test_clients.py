@@ -59,24 +59,6 @@ def test_clients_take_turns_and_wait_for_the_millisecond_of_each_request(tmp_pat
     assert work.dropped and list(work.dropped.values()) == [1]
 
 
-def test_long_logs_come_in_parts_and_those_without_times_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ssdbench.generator.trace.clients.PART", 3)
-    requests = [(number * 10**6, number * 4096, 4096, "r") for number in range(14)]
-    work = made(tmp_path, requests)
-
-    assert work.logs == 2 * 3
-    found = [[ns // 10**6 for ns in work.due(log)["due_ns"].tolist()] for log in range(6)]
-    assert found == [[0, 2, 4], [1, 3, 5], [6, 8, 10], [7, 9, 11], [12], [13]]
-    assert told(work, 4) == [f"drive wait {START_MS + 12} 0", "drive read 49152 4096"]
-    closed = tmp_path / "closed"
-    closed.mkdir()
-    text = "fio version 2 iolog\nd add\nd open\n" + "d read 0 4096\n" * 14 + "d close\n"
-    (closed / "it").write_text(text)
-    assert prepared(Trace(closed / "it"), sending(), closed).logs == 2
-
-
 def test_a_speed_that_would_take_for_ever_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match="after more than 30 days"):
         made(tmp_path, [*traces.REQUESTS], speed=1e-15)
