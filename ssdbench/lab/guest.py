@@ -37,7 +37,9 @@ _OWN_FAULT = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, sign
 TROUBLE = (  # for Python and grep -E
     r"(Kernel panic|Oops:|BUG:|WARNING:|general protection|RIP: .*\+0x"
     # What the kernel says of its memory: slub_debug, page_poison, and two of one name in sysfs.
-    r"|BUG [A-Za-z0-9_-]+ \(|pagealloc: |cannot create duplicate)"
+    r"|BUG [A-Za-z0-9_-]+ \(|pagealloc: |cannot create duplicate"
+    # What only a kernel that was built for debugging says, and not in one of these words.
+    r"|UBSAN: |trying to register non-static key|kmemleak: [0-9]+ new suspected)"
 )
 
 

@@ -12,6 +12,7 @@ import logging
 import lzma
 import re
 import struct
+import zlib
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -48,7 +49,9 @@ BUILD_WITH = (
     "diffutils", "perl-base", "base-files", "xz-utils",
 )  # fmt: skip
 BUILT_IMAGE = Path("arch/x86/boot/bzImage")
-XZ_MAGIC = b"\xfd7zXZ\0"
+XZ_MAGIC, GZIP_MAGIC, ZSTD_MAGIC = b"\xfd7zXZ\0", b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+# Where an unpacked kernel is entered (XEN_ELFNOTE_PHYS32_ENTRY): QEMU boots none without it.
+PVH_NOTE = struct.pack("<III4s", 4, 8, 18, b"Xen")
 SIZE_BYTES = 4  # of the unpacked kernel, behind the packed one
 _log = logging.getLogger(__name__)
 
@@ -128,19 +131,23 @@ def payload(image: bytes) -> bytes:
 def unpack_image(kernel: Kernel) -> None:
     """Unpack the image once, which an emulated CPU does for seconds at each boot (6.1: four).
 
-    Where there is no program for it (zstd), guests boot the packed image.
+    Where there is no program for it (zstd), or it is packed in another way or can only be entered
+    packed, guests boot the packed image.
     """
     if kernel.unpacked_image.exists():
         return
     packed = payload(kernel.image.read_bytes())
     if packed.startswith(XZ_MAGIC):
         unpacked = lzma.LZMADecompressor().decompress(packed)  # up to the size at its end
-    elif command.which("zstd"):
+    elif packed.startswith(GZIP_MAGIC):  # what a kernel of one's own has by default
+        unpacked = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(packed)
+    elif packed.startswith(ZSTD_MAGIC) and command.which("zstd"):
         said = command.run(["zstd", "-dcq"], input=packed[:-SIZE_BYTES])
         unpacked = said.raw
     else:
         return
-    files.write_atomic(kernel.unpacked_image, unpacked)
+    if PVH_NOTE in unpacked:
+        files.write_atomic(kernel.unpacked_image, unpacked)
 
 
 def source_package(release: str) -> str:

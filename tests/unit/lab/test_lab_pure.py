@@ -13,7 +13,8 @@ from ssdbench.host.command import run
 from ssdbench.lab.archive import archive_address
 from ssdbench.lab.cpio import initramfs
 from ssdbench.lab.disks import DEFAULT, consent, parse, parse_all
-from ssdbench.lab.kernels import Kernel, from_tree, newest, payload, unpack_image
+from ssdbench.lab.guest import complaint
+from ssdbench.lab.kernels import PVH_NOTE, Kernel, from_tree, newest, payload, unpack_image
 from ssdbench.lab.machine import Bus, Disk, Machine, arguments
 from ssdbench.lab.memory import make_answer_disk, unpack
 
@@ -94,11 +95,11 @@ def test_the_compressed_kernel_lies_where_the_head_of_an_image_says() -> None:
     assert payload(bytes(image)) == b"packed!"
 
 
-@pytest.mark.parametrize("packer", ["xz", "zstd"])
+@pytest.mark.parametrize("packer", ["xz", "zstd", "gzip"])
 def test_an_image_is_unpacked_once_for_all_boots(tmp_path: Path, packer: str) -> None:
     kernel = Kernel("6.1", "6.1.0-x", tmp_path)
     (tmp_path / "boot").mkdir()
-    plain = b"\x7fELF, and so on"
+    plain = b"\x7fELF, and so on" + PVH_NOTE
     packed = run([packer, "-c"], input=plain).raw + len(plain).to_bytes(4, "little")
     head = bytearray(1024)
     head[0x1F1] = 1
@@ -108,6 +109,20 @@ def test_an_image_is_unpacked_once_for_all_boots(tmp_path: Path, packer: str) ->
     unpack_image(kernel)
 
     assert kernel.unpacked_image.read_bytes() == plain
+
+
+def test_an_image_that_can_only_be_entered_packed_stays_packed(tmp_path: Path) -> None:
+    kernel = Kernel("mine", "6.99.0", tmp_path)
+    (tmp_path / "boot").mkdir()
+    packed = gzip.compress(b"\x7fELF, without a note")
+    head = bytearray(1024)
+    head[0x1F1] = 1
+    head[0x24C:0x250] = len(packed).to_bytes(4, "little")
+    kernel.image.write_bytes(head + packed)
+
+    unpack_image(kernel)
+
+    assert not kernel.unpacked_image.exists()
 
 
 def test_a_guest_that_is_kept_has_a_second_serial_line_to_be_rung_by() -> None:
@@ -255,3 +270,26 @@ def test_an_option_that_would_do_nothing_is_refused(text: str, why: str) -> None
 def test_a_wrong_disk_line_gets_a_sentence(text: str) -> None:
     with pytest.raises(UsageError, match="disk"):
         parse(text, 0)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "BUG: KASAN: slab-use-after-free in flash_complete+0x1/0x2 [ssdb_flash]",
+        "BUG: KCSAN: data-race in slam_work / slam_done",
+        "UBSAN: shift-out-of-bounds in kmod/ftl/gc.c:1:2",
+        "WARNING: possible circular locking dependency detected",
+        "[ BUG: Invalid wait context ]",
+        "INFO: trying to register non-static key.",
+        "kmemleak: 2 new suspected memory leaks (see /sys/kernel/debug/kmemleak)",
+    ],
+)
+def test_what_a_kernel_with_checks_complains_of_is_a_complaint(line: str) -> None:
+    usual = (
+        "kmemleak: Kernel memory leak detector initialized (mem pool available: 15725)\n"
+        "FAULT_INJECTION: forcing a failure.\n"
+        "python3: page allocation failure: order:0, mode:0xcc0(GFP_KERNEL)\n"
+    )
+
+    assert complaint(usual) == ""
+    assert complaint(f"{usual}[    4.7] {line}\n") == f"[    4.7] {line}"
