@@ -43,6 +43,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         flash.Flash(),
         seppanen.MITIGATION,
         seppanen.LAYER,
+        seppanen.FILESYSTEMS,
         seppanen.PAGECACHE,
         yu.MERGECOUNTS,
         yu.BREAKDOWN,

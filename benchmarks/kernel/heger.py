@@ -1,4 +1,4 @@
-"""What is left of Heger 2011: an aged file system over the whole drive, and the schedulers."""
+"""The schedulers of Heger 2011 on a model of his drive."""
 
 from benchmarks.kernel.experiment import Claim, Model
 from benchmarks.kernel.guestshell import TOOLS, assignments
@@ -52,54 +52,4 @@ SCHEDULERS = Plain(
         for way in WAYS
         for other in OTHERS
     ),
-)
-
-# A new file system with few files; then one that is full, of which every other file was replaced
-# again and again, as FFSB ages. Then 4 KiB writes at random places of the files by four threads.
-AGED = """
-own dd sync fio mkdir rm
-mkdir -p /mnt
-files() { local n; for n in $(seq $1 $2 $3); do
-  mine dd if=/dev/zero of=/mnt/$((n % 4))/$n bs=64k count=$(( 1 + n % 15 )) 2> /dev/null; done; }
-names() { (cd /mnt; ls -d $1/* | tr '\\n' ':' | sed 's/:$//'); }
-writers() { local jobs= n; for n in 0 1 2 3; do
-    jobs+=" --name=j$n --filename=$(names $n | sed 's,^,/mnt/,; s,:,:/mnt/,g')"; done
-  mine fio --direct=1 --rw=randwrite --bs=4k --ioengine=psync --thread --group_reporting \\
-    --randseed=$SEED --norandommap --file_service_type=random --openfiles=64 \\
-    --ramp_time=$2 --time_based --runtime=$3 --minimal $jobs > /run/terse
-  row $1 iops $(rate); }
-"""
-
-
-def _aged(model: Model, seed: int) -> str:
-    device = {n: v for n, v in model.items() if n != "files"}
-    files = int(model["files"])
-    return "\n".join(
-        [
-            TOOLS + AGED + f"SEED={seed}\ncapacity_bytes={model['capacity_bytes']}",
-            f"drive {assignments(device)}; echo none > /sys/block/ssd0/queue/scheduler",
-            "mine dd if=/dev/zero of=/dev/ssd0 bs=1M count=$((capacity_bytes >> 20)) oflag=direct"
-            " 2> /dev/null",
-            "mkfs.xfs -q -f -K /dev/ssd0; mount -t xfs /dev/ssd0 /mnt",
-            "for n in 0 1 2 3; do mkdir -p /mnt/$n; done",
-            f"files 1 1 {files // 20}; mine sync -f /mnt",
-            "writers young 60s 20s",
-            f"files {files // 20 + 1} 1 {files}",
-            "for pass in 1 2; do for n in 0 1 2 3; do for f in /mnt/$n/*; do",
-            "  case $(( (${f##*/} + pass) % 2 )) in 0) rm $f;; esac; done; done",
-            f"files $((2 - pass % 2)) 2 {files}; done",
-            "mine sync -f /mnt",
-            "row full share $(df /mnt | awk 'END {print $3 / $2}')",
-            "writers aged 400s 60s",
-            "umount /mnt",
-        ]
-    )
-
-
-AGING = Plain(
-    "aged2011",
-    "random writes to files of a new XFS on 5 % of the X25-M model, and of a full and aged one",
-    lambda series: _drive("320MiB") | {"store": 1, "files": 500},
-    _aged,
-    (Claim("whole and aged / 5 % and new", "aged", 342 / 3182, ("young",), at_most=True),),
 )
