@@ -80,6 +80,7 @@ class Direction:
     latency: Histogram = field(default_factory=Histogram.empty)
     lat_mean_ns: float = 0.0
     lat_max_ns: float = 0.0
+    submit_mean_ns: float = 0.0  # part of the latency: until the kernel had taken the request
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ class Code(StrEnum):
     DRIFT_IN_WINDOW = "drift-in-window"
     FEW_SAMPLES = "few-samples"  # too few I/Os for this percentile
     LITTLE_MISMATCH = "little-mismatch"  # IOPS x latency is not the queue depth
+    QUEUE_FULL = "queue-full"  # requests waited for the kernel to take them
     HOST_BOUND = "host-bound"  # the host, not the drive, is the limit
     DISTURBED = "disturbed"  # other work on the host or the drive during a repeat
     BIMODAL = "bimodal"

@@ -29,7 +29,7 @@ from ssdbench.model.findings.host import ForeignRequests
 from ssdbench.model.point import Repeat
 from ssdbench.model.rundirectory import HISTOGRAMS, MEASURE
 from ssdbench.model.workload import Point, Workload
-from ssdbench.stats.checks import MIN_BUFFERS_PER_WINDOW
+from ssdbench.stats.checks import LITTLE_TOLERANCE, MIN_BUFFERS_PER_WINDOW
 from ssdbench.stats.histogram import Counts, Histogram
 from ssdbench.stats.measured import StreamSeen
 from ssdbench.stats.point import Measured, window_rates
@@ -39,7 +39,7 @@ from ssdbench.stats.settle import Settle
 from ssdbench.stats.steadystate import findings
 from ssdbench.stats.window import Needed
 from ssdbench.stats.writecache import buffer_bytes
-from ssdbench.units import format_duration
+from ssdbench.units import NS_PER_S, format_duration
 
 SIDES = ("read", "write", "trim")  # of streams, as they are stored
 SECONDS = ("duration_s", "read_ios", "write_ios", "read_bytes", "write_bytes")
@@ -230,14 +230,29 @@ def _measured(
     busiest = max(
         (job.cpu_user_percent + job.cpu_system_percent for job in outcome.jobs), default=0
     )
+    sides = [side for job in outcome.jobs for side in (job.read, job.write)]
+    taken_ns = sum(side.ios * side.lat_mean_ns for side in sides)
+    submit_ns = sum(side.ios * side.submit_mean_ns for side in sides)
+    submit_percent = 100 * submit_ns / taken_ns if taken_ns else 0.0
+    start_in_flight = 0.0
+    if context.target.simulated or submit_percent <= 100 * LITTLE_TOLERANCE:
+        submit_percent = 0.0
+        read = outcome.latency("read", from_s=from_s, to_s=to_s)
+        write = outcome.latency("write", from_s=from_s, to_s=to_s)
+    else:  # fio's log by time lacks it
+        read = Histogram.merged(job.read.latency for job in outcome.jobs)
+        write = Histogram.merged(job.write.latency for job in outcome.jobs)
+        start_in_flight = taken_ns / NS_PER_S / max(side.runtime_s for side in sides)
     return Measured(
         duration_s=series.column("duration_s")[window],
         read_ios=series.column("read_ios")[window].astype(np.int64),
         write_ios=series.column("write_ios")[window].astype(np.int64),
         read_bytes=series.column("read_bytes")[window].astype(np.int64),
         write_bytes=series.column("write_bytes")[window].astype(np.int64),
-        read=outcome.latency("read", from_s=from_s, to_s=to_s),
-        write=outcome.latency("write", from_s=from_s, to_s=to_s),
+        read=read,
+        write=write,
+        submit_percent=submit_percent,
+        start_in_flight=start_in_flight,
         flush=Histogram.merged(job.flushes.latency for job in outcome.jobs),
         streams=outcome.streams(from_s=from_s, to_s=to_s),
         cpu_percent=None if context.target.simulated else busiest,
@@ -256,6 +271,8 @@ def write_measured(path: Path, measured: Measured) -> None:
         read=measured.read.counts,
         write=measured.write.counts,
         flush=measured.flush.counts,
+        submit_percent=np.array(measured.submit_percent),
+        start_in_flight=np.array(measured.start_in_flight),
         duration_s=measured.duration_s,
         read_ios=measured.read_ios,
         write_ios=measured.write_ios,
@@ -283,6 +300,8 @@ def read_measured(path: Path) -> Measured:
                 read=Histogram(stored["read"]),
                 write=Histogram(stored["write"]),
                 flush=Histogram(stored["flush"]) if "flush" in stored else Histogram.empty(),
+                submit_percent=float(stored.get("submit_percent", 0.0)),
+                start_in_flight=float(stored.get("start_in_flight", 0.0)),
                 cpu_percent=None if np.isnan(cpu) else cpu,
                 before=before,
                 streams=tuple(  # of older results there are none

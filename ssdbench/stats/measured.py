@@ -61,6 +61,8 @@ class Measured:
     read: Histogram = field(default_factory=Histogram.empty)
     write: Histogram = field(default_factory=Histogram.empty)
     flush: Histogram = field(default_factory=Histogram.empty)  # of all streams, settling included
+    submit_percent: float = 0.0  # of the latency: until the kernel had taken a request
+    start_in_flight: float = 0.0  # where latencies are those of a whole start: its rate times them
     cpu_percent: float | None = None  # of the busiest generator thread
     before: Series | None = None  # seconds just before the window that are evidence, in IOPS
     streams: tuple[StreamSeen, ...] = ()  # where the workload has streams

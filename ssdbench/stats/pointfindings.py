@@ -19,6 +19,7 @@ from ssdbench.model.findings.repeats import (
     LevelsSeenTooLittle,
     LevelVaries,
     PointOnTwoLevels,
+    QueueFull,
     QueueNotFull,
     RateChanged,
     RepeatsMove,
@@ -185,6 +186,8 @@ def _queueing(
     point: Point, repeats: Sequence[Repeat], measured: Sequence[Measured], context: Context
 ) -> Iterator[Finding]:
     workload = point.workload
+    if submit_percent := max((m.submit_percent for m in measured), default=0.0):
+        yield QueueFull(submit_percent, bool(workload.streams)).finding()
     merged = Histogram.merged([h for m in measured for h in (m.read, m.write)])
     if not workload.keeps_queue_full or merged.n == 0:
         return
@@ -193,6 +196,8 @@ def _queueing(
     depth = workload.iodepth * workload.numjobs
     iops = float(np.mean([repeat.iops for repeat in repeats]))
     error = checks.little_error(iops, merged.mean_ns(), depth)
+    if whole := [m.start_in_flight for m in measured if m.start_in_flight]:
+        error = float(np.mean(whole)) / depth - 1
     if abs(error) > checks.LITTLE_TOLERANCE:
         yield QueueNotFull((1 + error) * depth, depth).finding()
 

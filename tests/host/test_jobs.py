@@ -6,9 +6,10 @@ from pathlib import Path
 import pytest
 
 from ssdbench.host.command import run
-from ssdbench.model.result import RunResult
+from ssdbench.model.finding import Code
+from ssdbench.model.result import PointResult, RunResult
 from ssdbench.target.inspect import inspect
-from ssdbench.units import MIB
+from ssdbench.units import MIB, NS_PER_S
 from tests.support.devices import LoopDevice
 
 pytestmark = pytest.mark.host
@@ -41,20 +42,21 @@ measure:
 """
 
 
+THREADS = """
+title: More threads than slots
+host: {scheduler: none, nr_requests: 4}
+precondition: [{pattern: sequential, block: 128KiB, fill: 1}]
+steady: {rule: seppanen, max_time: 3s}
+repeats: 1
+window: 5s
+settle: {window: 2s, flat: 2s, max_time: 3s}
+measure:
+  - sweep: {block: 4KiB, read: 100, iodepth: 1, numjobs: 32}
+"""
+
+
 def test_jobs_and_mixes_run_on_a_block_device(tmp_path: Path) -> None:
-    profile = tmp_path / "p.yaml"
-    profile.write_text(PROFILE)
-    with LoopDevice.several(tmp_path) as make:
-        info = inspect(str(make(size_bytes=64 * MIB).node))
-        run(
-            [
-                *(sys.executable, "-m", "ssdbench", "run", str(profile), "--target", info.name),
-                *("--destroy", info.id, "--output", str(tmp_path / "out")),
-            ],
-            ok=(0, 1),
-        )
-    result = RunResult.model_validate_json((tmp_path / "out" / "result.json").read_text())
-    jobs, pair = [point for stage in result.stages for point in stage.points]
+    jobs, pair = points_of(PROFILE, tmp_path)
 
     rates = {
         stream.name: sum(e.value for e in stream.estimates if e.metric == "iops")
@@ -77,3 +79,31 @@ def test_jobs_and_mixes_run_on_a_block_device(tmp_path: Path) -> None:
     assert by_stream["data"] == {"read", "write"}
     assert by_stream["log"] == {"write", "flush"}
     assert {stream.name for stream in pair.streams} == {"a", "b"}
+
+
+def test_latency_holds_the_wait_for_a_slot_of_the_drive(tmp_path: Path) -> None:
+    """fio's log by time begins after io_submit, which sleeps while the drive's queue is full."""
+    (point,) = points_of(THREADS, tmp_path)
+
+    iops, mean = point.estimate("iops"), point.estimate("lat_mean_ns")
+    assert iops is not None and mean is not None
+    assert iops.value * mean.value / NS_PER_S == pytest.approx(32, rel=0.5)  # without the wait 4
+    codes = {finding.code for finding in point.findings}
+    assert Code.QUEUE_FULL in codes and Code.LITTLE_MISMATCH not in codes
+
+
+def points_of(text: str, tmp_path: Path) -> list[PointResult]:
+    """The points of a run of this profile on a loop device."""
+    profile = tmp_path / "p.yaml"
+    profile.write_text(text)
+    with LoopDevice.several(tmp_path) as make:
+        info = inspect(str(make(size_bytes=64 * MIB).node))
+        run(
+            [
+                *(sys.executable, "-m", "ssdbench", "run", str(profile), "--target", info.name),
+                *("--destroy", info.id, "--output", str(tmp_path / "out")),
+            ],
+            ok=(0, 1),
+        )
+    result = RunResult.model_validate_json((tmp_path / "out" / "result.json").read_text())
+    return [point for stage in result.stages for point in stage.points]

@@ -136,14 +136,19 @@ def _direction(sides: Sequence[Json]) -> Direction:
         return Direction()
     ios = [_count(side["total_ios"]) for side in sides]
     latencies = [side["lat_ns"] for side in sides]
-    means = [_measure(latency["mean"]) for latency in latencies]
+
+    def mean(of: Sequence[Json]) -> float:
+        each = [_measure(one.get("mean", 0.0)) for one in of]
+        return sum(n * one for n, one in zip(ios, each, strict=True)) / sum(ios)
+
     return Direction(
         ios=sum(ios),
         bytes=sum(_count(side.get("io_bytes", 0)) for side in sides),  # flushes have none
         runtime_s=max(_measure(side.get("runtime", 0)) for side in sides) / 1000,
         latency=Histogram.merged(_histogram(side) for side in sides),
-        lat_mean_ns=sum(n * mean for n, mean in zip(ios, means, strict=True)) / sum(ios),
+        lat_mean_ns=mean(latencies),
         lat_max_ns=max(_measure(latency["max"]) for latency in latencies),
+        submit_mean_ns=mean([side.get("slat_ns", {}) for side in sides]),
     )
 
 

@@ -171,6 +171,16 @@ def test_a_queue_that_was_not_full_contradicts_littles_law() -> None:
     assert against(judged(windows)) == {Code.LITTLE_MISMATCH}
 
 
+def test_waiting_for_a_slot_of_the_drive_is_told_and_no_contradiction() -> None:
+    windows = [replace(m, submit_percent=87.0, start_in_flight=32.0) for m in steady_windows()]
+
+    result = judged(windows)
+
+    assert against(result) == set()
+    (told,) = [f for f in result.findings if f.code is Code.QUEUE_FULL]
+    assert "87 % of the latency" in told.message
+
+
 def test_a_busy_generator_thread_means_that_the_host_was_measured() -> None:
     windows = [replace(m, cpu_percent=97.0) for m in steady_windows()]
 
