@@ -71,10 +71,20 @@ class Stream(Model):
         return self.trim_percent == WHOLE_PERCENT
 
     @property
-    def written_bytes_per_s(self) -> float:
-        """Bytes that it writes per second where a rate is offered, by the mean of its sizes."""
+    def writes(self) -> bool:
+        """Whether it writes at all."""
+        return self.read_percent < WHOLE_PERCENT and not self.only_trims
+
+    @property
+    def moved_bytes_per_s(self) -> float:
+        """Bytes that it moves per second where a rate is offered, by the mean of its sizes."""
         moving_iops = (self.offered_iops or 0.0) * (100 - self.trim_percent) / 100
-        return moving_iops * self.mean_bytes * (100 - self.read_percent) / 100
+        return moving_iops * self.mean_bytes
+
+    @property
+    def written_bytes_per_s(self) -> float:
+        """Bytes of those that it writes."""
+        return self.moved_bytes_per_s * (100 - self.read_percent) / 100
 
     def label(self) -> str:
         """Short text for people: `data: 8 KiB random, 70 % read, 16 in flight`."""

@@ -123,16 +123,15 @@ def latency_logs(directory: Path, index: int, job: Job) -> list[Path]:
 def _streams(index: int, job: Job) -> Iterator[str]:
     """The sections of a job of several streams, which begin together and end together."""
     streams = job.workload.streams
-    threads = sum(stream.numjobs for stream in streams)
-    for number, stream in enumerate(streams):
+    for number, (stream, part) in enumerate(zip(streams, _parts(job), strict=True)):
         name = f"{log_prefix(index, job)}{_STREAM}{number}"
         wall: Options = {"stonewall": 1} if index and not number else {}
         end: Options = {"time_based": 1, "runtime": UNTIL_STOPPED_S}
         if job.runtime_s is not None:
             end = {"time_based": 1, "runtime": _milliseconds(job.runtime_s)}
-        if job.total_bytes is not None:
-            # Each has its part, and the first to reach it ends all: the mix stays what it is.
-            end = {"io_size": max(1, job.total_bytes // threads), "exitall": 1, **end}
+        if part is not None:
+            # The first to reach its part ends all: the mix stays what it is.
+            end = {"io_size": part, "exitall": 1, **end}
             end.pop("time_based")
         yield ""
         yield f"[{name}]"
@@ -145,6 +144,24 @@ def _streams(index: int, job: Job) -> Iterator[str]:
                 **_histogram_log(name, job),
             }
         )
+
+
+def _parts(job: Job) -> Iterator[int | None]:
+    """Bytes that each thread of a stream may move at most; None where it writes none of them.
+
+    Rates tell how uneven the streams are, where all that write have one; else threads are alike.
+    """
+    streams = job.workload.streams
+    rated = all(stream.moved_bytes_per_s for stream in streams if stream.writes)
+    weights = [
+        stream.writes * (stream.moved_bytes_per_s if rated else float(stream.numjobs))
+        for stream in streams
+    ]
+    for stream, weight in zip(streams, weights, strict=True):
+        if job.total_bytes is None or not stream.writes:
+            yield None
+        else:
+            yield max(1, int(job.total_bytes * weight / sum(weights) / stream.numjobs))
 
 
 def _section_name(index: int, job: Job, part: int | None) -> str:

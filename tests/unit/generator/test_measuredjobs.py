@@ -1,10 +1,13 @@
 """fio job files as workloads: what is read, what is refused with its line, and where it works."""
 
 import random
+import re
 
 import pytest
 
 from ssdbench.errors import UsageError
+from ssdbench.generator.base import Job
+from ssdbench.generator.fio.jobfile import jobfile
 from ssdbench.generator.fio.measuredjobs import (
     MeasuredJobs,
     Room,
@@ -105,6 +108,24 @@ def test_a_trim_before_each_write_comes_at_the_rate_of_the_writes() -> None:
 
     assert (stream.trim_percent, stream.read_percent, stream.offered_iops) == (50, 0, 100)
     assert stream.written_bytes_per_s == 50 * 16384
+
+
+@pytest.mark.parametrize(
+    ("jobs", "parts"),
+    [
+        ("[a]\nrw=write\nrate=3k\nnumjobs=2\n[b]\nrw=randrw\nrate=1k\n", [375, 250]),
+        ("[a]\nrw=write\nnumjobs=3\n[b]\nrw=write\nrate=1k\n", [250, 250]),
+        ("[a]\nrw=write\n[b]\nrw=read\n[c]\nrw=trim\n", [1000, None, None]),
+    ],
+)
+def test_what_may_still_be_written_is_shared_among_those_that_write(
+    jobs: str, parts: list[int | None]
+) -> None:
+    workload = measured(jobs, TRIMS).phases[0].workload
+    text = jobfile([Job("j", workload, seed=1, total_bytes=1000)], options={})
+
+    found = [re.search(r"^io_size=(\d+)$", section, re.M) for section in text.split("\n[")[1:]]
+    assert [None if one is None else int(one[1]) for one in found] == parts
 
 
 def test_a_warm_up_leaves_trims_out() -> None:
