@@ -33,7 +33,7 @@ def command(target: str | None, as_json: bool) -> int:
     from ssdbench.target.inspect import inspect
 
     info = inspect(target) if target else None
-    needs = requirements(_state(), info)
+    needs = requirements(_state(info), info)
     missing = any(requirement.grade is Grade.MISSING for requirement in needs)
     if as_json:
         document(_document(needs, info))
@@ -95,9 +95,10 @@ def _line(requirement: "Requirement") -> str:
     return f"{requirement.grade.value:<8} {requirement.name}: {requirement.said}{hint}"
 
 
-def _state() -> "HostState":
+def _state(info: "TargetInfo | None") -> "HostState":
     import os
 
+    from ssdbench.engine.lacking import told
     from ssdbench.engine.preflight import HostState
     from ssdbench.errors import SsdbenchError
     from ssdbench.generator.fio.driver import OLDEST
@@ -124,6 +125,7 @@ def _state() -> "HostState":
         fio_engines=engines,
         fio_oldest=".".join(str(number) for number in OLDEST),
         fio_fault=fault,
+        lacks={} if fault else told(info),
         simulation_fault=simulation_fault,
     )
 

@@ -50,6 +50,10 @@ def lab() -> None:
     help="Put this program of the host into the guest's memory, and no other file of the host. "
     "With --reproducible, runs then agree to the last digit. May be given several times.",
 )  # fmt: skip
+@click.option(
+    "--append", default="", metavar="TEXT",
+    help="More for the kernel's command line, such as nvme.poll_queues=1.",
+)  # fmt: skip
 @click.option("--multipath", is_flag=True, help="NVMe drives behind multipath heads.")
 @click.option("--modules/--no-modules", default=True, help="Build and load the bundled modules.")
 @click.option("--timeout", default="1h", show_default=True, help="End the guest after this time.")
@@ -65,6 +69,7 @@ def run(
     *,
     reproducible: bool,
     programs: tuple[str, ...],
+    append: str,
     multipath: bool,
     modules: bool,
     timeout: str,
@@ -111,6 +116,7 @@ def run(
         memory_mib=memory_mib,
         reproducible=reproducible,
         programs=programs,
+        append=append,
         multipath=multipath,
         modules=modules,
         timeout_s=timeout_s,

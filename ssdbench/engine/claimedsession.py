@@ -15,7 +15,7 @@ from ssdbench.errors import DeviceError, DeviceLost, HostLacks, UsageError
 from ssdbench.generator.base import Generator, JobOutcome
 from ssdbench.generator.fio.attachment import DirectoryAttachment, Way, attachment
 from ssdbench.generator.fio.ceiling import ceiling_iops
-from ssdbench.generator.fio.driver import Fio
+from ssdbench.generator.fio.passthrough import Passing
 from ssdbench.generator.fio.placement import placed
 from ssdbench.generator.fio.together import Together, run_together
 from ssdbench.generator.slam import Slam
@@ -71,14 +71,24 @@ class ClaimedSession:
         self._lacks_ocp = False
         self._flash = FlashCounter()
         self._reformatted: Purged | None = None  # and nothing was written since
+        self.wrote_past_the_kernel = False  # whose counters do not show it
 
     def generator(self, *, step_s: int = 1) -> Generator:
         """fio or the slammer on the claimed target; real time passes second by second."""
-        way = attachment(self.info, self._descriptor())
-        fio = Fio(way, cpus=self._fio_cpus, options=self._fio_options)
+        fio = Passing(
+            attachment(self.info, self._descriptor()),
+            Path(self.info.node),
+            self._descriptor(),
+            cpus=self._fio_cpus,
+            options=self._fio_options,
+            before_writing_past=self._writes_past_the_kernel,
+        )
         if self._applies is Applies.FIO:
             return fio
         return Slam(Path(self.info.node), self._descriptor(), fio, cpus=self._fio_cpus)
+
+    def _writes_past_the_kernel(self) -> None:
+        self.wrote_past_the_kernel = True
 
     def together(
         self,

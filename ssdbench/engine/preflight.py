@@ -1,7 +1,7 @@
 """What a host lacks for a run, and what may disturb one; pure, over facts that others read."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from ssdbench.model.target import TargetInfo, TargetKind
@@ -14,9 +14,13 @@ STEADY_GOVERNORS = frozenset({"performance"})
 
 
 class Grade(StrEnum):
-    """MISSING keeps a run from starting; NOISY makes its numbers worse or less sure."""
+    """MISSING keeps a run from starting; NOISY makes its numbers worse or less sure.
+
+    ABSENT is what only a profile that names it needs.
+    """
 
     FINE = "fine"
+    ABSENT = "absent"
     NOISY = "noisy"
     MISSING = "missing"
 
@@ -43,6 +47,7 @@ class HostState:
     fio_engines: frozenset[str] = frozenset()
     fio_oldest: str = ""
     fio_fault: str = ""  # why fio cannot be used, if it cannot
+    lacks: Mapping[str, str] = field(default_factory=dict)  # of an engine of points; "" = nothing
     simulation_fault: str = ""  # why drives cannot be simulated, if they cannot
 
 
@@ -51,6 +56,7 @@ def requirements(state: HostState, target: TargetInfo | None) -> list[Requiremen
     return [
         _fio(state),
         *_engines(state, target),
+        *_engines_of_points(state, target),
         *_programs(state),
         _rights(state, target),
         *_simulation(state, target),
@@ -80,6 +86,17 @@ def _engines(state: HostState, target: TargetInfo | None) -> list[Requirement]:
             "" if name in state.fio_engines else "Install the distribution's fio.",
         )
         for name in sorted(wanted)
+    ]
+
+
+def _engines_of_points(state: HostState, target: TargetInfo | None) -> list[Requirement]:
+    """Those that a profile may ask for; a simulated drive has its own way in."""
+    if target is not None and target.simulated:
+        return []
+    fine = "can be used" if target is not None else "can be used where the drive offers it"
+    return [
+        Requirement(f"engine: {name}", Grade.ABSENT if why else Grade.FINE, why or fine)
+        for name, why in state.lacks.items()
     ]
 
 

@@ -108,6 +108,8 @@ def claimed(
 
 def _untouched(session: TargetSession, before: Counters) -> bool:
     """Whether nothing was written to a target; a drive that is gone was touched by others."""
+    if isinstance(session, ClaimedSession) and session.wrote_past_the_kernel:
+        return False
     try:
         now = session.counters()
     except SsdbenchError:

@@ -31,7 +31,7 @@ from ssdbench.generator.base import (
 from ssdbench.generator.fio.layout import within
 from ssdbench.host import blockdev, files
 from ssdbench.host.slam import Instance, Slammed, available, sweep
-from ssdbench.model.workload import Content, Pattern, Workload
+from ssdbench.model.workload import Content, IoEngine, Pattern, Workload
 from ssdbench.stats.histogram import BINS, LOWER_EDGES_NS, Histogram
 from ssdbench.stats.measured import StreamSeen
 from ssdbench.stats.openloop import Requests
@@ -62,6 +62,7 @@ def objections(job: Job) -> list[str]:
         "zeros as data": workload.content is Content.ZEROS and workload.writes,
         "flushes": job.flush_every is not None,
         "a log of each I/O": job.latency_log,
+        f"`engine: {workload.engine}`": workload.engine is not IoEngine.LIBAIO,
     }
     return [name for name, asked in found.items() if asked]
 

@@ -6,12 +6,16 @@ Nothing here knows what a page means; `ssdbench.target` decodes them.
 import ctypes
 import fcntl
 import os
+import re
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ssdbench.errors import DeviceError, HostLacks
+from ssdbench.errors import DeviceError, DeviceLost, HostLacks
+from ssdbench.host.blockdev import major_minor
+from ssdbench.host.sysfs import Sysfs
 
 # <linux/nvme_ioctl.h>
 NVME_IOCTL_ID = 0x4E40
@@ -28,6 +32,7 @@ SANITIZE = 0x84
 RESERVATION_REPORT = 0x0E
 
 DEFAULT_TIMEOUT_MS = 10_000
+_GENERIC = "/sys/class/nvme-generic"
 
 
 class _Passthrough(ctypes.Structure):
@@ -165,5 +170,44 @@ def opened(node: Path) -> Iterator[Nvme]:
         raise DeviceError(f"{node} cannot be opened: {error.strerror}") from error
     try:
         yield Nvme(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def generic_node(kernel_name: str, sysfs: Sysfs | None = None) -> Path | None:
+    """The generic node of a namespace, /dev/ng0n1 of nvme0n1; None where the kernel made none."""
+    sysfs = sysfs or Sysfs()
+    if not re.fullmatch(r"nvme\d+n\d+", kernel_name):
+        return None
+    name = kernel_name.replace("nvme", "ng", 1)
+    hangs_on = [
+        sysfs.path(f"{place}/device").resolve()
+        for place in (f"{_GENERIC}/{name}", f"/sys/block/{kernel_name}")
+    ]
+    same = sysfs.exists(f"{_GENERIC}/{name}/device") and hangs_on[0] == hangs_on[1]
+    return Path("/dev") / name if same else None
+
+
+@contextmanager
+def generic(node: Path, claim_fd: int) -> Iterator[int]:
+    """The generic node of the namespace whose block node is claimed, open for both directions.
+
+    Raises HostLacks where there is none, DeviceLost where it is another namespace's, DeviceError.
+    """
+    name = Path(os.path.realpath(node)).name
+    path = generic_node(name)
+    if path is None:
+        raise HostLacks(f"{node} has no generic node: the kernel made no /dev/ng… for it")
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError as error:
+        raise HostLacks(f"{path} cannot be opened: {error.strerror}", hint="run as root") from error
+    try:
+        status = os.fstat(descriptor)
+        number = Sysfs().find(f"{_GENERIC}/{path.name}/dev")
+        ours = stat.S_ISCHR(status.st_mode) and major_minor(status.st_rdev) == number
+        if not ours or Nvme(descriptor).nsid() != Nvme(claim_fd).nsid():
+            raise DeviceLost(f"{path} is not the namespace that is claimed as {node}")
+        yield descriptor
     finally:
         os.close(descriptor)

@@ -8,15 +8,17 @@ mount -t proc proc /proc
 mount -t sysfs sysfs /sys
 mount -t devtmpfs devtmpfs /dev
 while read -r module; do
-	options=
+	# The kernel's command line is for its own drivers; insmod does not know of it.
+	options='' name=$(echo "${module%.ko}" | tr - _)
+	for word in $(cat /proc/cmdline); do
+		case $word in "$name".*) options="$options ${word#*.}" ;; esac
+	done
 	# The multipath head is bio-based: without a queue there is no scheduler to test.
-	if [ "$module" = nvme-core.ko ]; then
-		case " $(cat /proc/cmdline) " in
-			*" nvme_core.multipath=Y "*) options=multipath=Y ;;
-			*) options=multipath=N ;;
-		esac
-	fi
-	# shellcheck disable=SC2086 # none or one word
+	case $name$options in
+		*multipath=*) ;;
+		nvme_core*) options="$options multipath=N" ;;
+	esac
+	# shellcheck disable=SC2086 # words of it
 	insmod "/modules/$module" $options || echo "lab: insmod $module failed"
 done < /modules/order
 mount -t virtiofs host /share || { echo "lab: no shared file system"; poweroff -f; }

@@ -52,6 +52,7 @@ class Code(StrEnum):
     WIDE_INTERVAL = "wide-interval"  # wider than declared after all extra repeats
     VOLATILE_CACHE = "volatile-cache"  # acknowledged writes may be lost with the power
     SLO_MISSED = "slo-missed"  # no offered rate kept the limit of latency
+    BLOCK_LAYER = "block-layer"  # what it costs; what is written past it
     UNDELIVERED = "undelivered"  # a stream got less than the rate that it asks for
 
 

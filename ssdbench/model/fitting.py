@@ -5,6 +5,7 @@ where the user wrote them. Standard tests choose their own blocks: what a drive 
 "not applicable" there, and in a sweep that says `where_possible`.
 """
 
+import re
 from collections.abc import Iterator
 
 from ssdbench.model.acceptfit import unmeasured
@@ -13,8 +14,11 @@ from ssdbench.model.asked.sweeps import SpanSweep, Sweep
 from ssdbench.model.lbaformat import LbaFormat
 from ssdbench.model.profile import Profile
 from ssdbench.model.quantity import Extent
-from ssdbench.model.target import TargetInfo
+from ssdbench.model.target import TargetInfo, TargetKind
+from ssdbench.model.workload import IoEngine
 from ssdbench.units import format_capacity, format_size
+
+_NAMESPACE = re.compile(r"/nvme\d+n\d+$")
 
 
 def obstacle(block_bytes: int, length_bytes: int, target: TargetInfo) -> str:
@@ -27,6 +31,23 @@ def obstacle(block_bytes: int, length_bytes: int, target: TargetInfo) -> str:
         )
     if block_bytes > length_bytes:
         return f"a block of {format_size(block_bytes)} does not fit into the span"
+    return ""
+
+
+def engine_obstacle(engine: IoEngine, target: TargetInfo) -> str:
+    """Why an engine can never reach such a target, whatever the host has; empty if it can."""
+    if engine is IoEngine.LIBAIO:
+        return ""
+    if target.simulated:
+        return f"{target.name} is simulated and has its own way in: leave `engine` out"
+    if target.kind is TargetKind.FILE and engine is IoEngine.IO_URING_POLLED:
+        return f"{target.name} is a file: only a block device with poll queues is polled"
+    if engine is not IoEngine.IO_URING_CMD:
+        return ""
+    if not _NAMESPACE.search(target.node):
+        return f"{target.name} is no NVMe namespace, and io_uring_cmd sends NVMe commands"
+    if target.lba_format is not None and target.lba_format.metadata_bytes:
+        return f"{target.name} keeps metadata with each block, which io_uring_cmd does not send"
     return ""
 
 
@@ -90,6 +111,9 @@ def _sweep(sweep: Sweep, target: TargetInfo) -> Iterator[Mistake]:
     if message := _beyond(sweep.span, target):
         yield ("span",), message
         return
+    for index, engine in enumerate(sweep.engine):
+        if why := engine_obstacle(engine, target):
+            yield ("engine", index), why
     if sweep.where_possible:
         return
     length = _length(sweep.span, target)

@@ -32,6 +32,16 @@ class Arrivals(StrEnum):
     POISSON = "poisson"  # at random, as from many independent clients
 
 
+class IoEngine(StrEnum):
+    """How requests get from fio to the drive, in fio's words."""
+
+    LIBAIO = "libaio"
+    IO_URING = "io_uring"
+    IO_URING_FIXED = "io_uring_fixed"  # fixed buffers, registered files
+    IO_URING_POLLED = "io_uring_polled"  # likewise, and completions are polled for
+    IO_URING_CMD = "io_uring_cmd"  # NVMe commands past the block layer, like IO_URING else
+
+
 class ActiveRange(Model):
     """The LBAs that a workload may touch."""
 
@@ -124,6 +134,7 @@ class Workload(Model):
     zones: tuple[tuple[float, float], ...] = ()  # ((percent of I/O, percent of range), …)
     streams: tuple[Stream, ...] = ()
     title: str = ""  # of streams, such as the name of their job file
+    engine: IoEngine = IoEngine.LIBAIO  # of fio; a simulated drive has its own
 
     @model_validator(mode="after")
     def _consistent(self) -> "Workload":
@@ -169,6 +180,12 @@ class Workload(Model):
         waits = self.rate_iops is not None or self.thinktime_us
         return not waits and not any(s.paced or s.flushes or s.trim_percent for s in self.streams)
 
+    @property
+    def order(self) -> str:
+        """The order of offsets, and an engine other than libaio: `random, io_uring`."""
+        usual = self.engine is IoEngine.LIBAIO
+        return str(self.pattern) if usual else f"{self.pattern}, {self.engine}"
+
     def label(self) -> str:
         """Short text for people: `4 KiB random write, QD 32 x 4`."""
         if self.streams:
@@ -176,8 +193,9 @@ class Workload(Model):
             return f"{self.title}: {names}, {self.iodepth} in flight"
         mix = {0: "write", 100: "read"}.get(self.read_percent)
         mix = mix or f"{self.read_percent}/{100 - self.read_percent} read/write"
+        engine = "" if self.engine is IoEngine.LIBAIO else f"{self.engine}, "
         return (
-            f"{format_size(self.block_bytes)} {self.pattern} {mix}, "
+            f"{format_size(self.block_bytes)} {self.pattern} {mix}, {engine}"
             f"QD {self.iodepth} x {self.numjobs}{self._pauses()}"
         )
 

@@ -40,10 +40,15 @@ def proof(
     return [] if told is None else _second_witness(counted, told)
 
 
+def log_tolerance_bytes(counted: int) -> float:
+    """How far the drive's health log may be from what was counted, and agree with it."""
+    return max(AGREES_WITHIN * counted, TELLS_FROM_UNITS * UNIT_BYTES)
+
+
 def _second_witness(counted: int, told: int) -> Sequence[Finding]:
     """A finding when the drive's own count is not the kernel's."""
     apart = told - counted
-    if abs(apart) <= max(AGREES_WITHIN * counted, TELLS_FROM_UNITS * UNIT_BYTES):
+    if abs(apart) <= log_tolerance_bytes(counted):
         return []
     if apart < 0:
         return [FillMissingInLog(kernel_bytes=counted, log_bytes=told).finding()]

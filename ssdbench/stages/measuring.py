@@ -8,6 +8,7 @@ Overhead: one generator start per repeat.
 """
 
 import io
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,9 +27,11 @@ from ssdbench.generator.base import Job, Outcome, Second
 from ssdbench.host.files import write_atomic
 from ssdbench.model.finding import Finding
 from ssdbench.model.findings.host import ForeignRequests
+from ssdbench.model.findings.layer import LogDisagrees
 from ssdbench.model.point import Repeat
 from ssdbench.model.rundirectory import HISTOGRAMS, MEASURE
-from ssdbench.model.workload import Point, Workload
+from ssdbench.model.workload import IoEngine, Point, Workload
+from ssdbench.stages.fillproof import log_tolerance_bytes, written_between
 from ssdbench.stats.checks import LITTLE_TOLERANCE, MIN_BUFFERS_PER_WINDOW
 from ssdbench.stats.histogram import Counts, Histogram
 from ssdbench.stats.measured import StreamSeen
@@ -50,6 +53,7 @@ UNKNOWN_SPARE_SHARE = 0.28
 
 STEP_S = 10  # the settle rule looks every 10 s
 READ_BUDGET = 30  # windows
+PAST_KERNEL = "past-kernel.json"  # beside the seconds of a repeat that no kernel counted
 DISTURBED_SHARE = 0.01  # of our own I/Os; below, housekeeping such as a SMART poll
 
 
@@ -107,6 +111,8 @@ def measure(
     )
     at_fills = context.meter.bytes_written / context.target.size_bytes
     watched = Watched(context)
+    past = workload.writes and workload.engine is IoEngine.IO_URING_CMD
+    told_before = context.session.health_written_bytes() if past else None
     with FioRun(context, [job], phase="settle", step_s=STEP_S) as run:
         context.reporter.being(lambda: _standing(run, section))
         for second in run:
@@ -127,6 +133,8 @@ def measure(
         to_s=run.length_s,
     )
     write_measured(context.directory() / HISTOGRAMS, measured)
+    told = written_between(told_before, context.session.health_written_bytes() if past else None)
+    apart = passed_by(run.bytes_written, told, directory=context.directory() if past else None)
     rates = window_rates(measured)
     return Repeat(
         point=asked.point.id,
@@ -144,7 +152,7 @@ def measure(
         bw_bytes_per_s=rates.bw_bytes_per_s,
         worst_second_iops=rates.worst_second_iops,
         worst_minute_iops=rates.worst_minute_iops,
-        findings=tuple(_findings(context, asked, section, measured, watched.findings())),
+        findings=tuple(_findings(context, asked, section, measured, [*apart, *watched.findings()])),
         host=watched.host_during(),
         artifacts=context.store.relative(context.directory()),
     )
@@ -320,6 +328,20 @@ def _stream_seen(counts: Counts, rates: Floats) -> StreamSeen:
     read, write, *trims = map(Histogram, counts)
     trim, trim_iops = (trims[0], float(rates[2])) if trims else (Histogram.empty(), 0.0)
     return StreamSeen(read, write, float(rates[0]), float(rates[1]), trim, trim_iops)
+
+
+def passed_by(written: int, told: int | None, *, directory: Path | None) -> list[Finding]:
+    """Keep what fio and the drive's health log tell of writes past the kernel; and if they differ.
+
+    A log that does not move tells nothing: some drives bring it up to date late.
+    """
+    if directory is None:
+        return []
+    both = {"fio_bytes": written, "health_log_bytes": told}
+    write_atomic(directory / PAST_KERNEL, json.dumps(both) + "\n")
+    if not told or abs(told - written) <= log_tolerance_bytes(written):
+        return []
+    return [LogDisagrees(fio_bytes=written, log_bytes=told).finding()]
 
 
 def _findings(

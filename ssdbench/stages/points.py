@@ -45,6 +45,7 @@ from ssdbench.stages.measuring import (
     read_measured,
 )
 from ssdbench.stats.around import Around
+from ssdbench.stats.blocklayer import block_layer_costs
 from ssdbench.stats.checks import MIN_BUFFERS_PER_WINDOW
 from ssdbench.stats.evidence import HORIZON_S
 from ssdbench.stats.point import Context as Judged
@@ -239,9 +240,10 @@ class PointStage(PlainStage):
         repeats = by_point(done)
         ceilings = self._ceilings(context, repeats)
         again = next(iter(repeats.pop(self._again, [])), None)
+        points = tuple(self._judged(context, repeats, ceilings, again))
         found = Points(
             kind=self.kind,
-            points=tuple(self._judged(context, repeats, ceilings, again)),
+            points=points,
             repeats=sum(map(len, repeats.values())),
             again=again,
             order=tuple(f"{one.point}/repeat-{one.repeat:02d}" for one in done),
@@ -249,7 +251,7 @@ class PointStage(PlainStage):
             host_ceiling_iops=ceilings,
         )
         more = told(self.extra, repeats, self.repeats, self.name)
-        return Concluded(found, (*self.skipped, *more))
+        return Concluded(found, (*self.skipped, *more, *block_layer_costs(points, self.name)))
 
     def passes(self, group: Sequence[Point], seed: int) -> Iterator[list[PlannedRepeat]]:
         """The planned repeats of a group, pass by pass, each in an order of its own."""

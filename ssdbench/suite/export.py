@@ -12,9 +12,10 @@ from ssdbench.engine.stage import AnyStage
 from ssdbench.errors import UsageError
 from ssdbench.generator.base import Job
 from ssdbench.generator.fio.attachment import ENGINE
+from ssdbench.generator.fio.ioengines import OPTIONS
 from ssdbench.generator.fio.jobfile import filename, jobfile
 from ssdbench.model.target import TargetInfo, TargetKind
-from ssdbench.model.workload import Workload
+from ssdbench.model.workload import IoEngine, Workload
 from ssdbench.stages.points import PointStage
 from ssdbench.stages.precondition import Precondition, starts
 from ssdbench.stages.steady import UNIT, Steady
@@ -131,13 +132,18 @@ def _of_points(stage: PointStage, info: TargetInfo, seed: int) -> Iterator[tuple
 def _timed(job: Job, stage: PointStage, info: TargetInfo) -> str:
     settle_s = _settle_s(stage, job.workload)
     timed = replace(job, runtime_s=stage.how.measure_s)
-    return jobfile([timed], options={**_way(info), "ramp_time": f"{round(settle_s * 1000)}ms"})
+    way = _way(info, job.workload.engine)
+    return jobfile([timed], options={**way, "ramp_time": f"{round(settle_s * 1000)}ms"})
 
 
 def _settle_s(stage: PointStage, workload: Workload) -> float:
     return stage.how.write_window_s if workload.writes else stage.how.flat_s
 
 
-def _way(info: TargetInfo) -> dict[str, str | int]:
+def _way(info: TargetInfo, engine: IoEngine = IoEngine.LIBAIO) -> dict[str, str | int]:
     name = NOWHERE if info.kind is TargetKind.SIMULATED else filename(info.node)
-    return {"ioengine": ENGINE, "direct": 1, "thread": 1, "filename": name}
+    way: dict[str, str | int] = {"ioengine": ENGINE, "direct": 1, "thread": 1, "filename": name}
+    if engine is IoEngine.IO_URING_CMD:  # a generic node has no page cache to bypass
+        del way["direct"]
+        way["filename"] = name.replace("/nvme", "/ng")
+    return {**way, **OPTIONS[engine]}

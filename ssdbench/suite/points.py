@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from ssdbench.errors import UsageError
 from ssdbench.model import asked
+from ssdbench.model.asked.sweeps import ALL_READS
 from ssdbench.model.finding import Finding
 from ssdbench.model.findings.course import NotApplicable
 from ssdbench.model.fitting import obstacle
@@ -14,7 +15,7 @@ from ssdbench.model.kind import StageKind
 from ssdbench.model.profile import Profile, SteadyWorkload
 from ssdbench.model.quantity import WHOLE
 from ssdbench.model.target import TargetInfo
-from ssdbench.model.workload import ActiveRange, Point, Workload
+from ssdbench.model.workload import ActiveRange, IoEngine, Point, Workload
 from ssdbench.stages.extra import Extra
 from ssdbench.stages.measuring import Measuring
 from ssdbench.stages.points import Judging, PointStage, ascending
@@ -25,7 +26,6 @@ from ssdbench.units import KIB, format_size
 T = TypeVar("T")
 
 USUAL = 4 * KIB  # bytes of a block, to which other sizes are compared
-ALL_READS = 100  # percent
 
 
 def sweep(
@@ -38,10 +38,17 @@ def sweep(
     )
     # What is measured on a part of the drive is no rate of the whole, which a plan stands on.
     share = None if wanted.span == WHOLE else round(100 * length / target.size_bytes, 2)
-    for pattern, block, read, iodepth, numjobs in product(
-        wanted.pattern, wanted.block_bytes, wanted.read_percent, wanted.iodepth, wanted.numjobs
+    for pattern, block, read, iodepth, numjobs, engine in product(
+        wanted.pattern,
+        wanted.block_bytes,
+        wanted.read_percent,
+        wanted.iodepth,
+        wanted.numjobs,
+        wanted.engine,
     ):
         point_id = f"{pattern}-{short(block)}-r{read}-qd{iodepth}x{numjobs}"
+        if engine is not IoEngine.LIBAIO:
+            point_id += f"-{engine}"
         hindrance = obstacle(block, length, target)
         if hindrance:
             skipped.append(not_applicable(f"{name}-{point_id}", hindrance, name))
@@ -54,6 +61,7 @@ def sweep(
             numjobs=numjobs,
             range=point_range(length, block),
             content=profile.content,
+            engine=engine,
         )
         points.append(
             Point(id=f"{name}-{point_id}", sweep=name, workload=workload, span_percent=share)

@@ -48,7 +48,7 @@ class Required(Part):
     """One thing that a run needs or wants of the host."""
 
     name: str
-    grade: Literal["fine", "noisy", "missing"]
+    grade: Literal["fine", "absent", "noisy", "missing"]
     said: str
     hint: str
 

@@ -19,6 +19,7 @@ from ssdbench.foreign import plain, write_whole
 from ssdbench.generator.base import Direction, Job, JobOutcome, LoggedIo, Second
 from ssdbench.generator.fio import due, jobfile, logs
 from ssdbench.generator.fio.attachment import Attachment, Way
+from ssdbench.generator.fio.ioengines import OPTIONS, engine_of
 from ssdbench.generator.fio.layout import sections
 from ssdbench.generator.fio.output import Report, engines_of, version_of
 from ssdbench.generator.fio.sampling import Feed
@@ -115,10 +116,12 @@ class Fio:
         """
         if not jobs:
             raise ValueError("nothing to start: the list of jobs is empty")
-        usable(self._attachment.engine)
+        engine = OPTIONS[engine_of(jobs)]
+        usable(str(engine.get("ioengine", self._attachment.engine)))
         self._attachment.check()
         self._attachment.require(jobs)
-        text = jobfile.jobfile(jobs, options={**self._attachment.options(), **self._options})
+        options = {**self._attachment.options(), **engine, **self._options}
+        text = jobfile.jobfile(jobs, options=options)
         process = spawned(self._attachment, text, artifacts, cpus=self._cpus)
         try:
             feed = self._attachment.watch(process, jobs)

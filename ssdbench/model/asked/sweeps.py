@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from ssdbench.model.asked.mistakes import refuse, repeated
+from ssdbench.model.asked.mistakes import Mistake, refuse, repeated
 from ssdbench.model.asked.repeated import Extendable, ExtraRepeats
 from ssdbench.model.kind import StageKind
 from ssdbench.model.quantity import (
@@ -19,8 +19,10 @@ from ssdbench.model.quantity import (
     SizeBytes,
     Span,
 )
-from ssdbench.model.workload import Pattern
+from ssdbench.model.workload import IoEngine, Pattern
 from ssdbench.units import KIB, format_size
+
+ALL_READS = 100  # percent
 
 
 class AccessOrder(StrEnum):
@@ -69,6 +71,13 @@ class Sweep(Extendable):
     numjobs: Annotated[tuple[Jobs, ...], OneOrMany()] = Field(
         default=(1,), min_length=1, description="Jobs at the same time."
     )
+    engine: Annotated[tuple[IoEngine, ...], OneOrMany()] = Field(
+        default=(IoEngine.LIBAIO,),
+        min_length=1,
+        description="How requests reach the drive: by libaio or io_uring, by io_uring with fixed "
+        "buffers (io_uring_fixed), polled as well (io_uring_polled), or as NVMe commands past the "
+        "block layer (io_uring_cmd).",
+    )
     span: Span = Field(default=WHOLE, description="Part of the drive that is used, from its start.")
     where_possible: bool = Field(
         default=False,
@@ -85,6 +94,8 @@ class Sweep(Extendable):
                 *repeated("read", self.read_percent),
                 *repeated("iodepth", self.iodepth),
                 *repeated("numjobs", self.numjobs),
+                *repeated("engine", self.engine),
+                *self._mixed_past_the_kernel(),
                 *(
                     (("block", index), message)
                     for index, block in enumerate(self.block_bytes)
@@ -93,6 +104,16 @@ class Sweep(Extendable):
             ]
         )
         return self
+
+    def _mixed_past_the_kernel(self) -> Iterator[Mistake]:
+        if IoEngine.IO_URING_CMD in self.engine:
+            for index, share in enumerate(self.read_percent):
+                if share not in (0, ALL_READS):
+                    yield (
+                        ("read", index),
+                        f"io_uring_cmd with {share}% reads cannot be counted: the kernel tells how "
+                        "many commands end, not which; set 0 or 100, or another `engine`",
+                    )
 
     @property
     def reads(self) -> bool:

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 
 from ssdbench.model.estimate import Estimate
 from ssdbench.model.result import PointResult, StageResult
+from ssdbench.model.workload import IoEngine
 from ssdbench.report.figures import Line, LinesFigure
 from ssdbench.report.metrics import percentiles_of
 from ssdbench.report.view import words
@@ -95,7 +97,7 @@ def _by_block(stage: StageResult, points: Sequence[PointResult]) -> Iterator[Plo
 
 def _queue(point: PointResult) -> tuple[str, int, int]:
     workload = point.point.workload
-    return str(workload.pattern), workload.iodepth, workload.numjobs
+    return workload.order, workload.iodepth, workload.numjobs
 
 
 def _by_queue(
@@ -105,8 +107,14 @@ def _by_queue(
     if len(queues) < 2:
         return
     place = {queue: float(index) for index, queue in enumerate(queues)}
-    for read in sorted(shares):
-        here = [p for p in points if p.point.workload.read_percent == read]
+    engines = dict.fromkeys(p.point.workload.engine for p in points)
+    for read, engine in product(sorted(shares), engines):
+        here = [
+            p
+            for p in points
+            if (p.point.workload.read_percent, p.point.workload.engine) == (read, engine)
+        ]
+        way = "" if engine is IoEngine.LIBAIO else f", {engine}"
         sizes = sorted({p.point.workload.block_bytes for p in here}, key=_distance)[:MAX_LINES]
         lines: list[Line] = []
         slow: list[Line] = []
@@ -125,8 +133,8 @@ def _by_queue(
             marks=((knee, "knee"),),
         )
         yield Plot(
-            name=f"queue-{stage.name}-{read}",
-            title=f"IOPS and queue depth × jobs, {read} % read",
+            name=f"queue-{stage.name}-{read}{way.replace(', ', '-')}",
+            title=f"IOPS and queue depth × jobs, {read} % read{way}",
             caption=f"From left to right, more I/Os in flight. {_NOTE} Knee: the fewest in flight "
             f"that reach {100 * KNEE:.0f} % of the highest mean of {usual.label}; beyond it they "
             "only wait longer.",
@@ -135,8 +143,8 @@ def _by_queue(
         )
         if slow:
             yield Plot(
-                name=f"queue-latency-{stage.name}-{read}",
-                title=f"p99 latency and queue depth × jobs, {read} % read",
+                name=f"queue-latency-{stage.name}-{read}{way.replace(', ', '-')}",
+                title=f"p99 latency and queue depth × jobs, {read} % read{way}",
                 caption="The 99th percentile of all repeats together, on a log axis.",
                 alt=f"p99 over {len(queues)} queue settings, from "
                 f"{format_ns(min(min(line.y) for line in slow))} to "

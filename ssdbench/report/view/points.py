@@ -95,7 +95,7 @@ def _octaves(point: PointResult) -> float:
 
 def _queue(point: PointResult) -> tuple[str, int, int]:
     workload = point.point.workload
-    return str(workload.pattern), workload.iodepth, workload.numjobs
+    return workload.order, workload.iodepth, workload.numjobs
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,85 @@
+"""What an engine of a point needs, and the sentence where it is not there."""
+
+from dataclasses import replace
+
+import pytest
+
+from ssdbench.engine.lacking import WaysIn, lacking
+from ssdbench.model.fitting import misfits
+from ssdbench.model.lbaformat import LbaFormat
+from ssdbench.model.loading import load_profile
+from ssdbench.model.target import TargetInfo, TargetKind
+from ssdbench.model.workload import IoEngine
+from ssdbench.units import KIB
+from tests.support.builders import a_target
+
+ALL = WaysIn(frozenset({"io_uring", "io_uring_cmd"}), most_command_bytes=512 * KIB)
+FIXED, POLLED, PAST = IoEngine.IO_URING_FIXED, IoEngine.IO_URING_POLLED, IoEngine.IO_URING_CMD
+
+
+def a_namespace(**changes: object) -> TargetInfo:
+    return a_target(TargetKind.DRIVE, node="/dev/nvme0n1", name="/dev/nvme0n1", **changes)
+
+
+@pytest.mark.parametrize(
+    ("engine", "here", "said"),
+    [
+        (FIXED, replace(ALL, refused="this kernel has no io_uring"), "this kernel has no io_uring"),
+        (FIXED, replace(ALL, fio_engines=frozenset({"libaio"})), "without its io_uring engine"),
+        (PAST, replace(ALL, fio_engines=frozenset({"io_uring"})), "without its io_uring_cmd"),
+        (POLLED, replace(ALL, polls=False), "no poll queues; an NVMe drive gets them by nvme.poll"),
+        (PAST, replace(ALL, generic=False), "no generic node"),
+        (PAST, replace(ALL, commands=False), "carries no NVMe commands"),
+        (PAST, replace(ALL, most_command_bytes=64 * KIB), "64 KiB with one command at most"),
+    ],
+)
+def test_what_is_lacking_is_a_sentence(engine: IoEngine, here: WaysIn, said: str) -> None:
+    assert lacking(engine, a_namespace(), ALL, block_bytes=128 * KIB) == ""
+    assert said in lacking(engine, a_namespace(), here, block_bytes=128 * KIB)
+    assert lacking(IoEngine.LIBAIO, a_namespace(), here) == ""
+
+
+@pytest.mark.parametrize(
+    ("target", "refused"),
+    [
+        (
+            a_target(TargetKind.DRIVE, node="/dev/sda", name="/dev/sda"),
+            {"io_uring_cmd": "/dev/sda is no NVMe"},
+        ),
+        (
+            a_target(TargetKind.LOOP, node="/dev/loop0", name="/dev/loop0"),
+            {"io_uring_cmd": "/dev/loop0 is no NVMe namespace"},
+        ),
+        (
+            a_target(TargetKind.FILE, node="/tmp/nvme0n1.img", name="f"),
+            {"io_uring_cmd": "f is no NVMe", "io_uring_polled": "f is a file"},
+        ),
+        (
+            a_target(TargetKind.SIMULATED, name="sim:x"),
+            {e.value: "sim:x is simulated" for e in IoEngine if e is not IoEngine.LIBAIO},
+        ),
+        (
+            a_namespace(lba_format=LbaFormat(data=4096, metadata=8)),
+            {"io_uring_cmd": "keeps metadata"},
+        ),
+        (a_namespace(), {}),
+    ],
+    ids=["scsi", "loop", "file", "simulated", "metadata", "nvme"],
+)
+def test_targets_that_an_engine_cannot_reach_are_refused_by_name(
+    target: TargetInfo, refused: dict[str, str]
+) -> None:
+    engines = [engine.value for engine in IoEngine]
+    profile = load_profile(f"measure: [{{sweep: {{engine: {engines}}}}}]\n".replace("'", ""), "p")
+
+    found = {engines[int(path[-1])]: said for path, said in misfits(profile, target)}
+
+    assert set(found) == set(refused)
+    assert all(refused[name] in said for name, said in found.items())
+
+
+def test_a_mix_past_the_block_layer_is_refused_where_it_stands() -> None:
+    from ssdbench.errors import UsageError
+
+    with pytest.raises(UsageError, match=r"io_uring_cmd with 70% reads cannot be counted"):
+        load_profile("measure: [{sweep: {read: [100, 70], engine: io_uring_cmd}}]\n", "p.yaml")
