@@ -138,16 +138,18 @@ def lock(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 @nox.parametrize(
-    ("tests", "workers"), [("beside", "2"), ("not beside", "0")], ids=["beside", "alone"]
+    ("tests", "workers"), [("not alone", "2"), ("alone", "0")], ids=["beside", "alone"]
 )
 def host(session: nox.Session, tests: str, workers: str) -> None:
-    """Tests on this host: root, loop devices and real fio; one at a time where time is real."""
+    """Tests on this host: root, loop devices and real fio; two at a time, as most of it waits."""
     python(
         session,
         "-m",
         "pytest",
         "-n",
         workers,
+        "--dist",
+        "worksteal",
         "-m",
         f"host and not soak and {tests}",
         *(session.posargs or ["tests/host"]),

@@ -1,5 +1,7 @@
-"""Processes that hold what a test wants held, and the host for a test alone."""
+"""A host of its own for each worker, and processes that hold what a test wants held."""
 
+import ctypes
+import os
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -7,27 +9,39 @@ from pathlib import Path
 
 import pytest
 
-from ssdbench.errors import HostLacks
-from ssdbench.host.command import Process, spawn
-from ssdbench.host.lock import host_lock
+from ssdbench.host.command import Process, run, spawn
+from ssdbench.host.lock import lock_directory, until_free
+from tests.conftest import host_lacks
 
-PATIENCE_S = 300
+CLONE_NEWNS = 0x20000  # unshare(2); os.unshare is there from Python 3.12 on
+
+
+@pytest.fixture(scope="session")
+def shared_locks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where the locks of this host are; our runs have locks, mounts and records of their own.
+
+    So those of two workers neither refuse each other, nor put back what the other one changed.
+    """
+    directory = lock_directory()
+    seen = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWNS):
+        raise OSError(ctypes.get_errno(), "a mount namespace cannot be made")
+    run(["mount", "--make-rprivate", "/"])
+    run(["mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", str(directory)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SSDBENCH_SETTINGS", str(tmp_path_factory.mktemp("settings")))
+        yield Path(f"/proc/self/fd/{seen}")
+    run(["umount", "--lazy", str(directory)])  # what a cut test left at work may still be in it
+    os.close(seen)
 
 
 @pytest.fixture(autouse=True)
-def _alone(request: pytest.FixtureRequest) -> None:
-    """Waits for a run that somebody else has on this host: ours would be refused meanwhile."""
-    if request.node.get_closest_marker("beside"):
-        return  # in virtual time nobody is in the way
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
-        try:
-            with host_lock():
-                return
-        except HostLacks:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.5)
+def _no_strangers(request: pytest.FixtureRequest) -> None:
+    """Waits for a run that somebody else has on this host: we would disturb each other."""
+    if not host_lacks():
+        locks: Path = request.getfixturevalue("shared_locks")
+        until_free(locks / "host.lock")
 
 
 @pytest.fixture

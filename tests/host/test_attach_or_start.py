@@ -16,7 +16,7 @@ from ssdbench.engine.journal import Journal, Kind, stored_records
 from ssdbench.errors import UsageError
 from tests.support.documents import checked
 
-pytestmark = [pytest.mark.host, pytest.mark.beside]
+pytestmark = pytest.mark.host
 
 PROFILE = """
 target: sim:x25m-g2-160,capacity=256MiB

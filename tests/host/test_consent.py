@@ -193,6 +193,7 @@ def untouched(device: LoopDevice) -> None:
     del device
 
 
+@pytest.mark.alone  # the node must not become somebody else's meanwhile
 @pytest.mark.parametrize(
     ("change", "code", "said"),
     [

@@ -42,7 +42,6 @@ def loop(memory: Path) -> Iterator[LoopDevice]:
         yield device
 
 
-@pytest.mark.beside
 def test_a_block_that_is_no_power_of_two_is_found_in_bytes(tmp_path: Path) -> None:
     said = detect(tmp_path, BLOCKS, *FEW, "--json")
 
@@ -55,7 +54,6 @@ def test_a_block_that_is_no_power_of_two_is_found_in_bytes(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("phase", ["0", "84KiB"])
-@pytest.mark.beside
 def test_a_buffer_that_hides_every_write_does_not_hide_blocks_from_reads(
     tmp_path: Path, phase: str
 ) -> None:
@@ -72,7 +70,6 @@ def test_a_buffer_that_hides_every_write_does_not_hide_blocks_from_reads(
 @pytest.mark.parametrize(
     "model", ["x25m-g2-160,capacity=2GiB", "p4500-4t", "660p-1t", "p320h-700,capacity=4GiB"]
 )
-@pytest.mark.beside
 def test_a_page_mapped_drive_is_given_no_block(tmp_path: Path, model: str) -> None:
     said = detect(tmp_path, f"sim:{model}", *FEW, "--json")
 
@@ -81,7 +78,6 @@ def test_a_page_mapped_drive_is_given_no_block(tmp_path: Path, model: str) -> No
     assert answer["answer"] in ("no boundary found", "hidden by the buffer")
 
 
-@pytest.mark.beside
 def test_a_drive_without_flash_is_given_no_block_in_any_way_of_asking(tmp_path: Path) -> None:
     said = detect(tmp_path, "sim:dram-ssd-2012,capacity=1GiB", "--json")
 
@@ -91,7 +87,6 @@ def test_a_drive_without_flash_is_given_no_block_in_any_way_of_asking(tmp_path: 
     assert answer["answer"] == "hidden by the buffer"
 
 
-@pytest.mark.beside
 def test_reads_show_no_block_and_say_how_weak_they_are(tmp_path: Path) -> None:
     said = detect(tmp_path, BLOCKS, *FEW, "--read-only")
 
@@ -185,7 +180,6 @@ def test_a_device_that_shrinks_half_way_ends_the_search_and_keeps_it(
     assert (tmp_path / "run" / "result.json").exists()
 
 
-@pytest.mark.beside
 def test_a_drive_of_two_mebibytes_is_walked_and_ends(tmp_path: Path) -> None:
     said = detect(tmp_path, "sim:memoright-gt,block=128KiB,capacity=2MiB")
 

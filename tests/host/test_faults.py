@@ -22,6 +22,8 @@ from tests.support import badfio
 from tests.support.devices import LoopDevice, attached_loop
 from tests.support.killing import KilledRuns, every_setting, once_in
 
+pytestmark = pytest.mark.alone  # what all of the host shares is compared
+
 IMPATIENT = (  # a hang is given up after 5 s instead of two minutes
     "from ssdbench.generator.fio.attachment import DeviceAttachment as A;"
     "A.__init__.__kwdefaults__['stall_s'] = 5.0;"

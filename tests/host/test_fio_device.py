@@ -214,6 +214,7 @@ def test_seconds_agree_with_fio_and_a_stop_ends_cleanly(
     assert (tmp_path / "run/status").read_text() == "128\n"
 
 
+@pytest.mark.alone  # seconds of two clocks are compared
 def test_a_window_of_the_histogram_log_holds_the_ios_of_its_seconds(
     loop_device: LoopDevice, tmp_path: Path
 ) -> None:

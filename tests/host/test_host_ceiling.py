@@ -6,7 +6,7 @@ from ssdbench.generator.fio.ceiling import ceiling_iops
 from ssdbench.model.workload import ActiveRange, Pattern, Workload
 from ssdbench.units import GIB, MIB
 
-pytestmark = pytest.mark.host
+pytestmark = [pytest.mark.host, pytest.mark.alone]
 
 
 def a_workload(**changes: object) -> Workload:

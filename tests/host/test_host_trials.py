@@ -35,6 +35,7 @@ measure: [{schedulers: {schedulers: none, repeats: 1, window: 1s}}]
 """
 
 
+@pytest.mark.alone  # latencies are compared
 def test_schedulers_and_engines_are_compared_and_the_queue_is_as_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

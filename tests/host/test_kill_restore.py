@@ -25,6 +25,8 @@ from tests.support.killing import (
 )
 from tests.support.warm import Forks
 
+pytestmark = pytest.mark.alone  # what all of the host shares is compared
+
 PROFILE = """\
 host: %s
 precondition: [{block: 128KiB, fill: 1}]

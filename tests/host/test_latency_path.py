@@ -20,7 +20,7 @@ from ssdbench.stages.host.blocktrace import block_trace
 from ssdbench.target.inspect import inspect, kernel_name
 from tests.support.devices import attached_loop
 
-pytestmark = pytest.mark.host
+pytestmark = [pytest.mark.host, pytest.mark.alone]  # the kernel has one tracer
 
 HOLDER = """
 import sys, time

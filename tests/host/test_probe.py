@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.documents import checked
 
-pytestmark = [pytest.mark.host, pytest.mark.beside]
+pytestmark = pytest.mark.host
 
 
 def probed(directory: Path, target: str, *only: str) -> dict[str, dict[str, Any]]:

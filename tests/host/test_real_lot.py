@@ -11,7 +11,7 @@ from ssdbench.fleet.contract import Job
 from ssdbench.fleet.plan import Plan
 from tests.support.documents import checked
 
-pytestmark = [pytest.mark.host, pytest.mark.beside]
+pytestmark = pytest.mark.host
 
 DRIVES, SLOW, CUT_SHORT = 20, (7, 16), 12
 PROFILE = """

@@ -61,6 +61,7 @@ def reattached(device: LoopDevice, backing: Path) -> None:
     run(["losetup", str(device.node), str(backing)])
 
 
+@pytest.mark.alone  # the node must not become somebody else's meanwhile
 def test_a_run_does_not_go_on_on_a_drive_that_was_exchanged(
     ssdbench: Shell, drive: LoopDevice, cut_short: Path, tmp_path: Path
 ) -> None:
@@ -78,6 +79,7 @@ def test_a_run_does_not_go_on_on_a_drive_that_was_exchanged(
     assert not any(other.read_bytes())
 
 
+@pytest.mark.alone  # the node must not become somebody else's meanwhile
 def test_a_run_does_not_go_on_on_the_other_half_of_its_image(
     ssdbench: Shell, drive: LoopDevice, cut_short: Path
 ) -> None:
@@ -93,6 +95,7 @@ def test_a_run_does_not_go_on_on_the_other_half_of_its_image(
     assert drive.backing.read_bytes()[drive.size_bytes :] == precious
 
 
+@pytest.mark.alone  # the node must not become somebody else's meanwhile
 def test_a_run_goes_on_where_its_drive_is_now(
     ssdbench: Shell, drive: LoopDevice, cut_short: Path, tmp_path: Path
 ) -> None:
@@ -113,6 +116,7 @@ def test_a_run_goes_on_where_its_drive_is_now(
     assert not any(other.read_bytes())
 
 
+@pytest.mark.alone  # the node must not become somebody else's meanwhile
 def test_a_run_whose_drive_is_gone_says_which_one_it_needs(
     ssdbench: Shell, drive: LoopDevice, cut_short: Path
 ) -> None:
@@ -281,6 +285,7 @@ def test_a_journal_of_another_host_is_left_alone_and_named(ssdbench: Shell) -> N
     assert path.read_bytes() == before
 
 
+@pytest.mark.alone  # the node must not become somebody else's meanwhile
 def test_a_drive_that_is_gone_for_good_hinders_no_run_and_is_forgotten_when_asked_for(
     ssdbench: Shell, drive: LoopDevice, tmp_path: Path
 ) -> None:

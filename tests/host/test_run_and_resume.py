@@ -26,10 +26,10 @@ measure: [{sweep: {block: 4KiB, read: [100, 0]}}]
 LOOP = """
 title: A short run on a loop device
 precondition: [{pattern: sequential, block: 128KiB, fill: 1}]
-steady: {rule: seppanen, max_time: 3s}
+steady: {rule: seppanen, max_time: 1s}
 repeats: 1
-window: 2s
-settle: {window: 2s, flat: 2s, max_time: 3s}
+window: 1s
+settle: {window: 1s, flat: 1s, max_time: 1s}
 measure: [{sweep: {block: [512, 4KiB], where_possible: true, read: [100, 0], iodepth: 4}}]
 """
 SSDBENCH = [sys.executable, "-m", "ssdbench"]

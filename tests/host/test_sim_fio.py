@@ -13,7 +13,7 @@ from ssdbench.sim import native_files
 from ssdbench.sim.drive import SimDrive
 from ssdbench.sim.spec import parse
 
-pytestmark = [pytest.mark.host, pytest.mark.beside]
+pytestmark = pytest.mark.host
 
 DRIVE = "sim:p4800x,capacity=1GiB"
 RANDOM_READ = ["--name=a", "--rw=randread", "--bs=4k", "--time_based", "--runtime=5"]

@@ -19,7 +19,7 @@ from ssdbench.sim.drive import SimDrive, data_path
 from ssdbench.sim.nbd import NbdServer
 from ssdbench.sim.spec import parse
 
-pytestmark = [pytest.mark.host, pytest.mark.beside]
+pytestmark = pytest.mark.host
 
 MIB = 1 << 20
 GIB = 1 << 30

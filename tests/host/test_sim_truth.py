@@ -15,7 +15,7 @@ from ssdbench.sim.simulation import fill, steady, wear_in
 from ssdbench.sim.spec import parse
 from ssdbench.sim.truth import Load, closed_form
 
-pytestmark = [pytest.mark.host, pytest.mark.beside]
+pytestmark = pytest.mark.host
 
 KIB = 1024
 FIO_NS = 1000  # what virtual time charges for fio's own part of a request

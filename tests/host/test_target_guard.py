@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ssdbench.errors import DeviceLost, TargetRefused
+from ssdbench.host import blockdev
 from ssdbench.host.command import run, spawn
 from ssdbench.model.consent import Consent
 from ssdbench.model.target import TargetKind
@@ -44,7 +45,9 @@ def partition(device: LoopDevice) -> None:
 def mounted(loop_device: LoopDevice, tmp_path: Path) -> Iterator[Path]:
     run(["mkfs.ext4", "-q", str(loop_device.node)])
     (tmp_path / "mnt").mkdir()
-    run(["mount", str(loop_device.node), str(tmp_path / "mnt")])
+    late = ["-o", "noinit_itable,commit=300"]  # the kernel writes nothing by itself meanwhile
+    run(["mount", *late, str(loop_device.node), str(tmp_path / "mnt")])
+    os.sync()
     yield tmp_path / "mnt"
     run(["umount", str(tmp_path / "mnt")])
 
@@ -156,7 +159,10 @@ def test_all_reasons_come_at_once(
         assert part in reasons
 
 
-def test_a_claim_keeps_others_out_and_notices_a_new_signature(loop_device: LoopDevice) -> None:
+def test_a_claim_keeps_others_out_and_notices_a_new_signature(
+    loop_device: LoopDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blockdev.locked_against_udev, "__kwdefaults__", {"patience_s": 0.1})
     info = inspect(str(loop_device.node))
 
     with Claim(info) as claim:

@@ -65,7 +65,6 @@ def paper_drive(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native_files, "BIN", library.parent)
 
 
-@pytest.mark.beside
 class TestRateAndLatency:
     @pytest.mark.parametrize("jobs", [1, 2, 4, 16, 32, 64, 128])
     def test_jobs_get_what_the_servers_give(self, fio: SimFio, jobs: int) -> None:
@@ -124,7 +123,6 @@ class TestRateAndLatency:
         assert second.jobs[0]["read"]["lat_ns"]["max"] < 64 / SERVERS * SERVICE_S * 1e9 + 2000
 
 
-@pytest.mark.beside
 class TestRepeatability:
     @pytest.mark.parametrize(
         "options",
@@ -173,7 +171,6 @@ class TestRepeatability:
         assert first.text != second.text
 
 
-@pytest.mark.beside
 class TestSteppedSeconds:
     def test_every_second_is_seen_and_adds_up_to_what_fio_counts(self, fio: SimFio) -> None:
         samples, run = stepped(fio, "--thread", "--numjobs=4", "--runtime=1000", stop_after_s=20)
@@ -241,7 +238,6 @@ class TestSteppedSeconds:
         assert all(b - a == 1000 for a, b in zip(times[:8], times[1:9], strict=True))
 
 
-@pytest.mark.beside
 class TestNeverHangs:
     def test_a_killed_job_does_not_hold_up_the_others(self, fio: SimFio) -> None:
         started = fio.start("--numjobs=3", "--runtime=2")
@@ -296,7 +292,6 @@ def wait_for(look: Callable[[], list[int]]) -> list[int]:
     return found
 
 
-@pytest.mark.beside
 class TestRefusals:
     @pytest.mark.parametrize(
         ("option", "said"),
@@ -361,7 +356,6 @@ class TestRefusals:
         assert "SSDB_VT_STATE" in run.stderr
 
 
-@pytest.mark.beside
 class TestState:
     def test_a_deep_queue_does_not_delay_the_next_start(self, fio: SimFio) -> None:
         make_state(fio.state, servers=1, service_ns=10_000_000)

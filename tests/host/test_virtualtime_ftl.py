@@ -12,8 +12,6 @@ from ssdbench.sim.virtualtime import VirtualClock
 from ssdbench.units import MIB
 from tests.support.server_drive import SimFio
 
-pytestmark = pytest.mark.beside
-
 FILL = ("--thread", "--rw=write", "--bs=131072", "--size=100%", "--time_based=0", "--runtime=0")
 
 

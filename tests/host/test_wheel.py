@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.beside
-
 ROOT = Path(__file__).parents[2]
 PROFILE = """\
 title: A tiny one
