@@ -1,5 +1,5 @@
 "use strict";
-// Looks into the figures of a page and filters its long tables. Without it the page is whole: each
+// Looks into the figures of a page, filters its long tables and maps. Without it the page is whole: each
 // figure stands drawn, its data stand below it, and all rows are shown. Whatever comes from the page
 // is set as textContent or as a number in an attribute; no HTML is ever built, nothing is loaded.
 (() => {
@@ -12,6 +12,8 @@
   const OFF_MARK = 3; // between a mark and its words
   const HIGHEST = "highest"; // of a bin; the column before it has the lowest
   const MANY_CHOICES = 2;
+  const [BOUND, VERDICT] = ["Lower bound [IOPS]", "Verdict"]; // columns of the long table
+  const SHADES = 6; // of a heat map
 
   function made(tag, words, into, attributes = {}) {
     const element = document.createElement(tag);
@@ -467,20 +469,58 @@
     }
     if (!choices.length) return;
     const shown = made("output", "", tools, { "aria-live": "polite" });
+    const maps = [...table.closest("section").querySelectorAll("table[data-map]")];
+    const drawn = maps.map((map) => mapped(map, heads));
     const apply = () => {
       const kept = rows.filter((row) => {
         const fits = choices.every(([column, select]) => !select.value || row.cells[column].textContent === select.value);
         row.hidden = !fits;
         return fits;
       });
-      shown.textContent = `${kept.length} of ${rows.length} rows`;
+      shown.textContent = `${kept.length} of ${rows.length} ${maps.length ? "points, in maps and table" : "rows"}`;
+      for (const draw of drawn) draw(kept, kept.length === rows.length);
     };
     button("All", "every row again", tools, () => {
       for (const [, select] of choices) select.value = "";
       apply();
     });
-    table.closest(".scroll").before(tools);
+    (maps[0] || table).closest(".scroll").before(tools);
     apply();
+  }
+
+  // A heat map: how to draw it of some rows of the long table, or as it stood. Each cell has the
+  // lowest bound of its rows; one without a bound counts as the lowest.
+  function mapped(map, heads) {
+    const { down, across, only } = JSON.parse(map.dataset.map);
+    const column = (name) => heads.findIndex((head) => head.textContent === name);
+    const says = (row, name) => (column(name) < 0 ? null : row.cells[column(name)].textContent);
+    const place = (row, [name, values]) => (column(name) < 0 ? 0 : values.indexOf(says(row, name)));
+    const within = (row) => Object.entries(only).every(([name, values]) => column(name) < 0 || values.includes(says(row, name)));
+    const bound = (row) => Number(says(row, BOUND).replaceAll(",", "")) || 0;
+    const cells = [...map.tBodies[0].rows].map((row) => [...row.cells].slice(-across[1].length));
+    const whole = cells.flat().map((cell) => [cell, cell.textContent, cell.className, cell.title]);
+    const set = ([cell, words, tone, hint]) => {
+      cell.textContent = words;
+      cell.className = tone;
+      cell.title = hint;
+    };
+    return (rows, all) => {
+      if (all) return whole.forEach(set);
+      const least = new Map();
+      for (const row of rows.filter(within)) {
+        const cell = cells[place(row, down)]?.[place(row, across)];
+        if (cell && (!least.has(cell) || bound(row) < bound(least.get(cell)))) least.set(cell, row);
+      }
+      const bounds = [...least.values()].map(bound).filter((one) => one > 0);
+      const [low, high] = [Math.min(...bounds), Math.max(...bounds)];
+      return cells.flat().forEach((cell) => {
+        const row = least.get(cell);
+        if (!row) return set([cell, "\u2013", "number", ""]);
+        const step = bound(row) > 0 && high > low ? Math.round((SHADES * Math.log(bound(row) / low)) / Math.log(high / low)) : 0;
+        const bad = says(row, VERDICT) === "NOT VALIDATED";
+        return set([cell, says(row, BOUND) + (bad ? " \u2717" : ""), `number h${step}${bad ? " bad" : ""}`, says(row, VERDICT)]);
+      });
+    };
   }
 
   // Sizes by their bytes, other numbers by their value, words last.

@@ -1,6 +1,7 @@
 """The page as data: sections of blocks, ready to be placed."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ssdbench.report.figures import AnyFigure
@@ -27,6 +28,22 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
+class Places:
+    """Of which rows of a long table a map is: the facets along its sides, and of all the others.
+
+    `down` and `across` are a facet and its values, in the order of the map.
+    """
+
+    down: tuple[str, Sequence[str]]
+    across: tuple[str, Sequence[str]]
+    only: Mapping[str, Sequence[str]]
+
+    def json(self) -> str:
+        """For the page's script, which draws the map anew of the rows that were chosen."""
+        return json.dumps({"down": self.down, "across": self.across, "only": self.only})
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """Rows of cells. With `fold` words the table is closed at first, under these words.
 
@@ -38,6 +55,7 @@ class Table:
     rows: Sequence[Sequence[Cell]]
     fold: str = ""
     cards: bool = False
+    places: Places | None = None
     kind: str = field(default="table", init=False)
 
     @property

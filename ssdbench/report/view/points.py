@@ -1,7 +1,7 @@
 """The points of a sweep as tables: worst first, the bound before the mean."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ssdbench.model.finding import Severity
@@ -16,7 +16,7 @@ from ssdbench.report.metrics import (
     published_bound,
 )
 from ssdbench.report.view import words
-from ssdbench.report.view.page import Block, Cell, Column, Fold, Prose, Table
+from ssdbench.report.view.page import Block, Cell, Column, Fold, Places, Prose, Table
 from ssdbench.stats.runplan import USUAL_BLOCK_BYTES
 from ssdbench.units import counted, format_count, format_rate, format_size, listed
 
@@ -98,18 +98,30 @@ def _queue(point: PointResult) -> tuple[str, int, int]:
     return workload.order, workload.iodepth, workload.numjobs
 
 
+# What points differ in: a column for each where all have a row, by which they are chosen.
+_FACETS: Mapping[str, Callable[[Point], str]] = {
+    "Block": lambda point: format_size(point.workload.block_bytes),
+    "Reads": lambda point: f"{point.workload.read_percent} %",
+    "Pattern": lambda point: str(point.workload.pattern),
+    "QD": lambda point: str(point.workload.iodepth),
+    "Jobs": lambda point: str(point.workload.numjobs),
+    "Span": lambda point: "whole" if point.span_percent is None else f"{point.span_percent:g} %",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class _Axis:
     title: str
+    facet: str
     of: Callable[[Workload], int]
     words: Callable[[int], str]
     least: int  # places of a map that is worth drawing
 
 
-_BLOCK = _Axis("Block size", lambda w: w.block_bytes, format_size, 2)
-_MIX = _Axis("Reads", lambda w: w.read_percent, lambda share: f"{share} % read", 2)
-_DEPTH = _Axis("Queue depth", lambda w: w.iodepth, lambda depth: f"QD {depth}", 2)
-_JOBS = _Axis("Jobs", lambda w: w.numjobs, lambda jobs: counted(jobs, "job"), 1)
+_BLOCK = _Axis("Block size", "Block", lambda w: w.block_bytes, format_size, 2)
+_MIX = _Axis("Reads", "Reads", lambda w: w.read_percent, lambda share: f"{share} % read", 2)
+_DEPTH = _Axis("Queue depth", "QD", lambda w: w.iodepth, lambda depth: f"QD {depth}", 2)
+_JOBS = _Axis("Jobs", "Jobs", lambda w: w.numjobs, lambda jobs: counted(jobs, "job"), 1)
 
 
 def _map(
@@ -133,7 +145,22 @@ def _map(
             [Cell(down.words(row)), *(_heat(lowest.get((row, c)), ends) for c in columns)]
             for row in rows
         ],
+        places=_places(points, down, across),
     )
+
+
+def _places(points: Sequence[PointResult], down: _Axis, across: _Axis) -> Places:
+    """Where each point lies on a map, in the words of the table of all points."""
+    only = {
+        name: list(dict.fromkeys(said(p.point) for p in points)) for name, said in _FACETS.items()
+    }
+
+    def side(axis: _Axis) -> tuple[str, list[str]]:
+        del only[axis.facet]
+        said = {axis.of(p.point.workload): _FACETS[axis.facet](p.point) for p in points}
+        return axis.facet, [said[place] for place in sorted(said)]
+
+    return Places(side(down), side(across), only)
 
 
 def _least(point: PointResult) -> float:
@@ -174,32 +201,19 @@ _COMMAND = (
 
 def _brief(points: Sequence[PointResult]) -> Table:
     """A row for each of many points; its columns are what the page's script filters by."""
-    names = ("Block", "Reads", "Pattern", "QD", "Jobs", "Span")
-    facets = [[point.point.id, *_facets(point.point)] for point in points]
-    told = [n for n in range(len(names)) if len({one[n + 1] for one in facets}) > 1]
-    columns = [Column("ID"), *(Column(names[n], facet=True) for n in told)]
+    facets = {name: [said(p.point) for p in points] for name, said in _FACETS.items()}
+    told = {name: said for name, said in facets.items() if len(set(said)) > 1}
+    columns = [Column("ID"), *(Column(name, facet=True) for name in told)]
     columns += [Column("Lower bound [IOPS]", number=True), Column("Mean [IOPS]", number=True)]
     columns += [Column("p99", number=True), Column("Verdict", facet=True)]
     rows = []
-    for point, facet in zip(points, facets, strict=True):
+    for place, point in enumerate(points):
         iops = point.estimate("iops")
-        cells = [Cell(facet[0]), *(Cell(facet[n + 1]) for n in told)]
+        cells = [Cell(point.point.id), *(Cell(said[place]) for said in told.values())]
         cells += [Cell(words.bound(bound(point))), Cell(words.count(iops.value if iops else None))]
         cells += [words.latency_cell(percentiles_of(point.estimates).get(99.0))]
         rows.append([*cells, words.verdict_cell(point.verdict)])
     return Table("All points", columns, rows)
-
-
-def _facets(point: Point) -> list[str]:
-    workload, span = point.workload, point.span_percent
-    return [
-        format_size(workload.block_bytes),
-        f"{workload.read_percent} %",
-        str(workload.pattern),
-        str(workload.iodepth),
-        str(workload.numjobs),
-        "whole" if span is None else f"{span:g} %",
-    ]
 
 
 def rates(points: Sequence[PointResult]) -> Table:

@@ -45,12 +45,25 @@ answer.second = shown();
 press("0");
 answer.whole = [widest(), ticks().length];
 const table = document.querySelector("table[data-filter]");
-const choices = [...table.closest("details").querySelectorAll("select")];
-choices[0].value = "8 KiB";
-choices[0].dispatchEvent(new Event("change"));
+const maps = [...table.closest("section").querySelectorAll("table[data-map]")];
+const cells = () => maps.map((map) => [...map.tBodies[0].rows].map((row) =>
+  [...row.cells].slice(2).map((cell) => cell.textContent + " " + cell.className)));
+const tools = maps[0].closest(".scroll").previousElementSibling;
+answer.maps = [cells()];
+const choices = [...tools.querySelectorAll("select")];
+const choose = (which, words) => {
+  choices[which].value = words;
+  choices[which].dispatchEvent(new Event("change"));
+};
+choose(0, "8 KiB");
 answer.labels = choices.map((one) => one.closest("label").firstChild.textContent.trim());
 answer.kept = [...table.tBodies[0].rows].filter((row) => !row.hidden).length;
-answer.count = table.closest("details").querySelector(".tools output").textContent;
+answer.count = tools.querySelector("output").textContent;
+answer.maps.push(cells());
+choose(2, "64");
+answer.maps.push(cells());
+named(tools, "All").click();
+answer.maps.push(cells());
 answer.planted = document.documentElement.dataset.planted || "did not run";
 try { document.body.innerHTML = "<b>made of text</b>"; } catch (error) { answer.html = error.name; }
 document.title = JSON.stringify(answer);
@@ -104,7 +117,25 @@ def test_a_figure_is_zoomed_and_read_by_buttons_and_keys(answer: dict[str, Any])
 def test_rows_of_many_points_are_chosen_by_what_they_differ_in(answer: dict[str, Any]) -> None:
     assert answer["labels"] == ["Block", "Reads", "QD"]
     assert answer["kept"] == 24
-    assert answer["count"] == "24 of 48 rows"
+    assert answer["count"] == "24 of 48 points, in maps and table"
+
+
+def test_maps_are_drawn_of_the_points_that_were_chosen(answer: dict[str, Any], many: str) -> None:
+    whole, large, deep, again = answer["maps"]
+    whole_table = many[many.index("<table data-filter>") :].partition("</table>")[0]
+    head, table = whole_table.split("</thead>", 1)
+    at = [name for name, _ in re.findall(r"<th [^>]*>([^<]*)</th>()", head)].index
+    rows = [re.findall(r"<t[hd][^>]*>([^<]*)</t[hd]>", row)[1:] for row in table.split("<tr>")[1:]]
+    found = {
+        row[at("Reads")]: row[at("Lower bound [IOPS]")]
+        for row in rows
+        if (row[at("Block")], row[at("QD")]) == ("8 KiB", "64")
+    }
+
+    assert again == whole
+    assert [cell.split()[0] for cell in large[0][0]] == ["–"] * 3
+    assert large[0][1] != whole[0][1]  # its shades are those of what is left
+    assert [cell.split()[0] for cell in deep[0][1]] == [found[f"{n} %"] for n in (0, 50, 100)]
 
 
 def test_nothing_but_our_script_runs_and_no_text_becomes_html(answer: dict[str, Any]) -> None:
