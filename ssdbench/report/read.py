@@ -89,6 +89,10 @@ class StoredRun:
         data = self._bytes(relative, expected=False)
         return None if data is None else data[: 4 * limit].decode("utf-8", "replace")[:limit]
 
+    def data(self, relative: str) -> bytes | None:
+        """The whole of a file, or None when there is none that can be read."""
+        return self._bytes(relative)
+
     def files(self, relative: str) -> list[str]:
         """Names of all files below a directory of the run, sorted, relative to the run."""
         top = self.path(relative)

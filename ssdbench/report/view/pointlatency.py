@@ -1,11 +1,12 @@
 """Latencies of the points of the plan and of failed ones: their tail, in time, and their spread."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ssdbench.model.result import PointResult, Repeat, StageResult
+from ssdbench.report import intervals
 from ssdbench.report.figures import Curve, CurvesFigure, Line, LinesPanel, PanelsFigure
 from ssdbench.report.metrics import DIRECTIONS
 from ssdbench.report.read import StoredRun
@@ -17,6 +18,7 @@ from ssdbench.units import counted, format_ns
 
 MAX_LINES = 6  # a seventh line could not be told from the first
 PERCENTILES = (50.0, 99.0, 99.9)
+MOST_PARTS = 30  # of one repeat
 LEAST_BEYOND = 10  # I/Os of one repeat above a percentile that is drawn
 COARSER = 8  # bins of a histogram that are drawn as one: eight to an octave stay
 
@@ -27,6 +29,7 @@ class _Latencies:
 
     id: str
     label: str
+    side: str  # of the log: "read", "write" or "flush", of which fio logs none
     repeats: Sequence[tuple[Repeat, Histogram]]  # in the order in which they ran
     merged: Histogram
 
@@ -37,10 +40,9 @@ def blocks(run: StoredRun, stage: StageResult, drawn: frozenset[str]) -> Iterato
     if not found:
         return
     yield Plots([_exceedance(stage, found[:MAX_LINES])], wide=True)
-    plots = [*_over_time(stage, found), _histograms(stage, found)]
-    yield Fold(
-        "Latency of each point, repeat by repeat and as a histogram", [Plots(plots, wide=True)]
-    )
+    plots = [*_over_time(stage, found), *_within(run, stage, found), _histograms(stage, found)]
+    title = "Latency of each point, repeat by repeat and as a histogram"
+    yield Fold(title, [Plots(plots, wide=True)])
 
 
 def _latencies(run: StoredRun, stage: StageResult, drawn: frozenset[str]) -> Iterator[_Latencies]:
@@ -52,7 +54,7 @@ def _latencies(run: StoredRun, stage: StageResult, drawn: frozenset[str]) -> Ite
             if parts:
                 merged = Histogram.merged(part for _, part in parts)
                 yield _Latencies(
-                    f"{point.point.id} {DIRECTIONS[name]}", _label(point, name), parts, merged
+                    f"{point.point.id} {DIRECTIONS[name]}", _label(point, name), name, parts, merged
                 )
 
 
@@ -89,18 +91,9 @@ def _over_time(stage: StageResult, found: Sequence[_Latencies]) -> Iterator[Plot
     """Percentiles of each repeat, where a point has more than one."""
     panels = []
     for one in found:
-        lines = []
-        for share in PERCENTILES:
-            known = [
-                (float(repeat.sequence), part.percentile_ns(share / 100))
-                for repeat, part in one.repeats
-                if part.n * (1 - share / 100) >= LEAST_BEYOND
-            ]
-            if known:
-                places, values = zip(*known, strict=True)
-                lines.append(Line(f"p{share:g}", places, values))
+        lines = _percentiles((float(repeat.sequence), part) for repeat, part in one.repeats)
         if lines and len(one.repeats) > 1:
-            panels.append(LinesPanel(one.id, _panel_label(one.label), tuple(lines)))
+            panels.append(LinesPanel(one.id, _panel_label(one.label), lines))
     if panels:
         yield Plot(
             name=f"percentiles-{stage.name}",
@@ -110,6 +103,44 @@ def _over_time(stage: StageResult, found: Sequence[_Latencies]) -> Iterator[Plot
             alt=f"p50, p99 and p99.9 of every repeat of {counted(len(panels), 'point')}, in time.",
             figure=PanelsFigure(
                 tuple(panels), "place in the order of all repeats", "latency", latency_y=True
+            ),
+        )
+
+
+def _percentiles(parts: Iterable[tuple[float, Histogram]]) -> tuple[Line, ...]:
+    """A line for each percentile, over places of which some have too few I/Os for it."""
+    places = list(parts)
+    lines = []
+    for share in PERCENTILES:
+        known = [
+            (x, part.percentile_ns(share / 100))
+            for x, part in places
+            if part.n * (1 - share / 100) >= LEAST_BEYOND
+        ]
+        if known:
+            xs, values = zip(*known, strict=True)
+            lines.append(Line(f"p{share:g}", xs, values))
+    return tuple(lines)
+
+
+def _within(run: StoredRun, stage: StageResult, found: Sequence[_Latencies]) -> Iterator[Plot]:
+    """Percentiles over the counted seconds of the slowest repeat, where its logs are kept."""
+    panels = []
+    for one in found:
+        slowest = min((repeat for repeat, _ in one.repeats), key=lambda repeat: repeat.iops)
+        parts = intervals.within(run, slowest.artifacts, (one.side,), MOST_PARTS)
+        if lines := _percentiles(parts.get(one.side, ())):
+            panels.append(LinesPanel(one.id, _panel_label(one.label), lines))
+    if panels:
+        yield Plot(
+            name=f"within-{stage.name}",
+            title="Percentiles of latency, over the seconds of the slowest repeat",
+            caption="From fio's own log of the repeat with the lowest rate, its counted seconds in "
+            f"at most {MOST_PARTS} parts; a percentile needs {LEAST_BEYOND} slower I/Os in its "
+            "part.",
+            alt=f"p50, p99 and p99.9 within one repeat of {counted(len(panels), 'point')}.",
+            figure=PanelsFigure(
+                tuple(panels), "seconds since the repeat began to count", "latency", latency_y=True
             ),
         )
 
