@@ -1,6 +1,7 @@
 """A page as one HTML file that needs nothing else: one script of our own, no font, no request."""
 
 import json
+import re
 from base64 import b64encode
 from dataclasses import dataclass
 from functools import cache
@@ -8,12 +9,14 @@ from hashlib import sha256
 from importlib.resources import files
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from ssdbench import foreign
 from ssdbench.report.figuredata import figure_data
 from ssdbench.report.plots.draw import draw
 from ssdbench.report.view.page import Page, Plot, Sheet
+
+_TYPED = re.compile(r"`([^`\n]+)`|(?<![\w-])(--[a-z][a-z-]*[a-z])")  # in text that is escaped
 
 
 @cache
@@ -26,8 +29,17 @@ def environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    jinja.filters["css_string"] = css_string
+    jinja.filters |= {"css_string": css_string, "said": said}
     return jinja
+
+
+def said(text: str) -> Markup:
+    """A sentence with its `words to type` and its --options set as such; all else is escaped."""
+    return Markup(_TYPED.sub(_typed, str(escape(text))))
+
+
+def _typed(found: re.Match[str]) -> str:
+    return f"<code>{found[1]}</code>" if found[1] else f'<code class="option">{found[2]}</code>'
 
 
 def css_string(text: str) -> Markup:
