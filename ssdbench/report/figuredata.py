@@ -100,7 +100,10 @@ def _traced(name: str, trace: Trace) -> Iterator[Row]:
 def _window(window: Window) -> Iterator[tuple[str, float, float]]:
     """The straight lines over a window, by their two ends."""
     ends = [("mean of the window", window.mean, window.mean)]
-    ends.append(("straight-line fit", window.fit_start, window.fit_end))
+    ends.append((window.fit_words, window.fit_start, window.fit_end))
+    if band := window.band:
+        ends.append((f"{band.words}, {LOWEST}", band.low, band.low))
+        ends.append((f"{band.words}, {HIGHEST}", band.high, band.high))
     if window.bound is not None:
         ends.append(("lower bound", window.bound, window.bound))
     for name, first, last in ends:
@@ -125,6 +128,8 @@ def _(view: SeriesFigure) -> FigureData:
 def _(view: WindowFigure) -> FigureData:
     name = "each round" if view.rounds else "mean of each block"
     table: list[Row] = [(name, x, y) for x, y in zip(view.x, view.blocks, strict=True)]
+    for start, end, y in view.pairs:
+        table += [("mean of each pair", start, y), ("mean of each pair", end, y)]
     return _over_x(("line", view.x_label, view.y_label), [*table, *_window(view.window)], 1)
 
 

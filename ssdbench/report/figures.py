@@ -34,6 +34,15 @@ def thinned(x: Floats, y: Floats, *, bins: int = BINS) -> Trace:
 
 
 @dataclass(frozen=True, slots=True)
+class Band:
+    """What a rule lets the values of its window lie between, in its own words."""
+
+    words: str
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
 class Window:
     """A judged window on a series, with the straight line that was fitted to it."""
 
@@ -43,6 +52,8 @@ class Window:
     bound: float | None
     fit_start: float
     fit_end: float
+    fit_words: str = "straight-line fit"
+    band: Band | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +70,10 @@ class SeriesFigure:
 
 @dataclass(frozen=True, slots=True)
 class WindowFigure:
-    """The measurement window alone: block means, average, band and fit, as SNIA PTS draws it."""
+    """The measurement window alone: block means, the rule's band and its fit, as PTS draws it.
+
+    `pairs` are means from one place to another, where the rule judges these.
+    """
 
     x: tuple[float, ...]
     blocks: tuple[float, ...]
@@ -67,6 +81,7 @@ class WindowFigure:
     x_label: str
     y_label: str
     rounds: bool = False  # x counts rounds, and each has one value
+    pairs: tuple[tuple[float, float, float], ...] = ()  # from, to, value
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ page; fonts stay text; ids are made unique to the page; nothing in it depends on
 
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
@@ -59,6 +59,7 @@ STYLE: Any = {  # its keys are a closed set in some versions of matplotlib
     "savefig.facecolor": "none",
     "font.size": 9.5,
     "axes.titlesize": 9.5,
+    "axes.titley": 1.0,  # or each title is placed by laying out all ticks once more
     "axes.labelsize": 9.5,
     "legend.fontsize": 9,
     "text.color": INK,
@@ -79,6 +80,7 @@ STYLE: Any = {  # its keys are a closed set in some versions of matplotlib
     "legend.handlelength": 2.6,
 }
 
+FEW_DECADES = 100  # from the lowest to the highest, of which a small panel shows 1, 2 and 5
 WIDE = (10.4, 3.5)
 HALF = (6.2, 4.0)
 LEAST_RATIO = 1.25  # of a log axis, top to bottom: a wobble below a percent looks like one
@@ -91,6 +93,7 @@ _LETTER = 5.7  # width of one, on average
 _LINE = 13.0  # height of one
 _TICK = 10.0  # a tick's mark and the gap to its words
 _EDGE = 8.0
+_ROW = 11.0  # from one line of marks to the next
 
 
 def sheet(size: tuple[float, float]) -> Figure:
@@ -112,12 +115,37 @@ def legend(figure: Figure, columns: int, handles: Any = None, labels: Any = None
     figure.subplots_adjust(top=1 - (_LINE + 1.5) * rows / height)
 
 
+def marks(axes: Axes, found: Iterable[tuple[float, str]], **style: Any) -> None:
+    """Dashed lines with their words, which never stand in each other; the axes' ends are set."""
+    free: list[float] = []  # where the words of each row end, in points from the left
+    wide, tall = _extent(axes)
+    for x, words in sorted(found):
+        axes.axvline(x, color=MUTED, lw=0.8, ls=(0, (3, 2)))
+        place, length = _place(axes, x) * wide, len(words) * _LETTER
+        first = place if length < wide - place else place - length
+        row = next((row for row, end in enumerate(free) if end <= first), len(free))
+        if (row + 2) * _ROW > tall:
+            continue  # no room; the line stands, and the figure's data have the words
+        free[row:] = [first + length, *free[row + 1 :]]
+        mark(axes, x, words, up=-3 - _ROW * row, **style)
+
+
+def _extent(axes: Axes) -> tuple[float, float]:
+    box, points = axes.get_window_extent(), _POINTS / axes.figure.dpi
+    return box.width * points, box.height * points
+
+
+def _place(axes: Axes, x: float) -> float:
+    """Where a value lies on the axis, as a share of it."""
+    found: float = axes.transAxes.inverted().transform(axes.transData.transform((x, 0)))[0]
+    return found
+
+
 def mark(axes: Axes, x: float, words: str, *, up: float = -3, **style: Any) -> None:
     """Words at the top of the axes, right of `x`, wherever the reader moves it."""
     style = {"va": "top", "color": MUTED} | style
-    place = axes.transAxes.inverted().transform(axes.transData.transform((x, 0)))[0]
-    room = (1 - place) * axes.get_window_extent().width / axes.figure.dpi * _POINTS
-    side = 3 if room > len(words) * _LETTER * 0.9 else -3
+    room = (1 - _place(axes, x)) * _extent(axes)[0]
+    side = 3 if room > len(words) * _LETTER else -3
     axes.annotate(
         words, (x, 1), xycoords=("data", "axes fraction"), xytext=(side, up), fontsize=8.5,
         textcoords="offset points", ha="left" if side > 0 else "right",
@@ -296,6 +324,7 @@ def log(axes: Axes, which: str) -> None:
         low, high = centre / LEAST_RATIO**0.5, centre * LEAST_RATIO**0.5
         (axes.set_xlim if which == "x" else axes.set_ylim)(low, high)
         decades = LEAST_RATIO
+    axis.set_minor_locator(NullLocator())  # each would cost as much as one with words
     if decades < 5:
         axis.set_major_locator(MaxNLocator(5))
         return
@@ -304,8 +333,14 @@ def log(axes: Axes, which: str) -> None:
 
 
 def decades(axes: Axes, which: str) -> None:
-    """A log axis with few ticks and no small ones, for small panels."""
+    """A log axis with few ticks and no small ones, for small panels; their data are drawn."""
     axis = axes.xaxis if which == "x" else axes.yaxis
     (axes.set_xscale if which == "x" else axes.set_yscale)("log")
     axis.set_minor_locator(NullLocator())
+    low, high = sorted(axis.get_view_interval())
+    if low > 0 and high / low < FEW_DECADES:  # perhaps not one power of ten among them
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=6))
+        if high / low < 5:
+            axis.set_major_locator(MaxNLocator(3))
+        return
     axis.set_major_locator(LogLocator(numticks=4))

@@ -39,9 +39,7 @@ def bars(view: BarsFigure) -> Figure:
     canvas.log(axes, "y")
     canvas.latencies(axes.xaxis)
     canvas.counts(axes.yaxis)
-    for number, (x, words) in enumerate(view.marks):
-        axes.axvline(x, color=canvas.MUTED, lw=0.8, ls=(0, (3, 2)))
-        canvas.mark(axes, x, words, up=-3 - 11 * number, color=canvas.INK)
+    canvas.marks(axes, view.marks, color=canvas.INK)
     axes.set(xlabel="latency", ylabel="I/Os")
     return figure
 

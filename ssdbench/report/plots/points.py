@@ -48,9 +48,7 @@ def lines(view: LinesFigure) -> Figure:
         if line.bound:
             axes.plot(line.x, line.bound, "_", color=colour, ms=10, mew=1.6)
     _scales(axes, view)
-    for x, words in view.marks:
-        axes.axvline(x, color=canvas.MUTED, lw=0.8, ls=(0, (3, 2)))
-        canvas.mark(axes, x, words)
+    canvas.marks(axes, view.marks)
     axes.set(xlabel=view.x_label, ylabel=view.y_label)
     if len(view.lines) > 1 or view.lines[0].label:
         columns = 2 if max(len(line.label) for line in view.lines) > 16 else 4

@@ -19,18 +19,17 @@ from ssdbench.report.figures import (
 from ssdbench.report.plots import canvas
 
 NONE_ON_LOG, LEAST_ON_LOG = 0.5, 0.8  # a bin of none lies just below the axis, one of 1 above it
-BAND = 0.10  # of the window's mean, as in the plots of SNIA PTS
 
 
 def series(view: SeriesFigure) -> Figure:
-    """A rate over a whole section; in it the judged window, its band and fit, the worst minute."""
+    """A rate over a whole section; in it the judged window, its fit and the worst minute."""
     figure = canvas.sheet(canvas.WIDE)
     axes = figure.subplots()
     if view.window:
         axes.axvspan(
             view.window.start, view.window.end, color=canvas.SHADE, lw=0, label="window judged"
         )
-    _trace(axes, view.trace, color=canvas.SERIES[0], label="every second (range per bin)")
+    _trace(axes, view.trace, color=canvas.SERIES[0], label="every second, as a range")
     if view.window:
         _window(axes, view.window)
     if view.worst:
@@ -43,23 +42,27 @@ def series(view: SeriesFigure) -> Figure:
             solid_capstyle="butt",
             label="worst minute",
         )
-    for x, words in view.marks:
-        axes.axvline(x, color=canvas.MUTED, lw=0.8, ls=(0, (3, 2)))
-        canvas.mark(axes, x, words)
     axes.set(xlabel=view.x_label, ylabel=view.y_label)
     axes.set_xlim(0, float(view.trace.x[-1]))
     canvas.from_zero(axes)
+    canvas.marks(axes, view.marks)
     canvas.counts(axes.yaxis)
     _legend_above(figure, axes)
     return figure
 
 
 def window(view: WindowFigure) -> Figure:
-    """Block means of the judged window with average, 90 % and 110 % of it, and the best fit."""
+    """Block means of the judged window with the rule's own band, and the best fit."""
     figure = canvas.sheet(canvas.HALF)
     axes = figure.subplots()
     label = "each round" if view.rounds else "mean of each block"
     axes.plot(view.x, view.blocks, "o", color=canvas.SERIES[0], label=label, zorder=3)
+    for number, (start, end, value) in enumerate(view.pairs):
+        name = "" if number else "mean of each pair"
+        axes.plot([start, end], [value] * 2, color=canvas.SERIES[0], lw=1.2, label=name)
+    if band := view.window.band:
+        ends = [view.window.start, view.window.end]
+        axes.fill_between(ends, band.low, band.high, color=canvas.SHADE, lw=0, label=band.words)
     _window(axes, view.window)
     axes.set(xlabel=view.x_label, ylabel=view.y_label)
     beside = 0.25 if view.rounds else 0.0  # the values of the outer rounds lie on the ends
@@ -84,10 +87,7 @@ def cliff(view: CliffFigure) -> Figure:
             canvas.log(axes, "x")
             canvas.counts(axes.xaxis)
         axes.set_xlim(first if trace is view.log else 0, last)
-        for x, words in view.marks:
-            if first <= x < last:
-                axes.axvline(x, color=canvas.MUTED, lw=0.8, ls=(0, (3, 2)))
-                canvas.mark(axes, x, words)
+        canvas.marks(axes, [(x, words) for x, words in view.marks if first <= x < last])
         axes.set_title(name, loc="left", fontsize=8.5)
         canvas.from_zero(axes, headroom=1.2)
         canvas.counts(axes.yaxis)
@@ -143,14 +143,17 @@ def _small(
     columns = min(4, many)
     rows = -(-many // columns)
     figure = canvas.sheet((10.4, 0.4 + 1.75 * rows))
-    grid = figure.subplots(rows, columns, squeeze=False, sharex=shared, sharey=shared)
-    for axes in list(grid.flat)[many:]:
-        axes.set_visible(False)
-    for axes in list(grid.flat)[many - columns : many]:  # nothing stands below them
-        axes.tick_params(labelbottom=True)
+    places = figure.add_gridspec(rows, columns)
+    grid: list[Axes] = []
+    for place in range(many):  # an empty place costs as much as one with axes, if it has any
+        first = grid[0] if shared and grid else None
+        axes = figure.add_subplot(places[divmod(place, columns)], sharex=first, sharey=first)
+        if shared:
+            axes.tick_params(labelleft=place % columns == 0, labelbottom=place >= many - columns)
+        grid.append(axes)
     figure.supxlabel(x_label, fontsize=9.5, y=0.003)
     figure.supylabel(y_label, fontsize=9.5, x=0.003)
-    return figure, list(grid.flat)[:many]
+    return figure, grid
 
 
 def _panel(axes: Axes, panel: SettlePanel) -> None:
@@ -175,11 +178,8 @@ def _trace(axes: Axes, trace: Trace, *, color: str, lw: float = 0.8, label: str 
 
 def _window(axes: Axes, window: Window) -> None:
     ends = [window.start, window.end]
-    band = [window.mean * (1 + BAND)] * 2, [window.mean * (1 - BAND)] * 2
-    axes.plot(ends, band[0], color=canvas.INK, lw=0.9, ls=canvas.DASHES[2], label="mean ± 10 %")
-    axes.plot(ends, band[1], color=canvas.INK, lw=0.9, ls=canvas.DASHES[2])
     fit = [window.fit_start, window.fit_end]
-    axes.plot(ends, fit, color=canvas.ACCENT, lw=1.8, label="straight-line fit")
+    axes.plot(ends, fit, color=canvas.ACCENT, lw=1.8, label=window.fit_words)
     if window.bound is not None:
         bound = [window.bound] * 2
         axes.plot(ends, bound, color=canvas.BAD, lw=1.4, ls=canvas.DASHES[1], label="lower bound")

@@ -1,5 +1,6 @@
 """A PTS-style test on the page: the standard's header, its tables, its plots."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 
 from ssdbench.errors import ProfileError
@@ -44,6 +45,9 @@ NO_LATENCY = (
     "No latency was recorded: a sample of a scaled test can be shorter than the second over which "
     "latencies are gathered."
 )
+_NUMBER = r"\d+(?:\.\d+)?(?:e[+-]?\d+)?"
+_LINE = re.compile(rf"(-?{_NUMBER}) x ([+-]) ({_NUMBER})")  # as `RoundWindow.fit` writes it
+_NAMED = {"written_bytes": "written", "t_s": "in_phase_s"}
 STATES = {None: "not judged by this test", True: "reached", False: "not reached"}
 
 
@@ -261,22 +265,24 @@ def _window(window: PtsWindow) -> dict[str, object]:
         name: format_count(factor * value)
         for name, value in window.model_dump(exclude={*own, "correlation"}).items()
     }
-    fit = " ".join(_scaled(part, factor) for part in window.fit.split())
     ends = {
-        "fit": fit,
-        "correlation": f"{window.correlation:+.4f}",
+        "fit": _fit(window, factor),
+        "correlation": f"{window.correlation:+.4f}" if window.correlation else words.NONE,
         "window": window.rounds,
         "steady": window.steady,
     }
     return {"tracking": f"{window.cell}, {what}", **kept, **ends}
 
 
-def _scaled(part: str, factor: float) -> str:
-    """A number of the fitted line in the unit that is shown; its other parts stay."""
-    try:
-        return f"{factor * float(part):.6g}"
-    except ValueError:
-        return part
+def _fit(window: PtsWindow, factor: float) -> str:
+    """The fitted line in the unit that is shown; in words alone where it is flat."""
+    found = _LINE.fullmatch(window.fit)
+    if found is None:
+        return window.fit
+    slope, intercept = (factor * float(number) for number in (found[1], found[2] + found[3]))
+    said = ptsplots.fit_words(slope, intercept, (window.first_round, window.last_round), "")
+    formula = f"{slope:.6g} x {'-' if intercept < 0 else '+'} {abs(intercept):.6g}"
+    return said if said.startswith("flat") else f"{said} ({formula})"
 
 
 def _phase(phase: PtsPhase) -> dict[str, object]:
@@ -292,9 +298,7 @@ def _step(step: PtsStep) -> dict[str, object]:
 def _flat(model: PtsCell | PtsSample) -> dict[str, object]:
     """With the latencies beside the rates; what is written is counted to the byte."""
     kept = model.model_dump(exclude={"latency", "bins", "pre_write"}, exclude_none=True)
-    flat: dict[str, object] = {
-        "written" if name == "written_bytes" else name: value for name, value in kept.items()
-    }
+    flat: dict[str, object] = {_NAMED.get(name, name): value for name, value in kept.items()}
     if (latency := model.latency) is not None:
         flat |= {"min_ns": latency.min_ns, "mean_ns": latency.mean_ns}
         flat |= {f"{level}_ns": value for level, value in latency.percentiles_ns.items()}

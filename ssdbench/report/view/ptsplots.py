@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 
 from ssdbench.model.asked.standard import PtsTest
 from ssdbench.model.pts import Pts, PtsCell, PtsMetric, PtsWindow
-from ssdbench.report.figures import ColumnsFigure, Line, LinesFigure, Window, WindowFigure
+from ssdbench.report.figures import Band, ColumnsFigure, Line, LinesFigure, Window, WindowFigure
 from ssdbench.report.view.page import Plot
 from ssdbench.stats.ptsrounds import RoundWindow, round_window
+from ssdbench.stats.standardrules import MAX_EXCURSION, MAX_SLOPE_EXCURSION
 from ssdbench.units import format_count, format_size
 
 MAX_LINES = 8
@@ -37,8 +38,8 @@ def _max_ns(cell: PtsCell) -> float | None:
     return cell.latency.max_ns if cell.latency else None
 
 
-def _ms(of: Callable[[PtsCell], float | None]) -> Callable[[PtsCell], float | None]:
-    return lambda cell: None if (value := of(cell)) is None else value * 1e-6
+def _us(of: Callable[[PtsCell], float | None]) -> Callable[[PtsCell], float | None]:
+    return lambda cell: None if (value := of(cell)) is None else value * 1e-3
 
 
 IOPS = Axis("iops", "IOPS", lambda cell: cell.iops)
@@ -47,9 +48,9 @@ THROUGHPUT = Axis(
 )
 MEAN = Axis("mean-ns", "mean latency", _mean_ns, latency=True)
 HIGHEST = Axis("max-ns", "highest latency", _max_ns, latency=True)
-MEAN_MS = Axis("mean-ns", "mean latency [ms]", _ms(_mean_ns))
-HIGHEST_MS = Axis("max-ns", "highest latency [ms]", _ms(_max_ns))
-TRACKED = {PtsMetric.IOPS: IOPS, PtsMetric.THROUGHPUT: THROUGHPUT, PtsMetric.MEAN: MEAN_MS}
+MEAN_US = Axis("mean-ns", "mean latency [us]", _us(_mean_ns))
+HIGHEST_US = Axis("max-ns", "highest latency [us]", _us(_max_ns))
+TRACKED = {PtsMetric.IOPS: IOPS, PtsMetric.THROUGHPUT: THROUGHPUT, PtsMetric.MEAN: MEAN_US}
 
 
 def plots(name: str, found: Pts) -> Iterator[Plot]:
@@ -69,7 +70,7 @@ def plots(name: str, found: Pts) -> Iterator[Plot]:
             yield _demand_cpu(name, used)
     elif len({cell.block_bytes for cell in cells}) > 1:
         yield _by_block(name, cells)
-        drawn = (IOPS, MEAN_MS, HIGHEST_MS) if found.test is PtsTest.LATENCY else (IOPS,)
+        drawn = (IOPS, MEAN_US, HIGHEST_US) if found.test is PtsTest.LATENCY else (IOPS,)
         for axis in drawn:
             if all(axis.of(cell) is not None for cell in cells):
                 yield _columns(name, cells, axis)
@@ -136,28 +137,56 @@ def _window(name: str, found: Pts, of: PtsWindow, place: int) -> Iterator[Plot]:
     window = round_window(values, [one.number for one in counted])
     first, last = window.rounds[0], window.rounds[-1]
     unit = axis.label.partition("[")[2].rstrip("]") or axis.label
-    allowed = format_count(window.allowed_slope_excursion)
     yield Plot(
         name=f"window-{name}-{place}",
         title=f"Measurement window: {of.cell}, {axis.what}",
-        caption=f"Rounds {first} to {last}; fit {window.fit}, correlation "
-        f"{window.correlation:+.3f}; in {unit}: data excursion {format_count(window.excursion)} of "
-        f"{format_count(window.allowed_excursion)} allowed, slope excursion "
-        f"{format_count(window.slope_excursion)} of {allowed} allowed.",
+        caption=f"Rounds {first} to {last}: {judged(window, unit)}",
         alt=f"{of.cell}, {axis.label}, in rounds {first} to {last}, "
         f"average {format_count(window.average)}.",
         figure=window_figure(window, axis.label),
     )
 
 
+def judged(window: RoundWindow, unit: str) -> str:
+    """What the rule of the standard sees in a window, as sentences."""
+    line = fit_words(window.slope, window.intercept, window.rounds, unit)
+    if window.correlation:
+        line += f" (fit {window.fit}, correlation {window.correlation:+.3f})"
+    return (
+        f"{line}. The rounds lie {format_count(window.excursion)} {unit} apart, "
+        f"{format_count(window.allowed_excursion)} are allowed (data excursion); the fit moves by "
+        f"{format_count(window.slope_excursion)}, {format_count(window.allowed_slope_excursion)} "
+        "are allowed (slope excursion)."
+    )
+
+
+def fit_words(slope: float, intercept: float, rounds: Sequence[int], unit: str) -> str:
+    """A fitted line as people say it: `flat at 650 IOPS`, `falling from 106 to 98 IOPS`."""
+    first, last = (format_count(intercept + slope * x) for x in (rounds[0], rounds[-1]))
+    if first == last:
+        return f"flat at {last} {unit}".rstrip()
+    way = "rising" if slope > 0 else "falling"
+    return f"{way} from {first} to {last} {unit}".rstrip()
+
+
 def window_figure(window: RoundWindow, label: str) -> WindowFigure:
-    """The window with its average and the ends of its fit."""
+    """The window with its average, the band of the standard and the ends of its fit."""
     first, last = window.rounds[0], window.rounds[-1]
     fits = [window.intercept + window.slope * x for x in (first, last)]
+    low, high = (window.average * (1 + side * MAX_EXCURSION / 2) for side in (-1, 1))
     return WindowFigure(
         x=tuple(float(n) for n in window.rounds),
         blocks=window.values,
-        window=Window(float(first), float(last), window.average, None, fits[0], fits[1]),
+        window=Window(
+            start=float(first),
+            end=float(last),
+            mean=window.average,
+            bound=None,
+            fit_start=fits[0],
+            fit_end=fits[1],
+            fit_words=f"straight-line fit (PTS: within {100 * MAX_SLOPE_EXCURSION:g} %)",
+            band=Band(f"PTS: mean ± {50 * MAX_EXCURSION:g} %", low, high),
+        ),
         x_label="round",
         y_label=label,
         rounds=True,

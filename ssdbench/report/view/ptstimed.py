@@ -8,7 +8,7 @@ from ssdbench.model.asked.standard import PtsTest
 from ssdbench.model.pts import Pts, PtsBins, PtsCell, PtsLatency, PtsRate, PtsSample
 from ssdbench.report.figures import BarsFigure, Line, LinesFigure, SeriesFigure, thinned
 from ssdbench.report.view.page import Plot
-from ssdbench.report.view.ptsplots import round_ticks, window_figure
+from ssdbench.report.view.ptsplots import judged, round_ticks, window_figure
 from ssdbench.stats.histogram import LOWER_EDGES_NS, bin_of
 from ssdbench.stats.ptsrounds import round_window
 from ssdbench.units import format_count, format_minutes
@@ -93,15 +93,16 @@ def _over_time(
 ) -> Plot:
     x = np.array([_minutes(sample) for sample in samples])
     y = np.array([rate(sample) for sample in samples])
+    marks = _marks(samples)
+    named = " marks are the phases, as the table numbers them." if marks else ""
     burst = " In phases with pauses the rate is that of the bursts." if pauses else ""
     return Plot(
         name=f"time-{name}",
         title=f"{label} over time",
-        caption=f"Averages of {len(samples)} samples; marks are the phases, as the table numbers "
-        f"them.{burst}",
+        caption=f"Averages of {len(samples)} samples{';' if marks else '.'}{named}{burst}",
         alt=f"{label} over {x[-1]:.0f} minutes, from {format_count(float(y[0]))} to "
         f"{format_count(float(y[-1]))}.",
-        figure=SeriesFigure(thinned(x, y), "minutes", label, marks=_marks(samples)),
+        figure=SeriesFigure(thinned(x, y), "minutes", label, marks=marks),
     )
 
 
@@ -208,10 +209,7 @@ def _spaced_window(name: str, samples: Sequence[PtsRate], scale: float) -> Plot:
     return Plot(
         name=f"spaced-{name}",
         title=f"Measurement window, samples {format_minutes(SPACING_S * scale)} apart",
-        caption=f"Fit {window.fit}; data excursion {format_count(window.excursion)} of "
-        f"{format_count(window.allowed_excursion)} allowed, slope excursion "
-        f"{format_count(window.slope_excursion)} of "
-        f"{format_count(window.allowed_slope_excursion)} allowed.",
+        caption=f"Five samples: {judged(window, 'IOPS')}",
         alt=f"Five samples, average {format_count(window.average)} IOPS.",
         figure=window_figure(window, "IOPS"),
     )

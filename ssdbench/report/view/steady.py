@@ -9,9 +9,9 @@ from ssdbench.model.found import WarmUp
 from ssdbench.model.pts import Pts
 from ssdbench.model.result import RunResult, StageResult, SteadyVerdict
 from ssdbench.model.steadyverdict import criterion_value, criterion_words
-from ssdbench.report.figures import SeriesFigure, Window, WindowFigure, thinned
+from ssdbench.report.figures import Band, SeriesFigure, Window, WindowFigure, thinned
 from ssdbench.report.read import Seconds, StoredRun
-from ssdbench.report.view import cliff, stretch, words
+from ssdbench.report.view import cliff, ruleband, stretch, words
 from ssdbench.report.view.page import (
     Block,
     Cell,
@@ -72,7 +72,7 @@ def _verdict(
 
 
 def _answer(stage: StageResult, verdict: SteadyVerdict, unit: str) -> Prose:
-    watched = format_duration(verdict.window_to_s - verdict.window_from_s)
+    watched = format_duration(verdict.window_to_s - verdict.window_from_s).removesuffix(" 00 s")
     if not verdict.steady:
         return Prose(
             f"No, by the rule “{verdict.rule}”. {words.sentence(verdict.reason)} Rates of this run "
@@ -180,6 +180,7 @@ def _criteria(verdict: SteadyVerdict) -> Table:
 
 def _window(verdict: SteadyVerdict, clock: stretch.Clock, divisor: float) -> Window:
     length = verdict.window_to_s - verdict.window_from_s
+    found = ruleband.band(verdict)
     return Window(
         start=verdict.window_from_s / clock.seconds,
         end=verdict.window_to_s / clock.seconds,
@@ -187,6 +188,8 @@ def _window(verdict: SteadyVerdict, clock: stretch.Clock, divisor: float) -> Win
         bound=verdict.lower_bound / divisor if verdict.steady else None,
         fit_start=verdict.intercept / divisor,
         fit_end=(verdict.intercept + verdict.slope_per_s * length) / divisor,
+        fit_words=ruleband.fit_words(verdict),
+        band=found and Band(found.words, found.low / divisor, found.high / divisor),
     )
 
 
@@ -206,8 +209,8 @@ def _whole(verdict: SteadyVerdict, seconds: Seconds, unit: str, name: str) -> Pl
     return Plot(
         name=f"steady-{name}",
         title="The whole run-up, from the first second",
-        caption="From zero, in full length. Each bin shows the range from its slowest to its "
-        f"fastest second. Shaded: the window that was judged, with mean {mean}{slowest}.",
+        caption="At each place the line reaches from the slowest to the fastest second. Shaded: "
+        f"the window that was judged, with mean {mean}{slowest}.",
         alt=f"Rate over time; the judged window has a mean of {mean}{slowest}.",
         figure=SeriesFigure(
             trace=thinned(seconds.t_s / clock.seconds, seconds.rate(unit) / divisor),
@@ -223,20 +226,24 @@ def _window_plot(verdict: SteadyVerdict, unit: str, name: str) -> Plot:
     clock = stretch.clock(verdict.window_to_s)
     divisor, label = stretch.scaled(unit)
     blocks = verdict.window_blocks
-    edges = np.linspace(verdict.window_from_s, verdict.window_to_s, len(blocks) + 1)
-    middles = (edges[:-1] + edges[1:]) / 2 / clock.seconds
+    ends = verdict.window_from_s / clock.seconds, verdict.window_to_s / clock.seconds
+    edges = np.linspace(*ends, len(blocks) + 1)
+    middles = (edges[:-1] + edges[1:]) / 2
     low, high = (words.quantity(f(blocks), unit) for f in (min, max))
+    window, pairs = _window(verdict, clock, divisor), ruleband.paired(verdict) / divisor
+    apart = np.linspace(*ends, len(pairs) + 1).tolist()
+    shaded = f" Shaded: what a rule allows ({window.band.words})." if window.band else ""
     return Plot(
         name=f"window-{name}",
         title="The measurement window",
-        caption=f"The window in {len(blocks)} equal blocks, between {low} and {high}; "
-        "dotted: 90 % and 110 % of the mean, as SNIA PTS-style reports draw it.",
+        caption=f"The window in {len(blocks)} equal blocks, between {low} and {high}.{shaded}",
         alt=f"Block means of the window lie between {low} and {high}.",
         figure=WindowFigure(
             x=tuple(float(x) for x in middles),
             blocks=tuple(block / divisor for block in blocks),
-            window=_window(verdict, clock, divisor),
+            window=window,
             x_label=f"{clock.name} since the test workload started",
             y_label=label,
+            pairs=tuple(zip(apart[:-1], apart[1:], pairs.tolist(), strict=True)),
         ),
     )

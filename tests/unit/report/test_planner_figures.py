@@ -8,11 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.text import Annotation
 
 from ssdbench.model.rates import RateFound, RateStep
-from ssdbench.model.result import RunResult
+from ssdbench.model.result import RunResult, SteadyVerdict
 from ssdbench.report.figures import LinesFigure
-from ssdbench.report.view import rates
+from ssdbench.report.plots import canvas
+from ssdbench.report.view import rates, ruleband
 from ssdbench.report.view.pointlatency import _bars
 from ssdbench.stats.histogram import Histogram
 from tests.support.builders import StoredRunBuilder
@@ -127,3 +129,68 @@ def a_step(iops: float, *, kept: bool) -> RateStep:
         search=1, step=1, offered_iops=iops, achieved_iops=iops, seen_ns=1e6, value_ns=2e6,
         upper_ns=3e6, p50_ns=5e5, mean_ns=6e5, backlog_grows=not kept, kept=kept, reason="",
     )  # fmt: skip
+
+
+FIRST, SECOND = (1000.0, 1100.0), (900.0, 1000.0)  # means of the pairs: 1050 and 950
+
+
+def judged(rule: str, blocks: tuple[float, ...], **limits: float) -> SteadyVerdict:
+    return SteadyVerdict(
+        rule=rule, steady=True, checked_s=600, volume_fills=2, window_to_s=600,
+        window_blocks=blocks, mean=sum(blocks) / max(len(blocks), 1),
+        criteria={name: (0.0, allowed) for name, allowed in limits.items()},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("verdict", "words", "ends"),
+    [
+        (judged("pss", (*FIRST, *SECOND), halves=0.01, cv=0.04, pairs=0.1, slope=0.05),
+         "pss: pairs of blocks within 10 %", (950, 1050)),
+        (judged("snia", (900.0, 1100.0), excursion=0.2, slope=0.1),
+         "snia: rounds within 20 %", (900, 1100)),
+        (judged("seppanen", (1000.0, 1005.0), difference=0.01),
+         "seppanen: the second section within 1 % of the first", (990, 1010)),
+        (judged("heger", (1000.0, 1000.0), cv=0.04),
+         "heger: mean and 4 %, the largest standard deviation", (960, 1040)),
+        (judged("pss", (800.0, 1200.0), drift=0.02).model_copy(update={"lower_mode": 800.0}),
+         "pss: the lower level may drift by 2 %", (784, 816)),
+    ],
+)  # fmt: skip
+def test_a_window_shows_the_band_of_its_own_rule(
+    verdict: SteadyVerdict, words: str, ends: tuple[float, float]
+) -> None:
+    """Values that are apart by just what a rule allows lie on the ends of its band."""
+    found = ruleband.band(verdict)
+
+    assert found is not None
+    assert (found.words, found.low, found.high) == (words, *map(pytest.approx, ends))
+
+
+def test_a_rule_without_a_limit_on_values_has_no_band() -> None:
+    assert ruleband.band(judged("fio-iops-slope", (1.0, 2.0), slope_percent_per_sample=0.3)) is None
+    assert ruleband.band(judged("pss", (), pairs=0.1)) is None
+
+
+def test_the_window_on_the_page_names_the_rule_on_band_and_fit(full_run: Full) -> None:
+    _, _, page = full_run
+
+    rows = data(page, "window-")
+
+    lines = dict.fromkeys(row["line"] for row in rows)
+    assert "pss: pairs of blocks within 10 %, lowest" in lines
+    assert "straight-line fit (pss: within 5 %)" in lines
+    assert sum(row["line"] == "mean of each pair" for row in rows) == 10  # both ends of five
+
+
+def test_words_of_marks_that_are_close_stand_below_each_other() -> None:
+    figure = canvas.sheet(canvas.WIDE)
+    axes = figure.subplots()
+    axes.set_xlim(0, 100)
+
+    canvas.marks(axes, [(10, "a long name"), (11, "another"), (60, "far away"), (99, "at the end")])
+
+    rows = {text.get_text(): text.xyann for text in axes.texts if isinstance(text, Annotation)}
+    assert rows["a long name"][1] == rows["far away"][1] == rows["at the end"][1]
+    assert rows["another"][1] < rows["a long name"][1]
+    assert rows["at the end"][0] < 0  # left of its line

@@ -90,7 +90,7 @@ def test_a_test_is_drawn_as_convergence_window_lines_and_columns_over_block_size
     assert isinstance(window.figure, WindowFigure)
     assert window.figure.blocks == RATES[1:]
     assert window.figure.y_label == "IOPS"
-    assert "fit -2 x + 108" in window.caption
+    assert "falling from 104 to 96 IOPS (fit -2 x + 108, correlation -1.000)" in window.caption
     assert isinstance(blocks.figure, LinesFigure)
     assert blocks.figure.lines[0].x == (512, 4096)
     assert isinstance(columns.figure, ColumnsFigure)
@@ -102,7 +102,7 @@ def test_a_test_is_drawn_as_convergence_window_lines_and_columns_over_block_size
     ("metric", "label", "factor"),
     [
         (PtsMetric.THROUGHPUT, "throughput [MB/s]", 1e-6),
-        (PtsMetric.MEAN, "mean latency [ms]", 1e-6),
+        (PtsMetric.MEAN, "mean latency [us]", 1e-3),
     ],
 )
 def test_the_axis_of_a_window_has_a_unit_and_its_numbers_are_in_it(
@@ -121,7 +121,7 @@ def test_the_axis_of_a_window_has_a_unit_and_its_numbers_are_in_it(
     assert isinstance(window.figure, WindowFigure)
     assert window.figure.y_label == label
     assert window.figure.blocks == pytest.approx([rate * factor for rate in RATES[1:]])
-    assert f"in {label.partition('[')[2][:-1]}: data excursion" in window.caption
+    assert f" {label.partition('[')[2][:-1]} apart" in window.caption
 
 
 def test_a_round_after_a_pause_is_not_in_the_window_that_is_drawn() -> None:
