@@ -25,7 +25,7 @@ def blocks(stage: StageResult, found: RateFound) -> Iterator[Block]:
 def _numbers(found: RateFound) -> Iterator[tuple[str, str | float | int | None]]:
     yield "rate_at_the_limit_iops", found.rate_iops
     yield "limit", found.limit
-    yield "workload", found.workload
+    yield "workload", words.times(found.workload)
     yield "searches", found.searches
     yield "confidence_percent", round(100 * found.confidence, 1)
     yield "highest_of_all_searches_iops", found.highest_iops

@@ -12,7 +12,7 @@ FOLDED_FROM = 30  # rows
 def table(name: str, records: Sequence[Mapping[str, object]]) -> Table:
     """A row for each record, a column for each name in any of them."""
     keys = list(dict.fromkeys(key for record in records for key in record))
-    columns = [Column(words.fact(key, 0)[0]) for key in keys]
+    columns = [Column(words.fact(key, 0)[0], number=_counted(key, records)) for key in keys]
     rows = [_row(record, keys) for record in records[:MAX_ROWS]]
     more = f" (first {MAX_ROWS} of {len(records)})" if len(records) > MAX_ROWS else ""
     title = words.fact(name, "")[0] + more
@@ -24,6 +24,12 @@ def tables(data: Mapping[str, object]) -> Iterator[Table]:
     for name, value in data.items():
         if isinstance(value, list | tuple) and value and all(isinstance(v, dict) for v in value):
             yield table(name, value)
+
+
+def _counted(key: str, records: Sequence[Mapping[str, object]]) -> bool:
+    """Whether all that is known of it are numbers, which stand flush right with their units."""
+    known = [record[key] for record in records if record.get(key) is not None]
+    return bool(known) and all(type(value) in (int, float) for value in known)
 
 
 def _row(record: Mapping[str, object], keys: Sequence[str]) -> list[Cell]:

@@ -70,6 +70,9 @@ GLOSSARY = (
 )  # fmt: skip
 
 
+_QUEUE = re.compile(r"QD ([\d,]+) x ([\d,]+)")
+
+
 def workload_label(workload: Workload) -> str:
     """`4 KiB random write, QD 32 × 4`."""
     return times(workload.label())
@@ -77,8 +80,8 @@ def workload_label(workload: Workload) -> str:
 
 def times(label: str) -> str:
     """A workload's label with a proper sign, and a queue that stays on one line."""
-    what, comma, queue = label.rpartition(", ")
-    return what + comma + queue.replace(" x ", " × ").replace(" ", NO_BREAK)
+    told = _QUEUE.sub(lambda found: f"QD {found[1]} × {found[2]}".replace(" ", NO_BREAK), label)
+    return told.replace("poisson", "Poisson")
 
 
 def several_spans(points: Sequence[Point]) -> bool:

@@ -49,13 +49,17 @@ def test_a_page_looks_as_it_is_kept(
             f"PICTURES WERE NOT COMPARED: they were drawn by {pictures.pinned()}, here is "
             f"{drawn_by}; words and numbers of the page were compared instead"
         )
-    faults = []
+    faults: list[str] = []
+    wide: list[str] = []
     for look in LOOKS:
         pictures.shown(chromium, page_of(name), look)
         if renew:
             pictures.keep(chromium, name, look)
         faults += pictures.compared(chromium, name, look)
+        if (width := chromium.evaluate("document.documentElement.scrollWidth")) > look.width:
+            wide.append(f"{look.name}: {width} pixels in {look.width}")
 
+    assert wide == []
     assert faults == [], "`nox -s pictures` renews them"
 
 
