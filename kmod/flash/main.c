@@ -15,6 +15,7 @@
 #include <linux/module.h>
 #include <linux/slab.h>
 
+#include "../include/ssdb/name.h"
 #include "flash.h"
 #include "power.h"
 
@@ -278,7 +279,10 @@ static struct config_item *flash_make(struct config_group *group, const char *na
 		.adaptive_depth = 16,
 		.store = true,
 	};
-	config_item_init_type_name(&flash->item, name, &flash_item_type);
+	if (ssdb_item_init(&flash->item, name, &flash_item_type)) {
+		kvfree(flash);
+		return ERR_PTR(-ENOMEM);
+	}
 	return &flash->item;
 }
 

@@ -21,6 +21,7 @@
 #include <linux/slab.h>
 #include <linux/string_helpers.h>
 
+#include "../include/ssdb/name.h"
 #include "../include/ssdb/table.h"
 #include "slam.h"
 #include "worker.h"
@@ -333,7 +334,10 @@ static struct config_item *slam_make(struct config_group *group, const char *nam
 		.cpu = -1,
 		.random = true,
 	};
-	config_item_init_type_name(&slam->item, name, &slam_item_type);
+	if (ssdb_item_init(&slam->item, name, &slam_item_type)) {
+		kvfree(slam);
+		return ERR_PTR(-ENOMEM);
+	}
 	return &slam->item;
 }
 

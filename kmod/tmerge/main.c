@@ -16,6 +16,7 @@
 #include <linux/slab.h>
 #include <linux/string_helpers.h>
 
+#include "../include/ssdb/name.h"
 #include "tmerge.h"
 
 static struct tmerge *to_tmerge(struct config_item *item)
@@ -216,7 +217,10 @@ static struct config_item *tmerge_make(struct config_group *group, const char *n
 		.mode = TMERGE_HYBRID,
 		.max_merge = SSDB_VECTOR_MAX,
 	};
-	config_item_init_type_name(&tmerge->item, name, &tmerge_item_type);
+	if (ssdb_item_init(&tmerge->item, name, &tmerge_item_type)) {
+		kvfree(tmerge);
+		return ERR_PTR(-ENOMEM);
+	}
 	return &tmerge->item;
 }
 

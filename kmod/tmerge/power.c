@@ -45,6 +45,14 @@ static int tmerge_lower_open(struct tmerge *tmerge)
 	return -EOPNOTSUPP;
 }
 
+/* Gone for everybody, and nobody inside any more who came in while it was there. */
+static void tmerge_disk_delete(struct tmerge *tmerge)
+{
+	del_gendisk(tmerge->disk);
+	while (atomic_read(&tmerge->inside))
+		usleep_range(100, 1000);
+}
+
 static int tmerge_disk_create(struct tmerge *tmerge)
 {
 	struct ssdb_limits limits = tmerge_limits(tmerge->lower.bdev);
@@ -67,9 +75,10 @@ static int tmerge_disk_create(struct tmerge *tmerge)
 	return 0;
 
 out_delete:
-	del_gendisk(disk);
+	tmerge_disk_delete(tmerge);
 out_put:
 	put_disk(disk);
+	tmerge->disk = NULL;
 	return error;
 }
 
@@ -124,9 +133,7 @@ void tmerge_power_off(struct tmerge *tmerge)
 {
 	tmerge->powered = false;
 	bd_unlink_disk_holder(tmerge->lower.bdev, tmerge->disk);
-	del_gendisk(tmerge->disk);
-	while (atomic_read(&tmerge->inside))
-		usleep_range(100, 1000);
+	tmerge_disk_delete(tmerge);
 	tmerge_worker_destroy(tmerge);
 	put_disk(tmerge->disk);
 	tmerge->disk = NULL;
