@@ -370,3 +370,12 @@ def test_no_file_system_is_made_with_a_discard(name: str) -> None:
     options = " ".join(FILE_SYSTEMS[name].options)
 
     assert any(word in options for word in ("nodiscard", "-K", "-t 0"))
+
+
+@pytest.mark.parametrize("name", ["ext2", "ext3", "ext4"])
+def test_blocks_are_those_of_a_large_drive_on_a_small_one(name: str, tmp_path: Path) -> None:
+    with attached_loop(tmp_path / "disk.img", size_bytes=64 * MIB) as loop:
+        FILE_SYSTEMS[name].make(str(loop.node))
+        with loop.node.open("rb") as node:
+            superblock = node.read(2048)[1024:]
+    assert superblock[0x18:0x1C] == (2).to_bytes(4, "little")  # s_log_block_size: 1024 << 2
