@@ -7,7 +7,7 @@ the engine are tested without fio, root or a device, and thousands of its second
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from typing import Self
@@ -196,9 +196,17 @@ class WearyRunning:
         self._stopped = True
 
     def outcome(self) -> Outcome:
-        """What was done; the totals of jobs are of no interest here."""
-        jobs = tuple(JobOutcome(job.name, Direction(), Direction()) for job in self._jobs)
-        return WearyOutcome(jobs, tuple(self._seconds), tuple(self._jobs))
+        """What was done; of the totals of jobs, the latencies of the only one."""
+        seen = WearyOutcome((), tuple(self._seconds), tuple(self._jobs))
+        if len(self._jobs) > 1:
+            jobs = tuple(JobOutcome(job.name, Direction(), Direction()) for job in self._jobs)
+        else:
+            read, write = (
+                Direction(latency=seen.latency(direction, from_s=0.0, to_s=self._t_s))
+                for direction in ("read", "write")
+            )
+            jobs = tuple(JobOutcome(job.name, read, write) for job in self._jobs)
+        return replace(seen, jobs=jobs)
 
     def logged(self, job: str) -> LoggedIo:
         """This drive logs nothing."""

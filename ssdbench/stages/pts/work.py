@@ -46,8 +46,9 @@ def measured_cell(
     if context.unit.cut_short:
         return None
     length = run.length_s
+    # Of the whole start: the log by time lacks the wait for a slot of the drive's queue.
     latency = Histogram.merged(
-        outcome.latency(direction, from_s=0.0, to_s=length) for direction in ("read", "write")
+        side.latency for one in outcome.jobs for side in (one.read, one.write)
     )
     ios = run.series.column("read_ios").sum() + run.series.column("write_ios").sum()
     return PtsCell(
