@@ -4,6 +4,7 @@ import errno
 import os
 import stat
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from ssdbench import foreign
@@ -289,8 +290,10 @@ def _absent(name: str, error: OSError) -> UsageError | HostLacks:
             return UsageError(
                 f"there is no device {name}", hint="`ssdbench drives` lists all targets"
             )
-        if (device := Path("/dev", name)).is_block_device():
-            return UsageError(f"there is no file {name}", hint=f"the device is {device}")
+        with suppress(OSError):  # the name is longer with its directory
+            device = Path("/dev", name)
+            if device.is_block_device():
+                return UsageError(f"there is no file {name}", hint=f"the device is {device}")
         return UsageError(
             f"there is no file {name}",
             hint=f"make one with `truncate -s 8G {name}`, or name a device or `sim:MODEL`",
