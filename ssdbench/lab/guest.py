@@ -29,6 +29,7 @@ SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # With several CPUs, QEMU may look up an address in a memory map of which the guest's firmware or
 # PCI code has just made another, and stop by an assertion (QEMU issue 1921). No command runs yet.
 BOOTS = 3
+SILENT_S = 120.0  # from QEMU's start to the kernel's first word; seconds, even on a busy host
 # A CPU that waited while the kernel measured its clock: the PIT's value is taken, and the guest's
 # time may run several times too fast.
 WRONG_CLOCK = "PIT calibration deviates from"
@@ -105,9 +106,9 @@ class Guest:
 
         `prepare` is shell text that runs before the command (loading modules). `while_running`
         is called some times a second with the job directory, to serve hot-unplug and the like.
-        A guest whose QEMU fails or whose kernel complains before the first command has begun is
-        booted again, BOOTS times at most. Raises GuestTrouble when the kernel complained, HostLacks
-        when the guest did not boot or is down.
+        A guest whose QEMU fails, or whose kernel complains or says nothing before the first command
+        has begun, is booted again, BOOTS times at most. Raises GuestTrouble when the kernel
+        complained, HostLacks when the guest did not boot or is down.
         """
         began = time.monotonic()
         self._commands += 1
@@ -161,6 +162,11 @@ class Guest:
             trouble = TROUBLE if last else f"{TROUBLE}|{WRONG_CLOCK}"
             files.write_atomic(self._shared / "trouble", f"{trouble}\n")
             self._power()
+            silent = self._silent(min(deadline, time.monotonic() + SILENT_S))
+            if silent and not last:
+                failed.append(f"the kernel said nothing for {SILENT_S:.0f} s")
+                self._powered.close()
+                continue
             self._wait(deadline, until=begun)
             if begun.exists():
                 return tuple(failed)
@@ -240,6 +246,14 @@ class Guest:
                 while_running(self._shared)
             if time.monotonic() > deadline:
                 self._qemu.kill()
+
+    def _silent(self, deadline: float) -> bool:
+        """Whether QEMU is at work, and nothing was on the console until then."""
+        assert self._qemu is not None
+        while self._qemu.wait(0.1) is None and not self._console_bytes():
+            if time.monotonic() > deadline:
+                return True
+        return False
 
     def _collect(self, place: Path, shown: int, wall_s: float) -> Answer:
         status = None if self._qemu is None else self._qemu.poll()

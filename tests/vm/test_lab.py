@@ -171,6 +171,18 @@ def test_a_guest_whose_kernel_complains_at_boot_is_booted_again_before_its_comma
     assert "WARNING:planted" in answer.failed_boots[0]
 
 
+def test_a_guest_that_says_nothing_is_booted_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ssdbench.lab.guest.SILENT_S", 20.0)
+    lab = _lab_whose_qemu("[ $count -gt 1 ] || exec sleep 200", tmp_path)
+
+    answer = lab.run(["echo", "booted"], cwd=Path("/"), timeout_s=190)
+
+    assert (answer.status, answer.stdout) == (0, "booted\n")
+    assert answer.failed_boots == ("the kernel said nothing for 20 s",)
+
+
 def test_a_qemu_that_fails_at_each_boot_is_given_up(tmp_path: Path) -> None:
     lab = _lab_whose_qemu("echo assertion failed >&2; kill -ABRT $$", tmp_path)
 
