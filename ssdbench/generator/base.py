@@ -105,6 +105,11 @@ class JobOutcome:
     cpu_user_percent: float = 0.0
     cpu_system_percent: float = 0.0
 
+    @property
+    def latency(self) -> Histogram:
+        """Of its reads and writes, from submission to completion."""
+        return Histogram.merged([self.read.latency, self.write.latency])
+
 
 class Outcome(Protocol):
     """What a start did; histogram logs are read only when they are asked for."""

@@ -10,7 +10,7 @@ Overhead: one generator start per repeat.
 import io
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from zipfile import BadZipFile
@@ -23,7 +23,7 @@ from ssdbench.engine.series import Recorder, upper_limit
 from ssdbench.engine.stage import Context, Unit
 from ssdbench.engine.watched import Watched
 from ssdbench.errors import UsageError
-from ssdbench.generator.base import Job, Outcome, Second
+from ssdbench.generator.base import Job, JobOutcome, Outcome, Second
 from ssdbench.host.files import write_atomic
 from ssdbench.model.finding import Finding
 from ssdbench.model.findings.host import ForeignRequests
@@ -238,35 +238,41 @@ def _measured(
     busiest = max(
         (job.cpu_user_percent + job.cpu_system_percent for job in outcome.jobs), default=0
     )
-    sides = [side for job in outcome.jobs for side in (job.read, job.write)]
-    taken_ns = sum(side.ios * side.lat_mean_ns for side in sides)
-    submit_ns = sum(side.ios * side.submit_mean_ns for side in sides)
-    submit_percent = 100 * submit_ns / taken_ns if taken_ns else 0.0
-    start_in_flight = 0.0
-    if context.target.simulated or submit_percent <= 100 * LITTLE_TOLERANCE:
-        submit_percent = 0.0
-        read = outcome.latency("read", from_s=from_s, to_s=to_s)
-        write = outcome.latency("write", from_s=from_s, to_s=to_s)
-    else:  # fio's log by time lacks it
-        read = Histogram.merged(job.read.latency for job in outcome.jobs)
-        write = Histogram.merged(job.write.latency for job in outcome.jobs)
-        start_in_flight = taken_ns / NS_PER_S / max(side.runtime_s for side in sides)
-    return Measured(
+    measured = Measured(
         duration_s=series.column("duration_s")[window],
         read_ios=series.column("read_ios")[window].astype(np.int64),
         write_ios=series.column("write_ios")[window].astype(np.int64),
         read_bytes=series.column("read_bytes")[window].astype(np.int64),
         write_bytes=series.column("write_bytes")[window].astype(np.int64),
-        read=read,
-        write=write,
-        submit_percent=submit_percent,
-        start_in_flight=start_in_flight,
+        read=outcome.latency("read", from_s=from_s, to_s=to_s),
+        write=outcome.latency("write", from_s=from_s, to_s=to_s),
         flush=Histogram.merged(job.flushes.latency for job in outcome.jobs),
         streams=outcome.streams(from_s=from_s, to_s=to_s),
         cpu_percent=None if context.target.simulated else busiest,
         before=Series(
             np.cumsum(series.column("duration_s")[before]), series.iops[before], unit="1/s"
         ),
+    )
+    return measured if context.target.simulated else _with_submission(measured, outcome.jobs)
+
+
+def _with_submission(measured: Measured, jobs: Sequence[JobOutcome]) -> Measured:
+    """With latencies from submission on, where that takes longer than Little's law lets pass.
+
+    fio's log by time begins when the kernel has taken a request, and that waits while the drive's
+    queue has no free slot. Only the report, of the whole start, has all of it.
+    """
+    sides = [side for job in jobs for side in (job.read, job.write) if side.runtime_s]
+    taken_ns = sum(side.ios * side.lat_mean_ns for side in sides)
+    submit_ns = sum(side.ios * side.submit_mean_ns for side in sides)
+    if submit_ns <= LITTLE_TOLERANCE * taken_ns:
+        return measured
+    return replace(
+        measured,
+        read=Histogram.merged(job.read.latency for job in jobs),
+        write=Histogram.merged(job.write.latency for job in jobs),
+        submit_percent=100 * submit_ns / taken_ns,
+        start_in_flight=taken_ns / NS_PER_S / max(side.runtime_s for side in sides),
     )
 
 

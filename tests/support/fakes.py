@@ -67,6 +67,8 @@ class WearyDrive:
     health: Callable[["WearyDrive"], int | None] = lambda drive: None
     throttling: Callable[["WearyDrive"], Mapping[str, int]] = lambda drive: {}
     on_save: Callable[["WearyDrive"], None] = lambda drive: None
+    counts_as: int = 1  # requests that its counters make of an I/O: splits, or flushes besides
+    slot_wait_ns: int = 0  # of each request, before the kernel takes it
     host_ceiling_iops: float | None = None  # what the host reaches without it
     asked_ceilings: list[Workload] = field(default_factory=list)
     amplification: float | None = None  # by its logs, which tell it only where this is set
@@ -196,17 +198,27 @@ class WearyRunning:
         self._stopped = True
 
     def outcome(self) -> Outcome:
-        """What was done; of the totals of jobs, the latencies of the only one."""
+        """What was done; of the totals of jobs, those of the only one."""
         seen = WearyOutcome((), tuple(self._seconds), tuple(self._jobs))
-        if len(self._jobs) > 1:
-            jobs = tuple(JobOutcome(job.name, Direction(), Direction()) for job in self._jobs)
-        else:
-            read, write = (
-                Direction(latency=seen.latency(direction, from_s=0.0, to_s=self._t_s))
-                for direction in ("read", "write")
-            )
-            jobs = tuple(JobOutcome(job.name, read, write) for job in self._jobs)
-        return replace(seen, jobs=jobs)
+        read, write = Direction(), Direction()
+        if len(self._jobs) == 1:
+            read = self._total(seen, "read", sum(s.read_bytes for s in self._seconds))
+            write = self._total(seen, "write", sum(s.write_bytes for s in self._seconds))
+        return replace(seen, jobs=tuple(JobOutcome(job.name, read, write) for job in self._jobs))
+
+    def _total(self, seen: "WearyOutcome", direction: str, moved_bytes: int) -> Direction:
+        logged = seen.latency(direction, from_s=0.0, to_s=self._t_s)
+        if not logged.n:
+            return Direction()
+        mean_ns = logged.mean_ns() + self._drive.slot_wait_ns
+        return Direction(
+            ios=logged.n // self._drive.counts_as,
+            bytes=moved_bytes,
+            runtime_s=self._t_s,
+            latency=Histogram.of([round(mean_ns)] * logged.n),
+            lat_mean_ns=mean_ns,
+            submit_mean_ns=self._drive.slot_wait_ns,
+        )
 
     def logged(self, job: str) -> LoggedIo:
         """This drive logs nothing."""
@@ -244,8 +256,8 @@ class WearyRunning:
         second = Second(
             t_s=self._t_s,
             duration_s=1.0,
-            read_ios=reads,
-            write_ios=writes,
+            read_ios=drive.counts_as * reads,
+            write_ios=drive.counts_as * writes,
             read_bytes=reads * workload.block_bytes,
             write_bytes=writes * workload.block_bytes,
             foreign_ios=drive.foreign_ios,

@@ -15,7 +15,7 @@ from ssdbench.generator.fio.driver import Fio
 from ssdbench.generator.fio.ioengines import engine_of
 from ssdbench.generator.fio.jobfile import Options
 from ssdbench.generator.fio.output import CutShort, parse
-from ssdbench.generator.fio.sampling import DeviceMeter, Feed, KernelFeed, Reading, one_block
+from ssdbench.generator.fio.sampling import DeviceMeter, Feed, KernelFeed, Meter, Reading, one_block
 from ssdbench.host import nvme, regular
 from ssdbench.host.command import Process
 from ssdbench.host.iouring import Rings
@@ -129,7 +129,7 @@ class PassthroughMeter:
     def __init__(
         self,
         rings: Rings,
-        others: DeviceMeter,
+        others: Meter,
         *,
         block_bytes: int,
         reads: bool,

@@ -47,9 +47,7 @@ def measured_cell(
         return None
     length = run.length_s
     # Of the whole start: the log by time lacks the wait for a slot of the drive's queue.
-    latency = Histogram.merged(
-        side.latency for one in outcome.jobs for side in (one.read, one.write)
-    )
+    latency = Histogram.merged(one.latency for one in outcome.jobs)
     ios = run.series.column("read_ios").sum() + run.series.column("write_ios").sum()
     return PtsCell(
         cell=cell.name,

@@ -84,7 +84,7 @@ def test_the_last_sum_is_that_of_the_report(tmp_path: Path, reported: int, ios: 
     ring(tmp_path, 5, 100)
     meter = PassthroughMeter(
         Rings(7, tmp_path),
-        Others(),  # type: ignore[arg-type]
+        Others(),
         block_bytes=4096,
         reads=False,
         ended=lambda: reported,

@@ -102,6 +102,35 @@ def test_a_read_point_writes_nothing_and_settles_when_flat(run: ARun) -> None:
     assert 60 <= repeat.settle_s <= 90
 
 
+@pytest.mark.parametrize(("wait_ns", "told_ns"), [(0, 0), (10_000, 0), (5_000_000, 5_000_000)])
+def test_latency_holds_the_wait_for_a_slot_where_it_matters(
+    run: ARun, wait_ns: int, told_ns: int
+) -> None:
+    run.drive = WearyDrive(slot_wait_ns=wait_ns)
+
+    result = run.sweep(a_point(run.drive, "read", read=100), repeats=1).go()
+
+    (point,) = result.stages[0].points
+    depth = point.point.workload.iodepth * point.point.workload.numjobs
+    mean = point.estimate("lat_mean_ns")
+    assert mean is not None
+    assert mean.value == pytest.approx(1e9 * depth / run.drive.read_iops + told_ns, rel=0.02)
+    told = [f for f in point.findings if f.code is Code.QUEUE_FULL]
+    assert bool(told) == bool(told_ns)
+
+
+def test_i_os_of_several_sizes_are_those_that_the_generator_counted(run: ARun) -> None:
+    run.drive = WearyDrive(fresh_iops=100, counts_as=2)
+    point = a_point(run.drive, "write")
+    split = ((4096, 50), (16384, 50))
+    several = point.workload.model_copy(update={"block_split": split})
+
+    result = run.sweep(point.model_copy(update={"workload": several}), repeats=1).go()
+
+    (repeat,) = result.stages[0].points[0].repeats
+    assert repeat.iops == pytest.approx(run.drive.floor_iops, rel=0.02)
+
+
 def test_a_point_that_never_settles_is_measured_and_marked(run: ARun) -> None:
     run.drive = WearyDrive(fresh_iops=100, drift_per_fill=0.9)
 

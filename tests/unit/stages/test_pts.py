@@ -274,6 +274,16 @@ def test_the_latency_test_ends_with_a_histogram_in_steady_state(tmp_path: Path) 
     assert sum(last.bins.count) == pytest.approx(60 * 100, rel=0.02)
 
 
+def test_the_latency_of_a_cell_holds_the_wait_for_a_slot_of_the_drive(tmp_path: Path) -> None:
+    drive = WearyDrive(fresh_iops=100, slot_wait_ns=5_000_000)
+
+    result = go(tmp_path, drive, PtsTest.LATENCY)
+
+    (last,) = found(result).in_steady_state
+    assert last.latency is not None
+    assert last.latency.mean_ns == pytest.approx(1e9 / 100 + 5_000_000, rel=0.05)
+
+
 def test_99_999_percent_is_of_all_rounds_together_and_never_an_average() -> None:
     def a_round(number: int, slow: int) -> PtsRound:
         bins = Histogram.of([100_000] * (400_000 - slow) + [9_000_000] * slow)
