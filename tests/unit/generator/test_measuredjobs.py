@@ -8,10 +8,10 @@ import pytest
 from ssdbench.errors import UsageError
 from ssdbench.generator.base import Job
 from ssdbench.generator.fio.jobfile import jobfile
+from ssdbench.generator.fio.jobvalues import fio_bytes
 from ssdbench.generator.fio.measuredjobs import (
     MeasuredJobs,
     Room,
-    fio_bytes,
     measured_jobs,
     uncapped,
 )
