@@ -18,11 +18,13 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Self
 
+from ssdbench.engine.door import MOST_WAIT_S
 from ssdbench.engine.series import Recorder
 from ssdbench.engine.stage import Context
 from ssdbench.generator.base import Direction, Job, JobOutcome, LoggedIo, Outcome, Running, Second
 from ssdbench.model import rundirectory
 
+DOOR_AHEAD_S = MOST_WAIT_S + 1.0  # those inside must be gone before the first second that counts
 ALIVE_EVERY_S = 10.0  # of wall time: what a crash may leave unflushed and unexplained
 
 
@@ -30,7 +32,8 @@ class FioRun:
     """A running list of jobs, with its series, in the directory of the unit at work.
 
     `part` names a directory of its own for a unit that starts several times; `step_s` is how
-    often the caller looks, on the target's clock.
+    often the caller looks, on the target's clock. For the first `uncounted_s` seconds nothing
+    counts, so that others may look at the host.
     """
 
     def __init__(
@@ -41,6 +44,7 @@ class FioRun:
         phase: str,
         part: str = "",
         step_s: int = 1,
+        uncounted_s: float = 0.0,
     ) -> None:
         self.directory = context.directory(part)
         self.series = Recorder(self.directory / rundirectory.SECONDS, phase=phase)
@@ -50,6 +54,7 @@ class FioRun:
         self._jobs = capped(jobs, context.meter.may_write_bytes)
         self._asked = jobs
         self._step_s = step_s
+        self._open_s = uncounted_s - DOOR_AHEAD_S
         self._planned_bytes = planned_bytes(self._jobs)
         self._largest_bytes = 0
         self._stopped = False
@@ -60,6 +65,8 @@ class FioRun:
 
     def __enter__(self) -> Self:
         self._stack.enter_context(self.series)
+        if self._open_s > 0:
+            self._context.door.open()
         generator = self._context.session.generator(step_s=self._step_s)
         running = generator.start(self._jobs, artifacts=self.directory / rundirectory.FIO)
         self._running = self._stack.enter_context(running)
@@ -79,6 +86,8 @@ class FioRun:
             if self._stopped:
                 continue
             self.series.add(second)
+            if 0 < self._open_s <= second.t_s:
+                self._context.door.shut()
             yield second
             if not self._stopped:
                 self._look_around()

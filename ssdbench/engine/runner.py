@@ -19,6 +19,7 @@ from ssdbench.engine.bothends import (
     link_errors,
     written_between,
 )
+from ssdbench.engine.door import Door
 from ssdbench.engine.events import (
     Event,
     FindingRaised,
@@ -64,6 +65,7 @@ from ssdbench.model.findings.host import SettingsLeft
 from ssdbench.model.kind import KINDS
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.result import METHOD, FlashWritten, RunResult, StageResult
+from ssdbench.model.rundirectory import DOOR
 from ssdbench.model.target import TargetInfo
 from ssdbench.stats.acceptance import with_accepted
 from ssdbench.stats.writecache import cache_findings, write_cache
@@ -154,6 +156,7 @@ class Runner:
         self._world = world
         self._meter = Meter(order.limits)
         self._recent = RecentWrites()
+        self._door = Door(None if session.info.simulated else store.path / DOOR)
         self._findings: list[Finding] = []
         self._results: list[StageResult] = []
         self._started_at = utc_now()
@@ -284,6 +287,7 @@ class Runner:
             activity=self._world.activity,
             settings=self._order.settings,
             recent=self._recent,
+            door=self._door,
             reporter=Reporter(
                 stage.name,
                 emit=self._world.emit,

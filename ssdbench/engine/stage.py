@@ -12,6 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
+from ssdbench.engine.door import Door
 from ssdbench.engine.events import Event, FindingRaised
 from ssdbench.engine.hosting import target_heat
 from ssdbench.engine.journal import StageJournal
@@ -211,6 +212,7 @@ class Context:
     mounted: Path | None = None  # where a file system under test is mounted
     trial_host: TrialHost | None = None  # the host beside all starts of a trial
     notes: list[str] = field(default_factory=list)  # what could not be had, for the result
+    door: Door = field(default_factory=Door)  # of the run, for those who would look at the host
 
     @property
     def target(self) -> TargetInfo:

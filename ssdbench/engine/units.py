@@ -29,6 +29,7 @@ from ssdbench.errors import SsdbenchError
 from ssdbench.model.finding import Finding
 from ssdbench.model.findings.course import CutShort, MeasuredAgain
 from ssdbench.model.findings.drive import IoErrors
+from ssdbench.model.kind import KINDS, About
 from ssdbench.model.result import StageResult
 from ssdbench.model.rundirectory import STAGE_RESULT, UNIT_RECORD
 
@@ -120,7 +121,8 @@ class _Loop(Generic[W, U, R]):
             context.reporter.doing(unit.doing, partial(_share, unit))
             context.journal.begun(unit.name, **unit.noted, **{BUILDS: True} if unit.builds else {})
             try:
-                record = self.stage.measure(context, unit)
+                with context.door.shut_while(self._counts):
+                    record = self.stage.measure(context, unit)
             except SsdbenchError as error:
                 return Ended(context.failed(error))
             record = record and self._with_errors(record, unit, at_work)
@@ -134,6 +136,11 @@ class _Loop(Generic[W, U, R]):
             for finding in record.findings:
                 context.raised(finding)
         return Ended()
+
+    @property
+    def _counts(self) -> bool:
+        """Whether what the units do is measured; a fill or a warm-up only prepares."""
+        return KINDS[self.stage.kind].about is not About.PREPARATION
 
     def _stored(self, unit: Unit[W]) -> U:
         finished = self.context.journal.done()[unit.name]

@@ -1,7 +1,8 @@
 """What is asked of a host, as scripts of sh; its answers are foreign input.
 
 start   hand over the profile, `ssdbench run --attach-or-start --detach`
-look    read the small files that a run leaves; no program of ours starts
+look    read the small files that a run leaves; no program of ours starts, and never while a
+        window of it may count (`ssdbench.engine.door`)
 fetch   the result and what proves it
 stop    `ssdbench stop`
 """
@@ -21,6 +22,7 @@ from typing import Any
 from ssdbench.errors import UsageError, telling
 from ssdbench.fleet.reach import Reach, Said
 from ssdbench.foreign import json_object, plain
+from ssdbench.model.rundirectory import DOOR
 
 # What proves a result: without the bulk files, which stay on the host.
 FETCHED = (
@@ -31,6 +33,7 @@ _UNIT = re.compile(r"stages(?:/(?!\.)[\w.-]+)+/unit\.json")
 MOST_FETCHED_BYTES = 256 << 20
 MOST_FINDINGS = 50
 MARK = "=== "
+STAYS_S = 3  # inside, after a look: the next call, whose login comes at once, is let in with it
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +75,11 @@ class Look:
     findings: tuple[str, ...]
 
 
-def start(job: Job, reach: Reach) -> Said:
+def start(job: Job, reach: Reach, look_every_s: float) -> Said:
     """Attach or start. Raises Silent.
+
+    Where its run is at work already, this waits at its door, so that Python does not start there
+    while a window counts.
 
     The profile lies in a directory of its own that nobody else can write or guess, until the run
     has read it: whoever could change it before would choose what is written to the drive.
@@ -89,27 +95,36 @@ own=$(mktemp -d) || exit 1
 trap 'rm -rf "$own"' EXIT
 trap 'exit 129' HUP INT TERM
 mkdir -p {shlex.quote(job.runs)} && cat > "$own"/profile-{digest}.yaml || exit 1
-{shlex.join(job.ssdbench)} run "$own"/profile-{digest}.yaml {shlex.join(argv)}
+({_at_the_door(job.directory)}
+{shlex.join(job.ssdbench)} run "$own"/profile-{digest}.yaml {shlex.join(argv)} 9<&-)
 """
-    return reach.call(job.address, script, given=job.profile_text.encode())
+    given = job.profile_text.encode()
+    return reach.call(job.address, script, given=given, idle_s=look_every_s)
 
 
-def look(job: Job, reach: Reach) -> Look:
-    """Read what a run says of itself. Raises Silent, UsageError for an answer that is none."""
+def look(job: Job, reach: Reach, after_s: float = 0.0) -> Look:
+    """Read what a run says of itself, as soon as `after_s` have passed there and its door is open.
+
+    Nothing happens on the host until then. No file need end with a newline. Raises Silent,
+    UsageError for an answer that is none.
+    """
     script = f"""
+sleep {after_s:.3f}
+{_at_the_door(job.directory)}
 echo '{MARK}boot'; cat /proc/sys/kernel/random/boot_id
-echo '{MARK}clock'; date +%s
+echo; echo '{MARK}clock'; date +%s
 cd {shlex.quote(job.directory)} 2>/dev/null || exit 0
-echo '{MARK}process'; cat process.json 2>/dev/null
+echo; echo '{MARK}process'; cat process.json 2>/dev/null
 pid=$(sed -n 's/.*"pid": *\\([0-9]*\\).*/\\1/p' process.json 2>/dev/null)
-echo '{MARK}stat'; [ -n "$pid" ] && cat "/proc/$pid/stat" 2>/dev/null
-echo '{MARK}progress'; cat progress.json 2>/dev/null
-echo '{MARK}findings'; grep FindingRaised events.jsonl 2>/dev/null | tail -n {MOST_FINDINGS}
-echo '{MARK}free'; df -Pk . | tail -n 1
-echo '{MARK}ended'; cat ended.json 2>/dev/null
+echo; echo '{MARK}stat'; [ -n "$pid" ] && cat "/proc/$pid/stat" 2>/dev/null
+echo; echo '{MARK}progress'; cat progress.json 2>/dev/null
+echo; echo '{MARK}findings'; grep FindingRaised events.jsonl 2>/dev/null | tail -n {MOST_FINDINGS}
+echo; echo '{MARK}free'; df -Pk . | tail -n 1
+echo; echo '{MARK}ended'; cat ended.json 2>/dev/null
+[ -r {DOOR} ] && sleep {STAYS_S} </dev/null >/dev/null 2>&1 &
 exit 0
 """
-    said = reach.call(job.address, script)
+    said = reach.call(job.address, script, idle_s=after_s)
     parts = _parts(said.stdout[: 1 << 22].decode("utf-8", "replace"))
     if "boot" not in parts:
         raise UsageError(f"{job.host} gave no answer that can be read: {telling(said.stderr)}")
@@ -122,6 +137,12 @@ exit 0
         progress=_object(parts.get("progress", "")),
         findings=tuple(_findings(parts.get("findings", ""))),
     )
+
+
+def _at_the_door(directory: str) -> str:
+    """Go in when the door of a run is open, and stay while descriptor 9 is; sh without polling."""
+    door = shlex.quote(f"{directory}/{DOOR}")
+    return f"if [ -r {door} ]; then exec 9<{door}; flock -s 9; fi"
 
 
 def fetch(job: Job, reach: Reach) -> dict[str, bytes]:

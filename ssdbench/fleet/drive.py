@@ -94,12 +94,13 @@ class _Run:
         self._starts = 0
         self._without_progress = 0
         self._last = State(Stage.STARTING)
+        self._after_s = 0.0  # until the next look, which the host waits for
 
     def see_to_its_end(self) -> State:
         """Start and look, again where the host or the run was cut off."""
         while True:
             self._say(State(Stage.STARTING, starts=self._starts))
-            said = self._until_it_answers(lambda: contract.start(self._job, self._reach))
+            said = self._until_it_answers(self._started)
             if said is None:
                 return self._given_up()
             if said.status:
@@ -130,10 +131,17 @@ class _Run:
                 self._without_progress = self._without_progress + 1 if again else 0
                 self._patience.sleep(min(10.0, self._patience.look_every_s))
                 return None
-            self._patience.sleep(self._patience.look_every_s)
+
+    def _started(self) -> Said:
+        self._after_s = 0.0
+        return contract.start(self._job, self._reach, self._patience.look_every_s)
 
     def _looked(self) -> Look:
-        return contract.look(self._job, self._reach)
+        """The next look. Its login comes at once after the last one, whose door is still open."""
+        after_s, self._after_s = self._after_s, 0.0  # one that was silent is asked again at once
+        look = contract.look(self._job, self._reach, after_s)
+        self._after_s = self._patience.look_every_s
+        return look
 
     def _until_it_answers(self, call: Callable[[], T]) -> T | None:
         """Ask until the host answers; None when it was silent for too long."""

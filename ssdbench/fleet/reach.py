@@ -11,10 +11,8 @@ from ssdbench.host import command
 SSH_FAILED = 255  # ssh(1): its own exit status when it could not get there
 CONNECT_S = 15
 ANSWER_S = 120.0
-SSH = (
-    "ssh", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_S}",
-    "-o", "ServerAliveInterval=15", "-o", "ServerAliveCountMax=3",
-)  # fmt: skip
+MOST_SHUT_S = 6 * 3600.0  # that a run may keep a look waiting at its door
+ALIVE_EVERY_S = 15
 
 
 class Silent(HostLacks):
@@ -33,8 +31,14 @@ class Said:
 class Reach(Protocol):
     """A way to run a script of sh on a host."""
 
-    def call(self, address: str, script: str, *, given: bytes = b"") -> Said:
-        """Run it to its end. Raises Silent when the host does not answer."""
+    def call(
+        self, address: str, script: str, *, given: bytes = b"", idle_s: float | None = None
+    ) -> Said:
+        """Run it to its end. Raises Silent when the host does not answer.
+
+        `idle_s`: so long the script sleeps there, and then it waits at the door of a run. Nothing
+        may be heard of the host meanwhile.
+        """
         ...
 
 
@@ -45,19 +49,24 @@ class BySsh:
     options: tuple[str, ...] = ()
     become: tuple[str, ...] = ()
 
-    def call(self, address: str, script: str, *, given: bytes = b"") -> Said:
+    def call(
+        self, address: str, script: str, *, given: bytes = b"", idle_s: float | None = None
+    ) -> Said:
         """Run a script there."""
         remote = shlex.join([*self.become, "sh", "-c", script])
-        return _called([*SSH, *self.options, "--", address, remote], address, given, SSH_FAILED)
+        argv = [*_ssh(idle_s), *self.options, "--", address, remote]
+        return _called(argv, address, given, SSH_FAILED, idle_s)
 
 
 @dataclass(frozen=True, slots=True)
 class Here:
     """This machine, whatever the address; for simulated drives."""
 
-    def call(self, address: str, script: str, *, given: bytes = b"") -> Said:
+    def call(
+        self, address: str, script: str, *, given: bytes = b"", idle_s: float | None = None
+    ) -> Said:
         """Run a script here."""
-        return _called(["sh", "-c", script], address, given, None)
+        return _called(["sh", "-c", script], address, given, None, idle_s)
 
 
 def reach_of(fleet: Fleet) -> Reach:
@@ -65,9 +74,21 @@ def reach_of(fleet: Fleet) -> Reach:
     return BySsh(fleet.ssh, fleet.become)
 
 
-def _called(argv: list[str], address: str, given: bytes, silent: int | None) -> Said:
+def _ssh(idle_s: float | None) -> list[str]:
+    """ssh, which asks the host whether it lives: of one that is measured it asks late and once."""
+    every_s, most = (ALIVE_EVERY_S, 3) if idle_s is None else (max(60, round(2 * idle_s)), 1)
+    return [
+        "ssh", "-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_S}",
+        "-o", f"ServerAliveInterval={every_s}", "-o", f"ServerAliveCountMax={most}",
+    ]  # fmt: skip
+
+
+def _called(
+    argv: list[str], address: str, given: bytes, silent: int | None, idle_s: float | None
+) -> Said:
+    longest_s = ANSWER_S if idle_s is None else ANSWER_S + idle_s + MOST_SHUT_S
     try:
-        done = command.run(argv, ok=range(256), input=given, timeout_s=ANSWER_S)
+        done = command.run(argv, ok=range(256), input=given, timeout_s=longest_s)
     except CommandFailed as error:
         raise Silent(f"{address} does not answer: {error.message}") from error
     if done.status == silent:

@@ -9,6 +9,7 @@ Overhead: one generator start per repeat.
 
 import io
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -103,8 +104,9 @@ def measure(
     job = Job(name="measure", workload=workload, seed=asked.seed, histogram_log=True)
     free = workload.writes and not workload.paced
     buffer = buffer_bytes(context.target, context.results) if free else 0
+    rule = _rule(context, workload, how, buffer)
     section = Section(
-        _rule(context, workload, how, buffer),
+        rule,
         needed,
         Random(derived(asked.seed, "window")),
         least_bytes=MIN_BUFFERS_PER_WINDOW * buffer / max(how.repeats, 1),
@@ -113,7 +115,8 @@ def measure(
     watched = Watched(context)
     past = workload.writes and workload.engine is IoEngine.IO_URING_CMD
     told_before = context.session.health_written_bytes() if past else None
-    with FioRun(context, [job], phase="settle", step_s=STEP_S) as run:
+    uncounted_s = min(rule.window_s, math.inf if how.settle_s is None else how.settle_s)
+    with FioRun(context, [job], phase="settle", step_s=STEP_S, uncounted_s=uncounted_s) as run:
         context.reporter.being(lambda: _standing(run, section))
         for second in run:
             watched.look(second, run.series.phase)

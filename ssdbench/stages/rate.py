@@ -129,7 +129,9 @@ class Rate(PlainStage):
             name="rate", workload=workload, seed=seed, latency_log=True, runtime_s=end_s + STEP_S
         )
         watched = Watched(context)
-        with FioRun(context, [job], phase="settle", step_s=STEP_S) as run:
+        with FioRun(
+            context, [job], phase="settle", step_s=STEP_S, uncounted_s=self.settle_s
+        ) as run:
             for second in run:
                 if second.t_s >= self.settle_s - 1e-6:
                     run.series.phase = MEASURE

@@ -272,8 +272,12 @@ class BySocket:
 
     place: str
 
-    def call(self, address: str, script: str, *, given: bytes = b"") -> Said:
-        """Ask one. Raises Silent."""
+    def call(
+        self, address: str, script: str, *, given: bytes = b"", idle_s: float | None = None
+    ) -> Said:
+        """Ask one, which sleeps before it reads. Raises Silent."""
+        slept = re.search(r"^sleep ([0-9.]+)$", script, re.MULTILINE)
+        virtual_sleep(float(slept[1]) if slept else 0.0)
         if "--attach-or-start" in script:
             (Path(self.place) / "begun").touch()
         try:

@@ -195,7 +195,9 @@ class Script:
 
     answers: list[Said | Exception]
 
-    def call(self, address: str, script: str, *, given: bytes = b"") -> Said:
+    def call(
+        self, address: str, script: str, *, given: bytes = b"", idle_s: float | None = None
+    ) -> Said:
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
@@ -220,7 +222,7 @@ def test_a_profile_lies_on_the_far_host_where_nobody_else_writes_and_is_gone_aft
     runs = tmp_path / "it's ours" / "runs"
     job = replace(JOB, runs=str(runs), ssdbench=(str(ssdbench),))
 
-    assert [contract.start(job, Here()).status for _ in range(2)] == [3, 3]
+    assert [contract.start(job, Here(), 60.0).status for _ in range(2)] == [3, 3]
 
     first, mode, profile, second, other_mode, _ = seen.read_text().split()
     assert (mode, other_mode, profile) == ("700", "700", JOB.profile_text)
@@ -435,7 +437,7 @@ def test_ssh_never_asks_and_never_takes_an_address_for_an_option(
 ) -> None:
     seen: list[list[str]] = []
 
-    def called(argv: list[str], address: str, given: bytes, silent: int | None) -> Said:
+    def called(argv: list[str], *_: object) -> Said:
         seen.append(argv)
         return STARTED
 

@@ -70,7 +70,9 @@ ASKED: list[str] = []
 class Refusing:
     """Hosts that refuse every drive; they note which were asked."""
 
-    def call(self, address: str, script: str, *, given: bytes = b"") -> Said:
+    def call(
+        self, address: str, script: str, *, given: bytes = b"", idle_s: float | None = None
+    ) -> Said:
         ASKED.append(address)
         return Said(b'{"error": {"message": "is mounted on /"}}', "", 3)
 
