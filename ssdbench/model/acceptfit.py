@@ -86,20 +86,11 @@ def _measures(stage: asked.MeasuredStage, of: Which) -> bool:
     if of.replay is not None:
         return isinstance(stage, asked.Replay) and stage.called == of.replay
     match stage:
-        case asked.Sweep():
-            return _spans((stage.span,), of) and all(
-                wanted is None or wanted in measured
-                for wanted, measured in (
-                    (of.block_bytes, stage.block_bytes),
-                    (of.read_percent, stage.read_percent),
-                    (of.pattern, stage.pattern),
-                    (of.iodepth, stage.iodepth),
-                    (of.numjobs, stage.numjobs),
-                )
-            )
-        case asked.SpanSweep():
-            return _spans(stage.spans, of) and all(
-                wanted in (None, measured)
+        case asked.Sweep() | asked.SpanSweep():
+            spans = stage.spans if isinstance(stage, asked.SpanSweep) else (stage.span,)
+            return _spans(spans, of) and all(
+                wanted is None
+                or (wanted in measured if isinstance(measured, tuple) else wanted == measured)
                 for wanted, measured in (
                     (of.block_bytes, stage.block_bytes),
                     (of.read_percent, stage.read_percent),

@@ -217,6 +217,7 @@ cat /proc/uptime
 """
 
 
+@NEWEST_KERNEL
 def test_two_runs_from_memory_agree_to_the_last_digit(guest: Guest) -> None:
     """fio's latencies in ns, the kernel's counters, its log and clock, not a rate alone."""
     first, second = (

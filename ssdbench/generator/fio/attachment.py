@@ -57,7 +57,31 @@ class Attachment(Way, Protocol):
         ...
 
 
-class DeviceAttachment:
+class _Held:
+    """What is reached by a descriptor that we hold: whoever opens it keeps the claim."""
+
+    engine: str
+    _claim: int
+
+    def options(self) -> Options:
+        """Direct I/O by threads, so that nothing outlives the process that dies with us."""
+        return {
+            "ioengine": self.engine,
+            "direct": 1,
+            "thread": 1,
+            "filename": str(regular.held(self._claim)),
+        }
+
+    def environment(self, directory: Path) -> dict[str, str]:
+        """Nothing."""
+        return {}
+
+    def pass_fds(self) -> tuple[int, ...]:
+        """The claim, which fio opens; the target stays busy until fio has ended."""
+        return (self._claim,)
+
+
+class DeviceAttachment(_Held):
     """A block device whose claim we hold; the kernel counts."""
 
     exact = True
@@ -82,23 +106,6 @@ class DeviceAttachment:
         self._stall_s = stall_s
         self._root = root
 
-    def options(self) -> Options:
-        """Direct I/O by threads, so that nothing outlives the process that dies with us."""
-        return {
-            "ioengine": self.engine,
-            "direct": 1,
-            "thread": 1,
-            "filename": str(regular.held(self._claim)),
-        }
-
-    def environment(self, directory: Path) -> dict[str, str]:
-        """Nothing."""
-        return {}
-
-    def pass_fds(self) -> tuple[int, ...]:
-        """The claim, which fio opens; the device stays busy until fio has ended."""
-        return (self._claim,)
-
     def require(self, jobs: Sequence[Job]) -> None:
         """Raise UsageError for jobs beyond the end or with other blocks than the device's."""
         for job in jobs:
@@ -121,7 +128,7 @@ class DeviceAttachment:
         return KernelFeed(process, meter, stall_s=self._stall_s)
 
 
-class FileAttachment:
+class FileAttachment(_Held):
     """A preallocated regular file; fio's own counters count, as others share the file system."""
 
     exact = False
@@ -149,22 +156,8 @@ class FileAttachment:
         self._root = root
 
     def options(self) -> Options:
-        """Direct I/O, without fio laying out or growing the file."""
-        return {
-            "ioengine": self.engine,
-            "direct": 1,
-            "thread": 1,
-            "fallocate": "none",
-            "filename": str(regular.held(self._claim)),
-        }
-
-    def environment(self, directory: Path) -> dict[str, str]:
-        """Nothing."""
-        return {}
-
-    def pass_fds(self) -> tuple[int, ...]:
-        """The locked descriptor, which fio opens; the lock lasts until fio has ended."""
-        return (self._claim,)
+        """Without fio laying out or growing the file."""
+        return {**super().options(), "fallocate": "none"}
 
     def require(self, jobs: Sequence[Job]) -> None:
         """Raise UsageError for jobs beyond the end or with blocks that cannot be direct."""
