@@ -6,8 +6,8 @@
 
 A profile `paper-…` is run on its simulated drive; its rows go to reports/gallery/papers/NAME.csv
 and what else is told of it to NAME.json. An experiment of `benchmarks.kernel` keeps its rows in
-reports/experiments. From these files alone come the pages NAME.md, their figures, and (checked by
-a test) the numbers of docs/reproduction.md.
+reports/experiments. From these files alone come the pages NAME.md, their figures, the tables of
+docs/experiments, and (checked by a test) the numbers of docs/reproduction.md.
 """
 
 import csv
@@ -26,17 +26,20 @@ import yaml
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
+from benchmarks.kernel import pages
 from benchmarks.kernel.__main__ import EXPERIMENTS
 from benchmarks.kernel.experiment import STORE
 from ssdbench.host.command import run
 
 ROOT = Path(__file__).parents[1]
 PAPERS = ROOT / "reports" / "gallery" / "papers"
+PROFILES = ROOT / "profiles" / "papers"
 RUN_LIMIT_S = 4 * 3600.0
 KIB = 1 << 10
 COLUMNS = (
     "point", "workload", "pattern", "block_bytes", "read_percent", "iodepth", "numjobs",
-    "span_percent", "iops", "iops_low", "iops_high", "repeats", "mb_per_s", "mb_per_s_low",
+    "span_percent", "iops", "iops_low", "iops_high", "bound", "repeats",
+    "mb_per_s", "mb_per_s_low",
     "mb_per_s_high", "p50_us", "p99_us", "verdict",
 )  # fmt: skip
 Values = dict[str, str]
@@ -53,7 +56,7 @@ class Bars:
 
 def profiles() -> list[str]:
     """The names of the papers' profiles."""
-    return sorted(path.stem for path in (ROOT / "profiles").glob("paper-*.yaml"))
+    return sorted(path.stem for path in PROFILES.glob("*.yaml"))
 
 
 def rows_of(directory: Path) -> list[Values]:
@@ -68,6 +71,7 @@ def _row(found: Values) -> Values:
         "pattern": found["access_pattern"],
         "iops_low": found["iops_ci_low"],
         "iops_high": found["iops_ci_high"],
+        "bound": found["iops_bound"],
     }
     for name, iops in (("", "iops"), ("_low", "iops_low"), ("_high", "iops_high")):
         if kept[iops] and found["block_bytes"]:
@@ -164,7 +168,7 @@ def page_of_profile(name: str) -> str:
     told = json.loads((PAPERS / f"{name}.json").read_text())
     with (PAPERS / f"{name}.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    head = yaml.safe_load((ROOT / "profiles" / f"{name}.yaml").read_text())["title"]
+    head = yaml.safe_load((PROFILES / f"{name}.yaml").read_text())["title"]
     parts = [
         f"# {head}",
         f"**SIMULATED**: `{told['target']}`, seed {told['seed']}, {told['verdict']}, taken on "
@@ -222,7 +226,10 @@ def page_of_experiment(name: str) -> str:
     for path in _stored(name):
         document = json.loads(path.read_text())
         seeds = sorted({row["seed"] for row in document["rows"]})
+        took = document.get("wall_s", {}).values()
         parts.append(f"## Linux {document['kernel']}, seeds {', '.join(map(str, seeds))}")
+        if took:
+            parts.append(f"A seed took {min(took):,} to {max(took):,} s.")
         parts.append(
             "| claim | wanted | worst … best seed (mean) | |\n|---|--:|--:|---|\n"
             + "\n".join(
@@ -319,6 +326,7 @@ def _lines(name: str, axes: Any) -> bool:
 def write_pages() -> list[str]:
     """All pages of which there are rows, and their list; returns the names."""
     made = []
+    pages.write()
     PAPERS.mkdir(parents=True, exist_ok=True)
     for name in [*profiles(), *EXPERIMENTS]:
         if name in EXPERIMENTS and _stored(name):

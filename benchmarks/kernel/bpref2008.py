@@ -106,9 +106,9 @@ turn() { local load=$1 name=$1-$2 s=$3 n q t; shift 3; used $MODEL; ready_$load
 """
 
 
-def drive() -> Model:
-    """The model as it is shipped, one command at a time."""
-    params = {name: int(value) for name, value in parse(DRIVE).params.items()}
+def drive(shipped: str = DRIVE) -> Model:
+    """A model as it is shipped, one command at a time."""
+    params = {name: int(value) for name, value in parse(shipped).params.items()}
     return {**params, "completion": "timer", "depth": 1, "store": 1}
 
 

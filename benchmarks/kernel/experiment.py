@@ -10,10 +10,11 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import mean
+from types import MappingProxyType
 from typing import Protocol
 
 from ssdbench.lab.session import GuestRequest, run_in_guest
@@ -163,8 +164,16 @@ def stored_rows(experiment: Experiment, model: Model, series: str) -> list[Row]:
     return [Row(**row) for row in document["rows"]]
 
 
-def store(experiment: Experiment, model: Model, rows: Sequence[Row], series: str) -> None:
-    """The whole experiment as JSON, its rows as CSV."""
+def store(
+    experiment: Experiment,
+    model: Model,
+    rows: Sequence[Row],
+    series: str,
+    wall_s: Mapping[int, float] = MappingProxyType({}),
+) -> None:
+    """The whole experiment as JSON, its rows as CSV; `wall_s` is how long each new seed took."""
+    path = STORE / f"{experiment.name}-{series}.json"
+    before = json.loads(path.read_text()).get("wall_s", {}) if path.exists() else {}
     rows = sorted(rows, key=lambda row: (row.seed, row.case, row.metric))
     judged = [found for claim in experiment.claims() if (found := judge(claim, rows))]
     document = {
@@ -173,10 +182,10 @@ def store(experiment: Experiment, model: Model, rows: Sequence[Row], series: str
         "kernel": series,
         "model": model,
         "model_sha256": digest(model),
+        "wall_s": before | {str(seed): round(took) for seed, took in wall_s.items()},
         "claims": [asdict(found) | {"verdict": found.verdict} for found in judged],
         "rows": [asdict(row) for row in rows],
     }
-    path = STORE / f"{experiment.name}-{series}.json"
     path.write_text(json.dumps(document, indent=1) + "\n")
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")

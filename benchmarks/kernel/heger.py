@@ -1,4 +1,4 @@
-"""The schedulers of Heger 2011 on a model of his drive."""
+"""What is left of Heger 2011: an aged file system over the whole drive, and the schedulers."""
 
 from benchmarks.kernel.experiment import Claim, Model
 from benchmarks.kernel.guestshell import TOOLS, assignments
@@ -52,4 +52,57 @@ SCHEDULERS = Plain(
         for way in WAYS
         for other in OTHERS
     ),
+)
+
+# A new file system with few files; then one that is nearly full, of which every other file of each
+# directory was replaced twice by one of another size, as FFSB ages. Then 4 KiB writes at random
+# places of the files by four threads.
+AGED = """
+own dd sync fio
+mkdir -p /mnt
+make_() { mine dd if=/dev/zero of=/mnt/$(($1 % 4))/$1 bs=64k \\
+    count=$(( 1 + (7 * $1 + 4 * $2) % 15 )) 2> /dev/null; }
+names() { (cd /mnt; ls -d $1/* | tr '\\n' ':' | sed 's/:$//'); }
+writers() { local jobs= n; for n in 0 1 2 3; do
+    jobs+=" --name=j$n --filename=$(names $n | sed 's,^,/mnt/,; s,:,:/mnt/,g')"; done
+  mine fio --direct=1 --rw=randwrite --bs=4k --ioengine=psync --thread --group_reporting \\
+    --randseed=$SEED --norandommap --file_service_type=random --openfiles=64 \\
+    --ramp_time=$2 --time_based --runtime=$3 --minimal $jobs > /run/terse
+  row $1 iops $(rate); }
+told() { row $1 full $(df /mnt | awk 'END {print $3 / $2}')
+  row $1 extents_per_file $(filefrag /mnt/*/* | awk '{n += $2} END {print n / NR}'); }
+"""
+
+
+def _aged(model: Model, seed: int) -> str:
+    device = {n: v for n, v in model.items() if n != "files"}
+    files = int(model["files"])
+    return "\n".join(
+        [
+            TOOLS + AGED + f"SEED={seed}\ncapacity_bytes={model['capacity_bytes']}",
+            f"drive {assignments(device)}; echo none > /sys/block/ssd0/queue/scheduler",
+            "mine dd if=/dev/zero of=/dev/ssd0 bs=1M count=$((capacity_bytes >> 20)) oflag=direct"
+            " 2> /dev/null",
+            "mkfs.xfs -q -f -K /dev/ssd0; mount -t xfs /dev/ssd0 /mnt; mkdir -p /mnt/{0,1,2,3}",
+            f"for n in $(seq {files // 20}); do make_ $n $SEED; done; mine sync -f /mnt",
+            "told young; writers young 20s 10s",
+            f"for n in $(seq {files // 20 + 1} {files}); do make_ $n $SEED; done",
+            "for pass in 1 2; do",
+            f"  again=$(for n in $(seq {files}); do echo $n $(( (n / 4 + pass) % 2 )); done |"
+            " awk '$2 {print $1}')",
+            "  for n in $again; do echo /mnt/$((n % 4))/$n; done | xargs rm",
+            "  for n in $again; do make_ $n $((SEED + pass)); done; done",
+            "mine sync -f /mnt",
+            "told aged; writers aged 400s 60s",
+            "umount /mnt",
+        ]
+    )
+
+
+AGING = Plain(
+    "aged2011",
+    "random writes to files of a new XFS on 5 % of the X25-M model, and of a full and aged one",
+    lambda series: _drive("384MiB") | {"store": 1, "files": 540},
+    _aged,
+    (Claim("whole and aged / 5 % and new", "aged", 342 / 3182, ("young",), at_most=True),),
 )

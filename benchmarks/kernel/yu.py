@@ -1,15 +1,71 @@
-"""What is left of Yu et al. 2012: how much is merged (figure 4b), the time of a merge (5)."""
+"""What is left of Yu et al. 2012: files (3c), how much is merged (4b), the time of a merge (5)."""
 
 from benchmarks.kernel.experiment import Claim, Model, frozen
-from benchmarks.kernel.guestshell import TOOLS, assignments
+from benchmarks.kernel.guestshell import FIO_IN_MEMORY, TOOLS, assignments
 from benchmarks.kernel.plain import Plain
 from benchmarks.kernel.tmerge import MERGE, Tmerge, buffered
 from benchmarks.kernel.tmerge8 import Tmerge8
+
+WAYS = ("spatial-poll", "stm", "atm")
+FILES = """
+echo 8388608 > /proc/sys/vm/dirty_bytes; echo 4194304 > /proc/sys/vm/dirty_background_bytes
+mkdir -p /mnt
+# As iozone does: a file for each thread, written first, then read and rewritten in random order;
+# no page twice, as a page that is in memory by then would count as a read of the drive.
+onfiles() { mkdir $T; put $T device=/dev/ssd0 mode=$1 power=1
+  mkfs.ext4 -q -F -E nodiscard -b 4096 /dev/tm0; mount /dev/tm0 /mnt
+  for n in 0 1 2 3 4 5 6 7; do mine dd if=/dev/zero of=/mnt/l.$n.0 bs=1M count=8 2> /dev/null; done
+  sync -f /mnt; echo 3 > /proc/sys/vm/drop_caches
+  load --directory=/mnt --direct=0 --ioengine=psync --size=8m --numjobs=8 --rw=randread \\
+    --norandommap=0
+  row randread-$1 iops $(rate)
+  sync -f /mnt; echo 3 > /proc/sys/vm/drop_caches
+  load --directory=/mnt --direct=0 --ioengine=psync --size=8m --numjobs=8 --rw=randwrite \\
+    --norandommap=0 --end_fsync=1 --runtime=2s
+  row randwrite-$1 iops $(rate)
+  umount /mnt; echo 0 > $T/power; rmdir $T; }
+"""
+
+
+def _slow(series: str) -> Model:
+    """The device of `tmerge8`, which keeps what is written."""
+    return {**frozen(Tmerge8(), series), "store": 1, "capacity_bytes": 256 << 20}
 
 
 def _device(model: Model) -> str:
     return assignments({n: v for n, v in model.items() if n not in ("software_ns", "cpus")})
 
+
+def _files(model: Model, seed: int) -> str:
+    return "\n".join(
+        [
+            TOOLS
+            + FIO_IN_MEMORY
+            + MERGE
+            + FILES
+            + f"SEED={seed}; RUN=1500ms\ndrive {_device(model)}",
+            "peak read; peak write",
+            f"for mode in {' '.join(WAYS)}; do onfiles $mode; done",
+        ]
+    )
+
+
+ONFILES = Plain(
+    "onfiles2012",
+    "random reads and writes of eight files by eight threads through ssdb_tmerge, as with Iozone",
+    _slow,
+    _files,
+    tuple(
+        Claim(
+            f"figure 3(c): {way.upper()}, {what}s / peak",
+            f"rand{what}-{way}", wanted, (f"rand{what}-peak",),
+        )
+        for way, what, wanted in (
+            ("stm", "read", 0.92), ("stm", "write", 0.93),
+            ("atm", "read", 0.37), ("atm", "write", 0.97),
+        )
+    ),
+)  # fmt: skip
 
 # Figure 4(b): how many requests a command of ATM has, by the number of threads that write.
 MERGES = """

@@ -58,12 +58,9 @@ def profile_directories() -> list[Path]:
     base = os.environ.get("XDG_CONFIG_HOME")
     own = Path(base) if base else Path(os.environ.get("HOME", "/")) / ".config"
     package = Path(__file__).resolve().parent.parent
-    return [
-        own / "ssdbench",
-        Path("/etc/ssdbench"),
-        package / "profiles",  # in a wheel
-        package.parent / "profiles",  # in a clone
-    ]
+    wheel, clone = package / "profiles", package.parent / "profiles"
+    shipped = [wheel, wheel / "papers", clone, clone / "papers"]
+    return [own / "ssdbench", Path("/etc/ssdbench"), *shipped]
 
 
 def installed_profiles() -> list[str]:

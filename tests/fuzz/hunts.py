@@ -103,7 +103,7 @@ def _words() -> list[str]:
 def _parts() -> list[str]:
     """The shipped profiles without comments, whole and in blocks: short ones are read fast."""
     found = []
-    for path in sorted(PROFILES.glob("*.yaml")):
+    for path in sorted(PROFILES.rglob("*.yaml")):
         lines = [re.sub(r"(^|\s+)#.*", "", line) for line in path.read_text().splitlines()]
         text = "\n".join(line for line in lines if line.strip())
         blocks = re.split(r"\n(?=[a-z])", text)

@@ -3,18 +3,23 @@
 import csv
 import json
 import re
+from collections.abc import Iterator
+from functools import cache
+from math import sqrt
 from pathlib import Path
+from statistics import mean
 from typing import NamedTuple
 
 import pytest
 
+from benchmarks.kernel import pages
 from benchmarks.kernel.__main__ import EXPERIMENTS
 from ssdbench.cli import main
 from ssdbench.model.asked import Measure
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reproduction.md").read_text()
-PROFILES = sorted(path.stem for path in (ROOT / "profiles").glob("paper-*.yaml"))
+PROFILES = sorted(path.stem for path in (ROOT / "profiles" / "papers").glob("*.yaml"))
 
 # By the captions of the papers. The report numbers nothing: in the order of its pages.
 FIGURES = {
@@ -132,6 +137,93 @@ def test_every_interval_of_a_profile_is_in_its_rows() -> None:
     assert wrong == []
 
 
+# What stands in a cell but was not measured: sizes, counts of threads and seeds, names, places.
+SETUP = re.compile(
+    r"\bn \d+|Linux 6\.1\b|\bext[234]\b|`[^`]*`|\]\([^)]*\)|\bfigures? \d+"
+    r"|\bfirst 10 s\b|\b99 % of them"
+    r"|\b[\d,]+[- ](?:KiB|MiB|bytes?|threads?|writers?|readers?|requests?|slots|ms)\b"
+    r"|\b1, (?:\d+, )*\d+ and \d+ %"
+)
+NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?![\w])")
+STUDENT_95 = {3: 4.303, 10: 2.262}  # two-sided, by the number of repeats
+POINT = ("iops", "iops_low", "iops_high", "bound", "mb_per_s", "p50_us", "p99_us")
+
+
+@cache
+def measured(name: str) -> list[float]:
+    """Every number that is stored of an experiment, and means over its seeds."""
+    return list(_measured(name))
+
+
+def _measured(name: str) -> Iterator[float]:
+    for path in (ROOT / "reports" / "experiments").glob(f"{name}-6.*.json"):
+        if path.stem.endswith(".model"):
+            continue
+        document = json.loads(path.read_text())
+        for claim in document["claims"]:
+            yield from (claim["worst"], claim["mean"], claim["best"])
+        values: dict[tuple[str, str], list[float]] = {}
+        for row in document["rows"]:
+            values.setdefault((row["case"], row["metric"]), []).append(row["value"])
+        for found in values.values():
+            yield from (mean(found), min(found), max(found))
+            yield mean(found) * 4096 / 1e6  # a rate of 4 KiB in MB/s
+
+
+def simulated(name: str) -> Iterator[float]:
+    """Every number that is stored of a profile's run; of repeats also how much they vary."""
+    path = ROOT / "reports" / "gallery" / "papers" / f"{name}.csv"
+    if not path.is_file():
+        return
+    points = list(csv.DictReader(path.read_text().splitlines()))
+    if points:
+        rates = [float(point["iops"]) for point in points]
+        yield 100 * (1 - min(rates) / max(rates))
+    for point in points:
+        yield from (float(point[column]) for column in POINT if point.get(column))
+        if (n := int(point["repeats"])) in STUDENT_95:
+            rate, half = float(point["iops"]), float(point["iops_high"]) - float(point["iops"])
+            yield 100 * half * sqrt(n) / STUDENT_95[n] / rate
+    for found in json.loads(path.with_suffix(".json").read_text())["found"]:
+        yield from (float(value) for value in found.values() if isinstance(value, int | float))
+        yield from (float(number) for number in NUMBER.findall(found["what"].replace(",", "")))
+        yield 100 - found.get("left_percent", 100)
+
+
+def written(row: Row) -> set[str]:
+    """The numbers of what else a row names: a page, a test, the data file of a model."""
+    texts = [
+        (ROOT / "docs" / page).read_text() for page in re.findall(r"\]\(([\w-]+\.md)", row.ours)
+    ]
+    for place in re.findall(r"`pytest ([^`]+)`", row.command):
+        path, _, test = place.partition("::")
+        texts.append((ROOT / path).read_text().partition(f"def {test}(")[2].partition("\ndef ")[0])
+        if path.endswith("test_models.py"):
+            texts += [one.read_text() for one in (ROOT / "ssdbench/sim/models").glob("*.yaml")]
+    return {number.replace(",", "") for text in texts for number in NUMBER.findall(text)}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.paper.partition(' ')[0]}-{row.figure}")
+def test_every_number_of_ours_is_a_stored_one(row: Row) -> None:
+    stored = [
+        value
+        for command in re.findall(r"`([^`]+)`", row.command)
+        for value in (measured if "benchmarks.kernel" in command else simulated)(
+            command.rpartition(" ")[2]
+        )
+    ]
+    told = [number.rstrip(",") for number in NUMBER.findall(SETUP.sub(" ", row.ours))]
+    elsewhere = written(row)
+
+    assert [
+        number
+        for number in told
+        if number.replace(",", "") not in elsewhere
+        and number.replace(",", "")
+        not in {f"{v:.{len(number.partition('.')[2])}f}" for v in stored}
+    ] == []
+
+
 HEADINGS = [
     "Question",
     "Set-up",
@@ -153,6 +245,17 @@ def test_a_page_of_an_experiment_has_its_six_parts_and_is_listed(page: Path) -> 
 
     assert re.findall(r"^## (.*)$", text, re.MULTILINE) == HEADINGS
     assert f"(experiments/{page.name})" in (ROOT / "docs" / "kernel-experiments.md").read_text()
+
+
+COUNT = {1: "one seed", 2: "two seeds", 3: "three seeds", 5: "five seeds"}
+
+
+@pytest.mark.parametrize("page", EXPERIMENT_PAGES, ids=lambda path: path.stem)
+def test_the_tables_of_a_page_are_made_of_the_stored_rows(page: Path) -> None:
+    text = page.read_text()
+
+    assert pages.filled(text) == text
+    assert [name for name in pages.names(text) if COUNT[pages.seeds(name)] not in text] == []
 
 
 def test_every_experiment_with_stored_rows_has_its_page() -> None:
@@ -177,7 +280,7 @@ def exists(command: str) -> bool:
     words = command.split()
     match words:
         case ["ssdbench", "run", name]:
-            return (ROOT / "profiles" / f"{name}.yaml").is_file()
+            return any((ROOT / "profiles").rglob(f"{name}.yaml"))
         case ["python", "-m", "benchmarks.kernel", name]:
             return name in EXPERIMENTS
         case ["nox", "-s", name]:

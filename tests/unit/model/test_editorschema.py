@@ -78,7 +78,7 @@ def test_an_editor_takes_what_the_loader_takes(text: str) -> None:
     assert complaints(text) == []
 
 
-@pytest.mark.parametrize("path", sorted(PROFILES.glob("*.yaml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(PROFILES.rglob("*.yaml")), ids=lambda path: path.stem)
 def test_every_shipped_profile_fits_the_schema(path: Path) -> None:
     assert complaints(path.read_text()) == []
 

@@ -195,15 +195,14 @@ def test_no_scheduler_is_had_already_where_there_is_none_to_choose() -> None:
 PROFILES = Path(__file__).parents[3] / "profiles"
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in PROFILES.glob("*.yaml")))
-def test_a_shipped_profile_sets_no_scheduler_and_fits_a_drive_and_a_file(name: str) -> None:
-    path = PROFILES / f"{name}.yaml"
+@pytest.mark.parametrize("path", sorted(PROFILES.rglob("*.yaml")), ids=lambda path: path.stem)
+def test_a_shipped_profile_sets_no_scheduler_and_fits_a_drive_and_a_file(path: Path) -> None:
     profile = load_profile(path.read_text(), path.name)
     wishes, simulated = profile.host, (profile.target or "").startswith("sim:")
 
     on_drive, on_file = host_plan(wishes, host(), "d"), host_plan(wishes, Topology((0,)), "f")
 
-    assert simulated == (name == "demo" or name.startswith("paper-"))
+    assert simulated == (path.stem == "demo" or path.parent.name == "papers")
     wanted = {} if simulated else {"scheduler": "none"}
     assert values(on_drive) == wanted
     assert on_file == HostPlan()
