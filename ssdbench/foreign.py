@@ -27,6 +27,7 @@ _ACTS = (
 _ACTING = re.compile(f"[{_ACTS}]")
 _ACTING_OR_NEWLINE = re.compile(f"[{_ACTS}\t\n]")
 _FORMULA = re.compile(r"[=+\-@]|\\[tr]|\\x[01]")
+_LONG = re.compile(rb"[0-9]{31}")  # anywhere, and thus soon told
 _HUGE = re.compile(rb'"(?:[^"\\]|\\.)*"|([0-9]{31,})')
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|-")
 
@@ -186,7 +187,7 @@ def holds_huge_number(text: bytes) -> bool:
 
     Python's have no end; the first division that makes a float of one fails.
     """
-    return any(found[1] for found in _HUGE.finditer(text))
+    return bool(_LONG.search(text)) and any(found[1] for found in _HUGE.finditer(text))
 
 
 def _finite(text: str) -> float:

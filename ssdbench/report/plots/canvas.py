@@ -24,6 +24,7 @@ from matplotlib.ticker import (
     NullLocator,
 )
 
+from ssdbench.report.plots.scale import LETTER, SIZE, Box, scales
 from ssdbench.units import format_ns
 
 INK, MUTED, GRID, SHADE = "#010203", "#010204", "#010205", "#010206"
@@ -57,10 +58,10 @@ STYLE: Any = {  # its keys are a closed set in some versions of matplotlib
     "figure.facecolor": "none",
     "axes.facecolor": "none",
     "savefig.facecolor": "none",
-    "font.size": 9.5,
+    "font.size": SIZE,
     "axes.titlesize": 9.5,
     "axes.titley": 1.0,  # or each title is placed by laying out all ticks once more
-    "axes.labelsize": 9.5,
+    "axes.labelsize": SIZE,
     "legend.fontsize": 9,
     "text.color": INK,
     "axes.labelcolor": INK,
@@ -72,10 +73,10 @@ STYLE: Any = {  # its keys are a closed set in some versions of matplotlib
     "ytick.color": MUTED,
     "xtick.labelcolor": INK,
     "ytick.labelcolor": INK,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": GRID,
+    "grid.color": GRID,  # of columns in space; `scale` draws all others
     "grid.linewidth": 0.7,
+    "axes.formatter.limits": (-30, 30),  # words of ticks hold the whole number
+    "axes.formatter.useoffset": False,
     "legend.frameon": False,
     "legend.handlelength": 2.6,
 }
@@ -89,11 +90,11 @@ LEAST_RATIO = 1.25  # of a log axis, top to bottom: a wobble below a percent loo
 # laying each figure out twice, at a third of the cost of a page; but the words are set by the
 # reader's browser in a font of its own, so that an estimate is as good.
 _POINTS = 72
-_LETTER = 5.7  # width of one, on average
 _LINE = 13.0  # height of one
 _TICK = 10.0  # a tick's mark and the gap to its words
 _EDGE = 8.0
 _ROW = 11.0  # from one line of marks to the next
+_PANEL = '<g class="axes">\n'
 
 
 def sheet(size: tuple[float, float]) -> Figure:
@@ -121,7 +122,7 @@ def marks(axes: Axes, found: Iterable[tuple[float, str]], **style: Any) -> None:
     wide, tall = _extent(axes)
     for x, words in sorted(found):
         axes.axvline(x, color=MUTED, lw=0.8, ls=(0, (3, 2)))
-        place, length = _place(axes, x) * wide, len(words) * _LETTER
+        place, length = _place(axes, x) * wide, len(words) * LETTER
         first = place if length < wide - place else place - length
         row = next((row for row, end in enumerate(free) if end <= first), len(free))
         if (row + 2) * _ROW > tall:
@@ -145,7 +146,7 @@ def mark(axes: Axes, x: float, words: str, *, up: float = -3, **style: Any) -> N
     """Words at the top of the axes, right of `x`, wherever the reader moves it."""
     style = {"va": "top", "color": MUTED} | style
     room = (1 - _place(axes, x)) * _extent(axes)[0]
-    side = 3 if room > len(words) * _LETTER else -3
+    side = 3 if room > len(words) * LETTER else -3
     axes.annotate(
         words, (x, 1), xycoords=("data", "axes fraction"), xytext=(side, up), fontsize=8.5,
         textcoords="offset points", ha="left" if side > 0 else "right",
@@ -156,7 +157,7 @@ def mark(axes: Axes, x: float, words: str, *, up: float = -3, **style: Any) -> N
 def _arrange(figure: Figure) -> None:
     """Margins that hold the words of all axes."""
     width, height = (inches * _POINTS for inches in figure.get_size_inches())
-    flat = [axes for axes in figure.axes if axes.get_visible() and axes.name != "3d"]
+    flat = _flat(figure)
     if not flat:
         figure.subplots_adjust(left=0.02, right=0.86, bottom=0.1, top=1)
         return
@@ -196,11 +197,11 @@ def _said(axis: Any) -> list[str]:
 
 
 def _widest(axis: Any) -> float:
-    return max(map(len, _said(axis)), default=0) * _LETTER
+    return max(map(len, _said(axis)), default=0) * LETTER
 
 
 def _last(axis: Any) -> float:
-    return len((_said(axis) or [""])[-1]) * _LETTER
+    return len((_said(axis) or [""])[-1]) * LETTER
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,18 +219,33 @@ def drawn(draw: Callable[[], Figure], name: str) -> Drawn:
     with mpl.rc_context(STYLE | {"svg.hashsalt": name}):
         figure = draw()
         _arrange(figure)
+        flat = _flat(figure)
+        size = tuple(inches * _POINTS for inches in figure.get_size_inches())
+        boxes = [_box(axes, *size) for axes in flat]
+        own = [scales(axes, box) for axes, box in zip(flat, boxes, strict=True)]
+        placed = tuple(_placed(axes, box) for axes, box in zip(flat, boxes, strict=True))
+        for axes in flat:
+            axes.xaxis.set_visible(False)
+            axes.yaxis.set_visible(False)
         # not savefig, which lays a figure out in a run of its own before it draws it
         canvas: Any = FigureCanvasSVG(figure)  # its methods are untyped
         canvas.print_svg(stream, metadata={"Date": None, "Creator": None})
-    flat = [axes for axes in figure.axes if axes.get_visible() and axes.name != "3d"]
-    size = tuple(inches * _POINTS for inches in figure.get_size_inches())
-    return Drawn(_inline(stream.getvalue(), name), tuple(_placed(axes, *size) for axes in flat))
+    first, *panels = _inline(stream.getvalue(), name).split(_PANEL)
+    with_scales = zip(panels, own or [""] * len(panels), strict=True)
+    return Drawn(first + "".join(_PANEL + scale + panel for panel, scale in with_scales), placed)
 
 
-def _placed(axes: Axes, width: float, height: float) -> dict[str, Any]:
-    """Where axes lie, what their ends are, and how their ticks are said."""
+def _flat(figure: Figure) -> list[Axes]:
+    return [axes for axes in figure.axes if axes.get_visible() and axes.name != "3d"]
+
+
+def _box(axes: Axes, width: float, height: float) -> Box:
     place = axes.get_position()
-    box = place.x0 * width, (1 - place.y1) * height, place.x1 * width, (1 - place.y0) * height
+    return place.x0 * width, (1 - place.y1) * height, place.x1 * width, (1 - place.y0) * height
+
+
+def _placed(axes: Axes, box: Box) -> dict[str, Any]:
+    """Where axes lie, what their ends are, and how their ticks are said."""
     return {
         "box": [round(one, 2) for one in box],
         "x": _axis(axes.xaxis, axes.get_xlim(), axes.get_xscale()),

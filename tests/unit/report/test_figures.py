@@ -149,3 +149,25 @@ def test_words_below_an_axis_never_run_into_each_other() -> None:
 
     assert len(boxes) > 5 and "512 x 4" in [one.get_text() for one in drawn]
     assert all(a.x1 < b.x0 for a, b in zip(boxes, boxes[1:], strict=False))
+
+
+def test_words_of_ticks_stand_at_their_places_on_both_kinds_of_axes() -> None:
+    figure = LinesFigure(
+        (Line("", (10.0, 1000.0), (5.0, 20.0)),), "x", "y",
+        ((10.0, "ten"), (100.0, "<hundred>"), (1000.0, "thousand")), log_x=True,
+    )  # fmt: skip
+    drawn = draw(figure, "f")
+    left, top, right, bottom = drawn.axes[0]["box"]
+    (low, high), (_, most) = drawn.axes[0]["x"]["ends"], drawn.axes[0]["y"]["ends"]
+
+    found = re.findall(r'<text x="([\d.]+)" y="([\d.]+)">([^<]+)</text>', drawn.svg)
+    across = {said: float(x) for x, y, said in found if float(y) > bottom + 10}
+    up = {float(said): float(y) - 3.5 for x, y, said in found if float(x) < left}
+
+    assert set(across) == {"ten", "&lt;hundred&gt;", "thousand"}
+    for said, value in (("ten", 10), ("&lt;hundred&gt;", 100), ("thousand", 1000)):
+        share = np.log10(value / low) / np.log10(high / low)
+        assert across[said] == pytest.approx(left + share * (right - left), abs=0.01)
+    assert len(up) > 3
+    for value, y in up.items():
+        assert y == pytest.approx(bottom - value / most * (bottom - top), abs=0.01)

@@ -57,7 +57,7 @@ def test_a_page_looks_as_it_is_kept(
             pictures.keep(chromium, name, look)
         faults += pictures.compared(chromium, name, look)
         width = chromium.evaluate("document.documentElement.scrollWidth")
-        if look.phone and width > look.width:
+        if width > look.width:
             wide.append(f"{look.name}: {width} pixels in {look.width}")
 
     assert wide == []

@@ -1,6 +1,8 @@
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from ssdbench.errors import UsageError
@@ -67,3 +69,25 @@ def test_histograms_come_back_as_they_were_stored(tmp_path: Path) -> None:
     found = StoredRun.open(tmp_path).histograms("h.npz")
 
     assert list(found) == ["read"] and found["read"].n == 3
+
+
+def test_seconds_say_the_same_however_they_are_written(tmp_path: Path) -> None:
+    a_small_run(tmp_path)
+    path = tmp_path / "stages/01-steady/seconds.csv"
+    head, *rows = path.read_text().splitlines()
+    rows[3] = rows[3].replace("warmup", "measured")  # longer than "measure", and not the same
+    rows[4] = rows[4].replace("warmup", "measure")
+    rows[5] = rows[5].replace("5,1,", "5.25,0.5,", 1)
+
+    def read(lines: list[str]) -> list[npt.NDArray[Any]]:
+        path.write_text("\n".join([head, *lines]) + "\n")
+        seconds = StoredRun.open(tmp_path).seconds("stages/01-steady/seconds.csv")
+        assert seconds is not None
+        return [seconds.t_s, seconds.duration_s, seconds.ios, seconds.write_bytes, seconds.measured]
+
+    quotes = '"' + rows[0].replace(",", '", "') + '"'
+    plain, quoted = read(rows), read([quotes, *rows[1:]])
+
+    assert plain[4].sum() == 1 and len(plain[0]) == len(rows)
+    for one, other in zip(plain, quoted, strict=True):
+        np.testing.assert_array_equal(one, other)
