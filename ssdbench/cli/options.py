@@ -117,7 +117,7 @@ targets_option = click.option(
     multiple=True,
     shell_complete=targets,
     help="/dev/…, a file or sim:MODEL; overrides the profile's. Several are measured one after "
-    "another, each into its own directory.",
+    "another, each into its own directory, unless --side-by-side shows that they need not.",
 )
 budget_option = click.option(
     "--budget",

@@ -54,6 +54,14 @@ if TYPE_CHECKING:
     "what is there, wait for a run at work, continue one that was cut off, else start it. The exit "
     "code is the run's. One of another profile, target or seed is refused.",
 )
+@click.option(
+    "--side-by-side",
+    is_flag=True,
+    help="With several targets: measure them at the same time, if a trial shows first that none "
+    "loses 1 % of its rate or more beside the others (10 rounds of reads, each alone and all "
+    "together, with a 95 % interval); else one after another, with the figure.",
+)
+@click.option("--beside", type=click.Path(path_type=Path), hidden=True, help="One of those.")
 @click.option("--as-worker", is_flag=True, hidden=True, help="Do the work of --attach-or-start.")
 @click.option(
     "--export-jobs",
@@ -78,6 +86,8 @@ def command(
     plan_file: Path | None,
     detach: bool,
     attach_or_start: bool,
+    side_by_side: bool,
+    beside: Path | None,
     as_worker: bool,
     export_jobs: Path | None,
     budget_s: float | None,
@@ -90,14 +100,14 @@ def command(
 
     PROFILE is a file, or the name of a shipped profile: demo, quick, pessimistic.
     """
-    _require_one(
-        named, identities, only=bool(detach or attach_or_start or plan_file or export_jobs)
-    )
+    only = bool(detach or attach_or_start or plan_file or export_jobs)
+    _require_one(named, identities, only=only, side_by_side=side_by_side)
     child = None
+    if beside is not None and output is not None:
+        return _beside(profile, named[0], output, beside, place)
     if export_jobs is not None and (detach or attach_or_start or output is not None or as_json):
         raise click.UsageError("--export-jobs runs nothing: leave out the options of a run")
-    if attach_or_start and output is None:
-        raise click.UsageError("--attach-or-start needs --output, which every call must name")
+    _require_output(output, attach_or_start=attach_or_start)
     if detach or attach_or_start:
         from ssdbench.cli.background import Parent
 
@@ -125,7 +135,15 @@ def command(
     if len(named) > 1:
         from ssdbench.cli.several import run_each
 
-        return run_each(wishes, named, identities, output, place=place, as_json=as_json)
+        return run_each(
+            wishes,
+            named,
+            identities,
+            output,
+            place=place,
+            side_by_side=side_by_side,
+            as_json=as_json,
+        )
     if consent.identity is None and not as_json and child is None and sys.stdin.isatty():
         wishes = _typed_consent(wishes)
     directory = output or conduct.new_directory(profile, wishes.target_name)
@@ -139,8 +157,21 @@ def command(
     )
 
 
-def _require_one(named: tuple[str, ...], identities: tuple[str, ...], *, only: bool) -> None:
+def _beside(profile: str, target: str, output: Path, order: Path, place: Place) -> int:
+    """One of several runs side by side, for the process that leads them."""
+    from ssdbench.cli import conduct
+    from ssdbench.cli.several import ordered
+
+    wishes = ordered(profile, target, order)
+    return carry_out(lambda heard: conduct.run(wishes, output, heard), place=place, as_json=True)
+
+
+def _require_one(
+    named: tuple[str, ...], identities: tuple[str, ...], *, only: bool, side_by_side: bool
+) -> None:
     """Raise click.UsageError for several targets where there can be one, and likewise consents."""
+    if side_by_side and len(named) < 2:
+        raise click.UsageError("--side-by-side needs several --target")
     if only and len(named) > 1:
         raise click.UsageError(
             "--detach, --attach-or-start, --export-jobs and --plan take one --target: call once "
@@ -151,6 +182,11 @@ def _require_one(named: tuple[str, ...], identities: tuple[str, ...], *, only: b
         raise click.UsageError(
             f"--destroy is given {len(identities)} times for {counted(targets, 'target')}"
         )
+
+
+def _require_output(output: Path | None, *, attach_or_start: bool) -> None:
+    if attach_or_start and output is None:
+        raise click.UsageError("--attach-or-start needs --output, which every call must name")
 
 
 def _other_side(output: Path | None, *, as_worker: bool, detach: bool) -> "Parent | Child":

@@ -1,32 +1,47 @@
 """`run` with several targets: all are checked before the first is touched, then one by one.
 
 One after another, since drives that work at the same time share CPU, bus and heat: each would be a
-disturbance of the others.
+disturbance of the others. With --side-by-side a trial decides first; then each is a process of its
+own, under our lock of the host.
 """
 
+import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ssdbench.cli import conduct
-from ssdbench.cli.conduct import Audience, Ended
+from ssdbench.cli.conduct import Audience
+from ssdbench.cli.documents.runs import Ran
 from ssdbench.cli.main import Place
 from ssdbench.cli.output import answer, document, table, tell
 from ssdbench.cli.progress import story
+from ssdbench.cli.signals import Signals
 from ssdbench.cli.summary import run_document
+from ssdbench.engine.stage import Limits
 from ssdbench.engine.store import RunStore
 from ssdbench.errors import SsdbenchError, TargetRefused, UsageError
-from ssdbench.suite.plan import plan
+from ssdbench.foreign import json_object, read_regular
+from ssdbench.host import beside, command
+from ssdbench.host.files import make_directory, write_atomic
+from ssdbench.host.lock import host_lock
+from ssdbench.model.consent import Consent
+from ssdbench.suite import sidebyside
+from ssdbench.suite.plan import RunPlan, plan
+from ssdbench.suite.sidebyside import Tried
 from ssdbench.target.consent import lacking
 from ssdbench.target.objection import Objection, options_of, way_out
-from ssdbench.units import counted
+from ssdbench.units import counted, format_duration
 
 if TYPE_CHECKING:
     from ssdbench.suite.asked import Asked
 
 INTERRUPTED = 128  # exit codes from here on are those of signals
+TRIAL = "side-by-side"  # below --output: the evidence of the trial, and what its runs say
+LOOK_EVERY_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +51,7 @@ class OneOf:
     target: str
     directory: Path
     exit_code: int
-    ended: Ended | None = None  # None where an error ended it
+    ran: Ran | None = None  # None where an error ended it
     error: str = ""
 
 
@@ -47,6 +62,7 @@ def run_each(
     output: Path | None,
     *,
     place: Place,
+    side_by_side: bool,
     as_json: bool,
 ) -> int:
     """Run the same profile on each target, into a directory each; the worst exit code counts.
@@ -54,29 +70,148 @@ def run_each(
     `identities` are those that may be destroyed. Raises SsdbenchError before anything is touched;
     an error of one drive later does not keep the others from being measured, a signal does.
     """
-    each = _allowed([replace(wishes, target=target) for target in targets], identities)
+    wanted = [replace(wishes, target=target) for target in targets]
+    each, planned = _allowed(wanted, identities)
     output = output or conduct.new_directory(wishes.profile_name, counted(len(each), "drive"))
     RunStore.require_new(output)
+    tried: Tried | None = None
+    with ExitStack() as held:
+        if side_by_side:
+            if not planned[0].target.simulated:
+                held.enter_context(host_lock())
+            tried = _tried(each, planned, output)
+            tell(tried.says)
+            each = [replace(one, beside=tried.says) for one in each]
+        if tried and tried.side_by_side:
+            done = _at_once(each, output)
+        else:
+            held.close()
+            done = _in_turn(each, output, place, moving=not as_json and sys.stderr.isatty())
+    _show(output, done, tried, as_json=as_json)
+    return max(one.exit_code for one in done)
+
+
+def _tried(each: "Sequence[Asked]", planned: Sequence[RunPlan], output: Path) -> Tried:
+    """Whether they may be side by side, by a trial where one is needed; stored with every rate."""
+    if why := sidebyside.objection(planned):
+        return Tried(side_by_side=False, says=f"one after another: {why}")
+    if planned[0].target.simulated:
+        return Tried(side_by_side=True, says=sidebyside.SHARE_NOTHING)
+    length = format_duration(sidebyside.seconds(len(each)))
+    tell(f"do they disturb each other? reads only, at most {length}")
+    make_directory(output / TRIAL)
+    with Signals() as signals:
+        tried = sidebyside.trial(each, planned, output / TRIAL, interrupted=signals.pending)
+    sidebyside.store(tried, _evidence(output))
+    return tried
+
+
+def _evidence(output: Path) -> Path:
+    return output / TRIAL / "trial.json"
+
+
+def _in_turn(each: "Sequence[Asked]", output: Path, place: Place, *, moving: bool) -> list[OneOf]:
     done: list[OneOf] = []
     for number, one in enumerate(each, start=1):
         tell(f"drive {number} of {len(each)}: {one.target}")
-        directory = output / f"{number:02d}-{conduct.slug(one.target)}"
-        done.append(_run(one, directory, place, moving=not as_json and sys.stderr.isatty()))
+        done.append(_run(one, _directory(output, number, one), place, moving=moving))
         if done[-1].exit_code >= INTERRUPTED:
             left = ", ".join(other.target for other in each[number:])
             tell(f"not begun: {left}" if left else "that was the last one")
             break
-    _show(output, done, as_json=as_json)
-    return max(one.exit_code for one in done)
+    return done
 
 
-def _allowed(each: "Sequence[Asked]", identities: Sequence[str]) -> "list[Asked]":
+def _directory(output: Path, number: int, one: "Asked") -> Path:
+    return output / f"{number:02d}-{conduct.slug(one.target)}"
+
+
+def _at_once(each: "Sequence[Asked]", output: Path) -> list[OneOf]:
+    """A process for each, which dies with us; a signal that we get ends them cleanly."""
+    make_directory(output / TRIAL)
+    begun: list[tuple[Asked, Path, Path, command.Process]] = []
+    with Signals() as signals:
+        for number, one in enumerate(each, start=1):
+            directory, words = _directory(output, number, one), output / TRIAL / f"{number:02d}"
+            order = words.with_suffix(".order.json")
+            write_atomic(order, json.dumps(_order(one)))
+            argv = [
+                sys.executable, "-m", "ssdbench", "run", one.profile_name, "--target", one.target,
+                "--output", str(directory), "--beside", str(order), "--json",
+            ]  # fmt: skip
+            said, story = words.with_suffix(".json"), words.with_suffix(".log")
+            process = command.spawn(argv, stdout=said, stderr=story, env=beside.environment())
+            begun.append((one, directory, said, process))
+            tell(f"drive {number} of {len(each)}: {one.target}; ssdbench attach {directory}")
+        told = False
+        while any(not process.ended(LOOK_EVERY_S) for *_, process in begun):
+            if (number_of := signals.pending()) is not None and not told:
+                told = True
+                for *_, process in begun:
+                    process.send(number_of)
+    return [
+        _one_of(one, directory, said, process.wait() or 0)
+        for one, directory, said, process in begun
+    ]
+
+
+def _one_of(one: "Asked", directory: Path, said: Path, status: int) -> OneOf:
+    """What became of a drive, from what its process said."""
+    code = status if status >= 0 else INTERRUPTED - status
+    text = read_regular(said)
+    try:
+        return OneOf(one.target, directory, code, Ran.model_validate_json(text))
+    except ValueError:
+        pass
+    try:
+        error = str(json_object(text)["error"]["message"])
+    except (ValueError, KeyError, TypeError):
+        error = f"its process ended with status {status}; see {said.with_suffix('.log')}"
+    tell(f"error: {one.target}: {error}")
+    return OneOf(one.target, directory, code, error=error)
+
+
+def _order(one: "Asked") -> dict[str, object]:
+    """What a process needs besides the profile and its target."""
+    return {
+        "consent": one.consent.model_dump(),
+        "limits": asdict(one.limits),
+        "seed": one.seed,
+        "endurance_tb": one.endurance_tb,
+        "budget_s": one.budget_s,
+        "argv": one.argv,
+        "beside": one.beside,
+    }
+
+
+def ordered(profile: str, target: str, order: Path) -> "Asked":
+    """What the process that leads this one asks of it. Raises UsageError where there is none."""
+    if beside.leader() is None:
+        raise UsageError("--beside is for the processes of `run --side-by-side` only")
+    told = json_object(read_regular(order))
+    wishes = conduct.asked(
+        profile,
+        target=target,
+        seed=told["seed"],
+        limits=Limits(**told["limits"]),
+        consent=Consent.model_validate(told["consent"]),
+        endurance_tb=told["endurance_tb"],
+        budget_s=told["budget_s"],
+    )
+    return replace(wishes, argv=tuple(told["argv"]), beside=told["beside"])
+
+
+def _allowed(
+    each: "Sequence[Asked]", identities: Sequence[str]
+) -> "tuple[list[Asked], list[RunPlan]]":
     """Each with the consent for its own drive. Raises what speaks against any of them."""
     allowed: list[Asked] = []
+    every: list[RunPlan] = []
     seen: dict[str, str] = {}
     found: list[tuple[str, Objection]] = []
     for one in each:
         planned = plan(one)
+        every.append(planned)
         info = planned.target
         if info.id in seen:
             raise UsageError(
@@ -102,7 +237,7 @@ def _allowed(each: "Sequence[Asked]", identities: Sequence[str]) -> "list[Asked]
             hint=way_out(objections),
             options=options_of(objections),
         )
-    return allowed
+    return allowed, every
 
 
 def _run(one: "Asked", directory: Path, place: Place, *, moving: bool) -> OneOf:
@@ -115,12 +250,12 @@ def _run(one: "Asked", directory: Path, place: Place, *, moving: bool) -> OneOf:
     except SsdbenchError as error:
         tell(f"error: {one.target}: {error.message}")
         return OneOf(one.target, directory, error.exit_code, error=error.message)
-    return OneOf(one.target, directory, ended.exit_code, ended)
+    return OneOf(one.target, directory, ended.exit_code, run_document(ended))
 
 
-def _show(output: Path, done: Sequence[OneOf], *, as_json: bool) -> None:
+def _show(output: Path, done: Sequence[OneOf], tried: Tried | None, *, as_json: bool) -> None:
     if as_json:
-        from ssdbench.cli.documents.runs import RanOne, RanSeveral
+        from ssdbench.cli.documents.runs import RanOne, RanSeveral, SideBySide
 
         runs = tuple(
             RanOne(
@@ -128,15 +263,23 @@ def _show(output: Path, done: Sequence[OneOf], *, as_json: bool) -> None:
                 directory=str(one.directory),
                 exit_code=one.exit_code,
                 error=one.error or None,
-                ran=run_document(one.ended) if one.ended else None,
+                ran=one.ran,
             )
             for one in done
         )
-        document(RanSeveral(directory=str(output), runs=runs))
+        trial = (
+            None
+            if tried is None
+            else SideBySide(
+                side_by_side=tried.side_by_side,
+                says=tried.says,
+                evidence=str(_evidence(output)) if tried.turns else None,
+            )
+        )
+        document(RanSeveral(directory=str(output), runs=runs, trial=trial))
         return
     rows = [
-        (one.target, one.ended.result.verdict if one.ended else one.error, str(one.directory))
-        for one in done
+        (one.target, one.ran.verdict if one.ran else one.error, str(one.directory)) for one in done
     ]
     answer(table(("target", "verdict", "run"), rows))
     tell(f"what they say together: ssdbench merge {output}")

@@ -80,10 +80,12 @@ def manifest(
     endurance_tb: float | None = None,
     generator: str = "",
     budget: Budget | None = None,
+    beside: str = "",
 ) -> Manifest:
     """The manifest of a run that is about to begin.
 
-    `generator` is such as `fio 3.33` or `ssdb_slam, random fills by fio 3.33`.
+    `generator` is such as `fio 3.33` or `ssdb_slam, random fills by fio 3.33`; `beside` is how it
+    goes with the other drives of the same call.
     """
     _, fio, number = generator.rpartition("fio ")
     return Manifest(
@@ -103,7 +105,9 @@ def manifest(
         max_time_s=limits.max_time_s,
         max_writes_bytes=limits.max_writes_bytes,
         budget=budget,
-        host={**host_facts(), **({"generator": generator} if generator else {})},
+        host=host_facts()
+        | ({"generator": generator} if generator else {})
+        | ({"other drives": beside} if beside else {}),
     )
 
 

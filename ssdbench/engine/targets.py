@@ -15,7 +15,7 @@ from ssdbench.generator.fio.jobfile import filename
 from ssdbench.generator.fio.simulated import ENGINE as SIM_ENGINE
 from ssdbench.generator.slam import NAME as SLAM_MODULE
 from ssdbench.generator.slam import require_loaded
-from ssdbench.host.lock import host_lock, target_lock
+from ssdbench.host.lock import host_lock, led, target_lock
 from ssdbench.model.consent import Consent
 from ssdbench.model.fitting import unoffered
 from ssdbench.model.lbaformat import LbaFormat
@@ -72,10 +72,12 @@ def claimed(
     fio_cpus: Collection[int] = (),
     fio_options: Mapping[str, str] | None = None,
     applies: Applies = Applies.FIO,
+    locked: bool = False,
 ) -> Iterator[TargetSession]:
     """The session of a run, from `with` to its end, under the locks of host and target.
 
-    A simulated run has the drive to itself and keeps its own time, so it takes no lock.
+    A simulated run has the drive to itself and keeps its own time, so it takes no lock; `locked`:
+    the caller holds that of the host, as the leader of runs side by side does for its children.
     Work that only reads says so by `destroys`; `before_signatures` is called before a step leaves
     file systems of ours on the target. Raises TargetRefused with every reason, HostLacks
     when another run is at work on this host.
@@ -86,7 +88,8 @@ def claimed(
         if info.simulated:
             session = SimulatedSession(info, run_path)
         else:
-            held.enter_context(host_lock())
+            if not locked and not led():
+                held.enter_context(host_lock())
             held.enter_context(target_lock(info.id))
             claim = held.enter_context(Claim(info, consent if destroys else consent.overwriting()))
             session = ClaimedSession(

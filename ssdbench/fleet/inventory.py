@@ -175,7 +175,8 @@ def read_fleet(path: Path) -> Fleet:
         raise UsageError(
             f"{path}: limits: per_host is {fleet.limits.per_host}, but a host takes one run at a "
             "time, as two would disturb each other",
-            hint="Leave it out: the drives of a host are measured one after another.",
+            hint="Leave it out: the drives of a host are measured one after another. On the host "
+            "itself, `ssdbench run --side-by-side` tries whether they may be measured at once.",
         )
     return fleet.model_copy(update={"engine": fleet.engine.beside(path)})
 

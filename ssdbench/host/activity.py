@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from ssdbench.host.beside import leader
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.host.topology import CPU
 
@@ -43,7 +44,7 @@ def activity(sysfs: Sysfs | None = None) -> Activity:
         at_s=time.monotonic(),
         cpus=sum(1 for name in stat if re.fullmatch(r"cpu\d+", name)) or 1,
         stolen_s=ticks[7] / TICKS_PER_S if len(ticks) == 8 else 0.0,
-        others_s=others(_processes(sysfs), os.getpid()),
+        others_s=others(_processes(sysfs), leader() or os.getpid()),
         context_switches=int(stat.get("ctxt", ["0"])[0]),
         interrupts=int(stat.get("intr", ["0"])[0]),
         running=int(stat.get("procs_running", ["0"])[0]),

@@ -11,6 +11,7 @@ from typing import Self
 
 from ssdbench.errors import HostLacks, SsdbenchError, TargetRefused
 from ssdbench.foreign import open_own
+from ssdbench.host.beside import leader
 from ssdbench.host.files import require_private, unwritable
 
 
@@ -143,6 +144,12 @@ def host_lock(directory: Path | None = None) -> Lock:
             hint="wait for it, or end it with `ssdbench stop`",
         ),
     )
+
+
+def led(directory: Path | None = None) -> bool:
+    """Whether the process that leads this one holds the lock of this host for it."""
+    above = leader()
+    return above is not None and host_lock(directory).holder() == above
 
 
 def target_lock(target_id: str, directory: Path | None = None) -> Lock:

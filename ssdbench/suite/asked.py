@@ -28,6 +28,7 @@ class Asked:
     planned: Planned | None = None  # what `plan` saw, where the user brings it
     argv: tuple[str, ...] = ()
     budget_s: float | None = None  # the time that the whole run may take
+    beside: str = ""  # how it goes with the other drives that were asked for, and why
 
     @property
     def target_name(self) -> str:

@@ -77,6 +77,7 @@ def run(asked_for: Asked, output: Path, world: World) -> RunResult:
         endurance_tb=asked_for.endurance_tb,
         generator=generator,
         budget=budget,
+        beside=asked_for.beside,
     )
     store = RunStore(output)
     # Nothing is made before the locks are ours, so that a refused run leaves nothing behind.

@@ -38,13 +38,22 @@ class RanOne(Part):
     ran: Ran | None  # None where an error ended the run
 
 
+class SideBySide(Part):
+    """Whether the drives were measured at the same time, and what the trial before that found."""
+
+    side_by_side: bool
+    says: str
+    evidence: str | None  # file with every rate; None where nothing was tried
+
+
 class RanSeveral(Document):
-    """A run on each of several targets, one after another."""
+    """A run on each of several targets, one after another unless `side_by_side` says otherwise."""
 
     document: Literal["run-several"] = "run-several"
     schema_version: Literal[1] = 1
     directory: str
     runs: tuple[RanOne, ...]
+    trial: SideBySide | None = None  # where --side-by-side was asked for
 
 
 class Detached(Document):

@@ -11,9 +11,12 @@ import pytest
 
 from ssdbench.cli import main, several
 from ssdbench.model.target import TargetKind
+from ssdbench.suite import sidebyside
 from ssdbench.suite.asked import Asked
+from ssdbench.suite.sidebyside import SHARE_NOTHING, Tried, Turn
 from ssdbench.target.consent import objections
 from ssdbench.target.wear import Wear
+from ssdbench.tuning.setting import Backend, Setting
 from tests.support.builders import a_target
 from tests.support.documents import checked
 
@@ -64,11 +67,92 @@ def test_each_target_gets_a_run_of_its_own_and_the_directory_is_a_lot(
     ]
 
 
+def test_simulated_drives_go_side_by_side_without_a_trial_and_say_why(
+    profile: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    targets = [word for drive in DRIVES for word in ("--target", drive)]
+    lot = tmp_path / "lot"
+
+    assert main.run(["run", profile, *targets, "--output", str(lot), "--side-by-side"]) == 1
+    assert "simulated drives share nothing" in capsys.readouterr().err
+
+    results = [json.loads(path.read_text()) for path in sorted(lot.glob("0*/result.json"))]
+    first, second = results
+    assert max(first["started_at"], second["started_at"]) < min(
+        first["finished_at"], second["finished_at"]
+    )
+    assert {one["host"]["other drives"] for one in results} == {SHARE_NOTHING}
+    assert all(one["target"]["name"] in DRIVES for one in results)
+    assert main.run(["merge", str(lot), "--json"]) == 1
+    assert len(checked(capsys.readouterr().out, "merge")["drives"]) == 2
+    assert SHARE_NOTHING in (lot / "01-sim-x25m-g2-160" / "report.html").read_text()
+
+
+@pytest.mark.parametrize("runs_beside", [True, False])
+def test_drives_that_do_not_share_their_time_are_measured_as_the_trial_says(
+    profile: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    *,
+    runs_beside: bool,
+) -> None:
+    begun: list[str] = []
+
+    def one_of(one: Asked, directory: Path, *_: object, **__: object) -> several.OneOf:
+        begun.append(one.beside)
+        return several.OneOf(one.target, directory, 3, error="not here")
+
+    def tried(*_: object) -> Tried:
+        return Tried(side_by_side=runs_beside, says="as the trial says", turns=(Turn("r", 1, {}),))
+
+    def at_once(each: list[Asked], output: Path) -> list[several.OneOf]:
+        return [one_of(one, output) for one in each]
+
+    monkeypatch.setattr(several, "_tried", tried)
+    monkeypatch.setattr(several, "_run", one_of)
+    monkeypatch.setattr(several, "_at_once", at_once if runs_beside else None)
+    targets = [word for drive in DRIVES for word in ("--target", drive)]
+    asked = ["run", profile, *targets, "--output", str(tmp_path / "lot"), "--side-by-side"]
+
+    assert main.run([*asked, "--json"]) == 3
+
+    told = checked(capsys.readouterr().out, "run-several")
+    assert told["trial"]["side_by_side"] is runs_beside
+    assert told["trial"]["evidence"].endswith("lot/side-by-side/trial.json")
+    assert begun == ["as the trial says"] * 2
+
+
+@pytest.mark.parametrize(
+    ("kinds", "host", "why"),
+    [
+        ((TargetKind.DRIVE, TargetKind.SIMULATED), (), "takes CPU time from a real one"),
+        ((TargetKind.DRIVE, TargetKind.DRIVE), ("governor",), "changes the host itself (governor)"),
+        ((TargetKind.DRIVE, TargetKind.DRIVE), (), ""),
+    ],
+)
+def test_what_a_trial_could_not_allow_is_not_tried(
+    kinds: tuple[TargetKind, ...], host: tuple[str, ...], why: str
+) -> None:
+    settings = tuple(Setting(Backend.SYSFS, name, "1", "so") for name in host)
+    own = Setting(Backend.BLOCK, "queue/scheduler", "none", "so", "eui.1")
+    planned = [
+        SimpleNamespace(
+            target=a_target(kind), stages=(), host=SimpleNamespace(settings=(own, *settings))
+        )
+        for kind in kinds
+    ]
+    found = sidebyside.objection(planned)  # type: ignore[arg-type]  # all that it asks for
+    assert why in found and bool(why) is bool(found)
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
         (["--target", DRIVES[0], "--target", DRIVES[0]], "are one drive"),
         (["--target", DRIVES[0], "--target", DRIVES[1], "--detach"], "take one --target"),
+        (["--target", DRIVES[0], "--side-by-side"], "--side-by-side needs several --target"),
+        (["--target", DRIVES[0], "--beside", "x"], "for the processes of `run --side-by-side`"),
         (["--target", DRIVES[0], "--destroy", "a", "--destroy", "b"], "given 2 times for 1 target"),
         (
             ["--target", DRIVES[0], "--target", DRIVES[1], "--destroy", "nobody"],

@@ -1,0 +1,190 @@
+"""A trial of several drives of one host: does one lose rate while the others work?
+
+Reads only, so that it costs no wear and needs no fill: small ones at random, which load the CPUs
+most, and large ones in order, which load buses most, as deep as the deepest point of the profile.
+A drive that was never written answers them faster than it ever will in the run, so that it asks
+more of the host than the run does.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from random import Random
+
+from ssdbench.engine.session import TargetSession
+from ssdbench.engine.targets import claimed, require_able
+from ssdbench.errors import Interrupted
+from ssdbench.generator.base import Job
+from ssdbench.host.files import make_directory, write_atomic
+from ssdbench.model.kind import KINDS, About
+from ssdbench.model.workload import ActiveRange, Pattern, Workload
+from ssdbench.stages.points import PointStage
+from ssdbench.stats.sidebyside import Loss, loss, says
+from ssdbench.suite.asked import Asked
+from ssdbench.suite.assemble import stages
+from ssdbench.suite.plan import RunPlan
+
+ROUNDS = 10
+SURE_AFTER = 5  # rounds: a loss that is shown to be too large by then needs no more of them
+WINDOW_S = 8.0
+RAMP_S = 2.0  # of each start, not counted
+SMALL_BYTES, LARGE_BYTES = 4096, 128 * 1024
+DEPTH = 32  # where the profile has no points
+SHARE_NOTHING = "side by side: simulated drives share nothing, each has a clock of its own"
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One start of some drives at the same time."""
+
+    workload: str
+    round: int
+    iops: dict[str, float]  # by drive
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What was found, and every rate behind it."""
+
+    side_by_side: bool
+    says: str
+    losses: tuple[Loss, ...] = ()
+    turns: tuple[Turn, ...] = ()  # in their order
+
+
+def objection(planned: Sequence[RunPlan]) -> str:
+    """Why these runs cannot be side by side, whatever a trial would show; nothing if they can."""
+    infos = [one.target for one in planned]
+    if len({info.simulated for info in infos}) > 1:
+        return "a simulated drive takes CPU time from a real one"
+    if any(KINDS[stage.kind].about is About.SETTINGS for stage in planned[0].stages):
+        return "the profile compares settings of the host, which takes the whole host"
+    wide = [one for plan in planned for one in plan.host.settings if not one.drive]
+    if wide:
+        return f"the profile changes the host itself ({wide[0].attribute}) for each run"
+    return ""
+
+
+def trial(
+    each: Sequence[Asked],
+    planned: Sequence[RunPlan],
+    directory: Path,
+    *,
+    interrupted: Callable[[], int | None] = lambda: None,
+) -> Tried:
+    """Measure each alone and all together, under the lock of the host that the caller holds.
+
+    Nothing is written to the drives. Raises SsdbenchError, Interrupted after a signal.
+    """
+    with ExitStack() as held:
+        sessions: dict[str, TargetSession] = {}
+        for one, plan in zip(each, planned, strict=True):
+            require_able(plan.target)
+            claim = claimed(
+                plan.target,
+                directory,
+                one.consent,
+                destroys=False,
+                fio_cpus=plan.host.fio_cpus,
+                fio_options=plan.host.fio_options,
+                locked=True,
+            )
+            sessions[one.target] = held.enter_context(claim)
+
+        def rate(drive: str, workload: Workload, place: Path, seed: int) -> float:
+            if (number := interrupted()) is not None:
+                raise Interrupted(number)
+            own = place / str(list(sessions).index(drive) + 1)
+            make_directory(own)
+            return _rate(sessions[drive], workload, own, seed)
+
+        return rounds(list(sessions), _workloads(each, planned), directory, rate)
+
+
+def rounds(
+    drives: Sequence[str],
+    workloads: Mapping[str, Mapping[str, Workload]],
+    directory: Path,
+    rate: Callable[[str, Workload, Path, int], float],
+) -> Tried:
+    """The rounds of a trial; `rate` measures one drive. `workloads` are by name, then by drive."""
+    chance = Random("side by side")
+    seen: list[Turn] = []
+    losses: list[Loss] = []
+    with ThreadPoolExecutor(len(drives)) as threads:
+        for name, of_drive in workloads.items():
+            alone: dict[str, list[float]] = defaultdict(list)
+            together: dict[str, list[float]] = defaultdict(list)
+            found: list[Loss] = []
+            for number in range(1, ROUNDS + 1):
+                turns = [*([drive] for drive in drives), list(drives)]
+                chance.shuffle(turns)
+                for turn in turns:
+                    place = directory / f"{name.replace(' ', '-')}-{number:02}-{len(seen):03}"
+                    rates = list(
+                        threads.map(
+                            lambda drive, p=place, w=of_drive, n=number: rate(
+                                drive, w[drive], p, n
+                            ),
+                            turn,
+                        )
+                    )
+                    for drive, value in zip(turn, rates, strict=True):
+                        (together if len(turn) > 1 else alone)[drive].append(value)
+                    seen.append(Turn(name, number, dict(zip(turn, rates, strict=True))))
+                found = [loss(drive, name, alone[drive], together[drive]) for drive in drives]
+                if number >= SURE_AFTER and any(one.is_large for one in found):
+                    break
+            losses += found
+            if not all(one.is_small for one in found):
+                break
+    beside, why = says(losses)
+    return Tried(beside, why, tuple(losses), tuple(seen))
+
+
+def store(tried: Tried, path: Path) -> None:
+    """Keep a trial with every rate, as evidence."""
+    write_atomic(path, json.dumps(asdict(tried), indent=1) + "\n")
+
+
+def seconds(drives: int) -> float:
+    """How long a trial takes at most."""
+    return 2 * ROUNDS * (drives + 1) * (WINDOW_S + RAMP_S + 1)
+
+
+def _workloads(each: Sequence[Asked], planned: Sequence[RunPlan]) -> dict[str, dict[str, Workload]]:
+    found: dict[str, dict[str, Workload]] = defaultdict(dict)
+    for one, plan in zip(each, planned, strict=True):
+        info = plan.target
+        there = info.formatted(one.profile.lba_format)
+        points = [
+            point.workload
+            for stage in stages(one.profile, there)
+            if isinstance(stage, PointStage)
+            for point in stage.points
+        ]
+        deepest = max(points, key=lambda w: w.iodepth * w.numjobs, default=None)
+        for pattern, size in ((Pattern.RANDOM, SMALL_BYTES), (Pattern.SEQUENTIAL, LARGE_BYTES)):
+            block = max(size, info.logical_block_bytes)
+            workload = Workload(
+                pattern=pattern,
+                block_bytes=block,
+                read_percent=100,
+                iodepth=deepest.iodepth if deepest else DEPTH,
+                numjobs=deepest.numjobs if deepest else 1,
+                range=ActiveRange(offset_bytes=0, length_bytes=info.size_bytes // block * block),
+            )
+            found[f"{size >> 10} KiB {pattern} reads"][one.target] = workload
+    return found
+
+
+def _rate(session: TargetSession, workload: Workload, artifacts: Path, seed: int) -> float:
+    job = Job(name="trial", workload=workload, seed=seed, runtime_s=RAMP_S + WINDOW_S)
+    with session.generator().start([job], artifacts=artifacts) as running:
+        counted = [second for second in running if second.t_s > RAMP_S + 1e-9]
+        running.outcome()
+    return sum(s.ios for s in counted) / max(sum(s.duration_s for s in counted), 1e-9)
