@@ -85,7 +85,7 @@ def _aged(model: Model, seed: int) -> str:
             " 2> /dev/null",
             "mkfs.xfs -q -f -K /dev/ssd0; mount -t xfs /dev/ssd0 /mnt; mkdir -p /mnt/{0,1,2,3}",
             f"for n in $(seq {files // 20}); do make_ $n $SEED; done; mine sync -f /mnt",
-            "told young; writers young 20s 10s",
+            "told young; writers young 10s 6s",
             f"for n in $(seq {files // 20 + 1} {files}); do make_ $n $SEED; done",
             "for pass in 1 2; do",
             f"  again=$(for n in $(seq {files}); do echo $n $(( (n / 4 + pass) % 2 )); done |"
@@ -93,7 +93,7 @@ def _aged(model: Model, seed: int) -> str:
             "  for n in $again; do echo /mnt/$((n % 4))/$n; done | xargs rm",
             "  for n in $again; do make_ $n $((SEED + pass)); done; done",
             "mine sync -f /mnt",
-            "told aged; writers aged 400s 60s",
+            "told aged; writers aged 240s 40s",
             "umount /mnt",
         ]
     )
