@@ -218,7 +218,7 @@ def judge_the_answers(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def gallery(session: nox.Session) -> None:
-    """Rebuild the example reports in reports/gallery from new runs on the simulated drive."""
+    """Rebuild the example reports in reports/gallery, some from new runs on the simulated drive."""
     python(session, "-m", "benchmarks.gallery", *session.posargs)
 
 

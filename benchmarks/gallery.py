@@ -1,13 +1,14 @@
-"""The gallery: example reports from new runs, as pages and pictures.
+"""The gallery: example reports as pages and pictures.
 
     nox -s gallery                      all
     nox -s gallery -- demo span         some; the rest stay as they are
 
-Every run is simulated but `host`, which needs root and uses a loop device over a file; it is left
-out elsewhere. The pages lie in reports/gallery/NAME.html and are not committed, because they are
-made again in minutes; the pictures, the index (reports/README.md), what it says of each (NAME.json)
-and the demo's tables are. Pictures need a browser: without one nothing is run, and the exit code
-is 4.
+Most are the runs that the tests of the page keep (`python -m benchmarks.page_runs` renews these);
+the others are run anew. Every one is simulated but `host`, which needs root and uses a loop device
+over a file; it is left out elsewhere. The pages lie in reports/gallery/NAME.html and are not
+committed, because they are made again in minutes; the pictures, the index (reports/README.md), what
+it says of each (NAME.json) and the demo's tables are. Pictures need a browser: without one nothing
+is run, and the exit code is 4.
 """
 
 import json
@@ -65,11 +66,11 @@ class Example:
 
     name: str
     says: str
-    profile: str = ""  # YAML text; empty for the demo
+    profile: str = ""  # YAML text, where there is no stored run
     shots: tuple[Shot, ...] = (Shot(),)
     drives: tuple[str, ...] = ()  # one run each, in place of the profile's target, compared
     loop: bool = False  # on a loop device, as root
-    stored: str = ""  # no new run: one of those that the tests of the page keep
+    stored: str = ""  # no new run: one of `benchmarks.page_runs`, by which the page is tested
 
 
 EXAMPLES = (
@@ -81,6 +82,7 @@ EXAMPLES = (
             Shot("-dark", dark=True, says="the same on a system in dark mode"),
             Shot("-plan", "plan", 900, says="its capacity plan"),
         ),
+        stored="demo",
     ),
     Example(
         "span",
@@ -101,20 +103,15 @@ EXAMPLES = (
     ),
     Example(
         "pts",
-        "A standard test in the style of SNIA's PTS, its durations scaled down to a fortieth.",
-        "title: PTS-style throughput test, scaled down\n"
-        "target: sim:dram-ssd-2012,capacity=1GiB\n"
-        "measure: [{pts: {tests: [throughput], form: client, scale: 0.025, max_rounds: 8}}]\n",
-        (Shot(part="-throughput-1024k", height=1300, says="the stage"),),
+        "Standard tests in the style of SNIA's PTS, their durations scaled down to a fortieth.",
+        shots=(Shot(part="-throughput-1024k", height=1300, says="one stage"),),
+        stored="standard",
     ),
     Example(
         "rate",
         "The highest offered rate that keeps p99 within 10 ms, and latency on the way there.",
-        "title: Open-loop rate of a simulated Intel X25-M G2\n"
-        "target: sim:x25m-g2-160,capacity=1GiB\n" + FILL + SHORT + "measure:\n"
-        "  - rate: {block: 4KiB, read: 70, limit: 10ms, repeats: 2, window: 20s, settle: 10s, "
-        "start: 500, resolution: 15%}\n",
-        (Shot(part="-rate", height=1100, says="the stage"),),
+        shots=(Shot(part="-rate", height=1100, says="the stage"),),
+        stored="rate",
     ),
     Example(
         "compare",
@@ -197,10 +194,8 @@ def measured(example: Example, place: Path) -> list[Path]:
         directory = a_page_run(example.stored, place / example.name)
         ssdbench("report", str(directory))
         return [directory]
-    profile = ROOT / "profiles" / "demo.yaml"
-    if example.profile:
-        profile = place / f"{example.name}.yaml"
-        profile.write_text(example.profile)
+    profile = place / f"{example.name}.yaml"
+    profile.write_text(example.profile)
     found = []
     for drive in example.drives or ("",):
         model = drive.removeprefix("sim:").split(",")[0]

@@ -48,7 +48,7 @@ def _runs(results: Sequence[RunResult]) -> Table:
         [
             Cell(f"{number}: {result.run_id}"),
             Cell(words.moment(result.started_at)),
-            Cell(result.target.name + (" (simulated)" if result.target.simulated else "")),
+            Cell(result.target.name + (" (simulated)" if result.target.simulated else ""), "name"),
             Cell(result.target.model or words.NONE),
             Cell(result.target.firmware or words.NONE),
             words.verdict_cell(result.verdict),

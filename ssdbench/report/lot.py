@@ -151,7 +151,7 @@ def _drives(results: Sequence[RunResult], points: Sequence[LotPoint]) -> Table:
     for place, (name, result) in enumerate(zip(view.names(results), results, strict=True)):
         target = result.target
         rates = [_rate(point.rates[place]) for point in shown]
-        known = [Cell(target.firmware or words.NONE), Cell(target.id)]
+        known = [Cell(target.firmware or words.NONE), Cell(target.id, "name")]
         rows.append([Cell(name), words.verdict_cell(result.verdict), *rates, *known])
     more = len(points) - len(shown)
     caption = "Mean of each drive" + (f"; {more} further points are in the CSV" if more else "")

@@ -477,7 +477,7 @@
         row.hidden = !fits;
         return fits;
       });
-      shown.textContent = `${kept.length} of ${rows.length} ${maps.length ? "points, in maps and table" : "rows"}`;
+      shown.textContent = `${said(kept.length)} of ${said(rows.length)} ${maps.length ? "points, in maps and table" : "rows"}`;
       for (const draw of drawn) draw(kept, kept.length === rows.length);
     };
     button("All", "every row again", tools, () => {

@@ -173,10 +173,13 @@ def _limiting(
             return _deepest(points), "the deepest measured; the rate search keeps the limit of p99"
         if within := [point for point in points if _p99_within(point, wanted.p99_s)]:
             return _deepest(within), "the deepest measured whose p99 keeps the limit"
-        return lowest, f"the lowest of {len(depths)} depths: no p99 is known to keep the limit"
+        return (
+            lowest,
+            f"the lowest bound of {len(depths)} depths: no p99 is known to keep the limit",
+        )
     return lowest, (
-        f"the lowest of {len(depths)} depths measured; neither the requests outstanding on a drive "
-        "(--outstanding) nor a limit of p99 (--p99) allows a deeper one"
+        f"the lowest bound of {len(depths)} depths measured; neither the requests outstanding on "
+        "a drive (--outstanding) nor a limit of p99 (--p99) allows a deeper one"
     )
 
 

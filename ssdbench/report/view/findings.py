@@ -158,7 +158,7 @@ def proofs(result: RunResult) -> list[tuple[str, str]]:
     rows.append(("Steady state", _steadiness(result, steady) if steady else "not judged"))
     if points:
         validated = sum(point.verdict == "VALIDATED" for point in points)
-        rows.append(("Points validated", f"{validated} of {len(points)}"))
+        rows.append(("Points validated", f"{validated:,} of {len(points):,}"))
     return rows
 
 

@@ -9,7 +9,7 @@ from ssdbench.report.figures import AnyFigure
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell; `tone` is good, bad, warn or empty."""
+    """One cell; `tone` is good, bad, warn, or name where it may be broken anywhere, or empty."""
 
     text: str
     tone: str = ""

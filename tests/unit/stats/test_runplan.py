@@ -194,7 +194,7 @@ def by_depth(directory: Path) -> RunResult:
     ("asked", "bound", "drives", "why"),
     [
         # 40,000 / (1,000 x 0.7) = 57.1, so 58, and 1 that may fail
-        ({}, 1_000, 59, "the lowest of 3 depths measured; neither"),
+        ({}, 1_000, 59, "the lowest bound of 3 depths measured; neither"),
         ({"outstanding": 8}, 2_000, 30, "8 outstanding requests a drive can fill"),
         ({"outstanding": 31}, 2_000, 30, "31 outstanding requests a drive can fill"),
         ({"outstanding": 500}, 4_000, 16, "500 outstanding requests a drive can fill"),
