@@ -165,7 +165,7 @@ def test_words_of_ticks_stand_at_their_places_on_both_kinds_of_axes() -> None:
     up = {float(said): float(y) - 3.5 for x, y, said in found if float(x) < left}
 
     assert set(across) == {"ten", "&lt;hundred&gt;", "thousand"}
-    for said, value in (("ten", 10), ("&lt;hundred&gt;", 100), ("thousand", 1000)):
+    for said, value in (("ten", 10.0), ("&lt;hundred&gt;", 100.0), ("thousand", 1000.0)):
         share = np.log10(value / low) / np.log10(high / low)
         assert across[said] == pytest.approx(left + share * (right - left), abs=0.01)
     assert len(up) > 3
