@@ -97,13 +97,6 @@ def share_below(
     return high / lot
 
 
-def promised(rates: Sequence[float] | Floats, *, lot: int | None = None) -> Floats | None:
-    """The rate that all but 5 % of the drives reach, with 95 % confidence; None: too few drives."""
-    ordered = np.sort(np.asarray(rates, dtype=np.float64), axis=-1)
-    found = rank(ordered.shape[-1], lot=lot)
-    return np.asarray(ordered[..., found - 1]) if found else None
-
-
 def slowest_of(rates: Sequence[float] | Floats, size: int) -> Floats | None:
     """The expected slowest of `size` drives: the mean over all such sets of those measured.
 

@@ -4,9 +4,11 @@ import gzip
 import io
 import json
 import os
+import re
 import stat
 import tarfile
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -20,7 +22,8 @@ from ssdbench.errors import UsageError
 from ssdbench.fleet import contract, crew
 from ssdbench.fleet.contract import Job
 from ssdbench.fleet.drive import Patience, Stage, State, measure
-from ssdbench.fleet.inventory import Engine, Limits, read_fleet
+from ssdbench.fleet.inventory import Engine, Limits, read_fleet, run_name
+from ssdbench.fleet.plan import plan
 from ssdbench.fleet.reach import BySsh, Here, Said, Silent
 from ssdbench.fleet.records import Records
 from tests.support.documents import checked
@@ -84,6 +87,51 @@ def test_a_plan_names_every_drive_its_limits_and_who_is_silent(
     assert told["limits"] == {"drives": 64, "host:n1": 1, "rack:rack": 1000}
 
 
+@pytest.mark.parametrize(
+    ("size_bytes", "fits"),
+    [
+        (1_000_204_886_016, True), (991_000_000_000, True),
+        (980_000_000_000, False), (1_020_000_000_000, False),
+    ],
+)  # fmt: skip
+def test_a_size_is_that_which_is_printed_on_a_drive_to_a_percent(
+    size_bytes: int, fits: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = FLEET.replace('"PM9*"', '"PM9*", size_tb: 1')
+    devices = {"n1": [device("nvme0n1", "eui.1", size_bytes=size_bytes)], "n2": []}
+
+    assert planned(tmp_path, monkeypatch, devices, "eui.1\n", asked) == (0 if fits else 2)
+
+
+def test_a_run_is_named_after_its_drive_and_its_profile() -> None:
+    name = run_name("eui.1", "PM9A3 3.84T", "repeats: 3")
+
+    assert re.fullmatch(r"pm9a3-3-84t-[0-9a-f]{12}-[0-9a-f]{12}", name)
+    assert name == run_name("eui.1", "PM9A3 3.84T", "repeats: 3")
+    assert name != run_name("eui.2", "PM9A3 3.84T", "repeats: 3")
+    assert name != run_name("eui.1", "PM9A3 3.84T", "repeats: 4")
+
+
+def test_what_a_drive_holds_may_be_overwritten_where_that_was_accepted_and_power_is_counted(
+    tmp_path: Path,
+) -> None:
+    told = device("nvme0n1", "eui.1", "has an ext4 file system", overridable=True)
+    answer = json.dumps({"document": "drives", "devices": [told], "models": []}).encode()
+    path = tmp_path / "F.yaml"
+    path.write_text(
+        FLEET.replace('"n[1-2]"', "n1")
+        + "accept: [overwrite-signatures]\nlimits: {rack_watts: 100, drive_watts: 40}\n"
+    )
+    wanted = read_fleet(path)
+
+    made = plan(wanted, frozenset({"eui.1"}), "x", Script([Said(answer, "", 0)]), path)
+
+    (job,) = made.jobs
+    assert job.options == ("--overwrite-signatures",)
+    assert crew.needs(job)["watts:rack"] == 40
+    assert crew.tokens(made.jobs, wanted.limits)["watts:rack"] == 100
+
+
 BAD = {
     "nothing fits": (
         {"n1": [device("sda", "x", model="HDD")], "n2": []}, FLEET, "drives[0] fits no",
@@ -91,6 +139,10 @@ BAD = {
     "system drive": (
         {"n1": [device("nvme0n1", "eui.1", "is mounted on /")], "n2": []}, FLEET,
         "n1 /dev/nvme0n1: is mounted on /",
+    ),
+    "content that nobody agreed to overwrite": (
+        {"n1": [device("nvme0n1", "eui.1", "has an ext4 file system", overridable=True)], "n2": []},
+        FLEET, "n1 /dev/nvme0n1: has an ext4 file system",
     ),
     "system drive, overridden": (
         {"n1": [device("nvme0n1", "eui.1", "is mounted on /", overridable=False)], "n2": []},
@@ -187,6 +239,27 @@ def test_a_rack_has_so_many_tokens_and_a_drive_takes_its_own() -> None:
         "drives": 64, "host:n1": 2, "rack:r": 7, "watts:r": 100,
     }  # fmt: skip
     assert crew.needs(job) == {"drives": 1, "host:n1": 1, "rack:r": 1, "watts:r": 20}
+
+
+@pytest.mark.parametrize(
+    ("workers", "sentence"),
+    [
+        ([{"rack:a": 2}], "the workers offer 0 of rack:b, and the limit is 3"),  # its drives wait
+        ([{"rack:a": 2}, {"rack:b": 3}, {"rack:b": 3}], "offer 6 of rack:b, and the limit is 3"),
+        ([{"rack:a": 2, "drives": 9}, {"rack:b": 3}], ""),
+    ],
+)
+def test_each_rack_needs_the_one_worker_that_offers_its_limit(
+    workers: list[dict[str, int]], sentence: str
+) -> None:
+    class Client:
+        def scheduler_info(self, n_workers: int) -> dict[str, Any]:
+            assert n_workers == -1  # all of them; Dask tells 5 unless it is asked
+            return {"workers": {str(n): {"resources": own} for n, own in enumerate(workers)}}
+
+    offered = {"drives": 64.0, "rack:a": 2.0, "rack:b": 3.0}
+    with pytest.raises(UsageError, match=sentence) if sentence else nullcontext():
+        crew._require_offered(Client(), offered)
 
 
 @dataclass
@@ -287,6 +360,7 @@ def test_how_a_drive_ends(answers: list[Said | Exception], stage: Stage, said: s
     assert end.stage is stage
     assert said in end.said
     assert not any(state.stage.is_end for state in told)
+    assert end.stage is not Stage.GIVEN_UP or 600 <= clock[0] <= 660  # one look more, at most
 
 
 def test_what_another_fleet_says_at_the_same_scheduler_is_not_heard() -> None:
@@ -345,10 +419,21 @@ def archive(**files: str) -> bytes:
     return held.getvalue()
 
 
+def archive_of_a_link(name: str, target: str) -> bytes:
+    """The name of a file of a run, which leads elsewhere."""
+    held = io.BytesIO()
+    with tarfile.open(fileobj=held, mode="w:gz") as made:
+        member = tarfile.TarInfo(name)
+        member.type, member.linkname = tarfile.SYMTYPE, target
+        made.addfile(member)
+    return held.getvalue()
+
+
 @pytest.mark.parametrize(
     ("sent", "sentence"),
     [
         (b"no archive", "no archive that can be read"),
+        (archive_of_a_link("result.json", "/etc/passwd"), "sent result.json, which no run makes"),
         (archive(__etc__passwd="x"), "which no run makes"),
         (archive(result_json="{}"), "has no result"),
         (archive(result_json="{}", manifest_json="x" * 30_000), "more than 20,000 bytes"),

@@ -42,6 +42,8 @@ def test_a_drive_is_measured_once_its_whole_result_is_here(
     monkeypatch.undo()
     kept.store(JOB, FILES)
     assert kept.measured() == {JOB.name}
+    kept.note(JOB, State(Stage.STOPPED))  # its result was not the last thing that was heard
+    assert kept.measured() == frozenset()
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,8 @@ from scipy import stats as scipy_stats
 
 from ssdbench.stats import lot
 from ssdbench.stats.distributions import f_upper_p, hypergeometric_at_most
+from ssdbench.stats.estimate import lower_tolerance
+from ssdbench.stats.population import promise
 
 FLEETS, MOST_WRONG = 1000, 62
 Floats = npt.NDArray[np.float64]
@@ -64,6 +66,13 @@ def long_tail(random: np.random.Generator, shape: tuple[int, ...]) -> Floats:
 POPULATIONS = [healthy, some_slow, long_tail]
 
 
+def promised(fleets: Floats, *, drives: int | None = None) -> Floats:
+    """What `merge` promises of each, all of which are large enough for a promise."""
+    every = [promise(fleet.tolist(), lot=drives) for fleet in fleets]
+    assert all(one.sure for one in every)
+    return np.array([one.rate_iops for one in every])
+
+
 @pytest.mark.parametrize("drives", POPULATIONS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("drawn", [59, 93])
 def test_a_promise_of_the_model_is_too_high_in_at_most_62_of_1000_fleets(
@@ -72,10 +81,9 @@ def test_a_promise_of_the_model_is_too_high_in_at_most_62_of_1000_fleets(
     random = np.random.default_rng(drawn)
     truth = np.quantile(drives(random, (2_000_000,)), 0.05)
 
-    promised = lot.promised(drives(random, (FLEETS, drawn)))
+    found = promised(drives(random, (FLEETS, drawn)))
 
-    assert promised is not None
-    assert 20 <= (promised > truth).sum() <= MOST_WRONG
+    assert 20 <= (found > truth).sum() <= MOST_WRONG
 
 
 @pytest.mark.parametrize(("drives", "drawn"), [(100, 39), (200, 47)])
@@ -83,29 +91,42 @@ def test_a_promise_of_a_lot_is_too_high_in_at_most_62_of_1000_lots(drives: int, 
     random = np.random.default_rng(drives)
     whole = some_slow(random, (FLEETS, drives))  # in random order
 
-    promised = lot.promised(whole[:, :drawn], lot=drives)
+    found = promised(whole[:, :drawn], drives=drives)
 
-    assert promised is not None
-    below = (whole < promised[:, None]).mean(axis=1)
+    below = (whole < found[:, None]).mean(axis=1)
     assert 20 <= (below > 0.05).sum() <= MOST_WRONG
 
 
 def test_too_few_drives_promise_nothing_and_the_lowest_has_the_confidence_that_is_said() -> None:
     random = np.random.default_rng(12)
-    assert lot.promised(np.ones(58)) is None
+    assert not promise([1.0] * 58).sure
 
     truth = np.quantile(some_slow(random, (2_000_000,)), 0.05)
-    lowest = some_slow(random, (FLEETS, 12)).min(axis=1)
+    every = [promise(fleet.tolist()) for fleet in some_slow(random, (FLEETS, 12))]
+    lowest = np.array([one.rate_iops for one in every])
 
+    assert {round(one.confidence, 6) for one in every} == {round(1 - 0.95**12, 6)}
     assert (lowest <= truth).mean() == pytest.approx(1 - 0.95**12, abs=0.04)
+
+
+@pytest.mark.parametrize(("drawn", "share"), [(10, 0.42), (59, 0.96)])
+def test_the_normal_bound_is_too_high_as_often_as_the_documents_say(
+    drawn: int, share: float
+) -> None:
+    random = np.random.default_rng(drawn)
+    truth = np.quantile(some_slow(random, (2_000_000,)), 0.05)
+    bounds = [lower_tolerance(fleet) or 0.0 for fleet in some_slow(random, (FLEETS, drawn))]
+
+    assert np.mean(np.array(bounds) > truth) == pytest.approx(share, abs=0.04)
 
 
 def test_a_drive_that_failed_takes_the_place_of_a_rate() -> None:
     rates = np.linspace(900, 1000, 59)
     rates[-1] = 0.0
 
-    assert lot.promised(rates) == 0.0
-    assert lot.promised(np.append(rates, np.full(34, 950.0))) == 900.0  # 93 can bear one
+    assert promise(rates.tolist()).rate_iops is None
+    borne = promise([*rates.tolist(), *[950.0] * 34])  # 93 can bear one
+    assert (borne.rate_iops, borne.sure) == (900.0, True)
 
 
 def test_the_expected_slowest_of_a_set_is_the_mean_over_all_sets() -> None:
