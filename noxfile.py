@@ -217,6 +217,12 @@ def judge_the_answers(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none")
+def blktests(session: nox.Session) -> None:
+    """blktests on null_blk and our devices in the lab: `-- DIR`, a clone of yours; `--write`."""
+    python(session, "-m", "benchmarks.blktests", *session.posargs)
+
+
+@nox.session(venv_backend="none")
 def gallery(session: nox.Session) -> None:
     """Rebuild the example reports in reports/gallery, some from new runs on the simulated drive."""
     python(session, "-m", "benchmarks.gallery", *session.posargs)

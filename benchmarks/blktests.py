@@ -1,0 +1,183 @@
+"""The table of blktests in docs/kernel-experiments.md: our devices beside null_blk, in the lab.
+
+    python -m benchmarks.blktests DIR [--write] [--kernel NAME] [--seconds N] [TEST…]
+
+DIR is a clone of blktests (github.com/linux-blktests/blktests), which is no part of this
+repository. Its tests of group `block` that take a device (TEST_DEVS) run on null_blk, the control,
+on ssdb_flash by request queue, by bio, and under each bundled scheduler, and on ssdb_tmerge. Its
+programs are compiled on this host, in a copy. N limits the longer tests (default 10); `--write`
+puts the table into the document.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from ssdbench.host import command
+from ssdbench.lab.archive import Archive
+from ssdbench.lab.kernels import SERIES, Kernel
+from ssdbench.lab.lab import Lab
+from ssdbench.lab.machine import Machine
+from ssdbench.lab.modules import built_modules, load_script
+
+PAGE = Path(__file__).parents[1] / "docs" / "kernel-experiments.md"
+BEGIN, END = "<!-- blktests: nox -s blktests -- DIR --write -->", "<!-- /blktests -->"
+DEVICES = {
+    "nullb0": "null_blk",
+    "ssdmq": "flash, mq",
+    "ssdas": "mq, bpref-as",
+    "ssdcfq": "mq, bpref-cfq",
+    "ssdbio": "flash, bio",
+    "tm0": "tmerge",
+}
+CONTROL = "nullb0"
+PROGRAMS = ("dio-offsets", "ioctl-lbmd-query")  # of those that such tests use
+LIMIT_S = 3000
+MEMORY_MIB = 4096  # what is written to six drives is kept there
+_ENDED = re.compile(
+    r"(?P<test>block/\d+)(?: => (?P<device>\S+))? .*\[(?P<status>passed|failed|not run)\]$"
+)
+SCRIPT = r"""
+C=/sys/kernel/config
+modprobe null_blk nr_devices=1 gb=1 memory_backed=1 discard=1
+drive() { F=$C/ssdb_flash/$1; mkdir $F; shift
+  for pair in capacity_bytes=1073741824 erase_block_bytes=65536 op_ppm=200000 channels=2 \
+    program_unit_bytes=4096 read_unit_bytes=4096 "$@" power=1
+  do echo "${pair#*=}" > $F/${pair%%=*}; done; }
+for name in ssdmq ssdas ssdcfq ssdlow; do drive $name mode=mq; done; drive ssdbio mode=bio
+mkdir $C/ssdb_tmerge/tm0; echo /dev/ssdlow > $C/ssdb_tmerge/tm0/device
+echo 1 > $C/ssdb_tmerge/tm0/power
+echo bpref-as > /sys/block/ssdas/queue/scheduler
+echo bpref-cfq > /sys/block/ssdcfq/queue/scheduler
+cp "$6" /boot/config-$(uname -r)
+cp -r "$1" /run/blktests; cd /run/blktests
+PATH=$PATH:$5:/run/stubs; mkdir /run/stubs
+# There is no udevd in the guest, so there is nothing to wait for.
+printf '#!/bin/sh\n' > /run/stubs/udevadm; chmod +x /run/stubs/udevadm
+echo "TEST_DEVS=($(printf '/dev/%s ' $2))" > config
+./check -d -q$3 $4 || true
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How one test ended on one device."""
+
+    status: str  # passed | failed | not run
+    said: tuple[str, ...] = ()  # why it did not run, or what it says of its failure
+
+
+Results = Mapping[str, Mapping[str, Ended]]  # by test and device
+UNKNOWN = Ended("not run", ("blktests says nothing of it",))
+
+
+def results(text: str) -> Results:
+    """What `check` prints; a test that says "not run" without a device does so for all."""
+    found: dict[str, dict[str, Ended]] = {}
+    lines = text.splitlines()
+    for number, line in enumerate(lines):
+        ended = _ENDED.match(line)
+        if not ended:
+            continue
+        behind = (one.strip() for one in takewhile(_is_detail, lines[number + 1 :]))
+        one = Ended(ended["status"], tuple(behind))
+        for device in [ended["device"]] if ended["device"] else DEVICES:
+            found.setdefault(ended["test"], {})[device] = one
+    return found
+
+
+def _is_detail(line: str) -> bool:
+    return line.startswith("    ")
+
+
+def table(found: Results, told: str) -> Iterator[str]:
+    """The lines of the document: all tests, and why some did not run."""
+    yield f"| test | {' | '.join(DEVICES.values())} |"
+    yield "|" + "---|" * (1 + len(DEVICES))
+    for test, by_device in sorted(found.items()):
+        cells = [by_device.get(device, UNKNOWN).status for device in DEVICES]
+        yield f"| {test} | {' | '.join(cells)} |"
+    yield ""
+    yield told
+    yield ""
+    reasons: dict[str, list[str]] = {}
+    for test, by_device in sorted(found.items()):
+        for device, name in DEVICES.items():
+            one = by_device.get(device, UNKNOWN)
+            if one.status == "not run":
+                why = "; ".join(one.said).replace(f"/dev/{device}", "the device")
+                reasons.setdefault(f"{test} not run: {why}", []).append(name)
+    for why, names in reasons.items():
+        yield f"- {why}" + ("" if len(names) == len(DEVICES) else f" ({', '.join(names)})")
+
+
+def differences(found: Results) -> list[tuple[str, str, Ended]]:
+    """Test, device and end of each that ends otherwise on our device than on null_blk."""
+    return [
+        (test, device, by_device.get(device, UNKNOWN))
+        for test, by_device in sorted(found.items())
+        for device in DEVICES
+        if by_device.get(device, UNKNOWN).status != by_device.get(CONTROL, UNKNOWN).status
+    ]
+
+
+def ran(clone: Path, kernel: str, *, seconds: int, tests: Sequence[str]) -> str:
+    """What the guest printed. Raises SsdbenchError, GuestTrouble where its kernel complained."""
+    cache = Path(os.environ.get("SSDBENCH_LAB_CACHE", "/var/cache/ssdbench/lab"))
+    lab = Lab(Archive(cache), kernel)
+    with TemporaryDirectory(dir=Path.cwd(), prefix=".blktests-") as work:
+        copy = Path(work) / "blktests"
+        shutil.copytree(clone, copy, ignore=shutil.ignore_patterns(".git"), symlinks=True)
+        command.run(["make", "-k", "-C", str(copy / "src"), *PROGRAMS], ok=range(3), timeout_s=300)
+        script = load_script(built_modules(lab.kernel, cache)) + "\n" + SCRIPT
+        words = [str(copy), " ".join(DEVICES), str(seconds), " ".join(tests or ["block"])]
+        answer = lab.run(
+            ["bash", "-c", script, "bash", *words, os.environ["PATH"], _config(lab.kernel)],
+            machine=replace(Machine.unbooted(), memory_mib=MEMORY_MIB),
+            cwd=Path.cwd(),
+            timeout_s=LIMIT_S,
+        )
+    print(answer.stdout, answer.stderr, sep="", file=sys.stderr)
+    return answer.stdout
+
+
+def _config(kernel: Kernel) -> str:
+    """How the kernel was configured, which tests ask."""
+    return str(next(kernel.root.rglob("config-*"), kernel.root / ".config"))
+
+
+def main(words: Sequence[str]) -> None:
+    """Run the tests, print the table and what differs; end with 1 where one failed on ours only."""
+    asked = argparse.ArgumentParser(description=__doc__)
+    asked.add_argument("clone", type=Path)
+    asked.add_argument("tests", nargs="*")
+    asked.add_argument("--kernel", default=SERIES[-1])
+    asked.add_argument("--seconds", type=int, default=10)
+    asked.add_argument("--write", action="store_true")
+    wishes = asked.parse_args(words)
+    if not (wishes.clone / "check").is_file():
+        sys.exit(f"{wishes.clone} is no clone of blktests: it has no `check`")
+    found = results(ran(wishes.clone, wishes.kernel, seconds=wishes.seconds, tests=wishes.tests))
+    if not found:
+        sys.exit("blktests ran no test; what it said is above")
+    told = f"Linux {wishes.kernel} of the lab, longer tests limited to {wishes.seconds} s each."
+    text = "\n".join(table(found, told))
+    print(text)
+    apart = differences(found)
+    for test, device, one in apart:
+        print(f"differs from null_blk: {test} on {DEVICES[device]}: {one.status}", *one.said)
+    if wishes.write:
+        before, _, rest = PAGE.read_text().partition(BEGIN)
+        PAGE.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.partition(END)[2]}")
+    sys.exit(any(one.status == "failed" for _, _, one in apart))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
