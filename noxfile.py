@@ -176,6 +176,12 @@ def vm(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none")
+def coccicheck(session: nox.Session) -> None:
+    """Coccinelle's rules of the kernel over our modules; minutes. Sparse is one of the vm tests."""
+    python(session, "-m", "tests.vm.coccicheck", *session.posargs)
+
+
+@nox.session(venv_backend="none")
 def fuzz(session: nox.Session) -> None:
     """Foreign input in small numbers, below a minute; `nox -s soak` has a million profiles."""
     python(session, "-m", "pytest", "-m", "not soak", "tests/fuzz", *session.posargs)

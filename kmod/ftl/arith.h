@@ -24,7 +24,16 @@
 
 static inline u64 later(u64 a, u64 b)
 {
-	return a > b ? a : b;
+	if (b > a)
+		return b;
+	return a;
+}
+
+static inline u64 smaller(u64 a, u64 b)
+{
+	if (b < a)
+		return b;
+	return a;
 }
 
 /* Takes `cost_ns` of a serial resource from `t` on; answers the end. */

@@ -289,7 +289,7 @@ static void collect_page(struct drive *d, u64 t)
 		if (d->gc.pos == d->gc.end)
 			open_stream(d, &d->gc, 0);
 		room = d->gc.end - d->gc.pos;
-		n = left < room ? left : room;
+		n = smaller(left, room);
 		collect_part(d, t, n);
 		left -= n;
 	}
@@ -386,8 +386,7 @@ void gc_pace(struct drive *d, u64 t, u32 units)
 		s64 budget = (s64)(v->credit >> 20);
 		s64 left = collect(d, t, budget);
 
-		v->credit -= (u64)(budget - left) << 20 < v->credit ?
-			     (u64)(budget - left) << 20 : v->credit;
+		v->credit -= smaller((u64)(budget - left) << 20, v->credit);
 		if (v->sb != UNIT_NONE)
 			continue;
 		if (spare_superblocks(d) > d->p.gc_low || !next_victim(d)) {

@@ -15,7 +15,7 @@
 static const char *page_contradiction(const struct ssdb_params *p, const struct geometry *g)
 {
 	u64 program = p->program_unit_bytes * p->planes;
-	u64 larger = program > p->map_unit_bytes ? program : p->map_unit_bytes;
+	u64 larger = later(program, p->map_unit_bytes);
 
 	if (ssdb_mod(program, p->map_unit_bytes) && ssdb_mod(p->map_unit_bytes, program))
 		return "program_unit_bytes * planes and map_unit_bytes must divide one another";
@@ -80,7 +80,7 @@ static u64 page_read(struct drive *d, u64 t, u64 offset, u64 bytes)
 {
 	u64 first = offset >> d->g.unit_shift;
 	u64 end = ((offset + bytes - 1) >> d->g.unit_shift) + 1;
-	u64 each = bytes < d->p.map_unit_bytes ? bytes : d->p.map_unit_bytes;
+	u64 each = smaller(bytes, d->p.map_unit_bytes);
 	u64 ready = t;
 
 	d->c.host_read_units += end - first;

@@ -34,7 +34,12 @@ static const char *const outside[] = {
 #undef SSDB_PARAM_OUTSIDE
 };
 
-#define COUNT (sizeof(table) / sizeof(table[0]))
+enum {
+#define SSDB_PARAM_INDEX(name, ...) INDEX_##name,
+	SSDB_PARAM_LIST(SSDB_PARAM_INDEX)
+#undef SSDB_PARAM_INDEX
+	COUNT
+};
 
 u32 ssdb_param_count(void)
 {

@@ -63,7 +63,7 @@ u64 readahead(struct drive *d, u64 t, u64 first, u64 end, u64 *ready)
 		return first;
 	}
 	if (r->end[1] > first) {
-		have = r->end[1] < end ? r->end[1] : end;
+		have = smaller(r->end[1], end);
 		if (first < r->end[0])
 			*ready = later(*ready, r->ready_ns[0]);
 		if (have > r->end[0])

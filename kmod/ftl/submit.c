@@ -87,7 +87,7 @@ static u64 way_in(struct drive *d, u64 now, u64 read_bytes, u64 write_bytes)
 /* Read data's way out: the link is a backlog from the command's arrival on. */
 static u64 way_out(struct drive *d, u64 arrived, u64 ready, u64 bytes)
 {
-	u64 first = bytes < d->p.map_unit_bytes ? bytes : d->p.map_unit_bytes;
+	u64 first = smaller(bytes, d->p.map_unit_bytes);
 	u64 drained;
 
 	if (!d->p.cmd_overlap)

@@ -63,14 +63,14 @@ static void update_heat(struct drive *d, u64 now)
 
 	d->warm_bytes = moved;
 	while (passed && d->warm_uk) {
-		u64 step = passed < TICK_NS ? passed : TICK_NS;
+		u64 step = smaller(passed, TICK_NS);
 		u64 lost = ssdb_div(d->warm_uk * ssdb_div(step, 1000),
 				    ssdb_div(p->throttle_tau_ns, 1000));
 
 		passed -= step;
 		if (!lost && step == TICK_NS)
 			break;
-		d->warm_uk -= lost < d->warm_uk ? lost : d->warm_uk;
+		d->warm_uk -= smaller(lost, d->warm_uk);
 	}
 	d->warm_ns = now;
 	d->warm_uk += gained;
@@ -136,7 +136,7 @@ void trouble_update(struct drive *d, u64 now)
 		if (soon < d->next_change_bytes)
 			d->next_change_bytes = soon;
 	}
-	d->slow_ppm = slow < SLOWEST_PPM ? slow : SLOWEST_PPM;
+	d->slow_ppm = smaller(slow, SLOWEST_PPM);
 	set_service(d);
 }
 

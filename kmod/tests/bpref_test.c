@@ -319,13 +319,14 @@ static const struct {
 	CASE(processes_that_never_come_back_are_not_waited_for),
 	CASE(slices_follow_priority),
 	CASE(write_batches_come_to_their_time_and_never_to_nothing),
+	{ NULL, NULL },
 };
 
 int main(int argc, char **argv)
 {
 	unsigned int i, ran = 0;
 
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (i = 0; cases[i].name; i++) {
 		if (argc < 2) {
 			puts(cases[i].name);
 		} else if (!strcmp(argv[1], cases[i].name)) {

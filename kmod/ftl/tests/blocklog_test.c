@@ -20,13 +20,16 @@ static void blocklog(struct rig *rig, u64 block_bytes, u64 phase)
 static u64 peaks_at_boundaries(struct rig *rig, u64 stride, u64 block, u64 phase)
 {
 	static struct ssdb_io ios[4000];
-	u64 count = 200 * block / stride < 4000 ? 200 * block / stride : 4000;
+	u64 count = 200 * block / stride;
 	struct ssdb_job job = { .pattern = SSDB_STRIDED, .iodepth = 1, .block_bytes = 4096,
-				.stride_bytes = stride, .stop_ios = count };
+				.stride_bytes = stride };
 	u64 i, peaks = 0, misplaced = 0;
 
+	if (count > 4000)
+		count = 4000;
 	if (count * stride > rig->p.capacity_bytes)
-		count = job.stop_ios = rig->p.capacity_bytes / stride;
+		count = rig->p.capacity_bytes / stride;
+	job.stop_ios = count;
 	rig->r.ios = ios;
 	rig->r.ios_count = count;
 	ssdb_run(rig->state, &job, &rig->r);
