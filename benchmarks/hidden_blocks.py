@@ -11,16 +11,16 @@ import numpy as np
 
 from benchmarks.synthetic import Rng
 from ssdbench.generator.base import LoggedIo
-from ssdbench.model.inside import BlockSizeFound
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.sim.core import Drive
 from ssdbench.sim.library import Params
 from ssdbench.sim.loop import Job, Order, RunResult
-from ssdbench.stages.blockanswer import Asked, absorbed, answer
+from ssdbench.stages.blockanswer import Asked, absorbed, buffered
 from ssdbench.stages.stridetrace import Trace
 from ssdbench.stages.strideways import DEEP, Way, heard
 from ssdbench.stats.blockjudge import judge
 from ssdbench.stats.blocksize import BlockVerdict
+from ssdbench.stats.bufferfill import Held
 from ssdbench.stats.strideplan import SCALES, StridePlan, plan
 from ssdbench.units import KIB, MIB
 
@@ -212,8 +212,8 @@ def _log(said: RunResult) -> LoggedIo:
     )
 
 
-def asked(hidden: Hidden, *, seed: int) -> tuple[BlockVerdict, BlockSizeFound]:
-    """The verdict, as `detect-blocksize` comes to it, and all that it says."""
+def asked(hidden: Hidden, *, seed: int) -> tuple[BlockVerdict, Held | None]:
+    """The verdict, as `detect-blocksize` comes to it, and what it says that a buffer holds."""
     target = TargetInfo(
         kind=TargetKind.SIMULATED, name="hidden", node="", id="hidden",
         size_bytes=hidden.params["capacity_bytes"],
@@ -221,7 +221,7 @@ def asked(hidden: Hidden, *, seed: int) -> tuple[BlockVerdict, BlockSizeFound]:
     said = _walked(hidden, target, seed)
     verdict = next((one.verdict for one in said.values() if one.found), said[Way.WRITES].verdict)
     assert verdict is not None
-    return verdict, answer(said, target=target, block_bytes=UNIT_BYTES, seed=seed).found
+    return verdict, buffered(said)
 
 
 def _walked(hidden: Hidden, target: TargetInfo, seed: int) -> dict[Way, Asked]:

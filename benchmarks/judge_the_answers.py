@@ -1,6 +1,6 @@
 """How often the answers beside the number are right, wrong or "cannot tell", on hidden drives.
 
-    nox -s judge-the-answers [-- --full] [-- --only blocks --drives 1000 --seed 7]
+    nox -s judge-the-answers [-- --full] [-- --only blocks --drives 1000 --seed 7 --kept FILE]
 
 Drives are drawn from a seed, of every kind that the simulator can make; the rules see what a real
 drive would show and nothing else. Rules and their calibration were made with other seeds than the
@@ -9,13 +9,14 @@ made from.
 """
 
 import argparse
+import json
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -25,11 +26,12 @@ from benchmarks import published_zoo as zoo
 from benchmarks.hidden_flash import CoreBench
 from benchmarks.judge_published import by_core
 from ssdbench.engine.events import Event, StageFinished, StageStarted
-from ssdbench.model.inside import BlockSizeFound, ProbeNumbers
+from ssdbench.model.inside import ProbeNumbers
 from ssdbench.model.workload import Pattern
 from ssdbench.stages.probe.remap import RemapUnit
 from ssdbench.stages.probe.spare import Spare
 from ssdbench.stats.blockjudge import FREQUENCIES
+from ssdbench.stats.bufferfill import Held
 from ssdbench.units import KIB
 
 SEED = 20_261_122
@@ -56,7 +58,7 @@ class Outcome:
 def blocks(number: int, seed: int) -> list[Outcome]:
     """`detect-blocksize` on one drive."""
     hidden = hidden_blocks.made(number, seed)
-    verdict, answered = hidden_blocks.asked(hidden, seed=number + 1)
+    verdict, holds = hidden_blocks.asked(hidden, seed=number + 1)
     truth, said = hidden.block_bytes, verdict.block_bytes
     if said is None:
         how = CANNOT if truth else RIGHT
@@ -70,18 +72,18 @@ def blocks(number: int, seed: int) -> list[Outcome]:
     note = f"drive {number}: {said} for {truth}, score {score:.1f}"
     return [
         Outcome("block size", hidden.kind, how, score, verdict.confidence, note),
-        _of_buffer(number, hidden, answered),
+        _of_buffer(number, hidden, holds),
     ]
 
 
-def _of_buffer(number: int, hidden: hidden_blocks.Hidden, said: BlockSizeFound) -> Outcome:
+def _of_buffer(number: int, hidden: hidden_blocks.Hidden, holds: Held | None) -> Outcome:
     """The size of the write buffer; one that shows nothing may still be there."""
     truth = hidden.params["wbuf_bytes"]
     kind = f"{'a' if truth else 'no'} buffer, {'a' if hidden.block_bytes else 'no'} block"
-    least, most = said.buffer_least_bytes, said.buffer_most_bytes
-    if least is None or most is None:
+    if holds is None:
         return Outcome("write buffer", kind, CANNOT if truth else RIGHT)
-    least, most = (at + more for at, more in ((least, -4 * KIB), (most, 4 * KIB)))
+    unit = hidden_blocks.UNIT_BYTES
+    least, most = (holds.least_writes - 1) * unit, (holds.most_writes + 1) * unit
     return _within("write buffer", kind, least, most, truth, f"drive {number}")
 
 
@@ -206,16 +208,33 @@ MOST_WRONG = {
 }  # at full count: four of each quantity of flash
 
 
-def judged(part: Part, numbers: Iterable[int], seed: int, workers: int) -> Iterator[Outcome]:
-    """The answers on all these drives."""
-    listed = list(numbers)
-    if workers <= 1:
-        for number in listed:
-            yield from part.ask(number, seed)
-        return
-    with ProcessPoolExecutor(workers) as pool:
-        for found in pool.map(part.ask, listed, [seed] * len(listed), chunksize=4):
+def judged(
+    part: Part, numbers: Sequence[int], seed: int, workers: int, kept: Path | None = None
+) -> Iterator[Outcome]:
+    """The answers on all these drives; those in the file `kept` are not asked for again."""
+    before = dict(_kept(kept, seed)) if kept is not None and kept.exists() else {}
+    listed = [number for number in numbers if number not in before]
+    for number in numbers:
+        yield from before.get(number, ())
+    with ExitStack() as stack:
+        ask: Iterable[list[Outcome]] = (part.ask(number, seed) for number in listed)
+        if workers > 1:
+            pool = stack.enter_context(ProcessPoolExecutor(workers))
+            ask = pool.map(part.ask, listed, [seed] * len(listed), chunksize=4)
+        file = stack.enter_context(kept.open("a")) if kept is not None else None
+        for number, found in zip(listed, ask, strict=True):
+            if file is not None:
+                line = {"seed": seed, "number": number, "outcomes": [asdict(o) for o in found]}
+                print(json.dumps(line), file=file, flush=True)
             yield from found
+
+
+def _kept(path: Path, seed: int) -> Iterator[tuple[int, list[Outcome]]]:
+    """What an earlier count stored of the drives of that seed."""
+    for line in path.read_text().splitlines():
+        row = json.loads(line)
+        if row["seed"] == seed:
+            yield row["number"], [Outcome(**one) for one in row["outcomes"]]
 
 
 def table(outcomes: Iterable[Outcome]) -> str:
@@ -283,6 +302,9 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument(
+        "--kept", type=Path, help="a file of one part's answers: added to, and gone on from"
+    )
     parser.add_argument("--calibrate", action="store_true")
     asked = parser.parse_args()
     code = 0
@@ -293,7 +315,7 @@ def main() -> int:
         numbers = range(asked.first, asked.first + drives)
         found = []
         with suppress(KeyboardInterrupt):  # what was judged until then counts
-            for one in judged(part, numbers, asked.seed, asked.workers):
+            for one in judged(part, numbers, asked.seed, asked.workers, asked.kept):
                 found.append(one)
                 if one.said == WRONG:
                     print(f"  wrong: {one.question}, {one.kind}: {one.note}", flush=True)

@@ -19,6 +19,7 @@ from ssdbench.stages.stridetrace import Trace
 from ssdbench.stages.strideways import DEEP, Way
 from ssdbench.stats.blocksize import BlockVerdict, Evidence, Form, smallest_effects
 from ssdbench.stats.bufferfill import Held, held, lag
+from ssdbench.stats.bufferlag import earlier
 from ssdbench.stats.writecount import CountPeriod, count_period
 from ssdbench.units import format_size
 
@@ -74,6 +75,17 @@ def saturated(asked: Mapping[Way, Asked]) -> bool:
     return slow >= max(WAITS * ABSORBED_NS, QUEUED * DEEP * single.trace.median_latency_ns)
 
 
+def buffered(asked: Mapping[Way, Asked]) -> Held | None:
+    """What the buffer holds; None where the peaks do not tell.
+
+    Of the other ways the numbers are not the latencies of single writes.
+    """
+    single = asked.get(Way.WRITES)
+    if single is None or single.verdict is None or not single.found:
+        return None
+    return held(single.trace.series(), single.verdict)
+
+
 def answer(
     asked: Mapping[Way, Asked], *, target: TargetInfo, block_bytes: int, seed: int
 ) -> Answer:
@@ -85,8 +97,9 @@ def answer(
     if verdict.best is None:
         return _nothing("too little was measured to tell")
     series = asked[way].trace.series()
-    # Of the other ways the numbers are not the latencies of single writes.
-    holds = held(series, verdict) if way is Way.WRITES else None
+    if verdict.lag_writes:
+        series = earlier(series, verdict.lag_writes)
+    holds = buffered(asked)
     count = None if holds else count_period(series, verdict, block_bytes=block_bytes)
     median = next(iter(asked.values())).trace.median_latency_ns
     said = verdict.block_bytes if target.kind in REAL else None

@@ -8,6 +8,10 @@ writes without those peaks; a true one loses few of its own.
 The other way round, small blocks bring peaks that repeat after a number of writes, at many strides.
 Then the block is still there without them, but they are not there where the block explains them:
 a buffer's would be, since at a stride of n x 4 KiB it shows at every nth of such boundaries only.
+
+Behind a large buffer, a peak belongs to a write of an earlier pass. Where no block is found, it is
+looked for once more with each latency given to the write that it waited for
+(`ssdbench.stats.bufferlag`).
 """
 
 from collections.abc import Sequence
@@ -15,6 +19,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ssdbench.stats import bufferlag
 from ssdbench.stats.blockkin import size
 from ssdbench.stats.blocksize import (
     FINE_BYTES,
@@ -26,10 +31,12 @@ from ssdbench.stats.blocksize import (
     detect,
     sharpened,
 )
+from ssdbench.stats.bufferfill import off
 from ssdbench.stats.strided import Series, scores
 from ssdbench.stats.strideplan import STRIDES_PER_BLOCK
 from ssdbench.stats.writecount import count_period
 
+LAGS = 2  # the first may be some writes off: what is left of it is seen in the peaks
 ROUNDS = 3  # the period of the first may have been a multiple of the true one
 WIDEST = 8  # writes that a peak of a buffer may be spread over
 MOST_SHARE = 4  # at most one in so many writes is set aside
@@ -51,8 +58,26 @@ UNKNOWN = BlockVerdict(None, None, None, (), (0, 0))
 def judge(series: Sequence[Series], *, seed: int = 1, own: bool = True) -> BlockVerdict:
     """As `detect`, but a block that only a buffer's peaks show is none.
 
-    `own`: the latencies are those of the writes themselves, so that they say what a boundary costs.
+    `own`: the latencies are those of the writes themselves, so that they say what a boundary costs,
+    and which writes waited in a full buffer.
     """
+    verdict = _judged(series, seed=seed, own=own)
+    if verdict.block_bytes is not None or not own:
+        return verdict
+    writes = bufferlag.lag(series)
+    for _ in range(LAGS if writes > 0 else 0):
+        found = _judged(bufferlag.earlier(series, writes), seed=seed, own=own)
+        if found.block_bytes is not None:
+            return replace(found, lag_writes=writes)
+        rest = off(found.best) if found.best is not None else 0
+        if not rest or writes + rest <= 0:
+            break
+        writes += rest
+    return verdict
+
+
+def _judged(series: Sequence[Series], *, seed: int, own: bool) -> BlockVerdict:
+    """With each latency where it was measured."""
     verdict = detect(series, seed=seed)
     quiet = list(series)
     for _ in range(ROUNDS):

@@ -112,6 +112,7 @@ class BlockVerdict:
     at_most: bool = False  # the block may be a part of that
     doubt: str = ""  # a period shows, but this keeps it from being a block
     confidence: float | None = None  # how often such an answer was right, on hidden drives
+    lag_writes: int = 0  # it was judged by latencies that came so many writes later
 
 
 def periods(largest_bytes: int) -> tuple[int, ...]:
@@ -127,7 +128,7 @@ def periods(largest_bytes: int) -> tuple[int, ...]:
 
 def _standing_out(data: Scored, largest_bytes: int) -> list[int]:
     """The periods of all that show best when all strides are folded at one place for all."""
-    units = data.offset // UNIT_BYTES
+    units = (data.offset // UNIT_BYTES).astype(np.int32)  # divided three times as fast as 64 bits
     most = min(largest_bytes, LARGEST_BLOCK_BYTES) // UNIT_BYTES
     found = []
     for period in range(LEAST_BLOCK_BYTES // UNIT_BYTES, min(most, FINE_BYTES // UNIT_BYTES) + 1):
@@ -140,7 +141,8 @@ def _standing_out(data: Scored, largest_bytes: int) -> list[int]:
         if rows.stop <= rows.start or writes.stop <= writes.start:
             continue
         width = max(1, int(data.stride[rows.start : rows.stop].mean()) // UNIT_BYTES)
-        folded = np.bincount(units[writes] % period, weights=data.score[writes], minlength=period)
+        place = units[writes] - units[writes] // np.int32(period) * np.int32(period)
+        folded = np.bincount(place, weights=data.score[writes], minlength=period)
         sums = np.concatenate([[0.0], np.cumsum(np.concatenate([folded, folded[:width]]))])
         total = sums[width : width + period] - sums[:period]
         usual = float(total.mean())

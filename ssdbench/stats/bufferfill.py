@@ -25,6 +25,7 @@ LEAST_LOG_RATIO = 7.0  # of likelihoods: what is less likely by that is left out
 LEAST_WRITES = 16  # a buffer of fewer is not told from none
 LEAST_PEAKS = 20  # behind the change
 LEAST_LATE = 8  # peaks of a stride that say what its peaks are like
+NEAR_WRITES = 64  # what a lag that the strides explain may be off by (`ssdbench.stats.bufferlag`)
 RAN_EMPTY = 0.5  # of the usual score: fewer slow writes say that the buffer was filling
 
 
@@ -44,11 +45,16 @@ class Held:
 def held(series: Sequence[Series], verdict: BlockVerdict) -> Held | None:
     """What the buffer in front of a block holds; None where the peaks are not late.
 
-    The latencies must be those of single writes, one at a time.
+    The latencies must be those of single writes, one at a time, and where they were measured.
     """
     best = verdict.best
     if verdict.block_bytes is None or best is None:
         return None
+    if verdict.lag_writes:
+        writes = verdict.lag_writes + off(best)
+        if best.period_bytes > 2 * NEAR_WRITES * UNIT_BYTES:
+            return Held(writes, writes)
+        return Held(max(writes - NEAR_WRITES, 1), writes + NEAR_WRITES)
     passes = list(_passes(series, best))
     begin = _begin(passes)
     if begin is None or begin.most_writes < LEAST_WRITES:
@@ -81,6 +87,12 @@ def lag(best: Evidence) -> int:
         where = (places[None, :] - writes[:, None] * strides[None, :]) / period * 2 * np.pi
         total += np.abs((weight * np.exp(1j * where)).sum(axis=1))
     return int(np.flatnonzero(total >= EQUALLY * total.max())[0])
+
+
+def off(best: Evidence) -> int:
+    """The same, or as many writes early, whichever is fewer."""
+    late, again = lag(best), best.period_bytes // UNIT_BYTES
+    return late if 2 * late <= again else late - again
 
 
 @dataclass(frozen=True, slots=True, eq=False)

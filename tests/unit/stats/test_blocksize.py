@@ -12,6 +12,7 @@ from ssdbench.errors import UsageError
 from ssdbench.stats.blockjudge import judge
 from ssdbench.stats.blocksize import detect
 from ssdbench.stats.bufferfill import held
+from ssdbench.stats.bufferlag import lag
 from ssdbench.stats.strided import Series
 from ssdbench.stats.strideplan import SCALES, StridePlan, own_scale, plan
 from ssdbench.stats.writecount import count_period
@@ -188,6 +189,35 @@ def test_the_end_of_the_pass_before_is_no_buffer(seed: int) -> None:
 
     assert found is not None
     assert found.least_writes == found.most_writes == 128
+
+
+def delayed(series: list[Series], writes: int) -> list[Series]:
+    """Every write waits for the one so many before it; the first ones for what nobody wrote."""
+    count = 1 + max(int(one.sequence.max()) for one in series)
+    latency = np.full(count + writes, float(np.median(series[0].latency_ns)))
+    for one in series:
+        latency[one.sequence + writes] = one.latency_ns
+    return [one.with_latency(latency[one.sequence]) for one in series]
+
+
+def test_a_block_is_found_behind_a_buffer_that_holds_passes_of_other_strides() -> None:
+    series = trace(Planted(LEVELS[0], MIB, 0, None), walked(), np.random.default_rng(18))
+    late = delayed(merging(series), 20_001)
+
+    verdict = judge(late)
+
+    assert detect(late).block_bytes is None
+    assert verdict.block_bytes == MIB
+    found = held(late, verdict)
+    assert found is not None
+    assert (found.least_writes, found.most_writes) == (20_001, 20_001)
+
+
+def test_no_lag_is_made_up() -> None:
+    series = trace(Planted(LEVELS[1], MIB, 0, 256), walked(), np.random.default_rng(18))
+
+    assert lag(series) == 0
+    assert lag(trace(Planted(LEVELS[1], None, 0, 256), walked(), np.random.default_rng(18))) == 0
 
 
 @pytest.mark.parametrize("level", range(3))
