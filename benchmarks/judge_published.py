@@ -15,6 +15,7 @@ import json
 import math
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
@@ -107,6 +108,7 @@ def by_core(
     *,
     seed: int,
     emit: Callable[[Event], None] = lambda event: None,
+    wall: Callable[[], float] = time.monotonic,
 ) -> RunResult:
     """What `ssdbench run` does with a simulated drive, with the core's loop in fio's place."""
     profile, info = load_profile(profile_text, "the judge's profile"), inspect(target)
@@ -119,7 +121,7 @@ def by_core(
         plan=profile.plan,
         hint=rate_hint(info),
     )
-    world = World(emit=emit)
+    world = World(emit=emit, wall=wall)
     try:
         return Runner(order, stages(profile, info), session, RunStore(run_path), world).run()
     finally:

@@ -9,6 +9,7 @@ made from.
 """
 
 import argparse
+import itertools
 import json
 import tempfile
 import time
@@ -25,7 +26,7 @@ from benchmarks import hidden_blocks, hidden_flash, hidden_queues
 from benchmarks import published_zoo as zoo
 from benchmarks.hidden_flash import CoreBench
 from benchmarks.judge_published import by_core
-from ssdbench.engine.events import Event, StageFinished, StageStarted
+from ssdbench.engine.events import Event, Progress, StageFinished, StageStarted
 from ssdbench.model.inside import ProbeNumbers
 from ssdbench.model.workload import Pattern
 from ssdbench.stages.probe.remap import RemapUnit
@@ -39,6 +40,7 @@ RIGHT, WIDE, WRONG, OR_LESS, CANNOT = "right", "right, wide", "wrong", "or less"
 SAID = (RIGHT, WIDE, WRONG, OR_LESS, CANNOT)
 HALF_WIDTH = 0.25  # of the middle of a range: a wider one counts apart
 HOUR_S = 3600.0
+WALL_S = 0.005  # of wall time per look at it: progress is told about once a minute of the drive's
 TOO_HIGH = 1.02  # times the true rate, VALIDATED or not
 BLOCK_BYTES = 64 * KIB  # of random writes to flash
 
@@ -125,7 +127,7 @@ def rate(number: int, seed: int) -> list[Outcome]:
 
 
 def hours(number: int, seed: int) -> list[Outcome]:
-    """When a run ends, by what it said when it was an hour old, or first after that."""
+    """When a run ends, by what it said last in its first hour, or first after that."""
     made = zoo.creature(seed + number)
     said: list[tuple[float, tuple[float, float]]] = []
     spent_s = 0.0
@@ -136,10 +138,21 @@ def hours(number: int, seed: int) -> list[Outcome]:
             spent_s += event.result.duration_s
         elif isinstance(event, StageStarted) and event.ends_after_s:
             said.append((spent_s, event.ends_after_s))
+        elif isinstance(event, Progress) and event.ends_after_s:
+            said.append((event.ran_s, event.ends_after_s))
+
+    looked = itertools.count()  # once or twice a second of the drive's clock
 
     with tempfile.TemporaryDirectory(prefix="judge-") as name:
         target, profile = zoo.write(made, Path(name))
-        by_core(target, profile, Path(name) / "run", seed=seed + number, emit=heard)
+        by_core(
+            target,
+            profile,
+            Path(name) / "run",
+            seed=seed + number,
+            emit=heard,
+            wall=lambda: next(looked) * WALL_S,
+        )
     at_s, (least, most) = max(
         (one for one in said if one[0] <= HOUR_S), default=min(said, key=lambda one: one[0])
     )

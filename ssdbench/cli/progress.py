@@ -165,7 +165,14 @@ def _rest(event: Progress) -> str:
     written = []
     if event.written_fills:
         written = [f"{event.written_fills:.3g} fills written"]
-    return ": ".join(part for part in (", ".join([*left, *rate, *written]), event.text) if part)
+    told = ": ".join(part for part in (", ".join([*left, *rate, *written]), event.text) if part)
+    ends = [_ends(event.ends_after_s)] if event.ends_after_s else []
+    return "; ".join(part for part in (told, *ends) if part)
+
+
+def _ends(after_s: tuple[float, float]) -> str:
+    least, most = (format_duration(seconds) for seconds in after_s)
+    return f"the run takes {least if least == most else f'{least} to {most}'}"
 
 
 def headline(event: Event) -> str:
@@ -179,9 +186,7 @@ def headline(event: Event) -> str:
             low, high = (format_duration(seconds) for seconds in event.seconds)
             clock = f", {low} to {high} on the target's clock" if event.seconds[1] else ""
             if event.ends_after_s:
-                least, most = (format_duration(seconds) for seconds in event.ends_after_s)
-                takes = least if least == most else f"{least} to {most}"
-                clock += f"; by what was seen so far the run takes {takes}"
+                clock += f"; by what was seen so far {_ends(event.ends_after_s)}"
             return f"[{event.number}/{event.of}] {event.title}{clock}"
         case StageFinished(result=result, reused=reused):
             if reused:

@@ -42,6 +42,8 @@ class Progress:
     rate_bytes_per_s: float = 0.0
     rate_iops: float = 0.0
     written_fills: float | None = None  # by the run so far, as a share of the drive's size
+    ran_s: float = 0.0  # the run so far, on the target's clock
+    ends_after_s: tuple[float, float] | None = None  # the run; None while nothing is known of it
 
 
 @dataclass(frozen=True, slots=True)

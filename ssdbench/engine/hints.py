@@ -1,11 +1,10 @@
 """What a target may do, for the estimates of a plan; a measurement never rests on it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ssdbench.engine.stage import RateHint, StagePlan
-from ssdbench.model.found import FillDone, WarmUp
-from ssdbench.model.result import StageResult
+from ssdbench.model.found import FillDone, Found, WarmUp
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import Pattern
 from ssdbench.sim.modelfile import embedded_models, load_embedded
@@ -36,10 +35,10 @@ def rate_hint(info: TargetInfo) -> RateHint:
     )
 
 
-def learned(hint: RateHint, results: Sequence[StageResult]) -> RateHint:
+def learned(hint: RateHint, found: Iterable[Found]) -> RateHint:
     """The range around what the stages so far saw of the drive."""
-    for result in results:
-        match result.found:
+    for one in found:
+        match one:
             case FillDone(ordered_bytes_per_s=ordered, random_bytes_per_s=random) as fill:
                 if ordered:
                     hint = replace(hint, sequential_bytes_per_s=_seen(ordered))
@@ -53,12 +52,18 @@ def learned(hint: RateHint, results: Sequence[StageResult]) -> RateHint:
     return hint
 
 
-def ends_after(spent_s: float, left: Sequence[StagePlan]) -> tuple[float, float]:
+def ends_after(
+    spent_s: float, left: Sequence[StagePlan], *, at_work_s: float = 0.0, share: float = 1.0
+) -> tuple[float, float]:
     """When a run is likely to end that took `spent_s` so far: least and most, within twice.
 
     A stage mostly takes about the least of its plan; stalls, two levels and cold data take longer.
+    The first of those that are left may be at work for `at_work_s`, with that share of it done.
     """
     least_s = sum(plan.seconds[0] for plan in left)
+    if at_work_s and left:
+        own_s = left[0].seconds[0]
+        least_s += max(own_s - at_work_s, (1 - share) * own_s) - own_s
     return spent_s + least_s, min(spent_s + ONCE_MORE * least_s, 2 * (spent_s + least_s))
 
 

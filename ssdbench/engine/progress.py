@@ -4,8 +4,10 @@ from collections.abc import Callable
 
 from ssdbench.engine.events import Event, Progress
 from ssdbench.generator.base import Second
+from ssdbench.model.found import Found
 
 EVERY_S = 0.5  # of wall time between two events
+Range = tuple[float, float]
 LEAST_FRACTION = 0.01  # below it, the time left is a guess that nobody should read
 
 
@@ -19,15 +21,21 @@ class Reporter:
         emit: Callable[[Event], None],
         wall: Callable[[], float],
         written_fills: Callable[[], float | None] = lambda: None,
+        ran_s: Callable[[], float] = lambda: 0.0,
+        ends: Callable[[float | None, Found | None], Range | None] = lambda share, seen: None,
     ) -> None:
+        """`ends`: when the run does, by the stage's share and what it saw so far."""
         self._stage = stage
         self._emit = emit
         self._wall = wall
         self._written_fills = written_fills
+        self._ran_s = ran_s
+        self._ends = ends
         self._began = self._told = wall()
         self._fraction: Callable[[], float | None] = lambda: None
         self._text = ""
         self._state: Callable[[], str] = lambda: ""
+        self._seen: Callable[[], Found | None] = lambda: None
         self._moved = self._began, 0.0  # when the fraction was last seen to change, and to what
 
     def doing(self, text: str, fraction: Callable[[], float | None]) -> None:
@@ -35,10 +43,15 @@ class Reporter:
         self._text = text
         self._fraction = fraction
         self._state = lambda: ""
+        self._seen = lambda: None
 
     def being(self, state: Callable[[], str]) -> None:
         """How what is done stands, such as what a judge still misses; asked when one is due."""
         self._state = state
+
+    def seeing(self, found: Callable[[], Found | None]) -> None:
+        """What the stage at work tells of the drive's rates so far; asked when one is due."""
+        self._seen = found
 
     def saw(self, second: Second) -> None:
         """A second of the target's clock passed."""
@@ -59,6 +72,8 @@ class Reporter:
                 rate_bytes_per_s=second.bytes / duration_s,
                 rate_iops=second.ios / duration_s,
                 written_fills=self._written_fills(),
+                ran_s=self._ran_s(),
+                ends_after_s=self._ends(fraction, self._seen()),
             )
         )
 

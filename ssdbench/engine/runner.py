@@ -7,6 +7,7 @@ be checked again, what a crash undid, and when a run is over.
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from ssdbench import __version__
 from ssdbench.engine import units
@@ -62,6 +63,7 @@ from ssdbench.model.budget import Budget
 from ssdbench.model.finding import Finding
 from ssdbench.model.findings.course import Resumed, RunCutShort
 from ssdbench.model.findings.host import SettingsLeft
+from ssdbench.model.found import Found
 from ssdbench.model.kind import KINDS
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.result import METHOD, FlashWritten, RunResult, StageResult
@@ -237,13 +239,31 @@ class Runner:
 
     def _started(self, stage: AnyStage, number: int, plan: StagePlan) -> StageStarted:
         """With what the stages so far tell of the drive's rates."""
-        hint = learned(self._order.hint, self._results)
-        if hint == self._order.hint:
+        left = self._left()
+        if left is None:
             return StageStarted(stage.name, stage.title, number, len(self._stages), plan.seconds)
-        left = [one.plan(self._session.info, hint) for one in self._stages[number - 1 :]]
         ends = ends_after(self._meter.seconds, left)
         return StageStarted(
             stage.name, stage.title, number, len(self._stages), left[0].seconds, ends
+        )
+
+    def _left(self, seen: Found | None = None) -> list[StagePlan] | None:
+        """The plans from the stage at work on, by what was seen; None where that tells nothing."""
+        found = [result.found for result in self._results]
+        hint = learned(self._order.hint, found if seen is None else [*found, seen])
+        if hint == self._order.hint:
+            return None
+        return [one.plan(self._session.info, hint) for one in self._stages[self._at - 1 :]]
+
+    def _ends(
+        self, begun_s: float, share: float | None, seen: Found | None
+    ) -> tuple[float, float] | None:
+        """When the run ends, from within a stage that began at `begun_s`."""
+        left, spent_s = self._left(seen), self._meter.seconds
+        if left is None:
+            return None
+        return ends_after(
+            spent_s, left, at_work_s=spent_s - begun_s, share=1.0 if share is None else share
         )
 
     def _stage(self, journal: Journal, stage: AnyStage, *, reuse: bool) -> bool:
@@ -293,6 +313,8 @@ class Runner:
                 emit=self._world.emit,
                 wall=self._world.wall,
                 written_fills=self._written_fills,
+                ran_s=lambda: self._meter.seconds,
+                ends=partial(self._ends, self._meter.seconds),
             ),
         )
 

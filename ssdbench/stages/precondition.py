@@ -41,6 +41,7 @@ from ssdbench.stages.fillproof import proof, written_between
 from ssdbench.units import format_capacity, format_size
 
 END = 0.2  # of a fill: what a drive does at its end says more of what comes
+SEEN = 0.5  # of a fill: so much is done before its rate is told
 STEP_S = 60  # a fill is judged by nobody; a simulated drive may run a minute at a time
 
 
@@ -124,6 +125,7 @@ class Precondition(PlainStage):
                 break
             with FioRun(context, start, phase="fill", part=f"start-{number}", step_s=STEP_S) as run:
                 context.reporter.doing(self.title, partial(_share, run, written, planned))
+                context.reporter.seeing(partial(_so_far, run, start, dict(ends), unit.work))
                 run.run_out().outcome()
                 ends |= _ends(run, start)
             written += run.bytes_written
@@ -197,14 +199,41 @@ class Precondition(PlainStage):
         )
 
 
-def _ends(run: FioRun, jobs: Sequence[Job]) -> dict[Pattern, tuple[float, int]]:
-    """Bytes per second at the end of the last whole fill of each order, and its block."""
+def _so_far(
+    run: FioRun,
+    jobs: Sequence[Job],
+    before: dict[Pattern, tuple[float, int]],
+    all_jobs: Sequence[Job],
+) -> FillDone | None:
+    """The rates while fills are at work; None until one of each order was seen."""
+    ends = before | _ends(run, jobs, least=SEEN)
+    if any(job.workload.pattern not in ends for job in all_jobs):
+        return None
+    ordered, random = (
+        ends.get(pattern, (None, 0)) for pattern in (Pattern.SEQUENTIAL, Pattern.RANDOM)
+    )
+    return FillDone(
+        ordered_bytes_per_s=ordered[0], random_bytes_per_s=random[0], random_block_bytes=random[1]
+    )
+
+
+def _ends(
+    run: FioRun, jobs: Sequence[Job], *, least: float = 1.0
+) -> dict[Pattern, tuple[float, int]]:
+    """Bytes per second at the end of the last fill of each order, and its block.
+
+    Of a fill that is at work, once `least` of it is done, they are those of the end so far.
+    """
     bytes_done = np.cumsum(run.series.column("write_bytes"))
+    written = float(bytes_done[-1]) if len(bytes_done) else 0.0
     found, begun = {}, 0
     for job in jobs:
-        total = job.total_bytes or 0
+        whole = job.total_bytes or 0
+        total = min(float(whole), written - begun)
+        if total < least * whole:
+            break
         first, last = np.searchsorted(bytes_done, (begun + (1 - END) * total, begun + total))
-        begun += total
+        begun += whole
         if last < len(bytes_done) and (
             seconds := float(run.series.t_s[last] - run.series.t_s[first])
         ):

@@ -5,6 +5,7 @@ import os
 import pty
 import re
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,8 @@ def test_progress_is_a_line_with_time_left_rate_and_written_share() -> None:
     assert said(HALF) == (
         "50 %, 5 min 20 s left, 51,758 IOPS, 212 MB/s, 2.4 fills written: 4 KiB random write"
     )
+    ends = replace(HALF, ends_after_s=(3600.0, 5400.0))
+    assert said(ends) == f"{said(HALF)}; the run takes 1 h 00 min to 1 h 30 min"
 
 
 def test_progress_is_told_now_and_then_and_findings_once(
