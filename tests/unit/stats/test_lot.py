@@ -145,6 +145,13 @@ def test_further_drives_below_the_lowest_follow_the_order_of_all() -> None:
     assert lot.all_reach(19, 1) == pytest.approx(0.95)
 
 
+def test_a_failed_drive_among_93_does_not_take_the_sum_of_a_set_away() -> None:
+    rates = [0.0, *[7.0] * 92]
+
+    assert lot.sum_of(rates[:92], 100) == 0  # 92 can bear none
+    assert lot.sum_of(rates, 100) == 7.0 * (100 - lot.further_below(93, 100, 2)) > 0
+
+
 @pytest.mark.parametrize("drawn", [5, 12, 59])
 def test_the_sum_of_a_set_is_promised_too_high_in_at_most_62_of_1000_fleets(drawn: int) -> None:
     random = np.random.default_rng(drawn)

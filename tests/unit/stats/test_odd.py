@@ -57,3 +57,9 @@ def test_too_few_siblings_tell_nothing() -> None:
     assert odd(np.ones(LEAST_SIBLINGS - 1)) is None
     assert odd(np.zeros(12)) is None
     assert odd([]) is None  # as when all failed
+
+
+def test_power_is_the_chance_of_the_slow_drive_and_not_of_a_false_alarm_beside_it() -> None:
+    alarms = odd(fleets(12, 0.03))
+    assert alarms is not None and alarms.odd.any(axis=-1).mean() > 0.15
+    assert power(12, 0.0, 0.03) < 0.03
