@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ssdbench.stats import bufferlag
 from ssdbench.stats.blocksize import BlockVerdict, Evidence, Form, crossing
 from ssdbench.stats.strided import UNIT_BYTES, Floats, Ints, Series, scores
 
@@ -51,10 +52,19 @@ def held(series: Sequence[Series], verdict: BlockVerdict) -> Held | None:
     if verdict.block_bytes is None or best is None:
         return None
     if verdict.lag_writes:
-        writes = verdict.lag_writes + off(best)
-        if best.period_bytes > 2 * NEAR_WRITES * UNIT_BYTES:
+        rest, again = off(best), best.period_bytes // UNIT_BYTES
+        writes = verdict.lag_writes + (rest if abs(rest) <= NEAR_WRITES else 0)
+        if abs(rest) <= NEAR_WRITES and again > 2 * NEAR_WRITES:
             return Held(writes, writes)
         return Held(max(writes - NEAR_WRITES, 1), writes + NEAR_WRITES)
+    found = _missing(series, best)
+    # What begins may be the rest of the pass before, behind a buffer that holds much more.
+    more = found is not None and bufferlag.lag(series) > found.most_writes + NEAR_WRITES
+    return None if more else found
+
+
+def _missing(series: Sequence[Series], best: Evidence) -> Held | None:
+    """By where the peaks of a pass begin."""
     passes = list(_passes(series, best))
     begin = _begin(passes)
     if begin is None or begin.most_writes < LEAST_WRITES:

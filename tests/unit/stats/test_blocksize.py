@@ -9,10 +9,10 @@ from benchmarks import hidden_blocks
 from benchmarks.judge_the_answers import SEED
 from benchmarks.stride_traces import LEVELS, Planted, trace
 from ssdbench.errors import UsageError
+from ssdbench.stats import bufferlag
 from ssdbench.stats.blockjudge import judge
 from ssdbench.stats.blocksize import detect
 from ssdbench.stats.bufferfill import held
-from ssdbench.stats.bufferlag import lag
 from ssdbench.stats.strided import Series
 from ssdbench.stats.strideplan import SCALES, StridePlan, own_scale, plan
 from ssdbench.stats.writecount import count_period
@@ -213,11 +213,24 @@ def test_a_block_is_found_behind_a_buffer_that_holds_passes_of_other_strides() -
     assert (found.least_writes, found.most_writes) == (20_001, 20_001)
 
 
+@pytest.mark.parametrize(("by_strides", "told"), [(68, True), (5000, False)])
+def test_a_buffer_that_holds_more_by_the_strides_is_not_told_by_where_peaks_begin(
+    monkeypatch: pytest.MonkeyPatch, by_strides: int, told: bool
+) -> None:
+    monkeypatch.setattr(bufferlag, "lag", lambda series: by_strides)
+    series = trace(Planted(LEVELS[0], MIB, 0, None, 640), walked(), np.random.default_rng(14))
+
+    assert (held(series, detect(series)) is not None) == told
+
+
 def test_no_lag_is_made_up() -> None:
     series = trace(Planted(LEVELS[1], MIB, 0, 256), walked(), np.random.default_rng(18))
 
-    assert lag(series) == 0
-    assert lag(trace(Planted(LEVELS[1], None, 0, 256), walked(), np.random.default_rng(18))) == 0
+    assert bufferlag.lag(series) == 0
+    assert (
+        bufferlag.lag(trace(Planted(LEVELS[1], None, 0, 256), walked(), np.random.default_rng(18)))
+        == 0
+    )
 
 
 @pytest.mark.parametrize("level", range(3))
