@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from os.path import commonprefix
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
@@ -268,16 +269,16 @@ def drawn(name: str) -> bool:
     """Draw a figure from the rows beside the page; False where there is nothing to draw."""
     figure = Figure(figsize=(7.5, 4.2), layout="constrained")
     axes = figure.add_subplot()
-    if name in EXPERIMENTS:
-        bars = _bars(name)
+    if name in EXPERIMENTS or not _lines(name, axes):
+        bars = _bars(name) if name in EXPERIMENTS else _point_bars(name)
+        if len(bars.names) < 2:
+            return False
         figure.set_size_inches(7.5, 0.6 + 0.24 * len(bars.names))
         middle = [value[0] for value in bars.values]
         reach = [[m - low for m, low, _ in bars.values], [high - m for m, _, high in bars.values]]
         axes.barh(bars.names, middle, xerr=reach, color="#7a9cc6")
         axes.invert_yaxis()
         axes.set_xlabel(bars.label)
-    elif not _lines(name, axes):
-        return False
     axes.grid(visible=True, alpha=0.3)
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name, "font.size": 9}):
         FigureCanvasSVG(figure).print_svg(str(PAPERS / f"{name}.svg"), metadata={"Date": None})
@@ -295,6 +296,26 @@ def _bars(name: str) -> Bars:
         tuple(cases),
         tuple((mean(v), min(v), max(v)) for v in values),
     )
+
+
+def _point_bars(name: str) -> Bars:
+    """Throughput of each point, after that of the first seconds and the last minute of warm-up."""
+    told = json.loads((PAPERS / f"{name}.json").read_text())
+    bars: dict[str, tuple[float, float, float]] = {}
+    for one in told["found"]:
+        if "left_percent" in one:
+            first, last = one["first_10_s_mb_per_s"], one["last_mb_per_s"]
+            bars["warm-up, first 10 s"] = (first, first, first)
+            bars["warm-up, last minute"] = (last, last, last)
+    with (PAPERS / f"{name}.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    same = commonprefix([row["point"] for row in rows]).rpartition("-")[0] if len(rows) > 1 else ""
+    for row in rows:
+        middle, low, high = (float(row[f"mb_per_s{end}"]) for end in ("", "_low", "_high"))
+        bars[row["point"].removeprefix(f"{same}-") if same else row["workload"]] = (
+            middle, low, high,
+        )  # fmt: skip
+    return Bars("MB/s: mean and 95 % interval", tuple(bars), tuple(bars.values()))
 
 
 def _lines(name: str, axes: Any) -> bool:

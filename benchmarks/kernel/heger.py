@@ -55,7 +55,7 @@ SCHEDULERS = Plain(
 )
 
 # A new file system with few files; then one that is nearly full, of which every other file of each
-# directory was replaced twice by one of another size, as FFSB ages. Then 4 KiB writes at random
+# directory was replaced by one of another size, as FFSB ages. Then 4 KiB writes at random
 # places of the files by four threads.
 AGED = """
 own dd sync fio
@@ -87,13 +87,12 @@ def _aged(model: Model, seed: int) -> str:
             f"for n in $(seq {files // 20}); do make_ $n $SEED; done; mine sync -f /mnt",
             "told young; writers young 10s 6s",
             f"for n in $(seq {files // 20 + 1} {files}); do make_ $n $SEED; done",
-            "for pass in 1 2; do",
-            f"  again=$(for n in $(seq {files}); do echo $n $(( (n / 4 + pass) % 2 )); done |"
+            f"again=$(for n in $(seq {files}); do echo $n $(( n / 4 % 2 )); done |"
             " awk '$2 {print $1}')",
-            "  for n in $again; do echo /mnt/$((n % 4))/$n; done | xargs rm",
-            "  for n in $again; do make_ $n $((SEED + pass)); done; done",
+            "for n in $again; do echo /mnt/$((n % 4))/$n; done | xargs rm",
+            "for n in $again; do make_ $n $((SEED + 1)); done",
             "mine sync -f /mnt",
-            "told aged; writers aged 240s 40s",
+            "told aged; writers aged 200s 30s",
             "umount /mnt",
         ]
     )
