@@ -154,7 +154,8 @@ def keep(name: str, directory: Path) -> None:
 def taken(name: str) -> None:
     """Run a profile or an experiment and keep its rows. Raises CommandFailed."""
     if name in EXPERIMENTS:
-        run([sys.executable, "-m", "benchmarks.kernel", name], timeout_s=RUN_LIMIT_S, cwd=ROOT)
+        argv = [sys.executable, "-m", "benchmarks.kernel", name]
+        run(argv, timeout_s=RUN_LIMIT_S, env={"PYTHONPATH": str(ROOT)})
         return
     with tempfile.TemporaryDirectory(prefix="papers-") as place:
         directory = Path(place) / name

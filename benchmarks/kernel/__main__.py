@@ -41,7 +41,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         bpref2008.Bpref2008Noop(),
         processes2008.Processes2008(),
         dunn.SURFACES,
-        dunn.OtherDrive("memoright-gt", "memoright", 1.13, dunn.SETUP),
+        dunn.OtherDrive("memoright-gt", "memoright", 1.13, bpref2008.SETUP),
         dunn.OtherDrive("samsung-mcbqe32g", "samsung", 1.11, dunn.HALF),
         dunn.DiskLike(),
         dunn.DBENCHES,

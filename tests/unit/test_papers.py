@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from unittest.mock import create_autospec
 
 import pytest
 
@@ -9,6 +10,7 @@ from benchmarks import papers
 from benchmarks.kernel.__main__ import EXPERIMENTS
 from benchmarks.kernel.experiment import STORE
 from ssdbench.cli import main
+from ssdbench.host import command
 from ssdbench.sim.loop import Job, Order
 from ssdbench.sim.spec import catalogue
 from tests.support.sim_figures import Bench
@@ -75,6 +77,17 @@ def test_all_that_was_run_has_a_small_page_in_the_list() -> None:
     assert [page.stem for page in PAGES] == sorted(ran)
     assert [name for name in ran if f"({name}.md)" not in listed] == []
     assert [path for path in papers.PAPERS.iterdir() if path.stat().st_size > 300_000] == []
+
+
+def test_an_experiment_is_run_by_the_command_that_its_page_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = create_autospec(command.run)
+    monkeypatch.setattr(papers, "run", run)
+
+    papers.taken("scsi")
+
+    assert run.call_args.args[0][1:] == ["-m", "benchmarks.kernel", "scsi"]
 
 
 def test_an_unknown_name_is_refused_before_anything_is_run(
