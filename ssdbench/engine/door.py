@@ -1,8 +1,9 @@
 """The door of a run: who wants to look at its host waits outside while a window may count.
 
-It is a file in the run directory, under a lock of the kernel's: exclusive while the door is shut,
-shared by everybody inside. Whoever looks waits without polling, and a run that dies opens it. Those
-inside have a moment to finish; a run never waits for them for long.
+Two files in the run directory are locks of the kernel's. Whoever looks takes the gate (shared),
+then the room (shared), and lets go of the gate. A run that shuts its door takes the gate alone, so
+that nobody else comes in, and then the room, as soon as those inside have left; it never waits for
+them for long. Whoever looks waits without polling, and a run that dies opens its door.
 
 Source: flock(2). `ssdbench.fleet.contract.look` is the other side.
 """
@@ -16,6 +17,7 @@ from pathlib import Path
 
 from ssdbench.errors import HostLacks
 from ssdbench.foreign import open_own
+from ssdbench.model.rundirectory import GATE, ROOM
 
 MOST_WAIT_S = 6.0  # for those inside, before a window begins all the same
 AGAIN_S = 0.05
@@ -23,35 +25,34 @@ LET_IN_S = 0.02  # the kernel wakes who waits, who must get to run
 
 
 class Door:
-    """Open at first. Without a path it is none, as for a drive that has a clock of its own."""
+    """Open at first. Without a directory it is none, as for a drive that has its own clock."""
 
-    def __init__(self, path: Path | None = None) -> None:
-        self._path = path
-        self._descriptor: int | None = None
-        self._shut = False
+    def __init__(self, directory: Path | None = None) -> None:
+        self._directory = directory
+        self._locks: dict[str, int] = {}  # descriptors
+        self._held: set[str] = set()
 
-    def shut(self) -> None:
-        """Nobody comes in from now on. A file that cannot be made keeps nobody out."""
-        if self._path is None or self._shut:
-            return
-        try:
-            if self._descriptor is None:
-                self._descriptor = open_own(self._path, os.O_RDWR, 0o600)
-        except (OSError, HostLacks):
-            return
-        until_s = time.monotonic() + MOST_WAIT_S
-        while not self._shut and time.monotonic() < until_s:
-            try:
-                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                self._shut = True
-            except OSError:
-                time.sleep(AGAIN_S)
+    def shut(self, wait_s: float = MOST_WAIT_S) -> bool:
+        """Let nobody in from now on; whether nobody is inside, after at most `wait_s`.
+
+        Files that cannot be made keep nobody out.
+        """
+        if self._directory is None:
+            return True
+        until_s = time.monotonic() + wait_s
+        while not (self._taken(GATE) and self._taken(ROOM)):
+            if time.monotonic() >= until_s:
+                return False
+            time.sleep(AGAIN_S)
+        return True
 
     def open(self) -> None:
         """Let in who waits."""
-        if self._descriptor is not None and self._shut:
-            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
-            self._shut = False
+        for name in (ROOM, GATE):
+            if name in self._held:
+                fcntl.flock(self._locks[name], fcntl.LOCK_UN)
+        if self._held:
+            self._held.clear()
             time.sleep(LET_IN_S)
 
     @contextmanager
@@ -65,3 +66,17 @@ class Door:
             yield
         finally:
             self.open()
+
+    def _taken(self, name: str) -> bool:
+        if name in self._held or self._directory is None:
+            return True
+        try:
+            if name not in self._locks:
+                self._locks[name] = open_own(self._directory / name, os.O_RDWR, 0o600)
+            fcntl.flock(self._locks[name], fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except (OSError, HostLacks):
+            return True
+        self._held.add(name)
+        return True

@@ -87,7 +87,7 @@ class FioRun:
                 continue
             self.series.add(second)
             if 0 < self._open_s <= second.t_s:
-                self._context.door.shut()
+                self._context.door.shut(wait_s=0.0)  # again each second, until nobody is inside
             yield second
             if not self._stopped:
                 self._look_around()

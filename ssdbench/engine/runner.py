@@ -67,7 +67,6 @@ from ssdbench.model.found import Found
 from ssdbench.model.kind import KINDS
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.result import METHOD, FlashWritten, RunResult, StageResult
-from ssdbench.model.rundirectory import DOOR
 from ssdbench.model.target import TargetInfo
 from ssdbench.stats.acceptance import with_accepted
 from ssdbench.stats.writecache import cache_findings, write_cache
@@ -158,7 +157,7 @@ class Runner:
         self._world = world
         self._meter = Meter(order.limits)
         self._recent = RecentWrites()
-        self._door = Door(None if session.info.simulated else store.path / DOOR)
+        self._door = Door(None if session.info.simulated else store.path)
         self._findings: list[Finding] = []
         self._results: list[StageResult] = []
         self._started_at = utc_now()

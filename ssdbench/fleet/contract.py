@@ -22,7 +22,7 @@ from typing import Any
 from ssdbench.errors import UsageError, telling
 from ssdbench.fleet.reach import Reach, Said
 from ssdbench.foreign import json_object, plain
-from ssdbench.model.rundirectory import DOOR
+from ssdbench.model.rundirectory import GATE, ROOM
 
 # What proves a result: without the bulk files, which stay on the host.
 FETCHED = (
@@ -121,7 +121,7 @@ echo; echo '{MARK}progress'; cat progress.json 2>/dev/null
 echo; echo '{MARK}findings'; grep FindingRaised events.jsonl 2>/dev/null | tail -n {MOST_FINDINGS}
 echo; echo '{MARK}free'; df -Pk . | tail -n 1
 echo; echo '{MARK}ended'; cat ended.json 2>/dev/null
-[ -r {DOOR} ] && sleep {STAYS_S} </dev/null >/dev/null 2>&1 &
+[ -r {ROOM} ] && sleep {STAYS_S} </dev/null >/dev/null 2>&1 &
 exit 0
 """
     said = reach.call(job.address, script, idle_s=after_s)
@@ -141,8 +141,9 @@ exit 0
 
 def _at_the_door(directory: str) -> str:
     """Go in when the door of a run is open, and stay while descriptor 9 is; sh without polling."""
-    door = shlex.quote(f"{directory}/{DOOR}")
-    return f"if [ -r {door} ]; then exec 9<{door}; flock -s 9; fi"
+    gate, room = (shlex.quote(f"{directory}/{name}") for name in (GATE, ROOM))
+    go_in = f"exec 8<{gate}; flock -s 8; exec 9<{room}; flock -s 9; exec 8<&-"
+    return f"if [ -r {gate} ] && [ -r {room} ]; then {go_in}; fi"
 
 
 def fetch(job: Job, reach: Reach) -> dict[str, bytes]:

@@ -5,6 +5,7 @@ import json
 import time
 from collections import defaultdict
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,6 @@ from threading import Event, Thread
 
 import pytest
 
-from ssdbench.engine import door as engine_door
 from ssdbench.engine.door import Door
 from ssdbench.engine.fiorun import DOOR_AHEAD_S
 from ssdbench.errors import HostLacks
@@ -23,7 +23,7 @@ from ssdbench.foreign import write_whole
 from ssdbench.generator.base import Second
 from ssdbench.host.lock import Lock
 from ssdbench.model.point import Repeat
-from ssdbench.model.rundirectory import DOOR
+from ssdbench.model.rundirectory import GATE, ROOM
 from ssdbench.stages.measuring import Measuring
 from ssdbench.stages.points import PointStage
 from tests.support.fakes import WearyDrive
@@ -43,7 +43,7 @@ def windows(directory: Path) -> Iterator[list[int]]:
     counted, begun, over = [0], Event(), Event()
 
     def run() -> None:
-        door = Door(directory / DOOR)
+        door = Door(directory)
         while not over.is_set():
             with door.shut_while(True):
                 tell(directory, "window")
@@ -69,7 +69,7 @@ def test_a_look_waits_for_the_end_of_a_window(
 ) -> None:
     monkeypatch.setattr(contract, "STAYS_S", 0)
     if not shut:
-        monkeypatch.setattr(Door, "shut", lambda self: None)
+        monkeypatch.setattr(Door, "shut", lambda self, wait_s=0.0: True)
     job = replace(JOB, runs=str(tmp_path), name="run")
     (tmp_path / "run").mkdir()
     with windows(tmp_path / "run") as counted:
@@ -81,28 +81,50 @@ def test_a_look_waits_for_the_end_of_a_window(
 def test_the_next_call_comes_in_before_the_last_look_has_let_go_of_the_door(tmp_path: Path) -> None:
     job = replace(JOB, runs=str(tmp_path), name="run")
     (tmp_path / "run").mkdir()
-    door = Door(tmp_path / "run" / DOOR)
+    door = Door(tmp_path / "run")
     door.shut()
     door.open()
     contract.look(job, Here())
-    with (tmp_path / "run" / DOOR).open() as held, pytest.raises(BlockingIOError):
+    with (tmp_path / "run" / ROOM).open() as held, pytest.raises(BlockingIOError):
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def test_nobody_inside_keeps_a_run_waiting_for_long(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(engine_door, "MOST_WAIT_S", 0.2)
-    path = tmp_path / DOOR
-    door = Door(path)
-    door.shut()
+def test_nobody_inside_keeps_a_run_waiting_for_long(tmp_path: Path) -> None:
+    door = Door(tmp_path)
+    assert door.shut()
     door.open()
-    with path.open() as held:
+    with (tmp_path / ROOM).open() as held, (tmp_path / GATE).open() as gate:
         fcntl.flock(held, fcntl.LOCK_SH)
         began = time.monotonic()
-        door.shut()
+        assert not door.shut(wait_s=0.2)
         assert time.monotonic() - began < 2
-    assert path.stat().st_mode & 0o777 == 0o600
+        with pytest.raises(BlockingIOError):  # but nobody else comes in any more
+            fcntl.flock(gate, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl.flock(held, fcntl.LOCK_UN)
+        assert door.shut(wait_s=0.0)
+    modes = {(tmp_path / name).stat().st_mode & 0o777 for name in (GATE, ROOM)}
+    assert modes == {0o600}
+
+
+def test_many_who_look_all_the_time_do_not_keep_a_door_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(contract, "STAYS_S", 0.3)
+    job = replace(JOB, runs=str(tmp_path), name="run")
+    (tmp_path / "run").mkdir()
+    over, seen = Event(), []
+
+    def look() -> None:
+        while not over.is_set():
+            seen.append(contract.look(job, Here()).progress.get("text"))
+
+    with windows(tmp_path / "run") as counted, ThreadPoolExecutor(3) as threads:
+        looking = [threads.submit(look) for _ in range(3)]
+        time.sleep(3)
+        over.set()
+    assert all(one.exception() is None for one in looking)
+    assert len(seen) > 5 and set(seen) == {"pause"}
+    assert counted[0] > 3
 
 
 def test_the_time_between_two_looks_passes_on_the_host_after_one_login() -> None:
@@ -141,7 +163,7 @@ def test_the_door_of_a_whole_run_is_shut_whenever_a_window_counts(
     seen: dict[int, list[tuple[float, bool]]] = defaultdict(list)
 
     def look(drive: WearyDrive, second: Second) -> None:
-        path = run.path / DOOR
+        path = run.path / GATE
         is_open = True
         if path.exists():
             with path.open() as held:
@@ -166,5 +188,5 @@ def test_the_door_of_a_whole_run_is_shut_whenever_a_window_counts(
         assert window and not any(window)
         settling = [is_open for t_s, is_open in seconds if t_s < settles_s - DOOR_AHEAD_S]
         assert all(settling)  # anybody may look
-    with Lock(run.path / DOOR, HostLacks):  # it is open at the end
+    with Lock(run.path / ROOM, HostLacks):  # it is open at the end
         pass
