@@ -96,6 +96,7 @@ _PLACE = "the place is the target of the run"
 _OUTPUT = "ssdbench decides where output goes"
 _STOPS = "it would end the job, or change it, by what is measured"
 _UNPRICED = "its time is no time of the drive"
+_ENGINES = "ways into the kernel are compared in a sweep (`engine: [libaio, io_uring_fixed]`)"
 _REFUSED: Mapping[str, str] = {
     **dict.fromkeys(("exec_prerun", "exec_postrun"), _PROGRAM),
     **dict.fromkeys(("filename", "directory", "filename_format", "opendir", "nrfiles", "openfiles",
@@ -109,6 +110,9 @@ _REFUSED: Mapping[str, str] = {
     **dict.fromkeys(("verify", "do_verify", "verify_only", "experimental_verify"), _UNPRICED),
     **dict.fromkeys(("ioscheduler", "cpus_allowed", "cpumask", "numa_cpu_nodes", "numa_mem_policy",
                      "nice", "uid", "gid", "cgroup"), "settings of the host are the profile's"),
+    **dict.fromkeys(("fixedbufs", "registerfiles", "hipri", "hipri_percentage", "sqthread_poll",
+                     "sqthread_poll_cpu", "nonvectored", "uncached", "nowait", "force_async",
+                     "cmd_type", "userspace_reap"), _ENGINES),
     "buffer_pattern": "it may name a file",
     "profile": "it makes jobs of its own",
     "kb_base": "sizes are read with fio's own units",

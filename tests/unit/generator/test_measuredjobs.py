@@ -52,6 +52,7 @@ REFUSED = {
     "ioengine=null": "no engine of fio",
     "ioscheduler=none": "the profile's",
     "buffer_pattern='/etc/passwd'": "may name a file",
+    "fixedbufs=1": "compared in a sweep",
     "verify=crc32c": "no time of the drive",
     "latency_target=1ms": "by what is measured",
     "trigger=5": "not on the list",
