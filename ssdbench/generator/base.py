@@ -111,6 +111,13 @@ class JobOutcome:
         return Histogram.merged([self.read.latency, self.write.latency])
 
 
+def submit_share(jobs: Sequence[JobOutcome]) -> float:
+    """Share of the latency of jobs that passed before the kernel had taken the requests."""
+    sides = [side for job in jobs for side in (job.read, job.write)]
+    taken_ns = sum(side.ios * side.lat_mean_ns for side in sides)
+    return sum(side.ios * side.submit_mean_ns for side in sides) / taken_ns if taken_ns else 0.0
+
+
 class Outcome(Protocol):
     """What a start did; histogram logs are read only when they are asked for."""
 

@@ -93,6 +93,17 @@ class PtsSample(PtsRate):
     latency: PtsLatency | None = None
 
 
+class PtsWaited(Model):
+    """A phase whose requests waited for a slot of the drive's queue: its latencies as a whole.
+
+    By time there are only those from where the kernel had taken a request: its samples have none.
+    """
+
+    phase: str
+    submit_percent: float  # of the latency
+    latency: PtsLatency
+
+
 class PtsStep(Model):
     """One step of the preparation."""
 
@@ -153,6 +164,7 @@ class PtsMeasured(Model):
     warm_up: tuple[PtsSample, ...] = ()  # before the first round
     rounds: tuple[PtsRound, ...] = ()
     samples: tuple[PtsSample, ...] = ()  # of all phases
+    waited: tuple[PtsWaited, ...] = ()
     pre_writes: tuple[PtsRate, ...] = ()  # before the histogram of each demand
     in_steady_state: tuple[PtsCell, ...] = ()  # once, after the window
 

@@ -24,7 +24,7 @@ from ssdbench.engine.series import Recorder, upper_limit
 from ssdbench.engine.stage import Context, Unit
 from ssdbench.engine.watched import Watched
 from ssdbench.errors import UsageError
-from ssdbench.generator.base import Job, JobOutcome, Outcome, Second
+from ssdbench.generator.base import Job, JobOutcome, Outcome, Second, submit_share
 from ssdbench.host.files import write_atomic
 from ssdbench.model.finding import Finding
 from ssdbench.model.findings.host import ForeignRequests
@@ -267,14 +267,13 @@ def _with_submission(measured: Measured, jobs: Sequence[JobOutcome]) -> Measured
     """
     sides = [side for job in jobs for side in (job.read, job.write) if side.runtime_s]
     taken_ns = sum(side.ios * side.lat_mean_ns for side in sides)
-    submit_ns = sum(side.ios * side.submit_mean_ns for side in sides)
-    if submit_ns <= LITTLE_TOLERANCE * taken_ns:
+    if (share := submit_share(jobs)) <= LITTLE_TOLERANCE:
         return measured
     return replace(
         measured,
         read=Histogram.merged(job.read.latency for job in jobs),
         write=Histogram.merged(job.write.latency for job in jobs),
-        submit_percent=100 * submit_ns / taken_ns,
+        submit_percent=100 * share,
         start_in_flight=taken_ns / NS_PER_S / max(side.runtime_s for side in sides),
     )
 

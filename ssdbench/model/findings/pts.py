@@ -100,3 +100,22 @@ class PausesBusy(FindingKind):
 
     def message(self) -> str:
         return f"the drive was still busy in most of the planned pauses of the phase {self.phase!r}"
+
+
+@dataclass(frozen=True)
+class PtsQueueFull(FindingKind):
+    """Requests of a phase waited for a free slot of the drive's queue."""
+
+    code = Code.QUEUE_FULL
+    severities = (Severity.NOTES,)
+    remedy = "More requests than the drive has slots make latency, not rate: use fewer."
+
+    phase: str
+    submit_percent: float  # of the latency
+
+    def message(self) -> str:
+        return (
+            f"phase {self.phase!r}: {self.submit_percent:.0f} % of the latency was spent before "
+            "the kernel took the request, mostly waiting for a free slot of the drive's queue: its "
+            "latencies include that and are of the whole phase; there are none over time"
+        )

@@ -146,7 +146,8 @@ class Rounds(PtsStage):
         ]
 
     def _warm_up(self, phase: Phase, context: Context) -> PtsRecord:
-        return recorded(PtsMeasured(warm_up=measured_phase(context, phase, self.scale)))
+        measured = measured_phase(context, phase, self.scale)
+        return recorded(PtsMeasured(warm_up=measured.samples))
 
     def _round(self, number: int, context: Context) -> PtsRecord | None:
         """One pass over all cells; a part of one is worth nothing."""
@@ -176,7 +177,7 @@ class Rounds(PtsStage):
         found = in_steady_state(context, cell, self.scale, part="histogram")
         if found is None:
             return None
-        rates = tuple(PtsRate(phase=s.phase, t_s=s.t_s, iops=s.iops) for s in before)
+        rates = tuple(PtsRate(phase=s.phase, t_s=s.t_s, iops=s.iops) for s in before.samples)
         return recorded(PtsMeasured(pre_writes=rates, in_steady_state=(found,)))
 
 

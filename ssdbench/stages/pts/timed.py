@@ -14,8 +14,8 @@ from functools import partial
 
 from ssdbench.engine.stage import Context, Lasting, Unit
 from ssdbench.model.finding import Finding
-from ssdbench.model.findings.pts import PausesBusy
-from ssdbench.model.pts import Pts, PtsMeasured, PtsMetric, PtsPhase, PtsSample
+from ssdbench.model.findings.pts import PausesBusy, PtsQueueFull
+from ssdbench.model.pts import Pts, PtsMeasured, PtsMetric, PtsPhase, PtsSample, PtsWaited
 from ssdbench.stages.pts.parts import MINUTE_S, SPACING_S, Length, Phase
 from ssdbench.stages.pts.stage import PtsStage, header, recorded, unit
 from ssdbench.stages.pts.work import Measure, PtsRecord, measured_phase, window_of
@@ -61,7 +61,9 @@ class Timed(PtsStage):
             steady=None if judged is None else window is not None and window.steady,
             windows=[header(judged.name, PtsMetric.IOPS, window)] if judged and window else [],
             phases=[
-                _averaged(number, own) for number, (_, own) in enumerate(taken, start=1) if own
+                _averaged(number, own, measured.waited)
+                for number, (_, own) in enumerate(taken, start=1)
+                if own
             ],
         )
 
@@ -74,7 +76,9 @@ class Timed(PtsStage):
         return f"in {len(_of(judged, found.samples))} samples of {length}"
 
     def about(self, found: Pts) -> Iterator[Finding]:
-        """Planned pauses that were none for the drive; shorter ones cannot be seen."""
+        """Waits for a slot, and planned pauses that were none; shorter ones cannot be seen."""
+        for one in found.waited:
+            yield PtsQueueFull(one.phase, one.submit_percent).finding()
         for phase in self.phases:
             own = _of(phase, found.samples)
             if own and phase.workload.thinktime_us >= SHORTEST_SEEN_US:
@@ -83,24 +87,26 @@ class Timed(PtsStage):
                     yield PausesBusy(phase.name).finding()
 
     def _phase(self, phase: Phase, from_start_s: float, context: Context) -> PtsRecord:
-        samples = measured_phase(context, phase, self.scale, from_start_s=from_start_s)
-        return recorded(PtsMeasured(samples=samples))
+        return recorded(measured_phase(context, phase, self.scale, from_start_s=from_start_s))
 
 
 def _of(phase: Phase, samples: Sequence[PtsSample]) -> list[PtsSample]:
     return [sample for sample in samples if sample.phase == phase.name]
 
 
-def _averaged(number: int, samples: Sequence[PtsSample]) -> PtsPhase:
+def _averaged(number: int, samples: Sequence[PtsSample], waited: Sequence[PtsWaited]) -> PtsPhase:
     """One phase; the time of recovery is that to its own end."""
     latencies = [sample.latency for sample in samples if sample.latency is not None]
+    mean_ns = _mean_ns(samples)
+    if whole := next((one for one in waited if one.phase == samples[0].phase), None):
+        latencies, mean_ns = [whole.latency], whole.latency.mean_ns
     return PtsPhase(
         number=number,
         phase=samples[0].phase,
         samples=len(samples),
         iops=sum(sample.iops for sample in samples) / len(samples),
         throughput_bytes_per_s=sum(s.throughput_bytes_per_s for s in samples) / len(samples),
-        mean_ns=_mean_ns(samples),
+        mean_ns=mean_ns,
         max_ns=max((one.max_ns for one in latencies), default=None),
         idle_s=sum(sample.idle_s for sample in samples),
         samples_until_level=recovery([sample.iops for sample in samples]),

@@ -5,12 +5,21 @@ from collections.abc import Callable, Iterator, Sequence
 from ssdbench.engine.fiorun import FioRun
 from ssdbench.engine.seeds import derived
 from ssdbench.engine.stage import LEAST_AHEAD_BYTES, Context
-from ssdbench.generator.base import Job, Outcome, Second
-from ssdbench.model.pts import PtsBins, PtsCell, PtsLatency, PtsMeasured, PtsRate, PtsSample
+from ssdbench.generator.base import Job, Outcome, Second, submit_share
+from ssdbench.model.pts import (
+    PtsBins,
+    PtsCell,
+    PtsLatency,
+    PtsMeasured,
+    PtsRate,
+    PtsSample,
+    PtsWaited,
+)
 from ssdbench.model.rundirectory import MEASURE
 from ssdbench.model.unitrecord import UnitRecord
 from ssdbench.model.workload import Workload
 from ssdbench.stages.pts.parts import SPACING, Cell, Phase
+from ssdbench.stats.checks import LITTLE_TOLERANCE
 from ssdbench.stats.histogram import LOWER_EDGES_NS, Histogram
 from ssdbench.stats.percentiles import INDICATIVE_BEYOND, QUANTILES
 from ssdbench.stats.ptsrounds import RoundWindow, round_window
@@ -78,7 +87,7 @@ def in_steady_state(
 
 def measured_phase(
     context: Context, phase: Phase, scale: float, *, part: str = "", from_start_s: float = 0.0
-) -> tuple[PtsSample, ...]:
+) -> PtsMeasured:
     """A phase as samples, also one that the run's end cut short; fills count from its start."""
     seconds, sample_s = phase.seconds * scale, phase.sample_s * scale
     job = _job(context, phase, part, seconds, histogram_s=max(1, round(sample_s)))
@@ -89,10 +98,17 @@ def measured_phase(
             if samples.add(second) and samples.over():
                 run.stop()
         outcome = run.outcome()
+    share = 0.0 if context.target.simulated else submit_share(outcome.jobs)
+    whole = _latency(Histogram.merged(one.latency for one in outcome.jobs))
+    if whole is not None and share > LITTLE_TOLERANCE:
+        waited = PtsWaited(phase=phase.name, submit_percent=100 * share, latency=whole)
+        return PtsMeasured(samples=tuple(samples.done), waited=(waited,))
     latencies = outcome.latencies(every_s=sample_s)
-    return tuple(
-        sample.model_copy(update={"latency": _latency(latencies.get(place, Histogram.empty()))})
-        for place, sample in enumerate(samples.done)
+    return PtsMeasured(
+        samples=tuple(
+            sample.model_copy(update={"latency": _latency(latencies.get(place, Histogram.empty()))})
+            for place, sample in enumerate(samples.done)
+        )
     )
 
 

@@ -284,6 +284,22 @@ def test_the_latency_of_a_cell_holds_the_wait_for_a_slot_of_the_drive(tmp_path: 
     assert last.latency.mean_ns == pytest.approx(1e9 / 100 + 5_000_000, rel=0.05)
 
 
+def test_the_latency_of_a_phase_holds_the_wait_for_a_slot_and_none_over_time_lacks_it(
+    tmp_path: Path,
+) -> None:
+    drive = WearyDrive(fresh_iops=100, floor_iops=100, slot_wait_ns=640_000_000)
+
+    result = go(tmp_path, drive, PtsTest.SATURATION)
+
+    measured = found(result)
+    assert measured.samples and not any(sample.latency for sample in measured.samples)
+    for phase in measured.phases:
+        assert phase.mean_ns == pytest.approx(128e9 / 100 + 640e6, rel=0.05)  # 128 outstanding
+    told = [one.message for one in result.findings if one.code is Code.QUEUE_FULL]
+    assert len(told) == len(measured.phases)
+    assert "33 % of the latency" in told[0]
+
+
 def test_99_999_percent_is_of_all_rounds_together_and_never_an_average() -> None:
     def a_round(number: int, slow: int) -> PtsRound:
         bins = Histogram.of([100_000] * (400_000 - slow) + [9_000_000] * slow)
