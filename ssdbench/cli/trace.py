@@ -26,10 +26,22 @@ COLUMNS = ("time", "offset", "size", "op", "time_unit", "offset_unit", "size_uni
     help="Of a CSV: which column is time, offset, size or op; or time_unit, offset_unit, "
     "size_unit with their unit.",
 )
+@click.option(
+    "--files",
+    metavar="NAME",
+    multiple=True,
+    help="Of an iolog of several files: one that counts. Give several in their order on the drive.",
+)
 @click.option("--processes", is_flag=True, help="Count requests by process (blkparse).")
 @json_option
 def command(
-    file: Path, form: str, columns: tuple[str, ...], *, processes: bool, as_json: bool
+    file: Path,
+    form: str,
+    columns: tuple[str, ...],
+    files: tuple[str, ...],
+    *,
+    processes: bool,
+    as_json: bool,
 ) -> None:
     """Say what a trace is like: sizes, mix, locality, bursts, working set, and what is left out.
 
@@ -42,7 +54,7 @@ def command(
     from ssdbench.model.asked.replay import TraceForm
     from ssdbench.report.view.replays import trace_facts
 
-    trace = Trace(file, TraceForm(form), _columns(columns), processes)
+    trace = Trace(file, TraceForm(form), _columns(columns), processes, files)
     summary = summarised(trace)
     if as_json:
         document(Traced(file=str(file), trace=summary))

@@ -73,6 +73,7 @@ class Replay(PlainStage):
     form: TraceForm
     columns: Columns
     names: bool  # of processes are kept
+    files: tuple[str, ...]  # of an iolog of several
     speed: float
     placing: Placing
     traced_bytes: int
@@ -116,7 +117,7 @@ class Replay(PlainStage):
         make_directory(directory)
         require_room(directory)
         try:
-            prepared(self._trace(), self._sending(), directory)
+            prepared(self.trace(), self._sending(), directory)
             yield context
         finally:
             shutil.rmtree(directory, ignore_errors=True)
@@ -294,12 +295,17 @@ class Replay(PlainStage):
             content=self.content,
         )
 
+    def require(self) -> None:
+        """Read the whole trace. Raises TraceError for one that cannot be sent."""
+        self._looked()
+
     def _looked(self) -> tuple[TraceSummary, Prepared]:
         changed = self.path.stat().st_mtime_ns if self.path.exists() else 0
         return _looked(self, changed)
 
-    def _trace(self) -> Trace:
-        return Trace(self.path, self.form, self.columns, self.names)
+    def trace(self) -> Trace:
+        """The file, as it is to be read."""
+        return Trace(self.path, self.form, self.columns, self.names, self.files)
 
     def _sending(self) -> Sending:
         traced = self._looked()[1].traced_bytes
@@ -348,7 +354,7 @@ def _looked(stage: Replay, changed: int) -> tuple[TraceSummary, Prepared]:
         stage.range_bytes,
         stage.block_bytes,
     )
-    return looked(Trace(stage.path, stage.form, stage.columns, stage.names), how)
+    return looked(stage.trace(), how)
 
 
 def _dropped(made: Prepared) -> list[tuple[str, int]]:

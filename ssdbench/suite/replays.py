@@ -12,7 +12,10 @@ from ssdbench.stages.replay import Replay
 def replay(
     name: str, wanted: asked.Replay, profile: Profile, target: TargetInfo, level_bytes: int
 ) -> Replay:
-    """The replay that a profile asks for. Raises UsageError where this target cannot have one."""
+    """The replay that a profile asks for.
+
+    Raises UsageError where this target cannot have one, or for a trace that cannot be sent.
+    """
     if target.kind is TargetKind.FILE:
         raise UsageError(
             "a trace cannot be replayed on a regular file: the kernel does not count its requests",
@@ -20,13 +23,14 @@ def replay(
         )
     if profile.generator is not Applies.FIO:
         raise UsageError("only fio replays traces", hint="Set `generator: fio`.")
-    return Replay(
+    stage = Replay(
         name=name,
         called=wanted.called,
         path=Path(wanted.file),
         form=wanted.form,
         columns=wanted.columns,
         names=wanted.processes,
+        files=wanted.files,
         speed=wanted.speed,
         placing=wanted.placing,
         traced_bytes=wanted.traced_bytes or 0,
@@ -37,3 +41,5 @@ def replay(
         repeats=wanted.repeats,
         content=profile.content,
     )
+    stage.require()
+    return stage

@@ -4,6 +4,7 @@ Each reader yields chunks and counts what it leaves out. Times are nanoseconds, 
 """
 
 import csv
+import os
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -32,6 +33,8 @@ from ssdbench.model.asked.replay import Columns, TraceForm
 
 SECTOR_BYTES = 512
 MOST_NAMES = 1000
+MOST_SHOWN = 8
+FILE_EXTENT_BYTES = 2 << 20  # files begin at whole ones
 IOLOG = b"fio version "
 _ACTIONS = {b"read": READ, b"write": WRITE, b"trim": TRIM, b"sync": FLUSH, b"datasync": FLUSH}
 _OF_FILES = (b"add", b"open", b"close", b"unlink")
@@ -59,6 +62,7 @@ class Trace:
     form: TraceForm = TraceForm.AUTO
     columns: Columns = field(default_factory=Columns)
     keep_names: bool = False  # of processes
+    files: tuple[str, ...] = ()  # of an iolog: those that count, in their order on the drive
     left_out: Counter[str] = field(default_factory=Counter)  # what is no request, by its kind
     by_process: Counter[str] = field(default_factory=Counter)
     version: int = 0  # of an iolog
@@ -101,6 +105,8 @@ class Trace:
                 "line of names",
                 hint="name its `form`, and the `columns` of a CSV",
             )
+        if self.files and self.form is not TraceForm.IOLOG:
+            raise self.wrong(0, "`files` are those of an iolog, and this trace is none")
 
 
 def _form_of(start: bytes) -> TraceForm:
@@ -134,7 +140,7 @@ def _iolog(trace: Trace, file: BinaryIO) -> Iterator[Chunk]:
         raise trace.wrong(1, f"{shown(first.strip())} is no iolog of version 2 or 3")
     trace.version = int(first.split()[2])
     timed = trace.version == 3
-    name: bytes | None = None
+    starts = _starts(trace) if trace.files else {}
     now_ns = 0
     rows: list[tuple[int, int, int, int, int]] = []
     for number, line in numbered:
@@ -157,22 +163,63 @@ def _iolog(trace: Trace, file: BinaryIO) -> Iterator[Chunk]:
             continue
         if action not in _ACTIONS:
             raise trace.wrong(number, f"the action {shown(action)} is none that can be replayed")
-        name = name or words[at]
-        if words[at] != name:
-            raise trace.wrong(
-                number,
-                f"this is a second file, {shown(words[at])}: offsets in files say not where "
-                "on a drive",
-                hint="trace the drive itself, or replay one file at a time",
-            )
+        if (start := _start_of(trace, starts, number, words[at])) is None:
+            trace.left_out["requests of files that are not listed"] += 1
+            continue
         op = _ACTIONS[action]
-        offset = whole(trace.path, number, "offset", words[at + 2])
+        offset = start + whole(trace.path, number, "offset", words[at + 2])
         size = whole(trace.path, number, "length", words[at + 3])
         rows.append((now_ns, offset, 0 if op == FLUSH else size, op, number))
         if len(rows) >= ROWS:
             yield Chunk.of(rows)
             rows = []
     yield Chunk.of(rows)
+
+
+def _start_of(trace: Trace, starts: dict[bytes, int], number: int, name: bytes) -> int | None:
+    """Where a file begins; without a list there is only one. None for one that is not listed."""
+    if trace.files:
+        return starts.get(name)
+    if starts and name not in starts:
+        raise trace.wrong(
+            number,
+            f"this is a second file, {shown(name)}: offsets in files say not where on a drive",
+            hint="list its `files`: they are laid one behind another; or trace the drive itself",
+        )
+    return starts.setdefault(name, 0)
+
+
+def _starts(trace: Trace) -> dict[bytes, int]:
+    """Where each listed file begins: behind the last request to the one before, in whole extents.
+
+    Reads the iolog once more; lines that are wrong are told when its requests are read.
+    """
+    ends = {os.fsencode(name): 0 for name in trace.files}
+    others: dict[bytes, None] = {}
+    with opened(trace.path) as file:
+        for number, line in lines(trace.path, file):
+            words = line.split()
+            name, action, *numbers = words[-4:] if len(words) >= 4 else (b"", b"")
+            if action not in _ACTIONS:
+                continue
+            if name in ends:
+                ends[name] = max(ends[name], sum(whole(trace.path, number, "place", n)
+                                                 for n in numbers))  # fmt: skip
+            elif len(others) < MOST_SHOWN:
+                others[name] = None
+    for name in ends:
+        if not ends[name]:
+            seen = ", ".join(map(shown, others)) or "no other"
+            raise trace.wrong(
+                0, f"the trace has no request to the file {shown(name)}; it has {seen}"
+            )
+    starts, start = {}, 0
+    for name, end in ends.items():
+        starts[name] = start
+        start += -(-end // FILE_EXTENT_BYTES) * FILE_EXTENT_BYTES
+    if start > MOST:
+        raise trace.wrong(0, "its files are larger together than any drive")
+    return starts
 
 
 _RECORD = [

@@ -72,6 +72,11 @@ class Replay(Model):
         default=TraceForm.AUTO, description="How it is written; told from its begin unless set."
     )
     columns: Columns = Field(default=Columns(), description="Of a CSV file.")
+    files: tuple[Annotated[str, Field(min_length=1, max_length=4096)], ...] = Field(
+        default=(),
+        description="Of an iolog of several files: those whose requests count, in the order in "
+        "which they are laid on the drive, one behind another.",
+    )
     speed: Positive = Field(
         default=1.0, description="2 sends twice as fast as the trace, 0.5 half as fast."
     )
@@ -103,6 +108,10 @@ class Replay(Model):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
+        if twice := [name for name in self.files if self.files.count(name) > 1]:
+            refuse([(("files",), f"'{twice[0]}' stands there twice")])
+        if self.files and self.form not in (TraceForm.AUTO, TraceForm.IOLOG):
+            refuse([(("files",), f"only of an iolog, and `form` is {self.form}")])
         if self.traced_bytes is not None and self.placing is not Placing.SCALE:
             refuse([(("traced_size",), "only with `placing: scale`")])
         return self

@@ -374,6 +374,10 @@ def test_a_drive_without_trim_is_told_before_anything_is_written(
         ("- replay:", "iops: 1", "missing key 'measure[0].replay.file'"),
         ("- replay: {file: t.csv, columns: {time: offset}}", "iops: 1", "a column for another key"),
         ("- replay: {file: t.csv, traced_size: 1GiB}", "iops: 1", "only with `placing: scale`"),
+        ("- replay: {file: t.log, files: [a, a]}", "iops: 1", "'a' stands there twice"),
+        ("- replay: {file: t.csv, form: csv, files: [a]}", "iops: 1", "only of an iolog"),
+        ("- replay: {file: /gone.csv}", "of: {replay: gone.csv}, latency: {p99: 1ms}",
+         "/gone.csv: the trace cannot be read"),
     ],
 )  # fmt: skip
 def test_a_tired_profile_is_told_with_its_line(

@@ -74,6 +74,23 @@ def test_an_iolog_of_version_2_has_waits_and_no_arrivals(tmp_path: Path) -> None
     assert [ns for ns, *_ in rows(trace)] == [0, 10**6, 10**6, 2 * 10**6, 9 * 10**6, 2500 * 10**6]
 
 
+def test_listed_files_of_an_iolog_lie_one_behind_another(tmp_path: Path) -> None:
+    path = tmp_path / "it"
+    path.write_text(
+        f"{V3}1 b add\n5 b read 4096 512\n6 c write 0 512\n7 a write 2097152 512\n8 b trim 0 512\n"
+    )
+    trace = Trace(path, files=("a", "b"))
+
+    assert rows(trace) == [
+        (0, (4 << 20) + 4096, 512, "r"), (2000, 2 << 20, 512, "w"), (3000, 4 << 20, 512, "d")
+    ]  # fmt: skip
+    assert trace.left_out["requests of files that are not listed"] == 1
+    with pytest.raises(TraceError, match="no request to the file 'd'; it has 'b', 'c', 'a'"):
+        list(Trace(path, files=("d",)).chunks())
+    with pytest.raises(TraceError, match="this trace is none"):
+        list(Trace(traces.csv(tmp_path / "csv"), files=("a",)).chunks())
+
+
 def test_columns_may_have_other_names_and_units(tmp_path: Path) -> None:
     path = tmp_path / "it.csv"
     path.write_text('"ts",lba,len,rw\n5.25,8,8,READ\n"7",16,1,w\n')
