@@ -43,6 +43,7 @@ class Job:
     cover: bool = False  # random pattern: each block once per pass (random map), for fills
     total_requests: int | None = None  # of a replay
     replays: tuple[str, ...] = ()  # iologs, one for each client, below the start's directory
+    logged: frozenset[int] | None = None  # numbers of the replays that keep a log; None: all
     flush_every: int | None = None  # a flush behind every so many writes
 
 

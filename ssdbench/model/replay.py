@@ -20,6 +20,7 @@ class ReplayRun(UnitRecord):
     iops: float
     bw_bytes_per_s: float
     longest_ns: int  # that a request waited
+    logged: int = 0  # requests whose latencies are known, of clients in turn; 0 in older results
     delivered_percent: float  # of the requests, done by when the last was due, and a second
     arrivals_off_percent: float | None = None  # of the trace's length; None in a closed loop
     held_up_percent: float = 0.0  # of the requests, sent late because every client in turn waited

@@ -3,7 +3,8 @@
 Replays that do not count come first, so that the drive is used to the trace; each that counts is a
 start of fio of its own. Work for fio is made once (`ssdbench.generator.trace.clients`) and removed
 at the end: it is as large as the trace. Limits: clients with one request each bound what is in
-flight, arrivals are exact to 2 ms (fio's clock of waits), and trims are not sent.
+flight, arrivals are exact to 2 ms (fio's clock of waits), and trims are not sent. Of a long trace
+not every client is logged: fio keeps a log in memory until it ends.
 """
 
 import io
@@ -143,6 +144,7 @@ class Replay(PlainStage):
         artifacts = context.directory() / FIO
         seed = derived(context.seed, self.name, unit.number)
         paths = (os.path.relpath(made.log(n), artifacts) for n in range(self.clients))
+        logged = made.logged(unit.number)
         job = Job(
             name="replay",
             workload=self._workload(made),
@@ -150,6 +152,7 @@ class Replay(PlainStage):
             total_bytes=made.bytes,
             latency_log=True,
             replays=tuple(paths),
+            logged=logged,
             total_requests=made.requests,
         )
         timed = summary.timed
@@ -171,8 +174,10 @@ class Replay(PlainStage):
             _drop(outcome)
         watched.write()
         _keep(context.directory() / HISTOGRAMS, waits, outcome.jobs)
-        ios = sum(one.read.ios + one.write.ios for one in outcome.jobs)
-        moved = sum(one.read.bytes + one.write.bytes for one in outcome.jobs)
+        sides = [side for one in outcome.jobs for side in (one.read, one.write)]
+        ios = sum(side.ios for side in sides)
+        moved = sum(side.bytes for side in sides)
+        in_time = min(waits.in_time / max(1, waits.asked), ios / made.requests)
         where = {"stage": self.name, "repeat": unit.repeat}
         off_percent = 100 * waits.arrivals_off_ns() / max(1, made.last_due_ns) if timed else None
         return ReplayRun(
@@ -182,8 +187,9 @@ class Replay(PlainStage):
             ended=not stopped,
             iops=ios / max(run.length_s, 1e-9),
             bw_bytes_per_s=moved / max(run.length_s, 1e-9),
-            longest_ns=waits.longest_ns,
-            delivered_percent=100 * waits.in_time / max(1, waits.asked) if timed else 100.0,
+            longest_ns=max(waits.longest_ns, *(round(side.lat_max_ns) for side in sides)),
+            logged=waits.asked,
+            delivered_percent=100 * in_time if timed else 100.0,
             arrivals_off_percent=off_percent,
             held_up_percent=100 * waits.held_up / max(1, waits.sent),
             artifacts=context.store.relative(context.directory()),
@@ -271,10 +277,11 @@ class Replay(PlainStage):
                     hint="use fio 3.33 to 3.41; its log does not fit the iolog",
                 )
             waits.add(client)
-        if waits.asked != made.requests:
+        due = sum(len(made.due(client)) for client in job.logged or range(self.clients))
+        if waits.asked != due:
             raise HostLacks(
-                f"fio logged the clients of {waits.asked:,} requests, and the trace has "
-                f"{made.requests:,}",
+                f"fio logged the clients of {waits.asked:,} requests, and the trace has {due:,} "
+                "for them",
                 hint="if the trace was written meanwhile, run again with one that stays as it is",
             )
         return waits
@@ -327,7 +334,10 @@ class Replay(PlainStage):
         }[self.placing]
         speed = "" if self.speed == 1 else f", {self.speed:g} times as fast"
         rounded = f"; {made.rounded:,} made whole blocks" if made.rounded else ""
-        return f"{made.requests:,} requests, {format_capacity(made.bytes)}, {where}{speed}{rounded}"
+        one_in = made.logs_one_in
+        logged = f"; one in {one_in} clients is logged, others each time" if one_in > 1 else ""
+        sent = f"{made.requests:,} requests, {format_capacity(made.bytes)}"
+        return f"{sent}, {where}{speed}{rounded}{logged}"
 
 
 def told(summary: TraceSummary) -> str:

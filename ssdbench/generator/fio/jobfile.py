@@ -68,9 +68,11 @@ def _replayed(index: int, job: Job, options: Options) -> Iterator[str]:
         "bs": largest_block(job.workload),  # the largest: buffers are made once
         "iodepth": 1,
         **_buffers(job.workload),
-        "write_lat_log": log_prefix(index, job),
         "disable_slat": 1,
         "disable_clat": 1,
+    }
+    log: Options = {
+        "write_lat_log": log_prefix(index, job),
         "log_entries": min(LOG_ENTRIES[1], max(LOG_ENTRIES[0], expected)),
     }
     for number, path in enumerate(job.replays):
@@ -78,7 +80,8 @@ def _replayed(index: int, job: Job, options: Options) -> Iterator[str]:
         seed = {"randseed": job.seed + 1 + number}  # of the data
         yield ""
         yield f"[{_section_name(index, job, number)}]"
-        yield from _lines({**wall, "read_iolog": path, **seed, **own})
+        kept = log if job.logged is None or number in job.logged else {}
+        yield from _lines({**wall, "read_iolog": path, **seed, **own, **kept})
 
 
 def together(sections: Sequence[Options], *, options: Mapping[str, str | int]) -> str:

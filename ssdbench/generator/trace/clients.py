@@ -35,6 +35,7 @@ EXTENT_BYTES = 2 << 20  # stays together when a trace is spread over another siz
 START_MS = 2000  # after fio's start: all its threads are there by then
 NAME = "drive"  # of the file in an iolog, where fio is not told another
 TRIMS = "trims: a drive that is tested stays full"
+MOST_LOGGED = 5_000_000  # requests of a replay, at 32 bytes each in fio's memory until it ends
 DUE = np.dtype([("due_ns", "<i8"), ("write", "u1")])
 _WORDS = {READ: "read", WRITE: "write", FLUSH: "sync"}
 
@@ -70,6 +71,15 @@ class Prepared:
     def log(self, client: int) -> Path:
         """The iolog of a client, from 0."""
         return self.directory / f"client-{client:04d}.log"
+
+    @property
+    def logs_one_in(self) -> int:
+        """Clients of which one logs, so that fio's memory does not grow with the trace."""
+        return min(self.clients, max(1, -(-self.requests // MOST_LOGGED)))
+
+    def logged(self, replay: int) -> frozenset[int]:
+        """The clients that log in a replay: others in the next, until each had its turn."""
+        return frozenset(range(replay % self.logs_one_in, self.clients, self.logs_one_in))
 
     def due(self, client: int) -> npt.NDArray[np.void]:
         """When each read and write of a client is due, and which it is, in its order."""

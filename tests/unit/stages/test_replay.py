@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from ssdbench.cli.main import run
+from ssdbench.generator.trace import clients
 from ssdbench.model.finding import Code
 from ssdbench.model.replay import ReplayFound
 from ssdbench.model.result import RunResult
@@ -88,6 +89,26 @@ def test_latency_is_that_of_the_drive_and_the_verdict_knows_what_is_missing(
     assert replayed.trace is not None and replayed.trace.flushes > 50
     (told,) = result.accepted
     assert (told.outcome, "NOT VALIDATED" in told.why) == ("cannot tell", True)
+
+
+def test_of_a_long_trace_other_clients_are_logged_in_each_replay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clients, "MOST_LOGGED", 1000)
+    sent = requests()[:2000]
+    trace = traces.iolog(tmp_path / "trace.log", sent)
+    (tmp_path / "it.yaml").write_text(PROFILE.format(trace=trace, more=""))
+
+    assert run(["run", str(tmp_path / "it.yaml"), "--output", str(tmp_path / "out"), "--json"]) == 1
+
+    result = RunResult.model_validate_json((tmp_path / "out/result.json").read_text())
+    replayed = found(result)
+    halves = [sum(way != "f" for *_, way in sent[first::2]) for first in (0, 1)]
+    assert [replay.logged for replay in replayed.replays] == halves
+    reads = {e.metric: e for e in replayed.estimates if e.direction == "read"}
+    assert reads["lat_p50_ns"].n == sum(way == "r" for *_, way in sent)
+    assert all(replay.delivered_percent == 100 for replay in replayed.replays)
+    assert "one in 2 clients is logged" in replayed.sent
 
 
 def test_the_page_and_the_tables_have_the_replay(stored: tuple[Path, RunResult]) -> None:
