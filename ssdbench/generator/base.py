@@ -46,6 +46,11 @@ class Job:
     logged: frozenset[int] | None = None  # numbers of the replays that keep a log; None: all
     flush_every: int | None = None  # a flush behind every so many writes
 
+    @property
+    def groups(self) -> int:
+        """Groups in which the generator reports it: one for each stream."""
+        return max(1, len(self.workload.streams))
+
 
 @dataclass(frozen=True, slots=True)
 class Second:
@@ -105,6 +110,7 @@ class JobOutcome:
     io_errors: int = 0
     cpu_user_percent: float = 0.0
     cpu_system_percent: float = 0.0
+    streams: "tuple[JobOutcome, ...]" = ()  # each stream of a job of several
 
     @property
     def latency(self) -> Histogram:

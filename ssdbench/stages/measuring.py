@@ -45,7 +45,7 @@ from ssdbench.stats.window import Needed
 from ssdbench.stats.writecache import buffer_bytes
 from ssdbench.units import NS_PER_S, format_duration
 
-SIDES = ("read", "write", "trim")  # of streams, as they are stored
+SIDES = ("read", "write", "trim")  # of streams, as they are stored; then flushes, without a rate
 SECONDS = ("duration_s", "read_ios", "write_ios", "read_bytes", "write_bytes")
 
 # Where the spare area is not known, the largest that drives are sold with is assumed (28 % of
@@ -250,13 +250,26 @@ def _measured(
         read=outcome.latency("read", from_s=from_s, to_s=to_s),
         write=outcome.latency("write", from_s=from_s, to_s=to_s),
         flush=Histogram.merged(job.flushes.latency for job in outcome.jobs),
-        streams=outcome.streams(from_s=from_s, to_s=to_s),
+        streams=_with_flushes(outcome.streams(from_s=from_s, to_s=to_s), outcome.jobs),
         cpu_percent=None if context.target.simulated else busiest,
         before=Series(
             np.cumsum(series.column("duration_s")[before]), series.iops[before], unit="1/s"
         ),
     )
     return measured if context.target.simulated else _with_submission(measured, outcome.jobs)
+
+
+def _with_flushes(seen: Sequence[StreamSeen], jobs: Sequence[JobOutcome]) -> tuple[StreamSeen, ...]:
+    """With the flushes of each stream, which fio logs nowhere: those of the whole start."""
+    whole = _each(jobs, len(seen))
+    return tuple(
+        replace(one, flush=job.flushes.latency) for one, job in zip(seen, whole, strict=True)
+    )
+
+
+def _each(jobs: Sequence[JobOutcome], streams: int) -> tuple[JobOutcome, ...]:
+    """What the only job did, by stream."""
+    return jobs[0].streams if streams > 1 else tuple(jobs[:streams])
 
 
 def _with_submission(measured: Measured, jobs: Sequence[JobOutcome]) -> Measured:
@@ -273,6 +286,10 @@ def _with_submission(measured: Measured, jobs: Sequence[JobOutcome]) -> Measured
         measured,
         read=Histogram.merged(job.read.latency for job in jobs),
         write=Histogram.merged(job.write.latency for job in jobs),
+        streams=tuple(
+            replace(seen, read=job.read.latency, write=job.write.latency)
+            for seen, job in zip(measured.streams, _each(jobs, len(measured.streams)), strict=True)
+        ),
         submit_percent=100 * share,
         start_in_flight=taken_ns / NS_PER_S / max(side.runtime_s for side in sides),
     )
@@ -297,7 +314,9 @@ def write_measured(path: Path, measured: Measured) -> None:
         cpu_percent=np.array(cpu),
         before_t_s=np.zeros(0) if measured.before is None else measured.before.t_s,
         before_iops=np.zeros(0) if measured.before is None else measured.before.rate,
-        streams=np.array([[one.histogram(d).counts for d in SIDES] for one in measured.streams]),
+        streams=np.array(
+            [[one.histogram(d).counts for d in (*SIDES, "flush")] for one in measured.streams]
+        ),
         streams_iops=np.array([[one.iops(d) for d in SIDES] for one in measured.streams]),
     )
     write_atomic(path, buffer.getvalue())
@@ -332,10 +351,11 @@ def read_measured(path: Path) -> Measured:
 
 
 def _stream_seen(counts: Counts, rates: Floats) -> StreamSeen:
-    """One stream as it is stored; results that are older have no trims."""
-    read, write, *trims = map(Histogram, counts)
-    trim, trim_iops = (trims[0], float(rates[2])) if trims else (Histogram.empty(), 0.0)
-    return StreamSeen(read, write, float(rates[0]), float(rates[1]), trim, trim_iops)
+    """One stream as it is stored; results that are older have no flushes, or no trims."""
+    read, write, *rest = map(Histogram, counts)
+    trim, trim_iops = (rest[0], float(rates[2])) if rest else (Histogram.empty(), 0.0)
+    flush = rest[1] if len(rest) > 1 else Histogram.empty()
+    return StreamSeen(read, write, float(rates[0]), float(rates[1]), trim, trim_iops, flush)
 
 
 def passed_by(written: int, told: int | None, *, directory: Path | None) -> list[Finding]:

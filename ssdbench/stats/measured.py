@@ -22,6 +22,7 @@ class StreamSeen:
     write_iops: float
     trim: Histogram = field(default_factory=Histogram.empty)
     trim_iops: float = 0.0
+    flush: Histogram = field(default_factory=Histogram.empty)  # of the whole start
 
     @classmethod
     def together(cls, parts: "Sequence[StreamSeen]") -> "StreamSeen":
@@ -33,11 +34,14 @@ class StreamSeen:
             write_iops=sum(part.write_iops for part in parts),
             trim=Histogram.merged(part.trim for part in parts),
             trim_iops=sum(part.trim_iops for part in parts),
+            flush=Histogram.merged(part.flush for part in parts),
         )
 
     def histogram(self, direction: str) -> Histogram:
-        """Latencies of "read", "write" or "trim"."""
-        return {"read": self.read, "write": self.write, "trim": self.trim}[direction]
+        """Latencies of "read", "write", "trim" or "flush"."""
+        return {
+            "read": self.read, "write": self.write, "trim": self.trim, "flush": self.flush,
+        }[direction]  # fmt: skip
 
     def iops(self, direction: str) -> float:
         """The rate of "read", "write" or "trim"."""
@@ -45,7 +49,7 @@ class StreamSeen:
 
     @property
     def requests(self) -> int:
-        """All that were counted, trims too."""
+        """All that were counted, trims too; flushes are none."""
         return self.read.n + self.write.n + self.trim.n
 
 

@@ -94,7 +94,7 @@ def point_estimates(
     estimates = [*_rates(repeats, measured, known)]
     estimates += latencies([m.read for m in measured], "read")
     estimates += latencies([m.write for m in measured], "write")
-    estimates += flush_latencies(measured)
+    estimates += flush_latencies([m.flush for m in measured])
     return tuple(estimate.model_copy(update={"artifacts": artifacts}) for estimate in estimates)
 
 

@@ -187,7 +187,7 @@ def _queueing(
 ) -> Iterator[Finding]:
     workload = point.workload
     if submit_percent := max((m.submit_percent for m in measured), default=0.0):
-        yield QueueFull(submit_percent, bool(workload.streams)).finding()
+        yield QueueFull(submit_percent).finding()
     merged = Histogram.merged([h for m in measured for h in (m.read, m.write)])
     if not workload.keeps_queue_full or merged.n == 0:
         return

@@ -34,7 +34,7 @@ def stream_results(workload: Workload, measured: Sequence[Measured]) -> tuple[St
             label=stream.label(),
             estimates=(
                 *_estimates([number], measured),
-                *(flush_latencies(measured) if stream.flushes else ()),
+                *_flushes(stream, number, measured),
                 *_delivered(stream, number, measured),
             ),
         )
@@ -96,16 +96,23 @@ def latencies(histograms: Sequence[Histogram], direction: str) -> list[Estimate]
     return [mean, *latency_estimates(histograms, direction)]
 
 
-def flush_latencies(measured: Sequence[Measured]) -> list[Estimate]:
-    """Of the flushes of all streams: a commit takes its write's time and its flush's.
+def flush_latencies(flushes: Sequence[Histogram]) -> list[Estimate]:
+    """Of the flushes of each repeat: a commit takes its write's time and its flush's.
 
-    fio logs no flush with its time, and reports those of a group together (`add_sync_lat_sample`
-    in its stat.c), so they are those of whole starts.
+    fio logs no flush with its time, so they are those of whole starts.
     """
     return [
         estimate.model_copy(update={"method": f"{estimate.method}; settling included"})
-        for estimate in latencies([m.flush for m in measured], "flush")
+        for estimate in latencies(flushes, "flush")
     ]
+
+
+def _flushes(stream: Stream, number: int, measured: Sequence[Measured]) -> list[Estimate]:
+    """Of a stream that flushes; in older results those of all streams together."""
+    if not stream.flushes:
+        return []
+    own = [m.streams[number].flush for m in measured]
+    return flush_latencies(own if any(h.n for h in own) else [m.flush for m in measured])
 
 
 def _delivered(stream: Stream, number: int, measured: Sequence[Measured]) -> Iterator[Estimate]:

@@ -7,6 +7,7 @@ import pytest
 
 from ssdbench.host.command import run
 from ssdbench.model.finding import Code
+from ssdbench.model.point import StreamResult
 from ssdbench.model.result import PointResult, RunResult
 from ssdbench.target.inspect import inspect
 from ssdbench.units import MIB, NS_PER_S
@@ -52,6 +53,9 @@ window: 5s
 settle: {window: 2s, flat: 2s, max_time: 3s}
 measure:
   - sweep: {block: 4KiB, read: 100, iodepth: 1, numjobs: 32}
+  - mix:
+      window: 3s
+      streams: [{name: a, read: 100, iodepth: 1, numjobs: 16}, {name: b, read: 100, iodepth: 16}]
 """
 
 
@@ -83,13 +87,20 @@ def test_jobs_and_mixes_run_on_a_block_device(tmp_path: Path) -> None:
 
 def test_latency_holds_the_wait_for_a_slot_of_the_drive(tmp_path: Path) -> None:
     """fio's log by time begins after io_submit, which sleeps while the drive's queue is full."""
-    (point,) = points_of(THREADS, tmp_path)
+    point, mix = points_of(THREADS, tmp_path)
 
+    for stream in mix.streams:
+        rate, waited = (estimate_of(stream, metric) for metric in ("iops", "lat_mean_ns"))
+        assert rate * waited / NS_PER_S == pytest.approx(16, rel=0.5), stream.name
     iops, mean = point.estimate("iops"), point.estimate("lat_mean_ns")
     assert iops is not None and mean is not None
     assert iops.value * mean.value / NS_PER_S == pytest.approx(32, rel=0.5)  # without the wait 4
     codes = {finding.code for finding in point.findings}
     assert Code.QUEUE_FULL in codes and Code.LITTLE_MISMATCH not in codes
+
+
+def estimate_of(stream: StreamResult, metric: str) -> float:
+    return next(e.value for e in stream.estimates if (e.metric, e.direction) == (metric, "read"))
 
 
 def points_of(text: str, tmp_path: Path) -> list[PointResult]:

@@ -128,7 +128,8 @@ def _streams(index: int, job: Job) -> Iterator[str]:
     streams = job.workload.streams
     for number, (stream, part) in enumerate(zip(streams, _parts(job), strict=True)):
         name = f"{log_prefix(index, job)}{_STREAM}{number}"
-        wall: Options = {"stonewall": 1} if index and not number else {}
+        # Each stream is reported on its own. `exitall` and errors end all groups all the same.
+        begin: Options = {"new_group": 1} if number else {"stonewall": 1} if index else {}
         end: Options = {"time_based": 1, "runtime": UNTIL_STOPPED_S}
         if job.runtime_s is not None:
             end = {"time_based": 1, "runtime": _milliseconds(job.runtime_s)}
@@ -140,7 +141,8 @@ def _streams(index: int, job: Job) -> Iterator[str]:
         yield f"[{name}]"
         yield from _lines(
             {
-                **wall,
+                **begin,
+                "exit_what": "all",
                 **dict(stream.options),
                 "randseed": job.seed + 1,
                 **end,

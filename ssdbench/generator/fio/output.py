@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain, islice
 from typing import Any
 
 from ssdbench.foreign import json_object, plain
@@ -21,7 +22,7 @@ class CutShort(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One reporting group, which is one of our jobs with all its threads."""
+    """One of our jobs with all its threads: a reporting group, or one for each of its streams."""
 
     outcome: JobOutcome
     error: int  # errno of the first thread that failed, 0 if none
@@ -39,12 +40,13 @@ class Report:
     preamble: str  # what fio wrote before the document
 
 
-def parse(text: str, names: Sequence[str]) -> Report:
-    """The last report in `text`, its groups named by `names`.
+def parse(text: str, names: Sequence[str], *, groups_of: Sequence[int] = ()) -> Report:
+    """The last report in `text`, its jobs named by `names`, each one group or as many as told.
 
     fio puts messages before the document, and with --status-interval several documents one after
     another. Raises CutShort.
     """
+    sizes = groups_of or [1] * len(names)
     starts = [found.start() for found in _DOCUMENT.finditer(text)]
     if not starts:
         raise CutShort("fio wrote no report")
@@ -52,12 +54,13 @@ def parse(text: str, names: Sequence[str]) -> Report:
         document = json_object(text[starts[-1] :].strip())
         groups = _groups(document["jobs"])
         version = plain(str(document["fio version"]).removeprefix("fio-"), 40)
-        told = tuple(_group(name, parts) for name, parts in zip(names, groups, strict=False))
+        each = iter(groups)
+        told = tuple(_job(n, list(islice(each, k))) for n, k in zip(names, sizes, strict=True))
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
         said = plain(f"{type(error).__name__}: {error}", 200)
         raise CutShort(f"fio's report cannot be read: {said}") from error
-    if len(groups) != len(names):
-        raise CutShort(f"fio reported {len(groups)} jobs of {len(names)}")
+    if len(groups) != sum(sizes):
+        raise CutShort(f"fio reported {len(groups)} jobs of {sum(sizes)}")
     return Report(version=version, groups=told, preamble=text[: starts[0]])
 
 
@@ -100,6 +103,15 @@ def _groups(jobs: Sequence[Json]) -> list[list[Json]]:
     for job in jobs:
         by_group.setdefault(_count(job["groupid"]), []).append(job)
     return [by_group[group] for group in sorted(by_group)]
+
+
+def _job(name: str, groups: Sequence[Sequence[Json]]) -> Group:
+    """A job as one, and each of its streams where it has several."""
+    whole = _group(name, list(chain.from_iterable(groups)))
+    if len(groups) < 2:
+        return whole
+    streams = tuple(_group(name, parts).outcome for parts in groups)
+    return replace(whole, outcome=replace(whole.outcome, streams=streams))
 
 
 def _group(name: str, parts: Sequence[Json]) -> Group:

@@ -31,6 +31,7 @@ class Together:
     runtime_s: float | None = None
     total_bytes: int | None = None
     name: str = "the job"  # for messages
+    groups: int = 1  # in which fio reports them
 
 
 def run_together(

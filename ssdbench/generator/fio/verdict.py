@@ -51,7 +51,7 @@ _MESSAGE = re.compile(r"^(?:fio: |.*\berror=|.*failed)", re.IGNORECASE)
 
 
 class Asked(Protocol):
-    """What one reporting group was to do: its name, and when it ends by itself."""
+    """What one job was to do: its name, its reporting groups, and when it ends by itself."""
 
     @property
     def name(self) -> str: ...
@@ -59,6 +59,8 @@ class Asked(Protocol):
     def runtime_s(self) -> float | None: ...
     @property
     def total_bytes(self) -> int | None: ...
+    @property
+    def groups(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,9 @@ def believed(ending: Ending, jobs: Sequence[Asked]) -> Report:
             hint=_DISK_HINT if ending.status == _DISK else _LIBRARY_HINT,
         )
     try:
-        report = parse(ending.output, [job.name for job in jobs])
+        report = parse(
+            ending.output, [job.name for job in jobs], groups_of=[j.groups for j in jobs]
+        )
     except CutShort as error:
         raise _without_report(ending, error) from error
     _check_errors(ending, report)

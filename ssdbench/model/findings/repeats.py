@@ -338,14 +338,12 @@ class QueueFull(FindingKind):
     remedy = "More requests than the drive has slots make latency, not rate: use fewer."
 
     submit_percent: float  # of the latency
-    by_stream: bool
 
     def message(self) -> str:
-        streams = "; those of single jobs leave this wait out" if self.by_stream else ""
         return (
             f"{self.submit_percent:.0f} % of the latency was spent before the kernel took the "
             "request, mostly waiting for a free slot of the drive's queue: latencies include that "
-            f"and are those of whole repeats with their settling{streams}; figures over time show "
+            f"and are those of whole repeats with their settling; figures over time show "
             "the rest"
         )
 

@@ -48,6 +48,15 @@ new_group
 rw=write
 bs=16k
 rate_iops=50
+fsync=1
+size=10%
+[seldom]
+new_group
+rw=write
+bs=16k
+rate_iops=10
+fsync=1
+offset=50%
 size=10%
 """
 
@@ -104,14 +113,26 @@ def test_a_job_that_sets_its_pace_has_a_share_of_its_rate_and_no_bound(
     resumed: dict[str, PointResult],
 ) -> None:
     point = resumed["db.fio 2"]
-    lookup, log = point.streams
+    lookup, log, seldom = point.streams
 
     assert estimate(point, "iops").bound is None
     assert estimate(log, "delivered_percent").value == pytest.approx(100, abs=0.5)
     assert estimate(log, "iops", "write").value == pytest.approx(50, rel=0.01)
     assert estimate(lookup, "lat_p99_ns", "read").value > 0
-    both = estimate(lookup, "iops", "read").value + 50
+    both = estimate(lookup, "iops", "read").value + 50 + 10
     assert estimate(point, "iops").value == pytest.approx(both, rel=0.02)
+
+
+def test_each_job_has_the_flushes_that_are_its_own(resumed: dict[str, PointResult]) -> None:
+    point = resumed["db.fio 2"]
+    _, log, seldom = (estimate_n(stream) for stream in point.streams)
+
+    assert log == pytest.approx(5 * seldom, rel=0.05)
+    assert estimate_n(point) == log + seldom
+
+
+def estimate_n(found: PointResult | StreamResult) -> int:
+    return sum(e.n for e in found.estimates if (e.metric, e.direction) == ("lat_p50_ns", "flush"))
 
 
 def test_a_job_is_of_no_one_kind_and_a_paced_one_is_nothing_to_plan_on(result: RunResult) -> None:
