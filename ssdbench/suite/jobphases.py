@@ -1,6 +1,6 @@
 """What a profile's fio job files ask of a target: phases of streams, each checked by fio itself."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
 
 from ssdbench.errors import Misplaced, UsageError
 from ssdbench.generator.base import Job
@@ -19,8 +19,6 @@ from ssdbench.model.profile import Profile
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.model.workload import Workload
 from ssdbench.suite.mixes import sections
-
-_WORDS = {"zone_split": "random_distribution"}  # of fio, for options that it does not name
 
 
 def phases(
@@ -84,15 +82,27 @@ def _require_known_to_fio(phase: Phase, name: str, *, simulated: bool) -> None:
         if simulated
         else {"ioengine": "libaio", "filename": "/dev/null", "direct": 1}
     )
-    text = jobfile([Job("check", phase.workload, seed=1)], options={**way, "thread": 1})
-    if said := complaint(text):
-        raise UsageError(f"{_blamed(phase, name, said)}: fio refuses it: {said}")
+
+    def said(workload: Workload) -> str:
+        return complaint(jobfile([Job("check", workload, seed=1)], options={**way, "thread": 1}))
+
+    if told := said(phase.workload):
+        raise UsageError(f"{_blamed(phase, told, said) or name}: fio refuses it: {told}")
 
 
-def _blamed(phase: Phase, name: str, said: str) -> str:
-    """Where the option stands that fio names, else the file."""
-    names = [name for word, name in _WORDS.items() if word in said]
-    places: Sequence[str] = [
-        o.place for o in phase.options if f"{o.name}=" in said or o.name in names
-    ]
-    return places[-1] if places else name
+def _blamed(phase: Phase, told: str, said: Callable[[Workload], str]) -> str:
+    """Where the option stands that fio names, or without which it has nothing to say."""
+    if named := [option.place for option in phase.options if f"{option.name}=" in told]:
+        return named[-1]
+    for option in reversed(phase.options):
+        streams = tuple(
+            stream.model_copy(
+                update={"options": tuple(o for o in stream.options if o[0] != option.name)}
+            )
+            for stream in phase.workload.streams
+        )
+        if streams != phase.workload.streams and not said(
+            phase.workload.model_copy(update={"streams": streams})
+        ):
+            return option.place
+    return ""

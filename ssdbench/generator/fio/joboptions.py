@@ -77,6 +77,7 @@ _READ = frozenset(  # understood here, and written anew
     ["rw", "bs", "bsrange", "bssplit", "iodepth", "numjobs", "size", "offset", "offset_increment",
      "ioengine", "direct", "buffered", "stonewall", "new_group"]
 )  # fmt: skip
+_VALUED = _READ - {"stonewall", "new_group", "direct", "buffered"}  # not by their name alone
 
 _LENGTH = "each repeat settles and is then counted for the window of the profile"
 _SEEDS = "each repeat has other offsets and data, from the seed of the run"
@@ -136,6 +137,8 @@ def known(option: Option) -> tuple[Option, str]:
             "is replaced",
             hint="write its value",
         )
+    if not option.value and name in _VALUED:
+        raise UsageError(f"{option.place}: {named} has no value", hint="write one, or remove it")
     if name in REQUESTS | PACE | _READ or name in _SETTLED:
         why = _SETTLED.get(name)
         told = f"{option.place}: {shown(option)} is left out: {why}" if why else ""

@@ -154,6 +154,8 @@ def test_each_repeat_has_offsets_of_its_own(resumed: dict[str, PointResult]) -> 
     [
         ("  - fio: jobs/db.fio\n", "[a]\nrw=write\nexec_prerun=id\n", "jobs/db.fio:3: exec_prerun"),
         ("  - fio: jobs/db.fio\n", "[a]\nrandom_distribution=zap:1\n", "jobs/db.fio:2: fio refuse"),
+        ("  - fio: jobs/db.fio\n", "[a]\nrw=randread\nrandom_distribution=zipf:nan\niodepth=2\n",
+         "jobs/db.fio:3: fio refuses it: fio: zipf theta"),
         ("  - fio: jobs/none.fio\n", JOBS, "jobs/none.fio cannot be read: No such file"),
         ("  - fio: {file: ../../etc/hosts}\n", JOBS, "../../etc/hosts"),
         ("  - fio: jobs\n", JOBS, "jobs"),

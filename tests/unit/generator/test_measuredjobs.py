@@ -55,6 +55,8 @@ REFUSED = {
     "fixedbufs=1": "compared in a sweep",
     "verify=crc32c": "no time of the drive",
     "latency_target=1ms": "by what is measured",
+    "bs=": "bs has no value",
+    "iodepth": "iodepth has no value",
     "trigger=5": "not on the list",
     "bs=${SIZE}": "variable",
     "bs=`id`": "variable",
