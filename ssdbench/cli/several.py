@@ -99,7 +99,6 @@ def _tried(each: "Sequence[Asked]", planned: Sequence[RunPlan], output: Path) ->
         return Tried(side_by_side=True, says=sidebyside.SHARE_NOTHING)
     length = format_duration(sidebyside.seconds(len(each)))
     tell(f"do they disturb each other? reads only, at most {length}")
-    make_directory(output / TRIAL)
     with Signals() as signals:
         tried = sidebyside.trial(each, planned, output / TRIAL, interrupted=signals.pending)
     sidebyside.store(tried, _evidence(output))
