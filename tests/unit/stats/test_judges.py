@@ -5,10 +5,12 @@ A sample of what `nox -s judge-the-judges` prints in full.
 
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from benchmarks import judge_the_answers as answers
 from benchmarks import judge_the_judges as judges
 from benchmarks import synthetic, zoo
 from ssdbench.stats.pss import Pss, window_criteria
@@ -151,3 +153,20 @@ def test_bistable_drives_are_answered_with_their_lower_level() -> None:
     answered = [c for c in cases if c.accepted and c.shape != "flat"]
     assert len(answered) >= 7
     assert all(abs(c.mode - 1) < 0.06 for c in answered)
+
+
+def test_a_count_goes_on_from_the_drives_that_were_judged_before(tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    def ask(number: int, seed: int) -> list[answers.Outcome]:
+        asked.append(number)
+        return [answers.Outcome("block size", "no block", answers.RIGHT, note=f"{number} {seed}")]
+
+    part, kept = answers.Part(ask, short=1, full=2), tmp_path / "kept"
+
+    first = list(answers.judged(part, range(2), 7, 1, kept))
+    again = list(answers.judged(part, range(3), 7, 1, kept))
+    other = list(answers.judged(part, range(1), 8, 1, kept))
+
+    assert asked == [0, 1, 2, 0]  # another seed draws other drives
+    assert again[:2] == first and again[2].note == "2 7" and other[0].note == "0 8"
