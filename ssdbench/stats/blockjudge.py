@@ -48,8 +48,8 @@ FREQUENCIES = (
     (LEAST_SCORE, 0, 0),
     (15.0, 0, 0),
     (30.0, 20, 17),
-    (60.0, 41, 40),
-    (120.0, 886, 886),
+    (60.0, 81, 80),
+    (120.0, 1210, 1210),
 )
 LEAST_FREQUENCY = 0.9  # an answer that is wrong more often costs more than "cannot tell"
 UNKNOWN = BlockVerdict(None, None, None, (), (0, 0))
