@@ -59,6 +59,23 @@ struct flash_options {
 	bool cuttable;		/* keep what vectors overwrite, so that power may be cut */
 };
 
+/* Faults of the way to the drive, which it does not have itself; mq mode alone. */
+enum flash_inject_kind {
+	FLASH_LOSE,		/* a command is done and never reported: the request times out */
+	FLASH_REQUEUE,		/* the drive is busy, or gives the request back */
+	FLASH_NO_QUEUE,		/* a hardware queue cannot be made */
+	FLASH_INJECTS
+};
+
+/* When one comes, as the kernel's fault attributes say it; also while the drive is on. */
+struct flash_inject {
+	struct config_group group;
+	atomic_t probability;	/* percent; 0: never */
+	atomic_t interval;	/* chances of which one counts */
+	atomic_t times;		/* that are left; -1: no end */
+	atomic_t calls;
+};
+
 struct flash;
 
 /* One command in flight: the blk-mq request's private data, or a slot in bio mode. */
@@ -79,6 +96,7 @@ struct flash_cmd {
 	blk_status_t status;
 	int cpu;			/* that submitted it */
 	bool slot;			/* taken from flash->slots */
+	bool lost;			/* it will not be reported */
 };
 
 /* One interrupt line: a timer that always fires on its CPU. */
@@ -101,7 +119,9 @@ struct flash_poll_queue {
 };
 
 struct flash {
-	struct config_item item;
+	struct config_group group;
+	struct flash_inject inject[FLASH_INJECTS];
+	atomic_t requeues;		/* injected */
 	struct mutex lock;		/* options, params, power */
 	struct flash_options options;
 	struct ssdb_params params;
@@ -180,9 +200,18 @@ u64 flash_core_submit(struct flash *flash, const struct ssdb_cmd *cmds, u32 coun
 blk_status_t flash_bio_data(struct flash *flash, struct bio *bio);
 u32 flash_core_op(enum req_op op);
 
+/* inject.c */
+/* -ENOMEM: what there is by then is destroyed with the drive. */
+int flash_inject_init(struct flash *flash);
+void flash_inject_destroy(struct flash *flash);
+/* Whether it is to come now. */
+bool flash_inject(struct flash *flash, enum flash_inject_kind kind);
+
 /* queue.c, bio.c: the two kinds of device */
 int flash_mq_create(struct flash *flash, const struct ssdb_limits *limits);
 void flash_mq_destroy(struct flash *flash);
+/* Other numbers of hardware queues, while it is on. -EBUSY where they are fixed, -ENOMEM. */
+int flash_mq_resize(struct flash *flash, u32 queues, u32 poll_queues);
 int flash_bio_create(struct flash *flash, const struct ssdb_limits *limits);
 void flash_bio_destroy(struct flash *flash);
 extern const struct block_device_operations flash_mq_fops;

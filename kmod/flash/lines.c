@@ -213,7 +213,7 @@ void flash_report(struct flash_cmd *cmd, u64 due_ns, u32 tag)
 		flash_complete(cmd);
 		break;
 	case FLASH_SOFTIRQ:
-		if (cmd->rq && likely(!blk_should_fake_timeout(cmd->rq->q)))
+		if (cmd->rq)
 			blk_mq_complete_request(cmd->rq);
 		else
 			flash_complete(cmd);

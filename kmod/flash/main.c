@@ -9,7 +9,8 @@
  *	echo 0 > ssd0/power; rmdir ssd0
  *
  * Every parameter of the drive's core is an attribute of the same name (ftl/ssdb_params.h); the
- * others say how the device is attached: see flash_options. Nothing may change while it is on.
+ * others say how the device is attached: see flash_options. While it is on, nothing may change but
+ * the number of its hardware queues, and the faults of the way to it (inject.c).
  */
 #include <linux/kstrtox.h>
 #include <linux/module.h>
@@ -21,7 +22,7 @@
 
 static struct flash *to_flash(struct config_item *item)
 {
-	return container_of(item, struct flash, item);
+	return container_of(to_config_group(item), struct flash, group);
 }
 
 /* A number within limits, or the name of a choice. */
@@ -107,7 +108,7 @@ static const char *const flash_completions[] = {
 static const char *const flash_line_names[] = { "one", "two", "percpu", NULL };
 static const char *const flash_no_yes[] = { "0", "1", NULL };
 
-#define FLASH_OPTION(NAME, CHOICES, MIN, MAX)							\
+#define FLASH_OPTION_ON(NAME, CHOICES, MIN, MAX, WHILE_ON)					\
 static ssize_t flash_##NAME##_show(struct config_item *item, char *page)			\
 {												\
 	return flash_print(page, CHOICES, to_flash(item)->options.NAME);			\
@@ -122,7 +123,7 @@ static ssize_t flash_##NAME##_store(struct config_item *item, const char *page, 
 		return error;									\
 	mutex_lock(&flash->lock);								\
 	if (flash->powered)									\
-		error = -EBUSY;									\
+		error = (WHILE_ON);								\
 	else											\
 		flash->options.NAME = value;							\
 	mutex_unlock(&flash->lock);								\
@@ -130,11 +131,15 @@ static ssize_t flash_##NAME##_store(struct config_item *item, const char *page, 
 }												\
 CONFIGFS_ATTR(flash_, NAME)
 
+#define FLASH_OPTION(NAME, CHOICES, MIN, MAX) FLASH_OPTION_ON(NAME, CHOICES, MIN, MAX, -EBUSY)
+
 FLASH_OPTION(mode, flash_modes, 0, FLASH_BIO);
 FLASH_OPTION(completion, flash_completions, 0, FLASH_POLLED);
 FLASH_OPTION(lines, flash_line_names, 0, FLASH_LINE_PER_CPU);
-FLASH_OPTION(queues, NULL, 1, FLASH_MAX_QUEUES);
-FLASH_OPTION(poll_queues, NULL, 0, FLASH_MAX_QUEUES);
+FLASH_OPTION_ON(queues, NULL, 1, FLASH_MAX_QUEUES,
+		flash_mq_resize(flash, value, flash->options.poll_queues));
+FLASH_OPTION_ON(poll_queues, NULL, 0, FLASH_MAX_QUEUES,
+		flash_mq_resize(flash, flash->options.queues, value));
 FLASH_OPTION(depth, NULL, 1, FLASH_MAX_DEPTH);
 FLASH_OPTION(irq_cpu, NULL, 0, nr_cpu_ids - 1);
 FLASH_OPTION(irq_cpu2, NULL, 0, nr_cpu_ids - 1);
@@ -242,7 +247,10 @@ static struct configfs_attribute *flash_attributes[] = {
 
 static void flash_release(struct config_item *item)
 {
-	kvfree(to_flash(item));
+	struct flash *flash = to_flash(item);
+
+	flash_inject_destroy(flash);
+	kvfree(flash);
 }
 
 static struct configfs_item_operations flash_item_ops = { .release = flash_release };
@@ -253,7 +261,7 @@ static const struct config_item_type flash_item_type = {
 	.ct_owner = THIS_MODULE,
 };
 
-static struct config_item *flash_make(struct config_group *group, const char *name)
+static struct config_group *flash_make(struct config_group *group, const char *name)
 {
 	struct flash *flash;
 
@@ -279,11 +287,15 @@ static struct config_item *flash_make(struct config_group *group, const char *na
 		.adaptive_depth = 16,
 		.store = true,
 	};
-	if (ssdb_item_init(&flash->item, name, &flash_item_type)) {
+	if (ssdb_group_init(&flash->group, name, &flash_item_type)) {
 		kvfree(flash);
 		return ERR_PTR(-ENOMEM);
 	}
-	return &flash->item;
+	if (flash_inject_init(flash)) {
+		config_item_put(&flash->group.cg_item);
+		return ERR_PTR(-ENOMEM);
+	}
+	return &flash->group;
 }
 
 static void flash_drop(struct config_group *group, struct config_item *item)
@@ -298,7 +310,7 @@ static void flash_drop(struct config_group *group, struct config_item *item)
 }
 
 static struct configfs_group_operations flash_group_ops = {
-	.make_item = flash_make,
+	.make_group = flash_make,
 	.drop_item = flash_drop,
 };
 

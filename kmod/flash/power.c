@@ -48,7 +48,7 @@ static int flash_check_options(struct flash *flash)
 	else if (!why && (!cpu_online(options->irq_cpu) || !cpu_online(options->irq_cpu2)))
 		why = "an interrupt CPU is not online";
 	if (why)
-		pr_err("%s: %s\n", config_item_name(&flash->item), why);
+		pr_err("%s: %s\n", config_item_name(&flash->group.cg_item), why);
 	return why ? -EINVAL : 0;
 }
 
@@ -91,14 +91,14 @@ static int flash_disk_add(struct flash *flash)
 
 	disk->fops = flash->options.mode == FLASH_BIO ? &flash_bio_fops : &flash_mq_fops;
 	disk->private_data = flash;
-	snprintf(disk->disk_name, sizeof(disk->disk_name), "%s", config_item_name(&flash->item));
+	snprintf(disk->disk_name, sizeof(disk->disk_name), "%s", config_item_name(&flash->group.cg_item));
 	set_capacity(disk, ssdb_capacity_bytes(flash->state) >> SECTOR_SHIFT);
 	return add_disk(disk);
 }
 
 int flash_power_on(struct flash *flash)
 {
-	int error = flash_check_options(flash) ?: ssdb_name_check(config_item_name(&flash->item));
+	int error = flash_check_options(flash) ?: ssdb_name_check(config_item_name(&flash->group.cg_item));
 
 	if (error)
 		return error;
@@ -121,7 +121,7 @@ int flash_power_on(struct flash *flash)
 	if (error)
 		goto out_destroy_disk;
 	flash->powered = true;
-	pr_info("%s: simulated drive of %llu bytes\n", config_item_name(&flash->item),
+	pr_info("%s: simulated drive of %llu bytes\n", config_item_name(&flash->group.cg_item),
 		ssdb_capacity_bytes(flash->state));
 	return 0;
 

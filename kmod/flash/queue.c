@@ -26,6 +26,22 @@ static void flash_poll_add(struct flash *flash, struct flash_cmd *cmd, u32 queue
 	spin_unlock(&poll->lock);
 }
 
+/* Until the request times out. */
+static void flash_lose(struct flash_cmd *cmd)
+{
+	atomic_inc(&cmd->flash->in_flight);
+	WRITE_ONCE(cmd->lost, true);
+}
+
+/* Both ways that a driver has to put a request off, in turn. */
+static blk_status_t flash_requeue(struct flash *flash, struct request *rq)
+{
+	if (atomic_inc_return(&flash->requeues) & 1)
+		return BLK_STS_RESOURCE;
+	blk_mq_requeue_request(rq, true);
+	return BLK_STS_OK;
+}
+
 static blk_status_t flash_queue_rq(struct blk_mq_hw_ctx *hctx,
 				   const struct blk_mq_queue_data *data)
 {
@@ -45,12 +61,17 @@ static blk_status_t flash_queue_rq(struct blk_mq_hw_ctx *hctx,
 	cmd->rq = rq;
 	cmd->bio = NULL;
 	cmd->vector = NULL;
+	cmd->lost = false;
 	blk_mq_start_request(rq);
+	if (flash_inject(flash, FLASH_REQUEUE))
+		return flash_requeue(flash, rq);
 	status = flash_request_data(flash, rq);
 	if (status != BLK_STS_OK)
 		return status;
 	due_ns = flash_core_submit(flash, &core, 1, &cmd->status);
-	if (hctx->type == HCTX_TYPE_POLL)
+	if (flash_inject(flash, FLASH_LOSE) || blk_should_fake_timeout(rq->q))
+		flash_lose(cmd);
+	else if (hctx->type == HCTX_TYPE_POLL)
 		flash_poll_add(flash, cmd, hctx->queue_num, due_ns);
 	else
 		flash_report(cmd, due_ns, rq->tag);
@@ -91,9 +112,21 @@ static void flash_softirq_done(struct request *rq)
  */
 static enum blk_eh_timer_return flash_timeout(struct request *rq)
 {
+	struct flash_cmd *cmd = blk_mq_rq_to_pdu(rq);
+
+	if (READ_ONCE(cmd->lost)) {
+		cmd->status = BLK_STS_TIMEOUT;
+		blk_mq_complete_request(rq);
+		return BLK_EH_DONE;
+	}
 	if (rq->mq_hctx->type == HCTX_TYPE_POLL)
 		flash_poll(rq->mq_hctx, NULL);
 	return BLK_EH_RESET_TIMER;
+}
+
+static int flash_init_hctx(struct blk_mq_hw_ctx *hctx, void *data, unsigned int index)
+{
+	return flash_inject(data, FLASH_NO_QUEUE) ? -EFAULT : 0;
 }
 
 static void flash_map_type(struct blk_mq_tag_set *set, enum hctx_type type, u32 count, u32 offset)
@@ -107,7 +140,8 @@ static void flash_map_type(struct blk_mq_tag_set *set, enum hctx_type type, u32 
 static void flash_map_queues(struct blk_mq_tag_set *set)
 {
 	struct flash *flash = set->driver_data;
-	u32 poll = flash->options.poll_queues;
+	/* When no others can be had, their number is that of before. */
+	u32 poll = min(flash->options.poll_queues, set->nr_hw_queues - 1);
 
 	flash_map_type(set, HCTX_TYPE_DEFAULT, set->nr_hw_queues - poll, 0);
 	if (set->nr_maps > 1) {
@@ -121,14 +155,16 @@ static const struct blk_mq_ops flash_mq_ops = {
 	.complete = flash_softirq_done,
 	.timeout = flash_timeout,
 	.poll = flash_poll,
+	.init_hctx = flash_init_hctx,
 	.map_queues = flash_map_queues,
 };
 
 const struct block_device_operations flash_mq_fops = { .owner = THIS_MODULE };
 
-static int flash_poll_queues_create(struct flash *flash, u32 queues)
+/* As many as there may ever be: their number changes while the drive is on. */
+static int flash_poll_queues_create(struct flash *flash)
 {
-	u32 i;
+	u32 queues = 2 * FLASH_MAX_QUEUES, i;
 
 	flash->poll_queues = kcalloc(queues, sizeof(*flash->poll_queues), GFP_KERNEL);
 	if (!flash->poll_queues)
@@ -146,7 +182,7 @@ int flash_mq_create(struct flash *flash, const struct ssdb_limits *limits)
 	u32 queues = flash->options.queues + flash->options.poll_queues;
 	int error;
 
-	error = flash_poll_queues_create(flash, queues);
+	error = flash_poll_queues_create(flash);
 	if (error)
 		return error;
 	memset(tags, 0, sizeof(*tags));
@@ -174,6 +210,25 @@ out_free_tags:
 out_free_poll_queues:
 	kfree(flash->poll_queues);
 	return error;
+}
+
+int flash_mq_resize(struct flash *flash, u32 queues, u32 poll_queues)
+{
+	struct flash_options *options = &flash->options, before = *options;
+	u32 wanted = queues + poll_queues;
+
+	if (options->mode != FLASH_MQ || !options->poll_queues != !poll_queues)
+		return -EBUSY;
+	if (flash->tags.nr_maps == 1)	/* as when the tags were made */
+		wanted = min(wanted, nr_cpu_ids);
+	options->queues = queues;
+	options->poll_queues = poll_queues;
+	blk_mq_update_nr_hw_queues(&flash->tags, wanted);
+	if (flash->tags.nr_hw_queues == wanted)
+		return 0;
+	*options = before;
+	blk_mq_update_nr_hw_queues(&flash->tags, flash->tags.nr_hw_queues);
+	return -ENOMEM;
 }
 
 void flash_mq_destroy(struct flash *flash)

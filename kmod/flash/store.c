@@ -16,7 +16,7 @@ void *flash_table(struct flash *flash, u64 bytes)
 		table = __vmalloc(bytes, GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN);
 	if (!table)
 		pr_err("%s: no memory for a table of %llu bytes\n",
-		       config_item_name(&flash->item), bytes);
+		       config_item_name(&flash->group.cg_item), bytes);
 	return table;
 }
 

@@ -157,6 +157,44 @@ def test_latency_is_the_drives_own_in_reproducible_time(guest: Guest) -> None:
 
 
 # Reads by CPU 0 or 1, and on which CPUs they ended: "case: reads on CPU 0, on CPU 1".
+# A directory for each kind of fault; `queues`, while the drive is on.
+AT_FAULT = r"""
+eval "$(declare -f verify | sed s/8m/2m/)"
+mq() { ls /sys/block/ssd0/mq | wc -l; }
+read_one() { dd if=/dev/ssd0 of=/dev/null bs=4k count=1 iflag=direct status=none 2>&1; }
+(set_up init_hctx_fault_inject/probability=100) 2> /dev/null || echo no queue, no drive
+echo 1 > $F/power; tear_down; set_up queues=2
+echo 200 > /sys/block/ssd0/queue/io_timeout
+for pair in interval=2 times=1 probability=100; do echo ${pair#*=} > $F/timeout_inject/${pair%=*}
+done; read_one && read_one | grep -o 'timed out'; read_one
+echo $(< $F/timeout_inject/times) left, $(grep in_flight $F/counters)
+echo -1 > $F/requeue_inject/times; echo 10 > $F/requeue_inject/probability
+for name in none bpref-as bpref-cfq; do echo $name > /sys/block/ssd0/queue/scheduler; verify $name
+done; echo 0 > $F/requeue_inject/probability
+for wrong in "probability 101" "interval -1" "times x"; do set -- $wrong
+  (echo $2 > $F/timeout_inject/$1) 2> /dev/null || echo $1 refused; done
+verify 'other queues' & while kill -0 $! 2> /dev/null; do
+  for n in 1 2; do echo $n > $F/queues; [ $(mq) = $n ] || echo $(mq) queues; done; done
+wait; echo 16 > /sys/block/ssd0/queue/nr_requests; verify 'fewer requests'; tear_down
+set_up poll_queues=1 completion=polled; echo 2 > $F/poll_queues; echo $(mq) with 2 polled
+(echo 0 > $F/poll_queues) 2> /dev/null || echo polled or not; tear_down
+set_up mode=bio; (echo 2 > $F/queues) 2> /dev/null || echo bios have none; tear_down
+"""
+
+
+@NEWEST_KERNEL
+def test_the_way_to_a_drive_may_be_at_fault_and_its_queues_may_change(guest: Guest) -> None:
+    answer = guest(SETUP + AT_FAULT)
+
+    assert answer.stdout.splitlines() == [
+        "no queue, no drive", "timed out", "0 left, in_flight 0",
+        "none verified", "bpref-as verified", "bpref-cfq verified",
+        "probability refused", "interval refused", "times refused",
+        "other queues verified", "fewer requests verified",
+        "3 with 2 polled", "polled or not", "bios have none",
+    ]  # fmt: skip
+
+
 STEERING = """
 T=/sys/kernel/tracing; [ -d $T/events ] || mount -t tracefs none $T
 ends() { awk -v c=$1 '$0 ~ "[[]00" c "[]].*block_rq_complete" {n++} END {print n + 0}' $T/trace; }

@@ -16,6 +16,13 @@ static inline int ssdb_item_init(struct config_item *item, const char *name,
 	return config_item_name(item) ? 0 : -ENOMEM;
 }
 
+static inline int ssdb_group_init(struct config_group *group, const char *name,
+				  const struct config_item_type *type)
+{
+	config_group_init_type_name(group, name, type);
+	return config_item_name(&group->cg_item) ? 0 : -ENOMEM;
+}
+
 /*
  * -EEXIST, and a line in the log, when some disk or partition is called so: the kernel answers a
  * name that is taken with a page of stack traces.
