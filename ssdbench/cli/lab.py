@@ -34,7 +34,7 @@ def lab() -> None:
 @click.option(
     "--disk", "disks", multiple=True, metavar="BUS=BACKEND",
     help="nvme|ahci|virtio|scsi = sim:MODEL | null:SIZE | FILE; may be given several times. "
-    "Options after the bus: hotplug, queues=N, fail=SECTOR.",
+    "Options after the bus: hotplug, queues=N, fail=SECTOR, zoned=SIZE, open=N.",
 )  # fmt: skip
 @click.option(
     "--cpus",

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from ssdbench.model.target import TargetInfo, TargetKind
+from ssdbench.model.target import ZONES, TargetInfo, TargetKind
 from ssdbench.units import GIB, format_capacity
 
 LEAST_FREE_BYTES = GIB  # logs and journals of a long run
@@ -60,6 +60,7 @@ def requirements(state: HostState, target: TargetInfo | None) -> list[Requiremen
         *_programs(state),
         _rights(state, target),
         *_simulation(state, target),
+        *_zones(target),
         _room(state),
         *_noise(state, target),
     ]
@@ -131,6 +132,13 @@ def _simulation(state: HostState, target: TargetInfo | None) -> list[Requirement
     if state.simulation_fault:
         return [Requirement("simulated drive", Grade.MISSING, state.simulation_fault)]
     return [Requirement("simulated drive", Grade.FINE, "works")]
+
+
+def _zones(target: TargetInfo | None) -> list[Requirement]:
+    if target is None or ZONES not in target.facts:
+        return []
+    said = f"{target.facts[ZONES]}; they must be written in order, which ssdbench does not do yet"
+    return [Requirement("zones", Grade.MISSING, said, "Take another drive.")]
 
 
 def _room(state: HostState) -> Requirement:

@@ -45,7 +45,7 @@ def claim(node: Path) -> int:
     except OSError as error:
         if error.errno == errno.EBUSY:
             raise BlockingIOError(error.errno, f"{node} is claimed already") from error
-        raise _not_openable(node, error) from error
+        raise not_openable(node, error) from error
     if not stat.S_ISBLK(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise DeviceLost(f"{node} is not a block device")
@@ -62,7 +62,7 @@ def locked_against_udev(node: Path, *, patience_s: float = UDEV_PATIENCE_S) -> i
     try:
         descriptor = os.open(node, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        raise _not_openable(node, error) from error
+        raise not_openable(node, error) from error
     deadline = time.monotonic() + patience_s
     while True:
         try:
@@ -81,7 +81,7 @@ def geometry(node: Path) -> Geometry:
     try:
         descriptor = os.open(node, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        raise _not_openable(node, error) from error
+        raise not_openable(node, error) from error
     try:
         return geometry_of(descriptor)
     except OSError as error:
@@ -188,7 +188,8 @@ def _number(descriptor: int, request: int, form: str) -> int:
     return int(struct.unpack(form, answer)[0])
 
 
-def _not_openable(node: Path, error: OSError) -> DeviceLost | HostLacks:
+def not_openable(node: Path, error: OSError) -> DeviceLost | HostLacks:
+    """What it means that a device cannot be opened."""
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return HostLacks(f"{node} cannot be opened: {error.strerror}", hint="run ssdbench as root")
     return DeviceLost(f"{node} cannot be opened: {error.strerror}")

@@ -10,6 +10,7 @@ from ssdbench.lab.machine import Bus, Disk
 from ssdbench.units import parse_size
 
 DEFAULT = "nvme=sim:x25m-g2-160,capacity=2GiB"
+LEAST_ZONE_BYTES = 1 << 20  # QEMU wants a zone to hold the largest transfer
 MAX_QUEUES = 0xFFFE  # of an NVMe controller, without the one for administration
 SERIAL_PREFIX = "SSDBENCH-LAB-"
 
@@ -23,7 +24,7 @@ class DiskRequest:
 
 
 def parse(text: str, index: int) -> DiskRequest:
-    """One `BUS[,option…]=BACKEND`. Options: hotplug, queues=N, fail=SECTOR.
+    """One `BUS[,option…]=BACKEND`. Options: hotplug, queues=N, fail=SECTOR, zoned=SIZE.
 
     Raises UsageError with a sentence.
     """
@@ -38,13 +39,15 @@ def parse(text: str, index: int) -> DiskRequest:
             hint=f"BUS is one of {', '.join(Bus)}; BACKEND is sim:MODEL, null:SIZE or a file.",
         )
     given = dict(option.partition("=")[::2] for option in options)
-    unknown = set(given) - {"hotplug", "queues", "fail"}
+    unknown = set(given) - {"hotplug", "queues", "fail", "zoned", "open"}
     if unknown:
         raise UsageError(f"disk {text!r}: unknown option {', '.join(sorted(unknown))!r}")
     try:
         null_bytes = parse_size(backend[5:]) if backend.startswith("null:") else None
         queues = int(given["queues"]) if "queues" in given else None
         fail = int(given["fail"]) if "fail" in given else None
+        zone_bytes = parse_size(given["zoned"]) if "zoned" in given else None
+        open_zones = int(given["open"]) if "open" in given else None
     except ValueError as error:
         raise UsageError(f"disk {text!r}: {error}") from error
     if null_bytes == 0:
@@ -54,7 +57,9 @@ def parse(text: str, index: int) -> DiskRequest:
         image = Path(backend).absolute()
         if not image.is_file():
             raise UsageError(f"disk {text!r}: {image} is not a file")
-    misplaced = _misplaced(bus_name, given, queues, fail, has_file=image is not None)
+    misplaced = _misplaced(bus_name, given, queues, fail, has_file=image is not None) or _unzoned(
+        bus_name, given, zone_bytes, open_zones
+    )
     if misplaced:
         raise UsageError(f"disk {text!r}: {misplaced}")
     disk = Disk(
@@ -64,6 +69,8 @@ def parse(text: str, index: int) -> DiskRequest:
         null_bytes=null_bytes,
         fail_read_sector=fail,
         io_queues=queues,
+        zone_bytes=zone_bytes,
+        open_zones=open_zones,
         hotplug="hotplug" in given,
         # A file with nothing written to it is a new disk; another one may be somebody's data.
         ours=image is None or image.stat().st_blocks == 0,
@@ -87,6 +94,25 @@ def _misplaced(
         return "fail=SECTOR needs a file behind the disk"
     if fail is not None and fail < 0:
         return "fail is the number of a sector"
+    return ""
+
+
+def _unzoned(
+    bus: str, given: Mapping[str, str], zone_bytes: int | None, open_zones: int | None
+) -> str:
+    """Why zones cannot be had as asked for; empty when they can."""
+    if open_zones is not None and zone_bytes is None:
+        return "open=N needs zoned=SIZE"
+    if open_zones is not None and open_zones < 1:
+        return "open is how many zones may be open, at least 1"
+    if zone_bytes is None:
+        return ""
+    if bus != Bus.NVME:
+        return f"zoned is for nvme, not for {bus}"
+    if "hotplug" in given:
+        return "zoned and hotplug exclude each other"
+    if zone_bytes < LEAST_ZONE_BYTES or zone_bytes & (zone_bytes - 1):
+        return f"zoned is the size of a zone, a power of two from {LEAST_ZONE_BYTES} bytes"
     return ""
 
 

@@ -25,6 +25,8 @@ class Disk:
     null_bytes: int | None = None  # QEMU's null device
     fail_read_sector: int | None = None  # inject a read error there (blkdebug; file only)
     io_queues: int | None = None  # NVMe: fewer queues than CPUs leave interrupts movable
+    zone_bytes: int | None = None  # NVMe: a zoned namespace
+    open_zones: int | None = None  # of them, open at once
     hotplug: bool = False
     ours: bool = True  # holds nothing of the user's: consent inside the guest is implied
 
@@ -181,7 +183,14 @@ def _front(index: int, node: str, disk: Disk) -> list[str]:
     match disk.bus:
         case Bus.NVME:
             queues = f",max_ioqpairs={disk.io_queues}" if disk.io_queues else ""
-            return [*port, "-device", f"nvme,{name}{queues}{bus}"]
+            if disk.zone_bytes is None:
+                return [*port, "-device", f"nvme,{name}{queues}{bus}"]
+            limit = f",zoned.max_open={disk.open_zones}" if disk.open_zones else ""
+            return [
+                "-device", f"nvme,serial={disk.serial},id=dev{index}{queues}",
+                "-device", f"nvme-ns,drive={node},bus=dev{index},nsid=1,zoned=on,"
+                f"zoned.zone_size={disk.zone_bytes}{limit}",
+            ]  # fmt: skip
         case Bus.AHCI:
             return ["-device", f"ide-hd,{name},bus=ahci.{index}"]
         case Bus.VIRTIO:

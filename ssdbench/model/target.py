@@ -6,6 +6,7 @@ from ssdbench.model.base import Model
 from ssdbench.model.lbaformat import LbaFormat
 
 VIA = " via "  # between an identity and the place of a path
+ZONES = "zones"  # the fact that a drive is written in zones has
 
 
 class TargetKind(StrEnum):

@@ -265,7 +265,10 @@ def _signatures(host: HostView) -> Iterator[Objection]:
 
 def _zoned(host: HostView) -> Iterator[Objection]:
     if host.zoned():
-        yield Objection("it is zoned, so it takes no random writes")
+        yield Objection(
+            "it is zoned: its zones must be written in order, which ssdbench does not do yet",
+            remedy="take another drive; `ssdbench check` tells of its zones",
+        )
 
 
 def _fabric(host: HostView) -> Iterator[Objection]:

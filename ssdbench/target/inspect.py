@@ -9,11 +9,11 @@ from pathlib import Path
 
 from ssdbench import foreign
 from ssdbench.errors import HostLacks, SsdbenchError, TargetRefused, UsageError
-from ssdbench.host import blockdev
+from ssdbench.host import blockdev, zones
 from ssdbench.host.counters import SECTOR_BYTES
 from ssdbench.host.loops import behind
 from ssdbench.host.sysfs import Sysfs
-from ssdbench.model.target import VIA, TargetInfo, TargetKind
+from ssdbench.model.target import VIA, ZONES, TargetInfo, TargetKind
 from ssdbench.sim import spec as simspec
 from ssdbench.sim.library import DIRECT, PAGE
 from ssdbench.target import ata, nvme, pages, scsi, surroundings
@@ -184,6 +184,7 @@ def _block_device(name: str, node: Path, device: int, sysfs: Sysfs) -> TargetInf
             "kernel name": kernel,
             **{f"sysfs {attribute}": value for attribute, value in read.items() if value},
             **surroundings.facts(kernel, sysfs),
+            **_zones(kernel, node, sysfs),
             **{f"{NOT_USED}{name}": why for name, why in not_used(names, here).items()},
             **page_facts(said),
             **unread,
@@ -205,6 +206,20 @@ _READ = (
 def _attributes(sysfs: Sysfs, kernel: str) -> dict[str, str]:
     found = ((name, sysfs.find(f"/sys/block/{kernel}/{name}")) for name in _READ)
     return {name: value.strip() for name, value in found if value is not None and value.strip()}
+
+
+def _zones(kernel: str, node: Path, sysfs: Sysfs) -> dict[str, str]:
+    """Of a drive that is written in zones: which it has, and how many may be open."""
+    queue = f"/sys/block/{kernel}/queue"
+    if (sysfs.find(f"{queue}/zoned") or "none").strip() == "none":
+        return {}
+    limits = (sysfs.number(f"{queue}/max_{state}_zones") or 0 for state in ("open", "active"))
+    try:
+        return {ZONES: zones.described(zones.report(node), *limits)}
+    except OSError as error:
+        return {ZONES: f"not read: {error.strerror}"}
+    except SsdbenchError as error:
+        return {ZONES: f"not read: {error.message}"}
 
 
 def _identity(kernel: str, names: Names, here: Mapping[str, Names], sysfs: Sysfs) -> str:

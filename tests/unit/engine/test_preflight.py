@@ -58,6 +58,18 @@ def test_a_device_needs_root_and_a_simulated_drive_does_not() -> None:
     assert grades(nobody, TargetKind.SIMULATED)["root"] is Grade.FINE
 
 
+def test_a_drive_in_zones_cannot_be_measured_and_is_told_which_it_has() -> None:
+    target = TargetInfo(
+        kind=TargetKind.DRIVE, name="t", node="", id="t", size_bytes=1,
+        facts={"zones": "64 of 1 MiB, at most 3 open"},
+    )  # fmt: skip
+
+    (zones,) = [found for found in requirements(QUIET, target) if found.name == "zones"]
+    assert zones.grade is Grade.MISSING
+    assert zones.said.startswith("64 of 1 MiB, at most 3 open; ")
+    assert "zones" not in grades(QUIET, TargetKind.DRIVE)
+
+
 def test_noise_does_not_disturb_a_drive_whose_clock_waits() -> None:
     noisy = replace(QUIET, facts={"load": "9", "CPUs": "2", "governor": "powersave"})
 

@@ -246,6 +246,17 @@ def test_a_disk_line_carries_its_options() -> None:
     assert request.disk.serial.endswith("3")
 
 
+def test_zones_are_those_of_a_namespace() -> None:
+    disk = parse("nvme,queues=1,zoned=4MiB,open=3=null:1GiB", 0).disk
+    argv = arguments(replace(ONE, disks=(disk,)))
+
+    assert "nvme,serial=SSDBENCH-LAB-0,id=dev0,max_ioqpairs=1" in argv
+    assert (
+        "nvme-ns,drive=disk0,bus=dev0,nsid=1,zoned=on,zoned.zone_size=4194304,zoned.max_open=3"
+        in argv
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
@@ -257,6 +268,11 @@ def test_a_disk_line_carries_its_options() -> None:
         ("nvme,hotplug=no=null:1GiB", "no value"),
         ("nvme,fail=5=null:1GiB", "needs a file"),
         ("nvme,fail=5=sim:p4800x", "needs a file"),
+        ("virtio,zoned=4MiB=null:1GiB", "for nvme"),
+        ("nvme,zoned=3MiB=null:1GiB", "power of two"),
+        ("nvme,open=3=null:1GiB", "needs zoned"),
+        ("nvme,zoned=4MiB,open=0=null:1GiB", "at least 1"),
+        ("nvme,zoned=4MiB,hotplug=null:1GiB", "exclude each other"),
     ],
 )
 def test_an_option_that_would_do_nothing_is_refused(text: str, why: str) -> None:

@@ -1,0 +1,52 @@
+"""Zones as the kernel reports them, byte by byte, and the line that people read."""
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from ssdbench.host.zones import decode, described, report
+
+MIB = 2048  # sectors
+
+
+def reported(zones: list[tuple[int, int, int, int]], *, flags: int = 1) -> bytes:
+    """What BLKREPORTZONE answers: (start, capacity, type, condition), 4 MiB each."""
+    answer = struct.pack("=QII", 0, len(zones), flags)
+    for start, capacity, kind, condition in zones:
+        answer += struct.pack(
+            "=QQQBBBB4xQ24x", start, 4 * MIB, start, kind, condition, 0, 0, capacity
+        )
+    return answer
+
+
+def test_a_zone_is_what_the_kernel_says() -> None:
+    first, second = decode(reported([(0, 4 * MIB, 1, 0), (4 * MIB, 3 * MIB, 2, 14)]))
+
+    assert (first.conventional, first.condition) == (True, "without a pointer")
+    assert (second.start_bytes, second.length_bytes) == (4 << 20, 4 << 20)
+    assert (second.capacity_bytes, second.condition) == (3 << 20, "full")
+
+
+def test_a_kernel_that_knows_no_capacity_means_the_whole_zone() -> None:
+    (zone,) = decode(reported([(0, 0, 2, 1)], flags=0))
+
+    assert zone.capacity_bytes == 4 << 20
+
+
+def test_the_line_counts_zones_by_what_they_are() -> None:
+    zones = [(0, 4 * MIB, 1, 0)] + [
+        (n * 4 * MIB, 3 * MIB, 2, c) for n, c in ((1, 1), (2, 1), (3, 2))
+    ]
+
+    assert described(list(decode(reported(zones))), 3, 0) == (
+        "4 of 4 MiB, 1 of them conventional, of a sequential one 3 MiB can be written, "
+        "at most 3 open, 2 empty, 1 open"
+    )
+
+
+def test_what_has_no_zones_says_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(bytes(4096))
+
+    with pytest.raises(OSError, match="Inappropriate ioctl"):
+        report(tmp_path / "file")
