@@ -1,6 +1,6 @@
 """The search for the block size on the page: the answer, its evidence, latency against offset."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -21,7 +21,7 @@ LEAD = (
     "or empties a buffer."
 )
 _FACTS = (
-    "answer", "block_bytes", "at_most", "phase_bytes", "p_value", "confidence", "strides_agreeing",
+    "answer", "block_bytes", "phase_bytes", "p_value", "confidence", "strides_agreeing",
     "buffer", "median_latency_ns", "evidence", "asked",
 )  # fmt: skip
 _WITHOUT_EVIDENCE = ("answer", "block_bytes")
@@ -34,7 +34,7 @@ def blocks(run: StoredRun, stage: StageResult, found: BlockSizeFound) -> Iterato
     if found.answer:
         names = _FACTS if found.evidence else _WITHOUT_EVIDENCE
         told = found.model_copy(update={"buffer": buffer(run.result, found)})
-        yield Facts("The answer", [words.fact(name, getattr(told, name)) for name in names])
+        yield Facts("The answer", list(_answered(told, names)))
     yield from tables(found.model_dump(include=set(_TABLES)))
     drawn = [
         _stored(run, figure, f"figure-{stage.name}-{number}")
@@ -42,6 +42,13 @@ def blocks(run: StoredRun, stage: StageResult, found: BlockSizeFound) -> Iterato
     ]
     if plots := [plot for plot in drawn if plot is not None]:
         yield Plots(plots, wide=True)
+
+
+def _answered(found: BlockSizeFound, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for name in names:
+        if (value := getattr(found, name)) is not None:
+            title, said = words.fact(name, value)
+            yield title, f"{said} or less" if name == "block_bytes" and found.at_most else said
 
 
 def buffer(result: RunResult, found: BlockSizeFound) -> str:
