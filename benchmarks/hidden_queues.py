@@ -28,7 +28,7 @@ from ssdbench.units import GIB, NS_PER_S
 FAMILIES = ("M/D/1", "M/M/1", "bursts", "stalls")
 CLIENTS = 4096
 SETTLE_S = 10.0
-ENOUGH, BATCHES = 300_000, 8  # requests of a batch of the truth
+ENOUGH, BATCHES = 100_000, 8  # requests of a batch of the truth
 MOST_REQUESTS = 6_000_000
 TRUE_WITHIN = 0.005  # standard error of the true rate, as a share of it
 LOWEST = 0.02  # of what it can do: lower rates count as none
@@ -113,7 +113,7 @@ class Served:
     def done_s(self, due_s: Floats) -> Floats:
         """When requests are done that are due at these times."""
         if not len(self.at_s):
-            return np.maximum(_lindley(due_s, self.work_s[: len(due_s)]), due_s)
+            return _lindley(due_s, self.work_s[: len(due_s)])
         done = _lindley(np.interp(due_s, self.at_s, self.able_s), self.work_s[: len(due_s)])
         return np.maximum(np.interp(done, self.able_s, self.at_s), due_s)
 
@@ -121,7 +121,11 @@ class Served:
 def _lindley(due: Floats, work: Floats) -> Floats:
     """done = max(due, done before) + work."""
     total = np.cumsum(work)
-    return np.asarray(total + np.maximum.accumulate(due - (total - work)))
+    done = due - total
+    done += work
+    np.maximum.accumulate(done, out=done)
+    done += total
+    return done
 
 
 def truth(queue: Queue, seed: int) -> tuple[float, float]:
@@ -129,44 +133,56 @@ def truth(queue: Queue, seed: int) -> tuple[float, float]:
 
     0 where not even a rate of nothing keeps it.
     """
-    count, between = ENOUGH, (0.0, queue.most_iops)
+    if queue.family == "M/M/1":  # response times are exponential, of mean 1 / (most - offered)
+        tail = 1 - QUANTILES[queue.percentile]
+        return max(0.0, queue.most_iops + math.log(tail) / queue.limit_s), 0.0
+    count = ENOUGH
+    about, near = _highest(queue, [seed, BATCHES], count // 4, (0.0, queue.most_iops)), 0.1
     while True:
+        between = (about * (1 - near), min(about * (1 + near), queue.most_iops))
         batches = [_highest(queue, [seed, batch], count, between) for batch in range(BATCHES)]
         mean = float(np.mean(batches))
         error = float(np.std(batches, ddof=1)) / math.sqrt(BATCHES)
         if mean == 0 or error <= TRUE_WITHIN * mean or count >= MOST_REQUESTS:
             return mean, error / mean if mean else 0.0
-        # The next is likely to lie near; where it does not, its batches differ and it goes on.
-        near = max(0.02, 8 * error / mean)
-        between = (mean * (1 - near), min(mean * (1 + near), queue.most_iops))
+        about, near = mean, max(0.02, 8 * error / mean)
         more = 1.2 * (error / (TRUE_WITHIN * mean)) ** 2
         count = round(min(max(1.5, more) * count, MOST_REQUESTS))
 
 
 def _highest(queue: Queue, seed: Sequence[int], count: int, between: tuple[float, float]) -> float:
-    """By bisection, with the same random numbers at each rate."""
+    """Likely within these rates, with the same random numbers at each."""
     rng = np.random.default_rng(seed)
     arrived = np.cumsum(rng.exponential(1.0, count))
-    low, high = between
     most = queue.most_iops
-    longest_s = arrived[-1] / max(low, LOWEST * most)
-    server = Served.drawn(queue, count, longest_s, rng)
+    server = Served.drawn(queue, count, arrived[-1] / (LOWEST * most), rng)
     rank = math.ceil(QUANTILES[queue.percentile] * count) - 1
-    low_over, high_over = -math.inf, math.inf  # logarithms of the percentile over the limit
-    side = 0
+
+    def over(rate: float) -> float:
+        """Logarithm of the percentile over the limit."""
+        waited = server.done_s(due := arrived / rate) - due
+        waited.partition(rank)
+        return math.log(waited[rank] / queue.limit_s)
+
+    (low, high), low_over, high_over = between, -math.inf, math.inf
+    if low > LOWEST * most:
+        low_over, high_over = over(low), over(high)
+        if not low_over <= 0 < high_over:
+            (low, high), low_over, high_over = (0.0, most), -math.inf, math.inf
+    tried, side = 0.0, 0
     while high - low > NARROW * (low + high) and high > LOWEST * most:
         rate = (low + high) / 2
-        if math.isfinite(high_over - low_over) and high_over - low_over < STEEP:
+        if high_over - low_over < STEEP:
             # Regula falsi, with the weight of an end that stays halved (Illinois).
-            part = -low_over / (high_over - low_over)
-            rate = low + (high - low) * min(max(part, NARROW), 1 - NARROW)
-        due = arrived / rate
-        over = np.log(np.partition(server.done_s(due) - due, rank)[rank] / queue.limit_s)
-        if over <= 0:
-            low, low_over, high_over = rate, over, high_over / (2 if side < 0 else 1)
+            rate = low - (high - low) * low_over / (high_over - low_over)
+            if abs(rate - tried) <= NARROW * rate:
+                return rate
+        tried = rate
+        if (found := over(rate)) <= 0:
+            low, low_over, high_over = rate, found, high_over / (2 if side < 0 else 1)
             side = -1
         else:
-            high, high_over, low_over = rate, over, low_over / (2 if side > 0 else 1)
+            high, high_over, low_over = rate, found, low_over / (2 if side > 0 else 1)
             side = 1
     return (low + high) / 2 if low else 0.0
 
@@ -189,10 +205,10 @@ def offered(queue: Queue, rate_iops: float, window_s: float, rng: Rng) -> Reques
     """All requests of a start at this rate; none waits outside of the server."""
     length_s = SETTLE_S + window_s
     due_s = np.cumsum(rng.exponential(1 / rate_iops, round(1.1 * rate_iops * length_s) + 100))
-    due_s = due_s[due_s < length_s]
+    due_s = due_s[: np.searchsorted(due_s, length_s)]
     done_s = Served.drawn(queue, len(due_s), length_s, rng).done_s(due_s)
-    due, done = (np.rint(at * NS_PER_S).astype(np.int64) for at in (due_s, done_s))
-    return Requests.of(due, due, done, np.zeros(len(due), dtype=np.bool_))
+    due, done = ((at * NS_PER_S).astype(np.int64) for at in (due_s, done_s))
+    return Requests(due, due, done, np.zeros(len(due), dtype=np.bool_))
 
 
 def step(sought: Rate, queue: Queue, asked: OfferedRate, rng: Rng) -> RateStep:
