@@ -1,11 +1,12 @@
 """Open loop: the highest offered rate at which a percentile of latency keeps its limit.
 
 Each rate is a section of its own: it settles, then counts. The search goes up by factors until a
-rate fails and bisects from there; after a first look it is repeated with other offsets and
-arrivals, and the lowest of all results is the answer. Latencies count from the moment when a
-request was due, over one list of the requests of all clients.
+rate fails and bisects from there; a rate that was not decided is offered once more for longer.
+After a first look it is repeated with other offsets and arrivals, and the lowest of all results
+is the answer. Latencies count from the moment when a request was due, over one list of the
+requests of all clients.
 
-Overhead: one generator start per rate, some five rates per search. Limits: rates within a search
+Overhead: one generator start per rate, some six rates per search. Limits: rates within a search
 are tried in the order that the search needs, not at random; a lower rate gives a drive that writes
 idle time in which it recovers, so what a longer load would show needs a longer `settle`.
 """
@@ -50,7 +51,7 @@ from ssdbench.stats.writecache import buffer_bytes
 from ssdbench.units import NS_PER_S, format_ns
 
 USUAL_START_IOPS = 1000.0
-LOOK_STEPS, STEPS = (4, 12), (2, 8)  # that the first look and each search take, few and many
+LOOK_STEPS, STEPS = (4, 12), (2, 13)  # of the first look and each search, few and many
 STEP_S = 5
 
 
@@ -63,7 +64,7 @@ class Rate(PlainStage):
     limit_ns: float
     percentile: str = "p99"
     start_iops: float | None = None
-    resolution: float = 0.05
+    resolution: float = 0.025
     repeats: int = 5
     window_s: float = 60.0
     settle_s: float = 30.0
@@ -96,7 +97,8 @@ class Rate(PlainStage):
             bytes_written=(seconds[0] * slow / 2 * bytes_per_io, seconds[1] * fast * bytes_per_io),
             notes=[
                 f"each rate settles for {self.settle_s:g} s, then counts {self.window_s:g} s, or "
-                f"up to {longest_s:g} s where stalls are rare"
+                f"up to {longest_s:g} s where stalls are rare; a rate that was not decided is "
+                "offered once more for twice as long"
             ],
         )
 

@@ -26,6 +26,7 @@ from ssdbench.stages.ratesearch import (
     completed,
     cycle_s,
     overloaded,
+    settled,
 )
 from ssdbench.stats.capacity import RateStep as JudgedStep
 from ssdbench.stats.capacity import knee, rate_at_slo
@@ -59,7 +60,9 @@ def answer(
         arrivals=workload.arrivals.value,
         percentile=sought.percentile,
         limit_ns=sought.limit_ns,
-        rate_iops=rate_at_slo([_judged(one.steps, most) for one in ended], sought.limit_ns),
+        rate_iops=rate_at_slo(
+            [_judged(settled(one.steps), most) for one in ended], sought.limit_ns
+        ),
         searches=len(ended),
         confidence=confidence_of_lowest(len(ended)),
         highest_iops=max((one.held_iops or 0.0 for one in ended), default=None),

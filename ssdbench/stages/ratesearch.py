@@ -13,16 +13,20 @@ from ssdbench.model.rates import RateStep
 from ssdbench.model.workload import Workload
 from ssdbench.stats.openloop import GROWTH, NEARBY, Search
 from ssdbench.stats.percentiles import QUANTILES, smallest_sample
+from ssdbench.stats.ratejudge import ONLY_UPPER
 
 BACKLOG = 0.95  # of the offered rate done at most: requests wait for as long as it lasts
 LEAST_BEYOND = 100  # requests of a window that lie beyond the percentile
 LEAST_STALLS = 10  # that a window holds, where there are any
-AIMED_BEYOND = 400  # that windows are made for: the limit of a percentile is then about 10 % off
-SPARED = 1.5  # times the stalls that are aimed at
+AIMED_BEYOND = (
+    800  # that windows are made for: the limit of a percentile is then some 5 to 10 % off
+)
+SPARED = 2  # times the stalls that are aimed at
 LONGEST_WINDOW_S = 600.0  # to which windows are lengthened by themselves
 NEAR = 1.2  # times a rate or less apart: stalls come about as often
 LOOK_RESOLUTION = 0.2  # of the rate
 MOST_OVERLOADED = 3  # steps that look for a backlog
+AGAIN = 2.0  # times the window of a rate that is offered a second time
 
 
 class Sought(Protocol):
@@ -68,7 +72,10 @@ def next_rate(sought: Sought, start_iops: float, done: Sequence[RateStep]) -> Of
     """The rate to offer now; None when all searches have ended."""
     for one, rate in _course(sought, start_iops, done):
         if rate is not None:
-            return OfferedRate(one.search, len(one.steps) + 1, rate, window_s(sought, rate, done))
+            seconds = window_s(sought, rate, done)
+            if one.steps and one.steps[-1].asked_iops == rate:
+                seconds = AGAIN * one.steps[-1].window_s
+            return OfferedRate(one.search, len(one.steps) + 1, rate, seconds)
     return None
 
 
@@ -91,7 +98,7 @@ def _course(
             resolution=sought.resolution if number else max(LOOK_RESOLUTION, sought.resolution),
             growth=NEARBY if number and held else GROWTH,
         )
-        for step in steps:
+        for step in settled(steps):
             search.next_iops()
             search.saw(step.asked_iops, held=step.kept)
         rate = search.next_iops()
@@ -102,6 +109,22 @@ def _course(
         if rate is not None:
             return
         held = here or held
+
+
+def settled(steps: Sequence[RateStep]) -> list[RateStep]:
+    """The steps of a search that decide, without those whose rate is offered a second time.
+
+    That is done where the percentile kept the limit and only its upper limit did not: the window
+    held too few requests, and a rate that holds would be lost.
+    """
+    decide = []
+    for place, step in enumerate(steps):
+        before, after = steps[:place][-1:], steps[place + 1 :][:1]
+        first = all(one.asked_iops != step.asked_iops for one in before)
+        again = all(one.asked_iops == step.asked_iops for one in after)
+        if not (step.search and first and again and step.reason == ONLY_UPPER):
+            decide.append(step)
+    return decide
 
 
 def _overload(steps: Sequence[RateStep]) -> float | None:

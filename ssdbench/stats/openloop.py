@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 GROWTH = 2.0  # of the offered rate until one fails
-NEARBY = 1.2  # the same, once an earlier search knows about where
+NEARBY = 1.1  # the same, once an earlier search knows about where
 MOST_STEPS = 40
 NEVER_NS = 2**62  # when what was never sent completed
 

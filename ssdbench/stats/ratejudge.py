@@ -12,7 +12,8 @@ from ssdbench.stats.percentiles import percentile
 from ssdbench.stats.trend import trend
 from ssdbench.units import NS_PER_S
 
-BLOCKS = 10  # of a window, for the design effect and the trend
+BLOCKS = 20  # of a window, for the design effect and the trend
+ONLY_UPPER = "the upper limit of the percentile is above the limit"
 TREND_P = 0.01
 TREND_CHANGE = 0.2  # of the mean latency over a window: a queue that grows
 
@@ -129,5 +130,4 @@ def _why(step: RateStep, value_ns: float, limit_ns: float) -> str:
         return "too few independent requests for an upper limit"
     if step.backlog_grows:
         return "the backlog grew over the window"
-    above = "the percentile" if value_ns > limit_ns else "the upper limit of the percentile"
-    return f"{above} is above the limit"
+    return "the percentile is above the limit" if value_ns > limit_ns else ONLY_UPPER

@@ -53,7 +53,7 @@ class RateSweep(Model):
         description="First rate; without it, half of what the stages before reached.",
     )
     resolution_percent: Share = Field(
-        default=5.0, alias="resolution", description="The search ends within this share."
+        default=2.5, alias="resolution", description="The search ends within this share."
     )
     repeats: Repeats = Field(
         default=5, description="Searches; the lowest result counts. Fewer than 5 do not validate."

@@ -16,8 +16,16 @@ from ssdbench.model.result import StageResult
 from ssdbench.model.workload import ActiveRange, Arrivals, Pattern, Workload
 from ssdbench.stages.rate import Rate, clients
 from ssdbench.stages.rateanswer import about, answer, coarse, hidden
-from ssdbench.stages.ratesearch import Searched, cycle_s, window_s
+from ssdbench.stages.ratesearch import (
+    AGAIN,
+    OfferedRate,
+    Searched,
+    cycle_s,
+    next_rate,
+    window_s,
+)
 from ssdbench.stats.openloop import NEVER_NS, Requests
+from ssdbench.stats.ratejudge import ONLY_UPPER
 from tests.support.fakes import WearyDrive, WearyOutcome, WearyRunning
 from tests.support.runs import ARun
 
@@ -294,10 +302,34 @@ def test_windows_grow_until_they_hold_ten_stalls_or_are_the_longest(tmp_path: Pa
         step = stepped(1000, 1000, kept=True)
         return window_s(sought, 1000.0, [step.model_copy(update={"stalls": stalls})])
 
-    assert window_s(sought, 500.0, []) == 80  # 400 of 500 a second are beyond p99
-    assert asked_s(0) == 60
-    assert asked_s(6) == 150  # 15 of one in ten seconds
+    assert window_s(sought, 500.0, []) == 160  # 800 of 500 a second are beyond p99
+    assert asked_s(0) == 80
+    assert asked_s(6) == 200  # 20 of one in ten seconds
     assert asked_s(1) == 600
+
+
+def test_a_rate_that_only_its_upper_limit_failed_is_offered_once_more_for_longer(
+    tmp_path: Path,
+) -> None:
+    sought = a_search(tmp_path).stages[0]
+    assert isinstance(sought, Rate)
+    looked = [
+        a_step(1000).model_copy(update={"search": 0}),
+        a_step(1200, kept=False).model_copy(update={"search": 0, "achieved_iops": 900}),
+    ]
+    doubt = a_step(1000, kept=False).model_copy(update={"reason": ONLY_UPPER, "window_s": 70.0})
+    held = a_step(1000)
+
+    def after(*steps: RateStep) -> OfferedRate:
+        asked = next_rate(sought, 1000, [*looked, *steps])
+        assert asked is not None and asked.search == 1
+        return asked
+
+    assert after().rate_iops == 1000
+    assert (after(doubt).rate_iops, after(doubt).window_s) == (1000, AGAIN * 70)
+    assert after(doubt, held).rate_iops > 1000  # the second time decides
+    assert after(doubt, doubt).rate_iops < 1000
+    assert answer(sought, [Searched(1, 1000, (doubt, held))]).rate_iops == 1000
 
 
 def test_stalls_are_counted_at_about_the_same_rate_without_a_backlog() -> None:
