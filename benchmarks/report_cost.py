@@ -68,7 +68,9 @@ def painted(page: Path) -> str:
         program = a_browser()
     except HostLacks:
         return "-"
-    asked = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
+    asked = """new Promise(told => { const look = () => {
+        const [paint] = performance.getEntriesByName('first-contentful-paint');
+        paint ? told(paint.startTime) : setTimeout(look, 20); }; look(); })"""
     with browser(program) as window:
         window.open(page)  # once for its own start
         found = []
