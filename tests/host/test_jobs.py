@@ -55,7 +55,9 @@ measure:
   - sweep: {block: 4KiB, read: 100, iodepth: 1, numjobs: 32}
   - mix:
       window: 3s
-      streams: [{name: a, read: 100, iodepth: 1, numjobs: 16}, {name: b, read: 100, iodepth: 16}]
+      streams:
+        - {name: a, read: 100, iodepth: 1, numjobs: 16}
+        - {name: b, read: 100, iodepth: 1, numjobs: 16}
 """
 
 
