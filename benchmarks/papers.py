@@ -229,9 +229,12 @@ def page_of_experiment(name: str) -> str:
         document = json.loads(path.read_text())
         seeds = sorted({row["seed"] for row in document["rows"]})
         took = document.get("wall_s", {}).values()
-        parts.append(f"## Linux {document['kernel']}, seeds {', '.join(map(str, seeds))}")
+        parts.append(
+            f"## Linux {document['kernel']}, seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
+        )
         if took:
-            parts.append(f"A seed took {min(took):,} to {max(took):,} s.")
+            times = dict.fromkeys((min(took), max(took)))
+            parts.append(f"A seed took {' to '.join(f'{time:,}' for time in times)} s.")
         parts.append(
             "| claim | wanted | worst … best seed (mean) | |\n|---|--:|--:|---|\n"
             + "\n".join(
