@@ -229,9 +229,8 @@ def page_of_experiment(name: str) -> str:
         document = json.loads(path.read_text())
         seeds = sorted({row["seed"] for row in document["rows"]})
         took = document.get("wall_s", {}).values()
-        parts.append(
-            f"## Linux {document['kernel']}, seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
-        )
+        told = f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
+        parts.append(f"## Linux {document['kernel']}, {told}")
         if took:
             times = dict.fromkeys((min(took), max(took)))
             parts.append(f"A seed took {' to '.join(f'{time:,}' for time in times)} s.")
