@@ -113,4 +113,4 @@ def test_a_run_within_a_time_is_the_shorter_plan_and_its_result_names_it(
     assert sum(s["duration_s"] for s in result["stages"]) <= 1680 + 60
     page = (out / "report.html").read_text()
     assert "28 min 00 s" in page
-    assert "(item 2 of `measure`) is left out" in page
+    assert "(item 2 of <code>measure</code>) is left out" in page
