@@ -1,7 +1,8 @@
-"""The job files that a profile names, read into its text, so that a run keeps what it measured.
+"""The files that a profile names: job files are read into its text, traces get their whole path.
 
-A profile is foreign input as much as its job files: it may only name regular files in its own
-directory or below, so that one from a stranger carries no other file into the run directory.
+So a run keeps what it measured, from whatever directory it is resumed. A profile is foreign input
+as much as its job files: it may only name regular files in its own directory or below, so that one
+from a stranger carries no other file into the run directory. Nothing of a trace is carried there.
 """
 
 import json
@@ -20,11 +21,16 @@ MAX_ALL_BYTES = 1 << 20  # of all job files of a profile: its text is read as YA
 def with_job_files(text: str, profile: Path) -> str:
     """The profile with each `fio: NAME` replaced by name and text, on the line where it stood.
 
-    Raises ProfileError, at the place in the profile, for a file that cannot be read.
+    The name of a trace is one in the profile's directory, too, if it is not a whole path. Raises
+    ProfileError, at the place in the profile, for a job file that cannot be read.
     """
     document = read(text, str(profile))
     left = MAX_ALL_BYTES
     for path, scalar in sorted(_named(document).items(), key=lambda found: -found[1].start):
+        if path[2] == "replay":
+            whole = json.dumps(str(profile.parent.absolute() / scalar.value))
+            text = text[: scalar.start] + whole + text[scalar.end :]
+            continue
         try:
             body = _body(scalar.value, profile.parent)
         except UsageError as error:
@@ -40,13 +46,15 @@ def with_job_files(text: str, profile: Path) -> str:
 
 
 def _named(document: Document) -> dict[tuple[str | int, ...], Scalar]:
-    """Each scalar that names a job file."""
+    """Each scalar that names a job file or a trace."""
     found: dict[tuple[str | int, ...], Scalar] = {}
     for path, scalar in document.scalars.items():
         match path:
             case ("measure", int(), "fio") if "\n" not in scalar.value:
                 found[path] = scalar
             case ("measure", int(), "fio", "file"):
+                found[path] = scalar
+            case ("measure", int(), "replay", "file") if scalar.value:
                 found[path] = scalar
     return found
 

@@ -57,14 +57,17 @@ def ends_after(
 ) -> tuple[float, float]:
     """When a run is likely to end that took `spent_s` so far: least and most, within twice.
 
-    A stage mostly takes about the least of its plan; stalls, two levels and cold data take longer.
+    A stage mostly takes about the least of its plan; stalls, two levels and cold data take longer,
+    but none longer than the most of its plan.
     The first of those that are left may be at work for `at_work_s`, with that share of it done.
     """
     least_s = sum(plan.seconds[0] for plan in left)
     if at_work_s and left:
         own_s = left[0].seconds[0]
         least_s += max(own_s - at_work_s, (1 - share) * own_s) - own_s
-    return spent_s + least_s, min(spent_s + ONCE_MORE * least_s, 2 * (spent_s + least_s))
+    least_s, most_s = spent_s + least_s, spent_s - at_work_s + sum(p.seconds[1] for p in left)
+    likely_s = min(2 * least_s, least_s + (ONCE_MORE - 1) * (least_s - spent_s))
+    return least_s, max(least_s, min(likely_s, most_s))
 
 
 def _seen(value: float) -> tuple[float, float]:

@@ -47,12 +47,19 @@ class Sysfs:
     def known(self, attribute: str) -> str | None:
         """The value, or None when there is no such attribute.
 
-        Raises OSError when there is one that cannot be read: what must fail closed asks here.
+        Raises OSError when there is one that cannot be read: what must fail closed asks here. An
+        attribute that goes while it is read is ENODEV (the kernel's fs/kernfs/file.c), so that is
+        asked again: it has gone then, or been made anew, or its device does fail.
         """
-        try:
-            return self.read(attribute)
-        except FileNotFoundError:
-            return None
+        for again in (True, True, False):
+            try:
+                return self.read(attribute)
+            except FileNotFoundError:
+                break
+            except OSError as error:
+                if error.errno != errno.ENODEV or not again:
+                    raise
+        return None
 
     def listed(self, directory: str) -> list[str]:
         """What a directory holds, sorted; empty when there is none.

@@ -63,7 +63,7 @@ class Replay(Model):
     kind: ClassVar[StageKind] = StageKind.REPLAY
 
     file: Annotated[str, Field(min_length=1, max_length=4096)] = Field(
-        description="The trace, seen from where ssdbench is started."
+        description="The trace, seen from the directory of the profile."
     )
     name: Annotated[str, Field(max_length=100)] = Field(
         default="", description="What reports and `accept` call it; the file's name unless set."

@@ -413,3 +413,19 @@ def test_a_tired_profile_is_told_with_its_line(
     said = capsys.readouterr().err
     assert told in said
     assert re.search(rf"{re.escape(str(path))}:[0-9]+:[0-9]+: ", said)
+
+
+def test_a_trace_lies_beside_its_profile_from_wherever_it_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = profile(tmp_path, "  - replay: {file: t.csv}\n")
+    (path.parent / "t.csv").write_text("time,op,offset,size\n0,r,0,4096\n5000,w,4096,4096\n")
+    (elsewhere := tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(elsewhere)
+
+    assert run(["plan", str(path)]) == 0
+
+    said = capsys.readouterr().out
+    assert "replays of t.csv: 2 requests" in said
+    (told,) = re.findall(r"clock: (.+) to (.+) by .*at most (.+)", said)
+    assert told[1] == told[2] != told[0]  # no range is wider than what ends it

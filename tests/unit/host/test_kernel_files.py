@@ -1,5 +1,7 @@
 """Attributes, counters and tables of the kernel, below a root of the test."""
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -122,3 +124,30 @@ def test_swap_areas_are_listed_without_their_header(tmp_path: Path) -> None:
     (tmp_path / "proc/swaps").write_text("Filename Type Size\n/my\\040swap file 1 0 -2\n")
 
     assert Procfs(tmp_path).swap_areas() == ["/my swap"]
+
+
+class Going(Sysfs):
+    """An attribute that says ENODEV so many times, and then what comes after that."""
+
+    def __init__(self, times: int, then: str | OSError) -> None:
+        super().__init__()
+        self._times, self._then = times, then
+
+    def read(self, attribute: str) -> str:
+        self._times -= 1
+        if self._times >= 0:
+            raise OSError(errno.ENODEV, os.strerror(errno.ENODEV))
+        if isinstance(self._then, OSError):
+            raise self._then
+        return self._then
+
+
+def test_what_goes_while_it_is_read_is_gone_and_not_a_failure() -> None:
+    assert Going(1, FileNotFoundError()).known("/sys/block/loop1/loop/backing_file") is None
+    assert Going(1, "/srv/new").known("/sys/block/loop1/loop/backing_file") == "/srv/new"
+
+
+@pytest.mark.parametrize("what", [Going(3, "never"), Going(0, OSError("not yours"))])
+def test_what_cannot_be_read_is_never_taken_for_gone(what: Going) -> None:
+    with pytest.raises(OSError, match="No such device|not yours"):
+        what.known("/sys/block/sda/ro")
