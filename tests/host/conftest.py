@@ -6,6 +6,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -14,6 +15,13 @@ from ssdbench.host.lock import lock_directory, until_free
 from tests.conftest import host_lacks
 
 CLONE_NEWNS = 0x20000  # unshare(2); os.unshare is there from Python 3.12 on
+
+
+@pytest.fixture
+def memory() -> Iterator[Path]:
+    """A directory in memory: what is said of a drive in it does not depend on this host's disk."""
+    with TemporaryDirectory(dir="/dev/shm") as directory:
+        yield Path(directory)
 
 
 @pytest.fixture(scope="session")

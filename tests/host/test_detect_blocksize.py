@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -27,13 +26,6 @@ def detect(directory: Path, target: str, *options: str) -> subprocess.CompletedP
     output = ["--output", str(directory / "run")]
     argv = [sys.executable, "-m", "ssdbench", "detect-blocksize", target, *output, *options]
     return subprocess.run(argv, capture_output=True, text=True, timeout=240, check=False)
-
-
-@pytest.fixture
-def memory() -> Iterator[Path]:
-    """A directory in memory: what is said of a file must not depend on this host's disk."""
-    with TemporaryDirectory(dir="/dev/shm") as directory:
-        yield Path(directory)
 
 
 @pytest.fixture

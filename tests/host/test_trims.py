@@ -29,10 +29,10 @@ measure:
 """
 
 
-def test_a_trim_makes_a_hole_in_the_file_behind_a_loop_device(tmp_path: Path) -> None:
+def test_a_trim_makes_a_hole_in_the_file_behind_a_loop_device(tmp_path: Path, memory: Path) -> None:
     profile = tmp_path / "p.yaml"
     profile.write_text(TRIMS)
-    with LoopDevice.several(tmp_path) as make:
+    with LoopDevice.several(memory) as make:
         loop = make(size_bytes=64 * MIB)
         info = inspect(str(loop.node))
         run(
