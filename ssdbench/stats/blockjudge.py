@@ -64,7 +64,7 @@ def judge(series: Sequence[Series], *, seed: int = 1, own: bool = True) -> Block
     verdict = _judged(series, seed=seed, own=own)
     if verdict.block_bytes is not None or not own:
         return verdict
-    writes = bufferlag.lag(series)
+    writes = bufferlag.lag(series).writes
     for _ in range(LAGS if writes > 0 else 0):
         found = _judged(bufferlag.earlier(series, writes), seed=seed, own=own)
         if found.block_bytes is not None:

@@ -51,16 +51,32 @@ def held(series: Sequence[Series], verdict: BlockVerdict) -> Held | None:
     best = verdict.best
     if verdict.block_bytes is None or best is None:
         return None
+    likely = bufferlag.lag(series)
     if verdict.lag_writes:
-        rest, again = off(best), best.period_bytes // UNIT_BYTES
-        writes = verdict.lag_writes + (rest if abs(rest) <= NEAR_WRITES else 0)
-        if abs(rest) <= NEAR_WRITES and again > 2 * NEAR_WRITES:
-            return Held(writes, writes)
-        return Held(max(writes - NEAR_WRITES, 1), writes + NEAR_WRITES)
+        if not likely.in_reach or not likely.near(verdict.lag_writes):
+            return None
+        return _fitting(
+            best, Held(max(likely.least_writes, 1), likely.most_writes), verdict.lag_writes
+        )
     found = _missing(series, best)
     # What begins may be the rest of the pass before, behind a buffer that holds much more.
-    more = found is not None and bufferlag.lag(series) > found.most_writes + NEAR_WRITES
+    more = found is not None and likely.writes > found.most_writes + NEAR_WRITES
     return None if more else found
+
+
+def _fitting(best: Evidence, within: Held, judged_at: int = 0) -> Held:
+    """The only number of writes within these that the places fit, if there is one."""
+    again = best.period_bytes // UNIT_BYTES
+    fitting = {
+        n
+        for late in lags(best)
+        for n in range(
+            within.least_writes + (late + judged_at - within.least_writes) % again,
+            within.most_writes + 1,
+            again,
+        )
+    }
+    return Held(min(fitting), min(fitting)) if len(fitting) == 1 else within
 
 
 def _missing(series: Sequence[Series], best: Evidence) -> Held | None:
@@ -72,20 +88,23 @@ def _missing(series: Sequence[Series], best: Evidence) -> Held | None:
     least = begin.least_writes - _drained(passes, begin.most_writes)
     if least < LEAST_WRITES and best.form is Form.ALIGNED:
         return None
-    late, again = lag(best), best.period_bytes // UNIT_BYTES
-    fitting = [n for n in range(late, begin.most_writes + 2, again) if n >= least - 1]
-    if len(fitting) == 1:
-        return Held(fitting[0], fitting[0])
-    return Held(max(least, 1), begin.most_writes)
+    found = _fitting(best, Held(max(least - 1, 0), begin.most_writes + 1))
+    return found if found.exact else Held(max(least, 1), begin.most_writes)
 
 
 def lag(best: Evidence) -> int:
-    """By how many writes the peaks come late at every stride; or by whole periods more.
+    """By how many writes the peaks come late at every stride: the fewest that fit."""
+    return lags(best)[0]
 
-    Strides and blocks are multiples of 4 KiB, so more cannot be known from the places alone.
+
+def lags(best: Evidence) -> list[int]:
+    """By how many writes the peaks may come late at every stride; or by whole periods more.
+
+    Strides and blocks are multiples of 4 KiB, so more cannot be known from the places alone. Where
+    the strides have a divisor with the period, parts of the period fit as well.
     """
     if best.form is Form.ALIGNED:
-        return 0
+        return [0]
     period = best.period_bytes
     strides = np.array(sorted(best.stride_places[0]))
     weight = np.array([max(dict(best.stride_scores)[int(s)], 0.0) for s in strides])
@@ -96,7 +115,7 @@ def lag(best: Evidence) -> int:
         # Where each stride says that the boundary is, were the lag this many writes.
         where = (places[None, :] - writes[:, None] * strides[None, :]) / period * 2 * np.pi
         total += np.abs((weight * np.exp(1j * where)).sum(axis=1))
-    return int(np.flatnonzero(total >= EQUALLY * total.max())[0])
+    return [int(n) for n in np.flatnonzero(total >= EQUALLY * total.max())]
 
 
 def off(best: Evidence) -> int:

@@ -11,7 +11,7 @@ Limits: a buffer that holds at most a third of the writes; strides that differ i
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,31 +22,56 @@ TAKEN_AT_ONCE = 1.25  # times the fastest: what the buffer had room for
 FASTEST = 0.001  # as a quantile
 LEAST_LEVEL = 30  # writes, for their level to be known
 LEAST_GAIN = 30.0  # in log likelihood over no lag: for no lag at all chance brings a few
+AS_LIKELY = 50.0  # in log likelihood below the best: neighbours wait for the same programs
 
 
-def lag(series: Sequence[Series]) -> int:
-    """In writes; 0 where none explains the latencies better than no lag."""
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """The likeliest lag, and the least and the most that explain the latencies nearly as well."""
+
+    writes: int = 0
+    least_writes: int = 0
+    most_writes: int = 0
+    in_reach: bool = True  # the most is less than the largest lag that was looked at
+
+    def near(self, writes: int) -> bool:
+        """Whether these explain the latencies nearly as well as the likeliest."""
+        return self.least_writes <= writes <= self.most_writes
+
+
+NO_LAG = Lag()
+
+
+def lag(series: Sequence[Series]) -> Lag:
+    """No writes where none explains the latencies better than no lag.
+
+    Latencies of neighbours are not independent, so the likelihood is steeper than what is known:
+    of 32 hidden drives with a buffer the true lag was at most 37 below the best.
+    """
     count = max((int(one.sequence.max()) + 1 for one in series if len(one)), default=0)
     most = count // MOST_SHARE
     if most < 1:
-        return 0
+        return NO_LAG
     latency, stride = np.ones(count), np.zeros(count, dtype=np.int64)
     for one in series:
         latency[one.sequence] = np.maximum(one.latency_ns, 1.0)
         stride[one.sequence] = one.stride_bytes
     waited = (latency > TAKEN_AT_ONCE * np.quantile(latency, FASTEST)).astype(np.float64)
     if waited.sum() < LEAST_LEVEL:
-        return 0
+        return NO_LAG
     value = np.log(latency)
     value = waited * (value - (waited @ value) / waited.sum())
     squares = float(value @ value)
     explained = _explained(value, waited, stride, most)
     if squares <= 0:
-        return 0
+        return NO_LAG
     left = np.maximum(1 - explained / squares, np.finfo(np.float64).eps)
     likely = -waited.sum() / 2 * np.log(left)
     best = int(likely.argmax())
-    return best if likely[best] - likely[0] >= LEAST_GAIN else 0
+    if likely[best] - likely[0] < LEAST_GAIN:
+        return NO_LAG
+    near = np.flatnonzero(likely >= likely[best] - AS_LIKELY)
+    return Lag(best, int(near[0]), int(near[-1]), in_reach=int(near[-1]) < most - 1)
 
 
 def _explained(value: Floats, waited: Floats, stride: Ints, most: int) -> Floats:
