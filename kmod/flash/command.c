@@ -8,6 +8,7 @@ u32 flash_core_op(enum req_op op)
 	case REQ_OP_READ:
 		return SSDB_READ;
 	case REQ_OP_WRITE:
+	case REQ_OP_ZONE_APPEND:
 		return SSDB_WRITE;
 	case REQ_OP_DISCARD:
 		return SSDB_TRIM;
@@ -81,6 +82,7 @@ blk_status_t flash_bio_data(struct flash *flash, struct bio *bio)
 	switch (bio_op(bio)) {
 	case REQ_OP_READ:
 	case REQ_OP_WRITE:
+	case REQ_OP_ZONE_APPEND:
 		return errno_to_blk_status(flash_store_bio(flash, bio));
 	case REQ_OP_DISCARD:
 	case REQ_OP_WRITE_ZEROES:
@@ -90,4 +92,42 @@ blk_status_t flash_bio_data(struct flash *flash, struct bio *bio)
 	default:
 		return BLK_STS_OK;
 	}
+}
+
+static blk_status_t flash_request_data(struct flash *flash, struct request *rq)
+{
+	blk_status_t status = BLK_STS_OK;
+	struct bio *bio;
+
+	for (bio = rq->bio; bio && status == BLK_STS_OK; bio = bio->bi_next)
+		status = flash_bio_data(flash, bio);
+	return status;
+}
+
+blk_status_t flash_request(struct flash *flash, struct request *rq, u64 *due_ns,
+			   blk_status_t *status)
+{
+	struct ssdb_cmd core = {
+		.op = flash_core_op(req_op(rq)),
+		.flags = rq->cmd_flags & REQ_FUA ? SSDB_FUA : 0,
+		.offset = req_op(rq) == REQ_OP_FLUSH ? 0 : (u64)blk_rq_pos(rq) << SECTOR_SHIFT,
+		.bytes = blk_rq_bytes(rq),
+	};
+	blk_status_t moved = flash_request_data(flash, rq);
+
+	if (moved == BLK_STS_OK)
+		*due_ns = flash_core_submit(flash, &core, 1, status);
+	return moved;
+}
+
+struct flash *flash_get(struct gendisk *disk)
+{
+	struct flash *flash;
+
+	rcu_read_lock();
+	flash = READ_ONCE(disk->private_data);
+	if (flash)
+		atomic_inc(&flash->in_flight);
+	rcu_read_unlock();
+	return flash;
 }

@@ -57,6 +57,12 @@ struct flash_options {
 	u32 doubling;		/* extra commands to a scratch page per real one */
 	bool store;		/* keep data; without, reads leave the buffer as it is */
 	bool cuttable;		/* keep what vectors overwrite, so that power may be cut */
+	bool zoned;		/* written in zones only; what follows as in null_blk */
+	u32 zone_size;		/* MiB, a power of two */
+	u32 zone_capacity;	/* MiB; 0: zone_size */
+	u32 zone_nr_conv;	/* zones that take writes anywhere */
+	u32 zone_max_open;	/* 0: any number */
+	u32 zone_max_active;	/* open or closed, 0: any number */
 };
 
 /* Faults of the way to the drive, which it does not have itself; mq mode alone. */
@@ -77,6 +83,7 @@ struct flash_inject {
 };
 
 struct flash;
+struct flash_zones;
 
 /* One command in flight: the blk-mq request's private data, or a slot in bio mode. */
 struct flash_cmd {
@@ -138,6 +145,7 @@ struct flash {
 	u32 nr_lines;
 	struct page **pages;		/* data, one entry per page of the drive */
 	u64 nr_pages;
+	struct flash_zones *zones;	/* NULL: none */
 
 	struct flash_cmd *slots;	/* bio mode and vectors */
 	struct llist_head free;
@@ -195,10 +203,30 @@ void flash_report(struct flash_cmd *cmd, u64 due_ns, u32 tag);
 void flash_complete(struct flash_cmd *cmd);
 
 /* command.c: what is common to requests, bios and vectors */
+/* The drive behind a disk, counted as in flight so that it stays; NULL once it is switched off. */
+struct flash *flash_get(struct gendisk *disk);
 u64 flash_core_submit(struct flash *flash, const struct ssdb_cmd *cmds, u32 count,
 		      blk_status_t *status);
 blk_status_t flash_bio_data(struct flash *flash, struct bio *bio);
 u32 flash_core_op(enum req_op op);
+/* Move a request's data and ask the core. Not BLK_STS_OK: nothing has come of it. */
+blk_status_t flash_request(struct flash *flash, struct request *rq, u64 *due_ns,
+			   blk_status_t *status);
+
+/* zones.c */
+/* What is wrong with the options, or NULL. */
+const char *flash_zones_check(const struct flash *flash);
+int flash_zones_create(struct flash *flash);
+void flash_zones_destroy(struct flash *flash);
+void flash_zones_limit(struct flash *flash, struct ssdb_limits *limits);
+/* Their counters, at `length` of the page; the new length. */
+size_t flash_zones_print(struct flash *flash, char *page, size_t length);
+/* As flash_request(), of a drive in zones; may sleep. */
+blk_status_t flash_zone_request(struct flash *flash, struct request *rq, u64 *due_ns,
+				blk_status_t *status);
+/* Make the zone of a sector read-only or offline, or empty when it was so; -EINVAL: no such zone. */
+int flash_zone_condition(struct flash *flash, u64 sector, u8 cond);
+SSDB_REPORT_ZONES(flash_report_zones);
 
 /* inject.c */
 /* -ENOMEM: what there is by then is destroyed with the drive. */

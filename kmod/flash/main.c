@@ -151,6 +151,39 @@ FLASH_OPTION(adaptive_depth, NULL, 1, FLASH_MAX_DEPTH);
 FLASH_OPTION(doubling, NULL, 0, FLASH_MAX_DOUBLING);
 FLASH_OPTION(store, flash_no_yes, 0, 1);
 FLASH_OPTION(cuttable, flash_no_yes, 0, 1);
+FLASH_OPTION(zoned, flash_no_yes, 0, 1);
+FLASH_OPTION(zone_size, NULL, 1, U32_MAX >> 11);	/* in sectors it is a u32 */
+FLASH_OPTION(zone_capacity, NULL, 0, U32_MAX >> 11);
+FLASH_OPTION(zone_nr_conv, NULL, 0, U32_MAX);
+FLASH_OPTION(zone_max_open, NULL, 0, U32_MAX);
+FLASH_OPTION(zone_max_active, NULL, 0, U32_MAX);
+
+/* A sector: its zone becomes so, or empty if it was so. */
+static ssize_t flash_zone_store(struct config_item *item, const char *page, size_t count, u8 cond)
+{
+	struct flash *flash = to_flash(item);
+	u64 sector;
+	int error = kstrtoull(page, 0, &sector);
+
+	if (error)
+		return error;
+	mutex_lock(&flash->lock);
+	error = flash->powered ? flash_zone_condition(flash, sector, cond) : -EINVAL;
+	mutex_unlock(&flash->lock);
+	return error ?: count;
+}
+
+static ssize_t flash_zone_readonly_store(struct config_item *item, const char *page, size_t count)
+{
+	return flash_zone_store(item, page, count, BLK_ZONE_COND_READONLY);
+}
+CONFIGFS_ATTR_WO(flash_, zone_readonly);
+
+static ssize_t flash_zone_offline_store(struct config_item *item, const char *page, size_t count)
+{
+	return flash_zone_store(item, page, count, BLK_ZONE_COND_OFFLINE);
+}
+CONFIGFS_ATTR_WO(flash_, zone_offline);
 
 /* 1: power is gone, in the middle of whatever is in flight; 0: it is back. */
 static ssize_t flash_cut_show(struct config_item *item, char *page)
@@ -221,6 +254,7 @@ static ssize_t flash_counters_show(struct config_item *item, char *page)
 						ssdb_counter(flash->state, i));
 		spin_unlock(&flash->core_lock);
 		length = flash_print_lines(flash, page, length);
+		length = flash_zones_print(flash, page, length);
 	}
 	mutex_unlock(&flash->lock);
 	length += sysfs_emit_at(page, length, "commands %lld\nvectors %lld\n",
@@ -242,6 +276,9 @@ static struct configfs_attribute *flash_attributes[] = {
 	&flash_attr_poll_queues, &flash_attr_depth, &flash_attr_irq_cpu, &flash_attr_irq_cpu2,
 	&flash_attr_return_to_origin, &flash_attr_coalesce_count, &flash_attr_coalesce_ns,
 	&flash_attr_defer_ns, &flash_attr_adaptive_depth, &flash_attr_doubling, &flash_attr_store,
+	&flash_attr_zoned, &flash_attr_zone_size, &flash_attr_zone_capacity,
+	&flash_attr_zone_nr_conv, &flash_attr_zone_max_open, &flash_attr_zone_max_active,
+	&flash_attr_zone_readonly, &flash_attr_zone_offline,
 	&flash_attr_cuttable, &flash_attr_cut, &flash_attr_power, &flash_attr_counters, NULL,
 };
 
@@ -286,6 +323,7 @@ static struct config_group *flash_make(struct config_group *group, const char *n
 		.defer_ns = 20 * NSEC_PER_USEC,
 		.adaptive_depth = 16,
 		.store = true,
+		.zone_size = 256,
 	};
 	if (ssdb_group_init(&flash->group, name, &flash_item_type)) {
 		kvfree(flash);

@@ -14,7 +14,7 @@ static struct ssdb_limits flash_limits(struct flash *flash)
 {
 	bool volatile_buffer = flash->params.wbuf_volatile && flash->params.wbuf_bytes;
 
-	return (struct ssdb_limits) {
+	struct ssdb_limits limits = {
 		.lba_bytes = ssdb_lba_bytes(flash->state),
 		.io_min_bytes = max_t(u32, flash->params.map_unit_bytes,
 				      ssdb_lba_bytes(flash->state)),
@@ -28,6 +28,9 @@ static struct ssdb_limits flash_limits(struct flash *flash)
 		.fua = volatile_buffer,
 		.nowait = true,
 	};
+
+	flash_zones_limit(flash, &limits);
+	return limits;
 }
 
 static int flash_check_options(struct flash *flash)
@@ -47,6 +50,8 @@ static int flash_check_options(struct flash *flash)
 		why = "a cut of power needs a store and no volatile buffer";
 	else if (!why && (!cpu_online(options->irq_cpu) || !cpu_online(options->irq_cpu2)))
 		why = "an interrupt CPU is not online";
+	else if (!why)
+		why = flash_zones_check(flash);
 	if (why)
 		pr_err("%s: %s\n", config_item_name(&flash->group.cg_item), why);
 	return why ? -EINVAL : 0;
@@ -88,12 +93,14 @@ static void flash_disk_destroy(struct flash *flash)
 static int flash_disk_add(struct flash *flash)
 {
 	struct gendisk *disk = flash->disk;
+	int error;
 
 	disk->fops = flash->options.mode == FLASH_BIO ? &flash_bio_fops : &flash_mq_fops;
 	disk->private_data = flash;
 	snprintf(disk->disk_name, sizeof(disk->disk_name), "%s", config_item_name(&flash->group.cg_item));
 	set_capacity(disk, ssdb_capacity_bytes(flash->state) >> SECTOR_SHIFT);
-	return add_disk(disk);
+	error = flash->zones ? ssdb_revalidate_zones(disk) : 0;
+	return error ?: add_disk(disk);
 }
 
 int flash_power_on(struct flash *flash)
@@ -108,9 +115,12 @@ int flash_power_on(struct flash *flash)
 	error = flash_store_create(flash);
 	if (error)
 		goto out_free_core;
-	error = flash_lines_create(flash);
+	error = flash_zones_create(flash);
 	if (error)
 		goto out_destroy_store;
+	error = flash_lines_create(flash);
+	if (error)
+		goto out_destroy_zones;
 	error = flash_slots_create(flash);
 	if (error)
 		goto out_destroy_lines;
@@ -131,6 +141,8 @@ out_destroy_slots:
 	flash_slots_destroy(flash);
 out_destroy_lines:
 	flash_lines_destroy(flash);
+out_destroy_zones:
+	flash_zones_destroy(flash);
 out_destroy_store:
 	flash_store_destroy(flash);
 out_free_core:
@@ -153,6 +165,7 @@ void flash_power_off(struct flash *flash)
 	flash_disk_destroy(flash);
 	flash_slots_destroy(flash);
 	flash_lines_destroy(flash);
+	flash_zones_destroy(flash);
 	flash_store_destroy(flash);
 	vfree(flash->state);
 	flash->state = NULL;

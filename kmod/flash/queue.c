@@ -4,16 +4,6 @@
 
 #include "flash.h"
 
-static blk_status_t flash_request_data(struct flash *flash, struct request *rq)
-{
-	blk_status_t status = BLK_STS_OK;
-	struct bio *bio;
-
-	for (bio = rq->bio; bio && status == BLK_STS_OK; bio = bio->bi_next)
-		status = flash_bio_data(flash, bio);
-	return status;
-}
-
 static void flash_poll_add(struct flash *flash, struct flash_cmd *cmd, u32 queue, u64 due_ns)
 {
 	struct flash_poll_queue *poll = &flash->poll_queues[queue];
@@ -48,12 +38,6 @@ static blk_status_t flash_queue_rq(struct blk_mq_hw_ctx *hctx,
 	struct flash_cmd *cmd = blk_mq_rq_to_pdu(data->rq);
 	struct flash *flash = hctx->queue->queuedata;
 	struct request *rq = data->rq;
-	struct ssdb_cmd core = {
-		.op = flash_core_op(req_op(rq)),
-		.flags = rq->cmd_flags & REQ_FUA ? SSDB_FUA : 0,
-		.offset = req_op(rq) == REQ_OP_FLUSH ? 0 : (u64)blk_rq_pos(rq) << SECTOR_SHIFT,
-		.bytes = blk_rq_bytes(rq),
-	};
 	blk_status_t status;
 	u64 due_ns;
 
@@ -65,10 +49,10 @@ static blk_status_t flash_queue_rq(struct blk_mq_hw_ctx *hctx,
 	blk_mq_start_request(rq);
 	if (flash_inject(flash, FLASH_REQUEUE))
 		return flash_requeue(flash, rq);
-	status = flash_request_data(flash, rq);
+	status = flash->zones ? flash_zone_request(flash, rq, &due_ns, &cmd->status) :
+				flash_request(flash, rq, &due_ns, &cmd->status);
 	if (status != BLK_STS_OK)
 		return status;
-	due_ns = flash_core_submit(flash, &core, 1, &cmd->status);
 	if (flash_inject(flash, FLASH_LOSE) || blk_should_fake_timeout(rq->q))
 		flash_lose(cmd);
 	else if (hctx->type == HCTX_TYPE_POLL)
@@ -159,7 +143,10 @@ static const struct blk_mq_ops flash_mq_ops = {
 	.map_queues = flash_map_queues,
 };
 
-const struct block_device_operations flash_mq_fops = { .owner = THIS_MODULE };
+const struct block_device_operations flash_mq_fops = {
+	.owner = THIS_MODULE,
+	.report_zones = flash_report_zones,
+};
 
 /* As many as there may ever be: their number changes while the drive is on. */
 static int flash_poll_queues_create(struct flash *flash)
@@ -192,8 +179,9 @@ int flash_mq_create(struct flash *flash, const struct ssdb_limits *limits)
 	tags->queue_depth = flash->options.depth;
 	tags->numa_node = NUMA_NO_NODE;
 	tags->cmd_size = sizeof(struct flash_cmd);
-	/* Making a page of the store may sleep. */
-	tags->flags = SSDB_MQ_F_SHOULD_MERGE | (flash->options.store ? BLK_MQ_F_BLOCKING : 0);
+	/* Making a page of the store may sleep, and waiting for a zone. */
+	tags->flags = SSDB_MQ_F_SHOULD_MERGE |
+		      (flash->options.store || flash->zones ? BLK_MQ_F_BLOCKING : 0);
 	tags->driver_data = flash;
 	error = blk_mq_alloc_tag_set(tags);
 	if (error)

@@ -148,22 +148,10 @@ bool ssdb_flash_is_drive(struct block_device *bdev)
 {
 	const struct block_device_operations *fops = bdev->bd_disk->fops;
 
-	return (fops == &flash_mq_fops || fops == &flash_bio_fops) && !bdev_is_partition(bdev);
+	return (fops == &flash_mq_fops || fops == &flash_bio_fops) && !bdev_is_partition(bdev) &&
+	       !bdev_is_zoned(bdev);
 }
 EXPORT_SYMBOL_GPL(ssdb_flash_is_drive);
-
-/* The drive behind a disk, counted as in flight so that it stays; NULL once it is switched off. */
-static struct flash *flash_get(struct block_device *bdev)
-{
-	struct flash *flash;
-
-	rcu_read_lock();
-	flash = READ_ONCE(bdev->bd_disk->private_data);
-	if (flash)
-		atomic_inc(&flash->in_flight);
-	rcu_read_unlock();
-	return flash;
-}
 
 int ssdb_flash_submit_vector(struct block_device *bdev, struct ssdb_flash_vector *vector)
 {
@@ -181,7 +169,7 @@ int ssdb_flash_submit_vector(struct block_device *bdev, struct ssdb_flash_vector
 	table = kmalloc_array(vector->count, sizeof(*table), GFP_NOIO);
 	if (!table)
 		return -ENOMEM;
-	flash = flash_get(bdev);
+	flash = flash_get(bdev->bd_disk);
 	error = -ENODEV;
 	if (flash) {
 		error = flash_vector_send(flash, vector, table);

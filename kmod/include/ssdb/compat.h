@@ -89,7 +89,21 @@ struct ssdb_limits {
 	bool write_cache;
 	bool fua;
 	bool nowait;		/* a disk of bios that honours REQ_NOWAIT; one of requests does */
+	u32 zone_sectors;	/* 0: no zones, and none of the following */
+	u32 zone_append_sectors;
+	u32 max_open_zones;
+	u32 max_active_zones;
 };
+
+/*
+ * Zones are a disk's model, and each of their limits is set, up to Linux 6.6; since 6.11 they are
+ * among its limits. Kernels between, and those without zones, get no zoned disks of ours.
+ */
+#if defined(SSDB_HAVE_ZONED_LIMITS) || defined(SSDB_HAVE_ZONED_MODEL)
+#define SSDB_ZONES 1
+#else
+#define SSDB_ZONES 0
+#endif
 
 /*
  * Since Linux 6.11 what a disk can do is among its limits; before, it is flags of the queue. A disk
@@ -99,7 +113,8 @@ struct ssdb_limits {
 static inline blk_features_t ssdb_features(const struct ssdb_limits *l, bool bios)
 {
 	return (l->write_cache ? BLK_FEAT_WRITE_CACHE : 0) | (l->fua ? BLK_FEAT_FUA : 0) |
-	       (bios ? BLK_FEAT_IO_STAT : 0) | (bios && l->nowait ? BLK_FEAT_NOWAIT : 0);
+	       (bios ? BLK_FEAT_IO_STAT : 0) | (bios && l->nowait ? BLK_FEAT_NOWAIT : 0) |
+	       (l->zone_sectors ? BLK_FEAT_ZONED : 0);
 }
 #else
 static inline void ssdb_set_flags(struct request_queue *q, const struct ssdb_limits *l, bool bios)
@@ -127,6 +142,16 @@ static inline struct queue_limits ssdb_queue_limits(const struct ssdb_limits *l,
 		.max_write_zeroes_sectors = l->max_zeroes_sectors,
 #ifdef BLK_FEAT_WRITE_CACHE
 		.features = ssdb_features(l, bios),
+#endif
+#ifdef SSDB_HAVE_ZONED_LIMITS
+		.chunk_sectors = l->zone_sectors,
+#ifdef SSDB_HAVE_HW_ZONE_APPEND
+		.max_hw_zone_append_sectors = l->zone_append_sectors,
+#else
+		.max_zone_append_sectors = l->zone_append_sectors,
+#endif
+		.max_open_zones = l->max_open_zones,
+		.max_active_zones = l->max_active_zones,
 #endif
 	};
 }
@@ -168,13 +193,29 @@ static inline void ssdb_set_limits(struct request_queue *q, const struct ssdb_li
 	ssdb_set_flags(q, l, bios);
 }
 
+static inline void ssdb_set_zones(struct gendisk *disk, const struct ssdb_limits *l)
+{
+#ifdef SSDB_HAVE_ZONED_MODEL
+	disk_set_zoned(disk, BLK_ZONED_HM);
+	blk_queue_chunk_sectors(disk->queue, l->zone_sectors);
+	blk_queue_max_zone_append_sectors(disk->queue, l->zone_append_sectors);
+	disk_set_max_open_zones(disk, l->max_open_zones);
+	disk_set_max_active_zones(disk, l->max_active_zones);
+	blk_queue_flag_set(QUEUE_FLAG_ZONE_RESETALL, disk->queue);
+	blk_queue_required_elevator_features(disk->queue, ELEVATOR_F_ZBD_SEQ_WRITE);
+#endif
+}
+
 static inline struct gendisk *ssdb_alloc_mq_disk(struct blk_mq_tag_set *set,
 						 const struct ssdb_limits *l, void *data)
 {
 	struct gendisk *disk = blk_mq_alloc_disk(set, data);
 
-	if (!IS_ERR(disk))
-		ssdb_set_limits(disk->queue, l, false);
+	if (IS_ERR(disk))
+		return disk;
+	ssdb_set_limits(disk->queue, l, false);
+	if (l->zone_sectors)
+		ssdb_set_zones(disk, l);
 	return disk;
 }
 
@@ -187,6 +228,34 @@ static inline struct gendisk *ssdb_alloc_bio_disk(const struct ssdb_limits *l)
 	ssdb_set_limits(disk->queue, l, true);
 	return disk;
 }
+#endif
+
+/* Let the block layer look at a disk's zones, once its capacity is set. */
+static inline int ssdb_revalidate_zones(struct gendisk *disk)
+{
+#if defined(SSDB_HAVE_ZONED_LIMITS)
+	return blk_revalidate_disk_zones(disk);
+#elif defined(SSDB_HAVE_ZONED_MODEL)
+	return blk_revalidate_disk_zones(disk, NULL);
+#else
+	return -EOPNOTSUPP;
+#endif
+}
+
+/*
+ * How zones of `disk` are reported, `nr_zones` from `sector` on: by Linux 7.3 each by a function
+ * of the block layer, before by a callback.
+ */
+#ifdef SSDB_HAVE_REPORT_ZONES_ARGS
+#define SSDB_REPORT_ZONES(NAME)									\
+int NAME(struct gendisk *disk, sector_t sector, unsigned int nr_zones,				\
+	 struct blk_report_zones_args *ssdb_args)
+#define SSDB_REPORT_ZONE(zone, index) disk_report_zone(disk, zone, index, ssdb_args)
+#else
+#define SSDB_REPORT_ZONES(NAME)									\
+int NAME(struct gendisk *disk, sector_t sector, unsigned int nr_zones, report_zones_cb ssdb_cb,	\
+	 void *ssdb_data)
+#define SSDB_REPORT_ZONE(zone, index) ssdb_cb(zone, index, ssdb_data)
 #endif
 
 /* Since Linux 6.14 merging is the rule and the flag is gone. */

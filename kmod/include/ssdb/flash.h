@@ -18,13 +18,13 @@ struct ssdb_flash_vector {
 
 /*
  * Send one vectored command. `done` runs once, in interrupt context or, with `spin`, before this
- * returns; the bios' data have moved by then. -EOPNOTSUPP: not a simulated drive, or mixed
+ * returns; the bios' data have moved by then. -EOPNOTSUPP: not a simulated drive, or in zones, or mixed
  * operations; -EINVAL: beyond the end or too many; -EAGAIN: no slot is free; -ENOMEM: no
  * memory for its data now, and none have moved; -ENODEV: switched off.
  */
 int ssdb_flash_submit_vector(struct block_device *bdev, struct ssdb_flash_vector *vector);
 
-/* Whether this is a whole drive of ours. */
+/* Whether this is a whole drive of ours that takes vectors; one in zones does not. */
 bool ssdb_flash_is_drive(struct block_device *bdev);
 
 #endif

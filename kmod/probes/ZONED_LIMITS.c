@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* That a disk has zones is a feature, and what it can open is among its limits. */
+#include <linux/blkdev.h>
+
+#ifndef CONFIG_BLK_DEV_ZONED
+#error "no zones"
+#endif
+
+struct queue_limits probe = {
+	.features = BLK_FEAT_ZONED,
+	.max_open_zones = 1,
+	.max_active_zones = 1,
+};
+
+typeof(int (*)(struct gendisk *)) revalidate = blk_revalidate_disk_zones;
