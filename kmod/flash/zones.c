@@ -173,7 +173,7 @@ SSDB_REPORT_ZONES(flash_report_zones)
 		error = SSDB_REPORT_ZONE(&zone, i);
 	}
 	atomic_dec(&flash->in_flight);
-	return error ?: nr_zones;
+	return error ?: (int)nr_zones;
 }
 
 static void flash_zone_set(struct flash_zones *zones, struct blk_zone *zone, u8 cond)

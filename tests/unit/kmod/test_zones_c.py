@@ -1,0 +1,98 @@
+"""The zones of ssdb_flash, built for user space with the sanitizers, do what null_blk does."""
+
+import random
+import subprocess
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).resolve().parents[3] / "kmod" / "tests"
+SHAPE = (64, 4, 3, 2, 3, 4)  # MiB of the drive, a zone and what it takes; conventional, limits
+ZONE_BYTES = 4 << 20
+# What null_blk answers, too (tests/vm/test_zones.py): zone, block of 4 KiB, number of blocks.
+WALK = """
+write 2 0 2 ok, write 2 0 1 EIO, write 2 5 1 EIO, write 2 2 1 ok, write 0 7 1 ok, write 1 3 2 ok,
+finish 3 0 0 ok, write 3 0 1 EIO, open 3 0 0 EIO, finish 0 0 0 EIO, reset 1 0 0 EIO,
+open 4 0 0 ok, open 5 0 0 ok, write 6 0 1 ok, open 7 0 0 EOVERFLOW,
+close 6 0 0 ok, open 2 0 0 ok, open 6 0 0 ETOOMANYREFS, write 6 1 1 ETOOMANYREFS,
+close 4 0 0 ok, close 4 0 0 EIO, write 8 0 1 ok, finish 9 0 0 EOVERFLOW,
+reset 2 0 0 ok, write 2 0 1 ok, close 2 0 0 ok, reset 5 0 0 ok, reset 8 0 0 ok,
+write 10 0 768 ok, write 10 768 1 EIO, append 10 0 1 EIO, append 11 0 2 ok, write 11 2 1 ok,
+append 11 0 1 ok, write 11 4 1 ok, append 0 0 1 EIO,
+readonly 10 0 0 ok, write 10 0 1 EIO, read 10 0 1 ok, reset 10 0 0 EIO, append 10 0 1 EIO,
+readonly 10 0 0 ok, write 10 0 1 ok, offline 10 0 0 ok, read 10 0 1 EIO, offline 0 0 0 EINVAL,
+reset_all 0 0 0 ok, write 2 0 1 ok, read 10 0 1 EIO, offline 10 0 0 ok, read 10 0 1 ok
+"""
+
+
+@pytest.fixture(scope="session")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    into = tmp_path_factory.mktemp("zones") / "zones_test"
+    subprocess.run(
+        [
+            "gcc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-g", "-O1",
+            "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
+            f"-I{TESTS / 'fake'}", str(TESTS / "zones_test.c"), "-o", str(into),
+        ],
+        check=True,
+    )  # fmt: skip
+    return into
+
+
+def answers(program: Path, shape: tuple[int, ...], commands: str) -> list[str]:
+    done = subprocess.run(
+        [program, *map(str, shape)], input=commands, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_each_command_is_answered_as_null_blk_answers_it(program: Path) -> None:
+    steps = [step.rsplit(maxsplit=1) for step in WALK.replace("\n", " ").split(",")]
+
+    limits, *said = answers(program, SHAPE, "\n".join(step for step, _ in steps))
+
+    assert limits == "8192 2048 3 4"
+    assert [(step, is_) for (step, _), is_ in zip(steps, said, strict=False)] == [
+        (step, expected) for step, expected in steps
+    ]
+    # Zones 2 and 8 by themselves, 2, 3, 6 and 11 with all; cleared beside them: 5, and 10 thrice.
+    assert said[len(steps) :] == [
+        "zone_resets 6", "zone_appends 2", f"trimmed {9 * ZONE_BYTES}"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", [SHAPE, (62, 4, 0, 0, 2, 0), (64, 4, 4, 15, 1, 1)])
+def test_counts_and_limits_hold_whatever_comes(program: Path, shape: tuple[int, ...]) -> None:
+    chance = random.Random(7)
+    whats = ("write", "append", "append", "read", "reset", "open", "close", "finish", "readonly")
+    commands = "".join(
+        f"{chance.choice(whats)} {chance.randrange(15)} 0 {chance.choice((1, 200, 600))}\n"
+        for _ in range(20_000)
+    )
+
+    said = answers(program, shape, commands)
+
+    assert {"ok", "EIO"} <= set(said)
+    if shape == SHAPE:
+        assert {"ETOOMANYREFS", "EOVERFLOW"} <= set(said)
+
+
+@pytest.mark.parametrize(
+    ("shape", "why"),
+    [
+        ((64, 3, 0, 0, 0, 0), "no power of two"),
+        ((64, 128, 0, 0, 0, 0), "larger than the drive"),
+        ((64, 4, 5, 0, 0, 0), "larger than zone_size"),
+        ((66, 4, 3, 0, 0, 0), "exclude each other"),
+    ],
+)
+def test_zones_that_cannot_be_are_refused(program: Path, shape: tuple[int, ...], why: str) -> None:
+    (said,) = answers(program, shape, "")
+
+    assert why in said
+
+
+def test_limits_that_cannot_be_reached_are_none(program: Path) -> None:
+    assert answers(program, (64, 4, 0, 99, 9, 9), "")[0] == "8192 2048 0 0"
+    assert answers(program, (64, 4, 0, 0, 9, 5), "")[0] == "8192 2048 5 5"
