@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.vm.conftest import Guest
+from tests.vm.conftest import NEWEST_KERNEL, Guest
 from tests.vm.test_flash import SETUP
 
 pytestmark = pytest.mark.vm
@@ -32,16 +32,20 @@ put() { echo "write $*: $(try dd if=/run/data of=$D bs=4k seek=$(($1 * 1024 + $2
 zone() { echo "$*: $(try blkzone $1 -o $(($2 * 8192)) -c 1 $D)"; }
 report() { blkzone report $D | sed 's/^ *start: //; s/ reset:.*zcond:/ /; s/ *.type:.*//' | nl -v0
 }
-at() { dd if=$D bs=4k skip=$(($1 * 1024 + $2)) count=1 iflag=direct status=none | cksum; }
+# What nobody wrote reads as ones in null_blk, so this is not compared.
+at() { echo data $(dd if=$D bs=4k skip=$(($1 * 1024 + $2)) count=1 iflag=direct status=none \
+  | cksum) >> /run/data-${D##*/}; }
 yes ssdbench | head -c 4M > /run/data
 walk() {
   report
-  put 2 0 2; put 2 0 1; put 2 5 1; put 2 2 1; put 0 7 1; put 1 3 2
+  put 2 0 2; put 2 0 1; put 2 5 1
+  report  # since Linux 6.10 a failed write bars its zone until the pointer has been asked for
+  put 2 2 1; put 0 7 1; put 1 3 2
   zone finish 3; put 3 0 1; zone open 3; zone finish 0; zone reset 1
   zone open 4; zone open 5; put 6 0 1; report; zone open 7
   zone close 6; zone open 2; zone open 6; put 6 1 1; zone close 4; zone close 4; put 8 0 1
   zone finish 9; report
-  echo data $(at 2 1), $(at 2 40); zone reset 2; echo data $(at 2 1); put 2 0 1; zone close 2
+  at 2 1; zone reset 2; at 2 1; put 2 0 1; zone close 2
   zone reset 5; zone reset 8; put 10 0 768; put 10 768 1; put 10 767 2; report
   echo reset: $(try blkzone reset $D); report
 }
@@ -49,6 +53,7 @@ walk() {
 
 
 EIO, TOO_MANY_ACTIVE = "Input/output error", "Value too large for defined data type"
+ZEROS = "3018728591 4096"  # cksum of a block of them
 TOO_MANY_OPEN = "cannot splice"  # the end of what ETOOMANYREFS is called
 SAID = {
     "write 2 0 2": "ok", "write 2 0 1": EIO, "write 2 5 1": EIO, "write 2 2 1": "ok",
@@ -59,21 +64,22 @@ SAID = {
 }  # fmt: skip
 
 
+@NEWEST_KERNEL
 def test_a_drive_in_zones_answers_as_null_blk_does(guest: Guest) -> None:
     answer = guest(
         BOTH + WALK + "D=$null; walk > /run/null; D=/dev/ssd0; walk > /run/flash\n"
-        "diff /run/null /run/flash && echo same; cat /run/flash; grep zone_resets $F/counters\n"
+        "diff /run/null /run/flash && echo same; cat /run/flash /run/data-ssd0\n"
+        "grep zone_resets $F/counters\n"
         "for disk in ssd0 ${null#/dev/}; do cd /sys/block/$disk/queue\n"
         "echo queue: $(cat zoned chunk_sectors nr_zones max_open_zones max_active_zones)\n"
         "done; cd /; end"
     )
 
-    print(answer.stdout, answer.stderr)
     said = dict(re.findall(r"^(?:zone )?([a-z]+(?: \d+)*): (.*)$", answer.stdout, re.M))
     assert "same" in answer.stdout.splitlines()
     assert {what: said[what] for what in SAID} == SAID
-    data = re.findall(r"^data (.*)$", answer.stdout, re.M)
-    assert data[0].split(", ")[0] != data[0].split(", ")[1] == data[1]  # zeros after a reset
+    written, after = re.findall(r"^data (.*)$", answer.stdout, re.M)
+    assert written != after == ZEROS
     assert "zone_resets 6" in answer.stdout
     assert answer.stdout.count("queue: host-managed 8192 16 3 4") == 2
 
@@ -99,7 +105,7 @@ for A in $N $F; do case $A in $N) D=$null;; *) D=/dev/ssd0;; esac
   for condition in zone_readonly zone_readonly zone_offline zone_offline; do
     echo 65536 > $A/$condition; echo ${D##*/} $condition: $(get), $(put), $(blkzone report -o \
       65536 -c 1 $D | sed 's/.*zcond: *//; s/ .*//')
-  done; try sh -c "echo 0 > $A/zone_offline"
+  done
 done
 mkdir /sys/kernel/config/ssdb_tmerge/t; echo /dev/ssd0 > /sys/kernel/config/ssdb_tmerge/t/device
 (echo 1 > /sys/kernel/config/ssdb_tmerge/t/power) 2> /run/o || echo no vectors
@@ -107,22 +113,22 @@ rmdir /sys/kernel/config/ssdb_tmerge/t
 """
 
 
+@NEWEST_KERNEL
 def test_fio_finds_what_it_wrote_and_its_resets_are_those_of_the_drive(guest: Guest) -> None:
     answer = guest(BOTH + FIO + "end")
 
-    print(answer.stdout, answer.stderr)
     assert answer.stdout.count("fio is content") == 3
     (counted,) = re.findall(r"^resets: (\d+) (\d+) zone resets$", answer.stdout, re.M)
     assert counted[0] == counted[1] != "0"
 
 
+@pytest.mark.soak
 def test_a_zone_can_be_read_only_or_offline_and_vectors_are_refused(guest: Guest) -> None:
     answer = guest(BOTH + CONDITIONS + "end")
 
-    print(answer.stdout, answer.stderr)
     assert re.findall(r"^ssd0 (.*)$", answer.stdout, re.M) == [
         f"zone_readonly: ok, {EIO}, 13(ro)", "zone_readonly: ok, ok, 2(oi)",
-        f"zone_offline: {EIO}, {EIO}, 15(ol)", "zone_offline: ok, ok, 2(oi)",
+        f"zone_offline: {EIO}, {EIO}, 15(of)", "zone_offline: ok, ok, 2(oi)",
     ]  # fmt: skip
     null = re.findall(r"^(?:z|nullb0) (.*)$", answer.stdout, re.M)  # since Linux 6.2
     assert null in ([], re.findall(r"^ssd0 (.*)$", answer.stdout, re.M))
@@ -139,6 +145,7 @@ WRONG = {
 }
 
 
+@NEWEST_KERNEL
 def test_zones_that_cannot_be_are_refused_with_a_sentence(guest: Guest) -> None:
     tries = "\n".join(f"(set_up zoned=1 zone_size=4 {wrong}); rmdir $F" for wrong in WRONG)
 
@@ -146,22 +153,22 @@ def test_zones_that_cannot_be_are_refused_with_a_sentence(guest: Guest) -> None:
         f"{SETUP}\nset +e\n{tries}\ndmesg | grep -o 'ssdb_flash: ssd0: .*' | tail -{len(WRONG)}"
     )
 
-    print(answer.stdout, answer.stderr)
     for said, reason in zip(answer.stdout.splitlines(), WRONG.values(), strict=True):
         assert reason in said
 
 
 BTRFS = r"""
 modprobe btrfs; set_up capacity_bytes=268435456 lba_bytes=4096 zoned=1 zone_size=4
-mkfs.btrfs -q -O zoned -m single -d single /dev/ssd0; mkdir -p /mnt; mount /dev/ssd0 /mnt
+mkfs.btrfs -q -O zoned -m single -d single /dev/ssd0 > /run/o 2>&1; mkdir -p /mnt
+mount /dev/ssd0 /mnt
 yes ssdbench | head -c 6M > /mnt/f; sync; cksum < /mnt/f; umount /mnt; mount /dev/ssd0 /mnt
 cksum < /mnt/f; umount /mnt; awk '$1 == "zone_appends" {print ($2 > 10)}' $F/counters; tear_down
 """
 
 
+@pytest.mark.soak
 def test_btrfs_appends_to_zones(guest: Guest) -> None:
     answer = guest(SETUP + BTRFS)
 
-    print(answer.stdout, answer.stderr)
     written, found, appended = answer.stdout.splitlines()
     assert (written, appended) == (found, "1")
