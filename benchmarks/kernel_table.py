@@ -37,9 +37,11 @@ on() { mkdir $F && for pair in capacity_bytes=67108864 erase_block_bytes=65536 o
   echo "${pair#*=}" > $F/${pair%%=*} || return 1; done; echo 1 > $F/power; }
 off() { echo 0 > $F/power; rmdir $F; }
 verified() { fio --name=v --filename=/dev/$1 --direct=1 --rw=randwrite --bs=4k --ioengine=libaio \
-  --iodepth=16 --verify=crc32c --do_verify=1 --size=1m --randrepeat=0 --minimal > /dev/null; }
+  --iodepth=16 --verify=crc32c --do_verify=1 --size=1m --randrepeat=0 --minimal "${@:2}" \
+  > /dev/null; }
 flash() { for options in completion=timer "irq_cpu=1 return_to_origin=1" mode=bio completion=spin \
-    "lines=percpu queues=2"; do on $options && verified ssd0 && off || return 1; done; }
+    "lines=percpu queues=2"; do on $options && verified ssd0 && off || return 1; done
+  on zoned=1 zone_size=1 && verified ssd0 --zonemode=zbd --max_open_zones=4 && off; }
 merged() { for mode in hybrid stm atm spatial-intr spatial-poll; do
   mkdir $T && echo /dev/ssd0 > $T/device && echo $mode > $T/mode && echo 1 > $T/power &&
   verified tm0 && echo 0 > $T/power && rmdir $T || return 1; done; }

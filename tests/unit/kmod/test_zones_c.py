@@ -65,9 +65,9 @@ def test_each_command_is_answered_as_null_blk_answers_it(program: Path) -> None:
 @pytest.mark.parametrize("shape", [SHAPE, (62, 4, 0, 0, 2, 0), (64, 4, 4, 15, 1, 1)])
 def test_counts_and_limits_hold_whatever_comes(program: Path, shape: tuple[int, ...]) -> None:
     chance = random.Random(7)
-    whats = ("write", "append", "append", "read", "reset", "open", "close", "finish", "readonly")
+    verbs = ("write", "append", "append", "read", "reset", "open", "close", "finish", "readonly")
     commands = "".join(
-        f"{chance.choice(whats)} {chance.randrange(15)} 0 {chance.choice((1, 200, 600))}\n"
+        f"{chance.choice(verbs)} {chance.randrange(15)} 0 {chance.choice((1, 200, 600))}\n"
         for _ in range(20_000)
     )
 
