@@ -228,6 +228,12 @@ def blktests(session: nox.Session) -> None:
     python(session, "-m", "benchmarks.blktests", *session.posargs)
 
 
+@nox.session(venv_backend="none", name="interrupt-cpus")
+def interrupt_cpus(session: nox.Session) -> None:
+    """The drive's interrupts on one of two CPUs or on both, in user space; `--cpus A,B --write`."""
+    python(session, "-m", "benchmarks.interrupt_cpus", *session.posargs)
+
+
 @nox.session(venv_backend="none")
 def gallery(session: nox.Session) -> None:
     """Rebuild the example reports in reports/gallery, some from new runs on the simulated drive."""
