@@ -44,7 +44,7 @@ def lint(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def types(session: nox.Session) -> None:
-    """Strict type check of package, tests and this file."""
+    """Strict type check of package, tests, benchmarks and this file."""
     python(session, "-m", "mypy")
 
 

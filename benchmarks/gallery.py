@@ -322,8 +322,8 @@ def remembered() -> list[Shown]:
         if path.exists():
             stored = json.loads(path.read_text())
             pairs = tuple((name, says) for name, says in stored.pop("pictures"))
-            lists = {key: tuple(stored.pop(key)) for key in ("targets", "verdicts")}
-            found.append(Shown(**stored, **lists, pictures=pairs))
+            stored |= {key: tuple(stored[key]) for key in ("targets", "verdicts")}
+            found.append(Shown(**stored, pictures=pairs))
     return found
 
 

@@ -205,10 +205,10 @@ def walk(drive: Drive, walked: list[StridePlan], way: Way, trace: Trace, *, seed
 def _log(said: RunResult) -> LoggedIo:
     ios = said.per_io
     return LoggedIo(
-        t_ns=(ios["submit_ns"] + ios["latency_ns"]).astype(np.int64),
-        offset_bytes=ios["offset"].astype(np.int64),
-        latency_ns=ios["latency_ns"].astype(np.int64),
-        is_write=ios["op"] == 1,
+        t_ns=(ios["submit_ns"] + ios["latency_ns"]).astype(np.int64).tolist(),
+        offset_bytes=ios["offset"].tolist(),
+        latency_ns=ios["latency_ns"].tolist(),
+        is_write=(ios["op"] == 1).tolist(),
     )
 
 

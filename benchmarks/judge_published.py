@@ -26,6 +26,7 @@ import numpy as np
 
 from benchmarks import published_zoo as zoo
 from benchmarks.core_generator import on_core
+from benchmarks.zoo import CAPACITY_BYTES
 from ssdbench.engine.events import Event
 from ssdbench.engine.hints import rate_hint
 from ssdbench.engine.runner import Order, Runner, World
@@ -96,7 +97,7 @@ def judged(
         whole_run = by_core if through == "core" else by_command
         result = whole_run(target, profile, directory / "run", seed=seed)
         with SimDrive.open(directory / "run" / STATE) as drive:
-            written = drive.counters()["host_write_bytes"] / zoo.CAPACITY_BYTES
+            written = drive.counters()["host_write_bytes"] / CAPACITY_BYTES
             ended_s = drive.core.now_ns / 1e9
     return _against(made, seed, result, zoo.truth(made, seed), written, ended_s)
 

@@ -80,7 +80,7 @@ def by_pandas(path: Path) -> Found:
 
 def by_polars(path: Path) -> Found:
     """polars: a lazy scan on its streaming engine."""
-    import polars as pl
+    import polars as pl  # type: ignore[import-not-found, unused-ignore]
 
     # a field with a space before it is no integer to polars' reader
     scan = pl.scan_csv(path, has_header=False, new_columns=list(COLUMNS), infer_schema=False)

@@ -23,9 +23,9 @@ from statistics import mean, median
 from typing import Any
 
 import matplotlib as mpl
-import yaml
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
+from ruamel.yaml import YAML
 
 from benchmarks.kernel import pages
 from benchmarks.kernel.__main__ import EXPERIMENTS
@@ -170,7 +170,7 @@ def page_of_profile(name: str) -> str:
     told = json.loads((PAPERS / f"{name}.json").read_text())
     with (PAPERS / f"{name}.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    head = yaml.safe_load((PROFILES / f"{name}.yaml").read_text())["title"]
+    head = YAML(typ="safe").load(PROFILES / f"{name}.yaml")["title"]
     parts = [
         f"# {head}",
         f"**SIMULATED**: `{told['target']}`, seed {told['seed']}, {told['verdict']}, taken on "
@@ -284,7 +284,8 @@ def drawn(name: str) -> bool:
         axes.set_xlabel(bars.label)
     axes.grid(visible=True, alpha=0.3)
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name, "font.size": 9}):
-        FigureCanvasSVG(figure).print_svg(str(PAPERS / f"{name}.svg"), metadata={"Date": None})
+        canvas = FigureCanvasSVG(figure)
+        canvas.print_svg(str(PAPERS / f"{name}.svg"), metadata={"Date": None})  # type: ignore[no-untyped-call]
     return True
 
 

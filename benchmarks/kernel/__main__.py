@@ -29,37 +29,35 @@ from benchmarks.kernel.experiment import (
     stored_rows,
 )
 
-EXPERIMENTS: dict[str, Experiment] = {
-    experiment.name: experiment
-    for experiment in (
-        slam.Slam(),
-        tmerge.Tmerge(),
-        tmerge8.Tmerge8(),
-        bpref.Bpref(),
-        bpref2008.Bpref2008("postmark"),
-        bpref2008.Bpref2008("mixed"),
-        bpref2008.Bpref2008Noop(),
-        processes2008.Processes2008(),
-        dunn.SURFACES,
-        dunn.OtherDrive("memoright-gt", "memoright", 1.13, bpref2008.SETUP),
-        dunn.OtherDrive("samsung-mcbqe32g", "samsung", 1.11, dunn.HALF),
-        dunn.DiskLike(),
-        dunn.DBENCHES,
-        cost.Cost(),
-        flash.Flash(),
-        seppanen.MITIGATION,
-        seppanen.LAYER,
-        seppanen.FILESYSTEMS,
-        seppanen.PAGECACHE,
-        yu.ONFILES,
-        yu.MERGECOUNTS,
-        yu.BREAKDOWN,
-        heger.SCHEDULERS,
-        heger.AGING,
-        wimpy.SCHEDULERS,
-        wimpy.TIMING,
-    )
-}
+_ALL: tuple[Experiment, ...] = (
+    slam.Slam(),
+    tmerge.Tmerge(),
+    tmerge8.Tmerge8(),
+    bpref.Bpref(),
+    bpref2008.Bpref2008("postmark"),
+    bpref2008.Bpref2008("mixed"),
+    bpref2008.Bpref2008Noop(),
+    processes2008.Processes2008(),
+    dunn.SURFACES,
+    dunn.OtherDrive("memoright-gt", "memoright", 1.13, bpref2008.SETUP),
+    dunn.OtherDrive("samsung-mcbqe32g", "samsung", 1.11, dunn.HALF),
+    dunn.DiskLike(),
+    dunn.DBENCHES,
+    cost.Cost(),
+    flash.Flash(),
+    seppanen.MITIGATION,
+    seppanen.LAYER,
+    seppanen.FILESYSTEMS,
+    seppanen.PAGECACHE,
+    yu.ONFILES,
+    yu.MERGECOUNTS,
+    yu.BREAKDOWN,
+    heger.SCHEDULERS,
+    heger.AGING,
+    wimpy.SCHEDULERS,
+    wimpy.TIMING,
+)
+EXPERIMENTS = {experiment.name: experiment for experiment in _ALL}
 
 
 def main() -> None:

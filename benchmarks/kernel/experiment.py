@@ -71,9 +71,20 @@ class Judged:
 class Experiment(Protocol):
     """One comparison of a paper, as guests can make it."""
 
-    name: str
-    about: str
-    cpus: int
+    @property
+    def name(self) -> str:
+        """As the command line has it."""
+        ...
+
+    @property
+    def about(self) -> str:
+        """What is compared."""
+        ...
+
+    @property
+    def cpus(self) -> int:
+        """Of the guest."""
+        ...
 
     def freeze(self, series: str) -> Model:
         """The model; may run a guest to measure the software's cost, and compares nothing."""
