@@ -100,11 +100,11 @@ def rows(text: str, *, start: int, kick: str, work_ns: int) -> list[Row]:
     found = []
     for case, timed, *numbers in (line for line in lines if line[0] != "machine"):
         reads, ns, *counts, preempted = map(int, numbers)
-        each = [round(count / reads, 4) for count in counts]
+        interrupts, calls, moved, wakes = (round(count / reads, 4) for count in counts)
         found.append(
             Row(
                 start, sum(pings) // len(pings), kick, work_ns, case, timed,
-                round(ns / reads, 2), *each, preempted,
+                round(ns / reads, 2), interrupts, calls, moved, wakes, preempted,
             )
         )  # fmt: skip
     return found
