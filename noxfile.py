@@ -228,6 +228,12 @@ def blktests(session: nox.Session) -> None:
     python(session, "-m", "benchmarks.blktests", *session.posargs)
 
 
+@nox.session(venv_backend="none")
+def xfstests(session: nox.Session) -> None:
+    """xfstests on null_blk and our devices in the lab: `-- DIR`, built by you; `--minutes N`."""
+    python(session, "-m", "benchmarks.xfstests", *session.posargs)
+
+
 @nox.session(venv_backend="none", name="interrupt-cpus")
 def interrupt_cpus(session: nox.Session) -> None:
     """The drive's interrupts on one of two CPUs or on both, in user space; `--cpus A,B --write`."""

@@ -97,25 +97,27 @@ def _is_detail(line: str) -> bool:
     return line.startswith("    ")
 
 
-def table(found: Results, told: str) -> Iterator[str]:
+def table(
+    found: Results, told: str, devices: Mapping[str, str] = DEVICES, unknown: Ended = UNKNOWN
+) -> Iterator[str]:
     """The lines of the document: all tests, and why some did not run."""
-    yield f"| test | {' | '.join(DEVICES.values())} |"
-    yield "|" + "---|" * (1 + len(DEVICES))
+    yield f"| test | {' | '.join(devices.values())} |"
+    yield "|" + "---|" * (1 + len(devices))
     for test, by_device in sorted(found.items()):
-        cells = [by_device.get(device, UNKNOWN).status for device in DEVICES]
+        cells = [by_device.get(device, unknown).status for device in devices]
         yield f"| {test} | {' | '.join(cells)} |"
     yield ""
     yield told
     yield ""
     reasons: dict[str, list[str]] = {}
     for test, by_device in sorted(found.items()):
-        for device, name in DEVICES.items():
-            one = by_device.get(device, UNKNOWN)
+        for device, name in devices.items():
+            one = by_device.get(device, unknown)
             if one.status == "not run":
                 why = "; ".join(one.said).replace(f"/dev/{device}", "the device")
                 reasons.setdefault(f"{test} not run: {why}", []).append(name)
     for why, names in reasons.items():
-        yield f"- {why}" + ("" if len(names) == len(DEVICES) else f" ({', '.join(names)})")
+        yield f"- {why}" + ("" if len(names) == len(devices) else f" ({', '.join(names)})")
 
 
 def differences(found: Results) -> list[tuple[str, str, Ended]]:
@@ -161,7 +163,7 @@ def main(words: Sequence[str]) -> None:
     asked.add_argument("--kernel", default=SERIES[-1])
     asked.add_argument("--seconds", type=int, default=10)
     asked.add_argument("--write", action="store_true")
-    wishes = asked.parse_args(words)
+    wishes = asked.parse_intermixed_args(words)
     if not (wishes.clone / "check").is_file():
         sys.exit(f"{wishes.clone} is no clone of blktests: it has no `check`")
     found = results(ran(wishes.clone, wishes.kernel, seconds=wishes.seconds, tests=wishes.tests))

@@ -1,5 +1,10 @@
 """How blktests' own words become the table: made by hand in the form in which `check` prints."""
 
+from pathlib import Path
+
+import pytest
+
+from benchmarks import blktests
 from benchmarks.blktests import DEVICES, differences, results, table
 
 SAID = """\
@@ -40,3 +45,8 @@ def test_the_table_has_all_devices_and_why_tests_did_not_run() -> None:
     assert "| block/004 | passed | failed | not run | not run | not run | not run |" in lines
     assert "- block/007 not run: polling is no more" in lines
     assert any("the device does not have" in line and "(flash, bio)" in line for line in lines)
+
+
+def test_tests_may_be_named_behind_an_option(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="no clone of blktests"):
+        blktests.main([str(tmp_path), "--seconds", "5", "block/003"])
