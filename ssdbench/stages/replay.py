@@ -261,14 +261,16 @@ class Replay(PlainStage):
     ) -> Waits:
         """From the logs of all clients, one after another."""
         paths = latency_logs(artifacts, 0, job)
-        first = [_client(path, made) for path in islice(paths, FIRST_CLIENTS)]
-        began = [client.start_ns() for client in first if len(client.done_ms)]
+        began: list[int] = []
+        for path in islice(paths, FIRST_CLIENTS):  # one after another: each is read as text
+            client = _client(path, made)
+            if len(client.done_ms):
+                began.append(client.start_ns())
         if not began:
             raise HostLacks("fio logged no request of the trace", hint="look at its stderr")
         waits = Waits(
             min(began), made.last_due_ns, max(made.last_due_ns, int(length_s * NS_PER_S)), timed
         )
-        del first
         for path in paths:
             client = _client(path, made)
             if not client.sound:

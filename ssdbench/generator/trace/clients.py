@@ -35,7 +35,7 @@ EXTENT_BYTES = 2 << 20  # stays together when a trace is spread over another siz
 START_MS = 2000  # after fio's start: all its threads are there by then
 NAME = "drive"  # of the file in an iolog, where fio is not told another
 TRIMS = "trims: a drive that is tested stays full"
-MOST_LOGGED = 5_000_000  # requests of a replay, at 32 bytes each in fio's memory until it ends
+MOST_LOGGED = 2_000_000  # requests of a replay, at 32 bytes each in fio's memory until it ends
 DUE = np.dtype([("due_ns", "<i8"), ("write", "u1")])
 _WORDS = {READ: "read", WRITE: "write", FLUSH: "sync"}
 
@@ -74,7 +74,7 @@ class Prepared:
 
     @property
     def logs_one_in(self) -> int:
-        """Clients of which one logs, so that fio's memory does not grow with the trace."""
+        """Clients of which one logs, so that fio's log does not grow with the trace."""
         return min(self.clients, max(1, -(-self.requests // MOST_LOGGED)))
 
     def logged(self, replay: int) -> frozenset[int]:
