@@ -85,6 +85,24 @@ def test_a_drive_of_bios_is_as_good_a_disk_as_one_of_requests(guest: Guest) -> N
     assert float(told) < 0.5
 
 
+@pytest.mark.soak
+def test_a_read_of_45_s_locks_no_cpu_up(guest: Guest) -> None:
+    """The kernel complains of a CPU that is not given up for 20 s; both kinds of drive wait."""
+    answer = guest(
+        SETUP + "long() { set_up completion=spin ftl=direct t_read_ns=45000000000 store=0 $1; }\n"
+        "long mode=bio; F=${F%0}1; long mode=mq; TIMEFORMAT='%0R %S'\n"
+        "read_one() { time dd if=/dev/$1 of=/dev/null bs=4k count=1 iflag=direct status=none; }\n"
+        "read_one ssd0 & read_one ssd1; wait; tear_down; F=${F%1}0; tear_down\n"
+        "echo $(< /proc/sys/kernel/watchdog) $(< /proc/sys/kernel/watchdog_thresh)"
+    )
+
+    took = [tuple(map(float, line.split())) for line in answer.stderr.splitlines()]
+    assert answer.stdout.split() == ["1", "10"]
+    assert len(took) == 2
+    # One that spun would have had its CPU all the while, however slow the host is.
+    assert all(real_s >= 45 and system_s < 0.2 * real_s for real_s, system_s in took)
+
+
 @pytest.fixture
 def probe(lab: Lab, tmp_path: Path) -> Path:
     """The module that makes faults, for the kernel of the lab."""
