@@ -175,6 +175,31 @@ def vm(session: nox.Session) -> None:
     )
 
 
+@nox.session(venv_backend="none", name="vm-debug")
+def vm_debug(session: nox.Session) -> None:
+    """Kernel modules and failed allocations on a kernel with every check, built once; hours.
+
+    `-- kcsan` takes a kernel that looks for data races in place of KASAN, `-- TEST…` other tests.
+    """
+    words = list(session.posargs)
+    checker = words.pop(0) if words[:1] in (["kasan"], ["kcsan"]) else "kasan"
+    tree = session.run(
+        sys.executable, "-m", "tests.vm.debug_kernel", checker,
+        external=True, silent=True, stderr=sys.stderr,
+    )  # fmt: skip
+    usual = ["flash", "tmerge", "slam", "bpref", "faults", "stress"]
+    rarer = ["drive_gone", "cpu_hotplug", *(["fail_nth"] if checker == "kasan" else [])]
+    parts = [(words, "vm and not timed")] if words else [
+        ([f"tests/vm/test_{name}.py" for name in usual], "vm and not soak and not timed"),
+        ([f"tests/vm/test_{name}.py" for name in rarer], "vm and soak and not timed"),
+    ]  # fmt: skip
+    for tests, which in parts:
+        python(
+            session, "-m", "pytest", "-m", which, "--timeout", "0", *tests,
+            SSDBENCH_LAB_KERNEL_DIR=str(tree).strip(),
+        )  # fmt: skip
+
+
 @nox.session(venv_backend="none")
 def coccicheck(session: nox.Session) -> None:
     """Coccinelle's rules of the kernel over our modules; minutes. Sparse is one of the vm tests."""

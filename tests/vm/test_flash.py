@@ -137,6 +137,7 @@ def test_the_model_inside_the_kernel_is_the_model_outside(guest: Guest) -> None:
     assert found["in_flight"] == 0
 
 
+@pytest.mark.timed
 @NEWEST_KERNEL
 def test_latency_is_the_drives_own_in_reproducible_time(guest: Guest) -> None:
     script = (
@@ -156,7 +157,6 @@ def test_latency_is_the_drives_own_in_reproducible_time(guest: Guest) -> None:
     assert 50_000 < mean_ns < 90_000
 
 
-# Reads by CPU 0 or 1, and on which CPUs they ended: "case: reads on CPU 0, on CPU 1".
 # A directory for each kind of fault; `queues`, while the drive is on.
 AT_FAULT = r"""
 eval "$(declare -f verify | sed s/8m/2m/)"
@@ -195,6 +195,7 @@ def test_the_way_to_a_drive_may_be_at_fault_and_its_queues_may_change(guest: Gue
     ]  # fmt: skip
 
 
+# Reads by CPU 0 or 1, and on which CPUs they ended: "case: reads on CPU 0, on CPU 1".
 STEERING = """
 T=/sys/kernel/tracing; [ -d $T/events ] || mount -t tracefs none $T
 ends() { awk -v c=$1 '$0 ~ "[[]00" c "[]].*block_rq_complete" {n++} END {print n + 0}' $T/trace; }

@@ -1,0 +1,78 @@
+"""A small kernel with every check that there is for a module, built once from Debian's source.
+
+    python -m tests.vm.debug_kernel [kasan|kcsan] [SERIES]
+
+prints the directory in which it was built, which `ssdbench lab run --kernel-dir` boots. It is kept
+beside the lab's other kernels, and built anew where its configuration or the source has changed.
+"""
+
+import os
+import sys
+import time
+from hashlib import sha256
+from pathlib import Path
+
+from ssdbench.errors import HostLacks
+from ssdbench.host import command, files
+from ssdbench.host.lock import waiting
+from ssdbench.lab.archive import Archive
+from ssdbench.lab.kernels import source_package
+from tests.vm.linux_source import cache_directory, linux_source, say
+
+CONFIGS = Path(__file__).with_name("kernel")
+BUILD_NEEDS = ("make", "gcc", "flex", "bison", "bc")
+LIBELF = Path("/usr/include/libelf.h")
+BUILD_S = 3 * 3600  # two busy cores took a quarter of it
+CHECKERS = ("kasan", "kcsan")
+
+
+def debug_kernel(cache: Path, checker: str = "kasan", series: str = "6.12") -> Path:
+    """The directory of a kernel that was built with a checker. Raises HostLacks, CommandFailed."""
+    archive = Archive(cache)
+    config = "".join((CONFIGS / f"{part}.config").read_text() for part in ("checks", checker))
+    files.make_directory(cache)
+    with waiting(cache / "debug-kernel.lock"):
+        for built in sorted(cache.glob(f"debug-{series}-{checker}-*-{_digest(config)}")):
+            if (built / "complete").exists():
+                return built
+        _check_needs()
+        package = archive.newest(source_package(series))
+        source = linux_source(archive, series, package.version)
+        into = cache / f"debug-{series}-{checker}-{package.version}-{_digest(config)}"
+        _build(source, into, config)
+        return into
+
+
+def _digest(config: str) -> str:
+    return sha256(config.encode()).hexdigest()[:12]
+
+
+def _check_needs() -> None:
+    lacking = [name for name in BUILD_NEEDS if command.which(name) is None]
+    lacking += [] if LIBELF.exists() else ["libelf-dev"]
+    if lacking:
+        raise HostLacks(
+            f"a kernel cannot be built here without {', '.join(lacking)}",
+            hint=f"apt-get install {' '.join(lacking)}",
+        )
+
+
+def _build(source: Path, into: Path, config: str) -> None:
+    """Configure and build; a choice that the source does not know, or not so, ends it."""
+    command.run(["rm", "-rf", str(into)])
+    files.make_directory(into)
+    files.write_atomic(into / "asked.config", config)
+    make = ["nice", "make", "-s", "-C", str(source), f"O={into}"]
+    command.run([*make, f"KCONFIG_ALLCONFIG={into}/asked.config", "allnoconfig"], timeout_s=600)
+    made = (into / ".config").read_text().splitlines()
+    if refused := [line for line in config.splitlines() if line[:1] == "C" and line not in made]:
+        raise HostLacks(f"{source.name} does not take {', '.join(refused)}")
+    began = time.monotonic()
+    say(f"debug kernel: building {into.name}")
+    command.run([*make, f"-j{os.cpu_count()}", "bzImage", "modules"], timeout_s=BUILD_S)
+    say(f"debug kernel: built in {time.monotonic() - began:.0f} s")
+    files.write_atomic(into / "complete", "")
+
+
+if __name__ == "__main__":
+    print(debug_kernel(cache_directory(), *sys.argv[1:]))

@@ -1,0 +1,578 @@
+"""Runs in a guest on a debug kernel: each operation of each module, each allocation failed once.
+
+/proc/self/fail-nth makes the n-th chance for a fault in the calling thread that fault (slab or page
+allocation). Each operation is one call of the kernel (one_call.c), done for n = 1, 2, … until it
+ends without the fault having come: so every allocation below the module's code has failed once.
+After each fault what it left is looked at, and the same operation must succeed. A line for each
+operation says how many faults there were and what came of them; complaints are the kernel's.
+
+    python3 fail_nth.py GROUP EVERY ONE_CALL.so MODULE.ko…
+
+fails only each EVERY-th allocation of those operations that have many.
+"""
+
+import ctypes
+import errno
+import mmap
+import os
+import struct
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+
+CONFIG = Path("/sys/kernel/config")
+DEBUG = Path("/sys/kernel/debug")
+FLASH, TMERGE, SLAM = CONFIG / "ssdb_flash", CONFIG / "ssdb_tmerge", CONFIG / "ssdb_slam"
+FAULTS = ("failslab", "fail_page_alloc")
+SMALL = {
+    "capacity_bytes": 16 << 20, "erase_block_bytes": 65536, "op_ppm": 200_000, "channels": 2,
+    "program_unit_bytes": 4096, "read_unit_bytes": 4096, "depth": 4,
+}  # fmt: skip
+BLKDISCARD = 0x1277
+LIBC = ctypes.CDLL(None, use_errno=True)
+# Calls of x86-64.
+READ, WRITE, IOCTL, PREAD, PWRITE, FSYNC = 0, 1, 16, 17, 18, 74
+MKDIR, RMDIR, DELETE_MODULE, FINIT_MODULE = 83, 84, 176, 313
+MCL_CURRENT, MCL_FUTURE = 1, 2
+MOST = 5000  # faults in one operation: more is an operation that never ends
+MANY = 50  # from here on only every so many of them
+LONG_NAME = "a-drive-with-a-long-name"  # which configfs keeps apart from the item
+Step = Callable[[], object]
+every = 1
+one_call = ctypes.CDLL(None).syscall  # main puts its own there
+
+
+class Failed(Exception):
+    """What a module did is not what it may do."""
+
+
+def main(group: str, stride: str, library: str, modules: list[str]) -> None:
+    """Walk one group of operations."""
+    global every, one_call
+    every, one_call = int(stride), ctypes.CDLL(library).one_call
+    one_call.restype = ctypes.c_long
+    LIBC.mlockall(MCL_CURRENT | MCL_FUTURE)
+    for name in FAULTS:
+        for setting, value in {"ignore-gfp-wait": "N", "verbose": "0", "times": "-1"}.items():
+            put(DEBUG / name / setting, value)
+    put(DEBUG / "fail_page_alloc/ignore-gfp-highmem", "N")
+    put(DEBUG / "fail_page_alloc/min-order", "0")
+    GROUPS[group](modules)
+    look_for_leaks()
+    locks = Path("/proc/lockdep_stats").read_text()
+    print("lock checks", "on" if "debug_locks:                             1" in locks else "OFF")
+
+
+def put(path: Path, text: object) -> None:
+    """Write at once, as a shell's echo does."""
+    fd = os.open(path, os.O_WRONLY)
+    try:
+        os.write(fd, f"{text}\n".encode())
+    finally:
+        os.close(fd)
+
+
+def get(path: Path) -> str:
+    return path.read_text().strip()
+
+
+@dataclass
+class Call:
+    """One call of the kernel, made ready: whatever it needs is in memory, and open."""
+
+    number: int
+    words: tuple[int | bytes | ctypes.Array[ctypes.c_char], ...]
+    opened: int = -1  # for it alone
+    wants: int | None = None  # another answer is a short one
+
+    def outcome(self, nth: int, of: int) -> tuple[str, int]:
+        """How it ends with the n-th chance a fault, and how many chances it then had left."""
+        left = ctypes.c_uint(0)
+        buffers = [ctypes.create_string_buffer(word) if isinstance(word, bytes) else word
+                   for word in self.words]  # fmt: skip
+        words = [word if isinstance(word, int) else ctypes.addressof(word) for word in buffers]
+        words += [0] * (4 - len(words))
+        longs = [ctypes.c_long(word) for word in (self.number, *words)]
+        answer = one_call(of, nth, ctypes.byref(left), *longs)
+        if self.opened >= 0:
+            os.close(self.opened)
+        if answer < 0:
+            return errno.errorcode.get(-answer, "?"), left.value
+        return "ok" if self.wants in (None, answer) else "short", left.value
+
+
+Ready = Callable[[], Call]
+
+
+def making(folder: Path) -> Ready:
+    return lambda: Call(MKDIR, (bytes(folder), 0o755))
+
+
+def removing(folder: Path) -> Ready:
+    return lambda: Call(RMDIR, (bytes(folder),))
+
+
+def writing(path: Path, value: object) -> Ready:
+    """A value written at once, as a shell's echo does."""
+
+    def ready() -> Call:
+        fd, text = os.open(path, os.O_WRONLY), f"{value}\n".encode()
+        return Call(WRITE, (fd, text, len(text)), opened=fd, wants=len(text))
+
+    return ready
+
+
+def reading(path: Path) -> Ready:
+    def ready() -> Call:
+        fd = os.open(path, os.O_RDONLY)
+        return Call(READ, (fd, ctypes.create_string_buffer(65536), 65536), opened=fd)
+
+    return ready
+
+
+def waiting() -> Call:
+    """A while in which another thread works."""
+    time.sleep(0.3)
+    return Call(READ, (-1, 0, 0))
+
+
+def walk(
+    name: str,
+    operation: Ready,
+    *,
+    before: Step = lambda: None,
+    after: Callable[[bool], object] = lambda _succeeded: None,
+    may: tuple[str, ...] = ("ENOMEM",),
+    ends: str = "ok",
+    thread: int | None = None,
+) -> None:
+    """Do an operation until no fault comes, with the outcome that it `ends` with.
+
+    After a fault it may also answer with one of the errors `may`. With a `thread` the fault is that
+    one's, and comes while the call runs or soon after.
+    """
+    mine = os.open("/proc/self/fail-nth", os.O_RDWR)
+    other = os.open(f"/proc/{thread}/fail-nth", os.O_RDWR) if thread is not None else -1
+    found, began = Counter[str](), time.monotonic()
+    number = 1
+    while number < MOST:
+        before()
+        call = operation()
+        if thread is None:
+            said, left = call.outcome(number, mine)
+        else:
+            os.pwrite(other, b"%d" % number, 0)
+            said, _ = call.outcome(0, mine)
+            left = int(os.pread(other, 16, 0))
+            os.pwrite(other, b"0", 0)
+        after(said == "ok")
+        if left:
+            if said != ends:
+                raise Failed(f"{name}: {said} without a fault")
+            break
+        found[said] += 1
+        if said not in (ends, *may):
+            raise Failed(f"{name}: {said} at the fault number {number}")
+        number += 1 if number < MANY else every
+    else:
+        raise Failed(f"{name}: no end after {MOST} faults")
+    for fd in (mine, other):
+        if fd >= 0:
+            os.close(fd)
+    told = " ".join(f"{key}={count}" for key, count in sorted(found.items()))
+    took_s = time.monotonic() - began
+    print(f"walk {name}: {found.total()} faults {told} in {took_s:.0f} s", flush=True)
+
+
+@cache
+def text_of(module: str) -> tuple[int, int]:
+    """Where a module's code lies."""
+    symbols = [line.split() for line in Path("/proc/kallsyms").read_text().splitlines()
+               if line.endswith(f"[{module}]")]  # fmt: skip
+    text = [int(address, 16) for address, kind, *_ in symbols if kind in "tT"]
+    return min(text), max(text) + 4096
+
+
+@contextmanager
+def only_within(module: str) -> Iterator[None]:
+    """Only faults in what a module's own code has called; of those nothing may be seen."""
+    limits = dict(zip(("require-start", "require-end"), map(hex, text_of(module)), strict=True))
+    for name in FAULTS:
+        for setting, value in limits.items():
+            put(DEBUG / name / setting, value)
+    try:
+        yield
+    finally:
+        for name in FAULTS:
+            put(DEBUG / name / "require-start", "0x0")
+            put(DEBUG / name / "require-end", "0xffffffffffffffff")
+
+
+def make(folder: Path, **options: object) -> None:
+    """An instance with its options, switched off."""
+    folder.mkdir()
+    for name, value in options.items():
+        put(folder / name, value)
+
+
+def switch(folder: Path, on: int) -> None:
+    put(folder / "power", on)
+
+
+def remove(folder: Path) -> None:
+    if folder.exists():
+        folder.rmdir()
+
+
+def removed(folder: Path, _succeeded: bool) -> None:
+    """For the end of a walk over what makes an instance."""
+    remove(folder)
+
+
+def creation(what: str, folder: Path, **options: object) -> None:
+    """Making an instance, switching it on and off, removing it."""
+    disk = Path("/sys/block") / folder.name
+
+    def settle(succeeded: bool) -> None:
+        if succeeded != disk.exists() or get(folder / "power") != str(int(succeeded)):
+            raise Failed(f"{what}: switched on: {succeeded}, there is a disk: {disk.exists()}")
+        if not succeeded:
+            switch(folder, 1)
+        switch(folder, 0)
+
+    def gone(succeeded: bool) -> None:
+        if succeeded and disk.exists():
+            raise Failed(f"{what}: switched off, but its disk is there")
+
+    def taken_away(_succeeded: bool) -> None:
+        remove(folder)
+        gone(succeeded=True)
+
+    walk(f"{what} mkdir", making(folder), after=partial(removed, folder))
+    make(folder, **options)
+    # The block layer tells of some failures in its own way: sysfs makes them EINVAL.
+    walk(f"{what} on", writing(folder / "power", 1), after=settle, may=("ENOMEM", "EINVAL"))
+    walk(f"{what} off", writing(folder / "power", 0), before=lambda: on_again(folder), after=gone)
+    remove(folder)
+    walk(f"{what} rmdir while on", removing(folder), before=lambda: on_again(folder, **options),
+         after=taken_away)  # fmt: skip
+
+
+def on_again(folder: Path, **options: object) -> None:
+    if not folder.exists():
+        folder.mkdir()
+    if get(folder / "power") == "0":
+        for name, value in options.items():
+            put(folder / name, value)
+        switch(folder, 1)
+
+
+class Disk:
+    """Direct reads and writes of a disk, with what must be on it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._fd = os.open(f"/dev/{name}", os.O_RDWR | os.O_DIRECT)
+        self._page = mmap.mmap(-1, 1 << 17)
+        self._at = self._round = 0
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+    def next(self, size: int) -> None:
+        """Another place of the disk, where nothing may have been written yet, and other data."""
+        self._at = (self._at + size) % (SMALL["capacity_bytes"] // 2)
+        self._round += 1
+        self._page[:size] = self._expected(size)
+
+    def _expected(self, size: int) -> bytes:
+        return struct.pack("<QQ", self._round, self._at) * (size // 16)
+
+    def _moving(self, number: int, size: int) -> Call:
+        at = ctypes.c_char.from_buffer(self._page)
+        return Call(number, (self._fd, ctypes.addressof(at), size, self._at), wants=size)
+
+    def writing(self, size: int) -> Call:
+        return self._moving(PWRITE, size)
+
+    def reading(self, size: int) -> Call:
+        return self._moving(PREAD, size)
+
+    def write(self, size: int) -> None:
+        if os.pwrite(self._fd, memoryview(self._page)[:size], self._at) != size:
+            raise Failed(f"{self.name}: a short write")
+
+    def read(self, size: int) -> None:
+        if os.preadv(self._fd, [memoryview(self._page)[:size]], self._at) != size:
+            raise Failed(f"{self.name}: a short read")
+
+    def check(self, size: int) -> None:
+        self._page[:size] = bytes(size)
+        self.read(size)
+        if self._page[:size] != self._expected(size):
+            raise Failed(f"{self.name}: other data at {self._at} than were written")
+
+    def discarding(self) -> Call:
+        return Call(IOCTL, (self._fd, BLKDISCARD, struct.pack("<QQ", 4 << 20, 1 << 20)))
+
+    def flushing(self) -> Call:
+        return Call(FSYNC, (self._fd,))
+
+
+def traffic(what: str, disk: Disk, module: str, thread: int | None = None) -> None:
+    """Writes, reads, discards and flushes of a disk, the data compared after each fault."""
+
+    def io(what: str, kind: str, size: int, may: tuple[str, ...]) -> None:
+        def settle(succeeded: bool) -> None:
+            if not succeeded:
+                disk.write(size)
+            disk.check(size)
+
+        def ready() -> None:
+            disk.next(size)
+            if kind == "read":
+                disk.write(size)
+
+        operation = partial(disk.writing if kind == "write" else disk.reading, size)
+        walk(f"{what} {kind} {size}", operation, before=ready, after=settle, may=may, thread=thread)
+
+    for size in (4096, 1 << 17):
+        for kind in ("write", "read"):
+            io(what, kind, size, ("ENOMEM", "EAGAIN"))
+            with only_within(module):  # what the module itself needs it waits for
+                io(f"{what} in {module}", kind, size, ())
+    walk(f"{what} discard", disk.discarding, thread=thread)
+    walk(f"{what} flush", disk.flushing, thread=thread)
+
+
+def names(_modules: list[str]) -> None:
+    """A name that configfs keeps apart from the item, and one that another disk has."""
+    lower, taken, long_name = FLASH / "ssd0", TMERGE / "ssd0", FLASH / LONG_NAME
+
+    def called_so(succeeded: bool) -> None:
+        if succeeded:
+            on_again(long_name, **SMALL)
+            if not Path("/sys/block", LONG_NAME).exists():
+                raise Failed(f"{LONG_NAME} was switched on, and there is no such disk")
+            switch(long_name, 0)
+            remove(long_name)
+
+    make(lower, **SMALL)
+    switch(lower, 1)
+    make(taken, device="/dev/ssd0")
+    walk("taken name on", writing(taken / "power", 1), ends="EEXIST")
+    remove(taken)
+    switch(lower, 0)
+    remove(lower)
+    walk("long name mkdir", making(long_name), after=called_so)
+    for parent in (TMERGE, SLAM):
+        other = parent / LONG_NAME
+        after = partial(removed, other)
+        walk(f"{parent.name} long name mkdir", making(other), after=after)
+
+
+def flash(_modules: list[str]) -> None:
+    """A drive of each kind: made, used, changed, removed."""
+    folder = FLASH / "ssd0"
+    kinds: dict[str, dict[str, object]] = {
+        "flash mq": {"mode": "mq", "queues": 2, "wbuf_volatile": "volatile"},
+        "flash bio": {"mode": "bio"},
+        "flash polled": {"completion": "polled", "poll_queues": 1, "lines": "percpu"},
+    }
+    for what, options in kinds.items():
+        creation(what, folder, **SMALL, **options)
+        make(folder, **SMALL, **options)
+        switch(folder, 1)
+        disk = Disk("ssd0")
+        traffic(what, disk, "ssdb_flash")
+        walk(f"{what} counters", reading(folder / "counters"))
+        disk.close()
+        if what != "flash bio":
+            queue = Path("/sys/block/ssd0/queue")
+            for name, value in (("nr_requests", 4), ("nr_requests", 3), ("wbt_lat_usec", 0)):
+                walk(f"{what} {name}={value}", writing(queue / name, value))
+            walk(f"{what} queues=1", writing(folder / "queues", 1),
+                 before=partial(put, folder / "queues", 2))  # fmt: skip
+            walk(f"{what} queues=2", writing(folder / "queues", 2),
+                 before=partial(put, folder / "queues", 1))  # fmt: skip
+        switch(folder, 0)
+        remove(folder)
+
+
+def tmerge(_modules: list[str]) -> None:
+    """Temporal merge over a drive, whose vectors may be undone; its callers, and its worker."""
+    lower, folder = FLASH / "ssd0", TMERGE / "tm0"
+    make(lower, **SMALL, cuttable=1)
+    switch(lower, 1)
+    creation("tmerge", folder, device="/dev/ssd0", mode="hybrid")
+    for mode in ("stm", "atm", "hybrid", "spatial-intr", "spatial-poll"):
+        make(folder, device="/dev/ssd0", mode=mode, window_ns=0)
+        switch(folder, 1)
+        disk = Disk("tm0")
+        traffic(f"tmerge {mode} caller", disk, "ssdb_tmerge")
+        for tid in kernel_threads("ssdb_tmerge"):
+            traffic(f"tmerge {mode} worker", disk, "ssdb_tmerge", thread=tid)
+        disk.close()
+        for name in ("counters", "merges", "latency"):
+            walk(f"tmerge {mode} {name}", reading(folder / name))
+        switch(folder, 0)
+        remove(folder)
+    walk("flash cut", writing(lower / "cut", 1), before=lambda: put(lower / "cut", 0))
+    walk("flash uncut", writing(lower / "cut", 0), before=lambda: put(lower / "cut", 1))
+    switch(lower, 0)
+    remove(lower)
+
+
+def kernel_threads(prefix: str) -> list[int]:
+    """Threads of the kernel whose name begins so; the kernel cuts names after 15 letters."""
+    return [int(path.parent.name) for path in Path("/proc").glob("[0-9]*/comm")
+            if get(path).startswith(prefix[:15])]  # fmt: skip
+
+
+def slam(_modules: list[str]) -> None:
+    """The slammer at both levels that a simulated drive serves, and beside a claim."""
+    lower, folder = FLASH / "ssd0", SLAM / "a"
+    make(lower, **SMALL, completion="timer")
+    switch(lower, 1)
+    settings = {"device": "/dev/ssd0", "runtime_ms": 60_000, "depth": 4}
+    walk("slam mkdir", making(folder), after=partial(removed, folder))
+    for level in ("bio", "request"):
+        slam_at(folder, {**settings, "level": level})
+    switch(lower, 0)
+    remove(lower)
+
+
+def slam_at(folder: Path, settings: dict[str, object]) -> None:
+    """One level of the slammer: begun and ended, its thread, and removed while it runs."""
+    what, running = f"slam {settings['level']}", folder / "running"
+
+    def begin() -> None:
+        if not folder.exists():
+            make(folder, **settings)
+        if get(running) == "0":  # the call that was to end it may have failed
+            put(running, 1)
+
+    make(folder, **settings)
+    walk(f"{what} start", writing(running, 1), after=lambda _ok: put(running, 0),
+         may=("ENOMEM", "EINTR"))  # fmt: skip
+    walk(f"{what} stop", writing(running, 0), before=begin)
+    begin()
+    for tid in kernel_threads("ssdb_slam"):
+        walk(f"{what} worker", waiting, thread=tid, ends="EBADF")
+    walk(f"{what} histogram", reading(folder / "histogram"))
+    put(running, 0)
+    if int(get(folder / "ios")) == 0:
+        raise Failed(f"{what}: nothing was read")
+    walk(f"{what} rmdir while running", removing(folder), before=begin,
+         after=partial(removed, folder))  # fmt: skip
+    remove(folder)
+
+
+def bpref(_modules: list[str]) -> None:
+    """Schedulers: chosen and left, their settings, and requests that go through them."""
+    folder = FLASH / "ssd0"
+    make(folder, **SMALL, mode="mq", queues=2)
+    switch(folder, 1)
+    for name in ("bpref-as", "bpref-cfq"):
+        scheduled(name, folder)
+    switch(folder, 0)
+    remove(folder)
+
+
+def scheduled(name: str, folder: Path) -> None:
+    """One scheduler, on a drive that is on."""
+    queue, disk = Path("/sys/block/ssd0/queue"), Disk("ssd0")
+    chosen = queue / "scheduler"
+
+    def settle(succeeded: bool) -> None:
+        if succeeded and f"[{name}]" not in get(chosen):
+            raise Failed(f"{name} was chosen, and is not: {get(chosen)}")
+        put(chosen, "none")
+        disk.next(4096)
+        disk.write(4096)
+        disk.check(4096)
+
+    def choose() -> None:
+        on_again(folder)
+        put(chosen, name)
+
+    walk(f"{name} chosen", writing(chosen, name), after=settle, may=("ENOMEM", "EINVAL"))
+    walk(f"{name} left", writing(chosen, "none"), before=choose)
+    choose()
+    traffic(name, disk, "ssdb_bpref")
+    walk(f"{name} block_bytes", writing(queue / "iosched/block_bytes", 65536))
+    walk(f"{name} nr_requests", writing(queue / "nr_requests", 64))
+    disk.close()
+    walk(f"{name} drive off", writing(folder / "power", 0), before=choose)
+    on_again(folder)
+
+
+def loading(modules: list[str]) -> None:
+    """The modules themselves: loaded and unloaded."""
+    for path in modules:
+        name, fd = Path(path).stem, os.open(path, os.O_RDONLY)
+        walk(f"{name} loaded", partial(loading_of, fd), after=partial(unload_if, name))
+        walk(f"{name} unloaded", partial(unloading_of, name), before=partial(load_if_not, name, fd))
+        load_if_not(name, fd)
+    for path in reversed(modules):
+        unload(Path(path).stem)
+
+
+def call(*words: object) -> None:
+    """A call of the kernel that Python has no name for."""
+    if LIBC.syscall(*words) != 0:
+        raise OSError(ctypes.get_errno(), "refused")
+
+
+def loading_of(fd: int) -> Call:
+    return Call(FINIT_MODULE, (fd, b"", 0))
+
+
+def unloading_of(name: str) -> Call:
+    return Call(DELETE_MODULE, (name.encode(), os.O_NONBLOCK))
+
+
+def load(fd: int) -> None:
+    call(FINIT_MODULE, fd, b"", 0)
+
+
+def load_if_not(name: str, fd: int) -> None:
+    if not Path("/sys/module", name).exists():
+        load(fd)
+
+
+def unload(name: str) -> None:
+    call(DELETE_MODULE, name.encode(), os.O_NONBLOCK)
+
+
+def unload_if(name: str, loaded: bool) -> None:
+    if loaded:
+        unload(name)
+
+
+def look_for_leaks() -> None:
+    """Two scans: memory that nothing points to, and that has not changed between them."""
+    leaks = DEBUG / "kmemleak"
+    if not leaks.exists():
+        return
+    time.sleep(6)  # what is younger is not looked at
+    for _ in range(2):
+        put(leaks, "scan")
+    print(leaks.read_text(errors="replace"), end="", flush=True)
+
+
+GROUPS = {
+    "names": names,
+    "flash": flash, "tmerge": tmerge, "slam": slam, "bpref": bpref, "loading": loading,
+}  # fmt: skip
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4:])
+    except Failed as failed:
+        sys.exit(f"fail-nth: {failed}")
