@@ -193,7 +193,7 @@ def _front(index: int, node: str, disk: Disk) -> list[str]:
             limit = f",zoned.max_open={disk.open_zones}" if disk.open_zones else ""
             return [
                 "-device", f"nvme,serial={disk.serial},id=dev{index}{queues}",
-                "-device", f"nvme-ns,drive={node},bus=dev{index},nsid=1,zoned=on,"
+                "-device", f"nvme-ns,drive={node},bus=dev{index},nsid=1,shared=off,zoned=on,"
                 f"zoned.zone_size={disk.zone_bytes}{limit}",
             ]  # fmt: skip
         case Bus.AHCI:

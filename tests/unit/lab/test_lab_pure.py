@@ -255,7 +255,7 @@ def test_zones_are_those_of_a_namespace() -> None:
 
     assert "nvme,serial=SSDBENCH-LAB-0,id=dev0,max_ioqpairs=1" in argv
     assert (
-        "nvme-ns,drive=disk0,bus=dev0,nsid=1,zoned=on,zoned.zone_size=4194304,zoned.max_open=3"
+        "nvme-ns,drive=disk0,bus=dev0,nsid=1,shared=off,zoned=on,zoned.zone_size=4194304,zoned.max_open=3"
         in argv
     )
 
