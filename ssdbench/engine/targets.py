@@ -136,6 +136,8 @@ def retired(
     """
     if info.kind in (TargetKind.FILE, TargetKind.SIMULATED):
         raise TargetRefused(info.name, ["it is not a block device: delete it instead"])
+    if info.zone_bytes:
+        raise TargetRefused(info.name, ["it is zoned, and no purge of such drives has been tried"])
     if lba_format is not None and (why := unoffered(lba_format, info)):
         raise UsageError(why)
     require_consent(info, consent)

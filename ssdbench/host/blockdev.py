@@ -19,6 +19,7 @@ BLKSSZGET = 0x1268
 BLKPBSZGET = 0x127B
 BLKBSZSET = 0x40081271
 BLKGETSIZE64 = 0x80081272
+BLKGETNRZONES = 0x80041285
 SAMPLE_BYTES = 4096
 UDEV_PATIENCE_S = 10.0  # udev locks a device for as long as it probes it
 UDEV_POLL_S = 0.05
@@ -106,6 +107,14 @@ def set_block_size(descriptor: int, block_bytes: int) -> None:
     The kernel takes them from the drive only when nobody has it open. Raises OSError.
     """
     fcntl.ioctl(descriptor, BLKBSZSET, struct.pack("N", block_bytes))
+
+
+def zones_of(descriptor: int) -> int:
+    """How many zones a device has that takes writes in zones only; 0 for any other."""
+    try:
+        return _number(descriptor, BLKGETNRZONES, "=I")
+    except OSError:  # ENOTTY: before Linux 4.20, or no such question to what it is
+        return 0
 
 
 def size_of(descriptor: int) -> int:

@@ -77,6 +77,18 @@ def decode(answer: bytes) -> Iterator[Zone]:
         )
 
 
+def fillable_bytes(zones: list[Zone]) -> int:
+    """The size of each zone where all are alike, written in order and to their end; else 0."""
+    sizes = {zone.length_bytes for zone in zones}
+    each = all(
+        not zone.conventional
+        and zone.capacity_bytes == zone.length_bytes
+        and zone.condition not in ("read-only", "offline")
+        for zone in zones
+    )
+    return sizes.pop() if each and len(sizes) == 1 else 0
+
+
 def described(zones: list[Zone], max_open: int, max_active: int) -> str:
     """One line for people; a limit of 0 is none."""
     if not zones:

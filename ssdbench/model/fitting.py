@@ -16,6 +16,7 @@ from ssdbench.model.profile import Profile
 from ssdbench.model.quantity import Extent
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.model.workload import IoEngine
+from ssdbench.model.zonefit import out_of_order
 from ssdbench.units import format_capacity, format_size
 
 _NAMESPACE = re.compile(r"/nvme\d+n\d+$")
@@ -60,6 +61,7 @@ def misfits(profile: Profile, target: TargetInfo) -> list[Mistake]:
         *_warm_up(profile, there),
         *_fills(profile, there),
         *_measures(profile, there),
+        *out_of_order(profile, there),
         *unmeasured(profile),
     ]
 

@@ -37,6 +37,7 @@ class TargetInfo(Model):
     logical_block_bytes: int = 512
     physical_block_bytes: int = 512
     discards: bool = False  # it says that it takes them
+    zone_bytes: int = 0  # of each zone, where each is written in order and to its end; 0: no such
     model: str = ""
     serial: str = ""
     firmware: str = ""

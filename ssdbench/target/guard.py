@@ -139,7 +139,7 @@ def objections(info: TargetInfo, host: HostView) -> list[Objection]:
         *_asked("whether it is swapped to", lambda: _swap(host)),
         *_asked("what is built on it", lambda: _held(host)),
         *_asked("who has it open", lambda: _open(host)),
-        *_asked("whether it is zoned", lambda: _zoned(host)),
+        *_asked("whether it is zoned", lambda: _zoned(info, host)),
         *_asked("whether it is local", lambda: _fabric(host)),
         *_asked("who else reaches it", lambda: _shared(host)),
         *_asked("whether it is locked", lambda: _locked(host)),
@@ -263,10 +263,10 @@ def _signatures(host: HostView) -> Iterator[Objection]:
         yield Objection(f"it holds the signature of {signature}", option=OVERWRITE)
 
 
-def _zoned(host: HostView) -> Iterator[Objection]:
-    if host.zoned():
+def _zoned(info: TargetInfo, host: HostView) -> Iterator[Objection]:
+    if host.zoned() and not info.zone_bytes:
         yield Objection(
-            "it is zoned: its zones must be written in order, which ssdbench does not do yet",
+            "it is zoned, and not all of its zones are alike, written in order and to their end",
             remedy="take another drive; `ssdbench check` tells of its zones",
         )
 

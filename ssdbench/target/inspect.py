@@ -166,6 +166,7 @@ def _block_device(name: str, node: Path, device: int, sysfs: Sysfs) -> TargetInf
     names, here = names_of(kernel, sysfs), names_here(sysfs)
     said, unread = _asked(kernel, node, sysfs)
     lba_format, lba_formats = nvme.lba_formats(said)
+    zone_bytes, zones_told = _zones(kernel, node, sysfs)
     return TargetInfo(
         kind=kind_of(kernel, read),
         name=name,
@@ -176,6 +177,7 @@ def _block_device(name: str, node: Path, device: int, sysfs: Sysfs) -> TargetInf
         logical_block_bytes=block_bytes,
         physical_block_bytes=physical,
         discards=bool(sysfs.number(f"/sys/block/{kernel}/queue/discard_max_bytes")),
+        zone_bytes=zone_bytes,
         model=read.get("device/model", ""),
         serial=names.serial,
         firmware=read.get("device/firmware_rev", "") or read.get("device/rev", ""),
@@ -184,7 +186,7 @@ def _block_device(name: str, node: Path, device: int, sysfs: Sysfs) -> TargetInf
             "kernel name": kernel,
             **{f"sysfs {attribute}": value for attribute, value in read.items() if value},
             **surroundings.facts(kernel, sysfs),
-            **_zones(kernel, node, sysfs),
+            **zones_told,
             **{f"{NOT_USED}{name}": why for name, why in not_used(names, here).items()},
             **page_facts(said),
             **unread,
@@ -208,18 +210,22 @@ def _attributes(sysfs: Sysfs, kernel: str) -> dict[str, str]:
     return {name: value.strip() for name, value in found if value is not None and value.strip()}
 
 
-def _zones(kernel: str, node: Path, sysfs: Sysfs) -> dict[str, str]:
-    """Of a drive that is written in zones: which it has, and how many may be open."""
+def _zones(kernel: str, node: Path, sysfs: Sysfs) -> tuple[int, dict[str, str]]:
+    """Of a drive that is written in zones: the size of those that can be filled, and all in words.
+
+    (0, {}) for any other.
+    """
     queue = f"/sys/block/{kernel}/queue"
     if (sysfs.find(f"{queue}/zoned") or "none").strip() == "none":
-        return {}
+        return 0, {}
     limits = (sysfs.number(f"{queue}/max_{state}_zones") or 0 for state in ("open", "active"))
     try:
-        return {ZONES: zones.described(zones.report(node), *limits)}
+        found = zones.report(node)
     except OSError as error:
-        return {ZONES: f"not read: {error.strerror}"}
+        return 0, {ZONES: f"not read: {error.strerror}"}
     except SsdbenchError as error:
-        return {ZONES: f"not read: {error.message}"}
+        return 0, {ZONES: f"not read: {error.message}"}
+    return zones.fillable_bytes(found), {ZONES: zones.described(found, *limits)}
 
 
 def _identity(kernel: str, names: Names, here: Mapping[str, Names], sysfs: Sysfs) -> str:

@@ -76,6 +76,13 @@ ATA, SCSI = ("/dev/" + next(n for n, v in vendors.items() if (v == "ATA") is ata
 refused("two paths", "/dev/" + next(n for n in twins if nsid(n) == "1"))
 refused("zoned", "/dev/" + zones)
 said["zones"] = [inspect("/dev/" + zones).facts["zones"]]
+put = "dd if=/dev/urandom of=/dev/%s bs=64k count=1 oflag=direct seek=%s conv=notrunc"
+def writes(at):
+    return not subprocess.run(put % (zones, at), shell=True, stderr=2).returncode
+written, skipped, again = writes(0), writes(5), writes(0)
+sh("blkzone reset -o 0 -c 1 /dev/" + zones)
+with open("/dev/" + zones, "rb") as f:
+    said["in zones"] = [written, skipped, again, any(f.read(65536)), writes(0)]
 lab = inspect(NVME)
 said["lab consent"] = [str(consent.implied(lab))]
 said["twin consent"] = [str(consent.implied(inspect("/dev/" + twins[0])))]
@@ -139,7 +146,6 @@ print(json.dumps(said))
 
 REFUSED = {
     "two paths": "other live paths lead to it",
-    "zoned": "it is zoned",
     "held by dm": "in use by /dev/dm-0",
     "held by dm twice": "in use by /dev/dm-1",
     "a mapping under a mapping": "in use by /dev/dm-1",
@@ -164,7 +170,7 @@ def test_drives_of_the_lab_in_dangerous_states_are_refused_and_purges_are_told(
             "ahci=sim:dram-ssd-2012,capacity=64MiB",
             "virtio=sim:dram-ssd-2012,capacity=64MiB",
             "scsi=null:64MiB",
-            "nvme,zoned=1MiB,open=3=null:64MiB",
+            "nvme,zoned=1MiB,open=3=sim:dram-ssd-2012,capacity=64MiB",
         ),
         devices=TWO_PATHS,
         modules=False,
@@ -175,6 +181,8 @@ def test_drives_of_the_lab_in_dangerous_states_are_refused_and_purges_are_told(
     for state, reason in REFUSED.items():
         assert any(reason in found for found in said[state]), (state, said[state])
         assert not {"PASSED", "BYTES CHANGED"} & set(said[state]), state
+    assert said["zoned"] == ["PASSED"]
+    assert said["in zones"] == [True, False, False, False, True]  # a reset empties sim: too
     assert said["zones"] == ["64 of 1 MiB, at most 3 open, 64 empty"]
     assert said["lab consent"] == ["True"]
     assert said["twin consent"] == ["False"]

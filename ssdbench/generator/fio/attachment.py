@@ -105,6 +105,11 @@ class DeviceAttachment(_Held):
         self._major_minor = blockdev.device_number(claim_fd)
         self._stall_s = stall_s
         self._root = root
+        self._zoned = blockdev.zones_of(claim_fd) > 0
+
+    def options(self) -> Options:
+        """In zones, fio writes at the pointer of each and resets it before it writes it again."""
+        return {**super().options(), **({"zonemode": "zbd"} if self._zoned else {})}
 
     def require(self, jobs: Sequence[Job]) -> None:
         """Raise UsageError for jobs beyond the end or with other blocks than the device's."""

@@ -58,14 +58,17 @@ def test_a_device_needs_root_and_a_simulated_drive_does_not() -> None:
     assert grades(nobody, TargetKind.SIMULATED)["root"] is Grade.FINE
 
 
-def test_a_drive_in_zones_cannot_be_measured_and_is_told_which_it_has() -> None:
+@pytest.mark.parametrize(("zone_bytes", "grade"), [(0, Grade.MISSING), (1 << 20, Grade.FINE)])
+def test_a_drive_is_told_which_zones_it_has_and_whether_they_are_measured(
+    zone_bytes: int, grade: Grade
+) -> None:
     target = TargetInfo(
-        kind=TargetKind.DRIVE, name="t", node="", id="t", size_bytes=1,
+        kind=TargetKind.DRIVE, name="t", node="", id="t", size_bytes=1, zone_bytes=zone_bytes,
         facts={"zones": "64 of 1 MiB, at most 3 open"},
     )  # fmt: skip
 
     (zones,) = [found for found in requirements(QUIET, target) if found.name == "zones"]
-    assert zones.grade is Grade.MISSING
+    assert zones.grade is grade
     assert zones.said.startswith("64 of 1 MiB, at most 3 open; ")
     assert "zones" not in grades(QUIET, TargetKind.DRIVE)
 

@@ -1,11 +1,12 @@
 """Zones as the kernel reports them, byte by byte, and the line that people read."""
 
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from ssdbench.host.zones import decode, described, report
+from ssdbench.host.zones import decode, described, fillable_bytes, report
 
 MIB = 2048  # sectors
 
@@ -43,6 +44,30 @@ def test_the_line_counts_zones_by_what_they_are() -> None:
         "4 of 4 MiB, 1 of them conventional, of a sequential one 3 MiB can be written, "
         "at most 3 open, 2 empty, 1 open"
     )
+
+
+@pytest.mark.parametrize(
+    ("last", "size"),
+    [
+        ((4 * MIB, 4 * MIB, 2, 14), 4 << 20),
+        ((4 * MIB, 3 * MIB, 2, 1), 0),
+        ((4 * MIB, 4 * MIB, 1, 0), 0),
+        ((4 * MIB, 4 * MIB, 2, 13), 0),
+        ((4 * MIB, 4 * MIB, 2, 15), 0),
+    ],
+)
+def test_zones_can_be_filled_if_each_is_written_in_order_and_to_its_end(
+    last: tuple[int, int, int, int], size: int
+) -> None:
+    zones = list(decode(reported([(0, 4 * MIB, 2, 1), last])))
+
+    assert fillable_bytes(zones) == size
+
+
+def test_a_shorter_last_zone_is_not_like_the_others() -> None:
+    first, last = decode(reported([(0, 4 * MIB, 2, 1), (4 * MIB, 4 * MIB, 2, 1)]))
+
+    assert fillable_bytes([first, replace(last, length_bytes=4096, capacity_bytes=4096)]) == 0
 
 
 def test_what_has_no_zones_says_so(tmp_path: Path) -> None:

@@ -112,6 +112,12 @@ def test_each_use_of_a_device_is_a_reason(question: str) -> None:
     assert reason in found
 
 
+def test_zones_that_can_be_filled_are_no_reason() -> None:
+    info = LOOP.model_copy(update={"zone_bytes": 1 << 20})
+
+    assert reasons(FakeHost({"zoned": True}), info) == []
+
+
 def test_all_reasons_come_at_once() -> None:
     host = FakeHost({question: answer for question, (answer, _) in IN_USE.items()})
 

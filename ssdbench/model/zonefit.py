@@ -1,0 +1,87 @@
+"""What a profile asks for that a drive in zones cannot serve; pure.
+
+Such a drive takes writes in order only. fio keeps to its zones (zonemode=zbd) and resets each
+before it writes it again, so that what writes in order can be measured, and reads in any order.
+"""
+
+from collections.abc import Iterator
+
+from ssdbench.model.asked.mistakes import Mistake
+from ssdbench.model.asked.sweeps import ALL_READS, AccessOrder, Sweep
+from ssdbench.model.profile import KEEP, Applies, Profile, Purge
+from ssdbench.model.quantity import WHOLE
+from ssdbench.model.target import TargetInfo
+from ssdbench.model.workload import IoEngine
+from ssdbench.units import format_size
+
+_ZONED = "the drive is zoned"
+_IN_ORDER = f"{_ZONED}, so it takes writes in order only"
+
+
+def out_of_order(profile: Profile, target: TargetInfo) -> Iterator[Mistake]:
+    """Everything in a profile that a drive in zones cannot serve, with the path where it stands."""
+    if not target.zone_bytes:
+        return
+    yield from _settings(profile)
+    for index, fill in enumerate(profile.precondition):
+        if fill.pattern is AccessOrder.RANDOM:
+            yield ("precondition", index), f"{_IN_ORDER}; set `pattern: sequential`"
+        elif why := _beside(fill.block_bytes, target):
+            yield ("precondition", index, "block"), why
+    if profile.needs_warm_up:
+        yield from _warm_up(profile, target)
+    for index, measure in enumerate(profile.measure):
+        if not isinstance(measure.stage, Sweep):
+            yield ("measure", index, measure.key), f"{_ZONED}; only sweeps can be measured on it"
+            continue
+        for path, why in _sweep(measure.stage, target):
+            yield ("measure", index, measure.key, *path), why
+
+
+def _settings(profile: Profile) -> Iterator[Mistake]:
+    if profile.purge is not Purge.NONE:
+        yield ("purge",), f"{_ZONED}, and no purge of such drives has been tried; leave it out"
+    if profile.generator is not Applies.FIO:
+        yield ("generator",), f"{_ZONED}, and only fio keeps to its zones; leave it out"
+    if profile.host.scheduler != KEEP:
+        yield ("host", "scheduler"), f"{_ZONED}, and not each scheduler keeps the order of writes"
+    if profile.fill_level_percent < 100:
+        yield ("fill_level",), f"{_ZONED}, and is only filled as a whole; leave it out"
+
+
+def _warm_up(profile: Profile, target: TargetInfo) -> Iterator[Mistake]:
+    writes = profile.steady.workload
+    if writes.pattern is AccessOrder.RANDOM or writes.read_percent or writes.numjobs > 1:
+        yield (
+            ("steady", "workload"),
+            f"{_IN_ORDER}, in the warm-up too; set `pattern: sequential`, without reads and jobs "
+            "beside",
+        )
+    elif why := _beside(writes.block_bytes, target):
+        yield ("steady", "workload", "block"), why
+
+
+def _sweep(sweep: Sweep, target: TargetInfo) -> Iterator[Mistake]:
+    writes = min(sweep.read_percent) < ALL_READS
+    ordered = AccessOrder.SEQUENTIAL in sweep.pattern
+    if writes and AccessOrder.RANDOM in sweep.pattern:
+        yield ("pattern",), f"{_IN_ORDER}; set `pattern: sequential`, or `read: 100`"
+    if any(0 < percent < ALL_READS for percent in sweep.read_percent):
+        yield ("read",), f"{_ZONED}, and reads beside writes have not been tried; set 0 or 100"
+    if ordered and max(sweep.numjobs) > 1:
+        yield ("numjobs",), f"{_ZONED}, and jobs side by side would begin within a zone; set 1"
+    if set(sweep.engine) != {IoEngine.LIBAIO}:
+        yield ("engine",), f"{_ZONED}, and other engines have not been tried on it; leave it out"
+    if sweep.span != WHOLE:
+        yield ("span",), f"{_ZONED}, and is only measured as a whole; leave it out"
+    for index, block in enumerate(sweep.block_bytes):
+        if why := _beside(block, target):
+            yield ("block", index), why
+
+
+def _beside(block_bytes: int, target: TargetInfo) -> str:
+    """Why requests would not end where a zone ends; empty if they do."""
+    if target.zone_bytes % block_bytes:
+        zone = format_size(target.zone_bytes)
+        return f"requests of {format_size(block_bytes)} do not fill a zone of {zone}"
+    return ""

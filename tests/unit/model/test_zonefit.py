@@ -1,0 +1,90 @@
+"""What of a profile a drive in zones cannot serve."""
+
+import pytest
+
+from ssdbench.model.fitting import misfits
+from ssdbench.model.loading import load_profile
+from tests.support.builders import a_target
+
+ZONED = a_target(zone_bytes=1 << 20)
+WARM = "steady: {workload: {pattern: sequential, block: 128KiB}}\n"
+FILL = "precondition: [{pattern: sequential, block: 128KiB, fill: 1}]\n"
+ORDERED = "measure: [{sweep: {pattern: sequential}}]\n"
+
+
+def said(text: str) -> dict[tuple[str | int, ...], str]:
+    return dict(misfits(load_profile(text, "p.yaml"), ZONED))
+
+
+def test_writes_in_order_and_reads_in_any_order_fit() -> None:
+    measure = (
+        "measure: [{sweep: {pattern: sequential, read: [0, 100], block: [4KiB, 1MiB]}},"
+        " {sweep: {pattern: [random, sequential], read: 100}},"
+        " {sweep: {pattern: random, read: 100, numjobs: 4}}]\n"
+    )
+
+    assert said(FILL + WARM + measure) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "words"),
+    [
+        (FILL + ORDERED, ("steady", "workload"), "in order only, in the warm-up too"),
+        (
+            "precondition: [{pattern: random, block: 4KiB, fill: 1}]\n" + WARM + ORDERED,
+            ("precondition", 0),
+            "set `pattern: sequential`",
+        ),
+        (
+            FILL + WARM + "measure: [{sweep: {read: [0, 100]}}]\n",
+            ("measure", 0, "sweep", "pattern"),
+            "in order only",
+        ),
+        (
+            FILL + WARM + "measure: [{sweep: {pattern: sequential, read: 50}}]\n",
+            ("measure", 0, "sweep", "read"),
+            "reads beside writes",
+        ),
+        (
+            FILL + WARM + "measure: [{sweep: {pattern: sequential, numjobs: 2}}]\n",
+            ("measure", 0, "sweep", "numjobs"),
+            "within a zone",
+        ),
+        (
+            FILL + WARM + "measure: [{sweep: {pattern: sequential, block: 12KiB}}]\n",
+            ("measure", 0, "sweep", "block", 0),
+            "do not fill a zone of 1 MiB",
+        ),
+        (
+            FILL + WARM + "measure: [{sweep: {pattern: sequential, block: 2MiB}}]\n",
+            ("measure", 0, "sweep", "block", 0),
+            "do not fill a zone of 1 MiB",
+        ),
+        (
+            FILL + WARM + "measure: [{sweep: {pattern: sequential, span: 50%}}]\n",
+            ("measure", 0, "sweep", "span"),
+            "as a whole",
+        ),
+        (
+            FILL + WARM + "measure: [{sweep: {pattern: sequential, engine: io_uring}}]\n",
+            ("measure", 0, "sweep", "engine"),
+            "other engines",
+        ),
+        (
+            FILL + WARM + "measure: [{blocksize: {}}]\n" + ORDERED.replace("measure: ", "#"),
+            ("measure", 0, "blocksize"),
+            "only sweeps",
+        ),
+        ("purge: format\n" + FILL + WARM + ORDERED, ("purge",), "no purge"),
+        ("generator: slam\n" + FILL + WARM + ORDERED, ("generator",), "only fio"),
+        ("host: {scheduler: none}\n" + FILL + WARM + ORDERED, ("host", "scheduler"), "scheduler"),
+        ("fill_level: 50%\n" + FILL + WARM + ORDERED, ("fill_level",), "as a whole"),
+    ],
+)
+def test_what_would_write_out_of_order_is_refused_where_it_stands(
+    text: str, path: tuple[str | int, ...], words: str
+) -> None:
+    found = said(text)
+
+    assert words in found[path]
+    assert dict(misfits(load_profile(text, "p.yaml"), a_target())).get(path) is None
