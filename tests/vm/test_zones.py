@@ -1,10 +1,11 @@
 """Drives in zones: what null_blk answers to a script is what the simulated drive answers."""
 
+import json
 import re
 
 import pytest
 
-from tests.vm.conftest import NEWEST_KERNEL, Guest
+from tests.vm.conftest import NEWEST_KERNEL, REPOSITORY, Guest
 from tests.vm.test_flash import SETUP
 
 pytestmark = pytest.mark.vm
@@ -173,3 +174,58 @@ def test_btrfs_appends_to_zones(guest: Guest) -> None:
 
     written, found, appended = answer.stdout.splitlines()
     assert (written, appended) == (found, "1")
+
+
+MEASURED = r"""
+import json, subprocess, sys
+from pathlib import Path
+from ssdbench.target.inspect import inspect
+
+Path("/run/p.yaml").write_text(PROFILE)
+counters = Path("/sys/kernel/config/ssdb_flash/ssd0/counters")
+info = inspect("/dev/ssd0")
+ran = subprocess.run([sys.executable, "-m", "ssdbench", "run", "/run/p.yaml", "--target",
+                      info.node, "--destroy", info.id, "--accept-wear", "--output", "/run/out"],
+                     stdout=2, stderr=2)
+told = dict(line.split(None, 1) for line in counters.read_text().splitlines())
+result = json.loads(Path("/run/out/result.json").read_text())
+points = [point for stage in result["stages"] for point in stage["found"].get("points", ())]
+print(json.dumps({
+    "status": ran.returncode,
+    "zone_bytes": info.zone_bytes,
+    "resets": int(told["zone_resets"]),
+    "written": int(Path("/sys/block/ssd0/stat").read_text().split()[6]) * 512,
+    "jobs": [(Path("/run/out") / repeat["artifacts"] / "fio/job.fio").read_text()
+             for point in points for repeat in point["repeats"]],
+    "codes": sorted({f["code"] for stage in result["stages"] for f in stage["findings"]}),
+}))
+"""
+PROFILE = """\
+precondition: [{pattern: sequential, block: 128KiB, fill: 1}]
+steady: {rule: seppanen, max_time: 1s, workload: {pattern: sequential, block: 128KiB, iodepth: 4}}
+repeats: 1
+window: 1s
+settle: {window: 1s, flat: 1s, spare: 1%}
+measure:
+  - sweep: {pattern: sequential, block: 64KiB, iodepth: 4}
+  - sweep: {pattern: random, block: 64KiB, read: 100, iodepth: 4}
+"""
+
+
+@pytest.mark.soak  # more than a minute, for a fill, a warm-up and two points
+def test_a_drive_in_zones_is_filled_and_measured_in_order(guest: Guest) -> None:
+    answer = guest(
+        f"{SETUP}\nset_up lba_bytes=4096 zoned=1 zone_size=4\nexport SSDBENCH_SETTINGS=/run/set\n"
+        f"{REPOSITORY}/.venv/bin/python -c \"$(cat <<'END'\nPROFILE = '''{PROFILE}'''\n"
+        f'{MEASURED}\nEND\n)"\ntear_down'
+    )
+
+    assert answer.stdout, answer.stderr
+    said = json.loads(answer.stdout.splitlines()[-1])
+    assert (said["status"], said["zone_bytes"]) == (1, 4 << 20), answer.stderr  # not VALIDATED
+    assert len(said["jobs"]) == 2
+    assert all("zonemode=zbd" in job for job in said["jobs"])
+    # Each zone that was written again was reset first, and no other: 16 of them are the first fill.
+    begun = -(-said["written"] // said["zone_bytes"])
+    assert begun - 16 <= said["resets"] <= begun - 16 + 2 and said["resets"] > 0
+    assert "fill-unproven" not in said["codes"]
