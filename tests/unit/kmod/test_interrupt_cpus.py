@@ -15,8 +15,13 @@ def test_every_read_ends_once_where_its_arrangement_says_and_without_a_race(tmp_
 
     cpus = sorted(os.sched_getaffinity(0))
     words = ["0", "2", "3", "0", "flag", str(cpus[0]), str(cpus[-1])]
-    said = command.run([str(program), *words], timeout_s=60).stdout
-    lines = [line.split() for line in said.splitlines() if not line.startswith("machine")]
+    argv = [str(program), *words]
+    said = command.run(argv, timeout_s=60, ok=(0, 66))  # 66: ThreadSanitizer has something to say
+    # Before gcc 14 it does not work with vm.mmap_rnd_bits=32, which Ubuntu has.
+    if "unexpected memory mapping" in said.stderr:
+        said = command.run(["setarch", "--addr-no-randomize", *argv], timeout_s=60, ok=(0, 66))
+    assert said.status == 0, said.stderr
+    lines = [line.split() for line in said.stdout.splitlines() if not line.startswith("machine")]
     ends = {case: numbers for case, timed, *numbers in lines if timed == "end"}
 
     assert ends.keys() == CASES.keys()
