@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ import pytest
 
 from ssdbench.host.command import Process, run, spawn
 from ssdbench.host.lock import lock_directory, until_free
+from ssdbench.units import MIB
 from tests.conftest import host_lacks
 
 CLONE_NEWNS = 0x20000  # unshare(2); os.unshare is there from Python 3.12 on
@@ -19,8 +21,12 @@ CLONE_NEWNS = 0x20000  # unshare(2); os.unshare is there from Python 3.12 on
 
 @pytest.fixture
 def memory() -> Iterator[Path]:
-    """A directory in memory: what is said of a drive in it does not depend on this host's disk."""
-    with TemporaryDirectory(dir="/dev/shm") as directory:
+    """A directory in memory: what is said of a drive in it does not depend on this host's disk.
+
+    On the disk all the same where there is little: containers have 64 MiB by default.
+    """
+    roomy = shutil.disk_usage("/dev/shm").free >= 256 * MIB
+    with TemporaryDirectory(dir="/dev/shm" if roomy else None) as directory:
         yield Path(directory)
 
 
