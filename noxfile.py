@@ -187,7 +187,7 @@ def vm_debug(session: nox.Session) -> None:
         sys.executable, "-m", "tests.vm.debug_kernel", checker,
         external=True, silent=True, stderr=sys.stderr,
     )  # fmt: skip
-    usual = ["flash", "tmerge", "slam", "bpref", "faults", "stress"]
+    usual = ["flash", "zones", "tmerge", "slam", "bpref", "faults", "stress"]
     rarer = ["drive_gone", "cpu_hotplug", *(["fail_nth"] if checker == "kasan" else [])]
     parts = [(words, "vm and not timed")] if words else [
         ([f"tests/vm/test_{name}.py" for name in usual], "vm and not soak and not timed"),
