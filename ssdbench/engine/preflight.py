@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from ssdbench.model.target import ZONES, TargetInfo, TargetKind
+from ssdbench.model.target import NOT_READ, ZONES, TargetInfo, TargetKind
 from ssdbench.units import GIB, format_capacity
 
 LEAST_FREE_BYTES = GIB  # logs and journals of a long run
@@ -140,6 +140,15 @@ def _zones(target: TargetInfo | None) -> list[Requirement]:
     if target.zone_bytes:
         said = f"{target.facts[ZONES]}; sweeps that write in order, and reads, can be measured"
         return [Requirement("zones", Grade.FINE, said)]
+    if target.facts[ZONES].startswith(NOT_READ):
+        return [
+            Requirement(
+                "zones",
+                Grade.MISSING,
+                target.facts[ZONES],
+                "Run as root, or look into the kernel's log.",
+            )
+        ]
     said = f"{target.facts[ZONES]}; only zones that are all alike, without any that takes writes "
     said += "anywhere or cannot be written to its end, can be measured"
     return [Requirement("zones", Grade.MISSING, said, "Take another drive.")]

@@ -15,6 +15,7 @@ from ssdbench.model.workload import IoEngine
 from ssdbench.units import format_size
 
 _ZONED = "the drive is zoned"
+WHOLE_FILLS = 2  # after so many nothing is left that was there before
 _IN_ORDER = f"{_ZONED}, so it takes writes in order only"
 
 
@@ -23,6 +24,12 @@ def out_of_order(profile: Profile, target: TargetInfo) -> Iterator[Mistake]:
     if not target.zone_bytes:
         return
     yield from _settings(profile)
+    # fio goes on where a zone that somebody else began has its pointer: one fill leaves old data.
+    if 0 < sum(fill.fill for fill in profile.precondition) < WHOLE_FILLS:
+        yield (
+            ("precondition", 0, "fill"),
+            f"{_ZONED}, and a first fill only ends the zones that were begun before; set `fill: 2`",
+        )
     for index, fill in enumerate(profile.precondition):
         if fill.pattern is AccessOrder.RANDOM:
             yield ("precondition", index), f"{_IN_ORDER}; set `pattern: sequential`"
@@ -63,13 +70,12 @@ def _warm_up(profile: Profile, target: TargetInfo) -> Iterator[Mistake]:
 
 def _sweep(sweep: Sweep, target: TargetInfo) -> Iterator[Mistake]:
     writes = min(sweep.read_percent) < ALL_READS
-    ordered = AccessOrder.SEQUENTIAL in sweep.pattern
     if writes and AccessOrder.RANDOM in sweep.pattern:
         yield ("pattern",), f"{_IN_ORDER}; set `pattern: sequential`, or `read: 100`"
     if any(0 < percent < ALL_READS for percent in sweep.read_percent):
         yield ("read",), f"{_ZONED}, and reads beside writes have not been tried; set 0 or 100"
-    if ordered and max(sweep.numjobs) > 1:
-        yield ("numjobs",), f"{_ZONED}, and jobs side by side would begin within a zone; set 1"
+    if max(sweep.numjobs) > 1:
+        yield ("numjobs",), f"{_ZONED}, and fio's jobs wait for each other's zones; set 1"
     if set(sweep.engine) != {IoEngine.LIBAIO}:
         yield ("engine",), f"{_ZONED}, and other engines have not been tried on it; leave it out"
     if sweep.span != WHOLE:

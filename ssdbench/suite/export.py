@@ -146,4 +146,6 @@ def _way(info: TargetInfo, engine: IoEngine = IoEngine.LIBAIO) -> dict[str, str 
     if engine is IoEngine.IO_URING_CMD:  # a generic node has no page cache to bypass
         del way["direct"]
         way["filename"] = name.replace("/nvme", "/ng")
+    if info.zone_bytes:
+        way["zonemode"] = "zbd"
     return {**way, **OPTIONS[engine]}

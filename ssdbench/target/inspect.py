@@ -13,7 +13,7 @@ from ssdbench.host import blockdev, zones
 from ssdbench.host.counters import SECTOR_BYTES
 from ssdbench.host.loops import behind
 from ssdbench.host.sysfs import Sysfs
-from ssdbench.model.target import VIA, ZONES, TargetInfo, TargetKind
+from ssdbench.model.target import NOT_READ, VIA, ZONES, TargetInfo, TargetKind
 from ssdbench.sim import spec as simspec
 from ssdbench.sim.library import DIRECT, PAGE
 from ssdbench.target import ata, nvme, pages, scsi, surroundings
@@ -222,9 +222,9 @@ def _zones(kernel: str, node: Path, sysfs: Sysfs) -> tuple[int, dict[str, str]]:
     try:
         found = zones.report(node)
     except OSError as error:
-        return 0, {ZONES: f"not read: {error.strerror}"}
+        return 0, {ZONES: f"{NOT_READ}: {error.strerror}"}
     except SsdbenchError as error:
-        return 0, {ZONES: f"not read: {error.message}"}
+        return 0, {ZONES: f"{NOT_READ}: {error.message}"}
     return zones.fillable_bytes(found), {ZONES: zones.described(found, *limits)}
 
 

@@ -201,7 +201,7 @@ print(json.dumps({
 }))
 """
 PROFILE = """\
-precondition: [{pattern: sequential, block: 128KiB, fill: 1}]
+precondition: [{pattern: sequential, block: 128KiB, fill: 2}]
 steady: {rule: seppanen, max_time: 1s, workload: {pattern: sequential, block: 128KiB, iodepth: 4}}
 repeats: 1
 window: 1s

@@ -73,6 +73,17 @@ def test_a_drive_is_told_which_zones_it_has_and_whether_they_are_measured(
     assert "zones" not in grades(QUIET, TargetKind.DRIVE)
 
 
+def test_zones_that_could_not_be_read_are_not_told_to_be_unlike() -> None:
+    target = TargetInfo(
+        kind=TargetKind.DRIVE, name="t", node="", id="t", size_bytes=1,
+        facts={"zones": "not read: Permission denied"},
+    )  # fmt: skip
+
+    (zones,) = [found for found in requirements(QUIET, target) if found.name == "zones"]
+    assert (zones.grade, zones.said) == (Grade.MISSING, "not read: Permission denied")
+    assert "root" in zones.hint
+
+
 def test_noise_does_not_disturb_a_drive_whose_clock_waits() -> None:
     noisy = replace(QUIET, facts={"load": "9", "CPUs": "2", "governor": "powersave"})
 

@@ -4,11 +4,13 @@ import pytest
 
 from ssdbench.model.fitting import misfits
 from ssdbench.model.loading import load_profile
+from ssdbench.suite import export
+from ssdbench.suite.asked import Asked
 from tests.support.builders import a_target
 
 ZONED = a_target(zone_bytes=1 << 20)
 WARM = "steady: {workload: {pattern: sequential, block: 128KiB}}\n"
-FILL = "precondition: [{pattern: sequential, block: 128KiB, fill: 1}]\n"
+FILL = "precondition: [{pattern: sequential, block: 128KiB, fill: 2}]\n"
 ORDERED = "measure: [{sweep: {pattern: sequential}}]\n"
 
 
@@ -19,8 +21,7 @@ def said(text: str) -> dict[tuple[str | int, ...], str]:
 def test_writes_in_order_and_reads_in_any_order_fit() -> None:
     measure = (
         "measure: [{sweep: {pattern: sequential, read: [0, 100], block: [4KiB, 1MiB]}},"
-        " {sweep: {pattern: [random, sequential], read: 100}},"
-        " {sweep: {pattern: random, read: 100, numjobs: 4}}]\n"
+        " {sweep: {pattern: [random, sequential], read: 100, iodepth: 4}}]\n"
     )
 
     assert said(FILL + WARM + measure) == {}
@@ -48,7 +49,17 @@ def test_writes_in_order_and_reads_in_any_order_fit() -> None:
         (
             FILL + WARM + "measure: [{sweep: {pattern: sequential, numjobs: 2}}]\n",
             ("measure", 0, "sweep", "numjobs"),
-            "within a zone",
+            "wait for each other's zones",
+        ),
+        (  # fio locks a zone until a read of it ends
+            FILL + WARM + "measure: [{sweep: {pattern: random, read: 100, numjobs: 4}}]\n",
+            ("measure", 0, "sweep", "numjobs"),
+            "wait for each other's zones",
+        ),
+        (
+            FILL.replace("fill: 2", "fill: 1") + WARM + ORDERED,
+            ("precondition", 0, "fill"),
+            "set `fill: 2`",
         ),
         (
             FILL + WARM + "measure: [{sweep: {pattern: sequential, block: 12KiB}}]\n",
@@ -88,3 +99,14 @@ def test_what_would_write_out_of_order_is_refused_where_it_stands(
 
     assert words in found[path]
     assert dict(misfits(load_profile(text, "p.yaml"), a_target())).get(path) is None
+
+
+def test_exported_jobs_keep_to_the_zones(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = FILL + WARM + ORDERED
+    monkeypatch.setattr(export, "target_of", lambda wishes: ZONED)
+
+    found = export.exported(Asked(load_profile(text, "p.yaml"), "p.yaml", text))
+
+    jobs = [job for name, job in found.items() if name.endswith(".fio")]
+    assert len(jobs) >= 3
+    assert all("zonemode=zbd" in job for job in jobs)
