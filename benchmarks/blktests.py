@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NoReturn
 
 from ssdbench.host import command
 from ssdbench.lab.archive import Archive
@@ -155,6 +156,23 @@ def _config(kernel: Kernel) -> str:
     return str(next(kernel.root.rglob("config-*"), kernel.root / ".config"))
 
 
+def show(
+    text: str,
+    apart: Sequence[tuple[str, str, Ended]],
+    columns: Mapping[str, str],
+    between: tuple[str, str] | None,
+) -> NoReturn:
+    """Print the table and what differs, put it between two marks of the page; then end."""
+    print(text)
+    for test, column, one in apart:
+        print(f"differs from null_blk: {test} on {columns[column]}: {one.status}", *one.said)
+    if between is not None:
+        begin, end = between
+        before, _, rest = PAGE.read_text().partition(begin)
+        PAGE.write_text(f"{before}{begin}\n{text}\n{end}{rest.partition(end)[2]}")
+    sys.exit(any(one.status == "failed" for _, _, one in apart))
+
+
 def main(words: Sequence[str]) -> None:
     """Run the tests, print the table and what differs; end with 1 where one failed on ours only."""
     asked = argparse.ArgumentParser(description=__doc__)
@@ -171,14 +189,7 @@ def main(words: Sequence[str]) -> None:
         sys.exit("blktests ran no test; what it said is above")
     told = f"Linux {wishes.kernel} of the lab, longer tests limited to {wishes.seconds} s each."
     text = "\n".join(table(found, told))
-    print(text)
-    apart = differences(found)
-    for test, device, one in apart:
-        print(f"differs from null_blk: {test} on {DEVICES[device]}: {one.status}", *one.said)
-    if wishes.write:
-        before, _, rest = PAGE.read_text().partition(BEGIN)
-        PAGE.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.partition(END)[2]}")
-    sys.exit(any(one.status == "failed" for _, _, one in apart))
+    show(text, differences(found), DEVICES, (BEGIN, END) if wishes.write else None)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.blktests import PAGE, Ended, Results, table
+from benchmarks.blktests import Ended, Results, show, table
 from ssdbench.lab.archive import Archive
 from ssdbench.lab.kernels import SERIES
 from ssdbench.lab.lab import Lab
@@ -164,14 +164,7 @@ def main(words: Sequence[str]) -> None:
         for column, name in COLUMNS.items()
     )
     text = "\n".join(table(found, told + ".", COLUMNS, SILENT))
-    print(text)
-    apart = differences(found)
-    for test, column, one in apart:
-        print(f"differs from null_blk: {test} on {COLUMNS[column]}: {one.status}", *one.said)
-    if wishes.write:
-        before, _, rest = PAGE.read_text().partition(BEGIN)
-        PAGE.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.partition(END)[2]}")
-    sys.exit(any(one.status == "failed" for _, _, one in apart))
+    show(text, differences(found), COLUMNS, (BEGIN, END) if wishes.write else None)
 
 
 if __name__ == "__main__":
