@@ -149,8 +149,9 @@ def _zones(target: TargetInfo | None) -> list[Requirement]:
                 "Run as root, or look into the kernel's log.",
             )
         ]
-    said = f"{target.facts[ZONES]}; only zones that are all alike, without any that takes writes "
-    said += "anywhere or cannot be written to its end, can be measured"
+    said = (
+        f"{target.facts[ZONES]}; only zones that are all alike and written in order can be measured"
+    )
     return [Requirement("zones", Grade.MISSING, said, "Take another drive.")]
 
 

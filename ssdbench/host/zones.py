@@ -77,16 +77,13 @@ def decode(answer: bytes) -> Iterator[Zone]:
         )
 
 
-def fillable_bytes(zones: list[Zone]) -> int:
-    """The size of each zone where all are alike, written in order and to their end; else 0."""
-    sizes = {zone.length_bytes for zone in zones}
-    each = all(
-        not zone.conventional
-        and zone.capacity_bytes == zone.length_bytes
-        and zone.condition not in ("read-only", "offline")
-        for zone in zones
+def alike(zones: list[Zone]) -> tuple[int, int]:
+    """What each zone holds and its length, where all are alike and written in order; else 0, 0."""
+    shapes = {(zone.capacity_bytes, zone.length_bytes) for zone in zones}
+    in_order = all(
+        not zone.conventional and zone.condition not in ("read-only", "offline") for zone in zones
     )
-    return sizes.pop() if each and len(sizes) == 1 else 0
+    return shapes.pop() if in_order and len(shapes) == 1 else (0, 0)
 
 
 def described(zones: list[Zone], max_open: int, max_active: int) -> str:

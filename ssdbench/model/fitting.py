@@ -30,6 +30,11 @@ def obstacle(block_bytes: int, length_bytes: int, target: TargetInfo) -> str:
             f"requests of {format_size(block_bytes)} are not a multiple of the drive's logical "
             f"block of {format_size(logical)}"
         )
+    if target.zone_bytes % block_bytes:
+        return (
+            f"requests of {format_size(block_bytes)} do not fill a zone, which holds "
+            f"{format_size(target.zone_bytes)}"
+        )
     if block_bytes > length_bytes:
         return f"a block of {format_size(block_bytes)} does not fit into the span"
     return ""

@@ -38,7 +38,10 @@ class TargetInfo(Model):
     logical_block_bytes: int = 512
     physical_block_bytes: int = 512
     discards: bool = False  # it says that it takes them
-    zone_bytes: int = 0  # of each zone, where each is written in order and to its end; 0: no such
+    zone_bytes: int = (
+        0  # that each zone holds, where all are alike and written in order; 0: no such
+    )
+    zone_length_bytes: int = 0  # from the start of one to that of the next: it may hold less
     model: str = ""
     serial: str = ""
     firmware: str = ""
@@ -56,6 +59,13 @@ class TargetInfo(Model):
     def here(self) -> str:
         """What its settings are noted for: its identity, and the path where there is a choice."""
         return f"{self.id}{VIA}{self.via}" if self.via else self.id
+
+    @property
+    def end_bytes(self) -> int:
+        """Where the device ends: behind its size, where zones hold less than their length."""
+        if not self.zone_length_bytes:
+            return self.size_bytes
+        return self.size_bytes // self.zone_bytes * self.zone_length_bytes
 
     def formatted(self, wanted: LbaFormat | None) -> "TargetInfo":
         """What a format would make of it, for plans: the drive alone knows its size then."""

@@ -8,11 +8,10 @@ from collections.abc import Iterator
 
 from ssdbench.model.asked.mistakes import Mistake
 from ssdbench.model.asked.sweeps import ALL_READS, AccessOrder, Sweep
-from ssdbench.model.profile import KEEP, Applies, Profile, Purge
+from ssdbench.model.profile import KEEP, Applies, Profile, Purge, SteadyWorkload
 from ssdbench.model.quantity import WHOLE
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import IoEngine
-from ssdbench.units import format_size
 
 _ZONED = "the drive is zoned"
 WHOLE_FILLS = 2  # after so many nothing is left that was there before
@@ -33,15 +32,13 @@ def out_of_order(profile: Profile, target: TargetInfo) -> Iterator[Mistake]:
     for index, fill in enumerate(profile.precondition):
         if fill.pattern is AccessOrder.RANDOM:
             yield ("precondition", index), f"{_IN_ORDER}; set `pattern: sequential`"
-        elif why := _beside(fill.block_bytes, target):
-            yield ("precondition", index, "block"), why
     if profile.needs_warm_up:
-        yield from _warm_up(profile, target)
+        yield from _warm_up(profile.steady.workload)
     for index, measure in enumerate(profile.measure):
         if not isinstance(measure.stage, Sweep):
             yield ("measure", index, measure.key), f"{_ZONED}; only sweeps can be measured on it"
             continue
-        for path, why in _sweep(measure.stage, target):
+        for path, why in _sweep(measure.stage):
             yield ("measure", index, measure.key, *path), why
 
 
@@ -56,19 +53,16 @@ def _settings(profile: Profile) -> Iterator[Mistake]:
         yield ("fill_level",), f"{_ZONED}, and is only filled as a whole; leave it out"
 
 
-def _warm_up(profile: Profile, target: TargetInfo) -> Iterator[Mistake]:
-    writes = profile.steady.workload
+def _warm_up(writes: SteadyWorkload) -> Iterator[Mistake]:
     if writes.pattern is AccessOrder.RANDOM or writes.read_percent or writes.numjobs > 1:
         yield (
             ("steady", "workload"),
             f"{_IN_ORDER}, in the warm-up too; set `pattern: sequential`, without reads and jobs "
             "beside",
         )
-    elif why := _beside(writes.block_bytes, target):
-        yield ("steady", "workload", "block"), why
 
 
-def _sweep(sweep: Sweep, target: TargetInfo) -> Iterator[Mistake]:
+def _sweep(sweep: Sweep) -> Iterator[Mistake]:
     writes = min(sweep.read_percent) < ALL_READS
     if writes and AccessOrder.RANDOM in sweep.pattern:
         yield ("pattern",), f"{_IN_ORDER}; set `pattern: sequential`, or `read: 100`"
@@ -80,14 +74,3 @@ def _sweep(sweep: Sweep, target: TargetInfo) -> Iterator[Mistake]:
         yield ("engine",), f"{_ZONED}, and other engines have not been tried on it; leave it out"
     if sweep.span != WHOLE:
         yield ("span",), f"{_ZONED}, and is only measured as a whole; leave it out"
-    for index, block in enumerate(sweep.block_bytes):
-        if why := _beside(block, target):
-            yield ("block", index), why
-
-
-def _beside(block_bytes: int, target: TargetInfo) -> str:
-    """Why requests would not end where a zone ends; empty if they do."""
-    if target.zone_bytes % block_bytes:
-        zone = format_size(target.zone_bytes)
-        return f"requests of {format_size(block_bytes)} do not fill a zone of {zone}"
-    return ""

@@ -147,5 +147,5 @@ def _way(info: TargetInfo, engine: IoEngine = IoEngine.LIBAIO) -> dict[str, str 
         del way["direct"]
         way["filename"] = name.replace("/nvme", "/ng")
     if info.zone_bytes:
-        way["zonemode"] = "zbd"
+        way |= {"zonemode": "zbd", "size": info.end_bytes}
     return {**way, **OPTIONS[engine]}

@@ -59,6 +59,8 @@ class Tried:
 def objection(planned: Sequence[RunPlan]) -> str:
     """Why these runs cannot be side by side, whatever a trial would show; nothing if they can."""
     infos = [one.target for one in planned]
+    if any(info.zone_bytes for info in infos):
+        return "a drive in zones can be read only where it was written, which a trial does not do"
     if len({info.simulated for info in infos}) > 1:
         return "a simulated drive takes CPU time from a real one"
     if any(KINDS[stage.kind].about is About.SETTINGS for stage in planned[0].stages):

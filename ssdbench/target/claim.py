@@ -158,7 +158,7 @@ class Claim:
             )
         if self.fd is not None:
             still = regular.still if now.kind is TargetKind.FILE else blockdev.still
-            still(Path(self._info.node), self.fd, size_bytes=now.size_bytes)
+            still(Path(self._info.node), self.fd, size_bytes=now.end_bytes)
 
     def _open(self) -> int:
         if self._info.kind is TargetKind.FILE:

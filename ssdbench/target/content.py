@@ -54,12 +54,12 @@ class Remembered(Model):
 
 def places(info: TargetInfo) -> list[int]:
     """Byte addresses that are read: the same ones each time for a drive of one name and size."""
-    last = info.size_bytes - SAMPLE_BYTES
+    last = info.end_bytes - SAMPLE_BYTES
     if last < 0:
         return []
     known = [begin + place for begin in _FIRST_PARTITIONS for place in _KNOWN]
-    quarters = [info.size_bytes * part // 4 for part in range(1, 4)]  # groups of XFS
-    ends = [info.size_bytes - place for place in _FROM_END]
+    quarters = [info.end_bytes * part // 4 for part in range(1, 4)]  # groups of XFS
+    ends = [info.end_bytes - place for place in _FROM_END]
     chance = random.Random(f"{info.id} {info.size_bytes}")
     anywhere = [chance.randint(0, last) for _ in range(RANDOM_PLACES)]
     wanted = (*known, *quarters, *ends, *anywhere)

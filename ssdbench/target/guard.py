@@ -9,7 +9,7 @@ from ssdbench.host import usage
 from ssdbench.host.procfs import Mount, Opener, Procfs
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.model.consent import Consent
-from ssdbench.model.target import TargetInfo, TargetKind
+from ssdbench.model.target import NOT_READ, ZONES, TargetInfo, TargetKind
 from ssdbench.target import ata, fileguard, nvme, pages, scsi, surroundings
 from ssdbench.target.inspect import kernel_name
 from ssdbench.target.objection import DATA, DESTROY, OVERWRITE, SHARED, Objection, refuse
@@ -19,6 +19,7 @@ ZFS = "zfs_member"  # as wipefs calls it
 UDEV = frozenset({"systemd-udevd", "(udev-worker)", "udevd"})
 RELEASE = "release it from what uses it"
 NO_CONSENT = Consent()
+UNLIKE = "not all of its zones are alike and written in order"
 
 
 class HostView(Protocol):
@@ -265,8 +266,10 @@ def _signatures(host: HostView) -> Iterator[Objection]:
 
 def _zoned(info: TargetInfo, host: HostView) -> Iterator[Objection]:
     if host.zoned() and not info.zone_bytes:
+        told = info.facts.get(ZONES, "")
+        why = f"its zones were {told}" if told.startswith(NOT_READ) else UNLIKE
         yield Objection(
-            "it is zoned, and not all of its zones are alike, written in order and to their end",
+            f"it is zoned, and {why}",
             remedy="take another drive; `ssdbench check` tells of its zones",
         )
 

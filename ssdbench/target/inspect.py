@@ -13,6 +13,7 @@ from ssdbench.host import blockdev, zones
 from ssdbench.host.counters import SECTOR_BYTES
 from ssdbench.host.loops import behind
 from ssdbench.host.sysfs import Sysfs
+from ssdbench.host.zones import Zone
 from ssdbench.model.target import NOT_READ, VIA, ZONES, TargetInfo, TargetKind
 from ssdbench.sim import spec as simspec
 from ssdbench.sim.library import DIRECT, PAGE
@@ -166,18 +167,21 @@ def _block_device(name: str, node: Path, device: int, sysfs: Sysfs) -> TargetInf
     names, here = names_of(kernel, sysfs), names_here(sysfs)
     said, unread = _asked(kernel, node, sysfs)
     lba_format, lba_formats = nvme.lba_formats(said)
-    zone_bytes, zones_told = _zones(kernel, node, sysfs)
+    found, zones_told = _zones(kernel, node, sysfs)
+    zone_bytes, zone_length_bytes = zones.alike(found)
     return TargetInfo(
         kind=kind_of(kernel, read),
         name=name,
         node=str(node),
         id=_identity(kernel, names, here, sysfs),
         via=surroundings.place(kernel, sysfs) if surroundings.twins(kernel, sysfs) else "",
-        size_bytes=size_bytes,
+        # What it holds: nothing is behind the end of what a zone holds.
+        size_bytes=len(found) * zone_bytes or size_bytes,
         logical_block_bytes=block_bytes,
         physical_block_bytes=physical,
         discards=bool(sysfs.number(f"/sys/block/{kernel}/queue/discard_max_bytes")),
         zone_bytes=zone_bytes,
+        zone_length_bytes=zone_length_bytes,
         model=read.get("device/model", ""),
         serial=names.serial,
         firmware=read.get("device/firmware_rev", "") or read.get("device/rev", ""),
@@ -210,22 +214,19 @@ def _attributes(sysfs: Sysfs, kernel: str) -> dict[str, str]:
     return {name: value.strip() for name, value in found if value is not None and value.strip()}
 
 
-def _zones(kernel: str, node: Path, sysfs: Sysfs) -> tuple[int, dict[str, str]]:
-    """Of a drive that is written in zones: the size of those that can be filled, and all in words.
-
-    (0, {}) for any other.
-    """
+def _zones(kernel: str, node: Path, sysfs: Sysfs) -> tuple[list[Zone], dict[str, str]]:
+    """Of a drive that is written in zones: each, and all in words; ([], {}) for any other."""
     queue = f"/sys/block/{kernel}/queue"
     if (sysfs.find(f"{queue}/zoned") or "none").strip() == "none":
-        return 0, {}
+        return [], {}
     limits = (sysfs.number(f"{queue}/max_{state}_zones") or 0 for state in ("open", "active"))
     try:
         found = zones.report(node)
     except OSError as error:
-        return 0, {ZONES: f"{NOT_READ}: {error.strerror}"}
+        return [], {ZONES: f"{NOT_READ}: {error.strerror}"}
     except SsdbenchError as error:
-        return 0, {ZONES: f"{NOT_READ}: {error.message}"}
-    return zones.fillable_bytes(found), {ZONES: zones.described(found, *limits)}
+        return [], {ZONES: f"{NOT_READ}: {error.message}"}
+    return found, {ZONES: zones.described(found, *limits)}
 
 
 def _identity(kernel: str, names: Names, here: Mapping[str, Names], sysfs: Sysfs) -> str:

@@ -108,8 +108,12 @@ class DeviceAttachment(_Held):
         self._zoned = blockdev.zones_of(claim_fd) > 0
 
     def options(self) -> Options:
-        """In zones, fio writes at the pointer of each and resets it before it writes it again."""
-        return {**super().options(), **({"zonemode": "zbd"} if self._zoned else {})}
+        """In zones, fio writes at the pointer of each and resets it before it writes it again.
+
+        All jobs have all of them, so that fio finds their ends, which may be behind what they hold.
+        """
+        zones: Options = {"zonemode": "zbd", "size": self._size_bytes} if self._zoned else {}
+        return {**super().options(), **zones}
 
     def require(self, jobs: Sequence[Job]) -> None:
         """Raise UsageError for jobs beyond the end or with other blocks than the device's."""
@@ -245,5 +249,5 @@ def attachment(info: TargetInfo, claim_fd: int) -> Attachment:
             regular.still(node, claim_fd, size_bytes=info.size_bytes)
             return FileAttachment(node, claim_fd)
         case _:
-            blockdev.still(node, claim_fd, size_bytes=info.size_bytes)
+            blockdev.still(node, claim_fd, size_bytes=info.end_bytes)
             return DeviceAttachment(node, claim_fd)

@@ -52,7 +52,12 @@ def jobfile(jobs: Sequence[Job], *, options: Mapping[str, str | int]) -> str:
             # A stonewall also begins a group, so that each job is reported on its own.
             wall: Options = {"stonewall": 1} if index and not number else {}
             lines += _lines(
-                {**wall, **_section_options(job, section), **_logs(index, job, section)}
+                {
+                    **wall,
+                    **_section_options(job, section),
+                    **_everywhere(options),
+                    **_logs(index, job, section),
+                }
             )
     return "\n".join(lines) + "\n"
 
@@ -192,6 +197,11 @@ def _section_options(job: Job, section: Section) -> Options:
         **_pace(workload, section),
         **_end(job, section),
     }
+
+
+def _everywhere(options: Options) -> Options:
+    """The size that an attachment sets for all jobs."""
+    return {"size": options["size"]} if "size" in options else {}
 
 
 def _direction(workload: Workload) -> Options:

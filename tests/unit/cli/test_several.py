@@ -146,6 +146,19 @@ def test_what_a_trial_could_not_allow_is_not_tried(
     assert why in found and bool(why) is bool(found)
 
 
+def test_drives_in_zones_are_not_tried_for_they_may_hold_nothing_to_read() -> None:
+    planned = [
+        SimpleNamespace(
+            target=a_target(TargetKind.DRIVE, zone_bytes=zone_bytes),
+            stages=(),
+            host=SimpleNamespace(settings=()),
+        )
+        for zone_bytes in (0, 1 << 20)
+    ]
+    found = sidebyside.objection(planned)  # type: ignore[arg-type]  # all that it asks for
+    assert "in zones" in found
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [

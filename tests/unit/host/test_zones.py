@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ssdbench.host.zones import decode, described, fillable_bytes, report
+from ssdbench.host.zones import alike, decode, described, report
 
 MIB = 2048  # sectors
 
@@ -47,27 +47,28 @@ def test_the_line_counts_zones_by_what_they_are() -> None:
 
 
 @pytest.mark.parametrize(
-    ("last", "size"),
+    ("last", "shape"),
     [
-        ((4 * MIB, 4 * MIB, 2, 14), 4 << 20),
-        ((4 * MIB, 3 * MIB, 2, 1), 0),
-        ((4 * MIB, 4 * MIB, 1, 0), 0),
-        ((4 * MIB, 4 * MIB, 2, 13), 0),
-        ((4 * MIB, 4 * MIB, 2, 15), 0),
+        ((4 * MIB, 3 * MIB, 2, 14), (3 << 20, 4 << 20)),
+        ((4 * MIB, 4 * MIB, 2, 1), (0, 0)),
+        ((4 * MIB, 3 * MIB, 1, 0), (0, 0)),
+        ((4 * MIB, 3 * MIB, 2, 13), (0, 0)),
+        ((4 * MIB, 3 * MIB, 2, 15), (0, 0)),
     ],
 )
-def test_zones_can_be_filled_if_each_is_written_in_order_and_to_its_end(
-    last: tuple[int, int, int, int], size: int
+def test_zones_are_alike_if_each_holds_as_much_and_is_written_in_order(
+    last: tuple[int, int, int, int], shape: tuple[int, int]
 ) -> None:
-    zones = list(decode(reported([(0, 4 * MIB, 2, 1), last])))
+    zones = list(decode(reported([(0, 3 * MIB, 2, 1), last])))
 
-    assert fillable_bytes(zones) == size
+    assert alike(zones) == shape
 
 
 def test_a_shorter_last_zone_is_not_like_the_others() -> None:
     first, last = decode(reported([(0, 4 * MIB, 2, 1), (4 * MIB, 4 * MIB, 2, 1)]))
 
-    assert fillable_bytes([first, replace(last, length_bytes=4096, capacity_bytes=4096)]) == 0
+    assert alike([first, replace(last, length_bytes=4096, capacity_bytes=4096)]) == (0, 0)
+    assert alike([]) == (0, 0)
 
 
 def test_what_has_no_zones_says_so(tmp_path: Path) -> None:

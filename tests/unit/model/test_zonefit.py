@@ -64,12 +64,22 @@ def test_writes_in_order_and_reads_in_any_order_fit() -> None:
         (
             FILL + WARM + "measure: [{sweep: {pattern: sequential, block: 12KiB}}]\n",
             ("measure", 0, "sweep", "block", 0),
-            "do not fill a zone of 1 MiB",
+            "do not fill a zone, which holds 1 MiB",
         ),
         (
             FILL + WARM + "measure: [{sweep: {pattern: sequential, block: 2MiB}}]\n",
             ("measure", 0, "sweep", "block", 0),
-            "do not fill a zone of 1 MiB",
+            "do not fill a zone, which holds 1 MiB",
+        ),
+        (
+            FILL.replace("128", "96") + WARM + ORDERED,
+            ("precondition", 0, "block"),
+            "96 KiB do not fill",
+        ),
+        (
+            FILL + WARM.replace("128", "96") + ORDERED,
+            ("steady", "workload", "block"),
+            "96 KiB do not fill",
         ),
         (
             FILL + WARM + "measure: [{sweep: {pattern: sequential, span: 50%}}]\n",
@@ -99,6 +109,31 @@ def test_what_would_write_out_of_order_is_refused_where_it_stands(
 
     assert words in found[path]
     assert dict(misfits(load_profile(text, "p.yaml"), a_target())).get(path) is None
+
+
+def test_blocks_beside_zones_may_be_left_out() -> None:
+    sweep = "measure: [{sweep: {pattern: sequential, block: [12KiB, 64KiB], where_possible: true}}]"
+
+    assert said(FILL + WARM + sweep) == {}
+
+
+def test_zones_that_hold_less_than_their_length_count_by_what_they_hold(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    target = a_target(
+        size_bytes=16 * 3 << 20, zone_bytes=3 << 20, zone_length_bytes=4 << 20,
+    )  # fmt: skip
+    text = FILL + WARM + "measure: [{sweep: {pattern: sequential, block: 1MiB}}]\n"
+    profile = load_profile(text, "p.yaml")
+    monkeypatch.setattr(export, "target_of", lambda wishes: target)
+
+    found = export.exported(Asked(profile, "p.yaml", text))
+
+    assert target.end_bytes == 64 << 20
+    assert list(misfits(profile, target)) == []
+    fill = found["01-precondition-1.fio"].splitlines()
+    assert fill.count(f"size={64 << 20}") == 3  # [global], and each of two fills
+    assert fill.count(f"io_size={48 << 20}") == 2
 
 
 def test_exported_jobs_keep_to_the_zones(monkeypatch: pytest.MonkeyPatch) -> None:

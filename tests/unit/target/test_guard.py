@@ -118,6 +118,20 @@ def test_zones_that_can_be_filled_are_no_reason() -> None:
     assert reasons(FakeHost({"zoned": True}), info) == []
 
 
+@pytest.mark.parametrize(
+    ("told", "why"),
+    [
+        ("3 of 4 MiB, 1 of them conventional", "it is zoned, and not all of its zones are alike"),
+        ("not read: Permission denied", "it is zoned, and its zones were not read: Permission"),
+    ],
+)
+def test_zones_that_could_not_be_read_are_no_unlike_ones(told: str, why: str) -> None:
+    info = LOOP.model_copy(update={"facts": {"zones": told}})
+
+    (found,) = reasons(FakeHost({"zoned": True}), info)
+    assert found.startswith(why)
+
+
 def test_all_reasons_come_at_once() -> None:
     host = FakeHost({question: answer for question, (answer, _) in IN_USE.items()})
 

@@ -1,0 +1,45 @@
+"""A drive in zones as it is looked at: it holds what its zones hold."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ssdbench.host import zones
+from ssdbench.host.sysfs import Sysfs
+from ssdbench.host.zones import Zone
+from ssdbench.target.inspect import _block_device
+
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("capacity", "last", "shape"),
+    [
+        (4 * MIB, 4 * MIB, (64 * MIB, 4 * MIB, 64 * MIB)),
+        (3 * MIB, 3 * MIB, (48 * MIB, 3 * MIB, 64 * MIB)),
+        (4 * MIB, 3 * MIB, (64 * MIB, 0, 64 * MIB)),  # is refused
+    ],
+)
+def test_a_drive_in_zones_is_as_large_as_what_they_hold(
+    capacity: int,
+    last: int,
+    shape: tuple[int, int, int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    queue = tmp_path / "sys/block/ssd0/queue"
+    queue.mkdir(parents=True)
+    (queue / "zoned").write_text("host-managed\n")
+    (queue.parent / "size").write_text(f"{64 * MIB // 512}\n")
+    numbers = tmp_path / "sys/dev/block"
+    numbers.mkdir(parents=True)
+    (numbers / "252:0").symlink_to(queue.parent)
+    found = [Zone(n * 4 * MIB, 4 * MIB, capacity, False, "empty") for n in range(15)]
+    found.append(Zone(60 * MIB, 4 * MIB, last, False, "empty"))
+    monkeypatch.setattr(zones, "report", lambda _: found)
+
+    info = _block_device("/dev/ssd0", Path("/dev/ssd0"), os.makedev(252, 0), Sysfs(tmp_path))
+
+    assert (info.size_bytes, info.zone_bytes, info.end_bytes) == shape
+    assert info.facts["zones"].startswith("16 of 4 MiB")
