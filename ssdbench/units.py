@@ -141,6 +141,12 @@ def format_count(number: float) -> str:
     return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.4g}"
 
 
+def format_figure(number: float, digits: int = 3) -> str:
+    """A figure in significant digits, never with an exponent: `2.14`, `214`, `7,140`."""
+    text = f"{number:.{digits}g}"
+    return f"{float(text):,.0f}" if "e+" in text else text
+
+
 def format_bound(number: float) -> str:
     """A lower bound, rounded down: whole from 100 on, else to three significant digits."""
     if not 1e-200 < number < 100:

@@ -276,6 +276,9 @@ def _failed(error: SsdbenchError, *, as_json: bool, arguments: Sequence[str] = (
 
 def _misused(error: click.ClickException, *, as_json: bool) -> int:
     message = error.format_message()
+    if isinstance(error, click.exceptions.NoArgsIsHelpError) and not as_json:
+        _tell(message)
+        return 2
     _tell(f"error: {message}".replace("\n", "\n  "))
     context = getattr(error, "ctx", None)
     hint = f"`{context.command_path} --help` shows how to call it" if context else ""

@@ -229,7 +229,7 @@ def _range(form: Callable[[N], str], ends: tuple[N, N]) -> str:
 
 
 def _fills(fills: tuple[float, float]) -> str:
-    low, high = (f"{end:.2f}" for end in fills)
+    low, high = (f"{end:,.2f}" for end in fills)
     return low if low == high else f"{low} to {high}"
 
 

@@ -16,7 +16,7 @@ from ssdbench.engine.events import (
 )
 from ssdbench.foreign import lines, plain
 from ssdbench.model.finding import Finding, Severity
-from ssdbench.units import format_count, format_duration, format_rate
+from ssdbench.units import format_count, format_duration, format_figure, format_rate
 
 LINE_EVERY_S = 30.0
 ROOMY = 72  # columns of a terminal that has room for a bar
@@ -164,7 +164,7 @@ def _rest(event: Progress) -> str:
         rate = [f"{format_count(event.rate_iops)} IOPS, {format_rate(event.rate_bytes_per_s)}"]
     written = []
     if event.written_fills:
-        written = [f"{event.written_fills:.3g} fills written"]
+        written = [f"{format_figure(event.written_fills)} fills written"]
     told = ": ".join(part for part in (", ".join([*left, *rate, *written]), event.text) if part)
     ends = [_ends(event.ends_after_s)] if event.ends_after_s else []
     return "; ".join(part for part in (told, *ends) if part)

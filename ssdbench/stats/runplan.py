@@ -242,6 +242,8 @@ def _missing(result: RunResult, wanted: CapacityPlan) -> str:
         depths = ", ".join(f"{depth:,}" for depth in sorted(set(map(outstanding_of, shallow))))
         asked = counted(wanted.outstanding or 0, "outstanding request")
         return f"no depth of at most {asked} was measured; measured were {depths}"
+    if not any(stage.points for stage in result.stages):
+        return "no point was measured"
     why = "no random point over the whole drive of this block size and read share was measured"
     if kinds := _kinds(result):
         why += f"; measured were {', '.join(kinds)}"

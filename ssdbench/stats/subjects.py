@@ -13,7 +13,7 @@ from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.pts import Pts, PtsMetric, PtsWindow
 from ssdbench.model.replay import ReplayFound
 from ssdbench.model.result import PointResult, RunResult, StageResult
-from ssdbench.units import format_duration, format_size
+from ssdbench.units import format_duration, format_figure, format_size
 
 RATES = ("iops", "throughput_bytes_per_s", "worst_minute_iops", "worst_second_iops")
 TRIM = "trim"
@@ -151,8 +151,9 @@ def _facts(result: RunResult, point: PointResult) -> Iterator[str]:
     written = min((repeat.at_fills for repeat in point.repeats), default=0.0)
     if written:
         steady = result.steady is not None and result.steady.steady
-        yield f"{'steady state' if steady else 'no fresh drive'}: {written:.2g} drive fills " \
-            "were written before its first repeat"  # fmt: skip
+        state = "steady state" if steady else "no fresh drive"
+        fills = format_figure(written, 2)
+        yield f"{state}: {fills} drive fills were written before its first repeat"
     basis = point.basis
     if basis is not None and basis.lower_share is not None:
         yield (

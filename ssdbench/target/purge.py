@@ -131,7 +131,7 @@ def purge(
     protocol = pages.protocol(kernel, sysfs)
     drive_pages = pages.read(kernel, node, sysfs=sysfs)
     if against := obstacles(wanted, protocol, drive_pages):
-        raise TargetRefused(info.name, against, hint="choose another `purge`, such as discard")
+        raise TargetRefused(info.name, against, hint="choose another way, such as discard")
     before = _evidence(drive_pages, info, descriptor)
     began = time.monotonic()
     match wanted:
@@ -377,9 +377,7 @@ def discard(info: TargetInfo, descriptor: int, offset_bytes: int, length_bytes: 
             blockdev.discard(descriptor, offset_bytes=offset, length_bytes=length)
     except OSError as error:
         if error.errno in (errno.EOPNOTSUPP, errno.ENOTTY):
-            raise HostLacks(
-                f"{info.name} takes no discards", hint="choose another `purge`"
-            ) from error
+            raise HostLacks(f"{info.name} takes no discards", hint="choose another way") from error
         raise DeviceError(f"{info.name} refused a discard: {error.strerror}") from error
 
 

@@ -13,6 +13,8 @@ from click.testing import CliRunner
 
 from docs.siteparts import manual
 from ssdbench.cli.main import ssdbench
+from ssdbench.model.loading import load_profile
+from ssdbench.sim.spec import parse
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
@@ -134,6 +136,17 @@ def test_every_command_that_is_shown_exists_with_each_of_its_options() -> None:
 
     assert len(shown) >= 40
     assert wrong == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_profile_and_simulated_drive_that_is_shown_can_be_read(document: Path) -> None:
+    text = document.read_text()
+
+    for shown in re.findall(r"^```yaml\n((?:.*\n)*?)^```", text, re.MULTILINE):
+        if re.search(r"^measure:", shown, re.MULTILINE):
+            load_profile(shown if "title:" in shown else f"title: shown\n{shown}", "p.yaml")
+    for shown in re.findall(r"\bsim:[a-z0-9-]+(?:,[a-z_]+=[0-9.]+[A-Za-z%]*)+", text):
+        parse(shown).core_params()
 
 
 def test_the_exit_codes_of_the_readme_are_those_of_the_errors() -> None:

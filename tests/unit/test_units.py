@@ -63,6 +63,9 @@ def test_a_percentage_needs_its_sign() -> None:
         (units.format_capacity(160 * 10**9), "160 GB"),
         (units.format_rate(212_400_000), "212.4 MB/s"),
         (units.format_ns(81_234), "81.23 us"),
+        (units.format_figure(2.136), "2.14"),
+        (units.format_figure(7142.8), "7,140"),  # not 7.14e+03
+        (units.format_figure(178.7, 2), "180"),
         (units.format_duration(320), "5 min 20 s"),
         (units.format_duration(7500), "2 h 05 min"),
     ],

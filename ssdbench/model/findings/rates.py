@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from ssdbench.model.finding import Code, Severity
 from ssdbench.model.findings.kind import FindingKind
-from ssdbench.units import format_count, format_duration, format_ns
+from ssdbench.units import format_count, format_duration, format_figure, format_ns
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class WindowTooShort(FindingKind):
     def message(self) -> str:
         return (
             f"a window at {format_count(self.offered_iops)} IOPS holds {self.beyond:.0f} requests "
-            f"beyond {self.percentile}; {self.least} need {self.needed_h:.2g} h"
+            f"beyond {self.percentile}; {self.least} need {format_figure(self.needed_h, 2)} h"
         )
 
 
@@ -172,7 +172,7 @@ class StallsTooFew(FindingKind):
         return (
             f"at about {format_count(self.offered_iops)} IOPS waits above the limit come every "
             f"{format_duration(self.cycle_s)}, and a window has {format_duration(self.window_s)}; "
-            f"{self.least} of them need {self.needed_h:.2g} h"
+            f"{self.least} of them need {format_figure(self.needed_h, 2)} h"
         )
 
 

@@ -19,6 +19,7 @@ from ssdbench.units import (
     format_bound,
     format_count,
     format_duration,
+    format_figure,
     format_ns,
 )
 
@@ -208,31 +209,39 @@ def figures(answer: CapacityAnswer) -> Iterator[Line]:
 
 def _failures(answer: CapacityAnswer, made: Plan) -> Iterator[Line]:
     if made.failures_per_year is not None:
-        yield Line("Failures to expect", f"{made.failures_per_year:.2g} drives a year")
+        yield Line(
+            "Failures to expect", f"{format_figure(made.failures_per_year, 2)} drives a year"
+        )
     if made.short_hours_per_year is not None and answer.wanted.rebuild_time_s is not None:
         missing = counted(made.reserve, "drive")
         yield Line(
             "Reserve too small",
-            f"{made.short_hours_per_year:.2g} hours a year with more than {missing} missing, each "
-            f"for {format_duration(answer.wanted.rebuild_time_s)}",
+            f"{format_figure(made.short_hours_per_year, 2)} hours a year with more than {missing} "
+            f"missing, each for {format_duration(answer.wanted.rebuild_time_s)}",
         )
 
 
 def _wear(answer: CapacityAnswer, wear: Wear) -> Iterator[Line]:
-    yield Line("Written a day", f"{wear.bytes_per_day / 1e12:.3g} TB over all drives")
+    yield Line("Written a day", f"{format_figure(wear.bytes_per_day / 1e12)} TB over all drives")
     before = f"{wear.drives_for_rate:,} for the rate alone" if wear.adds else ""
     if wear.dwpd_used is not None:
-        rated = f", rated {wear.dwpd_rated:.3g}" if wear.dwpd_rated is not None else ""
-        short = f"; {wear.dwpd_for_rate:.3g} with {before}" if before else ""
+        rated = f", rated {format_figure(wear.dwpd_rated)}" if wear.dwpd_rated is not None else ""
+        short = f"; {format_figure(wear.dwpd_for_rate or 0)} with {before}" if before else ""
         yield Line(
-            "Drive writes a day", f"{wear.dwpd_used:.3g}{rated}{short}", bad=wear.overwritten
+            "Drive writes a day",
+            f"{format_figure(wear.dwpd_used)}{rated}{short}",
+            bad=wear.overwritten,
         )
     if wear.life_years is not None:
-        short = f"; {wear.life_years_for_rate:.3g} with {before}" if before else ""
+        short = f"; {format_figure(wear.life_years_for_rate or 0)} with {before}" if before else ""
         warranty = f"warranty {wear.warranty_years:g}"
-        yield Line("Life", f"{wear.life_years:.3g} years, {warranty}{short}", bad=wear.short_lived)
+        yield Line(
+            "Life",
+            f"{format_figure(wear.life_years)} years, {warranty}{short}",
+            bad=wear.short_lived,
+        )
     if answer.waf is not None:
-        yield Line("Write amplification", f"{answer.waf:.3g}, {answer.waf_source}")
+        yield Line("Write amplification", f"{format_figure(answer.waf)}, {answer.waf_source}")
 
 
 def by_depth(answer: CapacityAnswer) -> list[tuple[str, ...]]:

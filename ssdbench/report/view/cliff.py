@@ -10,7 +10,7 @@ from ssdbench.model.result import RunResult, StageResult
 from ssdbench.report.figures import CliffFigure, Floats, Trace, thinned
 from ssdbench.report.read import Seconds, StoredRun
 from ssdbench.report.view.page import Plot, Plots
-from ssdbench.units import format_rate
+from ssdbench.units import format_figure, format_rate
 
 LEAST_FILLS = 1e-4  # where the log axis begins at the latest
 FIRST_S = 20  # seconds that tell where the rate began
@@ -75,9 +75,9 @@ def _plot(
     return Plot(
         name="cliff",
         title="The write cliff: throughput over what was written",
-        caption=f"Over {fills[-1]:.3g} drive fills: {told}. Each bin from its slowest to its "
-        "fastest second; the kind of work changes at each mark, and with it the rate.",
-        alt=f"Write throughput over {fills[-1]:.3g} drive fills: {told}.",
+        caption=f"Over {format_figure(fills[-1])} drive fills: {told}. Each bin from its slowest "
+        "to its fastest second; the kind of work changes at each mark, and with it the rate.",
+        alt=f"Write throughput over {format_figure(fills[-1])} drive fills: {told}.",
         figure=CliffFigure(
             thinned(fills, rate), _on_log(fills, rate), tuple(marks), "drive fills written", "MB/s"
         ),

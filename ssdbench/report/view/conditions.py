@@ -14,7 +14,15 @@ from ssdbench.report.label import simulated_label
 from ssdbench.report.read import StoredRun
 from ssdbench.report.view import hostseries, timeline, words
 from ssdbench.report.view.page import Block, Cell, Column, Facts, Prose, Section, Table, Verbatim
-from ssdbench.units import MIB, counted, format_capacity, format_duration, format_size, listed
+from ssdbench.units import (
+    MIB,
+    counted,
+    format_capacity,
+    format_duration,
+    format_figure,
+    format_size,
+    listed,
+)
 
 MAX_FILES = 100
 _PUT_BACK = (
@@ -129,7 +137,7 @@ def _titles(stages: Sequence[StageResult]) -> str:
 
 def _written(result: RunResult) -> str:
     fills = result.bytes_written / max(result.target.size_bytes, 1)
-    return f"{format_capacity(result.bytes_written)} ({fills:.3g} drive fills)"
+    return f"{format_capacity(result.bytes_written)} ({format_figure(fills)} drive fills)"
 
 
 _CACHES = {

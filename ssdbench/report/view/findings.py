@@ -8,7 +8,7 @@ from ssdbench.model.pts import Pts
 from ssdbench.model.result import RunResult, SteadyVerdict
 from ssdbench.report.view import words
 from ssdbench.report.view.page import FindingGroup, Findings, Prose, Section
-from ssdbench.units import counted
+from ssdbench.units import counted, format_figure
 
 _ORDER = list(Severity)
 
@@ -163,12 +163,12 @@ def proofs(result: RunResult) -> list[tuple[str, str]]:
 
 
 def _fills(fills: float) -> str:
-    text = f"{fills:.3g}"
+    text = format_figure(fills)
     return f"{text} drive fill" if text == "1" else f"{text} drive fills"
 
 
 def _steadiness(result: RunResult, verdict: SteadyVerdict) -> str:
     hasty = any(f.code is Code.QUICK_RULE for f in all_findings(result))
     answer = "only claimed" if hasty else "proven"
-    after = f"after {verdict.volume_fills:.2g} drive fills"
+    after = f"after {format_figure(verdict.volume_fills, 2)} drive fills"
     return f"{answer if verdict.steady else 'not reached'} by rule {verdict.rule}, {after}"

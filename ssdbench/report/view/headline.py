@@ -34,6 +34,7 @@ from ssdbench.units import (
     format_bound,
     format_count,
     format_duration,
+    format_figure,
     format_ns,
     format_rate,
     format_size,
@@ -234,8 +235,8 @@ def _basis(point: PointResult) -> list[tuple[str, str]]:
     rows = [
         (
             "Evidence",
-            f"{format_duration(basis.seconds)} in {basis.pieces} parts, over {basis.fills:.2g} "
-            "drive fills",
+            f"{format_duration(basis.seconds)} in {basis.pieces} parts, "
+            f"over {format_figure(basis.fills, 2)} drive fills",
         )
     ]
     if basis.rhythm_s is not None:
@@ -292,7 +293,7 @@ def _of_steady(
         evidence=[
             ("Rule", verdict.rule),
             ("Watched for", format_duration(verdict.checked_s)),
-            ("Written", f"{verdict.volume_fills:.2g} drive fills"),
+            ("Written", f"{format_figure(verdict.volume_fills, 2)} drive fills"),
         ],
         tone=words.VERDICT_TONES[result.verdict],
     )

@@ -25,7 +25,7 @@ from ssdbench.report.view.page import (
     Table,
 )
 from ssdbench.report.view.stages import cost
-from ssdbench.units import format_change, format_duration
+from ssdbench.units import format_change, format_duration, format_figure
 
 
 def section(run: StoredRun) -> Section:
@@ -82,7 +82,7 @@ def _answer(stage: StageResult, verdict: SteadyVerdict, unit: str) -> Prose:
         )
     seen = (
         f"over the last {watched} {_moved(verdict)}, "
-        f"after {verdict.volume_fills:.2g} drive fills of the test workload"
+        f"after {format_figure(verdict.volume_fills, 2)} drive fills of the test workload"
     )
     if any(finding.code is Code.QUICK_RULE for finding in stage.findings):
         return Prose(
@@ -145,7 +145,7 @@ def _facts(stage: StageResult, found: WarmUp, verdict: SteadyVerdict) -> Facts:
                        f"{format_duration(verdict.window_to_s)} after the start"),
             ("Watched in all", format_duration(max(verdict.checked_s, stage.duration_s))),
             *_shape(verdict, unit),
-            ("Written by the workload", f"{verdict.volume_fills:.3g} drive fills"),
+            ("Written by the workload", f"{format_figure(verdict.volume_fills)} drive fills"),
             ("Workload", words.times(found.label or stage.title)),
         ],
     )  # fmt: skip

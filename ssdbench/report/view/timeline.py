@@ -6,7 +6,7 @@ from ssdbench.model.result import RunResult, StageResult
 from ssdbench.report.figures import Stretch, TimelineFigure
 from ssdbench.report.view import stretch
 from ssdbench.report.view.page import Plot, Plots
-from ssdbench.units import counted, format_capacity, format_duration
+from ssdbench.units import counted, format_capacity, format_duration, format_figure
 
 MOST = 40  # stages of a figure
 
@@ -48,7 +48,9 @@ def _stretches(
     for stage in stages:
         end = begun + stage.duration_s
         fills = stage.bytes_written / max(result.target.size_bytes, 1)
-        wrote = f", {format_capacity(stage.bytes_written)} = {fills:.2g} fills written"
+        wrote = (
+            f", {format_capacity(stage.bytes_written)} = {format_figure(fills, 2)} fills written"
+        )
         words = format_duration(stage.duration_s) + (wrote if stage.bytes_written else "")
         yield Stretch(stage.title, begun / unit_s, end / unit_s, words)
         begun = end

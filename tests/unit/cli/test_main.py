@@ -289,3 +289,14 @@ def test_an_option_that_takes_one_value_is_refused_when_it_is_given_twice(
     assert "--target is given 2 times and takes one value" in capfd.readouterr().err
     assert main.run(["probe", "sim:p4800x", "--only", "cliff", "--only", "nothing"]) == 2
     assert "given 2 times" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("words", [[], ["sim"], ["lab"]])
+def test_a_call_without_a_command_shows_the_commands_and_is_no_error(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(words) == 2
+
+    told = capsys.readouterr().err
+    assert told.startswith(f"Usage: {' '.join(['ssdbench', *words])} [OPTIONS] COMMAND")
+    assert "error:" not in told and "hint:" not in told

@@ -278,6 +278,27 @@ def test_a_run_with_a_manifest_of_schema_1_is_resumed(
     assert json.loads((output / "result.json").read_text())["interrupted"] is False
 
 
+def test_a_run_that_used_up_its_limit_is_not_resumed_without_a_higher_one(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    profile, output = tmp_path / "small.yaml", tmp_path / "out"
+    profile.write_text(SMALL)
+    first = ssdbench("run", str(profile), "--output", str(output), "--max-time", "15s")
+    assert subprocess.run(first, check=False, timeout=60).returncode == 1
+    before = (output / "journal.jsonl").read_bytes()
+
+    assert run(["resume", str(output)]) == 2
+
+    said = capfd.readouterr().err
+    assert "--max-time of 15 s was reached" in said
+    assert f"ssdbench resume {output} --max-time" in said
+    assert (output / "journal.jsonl").read_bytes() == before
+
+    (output / "result.json").unlink()  # as after a kill between the last record and the result
+    assert run(["resume", str(output)]) == 1
+    assert (output / "result.json").exists()
+
+
 def _wait_for(path: Path) -> None:
     until = time.monotonic() + 60
     while not path.exists():

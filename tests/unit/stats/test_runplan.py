@@ -154,6 +154,14 @@ def test_a_kind_that_was_not_measured_has_no_plan(tmp_path: Path) -> None:
     assert answer.plan is None and not answer.validated
 
 
+def test_a_run_that_measured_no_point_says_so_and_not_which_kind_it_lacks(tmp_path: Path) -> None:
+    result = StoredRunBuilder(tmp_path, repeats=3).write()
+
+    answer = capacity_answer(result, CapacityPlan(demand_iops=1000.0))
+
+    assert answer.reasons == ("no point was measured",)
+
+
 def test_the_amplification_of_the_run_goes_before_that_of_the_drives_life(tmp_path: Path) -> None:
     facts = {"OCP flash written": "30 TB", "data written": "10 TB"}
     builder = StoredRunBuilder(tmp_path, target=a_target(facts=facts, simulated=False), repeats=3)
