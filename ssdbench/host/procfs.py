@@ -10,6 +10,7 @@ from pathlib import Path
 
 _KCMP = {"x86_64": 312, "aarch64": 272, "riscv64": 272, "loongarch64": 272}  # system calls
 _KCMP_FILES = 2
+_INITIAL = "pid:[4026531836]"  # PROC_PID_INIT_INO of linux/proc_ns.h
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -68,6 +69,19 @@ class Procfs:
             found += [replace(m, seen_by=pid) for m in theirs if m.major_minor not in here]
         return found
 
+    def source(self, mount: Mount) -> os.stat_result | None:
+        """What the source of a mount is, where it was mounted; None for what is no path.
+
+        It may be a file: Linux mounts EROFS from one without a loop device since 6.12.
+        """
+        if not mount.source.startswith("/"):
+            return None
+        root = self._proc / str(mount.seen_by) / "root" if mount.seen_by else Path("/")
+        try:
+            return (root / mount.source.lstrip("/")).stat()
+        except (OSError, ValueError):
+            return None
+
     def _mounts_of(self, process: str) -> list[Mount]:
         text = (self._proc / process / "mountinfo").read_text(errors="surrogateescape")
         return [mount for line in text.splitlines() if (mount := parse_mount(line))]
@@ -79,6 +93,13 @@ class Procfs:
         except FileNotFoundError:  # a kernel without swap
             return []
         return [unescaped(line.split()[0]) for line in lines if line.strip()]
+
+    def sees_all(self) -> bool:
+        """Whether all processes of the host are below /proc; not so in a container of its own."""
+        try:
+            return str((self._proc / "self/ns/pid").readlink()) == _INITIAL
+        except OSError:  # a kernel without such namespaces
+            return True
 
     def openers(self, wanted: "Wanted") -> list[Opener]:
         """Processes other than ours that have one of the wanted devices or files open or mapped."""

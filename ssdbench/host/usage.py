@@ -22,6 +22,10 @@ from ssdbench.host.procfs import Mount, Opener, Procfs, Wanted
 from ssdbench.host.sysfs import Sysfs
 
 MULTIPATHD = "multipathd"  # keeps every path of its drives open, to see whether it is alive
+UNSEEN = (
+    "in a container the processes outside are not seen; start it with those of the host "
+    "(`--pid=host`, `hostPID: true`)"
+)
 SYSTEM_PATHS = ("/", "/boot", "/boot/efi", "/usr", "/var", "/home")
 
 
@@ -70,7 +74,13 @@ class BlockUsage:
         return [area for area in self._procfs.swap_areas() if self._holds(area)]
 
     def openers(self) -> list[Opener]:
-        """Processes other than ours that have it, a partition or the file behind it open."""
+        """Processes other than ours that have it, a partition or the file behind it open.
+
+        Raises OSError where those outside of a container might have a drive open.
+        """
+        drives = [name for name in self._below()[0] if not name.startswith("loop")]
+        if drives and not self._procfs.sees_all():
+            raise OSError(errno.EPERM, UNSEEN)
         wanted = Wanted(
             devices=_devices(self._numbers()),
             inodes=self._below()[1],
@@ -86,10 +96,12 @@ class BlockUsage:
     def _of(self, mounts: Sequence[Mount]) -> list[Mount]:
         """Those of a list that lie on it; btrfs and overlay have numbers that are no device's."""
         numbers = self._numbers()
+        ours = Wanted(devices=_devices(numbers), inodes=self._below()[1])
         file_systems = {
             m.major_minor
             for m in mounts
-            if m.major_minor in numbers or _number_of(m.source) in numbers
+            if m.major_minor in numbers
+            or ((source := self._procfs.source(m)) is not None and ours.matches(source))
         }
         return [m for m in mounts if m.major_minor in file_systems]
 
@@ -274,13 +286,3 @@ def signatures(node: Path) -> list[str]:
         return sorted({str(signature["type"]) for signature in found})
     except (ValueError, KeyError, TypeError) as error:
         raise CommandFailed(argv, 0, f"its answer cannot be read: {text[:80]!r}") from error
-
-
-def _number_of(source: str) -> str:
-    """`259:0` of a device node, empty for anything else."""
-    if not source.startswith("/"):
-        return ""
-    try:
-        return major_minor(Path(source).stat().st_rdev)
-    except OSError:
-        return ""

@@ -89,6 +89,10 @@ def _users(path: Path, place: Path, status: os.stat_result, root: Path) -> Itera
     if any(_same(area, place) for area in procfs.swap_areas()):
         off = f"stop that (`swapoff {shlex.quote(str(path))}`)"
         yield Objection("the kernel swaps to it", remedy=off)
+    for mount in procfs.all_mounts():
+        source = procfs.source(mount)
+        if source is not None and this.inode == (source.st_dev, source.st_ino):
+            yield Objection(f"it is mounted on {mount.mount_point}", remedy="unmount it")
     for export in exported(Sysfs(root)):
         remedy = f"release it from what uses it (`{export.end}`)"
         if _same(export.path, place):

@@ -87,6 +87,49 @@ def test_a_mount_that_everybody_sees_is_found_once(host: Host) -> None:
     assert mount.seen_by == 0
 
 
+@pytest.mark.parametrize("seen_by", [0, 7])
+def test_a_file_behind_a_loop_device_that_is_mounted_without_it_is_found(
+    host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seen_by: int
+) -> None:
+    """EROFS is mounted from a file; here by ours, or by a process whose root is another."""
+    image = tmp_path / "an image"
+    image.touch()
+    at = image.stat()
+    monkeypatch.setattr(usage, "behind", lambda name, **_: Backing((at.st_dev, at.st_ino)))
+    monkeypatch.setattr(usage, "loops_over", lambda wanted, **_: [])
+    assert host.usage.mounts() == []
+
+    source = "/an\\040image" if seen_by else f"{tmp_path}/an\\040image"
+    line = f"30 1 0:39 / /data ro - erofs {source} ro\n"
+    if seen_by:
+        host.process(seen_by, "mnt:[1]", line)
+        (host.root / f"proc/{seen_by}/root").symlink_to(tmp_path)
+    else:
+        host.put("/proc/self/mountinfo", line)
+
+    (mount,) = host.usage.mounts()
+    assert (mount.mount_point, mount.seen_by) == ("/data", seen_by)
+
+
+def test_who_has_a_drive_open_cannot_be_told_in_a_container(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    namespace = host.root / "proc/self/ns/pid"
+    namespace.parent.mkdir()
+    namespace.symlink_to("pid:[4026531836]")
+    assert host.usage.openers() == []
+
+    namespace.unlink()
+    namespace.symlink_to("pid:[4026532305]")
+    with pytest.raises(OSError, match="processes outside are not seen"):
+        host.usage.openers()
+
+    host.put("/sys/class/block/loop7/dev", "7:7")  # over a file of the container's own
+    monkeypatch.setattr(usage, "behind", lambda name, **_: Backing((1, 2)))
+    over_a_file = BlockUsage("loop7", sysfs=Sysfs(host.root), procfs=Procfs(host.root))
+    assert over_a_file.openers() == []
+
+
 def test_the_running_system_is_found_through_a_partition(host: Host) -> None:
     host.put("/sys/block/sdx/sdx1/partition", "1")
     host.put("/sys/class/block/sdx/sdx1/partition", "1")

@@ -10,6 +10,7 @@ import pytest
 
 from ssdbench.errors import DeviceLost, TargetRefused
 from ssdbench.host import ownmark, regular
+from ssdbench.host.procfs import Mount, Procfs
 from ssdbench.model.consent import Consent
 from ssdbench.target import fileguard, guard
 from ssdbench.target.claim import Claim
@@ -36,6 +37,14 @@ def reasons(path: Path) -> str:
 
 def test_an_empty_file_with_a_size_may_be_used(disk: Path) -> None:
     assert reasons(disk) == ""
+
+
+def test_a_file_that_is_mounted_without_a_loop_device_is_refused(
+    disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Procfs, "mounts", lambda _: [Mount("0:39", "/data", "erofs", str(disk))])
+
+    assert reasons(disk) == "it is mounted on /data"
 
 
 def test_content_that_is_not_ours_is_refused(disk: Path) -> None:
@@ -216,7 +225,8 @@ def test_a_file_that_the_kernel_serves_to_others_is_refused(disk: Path, tmp_path
     (store / "info").write_text(
         f"Status: ACTIVATED\n        File: {disk}  Size: 8  Mode: O_DSYNC\n"
     )
-    (host / "proc").mkdir()
+    (host / "proc/self").mkdir(parents=True)
+    (host / "proc/self/mountinfo").touch()
 
     found = [o.reason for o in fileguard.objections(inspect(str(disk)), root=host)]
 
