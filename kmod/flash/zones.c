@@ -8,12 +8,14 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/log2.h>
+#include <linux/sched.h>
 #include <linux/vmalloc.h>
 
 #include "flash.h"
 
 #define FLASH_NO_POINTER	U64_MAX	/* of zones that are read-only or offline */
 #define FLASH_MB_SECTORS	(SZ_1M >> SECTOR_SHIFT)
+#define FLASH_CLEAR_BYTES	SZ_1G	/* at a time; as many as a discard has at most */
 
 struct flash_zones {
 	struct mutex lock;	/* what follows; a write holds it while its data move */
@@ -265,17 +267,24 @@ static blk_status_t flash_zone_write(struct flash *flash, struct blk_zone *zone,
 static void flash_zone_clear(struct flash *flash, struct blk_zone *zone, u64 *due_ns,
 			     blk_status_t *status)
 {
+	u64 end = (zone->start + zone->len) << SECTOR_SHIFT;
 	struct ssdb_cmd trim = {
 		.op = SSDB_TRIM,
 		.offset = zone->start << SECTOR_SHIFT,
-		.bytes = zone->len << SECTOR_SHIFT,
 	};
+	blk_status_t one = BLK_STS_OK;
 
 	flash->zones->resets += zone->wp != zone->start && zone->wp != FLASH_NO_POINTER;
 	flash_zone_set(flash->zones, zone, BLK_ZONE_COND_EMPTY);
 	zone->wp = zone->start;
-	flash_store_discard(flash, trim.offset, trim.bytes);
-	*due_ns = max(*due_ns, flash_core_submit(flash, &trim, 1, status));
+	for (; trim.offset < end; trim.offset += trim.bytes) {
+		trim.bytes = min_t(u64, end - trim.offset, FLASH_CLEAR_BYTES);
+		flash_store_discard(flash, trim.offset, trim.bytes);
+		*due_ns = max(*due_ns, flash_core_submit(flash, &trim, 1, &one));
+		if (one != BLK_STS_OK)
+			*status = one;
+		cond_resched();
+	}
 }
 
 static blk_status_t flash_zone_open(struct flash_zones *zones, struct blk_zone *zone)
@@ -295,6 +304,8 @@ static blk_status_t flash_zone_finish(struct flash_zones *zones, struct blk_zone
 {
 	blk_status_t room = BLK_STS_OK;
 
+	if (zone->cond == BLK_ZONE_COND_FULL)
+		return BLK_STS_OK;
 	/* On its way to being full it counts as open. */
 	if (zone->cond == BLK_ZONE_COND_EMPTY || zone->cond == BLK_ZONE_COND_CLOSED)
 		room = flash_zone_room(zones, zone);
@@ -334,16 +345,13 @@ static blk_status_t flash_zone_manage(struct flash *flash, struct blk_zone *zone
 static void flash_zones_reset_all(struct flash *flash, u64 *due_ns, blk_status_t *status)
 {
 	struct flash_zones *zones = flash->zones;
-	blk_status_t one = BLK_STS_OK;
 	u32 i;
 
 	for (i = zones->nr_conv; i < zones->nr; i++) {
 		struct blk_zone *zone = &zones->zone[i];
 
 		if (zone->cond != BLK_ZONE_COND_EMPTY && zone->wp != FLASH_NO_POINTER)
-			flash_zone_clear(flash, zone, due_ns, &one);
-		if (one != BLK_STS_OK)
-			*status = one;
+			flash_zone_clear(flash, zone, due_ns, status);
 	}
 }
 

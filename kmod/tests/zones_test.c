@@ -15,6 +15,7 @@
 #define WARN_ON_ONCE(condition) (condition)
 #define READ_ONCE(x) (x)
 #define SZ_1M 0x100000
+#define SZ_1G 0x40000000
 #define SECTOR_SHIFT 9
 #define U64_MAX ~0ull
 #define ENODEV 19
@@ -123,6 +124,7 @@ int NAME(struct gendisk *disk, sector_t sector, unsigned int nr_zones)
 #define SSDB_REPORT_ZONE(zone, index) ((void)(index), (int)(zone)->cond * 0)
 #define ssdb_capacity_bytes(state) ((void)(state), drive.params.capacity_bytes)
 #define ktime_get_ns() 0
+#define cond_resched() ((void)0)
 #define flash_table(flash, bytes) calloc(1, bytes)
 #define vfree(at) free(at)
 #define flash_store_discard(flash, offset, bytes) ((void)(offset), (void)(bytes))
@@ -134,6 +136,10 @@ static u64 flash_core_submit(struct flash *flash, const struct ssdb_cmd *cmd, u3
 {
 	(void)flash;
 	(void)status;
+	if (cmd->bytes > SZ_1G) {	/* the core is locked meanwhile */
+		fprintf(stderr, "broken: a trim of %llu bytes\n", cmd->bytes);
+		exit(1);
+	}
 	trimmed += count * cmd->bytes;
 	return 0;
 }
@@ -190,10 +196,17 @@ static const char *act(const char *what, u64 sector, u32 sectors)
 	};
 	struct bio bio = { { sector } };
 	struct request rq = { .__sector = sector, .sectors = sectors, .bio = &bio };
+	static char where[40];
 	blk_status_t status = BLK_STS_OK, done;
 	u64 due_ns;
 	size_t i;
 
+	if (!strcmp(what, "where")) {
+		const struct blk_zone *zone = flash_zone_of(drive.zones, sector);
+
+		sprintf(where, "%u:%llu", zone->cond, (zone->wp - zone->start) / 8);
+		return where;
+	}
 	if (!strcmp(what, "readonly") || !strcmp(what, "offline"))
 		return flash_zone_condition(&drive, sector, *what == 'r' ? BLK_ZONE_COND_READONLY :
 					    BLK_ZONE_COND_OFFLINE) ? "EINVAL" : NULL;

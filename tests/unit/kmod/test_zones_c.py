@@ -12,12 +12,14 @@ ZONE_BYTES = 4 << 20
 # What null_blk answers, too (tests/vm/test_zones.py): zone, block of 4 KiB, number of blocks.
 WALK = """
 write 2 0 2 ok, write 2 0 1 EIO, write 2 5 1 EIO, write 2 2 1 ok, write 0 7 1 ok, write 1 3 2 ok,
-finish 3 0 0 ok, write 3 0 1 EIO, open 3 0 0 EIO, finish 0 0 0 EIO, reset 1 0 0 EIO,
+finish 3 0 0 ok, where 3 0 0 14:1024, write 3 0 1 EIO,
+open 3 0 0 EIO, finish 0 0 0 EIO, reset 1 0 0 EIO,
 open 4 0 0 ok, open 5 0 0 ok, write 6 0 1 ok, open 7 0 0 EOVERFLOW,
 close 6 0 0 ok, open 2 0 0 ok, open 6 0 0 ETOOMANYREFS, write 6 1 1 ETOOMANYREFS,
 close 4 0 0 ok, close 4 0 0 EIO, write 8 0 1 ok, finish 9 0 0 EOVERFLOW,
 reset 2 0 0 ok, write 2 0 1 ok, close 2 0 0 ok, reset 5 0 0 ok, reset 8 0 0 ok,
-write 10 0 768 ok, write 10 768 1 EIO, append 10 0 1 EIO, append 11 0 2 ok, write 11 2 1 ok,
+write 10 0 768 ok, finish 10 0 0 ok, where 10 0 0 14:768, write 10 768 1 EIO,
+append 10 0 1 EIO, append 11 0 2 ok, write 11 2 1 ok,
 append 11 0 1 ok, write 11 4 1 ok, append 0 0 1 EIO,
 readonly 10 0 0 ok, write 10 0 1 EIO, read 10 0 1 ok, reset 10 0 0 EIO, append 10 0 1 EIO,
 readonly 10 0 0 ok, write 10 0 1 ok, offline 10 0 0 ok, read 10 0 1 EIO, offline 0 0 0 EINVAL,
@@ -60,6 +62,12 @@ def test_each_command_is_answered_as_null_blk_answers_it(program: Path) -> None:
     assert said[len(steps) :] == [
         "zone_resets 6", "zone_appends 2", f"trimmed {9 * ZONE_BYTES}"
     ]  # fmt: skip
+
+
+def test_a_zone_however_large_is_unmapped_in_parts(program: Path) -> None:
+    said = answers(program, (8192, 4096, 0, 0, 0, 0), "write 1 0 2\nreset 1 0 0\n")
+
+    assert said[1:] == ["ok", "ok", "zone_resets 1", "zone_appends 0", f"trimmed {4 << 30}"]
 
 
 @pytest.mark.parametrize("shape", [SHAPE, (62, 4, 0, 0, 2, 0), (64, 4, 4, 15, 1, 1)])
