@@ -110,6 +110,7 @@ class JobOutcome:
     io_errors: int = 0
     cpu_user_percent: float = 0.0
     cpu_system_percent: float = 0.0
+    zone_resets: int | None = None  # of a drive in zones; fio tells from 3.42 on
     streams: "tuple[JobOutcome, ...]" = ()  # each stream of a job of several
 
     @property

@@ -49,6 +49,7 @@ class Repeat(UnitRecord):
     bw_bytes_per_s: Rate
     worst_second_iops: Rate
     worst_minute_iops: Rate
+    zone_resets: int | None = None  # settling included; None without zones, and by fio before 3.42
     host: HostDuring | None = None  # None on a simulated drive
     artifacts: str  # directory below the run directory; holds seconds.csv and histograms.npz
 

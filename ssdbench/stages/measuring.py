@@ -155,6 +155,7 @@ def measure(
         bw_bytes_per_s=rates.bw_bytes_per_s,
         worst_second_iops=rates.worst_second_iops,
         worst_minute_iops=rates.worst_minute_iops,
+        zone_resets=outcome.jobs[0].zone_resets,
         findings=tuple(_findings(context, asked, section, measured, [*apart, *watched.findings()])),
         host=watched.host_during(),
         artifacts=context.store.relative(context.directory()),

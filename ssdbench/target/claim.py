@@ -144,11 +144,11 @@ class Claim:
             raise DeviceLost(f"{self._info.name} is gone: {error.message}") from error
         was = self._info
         changed = differences((now.model, now.serial), (was.model, was.serial))
-        if (now.id, now.size_bytes) != (was.id, was.size_bytes):
+        # Where it ends, not its size, which a zone that goes read-only meanwhile takes away.
+        if (now.id, now.end_bytes) != (was.id, was.end_bytes):
             changed.insert(
                 0,
-                f"was {was.id} with {was.size_bytes} bytes and is now {now.id} with "
-                f"{now.size_bytes}",
+                f"was {was.id} with {was.end_bytes} bytes and is now {now.id} with {now.end_bytes}",
             )
         if changed:
             raise DeviceLost(

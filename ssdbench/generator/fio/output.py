@@ -122,6 +122,7 @@ def _group(name: str, parts: Sequence[Json]) -> Group:
         busy = sum(_measure(part[field]) * _measure(part.get("job_runtime", 0)) for part in parts)
         return busy / runtime_ms
 
+    resets = [_count(part["zone_resets"]) for part in parts if "zone_resets" in part]
     errors_seen = sum(_count(part.get("total_err", 0)) for part in parts)
     outcome = JobOutcome(
         name=name,
@@ -131,6 +132,7 @@ def _group(name: str, parts: Sequence[Json]) -> Group:
         io_errors=errors_seen,
         cpu_user_percent=cpu("usr_cpu"),
         cpu_system_percent=cpu("sys_cpu"),
+        zone_resets=sum(resets) if resets else None,
     )
     both = [part[side] for part in parts for side in ("read", "write")]
     return Group(

@@ -35,6 +35,13 @@ def test_bins_hold_every_io_and_give_fios_own_percentile() -> None:
     assert mix.read.latency.percentile_ns(0.99) == pytest.approx(272384, rel=1 / 64)
 
 
+def test_resets_of_zones_are_told_where_fio_counts_them() -> None:
+    old, new = a_job(write_ios=1000), {**a_job(write_ios=1000), "zone_resets": 7}
+    report = parse(a_report(old, new), ["old", "new"])
+
+    assert [group.outcome.zone_resets for group in report.groups] == [None, 7]
+
+
 def test_text_before_the_report_is_kept_apart() -> None:
     report = parse(recorded("stopped.json"), ["mix"])
 

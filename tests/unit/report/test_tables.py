@@ -129,6 +129,22 @@ def test_reasons_of_a_point_stand_in_its_rows(tmp_path: Path) -> None:
     assert list(summary["reasons"]) == ["cv-too-high: The repeats differ by 6.3 %, more than 4 %."]
 
 
+def test_resets_of_zones_have_a_row_where_fio_counted_them(tmp_path: Path) -> None:
+    result = a_small_run(tmp_path)
+    stage, point = result.stages[1], result.stages[1].points[0]
+    counted = point.repeats[0].model_copy(update={"zone_resets": 7})
+    changed = point.model_copy(update={"repeats": (counted, *point.repeats[1:])})
+    found = stage.found.model_copy(update={"points": (changed, *stage.points[1:])})
+    stages = (result.stages[0], stage.model_copy(update={"found": found}))
+
+    frame = results_table(result.model_copy(update={"stages": stages})).frame()
+
+    ((value, how),) = frame[frame["metric"] == "zone_resets"][
+        ["metric_value", "computed_by"]
+    ].values
+    assert (value, how) == (7, "fio's count, settling included")
+
+
 def test_a_suppressed_percentile_is_left_empty_in_the_summary(tmp_path: Path) -> None:
     result = a_small_run(tmp_path)
     point = result.stages[1].points[0]

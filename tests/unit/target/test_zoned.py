@@ -5,10 +5,15 @@ from pathlib import Path
 
 import pytest
 
+from ssdbench.errors import DeviceLost
 from ssdbench.host import zones
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.host.zones import Zone
+from ssdbench.model.target import TargetKind
+from ssdbench.target import claim
+from ssdbench.target.claim import Claim
 from ssdbench.target.inspect import _block_device
+from tests.support.builders import a_target
 
 MIB = 1 << 20
 
@@ -43,3 +48,20 @@ def test_a_drive_in_zones_is_as_large_as_what_they_hold(
 
     assert (info.size_bytes, info.zone_bytes, info.end_bytes) == shape
     assert info.facts["zones"].startswith("16 of 4 MiB")
+
+
+def test_a_zone_that_goes_read_only_is_no_other_drive(monkeypatch: pytest.MonkeyPatch) -> None:
+    was = a_target(
+        TargetKind.DRIVE, size_bytes=48 * MIB, zone_bytes=3 * MIB, zone_length_bytes=4 * MIB
+    )
+    unlike = was.model_copy(
+        update={"size_bytes": 64 * MIB, "zone_bytes": 0, "zone_length_bytes": 0}
+    )
+    monkeypatch.setattr(claim, "inspect", lambda _: unlike)
+    monkeypatch.setattr("ssdbench.target.claim.guard.check", lambda *_, held: None)
+
+    Claim(was).check()
+
+    monkeypatch.setattr(claim, "inspect", lambda _: a_target(TargetKind.DRIVE, size_bytes=1 << 30))
+    with pytest.raises(DeviceLost, match="67108864 bytes and is now"):
+        Claim(was).check()
