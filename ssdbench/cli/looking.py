@@ -44,22 +44,26 @@ def look(
 
     from ssdbench.cli import conduct
     from ssdbench.cli.progress import story
+    from ssdbench.errors import ProfileError, UsageError
     from ssdbench.model.loading import load_profile
     from ssdbench.suite.asked import Asked
     from ssdbench.suite.plan import plan
     from ssdbench.units import format_capacity
 
-    wishes = Asked(
-        profile=load_profile(profile_text, name),
-        profile_name=name,
-        profile_text=profile_text,
-        target=target,
-        argv=tuple(sys.argv),
-        seed=agreed["seed"],
-        consent=agreed["consent"],
-        endurance_tb=agreed["endurance"],
-    )
-    planned = plan(wishes)
+    try:
+        wishes = Asked(
+            profile=load_profile(profile_text, name),
+            profile_name=name,
+            profile_text=profile_text,
+            target=target,
+            argv=tuple(sys.argv),
+            seed=agreed["seed"],
+            consent=agreed["consent"],
+            endurance_tb=agreed["endurance"],
+        )
+        planned = plan(wishes)
+    except ProfileError as error:  # its places are in a text that the user never saw
+        raise UsageError([one.message.split(": ", 1)[-1] for one in error.diagnostics]) from error
     least, most = planned.bytes_written
     tell(f"will write {format_capacity(least)} to {target}, at most {format_capacity(most)}")
     for note in (note for stage in planned.stages for note in stage.notes):

@@ -6,7 +6,11 @@ from pathlib import Path
 import pytest
 
 from ssdbench.cli.main import run
+from ssdbench.model.target import TargetKind
 from ssdbench.sim.spec import catalogue
+from ssdbench.suite import plan
+from ssdbench.target.inspect import inspect
+from tests.support.builders import a_target
 
 
 def test_a_plan_says_stages_time_bytes_and_fills(capfd: pytest.CaptureFixture[str]) -> None:
@@ -44,6 +48,30 @@ def test_every_simulated_model_is_listed_as_a_target(capfd: pytest.CaptureFixtur
         f"sim:{card.name}" for card in catalogue()
     ]
     assert all("reasons" in device for device in found["devices"])
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        (["detect-blocksize", "/dev/zoned"], "the drive is zoned; only sweeps can be measured"),
+        (["probe", "/dev/zoned"], "the drive is zoned; only sweeps can be measured"),
+        (["detect-blocksize", "sim:x25m-g2-160", "--stride", "4096"], "a stride of 4 KiB must be"),
+    ],
+)
+def test_what_cannot_be_looked_into_is_told_without_a_place_in_a_profile_of_ours(
+    asked: list[str],
+    sentence: str,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    zoned = a_target(TargetKind.DRIVE, name="/dev/zoned", zone_bytes=1 << 20)
+    monkeypatch.setattr(
+        plan, "inspect", lambda name: zoned if name == "/dev/zoned" else inspect(name)
+    )
+
+    assert run(asked) == 2
+
+    assert capfd.readouterr().err.startswith(f"error: {sentence}")
 
 
 def test_a_check_grades_everything(capfd: pytest.CaptureFixture[str]) -> None:
