@@ -10,30 +10,20 @@ page; `--pages` renews them from the rows that are kept.
 """
 
 import argparse
-import csv
-import os
-import re
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
-from math import exp, log
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from benchmarks.signed_rank import pseudomedian_and_lower
+from benchmarks import two_cpus
+from benchmarks.two_cpus import ROOT, apart, ratio, told
 from ssdbench.host import command
 
-ROOT = Path(__file__).parents[1]
-KMOD = ROOT / "kmod"
 PAGE = ROOT / "docs" / "interrupt-cpus.md"
 ROWS = ROOT / "reports" / "experiments" / "interrupt-cpus.csv"
-COMPILED = [
-    KMOD / "tests" / "cpus.c",
-    *(KMOD / "flash" / name for name in ("bio.c", "slots.c", "lines.c")),
-]
-NEAR_NS = 80  # a line comes from a cache that both CPUs share in less
 WORK_NS = (0, 250, 500, 1000, 2000)
 LOOP_MS, TIMES = 8, 40
 CASES = {
@@ -50,7 +40,6 @@ RATIOS = {
     ("each", "one"): "a line for each CPU over one",
     ("same", "other"): "figure 3: interrupts on the readers' CPU over the other",
 }
-_MARK = re.compile(r"(<!-- (\w+) -->\n).*?(?=<!-- /\2 -->)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,37 +62,22 @@ class Row:
 
 def build(into: Path, *flags: str) -> Path:
     """The program, compiled into a directory. Raises SsdbenchError if there is no compiler."""
-    for source in [*COMPILED, KMOD / "flash" / "flash.h"]:
-        for header in re.findall(r"<(linux/[\w/-]+\.h)>", source.read_text()):
-            if header != "linux/membarrier.h":  # all of the kernel's is in fake/cpus.h
-                (into / header).parent.mkdir(parents=True, exist_ok=True)
-                (into / header).touch()
-    program = into / "cpus"
-    command.run(
-        [
-            "gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O2", "-g", "-Wall", "-Wextra", "-Werror",
-            "-Wno-unused-parameter", "-pthread", *flags, f"-I{into}",
-            "-include", str(KMOD / "tests" / "fake" / "cpus.h"),
-            *(str(source) for source in COMPILED), "-o", str(program),
-        ],
-        timeout_s=120,
-    )  # fmt: skip
-    return program
+    sources = [f"flash/{name}.c" for name in ("bio", "slots", "lines")]
+    return two_cpus.build(into, "cpus", "cpus.h", sources, flags)
 
 
 def rows(text: str, *, start: int, kick: str, work_ns: int) -> list[Row]:
     """What one start printed; nothing if the CPUs were near before and far after, or otherwise."""
-    lines = [line.split() for line in text.splitlines()]
-    pings = [int(line[2]) for line in lines if line[:2] == ["machine", "line"]]
-    if len({ns < NEAR_NS for ns in pings}) != 1:
+    line_ns = two_cpus.line_ns(text)
+    if line_ns is None:
         return []
     found = []
-    for case, timed, *numbers in (line for line in lines if line[0] != "machine"):
+    for case, (timed, *numbers) in two_cpus.cases(text):
         reads, ns, *counts, preempted = map(int, numbers)
         interrupts, calls, moved, wakes = (round(count / reads, 4) for count in counts)
         found.append(
             Row(
-                start, sum(pings) // len(pings), kick, work_ns, case, timed,
+                start, line_ns, kick, work_ns, case, timed,
                 round(ns / reads, 2), interrupts, calls, moved, wakes, preempted,
             )
         )  # fmt: skip
@@ -112,7 +86,6 @@ def rows(text: str, *, start: int, kick: str, work_ns: int) -> list[Row]:
 
 def measured(cpus: Sequence[int], starts: int, work: Sequence[int]) -> Iterator[Row]:
     """Starts of all kinds in turn, with a rest after each as long as it took."""
-    realtime = ["realtime"] if os.geteuid() == 0 else []
     lost = 0
     with TemporaryDirectory() as into:
         program = build(Path(into))
@@ -121,28 +94,13 @@ def measured(cpus: Sequence[int], starts: int, work: Sequence[int]) -> Iterator[
                 for work_ns in work:
                     numbers = [start, LOOP_MS, TIMES, work_ns, kick, *cpus]
                     began = time.monotonic()
-                    words = [str(program), *(str(one) for one in numbers), *realtime]
+                    words = [str(program), *(str(one) for one in numbers), *two_cpus.realtime()]
                     said = command.run(words, timeout_s=60).stdout
                     time.sleep(time.monotonic() - began)
                     found = rows(said, start=start, kick=kick, work_ns=work_ns)
                     lost += not found
                     yield from found
     print(f"{lost} starts left out: the CPUs did not stay as near or far as they were")
-
-
-def ratio(found: Sequence[Row], over: str, under: str) -> tuple[float, float, float] | None:
-    """Of the rates, by the pairs of each start: centre and 95 % interval; None for too few."""
-    times: dict[str, dict[int, float]] = {}
-    for row in found:
-        times.setdefault(row.case, {})[row.start] = row.ns
-    pairs = times.get(over, {}).keys() & times.get(under, {}).keys()
-    logs = [log(times[under][start] / times[over][start]) for start in sorted(pairs)]
-    try:
-        centre, low = pseudomedian_and_lower(logs, miss=0.025)
-        _, high = pseudomedian_and_lower([-one for one in logs], miss=0.025)
-    except ValueError:
-        return None
-    return exp(centre), exp(low), exp(-high)
 
 
 def tables(found: Sequence[Row]) -> Mapping[str, str]:
@@ -155,18 +113,10 @@ def tables(found: Sequence[Row]) -> Mapping[str, str]:
     }
 
 
-def _apart(found: Sequence[Row]) -> dict[str, list[Row]]:
-    """Starts whose CPUs shared a cache, and others."""
-    return {
-        "near": [row for row in found if row.line_ns < NEAR_NS],
-        "far": [row for row in found if row.line_ns >= NEAR_NS],
-    }
-
-
 def _machine(found: Sequence[Row]) -> Iterator[str]:
     yield "| CPUs | a line comes in | starts | preempted |"
     yield "|---|--:|--:|--:|"
-    for name, part in _apart(found).items():
+    for name, part in apart(found).items():
         lines = {(row.start, row.kick, row.work_ns): row.line_ns for row in part}
         if lines:
             taken = sum(row.preempted for row in part)
@@ -185,7 +135,7 @@ def _cases(found: Sequence[Row]) -> Iterator[str]:
     for case, name in CASES.items():
         own = [row for row in plain if row.case == case]
         cells = []
-        for part in _apart(own).values():
+        for part in apart(own).values():
             for timed in ("loop", "end"):
                 times = [row.ns for row in part if row.timed == timed]
                 cells.append(f"{median(times):.0f} ns" if times else "-")
@@ -197,17 +147,13 @@ def _cases(found: Sequence[Row]) -> Iterator[str]:
         yield f"| {name} | {' | '.join(cells)} |"
 
 
-def _told(found: tuple[float, float, float] | None) -> str:
-    return "{:.2f} ({:.2f} … {:.2f})".format(*found) if found else "-"
-
-
 def _ratios(found: Sequence[Row]) -> Iterator[str]:
     yield "| ratio of rates | CPUs | loop, flag | loop, signal | ends, flag | ends, signal |"
     yield "|---|---|" + "--:|" * 4
     for (over, under), name in RATIOS.items():
-        for where, part in _apart([row for row in found if not row.work_ns]).items():
+        for where, part in apart([row for row in found if not row.work_ns]).items():
             cells = [
-                _told(ratio([r for r in part if (r.timed, r.kick) == kind], over, under))
+                told(ratio([r for r in part if (r.timed, r.kick) == kind], over, under))
                 for kind in (
                     ("loop", "flag"),
                     ("loop", "signal"),
@@ -225,35 +171,12 @@ def _work(found: Sequence[Row]) -> Iterator[str]:
     for (over, under), name in RATIOS.items():
         for timed in ("loop", "end"):
             own = [row for row in found if (row.kick, row.timed) == ("flag", timed)]
-            for where, part in _apart(own).items():
+            for where, part in apart(own).items():
                 cells = [
-                    _told(ratio([row for row in part if row.work_ns == ns], over, under))
+                    told(ratio([row for row in part if row.work_ns == ns], over, under))
                     for ns in work
                 ]
                 yield f"| {name} | {timed} | {where} | {' | '.join(cells)} |"
-
-
-def filled(page: str, found: Sequence[Row]) -> str:
-    """The page with its marked tables written again."""
-    parts = tables(found)
-    return _MARK.sub(lambda mark: f"{mark[1]}{parts[mark[2]]}\n", page)
-
-
-def kept() -> list[Row]:
-    """The rows that the page is made of."""
-    with ROWS.open() as file:
-        return [
-            Row(**{f.name: f.type(raw[f.name]) for f in fields(Row)})  # type: ignore[operator]
-            for raw in csv.DictReader(file)
-        ]
-
-
-def keep(found: Sequence[Row]) -> None:
-    """Write the rows for `kept`."""
-    with ROWS.open("w", newline="") as file:
-        out = csv.DictWriter(file, [f.name for f in fields(Row)], lineterminator="\n")
-        out.writeheader()
-        out.writerows(asdict(row) for row in found)
 
 
 def main(words: Sequence[str]) -> None:
@@ -264,16 +187,16 @@ def main(words: Sequence[str]) -> None:
     asked.add_argument("--write", action="store_true")
     asked.add_argument("--pages", action="store_true")
     wishes = asked.parse_args(words)
-    cpus = [int(cpu) for cpu in wishes.cpus.split(",")]
-    if len(cpus) != 2 or not set(cpus) <= os.sched_getaffinity(0):
-        sys.exit(f"--cpus {wishes.cpus}: give two CPUs of {sorted(os.sched_getaffinity(0))}")
-    found = kept() if wishes.pages else list(measured(cpus, wishes.starts, WORK_NS))
+    cpus = two_cpus.chosen(wishes.cpus)
+    found = (
+        two_cpus.kept(ROWS, Row) if wishes.pages else list(measured(cpus, wishes.starts, WORK_NS))
+    )
     for name, text in tables(found).items():
         print(f"{name}\n{text}\n")
     if wishes.write:
-        keep(found)
+        two_cpus.keep(ROWS, found)
     if wishes.write or wishes.pages:
-        PAGE.write_text(filled(PAGE.read_text(), found))
+        PAGE.write_text(two_cpus.filled(PAGE.read_text(), tables(found)))
 
 
 if __name__ == "__main__":

@@ -23,7 +23,6 @@
  *   machine NAME NS
  */
 #include <linux/membarrier.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -31,8 +30,8 @@
 #include <unistd.h>
 
 #include "../flash/flash.h"
+#include "pair.h"
 
-#define CPUS	2
 #define READERS	128	/* of figures 3 and 6; also the slots */
 #define DEVICE_NS	5000	/* short, so that the CPUs are the limit */
 
@@ -55,7 +54,6 @@ struct cpu {
 	/* Its own. */
 	struct hrtimer *timers __attribute__((aligned(64)));
 	pthread_t thread;
-	int bound_to;
 	u64 offset;
 	u64 sent, ended, moved, wakes, kicks;
 	u64 started, finished;		/* of the disk's accounting */
@@ -83,48 +81,14 @@ static const struct arrangement arrangements[] = {
 
 #define ARRANGEMENTS	(sizeof(arrangements) / sizeof(*arrangements))
 
-__thread int this_cpu;
-u32 nr_cpu_ids = CPUS;
-struct workqueue_struct *system_highpri_wq;
-
 static struct cpu cpus[CPUS];
 static struct reader readers[READERS];
 static struct block_device bdev;
-static struct {
-	u32 arrived __attribute__((aligned(64)));
-	u32 turn __attribute__((aligned(64)));
-	u32 stop __attribute__((aligned(64)));
-} meet;
+static struct { u32 now __attribute__((aligned(64))); } stop;
 static const struct arrangement *arranged;
 static u64 loop_ns, times, work_ns;
-static bool loop, with_signals, realtime;
+static bool loop, with_signals;
 static ktime_t begun_ns, spent_ns;
-
-static void fail(const char *what)
-{
-	fprintf(stderr, "cpus: %s\n", what);
-	exit(1);
-}
-
-/* Both threads wait for one another; CPU 0 is the last to leave, and answers the time. */
-static ktime_t meet_other(void)
-{
-	u32 turn = __atomic_load_n(&meet.turn, __ATOMIC_ACQUIRE), turns = 0;
-	ktime_t now = 0;
-
-	if (this_cpu) {
-		__atomic_store_n(&meet.arrived, 1, __ATOMIC_RELEASE);
-		while (__atomic_load_n(&meet.turn, __ATOMIC_ACQUIRE) == turn)
-			wait_a_turn(&turns);
-		return 0;
-	}
-	while (!__atomic_load_n(&meet.arrived, __ATOMIC_ACQUIRE))
-		wait_a_turn(&turns);
-	meet.arrived = 0;
-	now = ktime_get();
-	__atomic_store_n(&meet.turn, turn + 1, __ATOMIC_RELEASE);
-	return now;
-}
 
 /* The kernel of fake/cpus.h */
 
@@ -341,7 +305,7 @@ static void run_loop(struct cpu *cpu)
 
 	if (!this_cpu)
 		begun_ns = now;
-	while (!READ_ONCE(meet.stop)) {
+	while (!READ_ONCE(stop.now)) {
 		take_interrupts(cpu);
 		reader = next_reader(cpu);
 		if (reader) {
@@ -357,7 +321,7 @@ static void run_loop(struct cpu *cpu)
 			now = ktime_get();
 			if ((u64)(now - begun_ns) >= loop_ns) {
 				spent_ns = now - begun_ns;
-				WRITE_ONCE(meet.stop, 1);
+				WRITE_ONCE(stop.now, 1);
 			}
 		}
 	}
@@ -411,28 +375,13 @@ static long preempted(void)
 	return usage.ru_nivcsw;
 }
 
-/* From here on this thread is that CPU. */
-static void become(struct cpu *cpu)
-{
-	struct sched_param lowest = { .sched_priority = 1 };
-	cpu_set_t set;
-
-	this_cpu = cpu - cpus;
-	CPU_ZERO(&set);
-	CPU_SET(cpu->bound_to, &set);
-	if (pthread_setaffinity_np(pthread_self(), sizeof(set), &set))
-		fail("a thread cannot be bound to its CPU");
-	if (realtime && pthread_setschedparam(pthread_self(), SCHED_FIFO, &lowest))
-		fail("no real-time priority is allowed here");
-	meet_other();
-}
-
 static void *play(void *data)
 {
 	struct cpu *cpu = data;
 	struct flash *flash = bdev.bd_disk->private_data;
 
-	become(cpu);
+	become(cpu - cpus);
+	meet_other();
 	cpu->preempted = preempted();
 	if (loop)
 		run_loop(cpu);
@@ -446,7 +395,7 @@ static void *play(void *data)
 static void place_readers(void)
 {
 	for (u32 i = 0; i < CPUS; i++) {
-		cpus[i] = (struct cpu) { .bound_to = cpus[i].bound_to, .offset = i };
+		cpus[i] = (struct cpu) { .offset = i };
 		INIT_LIST_HEAD(&cpus[i].running);
 	}
 	for (u32 i = 0; i < READERS; i++) {
@@ -460,6 +409,7 @@ static void place_readers(void)
 static void power_on(struct flash *flash)
 {
 	memset(flash, 0, sizeof(*flash));
+	init_waitqueue_head(&flash->slot_free);
 	flash->options = (struct flash_options) {
 		.mode = FLASH_BIO,
 		.completion = FLASH_TIMER,
@@ -499,7 +449,7 @@ static void measure(void)
 	static struct flash flash;
 	u64 interrupts = 0, sent, ended;
 
-	meet.stop = 0;
+	stop.now = 0;
 	spent_ns = 0;
 	place_readers();
 	power_on(&flash);
@@ -526,25 +476,7 @@ static void measure(void)
 
 #define PINGS	1000
 
-static u32 ball __attribute__((aligned(64)));
-static ktime_t line_ns, call_ns, kick_ns;
-
-static void *ping(void *data)
-{
-	u32 turns = 0, i;
-	ktime_t began;
-
-	become(data);
-	began = meet_other();
-	for (i = 0; i < PINGS; i++) {	/* the line goes there and back */
-		while (__atomic_load_n(&ball, __ATOMIC_ACQUIRE) != 2 * i + this_cpu)
-			wait_a_turn(&turns);
-		__atomic_store_n(&ball, 2 * i + this_cpu + 1, __ATOMIC_RELEASE);
-	}
-	if (!this_cpu)
-		line_ns = (ktime_get() - began) / (2 * PINGS);
-	return NULL;
-}
+static ktime_t call_ns, kick_ns;
 
 /* While the other runs: signals to it, and the kernel's own calls between CPUs. */
 static void *call_other(void *data)
@@ -552,10 +484,11 @@ static void *call_other(void *data)
 	u32 turns = 0, i;
 	ktime_t began;
 
-	become(data);
+	become((struct cpu *)data - cpus);
+	meet_other();
 	began = meet_other();
 	if (this_cpu) {
-		while (!READ_ONCE(meet.stop))
+		while (!READ_ONCE(stop.now))
 			wait_a_turn(&turns);
 		return NULL;
 	}
@@ -566,7 +499,7 @@ static void *call_other(void *data)
 	for (i = 0; i < PINGS; i++)
 		syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 	call_ns = (ktime_get() - began) / PINGS;
-	WRITE_ONCE(meet.stop, 1);
+	WRITE_ONCE(stop.now, 1);
 	return NULL;
 }
 
@@ -576,13 +509,12 @@ static void measure_machine(void)
 
 	arranged = arrangements;
 	place_readers();
-	meet.stop = ball = 0;
+	stop.now = 0;
 	with_signals = true;
-	start_cpus(ping);
 	start_cpus(call_other);
 	with_signals = signals;
 	printf("machine line %lld\nmachine call %lld\nmachine kick %lld\n",
-	       (long long)line_ns, (long long)call_ns, (long long)kick_ns);
+	       (long long)measure_line(), (long long)call_ns, (long long)kick_ns);
 }
 
 int main(int argc, char **argv)
@@ -599,8 +531,8 @@ int main(int argc, char **argv)
 	times = atoi(argv[3]);
 	work_ns = atoi(argv[4]);
 	with_signals = !strcmp(argv[5], "signal");
-	cpus[0].bound_to = atoi(argv[6]);
-	cpus[1].bound_to = atoi(argv[7]);
+	bound_to[0] = atoi(argv[6]);
+	bound_to[1] = atoi(argv[7]);
 	realtime = argc == 9;
 	sigaction(SIGUSR1, &action, NULL);
 	syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);

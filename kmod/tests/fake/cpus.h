@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What flash/bio.c, slots.c and lines.c take from the kernel, for two threads of user space that
- * are each bound to a CPU and play it. Memory is shared and its lines move as in the kernel: what
+ * What flash/bio.c, slots.c and lines.c take from the kernel, for threads of user space that are
+ * bound to two CPUs and play them. Memory is shared and its lines move as in the kernel: what
  * is a compare and exchange, a lock or a list between CPUs there is one here, and structures have
  * their size. Not as in the kernel: an interrupt is taken between two pieces of work, never
  * inside one; commands due lie in a sorted list instead of a tree; and there is no system call.
@@ -54,8 +54,9 @@ struct request;
 struct workqueue_struct;
 extern struct workqueue_struct *system_highpri_wq;
 
-/* The CPU that this thread plays, of cpus.c. */
+/* The CPU that this thread plays, of pair.c. */
 extern __thread int this_cpu;
+extern __thread u64 locks_from_elsewhere;
 extern u32 nr_cpu_ids;
 
 static inline int smp_processor_id(void)
@@ -114,22 +115,28 @@ static inline void usleep_range(u32 least_us, u32 most_us)
 	abort();		/* there is no store, so nobody waits for memory */
 }
 
-/* Locks: a compare and exchange, and the line is read while another has it. */
+/*
+ * Locks: an exchange, and the line is read while another has it. A free one says who had it last,
+ * 0 for nobody, so that those are counted whose line comes from the other CPU.
+ */
 typedef struct { u32 held; } spinlock_t;
 typedef spinlock_t raw_spinlock_t;
 
+#define SPIN_HELD	1
+
 static inline void spin_lock(spinlock_t *lock)
 {
-	u32 turns = 0;
+	u32 turns = 0, was;
 
-	while (__atomic_exchange_n(&lock->held, 1, __ATOMIC_ACQUIRE))
-		while (READ_ONCE(lock->held))
+	while ((was = __atomic_exchange_n(&lock->held, SPIN_HELD, __ATOMIC_ACQUIRE)) == SPIN_HELD)
+		while (READ_ONCE(lock->held) == SPIN_HELD)
 			wait_a_turn(&turns);
+	locks_from_elsewhere += was && was != 2U + this_cpu;
 }
 
 static inline void spin_unlock(spinlock_t *lock)
 {
-	__atomic_store_n(&lock->held, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&lock->held, 2U + this_cpu, __ATOMIC_RELEASE);
 }
 
 #define raw_spin_lock_init(lock)		((lock)->held = 0)
@@ -156,7 +163,8 @@ struct list_head { struct list_head *next, *prev; };
 
 static inline void INIT_LIST_HEAD(struct list_head *head)
 {
-	head->next = head->prev = head;
+	WRITE_ONCE(head->next, head);
+	head->prev = head;
 }
 
 static inline bool list_empty(const struct list_head *head)
@@ -176,6 +184,12 @@ static inline void list_del(struct list_head *entry)
 {
 	entry->next->prev = entry->prev;
 	WRITE_ONCE(entry->prev->next, entry->next);
+}
+
+static inline void list_del_init(struct list_head *entry)
+{
+	list_del(entry);
+	INIT_LIST_HEAD(entry);
 }
 
 struct llist_node { struct llist_node *next; };
@@ -311,21 +325,64 @@ int smp_call_function_single_async(int cpu, call_single_data_t *csd);
 #define INIT_WORK(work, function)	((void)(work), (void)(function))
 #define queue_work_on(cpu, queue, work)	abort()
 
-/* Who waits for a slot: nobody, as there are as many slots as threads. */
+/* Who sleeps: pair.c. */
+struct completion { u32 state; };
+
+void complete(struct completion *event);
+void wait_for_completion_io(struct completion *event);
+
+#define init_completion(event)	((event)->state = 0)
+
 typedef struct {
 	spinlock_t lock;
 	struct list_head waiting;
 } wait_queue_head_t;
 
-#define wait_event(queue, condition)		\
-	do {					\
-		if (!(condition))		\
-			abort();		\
-	} while (0)
+struct wait_entry {
+	struct list_head list;
+	struct completion woken;
+};
+
+static inline void init_waitqueue_head(wait_queue_head_t *queue)
+{
+	queue->lock.held = 0;
+	INIT_LIST_HEAD(&queue->waiting);
+}
+
+static inline void wait_begin(wait_queue_head_t *queue, struct wait_entry *entry)
+{
+	init_completion(&entry->woken);
+	spin_lock(&queue->lock);
+	list_add_tail(&entry->list, &queue->waiting);
+	spin_unlock(&queue->lock);
+}
+
+static inline void wait_end(wait_queue_head_t *queue, struct wait_entry *entry)
+{
+	spin_lock(&queue->lock);
+	list_del_init(&entry->list);
+	spin_unlock(&queue->lock);
+}
+
+#define wait_event(queue, condition)						\
+	for (struct wait_entry entry; !(condition); wait_end(&(queue), &entry)) {	\
+		wait_begin(&(queue), &entry);					\
+		if (!(condition))						\
+			wait_for_completion_io(&entry.woken);			\
+	}
+
+#define wait_event_idle(queue, condition)	wait_event(queue, condition)
 
 static inline void wake_up(wait_queue_head_t *queue)
 {
 	spin_lock(&queue->lock);
+	while (!list_empty(&queue->waiting)) {
+		struct wait_entry *entry = list_first_entry(&queue->waiting, struct wait_entry,
+							    list);
+
+		list_del_init(&entry->list);
+		complete(&entry->woken);
+	}
 	spin_unlock(&queue->lock);
 }
 
@@ -370,9 +427,6 @@ struct bio {
 };
 
 struct ssdb_limits;
-struct ssdb_flash_vector {
-	void (*done)(struct ssdb_flash_vector *vector, blk_status_t status);
-};
 
 #define SSDB_REPORT_ZONES(name)		int name(struct gendisk *disk)
 #define bio_op(bio)			((enum req_op)((bio)->bi_opf & 0xff))
@@ -398,8 +452,7 @@ static inline struct gendisk *ssdb_alloc_bio_disk(const struct ssdb_limits *limi
 	return kcalloc(1, sizeof(struct gendisk), GFP_KERNEL);
 }
 
-/* In place of the headers of ours that speak of kernels. */
+/* In place of the header of ours that speaks of kernels. */
 #define SSDB_COMPAT_H
-#define SSDB_FLASH_H
 
 #endif

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks import interrupt_cpus as bench
+from benchmarks import two_cpus
 from benchmarks.interrupt_cpus import CASES, Row
-from ssdbench.host import command
+from tests.support.sanitized import unraced
 
 
 def test_every_read_ends_once_where_its_arrangement_says_and_without_a_race(tmp_path: Path) -> None:
@@ -15,14 +16,8 @@ def test_every_read_ends_once_where_its_arrangement_says_and_without_a_race(tmp_
 
     cpus = sorted(os.sched_getaffinity(0))
     words = ["0", "2", "3", "0", "flag", str(cpus[0]), str(cpus[-1])]
-    argv = [str(program), *words]
-    said = command.run(argv, timeout_s=60, ok=(0, 66))  # 66: ThreadSanitizer has something to say
-    # Before gcc 14 it does not work with vm.mmap_rnd_bits=32, which Ubuntu has.
-    if "unexpected memory mapping" in said.stderr:
-        said = command.run(["setarch", "--addr-no-randomize", *argv], timeout_s=60, ok=(0, 66))
-    assert said.status == 0, said.stderr
-    lines = [line.split() for line in said.stdout.splitlines() if not line.startswith("machine")]
-    ends = {case: numbers for case, timed, *numbers in lines if timed == "end"}
+    printed = two_cpus.cases(unraced([str(program), *words]))
+    ends = {case: numbers for case, (timed, *numbers) in printed if timed == "end"}
 
     assert ends.keys() == CASES.keys()
     assert {case: int(numbers[0]) for case, numbers in ends.items()} == dict.fromkeys(CASES, 384)
@@ -62,19 +57,20 @@ def planted(ratios: list[float]) -> list[Row]:
 
 
 def test_the_ratio_is_of_the_pairs_of_each_start() -> None:
-    told = bench.ratio(planted([1.48] * 8), "two", "one")
-    noisy = bench.ratio(planted([1.3, 1.4, 1.45, 1.48, 1.5, 1.52, 1.6, 9.0]), "two", "one")
+    told = two_cpus.ratio(planted([1.48] * 8), "two", "one")
+    noisy = two_cpus.ratio(planted([1.3, 1.4, 1.45, 1.48, 1.5, 1.52, 1.6, 9.0]), "two", "one")
 
     assert told == pytest.approx((1.48, 1.48, 1.48))
     assert noisy is not None
     assert 1.3 <= noisy[1] < 1.48 < noisy[0] < 1.6 < noisy[2]
-    assert bench.ratio(planted([1.48] * 5), "two", "one") is None  # too few for 95 %
+    assert two_cpus.ratio(planted([1.48] * 5), "two", "one") is None  # too few for 95 %
 
 
 def test_the_tables_of_the_page_are_made_of_the_stored_rows() -> None:
     page = bench.PAGE.read_text()
 
-    assert bench.filled(page, bench.kept()) == page
+    found = two_cpus.kept(bench.ROWS, Row)
+    assert two_cpus.filled(page, bench.tables(found)) == page
 
 
 def test_cpus_that_are_not_there_are_refused_in_a_sentence() -> None:

@@ -1,0 +1,140 @@
+"""What the programs that play two CPUs in user space have in common: building, ratios, pages."""
+
+import csv
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, fields
+from math import exp, log
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from benchmarks.signed_rank import pseudomedian_and_lower
+from ssdbench.host import command
+
+ROOT = Path(__file__).parents[1]
+KMOD = ROOT / "kmod"
+NEAR_NS = 80  # a line comes from a cache that both CPUs share in less
+_MARK = re.compile(r"(<!-- (\w+) -->\n).*?(?=<!-- /\2 -->)", re.DOTALL)
+
+
+class Timed(Protocol):
+    """One case of one start."""
+
+    @property
+    def start(self) -> int: ...
+    @property
+    def line_ns(self) -> int:
+        """For a line to come from the other CPU's cache; the mean of before and after."""
+
+    @property
+    def case(self) -> str: ...
+    @property
+    def ns(self) -> float:
+        """Per read."""
+
+
+AnyRow = TypeVar("AnyRow")
+AnyTimed = TypeVar("AnyTimed", bound=Timed)
+
+
+def build(into: Path, name: str, fake: str, sources: Iterable[str], flags: Sequence[str]) -> Path:
+    """kmod/tests/NAME.c with `sources` of kmod. Raises SsdbenchError if there is no compiler.
+
+    The kernel's headers are empty files: all of them is in kmod/tests/fake/FAKE.
+    """
+    compiled = [KMOD / "tests" / f"{name}.c", KMOD / "tests" / "pair.c"]
+    compiled += [KMOD / source for source in sources]
+    folders = {KMOD / "include" / "ssdb", *(path.parent for path in compiled[2:])}
+    for source in [*compiled[2:], *(path for folder in folders for path in folder.glob("*.h"))]:
+        for header in re.findall(r"<((?:linux|trace)/[\w/-]+\.h)>", source.read_text()):
+            (into / header).parent.mkdir(parents=True, exist_ok=True)
+            (into / header).touch()
+    program = into / name
+    command.run(
+        [
+            "gcc", "-std=gnu11", "-D_GNU_SOURCE", "-O2", "-g", "-Wall", "-Wextra", "-Werror",
+            "-Wno-unused-parameter", "-Wno-format", "-fno-strict-aliasing", "-pthread", *flags,
+            f"-I{into}", "-include", str(KMOD / "tests" / "fake" / fake),
+            *(str(source) for source in compiled), "-o", str(program),
+        ],
+        timeout_s=120,
+    )  # fmt: skip
+    return program
+
+
+def realtime() -> list[str]:
+    """The last word of a program, where it may have real-time priority."""
+    return ["realtime"] if os.geteuid() == 0 else []
+
+
+def line_ns(text: str) -> int | None:
+    """The mean of before and after; None if the CPUs were near before and far after, or so."""
+    lines = [line.split() for line in text.splitlines()]
+    pings = [int(line[2]) for line in lines if line[:2] == ["machine", "line"]]
+    return sum(pings) // len(pings) if len({ns < NEAR_NS for ns in pings}) == 1 else None
+
+
+def cases(text: str) -> list[tuple[str, list[str]]]:
+    """What a program printed of each case: its name and its numbers."""
+    lines = [line.split() for line in text.splitlines()]
+    return [(line[0], line[1:]) for line in lines if line[0] != "machine"]
+
+
+def ratio(found: Sequence[Timed], over: str, under: str) -> tuple[float, float, float] | None:
+    """Of the rates, by the pairs of each start: centre and 95 % interval; None for too few."""
+    times: dict[str, dict[int, float]] = {}
+    for row in found:
+        times.setdefault(row.case, {})[row.start] = row.ns
+    pairs = times.get(over, {}).keys() & times.get(under, {}).keys()
+    logs = [log(times[under][start] / times[over][start]) for start in sorted(pairs)]
+    try:
+        centre, low = pseudomedian_and_lower(logs, miss=0.025)
+        _, high = pseudomedian_and_lower([-one for one in logs], miss=0.025)
+    except ValueError:
+        return None
+    return exp(centre), exp(low), exp(-high)
+
+
+def told(found: tuple[float, float, float] | None) -> str:
+    """A ratio in a cell."""
+    return "{:.2f} ({:.2f} … {:.2f})".format(*found) if found else "-"
+
+
+def apart(found: Sequence[AnyTimed]) -> dict[str, list[AnyTimed]]:
+    """Starts whose CPUs shared a cache, and others."""
+    return {
+        "near": [row for row in found if row.line_ns < NEAR_NS],
+        "far": [row for row in found if row.line_ns >= NEAR_NS],
+    }
+
+
+def filled(page: str, parts: Mapping[str, str]) -> str:
+    """The page with its marked tables written again."""
+    return _MARK.sub(lambda mark: f"{mark[1]}{parts[mark[2]]}\n", page)
+
+
+def kept(path: Path, kind: type[AnyRow]) -> list[AnyRow]:
+    """The rows that a page is made of."""
+    with path.open() as file:
+        return [
+            kind(**{f.name: f.type(raw[f.name]) for f in fields(kind)})  # type: ignore[arg-type,operator]
+            for raw in csv.DictReader(file)
+        ]
+
+
+def keep(path: Path, found: Sequence[Any]) -> None:
+    """Write the rows for `kept`."""
+    with path.open("w", newline="") as file:
+        out = csv.DictWriter(file, [f.name for f in fields(found[0])], lineterminator="\n")
+        out.writeheader()
+        out.writerows(asdict(row) for row in found)
+
+
+def chosen(cpus: str) -> list[int]:
+    """The two CPUs of `--cpus`; ends the program if they are not there."""
+    found = [int(cpu) for cpu in cpus.split(",")]
+    if len(found) != 2 or not set(found) <= os.sched_getaffinity(0):
+        sys.exit(f"--cpus {cpus}: give two CPUs of {sorted(os.sched_getaffinity(0))}")
+    return found
