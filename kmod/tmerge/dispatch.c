@@ -20,7 +20,7 @@ static void tmerge_command_done(struct ssdb_flash_vector *vector, blk_status_t s
 	if (vector->spin)
 		return;
 	spin_lock_irqsave(&tmerge->lock, flags);
-	tmerge->busy--;
+	WRITE_ONCE(tmerge->busy, tmerge->busy - 1);
 	list_add_tail(&command->list, &tmerge->done);
 	wake_up(&tmerge->wake);
 	spin_unlock_irqrestore(&tmerge->lock, flags);

@@ -94,7 +94,7 @@ void tmerge_kick(struct tmerge *tmerge, bool plugged)
 		return;
 	if (tmerge->async.count >= tmerge->options.max_merge ||
 	    (!plugged && !tmerge->options.window_ns)) {
-		tmerge->due = true;
+		WRITE_ONCE(tmerge->due, true);
 		hrtimer_try_to_cancel(&tmerge->window);	/* the next pile has one of its own */
 		wake_up(&tmerge->wake);
 	} else if (tmerge->options.window_ns && !hrtimer_is_queued(&tmerge->window)) {
@@ -109,7 +109,7 @@ static enum hrtimer_restart tmerge_window_over(struct hrtimer *timer)
 	unsigned long flags;
 
 	spin_lock_irqsave(&tmerge->lock, flags);
-	tmerge->due = tmerge->async.count;
+	WRITE_ONCE(tmerge->due, tmerge->async.count);
 	if (tmerge->due)
 		wake_up(&tmerge->wake);
 	spin_unlock_irqrestore(&tmerge->lock, flags);

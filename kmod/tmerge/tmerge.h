@@ -181,6 +181,7 @@ struct tmerge {
 	struct list_head free;		/* the worker's commands */
 	struct list_head free_winner;	/* the winning threads' */
 	struct list_head done;		/* finished by interrupt, not yet ended */
+	/* The worker looks at these two without the lock, so others write them whole. */
 	u32 busy;			/* commands of the worker in the drive */
 	bool due;			/* the asynchronous pile may go */
 	u32 winners;			/* commands of winners in the drive */
