@@ -265,6 +265,12 @@ def interrupt_cpus(session: nox.Session) -> None:
     python(session, "-m", "benchmarks.interrupt_cpus", *session.posargs)
 
 
+@nox.session(venv_backend="none", name="merge-cpus")
+def merge_cpus(session: nox.Session) -> None:
+    """Temporal merge with one winner or two, on two CPUs, in user space; `--cpus A,B --write`."""
+    python(session, "-m", "benchmarks.merge_cpus", *session.posargs)
+
+
 @nox.session(venv_backend="none")
 def gallery(session: nox.Session) -> None:
     """Rebuild the example reports in reports/gallery, some from new runs on the simulated drive."""
