@@ -175,6 +175,11 @@ class Workload(Model):
         return any(stream.paced for stream in self.moving)
 
     @property
+    def rated(self) -> bool:
+        """Whether all that reads or writes is offered at a rate, which then says nothing else."""
+        return bool(self.moving) and all(stream.offered_iops for stream in self.moving)
+
+    @property
     def keeps_queue_full(self) -> bool:
         """Whether each request is followed by the next at once."""
         waits = self.rate_iops is not None or self.thinktime_us

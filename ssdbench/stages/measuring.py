@@ -10,10 +10,11 @@ Overhead: one generator start per repeat.
 import io
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
+from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
@@ -34,13 +35,14 @@ from ssdbench.model.rundirectory import HISTOGRAMS, MEASURE
 from ssdbench.model.workload import IoEngine, Point, Workload
 from ssdbench.stages.fillproof import log_tolerance_bytes, written_between
 from ssdbench.stats.checks import LITTLE_TOLERANCE, MIN_BUFFERS_PER_WINDOW
-from ssdbench.stats.histogram import Counts, Histogram
+from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.measured import StreamSeen
 from ssdbench.stats.point import Measured, window_rates
 from ssdbench.stats.section import BUFFERS_BEFORE, Phase, Section, longest_window_s
-from ssdbench.stats.series import Floats, Series
+from ssdbench.stats.series import Series
 from ssdbench.stats.settle import Settle
 from ssdbench.stats.steadystate import findings
+from ssdbench.stats.streams import with_held_back
 from ssdbench.stats.window import Needed
 from ssdbench.stats.writecache import buffer_bytes
 from ssdbench.units import NS_PER_S, format_duration
@@ -129,6 +131,7 @@ def measure(
     from_s = section.from_s or 0.0
     measured = _measured(
         context,
+        workload,
         run.series,
         outcome,
         counts_from_s=section.counts_from_s,
@@ -229,6 +232,7 @@ def _standing(run: FioRun, section: Section) -> str:
 
 def _measured(
     context: Context,
+    workload: Workload,
     series: Recorder,
     outcome: Outcome,
     *,
@@ -251,21 +255,29 @@ def _measured(
         read=outcome.latency("read", from_s=from_s, to_s=to_s),
         write=outcome.latency("write", from_s=from_s, to_s=to_s),
         flush=Histogram.merged(job.flushes.latency for job in outcome.jobs),
-        streams=_with_flushes(outcome.streams(from_s=from_s, to_s=to_s), outcome.jobs),
+        streams=_with_whole(outcome.streams(from_s=from_s, to_s=to_s), outcome.jobs),
         cpu_percent=None if context.target.simulated else busiest,
         before=Series(
             np.cumsum(series.column("duration_s")[before]), series.iops[before], unit="1/s"
         ),
     )
-    return measured if context.target.simulated else _with_submission(measured, outcome.jobs)
+    if not context.target.simulated:
+        measured = _with_submission(measured, outcome.jobs)
+    return with_held_back(workload, measured)
 
 
-def _with_flushes(seen: Sequence[StreamSeen], jobs: Sequence[JobOutcome]) -> tuple[StreamSeen, ...]:
-    """With the flushes of each stream, which fio logs nowhere: those of the whole start."""
+def _with_whole(seen: Sequence[StreamSeen], jobs: Sequence[JobOutcome]) -> tuple[StreamSeen, ...]:
+    """With what fio logs nowhere, of the whole start: flushes and bytes of each stream."""
     whole = _each(jobs, len(seen))
     return tuple(
-        replace(one, flush=job.flushes.latency) for one, job in zip(seen, whole, strict=True)
+        replace(one, flush=job.flushes.latency, moved_bytes_per_s=_moved_bytes_per_s(job))
+        for one, job in zip(seen, whole, strict=True)
     )
+
+
+def _moved_bytes_per_s(job: JobOutcome) -> float:
+    runtime_s = max(job.read.runtime_s, job.write.runtime_s)
+    return (job.read.bytes + job.write.bytes) / runtime_s if runtime_s else 0.0
 
 
 def _each(jobs: Sequence[JobOutcome], streams: int) -> tuple[JobOutcome, ...]:
@@ -319,6 +331,7 @@ def write_measured(path: Path, measured: Measured) -> None:
             [[one.histogram(d).counts for d in (*SIDES, "flush")] for one in measured.streams]
         ),
         streams_iops=np.array([[one.iops(d) for d in SIDES] for one in measured.streams]),
+        streams_bytes_per_s=np.array([one.moved_bytes_per_s for one in measured.streams]),
     )
     write_atomic(path, buffer.getvalue())
 
@@ -340,23 +353,23 @@ def read_measured(path: Path) -> Measured:
                 start_in_flight=float(stored.get("start_in_flight", 0.0)),
                 cpu_percent=None if np.isnan(cpu) else cpu,
                 before=before,
-                streams=tuple(  # of older results there are none
-                    _stream_seen(counts, rates)
-                    for counts, rates in zip(
-                        stored.get("streams", ()), stored.get("streams_iops", ()), strict=True
-                    )
-                ),
+                streams=tuple(_streams_seen(stored)),
             )
     except (OSError, ValueError, KeyError, BadZipFile) as error:
         raise UsageError(f"{path} is damaged: {error}") from error
 
 
-def _stream_seen(counts: Counts, rates: Floats) -> StreamSeen:
-    """One stream as it is stored; results that are older have no flushes, or no trims."""
-    read, write, *rest = map(Histogram, counts)
-    trim, trim_iops = (rest[0], float(rates[2])) if rest else (Histogram.empty(), 0.0)
-    flush = rest[1] if len(rest) > 1 else Histogram.empty()
-    return StreamSeen(read, write, float(rates[0]), float(rates[1]), trim, trim_iops, flush)
+def _streams_seen(stored: Mapping[str, Any]) -> Iterator[StreamSeen]:
+    """The streams as they are stored; results that are older have none, or less of each."""
+    streams = stored.get("streams", ())
+    moved = stored.get("streams_bytes_per_s", np.zeros(len(streams)))
+    each = zip(streams, stored.get("streams_iops", ()), moved, strict=True)
+    for counts, rates, moved_bytes_per_s in each:
+        read, write, *rest = map(Histogram, counts)
+        trim, trim_iops = (rest[0], float(rates[2])) if rest else (Histogram.empty(), 0.0)
+        flush = rest[1] if len(rest) > 1 else Histogram.empty()
+        iops = float(rates[0]), float(rates[1])
+        yield StreamSeen(read, write, *iops, trim, trim_iops, flush, float(moved_bytes_per_s))
 
 
 def passed_by(written: int, told: int | None, *, directory: Path | None) -> list[Finding]:

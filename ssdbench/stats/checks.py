@@ -41,21 +41,27 @@ def host_bound(
     return None
 
 
-def omission_corrected(histogram: Histogram, rate_iops: float) -> Histogram:
-    """What requests that came at a fixed rate would have seen (as HdrHistogram corrects it).
+def held_back(histogram: Histogram, rate_iops: float) -> Histogram:
+    """What requests that came at a fixed rate would have waited (as HdrHistogram corrects it).
 
     A generator that waits for a slow request does not send those that were due meanwhile. For
-    each latency l longer than the interval 1/rate, requests of l - 1/rate, l - 2/rate, … are
-    added. An upper estimate where several requests are in flight, since their waits overlap:
-    give the rate of one of them.
+    each latency l longer than the interval 1/rate, requests of l - 1/rate, l - 2/rate, … were held
+    back. An upper estimate where several requests are in flight, since their waits overlap.
     """
     interval_ns = NS_PER_S / rate_iops
     edges = LOWER_EDGES_NS.astype(np.float64)
     middle = (edges[:-1] + edges[1:]) / 2
-    counts = histogram.counts.astype(np.float64)
+    counts = np.zeros(len(middle))
     for index in np.flatnonzero((histogram.counts > 0) & (middle > interval_ns)):
         counts += histogram.counts[index] * _missed(edges, float(middle[index]), interval_ns)
     return Histogram(np.rint(counts).astype(np.int64))
+
+
+def slowest_of(histogram: Histogram, waited: Histogram) -> Histogram:
+    """As many as in the first, the slowest of both: what waited was sent at last, and is in it."""
+    both = np.cumsum((histogram.counts + waited.counts)[::-1])[::-1]
+    kept = np.minimum(both, histogram.n)
+    return Histogram(kept - np.append(kept[1:], 0))
 
 
 def _missed(edges: Floats, latency_ns: float, interval_ns: float) -> Floats:

@@ -72,6 +72,11 @@ class Histogram:
             total = total + part.counts
         return cls(total)
 
+    def scaled(self, share: float) -> "Histogram":
+        """That share of it; what rounding leaves of a bin counts in the next."""
+        up_to = np.rint(np.cumsum(self.counts) * share).astype(np.int64)
+        return Histogram(np.diff(up_to, prepend=0))
+
     @property
     def n(self) -> int:
         """Number of I/Os."""

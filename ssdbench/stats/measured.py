@@ -23,6 +23,7 @@ class StreamSeen:
     trim: Histogram = field(default_factory=Histogram.empty)
     trim_iops: float = 0.0
     flush: Histogram = field(default_factory=Histogram.empty)  # of the whole start
+    moved_bytes_per_s: float = 0.0  # of the whole start; 0 where it is not known
 
     @classmethod
     def together(cls, parts: "Sequence[StreamSeen]") -> "StreamSeen":
@@ -35,6 +36,7 @@ class StreamSeen:
             trim=Histogram.merged(part.trim for part in parts),
             trim_iops=sum(part.trim_iops for part in parts),
             flush=Histogram.merged(part.flush for part in parts),
+            moved_bytes_per_s=sum(part.moved_bytes_per_s for part in parts),
         )
 
     def histogram(self, direction: str) -> Histogram:

@@ -39,7 +39,7 @@ from ssdbench.stats.estimate import coefficient_of_variation
 from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.measured import Context, Measured
 from ssdbench.stats.series import History
-from ssdbench.stats.streams import DIRECTIONS, delivered, lacking
+from ssdbench.stats.streams import DIRECTIONS, delivered, lacking, with_waits
 from ssdbench.stats.sustained import Sustained
 from ssdbench.stats.trend import mean_shift, trend
 from ssdbench.stats.window import PERIODS
@@ -63,7 +63,7 @@ def all_findings(
     """Every finding of a point; those of the run that do not name another point come first."""
     given = [f for f in context.findings if f.point in (None, point.id)]
     own = chain.from_iterable(check(point, repeats, measured, context) for check in _CHECKS)
-    steadiness = _spread(repeats, measured, context, known)
+    steadiness = () if point.workload.rated else _spread(repeats, measured, context, known)
     found = [*given, *own, *steadiness, *_changes(known), *_few_samples(estimates)]
     return tuple(f if f.point else f.model_copy(update={"point": point.id}) for f in found)
 
@@ -218,30 +218,22 @@ def _host(
 def _omission(
     point: Point, repeats: Sequence[Repeat], measured: Sequence[Measured], context: Context
 ) -> Iterator[Finding]:
-    workload = point.workload
-    if workload.rate_iops is not None:
-        merged = Histogram.merged([h for m in measured for h in (m.read, m.write)])
-        yield from _unseen(workload.rate_iops, workload.iodepth * workload.numjobs, merged)
-    for number, stream in enumerate(workload.streams):
-        if stream.offered_iops:
-            seen = [m.streams[number] for m in measured]
-            merged = Histogram.merged(one.histogram(d) for one in seen for d in DIRECTIONS)
-            yield from _unseen(stream.offered_iops, stream.in_flight, merged)
-
-
-def _unseen(rate_iops: float, in_flight: int, merged: Histogram) -> Iterator[Finding]:
     """What waited before it was sent, where an offered rate was not kept for a while."""
-    if merged.n == 0:
-        return
-    corrected = checks.omission_corrected(merged, rate_iops / in_flight)
-    added = corrected.n - merged.n
-    if added > 0:
-        yield WaitedUnseen(
-            requests=added,
-            rate_iops=rate_iops,
-            p99_ns=merged.percentile_ns(0.99),
-            p99_corrected_ns=corrected.percentile_ns(0.99),
-        ).finding()
+    for number, stream in enumerate(point.workload.streams):
+        seen = [m.streams[number] for m in measured]
+        sent, due = (
+            Histogram.merged(one.histogram(d) for one in parts for d in DIRECTIONS)
+            for parts in (seen, [with_waits(stream, one) for one in seen])
+        )
+        late = int(np.maximum(due.counts - sent.counts, 0).sum())
+        if late:
+            yield WaitedUnseen(
+                stream=stream.name,
+                requests=late,
+                rate_iops=stream.offered_iops or 0.0,
+                p99_ns=sent.percentile_ns(0.99),
+                p99_corrected_ns=due.percentile_ns(0.99),
+            ).finding()
 
 
 def _undelivered(

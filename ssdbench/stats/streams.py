@@ -6,15 +6,17 @@ histograms, over the same window.
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from ssdbench.model.estimate import Estimate
 from ssdbench.model.point import StreamResult
 from ssdbench.model.workload import Stream, Workload
+from ssdbench.stats.checks import held_back, slowest_of
 from ssdbench.stats.estimate import mean_of_repeats, upper_tolerance
 from ssdbench.stats.histogram import Histogram
-from ssdbench.stats.measured import Measured
+from ssdbench.stats.measured import Measured, StreamSeen
 from ssdbench.stats.percentiles import latency_estimates
 
 DIRECTIONS = ("read", "write", "trim")
@@ -28,6 +30,7 @@ def stream_results(workload: Workload, measured: Sequence[Measured]) -> tuple[St
     streams = workload.streams
     if not streams or any(len(m.streams) != len(streams) for m in measured):
         return ()
+    measured = [replace(m, streams=tuple(map(with_waits, streams, m.streams))) for m in measured]
     found = [
         StreamResult(
             name=stream.name,
@@ -56,24 +59,70 @@ def stream_results(workload: Workload, measured: Sequence[Measured]) -> tuple[St
     return tuple(found)
 
 
+def with_held_back(workload: Workload, measured: Measured) -> Measured:
+    """With what the rates of streams made wait before it was sent, in the point's latencies."""
+    if not any(stream.offered_iops for stream in workload.streams):
+        return measured
+    streams = list(map(with_waits, workload.streams, measured.streams))
+    return replace(
+        measured,
+        read=Histogram.merged(one.read for one in streams),
+        write=Histogram.merged(one.write for one in streams),
+    )
+
+
+def with_waits(stream: Stream, seen: StreamSeen) -> StreamSeen:
+    """A stream with a rate, with what waited before it was sent.
+
+    Whatever its depth, a thread of fio that is on time waits for all of its requests in flight
+    before it waits for when the next is due (`rate_ddir` in its io_u.c): a slow request or flush
+    holds back all that come due meanwhile.
+    """
+    if not stream.offered_iops or not seen.requests:
+        return seen
+    sent = Histogram.merged([seen.read, seen.write, seen.trim])
+    slow = Histogram.merged([sent, _in_window(stream, seen)])
+    waited = held_back(slow, stream.offered_iops / stream.numjobs)
+
+    def side(histogram: Histogram) -> Histogram:
+        return slowest_of(histogram, waited.scaled(histogram.n / sent.n))
+
+    return replace(seen, read=side(seen.read), write=side(seen.write), trim=side(seen.trim))
+
+
+def _in_window(stream: Stream, seen: StreamSeen) -> Histogram:
+    """Its flushes, as many of those of the whole start as its writes of the window had."""
+    every = sum(int(value) for name, value in stream.options if name in ("fsync", "fdatasync"))
+    if not every or not seen.flush.n:
+        return Histogram.empty()
+    return seen.flush.scaled(min(1.0, seen.write.n / every / seen.flush.n))
+
+
 def delivered(stream: Stream, number: int, measured: Sequence[Measured]) -> list[float]:
-    """The share of its offered rate that a stream got in each repeat; empty without a rate."""
+    """The share of its offered rate that a stream got in each repeat; empty without a rate.
+
+    fio keeps a rate in bytes: of several sizes chance may draw more or fewer requests.
+    """
     if not stream.offered_iops:
         return []
     seen = [m.streams[number] for m in measured]
+    if len({*stream.block_sizes}) > 1 and all(one.moved_bytes_per_s for one in seen):
+        return [one.moved_bytes_per_s / stream.moved_bytes_per_s for one in seen]
     return [sum(map(one.iops, DIRECTIONS)) / stream.offered_iops for one in seen]
 
 
 def lacking(stream: Stream, number: int, measured: Sequence[Measured]) -> bool:
     """Whether some repeat got less of the rate than chance can explain.
 
-    fio keeps a rate in bytes. With one size of request the count is off by one or two at most;
-    with several, the sizes that chance drew make it vary by less than its square root.
+    A count is off by the last one or two, and of several sizes by those that chance drew: their
+    variance is at most (most - mean)(mean - least), by Bhatia and Davis (2000).
     """
-    several = len(stream.block_sizes) > 1
+    least, mean, most = min(stream.block_sizes), stream.mean_bytes, max(stream.block_sizes)
+    drawn = math.sqrt(max(0.0, (most - mean) * (mean - least))) / mean
     for share, m in zip(delivered(stream, number, measured), measured, strict=True):
         n = max(1, m.streams[number].requests)
-        chance = SIGMAS * math.sqrt(n) if several else 2.0
+        counted = not m.streams[number].moved_bytes_per_s
+        chance = 2 * most / mean + (SIGMAS * drawn * math.sqrt(n) if counted else 0.0)
         if share < DELIVERED_SHARE - chance / n:
             return True
     return False

@@ -9,12 +9,16 @@ from ssdbench.units import format_count, format_duration, format_figure, format_
 
 @dataclass(frozen=True)
 class WaitedUnseen(FindingKind):
-    """Requests of a fixed rate that were sent late, so that their waiting is not in the latency."""
+    """Requests of a fixed rate that were sent late, whose wait was added to what fio measured."""
 
     code = Code.COORDINATED_OMISSION
     severities = (Severity.WARNS,)
-    remedy = "Use the corrected value for an SLO."
+    remedy = (
+        "The percentiles hold that wait; figures over the seconds of a repeat do not. For a limit "
+        "of latency, `- rate:` counts each request from when it was due."
+    )
 
+    stream: str
     requests: int
     rate_iops: float
     p99_ns: float
@@ -22,9 +26,10 @@ class WaitedUnseen(FindingKind):
 
     def message(self) -> str:
         return (
-            f"about {self.requests:,} requests that were due at {self.rate_iops:g} IOPS were sent "
-            f"late, and that wait was not measured: p99 is {format_ns(self.p99_ns)} as measured, "
-            f"{format_ns(self.p99_corrected_ns)} corrected"
+            f"about {self.requests:,} requests of {self.stream} that were due at "
+            f"{self.rate_iops:g} IOPS were sent late, which fio does not measure: p99 is "
+            f"{format_ns(self.p99_ns)} from when they were sent, "
+            f"{format_ns(self.p99_corrected_ns)} from when they were due"
         )
 
 

@@ -318,6 +318,46 @@ def test_each_number_of_a_server_has_its_source_or_is_assumed(
     assert "the first writing job of the plan" in said
 
 
+RATED = """
+  - mix: {name: web, window: 40s, streams: [{name: page, read: 100, rate_iops: 400}]}
+  - mix:
+      name: sizes
+      repeats: 10
+      streams: [{name: few, read: 100, blocks: {4KiB: 99, 1MiB: 1}, rate_iops: 50}]
+accept:
+  - of: {job: web}
+    latency: {p99: 20ms}
+"""
+
+
+def test_what_a_rate_made_wait_is_in_the_latency_and_sizes_that_chance_drew_refuse_nothing(
+    tmp_path: Path,
+) -> None:
+    """Planted: a stall of half a second in ten, so one request in a hundred waits over 0.4 s.
+
+    fio sends one of them during the stall and the others, which were due, after it.
+    """
+    out = tmp_path / "out"
+    path = profile(tmp_path, RATED)
+    stalls = "256MiB,stall_period_ns=10000000000,stall_ns=500000000,stall_random=no"
+    path.write_text(path.read_text().replace("256MiB", stalls))
+
+    run(["run", str(path), "--output", str(out)])
+
+    result = RunResult.model_validate_json((out / "result.json").read_text())
+    web, sizes = (point for stage in result.stages for point in stage.points)
+    (page,) = web.streams
+    for found in (web, page):
+        assert estimate(found, "lat_p99_ns", "read").value == pytest.approx(400e6, rel=0.1)
+        assert estimate(found, "lat_p50_ns", "read").value < 2e6
+    assert {row.outcome for row in result.accepted} == {"cannot tell"}  # two repeats validate none
+    assert (result.accepted[0].middle or 0) > 300e6
+    (few,) = sizes.streams
+    assert estimate(few, "delivered_percent").bound == pytest.approx(100, abs=0.5)
+    codes = {finding.code.value for finding in sizes.findings}
+    assert not codes & {"undelivered", "cv-too-high"}
+
+
 TRIMMED = """
   - mix:
       name: files

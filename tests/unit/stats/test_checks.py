@@ -13,21 +13,28 @@ def test_littles_law_gives_the_queue_depth() -> None:
     assert checks.little_error(30_000, 1_000_000, 32) == pytest.approx(-0.0625)
 
 
-def test_a_pause_adds_the_requests_that_it_held_back() -> None:
+def test_a_pause_holds_back_what_was_due_meanwhile() -> None:
     histogram = Histogram.of([100_000] * 6000 + [2_000_000_000])
 
-    corrected = checks.omission_corrected(histogram, 1000.0)
+    waited = checks.held_back(histogram, 1000.0)
+    corrected = checks.slowest_of(histogram, waited)
 
-    added = corrected.n - histogram.n
-    assert added == pytest.approx(1999, abs=20)  # bins are up to 1/64 wide
+    assert waited.n == pytest.approx(1999, abs=20)  # bins are up to 1/64 wide
+    assert corrected.n == histogram.n  # they were sent at last
     assert histogram.percentile_ns(0.99) < 200_000
-    assert corrected.percentile_ns(0.9) > 1_000_000_000
+    # Of 6,001 the slowest 60 waited all but 60 ms of the two seconds.
+    assert corrected.percentile_ns(0.99) == pytest.approx(1.94e9, rel=0.02)
+    assert corrected.percentile_ns(0.5) < 200_000
 
 
-def test_latencies_below_the_interval_need_no_correction() -> None:
-    prompt = Histogram.of([500_000] * 1000)
+def test_more_than_there_are_are_never_held_back() -> None:
+    histogram = Histogram.of([2_000_000_000] * 10)
 
-    assert checks.omission_corrected(prompt, 1000.0).n == prompt.n
+    assert checks.slowest_of(histogram, checks.held_back(histogram, 1000.0)).n == 10
+
+
+def test_latencies_below_the_interval_hold_nothing_back() -> None:
+    assert checks.held_back(Histogram.of([500_000] * 1000), 1000.0).n == 0
 
 
 def test_a_host_with_room_is_not_the_limit() -> None:

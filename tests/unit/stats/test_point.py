@@ -7,10 +7,12 @@ import pytest
 
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.result import PointResult, Repeat, SteadyVerdict
-from ssdbench.model.workload import ActiveRange, Pattern, Point, Workload
+from ssdbench.model.workload import ActiveRange, Pattern, Point, Stream, Workload
 from ssdbench.stats.histogram import Histogram
+from ssdbench.stats.measured import StreamSeen
 from ssdbench.stats.point import Context, Measured, judge_point, window_rates
 from ssdbench.stats.series import Floats
+from ssdbench.stats.streams import with_held_back
 
 SECONDS = 120
 PLANNABLE = Context(plannable=True)
@@ -262,19 +264,42 @@ def test_findings_of_the_run_reach_the_point_and_those_of_other_points_do_not() 
     assert against(judged(steady_windows(), context)) == {Code.THROTTLED}
 
 
-def test_requests_that_a_paused_generator_never_sent_are_told() -> None:
-    ios = np.full(SECONDS, 1000.0)
-    window = a_window(ios)
-    stalled = replace(window, write=Histogram.of([100_000] * 119_000 + [2_000_000_000]))
-    point = a_point(iodepth=1, rate_iops=1000.0)
+A_STALL = Histogram.of([100_000] * 118_999 + [2_000_000_000])  # of 119 s at 1,000 a second
+
+
+@pytest.mark.parametrize(
+    ("write", "flush", "options"),
+    [
+        (A_STALL, Histogram.empty(), ()),
+        (Histogram.of([100_000] * 119_000), Histogram.merged([A_STALL] * 2), (("fsync", "1"),)),
+    ],
+    ids=["a write", "a flush, of a start twice as long"],
+)
+def test_requests_that_a_paused_generator_held_back_are_in_the_latency(
+    write: Histogram, flush: Histogram, options: tuple[tuple[str, str], ...]
+) -> None:
+    range_ = ActiveRange(offset_bytes=0, length_bytes=1 << 30)
+    stream = Stream(
+        name="log", options=options, random=True, block_sizes=(4096,), mean_bytes=4096,
+        read_percent=0, iodepth=32, range=range_, paced=True, offered_iops=1000.0,
+    )  # fmt: skip
+    point = a_point(streams=(stream,))
+    empty = Histogram.empty()
+    seen = StreamSeen(empty, write, 0.0, 1000.0, flush=flush)
+    window = replace(a_window(np.full(SECONDS, 1000.0)), write=write, streams=(seen,))
+    stalled = with_held_back(point.workload, window)
 
     result = judged([stalled] * 10, PLANNABLE, point)
 
+    # The slowest of a hundred are 1,190: they waited all but 1.19 of the two seconds.
+    estimates = [*result.estimates, *result.streams[0].estimates]
+    p99s = [e.value for e in estimates if (e.metric, e.direction) == ("lat_p99_ns", "write")]
+    assert p99s == pytest.approx([810e6] * 2, rel=0.02)
     told = [f for f in result.findings if f.code is Code.COORDINATED_OMISSION]
     assert len(told) == 1
     numbers = told[0].numbers
     assert numbers["p99_ns"] == pytest.approx(100_000, rel=0.02)
-    assert numbers["p99_corrected_ns"] == pytest.approx(797e6, rel=0.01)
+    assert numbers["p99_corrected_ns"] == pytest.approx(810e6, rel=0.02)
 
 
 def test_blocks_below_the_remap_unit_are_labelled() -> None:
