@@ -66,6 +66,7 @@ from ssdbench.model.findings.host import SettingsLeft
 from ssdbench.model.found import Found
 from ssdbench.model.kind import KINDS
 from ssdbench.model.profile import CapacityPlan
+from ssdbench.model.replay import ReplayFound
 from ssdbench.model.result import METHOD, FlashWritten, RunResult, StageResult
 from ssdbench.model.target import TargetInfo
 from ssdbench.stats.acceptance import with_accepted
@@ -341,12 +342,7 @@ class Runner:
         info = self._session.info
         cache = write_cache(info, self._results, settings=self._order.settings, host=self._facts())
         if any(result.bytes_written for result in self._results):
-            flushed = any(
-                stream.flushes
-                for result in self._results
-                for point in result.points
-                for stream in point.point.workload.streams
-            )
+            flushed = any(map(_flushed, self._results))
             for finding in cache_findings(cache, simulated=info.simulated, some_flushed=flushed):
                 self._raise(finding)
         result = RunResult(
@@ -446,3 +442,11 @@ def _host_before(journal: Journal) -> Mapping[str, str]:
     """The facts of the host when the run began; none in a journal that has none."""
     found = journal.records[0].data.get(HOST)
     return found if isinstance(found, Mapping) else {}
+
+
+def _flushed(result: StageResult) -> bool:
+    """Whether some of its writes were followed by a flush."""
+    if isinstance(result.found, ReplayFound):
+        return result.found.trace is not None and result.found.trace.flushes > 0
+    streams = (stream for point in result.points for stream in point.point.workload.streams)
+    return any(stream.flushes for stream in streams)

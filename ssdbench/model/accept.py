@@ -63,7 +63,8 @@ class Which(Model):
     direction: Literal["read", "write", "flush", "trim"] | None = Field(
         default=None,
         description="With `job` or `replay`: reads, writes, flushes or trims alone, for `latency`. "
-        "Without it the slowest of reads, writes and flushes; trims are no part of it.",
+        "Without it the slowest of reads, writes and flushes; trims are no part of it. A replay "
+        "has those of reads and writes.",
     )
     replay: Text | None = Field(
         default=None, description="A replayed trace, by its name; for `latency` alone."
@@ -194,6 +195,8 @@ class Target(Model):
             yield ("of", "direction"), "a rate is that of all its I/O: limit its `latency` alone"
         if of.direction is not None and of.job is None and of.replay is None:
             yield ("of", "direction"), "a direction is one of a `job` or a `replay`"
+        if of.replay is not None and of.direction in ("flush", "trim"):
+            yield ("of", "direction"), f"a replay has no latency of a {of.direction}"
         if of.cell is not None and of.test is None:
             yield ("of", "cell"), "a cell belongs to a standard test; name it with `test`"
 

@@ -26,7 +26,7 @@ from ssdbench.engine.units import own_findings
 from ssdbench.engine.verdict import inherited
 from ssdbench.engine.watched import Watched
 from ssdbench.errors import HostLacks, SsdbenchError
-from ssdbench.generator.base import Job, JobOutcome, Outcome
+from ssdbench.generator.base import Job, Outcome
 from ssdbench.generator.fio import logs
 from ssdbench.generator.fio.jobfile import latency_logs
 from ssdbench.generator.trace.clients import TRIMS, Prepared, Sending, looked, prepared
@@ -173,7 +173,7 @@ class Replay(PlainStage):
             waits = self._waits(artifacts, job, made, run.length_s, timed=timed)
             _drop(outcome)
         watched.write()
-        _keep(context.directory() / HISTOGRAMS, waits, outcome.jobs)
+        _keep(context.directory() / HISTOGRAMS, waits)
         sides = [side for one in outcome.jobs for side in (one.read, one.write)]
         ios = sum(side.ios for side in sides)
         moved = sum(side.bytes for side in sides)
@@ -393,10 +393,10 @@ def _drop(outcome: Outcome) -> None:
             path.unlink(missing_ok=True)
 
 
-def _keep(path: Path, waits: Waits, jobs: Sequence[JobOutcome]) -> None:
+def _keep(path: Path, waits: Waits) -> None:
+    """Of reads and writes: without `clat` fio tells no latency of a flush."""
     buffer = io.BytesIO()
-    flushes = [Histogram.merged(job.flushes.latency for job in jobs)]
-    by_direction = {"read": waits.reads, "write": waits.writes, "flush": flushes}
+    by_direction = {"read": waits.reads, "write": waits.writes}
     stacked = {
         name: np.stack([part.counts for part in parts]) for name, parts in by_direction.items()
     }
@@ -407,7 +407,7 @@ def _keep(path: Path, waits: Waits, jobs: Sequence[JobOutcome]) -> None:
 def _estimates(context: Context, counting: Sequence[ReplayRun]) -> tuple[Estimate, ...]:
     """Of each direction, from the blocks of all replays: slow requests come in clusters."""
     found: list[Estimate] = []
-    for direction in ("read", "write", "flush"):
+    for direction in ("read", "write"):
         parts: list[Histogram] = []
         for run in counting:
             with np.load(context.run_path / run.artifacts / HISTOGRAMS) as stored:

@@ -87,6 +87,8 @@ def test_latency_is_that_of_the_drive_and_the_verdict_knows_what_is_missing(
     assert (replayed.verdict, replayed.loop) == ("NOT VALIDATED", "open")
     assert Code.TOO_FEW_REPEATS in codes and Code.UNDELIVERED not in codes
     assert replayed.trace is not None and replayed.trace.flushes > 50
+    (cache,) = (f.message for f in result.findings if f.code is Code.VOLATILE_CACHE)
+    assert "not every write is followed by a flush" in cache
     (told,) = result.accepted
     assert (told.outcome, "NOT VALIDATED" in told.why) == ("cannot tell", True)
 
@@ -148,6 +150,19 @@ def test_a_trace_that_cannot_be_sent_is_refused_before_anything_is_written(
 
     assert (code, why in (err := capfd.readouterr().err)) == (2, True), err
     assert not (tmp_path / "out").exists() and "Traceback" not in err
+
+
+@pytest.mark.parametrize("direction", ["flush", "trim"])
+def test_a_target_of_what_has_no_latency_in_a_replay_is_refused_with_its_line(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], direction: str
+) -> None:
+    trace = traces.iolog(tmp_path / "trace.log", requests())
+    accept = f"accept: [{{of: {{replay: it, direction: {direction}}}, latency: {{p99: 1s}}}}]"
+    (tmp_path / "it.yaml").write_text(PROFILE.format(trace=trace, more=accept))
+
+    assert run(["plan", str(tmp_path / "it.yaml")]) == 2
+    said = capfd.readouterr().err
+    assert "it.yaml:7:" in said and f"no latency of a {direction}" in said
 
 
 def test_plan_tells_what_would_be_sent(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
