@@ -99,6 +99,13 @@ def _measures(stage: asked.MeasuredStage, of: Which) -> bool:
                     (of.numjobs, stage.numjobs),
                 )
             )
+        case asked.Mix():
+            moving = [stream for stream in stage.streams if stream.trim_percent < WHOLE_PERCENT]
+            return all(
+                (of.block_bytes is None or {*stream.sizes} == {of.block_bytes})
+                and of.read_percent in (None, stream.read_percent)
+                for stream in moving
+            )
         case _:
             rates = KINDS[stage.kind].about is About.RATES
             return rates and stage.kind not in _TOLD_APART

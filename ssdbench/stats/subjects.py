@@ -17,6 +17,7 @@ from ssdbench.units import format_duration, format_figure, format_size
 
 RATES = ("iops", "throughput_bytes_per_s", "worst_minute_iops", "worst_second_iops")
 TRIM = "trim"
+SEVERAL = -1  # of no one kind, as a mix of several sizes or shares of reads
 OF_POINTS = {"bw_bytes_per_s": "throughput_bytes_per_s"}  # estimates that have another name here
 SLOWS = (Code.THROTTLED, Code.DISTURBED, Code.HOST_BOUND, Code.BELOW_REMAP_UNIT)
 
@@ -70,9 +71,11 @@ def _is(point: PointResult, which: Which) -> bool:
         return False
     if which.stream is not None and which.stream not in (one.name for one in point.streams):
         return False
+    sizes = set(workload.block_sizes)
+    shares = {stream.read_percent for stream in workload.moving} or {workload.read_percent}
     asked = (
-        (which.block_bytes, workload.block_bytes),
-        (which.read_percent, workload.read_percent),
+        (which.block_bytes, sizes.pop() if len(sizes) == 1 else SEVERAL),
+        (which.read_percent, shares.pop() if len(shares) == 1 else SEVERAL),
         (which.iodepth, workload.iodepth),
         (which.numjobs, workload.numjobs),
         (which.pattern, workload.pattern.value),

@@ -55,6 +55,28 @@ def test_a_target_that_nothing_measures_is_refused_at_its_line(
     assert (f"{path}:9:" in err) == (code == 2), err
 
 
+MIXED = """
+target: sim:x25m-g2-160,capacity=1GiB
+measure:
+  - mix: {{name: bulk, streams: [{{name: a, blocks: {{16KiB: 50, 64KiB: 50}}, iodepth: 2}}]}}
+  - mix: {{name: log, streams: [{{name: a, block: 32KiB, iodepth: 1}}]}}
+accept:
+  - {{of: {{block: {block}, read: {read}}}, iops: 1}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("block", "read", "code"), [("32KiB", 0, 0), ("16KiB", 0, 2), ("32KiB", 50, 2)]
+)
+def test_a_mix_measures_a_block_only_where_all_of_it_has_that_block(
+    block: str, read: int, code: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "it.yaml"
+    path.write_text(MIXED.format(block=block, read=read))
+
+    assert run(["plan", str(path)]) == code
+
+
 NAMED = """
 target: sim:x25m-g2-160,capacity=1GiB
 measure:

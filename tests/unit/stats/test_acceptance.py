@@ -13,6 +13,7 @@ from ssdbench.model.finding import Code
 from ssdbench.model.point import StreamResult
 from ssdbench.model.pts import Pts, PtsCell, PtsMetric, PtsRound, PtsWindow
 from ssdbench.model.result import FlashWritten, RunResult, StageResult
+from ssdbench.model.workload import Stream
 from ssdbench.report import render
 from ssdbench.stats.acceptance import accepted, whole, with_accepted
 from tests.support.builders import StoredRunBuilder, a_finding, a_small_run, with_found
@@ -191,6 +192,36 @@ def test_a_job_and_one_of_its_streams_are_targets_by_their_names(
     assert one(result, of={"job": "mysql.fio"}, latency=limit).outcome == "pass"
     assert one(result, of={"job": "mysql.fio", "stream": "log"}, latency=limit).outcome == "fail"
     assert one(result, of={"job": "other"}, latency=limit).outcome == "cannot tell"
+
+
+@pytest.mark.parametrize(
+    ("streams", "outcome"),
+    [
+        ([((4096,), 0)], "pass"),
+        ([((4096, 65536), 0)], "cannot tell"),
+        ([((4096,), 0), ((4096,), 100)], "cannot tell"),
+        ([((4096,), 0), ((65536,), 0)], "cannot tell"),
+    ],
+)
+def test_a_mix_of_several_kinds_is_not_of_the_kind_of_its_smallest_block(
+    stored: tuple[Path, RunResult],
+    streams: list[tuple[tuple[int, ...], int]],
+    outcome: str,
+) -> None:
+    (point,) = stored[1].points
+    workload = point.point.workload
+    several = tuple(
+        Stream(
+            name=f"s{number}", options=(), random=True, block_sizes=sizes, mean_bytes=sizes[-1],
+            read_percent=reads, range=workload.range,
+        )
+        for number, (sizes, reads) in enumerate(streams)
+    )  # fmt: skip
+    mixed = workload.model_copy(update={"streams": several, "title": "bulk"})
+    result = planted(stored[1], point=point.point.model_copy(update={"workload": mixed}))
+
+    assert one(result, of=WRITES, iops=BOUND).outcome == outcome
+    assert one(result, of={"job": "bulk"}, iops=BOUND).outcome == "pass"
 
 
 SHEET = {"iops": 90_000.0, "iodepth": 64, "state": "fresh", "source": "page 2"}
