@@ -7,7 +7,6 @@ import numpy as np
 
 from ssdbench.model.findings.host import HostBoundByCeiling, HostBoundByCpu
 from ssdbench.stats.histogram import LOWER_EDGES_NS, Histogram
-from ssdbench.stats.series import Floats
 from ssdbench.units import NS_PER_S
 
 LITTLE_TOLERANCE = 0.05  # of the queue depth
@@ -41,19 +40,23 @@ def host_bound(
     return None
 
 
-def held_back(histogram: Histogram, rate_iops: float) -> Histogram:
-    """What requests that came at a fixed rate would have waited (as HdrHistogram corrects it).
+def held_back(histogram: Histogram, rate_iops: float, *, own_ns: float = 0.0) -> Histogram:
+    """Latencies of requests that were due while slow ones held them back (as HdrHistogram does).
 
-    A generator that waits for a slow request does not send those that were due meanwhile. For
-    each latency l longer than the interval 1/rate, requests of l - 1/rate, l - 2/rate, … were held
-    back. An upper estimate where several requests are in flight, since their waits overlap.
+    A generator that waits for a slow request does not send those that are due meanwhile. For each
+    latency l longer than the interval 1/rate, requests waited for l - 1/rate, l - 2/rate, … and
+    then took `own_ns` themselves.
     """
     interval_ns = NS_PER_S / rate_iops
     edges = LOWER_EDGES_NS.astype(np.float64)
     middle = (edges[:-1] + edges[1:]) / 2
     counts = np.zeros(len(middle))
     for index in np.flatnonzero((histogram.counts > 0) & (middle > interval_ns)):
-        counts += histogram.counts[index] * _missed(edges, float(middle[index]), interval_ns)
+        latency_ns = float(middle[index])
+        # the k-th is not below an edge e while k <= (l + own - e) / i
+        above = np.floor((latency_ns + own_ns - edges) / interval_ns)
+        above = np.clip(above, 0, math.floor(latency_ns / interval_ns))
+        counts += histogram.counts[index] * (above[:-1] - above[1:])
     return Histogram(np.rint(counts).astype(np.int64))
 
 
@@ -62,16 +65,6 @@ def slowest_of(histogram: Histogram, waited: Histogram) -> Histogram:
     both = np.cumsum((histogram.counts + waited.counts)[::-1])[::-1]
     kept = np.minimum(both, histogram.n)
     return Histogram(kept - np.append(kept[1:], 0))
-
-
-def _missed(edges: Floats, latency_ns: float, interval_ns: float) -> Floats:
-    """How many of l - i, l - 2i, … (down to i, as HdrHistogram stops there) fall into each bin."""
-    terms = math.floor(latency_ns / interval_ns) - 1
-    if terms < 1:
-        return np.zeros(len(edges) - 1)
-    # the k-th term l - k*i lies below an edge e when k > (l - e) / i
-    above = np.clip(np.floor((latency_ns - edges) / interval_ns), 0, terms)
-    return np.asarray(above[:-1] - above[1:], dtype=np.float64)
 
 
 def evidence_too_small(written_bytes: Sequence[int], *, buffer_bytes: int) -> float | None:

@@ -82,7 +82,8 @@ def with_waits(stream: Stream, seen: StreamSeen) -> StreamSeen:
         return seen
     sent = Histogram.merged([seen.read, seen.write, seen.trim])
     slow = Histogram.merged([sent, _in_window(stream, seen)])
-    waited = held_back(slow, stream.offered_iops / stream.numjobs)
+    rate_iops = stream.offered_iops / stream.numjobs
+    waited = held_back(slow, rate_iops, own_ns=sent.mean_ns())
 
     def side(histogram: Histogram) -> Histogram:
         return slowest_of(histogram, waited.scaled(histogram.n / sent.n))

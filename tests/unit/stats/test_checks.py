@@ -27,6 +27,17 @@ def test_a_pause_holds_back_what_was_due_meanwhile() -> None:
     assert corrected.percentile_ns(0.5) < 200_000
 
 
+def test_what_was_held_back_takes_its_own_time_besides() -> None:
+    """Planted: one request of 10 ms, then those that were due meanwhile, each of 3 ms."""
+    histogram = Histogram.of([10_000_000])
+
+    waited = checks.held_back(histogram, 250.0, own_ns=3e6)
+
+    assert waited.n == 2  # due 4 and 8 ms after it
+    assert waited.percentile_ns(0.5) == pytest.approx(5e6, rel=0.02)
+    assert waited.max_ns() == pytest.approx(9e6, rel=0.02)
+
+
 def test_more_than_there_are_are_never_held_back() -> None:
     histogram = Histogram.of([2_000_000_000] * 10)
 
