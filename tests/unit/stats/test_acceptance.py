@@ -12,6 +12,7 @@ from ssdbench.model.asked.standard import PtsForm, PtsTest
 from ssdbench.model.finding import Code
 from ssdbench.model.point import StreamResult
 from ssdbench.model.pts import Pts, PtsCell, PtsMetric, PtsRound, PtsWindow
+from ssdbench.model.rates import RateStep
 from ssdbench.model.result import FlashWritten, RunResult, StageResult
 from ssdbench.model.workload import Stream
 from ssdbench.report import render
@@ -135,6 +136,27 @@ def test_a_latency_at_drive_writes_per_day_is_judged_by_a_search_at_an_offered_l
     row = one(told, of=WRITES, at={"drive_writes_per_day": 2}, latency={"p99.9": limit})
 
     assert (row.outcome, row.load) == (outcome, "at 2 drive writes per day, 904.2 IOPS"), row.why
+
+
+def test_a_load_that_was_offered_twice_is_shown_as_the_second_time_decided(tmp_path: Path) -> None:
+    result = StoredRunBuilder(tmp_path, repeats=1, measure_s=5).rate().write()
+    twice = tuple(
+        RateStep(
+            search=1, step=step, offered_iops=1000, achieved_iops=1000, seen_ns=4e6, value_ns=4.5e6,
+            upper_ns=upper_ns, p50_ns=1e6, mean_ns=1e6, backlog_grows=False, kept=step == 2,
+            reason="", window_s=600.0 * step,
+        )
+        for step, upper_ns in ((1, 5.2e6), (2, 4.9e6))
+    )  # fmt: skip
+    stage = with_found(
+        result.stages[0], percentile="p99.9", read_percent=0, rate_iops=1000.0, limit_ns=5e6,
+        steps=twice,
+    )  # fmt: skip
+    told = result.model_copy(update={"stages": (stage,)})
+
+    row = one(told, of=WRITES, at={"iops": 900.0}, latency={"p99.9": "5ms"})
+
+    assert (row.outcome, row.seen) == ("pass", 4.9e6)
 
 
 def test_write_amplification_is_judged_by_what_coarse_counters_allow(
