@@ -51,6 +51,8 @@ Run them in the order of their names, in one go:
   rhythm or the drive a buffer.
 - The bound, the intervals and the verdict: fio reports one mean for each start. Do not average its
   percentiles.
+- Rates: fio counts a request from when it sends it, and sends none while it waits for a slow one.
+  The latencies of ssdbench hold what the rate made wait.
 - Disturbance: other programs, a hot drive, throttling and I/O errors that fio does not see.
 - The drive's own counters: fio counts what it submitted, ssdbench what the drive did.
 - Resume: a file that was cut short has to be run again, after everything before it.

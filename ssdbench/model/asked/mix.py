@@ -84,7 +84,8 @@ class MixStream(Model):
     iodepth: QueueDepth | None = Field(
         default=None,
         examples=[16],
-        description="Requests in flight per job; a stream with a rate has up to 32 unless told.",
+        description="Requests in flight per job; a stream with a rate has up to 32 unless told, "
+        "and one as long as it is on time.",
     )
     numjobs: Jobs = Field(default=1, description="Jobs that share the rate.")
     rate_iops: Positive | None = Field(
