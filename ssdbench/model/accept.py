@@ -70,6 +70,11 @@ class Which(Model):
         default=None, description="A replayed trace, by its name; for `latency` alone."
     )
 
+    def names(self, title: str) -> bool:
+        """Whether `job` is this job file or mix, or one whose phase this is (`db.fio 2`)."""
+        name, _, phase = title.rpartition(" ")
+        return title == self.job or (name == self.job and phase.isdigit())
+
     def label(self) -> str:
         """What was asked for, as the profile says it."""
         size = None if self.block_bytes is None else format_size(self.block_bytes)

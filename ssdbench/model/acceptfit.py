@@ -113,8 +113,7 @@ def _measures(stage: asked.MeasuredStage, of: Which) -> bool:
 
 def _is_job(stage: asked.FioJobs | asked.Mix, of: Which) -> bool:
     """Whether a job file, one of its phases or a mix is meant; a mix has its streams by name."""
-    job = of.job or ""
-    if not (stage.called.startswith(job) or job.startswith(stage.called)):
+    if not (of.names(stage.called) or (of.job or "").startswith(f"{stage.called} ")):
         return False
     if not isinstance(stage, asked.Mix):
         return True

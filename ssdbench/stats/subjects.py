@@ -67,7 +67,7 @@ def _of_points(result: RunResult, stage: StageResult, which: Which) -> Iterator[
 
 def _is(point: PointResult, which: Which) -> bool:
     workload = point.point.workload
-    if which.job is not None and not workload.title.startswith(which.job):
+    if which.job is not None and not which.names(workload.title):
         return False
     if which.stream is not None and which.stream not in (one.name for one in point.streams):
         return False

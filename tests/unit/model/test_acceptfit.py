@@ -91,7 +91,7 @@ accept:
 
 
 @pytest.mark.parametrize(
-    ("job", "code"), [("job", 0), ("pair", 0), ("pair 2", 0), ("db", 2), ("mysql", 2)]
+    ("job", "code"), [("job", 0), ("pair", 0), ("pair 2", 0), ("db", 2), ("pai", 2), ("pairs", 2)]
 )
 def test_a_job_that_reports_call_otherwise_is_refused_with_the_names_that_there_are(
     job: str, code: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]

@@ -203,7 +203,7 @@ def test_a_job_and_one_of_its_streams_are_targets_by_their_names(
     (point,) = stored[1].points
     p99 = next(e for e in point.estimates if e.metric == "lat_p99_ns")
     slow = p99.model_copy(update={"bound": 9e6, "status": "published"})
-    titled = point.point.workload.model_copy(update={"title": "mysql.fio, phase 1"})
+    titled = point.point.workload.model_copy(update={"title": "mysql.fio 1"})
     result = planted(
         stored[1],
         point=point.point.model_copy(update={"workload": titled}),
@@ -214,6 +214,8 @@ def test_a_job_and_one_of_its_streams_are_targets_by_their_names(
     assert one(result, of={"job": "mysql.fio"}, latency=limit).outcome == "pass"
     assert one(result, of={"job": "mysql.fio", "stream": "log"}, latency=limit).outcome == "fail"
     assert one(result, of={"job": "other"}, latency=limit).outcome == "cannot tell"
+    for another in ("mysql", "mysql.fio 2"):
+        assert one(result, of={"job": another}, latency=limit).outcome == "cannot tell"
 
 
 @pytest.mark.parametrize(
