@@ -8,6 +8,7 @@ decimal units, as drives are sold. Inside ssdbench a size is an `int` of bytes a
 import math
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from ssdbench.foreign import brief
 
@@ -105,6 +106,15 @@ def parse_percent(text: object) -> float:
     if percent > MOST_PERCENT:
         raise ValueError(f"a percentage is at most {MOST_PERCENT}%, got {_given(text)}")
     return percent
+
+
+def parse_moment(text: str) -> datetime:
+    """A time of ISO 8601; one without a zone is UTC. Raises ValueError."""
+    found = datetime.fromisoformat(text)
+    try:
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+    except OverflowError as error:  # in the year 1 or 9999
+        raise ValueError(str(error)) from error
 
 
 def _given(value: object) -> str:

@@ -6,6 +6,7 @@ the next record. A gap anywhere else means that the file was damaged, and nothin
 believed.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -18,8 +19,11 @@ from ssdbench.errors import UsageError
 from ssdbench.foreign import read_regular
 from ssdbench.host.files import Appender
 from ssdbench.model import records, rundirectory
+from ssdbench.units import parse_moment
 
 NAME = rundirectory.JOURNAL
+# What a run used up so far, in any record.
+SPENT = {"seconds": (int, float), "bytes_read": (int,), "bytes_written": (int,)}
 BUILDS = "builds"  # of a unit: see `Unit.builds`
 RESULT_SHA256 = "result_sha256"  # of result.json, in the record that says that it is written
 
@@ -115,13 +119,18 @@ def is_unended(directory: Path) -> bool:
 
 def _record(fields: Mapping[str, Any]) -> Record | None:
     try:
+        parse_moment(fields["at"])
+        data = dict(fields.get("data", {}))
+        for name, kinds in SPENT.items():
+            if type(used := data.get(name, 0)) not in kinds or not 0 <= used < math.inf:
+                return None
         return Record(
             n=int(fields["n"]),
             at=str(fields["at"]),
             kind=Kind(fields["kind"]),
             stage=str(fields.get("stage", "")),
             unit=str(fields.get("unit", "")),
-            data=dict(fields.get("data", {})),
+            data=data,
         )
     except (ValueError, KeyError, TypeError, OverflowError):
         return None

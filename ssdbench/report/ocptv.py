@@ -14,6 +14,7 @@ from ssdbench.model.rates import RateFound
 from ssdbench.model.result import PointResult, RunResult, StageResult, Verdict
 from ssdbench.report.csv import reasons
 from ssdbench.report.metrics import published_bound
+from ssdbench.units import parse_moment
 
 DRIVE = "drive"  # the identity of the only piece of hardware
 SCHEMA_VERSION = {"major": 2, "minor": 0}
@@ -40,19 +41,19 @@ def ocptv(result: RunResult) -> str:
 
 
 def _artifacts(result: RunResult) -> Iterator[tuple[datetime, Artifact]]:
-    began = _moment(result.started_at)
+    began = parse_moment(result.started_at)
     yield began, {"schemaVersion": SCHEMA_VERSION}
     yield began, _run({"testRunStart": _start(result)})
     ended = began
     for stage in result.stages:
-        start = _moment(stage.started_at)
+        start = parse_moment(stage.started_at)
         ended = start + timedelta(seconds=stage.wall_s)
         yield start, _step(stage, {"testStepStart": {"name": stage.title}})
         for artifact in _of_stage(stage):
             yield ended, _step(stage, artifact)
         status = "COMPLETE" if stage.complete else "ERROR"
         yield ended, _step(stage, {"testStepEnd": {"status": status}})
-    ended = _moment(result.finished_at) if result.finished_at else ended
+    ended = parse_moment(result.finished_at) if result.finished_at else ended
     for finding in result.findings:
         told = {"severity": _SEVERITIES[finding.severity], "message": finding.message}
         yield ended, _run({"log": told})
@@ -129,8 +130,3 @@ def _of_point(point: PointResult) -> Iterator[Artifact]:
 
 def _measured(name: str, value: float, unit: str) -> Artifact:
     return {"measurement": {"name": name, "value": value, "unit": unit, "hardwareInfoId": DRIVE}}
-
-
-def _moment(iso: str) -> datetime:
-    at = datetime.fromisoformat(iso)
-    return at if at.tzinfo else at.replace(tzinfo=UTC)

@@ -6,13 +6,12 @@ suppressed is absent: a missing series is no zero.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from ssdbench.foreign import plain
 from ssdbench.model.rates import RateFound
 from ssdbench.model.result import PointResult, RunResult
 from ssdbench.report.metrics import percentile, published_bound
-from ssdbench.units import NS_PER_S
+from ssdbench.units import NS_PER_S, parse_moment
 
 
 @dataclass(slots=True)
@@ -56,7 +55,7 @@ def _families(result: RunResult) -> Iterator[Family]:
         [(drive, float(result.verdict == "VALIDATED"))],
     )  # fmt: skip
     if result.finished_at:
-        ended = datetime.fromisoformat(result.finished_at).timestamp()
+        ended = parse_moment(result.finished_at).timestamp()
         yield Family(
             "ssdbench_run_finished_timestamp_seconds", "When the run ended", "seconds",
             [(drive, ended)],

@@ -17,10 +17,11 @@ import numpy.typing as npt
 from pydantic import ValidationError
 
 from ssdbench.errors import UsageError
-from ssdbench.foreign import files_below, holds_huge_number, read_regular, real
+from ssdbench.foreign import brief, files_below, holds_huge_number, read_regular, real
 from ssdbench.model.result import SCHEMA, RunResult
 from ssdbench.model.rundirectory import MEASURE, PHASE, RESULT, SECONDS_COLUMNS
 from ssdbench.stats.histogram import BINS, Histogram
+from ssdbench.units import parse_moment
 
 _SECONDS_HEAD = ",".join([*SECONDS_COLUMNS, PHASE]).encode()
 # A word that is longer than the one that counts stays another one.
@@ -261,5 +262,11 @@ def _nonsense(result: RunResult) -> Iterator[tuple[str, str]]:
     """What no run writes although its form is right: where, and what is wrong."""
     if result.schema_version != SCHEMA:
         yield "schema_version", f"is {result.schema_version}, this one reads {SCHEMA}"
+    times = [result.started_at, *([result.finished_at] if result.finished_at else [])]
+    for text in (*times, *(stage.started_at for stage in result.stages)):
+        try:
+            parse_moment(text)
+        except ValueError:
+            yield "started_at or finished_at", f"{brief(repr(text), 40)} is no time"
     if any(stage.points for stage in result.stages) and result.target.size_bytes <= 0:
         yield "target.size_bytes", f"is {result.target.size_bytes}, yet points were measured"

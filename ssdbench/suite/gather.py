@@ -24,7 +24,7 @@ from ssdbench.model.result import METHOD, RunResult
 from ssdbench.model.rundirectory import JOURNAL, MANIFEST, RESULT, STAGES, UNIT_RECORD
 from ssdbench.model.sameprofile import profile_hash
 from ssdbench.report.read import StoredRun
-from ssdbench.units import counted
+from ssdbench.units import counted, parse_moment
 
 MOST_RUNS = 100_000  # of one lot
 MOST_DEPTH = 6  # of directories below the one that is named
@@ -201,10 +201,9 @@ def _require_clock(
 
 def _moment(text: str) -> datetime | None:
     try:
-        moment = datetime.fromisoformat(text)
+        return parse_moment(text)
     except ValueError:
         return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _require_drives(runs: Sequence[StoredRun]) -> None:

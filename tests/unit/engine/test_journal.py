@@ -1,11 +1,13 @@
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from ssdbench.engine.journal import Journal, Kind, StageJournal, parse
+from ssdbench.engine.journal import Journal, Kind, StageJournal, parse, sound
 from ssdbench.errors import UsageError
+from ssdbench.model import records
 
 
 @pytest.fixture
@@ -73,6 +75,26 @@ def test_damage_anywhere_else_is_named_with_its_line(
 
     with pytest.raises(UsageError, match=r"journal.jsonl:\d+:1: the journal is damaged"):
         Journal.open(path)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"at": "soon"}, {"at": "0001-01-01T00:00:00+14:00"}, {"at": 5},
+        {"data": {"seconds": "=1+1"}}, {"data": {"seconds": math.nan}},
+        {"data": {"bytes_read": True}}, {"data": {"bytes_written": -1}},
+        {"data": {"bytes_written": 0.5}},
+    ],
+)  # fmt: skip
+def test_a_record_whose_values_nobody_writes_is_damaged_whatever_its_checksum(
+    path: Path, damage: dict[str, object]
+) -> None:
+    lines = path.read_bytes().splitlines(keepends=True)
+    fields = {**json.loads(lines[1]), **damage}
+    del fields["crc32"]
+    lines[1] = f"{records.line(fields)}\n".encode()
+
+    assert sound(b"".join(lines)) == (parse(lines[0], path="journal.jsonl"), 2)
 
 
 def test_a_directory_without_a_journal_is_no_run(tmp_path: Path) -> None:

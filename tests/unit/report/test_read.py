@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,19 @@ def test_a_damaged_result_is_refused_in_one_sentence(tmp_path: Path, text: str) 
 
     with pytest.raises(UsageError, match="is not a result that this ssdbench reads"):
         StoredRun.open(tmp_path)
+
+
+@pytest.mark.parametrize("said", ["", "soon", "9999-12-31T23:59:59-14:00", "2026-13-01"])
+def test_a_time_that_is_none_is_no_result(tmp_path: Path, said: str) -> None:
+    a_small_run(tmp_path)
+    stored = json.loads((tmp_path / "result.json").read_text())
+
+    for holder, name in [(stored, "started_at"), (stored["stages"][0], "started_at")]:
+        kept, holder[name] = holder[name], said
+        (tmp_path / "result.json").write_text(json.dumps(stored))
+        with pytest.raises(UsageError, match="is no time"):
+            StoredRun.open(tmp_path)
+        holder[name] = kept
 
 
 def test_nothing_outside_the_run_directory_is_read(tmp_path: Path) -> None:
