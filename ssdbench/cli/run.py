@@ -101,6 +101,7 @@ def command(
     PROFILE is a file, or the name of a shipped profile: demo, quick, pessimistic.
     """
     only = bool(detach or attach_or_start or plan_file or export_jobs)
+    identities = tuple(dict.fromkeys(identities))
     _require_one(named, identities, only=only, side_by_side=side_by_side)
     child = None
     if beside is not None and output is not None:

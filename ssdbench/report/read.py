@@ -21,12 +21,13 @@ from ssdbench.foreign import brief, files_below, holds_huge_number, read_regular
 from ssdbench.model.result import SCHEMA, RunResult
 from ssdbench.model.rundirectory import MEASURE, PHASE, RESULT, SECONDS_COLUMNS
 from ssdbench.stats.histogram import BINS, Histogram
-from ssdbench.units import parse_moment
+from ssdbench.units import LONGEST_NS, NS_PER_S, parse_moment
 
 _SECONDS_HEAD = ",".join([*SECONDS_COLUMNS, PHASE]).encode()
 # A word that is longer than the one that counts stays another one.
 _SECONDS_ROW = [(name, "f8") for name in SECONDS_COLUMNS] + [(PHASE, f"U{len(MEASURE) + 1}")]
 _ODD = re.compile(rb"[^-+.,0-9a-z\n]")  # quotes and spaces, of which CSV has rules
+LONGEST_S = LONGEST_NS / NS_PER_S
 MOST_UNPACKED_BYTES = 1 << 26  # of two histograms, many times over
 
 Floats = npt.NDArray[np.float64]
@@ -268,5 +269,8 @@ def _nonsense(result: RunResult) -> Iterator[tuple[str, str]]:
             parse_moment(text)
         except ValueError:
             yield "started_at or finished_at", f"{brief(repr(text), 40)} is no time"
+    for stage in result.stages:
+        if not all(abs(length) < LONGEST_S for length in (stage.duration_s, stage.wall_s)):
+            yield f"stages.{stage.name}", "its length is no time"  # below 0: a clock was set back
     if any(stage.points for stage in result.stages) and result.target.size_bytes <= 0:
         yield "target.size_bytes", f"is {result.target.size_bytes}, yet points were measured"

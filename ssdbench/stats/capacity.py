@@ -179,7 +179,7 @@ def _poisson(n: int, mean: float) -> float:
 
 
 def _ceiling(number: float) -> int:
-    return math.ceil(number - 1e-9)
+    return max(1, math.ceil(number - 1e-9))
 
 
 def _wear(for_rate: int, demand: Demand, worn: Endurance) -> Wear | None:

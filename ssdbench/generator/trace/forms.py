@@ -388,7 +388,7 @@ def _kind(word: bytes) -> int | None:
 def _seconds(trace: Trace, number: int, text: bytes) -> int:
     seconds, _, fraction = text.partition(b".")
     if not seconds.isdigit() or not (fraction.isdigit() or not fraction) or len(seconds) > 9:
-        raise trace.wrong(number, f"the time {shown(text)} is none")
+        raise trace.wrong(number, f"the time {shown(text)} is no number that can be")
     return int(seconds) * 10**9 + int(fraction[:9].ljust(9, b"0") or b"0")
 
 
@@ -455,7 +455,7 @@ def _time(trace: Trace, number: int, text: str, scale: int) -> int:
     seconds, _, fraction = text.partition(".")
     sound = seconds.isascii() and seconds.isdigit() and len(seconds) <= 19
     if not sound or (fraction and not (fraction.isascii() and fraction.isdigit())):
-        raise trace.wrong(number, f"the time {shown(text.encode())} is none")
+        raise trace.wrong(number, f"the time {shown(text.encode())} is no number that can be")
     parts = int(fraction[:9].ljust(9, "0")) if fraction else 0
     value = int(seconds) * scale + parts * scale // 10**9
     if value > MOST:

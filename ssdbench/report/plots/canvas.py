@@ -92,6 +92,7 @@ LEAST_RATIO = 1.25  # of a log axis, top to bottom: a wobble below a percent loo
 _POINTS = 72
 _LINE = 13.0  # height of one
 _TICK = 10.0  # a tick's mark and the gap to its words
+_MOST_LETTERS = 45  # beside an axis that room is kept for
 _EDGE = 8.0
 _ROW = 11.0  # from one line of marks to the next
 _PANEL = '<g class="axes">\n'
@@ -197,11 +198,11 @@ def _said(axis: Any) -> list[str]:
 
 
 def _widest(axis: Any) -> float:
-    return max(map(len, _said(axis)), default=0) * LETTER
+    return min(max(map(len, _said(axis)), default=0), _MOST_LETTERS) * LETTER
 
 
 def _last(axis: Any) -> float:
-    return len((_said(axis) or [""])[-1]) * LETTER
+    return min(len((_said(axis) or [""])[-1]), _MOST_LETTERS) * LETTER
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,6 +138,13 @@ def test_geometry_is_shortened_but_no_number_that_is_read() -> None:
     assert re.findall(r' d="[^"]*\.\d{3}', found) == []
 
 
+@pytest.mark.parametrize("rate", [1e30, 1e200])
+def test_a_figure_of_numbers_beyond_all_measure_is_drawn_all_the_same(rate: float) -> None:
+    line = Line("4 KiB", (1.0, 2.0), (rate, 2 * rate))
+
+    assert "<svg" in draw(LinesFigure((line,), "queue depth", "IOPS", ()), "huge").svg
+
+
 def test_words_below_an_axis_never_run_into_each_other() -> None:
     ticks = tuple((float(n), f"{1 << n} x 4") for n in range(10))
     line = Line("4 KiB", tuple(x for x, _ in ticks), tuple(1.0 for _ in ticks))

@@ -40,6 +40,20 @@ def test_a_time_that_is_none_is_no_result(tmp_path: Path, said: str) -> None:
         holder[name] = kept
 
 
+@pytest.mark.parametrize("name", ["wall_s", "duration_s"])
+@pytest.mark.parametrize("said", [1e300, -1e300, float("nan"), float("inf")])
+def test_a_length_that_nobody_waited_for_is_no_result(
+    tmp_path: Path, name: str, said: float
+) -> None:
+    a_small_run(tmp_path)
+    stored = json.loads((tmp_path / "result.json").read_text())
+    stored["stages"][0][name] = said
+    (tmp_path / "result.json").write_text(json.dumps(stored))
+
+    with pytest.raises(UsageError, match="its length is no time"):
+        StoredRun.open(tmp_path)
+
+
 def test_nothing_outside_the_run_directory_is_read(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     a_small_run(tmp_path / "run")

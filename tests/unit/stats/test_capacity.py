@@ -22,6 +22,12 @@ def test_drives_follow_from_the_bound_the_growth_and_the_reserve() -> None:
     assert found.cost is None
 
 
+def test_the_smallest_demand_takes_a_drive() -> None:
+    found = plan(10_000, Demand(iops=1e-7, reserve=1))
+
+    assert (found.drives_for_load, found.drives) == (1, 2)
+
+
 def test_a_rebuild_may_ask_for_more_drives() -> None:
     found = plan(10_000, Demand(iops=40_000, growth=0.3, rebuild_iops=30_000))
 
