@@ -66,8 +66,9 @@ class StoredRun:
         try:
             text = read_regular(path)
         except OSError as error:
+            known = directory.is_dir()
             raise UsageError(
-                f"{directory} holds no result.json",
+                f"{directory} holds no result.json" if known else f"{directory} is no directory",
                 hint="Name a run directory; a run that was killed gets one from `ssdbench resume`.",
             ) from error
         try:

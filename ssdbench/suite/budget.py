@@ -91,7 +91,7 @@ class _Fit:
         self._require_fills(made)
         for cut in reversed(made[:-1]):
             without = [one for one in made if one is not cut]
-            if self._fits(without):
+            if self._fits(without) or self.cut(without) == self.cut(made):
                 made = without
         return made
 

@@ -1,6 +1,7 @@
 """Everything that was found, gathered from the run, its stages, points and repeats."""
 
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.found import FillDone
@@ -145,7 +146,8 @@ def _reason(group: list[Finding]) -> str:
 
 def proofs(result: RunResult) -> list[tuple[str, str]]:
     """What the verdict rests on, met or not, in the order in which it is asked for."""
-    written = sum(stage.bytes_written for stage, _ in result.having(FillDone))
+    before = takewhile(lambda stage: not stage.points, result.stages)
+    written = sum(stage.bytes_written for stage in before if isinstance(stage.found, FillDone))
     fills = written / max(result.target.size_bytes, 1)
     points = result.points
     rows = [("Filled before measuring", _fills(fills) if written else "not filled")]

@@ -114,3 +114,12 @@ def test_a_run_within_a_time_is_the_shorter_plan_and_its_result_names_it(
     page = (out / "report.html").read_text()
     assert "28 min 00 s" in page
     assert "(item 2 of <code>measure</code>) is left out" in page
+
+
+def test_a_time_that_nothing_fits_names_each_cut_once(capfd: pytest.CaptureFixture[str]) -> None:
+    found = budget(capfd, "10m")
+
+    assert found["likely_s"] > 600
+    assert [cut for cut in found["cuts"] if "warm-up" in cut and "random fill" not in cut] == [
+        "the warm-up is judged by pss-quick, after one drive fill"
+    ]

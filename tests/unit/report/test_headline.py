@@ -4,6 +4,7 @@ from pathlib import Path
 
 from ssdbench.model.result import PointResult, RunResult
 from ssdbench.report import render
+from ssdbench.report.view.findings import proofs
 from ssdbench.report.view.headline import headline
 from tests.support.builders import StoredRunBuilder, a_small_run
 
@@ -105,3 +106,15 @@ def test_a_run_without_points_does_not_boast_of_repeats(tmp_path: Path) -> None:
 
     page = (tmp_path / "report.html").read_text()
     assert "found by every search" in page and "repeated in random order" not in page
+
+
+def test_a_drive_filled_again_after_its_first_points_was_not_filled_by_that_before(
+    tmp_path: Path,
+) -> None:
+    builder = StoredRunBuilder(tmp_path, repeats=3, measure_s=20).precondition()
+    builder.sweep(blocks=(4096,), reads=(0,), depths=(32,))
+    once = dict(proofs(builder.write()))["Filled before measuring"]
+
+    again = dict(proofs(builder.precondition().write()))
+
+    assert again["Filled before measuring"] == once != "not filled"

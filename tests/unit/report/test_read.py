@@ -17,6 +17,8 @@ def test_a_directory_without_a_result_is_refused_with_a_hint(tmp_path: Path) -> 
         StoredRun.open(tmp_path)
 
     assert "resume" in caught.value.hint
+    with pytest.raises(UsageError, match="nowhere is no directory"):
+        StoredRun.open(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"run_id": 1}', "[]"])
