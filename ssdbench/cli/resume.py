@@ -70,6 +70,7 @@ def _require_room(directory: Path, given: "Limits") -> None:
     from ssdbench.errors import UsageError
     from ssdbench.model.result import RunResult
     from ssdbench.model.rundirectory import MANIFEST, RESULT
+    from ssdbench.units import MIB
 
     if not (directory / RESULT).is_file() or is_unended(directory):
         return
@@ -84,7 +85,11 @@ def _require_room(directory: Path, given: "Limits") -> None:
     except UsageError:  # damaged: going on writes it anew
         return
     if unfinished:
-        again = shlex.join(["ssdbench", "resume", str(directory), used_up.split(maxsplit=1)[0]])
+        option = used_up.split(maxsplit=1)[0]
+        needed_mib = (meter.bytes_written + LEAST_AHEAD_BYTES) // MIB + 1
+        least = f"{needed_mib}MiB" if option == "--max-writes" else f"{meter.seconds + 1:.0f}s"
+        again = shlex.join(["ssdbench", "resume", str(directory), option])
         raise UsageError(
-            f"{used_up}, and nothing more may be measured", hint=f"Allow more in total: {again} …"
+            f"{used_up}, and nothing more may be measured",
+            hint=f"Allow more in total, at least {least}: {again} …",
         )

@@ -1,6 +1,7 @@
 """The main job from the command line, on a small simulated drive with real fio."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -292,6 +293,8 @@ def test_a_run_that_used_up_its_limit_is_not_resumed_without_a_higher_one(
     said = capfd.readouterr().err
     assert "--max-time of 15 s was reached" in said
     assert f"ssdbench resume {output} --max-time" in said
+    least = re.search(r"at least (\d+)s", said)
+    assert least is not None and int(least[1]) > 15
     assert (output / "journal.jsonl").read_bytes() == before
 
     (output / "result.json").unlink()  # as after a kill between the last record and the result
