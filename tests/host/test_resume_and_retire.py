@@ -122,7 +122,7 @@ def test_a_run_whose_drive_is_gone_says_which_one_it_needs(
 ) -> None:
     run(["losetup", "--detach", str(drive.node)])
     try:
-        done = ssdbench("resume", str(cut_short))
+        done = ssdbench("resume", str(cut_short), "--max-writes", "1GiB")
     finally:
         run(["losetup", str(drive.node), str(drive.backing)])
 
