@@ -128,10 +128,16 @@ def settled(steps: Sequence[RateStep]) -> list[RateStep]:
 
 
 def _overload(steps: Sequence[RateStep]) -> float | None:
-    """A rate that the drive should not keep up with, until enough were tried in vain."""
-    failed = [step.asked_iops for step in steps if not step.kept]
-    beyond = sum(one > GROWTH * min(failed) * (1 - 1e-9) for one in failed)
-    return GROWTH * max(failed) if failed and beyond < MOST_OVERLOADED else None
+    """A rate that the drive should not keep up with, until enough were tried in vain.
+
+    Each is above all before, kept or not: one that is kept above one that failed is none that a
+    backlog comes from.
+    """
+    failed = min((step.asked_iops for step in steps if not step.kept), default=math.inf)
+    beyond = sum(step.asked_iops > GROWTH * failed * (1 - 1e-9) for step in steps)
+    if math.isinf(failed) or beyond >= MOST_OVERLOADED:
+        return None
+    return GROWTH * max(step.asked_iops for step in steps)
 
 
 def _held(search: Search, steps: Sequence[RateStep]) -> float | None:

@@ -18,13 +18,15 @@ from ssdbench.stages.rate import Rate, clients
 from ssdbench.stages.rateanswer import about, answer, coarse, hidden
 from ssdbench.stages.ratesearch import (
     AGAIN,
+    LONGEST_WINDOW_S,
     OfferedRate,
     Searched,
     cycle_s,
+    least_iops,
     next_rate,
     window_s,
 )
-from ssdbench.stats.openloop import NEVER_NS, Requests
+from ssdbench.stats.openloop import MOST_STEPS, NEVER_NS, Requests
 from ssdbench.stats.ratejudge import ONLY_UPPER
 from tests.support.fakes import WearyDrive, WearyOutcome, WearyRunning
 from tests.support.runs import ARun
@@ -330,6 +332,29 @@ def test_a_rate_that_only_its_upper_limit_failed_is_offered_once_more_for_longer
     assert after(doubt, held).rate_iops > 1000  # the second time decides
     assert after(doubt, doubt).rate_iops < 1000
     assert answer(sought, [Searched(1, 1000, (doubt, held))]).rate_iops == 1000
+
+
+@pytest.mark.parametrize("kept_share", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_search_ends_whatever_the_drive_answers(
+    tmp_path: Path, seed: int, kept_share: float
+) -> None:
+    """Also where rates are kept above some that failed, as by chance in a first look."""
+    chance = np.random.default_rng(seed)
+    sought = a_search(tmp_path).stages[0]
+    assert isinstance(sought, Rate)
+    start_iops = 1.1 * least_iops(sought)
+    done: list[RateStep] = []
+
+    while (asked := next_rate(sought, start_iops, done)) is not None:
+        assert len(done) < (sought.repeats + 1) * 2 * MOST_STEPS
+        assert asked.window_s <= AGAIN * LONGEST_WINDOW_S
+        kept = asked.rate_iops > 1.5 * start_iops and bool(chance.random() < kept_share)
+        reason = str(chance.choice([ONLY_UPPER, "the backlog grew over the window"]))
+        place = {"search": asked.search, "step": asked.step, "window_s": asked.window_s}
+        told = {"asked_iops": asked.rate_iops, "reason": "" if kept else reason}
+        step = stepped(asked.rate_iops, asked.rate_iops, kept=kept)
+        done.append(step.model_copy(update={**place, **told}))
 
 
 def test_stalls_are_counted_at_about_the_same_rate_without_a_backlog() -> None:
