@@ -215,7 +215,7 @@ class WearyRunning:
             ios=logged.n // self._drive.counts_as,
             bytes=moved_bytes,
             runtime_s=self._t_s,
-            latency=Histogram.of([round(mean_ns)] * logged.n),
+            latency=Histogram.of([round(mean_ns)]).scaled(logged.n),
             lat_mean_ns=mean_ns,
             submit_mean_ns=self._drive.slot_wait_ns,
         )
@@ -293,7 +293,7 @@ class WearyOutcome:
         workload = self.planned[-1].workload
         depth = workload.iodepth * workload.numjobs
         latency_ns = round(1e9 * depth * len(inside) / total) if total else 0
-        return Histogram.of([latency_ns] * ios) if ios else Histogram.empty()
+        return Histogram.of([latency_ns]).scaled(ios) if ios else Histogram.empty()
 
     def latencies(self, *, every_s: float) -> dict[int, Histogram]:
         """One latency for each second, by interval."""
