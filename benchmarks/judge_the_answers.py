@@ -210,7 +210,7 @@ class Part:
 PARTS: Mapping[str, Part] = {
     "blocks": Part(blocks, short=8, full=1200),
     "flash": Part(flash, short=16, full=480),
-    "rate": Part(rate, short=4, full=800),
+    "rate": Part(rate, short=4, full=7064),
     "hours": Part(hours, short=3, full=200),
 }
 MOST_WRONG = {
