@@ -4,6 +4,7 @@ It knows no stage by name. What it decides: which stages still have to run, when
 be checked again, what a crash undid, and when a run is over.
 """
 
+import shlex
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -72,7 +73,7 @@ from ssdbench.model.target import TargetInfo
 from ssdbench.stats.acceptance import with_accepted
 from ssdbench.stats.writecache import cache_findings, write_cache
 from ssdbench.target.identity import differences
-from ssdbench.units import format_capacity
+from ssdbench.units import MIB, format_capacity
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +201,8 @@ class Runner:
             self._meter.restore(record.data)
         stands = standing(journal.records, self._session.counters())
         reusable = self._reusable(journal, content_stands=stands.stands)
+        if _has_result(journal, self._store):
+            self._require_room(reusable)
         repeated = [
             stage.title
             for stage in self._stages
@@ -211,6 +214,27 @@ class Runner:
             Kind.RESUMED, data={"stands": stands.stands, "reason": stands.reason, **self._observe()}
         )
         return self._go(journal, plans, reusable=reusable)
+
+    def _require_room(self, reusable: frozenset[str]) -> None:
+        """Raise UsageError where a limit is used up.
+
+        The run would end again before it measured anything, and its result would have less in it:
+        the stage at which it ended begins anew.
+        """
+        first = next((stage for stage in self._stages if stage.name not in reusable), None)
+        if first is None:
+            return
+        ahead_bytes = LEAST_AHEAD_BYTES if first.destructive else 0
+        if used_up := self._meter.exceeded(ahead_bytes=ahead_bytes):
+            option = used_up.split(maxsplit=1)[0]
+            needed_mib = (self._meter.bytes_written + ahead_bytes) // MIB + 1
+            needed = {"--max-writes": f"{needed_mib}MiB"}
+            least = needed.get(option, f"{self._meter.seconds + 1:.0f}s")
+            again = shlex.join(["ssdbench", "resume", str(self._store.path), option])
+            raise UsageError(
+                f"{used_up}, and nothing more may be measured",
+                hint=f"Allow more in total, at least {least}: {again} …",
+            )
 
     def _go(
         self, journal: Journal, plans: Sequence[StagePlan], *, reusable: frozenset[str]
@@ -442,6 +466,14 @@ def _host_before(journal: Journal) -> Mapping[str, str]:
     """The facts of the host when the run began; none in a journal that has none."""
     found = journal.records[0].data.get(HOST)
     return found if isinstance(found, Mapping) else {}
+
+
+def _has_result(journal: Journal, store: RunStore) -> bool:
+    """Whether the run has ended, and its result is as it was written then."""
+    ends = (Kind.RESUMED, Kind.ENDED)
+    last = next((record for record in reversed(journal.records) if record.kind in ends), None)
+    proof = last.data.get(RESULT_SHA256) if last is not None else None
+    return proof is not None and proof == store.result_sha256()
 
 
 def _flushed(result: StageResult) -> bool:

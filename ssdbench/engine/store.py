@@ -125,6 +125,13 @@ class RunStore:
         write_atomic(self.path / rundirectory.RESULT, text)
         return sha256(text.encode()).hexdigest()
 
+    def result_sha256(self) -> str | None:
+        """The SHA-256 of the file of the run's result; None when it cannot be read."""
+        try:
+            return sha256(read_regular(self.path / rundirectory.RESULT)).hexdigest()
+        except OSError:
+            return None
+
     def read_stage(self, name: str) -> StageResult | None:
         """A stage's stored result, or None when it never ended."""
         if not (self.stage(name).path / rundirectory.STAGE_RESULT).is_file():

@@ -107,7 +107,7 @@ def test_a_run_goes_on_where_its_drive_is_now(
         ["losetup", "--find", "--show", "--direct-io=on", str(drive.backing)]
     ).stdout.strip()
     try:
-        done = ssdbench("resume", str(cut_short), "--max-writes", "1GiB")
+        done = ssdbench("resume", str(cut_short))
     finally:
         run(["losetup", "--detach", moved])
 
@@ -122,7 +122,7 @@ def test_a_run_whose_drive_is_gone_says_which_one_it_needs(
 ) -> None:
     run(["losetup", "--detach", str(drive.node)])
     try:
-        done = ssdbench("resume", str(cut_short), "--max-writes", "1GiB")
+        done = ssdbench("resume", str(cut_short))
     finally:
         run(["losetup", str(drive.node), str(drive.backing)])
 
