@@ -50,6 +50,12 @@ class Diagnostic:
     line: int
     column: int
     message: str
+    key: str = ""  # that the message begins with, where it is about one
+
+    @property
+    def reason(self) -> str:
+        """The message without its key, for whoever did not write the file."""
+        return self.message.removeprefix(f"{self.key}: ")
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}: {self.message}"

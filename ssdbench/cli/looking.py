@@ -63,7 +63,7 @@ def look(
         )
         planned = plan(wishes)
     except ProfileError as error:  # its places are in a text that the user never saw
-        raise UsageError([one.message.split(": ", 1)[-1] for one in error.diagnostics]) from error
+        raise UsageError([one.reason for one in error.diagnostics]) from error
     least, most = planned.bytes_written
     tell(f"will write {format_capacity(least)} to {target}, at most {format_capacity(most)}")
     for note in (note for stage in planned.stages for note in stage.notes):

@@ -75,7 +75,7 @@ def misfit_error(
     for path, message in mistakes:
         # A list of one may be written without brackets.
         stands = path if path in document.values else path[:-1]
-        document.complain(document.value_at(stands), f"{dotted(path)}: {message}")
+        document.complain(document.value_at(stands), message, key=dotted(path))
     return ProfileError(_ordered(document.diagnostics), hint=hint)
 
 
@@ -107,7 +107,7 @@ def _explain(document: Document, details: ErrorDetails, model: type[BaseModel]) 
     if kind == "mistakes":
         for below, message in details["ctx"]["mistakes"]:
             where = (*path, *below)
-            document.complain(document.value_at(where), f"{dotted(where)}: {message}")
+            document.complain(document.value_at(where), message, key=dotted(where))
     elif kind == "extra_forbidden":
         document.complain(document.key_at(path), _unknown_key(path, model))
     elif kind == "missing":
@@ -115,8 +115,7 @@ def _explain(document: Document, details: ErrorDetails, model: type[BaseModel]) 
         inside = path[:-1] if path and path[-1] == name else path  # `- mix:` has nothing below it
         document.complain(document.value_at(inside), f"missing key '{dotted((*inside, name))}'")
     else:
-        name = f"{dotted(path)}: " if path else ""
-        document.complain(document.value_at(path), name + _sentence(details))
+        document.complain(document.value_at(path), _sentence(details), key=dotted(path))
 
 
 def _known_path(document: Document, location: tuple[int | str, ...]) -> Path:

@@ -63,11 +63,12 @@ class Document:
         """Whether enough mistakes were found; what comes after them is not looked for."""
         return len(self.diagnostics) >= MOST_MISTAKES
 
-    def complain(self, position: Position, message: str) -> None:
-        """Add one mistake; its text may hold what the file does."""
+    def complain(self, position: Position, message: str, *, key: str = "") -> None:
+        """Add one mistake, of a key where it is about one; its text may hold what the file does."""
         if not self.full:
             at = position.line, position.column
-            self.diagnostics.append(Diagnostic(self.file, *at, plain(message, MOST_SHOWN)))
+            told = plain(f"{key}: {message}" if key else message, MOST_SHOWN)
+            self.diagnostics.append(Diagnostic(self.file, *at, told, key))
 
     def value_at(self, path: Path) -> Position:
         """Where the value at `path` stands; of the nearest part around it, if it is not there."""
