@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from decimal import Decimal
 
 from ssdbench.foreign import brief
 
@@ -151,9 +152,9 @@ def format_count(number: float) -> str:
 
 
 def format_figure(number: float, digits: int = 3) -> str:
-    """A figure in significant digits, never with an exponent: `2.14`, `214`, `7,140`."""
+    """A figure in significant digits, never with an exponent: `0.00002`, `2.14`, `7,140`."""
     text = f"{number:.{digits}g}"
-    return f"{float(text):,.0f}" if "e+" in text else text
+    return f"{Decimal(text):,f}" if "e" in text else text
 
 
 def format_bound(number: float) -> str:
