@@ -291,6 +291,31 @@ def test_nothing_is_started_that_the_write_limit_has_no_room_for(run: ARun) -> N
     assert "--max-writes" in " ".join(finding.message for finding in result.findings)
 
 
+def test_a_used_up_limit_is_told_before_anything_of_the_run_changes(run: ARun) -> None:
+    run.limits = Limits(max_writes_bytes=run.drive.size_bytes + 4096)
+    run.precondition().steady()
+    run.go()
+    before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
+
+    with pytest.raises(UsageError, match="--max-writes .* nothing more may be measured") as caught:
+        run.resume()
+
+    least_mib = (run.drive.size_bytes + (64 << 20)) // (1 << 20) + 1
+    assert f"at least {least_mib}MiB" in caught.value.hint
+    assert before == {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
+
+    (run.path / "result.json").write_text("{")  # a damaged result is written anew
+    assert run.resume().finished_at is None
+
+
+def test_reads_go_on_where_nothing_more_may_be_written(run: ARun) -> None:
+    run.limits = Limits(max_writes_bytes=run.drive.size_bytes + 4096)
+    run.precondition().sweep(a_point(run.drive, "read", read=100))
+    run.interrupted_in("02-sweep").go()
+
+    assert run.resume().finished_at is not None
+
+
 def test_a_point_near_what_the_host_reaches_without_a_drive_is_host_bound(run: ARun) -> None:
     run.drive = WearyDrive(host_ceiling_iops=2_400.0)  # reads: 2,000, writes: 100
     run.precondition().steady().sweep(
