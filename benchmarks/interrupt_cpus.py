@@ -9,11 +9,11 @@ other work. As root the threads have real-time priority, for some hundredths of 
 page; `--pages` renews them from the rows that are kept.
 """
 
-import argparse
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -181,22 +181,10 @@ def _work(found: Sequence[Row]) -> Iterator[str]:
 
 def main(words: Sequence[str]) -> None:
     """Measure, print the tables, and keep them if asked."""
-    asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("--cpus", default="0,1")
-    asked.add_argument("--starts", type=int, default=40)
-    asked.add_argument("--write", action="store_true")
-    asked.add_argument("--pages", action="store_true")
-    wishes = asked.parse_args(words)
-    cpus = two_cpus.chosen(wishes.cpus)
-    found = (
-        two_cpus.kept(ROWS, Row) if wishes.pages else list(measured(cpus, wishes.starts, WORK_NS))
-    )
-    for name, text in tables(found).items():
-        print(f"{name}\n{text}\n")
-    if wishes.write:
-        two_cpus.keep(ROWS, found)
-    if wishes.write or wishes.pages:
-        PAGE.write_text(two_cpus.filled(PAGE.read_text(), tables(found)))
+    two_cpus.main(
+        words, about=__doc__, starts=40, page=PAGE, rows=ROWS, kind=Row,
+        measured=partial(measured, work=WORK_NS), tables=tables,
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -1,14 +1,17 @@
 """What the programs that play two CPUs in user space have in common: building, ratios, pages."""
 
+import argparse
 import csv
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from math import exp, log
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
+
+from pydantic import TypeAdapter
 
 from benchmarks.signed_rank import pseudomedian_and_lower
 from ssdbench.host import command
@@ -117,11 +120,9 @@ def filled(page: str, parts: Mapping[str, str]) -> str:
 
 def kept(path: Path, kind: type[AnyRow]) -> list[AnyRow]:
     """The rows that a page is made of."""
+    row_of = TypeAdapter(kind)
     with path.open() as file:
-        return [
-            kind(**{f.name: f.type(raw[f.name]) for f in fields(kind)})  # type: ignore[arg-type,operator]
-            for raw in csv.DictReader(file)
-        ]
+        return [row_of.validate_python(row) for row in csv.DictReader(file)]
 
 
 def keep(path: Path, found: Sequence[Any]) -> None:
@@ -138,3 +139,31 @@ def chosen(cpus: str) -> list[int]:
     if len(found) != 2 or not set(found) <= os.sched_getaffinity(0):
         sys.exit(f"--cpus {cpus}: give two CPUs of {sorted(os.sched_getaffinity(0))}")
     return found
+
+
+def main(
+    words: Sequence[str],
+    *,
+    about: str | None,
+    starts: int,
+    page: Path,
+    rows: Path,
+    kind: type[AnyRow],
+    measured: Callable[[Sequence[int], int], Iterable[AnyRow]],
+    tables: Callable[[Sequence[AnyRow]], Mapping[str, str]],
+) -> None:
+    """Measure on two CPUs in so many starts, print the tables, and keep them if asked."""
+    asked = argparse.ArgumentParser(description=about)
+    asked.add_argument("--cpus", default="0,1")
+    asked.add_argument("--starts", type=int, default=starts)
+    asked.add_argument("--write", action="store_true")
+    asked.add_argument("--pages", action="store_true")
+    wishes = asked.parse_args(words)
+    cpus = chosen(wishes.cpus)
+    found = kept(rows, kind) if wishes.pages else list(measured(cpus, wishes.starts))
+    for name, text in tables(found).items():
+        print(f"{name}\n{text}\n")
+    if wishes.write:
+        keep(rows, found)
+    if wishes.write or wishes.pages:
+        page.write_text(filled(page.read_text(), tables(found)))

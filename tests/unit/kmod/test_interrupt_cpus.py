@@ -64,15 +64,3 @@ def test_the_ratio_is_of_the_pairs_of_each_start() -> None:
     assert noisy is not None
     assert 1.3 <= noisy[1] < 1.48 < noisy[0] < 1.6 < noisy[2]
     assert two_cpus.ratio(planted([1.48] * 5), "two", "one") is None  # too few for 95 %
-
-
-def test_the_tables_of_the_page_are_made_of_the_stored_rows() -> None:
-    page = bench.PAGE.read_text()
-
-    found = two_cpus.kept(bench.ROWS, Row)
-    assert two_cpus.filled(page, bench.tables(found)) == page
-
-
-def test_cpus_that_are_not_there_are_refused_in_a_sentence() -> None:
-    with pytest.raises(SystemExit, match="give two CPUs of"):
-        bench.main(["--cpus", "0,4095"])

@@ -49,15 +49,3 @@ def test_a_start_is_told_per_read_unless_its_cpus_moved_apart() -> None:
         Row(3, 32, 3000, "halt", 8, 4, "two", 800.0, 4.0, 0.125, 0.0, 1.0, 0.0, 0.5, 0.0, 0.0625),
     ]
     assert told(160) == []
-
-
-def test_the_tables_of_the_page_are_made_of_the_stored_rows() -> None:
-    page = bench.PAGE.read_text()
-
-    found = two_cpus.kept(bench.ROWS, Row)
-    assert two_cpus.filled(page, bench.tables(found)) == page
-
-
-def test_cpus_that_are_not_there_are_refused_in_a_sentence() -> None:
-    with pytest.raises(SystemExit, match="give two CPUs of"):
-        bench.main(["--cpus", "0,4095"])
