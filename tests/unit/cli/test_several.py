@@ -10,12 +10,15 @@ from types import SimpleNamespace
 import pytest
 
 from ssdbench.cli import main, several
-from ssdbench.model.target import TargetKind
+from ssdbench.engine.stage import Limits, RateHint
+from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.suite import sidebyside
 from ssdbench.suite.asked import Asked
+from ssdbench.suite.plan import RunPlan
 from ssdbench.suite.sidebyside import SHARE_NOTHING, Tried, Turn
 from ssdbench.target.consent import objections
 from ssdbench.target.wear import Wear
+from ssdbench.tuning.plan import HostPlan
 from ssdbench.tuning.setting import Backend, Setting
 from tests.support.builders import a_target
 from tests.support.documents import checked
@@ -123,6 +126,13 @@ def test_drives_that_do_not_share_their_time_are_measured_as_the_trial_says(
     assert begun == ["as the trial says"] * 2
 
 
+def _planned(target: TargetInfo, *settings: Setting) -> RunPlan:
+    return RunPlan(
+        target, (), Limits(), RateHint(), seconds=(0, 0), bytes_written=(0, 0), fills=(0, 0),
+        host=HostPlan(settings=settings),
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("kinds", "host", "why"),
     [
@@ -136,26 +146,13 @@ def test_what_a_trial_could_not_allow_is_not_tried(
 ) -> None:
     settings = tuple(Setting(Backend.SYSFS, name, "1", "so") for name in host)
     own = Setting(Backend.BLOCK, "queue/scheduler", "none", "so", "eui.1")
-    planned = [
-        SimpleNamespace(
-            target=a_target(kind), stages=(), host=SimpleNamespace(settings=(own, *settings))
-        )
-        for kind in kinds
-    ]
-    found = sidebyside.objection(planned)  # type: ignore[arg-type]  # all that it asks for
+    found = sidebyside.objection([_planned(a_target(kind), own, *settings) for kind in kinds])
     assert why in found and bool(why) is bool(found)
 
 
 def test_drives_in_zones_are_not_tried_for_they_may_hold_nothing_to_read() -> None:
-    planned = [
-        SimpleNamespace(
-            target=a_target(TargetKind.DRIVE, zone_bytes=zone_bytes),
-            stages=(),
-            host=SimpleNamespace(settings=()),
-        )
-        for zone_bytes in (0, 1 << 20)
-    ]
-    found = sidebyside.objection(planned)  # type: ignore[arg-type]  # all that it asks for
+    drives = [a_target(TargetKind.DRIVE, zone_bytes=zone_bytes) for zone_bytes in (0, 1 << 20)]
+    found = sidebyside.objection([_planned(drive) for drive in drives])
     assert "in zones" in found
 
 
