@@ -194,6 +194,7 @@ def _at_load(
     outcome, why = _kept_at(result, stage, found, limit, needed)
     least = 0.0 if needed is None else needed
     steps = [step for step in found.steps if step.search and step.offered_iops >= least]
+    # Of a load that was offered twice the second, longer offer decided.
     near = min(steps, key=lambda step: (step.offered_iops, -step.window_s), default=None)
     row = _row(target.name or target.of.label(), limit, outcome, why)
     return row.model_copy(
