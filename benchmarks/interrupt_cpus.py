@@ -10,17 +10,13 @@ page; `--pages` renews them from the rows that are kept.
 """
 
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from statistics import median
-from tempfile import TemporaryDirectory
 
 from benchmarks import two_cpus
 from benchmarks.two_cpus import ROOT, apart, ratio, told
-from ssdbench.host import command
 
 PAGE = ROOT / "docs" / "interrupt-cpus.md"
 ROWS = ROOT / "reports" / "experiments" / "interrupt-cpus.csv"
@@ -84,23 +80,14 @@ def rows(text: str, *, start: int, kick: str, work_ns: int) -> list[Row]:
     return found
 
 
-def measured(cpus: Sequence[int], starts: int, work: Sequence[int]) -> Iterator[Row]:
-    """Starts of all kinds in turn, with a rest after each as long as it took."""
-    lost = 0
-    with TemporaryDirectory() as into:
-        program = build(Path(into))
-        for start in range(starts):
-            for kick in ("flag", "signal"):
-                for work_ns in work:
-                    numbers = [start, LOOP_MS, TIMES, work_ns, kick, *cpus]
-                    began = time.monotonic()
-                    words = [str(program), *(str(one) for one in numbers), *two_cpus.realtime()]
-                    said = command.run(words, timeout_s=60).stdout
-                    time.sleep(time.monotonic() - began)
-                    found = rows(said, start=start, kick=kick, work_ns=work_ns)
-                    lost += not found
-                    yield from found
-    print(f"{lost} starts left out: the CPUs did not stay as near or far as they were")
+def measured(cpus: Sequence[int], starts: int) -> Iterator[Row]:
+    """Starts of all kinds in turn."""
+    kinds = [{"kick": kick, "work_ns": ns} for kick in ("flag", "signal") for ns in WORK_NS]
+
+    def words(start: int, *, kick: str, work_ns: int) -> Sequence[object]:
+        return start, LOOP_MS, TIMES, work_ns, kick, *cpus
+
+    return two_cpus.started(build, starts, kinds, words, rows)
 
 
 def tables(found: Sequence[Row]) -> Mapping[str, str]:
@@ -183,7 +170,7 @@ def main(words: Sequence[str]) -> None:
     """Measure, print the tables, and keep them if asked."""
     two_cpus.main(
         words, about=__doc__, starts=40, page=PAGE, rows=ROWS, kind=Row,
-        measured=partial(measured, work=WORK_NS), tables=tables,
+        measured=measured, tables=tables,
     )  # fmt: skip
 
 

@@ -10,16 +10,13 @@ page; `--pages` renews them from the rows that are kept.
 """
 
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from tempfile import TemporaryDirectory
 
 from benchmarks import two_cpus
 from benchmarks.two_cpus import ROOT, apart, ratio, told
-from ssdbench.host import command
 
 PAGE = ROOT / "docs" / "merge-cpus.md"
 ROWS = ROOT / "reports" / "experiments" / "merge-cpus.csv"
@@ -29,8 +26,11 @@ IDLE = ("awake", "halt")
 LOOP_MS = 16
 REQUEST_NS = 5851  # the drive's peak, as in merge_cpus.c: the paper's 700 MB/s
 CASES = {
-    "one": "one winner at a time",
-    "two": "two winners",
+    "one": "one winner at a time (stm)",
+    "two": "two winners (hybrid by kind)",
+    "waits-one": "default hybrid, but one winner at a time",
+    "waits-two": "default hybrid, two winners",
+    "waits-plug": "default hybrid, a plug around each read",
     "each": "a pile for each CPU, each with one winner",
     "alone-one": "all threads on CPU 0, one winner",
     "alone-two": "all threads on CPU 0, two winners",
@@ -39,6 +39,11 @@ CASES = {
 }
 RATIOS = {
     ("two", "one"): "two winners over one",
+    ("waits-two", "waits-one"): "default hybrid: two winners over one",
+    ("waits-one", "one"): "one winner: default hybrid over stm",
+    ("waits-two", "two"): "two winners: default hybrid over hybrid by kind",
+    ("waits-plug", "waits-two"): "default hybrid: a plug around each read over none",
+    ("waits-two", "worker"): "default hybrid over one worker (ATM)",
     ("each", "one"): "a pile for each CPU over one",
     ("each", "two"): "a pile for each CPU over two winners of one",
     ("alone-two", "alone-one"): "on one CPU: two winners over one",
@@ -73,7 +78,7 @@ class Row:
 def build(into: Path, *flags: str) -> Path:
     """The program, compiled into a directory. Raises SsdbenchError if there is no compiler."""
     sources = [f"flash/{name}.c" for name in ("bio", "slots", "lines", "vector")]
-    names = ("entry", "ways", "order", "piles", "dispatch", "worker", "counters")
+    names = ("entry", "callers", "ways", "order", "piles", "dispatch", "worker", "counters")
     sources += [f"tmerge/{name}.c" for name in names]
     return two_cpus.build(into, "merge_cpus", "merge.h", sources, flags)
 
@@ -98,22 +103,18 @@ def rows(text: str, *, start: int, idle: str, threads: int, slower: int) -> list
 
 
 def measured(cpus: Sequence[int], starts: int) -> Iterator[Row]:
-    """Starts of all kinds in turn, with a rest after each as long as it took."""
-    kinds = [(idle, n, slower) for slower in SLOWER for n in THREADS for idle in IDLE]
-    lost = 0
-    with TemporaryDirectory() as into:
-        program = build(Path(into))
-        for start in range(starts):
-            for idle, threads, slower in kinds:
-                numbers = [start, LOOP_MS, threads, slower, idle, *cpus]
-                began = time.monotonic()
-                words = [str(program), *(str(one) for one in numbers), *two_cpus.realtime()]
-                said = command.run(words, timeout_s=60).stdout
-                time.sleep(time.monotonic() - began)
-                found = rows(said, start=start, idle=idle, threads=threads, slower=slower)
-                lost += not found
-                yield from found
-    print(f"{lost} starts left out: the CPUs did not stay as near or far as they were")
+    """Starts of all kinds in turn."""
+    kinds = [
+        {"idle": idle, "threads": threads, "slower": slower}
+        for slower in SLOWER
+        for threads in THREADS
+        for idle in IDLE
+    ]
+
+    def words(start: int, *, idle: str, threads: int, slower: int) -> Sequence[object]:
+        return start, LOOP_MS, threads, slower, idle, *cpus
+
+    return two_cpus.started(build, starts, kinds, words, rows)
 
 
 def tables(found: Sequence[Row]) -> Mapping[str, str]:
@@ -164,7 +165,8 @@ def _peak(found: Sequence[Row]) -> Iterator[str]:
                 ]
             ]
         ]
-        yield f"| {name} | {' | '.join(cells)} |"
+        if set(cells) != {"-"}:
+            yield f"| {name} | {' | '.join(cells)} |"
 
 
 def _ratios(found: Sequence[Row]) -> Iterator[str]:
@@ -182,7 +184,8 @@ def _ratios(found: Sequence[Row]) -> Iterator[str]:
                 )
                 for kind in _kinds()
             ]
-            yield f"| {name} | {idle} | {' | '.join(cells)} |"
+            if set(cells) != {"-"}:
+                yield f"| {name} | {idle} | {' | '.join(cells)} |"
 
 
 def _counts(found: Sequence[Row]) -> Iterator[str]:

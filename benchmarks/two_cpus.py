@@ -5,10 +5,12 @@ import csv
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from math import exp, log
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Protocol, TypeVar
 
 from pydantic import TypeAdapter
@@ -67,11 +69,6 @@ def build(into: Path, name: str, fake: str, sources: Iterable[str], flags: Seque
     return program
 
 
-def realtime() -> list[str]:
-    """The last word of a program, where it may have real-time priority."""
-    return ["realtime"] if os.geteuid() == 0 else []
-
-
 def line_ns(text: str) -> int | None:
     """The mean of before and after; None if the CPUs were near before and far after, or so."""
     lines = [line.split() for line in text.splitlines()]
@@ -83,6 +80,33 @@ def cases(text: str) -> list[tuple[str, list[str]]]:
     """What a program printed of each case: its name and its numbers."""
     lines = [line.split() for line in text.splitlines()]
     return [(line[0], line[1:]) for line in lines if line[0] != "machine"]
+
+
+def started(
+    built: Callable[[Path], Path],
+    starts: int,
+    kinds: Sequence[Mapping[str, Any]],
+    words: Callable[..., Sequence[object]],
+    rows: Callable[..., list[AnyRow]],
+) -> Iterator[AnyRow]:
+    """Starts of all kinds in turn, with a rest after each as long as it took.
+
+    `words` are the program's, in real time where that is allowed; `rows` are of what it printed.
+    """
+    realtime = ["realtime"] if os.geteuid() == 0 else []
+    lost = 0
+    with TemporaryDirectory() as into:
+        program = built(Path(into))
+        for start in range(starts):
+            for kind in kinds:
+                began = time.monotonic()
+                argv = [str(program), *map(str, words(start, **kind)), *realtime]
+                text = command.run(argv, timeout_s=60).stdout
+                time.sleep(time.monotonic() - began)
+                found = rows(text, start=start, **kind)
+                lost += not found
+                yield from found
+    print(f"{lost} starts left out: the CPUs did not stay as near or far as they were")
 
 
 def ratio(found: Sequence[Timed], over: str, under: str) -> tuple[float, float, float] | None:

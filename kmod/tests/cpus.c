@@ -53,7 +53,6 @@ struct cpu {
 
 	/* Its own. */
 	struct hrtimer *timers __attribute__((aligned(64)));
-	pthread_t thread;
 	u64 offset;
 	u64 sent, ended, moved, wakes, kicks;
 	u64 started, finished;		/* of the disk's accounting */
@@ -95,7 +94,7 @@ static ktime_t begun_ns, spent_ns;
 static void kick(struct cpu *cpu)
 {
 	cpus[this_cpu].kicks++;
-	if (with_signals && pthread_kill(cpu->thread, SIGUSR1))
+	if (with_signals && pthread_kill(played_by[cpu - cpus], SIGUSR1))
 		fail("a signal could not be sent");
 }
 
@@ -240,7 +239,7 @@ static void run_reader(struct cpu *cpu, struct reader *reader)
 {
 	reader->asleep = true;
 	reader->sent_on = this_cpu;
-	cpu->offset = cpu->offset * 6364136223846793005ULL + 1442695040888963407ULL;
+	cpu->offset = next_place(cpu->offset);
 	reader->bio = (struct bio) {
 		.bi_bdev = &bdev,
 		.bi_opf = REQ_OP_READ,
@@ -270,11 +269,6 @@ static struct reader *next_reader(struct cpu *cpu)
 
 /* command.c's: the drive has the read done in a moment, and is never the limit. */
 
-u32 flash_core_op(enum req_op op)
-{
-	return op;
-}
-
 u64 flash_core_submit(struct flash *flash, const struct ssdb_cmd *cmds, u32 count,
 		      blk_status_t *status)
 {
@@ -288,11 +282,6 @@ blk_status_t flash_bio_data(struct flash *flash, struct bio *bio)
 {
 	(void)bio;
 	return READ_ONCE(flash->cut) ? BLK_STS_IOERR : BLK_STS_OK;
-}
-
-bool flash_undo_finish(struct flash_undo *undo)
-{
-	return !undo;
 }
 
 /* The two measurements, as each of both CPUs goes through them. */
@@ -377,10 +366,10 @@ static long preempted(void)
 
 static void *play(void *data)
 {
-	struct cpu *cpu = data;
 	struct flash *flash = bdev.bd_disk->private_data;
+	struct cpu *cpu = &cpus[(long)data];
 
-	become(cpu - cpus);
+	become((long)data);
 	meet_other();
 	cpu->preempted = preempted();
 	if (loop)
@@ -406,11 +395,9 @@ static void place_readers(void)
 	}
 }
 
-static void power_on(struct flash *flash)
+static void measure(void)
 {
-	memset(flash, 0, sizeof(*flash));
-	init_waitqueue_head(&flash->slot_free);
-	flash->options = (struct flash_options) {
+	const struct flash_options options = {
 		.mode = FLASH_BIO,
 		.completion = FLASH_TIMER,
 		.lines = arranged->lines,
@@ -419,44 +406,17 @@ static void power_on(struct flash *flash)
 		.irq_cpu2 = 1,
 		.return_to_origin = arranged->return_to_origin,
 	};
-	if (flash_slots_create(flash) || flash_lines_create(flash) ||
-	    flash_bio_create(flash, NULL))
-		fail("there is no memory");
-	flash->disk->fops = &flash_bio_fops;
-	flash->disk->private_data = flash;
-	bdev.bd_disk = flash->disk;
-}
-
-static void power_off(struct flash *flash)
-{
-	flash_lines_destroy(flash);
-	flash_slots_destroy(flash);
-	flash_bio_destroy(flash);
-	free(flash->disk);
-}
-
-static void start_cpus(void *(*what)(void *cpu))
-{
-	for (u32 i = 0; i < CPUS; i++)
-		if (pthread_create(&cpus[i].thread, NULL, what, &cpus[i]))
-			fail("a thread could not be started");
-	for (u32 i = 0; i < CPUS; i++)
-		pthread_join(cpus[i].thread, NULL);
-}
-
-static void measure(void)
-{
 	static struct flash flash;
 	u64 interrupts = 0, sent, ended;
 
 	stop.now = 0;
 	spent_ns = 0;
 	place_readers();
-	power_on(&flash);
-	start_cpus(play);
+	flash_on(&flash, &options, &bdev);
+	start_both(play);
 	for (u32 i = 0; i < flash.nr_lines; i++)
 		interrupts += flash.lines[i].interrupts;
-	power_off(&flash);
+	flash_off(&flash);
 	sent = cpus[0].sent + cpus[1].sent;
 	ended = cpus[0].ended + cpus[1].ended;
 	if (sent != ended || sent != (u64)flash.commands.counter ||
@@ -484,7 +444,7 @@ static void *call_other(void *data)
 	u32 turns = 0, i;
 	ktime_t began;
 
-	become((struct cpu *)data - cpus);
+	become((long)data);
 	meet_other();
 	began = meet_other();
 	if (this_cpu) {
@@ -511,7 +471,7 @@ static void measure_machine(void)
 	place_readers();
 	stop.now = 0;
 	with_signals = true;
-	start_cpus(call_other);
+	start_both(call_other);
 	with_signals = signals;
 	printf("machine line %lld\nmachine call %lld\nmachine kick %lld\n",
 	       (long long)measure_line(), (long long)call_ns, (long long)kick_ns);

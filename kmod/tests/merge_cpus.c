@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Temporal merge on two CPUs that really run side by side: one winner or two at a time, one pile of
- * requests or one for each CPU, and the same on one CPU alone. `merge_cpus` runs tmerge/ and
- * flash/vector.c in user space, as they are (fake/merge.h), on threads that are bound to a CPU and
- * sleep and wake in the host's kernel. See docs/merge-cpus.md; benchmarks/merge_cpus.py builds and
- * runs this.
+ * Temporal merge on two CPUs that really run side by side: one winner or two at a time, by kind or by
+ * who waits, one pile of requests or one for each CPU, and the same on one CPU alone. `merge_cpus`
+ * runs tmerge/ and flash/vector.c in user space, as they are (fake/merge.h), on threads that are bound
+ * to a CPU and sleep and wake in the host's kernel. See docs/merge-cpus.md; benchmarks/merge_cpus.py
+ * builds and runs this.
  *
  *   merge_cpus TURN MS THREADS SLOWER halt|awake CPU CPU [realtime]
  *
- * THREADS threads read 4 KiB one at a time, for MS milliseconds in each case. The drive is SLOWER
- * times as slow as the paper's. With "awake", idle CPUs never halt. One line for each case, from
- * case number TURN on; all but the first two numbers are of the whole case:
+ * THREADS threads read 4 KiB one at a time, for MS milliseconds in each case, after WARM_READS each.
+ * The drive is SLOWER times as slow as the paper's. With "awake", idle CPUs never halt. One line for
+ * each case, from case number TURN on; all but the first two numbers are also of what was under way
+ * when that time ended:
  *
  *   CASE READS NS ENDED COMMANDS BEHIND IDLE LOCKS MOVED WAKES ELSEWHERE ALARMS
  *
@@ -28,7 +29,14 @@
 #include "pair.h"
 
 #define MOST_THREADS	16
-#define WARM_NS		1000000
+#define LOOK_NS		((ktime_t)NSEC_PER_MSEC)
+/*
+ * A thread that waits for each read is watched for so many, then trusted for longer and longer: when
+ * the time begins all have been watched twice, and are trusted with 512.
+ */
+#define WATCHED		(TMERGE_WATCH / TMERGE_ALONE)
+#define WARM_READS	(WATCHED + TMERGE_TRUST_FIRST + WATCHED)
+#define STARVED_NS	(20000 * NSEC_PER_MSEC)
 /*
  * Yu et al. 2012, section 5: "about 7 usecs" for 4 KiB, of which the link of 700 MB/s takes
  * 5851 ns. The drive works at one command at a time.
@@ -40,9 +48,10 @@ struct reader {
 	struct bio bio;
 	struct completion done;
 	int sent_on;
+	sector_t got;		/* whose data the drive moved here */
 	u64 place;
 	struct block_device *bdev;
-	pthread_t thread;
+	struct task_struct task;
 	int cpu;
 	u64 ended __attribute__((aligned(64)));		/* read while it runs */
 } __attribute__((aligned(64)));
@@ -52,16 +61,22 @@ struct arrangement {
 	enum tmerge_mode mode;
 	u32 piles;		/* 2: one for each CPU */
 	bool one_cpu;		/* all threads are on CPU 0 */
+	bool waiting;		/* hybrid by who waits, the module's default; else by kind */
+	u32 max_winners;	/* of the module's; 0: as it has them */
+	bool plugged;		/* each read has a plug around it */
 };
 
 static const struct arrangement arrangements[] = {
-	{ "one",	TMERGE_STM,	1, false },
-	{ "two",	TMERGE_HYBRID,	1, false },
-	{ "each",	TMERGE_STM,	2, false },
-	{ "alone-one",	TMERGE_STM,	1, true },
-	{ "alone-two",	TMERGE_HYBRID,	1, true },
-	{ "worker",	TMERGE_ATM,	1, false },
-	{ "workers",	TMERGE_ATM,	2, false },
+	{ "one",	TMERGE_STM,	.piles = 1 },
+	{ "two",	TMERGE_HYBRID,	.piles = 1 },
+	{ "waits-one",	TMERGE_HYBRID,	.piles = 1, .waiting = true, .max_winners = 1 },
+	{ "waits-two",	TMERGE_HYBRID,	.piles = 1, .waiting = true },
+	{ "waits-plug",	TMERGE_HYBRID,	.piles = 1, .waiting = true, .plugged = true },
+	{ "each",	TMERGE_STM,	.piles = 2 },
+	{ "alone-one",	TMERGE_STM,	.piles = 1, .one_cpu = true },
+	{ "alone-two",	TMERGE_HYBRID,	.piles = 1, .one_cpu = true },
+	{ "worker",	TMERGE_ATM,	.piles = 1 },
+	{ "workers",	TMERGE_ATM,	.piles = 2 },
 };
 
 #define ARRANGEMENTS	(sizeof(arrangements) / sizeof(*arrangements))
@@ -77,23 +92,38 @@ static struct block_device upper[CPUS];
 static struct reader readers[MOST_THREADS];
 static u32 threads, scale;
 static pthread_barrier_t all_there;
-static u64 drive_free_ns, drive_idle_ns, behind;	/* with flash.core_lock */
-static struct { u32 now __attribute__((aligned(64))); } stop;
-static __thread struct task_struct *worker;
-static __thread u64 moved;
+static struct {		/* with flash.core_lock */
+	u64 free_ns __attribute__((aligned(64)));
+	u64 idle_ns, behind, commands;
+	u64 reads;		/* of the whole case */
+	bool counts;
+} drive;
+static struct { u32 begun __attribute__((aligned(64))), over; } timed;
+static __thread bool counts;
+
+__thread struct task_struct *current;
 
 /* Of all threads of a case, when they have ended. */
-static struct {
-	u64 locks, moved, wakes, elsewhere, alarms;
-} sums;
+static struct pair_counts sums;
+
+/* What a thread did before the time began does not count. */
+static void count_if_begun(void)
+{
+	if (counts || !READ_ONCE(timed.begun))
+		return;
+	counts = true;
+	counted = (struct pair_counts) { 0 };
+}
 
 static void count_thread(void)
 {
-	__atomic_fetch_add(&sums.locks, locks_from_elsewhere, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&sums.moved, moved, __ATOMIC_RELAXED);
+	count_if_begun();
+	__atomic_fetch_add(&sums.locks, counted.locks, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&sums.wakes, counted.wakes, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&sums.elsewhere, counted.elsewhere, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&sums.alarms, counted.alarms, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&sums.ended, counted.ended, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&sums.moved, counted.moved, __ATOMIC_RELAXED);
 }
 
 /* The kernel of fake/merge.h */
@@ -121,19 +151,13 @@ void hrtimer_start(struct hrtimer *timer, ktime_t expires, enum hrtimer_mode mod
 	fail("a timer was started");
 }
 
-void tmerge_enter_watched(struct tmerge_io *io)
-{
-	(void)io;
-	fail("hybrid by kind watches nobody");
-}
-
 static void *run_worker(void *data)
 {
 	struct task_struct *task = data;
 
 	/* A kernel binds it nowhere; with a pile for each CPU it is that CPU's. */
 	become(arranged->piles == CPUS ? (struct tmerge *)task->data - piles : CPUS);
-	worker = task;
+	current = task;
 	want_cpu(this_cpu);
 	task->run(task->data);
 	leave_cpu();
@@ -157,7 +181,7 @@ struct task_struct *kthread_run(int (*run)(void *data), void *data, const char *
 
 bool kthread_should_stop(void)
 {
-	return READ_ONCE(worker->stop);
+	return READ_ONCE(current->stop);
 }
 
 void kthread_stop(struct task_struct *task)
@@ -170,65 +194,63 @@ void kthread_stop(struct task_struct *task)
 	kfree(task);
 }
 
-/* command.c's and cut.c's, for a drive of the paper's times that keeps no data. */
+/* command.c's and cut.c's: a drive of the paper's times, whose data are its sectors' numbers. */
 
 struct flash *flash_get(struct gendisk *disk)
 {
-	struct flash *drive = disk->private_data;
-
-	atomic_inc(&drive->in_flight);
-	return drive;
+	atomic_inc(&flash.in_flight);
+	return disk->private_data;
 }
 
-u32 flash_core_op(enum req_op op)
-{
-	return op;
-}
-
-u64 flash_core_submit(struct flash *drive, const struct ssdb_cmd *cmds, u32 count,
+u64 flash_core_submit(struct flash *self, const struct ssdb_cmd *cmds, u32 count,
 		      blk_status_t *status)
 {
 	u64 now_ns, due_ns;
 
 	(void)cmds;
+	count_if_begun();
 	*status = BLK_STS_OK;
-	spin_lock(&drive->core_lock);
+	spin_lock(&self->core_lock);
+	if (!drive.counts && READ_ONCE(timed.begun)) {
+		drive.counts = true;
+		drive.idle_ns = drive.behind = drive.commands = 0;
+	}
 	now_ns = ktime_get_ns();
-	if (drive_free_ns && drive_free_ns < now_ns)
-		drive_idle_ns += now_ns - drive_free_ns;
-	behind += drive_free_ns > now_ns;
-	due_ns = max(drive_free_ns, now_ns) + scale * (COMMAND_NS + count * REQUEST_NS);
-	drive_free_ns = due_ns;
-	atomic64_inc(&drive->commands);
-	spin_unlock(&drive->core_lock);
+	if (drive.free_ns && drive.free_ns < now_ns)
+		drive.idle_ns += now_ns - drive.free_ns;
+	drive.behind += drive.free_ns > now_ns;
+	due_ns = max(drive.free_ns, now_ns) + scale * (COMMAND_NS + count * REQUEST_NS);
+	drive.free_ns = due_ns;
+	drive.commands++;
+	drive.reads += count;
+	atomic64_inc(&self->commands);
+	spin_unlock(&self->core_lock);
 	return due_ns;
 }
 
-blk_status_t flash_bio_data(struct flash *drive, struct bio *bio)
+blk_status_t flash_bio_data(struct flash *self, struct bio *bio)
 {
-	(void)drive, (void)bio;
+	struct reader *reader = container_of(bio, struct reader, bio);
+
+	(void)self;
+	reader->got = bio->bi_iter.bi_sector;
 	return BLK_STS_OK;
 }
 
-struct flash_undo *flash_undo_create(struct flash *drive, struct ssdb_flash_vector *vector)
+struct flash_undo *flash_undo_create(struct flash *self, struct ssdb_flash_vector *vector)
 {
-	(void)drive, (void)vector;
+	(void)self, (void)vector;
 	return NULL;
 }
 
-void flash_undo_revert(struct flash *drive, struct flash_undo *undo)
+void flash_undo_revert(struct flash *self, struct flash_undo *undo)
 {
-	(void)drive, (void)undo;
+	(void)self, (void)undo;
 }
 
-void flash_undo_begin(struct flash *drive, struct flash_undo *undo, u64 due_ns)
+void flash_undo_begin(struct flash *self, struct flash_undo *undo, u64 due_ns)
 {
-	(void)drive, (void)undo, (void)due_ns;
-}
-
-bool flash_undo_finish(struct flash_undo *undo)
-{
-	return !undo;
+	(void)self, (void)undo, (void)due_ns;
 }
 
 /* Threads that read */
@@ -239,25 +261,51 @@ static void read_done(struct bio *bio)
 
 	if (bio->bi_status != BLK_STS_OK)
 		fail("a read failed");
-	moved += reader->sent_on != this_cpu;
+	counted.moved += reader->sent_on != this_cpu;
 	complete(&reader->done);
+}
+
+/* As the block layer puts it around each bio since Linux 6.9, and a file system always. */
+static void submit_plugged(struct bio *bio)
+{
+	struct blk_plug plug = { LIST_HEAD_INIT(plug.cb_list) };
+
+	current->plug = &plug;
+	bio->bi_bdev->bd_disk->fops->submit_bio(bio);
+	while (!list_empty(&plug.cb_list)) {
+		struct blk_plug_cb *cb = list_first_entry(&plug.cb_list, struct blk_plug_cb, list);
+
+		list_del(&cb->list);
+		cb->callback(cb, false);
+	}
+	current->plug = NULL;
 }
 
 static void read_once(struct reader *reader)
 {
-	reader->place = reader->place * 6364136223846793005ULL + 1442695040888963407ULL;
+	sector_t sector;
+
+	reader->place = next_place(reader->place);
+	sector = reader->place >> 40 << 3;
 	reader->bio = (struct bio) {
 		.bi_bdev = reader->bdev,
 		.bi_opf = REQ_OP_READ,
-		.bi_iter = { .bi_sector = reader->place >> 40 << 3, .bi_size = 4096 },
+		.bi_iter = { .bi_sector = sector, .bi_size = 4096 },
 		.bi_end_io = read_done,
 		.bi_private = reader,
 	};
 	reader->sent_on = this_cpu;
+	reader->got = ~sector;
 	init_completion(&reader->done);
-	reader->bdev->bd_disk->fops->submit_bio(&reader->bio);
+	if (arranged->plugged)
+		submit_plugged(&reader->bio);
+	else
+		reader->bdev->bd_disk->fops->submit_bio(&reader->bio);
 	wait_for_completion_io(&reader->done);
+	if (reader->got != sector)
+		fail("a read has other data than its own");
 	WRITE_ONCE(reader->ended, reader->ended + 1);
+	counted.ended++;
 }
 
 static void *run_reader(void *data)
@@ -265,9 +313,12 @@ static void *run_reader(void *data)
 	struct reader *reader = data;
 
 	become(reader->cpu);
+	current = &reader->task;
 	pthread_barrier_wait(&all_there);
-	while (!READ_ONCE(stop.now))
+	while (!READ_ONCE(timed.over)) {
+		count_if_begun();
 		read_once(reader);
+	}
 	leave_cpu();
 	count_thread();
 	return NULL;
@@ -283,31 +334,40 @@ static u64 ended_by_now(void)
 	return ended;
 }
 
-static void drive_on(void)
+static bool all_warm(void)
 {
-	flash.options = (struct flash_options) {
-		.mode = FLASH_BIO,
-		.completion = FLASH_SPIN,	/* the authors polled */
-		.lines = FLASH_ONE_LINE,
-		.depth = 4 * CPUS,
-	};
-	init_waitqueue_head(&flash.slot_free);
-	if (flash_slots_create(&flash) || flash_lines_create(&flash) ||
-	    flash_bio_create(&flash, NULL))
-		fail("there is no memory");
-	flash.disk->fops = &flash_bio_fops;
-	flash.disk->private_data = &flash;
-	lower.bd_disk = flash.disk;
+	u32 i;
+
+	for (i = 0; i < threads; i++)
+		if (READ_ONCE(readers[i].ended) < WARM_READS)
+			return false;
+	return true;
 }
 
-static void drive_off(void)
+static void begin_time(void)
 {
-	if (flash.in_flight.counter)
-		fail("a command is still under way");
-	flash_lines_destroy(&flash);
-	flash_slots_destroy(&flash);
-	flash_bio_destroy(&flash);
-	free(flash.disk);
+	ktime_t until = ktime_get() + STARVED_NS;
+
+	do {
+		if (ktime_get() > until)
+			fail("a thread gets no turn to read");
+		rest_until(ktime_get() + LOOK_NS);
+	} while (!all_warm());
+	WRITE_ONCE(timed.begun, 1);
+}
+
+/* Is that read of a thread that waits for each one to go the synchronous way? */
+static bool goes_sync(u64 number)
+{
+	u64 span = TMERGE_TRUST_FIRST, at = 0;
+
+	if (!arranged->waiting)
+		return arranged->mode != TMERGE_ATM;
+	while (number >= at + WATCHED + span) {
+		at += WATCHED + span;
+		span = min(8 * span, (u64)TMERGE_TRUST);
+	}
+	return number >= at + WATCHED;
 }
 
 static void pile_on(u32 number)
@@ -325,78 +385,95 @@ static void pile_on(u32 number)
 	tmerge->lower.bdev = &lower;
 	tmerge->options = (struct tmerge_options) {
 		.mode = arranged->mode,
-		.choice = TMERGE_BY_KIND,	/* so that all reads go the synchronous way */
+		.choice = arranged->waiting ? TMERGE_BY_WAITING : TMERGE_BY_KIND,
 		.max_merge = SSDB_VECTOR_MAX,
 	};
 	disks[number] = (struct gendisk) { .fops = &tmerge_fops, .private_data = tmerge };
 	upper[number].bd_disk = tmerge->disk = &disks[number];
 	if (tmerge_worker_create(tmerge))
 		fail("there is no memory");
+	if (arranged->max_winners)
+		tmerge->max_winners = arranged->max_winners;
+}
+
+static void check_case(void)
+{
+	u64 ended = 0, sync = 0, ios = 0, commands = 0, went_sync = 0, i, number;
+
+	for (i = 0; i < threads; i++) {
+		ended += readers[i].ended;
+		for (number = 0; number < readers[i].ended; number++)
+			sync += goes_sync(number);
+	}
+	for (i = 0; i < arranged->piles; i++) {
+		ios += piles[i].counters.ios[0];
+		commands += piles[i].counters.commands[0];
+		went_sync += piles[i].counters.sync[0];
+		if (piles[i].inside.counter || piles[i].active.node)
+			fail("a read is still under way");
+	}
+	if (ended != ios || ended != drive.reads || commands != (u64)flash.commands.counter)
+		fail("not every read ended once");
+	if (sync != went_sync)
+		fail("not the reads went the synchronous way that are waited for");
 }
 
 static void print_case(u64 reads, ktime_t ns)
 {
-	u64 ended = 0, ios = 0, commands = 0, i;
-
-	for (i = 0; i < threads; i++)
-		ended += readers[i].ended;
-	for (i = 0; i < arranged->piles; i++) {
-		ios += piles[i].counters.ios[0];
-		commands += piles[i].counters.commands[0];
-		if (piles[i].inside.counter || piles[i].active.node)
-			fail("a read is still under way");
-	}
-	if (ended != ios || commands != (u64)flash.commands.counter)
-		fail("not every read ended once");
+	check_case();
 	printf("%s %llu %lld %llu %llu %llu %llu %llu %llu %llu %llu %llu\n",
-	       arranged->name, (unsigned long long)reads, (long long)ns, (unsigned long long)ended,
-	       (unsigned long long)commands, (unsigned long long)behind,
-	       (unsigned long long)drive_idle_ns, (unsigned long long)sums.locks,
-	       (unsigned long long)sums.moved, (unsigned long long)sums.wakes,
-	       (unsigned long long)sums.elsewhere, (unsigned long long)sums.alarms);
+	       arranged->name, (unsigned long long)reads, (long long)ns,
+	       (unsigned long long)sums.ended, (unsigned long long)drive.commands,
+	       (unsigned long long)drive.behind, (unsigned long long)drive.idle_ns,
+	       (unsigned long long)sums.locks, (unsigned long long)sums.moved,
+	       (unsigned long long)sums.wakes, (unsigned long long)sums.elsewhere,
+	       (unsigned long long)sums.alarms);
 	fflush(stdout);
 }
 
 static void measure(ktime_t ns)
 {
+	static const struct flash_options options = {
+		.mode = FLASH_BIO,
+		.completion = FLASH_SPIN,	/* the authors polled */
+		.lines = FLASH_ONE_LINE,
+		.depth = 4 * CPUS,
+	};
 	ktime_t begun;
 	u64 reads;
 	u32 i;
 
 	memset(&sums, 0, sizeof(sums));
-	memset(&flash, 0, sizeof(flash));
-	stop.now = 0;
-	drive_free_ns = 0;
-	drive_idle_ns = 0;
-	behind = 0;
-	drive_on();
+	memset(&drive, 0, sizeof(drive));
+	memset(&timed, 0, sizeof(timed));
+	flash_on(&flash, &options, &lower);
 	for (i = 0; i < arranged->piles; i++)
 		pile_on(i);
 	pthread_barrier_init(&all_there, NULL, threads + 1);
 	for (i = 0; i < threads; i++) {
 		int cpu = arranged->one_cpu ? 0 : i % CPUS;
 
-		readers[i] = (struct reader) { .place = i, .cpu = cpu };
+		readers[i] = (struct reader) { .place = i, .cpu = cpu, .task.pid = 1000 + i };
 		readers[i].bdev = &upper[arranged->piles == CPUS ? cpu : 0];
 		want_cpu(cpu);
-		if (pthread_create(&readers[i].thread, NULL, run_reader, &readers[i]))
+		if (pthread_create(&readers[i].task.thread, NULL, run_reader, &readers[i]))
 			fail("a thread could not be started");
 	}
 	pthread_barrier_wait(&all_there);
-	sleep_until(ktime_get() + WARM_NS);
+	begin_time();
 	reads = ended_by_now();
 	begun = ktime_get();
-	sleep_until(begun + ns);
+	rest_until(begun + ns);
 	reads = ended_by_now() - reads;
 	ns = ktime_get() - begun;
-	WRITE_ONCE(stop.now, 1);
+	WRITE_ONCE(timed.over, 1);
 	for (i = 0; i < threads; i++)
-		pthread_join(readers[i].thread, NULL);
+		pthread_join(readers[i].task.thread, NULL);
 	pthread_barrier_destroy(&all_there);
 	for (i = 0; i < arranged->piles; i++)
 		tmerge_worker_destroy(&piles[i]);
 	print_case(reads, ns);
-	drive_off();
+	flash_off(&flash);
 }
 
 /* What the machine takes for the parts. */

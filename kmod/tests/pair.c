@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Two CPUs: threads that are bound to them, that meet, and that sleep in the host's kernel. */
+/* Two CPUs: threads that are bound to them, that meet, and that sleep in the host's kernel; a drive. */
 #include <stdio.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "../flash/flash.h"
 #include "pair.h"
 
 #define PINGS	1000
+#define ALARMS	2	/* winners at a time */
 /* Of <linux/futex.h>, whose types are others here. */
 #define FUTEX_WAIT_PRIVATE	128
 #define FUTEX_WAKE_PRIVATE	129
 
 __thread int this_cpu;
 __thread struct pair_counts counted;
-__thread u64 locks_from_elsewhere;
 static __thread bool roams;	/* bound to neither */
 
 int bound_to[CPUS];
 bool realtime;
 u32 nr_cpu_ids = CPUS;
+pthread_t played_by[CPUS];
 struct workqueue_struct *system_highpri_wq;
 
 static struct {
@@ -27,7 +29,7 @@ static struct {
 } meet;
 static struct {
 	u32 awake __attribute__((aligned(64)));
-	u64 alarm_ns;		/* when one that sleeps will want it; 0: none */
+	u64 alarm_ns[ALARMS];	/* when those that sleep until then will want it; 0: none */
 } wanted[CPUS];
 static u32 ball __attribute__((aligned(64)));
 static ktime_t line_ns;
@@ -77,14 +79,13 @@ ktime_t meet_other(void)
 
 void start_both(void *(*what)(void *cpu))
 {
-	pthread_t threads[CPUS];
 	long i;
 
 	for (i = 0; i < CPUS; i++)
-		if (pthread_create(&threads[i], NULL, what, (void *)i))
+		if (pthread_create(&played_by[i], NULL, what, (void *)i))
 			fail("a thread could not be started");
 	for (i = 0; i < CPUS; i++)
-		pthread_join(threads[i], NULL);
+		pthread_join(played_by[i], NULL);
 }
 
 static void *ping(void *cpu)
@@ -126,21 +127,39 @@ void leave_cpu(void)
 
 bool single_task_running(void)
 {
-	u64 alarm_ns = READ_ONCE(wanted[this_cpu].alarm_ns);
+	u32 running = READ_ONCE(wanted[this_cpu].awake), i;
 
-	return READ_ONCE(wanted[this_cpu].awake) <= 1 && !(alarm_ns && alarm_ns <= ktime_get_ns());
+	for (i = 0; running <= 1 && i < ALARMS; i++) {
+		u64 alarm_ns = READ_ONCE(wanted[this_cpu].alarm_ns[i]);
+
+		running += alarm_ns && alarm_ns <= ktime_get_ns();
+	}
+	return running <= 1;
+}
+
+void rest_until(ktime_t due)
+{
+	struct timespec at = { .tv_sec = due / 1000000000, .tv_nsec = due % 1000000000 };
+
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
 }
 
 void sleep_until(ktime_t due)
 {
-	struct timespec at = { .tv_sec = due / 1000000000, .tv_nsec = due % 1000000000 };
+	u64 none = 0;
+	u32 i;
 
 	counted.alarms++;
-	WRITE_ONCE(wanted[this_cpu].alarm_ns, due);
+	for (i = 0; i < ALARMS; i++, none = 0)
+		if (__atomic_compare_exchange_n(&wanted[this_cpu].alarm_ns[i], &none, due, false,
+						__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+			break;
+	if (i == ALARMS)
+		fail("more threads sleep until a time than there are winners");
 	leave_cpu();
-	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+	rest_until(due);
 	want_cpu(this_cpu);
-	WRITE_ONCE(wanted[this_cpu].alarm_ns, 0);
+	WRITE_ONCE(wanted[this_cpu].alarm_ns[i], 0);
 }
 
 /* Not yet, done, or who waits sleeps on that CPU. */
@@ -174,4 +193,39 @@ void wait_for_completion_io(struct completion *event)
 		this_cpu = !this_cpu;
 		want_cpu(this_cpu);
 	}
+}
+
+/* A drive: what of command.c and cut.c is the same for all. */
+
+u32 flash_core_op(enum req_op op)
+{
+	return op;
+}
+
+bool flash_undo_finish(struct flash_undo *undo)
+{
+	return !undo;
+}
+
+void flash_on(struct flash *flash, const struct flash_options *options, struct block_device *bdev)
+{
+	memset(flash, 0, sizeof(*flash));
+	init_waitqueue_head(&flash->slot_free);
+	flash->options = *options;
+	if (flash_slots_create(flash) || flash_lines_create(flash) ||
+	    flash_bio_create(flash, NULL))
+		fail("there is no memory");
+	flash->disk->fops = &flash_bio_fops;
+	flash->disk->private_data = flash;
+	bdev->bd_disk = flash->disk;
+}
+
+void flash_off(struct flash *flash)
+{
+	if (flash->in_flight.counter)
+		fail("a command is still under way");
+	flash_lines_destroy(flash);
+	flash_slots_destroy(flash);
+	flash_bio_destroy(flash);
+	free(flash->disk);
 }

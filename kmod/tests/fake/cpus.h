@@ -54,9 +54,19 @@ struct request;
 struct workqueue_struct;
 extern struct workqueue_struct *system_highpri_wq;
 
+/* What a thread did. */
+struct pair_counts {
+	u64 locks;		/* taken whose line came from the other CPU */
+	u64 wakes;		/* of threads that slept */
+	u64 elsewhere;		/* of them, on the other CPU */
+	u64 alarms;		/* sleeps until a time */
+	u64 ended;		/* reads of its own */
+	u64 moved;		/* reads that it ended, sent by the other CPU */
+};
+
 /* The CPU that this thread plays, of pair.c. */
 extern __thread int this_cpu;
-extern __thread u64 locks_from_elsewhere;
+extern __thread struct pair_counts counted;
 extern u32 nr_cpu_ids;
 
 static inline int smp_processor_id(void)
@@ -131,7 +141,7 @@ static inline void spin_lock(spinlock_t *lock)
 	while ((was = __atomic_exchange_n(&lock->held, SPIN_HELD, __ATOMIC_ACQUIRE)) == SPIN_HELD)
 		while (READ_ONCE(lock->held) == SPIN_HELD)
 			wait_a_turn(&turns);
-	locks_from_elsewhere += was && was != 2U + this_cpu;
+	counted.locks += was && was != 2U + this_cpu;
 }
 
 static inline void spin_unlock(spinlock_t *lock)

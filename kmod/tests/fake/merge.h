@@ -2,7 +2,7 @@
 /*
  * What tmerge/ and flash/vector.c take from the kernel besides what is in cpus.h. Threads sleep and
  * wake in the host's kernel; memory is the C library's. The tree of requests under way is not
- * balanced, as those of merge_cpus.c are at random places. Nobody has a plug.
+ * balanced, as those of merge_cpus.c are at random places.
  */
 #ifndef FAKE_MERGE_H
 #define FAKE_MERGE_H
@@ -193,6 +193,10 @@ scope type *name ## _iter_next(type *one, number first, number last)				\
 	return name ## _of(interval_next(&one->rb, first, last));				\
 }
 
+/* Numbers */
+#define ilog2(n)		(31 - __builtin_clz(n))
+#define hash_32(value, bits)	((u32)(value) * 0x61C88647U >> (32 - (bits)))
+
 /* Threads */
 typedef struct { void *unused; } mempool_t;
 
@@ -202,12 +206,18 @@ typedef struct { void *unused; } mempool_t;
 #define set_current_state(state)	((void)(state))
 #define schedule_hrtimeout_range(due, spare, mode)	sleep_until(*(due))
 
+struct blk_plug { struct list_head cb_list; };
+
 struct task_struct {
+	pid_t pid;
+	struct blk_plug *plug;
 	pthread_t thread;
 	int (*run)(void *data);
 	void *data;
 	bool stop;
 };
+
+extern __thread struct task_struct *current;
 
 struct task_struct *kthread_run(int (*run)(void *data), void *data, const char *name, ...);
 bool kthread_should_stop(void);
@@ -234,7 +244,9 @@ struct blk_plug_cb {
 };
 
 #define config_item_name(item)		((void)(item), "tm0")
-#define blk_check_plugged(unplug, data, size)	((void)(unplug), (struct blk_plug_cb *)NULL)
+/* Who has a plug is watched here, and callers.c has a place of its own there. */
+#define blk_check_plugged(unplug, data, size)					\
+	((void)(unplug), current->plug ? abort() : (void)0, (struct blk_plug_cb *)NULL)
 #define op_is_write(op)			((op) & 1)
 #define op_is_sync(flags)		(!op_is_write(flags))
 #define bio_sectors(bio)		((bio)->bi_iter.bi_size >> SECTOR_SHIFT)

@@ -8,6 +8,8 @@ import pytest
 from benchmarks import merge_cpus as bench
 from benchmarks import two_cpus
 from benchmarks.merge_cpus import CASES, Row
+from ssdbench.errors import CommandFailed
+from ssdbench.host import command
 from tests.support.sanitized import unraced
 
 
@@ -26,8 +28,39 @@ def test_every_read_ends_once_in_a_command_and_without_a_race(tmp_path: Path, id
         assert elsewhere <= wakes, case
         if case in ("one", "alone-one", "worker"):  # one command at a time
             assert behind == 0, case
-        if case not in ("one", "two", "worker"):  # who ends a read is on the CPU that sent it
+        if case in ("each", "alone-one", "alone-two", "workers"):  # one CPU for each pile
             assert moved == 0, case
+
+
+def test_a_winner_leaves_its_cpu_to_a_thread_that_wants_it(tmp_path: Path) -> None:
+    program = bench.build(tmp_path)
+
+    cpus = sorted(os.sched_getaffinity(0))
+    words = ["0", "5", "2", "8", "halt", str(cpus[0]), str(cpus[-1])]
+    counts = dict(two_cpus.cases(command.run([str(program), *words], timeout_s=60).stdout))
+
+    commands, slept = (int(counts["alone-two"][place]) for place in (3, -1))
+    assert slept > commands / 2
+
+
+@pytest.mark.parametrize(
+    ("called", "instead", "told"),
+    [
+        ("tmerge_enter_watched", "tmerge_enter_async", "not the reads went the synchronous way"),
+        ("tmerge_enter_async", "tmerge_enter_watched", "not the reads went the synchronous way"),
+        ("flash_bio_data", "flash_undo_create", "other data than its own"),  # it moves none
+    ],
+)
+def test_the_program_ends_where_a_read_went_wrong(
+    tmp_path: Path, called: str, instead: str, told: str
+) -> None:
+    wrong = (f"-Wl,--wrap={called}", f"-Wl,--defsym=__wrap_{called}={instead}")
+    program = bench.build(tmp_path, *wrong)
+
+    cpus = sorted(os.sched_getaffinity(0))
+    words = ["0", "5", "2", "8", "halt", str(cpus[0]), str(cpus[-1])]
+    with pytest.raises(CommandFailed, match=told):
+        command.run([str(program), *words], timeout_s=60)
 
 
 PRINTED = """machine line {before}
