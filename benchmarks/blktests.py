@@ -1,12 +1,15 @@
-"""The table of blktests in docs/kernel-experiments.md: our devices beside null_blk, in the lab.
+"""The tables of blktests in docs/kernel-experiments.md: our devices beside null_blk, in the lab.
 
-    python -m benchmarks.blktests DIR [--write] [--kernel NAME] [--seconds N] [TEST…]
+    python -m benchmarks.blktests DIR [--write] [--kernel NAME | --kernel-dir K] [--seconds N]
+        [TEST…]
 
 DIR is a clone of blktests (github.com/linux-blktests/blktests), which is no part of this
 repository. Its tests of group `block` that take a device (TEST_DEVS) run on null_blk, the control,
-on ssdb_flash by request queue, by bio, and under each bundled scheduler, and on ssdb_tmerge. Its
-programs are compiled on this host, in a copy. N limits the longer tests (default 10); `--write`
-puts the table into the document.
+on ssdb_flash by request queue, by bio, and under each bundled scheduler, and on ssdb_tmerge. In a
+second guest those of groups `block` and `zbd` that take a device in zones run on null_blk and on
+ssdb_flash in zones. Its programs are compiled on this host, in a copy. K is where a kernel was
+built, in place of the lab's. N limits the longer tests (default 10); `--write` puts the tables into
+the document, so it goes with all tests on a kernel of the lab.
 """
 
 import argparse
@@ -14,12 +17,11 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NoReturn
 
 from ssdbench.host import command
 from ssdbench.lab.archive import Archive
@@ -29,34 +31,49 @@ from ssdbench.lab.machine import Machine
 from ssdbench.lab.modules import built_modules, load_script
 
 PAGE = Path(__file__).parents[1] / "docs" / "kernel-experiments.md"
-BEGIN, END = "<!-- blktests: nox -s blktests -- DIR --write -->", "<!-- /blktests -->"
-DEVICES = {
-    "nullb0": "null_blk",
-    "ssdmq": "flash, mq",
-    "ssdas": "mq, bpref-as",
-    "ssdcfq": "mq, bpref-cfq",
-    "ssdbio": "flash, bio",
-    "tm0": "tmerge",
-}
-CONTROL = "nullb0"
-PROGRAMS = ("dio-offsets", "ioctl-lbmd-query")  # of those that such tests use
+PROGRAMS = ("dio-offsets", "ioctl-lbmd-query", "zbdioctl")  # of those that such tests use
 LIMIT_S = 3000
-MEMORY_MIB = 4096  # what is written to six drives is kept there
+MEMORY_MIB = 4096  # what is written to the drives is kept there
+CACHE = Path(os.environ.get("SSDBENCH_LAB_CACHE", "/var/cache/ssdbench/lab"))
 _ENDED = re.compile(
-    r"(?P<test>block/\d+)(?: => (?P<device>\S+))? .*\[(?P<status>passed|failed|not run)\]$"
+    r"(?P<test>(?:block|zbd)/\d+)(?: => (?P<device>\S+))? .*\[(?P<status>passed|failed|not run)\]$"
 )
-SCRIPT = r"""
+_MEASURED = re.compile(r"\S.*\s\.\.\.(\s|$)")  # how long it took, and the like
+BEFORE = r"""
+set -e
 C=/sys/kernel/config
-modprobe null_blk nr_devices=1 gb=1 memory_backed=1 discard=1
 drive() { F=$C/ssdb_flash/$1; mkdir $F; shift
   for pair in capacity_bytes=1073741824 erase_block_bytes=65536 op_ppm=200000 channels=2 \
-    program_unit_bytes=4096 read_unit_bytes=4096 "$@" power=1
+    program_unit_bytes=4096 read_unit_bytes=4096 mode=mq "$@" power=1
   do echo "${pair#*=}" > $F/${pair%%=*}; done; }
-for name in ssdmq ssdas ssdcfq ssdlow; do drive $name mode=mq; done; drive ssdbio mode=bio
+"""
+PLAIN = r"""
+modprobe null_blk nr_devices=1 gb=1 memory_backed=1 discard=1
+for name in ssdmq ssdas ssdcfq ssdlow; do drive $name; done; drive ssdbio mode=bio
 mkdir $C/ssdb_tmerge/tm0; echo /dev/ssdlow > $C/ssdb_tmerge/tm0/device
 echo 1 > $C/ssdb_tmerge/tm0/power
 echo bpref-as > /sys/block/ssdas/queue/scheduler
 echo bpref-cfq > /sys/block/ssdcfq/queue/scheduler
+"""
+# 32 zones of 4 MiB; behind dm-linear all but the first two.
+ZONED = r"""
+modprobe null_blk nr_devices=0; modprobe dm_mod; modprobe kyber_iosched; modprobe bfq
+null() { N=$C/nullb/$1; mkdir $N; shift
+  for pair in size=128 memory_backed=1 zoned=1 zone_size=4 "$@" power=1
+  do echo "${pair#*=}" > $N/${pair%%=*}; done; }
+zones() { name=$1; shift; drive $name capacity_bytes=134217728 zoned=1 zone_size=4 "$@"; }
+GAPS="zone_capacity=3 zone_nr_conv=2 zone_max_open=3 zone_max_active=4"
+null nullb0; null nullb1 $GAPS; null nullb2
+for name in ssdz ssdmqd ssdas ssdcfq ssdlow; do zones $name; done; zones ssdgap $GAPS
+echo mq-deadline > /sys/block/ssdmqd/queue/scheduler
+echo bpref-as > /sys/block/ssdas/queue/scheduler
+echo bpref-cfq > /sys/block/ssdcfq/queue/scheduler
+for pair in dmnull=nullb2 dmssd=ssdlow; do
+  DM_DISABLE_UDEV=1 dmsetup create ${pair%=*} --table "0 245760 linear /dev/${pair#*=} 16384"
+  ln -s mapper/${pair%=*} /dev/${pair%=*}
+done
+"""
+AFTER = r"""
 cp "$6" /boot/config-$(uname -r)
 cp -r "$1" /run/blktests; cd /run/blktests
 PATH=$PATH:$5:/run/stubs; mkdir /run/stubs
@@ -65,6 +82,66 @@ printf '#!/bin/sh\n' > /run/stubs/udevadm; chmod +x /run/stubs/udevadm
 echo "TEST_DEVS=($(printf '/dev/%s ' $2))" > config
 ./check -d -q$3 $4 || true
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """Devices of one kind, which share a table, and how a guest makes them."""
+
+    begin: str  # of the table in the document
+    end: str
+    families: tuple[Mapping[str, str], ...]  # what devices are called; the first is the control
+    script: str
+    zoned: bool = False
+
+    @property
+    def devices(self) -> dict[str, str]:
+        """What all are called, in order."""
+        return {device: name for family in self.families for device, name in family.items()}
+
+    def tests(self, clone: Path) -> Iterator[str]:
+        """Tests of the clone that take such a device."""
+        for group in ("block", "zbd") if self.zoned else ("block",):
+            for test in sorted((clone / "tests" / group).glob("[0-9][0-9][0-9]")):
+                lines = test.read_text(errors="replace").splitlines()
+                if "test_device() {" in lines and (not self.zoned or "CAN_BE_ZONED=1" in lines):
+                    yield f"{group}/{test.name}"
+
+
+SUITES = (
+    Suite(
+        begin="<!-- blktests: nox -s blktests -- DIR --write -->",
+        end="<!-- /blktests -->",
+        families=(
+            {
+                "nullb0": "null_blk",
+                "ssdmq": "flash, mq",
+                "ssdas": "mq, bpref-as",
+                "ssdcfq": "mq, bpref-cfq",
+                "ssdbio": "flash, bio",
+                "tm0": "tmerge",
+            },
+        ),
+        script=PLAIN,
+    ),
+    Suite(
+        begin="<!-- blktests in zones: nox -s blktests -- DIR --write -->",
+        end="<!-- /blktests in zones -->",
+        families=(
+            {
+                "nullb0": "null_blk",
+                "ssdz": "flash",
+                "ssdmqd": "flash, mq-deadline",
+                "ssdas": "flash, bpref-as",
+                "ssdcfq": "flash, bpref-cfq",
+            },
+            {"nullb1": "null_blk, gaps", "ssdgap": "flash, gaps"},
+            {"dmnull": "dm-linear on null_blk", "dmssd": "dm-linear on flash"},
+        ),
+        script=ZONED,
+        zoned=True,
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +156,7 @@ Results = Mapping[str, Mapping[str, Ended]]  # by test and device
 UNKNOWN = Ended("not run", ("blktests says nothing of it",))
 
 
-def results(text: str) -> Results:
+def results(text: str, devices: Iterable[str]) -> Results:
     """What `check` prints; a test that says "not run" without a device does so for all."""
     found: dict[str, dict[str, Ended]] = {}
     lines = text.splitlines()
@@ -88,8 +165,8 @@ def results(text: str) -> Results:
         if not ended:
             continue
         behind = (one.strip() for one in takewhile(_is_detail, lines[number + 1 :]))
-        one = Ended(ended["status"], tuple(behind))
-        for device in [ended["device"]] if ended["device"] else DEVICES:
+        one = Ended(ended["status"], tuple(line for line in behind if not _MEASURED.match(line)))
+        for device in [ended["device"]] if ended["device"] else devices:
             found.setdefault(ended["test"], {})[device] = one
     return found
 
@@ -99,7 +176,7 @@ def _is_detail(line: str) -> bool:
 
 
 def table(
-    found: Results, told: str, devices: Mapping[str, str] = DEVICES, unknown: Ended = UNKNOWN
+    found: Results, told: str, devices: Mapping[str, str], unknown: Ended = UNKNOWN
 ) -> Iterator[str]:
     """The lines of the document: all tests, and why some did not run."""
     yield f"| test | {' | '.join(devices.values())} |"
@@ -118,29 +195,33 @@ def table(
                 why = "; ".join(one.said).replace(f"/dev/{device}", "the device")
                 reasons.setdefault(f"{test} not run: {why}", []).append(name)
     for why, names in reasons.items():
-        yield f"- {why}" + ("" if len(names) == len(devices) else f" ({', '.join(names)})")
+        yield f"- {why}" + ("" if len(names) == len(devices) else f" ({'; '.join(names)})")
 
 
-def differences(found: Results) -> list[tuple[str, str, Ended]]:
-    """Test, device and end of each that ends otherwise on our device than on null_blk."""
-    return [
-        (test, device, by_device.get(device, UNKNOWN))
-        for test, by_device in sorted(found.items())
-        for device in DEVICES
-        if by_device.get(device, UNKNOWN).status != by_device.get(CONTROL, UNKNOWN).status
-    ]
+def differences(
+    found: Results, families: Sequence[Iterable[str]], unknown: Ended = UNKNOWN
+) -> list[tuple[str, str, Ended]]:
+    """Test, device and end of each that ends otherwise than on the first of its family."""
+    apart = []
+    for test, by_device in sorted(found.items()):
+        for control, *others in families:
+            ends = {device: by_device.get(device, unknown) for device in (control, *others)}
+            apart += [
+                (test, device, one)
+                for device, one in ends.items()
+                if one.status != ends[control].status
+            ]
+    return apart
 
 
-def ran(clone: Path, kernel: str, *, seconds: int, tests: Sequence[str]) -> str:
+def ran(suite: Suite, clone: Path, tests: Sequence[str], lab: Lab, seconds: int) -> str:
     """What the guest printed. Raises SsdbenchError, GuestTrouble where its kernel complained."""
-    cache = Path(os.environ.get("SSDBENCH_LAB_CACHE", "/var/cache/ssdbench/lab"))
-    lab = Lab(Archive(cache), kernel)
+    script = load_script(built_modules(lab.kernel, CACHE)) + BEFORE + suite.script + AFTER
     with TemporaryDirectory(dir=Path.cwd(), prefix=".blktests-") as work:
         copy = Path(work) / "blktests"
         shutil.copytree(clone, copy, ignore=shutil.ignore_patterns(".git"), symlinks=True)
         command.run(["make", "-k", "-C", str(copy / "src"), *PROGRAMS], ok=range(3), timeout_s=300)
-        script = load_script(built_modules(lab.kernel, cache)) + "\n" + SCRIPT
-        words = [str(copy), " ".join(DEVICES), str(seconds), " ".join(tests or ["block"])]
+        words = [str(copy), " ".join(suite.devices), str(seconds), " ".join(tests)]
         answer = lab.run(
             ["bash", "-c", script, "bash", *words, os.environ["PATH"], _config(lab.kernel)],
             machine=replace(Machine.unbooted(), memory_mib=MEMORY_MIB),
@@ -153,7 +234,9 @@ def ran(clone: Path, kernel: str, *, seconds: int, tests: Sequence[str]) -> str:
 
 def _config(kernel: Kernel) -> str:
     """How the kernel was configured, which tests ask."""
-    return str(next(kernel.root.rglob("config-*"), kernel.root / ".config"))
+    if kernel.tree is not None:
+        return str(kernel.tree / ".config")
+    return str(next(kernel.root.rglob("config-*")))
 
 
 def show(
@@ -161,8 +244,8 @@ def show(
     apart: Sequence[tuple[str, str, Ended]],
     columns: Mapping[str, str],
     between: tuple[str, str] | None,
-) -> NoReturn:
-    """Print the table and what differs, put it between two marks of the page; then end."""
+) -> bool:
+    """Print the table and what differs, put it into the page; whether one of ours failed."""
     print(text)
     for test, column, one in apart:
         print(f"differs from null_blk: {test} on {columns[column]}: {one.status}", *one.said)
@@ -170,26 +253,41 @@ def show(
         begin, end = between
         before, _, rest = PAGE.read_text().partition(begin)
         PAGE.write_text(f"{before}{begin}\n{text}\n{end}{rest.partition(end)[2]}")
-    sys.exit(any(one.status == "failed" for _, _, one in apart))
+    return any(one.status == "failed" for _, _, one in apart)
 
 
 def main(words: Sequence[str]) -> None:
-    """Run the tests, print the table and what differs; end with 1 where one failed on ours only."""
+    """Run the tests, print tables and what differs; end with 1 where one failed on ours only."""
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("clone", type=Path)
     asked.add_argument("tests", nargs="*")
     asked.add_argument("--kernel", default=SERIES[-1])
+    asked.add_argument("--kernel-dir", type=Path)
     asked.add_argument("--seconds", type=int, default=10)
     asked.add_argument("--write", action="store_true")
     wishes = asked.parse_intermixed_args(words)
     if not (wishes.clone / "check").is_file():
         sys.exit(f"{wishes.clone} is no clone of blktests: it has no `check`")
-    found = results(ran(wishes.clone, wishes.kernel, seconds=wishes.seconds, tests=wishes.tests))
-    if not found:
-        sys.exit("blktests ran no test; what it said is above")
-    told = f"Linux {wishes.kernel} of the lab, longer tests limited to {wishes.seconds} s each."
-    text = "\n".join(table(found, told))
-    show(text, differences(found), DEVICES, (BEGIN, END) if wishes.write else None)
+    if wishes.write and (wishes.tests or wishes.kernel_dir):
+        sys.exit("the document has all tests on a kernel of the lab: --write goes with no others")
+    lab = Lab(Archive(CACHE), wishes.kernel, tree=wishes.kernel_dir)
+    told = f"Linux {lab.kernel.series} of the lab, longer tests limited to {wishes.seconds} s each."
+    failed = False
+    for suite in SUITES:
+        tests = [
+            test
+            for test in suite.tests(wishes.clone)
+            if not wishes.tests or {test, test.partition("/")[0]} & set(wishes.tests)
+        ]
+        if not tests:
+            continue
+        found = results(ran(suite, wishes.clone, tests, lab, wishes.seconds), suite.devices)
+        if not found:
+            sys.exit("blktests ran no test; what it said is above")
+        text = "\n".join(table(found, told, suite.devices))
+        between = (suite.begin, suite.end) if wishes.write else None
+        failed |= show(text, differences(found, suite.families), suite.devices, between)
+    sys.exit(failed)
 
 
 if __name__ == "__main__":

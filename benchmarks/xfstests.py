@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.blktests import Ended, Results, show, table
+from benchmarks.blktests import CACHE, Ended, Results, differences, show, table
 from ssdbench.lab.archive import Archive
 from ssdbench.lab.kernels import SERIES
 from ssdbench.lab.lab import Lab
@@ -27,12 +27,11 @@ from ssdbench.lab.modules import built_modules, load_script
 
 BEGIN, END = "<!-- xfstests: nox -s xfstests -- DIR --write -->", "<!-- /xfstests -->"
 DEVICES = {"nullb": "null_blk", "ssd": "flash", "tm": "tmerge"}
-CONTROL = "nullb"
-COLUMNS = {
-    f"{device}-{kind}": f"{name}, {kind}"
+FAMILIES = tuple(
+    {f"{device}-{kind}": f"{name}, {kind}" for device, name in DEVICES.items()}
     for kind in ("ext4", "xfs")
-    for device, name in DEVICES.items()
-}
+)
+COLUMNS = {column: name for family in FAMILIES for column, name in family.items()}
 LIMIT_S = 6 * 3600
 MEMORY_MIB = 4096
 SILENT = Ended("not run", ("xfstests says nothing of it",))
@@ -110,23 +109,10 @@ def quick(clone: Path, *, only_plain: bool = False) -> Iterator[str]:
             yield f"generic/{test.name}"
 
 
-def differences(found: Results) -> list[tuple[str, str, Ended]]:
-    """Test, column and end of each that ends otherwise than on null_blk, same file system."""
-    apart = []
-    for test, by_column in sorted(found.items()):
-        for column in COLUMNS:
-            control = f"{CONTROL}-{column.partition('-')[2]}"
-            one = by_column.get(column, SILENT)
-            if one.status != by_column.get(control, SILENT).status:
-                apart.append((test, column, one))
-    return apart
-
-
 def ran(clone: Path, kernel: str, tests: Sequence[str], minutes: int) -> str:
     """What the guest printed. Raises SsdbenchError, GuestTrouble where its kernel complained."""
-    cache = Path(os.environ.get("SSDBENCH_LAB_CACHE", "/var/cache/ssdbench/lab"))
-    lab = Lab(Archive(cache), kernel)
-    script = load_script(built_modules(lab.kernel, cache)) + "\n" + SCRIPT
+    lab = Lab(Archive(CACHE), kernel)
+    script = load_script(built_modules(lab.kernel, CACHE)) + "\n" + SCRIPT
     words = [str(clone.absolute()), os.environ["PATH"], " ".join(tests), str(minutes)]
     answer = lab.run(
         ["bash", "-c", script, "bash", *words],
@@ -164,7 +150,8 @@ def main(words: Sequence[str]) -> None:
         for column, name in COLUMNS.items()
     )
     text = "\n".join(table(found, told + ".", COLUMNS, SILENT))
-    show(text, differences(found), COLUMNS, (BEGIN, END) if wishes.write else None)
+    apart = differences(found, FAMILIES, SILENT)
+    sys.exit(show(text, apart, COLUMNS, (BEGIN, END) if wishes.write else None))
 
 
 if __name__ == "__main__":
