@@ -59,8 +59,6 @@ static void tmerge_take_neighbours(struct list_head *ios, struct tmerge_command 
 	}
 }
 
-static void tmerge_end_done(struct tmerge *tmerge);
-
 static struct tmerge_command *tmerge_command_get(struct tmerge *tmerge)
 {
 	struct tmerge_command *command = NULL;
@@ -87,7 +85,24 @@ static void tmerge_worker_send(struct tmerge_command *command, bool spin)
 	tmerge_finish(command);
 }
 
-static void tmerge_send_spatial(struct tmerge *tmerge)
+static void tmerge_finish_all(struct list_head *done)
+{
+	struct tmerge_command *command, *next;
+
+	list_for_each_entry_safe(command, next, done, list)
+		tmerge_finish(command);
+	INIT_LIST_HEAD(done);
+}
+
+static void tmerge_take_done(struct tmerge *tmerge, struct list_head *done)
+{
+	spin_lock_irq(&tmerge->lock);
+	list_splice_init(&tmerge->done, done);
+	spin_unlock_irq(&tmerge->lock);
+}
+
+/* What is `done` waits for its end until the next command is out, unless it has all of them. */
+static void tmerge_send_spatial(struct tmerge *tmerge, struct list_head *done)
 {
 	LIST_HEAD(ios);
 
@@ -101,8 +116,10 @@ static void tmerge_send_spatial(struct tmerge *tmerge)
 		struct tmerge_command *command = tmerge_command_get(tmerge);
 
 		if (!command) {
-			wait_event(tmerge->wake, !list_empty_careful(&tmerge->done));
-			tmerge_end_done(tmerge);
+			wait_event(tmerge->wake, !list_empty(done) ||
+				   !list_empty_careful(&tmerge->done));
+			tmerge_take_done(tmerge, done);
+			tmerge_finish_all(done);
 			continue;
 		}
 		tmerge_take_neighbours(&ios, command, tmerge->options.max_merge);
@@ -121,29 +138,6 @@ static void tmerge_send_pile(struct tmerge *tmerge)
 	tmerge->due = tmerge->async.count;
 	spin_unlock_irq(&tmerge->lock);
 	tmerge_worker_send(command, false);
-}
-
-static void tmerge_finish_all(struct list_head *done)
-{
-	struct tmerge_command *command, *next;
-
-	list_for_each_entry_safe(command, next, done, list)
-		tmerge_finish(command);
-}
-
-static void tmerge_take_done(struct tmerge *tmerge, struct list_head *done)
-{
-	spin_lock_irq(&tmerge->lock);
-	list_splice_init(&tmerge->done, done);
-	spin_unlock_irq(&tmerge->lock);
-}
-
-static void tmerge_end_done(struct tmerge *tmerge)
-{
-	LIST_HEAD(done);
-
-	tmerge_take_done(tmerge, &done);
-	tmerge_finish_all(&done);
 }
 
 static struct tmerge_io *tmerge_next_pass(struct tmerge *tmerge)
@@ -183,7 +177,7 @@ static int tmerge_work(void *data)
 		tmerge_take_done(tmerge, &done);
 		if (tmerge_may_send(tmerge)) {
 			if (tmerge_is_spatial(tmerge))
-				tmerge_send_spatial(tmerge);
+				tmerge_send_spatial(tmerge, &done);
 			else
 				tmerge_send_pile(tmerge);
 		}

@@ -169,6 +169,20 @@ def test_concurrent_requests_go_together(guest: Guest) -> None:
     assert all(n < 1.5 for mode, n in merged.items() if "spatial" in mode), merged
 
 
+def test_a_pile_of_as_many_requests_as_there_are_commands_stops_nobody(guest: Guest) -> None:
+    answer = guest(
+        SETUP + "drive completion=inline store=0; merge mode=spatial-intr\n"
+        "fio --name=l --filename=/dev/tm0 --direct=1 --bs=4k --rw=randread --ioengine=libaio"
+        " --iodepth=64 --iodepth_batch=64 --iodepth_batch_complete_min=64 --numjobs=4 --thread"
+        " --number_ios=5000 --size=64m --group_reporting --minimal > /run/l &\n"
+        "for wait in $(seq 600); do kill -0 $! 2> /dev/null || break; sleep 0.1; done\n"
+        "if kill -0 $! 2> /dev/null; then echo $(count inside) stuck; exit; fi\n"
+        "wait; echo $(( $(count read_ios) >= 20000 )) all read; tear_down"
+    )
+
+    assert answer.stdout.split() == ["1", "all", "read"]
+
+
 @pytest.mark.soak
 def test_neighbours_are_one_command_in_every_mode(guest: Guest) -> None:
     answer = guest(
