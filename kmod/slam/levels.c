@@ -101,9 +101,10 @@ static int slam_request_send(struct slam *slam, struct slam_slot *slot, sector_t
 	rq->end_io_data = slot;
 	do {
 		status = blk_insert_cloned_request(rq);
-		if (status == BLK_STS_RESOURCE || status == BLK_STS_DEV_RESOURCE)
-			cond_resched();
-	} while (status == BLK_STS_RESOURCE || status == BLK_STS_DEV_RESOURCE);
+		if (status != BLK_STS_RESOURCE && status != BLK_STS_DEV_RESOURCE)
+			break;
+		cond_resched();
+	} while (!READ_ONCE(slam->stop));
 	if (status != BLK_STS_OK) {
 		blk_mq_free_request(rq);
 		return blk_status_to_errno(status);

@@ -68,7 +68,8 @@ static u32 slam_fill(struct slam *slam, struct llist_node *free, struct llist_no
 
 		free = free->next;
 		if (slam_send(slam, slot)) {
-			WRITE_ONCE(slam->errors, slam->errors + 1);
+			/* A drive that was busy until the run was stopped has failed nothing. */
+			WRITE_ONCE(slam->errors, slam->errors + !READ_ONCE(slam->stop));
 			WRITE_ONCE(slam->stop, true);
 			break;
 		}
@@ -180,7 +181,7 @@ static int slam_make_slots(struct slam *slam)
 
 		slot->slam = slam;
 		slot->bio = bio_alloc(slam->dev.bdev, 1, REQ_OP_READ, GFP_KERNEL);
-		slot->page = alloc_pages(GFP_KERNEL | __GFP_ZERO | __GFP_COMP,
+		slot->page = alloc_pages(GFP_KERNEL | __GFP_ZERO | __GFP_COMP | __GFP_NOWARN,
 					 get_order(slam->config.block_bytes));
 		if (!slot->bio || !slot->page)
 			return -ENOMEM;
@@ -332,6 +333,7 @@ void slam_stop(struct slam *slam)
 	WRITE_ONCE(slam->stop, true);
 	kthread_stop(slam->task);
 	slam->task = NULL;
+	slam_drop_claim(slam);	/* a thread stopped before it began has not */
 	synchronize_rcu();	/* the last completion may still wake the worker: see slam_done() */
 	slam_free_slots(slam);
 	if (level->release)

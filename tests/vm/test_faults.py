@@ -139,3 +139,20 @@ def test_a_drive_without_memory_waits_and_a_slammer_ends_after_its_last_completi
         "vectors verified", "0 left", "vectors verified", "0 left",
         "ssdb_probe: about to wake", "ssdb_probe: wakes", "ssdb_probe: gone",
     ]  # fmt: skip
+
+
+@NEWEST_KERNEL
+def test_a_slammer_stops_though_the_drive_stays_busy(guest: Guest, probe: Path) -> None:
+    answer = guest(
+        SETUP + SMALL + f"insmod {probe}; P=/sys/module/ssdb_probe/parameters\n"
+        "set_up; S=/sys/kernel/config/ssdb_slam/a; mkdir $S; echo /dev/ssd0 > $S/device\n"
+        "echo request > $S/level; echo 0 > $S/read_percent; echo 60000 > $S/runtime_ms\n"
+        'echo "$(< /sys/block/ssd0/dev) $(blockdev --getsize64 /dev/ssd0)" > $S/armed\n'
+        "echo 1000000000 > $P/fail; echo 1 > $S/running; sleep 1\n"
+        "(echo 0 > $S/running; echo stopped) &\n"
+        "for wait in $(seq 100); do kill -0 $! 2> /dev/null || break; sleep 0.1; done\n"
+        "echo $(( $(< $P/fail) > 0 )) busy, $(< $S/errors) errors; echo 0 > $P/fail; wait; rmdir $S; tear_down\n"
+        "rmmod ssdb_probe"
+    )
+
+    assert answer.stdout.splitlines() == ["stopped", "1 busy, 0 errors"]

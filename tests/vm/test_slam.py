@@ -63,6 +63,61 @@ def test_the_device_is_held_while_it_runs_and_given_back(guest: Guest) -> None:
     assert answer.stdout.split() == ["held", "busy", "fixed", "free", "removed"]
 
 
+# A run that is stopped before its thread, kept off its CPU by another, has begun.
+LENT = """
+import os, time
+def put(name, value):
+    with open(f"/sys/kernel/config/ssdb_slam/a/{name}", "w") as file:
+        file.write(str(value))
+put("cpu", 1)
+claim = os.open("/dev/nvme0n1", os.O_RDONLY | os.O_EXCL)
+hog = os.fork()
+os.sched_setaffinity(0, {0 if hog else 1})
+if not hog:
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(90))
+    end = time.monotonic() + 3
+    while time.monotonic() < end:
+        pass
+    os._exit(0)
+time.sleep(0.5)
+put("claim", claim)
+put("running", 1)
+put("running", 0)
+os.close(claim)
+os.waitpid(hog, 0)
+os.open("/dev/nvme0n1", os.O_RDONLY | os.O_EXCL)
+print("given back")
+"""
+
+
+def test_a_run_that_is_stopped_before_it_began_gives_its_claim_back(guest: Guest) -> None:
+    answer = guest(SETUP + f"cat > /run/lent.py <<'EOF'\n{LENT}\nEOF\npython3 /run/lent.py")
+
+    assert answer.stdout.split() == ["given", "back"]
+
+
+# Memory but for 256 MiB is taken by another, which says so and stays.
+HOG = """
+import time
+kib = next(int(line.split()[1]) for line in open("/proc/meminfo") if "MemAvailable" in line)
+taken = bytearray(b"x") * (kib * 1024 - (256 << 20))
+print("taken", flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_run_that_finds_no_memory_is_refused_without_a_trace(guest: Guest) -> None:
+    answer = guest(
+        SETUP + f"cat > /run/hog.py <<'EOF'\n{HOG}\nEOF\n"
+        "echo 524288 > $S/block_bytes; echo 1024 > $S/depth; dmesg -c > /run/said\n"
+        "coproc python3 /run/hog.py; read -r said <&${COPROC[0]}; echo $said\n"
+        "(echo 1 > $S/running) 2> /run/why || grep -o 'Cannot allocate memory' /run/why\n"
+        "kill $COPROC_PID; dmesg | grep -c 'page allocation failure' || true"
+    )
+
+    assert answer.stdout.splitlines() == ["taken", "Cannot allocate memory", "0"]
+
+
 @NEWEST_KERNEL
 def test_writes_stay_within_a_partition_and_out_of_what_another_holds(guest: Guest) -> None:
     answer = guest(
