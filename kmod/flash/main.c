@@ -229,17 +229,20 @@ static ssize_t flash_power_store(struct config_item *item, const char *page, siz
 }
 CONFIGFS_ATTR(flash_, power);
 
+#define FLASH_COUNTER_LINE	48	/* more than the longest */
+
+/* As many as the page has room for: there are hosts with hundreds of CPUs. */
 static size_t flash_print_lines(struct flash *flash, char *page, size_t length)
 {
 	u32 i;
 
-	for (i = 0; i < flash->nr_lines; i++)
+	for (i = 0; i < flash->nr_lines && PAGE_SIZE - length >= FLASH_COUNTER_LINE; i++)
 		length += sysfs_emit_at(page, length, "interrupts_%u %llu\n", i,
 					READ_ONCE(flash->lines[i].interrupts));
 	return length;
 }
 
-/* Lines of "name value": the core's counters, then the attachment's. */
+/* Lines of "name value": the core's counters, then the attachment's, its interrupts last. */
 static ssize_t flash_counters_show(struct config_item *item, char *page)
 {
 	struct flash *flash = to_flash(item);
@@ -253,10 +256,8 @@ static ssize_t flash_counters_show(struct config_item *item, char *page)
 			length += sysfs_emit_at(page, length, "%s %llu\n", ssdb_counter_name(i),
 						ssdb_counter(flash->state, i));
 		spin_unlock(&flash->core_lock);
-		length = flash_print_lines(flash, page, length);
 		length = flash_zones_print(flash, page, length);
 	}
-	mutex_unlock(&flash->lock);
 	length += sysfs_emit_at(page, length, "commands %lld\nvectors %lld\n",
 				atomic64_read(&flash->commands), atomic64_read(&flash->vectors));
 	length += sysfs_emit_at(page, length, "extra_commands %lld\npolls %lld\nin_flight %d\n",
@@ -264,6 +265,9 @@ static ssize_t flash_counters_show(struct config_item *item, char *page)
 				atomic64_read(&flash->polls), atomic_read(&flash->in_flight));
 	length += sysfs_emit_at(page, length, "torn_vectors %llu\nundone_vectors %llu\n",
 				flash->torn, flash->undone);
+	if (flash->powered)
+		length = flash_print_lines(flash, page, length);
+	mutex_unlock(&flash->lock);
 	return length;
 }
 CONFIGFS_ATTR_RO(flash_, counters);
