@@ -77,12 +77,14 @@ static ssize_t NAME##_show(struct elevator_queue *eq, char *page)				\
 
 static ssize_t block_bytes_show(struct elevator_queue *eq, char *page)
 {
-	return sysfs_emit(page, "%llu\n", to_bpref(eq)->settings.grid.block_sectors * SECTOR_SIZE);
+	return sysfs_emit(page, "%llu\n",
+			  READ_ONCE(to_bpref(eq)->settings.grid.block_sectors) * SECTOR_SIZE);
 }
 
 static ssize_t block_phase_bytes_show(struct elevator_queue *eq, char *page)
 {
-	return sysfs_emit(page, "%llu\n", to_bpref(eq)->settings.grid.phase_sectors * SECTOR_SIZE);
+	return sysfs_emit(page, "%llu\n",
+			  READ_ONCE(to_bpref(eq)->settings.grid.phase_sectors) * SECTOR_SIZE);
 }
 
 /* Sets one side of the grid; -EINVAL unless whole sectors with the phase within the block. */

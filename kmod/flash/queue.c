@@ -202,7 +202,8 @@ out_free_poll_queues:
 
 int flash_mq_resize(struct flash *flash, u32 queues, u32 poll_queues)
 {
-	struct flash_options *options = &flash->options, before = *options;
+	struct flash_options *options = &flash->options;
+	u32 before[] = { options->queues, options->poll_queues };
 	u32 wanted = queues + poll_queues;
 
 	if (options->mode != FLASH_MQ || !options->poll_queues != !poll_queues)
@@ -214,7 +215,8 @@ int flash_mq_resize(struct flash *flash, u32 queues, u32 poll_queues)
 	blk_mq_update_nr_hw_queues(&flash->tags, wanted);
 	if (flash->tags.nr_hw_queues == wanted)
 		return 0;
-	*options = before;
+	options->queues = before[0];
+	options->poll_queues = before[1];
 	blk_mq_update_nr_hw_queues(&flash->tags, flash->tags.nr_hw_queues);
 	return -ENOMEM;
 }

@@ -4,6 +4,7 @@
 
 #include <linux/highmem.h>
 #include <linux/mm.h>
+#include <linux/sched.h>
 #include <linux/vmalloc.h>
 
 #include "flash.h"
@@ -33,9 +34,12 @@ void flash_store_destroy(struct flash *flash)
 {
 	u64 i;
 
-	for (i = 0; flash->pages && i < flash->nr_pages; i++)
+	for (i = 0; flash->pages && i < flash->nr_pages; i++) {
 		if (flash->pages[i])
 			__free_page(flash->pages[i]);
+		if (!(i % 4096))
+			cond_resched();
+	}
 	vfree(flash->pages);
 	flash->pages = NULL;
 }

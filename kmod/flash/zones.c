@@ -182,7 +182,7 @@ static void flash_zone_set(struct flash_zones *zones, struct blk_zone *zone, u8 
 {
 	zones->in[zone->cond]--;
 	zones->in[cond]++;
-	zone->cond = cond;
+	WRITE_ONCE(zone->cond, cond);	/* a read looks at it without the lock */
 }
 
 /* An open zone that has nothing written is empty again. */

@@ -58,11 +58,13 @@ size_t tmerge_print_merges(struct tmerge *tmerge, char *buffer, size_t size)
 	int way, n;
 
 	for (way = 0; way < 2; way++)
-		for (n = 1; n <= SSDB_VECTOR_MAX; n++)
-			if (READ_ONCE(tmerge->counters.merges[way][n]))
+		for (n = 1; n <= SSDB_VECTOR_MAX; n++) {
+			u64 count = READ_ONCE(tmerge->counters.merges[way][n]);
+
+			if (count)
 				length += ssdb_table_line(buffer, size, length,
-							  tmerge_ways[way], n,
-							  tmerge->counters.merges[way][n]);
+							  tmerge_ways[way], n, count);
+		}
 	return ssdb_table_end(buffer, size, length);
 }
 
@@ -72,10 +74,12 @@ size_t tmerge_print_phases(struct tmerge *tmerge, char *buffer, size_t size)
 	int phase, bin;
 
 	for (phase = 0; phase < TMERGE_PHASES; phase++)
-		for (bin = 0; bin < SSDB_HIST_BINS; bin++)
-			if (READ_ONCE(tmerge->counters.phases[phase][bin]))
+		for (bin = 0; bin < SSDB_HIST_BINS; bin++) {
+			u64 count = READ_ONCE(tmerge->counters.phases[phase][bin]);
+
+			if (count)
 				length += ssdb_table_line(buffer, size, length,
-							  tmerge_phase_names[phase], bin,
-							  tmerge->counters.phases[phase][bin]);
+							  tmerge_phase_names[phase], bin, count);
+		}
 	return ssdb_table_end(buffer, size, length);
 }
