@@ -151,8 +151,8 @@ def test_a_slammer_stops_though_the_drive_stays_busy(guest: Guest, probe: Path) 
         "echo 1000000000 > $P/fail; echo 1 > $S/running; sleep 1\n"
         "(echo 0 > $S/running; echo stopped) &\n"
         "for wait in $(seq 100); do kill -0 $! 2> /dev/null || break; sleep 0.1; done\n"
-        "echo $(( $(< $P/fail) > 0 )) busy, $(< $S/errors) errors; echo 0 > $P/fail; wait; rmdir $S; tear_down\n"
-        "rmmod ssdb_probe"
+        "echo $(( $(< $P/fail) > 0 )) busy, $(< $S/errors) errors; echo 0 > $P/fail; wait\n"
+        "rmdir $S; tear_down; rmmod ssdb_probe"
     )
 
     assert answer.stdout.splitlines() == ["stopped", "1 busy, 0 errors"]
