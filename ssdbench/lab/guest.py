@@ -36,7 +36,9 @@ WRONG_CLOCK = "PIT calibration deviates from"
 SWITCH_OFF_S = 60.0  # what a guest gets for it, at two CPUs of an emulation that others keep busy
 _OWN_FAULT = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
 TROUBLE = (  # for Python and grep -E
-    r"(Kernel panic|Oops:|BUG:|WARNING:|general protection|RIP: .*\+0x"
+    # Of races only those in which a module, which stands in brackets, has a part: the kernel's own
+    # are as it means them, like those for the times of an inode.
+    r"(Kernel panic|Oops:|BUG: ([^K]|K[^C]|KCSAN: .*\[)|WARNING:|general protection|RIP: .*\+0x"
     # What the kernel says of its memory: slub_debug, page_poison, and two of one name in sysfs.
     r"|BUG [A-Za-z0-9_-]+ \(|pagealloc: |cannot create duplicate"
     # What only a kernel that was built for debugging says, and not in one of these words.

@@ -36,7 +36,9 @@ NEWEST_KERNEL = pytest.mark.parametrize(
 )
 # In place of Debian's kernels: one that was built there (see debug_kernel.py).
 KERNEL_DIR = Path(tree) if (tree := os.environ.get("SSDBENCH_LAB_KERNEL_DIR")) else None
-PUT_BACK_S = 300
+SLOWER = 8 if KERNEL_DIR else 1  # a kernel with every check, to an emulated CPU
+GUEST_S = 540 * SLOWER
+PUT_BACK_S = 300 * SLOWER
 # What tests make is removed; then what is there is told, to be compared with a guest just booted.
 PUT_BACK = r"""
 exec 2> /dev/null
@@ -186,7 +188,7 @@ def guest(lab: Lab, kept: Kept) -> Iterator[Guest]:
             reproducible=reproducible,
             modules=modules,
             multipath=multipath,
-            timeout_s=540,
+            timeout_s=GUEST_S,
             devices=devices,
             cpus=cpus,
             nodes=nodes,

@@ -295,7 +295,7 @@ def test_a_wrong_disk_line_gets_a_sentence(text: str) -> None:
     "line",
     [
         "BUG: KASAN: slab-use-after-free in flash_complete+0x1/0x2 [ssdb_flash]",
-        "BUG: KCSAN: data-race in slam_work / slam_done",
+        "BUG: KCSAN: data-race in _copy_from_iter / slam_done [ssdb_slam]",
         "UBSAN: shift-out-of-bounds in kmod/ftl/gc.c:1:2",
         "WARNING: possible circular locking dependency detected",
         "[ BUG: Invalid wait context ]",
@@ -307,6 +307,7 @@ def test_what_a_kernel_with_checks_complains_of_is_a_complaint(line: str) -> Non
     usual = (
         "kmemleak: Kernel memory leak detector initialized (mem pool available: 15725)\n"
         "FAULT_INJECTION: forcing a failure.\n"
+        "[    3.1] BUG: KCSAN: data-race in inode_needs_update_time / inode_update_timestamps\n"
         "python3: page allocation failure: order:0, mode:0xcc0(GFP_KERNEL)\n"
     )
 
