@@ -13,11 +13,6 @@ while read -r module; do
 	for word in $(cat /proc/cmdline); do
 		case $word in "$name".*) options="$options ${word#*.}" ;; esac
 	done
-	# The multipath head is bio-based: without a queue there is no scheduler to test.
-	case $name$options in
-		*multipath=*) ;;
-		nvme_core*) options="$options multipath=N" ;;
-	esac
 	# shellcheck disable=SC2086 # words of it
 	insmod "/modules/$module" $options || echo "lab: insmod $module failed"
 done < /modules/order

@@ -87,9 +87,10 @@ def arguments(machine: Machine) -> list[str]:
     accelerator = "kvm" if machine.kvm and not machine.reproducible else "tcg"
     cpu = "host" if accelerator == "kvm" else "max,la57=off"
     cpus = 1 if machine.reproducible else machine.cpus
-    heads = "nvme_core.multipath=Y" if machine.multipath else ""
-    shared = _SHARED if machine.answer is None else ""
-    boot = [_ALWAYS, _fixed(machine), shared, heads, machine.append]
+    # A multipath head is bio-based: without a queue there is no scheduler to test.
+    heads = f"nvme_core.multipath={'Y' if machine.multipath else 'N'}"
+    shared = (_SHARED, heads) if machine.answer is None else ()
+    boot = [_ALWAYS, _fixed(machine), *shared, machine.append]
     argv = [
         str(machine.qemu),
         "-machine", "q35", "-accel", accelerator, "-cpu", cpu, "-smp", _packages(machine, cpus),

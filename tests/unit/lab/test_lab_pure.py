@@ -153,6 +153,10 @@ def test_a_reproducible_guest_in_memory_never_halts_and_hears_nothing_of_the_hos
     assert any("vhost-user-fs" in word for word in shared)
     # An emulated CPU does not see what virtiofsd writes where code was.
     assert "init_on_alloc=1" in shared[shared.index("-append") + 1]
+    # Also for a driver that is built in, which no list of modules reaches.
+    for multipath, word in (True, "nvme_core.multipath=Y"), (False, "nvme_core.multipath=N"):
+        behind = arguments(replace(ONE, multipath=multipath))
+        assert word in behind[behind.index("-append") + 1].split()
     assert "init_on_alloc=1" not in fixed[fixed.index("-append") + 1]
 
 
