@@ -11,7 +11,7 @@ page; `--pages` renews them from the rows that are kept.
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 
@@ -170,22 +170,18 @@ def _peak(found: Sequence[Row]) -> Iterator[str]:
 
 
 def _ratios(found: Sequence[Row]) -> Iterator[str]:
-    yield f"| ratio of rates | idle CPUs | {_heads()} |"
+    yield f"| ratio of rates | CPUs | {_heads()} |"
     yield "|---|---|" + "--:|" * len(_kinds())
+    # A start with CPUs that halt is none of the one with the same number and CPUs awake.
+    starts = [replace(row, start=2 * row.start + IDLE.index(row.idle)) for row in found]
     for (over, under), name in RATIOS.items():
-        for idle in IDLE:
+        for where, part in apart(starts).items():
             cells = [
-                told(
-                    ratio(
-                        [r for r in found if (r.idle, r.slower, r.threads) == (idle, *kind)],
-                        over,
-                        under,
-                    )
-                )
+                told(ratio([r for r in part if (r.slower, r.threads) == kind], over, under))
                 for kind in _kinds()
             ]
             if set(cells) != {"-"}:
-                yield f"| {name} | {idle} | {' | '.join(cells)} |"
+                yield f"| {name} | {where} | {' | '.join(cells)} |"
 
 
 def _counts(found: Sequence[Row]) -> Iterator[str]:
