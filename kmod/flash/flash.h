@@ -170,9 +170,12 @@ struct flash {
 void *flash_table(struct flash *flash, u64 bytes);
 int flash_store_create(struct flash *flash);
 void flash_store_destroy(struct flash *flash);
-/* Move the data of a bio; may sleep unless it is REQ_NOWAIT. -ENOMEM when a page cannot be had. */
+/*
+ * Move the data of a bio; may sleep unless it is REQ_NOWAIT. -ENOMEM when a page cannot be had now,
+ * -ENOSPC when the host has none to spare.
+ */
 int flash_store_bio(struct flash *flash, struct bio *bio);
-/* Copy between the store and a buffer; -ENOMEM as above. */
+/* Copy between the store and a buffer; errors as above. */
 int flash_store_copy(struct flash *flash, u64 offset, void *buffer, u64 bytes, bool write);
 void flash_store_discard(struct flash *flash, u64 offset, u64 bytes);
 

@@ -9,11 +9,18 @@
 
 #include "flash.h"
 
+#define FLASH_SPARED	32	/* a 32nd of memory is the host's own */
+
+static bool flash_can_have(u64 pages)
+{
+	return pages + totalram_pages() / FLASH_SPARED < (u64)si_mem_available();
+}
+
 void *flash_table(struct flash *flash, u64 bytes)
 {
 	void *table = NULL;
 
-	if (bytes >> PAGE_SHIFT < si_mem_available())
+	if (flash_can_have(bytes >> PAGE_SHIFT))
 		table = __vmalloc(bytes, GFP_KERNEL | __GFP_ZERO | __GFP_NOWARN);
 	if (!table)
 		pr_err("%s: no memory for a table of %llu bytes\n",
@@ -44,16 +51,21 @@ void flash_store_destroy(struct flash *flash)
 	flash->pages = NULL;
 }
 
-/* The page of an offset, made if need be; two writers may race to make it. */
+/*
+ * The page of an offset, made if need be; two writers may race to make it. -ENOSPC: the host has
+ * none to spare; it would kill everybody else to give us its last.
+ */
 static struct page *flash_store_page(struct flash *flash, u64 index, bool make, gfp_t gfp)
 {
 	struct page *page = READ_ONCE(flash->pages[index]), *made;
 
 	if (page || !make)
 		return page;
+	if (!flash_can_have(1))
+		return ERR_PTR(-ENOSPC);
 	made = alloc_page(gfp | __GFP_ZERO);
 	if (!made)
-		return NULL;
+		return ERR_PTR(-ENOMEM);
 	page = cmpxchg(&flash->pages[index], NULL, made);
 	if (!page)
 		return made;
@@ -72,8 +84,8 @@ static int flash_store_move(struct flash *flash, u64 offset, struct bio_vec *vec
 		struct page *page;
 
 		page = flash_store_page(flash, (offset + done) >> PAGE_SHIFT, write, gfp);
-		if (!page && write)
-			return -ENOMEM;
+		if (IS_ERR(page))
+			return PTR_ERR(page);
 		if (write)
 			memcpy_page(page, within, vec->bv_page, vec->bv_offset + done, length);
 		else if (page)

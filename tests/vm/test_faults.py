@@ -156,3 +156,17 @@ def test_a_slammer_stops_though_the_drive_stays_busy(guest: Guest, probe: Path) 
     )
 
     assert answer.stdout.splitlines() == ["stopped", "1 busy, 0 errors"]
+
+
+@NEWEST_KERNEL
+def test_a_drive_that_holds_more_than_memory_is_full_before_its_host_is(guest: Guest) -> None:
+    answer = guest(
+        SETUP + "dmesg -c > /run/said; for mode in mq bio; do\n"
+        "set_up mode=$mode ftl=direct wbuf_bytes=0 t_prog_ns=0 capacity_bytes=4294967296\n"
+        "dd if=/dev/zero of=/dev/ssd0 bs=1M count=4000 oflag=direct status=none 2> /run/why"
+        " || grep -o 'No space left on device' /run/why; tear_down; done\n"
+        "dmesg | grep -ciE 'out of memory|invoked oom' || true",
+        fresh=True,
+    )
+
+    assert answer.stdout.splitlines() == [*2 * ["No space left on device"], "0"]
