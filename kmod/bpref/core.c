@@ -395,7 +395,7 @@ int bpref_init(struct request_queue *q, struct elevator_queue *eq,
 	eq->elevator_data = bp;
 	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, q);
 	q->elevator = eq;
-	/* As CFQ did and BFQ does: a queue that is kept at one write leaves nothing to choose from. */
+	/* As CFQ did and BFQ does: a queue kept at one write leaves nothing to choose from. */
 	ssdb_wbt_off(q, eq);
 	return 0;
 }

@@ -121,7 +121,7 @@ struct flash_line {
 
 /* Polled commands of one hardware queue, oldest first. */
 struct flash_poll_queue {
-	spinlock_t lock;
+	spinlock_t lock;	/* what follows */
 	struct list_head commands;
 };
 
@@ -227,7 +227,7 @@ size_t flash_zones_print(struct flash *flash, char *page, size_t length);
 /* As flash_request(), of a drive in zones; may sleep. */
 blk_status_t flash_zone_request(struct flash *flash, struct request *rq, u64 *due_ns,
 				blk_status_t *status);
-/* Make the zone of a sector read-only or offline, or empty when it was so; -EINVAL: no such zone. */
+/* Make the zone of a sector read-only or offline, or empty if it was so; -EINVAL: no such zone. */
 int flash_zone_condition(struct flash *flash, u64 sector, u8 cond);
 SSDB_REPORT_ZONES(flash_report_zones);
 

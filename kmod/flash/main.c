@@ -50,7 +50,7 @@ static ssize_t flash_print(char *page, const char *const *choices, u64 value)
 	return sysfs_emit(page, "%llu\n", value);
 }
 
-/* -- the core's parameters ---------------------------------------------------------------------- */
+/* -- the core's parameters -------------------------------------------------------------------- */
 
 enum flash_param_index {
 #define P(NAME, ...) FLASH_PARAM_##NAME,
@@ -99,7 +99,7 @@ CONFIGFS_ATTR(flash_p_, NAME);
 SSDB_PARAM_LIST(P)
 #undef P
 
-/* -- how it is attached --------------------------------------------------------------------------- */
+/* -- how it is attached ----------------------------------------------------------------------- */
 
 static const char *const flash_modes[] = { "mq", "bio", NULL };
 static const char *const flash_completions[] = {

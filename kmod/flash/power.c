@@ -97,7 +97,8 @@ static int flash_disk_add(struct flash *flash)
 
 	disk->fops = flash->options.mode == FLASH_BIO ? &flash_bio_fops : &flash_mq_fops;
 	disk->private_data = flash;
-	snprintf(disk->disk_name, sizeof(disk->disk_name), "%s", config_item_name(&flash->group.cg_item));
+	snprintf(disk->disk_name, sizeof(disk->disk_name), "%s",
+		 config_item_name(&flash->group.cg_item));
 	set_capacity(disk, ssdb_capacity_bytes(flash->state) >> SECTOR_SHIFT);
 	error = flash->zones ? ssdb_revalidate_zones(disk) : 0;
 	return error ?: add_disk(disk);
@@ -105,7 +106,8 @@ static int flash_disk_add(struct flash *flash)
 
 int flash_power_on(struct flash *flash)
 {
-	int error = flash_check_options(flash) ?: ssdb_name_check(config_item_name(&flash->group.cg_item));
+	int error = flash_check_options(flash) ?:
+		    ssdb_name_check(config_item_name(&flash->group.cg_item));
 
 	if (error)
 		return error;

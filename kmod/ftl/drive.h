@@ -40,11 +40,11 @@ struct victim {
 	u32 die;
 	u32 page_left;		/* flash pages until the next die */
 	u32 mode;
-	u64 pace;		/* source units to collect per unit written by the host, fixed point */
+	u64 pace;		/* source units to collect per unit of the host, fixed point */
 	u64 credit;		/* fixed point */
 };
 
-/* A sequential reader, and the two batches read ahead for it: each up to `end`, there at `ready_ns`. */
+/* A sequential reader, and two batches read ahead for it: each up to `end`, there at `ready_ns`. */
 #define READERS 4
 struct reader {
 	u64 next;		/* the unit with which it would go on */
@@ -134,7 +134,8 @@ struct drive {
 
 	/* Offsets of the arrays from the start of the state. */
 	u64 l2p, p2l, vcnt, group_min, wear, sb_mode, sb_seq, free_ring, closed_ring, slc_ring;
-	u64 release, die_free, die_read, die_gc, chan_free, cache, slots, block_log, block_data, logs;
+	u64 release, die_free, die_read, die_gc, chan_free, cache, slots;
+	u64 block_log, block_data, logs;
 };
 
 static inline void *at(const struct drive *d, u64 offset)

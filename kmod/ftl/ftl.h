@@ -34,7 +34,7 @@ struct ftl_ops {
 		       u64 *end);
 	void (*init)(struct drive *d);
 
-	/* A request that begins at `t`; each answers when it is done. `through`: not just buffered. */
+	/* A request that begins at `t`; each tells when it ends. `through`: not just buffered. */
 	u64 (*read)(struct drive *d, u64 t, u64 offset, u64 bytes);
 	u64 (*write)(struct drive *d, u64 t, u64 offset, u64 bytes, int through);
 	u64 (*flush)(struct drive *d, u64 t);			/* of a volatile buffer */

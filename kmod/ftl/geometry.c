@@ -38,12 +38,13 @@ void geometry_of(const struct ssdb_params *p, struct geometry *g)
 	g->pu_programs = not_below(ssdb_div(p->map_unit_bytes, program), 1);
 	g->page_units = not_below(p->read_unit_bytes >> g->unit_shift, 1);
 	g->page_reads = not_below(ssdb_div(ssdb_div(p->map_unit_bytes, p->read_unit_bytes),
-					  p->planes), 1);
+					   p->planes), 1);
 	g->row_units = g->pu_units * g->n_die;
 	sb_units = (p->erase_block_bytes >> g->unit_shift) * g->n_die;
 	g->sb_units = (u32)sb_units;
 	g->sb_shift = log2_up(sb_units);
-	slc_rows = ssdb_div(p->erase_block_bytes, ((u64)g->pu_units << g->unit_shift) * p->slc_bits);
+	slc_rows = ssdb_div(p->erase_block_bytes,
+			    ((u64)g->pu_units << g->unit_shift) * p->slc_bits);
 	g->slc_units = (u32)slc_rows * g->row_units;
 	g->n_units = p->capacity_bytes >> g->unit_shift;
 	g->user_sb = ssdb_div(g->n_units + sb_units - 1, sb_units ? sb_units : 1);

@@ -30,7 +30,7 @@ struct geometry {
 	u64 n_units;
 	u64 user_sb;		/* superblocks that user data fill, rounded up */
 	u64 n_sb;		/* all superblocks, with the static SLC cache's */
-	u32 ring;		/* slots of the write buffer: program units, or what the kind says */
+	u32 ring;		/* slots of the write buffer: program units, or as the kind says */
 	u32 cache_units;
 };
 

@@ -11,7 +11,7 @@
 #include "drive.h"
 #include "ftl.h"
 
-#define VCNT_BUSY 0x80000000U		/* not a candidate for collection: free, open or being collected */
+#define VCNT_BUSY 0x80000000U	/* not a candidate for collection: free, open or being collected */
 #define GROUP_SHIFT 6			/* superblocks to a group of the victim index */
 
 #define L2P(d) ((u32 *)at(d, (d)->l2p))

@@ -21,7 +21,8 @@ static const char *page_contradiction(const struct ssdb_params *p, const struct 
 		return "program_unit_bytes * planes and map_unit_bytes must divide one another";
 	if (p->read_unit_bytes > program || ssdb_mod(program, p->read_unit_bytes))
 		return "read_unit_bytes must divide program_unit_bytes * planes";
-	if (ssdb_mod(p->read_unit_bytes, p->map_unit_bytes) && ssdb_mod(p->map_unit_bytes, p->read_unit_bytes))
+	if (ssdb_mod(p->read_unit_bytes, p->map_unit_bytes) &&
+	    ssdb_mod(p->map_unit_bytes, p->read_unit_bytes))
 		return "read_unit_bytes and map_unit_bytes must divide one another";
 	if (ssdb_mod(p->erase_block_bytes, larger))
 		return "erase_block_bytes must be a multiple of the program unit and of the map unit";

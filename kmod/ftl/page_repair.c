@@ -175,7 +175,7 @@ static void list(u32 *ring, u64 slot, u64 n_sb, u32 sb)
 	ring[ssdb_mod(slot, n_sb)] = sb;
 }
 
-/* Keeps of a ring, in their order, the superblocks that belong there; adds those that are missing. */
+/* Keeps of a ring, in their order, the superblocks that belong there; adds those missing. */
 static u32 mend_ring(struct drive *d, u64 offset, u32 head, u32 count, enum kind kind)
 {
 	u32 *ring = at(d, offset);

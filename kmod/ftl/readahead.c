@@ -59,7 +59,8 @@ u64 readahead(struct drive *d, u64 t, u64 first, u64 end, u64 *ready)
 	r->used = ++d->reader_clock;
 	if (!known) {
 		r->next = end;
-		r->end[0] = r->end[1] = 0;
+		r->end[0] = 0;
+		r->end[1] = 0;
 		return first;
 	}
 	if (r->end[1] > first) {

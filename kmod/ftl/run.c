@@ -293,7 +293,8 @@ static int prepare(struct loop *l, const struct drive *d, const struct ssdb_job 
 		return SSDB_E_PARAM;
 	if (!job->stop_ios && !job->stop_bytes && !job->stop_ns)
 		return SSDB_E_PARAM;
-	if (job->block_bytes > SSDB_MAX_REQUEST || (job->pattern == SSDB_STRIDED && !job->stride_bytes))
+	if (job->block_bytes > SSDB_MAX_REQUEST ||
+	    (job->pattern == SSDB_STRIDED && !job->stride_bytes))
 		return SSDB_E_PARAM;
 	if (job->rate_ios > SSDB_RUN_SECOND_NS)
 		return SSDB_E_PARAM;

@@ -74,7 +74,8 @@ u32 ssdb_param_count(void);
 const struct ssdb_param_desc *ssdb_param_desc(u32 index);
 u64 ssdb_params_bytes(void);	/* sizeof(struct ssdb_params) */
 void ssdb_params_default(struct ssdb_params *p);
-int ssdb_param_set(struct ssdb_params *p, const char *name, u64 value);	/* SSDB_OK or SSDB_E_PARAM */
+/* SSDB_OK or SSDB_E_PARAM. */
+int ssdb_param_set(struct ssdb_params *p, const char *name, u64 value);
 int ssdb_param_get(const struct ssdb_params *p, const char *name, u64 *value);
 /* Checks limits and contradictions; on SSDB_E_PARAM *why is a sentence. */
 int ssdb_params_check(const struct ssdb_params *p, const char **why);
@@ -108,7 +109,7 @@ struct ssdb_done {
 
 /* Submit one request at `now_ns`; never blocks, answers when it completes. */
 void ssdb_submit(void *state, u64 now_ns, const struct ssdb_cmd *cmd, struct ssdb_done *done);
-/* One vectored command of up to 1024 scattered blocks (temporal merge, Yu et al. 2012, section 3). */
+/* A vectored command of up to 1024 scattered blocks (temporal merge, Yu et al. 2012, section 3). */
 #define SSDB_VECTOR_MAX 1024
 void ssdb_submit_vector(void *state, u64 now_ns, const struct ssdb_cmd *cmds, u32 count,
 			struct ssdb_done *done);

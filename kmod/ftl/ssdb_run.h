@@ -24,10 +24,10 @@ struct ssdb_job {
 	u64 span_bytes;		/* 0: up to the end of the drive */
 	u64 stride_bytes;	/* strided: from one offset to the next, wrapping in the span */
 	u64 position;		/* sequential, strided: index of the first command */
-	u64 rate_ios;		/* open loop: commands per second at even intervals; 0: closed loop */
+	u64 rate_ios;		/* open loop: commands per second, evenly; 0: closed loop */
 	u64 idle_ns;		/* let the drive idle first */
 	u64 seed;		/* of offsets and of the mix */
-	u64 stop_ios;		/* stop after this many commands; 0: no such limit (one must be set) */
+	u64 stop_ios;		/* stop after so many commands; 0: no limit (one must be set) */
 	u64 stop_bytes;
 	u64 stop_ns;		/* submit nothing at or after this long */
 };
@@ -69,7 +69,10 @@ struct ssdb_result {
 	u64 heap[SSDB_RUN_QD_MAX + 1];	/* work space, kept off the kernel's stack */
 };
 
-/* Runs the job to its end, or to the first error that is not a media error. SSDB_OK, or SSDB_E_PARAM when the job contradicts itself or the drive. */
+/*
+ * Runs the job to its end, or to the first error that is not a media error. SSDB_OK, or
+ * SSDB_E_PARAM when the job contradicts itself or the drive.
+ */
 int ssdb_run(void *state, const struct ssdb_job *job, struct ssdb_result *result);
 u64 ssdb_job_bytes(void);	/* sizeof, for callers that build the structures by hand */
 u64 ssdb_result_bytes(void);

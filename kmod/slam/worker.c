@@ -270,7 +270,8 @@ static int slam_check(struct slam *slam)
 	if (slam->config.cpu >= 0 && !cpu_online(slam->config.cpu))
 		return slam_refused(slam, -ENODEV, "its CPU went offline");
 	if (error)
-		return slam_refused(slam, error, "not armed for writes to this drive at this level");
+		return slam_refused(slam, error,
+				    "not armed for writes to this drive at this level");
 	error = slam_fit(slam);
 	if (error == -ERANGE)
 		return slam_refused(slam, error, "the span does not lie within it");
@@ -278,7 +279,8 @@ static int slam_check(struct slam *slam)
 		return slam_refused(slam, error, "cannot serve blocks of this size and alignment");
 	error = slam_levels[slam->config.level].check(slam);
 	if (error)
-		return slam_refused(slam, error, "nothing of this level's kind, or no queue for it");
+		return slam_refused(slam, error,
+				    "nothing of this level's kind, or no queue for it");
 	return 0;
 }
 

@@ -12,14 +12,14 @@ struct ssdb_flash_vector {
 	struct bio **bios;	/* all reads or all writes; each stays its owner's to end */
 	u32 count;		/* 1 to SSDB_VECTOR_MAX */
 	void (*done)(struct ssdb_flash_vector *vector, blk_status_t status);
-	bool spin;		/* wait for the device in the caller, by spinning while its CPU is free */
+	bool spin;		/* wait for the device in the caller; it spins if its CPU is free */
 	bool atomic;		/* writes: a power cut leaves all of them, or none */
 };
 
 /*
  * Send one vectored command. `done` runs once, in interrupt context or, with `spin`, before this
- * returns; the bios' data have moved by then. -EOPNOTSUPP: not a simulated drive, or in zones, or mixed
- * operations; -EINVAL: beyond the end or too many; -EAGAIN: no slot is free; -ENOMEM: no
+ * returns; the bios' data have moved by then. -EOPNOTSUPP: not a simulated drive, or in zones, or
+ * mixed operations; -EINVAL: beyond the end or too many; -EAGAIN: no slot is free; -ENOMEM: no
  * memory for its data now, and none have moved; -ENODEV: switched off.
  */
 int ssdb_flash_submit_vector(struct block_device *bdev, struct ssdb_flash_vector *vector);
