@@ -2,30 +2,35 @@
 
     python -m benchmarks.kernel_table [--write] [NAME…] [NAME=DIR…]
 
-A NAME is one of the lab's kernels (none: all of them), NAME=DIR a kernel tree that was prepared
-for modules elsewhere (`make modules_prepare`), for which they are only compiled. `--write` puts the
-rows into the table, in the place of those with the same name.
+A NAME is one of the lab's kernels (none: all of them). NAME=DIR is a kernel tree that was prepared
+elsewhere: with `make bzImage modules` it is booted, too, with `make modules_prepare` the modules
+are only compiled. `--write` puts each row into the table as soon as it is known, in the place of
+the one with the same name.
 """
 
 import os
+import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ssdbench.errors import SsdbenchError
+from ssdbench.host import command
 from ssdbench.host.kernel_source import header_version
 from ssdbench.host.kmod import MODULES, build, source_directory
 from ssdbench.lab.archive import Archive
 from ssdbench.lab.guest import GuestTrouble
-from ssdbench.lab.kernels import OFFERS
+from ssdbench.lab.kernels import BUILT_IMAGE, OFFERS
 from ssdbench.lab.lab import Lab
 from ssdbench.lab.modules import built_modules
 
 README = Path(__file__).parents[1] / "kmod" / "README.md"
 BEGIN, END = "<!-- kernels: python -m benchmarks.kernel_table --write -->", "<!-- /kernels -->"
-HEAD = f"| kernel | release | {' | '.join(f'`{name}`' for name in MODULES)} |"
-NOT_TRIED = ("5.x", "6.2 to 6.5", "6.7", "6.9 to 6.11", "6.13 to 6.19", "7.0", "7.1")
+ZONES = "zones"  # the drive in zones, which the module has only where the kernel has what it needs
+COLUMNS = (*(f"`{name}`" for name in MODULES), ZONES)
+HEAD = f"| kernel | release | {' | '.join(COLUMNS)} |"
+OLDEST, LAST_OF_6 = 1, 19  # 6.1; 7.0 came after 6.19
 TRY_S = 600
 # Says "MODULE loads" and "MODULE tested" of each; data are verified wherever any are written.
 SCRIPT = r"""
@@ -40,8 +45,8 @@ verified() { fio --name=v --filename=/dev/$1 --direct=1 --rw=randwrite --bs=4k -
   --iodepth=16 --verify=crc32c --do_verify=1 --size=1m --randrepeat=0 --minimal "${@:2}" \
   > /dev/null; }
 flash() { for options in completion=timer "irq_cpu=1 return_to_origin=1" mode=bio completion=spin \
-    "lines=percpu queues=2"; do on $options && verified ssd0 && off || return 1; done
-  on zoned=1 zone_size=1 && verified ssd0 --zonemode=zbd --max_open_zones=4 && off; }
+    "lines=percpu queues=2"; do on $options && verified ssd0 && off || return 1; done; }
+zoned() { on zoned=1 zone_size=1 && verified ssd0 --zonemode=zbd --max_open_zones=4 && off; }
 merged() { for mode in hybrid stm atm spatial-intr spatial-poll; do
   mkdir $T && echo /dev/ssd0 > $T/device && echo $mode > $T/mode && echo 1 > $T/power &&
   verified tm0 && echo 0 > $T/power && rmdir $T || return 1; done; }
@@ -51,18 +56,19 @@ slammed() { mkdir $S; echo /dev/ssd0 > $S/device; echo 200 > $S/runtime_ms
   for level in bio request; do echo $level > $S/level && echo 1 > $S/running || return 1
     while [ $(cat $S/running) = 1 ]; do sleep 0.1; done
     [ $(cat $S/ios) -gt 0 ] && [ $(cat $S/errors) = 0 ] || return 1; done; rmdir $S; }
-flash && echo ssdb_flash tested; on
+flash && echo ssdb_flash tested
+zoned && echo zones tested || off; on
 merged && echo ssdb_tmerge tested; scheduled && echo ssdb_bpref tested
 slammed && echo ssdb_slam tested; off
 for name in ssdb_slam ssdb_bpref ssdb_tmerge ssdb_flash; do rmmod $name; done
 """
 
 
-def try_in_lab(name: str, cache: Path) -> list[str]:
-    """The row of one of the lab's kernels."""
-    lab = Lab(Archive(cache), name)
+def try_in_lab(name: str, cache: Path, tree: Path | None = None) -> list[str]:
+    """The row of one of the lab's kernels, or of one that was built in a directory."""
+    lab = Lab(Archive(cache), name, tree=tree)
     built = built_modules(lab.kernel, cache)
-    found = {path.stem: "compiles" for path in built}
+    found = _compiled(built)
     complaint = ""
     try:
         answer = lab.run(
@@ -70,12 +76,13 @@ def try_in_lab(name: str, cache: Path) -> list[str]:
         )
         print(answer.stdout, answer.stderr, sep="", file=sys.stderr)
         for line in answer.stdout.splitlines():
-            module, _, state = line.partition(" ")
-            found[module] = state
+            what, _, state = line.partition(" ")
+            found[what] = state
     except GuestTrouble as trouble:
         print(trouble.hint, file=sys.stderr)
         complaint = f": {trouble.message}"
-    return [name, lab.kernel.release, *(found.get(m, "no") + complaint for m in MODULES)]
+    states = [found.get(what, "no") + complaint for what in (*MODULES, ZONES)]
+    return [name, lab.kernel.release, *states]
 
 
 def try_tree(name: str, tree: Path) -> list[str]:
@@ -84,10 +91,21 @@ def try_tree(name: str, tree: Path) -> list[str]:
         block = tree if (tree / "block" / "elevator.h").exists() else None
         made = build(source_directory(), Path(work) / "kmod", headers=tree, block_source=block,
                      options=["KBUILD_MODPOST_WARN=1"])  # fmt: skip
-        compiled = {path.stem for path in made.files}
-    states = {module: f"no: {why.rpartition('error: ')[2]}" for module, why in made.lacking.items()}
-    states |= dict.fromkeys(compiled, "compiles")
-    return [name, header_version(tree) or "?", *(states[module] for module in MODULES)]
+        states = _compiled(made.files)
+    states |= {
+        module: f"no: {why.rpartition('error: ')[2]}" for module, why in made.lacking.items()
+    }
+    found = [states.get(what, "no") for what in (*MODULES, ZONES)]
+    return [name, header_version(tree) or "?", *found]
+
+
+def _compiled(files: Sequence[Path]) -> dict[str, str]:
+    """What was compiled, zones among it where the module can tell the kernel of any."""
+    states = {path.stem: "compiles" for path in files}
+    for path in files:
+        if "blk_revalidate_disk_zones" in command.run(["nm", "-u", str(path)]).stdout:
+            states[ZONES] = "compiles"
+    return states
 
 
 def with_rows(text: str, rows: Mapping[str, Sequence[str]]) -> str:
@@ -97,15 +115,33 @@ def with_rows(text: str, rows: Mapping[str, Sequence[str]]) -> str:
     table = {
         cells[0]: cells
         for line in old.splitlines()
-        if line.startswith("| ") and line != HEAD and (cells := line.strip("| ").split(" | "))
+        if line.startswith("| ")
+        and "| release |" not in line
+        and (cells := line.strip("| ").split(" | "))
     }
     table |= {name: [*row] for name, row in rows.items()}
     ordered = sorted(table.values(), key=lambda cells: _order(cells[0]))
-    lines = [HEAD, "|" + "---|" * (2 + len(MODULES))]
+    lines = [HEAD, "|" + "---|" * (2 + len(COLUMNS))]
     lines += [f"| {' | '.join(cells)} |" for cells in ordered]
     untried = [name for name in OFFERS if name not in table]
-    lines += ["", f"Not tried: {', '.join([*untried, *NOT_TRIED])}."]
+    untried += _not_tried([cells[1] for cells in table.values()])
+    lines += ["", f"Not tried: {', '.join(untried)}."]
     return before + BEGIN + "\n" + "\n".join(lines) + "\n" + END + after
+
+
+def _not_tried(releases: Sequence[str]) -> Iterator[str]:
+    """Versions of Linux that none of these releases is of, up to the newest of them."""
+    tried = {tuple(map(int, found)) for r in releases for found in re.findall(r"^(\d+)\.(\d+)", r)}
+    newest = max((minor for major, minor in tried if major == 7), default=-1)
+    yield "5.x"
+    for major, first, last in ((6, OLDEST, LAST_OF_6), (7, 0, newest)):
+        began = first
+        for minor in range(first, last + 2):
+            if minor > last or (major, minor) in tried:
+                if began < minor:
+                    to = f" to {major}.{minor - 1}" if began < minor - 1 else ""
+                    yield f"{major}.{began}{to}"
+                began = minor + 1
 
 
 def _order(name: str) -> tuple[int, int, str]:
@@ -117,17 +153,19 @@ def _order(name: str) -> tuple[int, int, str]:
 def main(words: Sequence[str]) -> None:
     """Try each kernel, print its row."""
     cache = Path(os.environ.get("SSDBENCH_LAB_CACHE", "/var/cache/ssdbench/lab"))
-    rows: dict[str, Sequence[str]] = {}
     for word in [word for word in words if word != "--write"] or list(OFFERS):
         name, _, tree = word.partition("=")
         try:
-            rows[name] = try_tree(name, Path(tree)) if tree else try_in_lab(name, cache)
+            if tree and not (Path(tree) / BUILT_IMAGE).exists():
+                row = try_tree(name, Path(tree))
+            else:
+                row = try_in_lab(name, cache, Path(tree) if tree else None)
         except SsdbenchError as error:
             print(f"{name}: {error.message}", file=sys.stderr)
             continue
-        print("| " + " | ".join(rows[name]) + " |", flush=True)
-    if "--write" in words:
-        README.write_text(with_rows(README.read_text(), rows))
+        print("| " + " | ".join(row) + " |", flush=True)
+        if "--write" in words:
+            README.write_text(with_rows(README.read_text(), {name: row}))
 
 
 if __name__ == "__main__":
