@@ -84,7 +84,10 @@ def build(into: Path, *flags: str) -> Path:
 
 
 def rows(text: str, *, start: int, idle: str, threads: int, slower: int) -> list[Row]:
-    """What one start printed; nothing if the CPUs were near before and far after, or otherwise."""
+    """What one start printed; nothing if the CPUs were near before and far after, or otherwise.
+
+    A case without a read in its time, as other programs had the CPUs, is none.
+    """
     line_ns = two_cpus.line_ns(text)
     if line_ns is None:
         return []
@@ -92,6 +95,8 @@ def rows(text: str, *, start: int, idle: str, threads: int, slower: int) -> list
     found = []
     for case, numbers in two_cpus.cases(text):
         reads, ns, ended, commands, *counts = map(int, numbers)
+        if not reads:
+            continue
         each = (round(count / ended, 4) for count in counts)
         found.append(
             Row(

@@ -67,6 +67,7 @@ PRINTED = """machine line {before}
 machine wake 2000
 one 100 160000 120 30 0 60000 240 60 120 90 15
 two 200 160000 240 60 30 0 240 0 120 0 15
+each 0 160000 2 1 0 0 0 0 0 0 0
 machine line {after}
 machine wake 4000
 """
