@@ -14,6 +14,7 @@ import subprocess
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -28,6 +29,7 @@ _DIE_WITH_US = '[ "$PPID" = "$0" ] && exec env "$@"'
 
 UNKILLABLE_S = 10.0
 _FOR_ROOT = ("/usr/local/sbin", "/usr/sbin", "/sbin")
+_inherited: ContextVar[tuple[int, ...]] = ContextVar("inherited", default=())
 _log = logging.getLogger(__name__)
 
 
@@ -44,6 +46,16 @@ class Completed:
 def which(program: str) -> str | None:
     """The path of a program, or None when it is not installed."""
     return shutil.which(program, path=_search_path())
+
+
+@contextmanager
+def inherited(descriptor: int) -> Iterator[None]:
+    """Programs that `run` starts within the block have this file open, too, and its lock."""
+    token = _inherited.set((*_inherited.get(), descriptor))
+    try:
+        yield
+    finally:
+        _inherited.reset(token)
 
 
 def run(
@@ -67,6 +79,7 @@ def run(
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=_environment(env),
+            pass_fds=_inherited.get(),
             process_group=0,
         ) as process:
             story = _Story(process.pid, argv, env)

@@ -11,6 +11,7 @@ from typing import Self
 
 from ssdbench.errors import HostLacks, SsdbenchError, TargetRefused
 from ssdbench.foreign import open_own
+from ssdbench.host import command
 from ssdbench.host.beside import leader
 from ssdbench.host.files import require_private, unwritable
 
@@ -57,13 +58,23 @@ class Lock:
 
 
 @contextmanager
-def waiting(path: Path) -> Iterator[None]:
-    """Hold a lock file for a block of code, waiting for whoever has it; ends with its process."""
+def waiting(path: Path, busy: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Hold a lock file for a block of code, waiting for whoever has it; `busy` tells of that.
+
+    It ends with its process and the programs that `command.run` started in the block: those of a
+    killed process go on for a while, and would disturb whoever came next.
+    """
     descriptor = _opened(path)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            busy()
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        with command.inherited(descriptor):
+            yield
     finally:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)  # also for a program that is still there
         os.close(descriptor)
 
 

@@ -2,9 +2,11 @@
 
 import fcntl
 import os
+import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from typing import Any
 import pytest
 
 from ssdbench.errors import HostLacks, TargetRefused
+from ssdbench.host import command
 from ssdbench.host.lock import Lock, host_lock, target_lock, waiting
 
 
@@ -144,3 +147,55 @@ def test_a_waiting_lock_lets_one_at_a_time_through(tmp_path: Path) -> None:
     thread.join(120)
 
     assert order == ["first", "second"]
+
+
+def test_who_waits_for_a_lock_is_told_and_who_does_not_is_not(tmp_path: Path) -> None:
+    path, told = tmp_path / "x.lock", []
+
+    def second() -> None:
+        with waiting(path, lambda: told.append("second")):
+            pass
+
+    with waiting(path, lambda: told.append("first")):
+        thread = threading.Thread(target=second)
+        thread.start()
+        while not told:
+            time.sleep(0.01)
+    thread.join(120)
+
+    assert told == ["second"]
+
+
+def test_what_a_killed_holder_left_at_work_is_waited_for(tmp_path: Path) -> None:
+    """An apt-get or make of a killed process writes on; the next one must not write beside it."""
+    path, pids = tmp_path / "x.lock", tmp_path / "pid"
+    script = f"echo $$ > {pids}.new; mv {pids}.new {pids}; exec sleep 600"
+    holder = subprocess.Popen(
+        [sys.executable, "-c",
+         "from pathlib import Path\nfrom ssdbench.host.lock import waiting\n"
+         "from ssdbench.host import command\n"
+         f"with waiting(Path({str(path)!r})):\n"
+         f"    command.run(['sh', '-c', {script!r}])"],
+    )  # fmt: skip
+    while not pids.exists():
+        time.sleep(0.01)
+    holder.kill()
+    holder.wait()
+    left = int(pids.read_text())
+
+    with waiting(path, lambda: os.kill(left, signal.SIGKILL)):
+        ended = not Path(f"/proc/{left}/cwd").exists()
+
+    assert ended
+
+
+def test_a_program_that_outlives_a_block_does_not_keep_its_lock(tmp_path: Path) -> None:
+    path = tmp_path / "x.lock"
+    with waiting(path):
+        command.run(["sh", "-c", "sleep 600 > /dev/null 2>&1 & echo $! > " + str(tmp_path / "pid")])
+
+    try:
+        with waiting(path, lambda: pytest.fail("somebody still has it")):
+            pass
+    finally:
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
