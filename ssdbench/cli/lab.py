@@ -76,7 +76,7 @@ def run(
     as_json: bool,
     command: tuple[str, ...],
 ) -> None:
-    """Run COMMAND in a fresh guest; its output and exit status become ours.
+    """Run COMMAND in a fresh guest; its output and exit status become ours. Its input is empty.
 
     Without --disk there is one simulated drive, /dev/nvme0n1; with --program, none. A FILE that
     holds data needs consent like a drive. If QEMU itself fails before COMMAND has begun, the guest
@@ -121,10 +121,10 @@ def run(
         modules=modules,
         timeout_s=timeout_s,
     )
-    cache = Path(os.environ.get("SSDBENCH_LAB_CACHE", DEFAULT_CACHE))
+    cache = Path(os.environ.get("SSDBENCH_LAB_CACHE") or DEFAULT_CACHE).absolute()
     with Steps() as steps, _kept(console) as file:
-        words = Words(steps, file)
-        answer = run_in_guest(request, cache, watch=None if as_json else words.look)
+        words = Words(steps, file, shown=not as_json)
+        answer = run_in_guest(request, cache, watch=words.look)
     _tell_of_boots(answer.failed_boots)
     if reproducible and not programs:
         click.echo(
@@ -139,9 +139,6 @@ def run(
         from ssdbench.cli.output import document
 
         document(RanInGuest(**dataclasses.asdict(answer)))
-    elif not words.any:  # of a guest that lives in memory, which speaks when it has ended
-        click.echo(answer.stdout, nl=False)
-        click.echo(answer.stderr, nl=False, err=True)
     raise SystemExit(answer.status)
 
 

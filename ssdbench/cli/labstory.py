@@ -1,6 +1,7 @@
 """What `lab run` tells while it works: each step, that it goes on, the command's own words."""
 
 import logging
+import os
 import sys
 import time
 from pathlib import Path
@@ -68,16 +69,12 @@ class Steps(logging.Handler):
 class Words:
     """Hands on what the command in the guest says, as it says it; its console goes to a file."""
 
-    def __init__(self, steps: Steps, console: BinaryIO | None) -> None:
+    def __init__(self, steps: Steps, console: BinaryIO | None, *, shown: bool = True) -> None:
         self._steps = steps
-        self._to = {"stdout": sys.stdout.buffer, "stderr": sys.stderr.buffer}
+        to = {"stdout": sys.stdout.buffer, "stderr": sys.stderr.buffer}
+        self._to = to if shown else {}
         self._console = console
         self._shown: dict[Path, int] = {}
-
-    @property
-    def any(self) -> bool:
-        """Whether there were any."""
-        return any(path.name in self._to for path in self._shown)
 
     def look(self, shared: Path) -> None:
         """Hand on what has come since the last look below the directory that the guest shares."""
@@ -90,11 +87,14 @@ class Words:
     def _hand_on(self, path: Path, to: BinaryIO) -> bool:
         if not path.exists():
             return False
+        shown = self._shown.get(path, 0)
         with path.open("rb") as file:
-            file.seek(self._shown.get(path, 0))
+            if file.seek(0, os.SEEK_END) < shown:
+                shown = 0  # a guest that was booted again writes its console anew
+            file.seek(shown)
             new = file.read()
         if new:
-            self._shown[path] = self._shown.get(path, 0) + len(new)
+            self._shown[path] = shown + len(new)
             to.write(new)
             to.flush()
         return bool(new)

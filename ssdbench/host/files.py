@@ -153,8 +153,16 @@ def reserve(descriptor: int, path: Path, size_bytes: int) -> None:
         raise unwritable(path, error) from error
 
 
+def require_room_for(path: Path, size_bytes: int) -> None:
+    """Raise HostLacks when the file system of a path that is there has less room than this."""
+    system = os.statvfs(path)
+    free = system.f_bavail * system.f_frsize
+    if free < size_bytes:
+        raise _no_room(path, size_bytes, free)
+
+
 def _no_room(path: Path, size_bytes: int, free: int) -> HostLacks:
-    here = path.absolute().parent
+    here = path.absolute()
     mount = next((place for place in (here, *here.parents) if place.is_mount()), here)
     return HostLacks(
         f"{path} needs {format_size(size_bytes)}, and its disk, {mount}, has {format_size(free)} "

@@ -13,13 +13,15 @@ from pathlib import Path
 
 from ssdbench.errors import CommandFailed, HostLacks
 from ssdbench.host import command, files
+from ssdbench.lab.whole import is_whole, note
 
 SUITES = ("bookworm", "bookworm-updates", "bookworm-backports")  # for this machine
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 ADDRESS = "SSDBENCH_LAB_ARCHIVE"  # of a mirror, in place of the one of the machine's own sources
 NEEDED_HINT = (
     "The lab takes kernels and QEMU from Debian 12's archive. Set SSDBENCH_LAB_ARCHIVE to the "
-    "address of a Debian mirror if this machine's own sources name none."
+    "address of a Debian mirror (http://deb.debian.org/debian) if this machine's own sources name "
+    "none."
 )
 
 
@@ -148,13 +150,14 @@ class Archive:
         """The package's file, from the cache or the archive."""
         folder = self.root / "packages"
         stamp = folder / f"{package.name}_{package.version}.path"
-        if stamp.exists() and Path(stamp.read_text()).exists():
+        if stamp.exists() and is_whole(Path(stamp.read_text())):
             return Path(stamp.read_text())
         _log.info("downloading %s %s", package.name, package.version)
         into = folder / f"{package.name}_{package.version}"
         files.make_directory(into)
         self._apt("apt-get", "download", "-q", f"{package.name}={package.version}", cwd=into)
         found = next(into.glob("*.deb"))
+        note(found)
         files.write_atomic(stamp, str(found))
         return found
 

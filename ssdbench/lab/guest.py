@@ -5,6 +5,7 @@ side and holds no /proc, /sys or /dev, so nothing that the guest does can reach 
 writable share is the job's own directory. A panic, oops or WARNING fails the command and is shown.
 """
 
+import logging
 import re
 import shlex
 import signal
@@ -44,6 +45,11 @@ TROUBLE = (  # for Python and grep -E
     # What only a kernel that was built for debugging says, and not in one of these words.
     r"|UBSAN: |trying to register non-static key|kmemleak: [0-9]+ new suspected)"
 )
+_log = logging.getLogger(__name__)
+
+
+def unwatched(shared: Path) -> None:
+    """Look at nothing while a command runs."""
 
 
 class GuestTrouble(SsdbenchError):
@@ -102,12 +108,13 @@ class Guest:
         timeout_s: float,
         prepare: str = "",
         last: bool = False,
-        while_running: Callable[[Path], None] | None = None,
+        while_running: Callable[[Path], None] = unwatched,
     ) -> Answer:
         """Run one command and wait for its end; after the `last` one the guest switches itself off.
 
         `prepare` is shell text that runs before the command (loading modules). `while_running`
-        is called some times a second with the job directory, to serve hot-unplug and the like.
+        is called some times a second, from the boot on, with the job directory: to serve hot-unplug
+        and the like, and to hand on what was said.
         A guest whose QEMU fails, or whose kernel complains or says nothing before the first command
         has begun, is booted again, BOOTS times at most. Raises GuestTrouble when the kernel
         complained, HostLacks when the guest did not boot or is down.
@@ -123,15 +130,22 @@ class Guest:
             (self._shared / "off").touch()
         self._write_command(place / "command", argv, prepare)
         failed: tuple[str, ...] = ()
+
+        def look() -> None:
+            while_running(self._shared)
+
         try:
-            if self._qemu is None:
-                failed = self._boot(began + timeout_s)
-            else:
-                self._ring()
-            status = None if last else place / "status"
-            self._wait(began + timeout_s, until=status, while_running=while_running)
-            if while_running is not None:
-                while_running(self._shared)  # what came last
+            try:
+                if self._qemu is None:
+                    failed = self._boot(began + timeout_s, look)
+                else:
+                    self._ring()
+                if argv:
+                    _log.info("running %s", shlex.join(argv))
+                status = None if last else place / "status"
+                self._wait(began + timeout_s, until=status, look=look)
+            finally:
+                look()  # what came last
             answer = self._collect(place, shown, time.monotonic() - began)
         except BaseException:
             self.kill()
@@ -154,7 +168,7 @@ class Guest:
         if self._bell is not None:
             self._bell.close()
 
-    def _boot(self, deadline: float) -> tuple[str, ...]:
+    def _boot(self, deadline: float, look: Callable[[], None]) -> tuple[str, ...]:
         """Switch it on and wait until it runs commands; why that failed before, if it did."""
         begun = self._shared / "booted_s"
         failed: list[str] = []
@@ -165,11 +179,12 @@ class Guest:
             files.write_atomic(self._shared / "trouble", f"{trouble}\n")
             self._power()
             silent = self._silent(min(deadline, time.monotonic() + SILENT_S))
+            look()
             if silent and not last:
                 failed.append(f"the kernel said nothing for {SILENT_S:.0f} s")
                 self._powered.close()
                 continue
-            self._wait(deadline, until=begun)
+            self._wait(deadline, until=begun, look=look)
             if begun.exists():
                 return tuple(failed)
             status = self._qemu.poll() if self._qemu else None
@@ -237,15 +252,14 @@ class Guest:
         deadline: float,
         *,
         until: Path | None = None,
-        while_running: Callable[[Path], None] | None = None,
+        look: Callable[[], None] = lambda: None,
     ) -> None:
         """Wait until a file is there or QEMU has ended, which it is made to at the deadline."""
         assert self._qemu is not None
         while self._qemu.wait(0.1) is None:
             if until is not None and until.exists():
                 return
-            if while_running is not None:
-                while_running(self._shared)
+            look()
             if time.monotonic() > deadline:
                 self._qemu.kill()
 

@@ -21,7 +21,7 @@ echo /busybox/modprobe > /proc/sys/kernel/modprobe
 ip link set lo up 2>/dev/null
 echo 0 > /proc/sys/kernel/hung_task_timeout_secs 2>/dev/null
 cut -d' ' -f1 /proc/uptime > /run/booted_s
-sh /command > /run/stdout 2> /run/stderr
+sh /command < /dev/null > /run/stdout 2> /run/stderr
 echo $? > /run/status
 dmesg > /run/dmesg
 while read -r module; do

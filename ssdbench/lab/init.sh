@@ -61,7 +61,7 @@ while :; do
 		[ -e $job/off ] && break 2
 		read -r _ <&3 # rung when there is something to look for
 	done
-	/bin/sh $place/command > $place/stdout 2> $place/stderr 3<&-
+	/bin/sh $place/command < /dev/null > $place/stdout 2> $place/stderr 3<&-
 	echo $? > $place/status.new
 	dmesg -c > $place/dmesg
 	mv $place/status.new $place/status

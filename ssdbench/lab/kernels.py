@@ -21,6 +21,7 @@ from ssdbench.errors import HostLacks, UsageError
 from ssdbench.host import command, files
 from ssdbench.host.kernel_source import header_version
 from ssdbench.lab.archive import Archive, Package, extract
+from ssdbench.lab.whole import is_whole, note
 
 SERIES = ("6.1", "6.12")  # what every test runs on
 
@@ -53,6 +54,7 @@ XZ_MAGIC, GZIP_MAGIC, ZSTD_MAGIC = b"\xfd7zXZ\0", b"\x1f\x8b", b"\x28\xb5\x2f\xf
 # Where an unpacked kernel is entered (XEN_ELFNOTE_PHYS32_ENTRY): QEMU boots none without it.
 PVH_NOTE = struct.pack("<III4s", 4, 8, 18, b"Xen")
 SIZE_BYTES = 4  # of the unpacked kernel, behind the packed one
+ROOM_BYTES = 750 << 20  # for a kernel, its packages, and what it is booted with
 _log = logging.getLogger(__name__)
 
 
@@ -134,8 +136,9 @@ def unpack_image(kernel: Kernel) -> None:
     Where there is no program for it (zstd), or it is packed in another way or can only be entered
     packed, guests boot the packed image.
     """
-    if kernel.unpacked_image.exists():
+    if is_whole(kernel.unpacked_image):
         return
+    _log.info("unpacking the kernel's image")
     packed = payload(kernel.image.read_bytes())
     if packed.startswith(XZ_MAGIC):
         unpacked = lzma.LZMADecompressor().decompress(packed)  # up to the size at its end
@@ -148,6 +151,7 @@ def unpack_image(kernel: Kernel) -> None:
         return
     if PVH_NOTE in unpacked:
         files.write_atomic(kernel.unpacked_image, unpacked)
+        note(kernel.unpacked_image)
 
 
 def source_package(release: str) -> str:
@@ -178,11 +182,14 @@ def fetch(archive: Archive, series: str) -> Kernel:
     if record.exists():
         release = record.read_text().strip()
         kernel = Kernel(series, release, archive.root / f"linux-{release}", build_root=build_root)
-        if not (kernel.block_source / "Makefile").exists():  # which older versions left out
-            same = f"{header_version(kernel.headers)}-"
-            source = archive.newest(source_package(release), of=same)
-            _unpack_block_headers(archive, kernel, source.version)
-        return kernel
+        if is_whole(kernel.root) and (build_root is None or is_whole(build_root)):
+            if not (kernel.block_source / "Makefile").exists():  # which older versions left out
+                same = f"{header_version(kernel.headers)}-"
+                source = archive.newest(source_package(release), of=same)
+                _unpack_block_headers(archive, kernel, source.version)
+            return kernel
+        _log.info("the kernel in the cache is damaged; it is unpacked again")
+    files.require_room_for(archive.root, ROOM_BYTES)
     release, version = _choose(archive, series, offer)
     kernel = Kernel(series, release, archive.root / f"linux-{release}", build_root=build_root)
     _unpack(archive, kernel, version)
@@ -191,6 +198,9 @@ def fetch(archive: Archive, series: str) -> Kernel:
     else:
         _unpack_headers(archive, kernel, version)
     (kernel.headers / "vmlinux").unlink(missing_ok=True)
+    kernel.unpacked_image.unlink(missing_ok=True)  # of an image that was damaged
+    for made in (kernel.root, *([build_root] if build_root else [])):
+        note(made)
     files.write_atomic(record, release + "\n")
     return kernel
 
@@ -213,7 +223,7 @@ def from_tree(tree: Path, cache: Path) -> Kernel:
     of_tree = f"tree-{sha256(str(tree).encode()).hexdigest()[:16]}"
     root = cache / f"{of_tree}-{_digest_of_build(tree)}"
     kernel = Kernel(release, release, root, tree=tree)
-    if (root / "complete").exists():
+    if (root / "complete").exists() and is_whole(root):
         return kernel
     _log.info("installing the modules of %s for the guest", release)
     command.run(["rm", "-rf", *map(str, cache.glob(f"{of_tree}*"))])
@@ -227,6 +237,7 @@ def from_tree(tree: Path, cache: Path) -> Kernel:
         timeout_s=1800,
     )  # fmt: skip
     command.run(["depmod", "-b", str(root), release], hint="apt-get install kmod")
+    note(root)
     files.write_atomic(root / "complete", "")
     return kernel
 

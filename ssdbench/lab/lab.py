@@ -16,10 +16,11 @@ from ssdbench.host.lock import waiting
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.lab import memory
 from ssdbench.lab.archive import Archive
-from ssdbench.lab.guest import Answer, Guest, answered, start, text_of
+from ssdbench.lab.guest import Answer, Guest, answered, start, text_of, unwatched
 from ssdbench.lab.kernels import fetch, from_tree, unpack_image
 from ssdbench.lab.machine import Machine
 from ssdbench.lab.tools import BOOT_MODULES, INIT, build_initramfs, fetch_tools
+from ssdbench.lab.whole import is_whole, note
 
 KVM_DOUBTED_S = 3600
 _log = logging.getLogger(__name__)
@@ -37,10 +38,10 @@ class Lab:
     """Guests on one kernel."""
 
     def __init__(self, archive: Archive, series: str, *, tree: Path | None = None) -> None:
+        self._doubted: Path | None = None  # where it is noted that KVM does not work
         _make_cache(archive.root)
-        with waiting(archive.root / "lab.lock"):
+        with waiting(archive.root / "lab.lock", lambda: _log.info("waiting for another lab run")):
             self.kernel = from_tree(tree, archive.root) if tree else fetch(archive, series)
-            _log.info("unpacking the kernel's image")
             unpack_image(self.kernel)
             self.tools = fetch_tools(archive)
             # By what it is made of: times of files tell nothing where two versions share a cache.
@@ -48,9 +49,10 @@ class Lab:
             of = self.kernel.root.name if tree else self.kernel.release
             name = f"initramfs-{of}-{sha256(made_of).hexdigest()[:16]}.gz"
             self._initramfs = archive.root / name
-            if tree or not self._initramfs.exists():
+            if tree or not is_whole(self._initramfs):
                 _log.info("making the guest's first file system")
                 files.write_atomic(self._initramfs, build_initramfs(self.kernel, self.tools))
+                note(self._initramfs)
 
     @contextmanager
     def guest(self, machine: Machine | None = None, *, cwd: Path) -> Iterator[Guest]:
@@ -62,6 +64,7 @@ class Lab:
             try:
                 yield guest
                 guest.close()
+                self._booted(made)
             finally:
                 guest.kill()
 
@@ -73,7 +76,7 @@ class Lab:
         cwd: Path,
         timeout_s: float,
         prepare: str = "",
-        while_running: Callable[[Path], None] | None = None,
+        while_running: Callable[[Path], None] = unwatched,
         in_memory: InMemory | None = None,
     ) -> Answer:
         """Run one command in a fresh guest and wait for its end: see Guest.run.
@@ -85,17 +88,22 @@ class Lab:
             job = Path(directory)
             made = self._complete(machine, job)
             if in_memory is not None:
-                return self._run_in_memory(argv, made, job, in_memory, timeout_s)
+                answer = self._run_in_memory(argv, made, job, in_memory, timeout_s, while_running)
+                self._booted(made)
+                return answer
             guest = Guest(made, job, kernel=self.kernel, tools=self.tools, cwd=cwd)
             try:
-                _log.info("booting a guest with Linux %s", self.kernel.release)
-                return guest.run(
+                if argv:
+                    _log.info("booting a guest with Linux %s%s", self.kernel.release, _how(made))
+                answer = guest.run(
                     argv,
                     timeout_s=timeout_s,
                     prepare=prepare,
                     last=True,
                     while_running=while_running,
                 )
+                self._booted(made)
+                return answer
             finally:
                 guest.kill()
 
@@ -104,6 +112,7 @@ class Lab:
 
         /dev/kvm may open and still run no Linux guest (nested virtual machines), so it is tried. A
         yes counts until this host boots again, a no for an hour: the host may just have been slow.
+        It counts once a guest has booted without KVM, else it was not for KVM that none did.
         """
         if not Path("/dev/kvm").exists():
             return False
@@ -115,12 +124,17 @@ class Lab:
             _log.info("trying whether a guest boots under KVM here")
             machine = replace(Machine.unbooted(), kvm=True, cpus=1, memory_mib=1024)
             try:
-                self.run(["true"], machine=machine, cwd=Path("/"), timeout_s=30)
-                works = "yes"
+                self.run([], machine=machine, cwd=Path("/"), timeout_s=30)
             except SsdbenchError:
-                works = "no"
-            files.write_atomic(record, works)
+                self._doubted = record
+                return False
+            files.write_atomic(record, "yes")
         return record.read_text() == "yes"
+
+    def _booted(self, machine: Machine) -> None:
+        if self._doubted is not None and not machine.kvm:
+            files.write_atomic(self._doubted, "no")
+            self._doubted = None
 
     def _complete(self, machine: Machine | None, job: Path) -> Machine:
         asked = machine or Machine.unbooted()
@@ -138,10 +152,18 @@ class Lab:
         )
 
     def _run_in_memory(
-        self, argv: Sequence[str], machine: Machine, job: Path, has: InMemory, timeout_s: float
+        self,
+        argv: Sequence[str],
+        machine: Machine,
+        job: Path,
+        has: InMemory,
+        timeout_s: float,
+        while_running: Callable[[Path], None],
     ) -> Answer:
         """With programs and command in the guest's first file system, and a disk to answer."""
-        initramfs, disk, said = job / "initramfs", job / "answer", job / "said"
+        # Its console and what it said lie where those of other guests do.
+        initramfs, disk, shared = job / "initramfs", job / "answer", job / "share" / "job"
+        said = shared / "1"
         initramfs.write_bytes(
             memory.initramfs(
                 self.kernel,
@@ -152,14 +174,26 @@ class Lab:
             )
         )
         memory.make_answer_disk(disk)
-        said.mkdir()
+        said.mkdir(parents=True)
         began = time.monotonic()
         with ExitStack() as powered:
             made = replace(machine, initramfs=initramfs, answer=disk)
-            status = start(made, self.tools, job, powered).wait(timeout_s)
+            _log.info(
+                "running %s in a guest's memory with Linux %s%s",
+                shlex.join(argv), self.kernel.release, _how(made),
+            )  # fmt: skip
+            powered.callback(while_running, shared)  # what came last
+            qemu = start(made, self.tools, job, powered)
+            while (status := qemu.wait(0.1)) is None and time.monotonic() - began < timeout_s:
+                while_running(shared)
         memory.unpack(disk, said)
+        while_running(shared)
         console = text_of(machine.console)
         return answered(job, said, said / "booted_s", console, status, time.monotonic() - began)
+
+
+def _how(machine: Machine) -> str:
+    return "" if machine.kvm or machine.reproducible else " (emulated: no KVM here)"
 
 
 def _make_cache(root: Path) -> None:

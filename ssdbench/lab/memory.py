@@ -42,6 +42,15 @@ def initramfs(
     return cpio.initramfs(directories(files), files)
 
 
+def require(programs: Sequence[str]) -> None:
+    """Raise UsageError for programs that this host does not have."""
+    for name in programs:
+        if command.which(name) is None:
+            raise UsageError(
+                f"there is no program {name} on this host to put into the guest's memory"
+            )
+
+
 def make_answer_disk(path: Path) -> None:
     """An empty disk for `unpack` to read when the guest has ended."""
     with path.open("wb") as file:
@@ -86,12 +95,8 @@ def dependencies(order: Sequence[str]) -> str:
 
 def _programs(names: Sequence[str]) -> dict[str, bytes]:
     programs: dict[str, bytes] = {}
-    for name in names:
-        path = command.which(name)
-        if path is None:
-            raise UsageError(
-                f"there is no program {name} on this host to put into the guest's memory"
-            )
+    require(names)
+    for path in filter(None, map(command.which, names)):
         programs[f"bin/{Path(path).name}"] = Path(path).read_bytes()
         # A script has no shared objects; ldd then fails.
         said = command.run(["ldd", path], ok=(0, 1)).stdout

@@ -1,5 +1,6 @@
 """The bundled kernel modules for one kernel of the lab: built once per source text."""
 
+import logging
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,6 +9,9 @@ from ssdbench.host import command, files
 from ssdbench.host.kmod import MODULES, NEEDS, build, source_digest, source_directory
 from ssdbench.host.lock import waiting
 from ssdbench.lab.kernels import Kernel
+from ssdbench.lab.whole import is_whole, note
+
+_log = logging.getLogger(__name__)
 
 
 def built_modules(kernel: Kernel, cache: Path) -> list[Path]:
@@ -16,8 +20,8 @@ def built_modules(kernel: Kernel, cache: Path) -> list[Path]:
     of = kernel.root.name if kernel.tree else kernel.release
     into = cache / f"modules-{of}-{source_digest(source)}"
     stamp = into / "complete"
-    with waiting(cache / "kmod.lock"):
-        if not stamp.exists():
+    with waiting(cache / "kmod.lock", lambda: _log.info("waiting for another build of modules")):
+        if not (stamp.exists() and is_whole(into)):
             build(
                 source, into, headers=kernel.headers, block_source=kernel.block_source,
                 root=kernel.build_root, places=[kernel.root],
@@ -25,6 +29,7 @@ def built_modules(kernel: Kernel, cache: Path) -> list[Path]:
             # Nine tenths of them is for a debugger, and an emulated CPU takes seconds to load it.
             built = [str(path) for path in into.rglob("*.ko")]
             command.run(["strip", "--strip-debug", *built], hint="apt-get install binutils")
+            note(into)
             files.write_atomic(stamp, "")
     return sorted(into.rglob("*.ko"), key=lambda path: MODULES.index(path.stem))
 

@@ -9,9 +9,10 @@ from time import monotonic, sleep
 
 from ssdbench.errors import HostLacks, telling
 from ssdbench.host import command
+from ssdbench.lab import memory
 from ssdbench.lab.archive import Archive
 from ssdbench.lab.disks import DiskRequest
-from ssdbench.lab.guest import Answer, Guest
+from ssdbench.lab.guest import Answer, Guest, unwatched
 from ssdbench.lab.lab import InMemory, Lab
 from ssdbench.lab.machine import Disk, Machine
 from ssdbench.lab.modules import built_modules, load_script
@@ -42,13 +43,21 @@ class GuestRequest:
 
 
 def run_in_guest(
-    request: GuestRequest, cache: Path, *, watch: Callable[[Path], None] | None = None
+    request: GuestRequest, cache: Path, *, watch: Callable[[Path], None] = unwatched
 ) -> Answer:
-    """Boot, run, and return what the command said. Raises GuestTrouble, HostLacks.
+    """Boot, run, and return what the command said. Raises GuestTrouble, HostLacks, UsageError.
 
     `watch` is called some times a second with the directory that the guest writes to: the command's
-    `1/stdout` and `1/stderr`, as far as they have come.
+    `1/stdout` and `1/stderr`, as far as they have come. What this host can tell at once is told
+    before a kernel is fetched, which takes minutes.
     """
+    for disk in request.disks:
+        if disk.sim is not None:
+            parse(disk.sim)
+    if request.programs:
+        memory.require(request.programs)
+    else:
+        _require_mounts()
     lab = Lab(Archive(cache), request.series, tree=request.kernel_dir)
     modules = built_modules(lab.kernel, cache) if request.modules else []
     in_memory = InMemory(request.programs, tuple(modules)) if request.programs else None
@@ -61,6 +70,15 @@ def run_in_guest(
             prepare=load_script(modules) if modules else "",
             in_memory=in_memory,
             while_running=watch,
+        )
+
+
+def _require_mounts() -> None:
+    said = command.run(["unshare", "--mount", "--propagation", "private", "true"], ok=range(256))
+    if said.status:
+        raise HostLacks(
+            f"the lab cannot show this host's files to a guest: {telling(said.stderr)}",
+            hint="Run as root, and in a container with the right to mount.",
         )
 
 

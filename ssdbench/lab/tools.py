@@ -7,6 +7,7 @@ from ssdbench.host import files
 from ssdbench.lab import cpio
 from ssdbench.lab.archive import Archive, Package, extract
 from ssdbench.lab.kernels import Kernel, module_bytes
+from ssdbench.lab.whole import is_whole, note
 
 BOOT_MODULES = (
     "virtio_pci", "fuse", "virtiofs", "overlay", "configfs",
@@ -29,8 +30,9 @@ class Tools:
 
 def fetch_tools(archive: Archive) -> Tools:
     """A QEMU that runs both kernels, from the cache or the archive."""
-    root = archive.root / "qemu"
-    if not (root / "complete").exists():
+    root, server = archive.root / "qemu", archive.root / "virtiofsd"
+    if not ((root / "complete").exists() and is_whole(root) and is_whole(server)):
+        (root / "complete").unlink(missing_ok=True)
         version = archive.newest("qemu-system-x86", of=QEMU_FROM).version
         names = ("qemu-system-x86", "qemu-system-common", "qemu-system-data")
         packages = [Package(name, version) for name in names]
@@ -38,13 +40,15 @@ def fetch_tools(archive: Archive) -> Tools:
         extract(archive.download_with_needs(packages), root)
         # The C virtiofsd left QEMU after 7.2; it still serves newer ones.
         common = archive.newest("qemu-system-common", not_of=QEMU_FROM)
-        extract([archive.download(common)], archive.root / "virtiofsd")
+        extract([archive.download(common)], server)
+        note(root)
+        note(server)
         files.write_atomic(root / "complete", version)
     return Tools(
         qemu=root / "usr/bin/qemu-system-x86_64",
         firmware=(root / "usr/share/qemu", root / "usr/share/seabios"),
         libraries=root / "usr/lib/x86_64-linux-gnu",
-        virtiofsd=archive.root / "virtiofsd/usr/lib/qemu/virtiofsd",
+        virtiofsd=server / "usr/lib/qemu/virtiofsd",
         busybox=root / "bin/busybox",
     )
 

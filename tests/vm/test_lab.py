@@ -5,9 +5,10 @@ import pytest
 
 from ssdbench.errors import HostLacks
 from ssdbench.lab.archive import Archive
-from ssdbench.lab.guest import BOOTS, GuestTrouble
+from ssdbench.lab.guest import BOOTS, GuestTrouble, text_of
 from ssdbench.lab.kernels import SERIES
-from ssdbench.lab.lab import Lab
+from ssdbench.lab.lab import InMemory, Lab
+from ssdbench.lab.machine import Machine
 from ssdbench.lab.session import GuestRequest, kept_guest
 from tests.vm.conftest import NEWEST_KERNEL, REPOSITORY, Guest, Kept, cache
 
@@ -19,6 +20,7 @@ def test_the_guest_runs_the_kernel_that_was_asked_for(guest: Guest) -> None:
         "uname -r; cat /sys/block/nvme0n1/queue/scheduler\n"
         # What a host has, too: a here-document by its descriptor, stdin by its name, cgroups.
         "cat <(echo of a process) /dev/stdin <<< 'of stdin'\n"
+        "cat\n"  # which has nothing to read, and does not wait for somebody to write
         "cat /sys/fs/cgroup/cgroup.controllers; exit 7",
         modules=False,
     )
@@ -202,6 +204,45 @@ def test_a_command_under_which_qemu_fails_is_not_run_twice(tmp_path: Path) -> No
 
     with pytest.raises(HostLacks, match="did not finish the command: QEMU was ended by signal 6"):
         lab.run(["sh", "-c", "echo begun; sleep 60"], cwd=Path("/"), timeout_s=120)
+
+
+@pytest.mark.parametrize("in_memory", [None, InMemory(("sh",))])
+def test_what_the_kernel_said_of_a_boot_that_failed_is_handed_on(
+    tmp_path: Path, in_memory: InMemory | None
+) -> None:
+    lab = _lab_whose_qemu(
+        'file=$(grep -o "[^:]*/console" <<< "$*"); echo no root > "${file#* }"; exit 1', tmp_path
+    )
+    seen: list[str] = []
+
+    with pytest.raises(HostLacks, match="QEMU ended with 1"):
+        lab.run(
+            ["true"], cwd=Path("/"), timeout_s=120, in_memory=in_memory,
+            while_running=lambda job: seen.append(text_of(job.parents[1] / "console")),
+        )  # fmt: skip
+
+    assert seen[-1] == "no root\n"
+
+
+@pytest.mark.skipif(not Path("/dev/kvm").exists(), reason="there is nothing to doubt")
+def test_kvm_is_not_doubted_for_a_guest_that_does_not_boot_without_it_either(
+    tmp_path: Path,
+) -> None:
+    lab = _lab_whose_qemu("[ -e ${0%/*}/mended ] || exit 1", tmp_path)
+    lab._initramfs = tmp_path / "initramfs"  # beside which it is noted
+    lab._initramfs.symlink_to(next(cache().glob(f"initramfs-{lab.kernel.release}-*.gz")))
+
+    asked = Machine.unbooted()
+    works = lab.kvm_works()
+    with pytest.raises(HostLacks):
+        lab.run(["true"], machine=asked, cwd=Path("/"), timeout_s=120)
+    noted = list(tmp_path.glob("kvm-*"))
+    (tmp_path / "mended").touch()
+    lab.run(["true"], machine=asked, cwd=Path("/"), timeout_s=300)
+
+    assert not works
+    assert noted == []
+    assert [path.read_text() for path in tmp_path.glob("kvm-*")] == ["no"]
 
 
 DIGITS = """

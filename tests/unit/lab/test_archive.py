@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from ssdbench.errors import HostLacks
-from ssdbench.lab import archive
+from ssdbench.lab import archive, kernels
 from ssdbench.lab.archive import Archive, Package
 
 MADISON = """\
@@ -81,3 +81,28 @@ def test_no_archive_and_no_keyring_are_told_apart(
     monkeypatch.setattr(archive, "_system_sources", list)
     with pytest.raises(HostLacks, match="no Debian 12 package archive is known"):
         Archive(tmp_path / "lab").names("x")
+
+
+def test_a_package_that_was_cut_in_half_is_downloaded_again(programs: Path, tmp_path: Path) -> None:
+    program(
+        programs / "apt-get",
+        f"[ $1 != download ] || {{ echo >> {tmp_path}/calls; seq 1000 > a_1.deb; }}",
+    )
+    mirror, package = Archive(tmp_path / "lab"), Package("a", "1")
+    found = mirror.download(package)
+    found.write_bytes(found.read_bytes()[:100])
+
+    again = mirror.download(package)
+    mirror.download(package)
+
+    assert (again, len(again.read_bytes())) == (found, 3893)
+    assert (tmp_path / "calls").read_text() == "\n\n"
+
+
+def test_a_disk_without_room_for_a_kernel_is_named_before_anything_is_fetched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernels, "ROOM_BYTES", 1 << 60)
+
+    with pytest.raises(HostLacks, match=r"needs 1048576 TiB, and its disk, /.*, has .* free"):
+        kernels.fetch(Archive(tmp_path), "6.12")
