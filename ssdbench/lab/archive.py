@@ -148,17 +148,15 @@ class Archive:
 
     def download(self, package: Package) -> Path:
         """The package's file, from the cache or the archive."""
-        folder = self.root / "packages"
-        stamp = folder / f"{package.name}_{package.version}.path"
-        if stamp.exists() and is_whole(Path(stamp.read_text())):
-            return Path(stamp.read_text())
+        into = self.root / "packages" / f"{package.name}_{package.version}"
+        kept = next(into.glob("*.deb"), None)
+        if kept is not None and is_whole(kept, unnoted=False):
+            return kept
         _log.info("downloading %s %s", package.name, package.version)
-        into = folder / f"{package.name}_{package.version}"
         files.make_directory(into)
         self._apt("apt-get", "download", "-q", f"{package.name}={package.version}", cwd=into)
         found = next(into.glob("*.deb"))
         note(found)
-        files.write_atomic(stamp, str(found))
         return found
 
     def download_with_needs(self, packages: Sequence[Package]) -> list[Path]:

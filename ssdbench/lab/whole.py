@@ -18,12 +18,15 @@ def note(made: Path) -> None:
     files.write_atomic(_sizes(made), "".join(sizes))
 
 
-def is_whole(made: Path) -> bool:
-    """Whether it is there and as long as it was; older versions wrote down no sizes."""
+def is_whole(made: Path, *, unnoted: bool = True) -> bool:
+    """Whether it is there and as long as it was.
+
+    Older versions wrote down no sizes: `unnoted` is what counts then.
+    """
     if not made.exists():
         return False
     if not _sizes(made).exists():
-        return True
+        return unnoted
     lines = (line.split(" ", 1) for line in _sizes(made).read_text().splitlines())
     return all(_size(f"{made}{name}") == size for size, name in lines)
 
