@@ -14,6 +14,7 @@
 #define FLASH_H		/* what follows stands for flash.h and the kernel */
 #define WARN_ON_ONCE(condition) (condition)
 #define READ_ONCE(x) (x)
+#define WRITE_ONCE(x, value) ((x) = (value))
 #define SZ_1M 0x100000
 #define SZ_1G 0x40000000
 #define SECTOR_SHIFT 9
