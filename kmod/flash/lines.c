@@ -35,8 +35,10 @@ void flash_complete(struct flash_cmd *cmd)
 	atomic_dec(&flash->in_flight);
 }
 
+/* With PREEMPT_RT a thread does this, so that its locks may sleep: lockdep is told. */
 static void flash_complete_at_origin(void *data)
 {
+	lockdep_hardirq_threaded();
 	flash_complete(data);
 }
 

@@ -328,6 +328,7 @@ typedef struct {
 } __attribute__((aligned(32))) call_single_data_t;
 
 int smp_call_function_single_async(int cpu, call_single_data_t *csd);
+#define lockdep_hardirq_threaded()	do { } while (0)
 
 #define INIT_CSD(csd, function, data)						\
 	(*(csd) = (call_single_data_t) { .func = (function), .info = (data) })
