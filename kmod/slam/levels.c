@@ -81,6 +81,12 @@ static SSDB_END_IO(slam_request_done, rq, status)
 	return RQ_END_IO_FREE;
 }
 
+static bool slam_is_busy(blk_status_t status)
+{
+	return status == BLK_STS_RESOURCE || status == BLK_STS_DEV_RESOURCE;
+}
+
+/* -EBUSY: the drive was busy until the run was stopped. */
 static int slam_request_send(struct slam *slam, struct slam_slot *slot, sector_t sector)
 {
 	blk_opf_t op = slot->read ? REQ_OP_READ : REQ_OP_WRITE;
@@ -101,13 +107,13 @@ static int slam_request_send(struct slam *slam, struct slam_slot *slot, sector_t
 	rq->end_io_data = slot;
 	do {
 		status = blk_insert_cloned_request(rq);
-		if (status != BLK_STS_RESOURCE && status != BLK_STS_DEV_RESOURCE)
+		if (!slam_is_busy(status))
 			break;
 		cond_resched();
 	} while (!READ_ONCE(slam->stop));
 	if (status != BLK_STS_OK) {
 		blk_mq_free_request(rq);
-		return blk_status_to_errno(status);
+		return slam_is_busy(status) ? -EBUSY : blk_status_to_errno(status);
 	}
 	return 0;
 }

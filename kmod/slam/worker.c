@@ -65,11 +65,14 @@ static u32 slam_fill(struct slam *slam, struct llist_node *free, struct llist_no
 	plug.nr_ios = min_t(u32, slam->config.depth, SLAM_BATCH);
 	while (free && *budget && !READ_ONCE(slam->stop)) {
 		struct slam_slot *slot = llist_entry(free, struct slam_slot, done);
+		int error;
 
 		free = free->next;
-		if (slam_send(slam, slot)) {
+		error = slam_send(slam, slot);
+		if (error) {
 			/* A drive that was busy until the run was stopped has failed nothing. */
-			WRITE_ONCE(slam->errors, slam->errors + !READ_ONCE(slam->stop));
+			if (error != -EBUSY)
+				WRITE_ONCE(slam->errors, slam->errors + 1);
 			WRITE_ONCE(slam->stop, true);
 			break;
 		}
