@@ -107,7 +107,7 @@ def test_a_run_goes_on_where_its_drive_is_now(
         ["losetup", "--find", "--show", "--direct-io=on", str(drive.backing)]
     ).stdout.strip()
     try:
-        done = ssdbench("resume", str(cut_short))
+        done = ssdbench("resume", str(cut_short), "--max-writes", "1GiB")
     finally:
         run(["losetup", "--detach", moved])
 
