@@ -73,7 +73,7 @@ from ssdbench.model.target import TargetInfo
 from ssdbench.stats.acceptance import with_accepted
 from ssdbench.stats.writecache import cache_findings, write_cache
 from ssdbench.target.identity import differences
-from ssdbench.units import MIB, format_capacity
+from ssdbench.units import format_capacity
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,15 +225,12 @@ class Runner:
         if first is None:
             return
         ahead_bytes = LEAST_AHEAD_BYTES if first.destructive else 0
-        if used_up := self._meter.exceeded(ahead_bytes=ahead_bytes):
-            option = used_up.split(maxsplit=1)[0]
-            needed_mib = (self._meter.bytes_written + ahead_bytes) // MIB + 1
-            needed = {"--max-writes": f"{needed_mib}MiB"}
-            least = needed.get(option, f"{self._meter.seconds + 1:.0f}s")
-            again = shlex.join(["ssdbench", "resume", str(self._store.path), option])
+        if used_up := self._meter.used_up(ahead_bytes=ahead_bytes):
+            least = [word for limit in used_up for word in (limit.option, limit.least)]
+            again = shlex.join(["ssdbench", "resume", str(self._store.path), *least])
             raise UsageError(
-                f"{used_up}, and nothing more may be measured",
-                hint=f"Allow more in total, at least {least}: {again} …",
+                f"{' and '.join(limit.why for limit in used_up)}, and nothing more may be measured",
+                hint=f"Allow more in total, at least so much: {again}",
             )
 
     def _go(

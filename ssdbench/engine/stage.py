@@ -32,6 +32,7 @@ from ssdbench.model.kind import StageKind
 from ssdbench.model.result import StageResult
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.unitrecord import UnitRecord
+from ssdbench.units import MIB
 
 W = TypeVar("W")  # what a unit is told to do
 U = TypeVar("U", bound=UnitRecord)  # what it measured
@@ -124,6 +125,15 @@ class Spent(Model):
     bytes_written: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class UsedUp:
+    """A limit at which a run ends."""
+
+    option: str  # of the command line
+    why: str
+    least: str  # the least value of the option with which it would go on
+
+
 @dataclass(slots=True)
 class Meter:
     """What a run used up so far, and the limits that end it."""
@@ -160,15 +170,21 @@ class Meter:
         limit = self.limits.max_writes_bytes
         return None if limit is None else max(0, limit - self.bytes_written)
 
+    def used_up(self, *, ahead_bytes: int = 0) -> list[UsedUp]:
+        """The limits at which the run must end now; `ahead_bytes`: what comes next may write."""
+        found, limits = [], self.limits
+        if limits.max_time_s is not None and self.seconds >= limits.max_time_s:
+            why = f"--max-time of {limits.max_time_s:.0f} s was reached"
+            found.append(UsedUp("--max-time", why, f"{self.seconds + 1:.0f}s"))
+        writes, needed_bytes = limits.max_writes_bytes, self.bytes_written + ahead_bytes
+        if writes is not None and needed_bytes > writes:
+            why = f"--max-writes of {writes} bytes was reached"
+            found.append(UsedUp("--max-writes", why, f"{needed_bytes // MIB + 1}MiB"))
+        return found
+
     def exceeded(self, *, ahead_bytes: int = 0) -> str | None:
         """Why the run must end now, or None; `ahead_bytes`: what the next second may write."""
-        limits = self.limits
-        if limits.max_time_s is not None and self.seconds >= limits.max_time_s:
-            return f"--max-time of {limits.max_time_s:.0f} s was reached"
-        writes = limits.max_writes_bytes
-        if writes is not None and self.bytes_written + ahead_bytes > writes:
-            return f"--max-writes of {writes} bytes was reached"
-        return None
+        return next((limit.why for limit in self.used_up(ahead_bytes=ahead_bytes)), None)
 
 
 @dataclass(slots=True)

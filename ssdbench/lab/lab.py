@@ -22,6 +22,7 @@ from ssdbench.lab.machine import Machine
 from ssdbench.lab.tools import BOOT_MODULES, INIT, build_initramfs, fetch_tools
 from ssdbench.lab.whole import is_whole, note
 
+KVM = Path("/dev/kvm")
 KVM_DOUBTED_S = 3600
 _log = logging.getLogger(__name__)
 
@@ -114,7 +115,7 @@ class Lab:
         yes counts until this host boots again, a no for an hour: the host may just have been slow.
         It counts once a guest has booted without KVM, else it was not for KVM that none did.
         """
-        if not Path("/dev/kvm").exists():
+        if not KVM.exists():
             return False
         boot = Sysfs().read("proc/sys/kernel/random/boot_id").strip()
         record = self._initramfs.with_name(f"kvm-{boot}")

@@ -42,13 +42,16 @@ def initramfs(
     return cpio.initramfs(directories(files), files)
 
 
-def require(programs: Sequence[str]) -> None:
-    """Raise UsageError for programs that this host does not have."""
+def found(programs: Sequence[str]) -> list[Path]:
+    """Where this host has them. Raises UsageError for one that it does not have."""
+    paths = []
     for name in programs:
-        if command.which(name) is None:
+        if (path := command.which(name)) is None:
             raise UsageError(
                 f"there is no program {name} on this host to put into the guest's memory"
             )
+        paths.append(Path(path))
+    return paths
 
 
 def make_answer_disk(path: Path) -> None:
@@ -95,11 +98,10 @@ def dependencies(order: Sequence[str]) -> str:
 
 def _programs(names: Sequence[str]) -> dict[str, bytes]:
     programs: dict[str, bytes] = {}
-    require(names)
-    for path in filter(None, map(command.which, names)):
-        programs[f"bin/{Path(path).name}"] = Path(path).read_bytes()
+    for path in found(names):
+        programs[f"bin/{path.name}"] = path.read_bytes()
         # A script has no shared objects; ldd then fails.
-        said = command.run(["ldd", path], ok=(0, 1)).stdout
+        said = command.run(["ldd", str(path)], ok=(0, 1)).stdout
         programs |= {need.lstrip("/"): Path(need).read_bytes() for need in needs(said)}
     return programs
 

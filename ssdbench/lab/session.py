@@ -55,7 +55,7 @@ def run_in_guest(
         if disk.sim is not None:
             parse(disk.sim)
     if request.programs:
-        memory.require(request.programs)
+        memory.found(request.programs)
     else:
         _require_mounts()
     lab = Lab(Archive(cache), request.series, tree=request.kernel_dir)

@@ -5,7 +5,7 @@ import pytest
 
 from ssdbench.engine.journal import Kind, stored_records
 from ssdbench.engine.runner import require_same
-from ssdbench.engine.stage import Limits
+from ssdbench.engine.stage import Limits, Meter
 from ssdbench.errors import DeviceError, TargetRefused, UsageError
 from ssdbench.model.finding import Code
 from ssdbench.model.found import Points
@@ -301,11 +301,21 @@ def test_a_used_up_limit_is_told_before_anything_of_the_run_changes(run: ARun) -
         run.resume()
 
     least_mib = (run.drive.size_bytes + (64 << 20)) // (1 << 20) + 1
-    assert f"at least {least_mib}MiB" in caught.value.hint
+    assert caught.value.hint.endswith(f"ssdbench resume {run.path} --max-writes {least_mib}MiB")
     assert before == {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
 
     (run.path / "result.json").write_text("{")  # a damaged result is written anew
     assert run.resume().finished_at is None
+
+
+def test_each_limit_that_is_used_up_is_told_with_what_it_needs() -> None:
+    limits = Limits(max_time_s=5, max_writes_bytes=1 << 20)
+    meter = Meter(limits, seconds=7.5, bytes_written=1 << 20)
+
+    assert [(limit.option, limit.least) for limit in meter.used_up(ahead_bytes=64 << 20)] == [
+        ("--max-time", "8s"), ("--max-writes", "66MiB"),
+    ]  # fmt: skip
+    assert [limit.option for limit in meter.used_up()] == ["--max-time"]
 
 
 def test_reads_go_on_where_nothing_more_may_be_written(run: ARun) -> None:
