@@ -23,9 +23,9 @@ def command(directory: Path, as_json: bool) -> int:
     """
     try:
         code = _follow(directory, moving=not as_json and sys.stderr.isatty())
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as asked:
         tell(f"the run continues; stop it with `ssdbench stop {directory}`")
-        return 130
+        return int(getattr(asked, "exit_code", 130))
     report = directory / rundirectory.REPORT
     if as_json:
         from ssdbench.cli.documents.runs import Attached

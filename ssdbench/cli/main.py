@@ -23,6 +23,7 @@ from typing import NoReturn, TextIO
 import click
 
 from ssdbench import __version__
+from ssdbench.cli.signals import heed
 from ssdbench.errors import ProfileError, SsdbenchError, TargetRefused
 from ssdbench.foreign import lines, write_whole
 
@@ -167,6 +168,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and leave with its exit code; no traceback ever gets out."""
     os.umask(os.umask(0o077) | 0o022)  # what root makes, others never write; the rest is the user's
     gc.set_threshold(GARBAGE_AFTER)
+    heed()
     code = run(list(sys.argv[1:] if arguments is None else arguments))
     for stream in (sys.stdout, sys.stderr):
         _drop_unread(stream)
@@ -185,9 +187,9 @@ def run(arguments: list[str]) -> int:
         return _failed(error, as_json=as_json, arguments=arguments)
     except click.ClickException as error:
         return _misused(error, as_json=as_json)
-    except (click.Abort, KeyboardInterrupt):
+    except (click.Abort, KeyboardInterrupt) as asked:
         _tell("interrupted")
-        return 130
+        return int(getattr(asked, "exit_code", 130))
     except OSError as error:
         if isinstance(error, BrokenPipeError) and _reader_is_gone():
             return EXIT_BROKEN_PIPE

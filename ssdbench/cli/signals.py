@@ -1,4 +1,4 @@
-"""What Ctrl-C, SIGTERM and SIGHUP mean to a run."""
+"""What Ctrl-C, SIGTERM and SIGHUP mean to a command, and to a run."""
 
 import signal
 from types import FrameType, TracebackType
@@ -8,6 +8,28 @@ from ssdbench.cli.output import tell
 from ssdbench.errors import Interrupted
 
 _ENDING = (signal.SIGINT, signal.SIGTERM)
+
+
+class Asked(KeyboardInterrupt):
+    """A signal asks a command to end. No SsdbenchError: whoever takes those and goes on, ends."""
+
+    def __init__(self, signal_number: int) -> None:
+        super().__init__(signal_number)
+        self.exit_code = 128 + signal_number
+
+
+def heed() -> None:
+    """Let each of the three end a command by Asked, so that it ends its programs and tidies up.
+
+    One that is ignored, as by nohup, stays so.
+    """
+
+    def end(number: int, frame: FrameType | None) -> None:
+        raise Asked(number)
+
+    for number in (*_ENDING, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, end)
 
 
 class Signals:

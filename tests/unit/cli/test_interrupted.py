@@ -1,0 +1,88 @@
+"""Ctrl-C, SIGTERM and a closed terminal, while a program works for a command."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+ENDINGS = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> dict[str, str]:
+    """Variables for a command whose files all lie below `tmp_path`, and programs in its `bin`."""
+    for name in ("bin", "tmp"):
+        (tmp_path / name).mkdir()
+    return {
+        **os.environ,
+        "PATH": f"{tmp_path}/bin:{os.environ['PATH']}",
+        "TMPDIR": f"{tmp_path}/tmp",
+        "SSDBENCH_KMOD_DIR": f"{tmp_path}/kmod",
+        "SSDBENCH_LAB_CACHE": f"{tmp_path}/lab",
+        "SSDBENCH_LAB_ARCHIVE": "http://127.0.0.1:9",
+    }
+
+
+def program(path: Path, script: str) -> None:
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+
+
+def at_work(pid_file: Path) -> str:
+    """A script that writes down its program's id, and then waits for it."""
+    return f"sleep 300 & echo $! > {pid_file}.new; mv {pid_file}.new {pid_file}; wait"
+
+
+def gone(pid_file: Path) -> bool:
+    """Whether a program ends within five seconds; one that nobody has waited for has ended."""
+    state = Path(f"/proc/{pid_file.read_text().strip()}/stat")
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        try:
+            if state.read_text().split(") ")[1].startswith("Z"):
+                return True
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def interrupted(number: int, place: Mapping[str, str], begun: Path, *argv: str) -> tuple[int, str]:
+    """Status and stderr of a command that is sent a signal when a program of its is at work.
+
+    Ctrl-C comes to the whole process group, as from a terminal.
+    """
+    with subprocess.Popen(
+        ["env", "--default-signal", sys.executable, "-m", "ssdbench", *argv],
+        env=place,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        deadline = time.monotonic() + 60
+        while not begun.exists() and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+        (os.killpg if number == signal.SIGINT else os.kill)(process.pid, number)
+        _, said = process.communicate(timeout=30)
+    return process.returncode, said
+
+
+@pytest.mark.parametrize(("number", "status"), ENDINGS)
+def test_a_download_that_is_interrupted_ends_with_its_programs(
+    number: int, status: int, place: dict[str, str], tmp_path: Path
+) -> None:
+    pid = tmp_path / "pid"
+    program(tmp_path / "bin" / "unshare", "exit 0")
+    program(tmp_path / "bin" / "apt-get", at_work(pid))
+
+    ended, said = interrupted(number, place, pid, "lab", "run", "--", "true")
+
+    assert ended == status, said
+    assert said.splitlines()[-1] == "interrupted"
+    assert gone(pid)
