@@ -1,17 +1,20 @@
 """`ssdbench kmod`: the bundled kernel modules on this host; never touched at install time."""
 
 import platform
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from ssdbench.cli.output import answer, document
+from ssdbench.cli.output import answer, document, tell
 
 if TYPE_CHECKING:  # the command line imports late
     from ssdbench.cli.documents.machine import Module
     from ssdbench.host.kmod import ModuleState
+
+SOURCES = "/usr/src"  # where dkms looks
 
 
 @click.group()
@@ -29,8 +32,10 @@ def _built() -> Path:
 
 
 @kmod.command()
-@click.option("--kernel", default="", help="Release to build for; default: the running kernel.")
-@click.option("--headers", default="", help="Kernel build directory (KDIR).")
+@click.option("--kernel", default="", help="Release to build for; default: that of the headers.")
+@click.option(
+    "--headers", default="", help="Kernel build directory (KDIR); default: the running kernel's."
+)
 @click.option(
     "--block-source", default="",
     help="Kernel source directory with block/ (KSRC): without it the schedulers are left out.",
@@ -39,23 +44,31 @@ def _built() -> Path:
 def build(kernel: str, headers: str, block_source: str, *, as_json: bool) -> None:
     """Build the modules for a kernel: those that can be, with a sentence for each that can't."""
     from ssdbench.cli.documents.machine import Module
+    from ssdbench.cli.labstory import Steps
+    from ssdbench.errors import UsageError
     from ssdbench.host import kmod as modules
+    from ssdbench.host.kernel_source import release_of
 
-    release = kernel or platform.release()
-    built = modules.build(
-        modules.source_directory(),
-        modules.directory_of(release),
-        headers=Path(headers) if headers else Path(f"/lib/modules/{release}/build"),
-        block_source=Path(block_source) if block_source else None,
-        release=release,
-    )
+    at = Path(headers or f"/lib/modules/{kernel or platform.release()}/build").absolute()
+    of_headers = release_of(at)
+    release = kernel or of_headers or platform.release()
+    if of_headers not in (None, release):
+        raise UsageError(f"the headers in {at} are of Linux {of_headers}, not of {release}")
+    with Steps("kmod"):
+        built = modules.build(
+            modules.source_directory(),
+            modules.directory_of(release),
+            headers=at,
+            block_source=Path(block_source).absolute() if block_source else None,
+            release=release,
+        )
     rows = [Module(name=path.stem, built=str(path)) for path in built.files]
     rows += [Module(name=name, lacking=why) for name, why in built.lacking.items()]
     _say(rows, as_json=as_json)
 
 
 @kmod.command()
-@click.option("--to", "into", default="/usr/src", help="Directory for the sources.")
+@click.option("--to", "into", default=SOURCES, help="Directory for the sources.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def dkms(into: str, *, as_json: bool) -> None:
     """Write the sources for DKMS, which builds and signs them; this command installs nothing.
@@ -66,12 +79,13 @@ def dkms(into: str, *, as_json: bool) -> None:
     from ssdbench.cli.documents.machine import Modules
     from ssdbench.host import kmod as modules
 
-    trees = modules.dkms_trees(modules.source_directory(), Path(into), __version__)
-    where = "" if into == "/usr/src" else f" --sourcetree {into}"
+    at = Path(into or SOURCES).absolute()  # dkms looks from elsewhere
+    trees = modules.dkms_trees(modules.source_directory(), at, __version__)
+    where = "" if at == Path(SOURCES) else f" --sourcetree {shlex.quote(str(at))}"
     then = [f"dkms install {package}/{__version__}{where}" for package in trees]
     if as_json:
         sources = [str(tree) for tree in trees.values()]
-        document(Modules(sources=into, packages=tuple(sources), next="; ".join(then)))
+        document(Modules(sources=str(at), packages=tuple(sources), next="; ".join(then)))
     else:
         for tree, command in zip(trees.values(), then, strict=True):
             answer(f"sources: {tree}  next: {command}")
@@ -94,6 +108,8 @@ def load(names: tuple[str, ...], *, as_json: bool) -> None:
             ["no module can be loaded here:", *reasons],
             hint="`ssdbench lab run -- COMMAND` has them in a guest.",
         )
+    if not any(state.loaded or state.built or names for state in chosen):
+        raise modules.unbuilt()
     for state in chosen:
         if not state.loaded and (state.built is not None or names):
             modules.load(state)
@@ -116,6 +132,8 @@ def unload(names: tuple[str, ...], *, as_json: bool) -> None:
             modules.unload(state, Sysfs())
         if state.loaded or names:
             gone.append(Module(name=state.name, loaded=False))
+    if not gone:
+        tell("none of the modules is loaded")
     _say(gone, as_json=as_json)
 
 

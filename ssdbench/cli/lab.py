@@ -87,7 +87,6 @@ def run(
     from ssdbench.errors import UsageError
     from ssdbench.lab.disks import parse_all
     from ssdbench.lab.kernels import OFFERS
-    from ssdbench.lab.session import GuestRequest, run_in_guest
     from ssdbench.units import MIB, NS_PER_S, parse_duration_ns, parse_size
 
     if kernel not in OFFERS:
@@ -106,23 +105,26 @@ def run(
         )
     if timeout_s < 1:
         raise UsageError(f"a guest needs more time than {timeout} to boot")
-    request = GuestRequest(
-        argv=command,
-        series=kernel,
-        kernel_dir=Path(kernel_dir) if kernel_dir else None,
-        disks=tuple(parse_all(disks, in_memory=bool(programs))),
-        cwd=Path.cwd(),
-        cpus=cpus,
-        memory_mib=memory_mib,
-        reproducible=reproducible,
-        programs=programs,
-        append=append,
-        multipath=multipath,
-        modules=modules,
-        timeout_s=timeout_s,
-    )
+    requests = tuple(parse_all(disks, in_memory=bool(programs)))
     cache = Path(os.environ.get("SSDBENCH_LAB_CACHE") or DEFAULT_CACHE).absolute()
-    with Steps() as steps, _kept(console) as file:
+    with Steps("lab") as steps, _kept(console) as file:
+        from ssdbench.lab.session import GuestRequest, run_in_guest
+
+        request = GuestRequest(
+            argv=command,
+            series=kernel,
+            kernel_dir=Path(kernel_dir) if kernel_dir else None,
+            disks=requests,
+            cwd=Path.cwd(),
+            cpus=cpus,
+            memory_mib=memory_mib,
+            reproducible=reproducible,
+            programs=programs,
+            append=append,
+            multipath=multipath,
+            modules=modules,
+            timeout_s=timeout_s,
+        )
         words = Words(steps, file, shown=not as_json)
         answer = run_in_guest(request, cache, watch=words.look)
     _tell_of_boots(answer.failed_boots)

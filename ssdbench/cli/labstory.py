@@ -1,4 +1,7 @@
-"""What `lab run` tells while it works: each step, that it goes on, the command's own words."""
+"""What `lab run` tells while it works: each step, that it goes on, the command's own words.
+
+`kmod build` tells its steps so, too.
+"""
 
 import logging
 import os
@@ -17,14 +20,15 @@ _BUILD = "ssdbench.host.kmod"
 
 
 class Steps(logging.Handler):
-    """Tells each step of the lab on stderr, and every two seconds that it goes on.
+    """Tells each step on stderr, behind a word, and every two seconds that it goes on.
 
+    The first is told at once: on a busy host, seconds pass until what does the work is imported.
     Quiet from the moment at which the command in the guest says its first words.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, word: str) -> None:
         super().__init__(logging.INFO)
-        self._step, self._since, self._told = "", 0.0, 0.0
+        self._word = word
         self._over = Event()
         self._ticker = Thread(target=self._tick, daemon=True)
 
@@ -33,6 +37,7 @@ class Steps(logging.Handler):
             logger = logging.getLogger(name)
             logger.addHandler(self)
             logger.setLevel(min(logger.getEffectiveLevel(), logging.INFO))
+        self._begin("getting ready")
         self._ticker.start()
         return self
 
@@ -48,11 +53,13 @@ class Steps(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """A step began."""
-        if record.levelno < logging.INFO or self._over.is_set():
-            return
-        self._step = record.getMessage()
+        if record.levelno >= logging.INFO and not self._over.is_set():
+            self._begin(record.getMessage())
+
+    def _begin(self, step: str) -> None:
+        self._step = step
         self._since = self._told = time.monotonic()
-        tell(f"lab: {self._step}")
+        tell(f"{self._word}: {step}")
 
     def quiet(self) -> None:
         """Say no more."""
@@ -61,9 +68,9 @@ class Steps(logging.Handler):
     def _tick(self) -> None:
         while not self._over.wait(LINE_EVERY_S / 4):
             now = time.monotonic()
-            if self._step and now - self._told > LINE_EVERY_S * 0.7 and not self._over.is_set():
+            if now - self._told > LINE_EVERY_S * 0.7 and not self._over.is_set():
                 self._told = now
-                tell(f"lab: {self._step} … {now - self._since:.0f} s")
+                tell(f"{self._word}: {self._step} … {now - self._since:.0f} s")
 
 
 class Words:

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from ssdbench.errors import HostLacks
 from ssdbench.generator.fio.placement import require_numa
 from ssdbench.host import kmod
 from ssdbench.host.facts import drive_facts, host_facts
@@ -63,7 +62,7 @@ def _module(name: str, sysfs: Sysfs) -> Setting:
         kmod.require_of_kernel(name, sysfs.root)
         return Setting(Backend.MODULE, name, THERE, reason)
     if bundled.built is None and not bundled.loaded:
-        raise HostLacks(f"{name} has not been built", hint="Run `ssdbench kmod build`.")
+        raise kmod.unbuilt(name)
     return Setting(Backend.MODULE, str(bundled.built or name), THERE, reason)
 
 

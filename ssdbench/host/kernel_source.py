@@ -55,6 +55,16 @@ def header_version(headers: Path) -> str | None:
     return ".".join(fields) if len(fields) == 3 else None
 
 
+def release_of(headers: Path) -> str | None:
+    """The release of the kernel that headers are of, as `uname -r` says it there, or None."""
+    try:
+        text = (headers / "include/generated/utsrelease.h").read_text(errors="replace")
+    except OSError:
+        return None
+    found = re.search(r'UTS_RELEASE "(.+)"', text)
+    return found.group(1) if found else None
+
+
 def layout_check(kernel: Mapping[str, Layout]) -> str:
     """C that compiles only where the block layer's private structures lie as the kernel's do."""
     lines = ["// SPDX-License-Identifier: GPL-2.0-only", '#include "bpref.h"', ""]

@@ -5,13 +5,16 @@ import logging
 import os
 import platform
 import re
-from collections.abc import Collection, Sequence
+import shutil
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from ssdbench.errors import CommandFailed, HostLacks, UsageError, telling
 from ssdbench.host import command
 from ssdbench.host.kernel_source import compared
+from ssdbench.host.lock import waiting
 from ssdbench.host.sysfs import Sysfs
 
 # In the order in which they must be loaded: tmerge uses a symbol of flash.
@@ -22,6 +25,7 @@ NEEDS = ("configfs",)  # modules of the distribution that ours need
 NEEDS_OF_OURS = {"ssdb_tmerge": ("ssdb_flash",)}
 SCHEDULERS = "ssdb_bpref"  # left out of a build without the kernel's source
 TESTED_ON = "6.1 and 6.12"
+_NOT_ROOT = "Run as root."
 _IN_ROOT = """set -e
 root=$1; shift
 while [ "$1" != -- ]; do mkdir -p "$root$1"; mount --bind "$1" "$root$1"; shift; done
@@ -34,14 +38,17 @@ _log = logging.getLogger(__name__)
 
 
 def directory() -> Path:
-    """Where modules are built, one directory for each kernel release."""
-    return Path(os.environ.get("SSDBENCH_KMOD_DIR", DEFAULT_DIRECTORY))
+    """Where modules are built, one directory for each kernel release.
+
+    The same place for make, which runs elsewhere.
+    """
+    return Path(os.environ.get("SSDBENCH_KMOD_DIR") or DEFAULT_DIRECTORY).absolute()
 
 
 def directory_of(release: str) -> Path:
     """Where the modules for one kernel are built. Raises UsageError for what is no release.
 
-    A build begins by removing this directory, so it is never one outside ours.
+    A build takes the place of this directory, so it is never one outside ours.
     """
     if not release or release in (".", "..") or "/" in release:
         raise UsageError(
@@ -123,40 +130,56 @@ def build(
     and `headers` lie in it, which costs root's rights; `places` are what it has of this machine
     beside the sources and `into`. `release` is whose headers to ask for where there are none,
     `options` are further words for make. Raises HostLacks with the compiler's first complaint when
-    there is no module at all.
+    there is no module at all. What was built before stays until there is.
     """
     _check_sources(headers, block_source, release)
-    try:
-        if into.exists():
-            command.run(["rm", "-rf", str(into)])
-        copy_sources(source, into)
-    except OSError as error:
-        raise HostLacks(
-            f"{error.filename or into} cannot be written: {error.strerror}",
-            hint="Run as root, or set SSDBENCH_KMOD_DIR to a directory of your own.",
-        ) from error
-    lacking: dict[str, str] = {}
-    if block_source is None:
-        lacking[SCHEDULERS] = "it needs the kernel's own source (`--block-source DIR`)"
-    elif reason := compared(into, headers, block_source):
-        lacking[SCHEDULERS] = reason
-    wanted = [name for name in MODULES if name not in lacking]
-    seen_at = headers if root is None else Path("/") / headers.relative_to(root)
-    arguments = [f"KDIR={seen_at}", f"KSRC={block_source or ''}", *options]
-    seen = [str(path) for path in (into, *places)]
-    first = _make(into, wanted, arguments, seen, root)
-    if first:  # one by one, to keep what can be built
-        _log.info("not all modules can be built; trying each")
-        for name in wanted:
-            if said := _make(into, with_needs([name]), arguments, seen, root):
-                lacking[name] = said
-    found = {path.stem: path for path in into.rglob("*.ko")}
-    if not found:
-        raise HostLacks(
-            f"the kernel modules do not build against {headers}: {first}",
-            hint=f"They are tested on Linux {TESTED_ON}; `ssdbench lab run` has such a kernel.",
-        )
+    with ExitStack() as stack:
+        try:
+            into.parent.mkdir(parents=True, exist_ok=True)
+            other = into.with_name("build.lock")
+            stack.enter_context(waiting(other, lambda: _log.info("waiting for another build")))
+            work = stack.enter_context(_taking_the_place_of(into))
+            copy_sources(source, work)
+        except OSError as error:
+            raise HostLacks(
+                f"{error.filename or into} cannot be written: {error.strerror}",
+                hint="Run as root, or set SSDBENCH_KMOD_DIR to a directory of your own.",
+            ) from error
+        lacking: dict[str, str] = {}
+        if block_source is None:
+            lacking[SCHEDULERS] = "it needs the kernel's own source (`--block-source DIR`)"
+        elif reason := compared(work, headers, block_source):
+            lacking[SCHEDULERS] = reason
+        wanted = [name for name in MODULES if name not in lacking]
+        seen_at = headers if root is None else Path("/") / headers.relative_to(root)
+        arguments = [f"KDIR={seen_at}", f"KSRC={block_source or ''}", *options]
+        seen = [str(path) for path in (work, *places)]
+        first = _make(work, wanted, arguments, seen, root)
+        if first:  # one by one, to keep what can be built
+            _log.info("not all modules can be built; trying each")
+            for name in wanted:
+                if said := _make(work, with_needs([name]), arguments, seen, root):
+                    lacking[name] = said.replace(str(work), str(into))
+        found = {path.stem: into / path.relative_to(work) for path in work.rglob("*.ko")}
+        if not found:
+            raise HostLacks(
+                f"the kernel modules do not build against {headers}: {first}",
+                hint=f"They are tested on Linux {TESTED_ON}; `ssdbench lab run` has such a kernel.",
+            )
     return Built(tuple(found[name] for name in MODULES if name in found), lacking)
+
+
+@contextmanager
+def _taking_the_place_of(into: Path) -> Iterator[Path]:
+    """A directory to make, which is moved to its place when it is whole, and else removed."""
+    work = into.with_name(f".{into.name}.new")
+    shutil.rmtree(work, ignore_errors=True)  # of one that was killed
+    try:
+        yield work
+        shutil.rmtree(into, ignore_errors=True)
+        work.rename(into)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
 
 
 def _check_sources(headers: Path, block_source: Path | None, release: str) -> None:
@@ -227,13 +250,13 @@ def dkms_trees(source: Path, into: Path, version: str) -> dict[str, Path]:
             )
     try:
         for name, package in names.items():
-            copy_sources(source, trees[package])
-            conf = trees[package] / DKMS
-            text = conf.read_text().replace("@VERSION@", version)
-            conf.write_text(text.replace("@MODULE@", name.removeprefix("ssdb_")))
+            with _taking_the_place_of(trees[package]) as tree:
+                copy_sources(source, tree)
+                text = (tree / DKMS).read_text().replace("@VERSION@", version)
+                (tree / DKMS).write_text(text.replace("@MODULE@", name.removeprefix("ssdb_")))
     except OSError as error:
         raise HostLacks(
-            f"{error.filename or into} cannot be written: {error.strerror}",
+            f"{into} cannot be written: {error.strerror}",
             hint="Run as root, or give another directory with --to.",
         ) from error
     return trees
@@ -304,10 +327,7 @@ def require_of_kernel(name: str, root: Path) -> None:
 def load(state: ModuleState) -> None:
     """Load one module. Raises HostLacks with the kernel's reason."""
     if state.built is None:
-        option = " --block-source DIR" if state.name == SCHEDULERS else ""
-        raise HostLacks(
-            f"{state.name} has not been built", hint=f"Run `ssdbench kmod build{option}`."
-        )
+        raise unbuilt(state.name)
     for need in NEEDS:
         command.run(["modprobe", "-q", need], ok=(0, 1))
     try:
@@ -321,9 +341,24 @@ def load(state: ModuleState) -> None:
             ) from failed
         raise HostLacks(
             f"{state.name} cannot be loaded: {telling(failed.stderr)}",
-            hint="`dmesg | tail` shows the kernel's own words; a module must be built for the "
+            hint=_NOT_ROOT
+            if os.geteuid()
+            else "`dmesg | tail` shows the kernel's own words; a module must be built for the "
             "kernel that runs (`ssdbench kmod build`).",
         ) from failed
+
+
+def unbuilt(name: str = "") -> HostLacks:
+    """The error for a module, or all, not there for the kernel that runs; for others it may be."""
+    built = directory().glob("[!.]*/**/*.ko")
+    others = sorted({path.relative_to(directory()).parts[0] for path in built})
+    but = f"; there are modules for {', '.join(others)}" if others else ""
+    what = f"{name} has not" if name else "no module has"
+    option = " --block-source DIR" if name == SCHEDULERS else ""
+    return HostLacks(
+        f"{what} been built for Linux {platform.release()}{but}",
+        hint=f"Run `ssdbench kmod build{option}`.",
+    )
 
 
 def with_needs(names: Collection[str]) -> list[str]:
@@ -354,6 +389,8 @@ def unload(state: ModuleState, sysfs: Sysfs) -> None:
     except CommandFailed as failed:
         raise HostLacks(
             f"{state.name} cannot be unloaded: {telling(failed.stderr)}",
-            hint="End what uses it first: "
+            hint=_NOT_ROOT
+            if os.geteuid()
+            else "End what uses it first: "
             + (", ".join(users(sysfs, state.name)) or "`lsmod` names the modules."),
         ) from failed

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+RELEASE = "1.2.3-none"
 ENDINGS = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 
 
@@ -86,3 +87,27 @@ def test_a_download_that_is_interrupted_ends_with_its_programs(
     assert ended == status, said
     assert said.splitlines()[-1] == "interrupted"
     assert gone(pid)
+
+
+@pytest.mark.parametrize(("number", "status"), ENDINGS)
+def test_a_build_that_is_interrupted_leaves_what_was_built_before(
+    number: int, status: int, place: dict[str, str], tmp_path: Path
+) -> None:
+    pid, headers = tmp_path / "pid", tmp_path / "headers"
+    built = tmp_path / "kmod" / RELEASE / "flash" / "ssdb_flash.ko"
+    headers.mkdir()
+    built.parent.mkdir(parents=True)
+    built.write_text("whole")
+    (headers / "Makefile").write_text(
+        f"modules:\n\techo half > $(M)/flash/ssdb_flash.ko\n\t{at_work(pid).replace('$', '$$')}\n"
+    )
+
+    ended, said = interrupted(
+        number, place, pid, "kmod", "build", "--kernel", RELEASE, "--headers", str(headers)
+    )
+
+    assert ended == status, said
+    assert said.splitlines()[-1] == "interrupted"
+    assert gone(pid)
+    assert built.read_text() == "whole"
+    assert [path.name for path in (tmp_path / "kmod").iterdir() if path.is_dir()] == [RELEASE]

@@ -1,4 +1,6 @@
 import json
+import os
+import platform
 from pathlib import Path
 
 import pytest
@@ -88,6 +90,156 @@ def test_a_module_that_does_not_build_gets_a_sentence_and_stops_no_other(
         assert f"ssdb_{name}  built: {tmp_path}/kmod/1.2.3/{name}/ssdb_{name}.ko" in said
     assert "not built: ssdb_slam: slam/main.c:7: error: planted" in said
     assert "not built: ssdb_bpref: it needs the kernel's own source" in said
+
+
+@pytest.fixture
+def headers(tmp_path: Path) -> Path:
+    """Of a kernel in whose build each module is an empty file."""
+    directory = tmp_path / "headers"
+    (directory / "include/generated").mkdir(parents=True)
+    (directory / "include/generated/utsrelease.h").write_text('#define UTS_RELEASE "1.2.3-own"\n')
+    (directory / "Makefile").write_text(
+        "modules:\n\t@for d in $(SSDB); do touch $(M)/$$d/ssdb_$$d.ko; done\n"
+    )
+    return directory
+
+
+@pytest.mark.parametrize(
+    ("named", "used"),
+    [("here", "{}/here"), ("", kmod.DEFAULT_DIRECTORY), ("/a/b", "/a/b")],
+)
+def test_modules_are_built_in_the_same_place_whoever_looks(
+    named: str, used: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With an empty variable, a directory that had the name of a kernel was removed here."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SSDBENCH_KMOD_DIR", named)
+
+    assert kmod.directory() == Path(used.format(tmp_path))
+
+
+def test_relative_directories_are_those_of_the_caller(
+    headers: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "source/block").mkdir(parents=True)
+    (tmp_path / "source/block/elevator.h").touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SSDBENCH_KMOD_DIR", "kmod")
+
+    status = run(["kmod", "build", "--headers", "headers", "--block-source", "source"])
+    laid_out = run(["kmod", "dkms", "--to", "a place"])
+
+    said = capsys.readouterr()
+    assert (status, laid_out) == (0, 0)
+    assert f"built: {tmp_path}/kmod/1.2.3-own/flash/ssdb_flash.ko" in said.out
+    assert f"not built: ssdb_bpref: {tmp_path}/source is the source of" in said.out
+    assert f"--sourcetree '{tmp_path}/a place'" in said.out
+    assert "kmod: building ssdb_flash, ssdb_tmerge, ssdb_slam" in said.err
+
+
+def test_a_build_goes_to_the_kernel_that_its_headers_are_of(
+    headers: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Else it would take the place of the modules of the kernel that runs."""
+    monkeypatch.setenv("SSDBENCH_KMOD_DIR", str(tmp_path / "kmod"))
+
+    status = run(["kmod", "build", "--headers", str(headers)])
+    refused = run(["kmod", "build", "--headers", str(headers), "--kernel", "4.5.6"])
+
+    assert (status, refused) == (0, 2)
+    assert [path.name for path in (tmp_path / "kmod").iterdir() if path.is_dir()] == ["1.2.3-own"]
+    assert "are of Linux 1.2.3-own, not of 4.5.6" in capsys.readouterr().err
+
+
+def test_where_nothing_can_be_built_what_was_built_stays(
+    headers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built = tmp_path / "kmod/1.2.3-own/slam/ssdb_slam.ko"
+    built.parent.mkdir(parents=True)
+    built.write_text("before")
+    (headers / "Makefile").write_text("modules:\n\t@echo 'error: planted' >&2; exit 1\n")
+    monkeypatch.setenv("SSDBENCH_KMOD_DIR", str(tmp_path / "kmod"))
+
+    status = run(["kmod", "build", "--headers", str(headers)])
+
+    assert status == 4
+    assert built.read_text() == "before"
+
+
+def test_a_place_that_cannot_be_written_names_the_variable_that_moves_it(
+    headers: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "file").write_text("kept")
+    monkeypatch.setenv("SSDBENCH_KMOD_DIR", str(tmp_path / "file"))
+
+    status = run(["kmod", "build", "--headers", str(headers)])
+
+    said = capsys.readouterr().err
+    assert status == 4
+    assert f"{tmp_path}/file cannot be written" in said
+    assert "set SSDBENCH_KMOD_DIR" in said
+    assert (tmp_path / "file").read_text() == "kept"
+
+
+def test_where_nothing_is_built_or_loaded_a_sentence_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SSDBENCH_KMOD_DIR", str(tmp_path))
+    monkeypatch.setattr(kmod, "obstacles", lambda sysfs: [])
+    monkeypatch.setattr(platform, "release", lambda: "9.8.7")
+
+    nothing = run(["kmod", "load"])
+    for name in ("1.2.3/flash", "1.2.4/flash", ".4.5.6.new/flash"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "ssdb_flash.ko").touch()
+    of_others = run(["kmod", "load", "ssdb_tmerge"])
+    unloaded = run(["kmod", "unload"])
+
+    said = capsys.readouterr()
+    assert (nothing, of_others, unloaded) == (4, 4, 0)
+    assert said.out == ""
+    assert said.err.splitlines() == [
+        "error: no module has been built for Linux 9.8.7",
+        "hint: Run `ssdbench kmod build`.",
+        "error: ssdb_flash has not been built for Linux 9.8.7; there are modules for 1.2.3, 1.2.4",
+        "hint: Run `ssdbench kmod build`.",
+        "none of the modules is loaded",
+    ]
+
+
+@pytest.mark.parametrize(("verb", "program"), [("load", "insmod"), ("unload", "rmmod")])
+def test_who_is_not_root_is_told_to_be(
+    verb: str,
+    program: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    state = kmod.ModuleState("ssdb_flash", tmp_path / "a.ko", verb == "unload", 0)
+    (tmp_path / "a.ko").touch()
+    for name in (program, "modprobe"):
+        (tmp_path / name).write_text(
+            "#!/bin/sh\necho 'ERROR: Operation not permitted' >&2\nexit 1\n"
+        )
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(kmod, "obstacles", lambda sysfs: [])
+    monkeypatch.setattr(kmod, "states", lambda sysfs, built: [state])
+
+    status = run(["kmod", verb])
+
+    assert status == 4
+    assert capsys.readouterr().err.splitlines()[-1] == "hint: Run as root."
 
 
 def test_what_one_module_needs_of_the_others_is_loaded_before_it() -> None:
