@@ -44,6 +44,8 @@ def engine_obstacle(engine: IoEngine, target: TargetInfo) -> str:
     """Why an engine can never reach such a target, whatever the host has; empty if it can."""
     if engine is IoEngine.LIBAIO:
         return ""
+    if target.zone_bytes:
+        return f"{target.name} is zoned, and no engine but libaio has been tried on such drives"
     if target.simulated:
         return f"{target.name} is simulated and has its own way in: leave `engine` out"
     if target.kind is TargetKind.FILE and engine is IoEngine.IO_URING_POLLED:

@@ -11,7 +11,6 @@ from ssdbench.model.asked.sweeps import ALL_READS, AccessOrder, Sweep
 from ssdbench.model.profile import KEEP, Applies, Profile, Purge, SteadyWorkload
 from ssdbench.model.quantity import WHOLE
 from ssdbench.model.target import TargetInfo
-from ssdbench.model.workload import IoEngine
 
 _ZONED = "the drive is zoned"
 WHOLE_FILLS = 2  # after so many nothing is left that was there before
@@ -70,7 +69,5 @@ def _sweep(sweep: Sweep) -> Iterator[Mistake]:
         yield ("read",), f"{_ZONED}, and reads beside writes have not been tried; set 0 or 100"
     if max(sweep.numjobs) > 1:
         yield ("numjobs",), f"{_ZONED}, and fio's jobs wait for each other's zones; set 1"
-    if set(sweep.engine) != {IoEngine.LIBAIO}:
-        yield ("engine",), f"{_ZONED}, and other engines have not been tried on it; leave it out"
     if sweep.span != WHOLE:
         yield ("span",), f"{_ZONED}, and is only measured as a whole; leave it out"

@@ -78,6 +78,17 @@ def test_targets_that_an_engine_cannot_reach_are_refused_by_name(
     assert all(refused[name] in said for name, said in found.items())
 
 
+def test_a_drive_in_zones_is_told_of_as_its_profile_is_refused() -> None:
+    zoned = a_namespace(zone_bytes=1 << 20)
+
+    assert lacking(IoEngine.LIBAIO, zoned, ALL) == ""
+    for engine in (IoEngine.IO_URING, FIXED, POLLED, PAST):
+        profile = load_profile(f"measure: [{{sweep: {{read: 100, engine: {engine}}}}}]\n", "p")
+        refused = dict(misfits(profile, zoned))["measure", 0, "sweep", "engine", 0]
+
+        assert lacking(engine, zoned, ALL) == refused
+
+
 def test_a_mix_past_the_block_layer_is_refused_where_it_stands() -> None:
     from ssdbench.errors import UsageError
 

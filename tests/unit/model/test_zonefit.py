@@ -87,11 +87,6 @@ def test_writes_in_order_and_reads_in_any_order_fit() -> None:
             "as a whole",
         ),
         (
-            FILL + WARM + "measure: [{sweep: {pattern: sequential, engine: io_uring}}]\n",
-            ("measure", 0, "sweep", "engine"),
-            "other engines",
-        ),
-        (
             FILL + WARM + "measure: [{blocksize: {}}]\n" + ORDERED.replace("measure: ", "#"),
             ("measure", 0, "blocksize"),
             "only sweeps",
