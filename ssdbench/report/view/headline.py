@@ -43,11 +43,11 @@ from ssdbench.units import (
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """The point whose bound is the headline, and how many were in question."""
+    """The point whose number is the headline, and how many were in question."""
 
     point: PointResult
     iops: Estimate
-    bound: float
+    steady: bool  # then the number is its bound, else its mean
     rivals: int
     kind: str = ""  # as the profile's plan names it; empty where it names none
     worst: PointResult | None = None  # of the worst measured kind, where its bound is lower
@@ -59,20 +59,24 @@ def planned(result: RunResult) -> Planned | None:
     points = candidates(result, wanted)
     if not points:
         return None
-    point = min(points, key=_bound)
+    steady = _steady(result)
+    point = min(points, key=_bound if steady else _mean)
     estimate = point.estimate("iops")
     if estimate is None:
         return None
     worst = min(candidates(result, CapacityPlan()), key=_bound)
     milder = kind_of(wanted) != "" and _bound(worst) < _bound(point)
-    return Planned(
-        point, estimate, _bound(point), len(points), kind_of(wanted), worst if milder else None
-    )
+    return Planned(point, estimate, steady, len(points), kind_of(wanted), worst if milder else None)
 
 
 def _bound(point: PointResult) -> float:
     estimate = point.estimate("iops")
     return float(estimate.bound or 0.0) if estimate else 0.0
+
+
+def _mean(point: PointResult) -> float:
+    estimate = point.estimate("iops")
+    return estimate.value if estimate else 0.0
 
 
 def kind_of(wanted: CapacityPlan) -> str:
@@ -118,14 +122,13 @@ def headline(result: RunResult) -> Headline:
 
 
 def _of_point(result: RunResult, best: Planned) -> Headline:
-    point, estimate = best.point, best.iops
-    steady = _steady(result)
+    point, estimate, steady = best.point, best.iops, best.steady
     sound = steady and result.verdict == "VALIDATED" and point.verdict == "VALIDATED"
     lowest = f"; the lowest of {best.rivals} such points" if best.rivals > 1 else ""
     asked = f"; the kind that the plan names ({best.kind})" if best.kind else ""
     return Headline(
         label=_label(result, sound=sound, steady=steady),
-        number=format_bound(best.bound if steady else estimate.value),
+        number=format_bound(_bound(point)) if steady else format_count(estimate.value),
         unit="IOPS",
         holds_for=f"{words.workload_label(point.point.workload)}, whole drive{lowest}{asked}",
         meaning=_meaning(point, sound=sound, steady=steady),

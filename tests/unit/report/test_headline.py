@@ -6,7 +6,8 @@ from ssdbench.model.result import PointResult, RunResult
 from ssdbench.report import render
 from ssdbench.report.view.findings import proofs
 from ssdbench.report.view.headline import headline
-from tests.support.builders import StoredRunBuilder, a_small_run
+from ssdbench.units import format_count
+from tests.support.builders import StoredRunBuilder, a_small_run, with_found
 
 
 def a_run(directory: Path, plan: str) -> RunResult:
@@ -118,3 +119,25 @@ def test_a_drive_filled_again_after_its_first_points_was_not_filled_by_that_befo
     again = dict(proofs(builder.precondition().write()))
 
     assert again["Filled before measuring"] == once != "not filled"
+
+
+def test_a_run_that_was_not_steady_shows_the_lowest_mean_and_not_the_mean_of_the_lowest_bound(
+    tmp_path: Path,
+) -> None:
+    builder = StoredRunBuilder(tmp_path, repeats=3, measure_s=20).steady(steady=False)
+    result = builder.sweep(blocks=(4096,), reads=(0,), depths=(1, 32)).write()
+    stage = result.stages[-1]
+    slow, fast = sorted(stage.points, key=lambda point: point.repeats[0].iops)
+    scattered = tuple(
+        e.model_copy(update={"bound": 1.0}) if e.metric == "iops" else e for e in fast.estimates
+    )
+    points = (slow, fast.model_copy(update={"estimates": scattered}))
+    stage = with_found(stage, points=points)
+    mean = slow.estimate("iops")
+    assert mean is not None
+
+    top = headline(result.model_copy(update={"stages": (*result.stages[:-1], stage)}))
+
+    assert top.label.startswith("At most this")
+    assert "the lowest of 2 such points" in top.holds_for
+    assert top.number == format_count(mean.value)
