@@ -8,10 +8,10 @@
  *
  *   merge_cpus TURN MS THREADS SLOWER halt|awake CPU CPU [realtime]
  *
- * THREADS threads read 4 KiB one at a time, for MS milliseconds in each case, after WARM_READS each.
- * The drive is SLOWER times as slow as the paper's. With "awake", idle CPUs never halt. One line for
- * each case, from case number TURN on; all but the first two numbers are also of what was under way
- * when that time ended:
+ * THREADS threads read 4 KiB one at a time, for MS milliseconds in each case and until each thread
+ * has read LEAST_READS in them, after WARM_READS each. The drive is SLOWER times as slow as the
+ * paper's. With "awake", idle CPUs never halt. One line for each case, from case number TURN on; all
+ * but the first two numbers are also of what was under way when that time ended:
  *
  *   CASE READS NS ENDED COMMANDS BEHIND IDLE LOCKS MOVED WAKES ELSEWHERE ALARMS
  *
@@ -36,6 +36,7 @@
  */
 #define WATCHED		(TMERGE_WATCH / TMERGE_ALONE)
 #define WARM_READS	(WATCHED + TMERGE_TRUST_FIRST + WATCHED)
+#define LEAST_READS	16	/* of each thread, however few the host gives it a turn for */
 #define STARVED_NS	(20000 * NSEC_PER_MSEC)
 /*
  * Yu et al. 2012, section 5: "about 7 usecs" for 4 KiB, of which the link of 700 MB/s takes
@@ -53,6 +54,7 @@ struct reader {
 	struct block_device *bdev;
 	struct task_struct task;
 	int cpu;
+	u64 before;		/* ended by the time that is measured */
 	u64 ended __attribute__((aligned(64)));		/* read while it runs */
 } __attribute__((aligned(64)));
 
@@ -334,25 +336,34 @@ static u64 ended_by_now(void)
 	return ended;
 }
 
-static bool all_warm(void)
+static bool all_have_read(u64 least)
 {
 	u32 i;
 
 	for (i = 0; i < threads; i++)
-		if (READ_ONCE(readers[i].ended) < WARM_READS)
+		if (READ_ONCE(readers[i].ended) - readers[i].before < least)
 			return false;
 	return true;
 }
 
-static void begin_time(void)
+static void wait_for_reads(u64 least)
 {
 	ktime_t until = ktime_get() + STARVED_NS;
 
-	do {
+	while (!all_have_read(least)) {
 		if (ktime_get() > until)
 			fail("a thread gets no turn to read");
 		rest_until(ktime_get() + LOOK_NS);
-	} while (!all_warm());
+	}
+}
+
+static void begin_time(void)
+{
+	u32 i;
+
+	wait_for_reads(WARM_READS);
+	for (i = 0; i < threads; i++)
+		readers[i].before = READ_ONCE(readers[i].ended);
 	WRITE_ONCE(timed.begun, 1);
 }
 
@@ -464,6 +475,7 @@ static void measure(ktime_t ns)
 	reads = ended_by_now();
 	begun = ktime_get();
 	rest_until(begun + ns);
+	wait_for_reads(LEAST_READS);
 	reads = ended_by_now() - reads;
 	ns = ktime_get() - begun;
 	WRITE_ONCE(timed.over, 1);
