@@ -199,6 +199,8 @@ struct flash_cmd *flash_slot_get(struct flash *flash, bool wait);
 void flash_slot_put(struct flash_cmd *cmd);
 
 /* lines.c */
+int flash_lines_init(void);
+void flash_lines_exit(void);
 int flash_lines_create(struct flash *flash);
 void flash_lines_destroy(struct flash *flash);
 /* Report `cmd` at the time and place that the options say; `due` is its device time in ktime. */

@@ -10,6 +10,12 @@
 
 #include "flash.h"
 
+/*
+ * With PREEMPT_RT. Its end waits for the last function to have returned: a thread that was put
+ * aside behind the count of what is in flight would return into a module that is gone.
+ */
+static struct workqueue_struct *flash_origins;
+
 /* Whoever switches the drive off waits for in_flight, so that comes last. */
 void flash_complete(struct flash_cmd *cmd)
 {
@@ -55,7 +61,7 @@ static void flash_return(struct flash_cmd *cmd)
 {
 	if (IS_ENABLED(CONFIG_PREEMPT_RT)) {
 		INIT_WORK(&cmd->work, flash_work_at_origin);
-		queue_work_on(cmd->cpu, system_highpri_wq, &cmd->work);
+		queue_work_on(cmd->cpu, flash_origins, &cmd->work);
 		return;
 	}
 	INIT_CSD(&cmd->csd, flash_complete_at_origin, cmd);
@@ -229,6 +235,21 @@ void flash_report(struct flash_cmd *cmd, u64 due_ns, u32 tag)
 	default:
 		flash_line_add(flash_line_of(flash, cmd->cpu, tag), cmd, due_ns);
 	}
+}
+
+int flash_lines_init(void)
+{
+	if (!IS_ENABLED(CONFIG_PREEMPT_RT))
+		return 0;
+	flash_origins = alloc_workqueue("ssdb_flash",
+					WQ_HIGHPRI | WQ_MEM_RECLAIM | SSDB_WQ_PERCPU, 0);
+	return flash_origins ? 0 : -ENOMEM;
+}
+
+void flash_lines_exit(void)
+{
+	if (flash_origins)
+		destroy_workqueue(flash_origins);
 }
 
 int flash_lines_create(struct flash *flash)

@@ -370,14 +370,22 @@ static struct configfs_subsystem flash_subsystem = {
 
 static int __init flash_init(void)
 {
+	int error = flash_lines_init();
+
+	if (error)
+		return error;
 	config_group_init(&flash_subsystem.su_group);
 	mutex_init(&flash_subsystem.su_mutex);
-	return configfs_register_subsystem(&flash_subsystem);
+	error = configfs_register_subsystem(&flash_subsystem);
+	if (error)
+		flash_lines_exit();
+	return error;
 }
 
 static void __exit flash_exit(void)
 {
 	configfs_unregister_subsystem(&flash_subsystem);
+	flash_lines_exit();
 }
 
 module_init(flash_init);

@@ -21,7 +21,6 @@ int bound_to[CPUS];
 bool realtime;
 u32 nr_cpu_ids = CPUS;
 pthread_t played_by[CPUS];
-struct workqueue_struct *system_highpri_wq;
 
 static struct {
 	u32 arrived __attribute__((aligned(64)));

@@ -265,6 +265,13 @@ int NAME(struct gendisk *disk, sector_t sector, unsigned int nr_zones, report_zo
 #define SSDB_MQ_F_SHOULD_MERGE 0
 #endif
 
+/* Since Linux 6.17 a workqueue that keeps its work on a CPU says so. */
+#ifdef SSDB_HAVE_WQ_PERCPU
+#define SSDB_WQ_PERCPU WQ_PERCPU
+#else
+#define SSDB_WQ_PERCPU 0
+#endif
+
 /* What the end of a request of ours is called with: by Linux 7.3 also with its batch. */
 #ifdef SSDB_HAVE_END_IO_BATCH
 #define SSDB_END_IO(NAME, rq, status)								\

@@ -52,7 +52,6 @@ struct module;
 struct page;
 struct request;
 struct workqueue_struct;
-extern struct workqueue_struct *system_highpri_wq;
 
 /* What a thread did. */
 struct pair_counts {
@@ -335,6 +334,8 @@ int smp_call_function_single_async(int cpu, call_single_data_t *csd);
 
 #define INIT_WORK(work, function)	((void)(work), (void)(function))
 #define queue_work_on(cpu, queue, work)	abort()
+#define alloc_workqueue(name, flags, most)	NULL
+#define destroy_workqueue(queue)	((void)(queue))
 
 /* Who sleeps: pair.c. */
 struct completion { u32 state; };
