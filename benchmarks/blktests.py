@@ -24,7 +24,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ssdbench.host import command
-from ssdbench.lab.archive import Archive
+from ssdbench.lab.archive import Archive, cache_directory
 from ssdbench.lab.kernels import SERIES, Kernel
 from ssdbench.lab.lab import Lab
 from ssdbench.lab.machine import Machine
@@ -34,7 +34,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "kernel-experiments.md"
 PROGRAMS = ("dio-offsets", "ioctl-lbmd-query", "zbdioctl")  # of those that such tests use
 LIMIT_S = 3000
 MEMORY_MIB = 4096  # what is written to the drives is kept there
-CACHE = Path(os.environ.get("SSDBENCH_LAB_CACHE", "/var/cache/ssdbench/lab"))
+CACHE = cache_directory()
 _ENDED = re.compile(
     r"(?P<test>(?:block|zbd)/\d+)(?: => (?P<device>\S+))? .*\[(?P<status>passed|failed|not run)\]$"
 )

@@ -8,7 +8,6 @@ are only compiled. `--write` puts each row into the table as soon as it is known
 the one with the same name.
 """
 
-import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +18,7 @@ from ssdbench.errors import SsdbenchError
 from ssdbench.host import command
 from ssdbench.host.kernel_source import header_version
 from ssdbench.host.kmod import MODULES, build, source_directory
-from ssdbench.lab.archive import Archive
+from ssdbench.lab.archive import Archive, cache_directory
 from ssdbench.lab.guest import GuestTrouble
 from ssdbench.lab.kernels import BUILT_IMAGE, OFFERS
 from ssdbench.lab.lab import Lab
@@ -152,7 +151,7 @@ def _order(name: str) -> tuple[int, int, str]:
 
 def main(words: Sequence[str]) -> None:
     """Try each kernel, print its row."""
-    cache = Path(os.environ.get("SSDBENCH_LAB_CACHE", "/var/cache/ssdbench/lab"))
+    cache = cache_directory()
     for word in [word for word in words if word != "--write"] or list(OFFERS):
         name, _, tree = word.partition("=")
         try:

@@ -9,7 +9,6 @@ import csv
 import hashlib
 import io
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,9 +16,10 @@ from statistics import mean
 from types import MappingProxyType
 from typing import Protocol
 
+from ssdbench.lab.archive import cache_directory
 from ssdbench.lab.session import GuestRequest, run_in_guest
 
-CACHE = Path(os.environ.get("SSDBENCH_LAB_CACHE", "/var/cache/ssdbench/lab"))
+CACHE = cache_directory()
 REPOSITORY = Path(__file__).parents[2]
 STORE = REPOSITORY / "reports" / "experiments"
 

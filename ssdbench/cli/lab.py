@@ -9,7 +9,6 @@ from typing import BinaryIO
 import click
 
 LEAST_MIB = 256  # the kernel, its first file system, and the modules
-DEFAULT_CACHE = "/var/cache/ssdbench/lab"
 
 
 @click.group()
@@ -85,6 +84,7 @@ def run(
     """
     from ssdbench.cli.labstory import Steps, Words
     from ssdbench.errors import UsageError
+    from ssdbench.lab.archive import cache_directory
     from ssdbench.lab.disks import parse_all
     from ssdbench.lab.kernels import OFFERS
     from ssdbench.units import MIB, NS_PER_S, parse_duration_ns, parse_size
@@ -106,7 +106,7 @@ def run(
     if timeout_s < 1:
         raise UsageError(f"a guest needs more time than {timeout} to boot")
     requests = tuple(parse_all(disks, in_memory=bool(programs)))
-    cache = Path(os.environ.get("SSDBENCH_LAB_CACHE") or DEFAULT_CACHE).absolute()
+    cache = cache_directory()
     with Steps("lab") as steps, _kept(console) as file:
         from ssdbench.lab.session import GuestRequest, run_in_guest
 

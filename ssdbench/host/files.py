@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import shlex
 import stat
 from pathlib import Path
@@ -57,6 +58,21 @@ def make_directory(path: Path) -> None:
         sync_directory(path.parent)
     except OSError as error:
         raise unwritable(path, error) from error
+
+
+def kept_at(variable: str, default: str) -> Path:
+    """The directory that a variable of the environment names; an empty one names none.
+
+    The same place for make and apt, which run elsewhere. Raises UsageError for a name in which they
+    see something else: a second name, a list, a variable.
+    """
+    path = Path(os.environ.get(variable) or default).absolute()
+    if unfit := re.search(r"[^\w./+@-]", str(path)):
+        raise UsageError(
+            f"{variable} is {path}: make and apt cannot work in a directory with "
+            f"{unfit.group()!r} in its name"
+        )
+    return path
 
 
 def require_private(path: Path) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ssdbench.errors import CommandFailed, HostLacks, UsageError, telling
 from ssdbench.host import command
+from ssdbench.host.files import kept_at
 from ssdbench.host.kernel_source import compared
 from ssdbench.host.lock import waiting
 from ssdbench.host.sysfs import Sysfs
@@ -34,15 +35,15 @@ mount -t proc proc "$root/proc"
 mount --bind /dev "$root/dev"
 exec chroot "$root" "$@"
 """
+# What goes wrong in a build; make says after it, at each level, that there was an error.
+_WRONG = re.compile(r"error|\*\*\*|not found|No such file", re.IGNORECASE)
+_OF_MAKE = re.compile(r"\*\*\* \[.*\] Error \d+$")
 _log = logging.getLogger(__name__)
 
 
 def directory() -> Path:
-    """Where modules are built, one directory for each kernel release.
-
-    The same place for make, which runs elsewhere.
-    """
-    return Path(os.environ.get("SSDBENCH_KMOD_DIR") or DEFAULT_DIRECTORY).absolute()
+    """Where modules are built, one directory for each kernel release. Raises UsageError."""
+    return kept_at("SSDBENCH_KMOD_DIR", DEFAULT_DIRECTORY)
 
 
 def directory_of(release: str) -> Path:
@@ -211,8 +212,10 @@ def _make(
     try:
         command.run(argv, timeout_s=1800)
     except CommandFailed as failed:
-        lines = [line for line in failed.stderr.splitlines() if "error" in line.lower()]
-        return (lines or failed.stderr.splitlines() or ["make failed without a word"])[0].strip()
+        said = [line for line in failed.stderr.splitlines() if not _OF_MAKE.search(line)]
+        return next(
+            filter(_WRONG.search, said), (said or ["make failed without a word"])[0]
+        ).strip()
     return ""
 
 

@@ -23,9 +23,12 @@ NEEDED_HINT = (
     "address of a Debian mirror (http://deb.debian.org/debian) if this machine's own sources name "
     "none."
 )
-
-
 _log = logging.getLogger(__name__)
+
+
+def cache_directory() -> Path:
+    """Where the lab keeps what it has fetched and made. Raises UsageError."""
+    return files.kept_at("SSDBENCH_LAB_CACHE", "/var/cache/ssdbench/lab")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from ssdbench.errors import HostLacks
 from ssdbench.host import command
-from ssdbench.lab.archive import Archive
+from ssdbench.lab.archive import Archive, cache_directory
 from ssdbench.lab.kernels import SERIES
-from tests.vm.linux_source import cache_directory, linux_source
+from tests.vm.linux_source import linux_source
 
 MODULES = Path(__file__).parents[2] / "kmod"
 RULE_S = 900

@@ -18,7 +18,7 @@ import pytest
 
 from ssdbench.errors import SsdbenchError
 from ssdbench.lab import guest as running
-from ssdbench.lab.archive import Archive
+from ssdbench.lab.archive import Archive, cache_directory
 from ssdbench.lab.disks import parse_all
 from ssdbench.lab.guest import Answer
 from ssdbench.lab.kernels import SERIES
@@ -78,8 +78,7 @@ def compiled() -> None:
         compileall.compile_dir(REPOSITORY / package, quiet=2)
 
 
-def cache() -> Path:
-    return Path(os.environ.get("SSDBENCH_LAB_CACHE", "/var/cache/ssdbench/lab"))
+cache = cache_directory
 
 
 @pytest.fixture(scope="session", params=SERIES)

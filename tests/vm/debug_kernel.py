@@ -15,9 +15,9 @@ from pathlib import Path
 from ssdbench.errors import HostLacks
 from ssdbench.host import command, files
 from ssdbench.host.lock import waiting
-from ssdbench.lab.archive import Archive
+from ssdbench.lab.archive import Archive, cache_directory
 from ssdbench.lab.kernels import source_package
-from tests.vm.linux_source import cache_directory, linux_source, say
+from tests.vm.linux_source import linux_source, say
 
 CONFIGS = Path(__file__).with_name("kernel")
 BUILD_NEEDS = ("make", "gcc", "flex", "bison", "bc")

@@ -1,17 +1,11 @@
 """Debian's source of a kernel, unpacked once beside the lab's kernels."""
 
-import os
 import sys
 from pathlib import Path
 
 from ssdbench.host import command, files
 from ssdbench.lab.archive import Archive, Package
 from ssdbench.lab.kernels import source_package
-
-
-def cache_directory() -> Path:
-    """Where the lab keeps its kernels."""
-    return Path(os.environ.get("SSDBENCH_LAB_CACHE", "/var/cache/ssdbench/lab"))
 
 
 def linux_source(archive: Archive, series: str, version: str = "") -> Path:

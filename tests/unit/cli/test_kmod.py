@@ -118,6 +118,56 @@ def test_modules_are_built_in_the_same_place_whoever_looks(
     assert kmod.directory() == Path(used.format(tmp_path))
 
 
+@pytest.mark.parametrize("name", ["with space", "co:lon", "~", "do$lar"])
+@pytest.mark.parametrize(
+    ("variable", "argv"),
+    [("SSDBENCH_KMOD_DIR", ["kmod", "build"]), ("SSDBENCH_LAB_CACHE", ["lab", "run", "true"])],
+)
+def test_a_place_in_which_make_cannot_work_is_refused_before_it_is_made(
+    name: str,
+    variable: str,
+    argv: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv(variable, str(tmp_path / name))
+
+    status = run(argv)
+
+    assert status == 2
+    assert f"{variable} is {tmp_path}/{name}: make and apt cannot" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("Makefile:236: *** cannot contain spaces.  Stop.", "cannot contain spaces"),
+        ("warning: another compiler\n/bin/sh: 1: gcc-12: not found", "gcc-12: not found"),
+        ("a.c:1: error: planted", "a.c:1: error: planted"),
+    ],
+)
+def test_a_failed_build_tells_what_went_wrong_and_not_where_make_was(
+    said: str,
+    told: str,
+    headers: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("SSDBENCH_KMOD_DIR", str(tmp_path / "kmod"))
+    (tmp_path / "said").write_text(
+        f"make[2]: *** [x/Makefile:9: y] Error 127\n{said}\nmake[1]: *** [z] Error 2\n"
+    )
+    (headers / "Makefile").write_text(f"modules:\n\t@cat {tmp_path}/said >&2; exit 2\n")
+
+    status = run(["kmod", "build", "--headers", str(headers)])
+
+    assert status == 4
+    assert told in capsys.readouterr().err.splitlines()[-2]
+
+
 def test_relative_directories_are_those_of_the_caller(
     headers: Path,
     tmp_path: Path,

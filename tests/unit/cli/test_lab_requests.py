@@ -29,7 +29,7 @@ def test_more_memory_than_the_host_has_is_refused(
 def test_a_cache_that_cannot_be_made_names_the_variable_that_moves_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = tmp_path / "a file"
+    file = tmp_path / "file"
     file.write_text("kept")
     monkeypatch.setenv("SSDBENCH_LAB_CACHE", str(file / "lab"))
 
