@@ -70,7 +70,7 @@ def lacking(
     if not found.commands:
         return "the io_uring of this kernel carries no NVMe commands (Linux 5.19 and newer do)"
     if not found.generic:
-        return f"{name} has no generic node: the kernel made no /dev/ng… for it"
+        return f"{name} has no generic node: there is no /dev/ng… for it"
     most = found.most_command_bytes
     if most is not None and block_bytes > most:
         return (

@@ -175,7 +175,10 @@ def opened(node: Path) -> Iterator[Nvme]:
 
 
 def generic_node(kernel_name: str, sysfs: Sysfs | None = None) -> Path | None:
-    """The generic node of a namespace, /dev/ng0n1 of nvme0n1; None where the kernel made none."""
+    """The generic node of a namespace, /dev/ng0n1 of nvme0n1; None where there is none.
+
+    The kernel may have made none (before Linux 5.13), or a container may not have been given it.
+    """
     sysfs = sysfs or Sysfs()
     if not re.fullmatch(r"nvme\d+n\d+", kernel_name):
         return None
@@ -184,8 +187,9 @@ def generic_node(kernel_name: str, sysfs: Sysfs | None = None) -> Path | None:
         sysfs.path(f"{place}/device").resolve()
         for place in (f"{_GENERIC}/{name}", f"/sys/block/{kernel_name}")
     ]
-    same = sysfs.exists(f"{_GENERIC}/{name}/device") and hangs_on[0] == hangs_on[1]
-    return Path("/dev") / name if same else None
+    node = Path("/dev") / name
+    there = sysfs.exists(f"{_GENERIC}/{name}/device") and sysfs.exists(str(node))
+    return node if there and hangs_on[0] == hangs_on[1] else None
 
 
 @contextmanager
@@ -197,7 +201,7 @@ def generic(node: Path, claim_fd: int) -> Iterator[int]:
     name = Path(os.path.realpath(node)).name
     path = generic_node(name)
     if path is None:
-        raise HostLacks(f"{node} has no generic node: the kernel made no /dev/ng… for it")
+        raise HostLacks(f"{node} has no generic node: there is no /dev/ng… for it")
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:
