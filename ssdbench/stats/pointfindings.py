@@ -32,7 +32,7 @@ from ssdbench.model.findings.repeats import (
 )
 from ssdbench.model.findings.steadiness import HastyRule, RepeatsNotSettled
 from ssdbench.model.result import Repeat
-from ssdbench.model.workload import Point, Workload
+from ssdbench.model.workload import IoEngine, Point, Workload
 from ssdbench.stats import checks
 from ssdbench.stats.bimodality import two_modes
 from ssdbench.stats.estimate import coefficient_of_variation
@@ -205,7 +205,8 @@ def _queueing(
 def _host(
     point: Point, repeats: Sequence[Repeat], measured: Sequence[Measured], context: Context
 ) -> Iterator[Finding]:
-    used = [m.cpu_percent for m in measured if m.cpu_percent is not None]
+    spins = point.workload.engine is IoEngine.IO_URING_POLLED  # whatever the drive does
+    used = [m.cpu_percent for m in measured if m.cpu_percent is not None and not spins]
     bound = checks.host_bound(
         float(np.mean([repeat.iops for repeat in repeats])),
         cpu_percent=max(used) if used else None,

@@ -7,7 +7,7 @@ import pytest
 
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.result import PointResult, Repeat, SteadyVerdict
-from ssdbench.model.workload import ActiveRange, Pattern, Point, Stream, Workload
+from ssdbench.model.workload import ActiveRange, IoEngine, Pattern, Point, Stream, Workload
 from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.measured import StreamSeen
 from ssdbench.stats.point import Context, Measured, judge_point, window_rates
@@ -187,6 +187,15 @@ def test_a_busy_generator_thread_means_that_the_host_was_measured() -> None:
     windows = [replace(m, cpu_percent=97.0) for m in steady_windows()]
 
     assert against(judged(windows)) == {Code.HOST_BOUND}
+
+
+def test_a_thread_that_polls_is_always_busy_and_only_the_ceiling_tells_of_the_host() -> None:
+    windows = [replace(m, cpu_percent=99.0) for m in steady_windows()]
+    polled = a_point(engine=IoEngine.IO_URING_POLLED)
+    near = replace(PLANNABLE, host_ceiling_iops=33_000.0)
+
+    assert judged(windows, point=polled).verdict == "VALIDATED"
+    assert against(judged(windows, near, polled)) == {Code.HOST_BOUND}
 
 
 def test_a_rate_near_the_hosts_ceiling_means_that_the_host_was_measured() -> None:
