@@ -114,15 +114,36 @@ def test_an_image_is_unpacked_once_for_all_boots(tmp_path: Path, packer: str) ->
 def test_an_image_that_can_only_be_entered_packed_stays_packed(tmp_path: Path) -> None:
     kernel = Kernel("mine", "6.99.0", tmp_path)
     (tmp_path / "boot").mkdir()
-    packed = gzip.compress(b"\x7fELF, without a note")
-    head = bytearray(1024)
-    head[0x1F1] = 1
-    head[0x24C:0x250] = len(packed).to_bytes(4, "little")
-    kernel.image.write_bytes(head + packed)
+    kernel.image.write_bytes(gzipped_image(b"\x7fELF, without a note"))
 
     unpack_image(kernel)
 
     assert not kernel.unpacked_image.exists()
+
+
+@pytest.mark.parametrize("source", ["KASAN_SANITIZE := n\n", ""])
+def test_an_image_whose_entry_kasan_watches_stays_packed(tmp_path: Path, source: str) -> None:
+    """Linux 6.1 with KASAN and PVH went down before its first word."""
+    kernel = Kernel("mine", "6.1.176", tmp_path, tree=tmp_path)
+    for path in (entry := tmp_path / "arch/x86/platform/pvh/Makefile"), kernel.image:
+        path.parent.mkdir(parents=True)
+    (tmp_path / "boot").mkdir()
+    entry.write_text(source + "obj-$(CONFIG_PVH) += enlighten.o\n")
+    (tmp_path / ".config").write_text("CONFIG_KASAN=y\nCONFIG_PVH=y\n")
+    kernel.image.write_bytes(gzipped_image(b"\x7fELF, and so on" + PVH_NOTE))
+
+    unpack_image(kernel)
+
+    assert kernel.unpacked_image.exists() == bool(source)
+
+
+def gzipped_image(kernel: bytes) -> bytes:
+    """A bootable image with a kernel packed in it."""
+    packed = gzip.compress(kernel)
+    head = bytearray(1024)
+    head[0x1F1] = 1
+    head[0x24C:0x250] = len(packed).to_bytes(4, "little")
+    return bytes(head) + packed
 
 
 def test_a_guest_that_is_kept_has_a_second_serial_line_to_be_rung_by() -> None:
