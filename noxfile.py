@@ -179,16 +179,19 @@ def vm(session: nox.Session) -> None:
 def vm_debug(session: nox.Session) -> None:
     """Kernel modules and failed allocations on a kernel with every check, built once; hours.
 
-    `-- kcsan` takes a kernel that looks for data races in place of KASAN, `-- TEST…` other tests.
+    `-- kcsan` takes a kernel that looks for data races in place of KASAN, `-- kasan 6.12-rt` or
+    `6.1` one of another kind (and no walk over allocations), `-- TEST…` other tests.
     """
     words = list(session.posargs)
     checker = words.pop(0) if words[:1] in (["kasan"], ["kcsan"]) else "kasan"
+    series = words.pop(0) if words[:1] in (["6.1"], ["6.12"], ["6.12-rt"]) else "6.12"
     tree = session.run(
-        sys.executable, "-m", "tests.vm.debug_kernel", checker,
+        sys.executable, "-m", "tests.vm.debug_kernel", checker, series,
         external=True, silent=True, stderr=sys.stderr,
     )  # fmt: skip
     usual = ["flash", "zones", "tmerge", "slam", "bpref", "faults", "stress"]
-    rarer = ["drive_gone", "cpu_hotplug", *(["fail_nth"] if checker == "kasan" else [])]
+    walked = (checker, series) == ("kasan", "6.12")
+    rarer = ["drive_gone", "cpu_hotplug", *(["fail_nth"] if walked else [])]
     parts = [(words, "vm and not timed")] if words else [
         ([f"tests/vm/test_{name}.py" for name in usual], "vm and not soak and not timed"),
         ([f"tests/vm/test_{name}.py" for name in rarer], "vm and soak and not timed"),

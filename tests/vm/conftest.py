@@ -90,7 +90,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """With a kernel of one's own each test runs once, and only those that run on any kernel."""
     if KERNEL_DIR is None:
         return
-    others = [item for item in items if _series(item) not in (None, SERIES[-1])]
+    realtime = "CONFIG_PREEMPT_RT=y\n" in (KERNEL_DIR / ".config").read_text()
+    runs = (None, SERIES[-1], *([f"{SERIES[-1]}-rt"] if realtime else []))
+    others = [item for item in items if _series(item) not in runs]
     items[:] = [item for item in items if item not in others]
     config.hook.pytest_deselected(items=others)
 
@@ -194,7 +196,7 @@ def guest(lab: Lab, kept: Kept) -> Iterator[Guest]:
             programs=programs,
             append=append,
         )
-        with _console_shown():
+        with console_shown():
             # One that counts instructions does so at full speed while it waits for a command.
             alone = fresh or reproducible or programs
             answer = run_in_guest(request, cache()) if alone else kept.run(request)
@@ -203,14 +205,14 @@ def guest(lab: Lab, kept: Kept) -> Iterator[Guest]:
         return answer
 
     yield run
-    with _console_shown():
+    with console_shown():
         left = kept.settle()
     if left:
         warnings.warn(f"what a test left costs the next one a new guest: {left}", stacklevel=2)
 
 
 @contextmanager
-def _console_shown() -> Iterator[None]:
+def console_shown() -> Iterator[None]:
     """The guest's console beside what went wrong: the trace is in no other place."""
     try:
         yield

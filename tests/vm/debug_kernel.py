@@ -1,6 +1,6 @@
 """A small kernel with every check that there is for a module, built once from Debian's source.
 
-    python -m tests.vm.debug_kernel [kasan|kcsan] [SERIES]
+    python -m tests.vm.debug_kernel [kasan|kcsan] [6.12|6.12-rt|6.1]
 
 prints the directory in which it was built, which `ssdbench lab run --kernel-dir` boots. It is kept
 beside the lab's other kernels, and built anew where its configuration or the source has changed.
@@ -24,23 +24,38 @@ BUILD_NEEDS = ("make", "gcc", "flex", "bison", "bc")
 LIBELF = Path("/usr/include/libelf.h")
 BUILD_S = 3 * 3600  # two busy cores took a quarter of it
 CHECKERS = ("kasan", "kcsan")
+RT = "-rt"  # behind a series: with PREEMPT_RT
+LEFT_OUT = {  # what a series lacks, and what gives way to PREEMPT_RT
+    "6.1": (
+        "BLK_DEV_WRITE_MOUNTED", "FAULT_INJECTION_CONFIGFS", "FAULT_INJECTION_STACKTRACE_FILTER",
+    ),
+    "6.12-rt": ("PREEMPT",),
+}  # fmt: skip
 
 
 def debug_kernel(cache: Path, checker: str = "kasan", series: str = "6.12") -> Path:
     """The directory of a kernel that was built with a checker. Raises HostLacks, CommandFailed."""
     archive = Archive(cache)
-    config = "".join((CONFIGS / f"{part}.config").read_text() for part in ("checks", checker))
+    config = _asked(checker, series)
     files.make_directory(cache)
     with waiting(cache / "debug-kernel.lock"):
         for built in sorted(cache.glob(f"debug-{series}-{checker}-*-{_digest(config)}")):
             if (built / "complete").exists():
                 return built
         _check_needs()
-        package = archive.newest(source_package(series))
-        source = linux_source(archive, series, package.version)
+        package = archive.newest(source_package(series.removesuffix(RT)))
+        source = linux_source(archive, series.removesuffix(RT), package.version)
         into = cache / f"debug-{series}-{checker}-{package.version}-{_digest(config)}"
         _build(source, into, config)
         return into
+
+
+def _asked(checker: str, series: str) -> str:
+    """The configuration that a kernel is built with."""
+    parts = ["checks", checker, *(["rt"] if series.endswith(RT) else [])]
+    lines = "".join((CONFIGS / f"{part}.config").read_text() for part in parts).splitlines()
+    left_out = [f"CONFIG_{name}=y" for name in LEFT_OUT.get(series, ())]
+    return "".join(f"{line}\n" for line in lines if line not in left_out)
 
 
 def _digest(config: str) -> str:

@@ -13,6 +13,7 @@ fails only each EVERY-th allocation of those operations that have many.
 
 import ctypes
 import errno
+import fcntl
 import mmap
 import os
 import struct
@@ -34,6 +35,18 @@ SMALL = {
     "program_unit_bytes": 4096, "read_unit_bytes": 4096, "depth": 4,
 }  # fmt: skip
 BLKDISCARD = 0x1277
+# Orders of linux/blkzoned.h, and the zone that gets them: the first that is no conventional one.
+REPORT_ZONES, RESET_ZONE = 0xC0101282, 0x40101283
+OPEN_ZONE, CLOSE_ZONE, FINISH_ZONE = 0x40101286, 0x40101287, 0x40101288
+ZONE_BYTES = 1 << 20
+ZONE_AT = 8 * ZONE_BYTES
+ORDERS = {
+    REPORT_ZONES: struct.pack("<QII64x", ZONE_AT >> 9, 1, 0),
+    **dict.fromkeys(
+        (RESET_ZONE, OPEN_ZONE, CLOSE_ZONE, FINISH_ZONE),
+        struct.pack("<QQ", ZONE_AT >> 9, ZONE_BYTES >> 9),
+    ),
+}
 LIBC = ctypes.CDLL(None, use_errno=True)
 # Calls of x86-64.
 READ, WRITE, IOCTL, PREAD, PWRITE, FSYNC = 0, 1, 16, 17, 18, 74
@@ -286,7 +299,10 @@ class Disk:
 
     def next(self, size: int) -> None:
         """Another place of the disk, where nothing may have been written yet, and other data."""
-        self._at = (self._at + size) % (SMALL["capacity_bytes"] // 2)
+        self._place((self._at + size) % (SMALL["capacity_bytes"] // 2), size)
+
+    def _place(self, at: int, size: int) -> None:
+        self._at = at
         self._round += 1
         self._page[:size] = self._expected(size)
 
@@ -323,6 +339,22 @@ class Disk:
     def flushing(self) -> Call:
         return Call(FSYNC, (self._fd,))
 
+    def at_pointer(self) -> None:
+        """The zone empty, and other data for its begin."""
+        self.order(RESET_ZONE)
+        self._place(ZONE_AT, 4096)
+
+    def ordering(self, order: int) -> Call:
+        return Call(IOCTL, (self._fd, order, ORDERS[order]))
+
+    def order(self, order: int) -> bytes:
+        return fcntl.ioctl(self._fd, order, ORDERS[order])
+
+    def pointer(self) -> int:
+        """Bytes from the zone's begin to where it is written next."""
+        (sector,) = struct.unpack_from("<Q", self.order(REPORT_ZONES), 32)
+        return (int(sector) << 9) - ZONE_AT
+
 
 def traffic(what: str, disk: Disk, module: str, thread: int | None = None) -> None:
     """Writes, reads, discards and flushes of a disk, the data compared after each fault."""
@@ -346,7 +378,8 @@ def traffic(what: str, disk: Disk, module: str, thread: int | None = None) -> No
             io(what, kind, size, ("ENOMEM", "EAGAIN"))
             with only_within(module):  # what the module itself needs it waits for
                 io(f"{what} in {module}", kind, size, ())
-    walk(f"{what} discard", disk.discarding, thread=thread)
+    if get(Path("/sys/block", disk.name, "queue/discard_max_bytes")) != "0":
+        walk(f"{what} discard", disk.discarding, thread=thread)
     walk(f"{what} flush", disk.flushing, thread=thread)
 
 
@@ -376,32 +409,79 @@ def names(_modules: list[str]) -> None:
         walk(f"{parent.name} long name mkdir", making(other), after=after)
 
 
-def flash(_modules: list[str]) -> None:
-    """A drive of each kind: made, used, changed, removed."""
-    folder = FLASH / "ssd0"
-    kinds: dict[str, dict[str, object]] = {
-        "flash mq": {"mode": "mq", "queues": 2, "wbuf_volatile": "volatile"},
-        "flash bio": {"mode": "bio"},
-        "flash polled": {"completion": "polled", "poll_queues": 1, "lines": "percpu"},
-    }
-    for what, options in kinds.items():
-        creation(what, folder, **SMALL, **options)
-        make(folder, **SMALL, **options)
-        switch(folder, 1)
-        disk = Disk("ssd0")
-        traffic(what, disk, "ssdb_flash")
-        walk(f"{what} counters", reading(folder / "counters"))
-        disk.close()
-        if what != "flash bio":
-            queue = Path("/sys/block/ssd0/queue")
-            for name, value in (("nr_requests", 4), ("nr_requests", 3), ("wbt_lat_usec", 0)):
-                walk(f"{what} {name}={value}", writing(queue / name, value))
-            walk(f"{what} queues=1", writing(folder / "queues", 1),
-                 before=partial(put, folder / "queues", 2))  # fmt: skip
-            walk(f"{what} queues=2", writing(folder / "queues", 2),
-                 before=partial(put, folder / "queues", 1))  # fmt: skip
-        switch(folder, 0)
-        remove(folder)
+KINDS: dict[str, dict[str, object]] = {
+    "flash mq": {"mode": "mq", "queues": 2, "wbuf_volatile": "volatile"},
+    "flash bio": {"mode": "bio"},
+    "flash polled": {"completion": "polled", "poll_queues": 1, "lines": "percpu"},
+    "flash zones": {"zoned": 1, "zone_size": 1, "zone_nr_conv": 8, "zone_max_open": 3},
+}
+
+
+def flash(what: str, _modules: list[str]) -> None:
+    """A drive of one kind: made, used, changed, removed."""
+    folder, options = FLASH / "ssd0", KINDS[what]
+    creation(what, folder, **SMALL, **options)
+    make(folder, **SMALL, **options)
+    switch(folder, 1)
+    disk = Disk("ssd0")
+    traffic(what, disk, "ssdb_flash")
+    if what == "flash zones":
+        in_zones(what, disk)
+    walk(f"{what} counters", reading(folder / "counters"))
+    disk.close()
+    if what != "flash bio":
+        queue = Path("/sys/block/ssd0/queue")
+        for name, value in (("nr_requests", 4), ("nr_requests", 3), ("wbt_lat_usec", 0)):
+            walk(f"{what} {name}={value}", writing(queue / name, value))
+        walk(f"{what} queues=1", writing(folder / "queues", 1),
+             before=partial(put, folder / "queues", 2))  # fmt: skip
+        walk(f"{what} queues=2", writing(folder / "queues", 2),
+             before=partial(put, folder / "queues", 1))  # fmt: skip
+    switch(folder, 0)
+    remove(folder)
+
+
+def in_zones(what: str, disk: Disk) -> None:
+    """Writes at a zone's pointer, and what a zone can be told: its pointer is where it must be."""
+
+    def told(order: int, pointer: int, succeeded: bool) -> None:
+        if not succeeded:
+            disk.order(order)
+        if disk.pointer() != pointer:
+            raise Failed(f"{what}: after {order:#x} the pointer is at {disk.pointer()}")
+
+    def written() -> None:
+        disk.at_pointer()
+        disk.write(4096)
+
+    def opened() -> None:
+        disk.at_pointer()
+        disk.order(OPEN_ZONE)
+
+    with only_within("ssdb_flash"):  # first: a page once written stays allocated
+        written_at_pointer(f"{what} in ssdb_flash", disk, ())
+    written_at_pointer(what, disk, ("ENOMEM", "EAGAIN"))
+    for name, order, before, pointer in (
+        ("report", REPORT_ZONES, written, 4096), ("reset", RESET_ZONE, written, 0),
+        ("open", OPEN_ZONE, written, 4096), ("close", CLOSE_ZONE, opened, 0),
+        ("finish", FINISH_ZONE, written, ZONE_BYTES),
+    ):  # fmt: skip
+        walk(f"{what} {name}", partial(disk.ordering, order), before=before,
+             after=partial(told, order, pointer))  # fmt: skip
+
+
+def written_at_pointer(what: str, disk: Disk, may: tuple[str, ...]) -> None:
+    """A write that fails moves no pointer, and the same one succeeds then."""
+
+    def settle(succeeded: bool) -> None:
+        if disk.pointer() != 4096 * succeeded:
+            raise Failed(f"{what}: wrote: {succeeded}, and the pointer is at {disk.pointer()}")
+        if not succeeded:
+            disk.write(4096)
+        disk.check(4096)
+
+    walk(f"{what} write at pointer", partial(disk.writing, 4096), before=disk.at_pointer,
+         after=settle, may=may)  # fmt: skip
 
 
 def tmerge(_modules: list[str]) -> None:
@@ -566,9 +646,9 @@ def look_for_leaks() -> None:
     print(leaks.read_text(errors="replace"), end="", flush=True)
 
 
-GROUPS = {
-    "names": names,
-    "flash": flash, "tmerge": tmerge, "slam": slam, "bpref": bpref, "loading": loading,
+GROUPS: dict[str, Callable[[list[str]], None]] = {
+    "names": names, **{kind: partial(flash, kind) for kind in KINDS},
+    "tmerge": tmerge, "slam": slam, "bpref": bpref, "loading": loading,
 }  # fmt: skip
 
 if __name__ == "__main__":

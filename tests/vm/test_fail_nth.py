@@ -15,7 +15,7 @@ from ssdbench.lab.archive import Archive
 from ssdbench.lab.lab import Lab
 from ssdbench.lab.modules import built_modules, load_script
 from ssdbench.lab.session import GuestRequest, run_in_guest
-from tests.vm.conftest import KERNEL_DIR, REPOSITORY, cache
+from tests.vm.conftest import KERNEL_DIR, REPOSITORY, cache, console_shown
 from tests.vm.debug_kernel import debug_kernel
 
 pytestmark = [pytest.mark.vm, pytest.mark.soak, pytest.mark.timeout(0)]
@@ -25,6 +25,10 @@ ONE_CALL = Path(__file__).with_name("one_call.c")
 # Of operations with many allocations only each so many-th is failed, to be done sooner.
 EVERY = os.environ.get("SSDBENCH_FAIL_NTH_EVERY", "1")
 WALK_S = 2 * 3600.0
+GROUPS = (
+    "names", "flash mq", "flash bio", "flash polled", "flash zones",
+    "tmerge", "slam", "bpref", "loading",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="session")
@@ -33,7 +37,7 @@ def tree() -> Path:
     return KERNEL_DIR or debug_kernel(cache())
 
 
-@pytest.mark.parametrize("group", ["names", "flash", "tmerge", "slam", "bpref", "loading"])
+@pytest.mark.parametrize("group", GROUPS)
 def test_every_allocation_may_fail_and_nothing_breaks(
     group: str, tree: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -46,13 +50,14 @@ def test_every_allocation_may_fail_and_nothing_breaks(
     if group != "loading":
         words = ["sh", "-c", f'{load_script(modules)}\nexec "$@"', "sh", *words]
 
-    answer = run_in_guest(
-        GuestRequest(
-            argv=tuple(words), series="", kernel_dir=tree, disks=(), cwd=REPOSITORY,
-            modules=False, timeout_s=WALK_S,
-        ),
-        cache(),
-    )  # fmt: skip
+    with console_shown():
+        answer = run_in_guest(
+            GuestRequest(
+                argv=tuple(words), series="", kernel_dir=tree, disks=(), cwd=REPOSITORY,
+                modules=False, timeout_s=WALK_S,
+            ),
+            cache(),
+        )  # fmt: skip
 
     walks = [line for line in answer.stdout.splitlines() if line.startswith("walk ")]
     faults = sum(int(line.partition(": ")[2].split()[0]) for line in walks)
