@@ -3,8 +3,9 @@ from typing import Any
 
 import pytest
 
+from ssdbench.engine.lacking import WaysIn
 from ssdbench.engine.stage import AnyStage, Limits, RateHint
-from ssdbench.errors import UsageError
+from ssdbench.errors import HostLacks, UsageError
 from ssdbench.model.finding import Code
 from ssdbench.model.loading import load_profile
 from ssdbench.model.target import TargetKind
@@ -202,3 +203,15 @@ def test_the_plan_of_a_span_sweep_says_which_share_each_line_is_of() -> None:
     assert shares == [
         "5 % of the drive", "25 % of the drive", "100 % of the drive", "as in the warm-up",
     ]  # fmt: skip
+
+
+def test_a_plan_names_an_engine_that_this_host_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "f"
+    file.write_bytes(bytes(1 << 20))
+    here = WaysIn(frozenset({"io_uring"}), refused="io_uring is disabled here")
+    monkeypatch.setattr("ssdbench.engine.lacking.ways_in", lambda _: here)
+
+    with pytest.raises(HostLacks, match="`engine: io_uring` cannot be used: io_uring is disabled"):
+        plan(asked(f"target: {file}\nmeasure: [{{sweep: {{engine: io_uring}}}}]\n"))
