@@ -23,6 +23,7 @@ _CONDITIONS = {
     0: "without a pointer", 1: "empty", 2: "open", 3: "opened by the host", 4: "closed",
     13: "read-only", 14: "full", 15: "offline",
 }  # fmt: skip
+_ACTIVE = ("open", "opened by the host", "closed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,4 +102,6 @@ def described(zones: list[Zone], max_open: int, max_active: int) -> str:
     parts += [f"at most {max_active} open or closed"] if max_active else []
     counted = Counter(zone.condition for zone in sequential)
     parts += [f"{count} {condition}" for condition, count in counted.items()]
+    if 0 < max_active <= sum(counted[condition] for condition in _ACTIVE):
+        parts.append("so that no other can be begun before one is full or reset")
     return ", ".join(parts)

@@ -27,8 +27,10 @@ EARLY_S = 1.0  # a timed job that ends this much too early did not end by its cl
 
 _GONE = {errno.ENODEV, errno.ENXIO, errno.ESHUTDOWN, errno.ENOENT, errno.ENOMEDIUM}
 _OURS = {errno.EPERM, errno.EACCES, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN}
+_TOO_MANY_ZONES = {errno.EOVERFLOW, errno.ETOOMANYREFS}  # active, open
 _IO_ERROR = re.compile(
-    r"io_u error on file (?P<file>.+?): (?P<text>[^:]+): (?P<direction>\w+) offset=(?P<offset>\d+)"
+    r"io_u error on file (?P<file>.+?): (?P<text>Too many references: cannot splice|[^:]+): "
+    r"(?P<direction>\w+) offset=(?P<offset>\d+)"
 )
 # What the library of virtual time says before it ends fio (native/vt.h: VT_EXIT_…).
 _REFUSAL = re.compile(r"^ssdbench: (?P<text>.+)$", re.MULTILINE)
@@ -184,10 +186,16 @@ def _io_error(ending: Ending) -> DeviceError | None:
     number = _number_of(match["text"].strip())
     kind = DeviceLost if number in _GONE else DeviceError
     name = errno.errorcode.get(number, "unknown error")
+    hint = "look at the kernel's log (`dmesg`) and the drive's SMART data"
+    if number in _TOO_MANY_ZONES:
+        hint = (
+            "more zones are begun than the drive allows: "
+            f"`blkzone reset {ending.target}` empties them, and erases all of it"
+        )
     return kind(
         f"{ending.target}: a {match['direction']} at byte {match['offset']} failed with {name} "
         f"({match['text'].strip()})",
-        hint="look at the kernel's log (`dmesg`) and the drive's SMART data",
+        hint=hint,
     )
 
 

@@ -1,6 +1,7 @@
 """When a run of fio is believed: every sign of trouble speaks alone."""
 
 import errno
+import os
 from dataclasses import replace
 from typing import Any
 
@@ -160,3 +161,14 @@ def test_a_cut_report_of_a_fio_that_we_ended_is_named_as_such() -> None:
 
     with pytest.raises(CommandFailed, match="report cannot be read"):
         believed(ending, JOBS)
+
+
+@pytest.mark.parametrize("said", [errno.EOVERFLOW, errno.ETOOMANYREFS])
+def test_more_zones_than_a_drive_allows_are_no_fault_of_the_drive(said: int) -> None:
+    text = f"fio: io_u error on file /dev/x: {os.strerror(said)}: write offset=0, buflen=4096\n"
+    output = a_report(reported(write_ios=10, error=said))
+
+    with pytest.raises(DeviceError, match="a write at byte 0 failed with E") as caught:
+        believed(an_ending(status=1, output=output, stderr=text), JOBS)
+
+    assert "blkzone reset /dev/x" in caught.value.hint

@@ -46,6 +46,15 @@ def test_the_line_counts_zones_by_what_they_are() -> None:
     )
 
 
+@pytest.mark.parametrize(("most", "full"), [(0, False), (4, False), (3, True)])
+def test_a_drive_of_which_no_further_zone_can_be_begun_says_so(most: int, full: bool) -> None:
+    zones = [(n * 4 * MIB, 4 * MIB, 2, condition) for n, condition in enumerate((1, 2, 3, 4, 14))]
+
+    said = described(list(decode(reported(zones))), 0, most)
+
+    assert ("no other can be begun before one is full or reset" in said) is full
+
+
 @pytest.mark.parametrize(
     ("last", "shape"),
     [
