@@ -23,7 +23,7 @@ from typing import NoReturn, TextIO
 import click
 
 from ssdbench import __version__
-from ssdbench.cli.signals import heed
+from ssdbench.cli.signals import heeded
 from ssdbench.errors import ProfileError, SsdbenchError, TargetRefused
 from ssdbench.foreign import lines, write_whole
 
@@ -168,10 +168,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and leave with its exit code; no traceback ever gets out."""
     os.umask(os.umask(0o077) | 0o022)  # what root makes, others never write; the rest is the user's
     gc.set_threshold(GARBAGE_AFTER)
-    heed()
-    code = run(list(sys.argv[1:] if arguments is None else arguments))
-    for stream in (sys.stdout, sys.stderr):
-        _drop_unread(stream)
+    with heeded():
+        code = run(list(sys.argv[1:] if arguments is None else arguments))
+        for stream in (sys.stdout, sys.stderr):
+            _drop_unread(stream)
     sys.exit(code)
 
 

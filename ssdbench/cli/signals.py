@@ -1,13 +1,18 @@
 """What Ctrl-C, SIGTERM and SIGHUP mean to a command, and to a run."""
 
 import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Self
 
 from ssdbench.cli.output import tell
 from ssdbench.errors import Interrupted
 
+TIDYING_S = 5.0
 _ENDING = (signal.SIGINT, signal.SIGTERM)
+_THREE = (*_ENDING, signal.SIGHUP)
 
 
 class Asked(KeyboardInterrupt):
@@ -18,18 +23,31 @@ class Asked(KeyboardInterrupt):
         self.exit_code = 128 + signal_number
 
 
-def heed() -> None:
+@contextmanager
+def heeded() -> Iterator[None]:
     """Let each of the three end a command by Asked, so that it ends its programs and tidies up.
 
-    One that is ignored, as by nohup, stays so.
+    Whoever is impatient does not disturb it in that, for TIDYING_S; and not Python's own end
+    afterwards. A signal that is ignored, as by nohup, stays so.
     """
+    asked_s = -TIDYING_S
 
     def end(number: int, frame: FrameType | None) -> None:
-        raise Asked(number)
+        nonlocal asked_s
+        if time.monotonic() - asked_s > TIDYING_S:
+            asked_s = time.monotonic()
+            raise Asked(number)
 
-    for number in (*_ENDING, signal.SIGHUP):
+    for number in _THREE:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, end)
+    try:
+        yield
+    except Asked as asked:  # when all is said
+        raise SystemExit(asked.exit_code) from None
+    finally:
+        for number in _THREE:
+            signal.signal(number, signal.SIG_IGN)
 
 
 class Signals:
