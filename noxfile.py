@@ -258,7 +258,7 @@ def blktests(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def xfstests(session: nox.Session) -> None:
-    """xfstests on null_blk and our devices in the lab: `-- DIR`, built by you; `--minutes N`."""
+    """xfstests on null_blk and our devices, in user mode: `-- DIR`, built by you; `--minutes N`."""
     python(session, "-m", "benchmarks.xfstests", *session.posargs)
 
 

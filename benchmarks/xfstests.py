@@ -1,78 +1,72 @@
-"""The table of xfstests in docs/kernel-experiments.md: file systems on our devices, in the lab.
+"""The tables of xfstests in docs/kernel-experiments.md: file systems on our devices.
 
-    python -m benchmarks.xfstests DIR [--write] [--kernel NAME] [--plain] [--minutes N] [TEST…]
+    python -m benchmarks.xfstests DIR [--write] [--plain] [--minutes N] [TEST…]
 
 DIR is a clone of xfstests (github.com/kdave/xfstests) in which you have run `make`; it is no part
 of this repository. Its tests of groups `generic` and `quick` run on ext4 and on xfs, on null_blk,
-the control, on ssdb_flash and on ssdb_tmerge. All of them take hours without KVM: `--plain` takes
-those that ask for nothing but two devices, and after N minutes no others begin. `--write` puts the
-table into the document.
+the control, on ssdb_flash and on ssdb_tmerge, in kernels that are processes of this host (see
+user_mode.py), one for each file system. `--plain` takes those that ask for nothing but two devices,
+and after N minutes no others begin. Tests that the document does not have come first. `--write`
+adds to it what each ended with; what a run had when it was cut short is kept.
 """
 
 import argparse
-import os
+import json
 import re
 import sys
+import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from benchmarks import user_mode
 from benchmarks.blktests import CACHE, Ended, Results, differences, show, table
-from ssdbench.lab.archive import Archive
-from ssdbench.lab.kernels import SERIES
-from ssdbench.lab.lab import Lab
-from ssdbench.lab.machine import Machine
-from ssdbench.lab.modules import built_modules, load_script
+from ssdbench.host import files
 
 BEGIN, END = "<!-- xfstests: nox -s xfstests -- DIR --write -->", "<!-- /xfstests -->"
+RECORD = Path(__file__).parents[1] / "reports" / "experiments" / "xfstests.json"
 DEVICES = {"nullb": "null_blk", "ssd": "flash", "tm": "tmerge"}
+KINDS = ("ext4", "xfs")
 FAMILIES = tuple(
-    {f"{device}-{kind}": f"{name}, {kind}" for device, name in DEVICES.items()}
-    for kind in ("ext4", "xfs")
+    {f"{device}-{kind}": f"{name}, {kind}" for device, name in DEVICES.items()} for kind in KINDS
 )
 COLUMNS = {column: name for family in FAMILIES for column, name in family.items()}
-LIMIT_S = 6 * 3600
-MEMORY_MIB = 4096
-SILENT = Ended("not run", ("xfstests says nothing of it",))
+AT_ONCE = 5  # tests that share a kernel
+LIMIT_S = 1800  # for those on three devices
+OPTIONS = ("mem=4G", "null_blk.nr_devices=2", "null_blk.gb=1", "null_blk.memory_backed=1",
+           "null_blk.discard=1")  # fmt: skip
+STATUSES = ("passed", "failed", "not run")
+SILENT = Ended("not run", ("not tried",))
 # Of the lines of a test that ask for something, those that every kernel and device here has.
 PLAIN = re.compile(r"_require_(?:test|scratch|scratch_nocheck|test_program|xfs_io_command)\b")
 _SECTION = re.compile(r"^SECTION\s+-- (\S+)$")
 _ENDED = re.compile(r"^(?P<test>generic/\d+)\s+(?P<rest>.*)$")
+_PASSED = re.compile(r"(\d+s \.\.\.\s+)?\d+s")  # how long before, and now
+_DEVICE = re.compile(r"/dev/(?:nullb|ssd|tm)\d")
 SCRIPT = r"""
 C=/sys/kernel/config
-modprobe null_blk nr_devices=3 gb=1 memory_backed=1 discard=1; modprobe ext4; modprobe xfs
+insmod /run/modules/flash/ssdb_flash.ko; insmod /run/modules/tmerge/ssdb_tmerge.ko
 drive() { F=$C/ssdb_flash/$1
   mkdir $F
   for pair in capacity_bytes=1073741824 erase_block_bytes=65536 op_ppm=200000 channels=2 \
     program_unit_bytes=4096 read_unit_bytes=4096 mode=mq power=1
   do echo "${pair#*=}" > $F/${pair%%=*}; done; }
-for n in 0 1 2; do drive ssd$n; drive low$n
+for n in 0 1; do drive ssd$n; drive low$n
   mkdir $C/ssdb_tmerge/tm$n; echo /dev/low$n > $C/ssdb_tmerge/tm$n/device
   echo 1 > $C/ssdb_tmerge/tm$n/power; done
 for name in fsgqa fsgqa2 123456-fsgqa; do
   useradd --badname $name 2>/dev/null || useradd --badnames $name; done 2>/dev/null
-PATH=$PATH:$2:/run/stubs; mkdir /run/stubs
 # There is no udevd in the guest, so there is nothing to wait for.
+mkdir /run/stubs /run/test /run/scratch; PATH=/run/stubs:$PATH
 printf '#!/bin/sh\n' > /run/stubs/udevadm; chmod +x /run/stubs/udevadm
-cp -r "$1" /run/xfstests; cd /run/xfstests; mkdir -p /run/test /run/scratch
-# On each: 0 and 1 stay ext4 and xfs (TEST_DEV), 2 is made anew by each test (SCRATCH_DEV).
+cd /run/xfstests
+export TEST_DIR=/run/test SCRATCH_MNT=/run/scratch HOST_OPTIONS=/run/none
 for name in nullb ssd tm; do
-  mkfs.ext4 -q -F /dev/${name}0; mkfs.xfs -q -f /dev/${name}1
-  for pair in 0-ext4 1-xfs; do kind=${pair#*-}
-    printf '[%s]\nTEST_DEV=/dev/%s\nTEST_DIR=/run/test\nSCRATCH_DEV=/dev/%s2\n' \
-      $name-$kind $name${pair%-*} $name > /run/$name-$kind
-    printf 'SCRATCH_MNT=/run/scratch\nFSTYP=%s\n' $kind >> /run/$name-$kind
-  done; done
-# A few at a time on each, so that what ran when the time ends has run on all.
-set -- "$4" $3; minutes=$1; shift
-while [ $# -gt 0 ]; do
-  some=; for n in 1 2 3 4; do some="$some ${1-}"; shift || true; done
-  for kind in ext4 xfs; do for name in nullb ssd tm; do
-    HOST_OPTIONS=/run/$name-$kind ./check -s $name-$kind $some 2>&1 || true
-    umount /run/test /run/scratch 2>/dev/null || true
-  done; done
-  [ $(cut -d. -f1 /proc/uptime) -lt $((60 * minutes)) ] || break
+  mkfs.$FSTYP -q /dev/${name}0
+  echo "SECTION       -- $name-$FSTYP"
+  TEST_DEV=/dev/${name}0 SCRATCH_DEV=/dev/${name}1 ./check $TESTS 2>&1
+  cat results/generic/*.dmesg 2>/dev/null
+  umount /run/test /run/scratch 2>/dev/null
 done
 """
 
@@ -90,12 +84,13 @@ def results(text: str) -> Results:
 
 
 def _ended(rest: str) -> Ended:
-    """The words behind the name of a test: what it took before and now, or why not."""
+    """The words behind the name of a test: what it took, before and now, or what it came to."""
+    rest = _DEVICE.sub("the device", rest)
     if "[not run]" in rest:
         return Ended("not run", (rest.partition("[not run]")[2].strip(),))
-    if re.search(r"\[failed|mismatch|_check_|\[expunged", rest):
-        return Ended("failed", (rest.strip(),))
-    return Ended("passed")
+    if _PASSED.fullmatch(rest.strip()):
+        return Ended("passed")
+    return Ended("failed", (rest.strip() or "it did not end",))
 
 
 def quick(clone: Path, *, only_plain: bool = False) -> Iterator[str]:
@@ -109,19 +104,70 @@ def quick(clone: Path, *, only_plain: bool = False) -> Iterator[str]:
             yield f"generic/{test.name}"
 
 
-def ran(clone: Path, kernel: str, tests: Sequence[str], minutes: int) -> str:
-    """What the guest printed. Raises SsdbenchError, GuestTrouble where its kernel complained."""
-    lab = Lab(Archive(CACHE), kernel)
-    script = load_script(built_modules(lab.kernel, CACHE)) + "\n" + SCRIPT
-    words = [str(clone.absolute()), os.environ["PATH"], " ".join(tests), str(minutes)]
-    answer = lab.run(
-        ["bash", "-c", script, "bash", *words],
-        machine=replace(Machine.unbooted(), memory_mib=MEMORY_MIB),
-        cwd=Path.cwd(),
-        timeout_s=LIMIT_S,
+def ran(clone: Path, tests: Sequence[str], minutes: float) -> Iterator[Results]:
+    """What a few tests ended with on all six, as it comes. Raises SsdbenchError."""
+    kernel = user_mode.kernel(CACHE)
+    given = {"xfstests": clone.absolute(), "modules": user_mode.modules(kernel)}
+    until = time.monotonic() + 60 * minutes
+    for first in range(0, len(tests), AT_ONCE):
+        if time.monotonic() > until:
+            return
+        names = " ".join(tests[first : first + AT_ONCE])
+        scripts = [f"export FSTYP={kind} TESTS='{names}'\n{SCRIPT}" for kind in KINDS]
+        said = "".join(
+            user_mode.run(kernel, scripts, given=given, options=OPTIONS, timeout_s=LIMIT_S)
+        )
+        print(said, file=sys.stderr, flush=True)
+        yield results(said)
+
+
+def recorded() -> dict[str, Mapping[str, Ended]]:
+    """What the document's tests ended with."""
+    if not RECORD.exists():
+        return {}
+    rows = json.loads(RECORD.read_text())
+    return {
+        test: {column: Ended(status, tuple(said)) for column, (status, *said) in ends.items()}
+        for test, ends in rows.items()
+    }
+
+
+def record(found: Results) -> None:
+    """Keep it, a line for each test."""
+    lines = (
+        f"{json.dumps(test)}: "
+        + json.dumps({column: [one.status, *one.said] for column, one in sorted(ends.items())})
+        for test, ends in sorted(found.items())
     )
-    print(answer.stdout, answer.stderr, sep="", file=sys.stderr)
-    return answer.stdout
+    files.write_atomic(RECORD, "{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def page(found: Results) -> Iterator[str]:
+    """The lines of the document: only tests that did not end alike on all six are in the table."""
+    alike: dict[str, list[str]] = {}
+    apart: dict[str, Mapping[str, Ended]] = {}
+    for test, by_column in sorted(found.items()):
+        ends = {by_column.get(column, SILENT) for column in COLUMNS}
+        if {one.status for one in ends} == {"passed"}:
+            alike.setdefault("passed on all six", []).append(test)
+        elif {one.status for one in ends} == {"not run"}:
+            why = "; ".join(sorted({word for one in ends for word in one.said}))
+            alike.setdefault(f"not run on any: {why}", []).append(test)
+        else:
+            apart[test] = by_column
+    ends_of = Counter(
+        (column, by_column.get(column, SILENT).status)
+        for by_column in found.values()
+        for column in COLUMNS
+    )
+    told = f"Linux {user_mode.SERIES} in user mode, {len(found)} tests. " + "; ".join(
+        f"{name}: " + ", ".join(f"{ends_of[column, status]} {status}" for status in STATUSES)
+        for column, name in COLUMNS.items()
+    )
+    yield from table(apart, told + ".", COLUMNS, SILENT) if apart else (told + ".", "")
+    for how, tests in sorted(alike.items(), key=lambda pair: -len(pair[1])):
+        numbers = ", ".join(test.partition("/")[2] for test in tests)
+        yield f"- {len(tests)} {how}: {numbers}"
 
 
 def main(words: Sequence[str]) -> None:
@@ -129,29 +175,28 @@ def main(words: Sequence[str]) -> None:
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("clone", type=Path)
     asked.add_argument("tests", nargs="*")
-    asked.add_argument("--kernel", default=SERIES[-1])
     asked.add_argument("--plain", action="store_true")
-    asked.add_argument("--minutes", type=int, default=LIMIT_S // 60)
+    asked.add_argument("--minutes", type=float, default=24 * 60)
     asked.add_argument("--write", action="store_true")
     wishes = asked.parse_intermixed_args(words)
     if not (wishes.clone / "check").is_file() or not (wishes.clone / "ltp" / "fsstress").is_file():
         sys.exit(f"{wishes.clone}: no clone of xfstests in which `make` has been run")
-    tests = wishes.tests or list(quick(wishes.clone, only_plain=wishes.plain))
-    found = results(ran(wishes.clone, wishes.kernel, tests, wishes.minutes))
+    found: dict[str, Mapping[str, Ended]] = recorded() if wishes.write else {}
+    tests = wishes.tests or sorted(
+        quick(wishes.clone, only_plain=wishes.plain), key=lambda test: test in found
+    )
+    try:
+        for some in ran(wishes.clone, tests, wishes.minutes):
+            found |= some
+            if wishes.write:
+                record(found)
+    finally:
+        text = "\n".join(page(found))
+        apart = differences(found, FAMILIES, SILENT)
+        failed = show(text, apart, COLUMNS, (BEGIN, END) if wishes.write else None)
     if not found:
         sys.exit("xfstests ran no test; what it said is above")
-    ends = Counter(
-        (column, by_column.get(column, SILENT).status)
-        for by_column in found.values()
-        for column in COLUMNS
-    )
-    told = f"Linux {wishes.kernel} of the lab. " + "; ".join(
-        f"{name}: {ends[column, 'passed']} passed, {ends[column, 'failed']} failed"
-        for column, name in COLUMNS.items()
-    )
-    text = "\n".join(table(found, told + ".", COLUMNS, SILENT))
-    apart = differences(found, FAMILIES, SILENT)
-    sys.exit(show(text, apart, COLUMNS, (BEGIN, END) if wishes.write else None))
+    sys.exit(failed)
 
 
 if __name__ == "__main__":

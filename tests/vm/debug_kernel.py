@@ -35,18 +35,24 @@ LEFT_OUT = {  # what a series lacks, and what gives way to PREEMPT_RT
 
 def debug_kernel(cache: Path, checker: str = "kasan", series: str = "6.12") -> Path:
     """The directory of a kernel that was built with a checker. Raises HostLacks, CommandFailed."""
+    return built(cache, f"debug-{series}-{checker}", _asked(checker, series), series)
+
+
+def built(
+    cache: Path, name: str, config: str, series: str, *, arch: str = "x86", image: str = "bzImage"
+) -> Path:
+    """The directory of a kernel with that configuration, built if it is not there."""
     archive = Archive(cache)
-    config = _asked(checker, series)
     files.make_directory(cache)
-    with waiting(cache / "debug-kernel.lock"):
-        for built in sorted(cache.glob(f"debug-{series}-{checker}-*-{_digest(config)}")):
-            if (built / "complete").exists():
-                return built
+    with waiting(cache / f"{name}.lock"):
+        for directory in sorted(cache.glob(f"{name}-*-{_digest(config)}")):
+            if (directory / "complete").exists():
+                return directory
         _check_needs()
         package = archive.newest(source_package(series.removesuffix(RT)))
         source = linux_source(archive, series.removesuffix(RT), package.version)
-        into = cache / f"debug-{series}-{checker}-{package.version}-{_digest(config)}"
-        _build(source, into, config)
+        into = cache / f"{name}-{package.version}-{_digest(config)}"
+        _build(source, into, config, arch, image)
         return into
 
 
@@ -72,20 +78,20 @@ def _check_needs() -> None:
         )
 
 
-def _build(source: Path, into: Path, config: str) -> None:
+def _build(source: Path, into: Path, config: str, arch: str, image: str) -> None:
     """Configure and build; a choice that the source does not know, or not so, ends it."""
     command.run(["rm", "-rf", str(into)])
     files.make_directory(into)
     files.write_atomic(into / "asked.config", config)
-    make = ["nice", "make", "-s", "-C", str(source), f"O={into}"]
+    make = ["nice", "make", "-s", "-C", str(source), f"O={into}", f"ARCH={arch}"]
     command.run([*make, f"KCONFIG_ALLCONFIG={into}/asked.config", "allnoconfig"], timeout_s=600)
     made = (into / ".config").read_text().splitlines()
     if refused := [line for line in config.splitlines() if line[:1] == "C" and line not in made]:
         raise HostLacks(f"{source.name} does not take {', '.join(refused)}")
     began = time.monotonic()
-    say(f"debug kernel: building {into.name}")
-    command.run([*make, f"-j{os.cpu_count()}", "bzImage", "modules"], timeout_s=BUILD_S)
-    say(f"debug kernel: built in {time.monotonic() - began:.0f} s")
+    say(f"kernel: building {into.name}")
+    command.run([*make, f"-j{os.cpu_count()}", image, "modules"], timeout_s=BUILD_S)
+    say(f"kernel: built in {time.monotonic() - began:.0f} s")
     files.write_atomic(into / "complete", "")
 
 

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 from ssdbench.host import command, files
+from ssdbench.host.lock import waiting
 from ssdbench.lab.archive import Archive, Package
 from ssdbench.lab.kernels import source_package
 
@@ -13,21 +14,22 @@ def linux_source(archive: Archive, series: str, version: str = "") -> Path:
     name = source_package(series)
     version = version or archive.newest(name).version
     into = archive.root / f"source-{version}"
-    if not (into / "complete").exists():
-        package = archive.download(Package(name, version))
-        say(f"unpacking {package.name}")
-        command.run(["rm", "-rf", str(into)])
-        files.make_directory(into)
-        command.run(
-            [
-                "sh", "-c",
-                'dpkg-deb --fsys-tarfile "$1" | tar -xOf - "./usr/src/$2.tar.xz" '
-                '| tar -xJf - -C "$3"',
-                "sh", str(package), name, str(into),
-            ],
-            timeout_s=900,
-        )  # fmt: skip
-        files.write_atomic(into / "complete", "")
+    with waiting(archive.root / "linux-source.lock"):
+        if not (into / "complete").exists():
+            package = archive.download(Package(name, version))
+            say(f"unpacking {package.name}")
+            command.run(["rm", "-rf", str(into)])
+            files.make_directory(into)
+            command.run(
+                [
+                    "sh", "-c",
+                    'dpkg-deb --fsys-tarfile "$1" | tar -xOf - "./usr/src/$2.tar.xz" '
+                    '| tar -xJf - -C "$3"',
+                    "sh", str(package), name, str(into),
+                ],
+                timeout_s=900,
+            )  # fmt: skip
+            files.write_atomic(into / "complete", "")
     return into / name
 
 

@@ -1,12 +1,13 @@
 """How xfstests' own words become the table: made by hand in the form in which `check` prints."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from benchmarks import xfstests
-from benchmarks.blktests import differences, table
-from benchmarks.xfstests import COLUMNS, FAMILIES, SILENT, results
+from benchmarks.blktests import Ended, Results, differences
+from benchmarks.xfstests import COLUMNS, FAMILIES, SILENT, page, results
 
 SAID = """\
 SECTION       -- nullb-ext4
@@ -46,11 +47,82 @@ def test_what_ends_otherwise_than_on_null_blk_is_told_by_file_system() -> None:
     assert not [one for one in apart if one[1].endswith("xfs")]  # neither control nor ours
 
 
-def test_the_table_has_all_columns_and_why_tests_did_not_run() -> None:
-    lines = list(table(results(SAID), "Linux X.", COLUMNS, SILENT))
+@pytest.mark.parametrize("last", ["", "7s ... ", "7s ... [  40.27] Kernel panic - not syncing"])
+def test_a_test_in_which_the_kernel_came_to_an_end_has_not_passed(last: str) -> None:
+    found = results(f"SECTION       -- ssd-xfs\ngeneric/004  2s ...  1s\ngeneric/005  {last}")
+
+    assert found["generic/004"]["ssd-xfs"].status == "passed"
+    assert found["generic/005"]["ssd-xfs"].status == "failed"
+
+
+def test_reasons_are_the_same_whatever_the_device_is_called() -> None:
+    said = "SECTION -- {0}-xfs\ngeneric/002  [not run] /dev/{0}1 is too small\n"
+
+    (ends,) = results("".join(said.format(name) for name in ("nullb", "ssd", "tm"))).values()
+
+    assert {one.said for one in ends.values()} == {("the device is too small",)}
+
+
+def test_only_what_did_not_end_alike_on_all_is_in_the_table() -> None:
+    everywhere = {
+        f"generic/{number}": dict.fromkeys(COLUMNS, Ended(status, said))
+        for number, status, said in (
+            ("101", "passed", ()),
+            ("102", "passed", ()),
+            ("103", "not run", ("no such thing",)),
+        )
+    }
+    lines = list(page({**results(SAID), **everywhere}))
 
     assert "| generic/004 | passed | failed | not run | not run | not run | not run |" in lines
-    assert any(line.startswith("- generic/002 not run: this test requires") for line in lines)
+    assert "- 2 passed on all six: 101, 102" in lines
+    assert "- 1 not run on any: no such thing: 103" in lines
+    assert "- 1 not run on any: not tried; this test requires a valid $LOGWRITES_DEV: 002" in lines
+    assert not any("generic/10" in line for line in lines)
+    assert any("null_blk, ext4: 4 passed, 1 failed, 2 not run" in line for line in lines)
+
+
+def test_rows_are_added_to_those_of_earlier_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "xfstests.json").write_text("{}")
+    monkeypatch.setattr(xfstests, "RECORD", tmp_path / "xfstests.json")
+    xfstests.record(results(SAID))
+    first = xfstests.recorded()
+
+    xfstests.record({**first, "generic/101": dict.fromkeys(COLUMNS, Ended("passed"))})
+
+    assert first == results(SAID)
+    assert set(xfstests.recorded()) == {*first, "generic/101"}
+
+
+def test_a_run_begins_with_what_is_not_in_the_record_and_keeps_what_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("check", "ltp/fsstress"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "tests" / "generic").mkdir(parents=True)
+    for number in ("001", "004", "101"):
+        (tmp_path / "tests" / "generic" / number).write_text("_begin_fstest quick\n")
+    monkeypatch.setattr(xfstests, "RECORD", tmp_path / "xfstests.json")
+    monkeypatch.setattr("benchmarks.blktests.PAGE", tmp_path / "page")
+    (tmp_path / "page").write_text(f"before\n{xfstests.BEGIN}\nold\n{xfstests.END}\nafter\n")
+    xfstests.record(results(SAID))
+    asked: list[str] = []
+
+    def cut_short(clone: Path, tests: list[str], minutes: float) -> Iterator[Results]:
+        asked.extend(tests)
+        yield {"generic/101": dict.fromkeys(COLUMNS, Ended("passed"))}
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(xfstests, "ran", cut_short)
+    with pytest.raises(KeyboardInterrupt):
+        xfstests.main([str(tmp_path), "--write"])
+
+    assert asked == ["generic/101", "generic/001", "generic/004"]
+    assert set(xfstests.recorded()) == {*results(SAID), "generic/101"}
+    assert "- 1 passed on all six: 101" in (tmp_path / "page").read_text()
 
 
 def test_the_first_tests_are_those_that_ask_for_two_devices_alone(tmp_path: Path) -> None:
