@@ -144,7 +144,7 @@ def _with_debug(command: click.Command) -> click.Command:
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 valid, 1 not validated, 2 usage or profile, 3 target refused, "
     "4 something missing on the host, 5 device error, 6 a target of `accept` missed, "
-    "130/143 interrupted, "
+    "129/130/143 interrupted, "
     "141 nobody read the answer to its end.",
 )
 @click.version_option(__version__, prog_name="ssdbench")
