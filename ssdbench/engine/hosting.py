@@ -46,12 +46,18 @@ def planned_host(wishes: Host, info: TargetInfo, sysfs: Sysfs | None = None) -> 
 
 
 def our_clock(name: str, drive: str, sysfs: Sysfs) -> tuple[Setting, ...]:
-    """The kernel's counters, by which all seconds are taken, where somebody switched them off."""
-    now = sysfs.find(f"/sys/block/{name}/queue/iostats") if name else None
-    if now is None or now.strip() != "0":
-        return ()
+    """The kernel's counters, by which seconds are taken, where somebody changed what they count.
+
+    With `iostats_passthrough`, which newer kernels have, they also count what went past the block
+    layer: it would be taken for somebody else's.
+    """
     reason = "every second of a run comes from the kernel's counters"
-    return (Setting(Backend.BLOCK, "queue/iostats", "1", reason, drive),)
+    wanted = (("queue/iostats", "1"), ("queue/iostats_passthrough", "0"))
+    return tuple(
+        Setting(Backend.BLOCK, attribute, value, reason, drive)
+        for attribute, value in wanted
+        if name and (sysfs.find(f"/sys/block/{name}/{attribute}") or value).strip() != value
+    )
 
 
 def _module(name: str, sysfs: Sysfs) -> Setting:

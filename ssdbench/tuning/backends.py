@@ -13,7 +13,7 @@ from ssdbench.tuning.mounting import DirectoryBackend, MountBackend, PartitionBa
 from ssdbench.tuning.setting import Backend
 
 # What the page cache and the kernel's accounting see is the head, not its paths.
-OF_THE_HEAD = frozenset({"queue/read_ahead_kb", "queue/iostats"})
+OF_THE_HEAD = frozenset({"queue/read_ahead_kb", "queue/iostats", "queue/iostats_passthrough"})
 
 _log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from ssdbench.tuning.setting import RESETS, Backend
 _CPU = r"/sys/devices/system/cpu"
 _OF_QUEUES = {name for name, _ in QUEUE_SETTINGS.values()}
 _RESET = {name for names in RESETS.values() for name in names}
-_BLOCK = "|".join(re.escape(n) for n in sorted(_OF_QUEUES | _RESET | {"queue/iostats"}))
+_BLOCK = "|".join(re.escape(n) for n in sorted(_OF_QUEUES | _RESET | RESETS.keys()))
 _NUMBER = r"-?[0-9]{1,20}"
 _WORD = r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}"
 _CPUS = r"[0-9]{1,5}(?:-[0-9]{1,5})?(?:,[0-9]{1,5}(?:-[0-9]{1,5})?)*"

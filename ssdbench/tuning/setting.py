@@ -59,6 +59,7 @@ RESETS: Mapping[str, tuple[str, ...]] = {
     "queue/scheduler": ("queue/nr_requests", "queue/wbt_lat_usec", "queue/async_depth"),
     "queue/add_random": ("queue/read_ahead_kb",),
     "queue/iostats": ("queue/read_ahead_kb",),
+    "queue/iostats_passthrough": ("queue/read_ahead_kb",),
 }
 
 

@@ -5,15 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from ssdbench.engine.hosting import planned_host
+from ssdbench.engine.hosting import our_clock, planned_host
 from ssdbench.errors import HostLacks
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.model.profile import Host, Switch
 from ssdbench.model.target import TargetInfo, TargetKind
+from ssdbench.tuning.confined import require_ours
 from ssdbench.tuning.drive import drive_settings
 from ssdbench.tuning.drivebackends import WriteCacheBackend
 from ssdbench.tuning.hostbackends import ABSENT, THERE, ModuleBackend
-from ssdbench.tuning.setting import Backend, Setting
+from ssdbench.tuning.setting import RESETS, Backend, Setting
 
 DRIVE = "naa.5000c500a1b2c3d4"
 CACHE_OFF = Host(write_cache=Switch.OFF)
@@ -104,3 +105,28 @@ def test_the_options_of_a_mount_are_not_read_back() -> None:
     assert wanted.holds("ext4 /dev/sdb")
     assert not wanted.holds("xfs /dev/sdb")
     assert not wanted.holds("")
+
+
+@pytest.mark.parametrize(
+    ("now", "set_to"),
+    [
+        ({"iostats": "1", "iostats_passthrough": "0"}, {}),
+        ({"iostats": "1"}, {}),  # before Linux 6.14
+        ({"iostats": "0"}, {"queue/iostats": "1"}),
+        ({"iostats": "1", "iostats_passthrough": "1"}, {"queue/iostats_passthrough": "0"}),
+    ],
+)
+def test_the_kernel_counts_what_goes_through_the_block_layer_and_nothing_past_it(
+    tmp_path: Path, now: dict[str, str], set_to: dict[str, str]
+) -> None:
+    queue = tmp_path / "sys/block/nvme0n1/queue"
+    queue.mkdir(parents=True)
+    for name, value in now.items():
+        (queue / name).write_text(f"{value}\n")
+
+    settings = our_clock("nvme0n1", DRIVE, Sysfs(tmp_path))
+
+    assert {setting.attribute: setting.value for setting in settings} == set_to
+    for setting in settings:
+        require_ours(setting.backend, setting.attribute, setting.value)
+        assert "queue/read_ahead_kb" in RESETS[setting.attribute]
