@@ -96,9 +96,9 @@ def test_rows_are_added_to_those_of_earlier_runs(
     assert set(xfstests.recorded()) == {*first, "generic/101"}
 
 
-def test_a_run_begins_with_what_is_not_in_the_record_and_keeps_what_it_has(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Of xfstests, with three tests; the page and the record lie in it, too."""
     for name in ("check", "ltp/fsstress"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
@@ -108,21 +108,38 @@ def test_a_run_begins_with_what_is_not_in_the_record_and_keeps_what_it_has(
     monkeypatch.setattr(xfstests, "RECORD", tmp_path / "xfstests.json")
     monkeypatch.setattr("benchmarks.blktests.PAGE", tmp_path / "page")
     (tmp_path / "page").write_text(f"before\n{xfstests.BEGIN}\nold\n{xfstests.END}\nafter\n")
-    xfstests.record(results(SAID))
+    return tmp_path
+
+
+def test_a_run_begins_with_what_has_not_ended_on_all_six_and_keeps_what_it_has(
+    clone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    earlier = {**results(SAID), "generic/001": dict.fromkeys(COLUMNS, Ended("passed"))}
+    xfstests.record(earlier)
     asked: list[str] = []
 
-    def cut_short(clone: Path, tests: list[str], minutes: float) -> Iterator[Results]:
+    def cut_short(_: Path, tests: list[str], minutes: float) -> Iterator[Results]:
         asked.extend(tests)
         yield {"generic/101": dict.fromkeys(COLUMNS, Ended("passed"))}
         raise KeyboardInterrupt
 
     monkeypatch.setattr(xfstests, "ran", cut_short)
     with pytest.raises(KeyboardInterrupt):
-        xfstests.main([str(tmp_path), "--write"])
+        xfstests.main([str(clone), "--write"])
 
-    assert asked == ["generic/101", "generic/001", "generic/004"]
-    assert set(xfstests.recorded()) == {*results(SAID), "generic/101"}
-    assert "- 1 passed on all six: 101" in (tmp_path / "page").read_text()
+    assert asked == ["generic/004", "generic/101", "generic/001"]
+    assert set(xfstests.recorded()) == {*earlier, "generic/101"}
+    assert "- 2 passed on all six: 001, 101" in (clone / "page").read_text()
+
+
+def test_a_run_in_which_nothing_ran_says_so_whatever_earlier_ones_had(
+    clone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    xfstests.record({"generic/001": dict.fromkeys(COLUMNS, Ended("passed"))})
+    monkeypatch.setattr(xfstests, "ran", lambda *_: iter([{}]))
+
+    with pytest.raises(SystemExit, match="xfstests ran no test"):
+        xfstests.main([str(clone), "--write"])
 
 
 def test_the_first_tests_are_those_that_ask_for_two_devices_alone(tmp_path: Path) -> None:
