@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from ssdbench.host.sysfs import Sysfs, queues_of
+
 SECTOR_BYTES = 512  # the unit of the kernel's counters, whatever the device's block is
 
 
@@ -84,6 +86,26 @@ class CounterFile:
 def disk_counters(major_minor: str, root: Path = Path("/")) -> CounterFile:
     """The statistics of a block device, for DiskStat.parse. Raises OSError when it is gone."""
     return CounterFile(root / f"sys/dev/block/{major_minor}/stat")
+
+
+def uncounted(kernel: str, sysfs: Sysfs) -> str:
+    """Why the kernel's counters do not tell what a whole disk does; empty if they do.
+
+    Before Linux 6.4 an NVMe multipath head counts nothing. Its paths do, from the first look at
+    its partitions on.
+    """
+    paths = queues_of(kernel, sysfs)
+    if paths == [kernel] or _ios(kernel, sysfs) or not any(_ios(path, sysfs) for path in paths):
+        return ""
+    return "this kernel counts nothing of an NVMe drive with several paths (Linux 6.4 and newer do)"
+
+
+def _ios(name: str, sysfs: Sysfs) -> int:
+    try:
+        stat = DiskStat.parse(sysfs.read(f"/sys/block/{name}/stat"))
+    except (OSError, ValueError):
+        return 0
+    return stat.read_ios + stat.write_ios
 
 
 def process_counters(pid: int, root: Path = Path("/")) -> CounterFile:
