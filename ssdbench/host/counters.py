@@ -91,13 +91,13 @@ def disk_counters(major_minor: str, root: Path = Path("/")) -> CounterFile:
 def uncounted(kernel: str, sysfs: Sysfs) -> str:
     """Why the kernel's counters do not tell what a whole disk does; empty if they do.
 
-    Before Linux 6.4 an NVMe multipath head counts nothing. Its paths do, from the first look at
-    its partitions on.
+    Linux 6.1 counts nothing of an NVMe multipath head, only of its paths, from the first look at
+    its partitions on; 6.12 does (`nvme_mpath_start_request`).
     """
     paths = queues_of(kernel, sysfs)
     if paths == [kernel] or _ios(kernel, sysfs) or not any(_ios(path, sysfs) for path in paths):
         return ""
-    return "this kernel counts nothing of an NVMe drive with several paths (Linux 6.4 and newer do)"
+    return "this kernel counts nothing of an NVMe drive with several paths (Linux 6.12 does)"
 
 
 def _ios(name: str, sysfs: Sysfs) -> int:
