@@ -420,6 +420,10 @@ KINDS: dict[str, dict[str, object]] = {
 def flash(what: str, _modules: list[str]) -> None:
     """A drive of one kind: made, used, changed, removed."""
     folder, options = FLASH / "ssd0", KINDS[what]
+    # A second one keeps the block layer's cache of bios: where making that fails, Linux 6.12 loses
+    # the name of it in /sys.
+    make(FLASH / "ssd1", **SMALL)
+    switch(FLASH / "ssd1", 1)
     creation(what, folder, **SMALL, **options)
     make(folder, **SMALL, **options)
     switch(folder, 1)
@@ -437,8 +441,9 @@ def flash(what: str, _modules: list[str]) -> None:
              before=partial(put, folder / "queues", 2))  # fmt: skip
         walk(f"{what} queues=2", writing(folder / "queues", 2),
              before=partial(put, folder / "queues", 1))  # fmt: skip
-    switch(folder, 0)
-    remove(folder)
+    for each in (folder, FLASH / "ssd1"):
+        switch(each, 0)
+        remove(each)
 
 
 def in_zones(what: str, disk: Disk) -> None:
