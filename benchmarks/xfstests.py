@@ -24,7 +24,7 @@ from benchmarks.blktests import CACHE, Ended, Results, differences, show, table
 from ssdbench.host import files
 
 BEGIN, END = "<!-- xfstests: nox -s xfstests -- DIR --write -->", "<!-- /xfstests -->"
-RECORD = Path(__file__).parents[1] / "reports" / "experiments" / "xfstests.json"
+RECORD = Path(__file__).parents[1] / "reports" / "xfstests.json"
 DEVICES = {"nullb": "null_blk", "ssd": "flash", "tm": "tmerge"}
 KINDS = ("ext4", "xfs")
 FAMILIES = tuple(
