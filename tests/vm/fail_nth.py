@@ -163,8 +163,8 @@ def walk(
     may: tuple[str, ...] = ("ENOMEM",),
     ends: str = "ok",
     thread: int | None = None,
-) -> None:
-    """Do an operation until no fault comes, with the outcome that it `ends` with.
+) -> int:
+    """Do an operation until no fault comes, with the outcome that it `ends` with; how many came.
 
     After a fault it may also answer with one of the errors `may`. With a `thread` the fault is that
     one's, and comes while the call runs or soon after.
@@ -200,6 +200,7 @@ def walk(
     told = " ".join(f"{key}={count}" for key, count in sorted(found.items()))
     took_s = time.monotonic() - began
     print(f"walk {name}: {found.total()} faults {told} in {took_s:.0f} s", flush=True)
+    return found.total()
 
 
 @cache
@@ -298,8 +299,9 @@ class Disk:
         os.close(self._fd)
 
     def next(self, size: int) -> None:
-        """Another place of the disk, where nothing may have been written yet, and other data."""
-        self._place((self._at + size) % (SMALL["capacity_bytes"] // 2), size)
+        """Other data for another place in the first half of the disk, written at most by us."""
+        at = self._at + size
+        self._place(at if at + size <= SMALL["capacity_bytes"] // 2 else 0, size)
 
     def _place(self, at: int, size: int) -> None:
         self._at = at
@@ -464,7 +466,8 @@ def in_zones(what: str, disk: Disk) -> None:
         disk.order(OPEN_ZONE)
 
     with only_within("ssdb_flash"):  # first: a page once written stays allocated
-        written_at_pointer(f"{what} in ssdb_flash", disk, ())
+        if not written_at_pointer(f"{what} in ssdb_flash", disk, ()):
+            raise Failed(f"{what}: a page was to be made, and no making of it was failed")
     written_at_pointer(what, disk, ("ENOMEM", "EAGAIN"))
     for name, order, before, pointer in (
         ("report", REPORT_ZONES, written, 4096), ("reset", RESET_ZONE, written, 0),
@@ -475,8 +478,8 @@ def in_zones(what: str, disk: Disk) -> None:
              after=partial(told, order, pointer))  # fmt: skip
 
 
-def written_at_pointer(what: str, disk: Disk, may: tuple[str, ...]) -> None:
-    """A write that fails moves no pointer, and the same one succeeds then."""
+def written_at_pointer(what: str, disk: Disk, may: tuple[str, ...]) -> int:
+    """A write that fails moves no pointer, and the same one succeeds then; how many failed."""
 
     def settle(succeeded: bool) -> None:
         if disk.pointer() != 4096 * succeeded:
@@ -485,7 +488,7 @@ def written_at_pointer(what: str, disk: Disk, may: tuple[str, ...]) -> None:
             disk.write(4096)
         disk.check(4096)
 
-    walk(f"{what} write at pointer", partial(disk.writing, 4096), before=disk.at_pointer,
+    return walk(f"{what} write at pointer", partial(disk.writing, 4096), before=disk.at_pointer,
          after=settle, may=may)  # fmt: skip
 
 
