@@ -165,13 +165,16 @@ class Archive:
     def download_with_needs(self, packages: Sequence[Package]) -> list[Path]:
         """These packages and all that they need and this machine lacks."""
         wanted = [f"{package.name}={package.version}" for package in packages]
+        # Of these alone: a download that was cut short once may lie here in another version.
+        into = self.root / "packages" / f"{packages[0].name}_{packages[0].version}_with_needs"
+        files.make_directory(into / "partial")
         _log.info("downloading %s and what it needs", packages[0].name)
         backports = ["-t", f"{self.release}-backports"] if self.release else []
         self._apt(
             "apt-get", "install", "-y", "-q", "--no-install-recommends", "--reinstall",
-            "--download-only", *backports, *wanted,
+            "--download-only", "-o", f"Dir::Cache::archives={into}", *backports, *wanted,
         )  # fmt: skip
-        return sorted((self._config().parent / "cache" / "archives").glob("*.deb"))
+        return sorted(into.glob("*.deb"))
 
 
 def extract(packages: Sequence[Path], into: Path) -> None:

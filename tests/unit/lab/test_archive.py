@@ -99,6 +99,27 @@ def test_a_package_that_was_cut_in_half_is_downloaded_again(programs: Path, tmp_
     assert (tmp_path / "calls").read_text() == "\n\n"
 
 
+def test_what_an_earlier_download_in_another_version_left_is_not_unpacked_beside_the_new_one(
+    programs: Path, tmp_path: Path
+) -> None:
+    """Where a download goes is what the machine's own apt makes of the words it is given."""
+    program(
+        programs / "apt-get",
+        'case "$*" in *update*) exit;; esac; set -- apt-config shell at Dir::Cache::archives/d'
+        ' $(echo "$*" | grep -o -e "-o [^ ]*"); eval $("$@"); cd "$at"; touch qemu_$VERSION.deb',
+    )
+    mirror = Archive(tmp_path / "lab")
+
+    def names(version: str) -> list[str]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("VERSION", version)
+            found = mirror.download_with_needs([Package("qemu", version), Package("bios", "3")])
+        return [path.name for path in found]
+
+    assert names("1") == ["qemu_1.deb"]
+    assert names("2") == ["qemu_2.deb"]
+
+
 def test_a_disk_without_room_for_a_kernel_is_named_before_anything_is_fetched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
