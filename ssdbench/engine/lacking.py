@@ -81,7 +81,8 @@ def lacking(
 
 
 def require_engines(profile: Profile, info: TargetInfo) -> None:
-    """Raise HostLacks, or what `engine_obstacle` says, unless all points can be measured here."""
+    """Raise HostLacks unless all points can be measured here, on the drive as it will be."""
+    info = info.formatted(profile.lba_format)
     wanted = {
         (engine, max(measure.stage.block_bytes))
         for measure in profile.measure

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from ssdbench.engine.lacking import WaysIn, lacking
+from ssdbench.engine.lacking import WaysIn, lacking, require_engines
 from ssdbench.model.fitting import misfits
 from ssdbench.model.lbaformat import LbaFormat
 from ssdbench.model.loading import load_profile
@@ -87,6 +87,19 @@ def test_a_drive_in_zones_is_told_of_as_its_profile_is_refused() -> None:
         refused = dict(misfits(profile, zoned))["measure", 0, "sweep", "engine", 0]
 
         assert lacking(engine, zoned, ALL) == refused
+
+
+def test_an_engine_is_looked_at_on_the_drive_as_its_format_will_make_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drive = a_namespace(lba_format=LbaFormat(data=512, metadata=8), lba_formats=("512+8", "4096+0"))
+    text = "measure: [{sweep: {read: 100, engine: io_uring_cmd}}]\n"
+    text += "purge: format\nlba_format: 4KiB\n"
+    profile = load_profile(text, "p")
+    monkeypatch.setattr("ssdbench.engine.lacking.ways_in", lambda _: ALL)
+
+    assert not misfits(profile, drive)
+    require_engines(profile, drive)
 
 
 def test_a_mix_past_the_block_layer_is_refused_where_it_stands() -> None:
