@@ -50,7 +50,7 @@ class Planned:
     steady: bool  # then the number is its bound, else its mean
     rivals: int
     kind: str = ""  # as the profile's plan names it; empty where it names none
-    worst: PointResult | None = None  # of the worst measured kind, where its bound is lower
+    worst: PointResult | None = None  # of the worst measured kind, where its number is lower
 
 
 def planned(result: RunResult) -> Planned | None:
@@ -60,12 +60,13 @@ def planned(result: RunResult) -> Planned | None:
     if not points:
         return None
     steady = _steady(result)
-    point = min(points, key=_bound if steady else _mean)
+    by = _bound if steady else _mean
+    point = min(points, key=by)
     estimate = point.estimate("iops")
     if estimate is None:
         return None
-    worst = min(candidates(result, CapacityPlan()), key=_bound)
-    milder = kind_of(wanted) != "" and _bound(worst) < _bound(point)
+    worst = min(candidates(result, CapacityPlan()), key=by)
+    milder = kind_of(wanted) != "" and by(worst) < by(point)
     return Planned(point, estimate, steady, len(points), kind_of(wanted), worst if milder else None)
 
 
@@ -77,6 +78,10 @@ def _bound(point: PointResult) -> float:
 def _mean(point: PointResult) -> float:
     estimate = point.estimate("iops")
     return estimate.value if estimate else 0.0
+
+
+def _number(point: PointResult, *, steady: bool) -> str:
+    return format_bound(_bound(point)) if steady else format_count(_mean(point))
 
 
 def kind_of(wanted: CapacityPlan) -> str:
@@ -128,7 +133,7 @@ def _of_point(result: RunResult, best: Planned) -> Headline:
     asked = f"; the kind that the plan names ({best.kind})" if best.kind else ""
     return Headline(
         label=_label(result, sound=sound, steady=steady),
-        number=format_bound(_bound(point)) if steady else format_count(estimate.value),
+        number=_number(point, steady=steady),
         unit="IOPS",
         holds_for=f"{words.workload_label(point.point.workload)}, whole drive{lowest}{asked}",
         meaning=_meaning(point, sound=sound, steady=steady),
@@ -255,8 +260,9 @@ def _worst(best: Planned) -> list[tuple[str, str]]:
     if best.worst is None:
         return []
     label = words.workload_label(best.worst.point.workload)
-    bound = format_bound(_bound(best.worst))
-    return [("Bound of the worst measured", f"{bound} IOPS: {label}")]
+    number = _number(best.worst, steady=best.steady)
+    name = "Bound" if best.steady else "Mean"
+    return [(f"{name} of the worst measured", f"{number} IOPS: {label}")]
 
 
 def _window(point: PointResult) -> str:

@@ -55,6 +55,20 @@ def test_where_the_plan_names_a_milder_kind_the_worst_measured_stands_beside_it(
     assert beside["Bound of the worst measured"].startswith(f"{bound(result, 4096, 0):,} IOPS")
 
 
+def test_where_the_run_was_not_steady_a_mean_stands_beside_a_mean(tmp_path: Path) -> None:
+    builder = StoredRunBuilder(tmp_path, repeats=3, measure_s=20).steady(steady=False)
+    builder.sweep(blocks=(4096,), reads=(100, 0), depths=(32,))
+    result = builder.write(profile_text="measure: [{sweep: {}}]\nplan: {read: 100}\n")
+    means = [e.value for p in result.points for e in p.estimates if e.metric == "iops"]
+
+    top = headline(result)
+    beside = dict(top.evidence)
+
+    assert top.number == format_count(max(means))
+    assert beside["Mean of the worst measured"].startswith(f"{format_count(min(means))} IOPS")
+    assert "Bound of the worst measured" not in beside
+
+
 def test_a_plan_that_names_no_kind_stands_on_the_worst_measured(tmp_path: Path) -> None:
     result = a_run(tmp_path, "{demand_iops: 1000}")
 
