@@ -46,9 +46,14 @@ def require_able(info: TargetInfo) -> str:
             f"only root can measure {info.name}, a block device",
             hint="run the same command with sudo, or measure a file or a sim:MODEL",
         )
-    if device and (why := uncounted(kernel_name(info), Sysfs())):
-        raise HostLacks(f"{info.name} cannot be measured: {why}", hint=UNCOUNTED_HINT)
+    require_counted(info)
     return usable(SIM_ENGINE if info.simulated else ENGINE)
+
+
+def require_counted(info: TargetInfo) -> None:
+    """Raise HostLacks unless the kernel's counters tell what such a target does."""
+    if why := uncounted(kernel_name(info), Sysfs()):
+        raise HostLacks(f"{info.name} cannot be measured: {why}", hint=UNCOUNTED_HINT)
 
 
 def require_generator(applies: Applies, info: TargetInfo, modules: Collection[str]) -> None:

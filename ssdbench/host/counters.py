@@ -91,11 +91,13 @@ def disk_counters(major_minor: str, root: Path = Path("/")) -> CounterFile:
 def uncounted(kernel: str, sysfs: Sysfs) -> str:
     """Why the kernel's counters do not tell what a whole disk does; empty if they do.
 
-    Linux 6.1 counts nothing of an NVMe multipath head, only of its paths, from the first look at
-    its partitions on; 6.12 does (`nvme_mpath_start_request`).
+    Linux 6.1 counts nothing of an NVMe multipath head, only of its paths. A kernel that counts
+    a head exports what does it; there a head without a count had its `iostats` off, or is new.
     """
-    paths = queues_of(kernel, sysfs)
-    if paths == [kernel] or _ios(kernel, sysfs) or not any(_ios(path, sysfs) for path in paths):
+    if queues_of(kernel, sysfs) == [kernel] or _ios(kernel, sysfs):
+        return ""
+    names = sysfs.find("/proc/kallsyms")
+    if not names or "nvme_mpath_start_request" in names:
         return ""
     return "this kernel counts nothing of an NVMe drive with several paths (Linux 6.12 does)"
 
