@@ -45,7 +45,7 @@ def _line(label: str, points: Sequence[PointResult], x: Sequence[float]) -> Line
     found = [_iops(point) for point in points]
     lows = [e.value if e.ci_low is None else e.ci_low for e in found]
     highs = [e.value if e.ci_high is None else e.ci_high for e in found]
-    bounds = [e.bound for e in found if e.bound is not None]
+    bounds = [b for point in points if (b := bound(point)) is not None]
     return Line(
         label=label,
         x=tuple(x),

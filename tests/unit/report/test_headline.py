@@ -2,12 +2,16 @@
 
 from pathlib import Path
 
-from ssdbench.model.result import PointResult, RunResult
+from ssdbench.model.finding import Code
+from ssdbench.model.result import PointResult, RunResult, StageResult
 from ssdbench.report import render
+from ssdbench.report.figures import Line, LinesFigure
 from ssdbench.report.view.findings import proofs
 from ssdbench.report.view.headline import headline
+from ssdbench.report.view.page import Plots
+from ssdbench.report.view.pointplots import rates
 from ssdbench.units import format_count
-from tests.support.builders import StoredRunBuilder, a_small_run, with_found
+from tests.support.builders import StoredRunBuilder, a_finding, a_small_run, with_found
 
 
 def a_run(directory: Path, plan: str) -> RunResult:
@@ -33,6 +37,13 @@ def bound(result: RunResult, block: int, read: int) -> int:
 def shown(result: RunResult) -> int:
     """The number first."""
     return int(headline(result).number.replace(",", ""))
+
+
+def lines_of(stage: StageResult) -> list[Line]:
+    """What the figures of the points of a stage draw."""
+    shown = [block for block in rates(stage, frozenset()) if isinstance(block, Plots)]
+    figures = [plot.figure for block in shown for plot in block.plots]
+    return [line for one in figures if isinstance(one, LinesFigure) for line in one.lines]
 
 
 def test_the_first_number_is_of_the_block_and_the_read_share_that_the_plan_names(
@@ -155,3 +166,22 @@ def test_a_run_that_was_not_steady_shows_the_lowest_mean_and_not_the_mean_of_the
     assert top.label.startswith("At most this")
     assert "the lowest of 2 such points" in top.holds_for
     assert top.number == format_count(mean.value)
+
+
+def test_a_point_that_did_not_settle_has_no_bound_on_top_nor_in_figures(tmp_path: Path) -> None:
+    builder = StoredRunBuilder(tmp_path, repeats=3, measure_s=20).steady()
+    result = builder.sweep(blocks=(4096,), reads=(0,), depths=(1, 32)).write()
+    stage = result.stages[-1]
+    points = tuple(
+        p.model_copy(update={"findings": (a_finding(Code.NOT_STEADY_POINT),)}) for p in stage.points
+    )
+    means = [e.value for p in points for e in p.estimates if e.metric == "iops"]
+    moving = with_found(stage, points=points)
+
+    top = headline(result.model_copy(update={"stages": (*result.stages[:-1], moving)}))
+
+    assert headline(result).label.startswith("Number to plan on")
+    assert top.label.startswith("At most this")
+    assert top.number == format_count(min(means))
+    assert any(line.bound for line in lines_of(stage))
+    assert not any(line.bound for line in lines_of(moving))
