@@ -13,7 +13,7 @@ from ssdbench.model.inside import BlockSizeFound, ProbeFound
 from ssdbench.model.pts import Pts
 from ssdbench.model.result import PointResult, RunResult
 from ssdbench.report.csv import point_findings
-from ssdbench.report.metrics import published_bound, unsteady
+from ssdbench.report.metrics import published_bound
 from ssdbench.report.view import words
 from ssdbench.report.view.acceptance import middle, seen, wanted
 from ssdbench.report.view.headline import headline
@@ -115,7 +115,7 @@ def _row(point: PointResult) -> tuple[str, ...]:
     return (
         point.point.label(),
         "-" if bound is None else format_bound(bound),
-        "-" if iops is None else f"{'at most ' * unsteady(point)}{format_count(iops.value)}",
+        "-" if iops is None else f"{'at most ' * point.unsteady}{format_count(iops.value)}",
         "-" if p99 is None else format_ns(p99),
         point.verdict,
     )

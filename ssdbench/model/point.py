@@ -6,7 +6,7 @@ from pydantic import Field
 
 from ssdbench.model.base import Model
 from ssdbench.model.estimate import Estimate
-from ssdbench.model.finding import Code, Finding
+from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.steadyverdict import SteadyVerdict
 from ssdbench.model.unitrecord import UnitRecord
 from ssdbench.model.workload import Point
@@ -95,3 +95,12 @@ class PointResult(Model):
     def estimate(self, metric: str) -> Estimate | None:
         """The estimate of one metric, or None."""
         return next((e for e in self.estimates if e.metric == metric), None)
+
+    @property
+    def unsteady(self) -> bool:
+        """Whether something says that the rate was still moving: its numbers are "at most"."""
+        return any(
+            f.code in (Code.NOT_STEADY, Code.NOT_STEADY_POINT)
+            and f.severity is Severity.INVALIDATES
+            for f in self.findings
+        )

@@ -22,7 +22,7 @@ from ssdbench.model.result import PointResult, Repeat, RunResult, StageResult, S
 from ssdbench.model.rundirectory import STAGES
 from ssdbench.model.workload import Workload
 from ssdbench.report.label import simulated_label
-from ssdbench.report.metrics import direction, percentiles_of, published_bound, unsteady, whole
+from ssdbench.report.metrics import direction, percentiles_of, published_bound, whole
 from ssdbench.report.view.capacity import demanded
 from ssdbench.stats.runplan import capacity_answer
 
@@ -235,7 +235,7 @@ def _stage_rows(result: RunResult, stage: StageResult) -> Iterator[Row]:
         for estimate in point.estimates:
             row = about | _estimate_columns(estimate, workload)
             # As in the summary: while the rate was still moving there is no bound.
-            yield row | {"bound": None} if estimate.metric == "iops" and unsteady(point) else row
+            yield row | {"bound": None} if estimate.metric == "iops" and point.unsteady else row
         for stream in point.streams:
             for estimate in stream.estimates:
                 yield about | _estimate_columns(estimate, workload) | {"stream": stream.name}

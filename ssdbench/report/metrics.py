@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable
 
 from ssdbench.model.estimate import Estimate
-from ssdbench.model.finding import Code, Severity
 from ssdbench.model.result import PointResult
 from ssdbench.model.workload import Workload
 
@@ -61,15 +60,7 @@ def _rank(estimate: Estimate) -> tuple[bool, float]:
     return estimate.status != "suppressed", estimate.value
 
 
-def unsteady(point: PointResult) -> bool:
-    """Whether something says that the rate was still moving: its numbers are "at most"."""
-    return any(
-        f.code in (Code.NOT_STEADY, Code.NOT_STEADY_POINT) and f.severity is Severity.INVALIDATES
-        for f in point.findings
-    )
-
-
 def published_bound(point: PointResult) -> float | None:
     """The pessimistic bound of a point's IOPS; none while the rate was still moving."""
     estimate = point.estimate("iops")
-    return None if estimate is None or unsteady(point) else estimate.bound
+    return None if estimate is None or point.unsteady else estimate.bound

@@ -38,7 +38,7 @@ class Pair:
     @property
     def bounds(self) -> tuple[float | None, float | None]:
         """What a planner would use of the first run and of the second, in IOPS."""
-        first, second = (point.estimate("iops") for point in self.points)
+        first, second = (None if p.unsteady else p.estimate("iops") for p in self.points)
         return first.bound if first else None, second.bound if second else None
 
     @property

@@ -91,10 +91,6 @@ def _subject(result: RunResult, stage: StageResult, point: PointResult, which: W
     label = own[0].label if own else point.point.label()
     if which.direction == TRIM and not own:  # a point as a whole has reads and writes alone
         estimates = tuple(e for one in point.streams for e in one.estimates)
-    moving = any(
-        f.code in (Code.NOT_STEADY, Code.NOT_STEADY_POINT) and f.severity is Severity.INVALIDATES
-        for f in point.findings
-    )
     against = [f for f in _findings(point) if f.severity is Severity.INVALIDATES]
     valid = point.verdict == "VALIDATED"
     return Subject(
@@ -102,8 +98,8 @@ def _subject(result: RunResult, stage: StageResult, point: PointResult, which: W
         workload=label,
         validated=valid,
         why_not="" if valid else _against(point.verdict, against),
-        at_most=moving,
-        numbers=dict(_numbers(estimates, which, moving=moving)),
+        at_most=point.unsteady,
+        numbers=dict(_numbers(estimates, which, moving=point.unsteady)),
         facts=tuple(_facts(result, point)),
     )
 

@@ -19,7 +19,7 @@ from ssdbench.model.replay import ReplayFound
 from ssdbench.model.result import PointResult, RunResult, StageResult
 from ssdbench.model.steadyverdict import SteadyVerdict
 from ssdbench.report.csv import variation_percent
-from ssdbench.report.metrics import percentile_name, percentiles_of, unsteady
+from ssdbench.report.metrics import percentile_name, percentiles_of
 from ssdbench.report.view import words
 from ssdbench.report.view.capacity import wanted_plan
 from ssdbench.report.view.findings import all_findings
@@ -59,7 +59,7 @@ def planned(result: RunResult) -> Planned | None:
     points = candidates(result, wanted)
     if not points:
         return None
-    steady = _steady(result) and not any(map(unsteady, points))
+    steady = _steady(result) and not any(point.unsteady for point in points)
     by = _bound if steady else _mean
     point = min(points, key=by)
     estimate = point.estimate("iops")
@@ -260,7 +260,7 @@ def _worst(best: Planned) -> list[tuple[str, str]]:
     if best.worst is None:
         return []
     label = words.workload_label(best.worst.point.workload)
-    steady = best.steady and not unsteady(best.worst)
+    steady = best.steady and not best.worst.unsteady
     name = "Bound" if steady else "Mean"
     number = _number(best.worst, steady=steady)
     return [(f"{name} of the worst measured", f"{number} IOPS: {label}")]

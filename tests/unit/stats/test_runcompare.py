@@ -1,8 +1,9 @@
 from pathlib import Path
 
+from ssdbench.model.finding import Code
 from ssdbench.model.result import RunResult
 from ssdbench.stats.runcompare import compared
-from tests.support.builders import StoredRunBuilder, with_found
+from tests.support.builders import StoredRunBuilder, a_finding, with_found
 
 
 def a_run(directory: Path, *, factor: float = 1.0, blocks: tuple[int, ...] = (4096,)) -> RunResult:
@@ -42,6 +43,21 @@ def test_equal_drives_show_no_difference(tmp_path: Path) -> None:
     found = compared([a_run(tmp_path / "a"), a_run(tmp_path / "b")])
 
     assert all(pair.p_corrected == 1 for pair in found.pairs)
+
+
+def test_a_point_that_did_not_settle_has_no_bound_to_compare(tmp_path: Path) -> None:
+    steady, moving = a_run(tmp_path / "a"), a_run(tmp_path / "b")
+    stage = moving.stages[-1]
+    points = tuple(
+        p.model_copy(update={"findings": (a_finding(Code.NOT_STEADY_POINT),)}) for p in stage.points
+    )
+    stages = (*moving.stages[:-1], with_found(stage, points=points))
+
+    found = compared([steady, moving.model_copy(update={"stages": stages})])
+
+    for pair in found.pairs:
+        assert pair.bounds[0] is not None
+        assert pair.bounds[1] is None
 
 
 def test_three_runs_are_compared_in_all_pairs(tmp_path: Path) -> None:
