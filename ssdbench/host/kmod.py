@@ -172,15 +172,23 @@ def build(
 
 @contextmanager
 def _taking_the_place_of(into: Path) -> Iterator[Path]:
-    """A directory to make, which is moved to its place when it is whole, and else removed."""
-    work = into.with_name(f".{into.name}.new")
+    """A directory to make, which is moved to its place when it is whole, and else removed.
+
+    What was there goes when the other has come, and comes back where that is interrupted.
+    """
+    work, before = (into.with_name(f".{into.name}.{which}") for which in ("new", "before"))
     shutil.rmtree(work, ignore_errors=True)  # of one that was killed
     try:
         yield work
-        shutil.rmtree(into, ignore_errors=True)
+        if into.exists():
+            shutil.rmtree(before, ignore_errors=True)
+            into.rename(before)
         work.rename(into)
     finally:
-        shutil.rmtree(work, ignore_errors=True)
+        if before.exists() and not into.exists():
+            before.rename(into)
+        for directory in (work, before):
+            shutil.rmtree(directory, ignore_errors=True)
 
 
 def _check_sources(headers: Path, block_source: Path | None, release: str) -> None:

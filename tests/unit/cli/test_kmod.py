@@ -1,6 +1,7 @@
 import json
 import os
 import platform
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from ssdbench import __version__
 from ssdbench.cli.main import run
 from ssdbench.host import kmod
 from ssdbench.host.sysfs import Sysfs
+from tests.support.moments import MOMENTS, at_line
 
 
 @pytest.mark.parametrize("verb", ["load", "unload"])
@@ -220,6 +222,27 @@ def test_where_nothing_can_be_built_what_was_built_stays(
 
     assert status == 4
     assert built.read_text() == "before"
+
+
+def test_one_of_two_builds_is_there_whenever_it_is_interrupted(tmp_path: Path) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    found = set()
+    for moment in MOMENTS:
+        built = tmp_path / f"{moment}" / "flash.ko"
+        built.parent.mkdir()
+        built.write_text("before")
+        with (
+            suppress(KeyboardInterrupt),
+            at_line("_taking_the_place_of", moment, interrupted),
+            kmod._taking_the_place_of(built.parent) as work,
+        ):
+            work.mkdir()
+            (work / "flash.ko").write_text("now")
+        found.add(built.read_text())
+
+    assert found == {"before", "now"}
 
 
 def test_a_place_that_cannot_be_written_names_the_variable_that_moves_it(
