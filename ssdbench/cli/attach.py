@@ -8,6 +8,7 @@ import click
 
 from ssdbench.cli.options import json_option, run_argument
 from ssdbench.cli.output import answer, document, tell
+from ssdbench.cli.signals import interrupted_code
 from ssdbench.model import rundirectory
 
 EVERY_S = 0.5
@@ -25,7 +26,7 @@ def command(directory: Path, as_json: bool) -> int:
         code = _follow(directory, moving=not as_json and sys.stderr.isatty())
     except KeyboardInterrupt as asked:
         tell(f"the run continues; stop it with `ssdbench stop {directory}`")
-        return int(getattr(asked, "exit_code", 130))
+        return interrupted_code(asked)
     report = directory / rundirectory.REPORT
     if as_json:
         from ssdbench.cli.documents.runs import Attached

@@ -23,7 +23,7 @@ from typing import NoReturn, TextIO
 import click
 
 from ssdbench import __version__
-from ssdbench.cli.signals import heeded
+from ssdbench.cli.signals import heeded, interrupted_code
 from ssdbench.errors import ProfileError, SsdbenchError, TargetRefused
 from ssdbench.foreign import lines, write_whole
 
@@ -189,7 +189,7 @@ def run(arguments: list[str]) -> int:
         return _misused(error, as_json=as_json)
     except (click.Abort, KeyboardInterrupt) as asked:
         _tell("interrupted")
-        return int(getattr(asked, "exit_code", 130))
+        return interrupted_code(asked)
     except OSError as error:
         if isinstance(error, BrokenPipeError) and _reader_is_gone():
             return EXIT_BROKEN_PIPE

@@ -23,6 +23,11 @@ class Asked(KeyboardInterrupt):
         self.exit_code = 128 + signal_number
 
 
+def interrupted_code(end: BaseException) -> int:
+    """That of a command which was interrupted; click makes an Abort of what ends its prompts."""
+    return int(getattr(end, "exit_code", None) or getattr(end.__context__, "exit_code", 130))
+
+
 @contextmanager
 def heeded() -> Iterator[None]:
     """Let each of the three end a command by Asked, so that it ends its programs and tidies up.
@@ -38,16 +43,17 @@ def heeded() -> Iterator[None]:
             asked_s = time.monotonic()
             raise Asked(number)
 
-    for number in _THREE:
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, end)
     try:
-        yield
+        try:
+            for number in _THREE:
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    signal.signal(number, end)
+            yield
+        finally:
+            for number in _THREE:
+                signal.signal(number, signal.SIG_IGN)
     except Asked as asked:  # when all is said
         raise SystemExit(asked.exit_code) from None
-    finally:
-        for number in _THREE:
-            signal.signal(number, signal.SIG_IGN)
 
 
 class Signals:

@@ -5,10 +5,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+
+from ssdbench.cli.signals import heeded
+from tests.support.moments import MOMENTS, at_line
 
 RELEASE = "1.2.3-none"
 ENDINGS = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
@@ -27,6 +30,16 @@ def place(tmp_path: Path) -> dict[str, str]:
         "SSDBENCH_LAB_CACHE": f"{tmp_path}/lab",
         "SSDBENCH_LAB_ARCHIVE": "http://127.0.0.1:9",
     }
+
+
+@pytest.fixture
+def as_the_kernel_would() -> Iterator[None]:
+    """What ends a process, where nothing of ours heeds it, ends the test's part as well."""
+    numbers = [number for number, _ in ENDINGS]
+    before = {number: signal.signal(number, lambda n, _: sys.exit(128 + n)) for number in numbers}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def program(path: Path, script: str) -> None:
@@ -117,3 +130,39 @@ def test_a_build_that_is_interrupted_leaves_what_was_built_before(
     assert gone(pid)
     assert built.read_text() == "whole"
     assert [path.name for path in (tmp_path / "kmod").iterdir() if path.is_dir()] == [RELEASE]
+
+
+AT_A_PROMPT = """
+import click
+from ssdbench.cli import main
+main._invoke = lambda *_: click.prompt("its name", err=True)
+main.main(["none"])
+"""
+
+
+@pytest.mark.parametrize(("number", "status"), ENDINGS)
+def test_a_prompt_ends_by_the_signal_that_came(number: int, status: int) -> None:
+    with subprocess.Popen(
+        ["env", "--default-signal", sys.executable, "-c", AT_A_PROMPT],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stderr is not None
+        asked = process.stderr.read(len("its name"))
+        while Path(f"/proc/{process.pid}/stat").read_text().split(") ")[1][0] != "S":
+            time.sleep(0.01)  # Python looks for signals before it reads and after
+        process.send_signal(number)
+        said = process.stderr.read()
+
+    assert (asked, process.returncode) == (b"its name", status), said
+
+
+def test_a_signal_leaves_no_traceback_from_the_first_moment_to_the_last(
+    as_the_kernel_would: None,
+) -> None:
+    for moment in MOMENTS:
+        try:
+            with at_line("heeded", moment, lambda: signal.raise_signal(signal.SIGTERM)), heeded():
+                time.monotonic()
+        except SystemExit as ended:
+            assert ended.code == 143
