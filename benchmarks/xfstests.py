@@ -114,7 +114,7 @@ def ran(clone: Path, tests: Sequence[str], minutes: float) -> Iterator[Results]:
             return
         names = " ".join(tests[first : first + AT_ONCE])
         scripts = [f"export FSTYP={kind} TESTS='{names}'\n{SCRIPT}" for kind in KINDS]
-        said = "".join(
+        said = "\n".join(  # where one was cut short, its last line is not whole
             user_mode.run(kernel, scripts, given=given, options=OPTIONS, timeout_s=LIMIT_S)
         )
         print(said, file=sys.stderr, flush=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import xfstests
+from benchmarks import user_mode, xfstests
 from benchmarks.blktests import Ended, Results, differences
 from benchmarks.xfstests import COLUMNS, FAMILIES, SILENT, page, results
 
@@ -53,6 +53,26 @@ def test_a_test_in_which_the_kernel_came_to_an_end_has_not_passed(last: str) -> 
 
     assert found["generic/004"]["ssd-xfs"].status == "passed"
     assert found["generic/005"]["ssd-xfs"].status == "failed"
+
+
+def test_a_kernel_that_was_cut_short_takes_nothing_from_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = [
+        "SECTION       -- nullb-ext4\ngeneric/001  1s ...  2s\ngeneric/002  3s ... ",
+        "SECTION       -- nullb-xfs\ngeneric/001  1s ... - output mismatch\n",
+    ]
+    monkeypatch.setattr(user_mode, "kernel", lambda _: tmp_path)
+    monkeypatch.setattr(user_mode, "modules", lambda _: tmp_path)
+    monkeypatch.setattr(user_mode, "run", lambda *_, **__: said)
+
+    (found,) = xfstests.ran(tmp_path, ["generic/001", "generic/002"], minutes=1)
+
+    assert {column: one.status for column, one in found["generic/001"].items()} == {
+        "nullb-ext4": "passed",
+        "nullb-xfs": "failed",
+    }
+    assert found["generic/002"] == {"nullb-ext4": Ended("failed", ("3s ...",))}
 
 
 def test_reasons_are_the_same_whatever_the_device_is_called() -> None:
