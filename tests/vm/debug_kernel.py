@@ -3,7 +3,8 @@
     python -m tests.vm.debug_kernel [kasan|kcsan] [6.12|6.12-rt|6.1]
 
 prints the directory in which it was built, which `ssdbench lab run --kernel-dir` boots. It is kept
-beside the lab's other kernels, and built anew where its configuration or the source has changed.
+beside the lab's other kernels, and built anew where its configuration has changed; of a newer
+source, once that directory is removed.
 """
 
 import os
