@@ -25,7 +25,7 @@ class Asked(KeyboardInterrupt):
 
 def interrupted_code(end: BaseException) -> int:
     """That of a command which was interrupted; click makes an Abort of what ends its prompts."""
-    return int(getattr(end, "exit_code", None) or getattr(end.__context__, "exit_code", 130))
+    return int(getattr(end, "exit_code", getattr(end.__context__, "exit_code", 130)))
 
 
 @contextmanager

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 MOMENTS = range(1, 40)  # more than there are lines in what is tried so
 
@@ -13,7 +14,7 @@ def at_line(function: str, moment: int, act: Callable[[], None]) -> Iterator[Non
     """Act ahead of the so-many-th line that functions of this name run."""
     left = moment
 
-    def looked(frame: FrameType, event: str, _: object) -> Callable[..., object] | None:
+    def looked(frame: FrameType, event: str, _: object) -> Any:
         nonlocal left
         if frame.f_code.co_name != function:
             return None
