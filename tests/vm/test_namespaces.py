@@ -32,6 +32,7 @@ from ssdbench.engine.hosting import planned_host
 from ssdbench.errors import SsdbenchError
 from ssdbench.host import nvme as bus
 from ssdbench.host import scsi
+from ssdbench.host.counters import uncounted
 from ssdbench.host.sysfs import Sysfs, chosen
 from ssdbench.model.profile import Host, Purge
 from ssdbench.model.consent import Consent
@@ -74,6 +75,13 @@ def holds(node):
 shared, mine, others = (awaited(head, nsid) for nsid in "123")
 for node in (shared, mine, others):
     filled(node)
+name = Path(shared).name
+stat = Path("/sys/block", name, "stat").read_text().split()
+said["counts of the head"] = [
+    stat[0] + stat[4] != "00",
+    uncounted(name, Sysfs()) == "",
+    "nvme_mpath_start_request" in Path("/proc/kallsyms").read_text(),
+]
 said["hidden"] = len([d for d in Path("/sys/block").glob("nvme*c*n*")])
 said["two paths"] = reasons(shared)
 said["two paths, chosen"] = reasons(shared, shared=True)
@@ -216,6 +224,7 @@ def test_a_drive_of_two_paths_is_one_drive_and_its_siblings_are_never_taken_alon
     said = json.loads(answer.stdout)
     attached = "its namespace may be attached to other controllers"
     assert said["hidden"] == 4  # paths
+    assert len(set(said["counts of the head"])) == 1  # Linux 6.1 counts nothing of it
     assert set(said["two paths"]) == {"other live paths lead to it: nvme0, nvme1", attached}
     assert said["two paths, chosen"] == said["one path"] == ["PASSED"]
     assert said["found"] == [True, True]
