@@ -1,11 +1,13 @@
 """Who is measured: every host is asked for its drives; nothing is begun while anything is odd."""
 
+import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 from ssdbench.errors import UsageError
@@ -14,6 +16,7 @@ from ssdbench.fleet.contract import Job
 from ssdbench.fleet.inventory import Fleet, Host, Wanted, run_name
 from ssdbench.fleet.reach import Reach, Silent
 from ssdbench.foreign import plain
+from ssdbench.host import command
 from ssdbench.units import counted
 
 ASKED_AT_ONCE = 32
@@ -95,15 +98,30 @@ def local_plan(count: int, profile_text: str, runs: Path, words: Sequence[str]) 
 def _asked(fleet: Fleet, reach: Reach) -> tuple[list[_Drive], list[tuple[str, str]]]:
     """The drives of every host that answers, and those that do not."""
 
+    asked: set[str] = set()
+    over = Event()
+
     def ask(host: Host) -> list[_Drive] | str:
+        asked.add(host.name)
         try:
+            if over.is_set():
+                return ""
             return [_drive(host, one) for one in contract.drives(host.ssh, fleet.ssdbench, reach)]
         except Silent as error:
             return error.message
+        finally:
+            asked.discard(host.name)
 
     hosts = fleet.every_host
     with ThreadPoolExecutor(ASKED_AT_ONCE) as threads:
-        answers = list(threads.map(ask, hosts))
+        try:
+            answers = list(threads.map(ask, hosts))
+        except BaseException:  # such as Ctrl-C: threads would wait for hosts that are silent
+            over.set()
+            while asked:
+                command.kill_awaited()
+                time.sleep(0.02)
+            raise
     every: list[_Drive] = []
     silent: list[tuple[str, str]] = []
     for host, answer in zip(hosts, answers, strict=True):

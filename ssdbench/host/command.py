@@ -30,6 +30,7 @@ _DIE_WITH_US = '[ "$PPID" = "$0" ] && exec env "$@"'
 UNKILLABLE_S = 10.0
 _FOR_ROOT = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 _inherited: ContextVar[tuple[int, ...]] = ContextVar("inherited", default=())
+_awaited: set[int] = set()  # process groups that `run` waits for, in any thread
 _log = logging.getLogger(__name__)
 
 
@@ -83,6 +84,7 @@ def run(
             process_group=0,
         ) as process:
             story = _Story(process.pid, argv, env)
+            _awaited.add(process.pid)
             try:
                 stdout, stderr = process.communicate(input, timeout=timeout_s)
             except BaseException as error:
@@ -93,6 +95,8 @@ def run(
                         argv, -signal.SIGKILL, f"no answer within {timeout_s:g} s", hint=hint
                     ) from None
                 raise
+            finally:
+                _awaited.discard(process.pid)
     except OSError as error:
         raise _not_startable(argv[0], error, hint) from error
     story.ended(process.returncode)
@@ -100,6 +104,12 @@ def run(
     if process.returncode not in ok:
         raise CommandFailed(argv, process.returncode, said, hint=hint)
     return Completed(stdout.decode(errors="replace"), said, process.returncode, stdout)
+
+
+def kill_awaited() -> None:
+    """Kill what other threads wait for in `run`, which raises CommandFailed there."""
+    for group in tuple(_awaited):
+        _signal_group(group, signal.SIGKILL)
 
 
 class Process:

@@ -132,6 +132,29 @@ def test_a_build_that_is_interrupted_leaves_what_was_built_before(
     assert [path.name for path in (tmp_path / "kmod").iterdir() if path.is_dir()] == [RELEASE]
 
 
+@pytest.mark.parametrize(("number", "status"), ENDINGS)
+def test_hosts_that_do_not_answer_are_waited_for_no_longer(
+    number: int, status: int, place: dict[str, str], tmp_path: Path
+) -> None:
+    fleet, begun, pids = tmp_path / "fleet.yaml", tmp_path / "begun", tmp_path / "pids"
+    pids.mkdir()
+    hosts = range(100, 140)  # more than are asked at once
+    fleet.write_text(
+        "title: silent\nprofile: pessimistic\ndrives: [{model: 'SSD*'}]\n"
+        f"hosts: [{{name: 'h[{hosts[0]}-{hosts[-1]}]', rack: r}}]\n"
+    )
+    program(tmp_path / "bin" / "ssh", f"touch {begun}; {at_work(pids / '$$')}")
+
+    began_s = time.monotonic()
+    ended, said = interrupted(number, place, begun, "fleet", "plan", str(fleet))
+
+    assert time.monotonic() - began_s < 60, "each ssh works for 300 s"
+    assert ended == status, said
+    assert "Traceback" not in said
+    assert said.splitlines()[-1] == "interrupted"
+    assert all(gone(pid) for pid in pids.iterdir() if pid.suffix != ".new")
+
+
 AT_A_PROMPT = """
 import click
 from ssdbench.cli import main
