@@ -33,7 +33,9 @@ void flash_complete(struct flash_cmd *cmd)
 		flash_slot_put(cmd);
 		vector->done(vector, status);
 	} else {
-		bio->bi_status = cmd->status;
+		/* Of a bio that was split, a part that has ended may have left its error. */
+		if (cmd->status != BLK_STS_OK)
+			bio->bi_status = cmd->status;
 		bio_end_io_acct(bio, cmd->start_jiffies);
 		flash_slot_put(cmd);
 		bio_endio(bio);

@@ -71,7 +71,9 @@ static void tmerge_end(struct tmerge_io *io, blk_status_t status)
 		mempool_free(io, &tmerge->ios);
 	else if (!io->appointed)
 		complete(&io->event);	/* its thread may free it now */
-	bio->bi_status = status;
+	/* Of a bio that was split, a part that has ended may have left its error. */
+	if (status != BLK_STS_OK)
+		bio->bi_status = status;
 	bio_end_io_acct(bio, start);
 	bio_endio(bio);
 	if (!sync)

@@ -168,3 +168,25 @@ grep -o 'No data available' /run/said; gone ssd0; echo removed
 """
     )
     assert answer.stdout.split("\n")[:-1] == ["written", "failed", "No data available", "removed"]
+
+
+def test_an_error_in_any_part_of_a_request_that_is_split_fails_all_of_it(guest: Guest) -> None:
+    answer = guest(
+        FUNCTIONS
+        + """
+try() { dd if=/dev/zero of=/run/mib bs=1M count=1 status=none
+  for part in 0 7 15; do at=$((33554432 - part * 65536))
+  dd if=/run/mib of=/dev/$1 bs=1M oflag=direct,seek_bytes conv=notrunc seek=$at status=none \
+    2> /run/gone && echo $2 wrote part $part
+  dd if=/dev/$1 of=/dev/null bs=1M count=1 iflag=direct,skip_bytes skip=$at status=none \
+    2> /run/gone && echo $2 read part $part; done; echo $2 tried; }
+for mode in mq bio; do flash ssd0 mode=$mode error_ops=both error_offset_bytes=33554432 \
+  error_bytes=4096; echo 64 > /sys/block/ssd0/queue/max_sectors_kb; try ssd0 $mode; gone ssd0; done
+flash ssd0 error_ops=both error_offset_bytes=33554432 error_bytes=4096
+for mode in spatial-intr spatial-poll stm atm hybrid; do mkdir $T/tm0; echo /dev/ssd0 > $T/tm0/device
+  echo $mode > $T/tm0/mode; echo 1 > $T/tm0/power; echo 64 > /sys/block/tm0/queue/max_sectors_kb
+  try tm0 $mode; rmdir $T/tm0; done; gone ssd0
+"""
+    )
+    ways = ("mq", "bio", "spatial-intr", "spatial-poll", "stm", "atm", "hybrid")
+    assert answer.stdout.splitlines() == [f"{way} tried" for way in ways]
