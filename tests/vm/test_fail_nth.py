@@ -45,7 +45,7 @@ def test_every_allocation_may_fail_and_nothing_breaks(
     run(["gcc", "-O2", "-shared", "-fPIC", "-Wl,-z,now", "-o", str(library), str(ONE_CALL)])
     lab = Lab(Archive(cache()), "", tree=tree)
     modules = built_modules(lab.kernel, cache())
-    files = [str(path) for path in modules] if group == "loading" else []
+    files = [str(_without_events(path, tmp_path)) for path in modules if group == "loading"]
     words = ["python3", "-u", str(SCRIPT), group, EVERY, str(library), *files]
     if group != "loading":
         words = ["sh", "-c", f'{load_script(modules)}\nexec "$@"', "sh", *words]
@@ -66,3 +66,14 @@ def test_every_allocation_may_fail_and_nothing_breaks(
     assert answer.status == 0, answer.stderr
     assert "lock checks on" in answer.stdout
     assert faults > len(walks)
+
+
+def _without_events(module: Path, into: Path) -> Path:
+    """A copy whose trace points are no events: the kernel warns when it cannot make those.
+
+    Afterwards it counts wrongly who uses them (Linux 6.12, kernel/trace/trace_events.c).
+    """
+    copy = into / module.name
+    table = "_ftrace_events"
+    run(["objcopy", "-R", table, "-R", f".rela{table}", str(module), str(copy)])
+    return copy

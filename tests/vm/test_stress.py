@@ -183,9 +183,9 @@ try() { dd if=/dev/zero of=/run/mib bs=1M count=1 status=none
 for mode in mq bio; do flash ssd0 mode=$mode error_ops=both error_offset_bytes=33554432 \
   error_bytes=4096; echo 64 > /sys/block/ssd0/queue/max_sectors_kb; try ssd0 $mode; gone ssd0; done
 flash ssd0 error_ops=both error_offset_bytes=33554432 error_bytes=4096
-for mode in spatial-intr spatial-poll stm atm hybrid; do mkdir $T/tm0; echo /dev/ssd0 > $T/tm0/device
-  echo $mode > $T/tm0/mode; echo 1 > $T/tm0/power; echo 64 > /sys/block/tm0/queue/max_sectors_kb
-  try tm0 $mode; rmdir $T/tm0; done; gone ssd0
+for mode in spatial-intr spatial-poll stm atm hybrid; do mkdir $T/tm0
+  echo /dev/ssd0 > $T/tm0/device; echo $mode > $T/tm0/mode; echo 1 > $T/tm0/power
+  echo 64 > /sys/block/tm0/queue/max_sectors_kb; try tm0 $mode; rmdir $T/tm0; done; gone ssd0
 """
     )
     ways = ("mq", "bio", "spatial-intr", "spatial-poll", "stm", "atm", "hybrid")
