@@ -7,6 +7,7 @@ with the smallest read share, at the block size nearest to 4 KiB.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from ssdbench.model.estimate import Estimate
 from ssdbench.model.finding import Code, Severity
@@ -65,8 +66,8 @@ def planned(result: RunResult) -> Planned | None:
     estimate = point.estimate("iops")
     if estimate is None:
         return None
-    worst = min(candidates(result, CapacityPlan()), key=by)
-    milder = kind_of(wanted) != "" and by(worst) < by(point)
+    worst = min(candidates(result, CapacityPlan()), key=partial(_rate, steady=steady))
+    milder = kind_of(wanted) != "" and _rate(worst, steady=steady) < by(point)
     return Planned(point, estimate, steady, len(points), kind_of(wanted), worst if milder else None)
 
 
@@ -78,6 +79,10 @@ def _bound(point: PointResult) -> float:
 def _mean(point: PointResult) -> float:
     estimate = point.estimate("iops")
     return estimate.value if estimate else 0.0
+
+
+def _rate(point: PointResult, *, steady: bool) -> float:
+    return _bound(point) if steady and not point.unsteady else _mean(point)
 
 
 def _number(point: PointResult, *, steady: bool) -> str:

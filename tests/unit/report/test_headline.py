@@ -80,6 +80,41 @@ def test_where_the_run_was_not_steady_a_mean_stands_beside_a_mean(tmp_path: Path
     assert "Bound of the worst measured" not in beside
 
 
+def test_a_worse_point_that_did_not_settle_stands_beside_the_number_only_by_its_mean(
+    tmp_path: Path,
+) -> None:
+    builder = StoredRunBuilder(tmp_path, repeats=3, measure_s=20).steady()
+    builder.sweep(blocks=(4096,), reads=(100, 0), depths=(32,))
+    result = builder.write(profile_text="measure: [{sweep: {}}]\nplan: {read: 100}\n")
+    stage = result.stages[-1]
+    shown_rate = min(e.bound or 0 for e in (p.estimate("iops") for p in stage.points) if e)
+
+    def beside(mean: float) -> dict[str, str]:
+        points = tuple(
+            p
+            if p.point.workload.read_percent
+            else p.model_copy(
+                update={
+                    "findings": (a_finding(Code.NOT_STEADY_POINT),),
+                    "estimates": tuple(
+                        e.model_copy(update={"value": mean}) if e.metric == "iops" else e
+                        for e in p.estimates
+                    ),
+                }
+            )
+            for p in stage.points
+        )
+        moved = result.model_copy(
+            update={"stages": (*result.stages[:-1], with_found(stage, points=points))}
+        )
+        return dict(headline(moved).evidence)
+
+    number = shown(result)
+    assert shown_rate < number
+    assert beside(number / 2)["Mean of the worst measured"].startswith(format_count(number / 2))
+    assert "Mean of the worst measured" not in beside(number * 2.0)
+
+
 def test_a_plan_that_names_no_kind_stands_on_the_worst_measured(tmp_path: Path) -> None:
     result = a_run(tmp_path, "{demand_iops: 1000}")
 
