@@ -18,7 +18,7 @@ from ssdbench.engine.hosting import current_facts
 from ssdbench.engine.manifest import Manifest
 from ssdbench.engine.runner import World
 from ssdbench.engine.stage import Limits
-from ssdbench.engine.store import load
+from ssdbench.engine.store import RunStore, load
 from ssdbench.errors import SsdbenchError
 from ssdbench.foreign import real
 from ssdbench.host.files import require_own_files, write_atomic
@@ -118,7 +118,7 @@ def resume(
     `kept` is its manifest where it was read, and checked, already.
     """
     directory = directory.absolute()
-    require_own_files(directory)
+    require_own_files(RunStore.open(directory).path)
     return _conducted(
         directory,
         audience,

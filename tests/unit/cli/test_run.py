@@ -238,6 +238,7 @@ def test_all_mistakes_of_a_profile_are_printed_for_editors(
 def test_resume_of_what_is_no_run_is_refused(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    (tmp_path / "link").symlink_to("/etc")  # as in many a directory that is none
     assert run(["resume", str(tmp_path)]) == 2
     assert "is not a run directory" in capfd.readouterr().err
 
