@@ -159,8 +159,8 @@ def test_qemu_writes_zeroes_discards_and_flushes(server: NbdServer) -> None:
 
 def test_fio_verifies_what_it_wrote_through_its_nbd_engine(server: NbdServer) -> None:
     argv = ["fio", "--name=v", "--ioengine=nbd", f"--uri={server.uri}", "--rw=randwrite",
-            "--bs=4096", "--size=16m", "--iodepth=16", "--verify=crc32c", "--verify_state_save=0", "--do_verify=1",
-            "--output-format=json"]  # fmt: skip
+            "--bs=4096", "--size=16m", "--iodepth=16", "--verify=crc32c", "--do_verify=1",
+            "--verify_state_save=0", "--output-format=json"]  # fmt: skip
 
     job = json.loads("{" + run(argv, timeout_s=120).stdout.partition("{")[2])["jobs"][0]
 
