@@ -21,7 +21,7 @@ MAINTAINER = "the ssdbench contributors <ssdbench@localhost>"
 START = f"""\
 #!/{HOME}/bin/python3 -I
 import sys
-from ssdbench.cli.main import main
+from ssdbench.__main__ import main
 sys.exit(main())
 """
 CONTROL = """\

@@ -155,6 +155,7 @@ def test_hosts_that_do_not_answer_are_waited_for_no_longer(
     assert all(gone(pid) for pid in pids.iterdir() if pid.suffix != ".new")
 
 
+SSDBENCH = str(Path(sys.executable).with_name("ssdbench"))
 AT_A_PROMPT = """
 import click
 from ssdbench.cli import main
@@ -189,3 +190,18 @@ def test_a_signal_leaves_no_traceback_from_the_first_moment_to_the_last(
                 time.monotonic()
         except SystemExit as ended:
             assert ended.code == 143
+
+
+@pytest.mark.parametrize("program", [[sys.executable, "-m", "ssdbench"], [SSDBENCH]])
+def test_a_signal_while_modules_are_imported_leaves_no_traceback(
+    program: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "click.py").write_text("import signal\nsignal.raise_signal(signal.SIGINT)\n")
+
+    done = subprocess.run(
+        ["env", "--default-signal", f"PYTHONPATH={tmp_path}", *program, "--help"],
+        capture_output=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
