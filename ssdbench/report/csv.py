@@ -24,6 +24,7 @@ from ssdbench.model.workload import Workload
 from ssdbench.report.label import simulated_label
 from ssdbench.report.metrics import direction, percentiles_of, published_bound, whole
 from ssdbench.report.view.capacity import demanded
+from ssdbench.stats.point import RATE_UNITS
 from ssdbench.stats.runplan import capacity_answer
 
 if TYPE_CHECKING:
@@ -233,12 +234,10 @@ def _stage_rows(result: RunResult, stage: StageResult) -> Iterator[Row]:
         about = common | _workload_columns(point)
         workload = point.point.workload
         for estimate in point.estimates:
-            row = about | _estimate_columns(estimate, workload)
-            # As in the summary: while the rate was still moving there is no bound.
-            yield row | {"bound": None} if estimate.metric == "iops" and point.unsteady else row
+            yield about | _estimate_columns(estimate, point)
         for stream in point.streams:
             for estimate in stream.estimates:
-                yield about | _estimate_columns(estimate, workload) | {"stream": stream.name}
+                yield about | _estimate_columns(estimate, point) | {"stream": stream.name}
         for repeat in point.repeats:
             yield from (about | row for row in _repeat_rows(repeat, workload))
 
@@ -408,8 +407,10 @@ def _workload_columns(point: PointResult) -> Row:
     }
 
 
-def _estimate_columns(estimate: Estimate, workload: Workload) -> Row:
-    return {"direction": direction(estimate, workload)} | _estimate(estimate)
+def _estimate_columns(estimate: Estimate, point: PointResult) -> Row:
+    row = {"direction": direction(estimate, point.point.workload)} | _estimate(estimate)
+    # As in the summary: while the rate was still moving no rate has a bound.
+    return row | {"bound": None} if point.unsteady and estimate.unit in RATE_UNITS else row
 
 
 def _estimate(estimate: Estimate) -> Row:

@@ -6,6 +6,8 @@ import duckdb
 import pandas as pd
 import pytest
 
+from ssdbench.model.finding import Code
+from ssdbench.model.point import StreamResult
 from ssdbench.report import render
 from ssdbench.report.comparisoncsv import COMPARISON_TYPES
 from ssdbench.report.csv import (
@@ -18,7 +20,7 @@ from ssdbench.report.csv import (
     results_table,
     summary_table,
 )
-from tests.support.builders import StoredRunBuilder, a_small_run, with_found
+from tests.support.builders import StoredRunBuilder, a_finding, a_small_run, with_found
 from tests.support.goldens import assert_golden
 
 
@@ -83,6 +85,26 @@ def test_the_bound_of_a_direction_is_its_own(tmp_path: Path) -> None:
     rows = frame[(frame["metric"] == "iops") & (frame["point"] == mixed.point.id)]
     bounds = dict(zip(rows["direction"], rows["bound"], strict=True))
     assert bounds == {"total": total.bound, "read": 0.7 * total.bound}
+
+
+def test_while_the_rate_was_still_moving_no_rate_has_a_bound(tmp_path: Path) -> None:
+    result = a_small_run(tmp_path)
+    stage = next(stage for stage in result.stages if stage.points)
+    first = stage.points[0]
+    stream = StreamResult(name="a", label="a", estimates=first.estimates)
+    moving = first.model_copy(
+        update={"findings": (a_finding(Code.NOT_STEADY_POINT),), "streams": (stream,)}
+    )
+
+    frame = results_table(
+        result.model_copy(update={"stages": (with_found(stage, points=(moving,)),)})
+    ).frame()
+
+    rates = frame[frame["unit"].isin(["1/s", "B/s"])]
+    assert {"iops", "bw_bytes_per_s"} <= set(rates["metric"])
+    assert set(rates["stream"].dropna()) == {"a"}
+    assert not rates["bound"].notna().any()
+    assert frame[frame["metric"] == "lat_p99_ns"]["bound"].notna().any()
 
 
 def test_parquet_holds_the_same_rows_with_fixed_types(tmp_path: Path) -> None:
