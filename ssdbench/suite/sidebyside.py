@@ -97,12 +97,15 @@ def trial(
             )
             sessions[one.target] = held.enter_context(claim)
 
-        def rate(drive: str, workload: Workload, place: Path, seed: int) -> float:
+        def go_on() -> None:
             if (number := interrupted()) is not None:
                 raise Interrupted(number)
+
+        def rate(drive: str, workload: Workload, place: Path, seed: int) -> float:
+            go_on()
             own = place / str(list(sessions).index(drive) + 1)
             make_directory(own)
-            return _rate(sessions[drive], workload, own, seed)
+            return _rate(sessions[drive], workload, own, seed, go_on)
 
         return rounds(list(sessions), _workloads(each, planned), directory, rate)
 
@@ -184,9 +187,20 @@ def _workloads(each: Sequence[Asked], planned: Sequence[RunPlan]) -> dict[str, d
     return found
 
 
-def _rate(session: TargetSession, workload: Workload, artifacts: Path, seed: int) -> float:
+def _rate(
+    session: TargetSession,
+    workload: Workload,
+    artifacts: Path,
+    seed: int,
+    go_on: Callable[[], None],
+) -> float:
+    """`go_on` is asked each second, in each thread: a second signal waits for all of them."""
     job = Job(name="trial", workload=workload, seed=seed, runtime_s=RAMP_S + WINDOW_S)
+    counted = []
     with session.generator().start([job], artifacts=artifacts) as running:
-        counted = [second for second in running if second.t_s > RAMP_S + 1e-9]
+        for second in running:
+            go_on()
+            if second.t_s > RAMP_S + 1e-9:
+                counted.append(second)
         running.outcome()
     return sum(s.ios for s in counted) / max(sum(s.duration_s for s in counted), 1e-9)

@@ -1,17 +1,26 @@
 """Whether drives may be measured side by side: planted losses, and how often the rule is wrong."""
 
 import math
+import signal
 import time
 from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
 from threading import Lock
 
 import numpy as np
 import pytest
 
+from ssdbench.cli import conduct
+from ssdbench.engine.stage import Limits, RateHint
+from ssdbench.errors import Interrupted
+from ssdbench.generator.base import Second
+from ssdbench.model.consent import Consent
 from ssdbench.model.workload import ActiveRange, Pattern, Workload
 from ssdbench.stats.sidebyside import Loss, loss, says
 from ssdbench.suite import sidebyside
+from ssdbench.suite.plan import RunPlan
+from tests.support.fakes import WearyDrive
 
 READS = Workload(
     pattern=Pattern.RANDOM,
@@ -112,3 +121,37 @@ def test_a_trial_has_each_drive_alone_and_all_together_in_every_round(
     assert len({tuple(orders[i : i + 3]) for i in range(0, 3 * each, 3)}) > 2  # by chance
     for one in tried.losses:
         assert one.mean == pytest.approx(1 - share, abs=1e-3)
+
+
+def test_a_signal_ends_a_trial_within_a_second_of_its_drives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drives, seen, done = {"a": WearyDrive(), "b": WearyDrive()}, [], []
+
+    def second(_drive: WearyDrive, one: Second) -> None:
+        done.append(one)
+        if len(done) == 3:
+            seen.append(signal.SIGTERM)
+
+    for drive in drives.values():
+        drive.on_second = second
+    (tmp_path / "p.yaml").write_text("measure: [{sweep: {read: 100, iodepth: 2}}]\n")
+    profile = str(tmp_path / "p.yaml")
+    each = [conduct.asked(profile, target=name, consent=Consent()) for name in drives]
+    planned = [
+        RunPlan(
+            drive.info, (), Limits(), RateHint(),
+            seconds=(0, 0), bytes_written=(0, 0), fills=(0, 0),
+        )
+        for drive in drives.values()
+    ]  # fmt: skip
+    claims = iter(drives.values())
+    monkeypatch.setattr(sidebyside, "require_able", lambda _info: "")
+    monkeypatch.setattr(sidebyside, "claimed", lambda *_, **__: nullcontext(next(claims)))
+
+    with pytest.raises(Interrupted):
+        sidebyside.trial(
+            each, planned, tmp_path / "out", interrupted=lambda: seen[0] if seen else None
+        )
+
+    assert len(done) <= 4
