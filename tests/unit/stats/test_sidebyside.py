@@ -2,11 +2,13 @@
 
 import math
 import signal
-import time
 from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
-from threading import Lock
+from threading import Barrier
+from typing import Any
 
 import numpy as np
 import pytest
@@ -84,18 +86,13 @@ class Hardware:
     """Two drives behind one bus: at work together each gets a share of its rate."""
 
     def __init__(self, share: float) -> None:
-        self.share, self.lock, self.busy = share, Lock(), 0
+        self.share, self.meeting = share, Barrier(1)
         self.alone: Counter[str] = Counter()
         self.together: Counter[str] = Counter()
 
     def rate(self, drive: str, workload: Workload, place: Path, seed: int) -> float:
-        with self.lock:
-            self.busy += 1
-        time.sleep(0.01)
-        shared = self.busy > 1
-        time.sleep(0.01)
-        with self.lock:
-            self.busy -= 1
+        shared = self.meeting.parties > 1
+        self.meeting.wait(60)  # at work at the same time, however busy the host is
         (self.together if shared else self.alone)[drive] += 1
         wobble = 1 + 1e-4 * math.sin(seed + len(drive))
         return 500.0 * wobble * (self.share if shared else 1)
@@ -106,9 +103,22 @@ class Hardware:
     [(1.0, 10, 2, True), (0.9, sidebyside.SURE_AFTER, 1, False)],
 )
 def test_a_trial_has_each_drive_alone_and_all_together_in_every_round(
-    tmp_path: Path, share: float, rounds: int, workloads: int, *, side_by_side: bool
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    share: float,
+    rounds: int,
+    workloads: int,
+    *,
+    side_by_side: bool,
 ) -> None:
     hardware = Hardware(share)
+
+    class Threads(ThreadPoolExecutor):
+        def map(self, work: Callable[..., Any], turn: list[str]) -> Iterator[Any]:  # type: ignore[override]
+            hardware.meeting = Barrier(len(turn))
+            return super().map(work, turn)
+
+    monkeypatch.setattr(sidebyside, "ThreadPoolExecutor", Threads)
     wanted = {name: {"a": READS, "bb": READS} for name in ("small", "large")}
 
     tried = sidebyside.rounds(["a", "bb"], wanted, tmp_path, hardware.rate)
