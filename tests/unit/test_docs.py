@@ -17,7 +17,10 @@ from ssdbench.model.loading import load_profile
 from ssdbench.sim.spec import parse
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
+DOCUMENTS = sorted(
+    [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+    + [path for top in ("docs", "kmod") for path in (ROOT / top).rglob("*.md")]
+)
 
 TOPS = [
     "README.md",
