@@ -34,7 +34,9 @@ def _built() -> Path:
 @kmod.command()
 @click.option("--kernel", default="", help="Release to build for; default: that of the headers.")
 @click.option(
-    "--headers", default="", help="Kernel build directory (KDIR); default: the running kernel's."
+    "--headers",
+    default="",
+    help="Kernel build directory (KDIR); default: that of --kernel, or of the kernel that runs.",
 )
 @click.option(
     "--block-source", default="",
@@ -95,7 +97,7 @@ def dkms(into: str, *, as_json: bool) -> None:
 @click.argument("names", nargs=-1)
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
 def load(names: tuple[str, ...], *, as_json: bool) -> None:
-    """Load modules (default: all that were built)."""
+    """Load modules, and those that they need (default: all that were built)."""
     from ssdbench.cli.documents.machine import Module
     from ssdbench.errors import HostLacks
     from ssdbench.host import kmod as modules

@@ -78,9 +78,9 @@ def run(
     """Run COMMAND in a fresh guest; its output and exit status become ours. Its input is empty.
 
     Without --disk there is one simulated drive, /dev/nvme0n1; with --program, none. A FILE that
-    holds data needs consent like a drive. If QEMU itself fails before COMMAND has begun, the guest
-    is booted again, up to three times in all, with a message. The first use of a kernel fetches it
-    from Debian's archive.
+    holds data needs consent like a drive. If QEMU or the kernel fails before COMMAND has begun, the
+    guest is booted again, up to three times in all, with a message. The first use of a kernel
+    fetches it from Debian's archive. It needs root.
     """
     from ssdbench.cli.labstory import Steps, Words
     from ssdbench.errors import UsageError
