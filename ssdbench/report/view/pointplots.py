@@ -59,9 +59,12 @@ def _line(label: str, points: Sequence[PointResult], x: Sequence[float]) -> Line
 _NOTE = "Dots: mean; thick strokes: 95 % interval of the mean; dashes: lower bound."
 
 
-def _range(points: Sequence[PointResult]) -> str:
-    values = [b if (b := bound(p)) is not None else _iops(p).value for p in points]
-    return f"{format_count(min(values))} to {format_count(max(values))} IOPS"
+def _alt(points: Sequence[PointResult], over: str) -> str:
+    """The bounds in words; the means where a point has no bound."""
+    name, values = "Lower bounds", [b for p in points if (b := bound(p)) is not None]
+    if len(values) < len(points):
+        name, values = "Means", [_iops(p).value for p in points]
+    return f"{name} over {over}: {format_count(min(values))} to {format_count(max(values))} IOPS."
 
 
 def _by_block(stage: StageResult, points: Sequence[PointResult]) -> Iterator[Plot]:
@@ -82,8 +85,7 @@ def _by_block(stage: StageResult, points: Sequence[PointResult]) -> Iterator[Plo
             name=f"block-{stage.name}-{number}",
             title=f"IOPS and block size, {pattern}, QD {depth} × {jobs}",
             caption=f"Two log axes, as in SNIA PTS-style reports. {_NOTE}",
-            alt=f"Lower bounds over block sizes from {format_size(sizes[0])} to "
-            f"{format_size(sizes[-1])}: {_range(here)}.",
+            alt=_alt(here, f"block sizes from {format_size(sizes[0])} to {format_size(sizes[-1])}"),
             figure=LinesFigure(
                 lines=tuple(lines[:MAX_LINES]),
                 x_label="block size",
@@ -138,7 +140,7 @@ def _by_queue(
             caption=f"From left to right, more I/Os in flight. {_NOTE} Knee: the fewest in flight "
             f"that reach {100 * KNEE:.0f} % of the highest mean of {usual.label}; beyond it they "
             "only wait longer.",
-            alt=f"Lower bounds over {len(queues)} queue settings: {_range(here)}.",
+            alt=_alt(here, f"{len(queues)} queue settings"),
             figure=figure,
         )
         if slow:
@@ -185,7 +187,7 @@ def _by_span(stage: StageResult, points: Sequence[PointResult]) -> Iterator[Plot
         title="IOPS and the share of the drive in use",
         caption="The same work on a growing part of the drive. What a part does is no promise "
         f"for the whole: plan on the last point. {_NOTE} Pale: every repeat.",
-        alt=f"Lower bounds over spans from {spans[0]:g} % to {spans[-1]:g} %: {_range(points)}.",
+        alt=_alt(points, f"spans from {spans[0]:g} % to {spans[-1]:g} %"),
         figure=LinesFigure(
             lines=tuple(lines[:MAX_LINES]),
             x_label="share of the drive that is touched [%]",

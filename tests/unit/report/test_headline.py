@@ -8,7 +8,7 @@ from ssdbench.report import render
 from ssdbench.report.figures import Line, LinesFigure
 from ssdbench.report.view.findings import proofs
 from ssdbench.report.view.headline import headline
-from ssdbench.report.view.page import Plots
+from ssdbench.report.view.page import Plot, Plots
 from ssdbench.report.view.pointplots import rates
 from ssdbench.units import format_count
 from tests.support.builders import StoredRunBuilder, a_finding, a_small_run, with_found
@@ -39,10 +39,15 @@ def shown(result: RunResult) -> int:
     return int(headline(result).number.replace(",", ""))
 
 
-def lines_of(stage: StageResult) -> list[Line]:
-    """What the figures of the points of a stage draw."""
+def plots_of(stage: StageResult) -> list[Plot]:
+    """The figures of the points of a stage."""
     shown = [block for block in rates(stage, frozenset()) if isinstance(block, Plots)]
-    figures = [plot.figure for block in shown for plot in block.plots]
+    return [plot for block in shown for plot in block.plots]
+
+
+def lines_of(stage: StageResult) -> list[Line]:
+    """What they draw."""
+    figures = [plot.figure for plot in plots_of(stage)]
     return [line for one in figures if isinstance(one, LinesFigure) for line in one.lines]
 
 
@@ -220,3 +225,6 @@ def test_a_point_that_did_not_settle_has_no_bound_on_top_nor_in_figures(tmp_path
     assert top.number == format_count(min(means))
     assert any(line.bound for line in lines_of(stage))
     assert not any(line.bound for line in lines_of(moving))
+    assert plots_of(stage)[0].alt.startswith("Lower bounds over 2 queue settings: ")
+    ends = f"{format_count(min(means))} to {format_count(max(means))} IOPS"
+    assert plots_of(moving)[0].alt == f"Means over 2 queue settings: {ends}."
