@@ -40,6 +40,7 @@ class Depth:
     p99_upper_ns: float | None  # None where it was not published
     drives: int | None  # None where the bound is none to plan with
     used: bool  # whether the plan stands on it
+    unsteady: bool = False  # its rate was still moving: its bound is none to plan on
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class CapacityAnswer:
     bound_iops: float | None = None  # of one drive, closed loop, from repeats
     slo_iops: float | None = None  # of one drive, open loop, within the limit of latency
     usable_iops: float | None = None  # the lower of the two
-    read_bound_iops: float | None = None  # of one drive, reads alone; None where not measured
+    read_bound_iops: float | None = None  # of one drive, reads alone; None where not known
     waf: float | None = None
     waf_source: str = ""
     plan: Plan | None = None
@@ -119,7 +120,8 @@ def capacity_answer(result: RunResult, wanted: CapacityPlan) -> CapacityAnswer:
     points = candidates(result, wanted)
     if not points:
         return CapacityAnswer(wanted, simulated, reasons=(_missing(result, wanted),))
-    point, why = _limiting(result, wanted, points)
+    rivals, why = _limiting(result, wanted, points)
+    point = min(rivals, key=_bound)
     bound = _bound(point)
     slo, slo_reasons, slo_notes = _within_slo(result, wanted, point)
     usable = bound if slo is None else min(bound, slo)
@@ -127,7 +129,7 @@ def capacity_answer(result: RunResult, wanted: CapacityPlan) -> CapacityAnswer:
     reads = _read_bound(result, point)
     worn = endurance_of(result, wanted, waf)
     made = plan(usable, demand_of(wanted, point), worn) if usable > 0 else None
-    reasons = [*_not_valid(result, point), *slo_reasons]
+    reasons = [*_not_valid(result, point, rivals), *slo_reasons]
     if made is None:
         reasons.append("the drive has no rate that can be planned with")
     elif made.wear and made.wear.hopeless:
@@ -157,35 +159,35 @@ def capacity_answer(result: RunResult, wanted: CapacityPlan) -> CapacityAnswer:
 
 def _limiting(
     result: RunResult, wanted: CapacityPlan, points: Sequence[PointResult]
-) -> tuple[PointResult, str]:
-    """The point whose bound limits the plan, and why it is this one."""
+) -> tuple[Sequence[PointResult], str]:
+    """The points whose lowest bound limits the plan, and why it is of these."""
     depths = sorted({outstanding_of(point) for point in points})
-    lowest = min(points, key=_bound)
     if wanted.outstanding is not None:
-        return lowest, (
+        return points, (
             f"the deepest queue measured that {counted(wanted.outstanding, 'outstanding request')} "
             "a drive can fill"
         )
     if len(depths) == 1:
-        return lowest, f"the only depth measured, {counted(depths[0], 'outstanding request')}"
+        return points, f"the only depth measured, {counted(depths[0], 'outstanding request')}"
     if wanted.p99_s is not None:
+        lowest = min(points, key=_bound)
         if any(_same_slo(told, wanted, lowest) for _, told in result.having(RateFound)):
             return _deepest(points), "the deepest measured; the rate search keeps the limit of p99"
         if within := [point for point in points if _p99_within(point, wanted.p99_s)]:
             return _deepest(within), "the deepest measured whose p99 keeps the limit"
         return (
-            lowest,
+            points,
             f"the lowest bound of {len(depths)} depths: no p99 is known to keep the limit",
         )
-    return lowest, (
+    return points, (
         f"the lowest bound of {len(depths)} depths measured; neither the requests outstanding on "
         "a drive (--outstanding) nor a limit of p99 (--p99) allows a deeper one"
     )
 
 
-def _deepest(points: Sequence[PointResult]) -> PointResult:
+def _deepest(points: Sequence[PointResult]) -> list[PointResult]:
     most = max(map(outstanding_of, points))
-    return min((point for point in points if outstanding_of(point) == most), key=_bound)
+    return [point for point in points if outstanding_of(point) == most]
 
 
 def outstanding_of(point: PointResult) -> int:
@@ -202,7 +204,8 @@ def _depths(
     kind = {"block_bytes": workload.block_bytes, "read_percent": workload.read_percent}
     points = candidates(result, wanted.model_copy(update={**kind, "outstanding": None}))
     for outstanding in sorted({outstanding_of(point) for point in points}):
-        point = min((p for p in points if outstanding_of(p) == outstanding), key=_bound)
+        here = [point for point in points if outstanding_of(point) == outstanding]
+        point = min(here, key=_bound)
         bound = _bound(point)
         yield Depth(
             outstanding=outstanding,
@@ -211,6 +214,7 @@ def _depths(
             p99_upper_ns=_p99_upper_ns(point),
             drives=plan(bound, demand_of(wanted, point), worn).drives if bound > 0 else None,
             used=point is chosen,
+            unsteady=any(one.unsteady for one in here),
         )
 
 
@@ -219,7 +223,7 @@ def _read_bound(result: RunResult, point: PointResult) -> float | None:
     block = point.point.workload.block_bytes
     kind = CapacityPlan.model_validate({"read": WHOLE_PERCENT, "block": block})
     same = [p for p in candidates(result, kind) if outstanding_of(p) == outstanding_of(point)]
-    return min(map(_bound, same), default=None)
+    return None if any(p.unsteady for p in same) else min(map(_bound, same), default=None)
 
 
 def _p99_upper_ns(point: PointResult) -> float | None:
@@ -295,11 +299,16 @@ def _bound(point: PointResult) -> float:
     return float(estimate.bound or 0.0) if estimate else 0.0
 
 
-def _not_valid(result: RunResult, point: PointResult) -> Iterator[str]:
+def _not_valid(
+    result: RunResult, point: PointResult, rivals: Sequence[PointResult]
+) -> Iterator[str]:
     if point.verdict != "VALIDATED":
         against = [f for f in point.findings if f.severity is Severity.INVALIDATES]
         codes = ", ".join(dict.fromkeys(finding.code.value for finding in against))
         yield f"the point that it stands on is {point.verdict}" + (f" ({codes})" if codes else "")
+    moving = sum(rival.unsteady for rival in rivals if rival is not point)
+    if moving:
+        yield f"{counted(moving, 'point')} that may be lower did not settle"
     if result.verdict != "VALIDATED":
         yield f"the run is {result.verdict}"
 

@@ -13,7 +13,7 @@ from ssdbench.report.view import words
 from ssdbench.report.view.page import Block, Cell, Column, Fold, Prose, Section, Table
 from ssdbench.stats.capacity import DEGRADED_UTILISATION, Plan, Wear
 from ssdbench.stats.planchanges import changes
-from ssdbench.stats.runplan import CapacityAnswer, capacity_answer
+from ssdbench.stats.runplan import CapacityAnswer, Depth, capacity_answer
 from ssdbench.units import (
     counted,
     format_bound,
@@ -130,7 +130,8 @@ def sum_lines(answer: CapacityAnswer) -> Iterator[Line]:
     yield Line(
         "Growth", f"+ {wanted.growth_percent:g} % = {format_count(made.load_iops)} IOPS to carry"
     )
-    yield Line("Bound of a drive", f"{words.bound(answer.bound_iops)} IOPS: {workload}")
+    no_more = "at most " * point.unsteady  # while the rate was still moving there is no bound
+    yield Line("Bound of a drive", f"{no_more}{words.bound(answer.bound_iops)} IOPS: {workload}")
     yield Line("Why this point", answer.why_point)
     if answer.slo_iops is not None:
         yield Line("Rate within the p99", f"{words.bound(answer.slo_iops)} IOPS, offered open-loop")
@@ -252,14 +253,21 @@ def by_depth(answer: CapacityAnswer) -> list[tuple[str, ...]]:
     rows = [
         (
             f"{depth.outstanding:,}",
-            words.bound(depth.bound_iops),
+            words.bound(None if depth.unsteady else depth.bound_iops),
             words.NONE if depth.p99_upper_ns is None else format_ns(depth.p99_upper_ns),
-            words.NONE if depth.drives is None else f"{depth.drives:,}",
-            "the plan stands on this" if depth.used else "",
+            words.NONE if depth.drives is None or depth.unsteady else f"{depth.drives:,}",
+            "; ".join(_about(depth)),
         )
         for depth in answer.depths
     ]
     return [titles, *rows]
+
+
+def _about(depth: Depth) -> Iterator[str]:
+    if depth.used:
+        yield "the plan stands on this"
+    if depth.unsteady:
+        yield "its rate was still moving"
 
 
 def cheapest_first(

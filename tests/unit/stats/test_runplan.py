@@ -2,17 +2,24 @@ from pathlib import Path
 
 import pytest
 
+from ssdbench.model.finding import Code
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.result import FlashWritten, RunResult
+from ssdbench.report.view import words
+from ssdbench.report.view.capacity import by_depth as by_depths
+from ssdbench.report.view.capacity import sum_lines
 from ssdbench.stats.runplan import candidates, capacity_answer
 from tests.support.builders import (
     CAPACITY_BYTES,
     StoredRunBuilder,
+    a_finding,
     a_target,
     stage_result,
     with_found,
 )
 from tests.support.builders import a_small_run as stored
+
+STANDS, STILL_MOVING = "the plan stands on this", "its rate was still moving"
 
 
 def test_a_plan_stands_on_the_lowest_bound_and_not_on_the_mean(tmp_path: Path) -> None:
@@ -223,6 +230,50 @@ def test_the_demand_says_on_which_depth_the_plan_stands(
     assert why in answer.why_point
     assert [(d.outstanding, d.drives) for d in answer.depths] == [(1, 59), (8, 30), (32, 16)]
     assert [d.bound_iops for d in answer.depths if d.used] == [bound]
+
+
+def moving(result: RunResult, *ids: str) -> RunResult:
+    """The same run, in which these points did not settle."""
+    stage = result.stages[0]
+    points = tuple(
+        p.model_copy(
+            update={"verdict": "NOT VALIDATED", "findings": (a_finding(Code.NOT_STEADY_POINT),)}
+        )
+        if p.point.id in ids
+        else p
+        for p in stage.points
+    )
+    return result.model_copy(update={"stages": (with_found(stage, points=points),)})
+
+
+def test_a_depth_that_did_not_settle_has_no_bound_and_may_be_the_lowest(tmp_path: Path) -> None:
+    result = moving(by_depth(tmp_path), "b4096-r0-qd32")
+    wanted = CapacityPlan(demand_iops=40_000, endurance_tb=1e9)
+
+    lowest = capacity_answer(result, wanted)
+    named = capacity_answer(result, wanted.model_copy(update={"outstanding": 8}))
+    stands_on_it = capacity_answer(result, wanted.model_copy(update={"outstanding": 32}))
+
+    assert lowest.reasons == ("1 point that may be lower did not settle",)
+    assert named.validated and not named.reasons
+    assert by_depths(named)[-1] == ("32", words.NONE, "20 ms", words.NONE, STILL_MOVING)
+    assert by_depths(named)[-2][-1] == STANDS
+    assert by_depths(stands_on_it)[-1][-1] == f"{STANDS}; {STILL_MOVING}"
+    assert stands_on_it.reasons[0].endswith("is NOT VALIDATED (not-steady-point)")
+    (told,) = (line for line in sum_lines(stands_on_it) if line.name == "Bound of a drive")
+    assert told.text.startswith("at most 4,000 IOPS: ")
+
+
+def test_reads_that_did_not_settle_tell_nothing_of_the_room_for_reads(tmp_path: Path) -> None:
+    builder = StoredRunBuilder(tmp_path, repeats=3, measure_s=20)
+    result = builder.sweep(blocks=(4096,), reads=(0, 100), depths=(32,)).write()
+    wanted = CapacityPlan(demand_iops=1000, endurance_tb=1e9)
+
+    assert capacity_answer(result, wanted).read_bound_iops is not None
+    answer = capacity_answer(moving(result, "b4096-r100-qd32"), wanted)
+
+    assert answer.read_bound_iops is None
+    assert answer.validated
 
 
 def test_fewer_requests_than_any_depth_measured_make_no_plan(tmp_path: Path) -> None:
