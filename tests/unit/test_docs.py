@@ -58,6 +58,23 @@ def test_every_relative_link_leads_to_a_file(document: Path) -> None:
     assert missing == []
 
 
+def test_every_test_and_session_that_is_named_exists() -> None:
+    text = "\n".join(document.read_text() for document in DOCUMENTS)
+    files = [*(ROOT / "tests").rglob("test_*.py")]
+    tests = {path.stem for path in files}
+    for path in files:
+        tests |= set(re.findall(r"^def (test_\w+)\(", path.read_text(), re.MULTILINE))
+    sessions = re.findall(
+        r"^@nox\.session.*?^def (\w+)\(", (ROOT / "noxfile.py").read_text(), re.M | re.DOTALL
+    )
+    named = set(re.findall(r"`(test_\w+)`", text))
+    called = set(re.findall(r"nox -s ([a-z-]+)", text))
+
+    assert len(named) > 5 and len(called) > 10
+    assert sorted(named - tests) == []
+    assert sorted(called - {session.replace("_", "-") for session in sessions}) == []
+
+
 def stored() -> Iterator[tuple[str, str]]:
     """Path and text of every source and document, but this one."""
     for top in TOPS:
