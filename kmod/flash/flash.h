@@ -45,7 +45,7 @@ struct flash_options {
 	enum flash_completion completion;
 	enum flash_lines lines;
 	u32 queues;		/* blk-mq hardware queues */
-	u32 poll_queues;	/* of them, for polling */
+	u32 poll_queues;	/* besides, for polling */
 	u32 depth;		/* commands per queue, or slots in bio mode */
 	u32 irq_cpu;		/* of line 0 */
 	u32 irq_cpu2;		/* of line 1, with two lines */

@@ -2,7 +2,7 @@
 /*
  * Every difference between kernels that ssdbench's modules meet, and nothing else. No other file
  * tests for a version or a feature. SSDB_HAVE_X means that probes/X.c compiles with the headers at
- * hand (probes/Kbuild), because distributions backport interfaces across versions.
+ * hand (Kbuild, Probe.mk), because distributions backport interfaces across versions.
  */
 #ifndef SSDB_COMPAT_H
 #define SSDB_COMPAT_H
@@ -96,7 +96,7 @@ struct ssdb_limits {
 };
 
 /*
- * Zones are a disk's model, and each of their limits is set, up to Linux 6.6; since 6.11 they are
+ * Zones are a disk's model, and each of their limits is set, up to Linux 6.7; since 6.11 they are
  * among its limits. Kernels between, and those without zones, get no zoned disks of ours.
  */
 #if defined(SSDB_HAVE_ZONED_LIMITS) || defined(SSDB_HAVE_ZONED_MODEL)
