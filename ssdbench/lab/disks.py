@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ssdbench.errors import UsageError
 from ssdbench.lab.machine import Bus, Disk
-from ssdbench.units import parse_size
+from ssdbench.units import format_size, parse_size
 
 DEFAULT = "nvme=sim:x25m-g2-160,capacity=2GiB"
 LEAST_ZONE_BYTES = 1 << 20  # QEMU wants a zone to hold the largest transfer
@@ -112,7 +112,7 @@ def _unzoned(
     if "hotplug" in given:
         return "zoned and hotplug exclude each other"
     if zone_bytes < LEAST_ZONE_BYTES or zone_bytes & (zone_bytes - 1):
-        return f"zoned is the size of a zone, a power of two from {LEAST_ZONE_BYTES} bytes"
+        return f"zoned is the size of a zone, a power of two from {format_size(LEAST_ZONE_BYTES)}"
     return ""
 
 
