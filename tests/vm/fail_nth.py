@@ -30,6 +30,7 @@ CONFIG = Path("/sys/kernel/config")
 DEBUG = Path("/sys/kernel/debug")
 FLASH, TMERGE, SLAM = CONFIG / "ssdb_flash", CONFIG / "ssdb_tmerge", CONFIG / "ssdb_slam"
 FAULTS = ("failslab", "fail_page_alloc")
+FILTER = DEBUG / "failslab" / "require-start"  # not in Linux 6.1 on this CPU
 SMALL = {
     "capacity_bytes": 16 << 20, "erase_block_bytes": 65536, "op_ppm": 200_000, "channels": 2,
     "program_unit_bytes": 4096, "read_unit_bytes": 4096, "depth": 4,
@@ -83,6 +84,7 @@ def main(group: str, stride: str, library: str, modules: list[str]) -> None:
     if group != "loading":
         look_for_leaks()
     locks = Path("/proc/lockdep_stats").read_text()
+    print("faults of the modules' own", "apart" if FILTER.exists() else "not apart")
     print("lock checks", "on" if "debug_locks:                             1" in locks else "OFF")
 
 
@@ -383,8 +385,9 @@ def traffic(what: str, disk: Disk, module: str, thread: int | None = None) -> No
     for size in (4096, 1 << 17):
         for kind in ("write", "read"):
             io(what, kind, size, ("ENOMEM", "EAGAIN"))
-            with only_within(module):  # what the module itself needs it waits for
-                io(f"{what} in {module}", kind, size, ())
+            if FILTER.exists():
+                with only_within(module):  # what the module itself needs it waits for
+                    io(f"{what} in {module}", kind, size, ())
     if get(Path("/sys/block", disk.name, "queue/discard_max_bytes")) != "0":
         walk(f"{what} discard", disk.discarding, thread=thread)
     walk(f"{what} flush", disk.flushing, thread=thread)
@@ -470,9 +473,10 @@ def in_zones(what: str, disk: Disk) -> None:
         disk.at_pointer()
         disk.order(OPEN_ZONE)
 
-    with only_within("ssdb_flash"):  # first: a page once written stays allocated
-        if not written_at_pointer(f"{what} in ssdb_flash", disk, ()):
-            raise Failed(f"{what}: a page was to be made, and no making of it was failed")
+    if FILTER.exists():
+        with only_within("ssdb_flash"):  # first: a page once written stays allocated
+            if not written_at_pointer(f"{what} in ssdb_flash", disk, ()):
+                raise Failed(f"{what}: a page was to be made, and no making of it was failed")
     written_at_pointer(what, disk, ("ENOMEM", "EAGAIN"))
     for name, order, before, pointer in (
         ("report", REPORT_ZONES, written, 4096), ("reset", RESET_ZONE, written, 0),
