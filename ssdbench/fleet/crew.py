@@ -112,8 +112,15 @@ def crew(engine: Engine, offered: dict[str, float]) -> Iterator[Any]:
     }
     with own, dask.config.set(settings):
         if not engine.scheduler:
-            with _cluster(offered) as cluster, Client(cluster) as client:
-                yield client
+            try:
+                with (
+                    _cluster(offered) as cluster,
+                    Client(cluster) as client,
+                    drive.ending_together(),
+                ):
+                    yield client
+            finally:
+                drive.over.clear()  # its threads have ended
             return
         for name, file in engine.files.items():
             if not Path(file).is_file():

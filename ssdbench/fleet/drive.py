@@ -5,9 +5,11 @@ repeated, or done by two at once. It never compares a host's clock with ours for
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from enum import StrEnum
+from threading import Event
 from typing import Any, TypeVar
 
 from ssdbench.errors import UsageError, telling
@@ -15,6 +17,7 @@ from ssdbench.fleet import contract
 from ssdbench.fleet.contract import Job, Look
 from ssdbench.fleet.reach import Reach, Said, Silent
 from ssdbench.foreign import json_object, plain
+from ssdbench.host import command
 
 T = TypeVar("T")
 
@@ -22,6 +25,8 @@ MOST_STARTS = 5  # of a run that dies again and again without getting any furthe
 CLOCK_OFF_S = 300.0
 LEAST_FREE_BYTES = 1 << 30
 SIGTERM_CODE, SIGINT_CODE = 143, 130
+_at_work: set[str] = set()  # runs that threads of this process see to
+over = Event()  # they are to end
 MEASURED = {0: "VALIDATED", 1: "not validated", 6: "missed a target of its profile"}
 
 
@@ -69,20 +74,50 @@ class State:
         )
 
 
+class Over(Exception):
+    """A thread that sees to a drive is to end; the run goes on."""
+
+
+def pause(seconds: float) -> None:
+    """Sleep. Raises Over."""
+    if over.wait(seconds):
+        raise Over
+
+
+@contextmanager
+def ending_together() -> Iterator[None]:
+    """Where a block is interrupted, the threads of this process that see to drives end with it.
+
+    So do the programs that they wait for; of the runs on hosts none.
+    """
+    try:
+        yield
+    except BaseException:
+        over.set()
+        while _at_work:
+            command.kill_awaited()
+            time.sleep(0.02)
+        raise
+
+
 @dataclass(frozen=True, slots=True)
 class Patience:
     """How often is looked, how long waited. `sleep` and `now` may be a test's."""
 
     look_every_s: float
     give_up_after_s: float
-    sleep: Callable[[float], None] = time.sleep
+    sleep: Callable[[float], None] = pause
     now: Callable[[], float] = time.monotonic
     clock: Callable[[], float] = time.time
 
 
 def measure(job: Job, reach: Reach, patience: Patience, tell: Callable[[State], None]) -> State:
-    """See one drive to its end, and return that; the states before it are told."""
-    return _Run(job, reach, patience, tell).see_to_its_end()
+    """See one drive to its end, and return that; the states before it are told. Raises Over."""
+    _at_work.add(job.name)
+    try:
+        return _Run(job, reach, patience, tell).see_to_its_end()
+    finally:
+        _at_work.discard(job.name)
 
 
 class _Run:
@@ -147,6 +182,8 @@ class _Run:
         """Ask until the host answers; None when it was silent for too long."""
         wait_s = min(10.0, self._patience.look_every_s)
         while True:
+            if over.is_set():
+                raise Over
             try:
                 answer = call()
                 self._heard = self._patience.now()

@@ -155,6 +155,23 @@ def test_hosts_that_do_not_answer_are_waited_for_no_longer(
     assert all(gone(pid) for pid in pids.iterdir() if pid.suffix != ".new")
 
 
+@pytest.mark.parametrize(("number", "status"), ENDINGS)
+def test_threads_that_see_to_drives_end_with_their_programs(
+    number: int, status: int, place: dict[str, str], tmp_path: Path
+) -> None:
+    pid = tmp_path / "pid"
+    program(tmp_path / "bin" / "sh", at_work(pid))  # what is to begin a run
+
+    ended, said = interrupted(
+        number, place, pid, "fleet", "run", "--local", "3", "--output", str(tmp_path / "fleet")
+    )
+
+    assert ended == status, said
+    assert "Traceback" not in said
+    assert said.splitlines()[-1] == "interrupted"
+    assert gone(pid)
+
+
 SSDBENCH = str(Path(sys.executable).with_name("ssdbench"))
 AT_A_PROMPT = """
 import click
