@@ -3,11 +3,15 @@
 import re
 import shlex
 import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, TypeVar
 
 from ssdbench.errors import HostLacks
 
+T = TypeVar("T")
 INSTALL = f"{shlex.quote(sys.executable)} -m pip install 'duckdb>=1.2,<3'"
 
 
@@ -26,6 +30,25 @@ def connection(**config: str | bool | int | float | list[str]) -> Any:
     import duckdb
 
     return duckdb.connect(config=config)
+
+
+def heeding(database: Any, work: Callable[[], T]) -> T:
+    """What work with a database gives; a signal ends it, for which DuckDB does not look."""
+    with ThreadPoolExecutor(1) as thread:
+        future = thread.submit(work)
+        try:
+            return future.result()
+        except BaseException:
+            while not future.done():
+                database.interrupt()
+                time.sleep(0.02)
+            raise
+
+
+def fetched(database: Any, query: str) -> list[tuple[Any, ...]]:
+    """All rows of a query."""
+    rows: list[tuple[Any, ...]] = heeding(database, lambda: database.execute(query).fetchall())
+    return rows
 
 
 def quoted(text: str) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from ssdbench.errors import UsageError
-from ssdbench.report.database import connection, pattern
+from ssdbench.report.database import connection, fetched, pattern
 from ssdbench.stats.histogram import BINS, Histogram
 
 MEMORY = "160MB"  # of DuckDB's own; with Python and its libraries below 300 MB
@@ -79,8 +79,8 @@ def latencies(paths: Sequence[Path]) -> tuple[Latencies, ...]:
 
     try:
         with opened as database:
-            rows = database.execute(query).fetchall()
-            rejected = database.execute(_REJECTED).fetchall()
+            rows = fetched(database, query)
+            rejected = fetched(database, _REJECTED)
     except Error as error:
         raise UsageError(f"the latency log cannot be read: {str(error).splitlines()[0]}") from error
     _refuse_damaged(paths, rejected)

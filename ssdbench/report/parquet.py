@@ -5,7 +5,7 @@ from tempfile import TemporaryDirectory
 
 from ssdbench.model.result import SCHEMA
 from ssdbench.report.csv import RESULT_TYPES, Tidy
-from ssdbench.report.database import connection, pattern, quoted
+from ssdbench.report.database import connection, heeding, pattern, quoted
 
 _SQL_TYPES = {"str": "VARCHAR", "Int64": "BIGINT", "Float64": "DOUBLE"}
 
@@ -42,10 +42,11 @@ def _write(text: Path, path: Path, *, run_id: str, version: str) -> None:
     columns = ", ".join(f"{quoted(name)}: {quoted(kind)}" for name, kind in types.items())
     origin = {"schema_version": str(SCHEMA), "tool": f"ssdbench {version}", "run_id": run_id}
     metadata = ", ".join(f"{name}: {quoted(value)}" for name, value in origin.items())
+    order = (
+        f"COPY (SELECT * FROM read_csv({pattern(str(text))}, columns = {{{columns}}}, "
+        "header = false, auto_detect = false, delim = ',', quote = '\"', escape = '\"', "
+        f"nullstr = '', allow_quoted_nulls = false)) TO {quoted(str(path))} "
+        f"(FORMAT parquet, COMPRESSION zstd, KV_METADATA {{{metadata}}})"
+    )
     with connection(threads=1) as database:
-        database.execute(
-            f"COPY (SELECT * FROM read_csv({pattern(str(text))}, columns = {{{columns}}}, "
-            "header = false, auto_detect = false, delim = ',', quote = '\"', escape = '\"', "
-            f"nullstr = '', allow_quoted_nulls = false)) TO {quoted(str(path))} "
-            f"(FORMAT parquet, COMPRESSION zstd, KV_METADATA {{{metadata}}})"
-        )
+        heeding(database, lambda: database.execute(order))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ssdbench.errors import UsageError
-from ssdbench.report.database import connection, pattern, quoted
+from ssdbench.report.database import connection, fetched, heeding, pattern, quoted
 from ssdbench.store.parts import Origin, Part, Store, require_whole
 from ssdbench.store.tables import TABLES
 from ssdbench.store.write import SQL_TYPES, readable, selected
@@ -47,9 +47,7 @@ def ask(store: Store, sql: str, *, method: int | None = None, threads: int = 2) 
             _require_a_question(sql)
             _views(database, parts, chosen)
             _lock(database, parts)
-            found = database.execute(sql)
-            columns = tuple(str(one[0]) for one in found.description)
-            rows = tuple(found.fetchall())
+            columns, rows = heeding(database, lambda: _answered(database, sql))
     except Error as error:
         raise UsageError(
             f"the query cannot be answered: {str(error).splitlines()[0]}",
@@ -91,7 +89,7 @@ def _rows_without_run(part: Part, runs: Sequence[Origin]) -> list[str]:
             path = pattern(str(part.path / file))
             query = f"SELECT DISTINCT run_id, result_sha256 FROM read_parquet({path})"
             with readable(part):
-                found = set(database.execute(query).fetchall())
+                found = set(fetched(database, query))
             wrong += [
                 f"{part.path / file}: rows of {run}, which is not in it" for run, _ in found - known
             ]
@@ -110,6 +108,11 @@ def _require_a_question(sql: str) -> None:
             "a query is one SELECT",
             hint="Views: drives, points, repeats, findings (docs/store.md).",
         )
+
+
+def _answered(database: Any, sql: str) -> tuple[tuple[str, ...], tuple[tuple[Any, ...], ...]]:
+    found = database.execute(sql)
+    return tuple(str(one[0]) for one in found.description), tuple(found.fetchall())
 
 
 def _views(database: Any, parts: Sequence[Part], method: int | None) -> None:

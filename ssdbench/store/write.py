@@ -10,7 +10,7 @@ from typing import Any
 
 from ssdbench.errors import UsageError
 from ssdbench.report.csv import Tidy
-from ssdbench.report.database import connection, pattern, quoted
+from ssdbench.report.database import connection, fetched, heeding, pattern, quoted
 from ssdbench.store.parts import Origin, Part, Store, require_whole
 from ssdbench.store.tables import TABLES, Added, rows_of
 
@@ -128,7 +128,7 @@ def selected(database: Any, name: str, files: Sequence[str]) -> str:
     """A SELECT of a table from some files; a column that they lack is empty, others are left."""
     listed = ", ".join(map(pattern, files))
     reader = f"read_parquet([{listed}], union_by_name=true, hive_partitioning=false)"
-    there = {row[0] for row in database.execute(f"DESCRIBE SELECT * FROM {reader}").fetchall()}
+    there = {row[0] for row in fetched(database, f"DESCRIBE SELECT * FROM {reader}")}
     shown = ", ".join(
         f'"{column}"' if column in there else f'CAST(NULL AS {SQL_TYPES[kind]}) AS "{column}"'
         for column, kind in TABLES[name].items()
@@ -137,7 +137,8 @@ def selected(database: Any, name: str, files: Sequence[str]) -> str:
 
 
 def _copy(database: Any, query: str, path: Path) -> None:
-    database.execute(f"COPY ({query}) TO {quoted(str(path))} (FORMAT parquet, COMPRESSION zstd)")
+    order = f"COPY ({query}) TO {quoted(str(path))} (FORMAT parquet, COMPRESSION zstd)"
+    heeding(database, lambda: database.execute(order))
 
 
 def _columns(types: dict[str, str]) -> str:

@@ -198,6 +198,42 @@ def test_a_prompt_ends_by_the_signal_that_came(number: int, status: int) -> None
     assert (asked, process.returncode) == (b"its name", status), said
 
 
+IN_A_QUERY = """
+import sys
+from pathlib import Path
+from ssdbench.cli import main
+from ssdbench.store import ask, parts
+def asked(*_):
+    made = ask._views
+    ask._views = lambda *words: print("begun", flush=True) or made(*words)
+    ask.ask(parts.Store(Path(sys.argv[1])), "SELECT count(*) FROM range(1000000000000) "
+            "WHERE range % 7 = 3")
+main._invoke = asked
+main.main(["none"])
+"""
+
+
+@pytest.mark.parametrize(("number", "status"), ENDINGS)
+def test_a_long_query_ends_by_the_signal_that_came(
+    number: int, status: int, tmp_path: Path
+) -> None:
+    with subprocess.Popen(
+        ["env", "--default-signal", sys.executable, "-c", IN_A_QUERY, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        begun = process.stdout.readline()
+        time.sleep(1)  # until it is at work
+        process.send_signal(number)
+        try:
+            _, said = process.communicate(timeout=60)
+        finally:
+            process.kill()
+
+    assert (begun, said, process.returncode) == (b"begun\n", b"interrupted\n", status)
+
+
 def test_a_signal_leaves_no_traceback_from_the_first_moment_to_the_last(
     as_the_kernel_would: None,
 ) -> None:
