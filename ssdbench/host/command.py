@@ -81,7 +81,7 @@ def run(
             stderr=subprocess.PIPE,
             env=_environment(env),
             pass_fds=_inherited.get(),
-            process_group=0,
+            start_new_session=True,  # a group of its own, without a terminal to ask at
         ) as process:
             story = _Story(process.pid, argv, env)
             _awaited.add(process.pid)

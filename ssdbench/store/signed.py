@@ -20,7 +20,10 @@ def sign(path: Path, key: Path) -> None:
     try:
         command.run(["ssh-keygen", "-Y", "sign", "-n", NAMESPACE, "-f", str(key), "--", str(path)])
     except CommandFailed as error:
-        raise UsageError(f"{path} cannot be signed: {error.message}") from error
+        raise UsageError(
+            f"{path} cannot be signed: {error.message}",
+            hint="A key with a passphrase signs by the agent: `ssh-add KEY`, then give KEY.pub.",
+        ) from error
 
 
 def signer(path: Path, signers: Path) -> str:

@@ -1,7 +1,9 @@
 """Starting programs: what they say, how they fail, and that none outlives us."""
 
 import os
+import pty
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -82,6 +84,25 @@ def test_run_kills_a_program_and_its_children_when_time_is_up(tmp_path: Path) ->
 
     child = Path(f"/proc/{pid_file.read_text().strip()}/stat")
     assert until(lambda: not child.exists() or " Z " in child.read_text())
+
+
+def test_a_program_that_would_ask_at_the_terminal_ends_and_is_not_stopped_there() -> None:
+    """Such as ssh-keygen for a passphrase: nobody would see the question, nor could answer it."""
+    asks = "read answer < /dev/tty"
+    code = "from ssdbench.host.command import run\n"
+    code += f"print(run(['sh', '-c', {asks!r}], ok=range(256), timeout_s=10).stderr)"
+    ours, theirs = pty.openpty()
+    try:
+        done = subprocess.run(
+            ["setsid", "--ctty", "--wait", sys.executable, "-c", code],
+            stdin=theirs, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+    assert done.returncode == 0, done.stderr
+    assert "/dev/tty" in done.stdout
 
 
 def test_run_gives_raw_bytes_and_takes_input() -> None:
