@@ -22,9 +22,9 @@ from ssdbench.model.result import PointResult, Repeat, RunResult, StageResult, S
 from ssdbench.model.rundirectory import STAGES
 from ssdbench.model.workload import Workload
 from ssdbench.report.label import simulated_label
-from ssdbench.report.metrics import direction, percentiles_of, published_bound, whole
+from ssdbench.report.metrics import MOVING, direction, percentiles_of, published_bound, whole
 from ssdbench.report.view.capacity import demanded
-from ssdbench.stats.point import RATE_UNITS
+from ssdbench.stats.point import without_bound
 from ssdbench.stats.runplan import capacity_answer
 
 if TYPE_CHECKING:
@@ -408,9 +408,8 @@ def _workload_columns(point: PointResult) -> Row:
 
 
 def _estimate_columns(estimate: Estimate, point: PointResult) -> Row:
-    row = {"direction": direction(estimate, point.point.workload)} | _estimate(estimate)
-    # As in the summary: while the rate was still moving no rate has a bound.
-    return row | {"bound": None} if point.unsteady and estimate.unit in RATE_UNITS else row
+    told = without_bound(estimate, MOVING) if point.unsteady else estimate
+    return {"direction": direction(estimate, point.point.workload)} | _estimate(told)
 
 
 def _estimate(estimate: Estimate) -> Row:

@@ -16,6 +16,7 @@ DIRECTIONS = {
 }
 
 _PERCENTILE = re.compile(r"c?lat_p([0-9]+)(?:[._]([0-9]+))?_ns")
+MOVING = "the rate was still moving"  # why there is no bound
 
 
 def direction(estimate: Estimate, workload: Workload) -> str:

@@ -42,7 +42,7 @@ def judge_point(
     known = sustained(evidence_of(point, repeats, measured, around or Around()))
     estimates = point_estimates(repeats, measured, known)
     if point.workload.paced:
-        estimates = tuple(map(_without_bound, estimates))
+        estimates = tuple(without_bound(one, "the job sets the pace") for one in estimates)
     findings = all_findings(point, repeats, measured, context, estimates, known)
     return PointResult(
         point=point,
@@ -55,13 +55,16 @@ def judge_point(
     )
 
 
-def _without_bound(estimate: Estimate) -> Estimate:
-    """A rate that the job sets tells nothing about the highest that the drive can hold."""
+def without_bound(estimate: Estimate, why: str) -> Estimate:
+    """A rate without its bound; other estimates as they are.
+
+    One that the job sets tells nothing about the highest that the drive can hold, and one that was
+    still moving nothing about what it will hold.
+    """
     if estimate.unit not in RATE_UNITS:
         return estimate
     method = estimate.method.partition("; bound:")[0]
-    told = f"{method}; no bound: the job sets the pace"
-    return estimate.model_copy(update={"bound": None, "method": told})
+    return estimate.model_copy(update={"bound": None, "method": f"{method}; no bound: {why}"})
 
 
 def _basis(known: Sustained, around: Around | None) -> Basis:

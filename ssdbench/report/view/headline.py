@@ -20,7 +20,7 @@ from ssdbench.model.replay import ReplayFound
 from ssdbench.model.result import PointResult, RunResult, StageResult
 from ssdbench.model.steadyverdict import SteadyVerdict
 from ssdbench.report.csv import variation_percent
-from ssdbench.report.metrics import percentile_name, percentiles_of
+from ssdbench.report.metrics import MOVING, percentile_name, percentiles_of
 from ssdbench.report.view import words
 from ssdbench.report.view.capacity import wanted_plan
 from ssdbench.report.view.findings import all_findings
@@ -30,6 +30,7 @@ from ssdbench.report.view.pts import pts_rule
 from ssdbench.report.view.rateline import of_rate
 from ssdbench.report.view.replays import of_replay
 from ssdbench.stats.evidence import HORIZON_S
+from ssdbench.stats.point import without_bound
 from ssdbench.stats.runplan import candidates
 from ssdbench.units import (
     format_bound,
@@ -133,6 +134,8 @@ def headline(result: RunResult) -> Headline:
 
 def _of_point(result: RunResult, best: Planned) -> Headline:
     point, estimate, steady = best.point, best.iops, best.steady
+    if not steady:
+        estimate = without_bound(estimate, MOVING)
     sound = steady and result.verdict == "VALIDATED" and point.verdict == "VALIDATED"
     lowest = f"; the lowest of {best.rivals} such points" if best.rivals > 1 else ""
     asked = f"; the kind that the plan names ({best.kind})" if best.kind else ""

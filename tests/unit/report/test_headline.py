@@ -223,6 +223,8 @@ def test_a_point_that_did_not_settle_has_no_bound_on_top_nor_in_figures(tmp_path
     assert headline(result).label.startswith("Number to plan on")
     assert top.label.startswith("At most this")
     assert top.number == format_count(min(means))
+    assert "; bound: " in dict(headline(result).evidence)["Method"]
+    assert dict(top.evidence)["Method"].endswith("; no bound: the rate was still moving")
     assert any(line.bound for line in lines_of(stage))
     assert not any(line.bound for line in lines_of(moving))
     assert plots_of(stage)[0].alt.startswith("Lower bounds over 2 queue settings: ")

@@ -104,6 +104,8 @@ def test_while_the_rate_was_still_moving_no_rate_has_a_bound(tmp_path: Path) -> 
     assert {"iops", "bw_bytes_per_s"} <= set(rates["metric"])
     assert set(rates["stream"].dropna()) == {"a"}
     assert not rates["bound"].notna().any()
+    whole = rates[rates["repeat_number"].isna()]
+    assert whole["computed_by"].str.endswith("no bound: the rate was still moving").all()
     assert frame[frame["metric"] == "lat_p99_ns"]["bound"].notna().any()
 
 
