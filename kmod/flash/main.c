@@ -14,6 +14,7 @@
  */
 #include <linux/kstrtox.h>
 #include <linux/module.h>
+#include <linux/sizes.h>
 #include <linux/slab.h>
 
 #include "../include/ssdb/name.h"
@@ -231,12 +232,12 @@ CONFIGFS_ATTR(flash_, power);
 
 #define FLASH_COUNTER_LINE	48	/* more than the longest */
 
-/* As many as the page has room for: there are hosts with hundreds of CPUs. */
+/* As many as configfs takes, however large a page is: there are hosts with hundreds of CPUs. */
 static size_t flash_print_lines(struct flash *flash, char *page, size_t length)
 {
 	u32 i;
 
-	for (i = 0; i < flash->nr_lines && PAGE_SIZE - length >= FLASH_COUNTER_LINE; i++)
+	for (i = 0; i < flash->nr_lines && length + FLASH_COUNTER_LINE <= SZ_4K; i++)
 		length += sysfs_emit_at(page, length, "interrupts_%u %llu\n", i,
 					READ_ONCE(flash->lines[i].interrupts));
 	return length;
