@@ -138,10 +138,10 @@ def lock(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 @nox.parametrize(
-    ("tests", "workers"), [("not alone", "2"), ("alone", "0")], ids=["beside", "alone"]
+    ("tests", "workers"), [("not alone", "4"), ("alone", "0")], ids=["beside", "alone"]
 )
 def host(session: nox.Session, tests: str, workers: str) -> None:
-    """Tests on this host: root, loop devices and real fio; two at a time, as most of it waits."""
+    """Tests on this host: root, loop devices and real fio; four at a time, as most of it waits."""
     python(
         session,
         "-m",
