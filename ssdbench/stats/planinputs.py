@@ -47,7 +47,7 @@ _REBUILD = Unknown("load of a rebuild", "none is counted while a drive is missin
 _READS = Unknown(
     "rate of reads alone at this block size",
     "no room for reads",
-    "a point of 100 % reads in the profile",
+    "a point of 100 % reads in the profile, which settles",
 )
 _OF_SET = {
     "capacity_tb": Unknown("data to hold", "drives are counted for the rate alone", "--capacity"),

@@ -36,11 +36,11 @@ class Depth:
 
     outstanding: int  # requests per drive: iodepth x numjobs
     workload: str  # for people
-    bound_iops: float
+    bound_iops: float | None  # None while its rate was still moving
     p99_upper_ns: float | None  # None where it was not published
     drives: int | None  # None where the bound is none to plan with
     used: bool  # whether the plan stands on it
-    unsteady: bool = False  # its rate was still moving: its bound is none to plan on
+    unsteady: bool = False  # its rate was still moving
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class CapacityAnswer:
     point: PointResult | None = None
     why_point: str = ""  # why the plan stands on this one and no other
     depths: tuple[Depth, ...] = ()
-    bound_iops: float | None = None  # of one drive, closed loop, from repeats
+    bound_iops: float | None = None  # of one drive, closed loop, from repeats that had settled
     slo_iops: float | None = None  # of one drive, open loop, within the limit of latency
     usable_iops: float | None = None  # the lower of the two
     read_bound_iops: float | None = None  # of one drive, reads alone; None where not known
@@ -122,13 +122,13 @@ def capacity_answer(result: RunResult, wanted: CapacityPlan) -> CapacityAnswer:
         return CapacityAnswer(wanted, simulated, reasons=(_missing(result, wanted),))
     rivals, why = _limiting(result, wanted, points)
     point = min(rivals, key=_bound)
-    bound = _bound(point)
+    bound = None if point.unsteady else _bound(point)
     slo, slo_reasons, slo_notes = _within_slo(result, wanted, point)
-    usable = bound if slo is None else min(bound, slo)
+    usable = min(bound, slo) if bound and slo is not None else bound
     waf, source = _amplification(result, wanted)
     reads = _read_bound(result, point)
     worn = endurance_of(result, wanted, waf)
-    made = plan(usable, demand_of(wanted, point), worn) if usable > 0 else None
+    made = plan(usable, demand_of(wanted, point), worn) if usable else None
     reasons = [*_not_valid(result, point, rivals), *slo_reasons]
     if made is None:
         reasons.append("the drive has no rate that can be planned with")
@@ -206,15 +206,16 @@ def _depths(
     for outstanding in sorted({outstanding_of(point) for point in points}):
         here = [point for point in points if outstanding_of(point) == outstanding]
         point = min(here, key=_bound)
-        bound = _bound(point)
+        unsteady = any(one.unsteady for one in here)
+        bound = None if unsteady else _bound(point)
         yield Depth(
             outstanding=outstanding,
             workload=point.point.workload.label(),
             bound_iops=bound,
             p99_upper_ns=_p99_upper_ns(point),
-            drives=plan(bound, demand_of(wanted, point), worn).drives if bound > 0 else None,
+            drives=plan(bound, demand_of(wanted, point), worn).drives if bound else None,
             used=point is chosen,
-            unsteady=any(one.unsteady for one in here),
+            unsteady=unsteady,
         )
 
 

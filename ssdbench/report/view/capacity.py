@@ -130,8 +130,7 @@ def sum_lines(answer: CapacityAnswer) -> Iterator[Line]:
     yield Line(
         "Growth", f"+ {wanted.growth_percent:g} % = {format_count(made.load_iops)} IOPS to carry"
     )
-    no_more = "at most " * point.unsteady  # while the rate was still moving there is no bound
-    yield Line("Bound of a drive", f"{no_more}{words.bound(answer.bound_iops)} IOPS: {workload}")
+    yield Line("Bound of a drive", f"{words.bound(answer.bound_iops)} IOPS: {workload}")
     yield Line("Why this point", answer.why_point)
     if answer.slo_iops is not None:
         yield Line("Rate within the p99", f"{words.bound(answer.slo_iops)} IOPS, offered open-loop")
@@ -253,19 +252,19 @@ def by_depth(answer: CapacityAnswer) -> list[tuple[str, ...]]:
     rows = [
         (
             f"{depth.outstanding:,}",
-            words.bound(None if depth.unsteady else depth.bound_iops),
+            words.bound(depth.bound_iops),
             words.NONE if depth.p99_upper_ns is None else format_ns(depth.p99_upper_ns),
-            words.NONE if depth.drives is None or depth.unsteady else f"{depth.drives:,}",
-            "; ".join(_about(depth)),
+            words.NONE if depth.drives is None else f"{depth.drives:,}",
+            "; ".join(_about(answer, depth)),
         )
         for depth in answer.depths
     ]
     return [titles, *rows]
 
 
-def _about(depth: Depth) -> Iterator[str]:
+def _about(answer: CapacityAnswer, depth: Depth) -> Iterator[str]:
     if depth.used:
-        yield "the plan stands on this"
+        yield "the plan stands on this" if answer.plan else "a plan would stand on this"
     if depth.unsteady:
         yield "its rate was still moving"
 

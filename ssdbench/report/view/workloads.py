@@ -72,7 +72,7 @@ def _drives(result: RunResult) -> dict[str, int]:
     needed = {}
     for point in planned_points(result)[:MOST_ROWS]:
         answer = capacity_answer(_with_only(result, point), wanted)
-        if answer.plan is not None and not point.unsteady:
+        if answer.plan is not None:
             needed[point.point.id] = answer.plan.drives
     return needed
 

@@ -6,8 +6,8 @@ from ssdbench.model.finding import Code
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.result import FlashWritten, RunResult
 from ssdbench.report.view import words
+from ssdbench.report.view.capacity import by_change, candidate, sum_lines
 from ssdbench.report.view.capacity import by_depth as by_depths
-from ssdbench.report.view.capacity import sum_lines
 from ssdbench.stats.runplan import candidates, capacity_answer
 from tests.support.builders import (
     CAPACITY_BYTES,
@@ -19,7 +19,8 @@ from tests.support.builders import (
 )
 from tests.support.builders import a_small_run as stored
 
-STANDS, STILL_MOVING = "the plan stands on this", "its rate was still moving"
+STANDS, WOULD_STAND = "the plan stands on this", "a plan would stand on this"
+STILL_MOVING = "its rate was still moving"
 
 
 def test_a_plan_stands_on_the_lowest_bound_and_not_on_the_mean(tmp_path: Path) -> None:
@@ -258,10 +259,21 @@ def test_a_depth_that_did_not_settle_has_no_bound_and_may_be_the_lowest(tmp_path
     assert named.validated and not named.reasons
     assert by_depths(named)[-1] == ("32", words.NONE, "20 ms", words.NONE, STILL_MOVING)
     assert by_depths(named)[-2][-1] == STANDS
-    assert by_depths(stands_on_it)[-1][-1] == f"{STANDS}; {STILL_MOVING}"
+    assert by_depths(stands_on_it)[-1][-1] == f"{WOULD_STAND}; {STILL_MOVING}"
     assert stands_on_it.reasons[0].endswith("is NOT VALIDATED (not-steady-point)")
-    (told,) = (line for line in sum_lines(stands_on_it) if line.name == "Bound of a drive")
-    assert told.text.startswith("at most 4,000 IOPS: ")
+    assert [d.bound_iops is None for d in stands_on_it.depths] == [False, False, True]
+
+
+def test_no_plan_stands_on_a_rate_that_was_still_moving(tmp_path: Path) -> None:
+    result = moving(by_depth(tmp_path), "b4096-r0-qd32")
+    wanted = CapacityPlan(demand_iops=40_000, endurance_tb=1e9, outstanding=32)
+
+    answer = capacity_answer(result, wanted)
+
+    assert (answer.bound_iops, answer.usable_iops, answer.plan) == (None, None, None)
+    assert answer.reasons[-1] == "the drive has no rate that can be planned with"
+    assert [*sum_lines(answer), *by_change(result, answer)[1:]] == []
+    assert candidate(result, answer)[2:4] == (words.NONE, words.NONE)
 
 
 def test_reads_that_did_not_settle_tell_nothing_of_the_room_for_reads(tmp_path: Path) -> None:
