@@ -4,6 +4,7 @@ It decides by what the host says now, never by what was said before, so that it 
 repeated, or done by two at once. It never compares a host's clock with ours for a decision.
 """
 
+import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ MOST_STARTS = 5  # of a run that dies again and again without getting any furthe
 CLOCK_OFF_S = 300.0
 LEAST_FREE_BYTES = 1 << 30
 SIGTERM_CODE, SIGINT_CODE = 143, 130
+TIDYING_S = 5.0  # of programs that are asked to end
 _at_work: set[str] = set()  # runs that threads of this process see to
 over = Event()  # they are to end
 MEASURED = {0: "VALIDATED", 1: "not validated", 6: "missed a target of its profile"}
@@ -94,8 +96,11 @@ def ending_together() -> Iterator[None]:
         yield
     except BaseException:
         over.set()
+        command.kill_awaited(signal.SIGTERM)  # what begins a run here removes its profile
+        asked_s = time.monotonic()
         while _at_work:
-            command.kill_awaited()
+            if time.monotonic() > asked_s + TIDYING_S:
+                command.kill_awaited()
             time.sleep(0.02)
         raise
 

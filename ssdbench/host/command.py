@@ -106,10 +106,10 @@ def run(
     return Completed(stdout.decode(errors="replace"), said, process.returncode, stdout)
 
 
-def kill_awaited() -> None:
-    """Kill what other threads wait for in `run`, which raises CommandFailed there."""
+def kill_awaited(number: int = signal.SIGKILL) -> None:
+    """End what other threads wait for in `run`, which raises CommandFailed there."""
     for group in tuple(_awaited):
-        _signal_group(group, signal.SIGKILL)
+        _signal_group(group, number)
 
 
 class Process:

@@ -160,7 +160,7 @@ def test_threads_that_see_to_drives_end_with_their_programs(
     number: int, status: int, place: dict[str, str], tmp_path: Path
 ) -> None:
     pid = tmp_path / "pid"
-    program(tmp_path / "bin" / "sh", at_work(pid))  # what is to begin a run
+    program(tmp_path / "bin" / "cat", at_work(pid))  # of the script that begins a run
 
     ended, said = interrupted(
         number, place, pid, "fleet", "run", "--local", "3", "--output", str(tmp_path / "fleet")
@@ -169,6 +169,7 @@ def test_threads_that_see_to_drives_end_with_their_programs(
     assert ended == status, said
     assert "Traceback" not in said
     assert said.splitlines()[-1] == "interrupted"
+    assert list((tmp_path / "tmp").iterdir()) == []
     assert gone(pid)
 
 
