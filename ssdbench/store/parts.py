@@ -124,16 +124,23 @@ class Store:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Be the only one that writes; what an earlier writer left half is removed."""
+        """Be the only one that writes; what this one or an earlier leaves half is removed."""
         with waiting(self.directory / ".lock"):
-            for path in self.drafts():
-                shutil.rmtree(path)
+            self._remove_drafts()
             known = list(self._all())
             replaced = {name for part in known for name in part.replaces}
             for part in known:
                 if part.path.name in replaced:
                     shutil.rmtree(part.path)
-            yield
+            try:
+                yield
+            except BaseException:
+                self._remove_drafts()
+                raise
+
+    def _remove_drafts(self) -> None:
+        for path in self.drafts():
+            shutil.rmtree(path)
 
     def drafts(self) -> list[Path]:
         """Parts that were never finished: half-written, and no part of any answer."""

@@ -124,6 +124,19 @@ def test_what_a_writer_left_half_counts_for_nothing_and_goes(store: Path, lot: l
     assert ask.check(Store.open(store)) == []
 
 
+def test_a_writer_that_is_interrupted_leaves_nothing_half(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(write, "_copy", stop)
+    with pytest.raises(KeyboardInterrupt):
+        write.compact(Store.open(store))
+
+    assert ask.check(Store.open(store)) == []
+
+
 def test_a_compaction_that_was_cut_before_it_removed_the_old_counts_once(
     store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
