@@ -1,7 +1,6 @@
 """ssdbench, the pessimist's SSD benchmark."""
 
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # to import typing takes as long as Python's start, before __main__ begins
 if TYPE_CHECKING:
     from pathlib import Path
 

@@ -246,11 +246,12 @@ def test_a_signal_leaves_no_traceback_from_the_first_moment_to_the_last(
             assert ended.code == 143
 
 
+@pytest.mark.parametrize("module", ["click", "typing"])
 @pytest.mark.parametrize("program", [[sys.executable, "-m", "ssdbench"], [SSDBENCH]])
 def test_a_signal_while_modules_are_imported_leaves_no_traceback(
-    program: list[str], tmp_path: Path
+    program: list[str], module: str, tmp_path: Path
 ) -> None:
-    (tmp_path / "click.py").write_text("import signal\nsignal.raise_signal(signal.SIGINT)\n")
+    (tmp_path / f"{module}.py").write_text("import signal\nsignal.raise_signal(signal.SIGINT)\n")
 
     done = subprocess.run(
         ["env", "--default-signal", f"PYTHONPATH={tmp_path}", *program, "--help"],
