@@ -25,6 +25,7 @@ NAME = rundirectory.JOURNAL
 # What a run used up so far, in any record.
 SPENT = {"seconds": (int, float), "bytes_read": (int,), "bytes_written": (int,)}
 BUILDS = "builds"  # of a unit: see `Unit.builds`
+PAST_KERNEL = "past_kernel"  # of a unit: it writes past the block layer
 RESULT_SHA256 = "result_sha256"  # of result.json, in the record that says that it is written
 
 
@@ -232,7 +233,7 @@ class Journal:
         return [record for record in self._records if record.stage == stage and record.n > since]
 
 
-def _nothing() -> dict[str, object]:
+def _nothing(kind: Kind) -> dict[str, object]:
     return {}
 
 
@@ -241,12 +242,12 @@ class StageJournal:
     """The journal as a stage sees it: its own units only.
 
     `observe` gives what every record of a unit carries: the target's counters, and what the run
-    used up so far.
+    used up so far. It is told the kind: a generator is at work while a record says ALIVE.
     """
 
     journal: Journal
     stage: str
-    observe: Callable[[], Mapping[str, object]] = _nothing
+    observe: Callable[[Kind], Mapping[str, object]] = _nothing
 
     def intended(self, **data: object) -> None:
         """Store what the stage is about to do, before it does it."""
@@ -291,4 +292,4 @@ class StageJournal:
         return {unit: r for unit, r in self.journal.finished(self.stage).items() if unit}
 
     def _append(self, kind: Kind, unit: str, data: Mapping[str, object]) -> None:
-        self.journal.append(kind, stage=self.stage, unit=unit, data={**data, **self.observe()})
+        self.journal.append(kind, stage=self.stage, unit=unit, data={**data, **self.observe(kind)})

@@ -42,7 +42,7 @@ from ssdbench.engine.journal import (
 )
 from ssdbench.engine.progress import Reporter
 from ssdbench.engine.recent import RecentWrites
-from ssdbench.engine.session import TargetSession
+from ssdbench.engine.session import Counters, TargetSession
 from ssdbench.engine.stage import (
     LEAST_AHEAD_BYTES,
     AnyStage,
@@ -183,7 +183,7 @@ class Runner:
                 "stages": [stage.name for stage in self._stages],
                 HOST: at_start(self._facts()),
                 FLASH: None if flash is None else flash.model_dump(),
-                **self._observe(),
+                **self._observe(Kind.RUN),
             },
         )
         return self._go(journal, plans, reusable=frozenset())
@@ -199,7 +199,7 @@ class Runner:
         require_same(info, str(first.data.get("target")), first.data.get("size_bytes"))
         for record in journal.records:
             self._meter.restore(record.data)
-        stands = standing(journal.records, self._session.counters())
+        stands = standing(journal.records, self._counters(at_rest=True))
         reusable = self._reusable(journal, content_stands=stands.stands)
         if _has_result(journal, self._store):
             self._require_room(reusable)
@@ -211,7 +211,12 @@ class Runner:
         self._raise(Resumed(stands.reason, tuple(dict.fromkeys(repeated))).finding())
         self._compare_host(journal)
         journal.append(
-            Kind.RESUMED, data={"stands": stands.stands, "reason": stands.reason, **self._observe()}
+            Kind.RESUMED,
+            data={
+                "stands": stands.stands,
+                "reason": stands.reason,
+                **self._observe(Kind.RESUMED),
+            },
         )
         return self._go(journal, plans, reusable=reusable)
 
@@ -306,7 +311,7 @@ class Runner:
         for finding in result.findings:
             self._world.emit(FindingRaised(finding))
         if result.complete:
-            journal.append(Kind.FINISHED, stage=stage.name, data=self._observe())
+            journal.append(Kind.FINISHED, stage=stage.name, data=self._observe(Kind.FINISHED))
         self._world.emit(StageFinished(result))
         if context.failures:
             raise context.failures[0]
@@ -392,7 +397,8 @@ class Runner:
         )
         result = with_accepted(result, self._order.accept)
         proof = {RESULT_SHA256: self._store.write_result(result)}
-        journal.append(Kind.ENDED, data={"verdict": result.verdict, **proof, **self._observe()})
+        observed = self._observe(Kind.ENDED)
+        journal.append(Kind.ENDED, data={"verdict": result.verdict, **proof, **observed})
         journal.close()
         self._world.emit(RunFinished(result, self._store.path))
         return result
@@ -451,8 +457,17 @@ class Runner:
             self._told_changes = changes
             self._raise(host_changed(changes))
 
-    def _observe(self) -> dict[str, object]:
-        return {"counters": self._session.counters().model_dump(), **self._meter.spent()}
+    def _observe(self, kind: Kind) -> dict[str, object]:
+        counters = self._counters(at_rest=kind is not Kind.ALIVE)
+        return {"counters": counters.model_dump(), **self._meter.spent()}
+
+    def _counters(self, *, at_rest: bool) -> Counters:
+        """The target's; while it is at work the drive itself is not asked for its log."""
+        counters = self._session.counters()
+        if not at_rest:
+            return counters
+        log_bytes = self._session.health_written_bytes()
+        return counters.model_copy(update={"log_bytes": log_bytes})
 
     def _raise(self, finding: Finding) -> None:
         self._findings.append(finding)

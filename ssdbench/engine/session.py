@@ -29,6 +29,8 @@ class Counters(Model):
     source: str = "none"  # KERNEL | SIMULATED | "none"
     # On the monotonic clock of that boot, which nobody can set; 0 where it is not known.
     read_at_s: float = 0.0
+    # By the drive's own health log, of all that writes to its controller; asked for at rest only.
+    log_bytes: int | None = None
 
 
 class TargetSession(Protocol):

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ssdbench.engine.fiorun import ALIVE_EVERY_S
-from ssdbench.engine.journal import Kind, Record
+from ssdbench.engine.journal import PAST_KERNEL, Kind, Record
 from ssdbench.engine.session import SIMULATED, Counters
 from ssdbench.units import format_capacity
 
 # Writes of our own that no record shows: those since the newest record of a unit that was at work.
 # Records come every ALIVE_EVERY_S; a busy host may be late by as much again.
 UNSEEN_S = 2 * ALIVE_EVERY_S
+ROUNDING_BYTES = 2 * 512_000  # a health log counts such units, and two readings are compared
 FASTEST_BYTES_PER_S = 16e9  # of one drive, where the journal shows no rate (PCIe 5.0 x4)
 
 
@@ -50,7 +51,44 @@ def standing(records: Sequence[Record], now: Counters) -> Standing:
             f"the target's counters moved by {format_capacity(abs(unseen))} that this run did not "
             "write",
         )
+    past = _past_the_kernel(seen, now) - ROUNDING_BYTES
+    if past > (_passed_bytes(seen, now) if at_work else 0.0):
+        return Standing(
+            False,
+            f"the drive's health log counts {format_capacity(past + ROUNDING_BYTES)} written that "
+            "neither the kernel nor this run counted",
+        )
     return Standing(True, "the target's identity and write counters match the journal")
+
+
+def _past_the_kernel(seen: Sequence[tuple[Record, Counters]], now: Counters) -> int:
+    """By how much the drive's own count ran ahead of the kernel's since a record was written.
+
+    Since the record with the widest gap: a log that is brought up to date late shows too narrow a
+    one, never too wide.
+    """
+    gaps = [
+        c.log_bytes - c.written_bytes
+        for _, c in seen
+        if c.log_bytes is not None and c.epoch == now.epoch
+    ]
+    if now.log_bytes is None or not gaps:
+        return 0
+    return now.log_bytes - now.written_bytes - max(gaps)
+
+
+def _passed_bytes(seen: Sequence[tuple[Record, Counters]], now: Counters) -> float:
+    """What the unit at work may have written past the kernel."""
+    begun = next((r for r, _ in reversed(seen) if r.kind is Kind.BEGUN), seen[-1][0])
+    if not begun.data.get(PAST_KERNEL):
+        return 0.0
+    return _own_bytes(seen[-1][0]) - _own_bytes(begun) + _unseen_bytes(seen, now)
+
+
+def _own_bytes(record: Record) -> int:
+    """What the run had written by its own count."""
+    written = record.data.get("bytes_written", 0)
+    return written if isinstance(written, int) else 0
 
 
 def _counters(record: Record) -> Mapping[str, object] | None:

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
+from ssdbench.engine.journal import PAST_KERNEL
 from ssdbench.engine.seeds import derived
 from ssdbench.engine.stage import (
     LEAST_AHEAD_BYTES,
@@ -34,7 +35,7 @@ from ssdbench.model.kind import KINDS, PointsKind, StageKind
 from ssdbench.model.point import PointResult, Repeat
 from ssdbench.model.rundirectory import HISTOGRAMS
 from ssdbench.model.target import TargetInfo
-from ssdbench.model.workload import Pattern, Point, Workload
+from ssdbench.model.workload import IoEngine, Pattern, Point, Workload
 from ssdbench.stages.aroundpoints import returned, warmed
 from ssdbench.stages.extra import Extra, next_pass, told
 from ssdbench.stages.measuring import (
@@ -337,15 +338,16 @@ def _disorders(point: Point) -> bool:
 
 
 def _unit(one: PlannedRepeat, number: int, of: int) -> Unit[PlannedRepeat]:
-    writes = one.point.workload.writes
+    workload = one.point.workload
+    past = workload.writes and workload.engine is IoEngine.IO_URING_CMD
     return Unit(
         name=one.name,
         work=one,
-        doing=f"{one.point.workload.label()}, repeat {one.repeat} ({number + 1} of {of})",
+        doing=f"{workload.label()}, repeat {one.repeat} ({number + 1} of {of})",
         number=number,
         of=of,
-        ahead_bytes=LEAST_AHEAD_BYTES if writes else 0,
-        noted={"seed": one.seed},
+        ahead_bytes=LEAST_AHEAD_BYTES if workload.writes else 0,
+        noted={"seed": one.seed} | ({PAST_KERNEL: True} if past else {}),
         point=one.point.id,
         repeat=one.repeat,
     )

@@ -12,6 +12,7 @@ from tests.vm.conftest import REPOSITORY, Guest
 pytestmark = pytest.mark.vm
 
 FILL_BYTES = 64 << 20
+PAST_BYTES = 32 << 20  # by the generic node, which no counter of the kernel shows
 UNIT_BYTES = 512_000  # a health log counts in these, rounded up
 NULL = "driver=null-co,size=67108864,read-zeroes=on"
 TWO_PATHS = (
@@ -96,6 +97,12 @@ with Claim(lab) as claim:
     proven = proof(64 << 20, 64 << 20, counted, session.counters(), told)
     said["health log"] = [told, *map(str, proven)]
     store_pages(lab, Path("/run/after"))
+    counted, told = session.counters(), session.health_written_bytes()
+    sh("fio --name=past --ioengine=io_uring_cmd --cmd_type=nvme --rw=write --bs=128k --size=32m "
+       "--filename=" + NVME.replace("nvme", "ng"))
+    said["past the kernel"] = [
+        session.counters().written_bytes - counted.written_bytes,
+        session.health_written_bytes() - told]
     kept = [stored_pages(Path("/run") / moment) for moment in ("before", "after")]
     said["pages"] = [
         *(controller(found[CONTROLLER]).serial for found in kept),
@@ -190,6 +197,9 @@ def test_drives_of_the_lab_in_dangerous_states_are_refused_and_purges_are_told(
     (told,) = said["health log"]  # no finding
     assert abs(told - FILL_BYTES) <= 2 * UNIT_BYTES
     assert said["pages"] == ["SSDBENCH-LAB-0", "SSDBENCH-LAB-0", told]
+    kernel, log = said["past the kernel"]
+    assert kernel == 0
+    assert abs(log - PAST_BYTES) <= 2 * UNIT_BYTES
     assert "NVMe format" in said["format"][0]
     assert "fallback" in said["discard"][0]
     assert "SCSI format unit, block size and protection kept" in said["SCSI format"]

@@ -174,6 +174,23 @@ def test_a_fill_is_repeated_when_the_drive_is_not_as_it_was_left(
     assert reason in next(f.message for f in result.findings if f.code is Code.RESUMED)
 
 
+@pytest.mark.parametrize(("past_bytes", "stands"), [(0, True), (10**9, False)])
+def test_a_fill_is_repeated_when_the_drive_counts_writes_that_no_kernel_counted(
+    run: ARun, past_bytes: int, stands: bool
+) -> None:
+    run.drive = WearyDrive(health=lambda drive: drive.written_bytes)
+    run.precondition().steady().sweep().killed_in("03-sweep", after_s=100)
+    with pytest.raises(Killed):
+        run.go()
+    run.drive.health = lambda drive: drive.written_bytes + past_bytes
+
+    result = run.resume()
+
+    assert run.reused() == (["01-precondition"] if stands else [])
+    said = next(f.message for f in result.findings if f.code is Code.RESUMED)
+    assert ("the drive's health log counts 1 GB" in said) is not stands
+
+
 def test_a_fill_that_others_undid_is_not_finished_by_a_second_resume(run: ARun) -> None:
     run.precondition().sweep().killed_in("02-sweep", after_s=100)
     with pytest.raises(Killed):

@@ -75,6 +75,55 @@ def test_times_that_cannot_be_allow_no_more_than_the_fastest_drive_writes(
         assert standing(records, now).stands is stands
 
 
+def a_log(n: int, kind: Kind, kernel: int, log: int | None, **data: object) -> Record:
+    """At rest, where the drive's log was read."""
+    counters = Counters(written_bytes=kernel, log_bytes=log, epoch="boot a", source=KERNEL)
+    return Record(
+        n, "2026-01-01T00:00:00+00:00", kind, "s", "u", {"counters": dict(counters)} | data
+    )
+
+
+UNIT = 512_000
+QUIET = [a_log(0, Kind.RUN, 3 * GB, 9 * GB), a_log(1, Kind.FINISHED, 4 * GB, 10 * GB)]
+LATE = [a_log(0, Kind.RUN, 3 * GB, 9 * GB), a_log(1, Kind.FINISHED, 4 * GB, 9 * GB)]
+PASSING = [
+    *QUIET,
+    a_log(2, Kind.BEGUN, 4 * GB, 10 * GB, bytes_written=5 * GB, past_kernel=True),
+    a_log(3, Kind.ALIVE, 4 * GB, None, bytes_written=6 * GB),
+]
+THROUGH = [
+    *QUIET,
+    a_log(2, Kind.BEGUN, 4 * GB, 10 * GB, bytes_written=5 * GB),
+    a_log(3, Kind.ALIVE, 5 * GB, None, bytes_written=6 * GB),
+]
+UNSEEN = int(FASTEST_BYTES_PER_S * UNSEEN_S)
+
+
+@pytest.mark.parametrize(
+    ("records", "kernel", "log", "stands"),
+    [
+        pytest.param(QUIET, 4 * GB, 10 * GB + 2 * UNIT, True, id="rounding"),
+        pytest.param(QUIET, 4 * GB, 10 * GB + 3 * UNIT, False, id="past-the-kernel"),
+        pytest.param(QUIET, 4 * GB, None, True, id="no-log-now"),
+        pytest.param(LATE, 4 * GB, 10 * GB, True, id="a-log-that-was-late"),
+        pytest.param(LATE, 4 * GB, 11 * GB, False, id="more-than-late"),
+        pytest.param(THROUGH, 5 * GB, 11 * GB, True, id="our-own-through-the-kernel"),
+        pytest.param(THROUGH, 5 * GB, 12 * GB, False, id="more-than-the-kernel-counted"),
+        pytest.param(PASSING, 4 * GB, 11 * GB + UNSEEN, True, id="our-own-past-the-kernel"),
+        pytest.param(PASSING, 4 * GB, 12 * GB + UNSEEN, False, id="more-than-we-can-have-passed"),
+    ],
+)
+def test_what_the_drive_counts_beyond_the_kernel_and_us_ends_the_standing(
+    records: list[Record], kernel: int, log: int | None, stands: bool
+) -> None:
+    now = Counters(written_bytes=kernel, log_bytes=log, epoch="boot a", source=KERNEL)
+
+    found = standing(records, now)
+
+    assert found.stands is stands
+    assert ("health log" in found.reason) is not stands
+
+
 def test_a_restart_of_the_host_proves_nothing() -> None:
     now = Counters(written_bytes=10 * GB, epoch="boot b", source=KERNEL)
 
