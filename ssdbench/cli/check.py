@@ -103,11 +103,8 @@ def _state(info: "TargetInfo | None") -> "HostState":
     from ssdbench.errors import SsdbenchError
     from ssdbench.generator.fio.driver import OLDEST
     from ssdbench.host import command as programs
-    from ssdbench.host.counters import uncounted
     from ssdbench.host.facts import free_bytes, host_facts
-    from ssdbench.host.sysfs import Sysfs
     from ssdbench.sim.library import library
-    from ssdbench.target.inspect import kernel_name
 
     fio, engines, fault = _fio()
     simulation_fault = ""
@@ -129,7 +126,6 @@ def _state(info: "TargetInfo | None") -> "HostState":
         fio_oldest=".".join(str(number) for number in OLDEST),
         fio_fault=fault,
         lacks={} if fault else told(info),
-        uncounted="" if info is None else uncounted(kernel_name(info), Sysfs()),
         simulation_fault=simulation_fault,
     )
 

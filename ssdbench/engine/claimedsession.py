@@ -20,7 +20,7 @@ from ssdbench.generator.fio.placement import placed
 from ssdbench.generator.fio.together import Together, run_together
 from ssdbench.generator.slam import Slam
 from ssdbench.host.command import Process
-from ssdbench.host.counters import DiskStat, disk_counters
+from ssdbench.host.counters import disk_counters
 from ssdbench.host.nvme import Nvme, opened
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.model.fitting import unoffered
@@ -124,8 +124,8 @@ class ClaimedSession:
         if self.info.kind is TargetKind.FILE:
             return Counters()
         try:
-            with disk_counters(self.info.major_minor) as file:
-                stat = DiskStat.parse(file.read())
+            with disk_counters(self.info.major_minor) as disk:
+                stat = disk.read()
         except OSError as error:
             raise DeviceLost(f"{self.info.name} is gone: {error.strerror}") from error
         return Counters(

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from ssdbench.generator.fio.placement import require_numa
 from ssdbench.host import kmod
+from ssdbench.host.counters import counted_disks
 from ssdbench.host.facts import drive_facts, host_facts
 from ssdbench.host.heat import Heat, drive_heat
 from ssdbench.host.sysfs import Sysfs
@@ -56,7 +57,11 @@ def our_clock(name: str, drive: str, sysfs: Sysfs) -> tuple[Setting, ...]:
     return tuple(
         Setting(Backend.BLOCK, attribute, value, reason, drive)
         for attribute, value in wanted
-        if name and (sysfs.find(f"/sys/block/{name}/{attribute}") or value).strip() != value
+        if name
+        and any(
+            (sysfs.find(f"/sys/block/{disk}/{attribute}") or value).strip() != value
+            for disk in counted_disks(name, sysfs)
+        )
     )
 
 

@@ -7,7 +7,6 @@ from enum import StrEnum
 from ssdbench.model.target import NOT_READ, ZONES, TargetInfo, TargetKind
 from ssdbench.units import GIB, format_capacity
 
-UNCOUNTED_HINT = "boot with nvme_core.multipath=N, or a newer kernel"
 LEAST_FREE_BYTES = GIB  # logs and journals of a long run
 BUSY_LOAD_PER_CPU = 0.25
 SLOW_CLOCKS = frozenset({"hpet", "acpi_pm", "jiffies", "refined-jiffies"})
@@ -49,7 +48,6 @@ class HostState:
     fio_oldest: str = ""
     fio_fault: str = ""  # why fio cannot be used, if it cannot
     lacks: Mapping[str, str] = field(default_factory=dict)  # of an engine of points; "" = nothing
-    uncounted: str = ""  # why the kernel's counters do not tell of the target, if they do not
     simulation_fault: str = ""  # why drives cannot be simulated, if they cannot
 
 
@@ -63,7 +61,6 @@ def requirements(state: HostState, target: TargetInfo | None) -> list[Requiremen
         _rights(state, target),
         *_simulation(state, target),
         *_zones(target),
-        *_counters(state),
         _room(state),
         *_noise(state, target),
     ]
@@ -156,12 +153,6 @@ def _zones(target: TargetInfo | None) -> list[Requirement]:
         f"{target.facts[ZONES]}; only zones that are all alike and written in order can be measured"
     )
     return [Requirement("zones", Grade.MISSING, said, "Take another drive.")]
-
-
-def _counters(state: HostState) -> list[Requirement]:
-    if not state.uncounted:
-        return []
-    return [Requirement("counters", Grade.MISSING, state.uncounted, UNCOUNTED_HINT)]
 
 
 def _room(state: HostState) -> Requirement:

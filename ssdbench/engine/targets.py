@@ -6,7 +6,6 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from ssdbench.engine.claimedsession import ClaimedSession
-from ssdbench.engine.preflight import UNCOUNTED_HINT
 from ssdbench.engine.session import Counters, TargetSession
 from ssdbench.engine.simulatedsession import SimulatedSession
 from ssdbench.errors import HostLacks, SsdbenchError, TargetRefused, UsageError
@@ -16,9 +15,7 @@ from ssdbench.generator.fio.jobfile import filename
 from ssdbench.generator.fio.simulated import ENGINE as SIM_ENGINE
 from ssdbench.generator.slam import NAME as SLAM_MODULE
 from ssdbench.generator.slam import require_loaded
-from ssdbench.host.counters import uncounted
 from ssdbench.host.lock import host_lock, led, target_lock
-from ssdbench.host.sysfs import Sysfs
 from ssdbench.model.consent import Consent
 from ssdbench.model.fitting import unoffered
 from ssdbench.model.lbaformat import LbaFormat
@@ -27,7 +24,6 @@ from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.target import content
 from ssdbench.target.claim import Claim
 from ssdbench.target.consent import needed, require_consent
-from ssdbench.target.inspect import kernel_name
 from ssdbench.target.purge import Purged
 
 
@@ -46,14 +42,7 @@ def require_able(info: TargetInfo) -> str:
             f"only root can measure {info.name}, a block device",
             hint="run the same command with sudo, or measure a file or a sim:MODEL",
         )
-    require_counted(info)
     return usable(SIM_ENGINE if info.simulated else ENGINE)
-
-
-def require_counted(info: TargetInfo) -> None:
-    """Raise HostLacks unless the kernel's counters tell what such a target does."""
-    if why := uncounted(kernel_name(info), Sysfs()):
-        raise HostLacks(f"{info.name} cannot be measured: {why}", hint=UNCOUNTED_HINT)
 
 
 def require_generator(applies: Applies, info: TargetInfo, modules: Collection[str]) -> None:

@@ -62,7 +62,6 @@ class Second:
     write_ios: int
     read_bytes: int
     write_bytes: int
-    busy_ms: float | None = None  # time with I/O in flight, where the source tells
     foreign_ios: int = 0  # I/O on the drive that was not ours, where the source tells
 
     @property

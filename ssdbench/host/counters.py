@@ -1,7 +1,10 @@
 """The kernel's I/O counters of a device and of a process, cheap enough to read each second."""
 
 import os
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+from functools import cache, reduce
+from operator import add
 from pathlib import Path
 from typing import Self
 
@@ -19,7 +22,6 @@ class DiskStat:
     write_ios: int
     write_bytes: int
     in_flight: int
-    busy_ms: int  # time with at least one I/O in flight
     discard_bytes: int = 0  # counted since Linux 4.18
     merges: int = 0  # requests that became part of another before they were issued
     queue_ms: int = 0  # time of all I/Os together: over time that passed, the mean in flight
@@ -36,11 +38,13 @@ class DiskStat:
             write_ios=fields[4],
             write_bytes=fields[6] * SECTOR_BYTES,
             in_flight=fields[8],
-            busy_ms=fields[9],
             discard_bytes=fields[13] * SECTOR_BYTES if len(fields) > 13 else 0,
             merges=fields[1] + fields[5],
             queue_ms=fields[10],
         )
+
+    def __add__(self, other: "DiskStat") -> "DiskStat":
+        return DiskStat(*map(add, astuple(self), astuple(other)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,23 +87,66 @@ class CounterFile:
         self.close()
 
 
-def disk_counters(major_minor: str, root: Path = Path("/")) -> CounterFile:
-    """The statistics of a block device, for DiskStat.parse. Raises OSError when it is gone."""
-    return CounterFile(root / f"sys/dev/block/{major_minor}/stat")
+class DiskCounters:
+    """The statistics of a whole disk: its own, or those of all its paths together."""
+
+    def __init__(self, files: Sequence[Path]) -> None:
+        self._files = [CounterFile(file) for file in files]
+        self._seen = [DiskStat(0, 0, 0, 0, 0)] * len(files)
+
+    def read(self) -> DiskStat:
+        """The sums now; what a path did that has gone stays in them.
+
+        Raises OSError when the disk has gone, ValueError for what is no statistics.
+        """
+        gone = []
+        for number, file in enumerate(self._files):
+            try:
+                self._seen[number] = DiskStat.parse(file.read())
+            except OSError as error:
+                gone.append(error)
+        if len(gone) == len(self._files):
+            raise gone[0]
+        return reduce(add, self._seen)
+
+    def close(self) -> None:
+        """Close the files; reading fails from now on."""
+        for file in self._files:
+            file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
 
 
-def uncounted(kernel: str, sysfs: Sysfs) -> str:
-    """Why the kernel's counters do not tell what a whole disk does; empty if they do.
+def disk_counters(major_minor: str, root: Path = Path("/")) -> DiskCounters:
+    """The statistics of a block device. Raises OSError when it is gone."""
+    device = root / f"sys/dev/block/{major_minor}"
+    kernel = device.resolve().name
+    counted = counted_disks(kernel, Sysfs(root))
+    if counted == [kernel]:
+        return DiskCounters([device / "stat"])
+    return DiskCounters([root / f"sys/block/{name}/stat" for name in counted])
+
+
+def counted_disks(kernel: str, sysfs: Sysfs) -> list[str]:
+    """Names below /sys/block of the disks whose counters tell what one does: mostly its own.
 
     Linux 6.1 counts nothing of an NVMe multipath head, only of its paths. A kernel that counts
     a head exports what does it; there a head without a count had its `iostats` off, or is new.
     """
-    if queues_of(kernel, sysfs) == [kernel] or _ios(kernel, sysfs):
-        return ""
-    names = sysfs.find("/proc/kallsyms")
-    if not names or "nvme_mpath_start_request" in names:
-        return ""
-    return "this kernel counts nothing of an NVMe drive with several paths (Linux 6.12 does)"
+    queues = queues_of(kernel, sysfs)
+    if queues == [kernel] or _ios(kernel, sysfs) or _counts_heads(sysfs.root):
+        return [kernel]
+    return queues
+
+
+@cache
+def _counts_heads(root: Path) -> bool:
+    names = Sysfs(root).find("/proc/kallsyms")
+    return not names or "nvme_mpath_start_request" in names
 
 
 def _ios(name: str, sysfs: Sysfs) -> int:

@@ -9,7 +9,6 @@ from ssdbench.engine.lacking import require_engines
 from ssdbench.engine.lbaformats import REASON, way_back
 from ssdbench.engine.runner import check_limits
 from ssdbench.engine.stage import Limits, RateHint, StagePlan
-from ssdbench.engine.targets import require_counted
 from ssdbench.errors import TargetRefused
 from ssdbench.model.budget import Budget
 from ssdbench.model.fitting import misfits
@@ -55,7 +54,6 @@ def plan(asked_for: Asked) -> RunPlan:
     """
     info = target_of(asked_for)
     require_fit(asked_for, info)
-    require_counted(info)
     require_engines(asked_for.profile, info)
     hint = rate_hint(info)
     there = info.formatted(asked_for.profile.lba_format)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from ssdbench.errors import HostLacks
+from ssdbench.host.counters import counted_disks
 from ssdbench.host.sysfs import Sysfs, chosen, queues_of
 from ssdbench.tuning.confined import require_ours
 from ssdbench.tuning.hostbackends import ModuleBackend, ServiceBackend
@@ -12,8 +13,8 @@ from ssdbench.tuning.located import NoSetting, located
 from ssdbench.tuning.mounting import DirectoryBackend, MountBackend, PartitionBackend, TracerBackend
 from ssdbench.tuning.setting import Backend
 
-# What the page cache and the kernel's accounting see is the head, not its paths.
-OF_THE_HEAD = frozenset({"queue/read_ahead_kb", "queue/iostats", "queue/iostats_passthrough"})
+OF_THE_HEAD = "queue/read_ahead_kb"  # what the page cache sees is the head, not its paths
+OF_COUNTERS = frozenset({"queue/iostats", "queue/iostats_passthrough"})
 
 _log = logging.getLogger(__name__)
 
@@ -94,8 +95,12 @@ class BlockBackend:
 
     def _paths(self, attribute: str, drive: str) -> list[str]:
         name = located(self._locate, drive)
-        of_requests = attribute.startswith("queue/") and attribute not in OF_THE_HEAD
-        names = queues_of(name, self._sysfs) if of_requests else [name]
+        if not attribute.startswith("queue/") or attribute == OF_THE_HEAD:
+            names = [name]
+        elif attribute in OF_COUNTERS:
+            names = counted_disks(name, self._sysfs)
+        else:
+            names = queues_of(name, self._sysfs)
         return [f"/sys/block/{name}/{attribute}" for name in names]
 
     def read(self, attribute: str, drive: str) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from ssdbench.errors import DeviceLost, HostLacks
 from ssdbench.host import blockdev, usage
-from ssdbench.host.counters import DiskStat, disk_counters
+from ssdbench.host.counters import disk_counters
 from ssdbench.host.sysfs import Sysfs
 from tests.support.devices import LoopDevice
 
@@ -43,10 +43,10 @@ def test_a_file_in_the_place_of_a_device_is_not_taken_for_it(tmp_path: Path) -> 
 def test_the_kernel_counts_what_was_written(loop_device: LoopDevice) -> None:
     descriptor = blockdev.claim(loop_device.node)
     with disk_counters(blockdev.device_number(descriptor)) as counters:
-        before = DiskStat.parse(counters.read())
+        before = counters.read()
         os.pwrite(descriptor, bytes(1 << 20), 0)
         os.fsync(descriptor)
-        after = DiskStat.parse(counters.read())
+        after = counters.read()
     os.close(descriptor)
 
     assert after.write_bytes - before.write_bytes == 1 << 20

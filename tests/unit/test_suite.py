@@ -5,7 +5,6 @@ import pytest
 
 from ssdbench.engine.lacking import WaysIn
 from ssdbench.engine.stage import AnyStage, Limits, RateHint
-from ssdbench.engine.targets import require_able
 from ssdbench.errors import HostLacks, UsageError
 from ssdbench.model.finding import Code
 from ssdbench.model.loading import load_profile
@@ -16,7 +15,6 @@ from ssdbench.stages.steady import Steady
 from ssdbench.suite.asked import Asked
 from ssdbench.suite.assemble import stages
 from ssdbench.suite.plan import plan
-from ssdbench.target.inspect import inspect
 from tests.support.builders import a_target
 
 SWEEP = """
@@ -217,16 +215,3 @@ def test_a_plan_names_an_engine_that_this_host_lacks(
 
     with pytest.raises(HostLacks, match="`engine: io_uring` cannot be used: io_uring is disabled"):
         plan(asked(f"target: {file}\nmeasure: [{{sweep: {{engine: io_uring}}}}]\n"))
-
-
-def test_a_plan_and_a_run_name_a_drive_that_the_kernel_does_not_count(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "f"
-    file.write_bytes(bytes(1 << 20))
-    monkeypatch.setattr("ssdbench.engine.targets.uncounted", lambda *_: "nothing counts it")
-
-    with pytest.raises(HostLacks, match="f cannot be measured: nothing counts it"):
-        require_able(inspect(str(file)))
-    with pytest.raises(HostLacks, match="f cannot be measured: nothing counts it"):
-        plan(asked(f"target: {file}\nmeasure: [{{sweep: {{}}}}]\n"))

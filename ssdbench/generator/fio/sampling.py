@@ -37,7 +37,6 @@ class Reading:
     write_ios: int = 0
     read_bytes: int = 0
     write_bytes: int = 0
-    busy_ms: int | None = None
     foreign_ios: int = 0
 
     @property
@@ -47,9 +46,6 @@ class Reading:
 
     def since(self, before: "Reading", *, t_s: float, duration_s: float) -> Second:
         """What was done between two readings."""
-        busy = None
-        if self.busy_ms is not None and before.busy_ms is not None:
-            busy = float(self.busy_ms - before.busy_ms)
         return Second(
             t_s=t_s,
             duration_s=duration_s,
@@ -57,7 +53,6 @@ class Reading:
             write_ios=max(0, self.write_ios - before.write_ios),
             read_bytes=max(0, self.read_bytes - before.read_bytes),
             write_bytes=max(0, self.write_bytes - before.write_bytes),
-            busy_ms=busy,
             foreign_ios=max(0, self.foreign_ios - before.foreign_ios),
         )
 
@@ -136,7 +131,7 @@ class DeviceMeter:
     def read(self) -> Reading:
         """The sums now."""
         try:
-            disk = DiskStat.parse(self._disk.read())
+            disk = self._disk.read()
         except (OSError, ValueError):
             return self._last  # the device has gone: fio's report will tell
         ours = self._ours()
@@ -174,7 +169,7 @@ class DeviceMeter:
         foreign = sum(self._foreign) // block
         if self._block:
             read_ios, write_ios = read_bytes // block, write_bytes // block
-        return Reading(read_ios, write_ios, read_bytes, write_bytes, disk.busy_ms, foreign)
+        return Reading(read_ios, write_ios, read_bytes, write_bytes, foreign)
 
 
 class FileMeter:

@@ -128,5 +128,4 @@ def _second(sample: VtSample) -> Second:
         write_ios=sample.write_ios,
         read_bytes=sample.read_bytes,
         write_bytes=sample.write_bytes,
-        busy_ms=sample.busy_ns / 1e6,
     )

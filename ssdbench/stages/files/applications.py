@@ -21,7 +21,7 @@ from ssdbench.engine.stage import Context, RateHint, StagePlan
 from ssdbench.errors import CommandFailed
 from ssdbench.foreign import write_whole
 from ssdbench.host import command, database
-from ssdbench.host.counters import CounterFile, DiskStat, disk_counters
+from ssdbench.host.counters import DiskCounters, DiskStat, disk_counters
 from ssdbench.host.files import make_directory
 from ssdbench.host.numa import Policy
 from ssdbench.model.compared import Comparison, Median
@@ -152,7 +152,7 @@ class ApplicationTrial(FileTrial):
             with _served(program, work, context.directory(), scale, cpus) as server:
                 self._prepare(context, program, work, server)
                 argv = _argv(program, program.arguments(scale), server)
-                stat = DiskStat.parse(disk.read())
+                stat = disk.read()
                 watch = HostWatch(simulated=False, read=context.activity)
                 longest_s = scale.window_s + GRACE_S if program.is_timed else LONGEST_S
                 said, seconds = _ended(context, argv, work, cpus, longest_s, load)
@@ -205,10 +205,10 @@ def _argv(program: Program, arguments: Sequence[str], server: str) -> list[str]:
     return [program.program, *(text.replace(SERVER, server) for text in arguments)]
 
 
-def _moved(before: DiskStat, disk: CounterFile, place: Path) -> tuple[int, int]:
+def _moved(before: DiskStat, disk: DiskCounters, place: Path) -> tuple[int, int]:
     """Bytes that the drive read and wrote since, with all that is still to be written."""
     command.run(["sync", "-f", str(place)], timeout_s=_PREPARE_S)
-    now = DiskStat.parse(disk.read())
+    now = disk.read()
     return now.read_bytes - before.read_bytes, now.write_bytes - before.write_bytes
 
 

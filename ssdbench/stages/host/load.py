@@ -9,7 +9,7 @@ from typing import Protocol
 
 from ssdbench.host.activity import Activity
 from ssdbench.host.command import Process
-from ssdbench.host.counters import CounterFile, DiskStat
+from ssdbench.host.counters import DiskCounters, DiskStat
 
 LOOK_S = 0.02
 
@@ -87,7 +87,7 @@ NO_LOAD = Load(0.0)
 class LoadWatch:
     """Looks on while fio works: two readings at the ends of its window, samples in between."""
 
-    disk: CounterFile
+    disk: DiskCounters
     read: Callable[[], Activity]
     ramp_s: float
     window_s: float
@@ -101,16 +101,14 @@ class LoadWatch:
             return
         if self.probe is not None:
             self.probe.start()
-        before, stat = self.read(), DiskStat.parse(self.disk.read())
+        before, stat = self.read(), self.disk.read()
         until = time.monotonic() + self.window_s - _START_S
         while (left := until - time.monotonic()) > 0:
             if process.ended(min(LOOK_S, left)):
                 break
             vigil()
-            self.samples.append(DiskStat.parse(self.disk.read()).in_flight)
-        self.load = load(
-            (before, self.read()), (stat, DiskStat.parse(self.disk.read())), self.samples
-        )
+            self.samples.append(self.disk.read().in_flight)
+        self.load = load((before, self.read()), (stat, self.disk.read()), self.samples)
         if self.probe is not None:
             self.probe.stop()
 

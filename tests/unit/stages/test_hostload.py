@@ -28,7 +28,7 @@ AFTER = replace(
     busy_s=6.5,
     energy_j=150.0,
 )
-EMPTY = DiskStat(0, 0, 0, 0, 0, 0)
+EMPTY = DiskStat(0, 0, 0, 0, 0)
 DONE = replace(EMPTY, read_ios=1500, write_ios=500, merges=200, queue_ms=8000)
 
 

@@ -12,6 +12,7 @@ from ssdbench.errors import DeviceLost
 from ssdbench.generator.base import Direction, JobOutcome
 from ssdbench.generator.fio.together import Together, run_together
 from ssdbench.host.command import Process
+from ssdbench.host.counters import DiskStat
 from ssdbench.model.compared import Comparison
 from ssdbench.model.finding import Code
 from ssdbench.model.kind import StageKind
@@ -65,8 +66,8 @@ class Startable(WearyDrive):
 class Idle:
     """Counters that stand still."""
 
-    def read(self) -> str:
-        return " ".join(["0"] * 17)
+    def read(self) -> DiskStat:
+        return DiskStat(0, 0, 0, 0, 0)
 
 
 @pytest.fixture(autouse=True)
