@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from ssdbench.engine.preflight import reset_hint
 from ssdbench.errors import HostLacks
 from ssdbench.generator.fio.driver import installed
 from ssdbench.generator.fio.ioengines import OPTIONS
@@ -12,11 +13,12 @@ from ssdbench.host.topology import topology
 from ssdbench.model import asked
 from ssdbench.model.fitting import engine_obstacle
 from ssdbench.model.profile import Profile
-from ssdbench.model.target import TargetInfo
+from ssdbench.model.target import USED_UP, ZONES, TargetInfo
 from ssdbench.model.workload import IoEngine
 from ssdbench.target.inspect import kernel_name
 from ssdbench.units import KIB, format_size
 
+COUNTS_ZONES = (3, 36)  # the first fio that keeps to how many zones may be begun
 PAGE_BYTES = 4 * KIB  # of a buffer, at least: each may lie apart
 
 
@@ -99,6 +101,23 @@ def require_engines(profile: Profile, info: TargetInfo) -> None:
                 f"`engine: {engine}` cannot be used: {why}",
                 hint="Leave it out of the profile; `ssdbench check TARGET` tells of all engines.",
             )
+
+
+def zones_lacking(info: TargetInfo | None) -> str:
+    """Why the first fill of a drive in zones would fail; empty if it would not."""
+    if info is None or not info.facts.get(ZONES, "").endswith(USED_UP):
+        return ""
+    (major, minor), _ = installed()
+    if (major, minor) >= COUNTS_ZONES:
+        return ""
+    return f"fio {major}.{minor} does not count them, so the first fill would fail"
+
+
+def require_zones(info: TargetInfo) -> None:
+    """Raise HostLacks for a drive whose first zone cannot be begun, where fio sees to nothing."""
+    if why := zones_lacking(info):
+        said = f"{info.name} has {info.facts[ZONES]}; {why}"
+        raise HostLacks(said, hint=reset_hint(info.name))
 
 
 def told(info: TargetInfo | None) -> dict[str, str]:

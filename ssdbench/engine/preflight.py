@@ -48,6 +48,7 @@ class HostState:
     fio_oldest: str = ""
     fio_fault: str = ""  # why fio cannot be used, if it cannot
     lacks: Mapping[str, str] = field(default_factory=dict)  # of an engine of points; "" = nothing
+    zones_lacking: str = ""  # why a drive in zones cannot be filled now, if it cannot
     simulation_fault: str = ""  # why drives cannot be simulated, if they cannot
 
 
@@ -60,7 +61,7 @@ def requirements(state: HostState, target: TargetInfo | None) -> list[Requiremen
         *_programs(state),
         _rights(state, target),
         *_simulation(state, target),
-        *_zones(target),
+        *_zones(state, target),
         _room(state),
         *_noise(state, target),
     ]
@@ -134,9 +135,12 @@ def _simulation(state: HostState, target: TargetInfo | None) -> list[Requirement
     return [Requirement("simulated drive", Grade.FINE, "works")]
 
 
-def _zones(target: TargetInfo | None) -> list[Requirement]:
+def _zones(state: HostState, target: TargetInfo | None) -> list[Requirement]:
     if target is None or ZONES not in target.facts:
         return []
+    if state.zones_lacking:
+        said = f"{target.facts[ZONES]}; {state.zones_lacking}"
+        return [Requirement("zones", Grade.MISSING, said, reset_hint(target.name))]
     if target.zone_bytes:
         said = f"{target.facts[ZONES]}; sweeps that write in order, and reads, can be measured"
         return [Requirement("zones", Grade.FINE, said)]
@@ -153,6 +157,11 @@ def _zones(target: TargetInfo | None) -> list[Requirement]:
         f"{target.facts[ZONES]}; only zones that are all alike and written in order can be measured"
     )
     return [Requirement("zones", Grade.MISSING, said, "Take another drive.")]
+
+
+def reset_hint(name: str) -> str:
+    """What lets zones be begun again."""
+    return f"`blkzone reset {name}` empties all zones, and erases all of the drive"
 
 
 def _room(state: HostState) -> Requirement:

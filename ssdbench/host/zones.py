@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ssdbench.host.blockdev import not_openable
 from ssdbench.host.counters import SECTOR_BYTES
+from ssdbench.model.target import USED_UP
 from ssdbench.units import format_size
 
 # <linux/blkzoned.h>: a head of 16 bytes (first sector, zones, flags), then 64 bytes for each zone.
@@ -102,6 +103,7 @@ def described(zones: list[Zone], max_open: int, max_active: int) -> str:
     parts += [f"at most {max_active} open or closed"] if max_active else []
     counted = Counter(zone.condition for zone in sequential)
     parts += [f"{count} {condition}" for condition, count in counted.items()]
-    if 0 < max_active <= sum(counted[condition] for condition in _ACTIVE):
-        parts.append("so that no other can be begun before one is full or reset")
+    active = sum(counted[condition] for condition in _ACTIVE)
+    if 0 < max_active <= active and zones[0].condition not in _ACTIVE:
+        parts.append(USED_UP)
     return ", ".join(parts)

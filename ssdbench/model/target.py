@@ -8,6 +8,7 @@ from ssdbench.model.lbaformat import LbaFormat
 VIA = " via "  # between an identity and the place of a path
 ZONES = "zones"  # the fact that a drive is written in zones has
 NOT_READ = "not read"  # how it begins where the drive did not tell
+USED_UP = "so that the first cannot be begun before another is full or reset"  # how it may end
 
 
 class TargetKind(StrEnum):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ssdbench.engine.hints import rate_hint
 from ssdbench.engine.hosting import planned_host
-from ssdbench.engine.lacking import require_engines
+from ssdbench.engine.lacking import require_engines, require_zones
 from ssdbench.engine.lbaformats import REASON, way_back
 from ssdbench.engine.runner import check_limits
 from ssdbench.engine.stage import Limits, RateHint, StagePlan
@@ -55,6 +55,7 @@ def plan(asked_for: Asked) -> RunPlan:
     info = target_of(asked_for)
     require_fit(asked_for, info)
     require_engines(asked_for.profile, info)
+    require_zones(info)
     hint = rate_hint(info)
     there = info.formatted(asked_for.profile.lba_format)
     asked_for, budget = fitted(asked_for, there)

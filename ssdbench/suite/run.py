@@ -14,7 +14,7 @@ from ssdbench.engine.hints import rate_hint
 from ssdbench.engine.hosting import planned_host
 from ssdbench.engine.journal import NAME as JOURNAL
 from ssdbench.engine.journal import stored_records
-from ssdbench.engine.lacking import require_engines
+from ssdbench.engine.lacking import require_engines, require_zones
 from ssdbench.engine.lbaformats import REASON, way_back
 from ssdbench.engine.manifest import Manifest, manifest
 from ssdbench.engine.runner import Order, Runner, World, check_limits, require_same
@@ -192,6 +192,7 @@ def _generator(profile: Profile, info: TargetInfo) -> str:
     fio = require_able(info)
     require_generator(profile.generator, info, profile.host.kernel_modules)
     require_engines(profile, info)
+    require_zones(info)
     return fio if profile.generator is Applies.FIO else f"ssdb_slam, random fills by {fio}"
 
 

@@ -1,14 +1,16 @@
 """What an engine of a point needs, and the sentence where it is not there."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
 
-from ssdbench.engine.lacking import WaysIn, lacking, require_engines
+from ssdbench.engine.lacking import WaysIn, lacking, require_engines, require_zones
+from ssdbench.errors import HostLacks
 from ssdbench.model.fitting import misfits
 from ssdbench.model.lbaformat import LbaFormat
 from ssdbench.model.loading import load_profile
-from ssdbench.model.target import TargetInfo, TargetKind
+from ssdbench.model.target import USED_UP, TargetInfo, TargetKind
 from ssdbench.model.workload import IoEngine
 from ssdbench.units import KIB
 from tests.support.builders import a_target
@@ -107,3 +109,21 @@ def test_a_mix_past_the_block_layer_is_refused_where_it_stands() -> None:
 
     with pytest.raises(UsageError, match=r"io_uring_cmd with 70% reads cannot be counted"):
         load_profile("measure: [{sweep: {read: [100, 70], engine: io_uring_cmd}}]\n", "p.yaml")
+
+
+@pytest.mark.parametrize(
+    ("told", "version", "fails"),
+    [
+        ("64 of 1 MiB, at most 3 open or closed, 61 empty, 3 closed, " + USED_UP, (3, 35), True),
+        ("64 of 1 MiB, at most 3 open or closed, 61 empty, 3 closed, " + USED_UP, (3, 36), False),
+        ("64 of 1 MiB, at most 3 open or closed, 64 empty", (3, 33), False),
+    ],
+)
+def test_a_drive_whose_first_zone_cannot_be_begun_is_refused_where_fio_does_not_count_them(
+    monkeypatch: pytest.MonkeyPatch, told: str, version: tuple[int, int], fails: bool
+) -> None:
+    monkeypatch.setattr("ssdbench.engine.lacking.installed", lambda: (version, frozenset()))
+    drive = a_namespace(zone_bytes=1 << 20, facts={"zones": told})
+
+    with pytest.raises(HostLacks, match="first fill would fail") if fails else nullcontext():
+        require_zones(drive)

@@ -73,6 +73,21 @@ def test_a_drive_is_told_which_zones_it_has_and_whether_they_are_measured(
     assert "zones" not in grades(QUIET, TargetKind.DRIVE)
 
 
+def test_a_drive_in_zones_whose_first_fill_would_fail_is_not_fit() -> None:
+    target = TargetInfo(
+        kind=TargetKind.DRIVE, name="/dev/nvme1n1", node="", id="t", size_bytes=1,
+        zone_bytes=1 << 20, facts={"zones": "64 of 1 MiB, 3 open"},
+    )  # fmt: skip
+    state = replace(QUIET, zones_lacking="the first fill would fail")
+
+    (zones,) = [found for found in requirements(state, target) if found.name == "zones"]
+    assert (zones.grade, zones.said) == (
+        Grade.MISSING,
+        "64 of 1 MiB, 3 open; the first fill would fail",
+    )
+    assert "blkzone reset /dev/nvme1n1" in zones.hint
+
+
 def test_zones_that_could_not_be_read_are_not_told_to_be_unlike() -> None:
     target = TargetInfo(
         kind=TargetKind.DRIVE, name="t", node="", id="t", size_bytes=1,

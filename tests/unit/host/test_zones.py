@@ -46,13 +46,24 @@ def test_the_line_counts_zones_by_what_they_are() -> None:
     )
 
 
-@pytest.mark.parametrize(("most", "full"), [(0, False), (4, False), (3, True)])
-def test_a_drive_of_which_no_further_zone_can_be_begun_says_so(most: int, full: bool) -> None:
-    zones = [(n * 4 * MIB, 4 * MIB, 2, condition) for n, condition in enumerate((1, 2, 3, 4, 14))]
+@pytest.mark.parametrize(
+    ("most", "conditions", "used_up"),
+    [
+        (0, (1, 2, 3, 4, 14), False),
+        (4, (1, 2, 3, 4, 14), False),
+        (3, (1, 2, 3, 4, 14), True),
+        (3, (14, 2, 3, 4, 1), True),  # a full one is reset, and then begun
+        (3, (2, 1, 3, 4, 14), False),  # a fill ends the first, and has room for the next
+    ],
+)
+def test_a_drive_whose_first_zone_cannot_be_begun_says_so(
+    most: int, conditions: tuple[int, ...], used_up: bool
+) -> None:
+    zones = [(n * 4 * MIB, 4 * MIB, 2, condition) for n, condition in enumerate(conditions)]
 
     said = described(list(decode(reported(zones))), 0, most)
 
-    assert ("no other can be begun before one is full or reset" in said) is full
+    assert ("the first cannot be begun before another is full or reset" in said) is used_up
 
 
 @pytest.mark.parametrize(
