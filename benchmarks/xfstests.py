@@ -4,10 +4,10 @@
 
 DIR is a clone of xfstests (github.com/kdave/xfstests) in which you have run `make`; it is no part
 of this repository. Its tests of groups `generic` and `quick` run on ext4 and on xfs, on null_blk,
-the control, on ssdb_flash and on ssdb_tmerge, in kernels that are processes of this host (see
-user_mode.py), one for each file system. `--plain` takes those that ask for nothing but two devices,
-and after N minutes no others begin. Tests that have not ended on all six come first. `--write`
-adds to it what each ended with; what a run had when it was cut short is kept.
+the control, on ssdb_flash and on ssdb_tmerge, in kernels that are processes of this host
+(tests/vm/user_mode.py), one for each file system. `--plain` takes those that ask for nothing but
+two devices, and after N minutes no others begin. Tests that have not ended on all six come first.
+`--write` adds to it what each ended with; what a run had when it was cut short is kept.
 """
 
 import argparse
@@ -19,9 +19,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks import user_mode
 from benchmarks.blktests import CACHE, Ended, Results, differences, show, table
 from ssdbench.host import files
+from tests.vm import user_mode
 
 BEGIN, END = "<!-- xfstests: nox -s xfstests -- DIR --write -->", "<!-- /xfstests -->"
 RECORD = Path(__file__).parents[1] / "reports" / "xfstests.json"

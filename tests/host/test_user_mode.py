@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import user_mode
+from tests.vm import user_mode
 
 pytestmark = pytest.mark.host
 
 KERNEL = r"""#!/bin/sh
-echo "options $1 $2"
+echo "options $2 $3"
 for place in / /etc /usr /var/tmp /run/kernel /run/given /proc/sys/kernel; do
   touch $place/written-by-a-guest 2>/dev/null && echo "wrote in $place"; done
 echo x > /run/given/file; cat /run/given/file

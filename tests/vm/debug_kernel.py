@@ -1,15 +1,17 @@
 """A small kernel with every check that there is for a module, built once from Debian's source.
 
-    python -m tests.vm.debug_kernel [kasan|kcsan] [6.12|6.12-rt|6.1]
+    python -m tests.vm.debug_kernel [kasan|kcsan] [6.12|6.12-rt|6.12-um|6.1|6.1-um]
 
-prints the directory in which it was built, which `ssdbench lab run --kernel-dir` boots. It is kept
-beside the lab's other kernels, and built anew where its configuration has changed; of a newer
-source, once that directory is removed.
+prints the directory in which it was built, which `ssdbench lab run --kernel-dir` boots; one in user
+mode (um) is started by user_mode.py, and has no KCSAN. It is kept beside the lab's other kernels,
+and built anew where its configuration has changed; of a newer source, once that directory is
+removed.
 """
 
 import os
 import sys
 import time
+from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
@@ -25,46 +27,48 @@ BUILD_NEEDS = ("make", "gcc", "flex", "bison", "bc")
 LIBELF = Path("/usr/include/libelf.h")
 BUILD_S = 3 * 3600  # two busy cores took a quarter of it
 CHECKERS = ("kasan", "kcsan")
-RT = "-rt"  # behind a series: with PREEMPT_RT
+# Behind a series: with PREEMPT_RT; in user mode, a process of this host.
+RT, UM = "rt", "um"
 LEFT_OUT = {  # what a series lacks, and what gives way to PREEMPT_RT
     "6.1": (
         "BLK_DEV_WRITE_MOUNTED", "FAULT_INJECTION_CONFIGFS", "FAULT_INJECTION_STACKTRACE_FILTER",
     ),
     # KASAN itself frees memory in a call between CPUs there, under a lock that may sleep.
     "6.1 kasan": ("PROVE_RAW_LOCK_NESTING",),
-    "6.12-rt": ("PREEMPT",),
+    RT: ("PREEMPT",),
 }  # fmt: skip
 
 
 def debug_kernel(cache: Path, checker: str = "kasan", series: str = "6.12") -> Path:
     """The directory of a kernel that was built with a checker. Raises HostLacks, CommandFailed."""
-    return built(cache, f"debug-{series}-{checker}", _asked(checker, series), series)
+    return built(cache, f"debug-{series}-{checker}", series, ["checks", checker])
 
 
-def built(
-    cache: Path, name: str, config: str, series: str, *, arch: str = "x86", image: str = "bzImage"
-) -> Path:
-    """The directory of a kernel with that configuration, built if it is not there."""
-    archive = Archive(cache)
+def built(cache: Path, name: str, series: str, parts: Sequence[str]) -> Path:
+    """The directory of a kernel with those parts of a configuration, built if it is not there."""
+    archive, config = Archive(cache), _asked(series, parts)
+    linux, _, kind = series.partition("-")
     files.make_directory(cache)
     with waiting(cache / f"{name}.lock"):
         for directory in sorted(cache.glob(f"{name}-*-{_digest(config)}")):
             if (directory / "complete").exists():
                 return directory
         _check_needs()
-        package = archive.newest(source_package(series.removesuffix(RT)))
-        source = linux_source(archive, series.removesuffix(RT), package.version)
+        package = archive.newest(source_package(linux))
+        source = linux_source(archive, linux, package.version)
         into = cache / f"{name}-{package.version}-{_digest(config)}"
-        _build(source, into, config, arch, image)
+        _build(source, into, config, *(("um", "linux") if kind == UM else ("x86", "bzImage")))
         return into
 
 
-def _asked(checker: str, series: str) -> str:
+def _asked(series: str, parts: Sequence[str]) -> str:
     """The configuration that a kernel is built with."""
-    parts = ["checks", checker, *(["rt"] if series.endswith(RT) else [])]
-    lines = "".join((CONFIGS / f"{part}.config").read_text() for part in parts).splitlines()
-    names = (*LEFT_OUT.get(series, ()), *LEFT_OUT.get(f"{series} {checker}", ()))
-    left_out = [f"CONFIG_{name}=y" for name in names]
+    linux, _, kind = series.partition("-")
+    machine = ["system", UM] if kind == UM else ["system", "x86", *([RT] if kind == RT else [])]
+    texts = [(CONFIGS / f"{part}.config").read_text() for part in (*machine, *parts)]
+    of = (linux, kind, series, *(f"{linux} {part}" for part in parts))
+    left_out = [f"CONFIG_{name}=y" for key in of for name in LEFT_OUT.get(key, ())]
+    lines = "".join(texts).splitlines()
     return "".join(f"{line}\n" for line in lines if line not in left_out)
 
 

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import user_mode, xfstests
+from benchmarks import xfstests
 from benchmarks.blktests import Ended, Results, differences
 from benchmarks.xfstests import COLUMNS, FAMILIES, SILENT, page, results
+from tests.vm import user_mode
 
 SAID = """\
 SECTION       -- nullb-ext4

@@ -15,7 +15,7 @@ from ssdbench.host import command, files
 from ssdbench.host.kmod import build, source_digest, source_directory
 from ssdbench.host.lock import waiting
 from ssdbench.lab.guest import text_of
-from tests.vm.debug_kernel import CONFIGS, built
+from tests.vm.debug_kernel import UM, built
 
 SERIES = "6.12"
 # The guest's root: this file system read-only, without those that are mounted on it. In /run there
@@ -30,8 +30,8 @@ mkdir root/dev/shm; cp -a /dev/null /dev/zero /dev/random /dev/urandom root/dev
 cp begin script root/run; chmod +x root/run/begin
 for pair in "kernel=$kernel" "$@"; do
   mkdir "root/run/${pair%%=*}"; read_only "${pair#*=}" "root/run/${pair%%=*}"; done
-env -i HOME=/tmp TMPDIR=/tmp PATH="$PATH" chroot root /run/kernel/linux $options \
-  rootfstype=hostfs rootflags=/ ro init=/run/begin con=null con0=null,fd:1 con1=null,fd:1 loglevel=1
+env -i HOME=/tmp TMPDIR=/tmp PATH="$PATH" chroot root /run/kernel/linux loglevel=1 $options \
+  rootfstype=hostfs rootflags=/ ro init=/run/begin con=null con0=null,fd:1 con1=null,fd:1
 """
 # On top of that everything can be written, in the guest's memory.
 _BEGIN = r"""#!/bin/bash
@@ -51,9 +51,7 @@ echo o > proc/sysrq-trigger; sleep 60
 
 def kernel(cache: Path) -> Path:
     """The directory in which it was built. Raises HostLacks, CommandFailed."""
-    name = f"user-mode-{SERIES}"
-    config = (CONFIGS / "user-mode.config").read_text()
-    return built(cache, name, config, SERIES, arch="um", image="linux")
+    return built(cache, f"user-mode-{SERIES}", f"{SERIES}-{UM}", ["xfstests"])
 
 
 def modules(kernel: Path) -> Path:
@@ -62,7 +60,7 @@ def modules(kernel: Path) -> Path:
     into = kernel / f"modules-{source_digest(source)}"
     with waiting(kernel / "modules.lock"):
         if not (into / "complete").exists():
-            build(source, into, headers=kernel, block_source=None, options=["ARCH=um"])
+            build(source, into, headers=kernel, block_source=kernel / "source", options=["ARCH=um"])
             files.write_atomic(into / "complete", "")
     return into
 
@@ -79,6 +77,7 @@ def run(
 
     It is cut short where the time is over or the kernel has crashed. `given` are directories, which
     it has below /run by their names; `options` are the kernel's, at least how much memory it has.
+    It says nothing of its own unless they have another `loglevel`.
     """
     with ExitStack() as running:
         jobs = []
