@@ -46,6 +46,13 @@ def stopped_by(number: int) -> str:
     return f"stopped by {signal.Signals(number).name}"
 
 
+LEAST_SPARE_SHARE = 0.07  # of the capacity: drives are sold with that, or more
+# Writes in order after random ones find what they overwrite scattered evenly over all blocks. Where
+# a share x of the drive is in order again, the rest has 1 - x of its pages left in blocks that hold
+# 1 + spare - x, so that a page programmed costs (1 + spare - x) / spare; this is the mean over x.
+DISORDER = 1 + 0.5 / LEAST_SPARE_SHARE
+
+
 @dataclass(frozen=True, slots=True)
 class RateHint:
     """What a drive may do, for estimates only: the slowest and the fastest that is likely."""
@@ -54,6 +61,12 @@ class RateHint:
     random_write_iops: tuple[float, float] = (1_000, 300_000)
     random_read_iops: tuple[float, float] = (10_000, 800_000)
     source: str = "any SATA or NVMe drive"
+
+    @property
+    def reordering_bytes_per_s(self) -> tuple[float, float]:
+        """Of writes in order where random ones may have come before."""
+        slow, fast = self.sequential_bytes_per_s
+        return slow / DISORDER, fast
 
 
 @dataclass(frozen=True, slots=True)

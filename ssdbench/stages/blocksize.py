@@ -98,7 +98,7 @@ class BlockSize(PlainStage):
         ways = (Way.ONLY_READS,) if self.read_only else (Way.WRITES, *FURTHER_WAYS)
         least = _spent(rounds[:1], ways[:1])
         most = _spent(rounds, ways)
-        slow, fast = hint.sequential_bytes_per_s
+        slow, fast = hint.reordering_bytes_per_s
         seconds = (
             least.ios * 20e-6 + least.filled / fast,
             # Further ways are for drives that answer quickly.

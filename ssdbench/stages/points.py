@@ -20,6 +20,7 @@ from ssdbench.engine.journal import PAST_KERNEL
 from ssdbench.engine.seeds import derived
 from ssdbench.engine.stage import (
     LEAST_AHEAD_BYTES,
+    LEAST_SPARE_SHARE,
     Concluded,
     Context,
     Ended,
@@ -63,7 +64,6 @@ from ssdbench.units import format_size
 # kinds of collection, 28 tries); after one some are still 15 % off.
 REORDERING_FILLS = 1.5
 WHOLE_PERCENT = 100
-LEAST_SPARE_SHARE = 0.07  # for the optimistic end of an estimate
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,7 @@ class Precondition(PlainStage):
     content: Content = Content.RANDOM  # of a fill that does not say
     title: str = KINDS[StageKind.PRECONDITION].title
     for_experiment: bool = False  # nothing to plan on is measured on what it leaves
+    again: bool = False  # the run wrote before, perhaps at random
     kind = StageKind.PRECONDITION
     destructive = True
     lasting = Lasting.CONTENT
@@ -72,10 +73,13 @@ class Precondition(PlainStage):
         """Bytes are exact; the time depends on the drive."""
         jobs = self.jobs(target, seed=0)
         written = sum(job.total_bytes or 0 for job in jobs)
-        slow, fast = hint.sequential_bytes_per_s
         slow_random, fast_random = hint.random_write_iops
         seconds = [0.0, 0.0]
-        for job in jobs:
+        for number, job in enumerate(jobs):
+            if self.again and not number:
+                slow, fast = hint.reordering_bytes_per_s
+            else:
+                slow, fast = hint.sequential_bytes_per_s
             size, block = job.total_bytes or 0, job.workload.block_bytes
             random = job.workload.pattern is Pattern.RANDOM
             seconds[0] += size / (min(fast, fast_random * block) if random else fast)

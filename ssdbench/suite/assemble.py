@@ -122,6 +122,7 @@ def _refilled(
             profile.fill_level_percent,
             profile.content,
             title="Fill the drive again, as it was trimmed",
+            again=True,
         )
     ]
     if profile.needs_warm_up:
@@ -214,6 +215,7 @@ def _put_in_order(name: str, profile: Profile) -> Precondition:
         profile.fill_level_percent,
         profile.content,
         title="Write the whole drive once more, in order",
+        again=True,
     )
 
 

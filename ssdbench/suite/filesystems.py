@@ -107,4 +107,4 @@ def prepared(number: int, system: FileSystem, part: float, profile: Profile) -> 
     title = f"Fill the drive again, before {system.name}"
     name = f"{number:02d}-precondition"
     once = (Fill(fill=1),)
-    yield Precondition(name, once, part, profile.content, title, for_experiment=True)
+    yield Precondition(name, once, part, profile.content, title, for_experiment=True, again=True)

@@ -7,13 +7,17 @@ import pytest
 
 from ssdbench.engine import progress
 from ssdbench.engine.events import Progress
-from ssdbench.engine.hints import ANY, ends_after, learned
+from ssdbench.engine.hints import ANY, ends_after, learned, rate_hint
 from ssdbench.engine.stage import StagePlan
 from ssdbench.model.found import FillDone, WarmUp
 from ssdbench.model.kind import StageKind
+from ssdbench.model.loading import load_profile
 from ssdbench.model.result import SteadyVerdict
 from ssdbench.model.workload import ActiveRange, Pattern, Workload
+from ssdbench.report.read import StoredRun
+from ssdbench.suite.assemble import stages
 from tests.support.fakes import WearyDrive
+from tests.support.page_runs import a_page_run
 from tests.support.runs import ARun
 
 RANDOM = Workload(
@@ -37,6 +41,20 @@ def test_rates_are_learned_from_the_fills_and_then_from_the_warm_up() -> None:
     )
     assert by_both.random_write_iops == (400, 625)
     assert learned(ANY, []) == ANY
+
+
+def test_each_stage_of_the_demo_took_as_long_as_was_planned_and_as_was_learned(
+    tmp_path: Path,
+) -> None:
+    ran = StoredRun.open(a_page_run("demo", tmp_path / "run")).result
+    hint = rate_hint(ran.target)
+    profile = load_profile(ran.profile_text, "demo")
+
+    for stage, took in zip(stages(profile, ran.target), ran.stages, strict=True):
+        seen = learned(hint, [one.found for one in ran.stages if one.name < took.name])
+        for known in (hint, seen):
+            least_s, most_s = stage.plan(ran.target, known).seconds
+            assert least_s <= took.duration_s <= most_s, took.name
 
 
 @pytest.mark.parametrize(
