@@ -76,6 +76,14 @@ class Judging:
     declared_extra: bool = False  # extra repeats against disturbance
 
 
+@dataclass(frozen=True, slots=True)
+class Reckoned:
+    """What a plan reckons with, at one end."""
+
+    fast: bool  # the fastest drive that is likely, or the slowest
+    at_once: bool  # it settles as soon as it may, or as late
+
+
 @dataclass(frozen=True)
 class PointStage(PlainStage):
     """Groups of points, measured as often as asked."""
@@ -115,23 +123,14 @@ class PointStage(PlainStage):
 
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
         """Time and bytes of all repeats; each may settle at once, or use up its budget."""
+        # A fast drive takes less time and may write more in it; a slow one that settles at once
+        # writes least.
         sides = [
-            [
-                cost
-                for group in self.groups
-                for point in group
-                for cost in self._costs(point, target, hint, alone=len(group) == 1, fast=fast)
-            ]
-            for fast in (True, False)
+            self._in_all(target, hint, drive)
+            for drive in (Reckoned(True, True), Reckoned(False, False), Reckoned(False, True))
         ]
-        for side, fast in zip(sides, (True, False), strict=True):
-            if self.returns_to is not None:
-                how = replace(self._how_again, measure_s=HORIZON_S)
-                cost_s, cost = _repeat_costs(self.returns_to, how, target, hint, fast=fast)
-                side.append((cost_s, cost))
-        # A fast drive takes less time and may write more in it.
-        least_s, most_s = sorted(sum(s for s, _ in side) for side in sides)
-        least, written = sorted(sum(round(b) for _, b in side) for side in sides)
+        least_s, most_s = sorted(seconds for seconds, _ in sides[:2])
+        least, written = min(b for _, b in sides), max(b for _, b in sides)
         most = max(self.extra.most, self.repeats)
         said = f"; up to {most} repeats where declared" if most > self.repeats else ""
         return StagePlan.of(
@@ -151,17 +150,30 @@ class PointStage(PlainStage):
             ],
         )
 
+    def _in_all(self, target: TargetInfo, hint: RateHint, drive: Reckoned) -> tuple[float, int]:
+        """Seconds and bytes written of all repeats."""
+        costs = [
+            cost
+            for group in self.groups
+            for point in group
+            for cost in self._costs(point, target, hint, drive, alone=len(group) == 1)
+        ]
+        if self.returns_to is not None:
+            how = replace(self._how_again, measure_s=HORIZON_S)
+            costs.append(_repeat_costs(self.returns_to, how, target, hint, drive))
+        return sum(s for s, _ in costs), sum(round(b) for _, b in costs)
+
     def _costs(
-        self, point: Point, target: TargetInfo, hint: RateHint, *, alone: bool, fast: bool
+        self, point: Point, target: TargetInfo, hint: RateHint, drive: Reckoned, *, alone: bool
     ) -> list[tuple[float, float]]:
         """Seconds and bytes written of each repeat.
 
         Where repeats follow each other with nothing between them, only the first writes the spare
         area before it counts.
         """
-        first = _repeat_costs(point.workload, self._how, target, hint, fast=fast)
+        first = _repeat_costs(point.workload, self._how, target, hint, drive)
         how = replace(self._how, spare_share=0.0) if alone else self._how
-        other = _repeat_costs(point.workload, how, target, hint, fast=fast)
+        other = _repeat_costs(point.workload, how, target, hint, drive)
         return [first, *[other] * (self.repeats - 1)]
 
     def _past_buffer(self, target: TargetInfo) -> list[str]:
@@ -362,20 +374,20 @@ def _declared(extra: Extra) -> DeclaredExtra:
 
 
 def _repeat_costs(
-    workload: Workload, how: Measuring, target: TargetInfo, hint: RateHint, *, fast: bool
+    workload: Workload, how: Measuring, target: TargetInfo, hint: RateHint, drive: Reckoned
 ) -> tuple[float, float]:
-    """Seconds and bytes written of one repeat, by a fast drive or a slow one."""
+    """Seconds and bytes written of one repeat."""
     if not workload.writes:
-        settle_s = how.flat_s if fast else min(3 * how.flat_s, how.read_budget_s())
+        settle_s = how.flat_s if drive.at_once else min(3 * how.flat_s, how.read_budget_s())
         return settle_s + how.measure_s, 0.0
     # The rest of the drive may serve a small span as spare area, or not.
-    gain = target.size_bytes / workload.range.length_bytes if fast else 1.0
-    write_rate = _write_rate(workload, hint, gain, fast=fast)
-    unknown = LEAST_SPARE_SHARE if fast else UNKNOWN_SPARE_SHARE
+    gain = target.size_bytes / workload.range.length_bytes if drive.fast else 1.0
+    write_rate = _write_rate(workload, hint, gain, fast=drive.fast)
+    unknown = LEAST_SPARE_SHARE if drive.at_once else UNKNOWN_SPARE_SHARE
     spare = unknown if how.spare_share is None else how.spare_share
     spare = 0.0 if workload.paced else spare
     settle_s = max(how.write_window_s, spare * target.size_bytes / write_rate)
-    if not fast:
+    if not drive.at_once:
         settle_s *= 2
     budget_s = max(how.settle_fills * target.size_bytes / write_rate, 2 * how.write_window_s)
     settle_s = min(settle_s, budget_s, how.settle_s or math.inf)
@@ -389,9 +401,9 @@ def _write_rate(workload: Workload, hint: RateHint, gain: float, *, fast: bool) 
     share = workload.read_percent / 100
     if workload.streams and all(stream.offered_iops for stream in workload.streams):
         return max(1.0, sum(s.written_bytes_per_s for s in workload.streams))
-    most = hint.sequential_bytes_per_s[fast] * (1 - share)
     if workload.pattern is Pattern.SEQUENTIAL:
-        return most
+        return hint.sequential_bytes_per_s[fast] * (1 - share)
+    most = hint.reordering_bytes_per_s[fast] * (1 - share)
     request_s = share / hint.random_read_iops[fast] + (1 - share) / (
         gain * hint.random_write_iops[fast]
     )

@@ -43,7 +43,7 @@ def test_rates_are_learned_from_the_fills_and_then_from_the_warm_up() -> None:
     assert learned(ANY, []) == ANY
 
 
-def test_each_stage_of_the_demo_took_as_long_as_was_planned_and_as_was_learned(
+def test_each_stage_of_the_demo_took_and_wrote_what_was_planned_and_as_was_learned(
     tmp_path: Path,
 ) -> None:
     ran = StoredRun.open(a_page_run("demo", tmp_path / "run")).result
@@ -53,8 +53,12 @@ def test_each_stage_of_the_demo_took_as_long_as_was_planned_and_as_was_learned(
     for stage, took in zip(stages(profile, ran.target), ran.stages, strict=True):
         seen = learned(hint, [one.found for one in ran.stages if one.name < took.name])
         for known in (hint, seen):
-            least_s, most_s = stage.plan(ran.target, known).seconds
-            assert least_s <= took.duration_s <= most_s, took.name
+            planned = stage.plan(ran.target, known)
+            for took_it, (least, most) in (
+                (took.duration_s, planned.seconds),
+                (took.bytes_written, planned.bytes_written),
+            ):
+                assert least <= took_it <= most, (took.name, least, most)
 
 
 @pytest.mark.parametrize(
