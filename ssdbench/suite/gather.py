@@ -4,6 +4,7 @@ Results of other hosts are foreign input: each file is read by the readers that 
 what the journal proves is checked against what the result says.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -211,13 +212,22 @@ def _require_drives(runs: Sequence[StoredRun]) -> None:
     seen: dict[tuple[str, ...], StoredRun] = {}
     for run in runs:
         target = run.result.target
-        names: list[tuple[str, ...]] = [("id", target.id)]
+        names: list[tuple[str, ...]] = [("id", _unseeded(target.id))]
         if target.serial:
             names.append(("serial", target.model, target.serial))
         for name in names:
             if name in seen:
                 raise _one_drive(seen[name], run)
             seen[name] = run
+
+
+def _unseeded(identity: str) -> str:
+    """An identity without the seed of a simulated drive.
+
+    A seed picks when chance strikes within a drive, not how fast its flash is: two that differ in
+    nothing else are one drive, measured twice.
+    """
+    return re.sub(r"(?<=,)seed=[0-9]+,|,seed=[0-9]+$", "", identity)
 
 
 def _one_drive(first: StoredRun, second: StoredRun) -> UsageError:
@@ -228,6 +238,9 @@ def _one_drive(first: StoredRun, second: StoredRun) -> UsageError:
     elif one.target.id == two.target.id:
         what = f"are of one drive, {one.target.id}"
         hint = "A drive counts once: name the run that is to count, and say which one you left out."
+    elif _unseeded(one.target.id) == _unseeded(two.target.id):
+        what = f"are of one drive under two seeds, {one.target.id} and {two.target.id}"
+        hint = "Simulate drives that differ: set t_prog, op or another parameter of each."
     else:
         what = (
             f"are of one drive under two names, {one.target.id} and {two.target.id}: model "

@@ -129,6 +129,23 @@ def test_what_does_not_belong_together_is_refused(
     checked(told.out, "error")
 
 
+def test_a_seed_makes_no_other_simulated_drive_and_its_parameters_do(
+    lot: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    drive = "sim:x25m-g2-160,capacity=1GiB"
+    change(lot[0], with_target(id=drive))
+    change(lot[1], with_target(id=f"{drive},t_prog=1.5ms"))
+    assert main.run(["merge", *map(str, lot[:2]), "--json"]) == 0
+    change(lot[1], with_target(id=f"{drive},seed=7"))
+    capsys.readouterr()
+
+    assert main.run(["merge", *map(str, lot[:2])]) == 2
+    said = capsys.readouterr().err
+
+    assert f"are of one drive under two seeds, {drive} and {drive},seed=7" in said
+    assert "hint: " in said
+
+
 def altered(path: Path) -> None:
     text = json.loads(path.read_text())
     text["verdict"] = "NOT VALIDATED"

@@ -32,7 +32,7 @@ window: 10s
 settle: {window: 10s, flat: 10s, spare: 1%, max_time: 20s}
 measure: [{sweep: {read: 100}}]
 """
-DRIVES = [f"sim:x25m-g2-160,capacity=256MiB,seed={seed}" for seed in (1, 2)]
+DRIVES = [f"sim:x25m-g2-160,capacity=256MiB,t_prog_ns={ns}" for ns in (1_560_000, 1_570_000)]
 
 
 @pytest.fixture
