@@ -52,7 +52,8 @@ def standing(records: Sequence[Record], now: Counters) -> Standing:
             "write",
         )
     past = _past_the_kernel(seen, now) - ROUNDING_BYTES
-    if past > (_passed_bytes(seen, now) if at_work else 0.0):
+    begun = next((record for record, _ in reversed(seen) if record.kind is Kind.BEGUN), record)
+    if past > (allowed if _passes(begun) else 0.0):
         return Standing(
             False,
             f"the drive's health log counts {format_capacity(past + ROUNDING_BYTES)} written that "
@@ -62,28 +63,33 @@ def standing(records: Sequence[Record], now: Counters) -> Standing:
 
 
 def _past_the_kernel(seen: Sequence[tuple[Record, Counters]], now: Counters) -> int:
-    """By how much the drive's own count ran ahead of the kernel's since a record was written.
+    """By how much the drive's own count ran ahead of the kernel's and of what we wrote past it.
 
     A log that is brought up to date late, or that counts what goes to other namespaces, strays from
     the kernel's count by itself. As far as it did so during the run it may again.
     """
-    gaps = [
-        c.log_bytes - c.written_bytes
-        for _, c in seen
-        if c.log_bytes is not None and c.epoch == now.epoch
-    ]
+    gaps: list[int] = []
+    passing, passed, before = False, 0, 0
+    for record, counters in seen:
+        own = _own_bytes(record)
+        if passing:
+            passed += own - before
+        before = own
+        if record.kind is Kind.BEGUN:
+            passing = _passes(record)
+        elif record.kind is Kind.RESUMED and not record.data.get("stands"):
+            gaps.clear()  # what others did is no straying
+        if counters.log_bytes is not None and counters.epoch == now.epoch:
+            gaps.append(counters.log_bytes - counters.written_bytes - passed)
     if now.log_bytes is None or not gaps:
         return 0
     strayed = max(gaps) - min(gaps)
-    return now.log_bytes - now.written_bytes - max(gaps) - strayed
+    return now.log_bytes - now.written_bytes - passed - max(gaps) - strayed
 
 
-def _passed_bytes(seen: Sequence[tuple[Record, Counters]], now: Counters) -> float:
-    """What the unit at work may have written past the kernel."""
-    begun = next((r for r, _ in reversed(seen) if r.kind is Kind.BEGUN), seen[-1][0])
-    if not begun.data.get(PAST_KERNEL):
-        return 0.0
-    return _own_bytes(seen[-1][0]) - _own_bytes(begun) + _unseen_bytes(seen, now)
+def _passes(begun: Record) -> bool:
+    """Whether a unit that was begun writes past the kernel."""
+    return bool(begun.data.get(PAST_KERNEL))
 
 
 def _own_bytes(record: Record) -> int:

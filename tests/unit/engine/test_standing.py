@@ -96,6 +96,12 @@ THROUGH = [
     a_log(2, Kind.BEGUN, 4 * GB, 10 * GB, bytes_written=5 * GB),
     a_log(3, Kind.ALIVE, 5 * GB, None, bytes_written=6 * GB),
 ]
+PASSED = [
+    *PASSING,
+    a_log(4, Kind.FINISHED, 4 * GB, 12 * GB, bytes_written=7 * GB),
+    a_log(5, Kind.BEGUN, 4 * GB, 12 * GB, bytes_written=7 * GB),
+]
+WRITTEN_OVER = [*QUIET, a_log(2, Kind.RESUMED, 4 * GB, 12 * GB, stands=False)]
 UNSEEN = int(FASTEST_BYTES_PER_S * UNSEEN_S)
 
 
@@ -111,6 +117,8 @@ UNSEEN = int(FASTEST_BYTES_PER_S * UNSEEN_S)
         pytest.param(THROUGH, 5 * GB, 11 * GB, True, id="our-own-through-the-kernel"),
         pytest.param(THROUGH, 5 * GB, 12 * GB, False, id="more-than-the-kernel-counted"),
         pytest.param(PASSING, 4 * GB, 11 * GB + UNSEEN, True, id="our-own-past-the-kernel"),
+        pytest.param(PASSED, 4 * GB, 13 * GB, False, id="as-much-as-we-passed-before"),
+        pytest.param(WRITTEN_OVER, 4 * GB, 13 * GB, False, id="once-more-by-others"),
         pytest.param(PASSING, 4 * GB, 12 * GB + UNSEEN, False, id="more-than-we-can-have-passed"),
     ],
 )
