@@ -25,6 +25,7 @@ from ssdbench.fleet.contract import Job
 from ssdbench.fleet.drive import Patience, Stage, State
 from ssdbench.fleet.inventory import Engine, Limits
 from ssdbench.fleet.reach import Reach
+from ssdbench.host import command
 
 TOPIC = "ssdbench-drive"
 HEARD_EVERY_S = 0.5
@@ -116,7 +117,7 @@ def crew(engine: Engine, offered: dict[str, float]) -> Iterator[Any]:
                 with (
                     _cluster(offered) as cluster,
                     Client(cluster) as client,
-                    drive.ending_together(),
+                    command.ending_together(drive.over, drive.at_work),
                 ):
                     yield client
             finally:

@@ -4,10 +4,8 @@ It decides by what the host says now, never by what was said before, so that it 
 repeated, or done by two at once. It never compares a host's clock with ours for a decision.
 """
 
-import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from threading import Event
@@ -18,7 +16,6 @@ from ssdbench.fleet import contract
 from ssdbench.fleet.contract import Job, Look
 from ssdbench.fleet.reach import Reach, Said, Silent
 from ssdbench.foreign import json_object, plain
-from ssdbench.host import command
 
 T = TypeVar("T")
 
@@ -26,9 +23,8 @@ MOST_STARTS = 5  # of a run that dies again and again without getting any furthe
 CLOCK_OFF_S = 300.0
 LEAST_FREE_BYTES = 1 << 30
 SIGTERM_CODE, SIGINT_CODE = 143, 130
-TIDYING_S = 5.0  # of programs that are asked to end
-_at_work: set[str] = set()  # runs that threads of this process see to
-over = Event()  # they are to end
+at_work: set[str] = set()  # runs that threads of this process see to
+over = Event()  # they are to end; of the runs on hosts none does
 MEASURED = {0: "VALIDATED", 1: "not validated", 6: "missed a target of its profile"}
 
 
@@ -86,25 +82,6 @@ def pause(seconds: float) -> None:
         raise Over
 
 
-@contextmanager
-def ending_together() -> Iterator[None]:
-    """Where a block is interrupted, the threads of this process that see to drives end with it.
-
-    So do the programs that they wait for; of the runs on hosts none.
-    """
-    try:
-        yield
-    except BaseException:
-        over.set()
-        command.kill_awaited(signal.SIGTERM)  # what begins a run here removes its profile
-        asked_s = time.monotonic()
-        while _at_work:
-            if time.monotonic() > asked_s + TIDYING_S:
-                command.kill_awaited()
-            time.sleep(0.02)
-        raise
-
-
 @dataclass(frozen=True, slots=True)
 class Patience:
     """How often is looked, how long waited. `sleep` and `now` may be a test's."""
@@ -118,11 +95,11 @@ class Patience:
 
 def measure(job: Job, reach: Reach, patience: Patience, tell: Callable[[State], None]) -> State:
     """See one drive to its end, and return that; the states before it are told. Raises Over."""
-    _at_work.add(job.name)
+    at_work.add(job.name)
     try:
         return _Run(job, reach, patience, tell).see_to_its_end()
     finally:
-        _at_work.discard(job.name)
+        at_work.discard(job.name)
 
 
 class _Run:

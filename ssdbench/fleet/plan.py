@@ -1,6 +1,5 @@
 """Who is measured: every host is asked for its drives; nothing is begun while anything is odd."""
 
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -113,15 +112,8 @@ def _asked(fleet: Fleet, reach: Reach) -> tuple[list[_Drive], list[tuple[str, st
             asked.discard(host.name)
 
     hosts = fleet.every_host
-    with ThreadPoolExecutor(ASKED_AT_ONCE) as threads:
-        try:
-            answers = list(threads.map(ask, hosts))
-        except BaseException:  # such as Ctrl-C: threads would wait for hosts that are silent
-            over.set()
-            while asked:
-                command.kill_awaited()
-                time.sleep(0.02)
-            raise
+    with ThreadPoolExecutor(ASKED_AT_ONCE) as threads, command.ending_together(over, asked):
+        answers = list(threads.map(ask, hosts))
     every: list[_Drive] = []
     silent: list[tuple[str, str]] = []
     for host, answer in zip(hosts, answers, strict=True):

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 from typing import NoReturn
 
 from ssdbench.errors import CommandFailed, HostLacks
@@ -27,6 +28,7 @@ from ssdbench.host.files import unwritable
 # the other order would leave a moment in which our death goes unnoticed.
 _DIE_WITH_US = '[ "$PPID" = "$0" ] && exec env "$@"'
 
+TIDYING_S = 2.0  # of programs that are asked to end
 UNKILLABLE_S = 10.0
 _FOR_ROOT = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 _inherited: ContextVar[tuple[int, ...]] = ContextVar("inherited", default=())
@@ -106,10 +108,28 @@ def run(
     return Completed(stdout.decode(errors="replace"), said, process.returncode, stdout)
 
 
-def kill_awaited(number: int = signal.SIGKILL) -> None:
-    """End what other threads wait for in `run`, which raises CommandFailed there."""
-    for group in tuple(_awaited):
-        _signal_group(group, number)
+@contextmanager
+def ending_together(over: Event, at_work: Collection[str]) -> Iterator[None]:
+    """Where a block is interrupted, other threads end with it, and all that they wait for in `run`.
+
+    `over` tells them so before they begin anything; `at_work` holds a name of each until it ends.
+    """
+    try:
+        yield
+    except BaseException:
+        over.set()
+        asked: set[int] = set()
+        began_s = time.monotonic()
+        while at_work:
+            if time.monotonic() > began_s + TIDYING_S:
+                number, groups = signal.SIGKILL, set(_awaited)
+            else:  # once: a script may have something to remove
+                number, groups = signal.SIGTERM, _awaited - asked
+            for group in groups:
+                _signal_group(group, number)  # `run` raises CommandFailed there
+            asked |= groups
+            time.sleep(0.02)
+        raise
 
 
 class Process:

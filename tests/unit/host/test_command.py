@@ -7,12 +7,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import pytest
 
 from ssdbench.errors import CommandFailed, HostLacks
-from ssdbench.host.command import Process, run, spawn, which
+from ssdbench.host.command import Process, ending_together, run, spawn, which
 
 
 def started(tmp_path: Path, *argv: str, **options: object) -> Process:
@@ -103,6 +105,34 @@ def test_a_program_that_would_ask_at_the_terminal_ends_and_is_not_stopped_there(
 
     assert done.returncode == 0, done.stderr
     assert "/dev/tty" in done.stdout
+
+
+def test_an_interrupted_block_asks_the_programs_of_other_threads_to_end_and_then_kills_them(
+    tmp_path: Path,
+) -> None:
+    begun, over, at_work = tmp_path / "begun", Event(), {"stubborn", "late"}
+    stubborn = f"trap '' TERM; touch {begun}; while :; do sleep 0.1; done"
+
+    def ended_by(name: str, argv: list[str], *, when: Event) -> int:
+        try:
+            when.wait()
+            run(argv)
+        except CommandFailed as error:
+            return error.status
+        finally:
+            at_work.discard(name)
+        return 0
+
+    now = Event()
+    now.set()
+    with ThreadPoolExecutor() as threads:
+        first = threads.submit(ended_by, "stubborn", ["sh", "-c", stubborn], when=now)
+        second = threads.submit(ended_by, "late", ["sleep", "300"], when=over)
+        assert until(begun.exists)
+        with pytest.raises(KeyboardInterrupt), ending_together(over, at_work):
+            raise KeyboardInterrupt
+
+        assert (first.result(), second.result()) == (-signal.SIGKILL, -signal.SIGTERM)
 
 
 def test_run_gives_raw_bytes_and_takes_input() -> None:
