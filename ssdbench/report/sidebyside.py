@@ -51,7 +51,9 @@ def _bounds(results: Sequence[RunResult], shared: Sequence[Shared]) -> Table:
     rows = []
     for label, points in shared:
         known = [value for point in points if point and (value := bound(point))]
-        apart = format_change(100 * (max(known) / min(known) - 1)) if known else words.NONE
+        apart = words.NONE
+        if len(known) > 1:
+            apart = format_change(100 * (max(known) / min(known) - 1))
         rows.append([Cell(words.times(label)), *map(_bound_cell, points), Cell(apart)])
     return Table("Lower bounds of IOPS, the numbers to plan on", columns, rows)
 
@@ -165,10 +167,10 @@ def _series(
     lines = []
     for label, points in shared[:MOST_LINES]:
         known = [(float(n), bound(p)) for n, p in enumerate(points, start=1) if p is not None]
-        drawn = [(x, y) for x, y in known if y]
-        lines.append(
-            Line(words.times(label), tuple(x for x, _ in drawn), tuple(y for _, y in drawn))
-        )
+        if drawn := [(x, y) for x, y in known if y]:
+            lines.append(
+                Line(words.times(label), tuple(x for x, _ in drawn), tuple(y for _, y in drawn))
+            )
     plot = Plot(
         name="series",
         title="Lower bounds, run by run",
@@ -184,7 +186,8 @@ def _series(
             marks=tuple((number - 0.5, "firmware") for number in updates),
         ),
     )
-    return [Prose(changed, tone="warn" if told else ""), Plots([plot]), _changes(found)]
+    figures = [Plots([plot])] if lines else []
+    return [Prose(changed, tone="warn" if told else ""), *figures, _changes(found)]
 
 
 def _changes(found: Compared) -> Prose | Table:
