@@ -1,7 +1,7 @@
 """Starts programs; nothing else in ssdbench does.
 
-Every program runs with messages in English (LC_ALL=C), because callers parse them, in a process
-group of its own, so that one signal reaches all of it.
+Every program runs with messages in English (LC_ALL=C), because callers parse them, in a session of
+its own, so that one signal reaches all of it, and without a terminal to ask at.
 """
 
 import logging
@@ -83,7 +83,7 @@ def run(
             stderr=subprocess.PIPE,
             env=_environment(env),
             pass_fds=_inherited.get(),
-            start_new_session=True,  # a group of its own, without a terminal to ask at
+            start_new_session=True,
         ) as process:
             story = _Story(process.pid, argv, env)
             _awaited.add(process.pid)
@@ -235,7 +235,7 @@ def spawn(
                 env=_environment(None),
                 pass_fds=tuple(pass_fds),
                 cwd=cwd,
-                process_group=0,
+                start_new_session=True,
             )
     except OSError as error:
         raise _not_startable(argv[0], error, "") from error

@@ -88,16 +88,27 @@ def test_run_kills_a_program_and_its_children_when_time_is_up(tmp_path: Path) ->
     assert until(lambda: not child.exists() or " Z " in child.read_text())
 
 
-def test_a_program_that_would_ask_at_the_terminal_ends_and_is_not_stopped_there() -> None:
+ASKS = ["sh", "-c", "read answer < /dev/tty"]
+
+
+@pytest.mark.parametrize(
+    "started",
+    [
+        f"print(run({ASKS}, ok=range(256), timeout_s=10).stderr)",
+        f"process = spawn({ASKS}, stdout=None, stderr=Path('said'))\n"
+        "print(process.wait(10), Path('said').read_text())",
+    ],
+)
+def test_a_program_that_would_ask_at_the_terminal_ends_and_is_not_stopped_there(
+    started: str, tmp_path: Path
+) -> None:
     """Such as ssh-keygen for a passphrase: nobody would see the question, nor could answer it."""
-    asks = "read answer < /dev/tty"
-    code = "from ssdbench.host.command import run\n"
-    code += f"print(run(['sh', '-c', {asks!r}], ok=range(256), timeout_s=10).stderr)"
+    code = "from pathlib import Path\nfrom ssdbench.host.command import run, spawn\n" + started
     ours, theirs = pty.openpty()
     try:
         done = subprocess.run(
             ["setsid", "--ctty", "--wait", sys.executable, "-c", code],
-            stdin=theirs, capture_output=True, text=True, check=False,
+            stdin=theirs, capture_output=True, text=True, check=False, cwd=tmp_path,
         )  # fmt: skip
     finally:
         os.close(ours)
