@@ -10,7 +10,7 @@ from ssdbench.report.view.findings import proofs
 from ssdbench.report.view.headline import headline
 from ssdbench.report.view.page import Plot, Plots
 from ssdbench.report.view.pointplots import rates
-from ssdbench.units import format_count
+from ssdbench.units import format_bound, format_count
 from tests.support.builders import StoredRunBuilder, a_finding, a_small_run, with_found
 
 
@@ -89,15 +89,18 @@ def test_a_worse_point_that_did_not_settle_stands_beside_the_number_only_by_its_
     tmp_path: Path,
 ) -> None:
     builder = StoredRunBuilder(tmp_path, repeats=3, measure_s=20).steady()
-    builder.sweep(blocks=(4096,), reads=(100, 0), depths=(32,))
+    builder.sweep(blocks=(4096,), reads=(100, 0), depths=(8, 32))
     result = builder.write(profile_text="measure: [{sweep: {}}]\nplan: {read: 100}\n")
     stage = result.stages[-1]
-    shown_rate = min(e.bound or 0 for e in (p.estimate("iops") for p in stage.points) if e)
+    writes = [p for p in stage.points if p.point.workload.writes]
+    (lowest, worst), (other, _) = sorted(
+        (e.bound or 0, p.point.id) for p in writes if (e := p.estimate("iops")) is not None
+    )
 
     def beside(mean: float) -> dict[str, str]:
         points = tuple(
             p
-            if p.point.workload.read_percent
+            if p.point.id != worst
             else p.model_copy(
                 update={
                     "findings": (a_finding(Code.NOT_STEADY_POINT),),
@@ -115,9 +118,11 @@ def test_a_worse_point_that_did_not_settle_stands_beside_the_number_only_by_its_
         return dict(headline(moved).evidence)
 
     number = shown(result)
-    assert shown_rate < number
-    assert beside(number / 2)["Mean of the worst measured"].startswith(format_count(number / 2))
-    assert "Mean of the worst measured" not in beside(number * 2.0)
+    assert lowest < other < number
+    assert beside(other / 2)["Mean of the worst measured"].startswith(format_count(other / 2))
+    settled = beside(number * 2.0)
+    assert "Mean of the worst measured" not in settled
+    assert settled["Bound of the worst measured"].startswith(format_bound(other))
 
 
 def test_a_plan_that_names_no_kind_stands_on_the_worst_measured(tmp_path: Path) -> None:
