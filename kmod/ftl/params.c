@@ -5,7 +5,7 @@
 #include "arith.h"
 #include "kinds.h"
 
-#define SSDB_SHORTEST_NS 1000000ULL	/* of planted periods: they are stepped through */
+#define SSDB_SHORTEST_NS 1000000ULL	/* of planted periods: the last are stepped through */
 
 static const char *const ssdb_choices_ftl[] = { "page", "blocklog", "direct", SSDB_NULL };
 static const char *const ssdb_choices_duplex[] = { "half", "full", SSDB_NULL };

@@ -10,11 +10,23 @@
 
 #define TICK_NS 100000000ULL
 #define SLOWEST_PPM 100000000ULL	/* keeps products of times and factors within 64 bits */
+#define STEPPED 1000			/* phases that are looked at one by one, however many passed */
 
 /* Uniform between half and one and a half of the mean, or the mean. */
 static u64 interval(struct drive *d, u64 mean, u64 random)
 {
 	return random ? mean / 2 + ((mean * (random_u64(&d->rng) >> 48)) >> 16) : mean;
+}
+
+/*
+ * What may be left out of what has passed since anybody looked: whole phases, an even number, so
+ * that regular ones come out as if each had been looked at. The kernel holds a lock meanwhile.
+ */
+static u64 unseen(u64 passed_ns, u64 phase_ns)
+{
+	u64 phases = ssdb_div(passed_ns, phase_ns);
+
+	return phases > STEPPED ? ((phases - STEPPED) & ~1ULL) * phase_ns : 0;
 }
 
 static int writes_flash(u32 service)
@@ -82,9 +94,12 @@ static void update_heat(struct drive *d, u64 now)
 
 static void update_phase(struct drive *d, u64 now)
 {
+	u64 half_ns = d->p.bistable_period_ns / 2;
+
 	while (now >= d->edge_ns) {
 		d->slow_phase = !d->slow_phase;
-		d->edge_ns += interval(d, d->p.bistable_period_ns / 2, d->p.bistable_random) + 1;
+		d->edge_ns += unseen(now - d->edge_ns, half_ns + 1) +
+			      interval(d, half_ns, d->p.bistable_random) + 1;
 	}
 }
 
@@ -163,7 +178,8 @@ void trouble_init(struct drive *d)
 u64 trouble_stall(struct drive *d, u64 t)
 {
 	while (t >= d->stall_end_ns)
-		next_stall(d, d->stall_begin_ns);
+		next_stall(d, d->stall_begin_ns +
+			      unseen(t - d->stall_begin_ns, d->p.stall_period_ns));
 	if (t < d->stall_begin_ns)
 		return t;
 	d->why |= SSDB_WHY_STALL;

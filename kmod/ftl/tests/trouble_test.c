@@ -143,6 +143,35 @@ TEST(media_errors_come_again_at_the_planted_distance)
 	rig_end(&rig);
 }
 
+/* A request after a hundred years, of which each phase would take the longest of patience. */
+TEST(trouble_is_in_step_at_once_however_long_nobody_looked)
+{
+	const u64 ages = 3155692600 * SEC;
+	int random;
+
+	for (random = 0; random < 2; random++) {
+		struct rig rig;
+
+		prepare(&rig);
+		rig_set(&rig, "stall_period_ns", MS);
+		rig_set(&rig, "stall_ns", MS / 4);
+		rig_set(&rig, "stall_random", (u64)random);
+		rig_set(&rig, "bistable_period_ns", 2 * MS);
+		rig_set(&rig, "bistable_random", (u64)random);
+		rig_set(&rig, "bistable_scope", SSDB_BISTABLE_ALL);
+		rig_set(&rig, "bistable_slow_ppm", 500000);
+		rig_build(&rig);
+		submit(&rig, ages + MS / 8, SSDB_READ, 0, 4096);
+		if (!random) {
+			u64 phase = (ages + MS / 8) / (MS + 1);
+
+			CHECK_EQUAL(counter(&rig, "stall_ns"), MS / 8);
+			CHECK_EQUAL(counter(&rig, "service_ppm"), phase & 1 ? 1500000 : 1000000);
+		}
+		rig_end(&rig);
+	}
+}
+
 TEST(stalls_come_with_the_planted_period_and_length)
 {
 	struct rig rig;
