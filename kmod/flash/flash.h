@@ -34,7 +34,6 @@ enum flash_completion {
 	FLASH_DEFERRED,		/* an interrupt a set time after it is done */
 	FLASH_ADAPTIVE,		/* TIMER when few are in flight, DEFERRED when many */
 	FLASH_POLLED,		/* no interrupt: io_uring with hipri asks */
-	FLASH_COMPLETIONS
 };
 
 enum flash_lines { FLASH_ONE_LINE, FLASH_TWO_LINES, FLASH_LINE_PER_CPU };
@@ -102,7 +101,6 @@ struct flash_cmd {
 	unsigned long start_jiffies;	/* bio mode: accounting */
 	blk_status_t status;
 	int cpu;			/* that submitted it */
-	bool slot;			/* taken from flash->slots */
 	bool lost;			/* it will not be reported */
 };
 
@@ -114,7 +112,7 @@ struct flash_line {
 	struct hrtimer timer;
 	call_single_data_t arm;		/* asks the line's CPU to set the timer */
 	bool arming;
-	int cpu;			/* -1: wherever the command was submitted */
+	int cpu;
 	struct flash *flash;
 	u64 interrupts;
 };

@@ -178,7 +178,7 @@ static void flash_line_add(struct flash_line *line, struct flash_cmd *cmd, u64 d
 	if (!ask)
 		return;
 	preempt_disable();
-	if (line->cpu < 0 || line->cpu == smp_processor_id() || !cpu_online(line->cpu)) {
+	if (line->cpu == smp_processor_id() || !cpu_online(line->cpu)) {
 		local_irq_save(flags);
 		flash_line_arm(line);
 		local_irq_restore(flags);
