@@ -28,18 +28,17 @@ static bool tmerge_is_sync(const struct tmerge *tmerge, bool write)
 
 /*
  * Who may be waited for: reads, and writes that are marked so (O_DIRECT, O_SYNC, fsync), as
- * op_is_sync() has it. Assumes that nobody waits for read-ahead and write-back in the background,
- * and that REQ_NOWAIT comes from a thread that must not sleep (io_uring). Wrong for a reader that
- * has caught up with its read-ahead: it waits, and the asynchronous way costs it two switches of
- * threads. A loop device's worker and others that send for somebody else are watched as if they
- * waited themselves; sent the synchronous way, one request holds up all that they would send after
- * it.
+ * op_is_sync() has it. Assumes that nobody waits for read-ahead and write-back in the background.
+ * Wrong for a reader that has caught up with its read-ahead: it waits, and the asynchronous way
+ * costs it two switches of threads. A loop device's worker and others that send for somebody else
+ * are watched as if they waited themselves; sent the synchronous way, one request holds up all that
+ * they would send after it. (REQ_NOWAIT does not come here: the disk does not offer it.)
  */
 static bool tmerge_is_watched(const struct tmerge *tmerge, blk_opf_t flags)
 {
 	return tmerge->options.mode == TMERGE_HYBRID &&
 	       tmerge->options.choice == TMERGE_BY_WAITING && op_is_sync(flags) &&
-	       !(flags & (REQ_RAHEAD | REQ_BACKGROUND | REQ_NOWAIT));
+	       !(flags & (REQ_RAHEAD | REQ_BACKGROUND));
 }
 
 static void tmerge_io_init(struct tmerge_io *io, struct tmerge *tmerge, struct bio *bio)
