@@ -151,14 +151,17 @@ static void flash_undo_apply(struct flash *flash, struct flash_undo *undo, u64 n
 		flash->undone++;
 }
 
+/* Whether this cut comes upon it. It may lie here, cut, until it is due: not a second time. */
 static bool flash_undo_cut(struct flash_undo *undo, u64 now_ns)
 {
 	unsigned long flags;
+	bool cut;
 
 	spin_lock_irqsave(&undo->lock, flags);
-	undo->cut = !undo->finished && undo->due_ns > now_ns;
+	cut = !undo->finished && !undo->cut && undo->due_ns > now_ns;
+	undo->cut |= cut;
 	spin_unlock_irqrestore(&undo->lock, flags);
-	return undo->cut;
+	return cut;
 }
 
 int flash_power_cut(struct flash *flash, bool cut)

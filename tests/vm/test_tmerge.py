@@ -432,6 +432,29 @@ def test_a_cut_of_power_leaves_atomic_writes_whole_or_not_at_all(guest: Guest) -
     assert all(int(line.split()[1]) >= 8 for line in counts)
 
 
+SECOND_CUT = """
+cut() { echo 1 > $F/cut; echo 0 > $F/cut; }
+fill() { tr '\\0' $1 < /dev/zero | dd of=/dev/$2 bs=4k count=1 iflag=fullblock oflag=direct \
+  status=none 2> /run/why; }
+sent() { before=$(count $1 $F); "${@:2}" & until [ $(count $1 $F) -gt $before ]; do :; done; }
+drive cuttable=1 t_prog_ns=8000000000; merge mode=atm
+sent vectors fill a tm0; merged=$!; cut
+sent commands fill b ssd0; alone=$!; cut
+wait $merged || echo the merged one failed; wait $alone && echo the other is written
+dd if=/dev/ssd0 bs=4k count=1 iflag=direct status=none | tr -d '\\0' | head -c 1; echo
+grep -E 'torn|undone' $F/counters
+"""
+
+
+@NEWEST_KERNEL
+def test_a_second_cut_takes_back_nothing_that_was_written_since_the_first(guest: Guest) -> None:
+    answer = guest(SETUP + SECOND_CUT)
+
+    assert answer.stdout.splitlines() == [
+        "the merged one failed", "the other is written", "b", "torn_vectors 0", "undone_vectors 1",
+    ]  # fmt: skip
+
+
 def test_nothing_changes_while_it_is_on_and_nothing_leaves_while_it_is_used(guest: Guest) -> None:
     answer = guest(
         SETUP + "drive; merge mode=stm\n"
