@@ -105,6 +105,28 @@ def test_dkms_builds_each_module_from_the_sources_laid_out_for_it(lab: Lab, tmp_
     assert built == {"ssdb_tmerge"}  # flash is its own package's
 
 
+@NEWEST_KERNEL
+def test_dkms_builds_for_no_new_kernel_unasked(lab: Lab, tmp_path: Path) -> None:
+    CliRunner().invoke(ssdbench, ["kmod", "dkms", "--to", str(tmp_path)])
+    (slam,) = tmp_path.glob("ssdbench-slam-*")
+    trees = ["--sourcetree", str(tmp_path), "--dkmstree", str(tmp_path / "tree")]
+    (tmp_path / "tree").mkdir()
+    name, _, version = slam.name.rpartition("-")
+    run(["dkms", "add", f"{name}/{version}", *trees])
+
+    # As the hook of a package that brings a new kernel does.
+    run(
+        [
+            "dkms", "autoinstall", "-k", lab.kernel.release, *trees,
+            "--installtree", str(tmp_path / "installed"),
+            "--kernelsourcedir", str(lab.kernel.headers),
+        ],
+        timeout_s=500,
+    )  # fmt: skip
+
+    assert run(["dkms", "status", *trees]).stdout.strip() == f"{name}/{version}: added"
+
+
 def test_compiler_and_sparse_find_nothing(lab: Lab, tmp_path: Path) -> None:
     """`W=1 -Werror`; `C=2` runs the kernel's semantic checker over every file."""
     kernel = lab.kernel
