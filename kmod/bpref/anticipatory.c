@@ -68,7 +68,7 @@ static void as_inserted(struct bpref *bp, struct bpref_queue *queue, struct requ
 
 	if (!bp->waiting || rq_data_dir(rq) != READ)
 		return;
-	if (bpref_process(rq) == as->reader) {
+	if (bpref_process(bp, rq) == as->reader) {
 		bp->hits++;
 		as_stop_waiting(as);
 	} else if (as_close(bp, rq)) {
@@ -123,7 +123,7 @@ static struct request *as_take(struct anticipatory *as, struct request *rq)
 
 	as->batch_new = false;
 	if (read) {
-		struct bpref_process *process = bpref_process(rq);
+		struct bpref_process *process = bpref_process(&as->bp, rq);
 
 		as->reader = process && !process->exited ? process : NULL;
 		as->reader_given_up = false;
@@ -166,7 +166,7 @@ static void as_done(struct bpref *bp, struct bpref_queue *queue, struct request 
 	struct anticipatory *as = to_as(bp);
 
 	/* A wait that began while the reader's request was under way gets its end now. */
-	if (bp->waiting && !bp->wait_until_ns && bpref_process(rq) == as->reader &&
+	if (bp->waiting && !bp->wait_until_ns && bpref_process(bp, rq) == as->reader &&
 	    !as->reader->in_flight)
 		bpref_wait(bp, bpref_now(bp) + as->wait_ns);
 }

@@ -122,12 +122,6 @@ static inline struct bpref_queue *bpref_queue(const struct request *rq)
 	return rq->elv.priv[0];
 }
 
-/* Who waits for a request, which is then of class 0; NULL: nobody does. */
-static inline struct bpref_process *bpref_process(const struct request *rq)
-{
-	return rq->elv.icq ? container_of(rq->elv.icq, struct bpref_process, icq) : NULL;
-}
-
 static inline u64 bpref_end(const struct request *rq)
 {
 	return blk_rq_pos(rq) + blk_rq_sectors(rq);
@@ -140,6 +134,17 @@ static inline u64 bpref_end(const struct request *rq)
 static inline int bpref_class(const struct bpref *bp, blk_opf_t opf)
 {
 	return bp->policy->by_sync ? !op_is_sync(opf) : op_is_write(opf);
+}
+
+/*
+ * Who waits for a request; NULL: nobody does. One of class 1 is prepared with a process, too, when
+ * the block layer takes it for another bio of the plug than it was made for (6.12 does, 7.3 not).
+ */
+static inline struct bpref_process *bpref_process(const struct bpref *bp, const struct request *rq)
+{
+	if (!rq->elv.icq || bpref_class(bp, rq->cmd_flags))
+		return NULL;
+	return container_of(rq->elv.icq, struct bpref_process, icq);
 }
 
 /* The time, with bpref.lock held. Never goes back, though what a task is told may be older. */

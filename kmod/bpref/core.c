@@ -211,7 +211,7 @@ static void bpref_insert(struct bpref *bp, struct request *rq, bool at_head, u64
 	if (blk_mq_sched_try_insert_merge(bp->q, rq, free))
 		return;
 	trace_block_rq_insert(rq);
-	process = bpref_process(rq);
+	process = bpref_process(bp, rq);
 	queue = bp->policy->queue_of(bp, process, rq->cmd_flags, req_get_ioprio(rq));
 	rq->fifo_time = now + bp->settings.expire_ns[bpref_class(bp, rq->cmd_flags)];
 	bpref_queue_add(bp, queue, rq);
@@ -280,7 +280,7 @@ static struct request *bpref_dispatch_request(struct blk_mq_hw_ctx *hctx)
 /* A request has left the driver; true: what waited for that can go on. */
 static bool bpref_done(struct bpref *bp, struct request *rq)
 {
-	struct bpref_process *process = bpref_process(rq);
+	struct bpref_process *process = bpref_process(bp, rq);
 	bool kick;
 
 	bpref_set_state(rq, BPREF_FOREIGN);

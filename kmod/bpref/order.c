@@ -30,7 +30,7 @@ void bpref_queue_add(struct bpref *bp, struct bpref_queue *queue, struct request
 void bpref_queue_remove(struct bpref *bp, struct request *rq)
 {
 	struct bpref_queue *queue = bpref_queue(rq);
-	struct bpref_process *process = bpref_process(rq);
+	struct bpref_process *process = bpref_process(bp, rq);
 
 	list_del_init(&rq->queuelist);
 	elv_rb_del(&queue->sorted, rq);
@@ -145,7 +145,7 @@ static void bpref_follow(struct bpref *bp, const struct request *rq)
 
 struct request *bpref_take(struct bpref *bp, struct request *rq)
 {
-	struct bpref_process *process = bpref_process(rq);
+	struct bpref_process *process = bpref_process(bp, rq);
 
 	bpref_queue_remove(bp, rq);
 	bpref_set_state(rq, BPREF_IN_FLIGHT);

@@ -130,6 +130,28 @@ def test_writes_take_three_quarters_of_the_tags_and_a_reader_finds_one(guest: Gu
     assert answer.stdout.splitlines() == ["bpref-as:64 48", "bpref-cfq:256 192"]
 
 
+# By seed 64 a read, two writes, a read; the first two are sent, and therefore made, at once. The
+# drive never reports the first write, and nobody asks whether the run has ended.
+MIXED = """
+F=/sys/kernel/config/ssdb_flash/ssd0; S=/sys/kernel/config/ssdb_slam/a; mkdir $F $S
+for pair in capacity_bytes=67108864 ftl=direct wbuf_bytes=0 store=0; do
+  echo ${pair#*=} > $F/${pair%%=*}; done; echo 1 > $F/power
+Q=/sys/block/ssd0/queue; echo bpref-cfq > $Q/scheduler; echo 60000 > $Q/iosched/slice_sync_ms
+echo 2000 > $Q/io_timeout
+for pair in device=/dev/ssd0 runtime_ms=0 ios_limit=4 depth=2 read_percent=50 seed=64 \\
+  "armed=$(cat /sys/block/ssd0/dev) 67108864"; do echo ${pair#*=} > $S/${pair%%=*}; done
+echo 2 > $F/timeout_inject/interval; echo 100 > $F/timeout_inject/probability
+echo 1 > $S/running; until [ $(cat $S/ios) = 3 ]; do sleep 0.1; done
+timeout -s KILL 60 dd if=/dev/ssd0 of=/dev/null bs=4k count=1 iflag=direct status=none || echo stuck
+until [ $(cat $S/errors) = 1 ]; do sleep 0.1; done; echo 0 > $S/running; cat $S/ios
+"""
+
+
+def test_nobody_waits_for_one_whose_write_was_made_as_a_read(guest: Guest) -> None:
+    """Since its end would be none of the wait, the drive would stand still for all others."""
+    assert guest(MIXED).stdout.split() == ["3"]
+
+
 @pytest.mark.timed
 @pytest.mark.soak
 def test_a_reader_is_waited_for_and_two_readers_share(guest: Guest) -> None:
