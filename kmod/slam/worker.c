@@ -205,7 +205,8 @@ static int slam_fit(struct slam *slam)
 	if (config->block_bytes % bdev_logical_block_size(slam->dev.bdev) ||
 	    config->offset_bytes % config->block_bytes ||
 	    config->block_bytes >> SECTOR_SHIFT > queue_max_sectors(queue) ||
-	    config->block_bytes > queue_max_segment_size(queue))
+	    (slam_levels[config->level].passthrough &&
+	     config->block_bytes > queue_max_segment_size(queue)))
 		return -EINVAL;
 	if (config->offset_bytes >= size)
 		return -ERANGE;

@@ -63,6 +63,21 @@ def test_the_device_is_held_while_it_runs_and_given_back(guest: Guest) -> None:
     assert answer.stdout.split() == ["held", "busy", "fixed", "free", "removed"]
 
 
+@NEWEST_KERNEL
+def test_blocks_larger_than_a_segment_of_the_drive_are_served_but_as_commands(guest: Guest) -> None:
+    answer = guest(
+        SETUP + "echo /dev/sda > $S/device; echo 131072 > $S/block_bytes; echo 300 > $S/ios_limit\n"
+        "echo 0 > $S/runtime_ms; cat /sys/block/sda/queue/max_segment_size\n"
+        "for level in bio request; do echo $level > $S/level; run $level; done\n"
+        "echo scsi > $S/level; (echo 1 > $S/running) 2> /dev/null || echo scsi refused",
+        disks=("ahci=null:1GiB",),
+    )
+
+    assert answer.stdout.splitlines() == [
+        "65536", "bio 300 0 300", "request 300 0 300", "scsi refused",
+    ]  # fmt: skip
+
+
 # A run that is stopped before its thread, kept off its CPU by another, has begun.
 LENT = """
 import os, time
