@@ -6,6 +6,7 @@
  */
 #include <linux/module.h>
 #include <linux/nvme.h>
+#include <linux/nvme_ioctl.h>
 #include <scsi/scsi_cmnd.h>
 #include <scsi/scsi_proto.h>
 
@@ -207,10 +208,15 @@ static int slam_scsi_send(struct slam *slam, struct slam_slot *slot, sector_t se
 
 static int slam_nvme_check(struct slam *slam)
 {
-	int error = slam_has_queue(slam);
+	int nsid, error = slam_has_queue(slam);
 
 	if (error || !slam_parent_is(slam, NULL, "nvme"))
 		return -EOPNOTSUPP;
+	/* Of the device that is held: the queue would take commands for any other one, too. */
+	nsid = slam->dev.bdev->bd_disk->fops->ioctl(slam->dev.bdev, 0, NVME_IOCTL_ID, 0);
+	if (nsid <= 0)
+		return -EOPNOTSUPP;
+	slam->nsid = nsid;
 	mutex_lock(&slam_symbols);
 	if (!slam_nvme_users)
 		slam_nvme_init = symbol_get(nvme_init_request);
@@ -241,7 +247,7 @@ static int slam_nvme_send(struct slam *slam, struct slam_slot *slot, sector_t se
 	if (IS_ERR(rq))
 		return PTR_ERR(rq);
 	cmd.rw.opcode = nvme_cmd_read;
-	cmd.rw.nsid = cpu_to_le32(slam->config.nsid);
+	cmd.rw.nsid = cpu_to_le32(slam->nsid);
 	cmd.rw.slba = cpu_to_le64(div_u64(sector << SECTOR_SHIFT, lba_bytes));
 	cmd.rw.length = cpu_to_le16(slam->config.block_bytes / lba_bytes - 1);
 	slam_nvme_init(rq, &cmd);

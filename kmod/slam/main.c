@@ -82,7 +82,6 @@ SLAM_NUMBER(span_bytes, span_bytes, 1, 0, S64_MAX);
 SLAM_NUMBER(seed, seed, 1, 0, U64_MAX);
 SLAM_NUMBER(runtime_ms, runtime_ns, NSEC_PER_MSEC, 0, U32_MAX);
 SLAM_NUMBER(ios_limit, ios, 1, 0, S64_MAX);
-SLAM_NUMBER(nsid, nsid, 1, 1, U32_MAX - 1);
 
 /* A counter of the run. */
 #define SLAM_COUNTER(NAME)									\
@@ -295,7 +294,7 @@ static struct configfs_attribute *slam_attributes[] = {
 	&slam_attr_device, &slam_attr_armed, &slam_attr_claim, &slam_attr_level, &slam_attr_pattern,
 	&slam_attr_block_bytes, &slam_attr_depth, &slam_attr_read_percent,
 	&slam_attr_offset_bytes, &slam_attr_span_bytes, &slam_attr_seed, &slam_attr_runtime_ms,
-	&slam_attr_ios_limit, &slam_attr_nsid, &slam_attr_cpu, &slam_attr_running,
+	&slam_attr_ios_limit, &slam_attr_cpu, &slam_attr_running,
 	&slam_attr_ios, &slam_attr_bytes, &slam_attr_errors, &slam_attr_elapsed_ns, NULL,
 };
 
@@ -330,7 +329,6 @@ static struct config_item *slam_make(struct config_group *group, const char *nam
 		.read_percent = 100,
 		.seed = 1,
 		.runtime_ns = NSEC_PER_SEC,
-		.nsid = 1,
 		.cpu = -1,
 		.random = true,
 	};

@@ -47,7 +47,6 @@ struct slam_config {
 	u64 seed;
 	u64 runtime_ns;
 	u64 ios;			/* 0: until runtime */
-	u32 nsid;			/* NVMe passthrough */
 	s32 cpu;			/* -1: any */
 	bool random;
 };
@@ -65,6 +64,7 @@ struct slam {
 	struct slam_slot *slots;
 	u64 sectors_start;		/* of a partition, where a level knows of none */
 	u64 sectors_offset;
+	u32 nsid;			/* NVMe passthrough: the device's own */
 	struct task_struct *task;	/* NULL while idle */
 	struct llist_head done;
 	wait_queue_head_t wait;

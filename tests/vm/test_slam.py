@@ -63,6 +63,28 @@ def test_the_device_is_held_while_it_runs_and_given_back(guest: Guest) -> None:
     assert answer.stdout.split() == ["held", "busy", "fixed", "free", "removed"]
 
 
+TWO_NAMESPACES = (
+    "-device", "nvme,id=c0,serial=TWO",
+    "-blockdev", "driver=null-co,node-name=n1,size=16777216,read-zeroes=on",
+    "-blockdev", "driver=null-co,node-name=n2,size=1073741824,read-zeroes=on",
+    "-device", "nvme-ns,drive=n1,bus=c0,nsid=1", "-device", "nvme-ns,drive=n2,bus=c0,nsid=2",
+)  # fmt: skip
+
+
+@NEWEST_KERNEL
+def test_nvme_commands_go_to_the_namespace_that_is_held(guest: Guest) -> None:
+    """The other one is smaller, so that reads beyond its end would fail."""
+    answer = guest(
+        SETUP + "for disk in /sys/block/nvme*; do [ $(cat $disk/nsid) = 1 ] || break; done\n"
+        "echo /dev/${disk##*/} > $S/device; echo nvme > $S/level; echo 500 > $S/ios_limit\n"
+        "echo 0 > $S/runtime_ms; run nvme",
+        disks=(),
+        devices=TWO_NAMESPACES,
+    )
+
+    assert answer.stdout.split() == ["nvme", "500", "0", "500"]
+
+
 @NEWEST_KERNEL
 def test_blocks_larger_than_a_segment_of_the_drive_are_served_but_as_commands(guest: Guest) -> None:
     answer = guest(
@@ -162,7 +184,7 @@ def test_writes_stay_within_a_partition_and_out_of_what_another_holds(guest: Gue
 WRONG = (
     "block_bytes 4000", "block_bytes 0", "depth 0", "depth 99999", "read_percent 101", "level warp",
     "pattern zigzag", "cpu 4096", "device /dev/none", "offset_bytes 9223372036854775807", "seed x",
-    "span_bytes 1", "nsid 0", "runtime_ms -5",
+    "span_bytes 1", "runtime_ms -5", "claim x",
 )  # fmt: skip
 
 
