@@ -11,6 +11,7 @@
 #include <scsi/scsi_proto.h>
 
 #include "slam.h"
+#include "worker.h"
 
 static struct request_queue *slam_queue(struct slam *slam)
 {
@@ -87,7 +88,7 @@ static bool slam_is_busy(blk_status_t status)
 	return status == BLK_STS_RESOURCE || status == BLK_STS_DEV_RESOURCE;
 }
 
-/* -EBUSY: the drive was busy until the run was stopped. */
+/* -EBUSY: the drive was busy until the run was over. */
 static int slam_request_send(struct slam *slam, struct slam_slot *slot, sector_t sector)
 {
 	blk_opf_t op = slot->read ? REQ_OP_READ : REQ_OP_WRITE;
@@ -111,7 +112,7 @@ static int slam_request_send(struct slam *slam, struct slam_slot *slot, sector_t
 		if (!slam_is_busy(status))
 			break;
 		cond_resched();
-	} while (!READ_ONCE(slam->stop));
+	} while (!slam_over(slam));
 	if (status != BLK_STS_OK) {
 		blk_mq_free_request(rq);
 		return slam_is_busy(status) ? -EBUSY : blk_status_to_errno(status);

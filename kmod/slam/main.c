@@ -9,13 +9,12 @@
  *	echo 1 > a/running; cat a/running (0 when it has ended); cat a/ios a/elapsed_ns
  *
  * Reads only, unless `armed` names the very drive. The device is held exclusively while it runs;
- * who holds it already (O_EXCL) writes the number of the file descriptor to `claim`, and the run
- * keeps that file open and ends with that process.
+ * who holds it already (O_EXCL) writes the number of the file descriptor to `claim`, and starts a
+ * run that keeps that file open and ends with that process.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/cpumask.h>
-#include <linux/file.h>
 #include <linux/kstrtox.h>
 #include <linux/module.h>
 #include <linux/slab.h>
@@ -140,34 +139,25 @@ static ssize_t slam_armed_store(struct config_item *item, const char *page, size
 }
 CONFIGFS_ATTR(slam_, armed);
 
-/* A descriptor of the writer's: its claim of the drive, for one run. -1 takes it back. */
+/*
+ * A descriptor of the writer's: its claim of the drive, for one run. -1 takes it back. Its file is
+ * not kept open before the run, since nobody would close it for a process that dies.
+ */
 static ssize_t slam_claim_store(struct config_item *item, const char *page, size_t count)
 {
 	struct slam *slam = to_slam(item);
-	struct file *file = NULL;
 	int fd, error = kstrtoint(page, 0, &fd);
 
 	if (error)
 		return error;
-	if (fd >= 0) {
-		file = fget(fd);
-		if (!file)
-			return -EBADF;
-		if (!S_ISBLK(file_inode(file)->i_mode)) {
-			fput(file);
-			return -ENOTBLK;
-		}
-	}
 	mutex_lock(&slam->lock);
 	error = slam_idle(slam);
 	if (!error) {
-		slam_drop_claim(slam);
-		slam->claimant = file ? get_pid(task_tgid(current)) : NULL;
-		swap(slam->claim, file);
+		slam_forget_claim(slam);
+		slam->claimant = fd >= 0 ? get_pid(task_tgid(current)) : NULL;
+		slam->claim_fd = fd;
 	}
 	mutex_unlock(&slam->lock);
-	if (file)
-		fput(file);
 	return error ?: count;
 }
 CONFIGFS_ATTR_WO(slam_, claim);
@@ -346,7 +336,7 @@ static void slam_drop(struct config_group *group, struct config_item *item)
 	mutex_lock(&slam->lock);
 	if (slam->task)
 		slam_stop(slam);
-	slam_drop_claim(slam);
+	slam_forget_claim(slam);
 	mutex_unlock(&slam->lock);
 	config_item_put(item);
 }

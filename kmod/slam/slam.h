@@ -56,8 +56,9 @@ struct slam {
 	struct mutex lock;		/* config, task, start and stop */
 	struct slam_config config;
 
-	struct file *claim;		/* an open drive that is kept open while it runs */
-	struct pid *claimant;		/* who gave it; the run ends with that process */
+	struct pid *claimant;		/* who lends its claim; the run ends with that process */
+	int claim_fd;			/* of the claimant */
+	struct file *claim;		/* the same, kept open while it runs */
 
 	struct ssdb_bdev dev;
 	struct slam_pattern pattern;
@@ -66,6 +67,7 @@ struct slam {
 	u64 sectors_offset;
 	u32 nsid;			/* NVMe passthrough: the device's own */
 	struct task_struct *task;	/* NULL while idle */
+	u64 began_ns;
 	struct llist_head done;
 	wait_queue_head_t wait;
 	bool stop;			/* send no more */

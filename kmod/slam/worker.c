@@ -111,25 +111,41 @@ static bool slam_claimant_lives(struct slam *slam)
 	return lives;
 }
 
-void slam_drop_claim(struct slam *slam)
+bool slam_over(struct slam *slam)
 {
-	struct file *claim = xchg(&slam->claim, NULL);
+	u64 elapsed = ktime_get_ns() - slam->began_ns;
 
-	if (!claim)
-		return;
+	WRITE_ONCE(slam->elapsed_ns, elapsed);
+	if ((slam->config.runtime_ns && elapsed >= slam->config.runtime_ns) ||
+	    !slam_claimant_lives(slam))
+		WRITE_ONCE(slam->stop, true);
+	return READ_ONCE(slam->stop);
+}
+
+void slam_forget_claim(struct slam *slam)
+{
 	put_pid(slam->claimant);
 	slam->claimant = NULL;
-	fput(claim);
+}
+
+/* Give back the drive, and the claim that was lent, unless that has been done. */
+static void slam_close(struct slam *slam)
+{
+	if (!IS_ERR_OR_NULL(slam->dev.bdev))
+		ssdb_bdev_close(&slam->dev);
+	if (slam->claim)
+		fput(slam->claim);
+	slam->claim = NULL;
 }
 
 static int slam_work(void *data)
 {
 	struct slam *slam = data;
-	u64 began = ktime_get_ns(), now = began;
 	u64 budget = slam->config.ios ? slam->config.ios : U64_MAX;
 	struct llist_node *free = slam_all_slots(slam);
 	u32 flying = 0;
 
+	slam->began_ns = ktime_get_ns();
 	while (flying || (free && budget && !READ_ONCE(slam->stop))) {
 		flying += slam_fill(slam, free, &free, &budget);
 		if (flying)
@@ -139,14 +155,11 @@ static int slam_work(void *data)
 			slam_count(slam, llist_entry(node, struct slam_slot, done));
 			flying--;
 		}
-		now = ktime_get_ns();
-		WRITE_ONCE(slam->elapsed_ns, now - began);
-		if ((slam->config.runtime_ns && now - began >= slam->config.runtime_ns) ||
-		    !slam_claimant_lives(slam))
-			WRITE_ONCE(slam->stop, true);
+		slam_over(slam);
 		cond_resched();
 	}
-	slam_drop_claim(slam);
+	slam_close(slam);
+	flush_delayed_fput();	/* what a kernel thread closes would be open for some time yet */
 	WRITE_ONCE(slam->finished, true);
 	/* The stopper waits for us with the instance's lock held: see slam_stop(). */
 	set_current_state(TASK_INTERRUPTIBLE);
@@ -247,16 +260,37 @@ static bool slam_claimed(struct slam *slam)
 	       READ_ONCE(slam->dev.bdev->bd_holder) == slam->claim;
 }
 
+/* The claim that is lent, if one is: of the process that starts the run. */
+static int slam_take_claim(struct slam *slam)
+{
+	struct file *file;
+
+	if (!slam->claimant)
+		return 0;
+	if (slam->claimant != task_tgid(current))
+		return -EPERM;
+	file = fget(slam->claim_fd);
+	if (!file)
+		return -EBADF;
+	if (!S_ISBLK(file_inode(file)->i_mode)) {
+		fput(file);
+		return -ENOTBLK;
+	}
+	slam->claim = file;
+	return 0;
+}
+
 /* Exclusively, or beside a claim, which then stays with the run. */
 static int slam_open(struct slam *slam)
 {
 	int error = ssdb_bdev_open(&slam->dev, slam->config.device,
 				   slam->config.read_percent < 100, slam->claim ? NULL : slam);
 
-	if (error || !slam->claim || slam_claimed(slam))
-		return error;
-	ssdb_bdev_close(&slam->dev);
-	return -EPERM;
+	if (!error && slam->claim && !slam_claimed(slam)) {
+		ssdb_bdev_close(&slam->dev);
+		error = -EPERM;
+	}
+	return error;
 }
 
 /* The reason for an error number, in the log. */
@@ -293,10 +327,15 @@ int slam_start(struct slam *slam)
 	const struct slam_level_ops *level = &slam_levels[slam->config.level];
 	int error;
 
-	error = slam_open(slam);
+	error = slam_take_claim(slam);
 	if (error)
-		return slam_refused(slam, error, slam->claim ? "not to be opened beside the claim" :
-				    "not to be opened, or in use");
+		return slam_refused(slam, error, "its claim is no drive that this process has open");
+	error = slam_open(slam);
+	if (error) {
+		slam_refused(slam, error, slam->claim ? "not to be opened beside the claim" :
+			     "not to be opened, or in use");
+		goto out_close;
+	}
 	error = slam_check(slam);
 	if (error)
 		goto out_close;
@@ -328,7 +367,7 @@ out_free:
 	if (level->release)
 		level->release(slam);
 out_close:
-	ssdb_bdev_close(&slam->dev);
+	slam_close(slam);
 	return error;
 }
 
@@ -339,10 +378,10 @@ void slam_stop(struct slam *slam)
 	WRITE_ONCE(slam->stop, true);
 	kthread_stop(slam->task);
 	slam->task = NULL;
-	slam_drop_claim(slam);	/* a thread stopped before it began has not */
+	slam_close(slam);	/* a thread stopped before it began has not */
+	slam_forget_claim(slam);
 	synchronize_rcu();	/* the last completion may still wake the worker: see slam_done() */
 	slam_free_slots(slam);
 	if (level->release)
 		level->release(slam);
-	ssdb_bdev_close(&slam->dev);
 }

@@ -12,7 +12,10 @@ struct slam;
 int slam_start(struct slam *slam);
 void slam_stop(struct slam *slam);
 
-/* Give the claim back, if there is one; the worker does so when nothing is in flight. */
-void slam_drop_claim(struct slam *slam);
+/* Forget who lends a claim, with slam->lock held and nothing running. */
+void slam_forget_claim(struct slam *slam);
+
+/* For the worker: whether it is to send no more (stopped, out of time, or the claimant is gone). */
+bool slam_over(struct slam *slam);
 
 #endif

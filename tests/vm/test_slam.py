@@ -63,6 +63,74 @@ def test_the_device_is_held_while_it_runs_and_given_back(guest: Guest) -> None:
     assert answer.stdout.split() == ["held", "busy", "fixed", "free", "removed"]
 
 
+# Who asks for a drive of its own, until it gets it.
+FREE = """
+import os, time
+for _ in range(150):
+    try:
+        os.open("/dev/nvme0n1", os.O_RDWR | os.O_EXCL)
+        print("free")
+        break
+    except OSError:
+        time.sleep(0.1)
+else:
+    print("held")
+"""
+LEND = """
+import os, sys
+def put(name, value):
+    with open(f"/sys/kernel/config/ssdb_slam/a/{name}", "w") as file:
+        file.write(str(value))
+claim = os.open("/dev/nvme0n1", os.O_RDWR | os.O_EXCL)
+put("claim", claim)
+for value in sys.argv[1:]:
+    try:
+        put("running", value)
+    except OSError as error:
+        print(error.strerror, flush=True)
+os.kill(os.getpid(), 9)
+"""
+
+
+def test_a_drive_is_free_when_a_run_has_ended_though_nobody_asks(guest: Guest) -> None:
+    answer = guest(SETUP + f"echo 1 > $S/running; python3 -c '{FREE}'; cat $S/errors $S/running")
+
+    assert answer.stdout.split() == ["free", "0", "0"]
+
+
+def test_a_claim_that_no_run_has_taken_ends_with_its_process(guest: Guest) -> None:
+    """It was killed before it started one, or the run was refused, or it is another one's."""
+    answer = guest(
+        SETUP
+        + f"cat > /run/free.py <<'EOF'\n{FREE}\nEOF\ncat > /run/lend.py <<'EOF'\n{LEND}\nEOF\n"
+        "python3 /run/lend.py || python3 /run/free.py\n"
+        "(echo 1 > $S/running) 2> /dev/null || echo refused\n"
+        "echo 536870912 > $S/offset_bytes; echo 1073741824 > $S/span_bytes\n"
+        "python3 /run/lend.py 1 || python3 /run/free.py\n"
+        "dmesg | grep -o 'nvme0n1: its claim is no drive that this process has open (-EPERM)'"
+    )
+
+    assert answer.stdout.splitlines() == [
+        "free", "refused", "Numerical result out of range", "free",
+        "nvme0n1: its claim is no drive that this process has open (-EPERM)",
+    ]  # fmt: skip
+
+
+@pytest.mark.timed
+def test_a_run_into_a_drive_that_stays_busy_ends_with_its_time(guest: Guest) -> None:
+    """The drive takes one request at a time and has one, of another process, for 4 s."""
+    answer = guest(
+        SETUP + "modprobe null_blk nr_devices=1 gb=1 irqmode=2 completion_nsec=4000000000"
+        " hw_queue_depth=1 submit_queues=1\n"
+        "echo bpref-cfq > /sys/block/nullb0/queue/scheduler; echo /dev/nullb0 > $S/device\n"
+        "echo request > $S/level; dd if=/dev/nullb0 of=/run/o bs=4k count=1 iflag=direct 2>&1 &\n"
+        "until [ $(awk '{print $9}' /sys/block/nullb0/stat) = 1 ]; do sleep 0.05; done\n"
+        "run busy; kill -0 $! && echo beside it; wait"
+    )
+
+    assert answer.stdout.splitlines()[:2] == ["busy 0 0 0", "beside it"]
+
+
 TWO_NAMESPACES = (
     "-device", "nvme,id=c0,serial=TWO",
     "-blockdev", "driver=null-co,node-name=n1,size=16777216,read-zeroes=on",
@@ -173,7 +241,7 @@ def test_writes_stay_within_a_partition_and_out_of_what_another_holds(guest: Gue
         '[ "$(md5sum < $P)" != "$blank" ] && [ "$(beside)" = "$before" ] && echo within; done\n'
         # A descriptor without O_EXCL claims nothing; the file system does.
         "mkfs.ext4 -q $P; mkdir /run/m; mount $P /run/m; exec 7< $P; echo 7 > $S/claim\n"
-        "(echo 1 > $S/running) 2> /run/said || grep -o 'not permitted' /run/said; umount /run/m",
+        "echo 1 2> /run/said > $S/running || grep -o 'not permitted' /run/said; umount /run/m",
     )
 
     assert answer.stdout.split("\n")[:-1] == [
