@@ -179,27 +179,34 @@ def vm(session: nox.Session) -> None:
 def vm_debug(session: nox.Session) -> None:
     """Kernel modules and failed allocations on a kernel with every check, built once; hours.
 
-    `-- kcsan` takes a kernel that looks for data races in place of KASAN, `-- kasan 6.12-rt` or
-    `6.1` one of another kind (and no walk over allocations), `-- TEST…` other tests.
+    `-- kcsan` takes a kernel that looks for data races in place of KASAN (and no walk over
+    allocations), `-- kasan 6.12-rt` or `6.1` one of another kind, `-- TEST…` other tests.
     """
     words = list(session.posargs)
     checker = words.pop(0) if words[:1] in (["kasan"], ["kcsan"]) else "kasan"
     series = words.pop(0) if words[:1] in (["6.1"], ["6.12"], ["6.12-rt"]) else "6.12"
-    tree = session.run(
-        sys.executable, "-m", "tests.vm.debug_kernel", checker, series,
-        external=True, silent=True, stderr=sys.stderr,
-    )  # fmt: skip
+
+    def kernel(series: str) -> str:
+        said = session.run(
+            sys.executable, "-m", "tests.vm.debug_kernel", checker, series,
+            external=True, silent=True, stderr=sys.stderr,
+        )  # fmt: skip
+        return str(said).strip()
+
+    guest = kernel(series)
     usual = ["flash", "zones", "tmerge", "slam", "bpref", "faults", "stress"]
-    walked = (checker, series) == ("kasan", "6.12")
-    rarer = ["drive_gone", "cpu_hotplug", *(["fail_nth"] if walked else [])]
-    parts = [(words, "vm and not timed")] if words else [
-        ([f"tests/vm/test_{name}.py" for name in usual], "vm and not soak and not timed"),
-        ([f"tests/vm/test_{name}.py" for name in rarer], "vm and soak and not timed"),
+    rarer = ["drive_gone", "cpu_hotplug"]
+    parts = [(words, "vm and not timed", guest)] if words else [
+        ([f"tests/vm/test_{name}.py" for name in usual], "vm and not soak and not timed", guest),
+        ([f"tests/vm/test_{name}.py" for name in rarer], "vm and soak and not timed", guest),
     ]  # fmt: skip
-    for tests, which in parts:
+    if checker == "kasan" and not words:  # user mode is fast, and has no PREEMPT_RT
+        walked = guest if series.endswith("-rt") else kernel(f"{series}-um")
+        parts.append((["tests/vm/test_fail_nth.py"], "vm and soak", walked))
+    for tests, which, tree in parts:
         python(
             session, "-m", "pytest", "-m", which, "--timeout", "0", *tests,
-            SSDBENCH_LAB_KERNEL_DIR=str(tree).strip(),
+            SSDBENCH_LAB_KERNEL_DIR=tree,
         )  # fmt: skip
 
 

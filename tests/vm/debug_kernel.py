@@ -35,6 +35,7 @@ LEFT_OUT = {  # what a series lacks, and what gives way to PREEMPT_RT
     ),
     # KASAN itself frees memory in a call between CPUs there, under a lock that may sleep.
     "6.1 kasan": ("PROVE_RAW_LOCK_NESTING",),
+    "6.1-um": ("PREEMPT", "DEBUG_ATOMIC_SLEEP", "DEBUG_PREEMPT"),
     RT: ("PREEMPT",),
 }  # fmt: skip
 
