@@ -77,7 +77,7 @@ def in_user_mode(group: str, tree: Path, folder: Path) -> tuple[str, str]:
         for path in modules if group != "loading"
     )  # fmt: skip
     script = f"{load}{shlex.join(words)} 2>&1 && echo walked to the end\n"
-    options = ["mem=2G", "loglevel=7"]
+    options = ["mem=2G", "loglevel=6"]
     (said,) = user_mode.run(tree, [script], given=given, options=options, timeout_s=WALK_S)
     return said, complaint(said) or ("" if "\nwalked to the end\n" in said else "it was cut short")
 
