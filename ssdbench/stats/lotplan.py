@@ -8,6 +8,7 @@ share of a lower bound of the sum. Both depend on the number of drives that is l
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from math import inf
 
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.result import RunResult
@@ -44,13 +45,14 @@ class LotAnswer:
 def lot_answer(results: Sequence[RunResult], wanted: CapacityPlan, spread: Spread) -> LotAnswer:
     """Drives for a demand, from all drives measured; a drive whose plan does not hold counts as 0.
 
-    The point is that of the weakest drive. Raises ValueError when the plan names no demand.
+    The point is that of the weakest drive whose rate is known. Raises ValueError when the plan
+    names no demand.
     """
     alone = [capacity_answer(result, wanted) for result in results]
     known = [one for one in alone if one.point is not None]
     if not known:
         return LotAnswer(spread, (0.0,) * len(results), alone[0])
-    weakest = min(known, key=lambda one: one.usable_iops or 0.0)
+    weakest = min(known, key=lambda one: inf if one.usable_iops is None else one.usable_iops)
     if weakest.point is None:  # never: they are those that have one
         raise ValueError("a plan needs a point")
     workload = weakest.point.point.workload

@@ -8,6 +8,7 @@ from ssdbench.model.result import FlashWritten, RunResult
 from ssdbench.report.view import words
 from ssdbench.report.view.capacity import by_change, candidate, sum_lines
 from ssdbench.report.view.capacity import by_depth as by_depths
+from ssdbench.stats.lotplan import Spread, lot_answer
 from ssdbench.stats.runplan import candidates, capacity_answer
 from tests.support.builders import (
     CAPACITY_BYTES,
@@ -274,6 +275,21 @@ def test_no_plan_stands_on_a_rate_that_was_still_moving(tmp_path: Path) -> None:
     assert answer.reasons[-1] == "the drive has no rate that can be planned with"
     assert [*sum_lines(answer), *by_change(result, answer)[1:]] == []
     assert candidate(result, answer)[2:4] == (words.NONE, words.NONE)
+
+
+def test_a_drive_that_did_not_settle_does_not_say_at_which_depth_its_lot_is_planned(
+    tmp_path: Path,
+) -> None:
+    settled, other = by_depth(tmp_path / "a"), moving(by_depth(tmp_path / "b"), "b4096-r0-qd32")
+    stage = other.stages[0]
+    other = other.model_copy(update={"stages": (with_found(stage, points=stage.points[-1:]),)})
+    wanted = CapacityPlan(demand_iops=40_000, endurance_tb=1e9)
+
+    found = lot_answer([settled, other], wanted, Spread.BALANCED)
+
+    assert found.rates_iops == (1_000, 0)
+    assert found.answer.point is not None
+    assert found.answer.point.point.workload.iodepth == 1
 
 
 def test_reads_that_did_not_settle_tell_nothing_of_the_room_for_reads(tmp_path: Path) -> None:
