@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from random import Random
 from threading import Event
 from typing import Any
 
@@ -22,6 +23,7 @@ ASKED_AT_ONCE = 32
 SIZE_SHARE = 0.01  # makers round the size that is printed on a drive
 SHOWN = 8  # of many reasons of one kind
 LOCAL_MODEL = "x25m-g2-160"
+PROGRAM_NS, SLOW_PROGRAM_NS, SPREAD = 1_560_000, 1_720_000, 0.012  # of its flash, by drive
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +80,12 @@ def plan(
 
 
 def local_plan(count: int, profile_text: str, runs: Path, words: Sequence[str]) -> Plan:
-    """Simulated drives on this machine, one in five of them a slow one."""
+    """Simulated drives on this machine, which spread as those of a lot; one in five is slow."""
     jobs = []
     for number in range(1, count + 1):
-        slow = ",t_prog=1.6ms" if number % 5 == 0 else ""
-        target = f"sim:{LOCAL_MODEL},capacity=256MiB{slow},seed={number}"
+        program_ns = SLOW_PROGRAM_NS if number % 5 == 0 else PROGRAM_NS
+        program_ns = round(program_ns * (1 + Random(number).gauss(0, SPREAD)))
+        target = f"sim:{LOCAL_MODEL},capacity=256MiB,t_prog={program_ns}ns"
         jobs.append(
             Job(
                 name=run_name(target, f"sim-{number:03}", profile_text), host="here",

@@ -23,7 +23,7 @@ from ssdbench.fleet import contract, crew
 from ssdbench.fleet.contract import Job
 from ssdbench.fleet.drive import Patience, Stage, State, measure
 from ssdbench.fleet.inventory import Engine, Limits, read_fleet, run_name
-from ssdbench.fleet.plan import plan
+from ssdbench.fleet.plan import local_plan, plan
 from ssdbench.fleet.reach import BySsh, Here, Said, Silent
 from ssdbench.fleet.records import Records
 from tests.support.documents import checked
@@ -110,6 +110,16 @@ def test_a_run_is_named_after_its_drive_and_its_profile() -> None:
     assert name == run_name("eui.1", "PM9A3 3.84T", "repeats: 3")
     assert name != run_name("eui.2", "PM9A3 3.84T", "repeats: 3")
     assert name != run_name("eui.1", "PM9A3 3.84T", "repeats: 4")
+
+
+def test_simulated_drives_of_a_fleet_differ_in_their_flash_as_those_of_a_lot(
+    tmp_path: Path,
+) -> None:
+    targets = [job.target for job in local_plan(10, "", tmp_path, []).jobs]
+
+    times = [int(target.partition("t_prog=")[2].removesuffix("ns")) for target in targets]
+    slow, usual = times[4::5], [ns for n, ns in enumerate(times, 1) if n % 5]
+    assert len(set(times)) == 10 and min(slow) > max(usual)
 
 
 def test_what_a_drive_holds_may_be_overwritten_where_that_was_accepted_and_power_is_counted(
