@@ -10,7 +10,7 @@
 
 #define TICK_NS 100000000ULL
 #define SLOWEST_PPM 100000000ULL	/* keeps products of times and factors within 64 bits */
-#define STEPPED 1000			/* phases that are looked at one by one, however many passed */
+#define STEPPED 1000			/* phases looked at one by one, however many passed */
 
 /* Uniform between half and one and a half of the mean, or the mean. */
 static u64 interval(struct drive *d, u64 mean, u64 random)

@@ -143,7 +143,7 @@ TEST(media_errors_come_again_at_the_planted_distance)
 	rig_end(&rig);
 }
 
-/* A request after a hundred years, of which each phase would take the longest of patience. */
+/* A request after a hundred years: nobody could wait for a walk through all their phases. */
 TEST(trouble_is_in_step_at_once_however_long_nobody_looked)
 {
 	const u64 ages = 3155692600 * SEC;
