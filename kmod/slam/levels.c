@@ -11,7 +11,6 @@
 #include <scsi/scsi_proto.h>
 
 #include "slam.h"
-#include "worker.h"
 
 static struct request_queue *slam_queue(struct slam *slam)
 {
@@ -83,12 +82,7 @@ static SSDB_END_IO(slam_request_done, rq, status)
 	return RQ_END_IO_FREE;
 }
 
-static bool slam_is_busy(blk_status_t status)
-{
-	return status == BLK_STS_RESOURCE || status == BLK_STS_DEV_RESOURCE;
-}
-
-/* -EBUSY: the drive was busy until the run was over. */
+/* -EBUSY: the drive is busy. */
 static int slam_request_send(struct slam *slam, struct slam_slot *slot, sector_t sector)
 {
 	blk_opf_t op = slot->read ? REQ_OP_READ : REQ_OP_WRITE;
@@ -107,15 +101,11 @@ static int slam_request_send(struct slam *slam, struct slam_slot *slot, sector_t
 	rq->nr_phys_segments = 1;
 	rq->end_io = slam_request_done;
 	rq->end_io_data = slot;
-	do {
-		status = blk_insert_cloned_request(rq);
-		if (!slam_is_busy(status))
-			break;
-		cond_resched();
-	} while (!slam_over(slam));
+	status = blk_insert_cloned_request(rq);
 	if (status != BLK_STS_OK) {
 		blk_mq_free_request(rq);
-		return slam_is_busy(status) ? -EBUSY : blk_status_to_errno(status);
+		return status == BLK_STS_RESOURCE || status == BLK_STS_DEV_RESOURCE ?
+		       -EBUSY : blk_status_to_errno(status);
 	}
 	return 0;
 }

@@ -43,15 +43,51 @@ static void slam_count(struct slam *slam, struct slam_slot *slot)
 	slam->histogram[!slot->read][ssdb_hist_bin(ns)]++;
 }
 
+/* Whether the process that lent its claim is still there. */
+static bool slam_claimant_lives(struct slam *slam)
+{
+	struct task_struct *task;
+	bool lives;
+
+	if (!slam->claimant)
+		return true;
+	rcu_read_lock();
+	task = pid_task(slam->claimant, PIDTYPE_TGID);
+	lives = task && !READ_ONCE(task->exit_state);
+	rcu_read_unlock();
+	return lives;
+}
+
+/* Whether no more is to be sent: stopped, out of time, or the claimant is gone. */
+static bool slam_over(struct slam *slam)
+{
+	u64 elapsed = ktime_get_ns() - slam->began_ns;
+
+	WRITE_ONCE(slam->elapsed_ns, elapsed);
+	if ((slam->config.runtime_ns && elapsed >= slam->config.runtime_ns) ||
+	    !slam_claimant_lives(slam))
+		WRITE_ONCE(slam->stop, true);
+	return READ_ONCE(slam->stop);
+}
+
+/* -EBUSY: the drive was busy until the run was over. */
 static int slam_send(struct slam *slam, struct slam_slot *slot)
 {
+	const struct slam_level_ops *level = &slam_levels[slam->config.level];
 	u64 block = slam_pattern_block(&slam->pattern);
-	u64 sectors = slam->config.block_bytes >> SECTOR_SHIFT;
+	sector_t sector = slam->sectors_start + slam->sectors_offset +
+			  block * (slam->config.block_bytes >> SECTOR_SHIFT);
+	int error;
 
 	slot->read = slam_pattern_reads(&slam->pattern);
 	slot->submitted_ns = ktime_get_ns();
-	return slam_levels[slam->config.level].send(slam, slot, slam->sectors_start +
-						    slam->sectors_offset + block * sectors);
+	do {
+		error = level->send(slam, slot, sector);
+		if (error != -EBUSY)
+			break;
+		cond_resched();
+	} while (!slam_over(slam));
+	return error;
 }
 
 /* Send what may still be sent; returns how many went out. A send that fails ends the run. */
@@ -70,7 +106,7 @@ static u32 slam_fill(struct slam *slam, struct llist_node *free, struct llist_no
 		free = free->next;
 		error = slam_send(slam, slot);
 		if (error) {
-			/* A drive that was busy until the run was stopped has failed nothing. */
+			/* A drive that was busy until the end has failed nothing. */
 			if (error != -EBUSY)
 				WRITE_ONCE(slam->errors, slam->errors + 1);
 			WRITE_ONCE(slam->stop, true);
@@ -94,32 +130,6 @@ static struct llist_node *slam_all_slots(struct slam *slam)
 		list = &slam->slots[i].done;
 	}
 	return list;
-}
-
-/* Whether the process that lent its claim is still there. */
-static bool slam_claimant_lives(struct slam *slam)
-{
-	struct task_struct *task;
-	bool lives;
-
-	if (!slam->claimant)
-		return true;
-	rcu_read_lock();
-	task = pid_task(slam->claimant, PIDTYPE_TGID);
-	lives = task && !READ_ONCE(task->exit_state);
-	rcu_read_unlock();
-	return lives;
-}
-
-bool slam_over(struct slam *slam)
-{
-	u64 elapsed = ktime_get_ns() - slam->began_ns;
-
-	WRITE_ONCE(slam->elapsed_ns, elapsed);
-	if ((slam->config.runtime_ns && elapsed >= slam->config.runtime_ns) ||
-	    !slam_claimant_lives(slam))
-		WRITE_ONCE(slam->stop, true);
-	return READ_ONCE(slam->stop);
 }
 
 void slam_forget_claim(struct slam *slam)

@@ -15,7 +15,4 @@ void slam_stop(struct slam *slam);
 /* Forget who lends a claim, with slam->lock held and nothing running. */
 void slam_forget_claim(struct slam *slam);
 
-/* For the worker: whether it is to send no more (stopped, out of time, or the claimant is gone). */
-bool slam_over(struct slam *slam);
-
 #endif
