@@ -78,8 +78,9 @@ class Words:
 
     def __init__(self, steps: Steps, console: BinaryIO | None, *, shown: bool = True) -> None:
         self._steps = steps
-        to = {"stdout": sys.stdout.buffer, "stderr": sys.stderr.buffer}
-        self._to = to if shown else {}
+        streams = {"stdout": sys.stdout, "stderr": sys.stderr} if shown else {}
+        # One that is closed is None.
+        self._to = {name: stream.buffer for name, stream in streams.items() if stream}
         self._console = console
         self._shown: dict[Path, int] = {}
 

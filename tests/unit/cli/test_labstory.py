@@ -46,6 +46,25 @@ def test_a_long_step_says_that_it_goes_on_until_the_command_speaks(
     assert kept.getvalue() == b"booted\n"
 
 
+@pytest.mark.parametrize("closed", ["stdout", "stderr"])
+def test_words_for_a_stream_that_is_closed_go_nowhere(
+    closed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with `>&-`, or under a daemon that closes both."""
+    out = {"stdout": BytesIO(), "stderr": BytesIO()}
+    for name, taken in out.items():
+        monkeypatch.setattr(sys, name, None if name == closed else TextIOWrapper(taken))
+        (tmp_path / "share/job/1").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "share/job/1" / name).write_bytes(b"said\n")
+
+    with Steps("lab") as steps:
+        Words(steps, None).look(tmp_path / "share/job")
+
+    (open_one,) = out.keys() - {closed}
+    assert out[open_one].getvalue().endswith(b"said\n")
+    assert out[closed].getvalue() == b""
+
+
 def test_the_console_of_a_second_boot_follows_that_of_the_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
