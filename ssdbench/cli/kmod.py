@@ -62,7 +62,7 @@ def build(kernel: str, headers: str, block_source: str, *, as_json: bool) -> Non
             modules.directory_of(release),
             headers=at,
             block_source=Path(block_source).absolute() if block_source else None,
-            release=release,
+            release=kernel if headers else release,
         )
     rows = [Module(name=path.stem, built=str(path)) for path in built.files]
     rows += [Module(name=name, lacking=why) for name, why in built.lacking.items()]

@@ -129,7 +129,7 @@ def build(
     Without `block_source` (the kernel's own block/ directory, for the elevator's private headers)
     the schedulers are left out. With `root` the compiler and its libraries are that directory's,
     and `headers` lie in it, which costs root's rights; `places` are what it has of this machine
-    beside the sources and `into`. `release` is whose headers to ask for where there are none,
+    beside the sources and `into`. `release` is whose package to name where there are no headers,
     `options` are further words for make. Raises HostLacks with the compiler's first complaint when
     there is no module at all. What was built before stays until there is.
     """
@@ -233,7 +233,7 @@ def _headers_hint(release: str) -> str:
         (f"linux-headers-{release}", "apt-get install", ("apt-cache", "show")),
         (f"kernel-devel-{release}", "dnf install", ("dnf", "-q", "list", "--available")),
     ):
-        if command.which(options[0]) is None:
+        if not release or command.which(options[0]) is None:
             continue
         if command.run([*options, package], ok=range(256)).status == 0:
             return f"Install them: `{tool} {package}`."
@@ -242,7 +242,10 @@ def _headers_hint(release: str) -> str:
             "distribution, or its lists are old. Give the directory that it was built in with "
             "--headers, or use `ssdbench lab run -- COMMAND`, which has the modules in a guest."
         )
-    return "Give the directory that the kernel was built in with --headers."
+    return (
+        "--headers takes the directory that the kernel was built in, or that a package of its "
+        "headers has in /usr/src."
+    )
 
 
 def dkms_trees(source: Path, into: Path, version: str) -> dict[str, Path]:

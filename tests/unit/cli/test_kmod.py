@@ -192,6 +192,17 @@ def test_relative_directories_are_those_of_the_caller(
     assert "kmod: building ssdb_flash, ssdb_tmerge, ssdb_slam" in said.err
 
 
+def test_a_directory_that_was_given_and_has_no_headers_is_no_lack_of_a_package(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = run(["kmod", "build", "--headers", str(tmp_path)])
+
+    said = capsys.readouterr().err
+    assert status == 4
+    assert f"there are no kernel headers at {tmp_path}\n" in said
+    assert "hint: --headers takes the directory that the kernel was built in, or that a" in said
+
+
 def test_a_build_goes_to_the_kernel_that_its_headers_are_of(
     headers: Path,
     tmp_path: Path,
