@@ -209,7 +209,8 @@ class Guest:
         """Serve the host's files read-only, the kernel's modules, and the job's own directory."""
         share, job = self._job / "share", self._job
         binds = [("/", "root"), (str(self._kernel.modules), "modules")]
-        places = (self._cwd, Path(sys.prefix), OURSELVES)
+        cache = self._kernel.root.parent  # which has the modules
+        places = (self._cwd, Path(sys.prefix), OURSELVES, cache, self._kernel.headers)
         binds += [(str(m), f"root{m}") for m in _further_mounts(places)]
         lines = ["set -e"]
         for source, name in binds:
@@ -299,16 +300,9 @@ def start(machine: Machine, tools: Tools, job: Path, powered: ExitStack) -> comm
 
 
 def _further_mounts(paths: Sequence[Path]) -> list[Path]:
-    """Mount points of paths that are not on the root file system; the bind of / leaves them out."""
-    root = Path("/").stat().st_dev
-    mounts = []
-    for path in paths:
-        point = path.resolve()
-        while not point.is_mount():
-            point = point.parent
-        if path.stat().st_dev != root and point not in mounts:
-            mounts.append(point)
-    return mounts
+    """Mount points above paths, the outermost first; the bind of / leaves them out."""
+    above = {place for path in paths for place in (path.resolve(), *path.resolve().parents)}
+    return sorted(place for place in above if place.is_mount() and place != Path("/"))
 
 
 def _write_ourselves(path: Path) -> None:

@@ -4,11 +4,13 @@ from pathlib import Path
 import pytest
 
 from ssdbench.errors import HostLacks
+from ssdbench.host.command import run
 from ssdbench.lab.archive import Archive
 from ssdbench.lab.guest import BOOTS, GuestTrouble, text_of
 from ssdbench.lab.kernels import SERIES
 from ssdbench.lab.lab import InMemory, Lab
 from ssdbench.lab.machine import Machine
+from ssdbench.lab.modules import built_modules
 from ssdbench.lab.session import GuestRequest, kept_guest
 from tests.vm.conftest import NEWEST_KERNEL, REPOSITORY, Guest, Kept, cache
 
@@ -47,6 +49,31 @@ def test_what_the_guest_writes_does_not_reach_the_host(guest: Guest) -> None:
     assert str(mark) in answer.stdout
     assert not mark.exists()
     assert (REPOSITORY / "LICENSE").exists()
+
+
+# The cache of these tests, but for what a file system beneath another one has of its own.
+CACHE_ELSEWHERE = """
+mount -t tmpfs none "$1"; mkdir "$1/inner"; mount -t tmpfs none "$1/inner"
+ln -s "$2"/[a-z]* "$1/inner"; rm "$1"/inner/modules-* "$1"/inner/*.lock
+cp -a "$2"/modules-*-* "$1/inner"
+SSDBENCH_LAB_CACHE="$1/inner" exec .venv/bin/python -m ssdbench lab run -- \\
+  sh -c 'test -e $KDIR/Makefile && cut -d" " -f1 /proc/modules'
+"""
+
+
+@NEWEST_KERNEL
+def test_the_cache_may_be_on_a_file_system_of_its_own(lab: Lab, tmp_path: Path) -> None:
+    built_modules(lab.kernel, cache())
+
+    said = run(
+        [
+            "unshare", "--mount", "--propagation", "private",
+            "sh", "-euc", CACHE_ELSEWHERE, "sh", str(tmp_path), str(cache()),
+        ],
+        timeout_s=500,
+    )  # fmt: skip
+
+    assert "ssdb_slam" in said.stdout.split()
 
 
 def test_an_oops_in_the_guest_fails_the_run_and_is_shown(guest: Guest) -> None:
