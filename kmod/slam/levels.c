@@ -197,6 +197,60 @@ static int slam_scsi_send(struct slam *slam, struct slam_slot *slot, sector_t se
 	return 0;
 }
 
+/*
+ * What nvme-core has of a command, up to its status. A command that ends among others in a batch is
+ * said to have ended well, and only this tells whether it has: since Linux 6.12 also those end so
+ * that have failed (blk_mq_add_to_batch).
+ */
+struct slam_nvme_request {
+	struct nvme_command *cmd;
+	union nvme_result result;
+	u8 genctr;
+	u8 retries;
+	u8 flags;
+	u16 status;
+};
+
+static SSDB_END_IO(slam_nvme_done, rq, status)
+{
+	const struct slam_nvme_request *nvme = blk_mq_rq_to_pdu(rq);
+
+	slam_done(rq->end_io_data, nvme->status && !status ? BLK_STS_IOERR : status);
+	return RQ_END_IO_FREE;
+}
+
+/* Whether it lies there: nvme-core clears three of its members in a command that is new. */
+static int slam_nvme_look(struct slam *slam)
+{
+	struct slam_nvme_request *nvme, before;
+	struct nvme_command cmd = {};
+	struct request *rq;
+	bool cleared;
+
+	rq = blk_mq_alloc_request(slam_queue(slam), REQ_OP_DRV_IN, 0);
+	if (IS_ERR(rq))
+		return PTR_ERR(rq);
+	nvme = blk_mq_rq_to_pdu(rq);
+	before = *nvme;
+	nvme->retries = U8_MAX;
+	nvme->flags = U8_MAX;
+	nvme->status = U16_MAX;
+	slam_nvme_init(rq, &cmd);
+	cleared = !nvme->retries && !nvme->flags && !nvme->status;
+	if (!cleared)
+		*nvme = before;
+	blk_mq_free_request(rq);
+	return cleared ? 0 : -EOPNOTSUPP;
+}
+
+static void slam_nvme_release(struct slam *slam)
+{
+	mutex_lock(&slam_symbols);
+	if (!--slam_nvme_users)
+		symbol_put(nvme_init_request);
+	mutex_unlock(&slam_symbols);
+}
+
 static int slam_nvme_check(struct slam *slam)
 {
 	int nsid, error = slam_has_queue(slam);
@@ -216,15 +270,12 @@ static int slam_nvme_check(struct slam *slam)
 	else
 		error = -EOPNOTSUPP;
 	mutex_unlock(&slam_symbols);
+	if (error)
+		return error;
+	error = slam_nvme_look(slam);
+	if (error)
+		slam_nvme_release(slam);
 	return error;
-}
-
-static void slam_nvme_release(struct slam *slam)
-{
-	mutex_lock(&slam_symbols);
-	if (!--slam_nvme_users)
-		symbol_put(nvme_init_request);
-	mutex_unlock(&slam_symbols);
 }
 
 static int slam_nvme_send(struct slam *slam, struct slam_slot *slot, sector_t sector)
@@ -247,6 +298,7 @@ static int slam_nvme_send(struct slam *slam, struct slam_slot *slot, sector_t se
 		blk_mq_free_request(rq);
 		return error;
 	}
+	rq->end_io = slam_nvme_done;
 	blk_execute_rq_nowait(rq, false);
 	return 0;
 }

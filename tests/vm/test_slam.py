@@ -1,5 +1,7 @@
 import csv
 import json
+import os
+from pathlib import Path
 
 import pytest
 
@@ -129,6 +131,22 @@ def test_a_run_into_a_drive_that_stays_busy_ends_with_its_time(guest: Guest) -> 
     )
 
     assert answer.stdout.splitlines()[:2] == ["busy 0 0 0", "beside it"]
+
+
+def test_what_a_drive_cannot_read_is_an_error_at_every_level(guest: Guest, tmp_path: Path) -> None:
+    image = tmp_path / "image"
+    image.touch()
+    os.truncate(image, 64 << 20)
+    answer = guest(
+        SETUP + "for pair in pattern=sequential offset_bytes=1044480 span_bytes=8192 ios_limit=200"
+        " runtime_ms=0 depth=1; do echo ${pair#*=} > $S/${pair%%=*}; done\n"
+        "for level in bio request nvme; do echo $level > $S/level; run $level; done",
+        disks=(f"nvme,fail=2048={image}",),
+    )
+
+    assert answer.stdout.splitlines() == [
+        f"{level} 100 100 100" for level in ("bio", "request", "nvme")
+    ]
 
 
 TWO_NAMESPACES = (
