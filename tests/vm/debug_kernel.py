@@ -9,6 +9,7 @@ removed.
 """
 
 import os
+import re
 import sys
 import time
 from collections.abc import Sequence
@@ -18,8 +19,8 @@ from pathlib import Path
 from ssdbench.errors import HostLacks
 from ssdbench.host import command, files
 from ssdbench.host.lock import waiting
-from ssdbench.lab.archive import Archive, cache_directory
-from ssdbench.lab.kernels import source_package
+from ssdbench.lab.archive import Archive, Package, cache_directory
+from ssdbench.lab.kernels import OFFERS, source_package
 from tests.vm.linux_source import linux_source, say
 
 CONFIGS = Path(__file__).with_name("kernel")
@@ -36,6 +37,7 @@ LEFT_OUT = {  # what a series lacks, and what gives way to PREEMPT_RT
     # KASAN itself frees memory in a call between CPUs there, under a lock that may sleep.
     "6.1 kasan": ("PROVE_RAW_LOCK_NESTING",),
     "6.1-um": ("PREEMPT", "DEBUG_ATOMIC_SLEEP", "DEBUG_PREEMPT"),
+    "7.x": ("PROC_SYSCTL",),
     RT: ("PREEMPT",),
 }  # fmt: skip
 
@@ -47,19 +49,26 @@ def debug_kernel(cache: Path, checker: str = "kasan", series: str = "6.12") -> P
 
 def built(cache: Path, name: str, series: str, parts: Sequence[str]) -> Path:
     """The directory of a kernel with those parts of a configuration, built if it is not there."""
-    archive, config = Archive(cache), _asked(series, parts)
     linux, _, kind = series.partition("-")
+    archive, config = Archive(cache).of(OFFERS[linux].release), _asked(series, parts)
     files.make_directory(cache)
     with waiting(cache / f"{name}.lock"):
         for directory in sorted(cache.glob(f"{name}-*-{_digest(config)}")):
             if (directory / "complete").exists():
                 return directory
         _check_needs()
-        package = archive.newest(source_package(linux))
-        source = linux_source(archive, linux, package.version)
+        package = _newest(archive, OFFERS[linux].versions)
+        source = linux_source(archive, package.name.rpartition("-")[2], package.version)
         into = cache / f"{name}-{package.version}-{_digest(config)}"
         _build(source, into, config, *(("um", "linux") if kind == UM else ("x86", "bzImage")))
         return into
+
+
+def _newest(archive: Archive, versions: str) -> Package:
+    """The newest source of a series, which is a pattern. Raises HostLacks."""
+    names = archive.names(f"^{source_package(versions)}$")
+    by_number = sorted(names, key=lambda name: [int(n) for n in re.findall("[0-9]+", name)])
+    return archive.newest(by_number[-1] if by_number else source_package(versions))
 
 
 def _asked(series: str, parts: Sequence[str]) -> str:

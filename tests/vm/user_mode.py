@@ -17,7 +17,7 @@ from ssdbench.host.lock import waiting
 from ssdbench.lab.guest import text_of
 from tests.vm.debug_kernel import UM, built
 
-SERIES = "6.12"
+SERIES = "7.x"
 # The guest's root: this file system read-only, without those that are mounted on it. In /run there
 # is only what the guest is given, in /tmp its memory. All of it ends with the first process.
 _OUTSIDE = r"""
