@@ -1,12 +1,12 @@
 """The tables of xfstests in docs/kernel-experiments.md: file systems on our devices.
 
-    python -m benchmarks.xfstests DIR [--write] [--plain] [--minutes N] [TEST…]
+    python -m benchmarks.xfstests DIR [--write] [--minutes N] [TEST…]
 
 DIR is a clone of xfstests (github.com/kdave/xfstests) in which you have run `make`; it is no part
 of this repository. Its tests of groups `generic` and `quick` run on ext4 and on xfs, on null_blk,
 the control, on ssdb_flash and on ssdb_tmerge, in kernels that are processes of this host
-(tests/vm/user_mode.py), one for each file system. `--plain` takes those that ask for nothing but
-two devices, and after N minutes no others begin. Tests that have not ended on all six come first.
+(tests/vm/user_mode.py), one for each device and file system. Tests that have not ended on all six
+come first, and of them those that ask for nothing but two devices; after N minutes no others begin.
 `--write` adds to it what each ended with; what a run had when it was cut short is kept.
 """
 
@@ -31,17 +31,22 @@ FAMILIES = tuple(
     {f"{device}-{kind}": f"{name}, {kind}" for device, name in DEVICES.items()} for kind in KINDS
 )
 COLUMNS = {column: name for family in FAMILIES for column, name in family.items()}
-AT_ONCE = 5  # tests that share a kernel
-LIMIT_S = 1800  # for those on three devices
-OPTIONS = ("mem=4G", "null_blk.nr_devices=2", "null_blk.gb=1", "null_blk.memory_backed=1",
-           "null_blk.discard=1")  # fmt: skip
-STATUSES = ("passed", "failed", "not run")
+AT_ONCE = 8  # tests of one device and file system that share a kernel
+TEST_LIMIT_S = 300  # for one on a device, by the clock
+LIMIT_S = 1800  # for such a kernel
+OPTIONS = (
+    "seccomp=on",  # calls and page faults reach the kernel by signals, not by ptrace
+    "mem=3G", "null_blk.nr_devices=2", "null_blk.gb=1", "null_blk.memory_backed=1",
+    "null_blk.discard=1",
+)  # fmt: skip
+STATUSES = ("passed", "failed", "cut short", "not run")
 SILENT = Ended("not run", ("not tried",))
 # Of the lines of a test that ask for something, those that every kernel and device here has.
 PLAIN = re.compile(r"_require_(?:test|scratch|scratch_nocheck|test_program|xfs_io_command)\b")
 _SECTION = re.compile(r"^SECTION\s+-- (\S+)$")
 _ENDED = re.compile(r"^(?P<test>generic/\d+)\s+(?P<rest>.*)$")
 _PASSED = re.compile(r"(\d+s \.\.\.\s+)?\d+s")  # how long before, and now
+_CUT = re.compile(r"\[failed, exit status (?:124|137)\]")  # as `timeout` ends
 _DEVICE = re.compile(r"/dev/(?:nullb|ssd|tm)\d")
 SCRIPT = r"""
 C=/sys/kernel/config
@@ -57,17 +62,22 @@ for n in 0 1; do drive ssd$n; drive low$n
 for name in fsgqa fsgqa2 123456-fsgqa; do
   useradd --badname $name 2>/dev/null || useradd --badnames $name; done 2>/dev/null
 # There is no udevd in the guest, so there is nothing to wait for.
-mkdir /run/stubs /run/test /run/scratch; PATH=/run/stubs:$PATH
-printf '#!/bin/sh\n' > /run/stubs/udevadm; chmod +x /run/stubs/udevadm
+mkdir /run/stubs /run/test /run/scratch; export PATH=/run/stubs:$PATH DM_DISABLE_UDEV=1
+printf '#!/bin/sh\n' > /run/stubs/udevadm
+# By this name `check` starts a test.
+cat > /run/stubs/bash <<'END'
+#!/bin/sh
+case "$2" in *"exec ./tests/"*) exec timeout --kill-after=10 $LIMIT_S /bin/bash "$@";; esac
+exec /bin/bash "$@"
+END
+chmod +x /run/stubs/*
 cd /run/xfstests
 export TEST_DIR=/run/test SCRATCH_MNT=/run/scratch HOST_OPTIONS=/run/none
-for name in nullb ssd tm; do
-  mkfs.$FSTYP -q /dev/${name}0
-  echo "SECTION       -- $name-$FSTYP"
-  TEST_DEV=/dev/${name}0 SCRATCH_DEV=/dev/${name}1 ./check $TESTS 2>&1
-  cat results/generic/*.dmesg 2>/dev/null
-  umount /run/test /run/scratch 2>/dev/null
-done
+mkfs.$FSTYP -q /dev/${DEVICE}0
+echo "SECTION       -- $DEVICE-$FSTYP"
+TEST_DEV=/dev/${DEVICE}0 SCRATCH_DEV=/dev/${DEVICE}1 ./check $TESTS 2>&1
+cat results/generic/*.dmesg 2>/dev/null
+umount /run/test /run/scratch 2>/dev/null
 """
 
 
@@ -90,35 +100,54 @@ def _ended(rest: str) -> Ended:
         return Ended("not run", (rest.partition("[not run]")[2].strip(),))
     if _PASSED.fullmatch(rest.strip()):
         return Ended("passed")
+    if _CUT.search(rest):
+        return Ended("cut short", (f"after {TEST_LIMIT_S} s",))
     return Ended("failed", (rest.strip() or "it did not end",))
 
 
-def quick(clone: Path, *, only_plain: bool = False) -> Iterator[str]:
-    """Tests of `generic` and `quick`, in order; plain ones ask for nothing but two devices."""
+def quick(clone: Path) -> list[str]:
+    """Tests of `generic` and `quick`; those first that ask for nothing but two devices."""
+    found = []
     for test in sorted((clone / "tests" / "generic").glob("[0-9][0-9][0-9]")):
         text = test.read_text(errors="replace")
         groups = re.search(r"^_begin_fstest (.*)$", text, re.MULTILINE)
         asks = re.findall(r"^\s*(_require_\w+)", text, re.MULTILINE)
-        is_quick = groups and "quick" in groups[1].split()
-        if is_quick and (not only_plain or all(map(PLAIN.fullmatch, asks))):
-            yield f"generic/{test.name}"
+        if groups and "quick" in groups[1].split():
+            found.append((not all(map(PLAIN.fullmatch, asks)), f"generic/{test.name}"))
+    return [test for _, test in sorted(found)]
 
 
 def ran(clone: Path, tests: Sequence[str], minutes: float) -> Iterator[Results]:
-    """What a few tests ended with on all six, as it comes. Raises SsdbenchError."""
+    """What tests ended with on all six, as it comes. Raises SsdbenchError."""
     kernel = user_mode.kernel(CACHE)
     given = {"xfstests": clone.absolute(), "modules": user_mode.modules(kernel)}
     until = time.monotonic() + 60 * minutes
     for first in range(0, len(tests), AT_ONCE):
-        if time.monotonic() > until:
-            return
-        names = " ".join(tests[first : first + AT_ONCE])
-        scripts = [f"export FSTYP={kind} TESTS='{names}'\n{SCRIPT}" for kind in KINDS]
-        said = "\n".join(  # where one was cut short, its last line is not whole
-            user_mode.run(kernel, scripts, given=given, options=OPTIONS, timeout_s=LIMIT_S)
-        )
-        print(said, file=sys.stderr, flush=True)
-        yield results(said)
+        left = dict.fromkeys(COLUMNS, tests[first : first + AT_ONCE])
+        while True:  # after a test in which a kernel came to its end, the next begins in another
+            if time.monotonic() > until:
+                return
+            scripts = [_script(column, some) for column, some in left.items() if some]
+            said = "\n".join(  # where one was cut short, its last line is not whole
+                user_mode.run(kernel, scripts, given=given, options=OPTIONS, timeout_s=LIMIT_S)
+            )
+            print(said, file=sys.stderr, flush=True)
+            found = results(said)
+            yield found
+            before = left
+            left = {
+                column: [test for test in some if column not in found.get(test, {})]
+                for column, some in before.items()
+            }
+            if left == before or not any(left.values()):
+                break
+
+
+def _script(column: str, tests: Sequence[str]) -> str:
+    """What a kernel does that runs tests on one device with one file system."""
+    device, _, kind = column.partition("-")
+    given = f"DEVICE={device} FSTYP={kind} LIMIT_S={TEST_LIMIT_S} TESTS='{' '.join(tests)}'"
+    return f"export {given}\n{SCRIPT}"
 
 
 def recorded() -> dict[str, Mapping[str, Ended]]:
@@ -143,18 +172,18 @@ def record(found: Results) -> None:
 
 
 def page(found: Results) -> Iterator[str]:
-    """The lines of the document: only tests that did not end alike on all six are in the table."""
+    """The lines of the document: tests that ended otherwise than on the control are in the table.
+
+    All others are in one line for each way in which they ended.
+    """
     alike: dict[str, list[str]] = {}
     apart: dict[str, Mapping[str, Ended]] = {}
     for test, by_column in sorted(found.items()):
-        ends = {by_column.get(column, SILENT) for column in COLUMNS}
-        if {one.status for one in ends} == {"passed"}:
-            alike.setdefault("passed on all six", []).append(test)
-        elif {one.status for one in ends} == {"not run"}:
-            why = "; ".join(sorted({word for one in ends for word in one.said}))
-            alike.setdefault(f"not run on any: {why}", []).append(test)
-        else:
+        ends = [[by_column.get(column, SILENT) for column in family] for family in FAMILIES]
+        if any(len({one.status for one in family}) > 1 for family in ends):
             apart[test] = by_column
+        else:
+            alike.setdefault(_how(ends), []).append(test)
     ends_of = Counter(
         (column, by_column.get(column, SILENT).status)
         for by_column in found.values()
@@ -170,12 +199,22 @@ def page(found: Results) -> Iterator[str]:
         yield f"- {len(tests)} {how}: {numbers}"
 
 
+def _how(ends: Sequence[Sequence[Ended]]) -> str:
+    """How a test ended that did so alike on the three devices of each file system."""
+    words = []
+    for family in ends:
+        why = "; ".join(sorted({word for one in family for word in one.said}))
+        words.append(family[0].status + (f" ({why})" if why else ""))
+    if len(set(words)) == 1:
+        return f"{words[0]} on all six"
+    return "; ".join(f"{said} on {kind}" for said, kind in zip(words, KINDS, strict=True))
+
+
 def main(words: Sequence[str]) -> None:
     """Run the tests, print the table and what differs; end with 1 where one failed on ours only."""
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("clone", type=Path)
     asked.add_argument("tests", nargs="*")
-    asked.add_argument("--plain", action="store_true")
     asked.add_argument("--minutes", type=float, default=24 * 60)
     asked.add_argument("--write", action="store_true")
     wishes = asked.parse_intermixed_args(words)
@@ -183,13 +222,13 @@ def main(words: Sequence[str]) -> None:
         sys.exit(f"{wishes.clone}: no clone of xfstests in which `make` has been run")
     found: dict[str, Mapping[str, Ended]] = recorded() if wishes.write else {}
     tests = wishes.tests or sorted(
-        quick(wishes.clone, only_plain=wishes.plain),
+        quick(wishes.clone),
         key=lambda test: found.get(test, {}).keys() == COLUMNS.keys(),
     )
     ran_any = False
     try:
         for some in ran(wishes.clone, tests, wishes.minutes):
-            found |= some
+            found |= {test: {**found.get(test, {}), **ends} for test, ends in some.items()}
             ran_any |= bool(some)
             if wishes.write:
                 record(found)

@@ -1,5 +1,6 @@
 """How xfstests' own words become the table: made by hand in the form in which `check` prints."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -56,24 +57,65 @@ def test_a_test_in_which_the_kernel_came_to_an_end_has_not_passed(last: str) -> 
     assert found["generic/005"]["ssd-xfs"].status == "failed"
 
 
-def test_a_kernel_that_was_cut_short_takes_nothing_from_the_next(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    said = [
-        "SECTION       -- nullb-ext4\ngeneric/001  1s ...  2s\ngeneric/002  3s ... ",
-        "SECTION       -- nullb-xfs\ngeneric/001  1s ... - output mismatch\n",
-    ]
+@pytest.mark.parametrize("status", [124, 137])
+def test_a_test_that_took_too_long_was_cut_short_with_its_limit(status: int) -> None:
+    said = f"SECTION -- tm-xfs\ngeneric/004  [failed, exit status {status}]- output mismatch (see"
+
+    assert results(said)["generic/004"]["tm-xfs"] == Ended("cut short", ("after 300 s",))
+
+
+@pytest.fixture
+def kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """What kernels were asked to run; those of null_blk with ext4 come to their end in the first.
+
+    generic/001 is the first, so the others are left.
+    """
+    asked: list[list[str]] = []
+
+    def run(_: Path, scripts: list[str], **__: object) -> list[str]:
+        asked.append([])
+        said = []
+        for script in scripts:
+            word = dict(re.findall(r"(\w+)=('[^']*'|\w+)", script.partition("\n")[0]))
+            column, tests = f"{word['DEVICE']}-{word['FSTYP']}", word["TESTS"].strip("'").split()
+            asked[-1].append(f"{column} {' '.join(tests)}")
+            said.append(f"SECTION -- {column}")
+            if column == "nullb-ext4" and "generic/001" in tests:
+                said.append("generic/001  3s ... ")
+            else:
+                said += [f"{test}  1s ...  2s" for test in tests]
+        return said
+
     monkeypatch.setattr(user_mode, "kernel", lambda _: tmp_path)
     monkeypatch.setattr(user_mode, "modules", lambda _: tmp_path)
-    monkeypatch.setattr(user_mode, "run", lambda *_, **__: said)
+    monkeypatch.setattr(user_mode, "run", run)
+    return asked
 
-    (found,) = xfstests.ran(tmp_path, ["generic/001", "generic/002"], minutes=1)
 
-    assert {column: one.status for column, one in found["generic/001"].items()} == {
-        "nullb-ext4": "passed",
-        "nullb-xfs": "failed",
-    }
-    assert found["generic/002"] == {"nullb-ext4": Ended("failed", ("3s ...",))}
+def test_after_a_test_that_a_kernel_did_not_survive_the_others_go_on_in_the_next(
+    tmp_path: Path, kernels: list[list[str]]
+) -> None:
+    tests = ["generic/001", "generic/002"]
+    found: dict[str, dict[str, Ended]] = {}
+    for some in xfstests.ran(tmp_path, tests, minutes=1):
+        for test, ends in some.items():
+            found.setdefault(test, {}).update(ends)
+
+    assert kernels == [
+        [f"{column} generic/001 generic/002" for column in COLUMNS],
+        ["nullb-ext4 generic/002"],
+    ]
+    passed = dict.fromkeys(COLUMNS, Ended("passed"))
+    assert found["generic/001"] == passed | {"nullb-ext4": Ended("failed", ("3s ...",))}
+    assert found["generic/002"] == passed
+
+
+def test_tests_of_which_a_kernel_says_nothing_are_not_begun_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kernels: list[list[str]]
+) -> None:
+    monkeypatch.setattr(user_mode, "run", lambda *_, **__: ["no word of a test"])
+
+    assert list(xfstests.ran(tmp_path, ["generic/001"], minutes=1)) == [{}]
 
 
 def test_reasons_are_the_same_whatever_the_device_is_called() -> None:
@@ -97,10 +139,19 @@ def test_only_what_did_not_end_alike_on_all_is_in_the_table() -> None:
 
     assert "| generic/004 | passed | failed | not run | not run | not run | not run |" in lines
     assert "- 2 passed on all six: 101, 102" in lines
-    assert "- 1 not run on any: no such thing: 103" in lines
-    assert "- 1 not run on any: not tried; this test requires a valid $LOGWRITES_DEV: 002" in lines
+    assert "- 1 not run (no such thing) on all six: 103" in lines
     assert not any("generic/10" in line for line in lines)
-    assert any("null_blk, ext4: 4 passed, 1 failed, 2 not run" in line for line in lines)
+    assert any("null_blk, ext4: 4 passed, 1 failed, 0 cut short" in line for line in lines)
+
+
+def test_tests_that_a_file_system_cannot_run_share_a_line_with_the_reason() -> None:
+    no_reflink = Ended("not run", ("no reflink",))
+    ends = dict.fromkeys(FAMILIES[0], no_reflink) | dict.fromkeys(FAMILIES[1], Ended("passed"))
+
+    lines = list(page({"generic/116": ends, "generic/118": ends}))
+
+    assert "- 2 not run (no reflink) on ext4; passed on xfs: 116, 118" in lines
+    assert not any("|" in line for line in lines)
 
 
 def test_rows_are_added_to_those_of_earlier_runs(
@@ -173,8 +224,7 @@ def test_the_first_tests_are_those_that_ask_for_two_devices_alone(tmp_path: Path
     }.items():
         (tmp_path / "tests" / "generic" / number).write_text(text)
 
-    assert list(xfstests.quick(tmp_path)) == ["generic/001", "generic/003", "generic/004"]
-    assert list(xfstests.quick(tmp_path, only_plain=True)) == ["generic/001", "generic/004"]
+    assert xfstests.quick(tmp_path) == ["generic/001", "generic/004", "generic/003"]
 
 
 def test_a_clone_that_was_not_built_is_refused_in_a_sentence(tmp_path: Path) -> None:
