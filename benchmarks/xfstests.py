@@ -189,7 +189,7 @@ def page(found: Results) -> Iterator[str]:
         for by_column in found.values()
         for column in COLUMNS
     )
-    told = f"Linux {user_mode.SERIES} in user mode, {len(found)} tests. " + "; ".join(
+    told = f"{len(found)} tests on Linux in user mode. " + "; ".join(
         f"{name}: " + ", ".join(f"{ends_of[column, status]} {status}" for status in STATUSES)
         for column, name in COLUMNS.items()
     )
