@@ -47,6 +47,7 @@ _SECTION = re.compile(r"^SECTION\s+-- (\S+)$")
 _ENDED = re.compile(r"^(?P<test>generic/\d+)\s+(?P<rest>.*)$")
 _PASSED = re.compile(r"(\d+s \.\.\.\s+)?\d+s")  # how long before, and now
 _CUT = re.compile(r"\[failed, exit status (?:124|137)\]")  # as `timeout` ends
+_ASIDE = re.compile(r"^- |  *\((?:see /|\d+ KiB).*?\)|(?<= ) +")  # what says nothing of why
 _DEVICE = re.compile(r"/dev/(?:nullb|ssd|tm)\d")
 SCRIPT = r"""
 C=/sys/kernel/config
@@ -203,7 +204,7 @@ def _how(ends: Sequence[Sequence[Ended]]) -> str:
     """How a test ended that did so alike on the three devices of each file system."""
     words = []
     for family in ends:
-        why = "; ".join(sorted({word for one in family for word in one.said}))
+        why = "; ".join(sorted({_ASIDE.sub("", word) for one in family for word in one.said}))
         words.append(family[0].status + (f" ({why})" if why else ""))
     if len(set(words)) == 1:
         return f"{words[0]} on all six"

@@ -144,6 +144,20 @@ def test_only_what_did_not_end_alike_on_all_is_in_the_table() -> None:
     assert any("null_blk, ext4: 4 passed, 1 failed, 0 cut short" in line for line in lines)
 
 
+def test_reasons_that_are_alike_but_for_a_size_or_a_path_are_one() -> None:
+    too_small = [Ended("not run", (f"it is too small ({size} KiB)",)) for size in (927944, 943132)]
+    mismatch = Ended("failed", ("- output mismatch (see /run/xfstests/generic/223.out.bad)",))
+    found = {
+        "generic/213": {column: too_small[column.endswith("xfs")] for column in COLUMNS},
+        "generic/223": dict.fromkeys(COLUMNS, mismatch),
+    }
+
+    lines = list(page(found))
+
+    assert "- 1 not run (it is too small) on all six: 213" in lines
+    assert "- 1 failed (output mismatch) on all six: 223" in lines
+
+
 def test_tests_that_a_file_system_cannot_run_share_a_line_with_the_reason() -> None:
     no_reflink = Ended("not run", ("no reflink",))
     ends = dict.fromkeys(FAMILIES[0], no_reflink) | dict.fromkeys(FAMILIES[1], Ended("passed"))
