@@ -16,8 +16,8 @@ static struct ssdb_limits flash_limits(struct flash *flash)
 
 	struct ssdb_limits limits = {
 		.lba_bytes = ssdb_lba_bytes(flash->state),
-		.io_min_bytes = max_t(u32, flash->params.map_unit_bytes,
-				      ssdb_lba_bytes(flash->state)),
+		.physical_bytes = max_t(u32, flash->params.map_unit_bytes,
+					ssdb_lba_bytes(flash->state)),
 		.max_sectors = min_t(u64, ssdb_max_request_bytes(flash->state), 1024 * 1024)
 			       >> SECTOR_SHIFT,
 		.max_discard_sectors = min_t(u64, ssdb_capacity_bytes(flash->state), SZ_1G)

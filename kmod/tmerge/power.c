@@ -13,7 +13,7 @@ static struct ssdb_limits tmerge_limits(struct block_device *lower)
 {
 	return (struct ssdb_limits) {
 		.lba_bytes = bdev_logical_block_size(lower),
-		.io_min_bytes = bdev_io_min(lower),
+		.physical_bytes = bdev_physical_block_size(lower),
 		.max_sectors = queue_max_hw_sectors(bdev_get_queue(lower)),
 		.max_discard_sectors = bdev_max_discard_sectors(lower),
 		.max_zeroes_sectors = bdev_write_zeroes_sectors(lower),

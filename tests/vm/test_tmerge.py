@@ -49,6 +49,21 @@ def test_data_come_back_in_every_mode(guest: Guest) -> None:
     ]
 
 
+def test_file_systems_learn_which_writes_need_no_read(guest: Guest) -> None:
+    sizes = "logical_block_size physical_block_size minimum_io_size discard_granularity"
+
+    answer = guest(
+        SETUP + f"told() {{ cd /sys/block/$1/queue; echo $1 $(cat {sizes}); cd /; }}\n"
+        "drive ftl=page map_unit_bytes=16384 read_unit_bytes=16384 program_unit_bytes=16384"
+        " op_ppm=200000 channels=2 mode=mq\n"
+        "merge; told ssd0; told tm0; tear_down; drive mode=bio lba_bytes=4096; told ssd0"
+    )
+
+    assert answer.stdout.splitlines() == [
+        "ssd0 512 16384 16384 16384", "tm0 512 16384 16384 16384", "ssd0 4096 4096 4096 4096",
+    ]  # fmt: skip
+
+
 @pytest.mark.soak
 def test_a_file_system_survives_unmount_and_check(guest: Guest) -> None:
     answer = guest(

@@ -82,7 +82,7 @@ static inline void ssdb_bdev_close(struct ssdb_bdev *b)
 /* What a disk of ours tells the block layer. */
 struct ssdb_limits {
 	u32 lba_bytes;
-	u32 io_min_bytes;
+	u32 physical_bytes;	/* a write of less is a read, too; io_min follows */
 	u32 max_sectors;
 	u32 max_discard_sectors;
 	u32 max_zeroes_sectors;
@@ -134,11 +134,10 @@ static inline struct queue_limits ssdb_queue_limits(const struct ssdb_limits *l,
 {
 	return (struct queue_limits) {
 		.logical_block_size = l->lba_bytes,
-		.physical_block_size = l->lba_bytes,
-		.io_min = l->io_min_bytes,
+		.physical_block_size = l->physical_bytes,
 		.max_hw_sectors = l->max_sectors,
 		.max_hw_discard_sectors = l->max_discard_sectors,
-		.discard_granularity = l->io_min_bytes,
+		.discard_granularity = l->physical_bytes,
 		.max_write_zeroes_sectors = l->max_zeroes_sectors,
 #ifdef BLK_FEAT_WRITE_CACHE
 		.features = ssdb_features(l, bios),
@@ -184,11 +183,10 @@ static inline struct gendisk *ssdb_alloc_bio_disk(const struct ssdb_limits *l)
 static inline void ssdb_set_limits(struct request_queue *q, const struct ssdb_limits *l, bool bios)
 {
 	blk_queue_logical_block_size(q, l->lba_bytes);
-	blk_queue_physical_block_size(q, l->lba_bytes);
-	blk_queue_io_min(q, l->io_min_bytes);
+	blk_queue_physical_block_size(q, l->physical_bytes);
 	blk_queue_max_hw_sectors(q, l->max_sectors);
 	blk_queue_max_discard_sectors(q, l->max_discard_sectors);
-	q->limits.discard_granularity = l->io_min_bytes;
+	q->limits.discard_granularity = l->physical_bytes;
 	blk_queue_max_write_zeroes_sectors(q, l->max_zeroes_sectors);
 	ssdb_set_flags(q, l, bios);
 }
