@@ -48,6 +48,8 @@ static const char *blocklog_contradiction(const struct ssdb_params *p, const str
 		return "block_phase_bytes must be less than block_bytes";
 	if (p->block_bytes > p->capacity_bytes)
 		return "block_bytes must not exceed capacity_bytes";
+	if (ssdb_div(p->capacity_bytes, p->block_bytes) > LOG_NONE - 2)
+		return "more blocks than can be numbered: raise block_bytes";
 	return SSDB_NULL;
 }
 

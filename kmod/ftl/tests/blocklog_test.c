@@ -162,3 +162,19 @@ TEST(a_trimmed_block_is_not_copied)
 	CHECK(submit(&rig, ssdb_now_ns(rig.state) + SEC, SSDB_READ, 0, 4096).why & SSDB_WHY_UNMAPPED);
 	rig_end(&rig);
 }
+
+TEST(a_drive_with_more_blocks_than_can_be_numbered_is_refused)
+{
+	const char *why = "";
+	struct rig rig;
+
+	rig_begin(&rig);
+	rig_set(&rig, "ftl", SSDB_FTL_BLOCKLOG);
+	rig_set(&rig, "block_bytes", 4096);
+	rig_set(&rig, "block_phase_bytes", 0);
+	rig_set(&rig, "capacity_bytes", (1ULL << 44) - 12288);
+	CHECK_EQUAL(ssdb_params_check(&rig.p, &why), SSDB_OK);
+	rig_set(&rig, "capacity_bytes", (1ULL << 44) - 8192);
+	CHECK_EQUAL(ssdb_params_check(&rig.p, &why), SSDB_E_PARAM);
+	CHECK(strstr(why, "numbered"));
+}
