@@ -14,6 +14,7 @@
  */
 #include <linux/kstrtox.h>
 #include <linux/module.h>
+#include <linux/rcupdate.h>
 #include <linux/sizes.h>
 #include <linux/slab.h>
 
@@ -387,6 +388,8 @@ static void __exit flash_exit(void)
 {
 	configfs_unregister_subsystem(&flash_subsystem);
 	flash_lines_exit();
+	/* Who ended the last request, and was preempted since, has yet to leave. */
+	synchronize_rcu_tasks();
 }
 
 module_init(flash_init);

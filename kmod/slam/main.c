@@ -17,6 +17,7 @@
 #include <linux/cpumask.h>
 #include <linux/kstrtox.h>
 #include <linux/module.h>
+#include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include <linux/string_helpers.h>
 
@@ -368,6 +369,8 @@ static int __init slam_init(void)
 static void __exit slam_exit(void)
 {
 	configfs_unregister_subsystem(&slam_subsystem);
+	/* Who ended the last request, and was preempted since, has yet to leave. */
+	synchronize_rcu_tasks();
 }
 
 module_init(slam_init);

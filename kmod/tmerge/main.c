@@ -13,6 +13,7 @@
  */
 #include <linux/kstrtox.h>
 #include <linux/module.h>
+#include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include <linux/string_helpers.h>
 
@@ -262,6 +263,8 @@ static int __init tmerge_init(void)
 static void __exit tmerge_exit(void)
 {
 	configfs_unregister_subsystem(&tmerge_subsystem);
+	/* Who ended the last request, and was preempted since, has yet to leave. */
+	synchronize_rcu_tasks();
 }
 
 module_init(tmerge_init);
