@@ -90,7 +90,7 @@ struct flash_cmd {
 	struct llist_node free;		/* bio mode: on flash->free */
 	struct list_head polled;	/* polled mode: on its queue */
 	union {				/* back to the submitting CPU */
-		call_single_data_t csd;
+		struct __call_single_data csd;	/* as in requests: the block layer aligns no data */
 		struct work_struct work;	/* PREEMPT_RT */
 	};
 	struct flash *flash;

@@ -103,6 +103,7 @@ static void flash_vector_spin(u64 due_ns)
 		ktime_t due = ns_to_ktime(due_ns);
 
 		if (single_task_running()) {
+			cond_resched();	/* RCU waits for that, however long the drive takes */
 			cpu_relax();
 			continue;
 		}
