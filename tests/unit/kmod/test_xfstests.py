@@ -64,6 +64,15 @@ def test_a_test_that_took_too_long_was_cut_short_with_its_limit(status: int) -> 
     assert results(said)["generic/004"]["tm-xfs"] == Ended("cut short", ("after 300 s",))
 
 
+def test_nothing_counts_of_a_kernel_that_this_host_left_without_a_process() -> None:
+    ran = "SECTION -- {}-xfs\ngeneric/004  2s ...  1s\ngeneric/005  [failed, exit status 126]\n"
+    refused = "[   87.220000] start_userspace : clone failed, errno = 11\n"
+
+    assert results(ran.format("ssd") + refused) == {}
+    found = results(ran.format("nullb") + ran.format("ssd") + refused + ran.format("tm"))
+    assert [list(ends) for ends in found.values()] == [["nullb-xfs", "tm-xfs"]] * 2
+
+
 @pytest.fixture
 def kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """What kernels were asked to run; those of null_blk with ext4 come to their end in the first.
