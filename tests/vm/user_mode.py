@@ -5,6 +5,7 @@ kernel, of Debian's source, is built once and kept beside the lab's. It has one 
 are those of this host, whose files it can only read: what it writes stays in its memory.
 """
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -77,16 +78,19 @@ def run(
 
     It is cut short where the time is over or the kernel has crashed. `given` are directories, which
     it has below /run by their names; `options` are the kernel's, at least how much memory it has.
-    It says nothing of its own unless they have another `loglevel`.
+    It says nothing of its own unless they have another `loglevel`. Each keeps to one CPU: it and
+    the program that calls it take turns, and to wake one another on another CPU takes longer.
     """
+    cpus = sorted(os.sched_getaffinity(0))
     with ExitStack() as running:
         jobs = []
-        for script in scripts:
+        for number, script in enumerate(scripts):
             job = Path(running.enter_context(TemporaryDirectory(prefix="ssdbench-user-mode-")))
             files.write_atomic(job / "begin", _BEGIN)
             files.write_atomic(job / "script", script)
             process = command.spawn(
                 [
+                    "taskset", "--cpu-list", str(cpus[number % len(cpus)]),
                     "unshare", "--mount", "--propagation", "private", "--pid", "--fork",
                     "--kill-child", "sh", "-ec", _OUTSIDE, "sh", str(job), str(kernel),
                     " ".join(options), *(f"{name}={path}" for name, path in given.items()),
