@@ -44,7 +44,8 @@ LEFT_OUT = {  # what a series lacks, and what gives way to PREEMPT_RT
 
 def debug_kernel(cache: Path, checker: str = "kasan", series: str = "6.12") -> Path:
     """The directory of a kernel that was built with a checker. Raises HostLacks, CommandFailed."""
-    return built(cache, f"debug-{series}-{checker}", series, ["checks", checker])
+    drives = ["drives"] if series.endswith(f"-{UM}") else []
+    return built(cache, f"debug-{series}-{checker}", series, ["checks", checker, *drives])
 
 
 def built(cache: Path, name: str, series: str, parts: Sequence[str]) -> Path:

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
-CONFIG = Path("/sys/kernel/config")
+CONFIG, NVMET = Path("/sys/kernel/config"), Path("/sys/kernel/config/nvmet")
 DEBUG = Path("/sys/kernel/debug")
 FLASH, TMERGE, SLAM = CONFIG / "ssdb_flash", CONFIG / "ssdb_tmerge", CONFIG / "ssdb_slam"
 FAULTS = ("failslab", "fail_page_alloc")
@@ -57,7 +57,7 @@ ORDERS = {
 }
 LIBC = ctypes.CDLL(None, use_errno=True)
 # Calls of x86-64.
-READ, WRITE, IOCTL, PREAD, PWRITE, FSYNC = 0, 1, 16, 17, 18, 74
+READ, WRITE, IOCTL, PREAD, PWRITE, NANOSLEEP, FSYNC = 0, 1, 16, 17, 18, 35, 74
 MKDIR, RMDIR, DELETE_MODULE, FINIT_MODULE = 83, 84, 176, 313
 MCL_CURRENT, MCL_FUTURE = 1, 2
 MOST = 5000  # faults in one operation: more is an operation that never ends
@@ -161,8 +161,7 @@ def reading(path: Path) -> Ready:
 
 def waiting() -> Call:
     """A while in which another thread works."""
-    time.sleep(0.3)
-    return Call(READ, (-1, 0, 0))
+    return Call(NANOSLEEP, (struct.pack("<qq", 0, 300_000_000), 0))
 
 
 def walk(
@@ -536,16 +535,40 @@ def kernel_threads(prefix: str) -> list[int]:
 
 
 def slam(_modules: list[str]) -> None:
-    """The slammer at both levels that a simulated drive serves, and beside a claim."""
+    """The slammer at each level, on a drive that serves it."""
     lower, folder = FLASH / "ssd0", SLAM / "a"
     make(lower, **SMALL, completion="timer")
     switch(lower, 1)
-    settings = {"device": "/dev/ssd0", "runtime_ms": 60_000, "depth": 4}
     walk("slam mkdir", making(folder), after=partial(removed, folder))
-    for level in ("bio", "request"):
-        slam_at(folder, {**settings, "level": level})
-    switch(lower, 0)
-    remove(lower)
+    if NVMET.exists():
+        nvme_over("/dev/ssd0")
+    drives = {"bio": "ssd0", "request": "ssd0", "scsi": disk_called("sd?"),
+              "nvme": disk_called("nvme*n1")}  # fmt: skip
+    for level, name in drives.items():
+        slam_at(folder, {"device": f"/dev/{name}", "runtime_ms": 60_000, "depth": 4,
+                         "level": level})  # fmt: skip
+
+
+def disk_called(pattern: str) -> str:
+    """The first of them, once it is there."""
+    until = time.monotonic() + 10
+    while time.monotonic() < until:
+        if found := sorted(path.name for path in Path("/sys/block").glob(pattern)):
+            return found[0]
+        time.sleep(0.1)
+    raise Failed(f"there is no disk {pattern}")
+
+
+def nvme_over(device: str) -> None:
+    """The kernel's own NVMe drive over another, within the same kernel (nvme-loop)."""
+    subsystem, port = NVMET / "subsystems/walk", NVMET / "ports/1"
+    make(subsystem, attr_allow_any_host=1)
+    make(subsystem / "namespaces/1", device_path=device, enable=1)
+    make(port, addr_trtype="loop")
+    (port / "subsystems/walk").symlink_to(subsystem)
+    fd = os.open("/dev/nvme-fabrics", os.O_RDWR)
+    os.write(fd, b"transport=loop,nqn=walk")
+    os.close(fd)
 
 
 def slam_at(folder: Path, settings: dict[str, object]) -> None:
@@ -564,7 +587,9 @@ def slam_at(folder: Path, settings: dict[str, object]) -> None:
     walk(f"{what} stop", writing(running, 0), before=begin)
     begin()
     for tid in kernel_threads("ssdb_slam"):
-        walk(f"{what} worker", waiting, thread=tid, ends="EBADF")
+        faults = walk(f"{what} worker", waiting, thread=tid)
+        if int(get(folder / "errors")) != faults:
+            raise Failed(f"{what}: {faults} sends failed, and it tells of others")
     walk(f"{what} histogram", reading(folder / "histogram"))
     put(running, 0)
     if int(get(folder / "ios")) == 0:

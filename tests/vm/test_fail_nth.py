@@ -16,6 +16,7 @@ import pytest
 from ssdbench.host.command import run
 from ssdbench.host.kmod import MODULES
 from ssdbench.lab.archive import Archive
+from ssdbench.lab.disks import parse_all
 from ssdbench.lab.guest import complaint
 from ssdbench.lab.lab import Lab
 from ssdbench.lab.modules import built_modules, load_script
@@ -93,7 +94,8 @@ def in_guest(group: str, tree: Path, folder: Path) -> tuple[str, str]:
     if group != "loading":
         words = ["sh", "-c", f'{load_script(modules)}\nexec "$@"', "sh", *words]
     request = GuestRequest(
-        argv=tuple(words), series="", kernel_dir=tree, disks=(), cwd=REPOSITORY, modules=False,
+        argv=tuple(words), series="", kernel_dir=tree, cwd=REPOSITORY, modules=False,
+        disks=tuple(parse_all(["nvme=null:64MiB", "scsi=null:64MiB"] if group == "slam" else [])),
         timeout_s=WALK_S,
     )  # fmt: skip
     with console_shown():
