@@ -14,7 +14,7 @@ from pathlib import Path
 from ssdbench.errors import CommandFailed, HostLacks, UsageError, telling
 from ssdbench.host import command
 from ssdbench.host.files import kept_at
-from ssdbench.host.kernel_source import compared
+from ssdbench.host.kernel_source import compared, release_of
 from ssdbench.host.lock import waiting
 from ssdbench.host.sysfs import Sysfs
 
@@ -192,7 +192,8 @@ def _taking_the_place_of(into: Path) -> Iterator[Path]:
 
 
 def _check_sources(headers: Path, block_source: Path | None, release: str) -> None:
-    if not (headers / "Makefile").exists():
+    # Whatever else has a Makefile would be run: that of our own sources calls itself without end.
+    if not (headers / "Makefile").exists() or release_of(headers) is None:
         raise HostLacks(f"there are no kernel headers at {headers}", hint=_headers_hint(release))
     if block_source is not None and not (block_source / "block" / "elevator.h").exists():
         raise HostLacks(

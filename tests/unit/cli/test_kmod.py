@@ -13,6 +13,18 @@ from ssdbench.host.sysfs import Sysfs
 from tests.support.moments import MOMENTS, at_line
 
 
+@pytest.fixture
+def headers(tmp_path: Path) -> Path:
+    """Of a kernel in whose build each module is an empty file."""
+    directory = tmp_path / "headers"
+    (directory / "include/generated").mkdir(parents=True)
+    (directory / "include/generated/utsrelease.h").write_text('#define UTS_RELEASE "1.2.3-own"\n')
+    (directory / "Makefile").write_text(
+        "modules:\n\t@for d in $(SSDB); do touch $(M)/$$d/ssdb_$$d.ko; done\n"
+    )
+    return directory
+
+
 @pytest.mark.parametrize("verb", ["load", "unload"])
 def test_a_module_that_there_is_not_is_a_usage_error(
     verb: str, capsys: pytest.CaptureFixture[str]
@@ -53,18 +65,19 @@ def test_what_is_no_release_is_refused_before_anything_is_removed(
 
 
 def test_a_source_without_the_block_layer_is_refused_before_anything_is_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    headers: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    built = tmp_path / "kmod" / "6.1" / "ssdb_flash.ko"
+    built = tmp_path / "kmod" / "1.2.3-own" / "ssdb_flash.ko"
     built.parent.mkdir(parents=True)
     built.write_text("")
-    (tmp_path / "Makefile").write_text("modules:\n")
     monkeypatch.setenv("SSDBENCH_KMOD_DIR", str(tmp_path / "kmod"))
 
     status = run(
-        ["kmod", "build", "--kernel", "6.1", "--headers", str(tmp_path),
-         "--block-source", str(tmp_path)],
-    )  # fmt: skip
+        ["kmod", "build", "--headers", str(headers), "--block-source", str(tmp_path)],
+    )
 
     assert status == 4
     assert built.exists()
@@ -72,11 +85,12 @@ def test_a_source_without_the_block_layer_is_refused_before_anything_is_removed(
 
 
 def test_a_module_that_does_not_build_gets_a_sentence_and_stops_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    headers: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """In the place of a kernel's build: of slam there is none, and each other is an empty file."""
-    headers = tmp_path / "headers"
-    headers.mkdir()
     (headers / "Makefile").write_text(
         "modules:\n\t@for d in $(SSDB); do [ $$d != slam ] || "
         "{ echo 'slam/main.c:7: error: planted' >&2; exit 1; }; done\n"
@@ -84,26 +98,14 @@ def test_a_module_that_does_not_build_gets_a_sentence_and_stops_no_other(
     )
     monkeypatch.setenv("SSDBENCH_KMOD_DIR", str(tmp_path / "kmod"))
 
-    status = run(["kmod", "build", "--kernel", "1.2.3", "--headers", str(headers)])
+    status = run(["kmod", "build", "--headers", str(headers)])
 
     said = capsys.readouterr().out
     assert status == 0
     for name in ("flash", "tmerge"):
-        assert f"ssdb_{name}  built: {tmp_path}/kmod/1.2.3/{name}/ssdb_{name}.ko" in said
+        assert f"ssdb_{name}  built: {tmp_path}/kmod/1.2.3-own/{name}/ssdb_{name}.ko" in said
     assert "not built: ssdb_slam: slam/main.c:7: error: planted" in said
     assert "not built: ssdb_bpref: it needs the kernel's own source" in said
-
-
-@pytest.fixture
-def headers(tmp_path: Path) -> Path:
-    """Of a kernel in whose build each module is an empty file."""
-    directory = tmp_path / "headers"
-    (directory / "include/generated").mkdir(parents=True)
-    (directory / "include/generated/utsrelease.h").write_text('#define UTS_RELEASE "1.2.3-own"\n')
-    (directory / "Makefile").write_text(
-        "modules:\n\t@for d in $(SSDB); do touch $(M)/$$d/ssdb_$$d.ko; done\n"
-    )
-    return directory
 
 
 @pytest.mark.parametrize(
@@ -193,14 +195,22 @@ def test_relative_directories_are_those_of_the_caller(
 
 
 def test_a_directory_that_was_given_and_has_no_headers_is_no_lack_of_a_package(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    status = run(["kmod", "build", "--headers", str(tmp_path)])
+    """Whatever makefile it has is not run: that of our own sources called itself without end."""
+    monkeypatch.setenv("SSDBENCH_KMOD_DIR", str(tmp_path / "kmod"))
+    for name in ("empty", "other"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "other/Makefile").write_text(f"modules:\n\ttouch {tmp_path}/run\n")
 
-    said = capsys.readouterr().err
-    assert status == 4
-    assert f"there are no kernel headers at {tmp_path}\n" in said
-    assert "hint: --headers takes the directory that the kernel was built in, or that a" in said
+    for name in ("empty", "other"):
+        status = run(["kmod", "build", "--headers", str(tmp_path / name)])
+
+        said = capsys.readouterr().err
+        assert status == 4
+        assert f"there are no kernel headers at {tmp_path}/{name}\n" in said
+        assert "hint: --headers takes the directory that the kernel was built in, or that a" in said
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "other"]
 
 
 def test_a_build_goes_to_the_kernel_that_its_headers_are_of(
