@@ -128,8 +128,9 @@ def unload(names: tuple[str, ...], *, as_json: bool) -> None:
     from ssdbench.host import kmod as modules
     from ssdbench.host.sysfs import Sysfs
 
-    gone = []
-    for state in reversed(_chosen(_known(names))):
+    gone, chosen = [], _chosen(_known(names))
+    modules.require_unused([state for state in chosen if state.loaded], Sysfs())
+    for state in reversed(chosen):
         if state.loaded:
             modules.unload(state, Sysfs())
         if state.loaded or names:

@@ -394,7 +394,22 @@ def users(sysfs: Sysfs, name: str) -> list[str]:
             if "[bpref-" in schedulers
         ]
     group = f"/sys/kernel/config/{name}"
-    return [f"`rmdir {group}/{device}`" for device in sysfs.names(group)]
+    needing = [other for other, needs in NEEDS_OF_OURS.items() if name in needs]
+    return [
+        *(f"`ssdbench kmod unload {o}`" for o in needing if sysfs.exists(f"/sys/module/{o}")),
+        *(f"`rmdir {group}/{device}`" for device in sysfs.names(group)),
+    ]
+
+
+def require_unused(states: Sequence[ModuleState], sysfs: Sysfs) -> None:
+    """Raise HostLacks where one is used by more than the others, before any is unloaded."""
+    for state in states:
+        others = sum(state.name in NEEDS_OF_OURS.get(other.name, ()) for other in states)
+        if state.users > others:
+            raise HostLacks(
+                f"{state.name} cannot be unloaded: it is in use",
+                hint=_end_users(state.name, sysfs),
+            )
 
 
 def unload(state: ModuleState, sysfs: Sysfs) -> None:
@@ -404,8 +419,11 @@ def unload(state: ModuleState, sysfs: Sysfs) -> None:
     except CommandFailed as failed:
         raise HostLacks(
             f"{state.name} cannot be unloaded: {telling(failed.stderr)}",
-            hint=_NOT_ROOT
-            if os.geteuid()
-            else "End what uses it first: "
-            + (", ".join(users(sysfs, state.name)) or "`lsmod` names the modules."),
+            hint=_NOT_ROOT if os.geteuid() else _end_users(state.name, sysfs),
         ) from failed
+
+
+def _end_users(name: str, sysfs: Sysfs) -> str:
+    return "End what uses it first: " + (
+        ", ".join(users(sysfs, name)) or "`lsmod` names the modules."
+    )

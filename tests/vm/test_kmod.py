@@ -68,7 +68,7 @@ def test_a_module_of_another_kernel_and_one_in_use_get_a_sentence(
 
     said = answer.stdout
     assert f"built for Linux 5{kernel.release[1:]}, and {kernel.release} runs" in said
-    assert "ssdb_bpref is in use" in said
+    assert "ssdb_bpref cannot be unloaded: it is in use" in said
     assert "`echo none > /sys/block/nvme0n1/queue/scheduler`" in said
     assert said.count("status 4") == 2
     assert said.splitlines()[-1] == "name: ssdb_bpref  loaded: no"

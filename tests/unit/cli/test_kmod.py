@@ -336,6 +336,39 @@ def test_who_is_not_root_is_told_to_be(
     assert capsys.readouterr().err.splitlines()[-1] == "hint: Run as root."
 
 
+@pytest.mark.parametrize(
+    ("asked", "users_of_tmerge", "gone"),
+    [
+        ([], 1, []),
+        (["ssdb_flash", "ssdb_slam"], 0, []),
+        ([], 0, ["ssdb_slam", "ssdb_bpref", "ssdb_tmerge", "ssdb_flash"]),
+    ],
+)
+def test_where_one_module_is_in_use_by_another_all_stay(
+    asked: list[str],
+    users_of_tmerge: int,
+    gone: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Others of ours that leave before it are no obstacle: ssdb_tmerge uses ssdb_flash."""
+    users = {"ssdb_flash": 1, "ssdb_tmerge": users_of_tmerge}
+    states = [kmod.ModuleState(name, None, True, users.get(name, 0)) for name in kmod.MODULES]
+    (tmp_path / "rmmod").write_text(f"#!/bin/sh\necho $1 >> {tmp_path}/gone\n")
+    (tmp_path / "rmmod").chmod(0o755)
+    (tmp_path / "gone").touch()
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(kmod, "states", lambda sysfs, built: states)
+
+    status = run(["kmod", "unload", *asked])
+
+    said = capsys.readouterr().err
+    assert (tmp_path / "gone").read_text().split() == gone
+    assert status == (0 if gone else 4)
+    assert ("cannot be unloaded: it is in use" in said) == (not gone)
+
+
 def test_what_one_module_needs_of_the_others_is_loaded_before_it() -> None:
     assert kmod.with_needs(["ssdb_slam", "ssdb_tmerge"]) == [
         "ssdb_slam", "ssdb_flash", "ssdb_tmerge",
@@ -351,12 +384,16 @@ def test_what_keeps_a_module_loaded_is_named_with_the_way_to_end_it(tmp_path: Pa
         (tmp_path / f"sys/block/{kernel}/queue").mkdir(parents=True)
         (tmp_path / f"sys/block/{kernel}/queue/scheduler").write_text(schedulers + "\n")
     (tmp_path / "sys/kernel/config/ssdb_flash/ssd0").mkdir(parents=True)
+    (tmp_path / "sys/module/ssdb_tmerge").mkdir(parents=True)
 
     held = {name: kmod.users(Sysfs(tmp_path), name) for name in kmod.MODULES}
 
     assert held == {
         "ssdb_bpref": ["`echo none > /sys/block/sda/queue/scheduler`"],
-        "ssdb_flash": ["`rmdir /sys/kernel/config/ssdb_flash/ssd0`"],
+        "ssdb_flash": [
+            "`ssdbench kmod unload ssdb_tmerge`",
+            "`rmdir /sys/kernel/config/ssdb_flash/ssd0`",
+        ],
         "ssdb_tmerge": [],
         "ssdb_slam": [],
     }
