@@ -25,7 +25,7 @@ def lab() -> None:
 @click.option(
     "--kernel-dir", default="", metavar="DIR",
     help="Boot the kernel that was built in DIR, in place of one of Debian's. It needs overlayfs, "
-    "virtiofs and PCI virtio, built in or as modules.",
+    "virtiofs, PCI virtio and the disks' drivers, built in or as modules.",
 )  # fmt: skip
 @click.option(
     "--console", default="", metavar="FILE", help="Keep what the guest's kernel says in FILE."

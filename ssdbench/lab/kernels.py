@@ -13,6 +13,7 @@ import lzma
 import re
 import struct
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -102,18 +103,33 @@ class Kernel:
         return self.root / "source" / source_package(self.release)
 
     def insertion_order(self, *names: str) -> list[Path]:
-        """Module files to insert, needs first; names that are built in add nothing."""
+        """Module files to insert, needs first; what is built in or lacking adds nothing."""
         order: list[Path] = []
         for name in names:
-            shown = command.run(
-                ["modprobe", "-d", str(self.root), "-S", self.release, "--show-depends", name],
-                hint="install it with `apt-get install kmod`",
-            ).stdout
-            for line in shown.splitlines():
+            for line in self._needs(name).stdout.splitlines():
                 path = Path(line.split()[1]) if line.startswith("insmod") else None
                 if path is not None and path not in order:
                     order.append(path)
         return order
+
+    def require(self, options: Mapping[str, str]) -> None:
+        """Raise UsageError where modules, each with the option that gives it, are lacking."""
+        lacking = [name for name in options if self._needs(name).status]
+        if lacking:
+            wanted = ", ".join(dict.fromkeys(options[name] for name in lacking))
+            raise UsageError(
+                f"the kernel built in {self.tree} has no {', '.join(lacking)}, neither built in "
+                "nor as a module",
+                hint=f"Switch on {wanted} and build it again.",
+            )
+
+    def _needs(self, name: str) -> command.Completed:
+        """What modprobe says of a module; its status is 1 where there is none."""
+        return command.run(
+            ["modprobe", "-d", str(self.root), "-S", self.release, "--show-depends", name],
+            ok=(0, 1),
+            hint="install it with `apt-get install kmod`",
+        )
 
 
 def module_bytes(path: Path) -> bytes:

@@ -19,7 +19,7 @@ from ssdbench.lab.archive import Archive
 from ssdbench.lab.guest import Answer, Guest, answered, start, text_of, unwatched
 from ssdbench.lab.kernels import fetch, from_tree, unpack_image
 from ssdbench.lab.machine import Machine
-from ssdbench.lab.tools import BOOT_MODULES, INIT, build_initramfs, fetch_tools
+from ssdbench.lab.tools import BOOT_MODULES, INIT, TO_BOOT, build_initramfs, fetch_tools
 from ssdbench.lab.whole import is_whole, note
 
 KVM = Path("/dev/kvm")
@@ -43,6 +43,8 @@ class Lab:
         _make_cache(archive.root)
         with waiting(archive.root / "lab.lock", lambda: _log.info("waiting for another lab run")):
             self.kernel = from_tree(tree, archive.root) if tree else fetch(archive, series)
+            if tree:
+                self.kernel.require(TO_BOOT)
             unpack_image(self.kernel)
             self.tools = fetch_tools(archive)
             # By what it is made of: times of files tell nothing where two versions share a cache.

@@ -16,6 +16,7 @@ from ssdbench.lab.guest import Answer, Guest, unwatched
 from ssdbench.lab.lab import InMemory, Lab
 from ssdbench.lab.machine import Disk, Machine
 from ssdbench.lab.modules import built_modules, load_script
+from ssdbench.lab.tools import FOR_DISKS
 from ssdbench.sim.drive import SimDrive
 from ssdbench.sim.native_files import library
 from ssdbench.sim.spec import parse
@@ -59,6 +60,9 @@ def run_in_guest(
     else:
         _require_mounts()
     lab = Lab(Archive(cache), request.series, tree=request.kernel_dir)
+    if request.kernel_dir:
+        for disk in request.disks:
+            lab.kernel.require(FOR_DISKS[disk.disk.bus])
     modules = built_modules(lab.kernel, cache) if request.modules else []
     in_memory = InMemory(request.programs, tuple(modules)) if request.programs else None
     with serve_disks(request.disks) as disks:

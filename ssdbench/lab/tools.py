@@ -7,12 +7,27 @@ from ssdbench.host import files
 from ssdbench.lab import cpio
 from ssdbench.lab.archive import Archive, Package, extract
 from ssdbench.lab.kernels import Kernel, module_bytes
+from ssdbench.lab.machine import Bus
 from ssdbench.lab.whole import is_whole, note
 
 BOOT_MODULES = (
     "virtio_pci", "fuse", "virtiofs", "overlay", "configfs",
     "nvme", "ahci", "sd_mod", "virtio_blk", "virtio_scsi",
 )  # fmt: skip
+# What a kernel of one's own may lack, with the option that gives it: for a guest at all, for disks.
+TO_BOOT = {
+    "virtio_pci": "CONFIG_VIRTIO_PCI",
+    "fuse": "CONFIG_FUSE_FS",
+    "virtiofs": "CONFIG_VIRTIO_FS",
+    "overlay": "CONFIG_OVERLAY_FS",
+}
+_SD = {"sd_mod": "CONFIG_BLK_DEV_SD"}
+FOR_DISKS = {
+    Bus.NVME: {"nvme": "CONFIG_BLK_DEV_NVME"},
+    Bus.AHCI: {"ahci": "CONFIG_SATA_AHCI", **_SD},
+    Bus.VIRTIO: {"virtio_blk": "CONFIG_VIRTIO_BLK"},
+    Bus.SCSI: {"virtio_scsi": "CONFIG_SCSI_VIRTIO", **_SD},
+}
 INIT = Path(__file__).with_name("init.sh")
 QEMU_FROM = "bpo12"  # QEMU 7.2's TCG corrupts 6.12 guests; 10.0 of the backports does not
 

@@ -5,12 +5,14 @@ import sys
 from collections.abc import Callable
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from ssdbench.cli.main import run
 from ssdbench.lab import session
 from ssdbench.lab.guest import Answer
+from ssdbench.lab.kernels import from_tree
 from ssdbench.lab.session import GuestRequest
 
 
@@ -64,6 +66,62 @@ def test_what_cannot_be_is_refused_before_a_kernel_is_fetched(
     assert status == 2
     assert why in capsys.readouterr().err
     assert not (tmp_path / "lab").exists()
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A kernel that somebody built with some of what a guest needs."""
+    tree, release = tmp_path / "tree", "6.99.0-mine"
+    for name in ("arch/x86/boot", "include/config"):
+        (tree / name).mkdir(parents=True)
+    (tree / "arch/x86/boot/bzImage").write_text("")
+    (tree / "include/config/kernel.release").write_text(f"{release}\n")
+    (tree / "has").write_text("".join(f"kernel/{name}.ko\n" for name in ("virtiofs", "nvme")))
+    (tree / "Makefile").write_text(
+        f"modules_install:\n\tcp has $(INSTALL_MOD_PATH)/lib/modules/{release}/modules.builtin\n"
+    )
+    return tree
+
+
+def test_what_a_kernel_of_ones_own_lacks_is_named_before_anything_is_fetched(
+    tree: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("SSDBENCH_LAB_CACHE", str(tmp_path / "lab"))
+    monkeypatch.setattr(session, "_require_mounts", lambda: None)
+
+    status = run(["lab", "run", "--kernel-dir", str(tree), "--", "true"])
+
+    assert status == 2
+    assert capsys.readouterr().err.splitlines()[-2:] == [
+        f"error: the kernel built in {tree} has no virtio_pci, fuse, overlay, neither built in nor "
+        "as a module",
+        "hint: Switch on CONFIG_VIRTIO_PCI, CONFIG_FUSE_FS, CONFIG_OVERLAY_FS and build it again.",
+    ]
+    assert not list((tmp_path / "lab").glob("*/**/*.deb"))
+
+
+def test_a_kernel_of_ones_own_needs_no_driver_but_those_of_its_disks(
+    tree: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    kernel = from_tree(tree, tmp_path / "lab")
+    monkeypatch.setenv("SSDBENCH_LAB_CACHE", str(tmp_path / "lab"))
+    monkeypatch.setattr(session, "_require_mounts", lambda: None)
+    monkeypatch.setattr(session, "Lab", lambda *_, **__: SimpleNamespace(kernel=kernel))
+
+    status = run(
+        ["lab", "run", "--kernel-dir", str(tree), "--disk", "nvme=null:1MiB",
+         "--disk", "ahci=null:1MiB", "--", "true"],
+    )  # fmt: skip
+
+    assert kernel.insertion_order("nvme", "ahci", "virtio_scsi") == []
+    assert status == 2
+    assert "has no ahci, sd_mod, neither built in nor as a module" in capsys.readouterr().err
 
 
 def test_without_the_right_to_mount_nothing_is_fetched(
