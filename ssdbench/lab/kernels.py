@@ -51,6 +51,7 @@ BUILD_WITH = (
     "diffutils", "perl-base", "base-files", "xz-utils",
 )  # fmt: skip
 BUILT_IMAGE = Path("arch/x86/boot/bzImage")
+HEAD_BYTES = 0x250  # of an image, up to where it says how much is packed
 XZ_MAGIC, GZIP_MAGIC, ZSTD_MAGIC = b"\xfd7zXZ\0", b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 # Where an unpacked kernel is entered (XEN_ELFNOTE_PHYS32_ENTRY): QEMU boots none without it.
 PVH_NOTE = struct.pack("<III4s", 4, 8, 18, b"Xen")
@@ -139,7 +140,12 @@ def module_bytes(path: Path) -> bytes:
 
 
 def payload(image: bytes) -> bytes:
-    """The compressed kernel inside a bootable image (Documentation/arch/x86/boot.rst of Linux)."""
+    """The compressed kernel inside a bootable image (Documentation/arch/x86/boot.rst of Linux).
+
+    Nothing of an image that was cut short in its head.
+    """
+    if len(image) < HEAD_BYTES:
+        return b""
     setup_sectors = image[0x1F1] or 4
     offset, length = struct.unpack_from("<II", image, 0x248)
     start = (setup_sectors + 1) * 512 + offset

@@ -95,6 +95,11 @@ def test_the_compressed_kernel_lies_where_the_head_of_an_image_says() -> None:
     assert payload(bytes(image)) == b"packed!"
 
 
+def test_an_image_without_its_head_has_nothing_packed_in_it() -> None:
+    """A disk that was full when it was built."""
+    assert payload(b"") == payload(b"head" * 146) == b""
+
+
 @pytest.mark.parametrize("packer", ["xz", "zstd", "gzip"])
 def test_an_image_is_unpacked_once_for_all_boots(tmp_path: Path, packer: str) -> None:
     kernel = Kernel("6.1", "6.1.0-x", tmp_path)
