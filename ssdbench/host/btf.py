@@ -34,7 +34,8 @@ def layouts(btf: bytes, names: Collection[str]) -> dict[str, Layout]:
     if magic != MAGIC:
         raise ValueError("no BTF: it has another magic number")
     text = btf[head + text_at : head + text_at + text_bytes]
-    wanted = {text.find(b"\0" + name.encode() + b"\0") + 1: name for name in names}
+    places = {text.find(b"\0" + name.encode() + b"\0") + 1: name for name in names}
+    wanted = {place: name for place, name in places.items() if place}  # 0: without a name
     found: dict[str, Layout] = {}
     at, end = head + type_at, head + type_at + type_bytes
     while at < end:

@@ -13,6 +13,7 @@ PRIVATE = (  # the block layer's own structures that a scheduler shares with it
     "blk_mq_ctx", "blk_mq_tags",
 )  # fmt: skip
 LAYOUT = "layout.c"
+RUNNING = Path("/sys/kernel/btf/vmlinux")  # the BTF of the kernel that runs
 
 
 def compared(into: Path, headers: Path, block_source: Path) -> str:
@@ -25,13 +26,14 @@ def compared(into: Path, headers: Path, block_source: Path) -> str:
     if ours is not None and ours == theirs:
         return ""
     btf = _btf_of(headers, into)
-    if btf is None:
+    found = {} if btf is None else layouts(btf, PRIVATE)
+    if len(found) < len(PRIVATE):
         return (
             f"{block_source} is the source of Linux {ours or '(unknown)'}, the headers are of "
             f"{theirs or '(unknown)'}, and no BTF tells whether their structures are the same; "
             "take the source of the same version"
         )
-    (into / "bpref" / LAYOUT).write_text(layout_check(layouts(btf, PRIVATE)))
+    (into / "bpref" / LAYOUT).write_text(layout_check(found))
     return ""
 
 
@@ -80,10 +82,8 @@ def layout_check(kernel: Mapping[str, Layout]) -> str:
 
 def _btf_of(headers: Path, into: Path) -> bytes | None:
     """The BTF of the kernel that headers are of: it runs, or they have its `vmlinux`."""
-    release = headers.parent.name if headers.name == "build" else headers.name
-    running = Path("/sys/kernel/btf/vmlinux")
-    if platform.release() in release and running.exists():
-        return running.read_bytes()
+    if release_of(headers) == platform.release() and RUNNING.exists():
+        return RUNNING.read_bytes()
     vmlinux, section = headers / "vmlinux", into / "btf"
     if not vmlinux.exists() or command.which("objcopy") is None:
         return None

@@ -1,14 +1,16 @@
+import platform
 import struct
 from pathlib import Path
 
 import pytest
 
+from ssdbench.host import kernel_source
 from ssdbench.host.btf import Layout, layouts
 from ssdbench.host.kernel_source import compared, header_version, layout_check, version_of
 
 
 def btf() -> bytes:
-    """An int, `struct elevator_queue` of two members and a bit field, and one that nobody wants."""
+    """An int, `struct elevator_queue` of two members and a bit field, and two that nobody wants."""
     text = b"\0int\0elevator_queue\0type\0flags\0bits\0other\0"
 
     def at(name: bytes) -> int:
@@ -23,6 +25,7 @@ def btf() -> bytes:
         b"elevator_queue", 48, [(b"type", 0), (b"flags", 64), (b"bits", 3 << 24 | 96)], packed=1
     )
     types += struct_of(b"other", 8, [(b"type", 0)], packed=0)
+    types += struct.pack("<III", 0, 4 << 24, 16)  # without a name
     head = struct.pack("<HBBIIIII", 0xEB9F, 1, 0, 24, 0, len(types), len(types), len(text))
     return head + types + text
 
@@ -38,22 +41,63 @@ def test_the_places_of_members_come_from_btf_and_are_checked_in_the_build() -> N
         layouts(b"\x7fELF" + bytes(64), ["elevator_queue"])
 
 
-def test_a_source_of_another_patch_level_is_refused_where_nothing_compares_it(
-    tmp_path: Path,
-) -> None:
-    headers, source = tmp_path / "linux-headers-6.1.0-50-amd64", tmp_path / "source"
-    version = headers / "include/generated/uapi/linux/version.h"
+@pytest.fixture
+def headers(tmp_path: Path) -> Path:
+    directory = tmp_path / "linux-headers-6.1.0-50-amd64"
+    version = directory / "include/generated/uapi/linux/version.h"
     version.parent.mkdir(parents=True)
     version.write_text(
         "#define LINUX_VERSION_CODE 393648\n#define LINUX_VERSION_MAJOR 6\n"
         "#define LINUX_VERSION_PATCHLEVEL 1\n#define LINUX_VERSION_SUBLEVEL 176\n"
     )
-    source.mkdir()
-    makefile = "# SPDX\nVERSION = 6\nPATCHLEVEL = 1\nSUBLEVEL = {}\nEXTRAVERSION =\n"
+    release = directory / "include/generated/utsrelease.h"
+    release.write_text('#define UTS_RELEASE "6.1.0-50-amd64"\n')
+    return directory
 
-    (source / "Makefile").write_text(makefile.format(176))
+
+MAKEFILE = "# SPDX\nVERSION = 6\nPATCHLEVEL = 1\nSUBLEVEL = {}\nEXTRAVERSION =\n"
+
+
+@pytest.mark.parametrize(
+    ("runs", "private", "told"),
+    [
+        ("6.1.0-50-amd64", ["elevator_queue"], True),
+        ("6.1.0-50-amd64", ["elevator_queue", "elevator_type"], False),
+        ("6.1.0-5", ["elevator_queue"], False),
+    ],
+)
+def test_the_kernel_that_runs_tells_of_all_structures_and_of_no_other_headers_but_its_own(
+    runs: str,
+    private: list[str],
+    told: bool,
+    headers: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The release of one may be the beginning of another's."""
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source/Makefile").write_text(MAKEFILE.format(170))
+    (tmp_path / "btf").write_bytes(btf())
+    (tmp_path / "bpref").mkdir()
+    monkeypatch.setattr(kernel_source, "PRIVATE", private)
+    monkeypatch.setattr(kernel_source, "RUNNING", tmp_path / "btf")
+    monkeypatch.setattr(platform, "release", lambda: runs)
+
+    refused = compared(tmp_path, headers, tmp_path / "source")
+
+    assert ("no BTF tells" in refused) == (not told)
+    assert (tmp_path / "bpref/layout.c").exists() == told
+
+
+def test_a_source_of_another_patch_level_is_refused_where_nothing_compares_it(
+    headers: Path, tmp_path: Path
+) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+
+    (source / "Makefile").write_text(MAKEFILE.format(176))
     same = compared(tmp_path, headers, source)
-    (source / "Makefile").write_text(makefile.format(170))
+    (source / "Makefile").write_text(MAKEFILE.format(170))
     other = compared(tmp_path, headers, source)
     (source / "Makefile").unlink()
     unknown = compared(tmp_path, headers, source)
