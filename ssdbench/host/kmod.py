@@ -71,7 +71,7 @@ class ModuleState:
     name: str
     built: Path | None
     loaded: bool
-    users: int
+    users: int | None  # None where the kernel counts none, as it unloads nothing
 
 
 def source_directory() -> Path:
@@ -305,10 +305,8 @@ def obstacles(sysfs: Sysfs) -> list[str]:
 
 def states(sysfs: Sysfs, built: Path) -> list[ModuleState]:
     """Each module: built, loaded, in use."""
-    loaded = {
-        line.split()[0]: int(line.split()[2])
-        for line in (sysfs.find("/proc/modules") or "").splitlines()
-    }
+    lines = (line.split() for line in (sysfs.find("/proc/modules") or "").splitlines())
+    loaded = {name: int(users) if users.isdigit() else None for name, _, users, *_ in lines}
     files = {path.stem: path for path in sorted(built.rglob("*.ko"))} if built.is_dir() else {}
     return [
         ModuleState(name, files.get(name), name in loaded, loaded.get(name, 0)) for name in MODULES
@@ -405,7 +403,7 @@ def require_unused(states: Sequence[ModuleState], sysfs: Sysfs) -> None:
     """Raise HostLacks where one is used by more than the others, before any is unloaded."""
     for state in states:
         others = sum(state.name in NEEDS_OF_OURS.get(other.name, ()) for other in states)
-        if state.users > others:
+        if (state.users or 0) > others:
             raise HostLacks(
                 f"{state.name} cannot be unloaded: it is in use",
                 hint=_end_users(state.name, sysfs),

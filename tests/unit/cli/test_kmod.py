@@ -417,12 +417,17 @@ def test_every_obstacle_to_loading_is_named(tmp_path: Path) -> None:
 
 def test_the_state_of_each_module_comes_from_the_kernel_and_the_build(tmp_path: Path) -> None:
     (tmp_path / "proc").mkdir()
-    (tmp_path / "proc/modules").write_text("ssdb_slam 49152 2 - Live 0x0 (OE)\n")
+    (tmp_path / "proc/modules").write_text(
+        "ssdb_slam 49152 2 - Live 0x0 (OE)\n"
+        "ssdb_tmerge 49152 - - Live 0x0 (OE)\n"  # without CONFIG_MODULE_UNLOAD
+    )
     (tmp_path / "ssdb_flash.ko").write_text("")
 
     states = {state.name: state for state in kmod.states(Sysfs(tmp_path), tmp_path)}
 
     assert (states["ssdb_slam"].loaded, states["ssdb_slam"].users) == (True, 2)
+    assert (states["ssdb_tmerge"].loaded, states["ssdb_tmerge"].users) == (True, None)
+    assert (states["ssdb_bpref"].loaded, states["ssdb_bpref"].users) == (False, 0)
     assert states["ssdb_flash"].built == tmp_path / "ssdb_flash.ko"
     assert json.dumps(states["ssdb_bpref"].loaded) == "false"
 
