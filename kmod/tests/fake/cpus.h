@@ -43,6 +43,7 @@ typedef int gfp_t;
 #define raw_smp_processor_id()	smp_processor_id()
 #define preempt_disable()
 #define preempt_enable()
+#define cond_resched()		do { } while (0)
 
 struct mutex { long unused[4]; };
 struct config_group { long unused[16]; };
@@ -319,18 +320,20 @@ static inline void ssdb_hrtimer_setup(struct hrtimer *timer,
 }
 
 /* Calls between CPUs */
-typedef struct {
+struct __call_single_data {
 	struct llist_node list;
 	u32 busy;
 	void (*func)(void *info);
 	void *info;
-} __attribute__((aligned(32))) call_single_data_t;
+};
 
-int smp_call_function_single_async(int cpu, call_single_data_t *csd);
+typedef struct __call_single_data call_single_data_t __attribute__((aligned(32)));
+
+int smp_call_function_single_async(int cpu, struct __call_single_data *csd);
 #define lockdep_hardirq_threaded()	do { } while (0)
 
 #define INIT_CSD(csd, function, data)						\
-	(*(csd) = (call_single_data_t) { .func = (function), .info = (data) })
+	(*(csd) = (struct __call_single_data) { .func = (function), .info = (data) })
 
 #define INIT_WORK(work, function)	((void)(work), (void)(function))
 #define queue_work_on(cpu, queue, work)	abort()
