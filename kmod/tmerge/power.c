@@ -27,8 +27,10 @@ static int tmerge_lower_open(struct tmerge *tmerge)
 	const char *why = NULL;
 	int error;
 
-	if (!tmerge->options.device[0])
+	if (!tmerge->options.device[0]) {
+		pr_err("%s: device is not set\n", config_item_name(&tmerge->item));
 		return -EINVAL;
+	}
 	error = ssdb_bdev_open(&tmerge->lower, tmerge->options.device, true, tmerge);
 	if (error == -EBUSY)
 		why = "in use";

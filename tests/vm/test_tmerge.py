@@ -519,9 +519,11 @@ def test_wrong_values_are_error_numbers_and_never_an_oops(guest: Guest) -> None:
         'print("claimed", flush=True); time.sleep(60)\' > /run/claimed & pid=$!\n'
         "until grep -q claimed /run/claimed; do sleep 0.1; done\n"
         "echo 1 > $T/power 2>/dev/null || echo in use; kill $pid; wait\n"
-        "exec 9>&-; echo 1 > $T/power && echo free"
+        "exec 9>&-; echo 1 > $T/power && echo free; apart; mkdir $T\n"
+        "echo 1 > $T/power 2>/dev/null || dmesg | grep -o 'tm0: .*' | tail -1"
     )
 
     assert answer.stdout.splitlines() == [
         *(f"{wrong.split()[0]} refused" for wrong in WRONG), "in use", "free",
+        "tm0: device is not set",
     ]  # fmt: skip
