@@ -158,11 +158,12 @@ def keep(path: Path, found: Sequence[Any]) -> None:
 
 
 def chosen(cpus: str) -> list[int]:
-    """The two CPUs of `--cpus`; ends the program if they are not there."""
-    found = [int(cpu) for cpu in cpus.split(",")]
-    if len(found) != 2 or not set(found) <= os.sched_getaffinity(0):
-        sys.exit(f"--cpus {cpus}: give two CPUs of {sorted(os.sched_getaffinity(0))}")
-    return found
+    """The two CPUs of `--cpus`; ends the program if that is not what they are."""
+    there = {str(cpu) for cpu in os.sched_getaffinity(0)}
+    found = cpus.split(",")
+    if len(found) != 2 or len(there.intersection(found)) != 2:
+        sys.exit(f"--cpus {cpus}: give two CPUs of {sorted(map(int, there))}, such as 0,1")
+    return [int(cpu) for cpu in found]
 
 
 def main(

@@ -18,6 +18,7 @@ def test_the_tables_of_the_page_are_made_of_the_stored_rows(bench: ModuleType) -
 
 
 @BENCHMARKS
-def test_cpus_that_are_not_there_are_refused_in_a_sentence(bench: ModuleType) -> None:
+@pytest.mark.parametrize("cpus", ["0,4095", "0,0", "0", "0,x", ""])
+def test_what_is_not_two_cpus_is_refused_in_a_sentence(cpus: str, bench: ModuleType) -> None:
     with pytest.raises(SystemExit, match="give two CPUs of"):
-        bench.main(["--cpus", "0,4095"])
+        bench.main(["--cpus", cpus])
