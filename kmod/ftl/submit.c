@@ -187,11 +187,11 @@ static void mark_request(struct drive *d, u32 inside)
 static void begin_request(struct drive *d, u64 now)
 {
 	mark_request(d, 1);
-	d->error = SSDB_OK;
-	d->why = d->throttled ? SSDB_WHY_THROTTLED : 0;
 	d->now_ns = now;
 	if (ssdb_unlikely(now > d->last_done_ns + d->p.idle_delay_ns))
 		background(d, now);
+	d->error = SSDB_OK;
+	d->why = d->throttled ? SSDB_WHY_THROTTLED : 0;
 	if (ssdb_unlikely(now >= d->next_change_ns ||
 			  d->c.host_write_bytes >= d->next_change_bytes))
 		trouble_update(d, now);

@@ -112,6 +112,23 @@ TEST(FUA_on_a_volatile_buffer_and_no_buffer_at_all_answer_when_programmed)
 	rig_end(&rig);
 }
 
+TEST(what_the_drive_could_not_write_while_idle_fails_no_request_that_comes_after)
+{
+	struct rig rig;
+	u64 i, now = SEC;
+
+	rig_begin(&rig);
+	rig_set(&rig, "cache_bytes", 1 << 20);
+	rig_set(&rig, "endurance_cycles", 1);
+	rig_build(&rig);
+	for (i = 0; submit(&rig, now, SSDB_WRITE, i * 4096 % (8 << 20), 4096).error == SSDB_OK; i++)
+		now += MS;
+	now = ssdb_now_ns(rig.state) + SEC;
+	CHECK_EQUAL(submit(&rig, now, SSDB_READ, 0, 4096).error, SSDB_OK);
+	CHECK_EQUAL(submit(&rig, now + SEC, SSDB_TRIM, 0, 4096).error, SSDB_OK);
+	rig_end(&rig);
+}
+
 TEST(trimming_what_is_in_the_cache_leaves_nothing_to_write)
 {
 	struct rig rig;

@@ -216,6 +216,9 @@ TEST(a_drive_that_gets_hot_throttles_and_recovers_when_idle)
 	hot = iops(&rig);
 	CHECK_NEAR(hot, cold / 2, 0.05);
 	CHECK(rig.r.why & SSDB_WHY_THROTTLED);
+	/* What it does in a quiet second is of no request. */
+	CHECK(submit(&rig, ssdb_now_ns(rig.state) + SEC, SSDB_READ, 0, 4096).why &
+	      SSDB_WHY_THROTTLED);
 	submit(&rig, ssdb_now_ns(rig.state) + 300 * SEC, SSDB_READ, 0, 4096);
 	CHECK_EQUAL(counter(&rig, "throttled"), 0);
 	rig_end(&rig);
