@@ -194,12 +194,12 @@ int trouble_media(struct drive *d, u32 op, u64 offset, u64 bytes)
 	u64 begin = p->error_offset_bytes;
 	u64 every = p->error_every_bytes;
 
-	if (op > SSDB_WRITE ||
+	if (op > SSDB_WRITE || !p->error_bytes ||
 	    !(p->error_ops & (op == SSDB_READ ? SSDB_ERROR_READ : SSDB_ERROR_WRITE)))
 		return 0;
 	if (every && offset > begin)
 		begin += ssdb_div(offset - begin, every) * every;
 	if (offset < begin + p->error_bytes && offset + bytes > begin)
 		return 1;
-	return every && p->error_bytes && offset + bytes > begin + every;
+	return every && offset + bytes > begin + every;
 }

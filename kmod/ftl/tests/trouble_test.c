@@ -124,6 +124,18 @@ TEST(media_errors_are_in_the_planted_range_only)
 	rig_end(&rig);
 }
 
+TEST(a_range_of_no_bytes_has_no_media_errors)
+{
+	struct rig rig;
+
+	rig_begin(&rig);
+	rig_set(&rig, "error_ops", SSDB_ERROR_BOTH);
+	rig_set(&rig, "error_offset_bytes", 4096);
+	rig_build(&rig);
+	CHECK_EQUAL(submit(&rig, SEC, SSDB_WRITE, 0, 8192).error, SSDB_OK);
+	rig_end(&rig);
+}
+
 TEST(media_errors_come_again_at_the_planted_distance)
 {
 	struct rig rig;
