@@ -51,25 +51,38 @@ void flash_store_destroy(struct flash *flash)
 	flash->pages = NULL;
 }
 
-/*
- * The page of an offset, made if need be; two writers may race to make it. -ENOSPC: the host has
- * none to spare; it would kill everybody else to give us its last.
- */
-static struct page *flash_store_page(struct flash *flash, u64 index, bool make, gfp_t gfp)
+/* A reference to a page, or NULL when there is none; a discard may take it out meanwhile. */
+static struct page *flash_store_find(struct flash *flash, u64 index)
 {
-	struct page *page = READ_ONCE(flash->pages[index]), *made;
+	struct page *page;
 
-	if (page || !make)
-		return page;
-	if (!flash_can_have(1))
-		return ERR_PTR(-ENOSPC);
-	made = alloc_page(gfp | __GFP_ZERO);
-	if (!made)
-		return ERR_PTR(-ENOMEM);
-	page = cmpxchg(&flash->pages[index], NULL, made);
-	if (!page)
-		return made;
-	__free_page(made);
+	while ((page = READ_ONCE(flash->pages[index]))) {
+		if (!get_page_unless_zero(page))
+			continue;
+		if (page == READ_ONCE(flash->pages[index]))
+			break;
+		put_page(page);
+	}
+	return page;
+}
+
+/*
+ * The same for who writes: it is made if need be, and two writers may race to make it. -ENOSPC: the
+ * host has none to spare; it would kill everybody else to give us its last.
+ */
+static struct page *flash_store_make(struct flash *flash, u64 index, gfp_t gfp)
+{
+	struct page *page, *made;
+
+	while (!(page = flash_store_find(flash, index))) {
+		if (!flash_can_have(1))
+			return ERR_PTR(-ENOSPC);
+		made = alloc_page(gfp | __GFP_ZERO);
+		if (!made)
+			return ERR_PTR(-ENOMEM);
+		if (cmpxchg(&flash->pages[index], NULL, made))
+			__free_page(made);
+	}
 	return page;
 }
 
@@ -81,9 +94,10 @@ static int flash_store_move(struct flash *flash, u64 offset, struct bio_vec *vec
 	while (done < vec->bv_len) {
 		u32 within = (offset + done) & ~PAGE_MASK;
 		u32 length = min_t(u32, vec->bv_len - done, PAGE_SIZE - within);
+		u64 index = (offset + done) >> PAGE_SHIFT;
 		struct page *page;
 
-		page = flash_store_page(flash, (offset + done) >> PAGE_SHIFT, write, gfp);
+		page = write ? flash_store_make(flash, index, gfp) : flash_store_find(flash, index);
 		if (IS_ERR(page))
 			return PTR_ERR(page);
 		if (write)
@@ -92,6 +106,8 @@ static int flash_store_move(struct flash *flash, u64 offset, struct bio_vec *vec
 			memcpy_page(vec->bv_page, vec->bv_offset + done, page, within, length);
 		else
 			memzero_page(vec->bv_page, vec->bv_offset + done, length);
+		if (page)
+			put_page(page);
 		done += length;
 	}
 	return 0;
@@ -138,16 +154,21 @@ int flash_store_copy(struct flash *flash, u64 offset, void *buffer, u64 bytes, b
 	return 0;
 }
 
-/* Zero instead of freeing: a reader may be copying the page. */
+/* Whole pages are the host's again, once nobody copies them any more. */
 void flash_store_discard(struct flash *flash, u64 offset, u64 bytes)
 {
 	while (flash->pages && bytes) {
 		u32 within = offset & ~PAGE_MASK;
 		u32 length = min_t(u64, bytes, PAGE_SIZE - within);
-		struct page *page = flash_store_page(flash, offset >> PAGE_SHIFT, false, 0);
+		struct page **slot = &flash->pages[offset >> PAGE_SHIFT];
+		struct page *page = flash_store_find(flash, offset >> PAGE_SHIFT);
 
-		if (page)
+		if (page && length < PAGE_SIZE)
 			memzero_page(page, within, length);
+		else if (page && cmpxchg(slot, page, NULL) == page)
+			put_page(page);		/* the store's own reference */
+		if (page)
+			put_page(page);
 		offset += length;
 		bytes -= length;
 	}

@@ -171,3 +171,19 @@ def test_a_drive_that_holds_more_than_memory_is_full_before_its_host_is(guest: G
     )
 
     assert answer.stdout.splitlines() == [*2 * ["No space left on device"], "0"]
+
+
+@NEWEST_KERNEL
+def test_what_is_discarded_is_memory_again_and_nothing_beside_it(guest: Guest) -> None:
+    answer = guest(
+        SETUP + "set_up ftl=direct wbuf_bytes=0 t_prog_ns=0 capacity_bytes=4294967296\n"
+        "put() { dd of=/dev/ssd0 iflag=fullblock oflag=direct status=none $*; }\n"
+        "held() { dd if=/dev/ssd0 iflag=direct status=none $* | tr -d '\\0' | wc -c; }\n"
+        # The guest has 2 GiB: one of these fits, two do not.
+        "for at in 0 1000; do put if=/dev/zero bs=1M count=1000 seek=$at && echo filled\n"
+        "blkdiscard /dev/ssd0; done; tr '\\0' x < /dev/zero | put bs=4k count=3\n"
+        "blkdiscard -o 512 -l 8192 /dev/ssd0; held count=24; held count=16 skip=1; tear_down",
+        fresh=True,
+    )
+
+    assert answer.stdout.splitlines() == ["filled", "filled", "4096", "0"]
