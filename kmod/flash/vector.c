@@ -136,7 +136,8 @@ static int flash_vector_send(struct flash *flash, struct ssdb_flash_vector *vect
 	}
 	atomic64_inc(&flash->vectors);
 	if (vector->spin) {
-		flash_vector_spin(due_ns);
+		if (flash->options.completion > FLASH_SOFTIRQ)	/* the others have no device time */
+			flash_vector_spin(due_ns);
 		atomic_inc(&flash->in_flight);
 		flash_complete(cmd);
 	} else {

@@ -198,6 +198,17 @@ def test_a_pile_of_as_many_requests_as_there_are_commands_stops_nobody(guest: Gu
     assert answer.stdout.split() == ["1", "all", "read"]
 
 
+@NEWEST_KERNEL
+def test_who_spins_for_an_inline_drive_waits_for_no_device_time(guest: Guest) -> None:
+    answer = guest(
+        SETUP + "drive completion=inline t_read_ns=5000000000; for mode in stm spatial-poll; do\n"
+        "merge mode=$mode; dd if=/dev/tm0 of=/dev/null bs=4k count=1 iflag=direct status=none\n"
+        "echo $mode $(( $(count device_ns) / $(count read_ios) < 2500000000 )); apart; done"
+    )
+
+    assert answer.stdout.splitlines() == ["stm 1", "spatial-poll 1"]
+
+
 @pytest.mark.soak
 def test_neighbours_are_one_command_in_every_mode(guest: Guest) -> None:
     answer = guest(
