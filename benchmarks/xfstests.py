@@ -36,7 +36,7 @@ TEST_LIMIT_S = 300  # for one on a device, by the clock
 LIMIT_S = 1800  # for such a kernel
 OPTIONS = (
     "seccomp=on",  # calls and page faults reach the kernel by signals, not by ptrace
-    "mem=3G", "null_blk.nr_devices=2", "null_blk.gb=1", "null_blk.memory_backed=1",
+    "mem=3G", "null_blk.nr_devices=3", "null_blk.gb=2", "null_blk.memory_backed=1",
     "null_blk.discard=1", "log_buf_len=8M",
 )  # fmt: skip
 STATUSES = ("passed", "failed", "cut short", "not run")
@@ -56,10 +56,10 @@ C=/sys/kernel/config
 insmod /run/modules/flash/ssdb_flash.ko; insmod /run/modules/tmerge/ssdb_tmerge.ko
 drive() { F=$C/ssdb_flash/$1
   mkdir $F
-  for pair in capacity_bytes=1073741824 erase_block_bytes=65536 op_ppm=200000 channels=2 \
+  for pair in capacity_bytes=2147483648 erase_block_bytes=65536 op_ppm=200000 channels=2 \
     program_unit_bytes=4096 read_unit_bytes=4096 mode=mq power=1
   do echo "${pair#*=}" > $F/${pair%%=*}; done; }
-for n in 0 1; do drive ssd$n; drive low$n
+for n in 0 1 2; do drive ssd$n; drive low$n
   mkdir $C/ssdb_tmerge/tm$n; echo /dev/low$n > $C/ssdb_tmerge/tm$n/device
   echo 1 > $C/ssdb_tmerge/tm$n/power; done
 for name in fsgqa fsgqa2 123456-fsgqa; do
@@ -87,7 +87,8 @@ cd /run/xfstests
 export TEST_DIR=/run/test SCRATCH_MNT=/run/scratch HOST_OPTIONS=/run/none
 mkfs.$FSTYP -q /dev/${DEVICE}0
 echo "SECTION       -- $DEVICE-$FSTYP"
-TEST_DEV=/dev/${DEVICE}0 SCRATCH_DEV=/dev/${DEVICE}1 ./check $TESTS 2>&1
+export TEST_DEV=/dev/${DEVICE}0 SCRATCH_DEV=/dev/${DEVICE}1 LOGWRITES_DEV=/dev/${DEVICE}2
+./check $TESTS 2>&1
 cat results/generic/*.dmesg 2>/dev/null
 dmesg | grep -m1 "start_userspace : .* failed"
 umount /run/test /run/scratch 2>/dev/null
