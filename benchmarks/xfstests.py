@@ -36,6 +36,7 @@ TEST_LIMIT_S = 300  # for one on a device, by the clock
 LIMIT_S = 1800  # for such a kernel
 OPTIONS = (
     "seccomp=on",  # calls and page faults reach the kernel by signals, not by ptrace
+    "loglevel=0",  # ext4 tells of lost data as an emergency, in the midst of a test's own line
     "mem=3G", "null_blk.nr_devices=3", "null_blk.gb=2", "null_blk.memory_backed=1",
     "null_blk.discard=1", "log_buf_len=8M",
 )  # fmt: skip
