@@ -85,6 +85,9 @@ exec /bin/bash "$@"
 END
 chmod +x /run/stubs/*
 cd /run/xfstests
+# Of ext4, too, the journal is recovered before this one looks for errors, as it does with xfs:
+# blocks that were written back while their transaction was committed are right only after that.
+sed -i 's/if \[ $FSTYP = "xfs" \]/if true/' tests/generic/757
 export TEST_DIR=/run/test SCRATCH_MNT=/run/scratch HOST_OPTIONS=/run/none
 mkfs.$FSTYP -q /dev/${DEVICE}0
 echo "SECTION       -- $DEVICE-$FSTYP"

@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from ssdbench.errors import HostLacks
 from ssdbench.host import command, files
 from ssdbench.host.kmod import build, source_digest, source_directory
 from ssdbench.host.lock import waiting
@@ -56,7 +57,12 @@ def kernel(cache: Path) -> Path:
 
 
 def modules(kernel: Path) -> Path:
-    """The directory of our modules for it, built anew where their sources have changed."""
+    """The directory of our modules for it, built anew where their sources have changed.
+
+    Raises HostLacks without `insmod`, which the kernel takes from this host to load them.
+    """
+    if command.which("insmod") is None:
+        raise HostLacks("no module can be loaded without insmod", hint="apt-get install kmod")
     source = source_directory()
     into = kernel / f"modules-{source_digest(source)}"
     with waiting(kernel / "modules.lock"):
