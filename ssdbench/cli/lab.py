@@ -4,9 +4,12 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
+
+if TYPE_CHECKING:
+    from ssdbench.lab.kept import KeptRun
 
 LEAST_MIB = 256  # the kernel, its first file system, and the modules
 
@@ -28,7 +31,7 @@ def lab() -> None:
     "virtiofs, PCI virtio and the disks' drivers, built in or as modules.",
 )  # fmt: skip
 @click.option(
-    "--console", default="", metavar="FILE", help="Keep what the guest's kernel says in FILE."
+    "--console", default="", metavar="FILE", help="Write the guest's console to FILE, too."
 )
 @click.option(
     "--disk", "disks", multiple=True, metavar="BUS=BACKEND",
@@ -80,17 +83,18 @@ def run(
     Without --disk there is one simulated drive, /dev/nvme0n1; with --program, none. A FILE that
     holds data needs consent like a drive. If QEMU or the kernel fails before COMMAND has begun, the
     guest is booted again, up to three times in all, with a message. The first use of a kernel
-    fetches it from Debian's archive. It needs root.
+    fetches it from Debian's archive. The consoles and output of the last 20 runs are kept in
+    `runs` below SSDBENCH_LAB_CACHE (/var/cache/ssdbench/lab). It needs root.
     """
     from ssdbench.cli.labstory import Steps, Words
     from ssdbench.errors import UsageError
     from ssdbench.lab.archive import cache_directory
     from ssdbench.lab.disks import parse_all
-    from ssdbench.lab.kernels import OFFERS
+    from ssdbench.lab.kept import KeptRun
     from ssdbench.units import MIB, NS_PER_S, parse_duration_ns, parse_size
 
-    if kernel not in OFFERS:
-        raise UsageError(f"there is no kernel {kernel} in the lab; it has {', '.join(OFFERS)}")
+    if not kernel_dir:
+        _require_offered(kernel)
     try:
         memory_mib, timeout_s = parse_size(memory) // MIB, parse_duration_ns(timeout) / NS_PER_S
     except ValueError as error:
@@ -107,7 +111,7 @@ def run(
         raise UsageError(f"a guest needs more time than {timeout} to boot")
     requests = tuple(parse_all(disks, in_memory=bool(programs)))
     cache = cache_directory()
-    with Steps("lab") as steps, _kept(console) as file:
+    with Steps("lab") as steps, _kept(console) as file, _told(KeptRun(cache)) as kept:
         from ssdbench.lab.session import GuestRequest, run_in_guest
 
         request = GuestRequest(
@@ -124,8 +128,9 @@ def run(
             multipath=multipath,
             modules=modules,
             timeout_s=timeout_s,
+            handed_on=not as_json,
         )
-        words = Words(steps, file, shown=not as_json)
+        words = Words(steps, kept, file, shown=not as_json)
         answer = run_in_guest(request, cache, watch=words.look)
     _tell_of_boots(answer.failed_boots)
     if reproducible and not programs:
@@ -144,6 +149,21 @@ def run(
     raise SystemExit(answer.status)
 
 
+def _require_offered(kernel: str) -> None:
+    from ssdbench.errors import UsageError
+    from ssdbench.lab.kernels import OFFERS, ONLY_COMPILED
+
+    if kernel in OFFERS:
+        return
+    compiled = kernel in ONLY_COMPILED
+    why = ": the modules were compiled for it, but Debian has no image to boot" if compiled else ""
+    raise UsageError(
+        f"there is no kernel {kernel} in the lab{why}; it has {', '.join(OFFERS)}",
+        hint="Any other one is booted from where you built it (`make bzImage modules`): "
+        "`--kernel-dir DIR`.",
+    )
+
+
 def _tell_of_boots(failed: Sequence[str]) -> None:
     for said in failed:
         click.echo(
@@ -151,6 +171,30 @@ def _tell_of_boots(failed: Sequence[str]) -> None:
         )
     if failed:
         click.echo("lab: the guest was booted again: its boot failed, not COMMAND", err=True)
+
+
+@contextmanager
+def _told(kept: "KeptRun") -> Iterator["KeptRun"]:
+    """Keep a run, and say where at its very end: behind the console that an error shows."""
+    from ssdbench.errors import SsdbenchError
+
+    try:
+        with kept:
+            yield kept
+    except SsdbenchError as error:
+        error.hint = "\n".join(filter(None, (error.hint.rstrip(), kept.where())))
+        raise
+    except BaseException:
+        _tell_where(kept)
+        raise
+    _tell_where(kept)
+
+
+def _tell_where(kept: "KeptRun") -> None:
+    from ssdbench.cli.output import tell
+
+    if where := kept.where():
+        tell(f"lab: {where}")
 
 
 @contextmanager

@@ -10,11 +10,15 @@ import time
 from pathlib import Path
 from threading import Event, Thread
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import TYPE_CHECKING, BinaryIO, Self
 
 from ssdbench.cli.output import tell
 
+if TYPE_CHECKING:
+    from ssdbench.lab.kept import KeptRun
+
 LINE_EVERY_S = 2.0
+PIECE_BYTES = 1 << 20
 _LAB = "ssdbench.lab"
 _BUILD = "ssdbench.host.kmod"
 
@@ -74,10 +78,13 @@ class Steps(logging.Handler):
 
 
 class Words:
-    """Hands on what the command in the guest says, as it says it; its console goes to a file."""
+    """Hands on what the command in the guest says, as it says it, and keeps it with the console."""
 
-    def __init__(self, steps: Steps, console: BinaryIO | None, *, shown: bool = True) -> None:
+    def __init__(
+        self, steps: Steps, kept: "KeptRun", console: BinaryIO | None, *, shown: bool = True
+    ) -> None:
         self._steps = steps
+        self._kept = kept
         streams = {"stdout": sys.stdout, "stderr": sys.stderr} if shown else {}
         # One that is closed is None.
         self._to = {name: stream.buffer for name, stream in streams.items() if stream}
@@ -86,23 +93,26 @@ class Words:
 
     def look(self, shared: Path) -> None:
         """Hand on what has come since the last look below the directory that the guest shares."""
-        for name, to in self._to.items():
-            if self._hand_on(shared / "1" / name, to):
+        for name in ("stdout", "stderr"):
+            to = self._to.get(name)
+            if self._hand_on(shared / "1" / name, to) and to:
                 self._steps.quiet()
-        if self._console is not None:
-            self._hand_on(shared.parents[1] / "console", self._console)
+        self._hand_on(shared / "1" / "dmesg", None)
+        self._hand_on(shared.parents[1] / "console", self._console)
 
-    def _hand_on(self, path: Path, to: BinaryIO) -> bool:
+    def _hand_on(self, path: Path, to: BinaryIO | None) -> bool:
         if not path.exists():
             return False
-        shown = self._shown.get(path, 0)
+        begun = shown = self._shown.get(path, 0)
         with path.open("rb") as file:
             if file.seek(0, os.SEEK_END) < shown:
                 shown = 0  # a guest that was booted again writes its console anew
             file.seek(shown)
-            new = file.read()
-        if new:
-            self._shown[path] = shown + len(new)
-            to.write(new)
-            to.flush()
-        return bool(new)
+            while new := file.read(PIECE_BYTES):
+                shown += len(new)
+                self._kept.add(path.name, new)
+                if to is not None:
+                    to.write(new)
+                    to.flush()
+        self._shown[path] = shown
+        return shown != begun

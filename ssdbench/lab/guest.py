@@ -12,7 +12,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -109,12 +109,14 @@ class Guest:
         prepare: str = "",
         last: bool = False,
         while_running: Callable[[Path], None] = unwatched,
+        handed_on: bool = False,
     ) -> Answer:
         """Run one command and wait for its end; after the `last` one the guest switches itself off.
 
         `prepare` is shell text that runs before the command (loading modules). `while_running`
         is called some times a second, from the boot on, with the job directory: to serve hot-unplug
-        and the like, and to hand on what was said.
+        and the like, and to hand on what was said. Where that was all `handed_on`, which may be
+        more than fits into memory, neither the answer nor an error has it once more.
         A guest whose QEMU fails, or whose kernel complains or says nothing before the first command
         has begun, is booted again, BOOTS times at most. Raises GuestTrouble when the kernel
         complained, HostLacks when the guest did not boot or is down.
@@ -142,11 +144,15 @@ class Guest:
                     self._ring()
                 if argv:
                     _log.info("running %s", shlex.join(argv))
-                status = None if last else place / "status"
-                self._wait(began + timeout_s, until=status, look=look)
+                end = None if last else place / "status"
+                self._wait(began + timeout_s, until=end, look=look)
             finally:
                 look()  # what came last
-            answer = self._collect(place, shown, time.monotonic() - began)
+            status = None if self._qemu is None else self._qemu.poll()
+            answer = answered(
+                self._job, place, self._shared / "booted_s", self._console(shown), status,
+                time.monotonic() - began, handed_on=handed_on,
+            )  # fmt: skip
         except BaseException:
             self.kill()
             raise
@@ -272,11 +278,6 @@ class Guest:
                 return True
         return False
 
-    def _collect(self, place: Path, shown: int, wall_s: float) -> Answer:
-        status = None if self._qemu is None else self._qemu.poll()
-        console = self._console(shown)
-        return answered(self._job, place, self._shared / "booted_s", console, status, wall_s)
-
     def _console_bytes(self) -> int:
         console = self._machine.console
         return console.stat().st_size if console.exists() else 0
@@ -345,22 +346,30 @@ def _last_words(job: Path, status: int | None) -> str:
 
 
 def answered(
-    job: Path, said: Path, booted: Path, console: str, qemu_status: int | None, wall_s: float
+    job: Path,
+    said: Path,
+    booted: Path,
+    console: str,
+    qemu_status: int | None,
+    wall_s: float,
+    *,
+    handed_on: bool = False,
 ) -> Answer:
     """What the files of a command say. Raises GuestTrouble, and HostLacks where it did not end."""
     status = text_of(said / "status").strip()
+    output = {} if handed_on else {name: text_of(said / name) for name in ("stdout", "stderr")}
     console += text_of(said / "dmesg")
-    _raise_for(console, said)
+    _raise_for(console, _said(output))
     if not status:
         reason = _last_words(job, qemu_status)
         shown = f"its console:\n{console}" if console.strip() else ""
         raise HostLacks(
-            f"the guest did not finish the command: {reason}", hint=shown + _said_by(said)
+            f"the guest did not finish the command: {reason}", hint=shown + _said(output)
         )
     return Answer(
         status=int(status),
-        stdout=text_of(said / "stdout"),
-        stderr=text_of(said / "stderr"),
+        stdout=output.get("stdout", ""),
+        stderr=output.get("stderr", ""),
         console=console,
         boot_s=float(text_of(booted) or 0),
         wall_s=wall_s,
@@ -376,15 +385,14 @@ def complaint(console: str) -> str:
     return next((line for line in console.splitlines() if re.search(TROUBLE, line)), "")
 
 
-def _raise_for(console: str, said: Path | None = None) -> None:
+def _raise_for(console: str, said: str = "") -> None:
     if line := complaint(console):
         raise GuestTrouble(
             f"the guest's kernel complained: {line}",
-            hint="its console:\n" + console + (_said_by(said) if said else ""),
+            hint="its console:\n" + console + said,
         )
 
 
-def _said_by(place: Path) -> str:
+def _said(output: Mapping[str, str]) -> str:
     """What a command had said by then: it tells most where the kernel complained."""
-    parts = {name: text_of(place / name) for name in ("stdout", "stderr")}
-    return "".join(f"\nthe command's {name}:\n{text}" for name, text in parts.items() if text)
+    return "".join(f"\nthe command's {name}:\n{text}" for name, text in output.items() if text)

@@ -45,6 +45,8 @@ OFFERS = {  # by what `--kernel` calls them
     "7.x": Offer(r"7\.[0-9]+", release="trixie"),
     "7.x-rt": Offer(r"7\.[0-9]+", "rt", "trixie"),
 }
+# Of these the modules were only compiled (the table in kmod/README.md): Debian has no image.
+ONLY_COMPILED = ("6.5", "6.6", "6.8", "6.14", "6.17", "6.18", "6.19")
 # A Debian to build in: what a kernel's headers need beside, and what is no package's need.
 BUILD_WITH = (
     "make", "binutils", "bash", "dash", "coreutils", "sed", "grep", "mawk", "findutils",

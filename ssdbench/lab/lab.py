@@ -81,6 +81,7 @@ class Lab:
         prepare: str = "",
         while_running: Callable[[Path], None] = unwatched,
         in_memory: InMemory | None = None,
+        handed_on: bool = False,
     ) -> Answer:
         """Run one command in a fresh guest and wait for its end: see Guest.run.
 
@@ -91,7 +92,9 @@ class Lab:
             job = Path(directory)
             made = self._complete(machine, job)
             if in_memory is not None:
-                answer = self._run_in_memory(argv, made, job, in_memory, timeout_s, while_running)
+                answer = self._run_in_memory(
+                    argv, made, job, in_memory, timeout_s, while_running, handed_on=handed_on
+                )
                 self._booted(made)
                 return answer
             guest = Guest(made, job, kernel=self.kernel, tools=self.tools, cwd=cwd)
@@ -104,6 +107,7 @@ class Lab:
                     prepare=prepare,
                     last=True,
                     while_running=while_running,
+                    handed_on=handed_on,
                 )
                 self._booted(made)
                 return answer
@@ -162,6 +166,8 @@ class Lab:
         has: InMemory,
         timeout_s: float,
         while_running: Callable[[Path], None],
+        *,
+        handed_on: bool,
     ) -> Answer:
         """With programs and command in the guest's first file system, and a disk to answer."""
         # Its console and what it said lie where those of other guests do.
@@ -192,7 +198,10 @@ class Lab:
         memory.unpack(disk, said)
         while_running(shared)
         console = text_of(machine.console)
-        return answered(job, said, said / "booted_s", console, status, time.monotonic() - began)
+        return answered(
+            job, said, said / "booted_s", console, status, time.monotonic() - began,
+            handed_on=handed_on,
+        )  # fmt: skip
 
 
 def _how(machine: Machine) -> str:

@@ -41,6 +41,7 @@ class GuestRequest:
     programs: tuple[str, ...] = ()  # in the guest's memory, in place of the host's files
     append: str = ""  # further words of the kernel's command line
     kernel_dir: Path | None = None  # a kernel that was built there, in place of the series
+    handed_on: bool = False  # what the command says is read by `watch`, and is not in the answer
 
 
 def run_in_guest(
@@ -74,6 +75,7 @@ def run_in_guest(
             prepare=load_script(modules) if modules else "",
             in_memory=in_memory,
             while_running=watch,
+            handed_on=request.handed_on,
         )
 
 

@@ -1,17 +1,18 @@
 """`lab run` with what it cannot do: a sentence and what to do, before anything boots."""
 
 import json
-import sys
 from collections.abc import Callable
-from io import BytesIO, TextIOWrapper
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from ssdbench.cli.main import run
+from ssdbench.errors import HostLacks
 from ssdbench.lab import session
-from ssdbench.lab.guest import Answer
+from ssdbench.lab.guest import Answer, GuestTrouble
+from ssdbench.lab.kept import KEPT_RUNS, KeptRun
 from ssdbench.lab.kernels import from_tree
 from ssdbench.lab.session import GuestRequest
 
@@ -66,6 +67,28 @@ def test_what_cannot_be_is_refused_before_a_kernel_is_fetched(
     assert status == 2
     assert why in capsys.readouterr().err
     assert not (tmp_path / "lab").exists()
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ("6.18", ": the modules were compiled for it, but Debian has no image to boot"),
+        ("6.9", ""),
+    ],
+)
+def test_a_kernel_that_the_lab_does_not_have_may_be_built_and_booted(
+    asked: str, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = run(["lab", "run", "--kernel", asked, "--", "true"])
+    said = capsys.readouterr().err
+    of_a_tree = run(
+        ["lab", "run", "--kernel", asked, "--kernel-dir", str(tmp_path), "--", "true"]
+    )  # which has no kernel
+
+    assert (status, of_a_tree) == (2, 2)
+    assert f"there is no kernel {asked} in the lab{why}; it has 6.1, 6.1-rt, 6.12, " in said
+    assert "--kernel-dir DIR" in said
+    assert f"there is no kernel built in {tmp_path}" in capsys.readouterr().err
 
 
 @pytest.fixture
@@ -164,23 +187,123 @@ def test_the_cache_is_the_same_place_for_every_program_that_uses_it(
     assert asked == [Path(used.format(tmp_path))]
 
 
-def test_the_console_is_kept_with_json_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    out = BytesIO()
+def a_guest(folder: Path, ends: BaseException | None = None) -> Callable[..., Answer]:
+    """Instead of a guest: its console, what its command says, what its kernel says; and its end."""
 
     def instead(request: GuestRequest, cache: Path, *, watch: Callable[[Path], None]) -> Answer:
-        shared = tmp_path / "share" / "job"
+        shared = folder / "share" / "job"
         (shared / "1").mkdir(parents=True)
-        (shared / "1" / "stdout").write_text("said\n")
-        (tmp_path / "console").write_text("booted\n")
+        (folder / "console").write_text("booted\n")
+        for name, said in {"stdout": "said\n", "stderr": "but\n", "dmesg": "<4>odd\n"}.items():
+            (shared / "1" / name).write_text(said)
         watch(shared)
-        return Answer(0, "said\n", "", "booted\n", 1.0, 1.0)
+        if ends is not None:
+            raise ends
+        output = ("", "") if request.handed_on else ("said\n", "but\n")
+        return Answer(0, *output, "booted\n", 1.0, 1.0)
 
+    return instead
+
+
+@pytest.mark.parametrize(
+    ("ends", "last"),
+    [
+        (None, "lab: {}"),
+        (GuestTrouble("the guest's kernel complained: BUG: x", hint="its console:\nx"), "  {}"),
+        (HostLacks("the guest did not finish the command"), "hint: {}"),
+        (KeyboardInterrupt(), "lab: {}"),
+    ],
+)
+def test_console_and_output_of_each_run_are_kept_and_where_is_said_at_its_end(
+    ends: BaseException | None,
+    last: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("SSDBENCH_LAB_CACHE", str(tmp_path / "lab"))
+    monkeypatch.setattr(session, "run_in_guest", a_guest(tmp_path, ends))
+
+    with suppress(SystemExit):
+        run(["lab", "run", "--", "true"])
+
+    (kept,) = (tmp_path / "lab" / "runs").iterdir()
+    out, err = capsys.readouterr()
+    lines = err.splitlines()
+    where = last.format(f"the guest's console and the command's output are kept in {kept}")
+    assert {path.name: path.read_text() for path in kept.iterdir()} == {
+        "console": "booted\n", "stdout": "said\n", "stderr": "but\n", "dmesg": "<4>odd\n",
+    }  # fmt: skip
+    assert where in lines
+    assert [line for line in lines if line != "interrupted"][-1] == where
+    assert kept.stat().st_mode & 0o077 == 0
+    assert out == "said\n"
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_only_a_document_has_the_output_whole(
+    *,
+    as_json: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    asked: list[bool] = []
+    guest = a_guest(tmp_path)
+
+    def instead(request: GuestRequest, cache: Path, *, watch: Callable[[Path], None]) -> Answer:
+        asked.append(request.handed_on)
+        return guest(request, cache, watch=watch)
+
+    monkeypatch.setenv("SSDBENCH_LAB_CACHE", str(tmp_path / "lab"))
     monkeypatch.setattr(session, "run_in_guest", instead)
-    monkeypatch.setattr(sys, "stdout", TextIOWrapper(out))
+
+    with pytest.raises(SystemExit, match="0"):
+        run(["lab", "run", *(["--json"] if as_json else []), "--", "true"])
+
+    assert asked == [not as_json]
+    assert ('"stdout": "said' in capsys.readouterr().out) == as_json
+
+
+def test_a_full_disk_does_not_end_a_run_and_is_told(tmp_path: Path) -> None:
+    folder = tmp_path / "runs" / "now"
+    folder.mkdir(parents=True)
+    (folder / "stdout").symlink_to("/dev/full")
+
+    with KeptRun(tmp_path, name="now") as kept:
+        kept.add("stdout", b"said")
+        kept.add("console", b"booted")
+
+    full = f"not all of the run could be kept in {folder}: No space left on device"
+    assert kept.where() == full
+    assert (folder / "console").read_bytes() == b"booted"
+
+
+def test_the_oldest_runs_are_removed_but_none_that_is_at_work(tmp_path: Path) -> None:
+    days = range(1, KEPT_RUNS + 3)
+    runs = [tmp_path / "runs" / f"2026-01-{day:02}T00-00-00-1" for day in days]
+    for path in runs:
+        path.mkdir(parents=True)
+    with KeptRun(tmp_path, name=runs[0].name) as first:
+        first.add("console", b"booted")
+
+        with KeptRun(tmp_path) as latest:
+            latest.add("stdout", b"said")
+
+    left = set((tmp_path / "runs").iterdir())
+    assert {runs[0], latest.path} <= left
+    assert not left & {runs[1], runs[2]}
+    assert len(left) == KEPT_RUNS + 1
+
+
+def test_the_console_is_kept_with_json_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SSDBENCH_LAB_CACHE", str(tmp_path / "lab"))
+    monkeypatch.setattr(session, "run_in_guest", a_guest(tmp_path))
 
     with pytest.raises(SystemExit, match="0"):
         run(["lab", "run", "--json", "--console", str(tmp_path / "kept"), "--", "true"])
 
-    sys.stdout.flush()
-    assert json.loads(out.getvalue())["stdout"] == "said\n"
+    assert json.loads(capsys.readouterr().out)["stdout"] == "said\n"
     assert (tmp_path / "kept").read_text() == "booted\n"

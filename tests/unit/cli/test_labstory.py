@@ -10,6 +10,7 @@ import pytest
 
 from ssdbench.cli import labstory
 from ssdbench.cli.labstory import Steps, Words
+from ssdbench.lab.kept import KeptRun
 
 
 def test_a_long_step_says_that_it_goes_on_until_the_command_speaks(
@@ -22,8 +23,8 @@ def test_a_long_step_says_that_it_goes_on_until_the_command_speaks(
     out, kept = BytesIO(), BytesIO()
     monkeypatch.setattr(sys, "stdout", TextIOWrapper(out))
 
-    with Steps("lab") as steps:
-        words = Words(steps, kept)
+    with Steps("lab") as steps, KeptRun(tmp_path) as run:
+        words = Words(steps, run, kept)
         logging.getLogger("ssdbench.lab.archive").info("downloading %s", "a kernel")
         said, deadline = "", time.monotonic() + 30
         while said.count("a kernel … ") < 2 and time.monotonic() < deadline:
@@ -57,8 +58,8 @@ def test_words_for_a_stream_that_is_closed_go_nowhere(
         (tmp_path / "share/job/1").mkdir(parents=True, exist_ok=True)
         (tmp_path / "share/job/1" / name).write_bytes(b"said\n")
 
-    with Steps("lab") as steps:
-        Words(steps, None).look(tmp_path / "share/job")
+    with Steps("lab") as steps, KeptRun(tmp_path) as run:
+        Words(steps, run, None).look(tmp_path / "share/job")
 
     (open_one,) = out.keys() - {closed}
     assert out[open_one].getvalue().endswith(b"said\n")
@@ -69,8 +70,8 @@ def test_the_console_of_a_second_boot_follows_that_of_the_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shared, console, kept = tmp_path / "share" / "job", tmp_path / "console", BytesIO()
-    with Steps("lab") as steps:
-        words = Words(steps, kept)
+    with Steps("lab") as steps, KeptRun(tmp_path) as run:
+        words = Words(steps, run, kept)
         for said in (b"a boot that failed\n", b"", b"the second\n"):
             console.write_bytes(said)
             words.look(shared)

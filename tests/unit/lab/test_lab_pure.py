@@ -13,7 +13,7 @@ from ssdbench.host.command import run
 from ssdbench.lab.archive import archive_address
 from ssdbench.lab.cpio import initramfs
 from ssdbench.lab.disks import DEFAULT, consent, parse, parse_all
-from ssdbench.lab.guest import complaint
+from ssdbench.lab.guest import GuestTrouble, answered, complaint
 from ssdbench.lab.kernels import PVH_NOTE, Kernel, from_tree, newest, payload, unpack_image
 from ssdbench.lab.machine import Bus, Disk, Machine, arguments
 from ssdbench.lab.memory import make_answer_disk, unpack
@@ -343,3 +343,18 @@ def test_what_a_kernel_with_checks_complains_of_is_a_complaint(line: str) -> Non
 
     assert complaint(usual) == ""
     assert complaint(f"{usual}[    4.7] {line}\n") == f"[    4.7] {line}"
+
+
+@pytest.mark.parametrize("handed_on", [False, True])
+def test_output_that_was_handed_on_is_not_read_again(*, handed_on: bool, tmp_path: Path) -> None:
+    said = tmp_path / "1"
+    said.mkdir()
+    for name, text in {"stdout": "hours of it", "stderr": "", "status": "0"}.items():
+        (said / name).write_text(text)
+
+    answer = answered(tmp_path, said, tmp_path / "up", "", 0, 1.0, handed_on=handed_on)
+    with pytest.raises(GuestTrouble, match="BUG: planted") as caught:
+        answered(tmp_path, said, tmp_path / "up", "BUG: planted", 0, 1.0, handed_on=handed_on)
+
+    assert answer.stdout == ("" if handed_on else "hours of it")
+    assert ("hours of it" in caught.value.hint) == (not handed_on)
