@@ -4,6 +4,7 @@ Sessions without an environment of their own run in the one that started nox, wh
 setup` makes in .venv from locks/dev.txt; `unit`, `oldest` and `newest` make their own.
 """
 
+import itertools
 import os
 import re
 import shutil
@@ -175,25 +176,35 @@ def vm(session: nox.Session) -> None:
     )
 
 
+def names_tests(word: str) -> bool:
+    """Whether a word is for pytest: an option, or what is there."""
+    return word.startswith("-") or Path(word.partition("::")[0]).exists()
+
+
 @nox.session(venv_backend="none", name="vm-debug")
 def vm_debug(session: nox.Session) -> None:
     """Kernel modules and failed allocations on a kernel with every check, built once; hours.
 
     `-- kcsan` takes a kernel that looks for data races in place of KASAN (and no walk over
-    allocations), `-- kasan 6.12-rt` or `6.1` one of another kind, `-- TEST…` other tests.
+    allocations), `-- kasan 6.12-rt`, `6.1`, `7.x` or `7.x-rt` one of another kind, `-- TEST…` other
+    tests.
     """
     words = list(session.posargs)
-    checker = words.pop(0) if words[:1] in (["kasan"], ["kcsan"]) else "kasan"
-    series = words.pop(0) if words[:1] in (["6.1"], ["6.12"], ["6.12-rt"]) else "6.12"
+    of_kernel = list(itertools.takewhile(lambda word: not names_tests(word), words))
+    words = words[len(of_kernel) :]
+    checker = "kcsan" if "kcsan" in of_kernel else "kasan"
+    series = next((word for word in of_kernel if word not in ("kasan", "kcsan")), "6.12")
+    if series.endswith("-um"):
+        session.error(f"no guest boots {series}: without -um, its walk is in user mode by itself")
 
-    def kernel(series: str) -> str:
+    def kernel(*of_kernel: str) -> str:
         said = session.run(
-            sys.executable, "-m", "tests.vm.debug_kernel", checker, series,
+            sys.executable, "-m", "tests.vm.debug_kernel", *of_kernel,
             external=True, silent=True, stderr=sys.stderr,
         )  # fmt: skip
         return str(said).strip()
 
-    guest = kernel(series)
+    guest = kernel(*of_kernel)
     usual = ["flash", "zones", "tmerge", "slam", "bpref", "faults", "stress"]
     rarer = ["drive_gone", "cpu_hotplug"]
     parts = [(words, "vm and not timed", guest)] if words else [
@@ -201,7 +212,7 @@ def vm_debug(session: nox.Session) -> None:
         ([f"tests/vm/test_{name}.py" for name in rarer], "vm and soak and not timed", guest),
     ]  # fmt: skip
     if checker == "kasan" and not words:  # user mode is fast, and has no PREEMPT_RT
-        walked = guest if series.endswith("-rt") else kernel(f"{series}-um")
+        walked = guest if series.endswith("-rt") else kernel(checker, f"{series}-um")
         parts.append((["tests/vm/test_fail_nth.py"], "vm and soak", walked))
     for tests, which, tree in parts:
         python(

@@ -25,7 +25,7 @@ from tempfile import TemporaryDirectory
 
 from ssdbench.host import command
 from ssdbench.lab.archive import Archive, cache_directory
-from ssdbench.lab.kernels import SERIES, Kernel
+from ssdbench.lab.kernels import OFFERS, SERIES, Kernel
 from ssdbench.lab.lab import Lab
 from ssdbench.lab.machine import Machine
 from ssdbench.lab.modules import built_modules, load_script
@@ -263,7 +263,7 @@ def main(words: Sequence[str]) -> None:
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("clone", type=Path)
     asked.add_argument("tests", nargs="*")
-    asked.add_argument("--kernel", default=SERIES[-1])
+    asked.add_argument("--kernel", default=SERIES[-1], choices=OFFERS)
     asked.add_argument("--kernel-dir", type=Path)
     asked.add_argument("--seconds", type=int, default=10)
     asked.add_argument("--write", action="store_true")
@@ -272,6 +272,10 @@ def main(words: Sequence[str]) -> None:
         sys.exit(f"{wishes.clone} is no clone of blktests: it has no `check`")
     if wishes.write and (wishes.tests or wishes.kernel_dir):
         sys.exit("the document has all tests on a kernel of the lab: --write goes with no others")
+    every = {test for suite in SUITES for test in suite.tests(wishes.clone)}
+    every |= {test.partition("/")[0] for test in every}
+    if unknown := sorted({*wishes.tests} - every):
+        asked.error(f"{wishes.clone} has no test {unknown[0]} for one drive with or without zones")
     lab = Lab(Archive(CACHE), wishes.kernel, tree=wishes.kernel_dir)
     told = f"Linux {lab.kernel.series} of the lab, longer tests limited to {wishes.seconds} s each."
     failed = False

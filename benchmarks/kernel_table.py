@@ -8,6 +8,7 @@ are only compiled. `--write` puts each row into the table as soon as it is known
 the one with the same name.
 """
 
+import argparse
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -149,21 +150,39 @@ def _order(name: str) -> tuple[int, int, str]:
     return int(major), int(minor) if minor.isdigit() else 99, name
 
 
+def wish(word: str) -> tuple[str, Path | None]:
+    """A kernel of the lab, or a name for the table and the tree it stands for."""
+    name, found, directory = word.partition("=")
+    if not found and name not in OFFERS:
+        raise argparse.ArgumentTypeError(
+            f"there is no kernel {name} in the lab; it has {', '.join(OFFERS)}, and NAME=DIR "
+            "tries a tree of yours"
+        )
+    if found and not re.match(r"\d+\.", name):
+        raise argparse.ArgumentTypeError(f"{word}: NAME begins with the series, such as 6.18")
+    if found and not (Path(directory) / "Makefile").is_file():
+        raise argparse.ArgumentTypeError(f"there is no kernel tree in {directory or word}")
+    return name, Path(directory) if found else None
+
+
 def main(words: Sequence[str]) -> None:
     """Try each kernel, print its row."""
+    asked = argparse.ArgumentParser(description=__doc__)
+    asked.add_argument("--write", action="store_true")
+    asked.add_argument("kernels", nargs="*", type=wish, metavar="NAME[=DIR]")
+    wishes = asked.parse_intermixed_args(words)
     cache = cache_directory()
-    for word in [word for word in words if word != "--write"] or list(OFFERS):
-        name, _, tree = word.partition("=")
+    for name, tree in wishes.kernels or [(name, None) for name in OFFERS]:
         try:
-            if tree and not (Path(tree) / BUILT_IMAGE).exists():
-                row = try_tree(name, Path(tree))
+            if tree and not (tree / BUILT_IMAGE).exists():
+                row = try_tree(name, tree)
             else:
-                row = try_in_lab(name, cache, Path(tree) if tree else None)
+                row = try_in_lab(name, cache, tree)
         except SsdbenchError as error:
             print(f"{name}: {error.message}", file=sys.stderr)
             continue
         print("| " + " | ".join(row) + " |", flush=True)
-        if "--write" in words:
+        if wishes.write:
             README.write_text(with_rows(README.read_text(), {name: row}))
 
 

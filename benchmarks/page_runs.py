@@ -152,6 +152,9 @@ def note_opened(event: str, args: tuple[object, ...]) -> None:
 
 def main(names: Sequence[str]) -> int:
     """Make the runs of these names, or all."""
+    if unknown := [name for name in names if name not in RUNS]:
+        print(f"no run {unknown[0]}; there are: {', '.join(RUNS)}", file=sys.stderr)
+        return 2
     STORED.mkdir(parents=True, exist_ok=True)
     sys.addaudithook(note_opened)
     for name in names or RUNS:

@@ -4,8 +4,8 @@ The rows are made by DuckDB in the form of a store, 52 for each drive. The quest
 planner: mean, worst and 5th percentile of each model and firmware. Two threads, 900 MB at most.
 """
 
+import argparse
 import resource
-import sys
 import tempfile
 import time
 from functools import partial
@@ -61,7 +61,9 @@ def _fill(path: Path, *, model: int, drives: int) -> None:
 
 def main() -> None:
     """Print one line: rows, bytes, seconds, memory."""
-    drives = int(sys.argv[1]) if len(sys.argv) > 1 else DRIVES
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("drives", type=int, nargs="?", default=DRIVES)
+    drives = parser.parse_args().drives
     with tempfile.TemporaryDirectory(prefix="ssdbench-store-") as place:
         store = build(Path(place) / "store", drives)
         size = sum(path.stat().st_size for path in Path(place).rglob("*.parquet"))

@@ -28,6 +28,7 @@ from benchmarks.kernel.experiment import (
     store,
     stored_rows,
 )
+from ssdbench.lab.kernels import OFFERS
 
 _ALL: tuple[Experiment, ...] = (
     slam.Slam(),
@@ -64,7 +65,7 @@ def main() -> None:
     """Seeds that are stored are not taken again."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("experiment", choices=EXPERIMENTS)
-    parser.add_argument("--kernel", default="6.12")
+    parser.add_argument("--kernel", default="6.12", choices=OFFERS)
     parser.add_argument("--seeds", type=int, nargs="*", default=[1, 2, 3, 4, 5])
     options = parser.parse_args()
     experiment = EXPERIMENTS[options.experiment]

@@ -7,6 +7,7 @@ that could not run is told. The kernel's own scripts/coccicheck wants a configur
 what rules find with what Coccinelle says of itself.
 """
 
+import argparse
 import re
 import sys
 from collections.abc import Iterator
@@ -50,7 +51,9 @@ def told(rule: Path) -> Iterator[tuple[bool, str]]:
 
 def main(words: list[str]) -> None:
     """Run every rule. Ends with 1 where one finds something."""
-    series = words[0] if words else SERIES[-1]
+    asked = argparse.ArgumentParser(prog="python -m tests.vm.coccicheck", description=__doc__)
+    asked.add_argument("series", nargs="?", choices=SERIES, default=SERIES[-1])
+    series = asked.parse_args(words).series
     if command.which("spatch") is None:
         raise HostLacks("coccicheck needs spatch", hint="apt-get install coccinelle")
     found = ran = 0

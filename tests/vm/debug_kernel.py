@@ -1,6 +1,6 @@
 """A small kernel with every check that there is for a module, built once from Debian's source.
 
-    python -m tests.vm.debug_kernel [kasan|kcsan] [6.12|6.12-rt|6.12-um|6.1|6.1-um]
+    python -m tests.vm.debug_kernel [kasan|kcsan] [6.1|6.1-um|6.12|6.12-rt|6.12-um|7.x|…]
 
 prints the directory in which it was built, which `ssdbench lab run --kernel-dir` boots; one in user
 mode (um) is started by user_mode.py, and has no KCSAN. It is kept beside the lab's other kernels,
@@ -8,6 +8,7 @@ and built anew where its configuration has changed; of a newer source, once that
 removed.
 """
 
+import argparse
 import os
 import re
 import sys
@@ -30,6 +31,7 @@ BUILD_S = 3 * 3600  # two busy cores took a quarter of it
 CHECKERS = ("kasan", "kcsan")
 # Behind a series: with PREEMPT_RT; in user mode, a process of this host.
 RT, UM = "rt", "um"
+SERIES = ("6.12", "6.12-rt", "6.12-um", "6.1", "6.1-um", "7.x", "7.x-rt", "7.x-um")
 LEFT_OUT = {  # what a series lacks, and what gives way to PREEMPT_RT
     "6.1": (
         "BLK_DEV_WRITE_MOUNTED", "FAULT_INJECTION_CONFIGFS", "FAULT_INJECTION_STACKTRACE_FILTER",
@@ -114,5 +116,16 @@ def _build(source: Path, into: Path, config: str, arch: str, image: str) -> None
     files.write_atomic(into / "complete", "")
 
 
+def wished(words: Sequence[str]) -> tuple[str, str]:
+    """Checker and series, of which either may be left out. Ends with 2 for anything else."""
+    asked = argparse.ArgumentParser(prog="python -m tests.vm.debug_kernel", description=__doc__)
+    asked.add_argument("checker", nargs="?", choices=CHECKERS, default=CHECKERS[0])
+    asked.add_argument("series", nargs="?", choices=SERIES, default=SERIES[0])
+    wishes = asked.parse_args([*([CHECKERS[0]] if {*words[:1]} & {*SERIES} else []), *words])
+    if wishes.checker == "kcsan" and wishes.series.endswith(f"-{UM}"):
+        asked.error("a kernel in user mode has no kcsan")
+    return wishes.checker, wishes.series
+
+
 if __name__ == "__main__":
-    print(debug_kernel(cache_directory(), *sys.argv[1:]))
+    print(debug_kernel(cache_directory(), *wished(sys.argv[1:])))
