@@ -14,7 +14,7 @@ from ssdbench.model.asked.sweeps import SpanSweep, Sweep
 from ssdbench.model.lbaformat import LbaFormat
 from ssdbench.model.profile import Profile
 from ssdbench.model.quantity import Extent
-from ssdbench.model.target import TargetInfo, TargetKind
+from ssdbench.model.target import ZONES, TargetInfo, TargetKind
 from ssdbench.model.workload import IoEngine
 from ssdbench.model.zonefit import out_of_order
 from ssdbench.units import format_capacity, format_size
@@ -44,6 +44,8 @@ def engine_obstacle(engine: IoEngine, target: TargetInfo) -> str:
     """Why an engine can never reach such a target, whatever the host has; empty if it can."""
     if engine is IoEngine.LIBAIO:
         return ""
+    if ZONES in target.facts and not target.zone_bytes:
+        return f"{target.name} is refused with any engine, for its zones"
     if target.zone_bytes:
         return f"{target.name} is zoned, and no engine but libaio has been tried on such drives"
     if target.simulated:

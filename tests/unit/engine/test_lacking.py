@@ -91,6 +91,20 @@ def test_a_drive_in_zones_is_told_of_as_its_profile_is_refused() -> None:
         assert lacking(engine, zoned, ALL) == refused
 
 
+@pytest.mark.parametrize(
+    "told", ["64 of 4 MiB, 2 of them conventional", "not read: Permission denied"]
+)
+def test_a_drive_that_is_refused_for_its_zones_is_no_drive_that_an_engine_can_be_used_on(
+    told: str,
+) -> None:
+    refused = a_namespace(facts={"zones": told})
+
+    for engine in (IoEngine.IO_URING, FIXED, POLLED, PAST):
+        said = lacking(engine, refused, ALL)
+
+        assert said == "/dev/nvme0n1 is refused with any engine, for its zones"
+
+
 def test_an_engine_is_looked_at_on_the_drive_as_its_format_will_make_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
