@@ -87,7 +87,7 @@ def test_dkms_builds_each_module_from_the_sources_laid_out_for_it(lab: Lab, tmp_
     (flash,) = tmp_path.glob("ssdbench-tmerge-*/flash/main.c")
     flash.write_text(flash.read_text() + "#warning planted\n")
 
-    status = {
+    said = {
         package.partition("/")[0]: run(
             [
                 "dkms", "build", package, "--sourcetree", str(tmp_path),
@@ -96,17 +96,31 @@ def test_dkms_builds_each_module_from_the_sources_laid_out_for_it(lab: Lab, tmp_
             ],
             ok=range(256),
             timeout_s=500,
-        ).status
+        )
         for package in (line.split()[2] for line in told if "flash" not in line)
     }  # fmt: skip
 
     built = {path.name.split(".")[0] for path in (tmp_path / "tree").rglob("*.ko*")}
+    status = {package: ended.status for package, ended in said.items()}
     assert status["ssdbench-tmerge"] == 0
     assert status["ssdbench-slam"] != 0
     assert built == {"ssdb_tmerge"}  # flash is its own package's
     (log,) = (tmp_path / "tree").glob("ssdbench-bpref/*/build/make.log")
     assert status["ssdbench-bpref"] != 0
-    assert f"or to DKMS as /usr/src/{source_package(kernel.release)}\n" in log.read_text()
+    source = f"or to DKMS as /usr/src/{source_package(kernel.release)}\n"
+    assert source in log.read_text()
+    # Why, on the terminal, where dkms itself only names its log.
+    ours = {
+        package: [line for line in ended.stderr.splitlines(keepends=True) if "is not built" in line]
+        for package, ended in said.items()
+    }
+    assert ours["ssdbench-tmerge"] == []
+    assert ours["ssdbench-bpref"] == [
+        f"ssdb_bpref is not built: give the kernel's source as KSRC=, {source}"
+    ]
+    (why,) = ours["ssdbench-slam"]
+    assert why.startswith("ssdb_slam is not built: /")
+    assert why.endswith("slam/main.c:1:2: error: #error planted\n")
 
 
 @NEWEST_KERNEL
