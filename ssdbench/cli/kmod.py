@@ -56,15 +56,19 @@ def build(kernel: str, headers: str, block_source: str, *, as_json: bool) -> Non
     release = kernel or of_headers or platform.release()
     if of_headers not in (None, release):
         raise UsageError(f"the headers in {at} are of Linux {of_headers}, not of {release}")
+    into = modules.directory_of(release)
     with Steps("kmod"):
         built = modules.build(
             modules.source_directory(),
-            modules.directory_of(release),
+            into,
             headers=at,
             block_source=Path(block_source).absolute() if block_source else None,
             release=kernel if headers else release,
         )
-    rows = [Module(name=path.stem, built=str(path)) for path in built.files]
+    rows = [
+        Module(name=path.stem, built=str(path), note=modules.note(path.stem, into) or None)
+        for path in built.files
+    ]
     rows += [Module(name=name, lacking=why) for name, why in built.lacking.items()]
     _say(rows, as_json=as_json)
 
@@ -154,6 +158,7 @@ def status(*, as_json: bool) -> None:
             built=str(state.built) if state.built else None,
             loaded=state.loaded,
             users=state.users,
+            note=(modules.note(state.name, _built()) or None) if state.built else None,
         )
         for state in modules.states(Sysfs(), _built())
     ]
@@ -204,5 +209,7 @@ def _say(
         parts += [] if row.loaded is None else [f"loaded: {'yes' if row.loaded else 'no'}"]
         parts += [] if row.users is None else [f"users: {row.users}"]
         answer("  ".join(parts))
+        if row.note:
+            answer(f"note: {row.name}: {row.note}")
     for reason in obstacles:
         answer(f"obstacle: {reason}")

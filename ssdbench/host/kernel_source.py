@@ -12,29 +12,35 @@ PRIVATE = (  # the block layer's own structures that a scheduler shares with it
     "elevator_mq_ops", "elevator_type", "elevator_queue", "elv_fs_entry", "blk_mq_alloc_data",
     "blk_mq_ctx", "blk_mq_tags",
 )  # fmt: skip
-LAYOUT = "layout.c"
+LAYOUT = Path("bpref/layout.c")
 RUNNING = Path("/sys/kernel/btf/vmlinux")  # the BTF of the kernel that runs
 
 
 def compared(into: Path, headers: Path, block_source: Path) -> str:
     """Why a scheduler built against this source must not be loaded into the headers' kernel.
 
-    A source of another patch level may have other structures. They are compared with those of the
-    kernel, in the build, where its headers or the running kernel itself tell of them (BTF).
+    A source of another patch level may have other structures, and so may that of a vendor's kernel
+    of the same one. They are compared with those of the kernel, in the build, where its headers or
+    the running kernel itself tell of them (BTF); elsewhere the same version is taken for the same.
     """
     ours, theirs = version_of(block_source), header_version(headers)
-    if ours is not None and ours == theirs:
-        return ""
     btf = _btf_of(headers, into)
     found = {} if btf is None else layouts(btf, PRIVATE)
     if len(found) < len(PRIVATE):
+        if ours is not None and ours == theirs:
+            return ""
         return (
             f"{block_source} is the source of Linux {ours or '(unknown)'}, the headers are of "
             f"{theirs or '(unknown)'}, and no BTF tells whether their structures are the same; "
             "take the source of the same version"
         )
-    (into / "bpref" / LAYOUT).write_text(layout_check(found))
+    (into / LAYOUT).write_text(layout_check(found))
     return ""
+
+
+def by_number_alone(built: Path) -> bool:
+    """Whether no structures were compared for the schedulers that were built in a directory."""
+    return not (built / LAYOUT).exists()
 
 
 def version_of(source: Path) -> str | None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from ssdbench.errors import CommandFailed, HostLacks, UsageError, telling
 from ssdbench.host import command
 from ssdbench.host.files import kept_at
-from ssdbench.host.kernel_source import compared, release_of
+from ssdbench.host.kernel_source import by_number_alone, compared, release_of
 from ssdbench.host.lock import waiting
 from ssdbench.host.sysfs import Sysfs
 
@@ -372,6 +372,16 @@ def unbuilt(name: str = "") -> HostLacks:
         f"{what} been built for Linux {platform.release()}{but}",
         hint=f"Run `ssdbench kmod build{option}`.",
     )
+
+
+def note(name: str, built: Path) -> str:
+    """What whoever loads a module that was built in a directory should know; or nothing."""
+    if name == SCHEDULERS and by_number_alone(built):
+        return (
+            "its source fits the kernel by the version's number alone, for no BTF tells of the "
+            "kernel's structures; if its vendor changed them, the schedulers corrupt memory"
+        )
+    return ""
 
 
 def with_needs(names: Collection[str]) -> list[str]:

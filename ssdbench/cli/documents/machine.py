@@ -123,6 +123,7 @@ class Module(Part):
     loaded: bool | None = None
     users: int | None = None
     lacking: str | None = None  # why it was not built
+    note: str | None = None  # what whoever loads it should know
 
 
 class Modules(Document):

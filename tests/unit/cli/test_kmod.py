@@ -194,6 +194,52 @@ def test_relative_directories_are_those_of_the_caller(
     assert "kmod: building ssdb_flash, ssdb_tmerge, ssdb_slam" in said.err
 
 
+@pytest.mark.parametrize("told", [True, False])
+def test_schedulers_whose_source_fits_by_its_number_alone_are_told_of(
+    *,
+    told: bool,
+    headers: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def instead(work: Path, headers: Path, source: Path) -> str:
+        if told:
+            (work / "bpref/layout.c").touch()
+        return ""
+
+    (tmp_path / "source/block").mkdir(parents=True)
+    (tmp_path / "source/block/elevator.h").touch()
+    monkeypatch.setattr(kmod, "compared", instead)
+    monkeypatch.setattr(kmod, "obstacles", lambda sysfs: [])
+    monkeypatch.setenv("SSDBENCH_KMOD_DIR", str(tmp_path / "kmod"))
+    monkeypatch.setattr(platform, "release", lambda: "1.2.3-own")
+
+    status = run(
+        ["kmod", "build", "--headers", str(headers), "--block-source", f"{tmp_path}/source"]
+    )
+    built = capsys.readouterr().out
+    run(["kmod", "status"])
+    shown = capsys.readouterr().out
+    run(["kmod", "status", "--json"])
+    document = json.loads(capsys.readouterr().out)
+
+    note = (
+        "note: ssdb_bpref: its source fits the kernel by the version's number alone, for no BTF "
+        "tells of the kernel's structures; if its vendor changed them, the schedulers corrupt "
+        "memory"
+    )
+    assert status == 0
+    assert [line for line in built.splitlines() if line.startswith("note: ")] == (
+        [] if told else [note]
+    )
+    assert [line for line in shown.splitlines() if line.startswith("note: ")] == (
+        [] if told else [note]
+    )
+    notes = {module["name"]: module["note"] for module in document["modules"] if module["note"]}
+    assert notes == ({} if told else {"ssdb_bpref": note.removeprefix("note: ssdb_bpref: ")})
+
+
 def test_a_directory_that_was_given_and_has_no_headers_is_no_lack_of_a_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

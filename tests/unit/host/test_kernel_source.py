@@ -89,6 +89,23 @@ def test_the_kernel_that_runs_tells_of_all_structures_and_of_no_other_headers_bu
     assert (tmp_path / "bpref/layout.c").exists() == told
 
 
+@pytest.mark.parametrize(("runs", "told"), [("6.1.0-50-amd64", True), ("6.1.0-51-amd64", False)])
+def test_a_source_of_the_same_number_is_compared_where_something_tells_and_taken_elsewhere(
+    runs: str, *, told: bool, headers: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A vendor may have changed its kernel, and not its number."""
+    for name in ("source", "bpref"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "source/Makefile").write_text(MAKEFILE.format(176))
+    (tmp_path / "btf").write_bytes(btf())
+    monkeypatch.setattr(kernel_source, "PRIVATE", ["elevator_queue"])
+    monkeypatch.setattr(kernel_source, "RUNNING", tmp_path / "btf")
+    monkeypatch.setattr(platform, "release", lambda: runs)
+
+    assert compared(tmp_path, headers, tmp_path / "source") == ""
+    assert (tmp_path / "bpref/layout.c").exists() == told
+
+
 def test_a_source_of_another_patch_level_is_refused_where_nothing_compares_it(
     headers: Path, tmp_path: Path
 ) -> None:
