@@ -6,6 +6,7 @@
 #include <linux/delay.h>
 #include <linux/module.h>
 
+#include "bad.h"
 #include "flash.h"
 
 static void flash_bio_fail(struct bio *bio, blk_status_t status)
@@ -26,13 +27,13 @@ static blk_status_t flash_bio_preflush(struct flash *flash, struct bio *bio, u64
 }
 
 /* Without memory it waits, as a request would in its queue; who must not wait is told so. */
-static blk_status_t flash_bio_move(struct flash *flash, struct bio *bio)
+static blk_status_t flash_bio_move(struct flash *flash, struct bio *bio, u32 bytes)
 {
-	blk_status_t status = flash_bio_data(flash, bio);
+	blk_status_t status = flash_bio_data(flash, bio, bytes);
 
 	while (status == BLK_STS_RESOURCE && !(bio->bi_opf & REQ_NOWAIT)) {
 		usleep_range(100, 1000);
-		status = flash_bio_data(flash, bio);
+		status = flash_bio_data(flash, bio, bytes);
 	}
 	return status == BLK_STS_RESOURCE ? BLK_STS_AGAIN : status;
 }
@@ -40,9 +41,9 @@ static blk_status_t flash_bio_move(struct flash *flash, struct bio *bio)
 static void flash_submit_bio(struct bio *bio)
 {
 	struct flash *flash = bio->bi_bdev->bd_disk->private_data;
-	struct ssdb_cmd core;
+	blk_status_t status, bad;
 	struct flash_cmd *cmd;
-	blk_status_t status;
+	struct ssdb_cmd core;
 	u64 due_ns = 0;
 
 	bio = bio_split_to_limits(bio);
@@ -53,9 +54,16 @@ static void flash_submit_bio(struct bio *bio)
 		bio_wouldblock_error(bio);
 		return;
 	}
+	core = (struct ssdb_cmd) {
+		.op = flash_core_op(bio_op(bio)),
+		.flags = bio->bi_opf & REQ_FUA ? SSDB_FUA : 0,
+		.offset = bio->bi_iter.bi_sector << SECTOR_SHIFT,
+		.bytes = bio->bi_iter.bi_size,
+	};
+	bad = flash_bad_check(flash, &core);
 	status = flash_bio_preflush(flash, bio, &due_ns);
 	if (status == BLK_STS_OK)
-		status = flash_bio_move(flash, bio);
+		status = flash_bio_move(flash, bio, core.bytes);
 	if (status != BLK_STS_OK) {
 		flash_slot_put(cmd);
 		flash_bio_fail(bio, status);
@@ -64,15 +72,8 @@ static void flash_submit_bio(struct bio *bio)
 	cmd->bio = bio;
 	cmd->status = BLK_STS_OK;
 	cmd->start_jiffies = bio_start_io_acct(bio);
-	if (bio->bi_iter.bi_size) {
-		core = (struct ssdb_cmd) {
-			.op = flash_core_op(bio_op(bio)),
-			.flags = bio->bi_opf & REQ_FUA ? SSDB_FUA : 0,
-			.offset = bio->bi_iter.bi_sector << SECTOR_SHIFT,
-			.bytes = bio->bi_iter.bi_size,
-		};
-		due_ns = max(due_ns, flash_core_submit(flash, &core, 1, &cmd->status));
-	}
+	if (bio->bi_iter.bi_size)
+		due_ns = max(due_ns, flash_core_rest(flash, &core, bad, &cmd->status));
 	flash_report(cmd, due_ns ?: ktime_get_ns(), (u32)(cmd - flash->slots));
 }
 

@@ -20,6 +20,7 @@
 #define FLASH_MAX_DEPTH		1024
 #define FLASH_MAX_COALESCE	64
 #define FLASH_MAX_DOUBLING	8
+#define FLASH_MAX_BAD		100	/* ranges: as many as a page shows */
 #define FLASH_MAX_SPIN_NS	NSEC_PER_MSEC	/* longer than a driver polls */
 
 enum flash_mode { FLASH_MQ, FLASH_BIO };
@@ -55,6 +56,8 @@ struct flash_options {
 	u32 adaptive_depth;	/* in flight at which ADAPTIVE defers */
 	u32 doubling;		/* extra commands to a scratch page per real one */
 	bool store;		/* keep data; without, reads leave the buffer as it is */
+	bool badblocks_once;	/* bad sectors are good again once a command met them */
+	bool badblocks_partial_io;	/* what is ahead of them is moved */
 	bool cuttable;		/* keep what vectors overwrite, so that power may be cut */
 	bool zoned;		/* written in zones only; what follows as in null_blk */
 	u32 zone_size;		/* MiB, a power of two */
@@ -79,6 +82,17 @@ struct flash_inject {
 	atomic_t interval;	/* chances of which one counts */
 	atomic_t times;		/* that are left; -1: no end */
 	atomic_t calls;
+};
+
+/* Sectors that can be neither read nor written. */
+struct flash_bad_range {
+	u64 first, end;
+};
+
+struct flash_bad {
+	spinlock_t lock;	/* what follows */
+	u32 nr;
+	struct flash_bad_range range[FLASH_MAX_BAD];	/* in order, and none touches the next */
 };
 
 struct flash;
@@ -127,6 +141,7 @@ struct flash {
 	struct config_group group;
 	struct flash_inject inject[FLASH_INJECTS];
 	atomic_t requeues;		/* injected */
+	struct flash_bad bad;
 	struct mutex lock;		/* options, params, power */
 	struct flash_options options;
 	struct ssdb_params params;
@@ -169,10 +184,10 @@ void *flash_table(struct flash *flash, u64 bytes);
 int flash_store_create(struct flash *flash);
 void flash_store_destroy(struct flash *flash);
 /*
- * Move the data of a bio; may sleep unless it is REQ_NOWAIT. -ENOMEM when a page cannot be had now,
- * -ENOSPC when the host has none to spare.
+ * Move the data of a bio, `bytes` at most; may sleep unless it is REQ_NOWAIT. -ENOMEM when a page
+ * cannot be had now, -ENOSPC when the host has none to spare.
  */
-int flash_store_bio(struct flash *flash, struct bio *bio);
+int flash_store_bio(struct flash *flash, struct bio *bio, u32 bytes);
 /* Copy between the store and a buffer; errors as above. */
 int flash_store_copy(struct flash *flash, u64 offset, void *buffer, u64 bytes, bool write);
 void flash_store_discard(struct flash *flash, u64 offset, u64 bytes);
@@ -210,11 +225,18 @@ void flash_complete(struct flash_cmd *cmd);
 struct flash *flash_get(struct gendisk *disk);
 u64 flash_core_submit(struct flash *flash, const struct ssdb_cmd *cmds, u32 count,
 		      blk_status_t *status);
-blk_status_t flash_bio_data(struct flash *flash, struct bio *bio);
+/* Ask the core to do what flash_bad_check() (bad.h), which said `bad`, has left of a command. */
+u64 flash_core_rest(struct flash *flash, const struct ssdb_cmd *cmd, blk_status_t bad,
+		    blk_status_t *status);
+/* Of a bio, `bytes` at most. */
+blk_status_t flash_bio_data(struct flash *flash, struct bio *bio, u32 bytes);
 u32 flash_core_op(enum req_op op);
-/* Move a request's data and ask the core. Not BLK_STS_OK: nothing has come of it. */
+/*
+ * Move a request's data and ask the core; `bytes` of it are done. Not BLK_STS_OK: nothing has come
+ * of it.
+ */
 blk_status_t flash_request(struct flash *flash, struct request *rq, u64 *due_ns,
-			   blk_status_t *status);
+			   blk_status_t *status, u32 *bytes);
 
 /* zones.c */
 /* What is wrong with the options, or NULL. */

@@ -10,7 +10,7 @@
  *
  * Every parameter of the drive's core is an attribute of the same name (ftl/ssdb_params.h); the
  * others say how the device is attached: see flash_options. While it is on, nothing may change but
- * the number of its hardware queues, and the faults of the way to it (inject.c).
+ * the number of its hardware queues, bad sectors (bad.c) and the faults of the way to it (inject.c).
  */
 #include <linux/kstrtox.h>
 #include <linux/module.h>
@@ -19,6 +19,7 @@
 #include <linux/slab.h>
 
 #include "../include/ssdb/name.h"
+#include "bad.h"
 #include "flash.h"
 #include "power.h"
 
@@ -152,6 +153,8 @@ FLASH_OPTION(defer_ns, NULL, 0, NSEC_PER_SEC);
 FLASH_OPTION(adaptive_depth, NULL, 1, FLASH_MAX_DEPTH);
 FLASH_OPTION(doubling, NULL, 0, FLASH_MAX_DOUBLING);
 FLASH_OPTION(store, flash_no_yes, 0, 1);
+FLASH_OPTION(badblocks_once, flash_no_yes, 0, 1);
+FLASH_OPTION(badblocks_partial_io, flash_no_yes, 0, 1);
 FLASH_OPTION(cuttable, flash_no_yes, 0, 1);
 FLASH_OPTION(zoned, flash_no_yes, 0, 1);
 FLASH_OPTION(zone_size, NULL, 1, U32_MAX >> 11);	/* in sectors it is a u32 */
@@ -159,6 +162,17 @@ FLASH_OPTION(zone_capacity, NULL, 0, U32_MAX >> 11);
 FLASH_OPTION(zone_nr_conv, NULL, 0, U32_MAX);
 FLASH_OPTION(zone_max_open, NULL, 0, U32_MAX);
 FLASH_OPTION(zone_max_active, NULL, 0, U32_MAX);
+
+static ssize_t flash_badblocks_show(struct config_item *item, char *page)
+{
+	return flash_bad_print(to_flash(item), page);
+}
+
+static ssize_t flash_badblocks_store(struct config_item *item, const char *page, size_t count)
+{
+	return flash_bad_change(to_flash(item), page) ?: count;
+}
+CONFIGFS_ATTR(flash_, badblocks);
 
 /* A sector: its zone becomes so, or empty if it was so. */
 static ssize_t flash_zone_store(struct config_item *item, const char *page, size_t count, u8 cond)
@@ -282,6 +296,7 @@ static struct configfs_attribute *flash_attributes[] = {
 	&flash_attr_poll_queues, &flash_attr_depth, &flash_attr_irq_cpu, &flash_attr_irq_cpu2,
 	&flash_attr_return_to_origin, &flash_attr_coalesce_count, &flash_attr_coalesce_ns,
 	&flash_attr_defer_ns, &flash_attr_adaptive_depth, &flash_attr_doubling, &flash_attr_store,
+	&flash_attr_badblocks, &flash_attr_badblocks_once, &flash_attr_badblocks_partial_io,
 	&flash_attr_zoned, &flash_attr_zone_size, &flash_attr_zone_capacity,
 	&flash_attr_zone_nr_conv, &flash_attr_zone_max_open, &flash_attr_zone_max_active,
 	&flash_attr_zone_readonly, &flash_attr_zone_offline,
@@ -319,6 +334,7 @@ static struct config_group *flash_make(struct config_group *group, const char *n
 	init_waitqueue_head(&flash->slot_free);
 	mutex_init(&flash->undo_lock);
 	INIT_LIST_HEAD(&flash->undo);
+	flash_bad_init(flash);
 	ssdb_params_default(&flash->params);
 	flash->options = (struct flash_options) {
 		.completion = FLASH_TIMER,

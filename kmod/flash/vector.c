@@ -9,6 +9,7 @@
 #include <linux/sched/stat.h>
 #include <linux/slab.h>
 
+#include "bad.h"
 #include "flash.h"
 
 static int flash_vector_check(struct ssdb_flash_vector *vector)
@@ -50,8 +51,22 @@ static blk_status_t flash_vector_data(struct flash *flash, struct ssdb_flash_vec
 	u32 i;
 
 	for (i = 0; i < vector->count && status == BLK_STS_OK; i++)
-		status = flash_bio_data(flash, vector->bios[i]);
+		status = flash_bio_data(flash, vector->bios[i], vector->bios[i]->bi_iter.bi_size);
 	return status;
+}
+
+/* Of a vector with a bad sector nothing is moved, whatever the options say. */
+static blk_status_t flash_vector_bad(struct flash *flash, const struct ssdb_cmd *table, u32 count)
+{
+	blk_status_t bad = BLK_STS_OK;
+	u32 i;
+
+	for (i = 0; i < count && bad == BLK_STS_OK; i++) {
+		struct ssdb_cmd one = table[i];
+
+		bad = flash_bad_check(flash, &one);
+	}
+	return bad;
 }
 
 /*
@@ -63,7 +78,9 @@ static int flash_vector_begin(struct flash *flash, struct flash_cmd *cmd,
 {
 	struct ssdb_flash_vector *vector = cmd->vector;
 
-	cmd->status = flash_vector_data(flash, vector);
+	cmd->status = flash_vector_bad(flash, table, vector->count);
+	if (cmd->status == BLK_STS_OK)
+		cmd->status = flash_vector_data(flash, vector);
 	if (cmd->status == BLK_STS_RESOURCE)
 		return -ENOMEM;
 	*due_ns = ktime_get_ns();

@@ -239,6 +239,7 @@ static blk_status_t flash_zone_write(struct flash *flash, struct blk_zone *zone,
 	struct flash_zones *zones = flash->zones;
 	u64 end = zone->start + zone->capacity;
 	blk_status_t room;
+	u32 bytes;
 
 	if (zone->wp == FLASH_NO_POINTER)
 		return BLK_STS_IOERR;
@@ -253,10 +254,10 @@ static blk_status_t flash_zone_write(struct flash *flash, struct blk_zone *zone,
 			return room;
 		flash_zone_set(zones, zone, BLK_ZONE_COND_IMP_OPEN);
 	}
-	room = flash_request(flash, rq, due_ns, status);
-	if (room != BLK_STS_OK || *status != BLK_STS_OK)
+	room = flash_request(flash, rq, due_ns, status, &bytes);
+	if (room != BLK_STS_OK || !bytes)
 		return room;
-	zone->wp += blk_rq_sectors(rq);
+	zone->wp += bytes >> SECTOR_SHIFT;
 	zones->appends += req_op(rq) == REQ_OP_ZONE_APPEND;
 	if (zone->wp == end)
 		flash_zone_set(zones, zone, BLK_ZONE_COND_FULL);
@@ -376,17 +377,18 @@ blk_status_t flash_zone_request(struct flash *flash, struct request *rq, u64 *du
 	struct flash_zones *zones = flash->zones;
 	struct blk_zone *zone;
 	blk_status_t done;
+	u32 bytes;
 
 	if (req_op(rq) == REQ_OP_FLUSH)
-		return flash_request(flash, rq, due_ns, status);
+		return flash_request(flash, rq, due_ns, status, &bytes);
 	zone = flash_zone_of(zones, blk_rq_pos(rq));
 	if (WARN_ON_ONCE(!zone))
 		return BLK_STS_IOERR;
 	if (req_op(rq) == REQ_OP_READ)
 		return READ_ONCE(zone->cond) == BLK_ZONE_COND_OFFLINE ?
-		       BLK_STS_IOERR : flash_request(flash, rq, due_ns, status);
+		       BLK_STS_IOERR : flash_request(flash, rq, due_ns, status, &bytes);
 	if (req_op(rq) == REQ_OP_WRITE && zone->type == BLK_ZONE_TYPE_CONVENTIONAL)
-		return flash_request(flash, rq, due_ns, status);
+		return flash_request(flash, rq, due_ns, status, &bytes);
 	*due_ns = ktime_get_ns();
 	*status = BLK_STS_OK;
 	mutex_lock(&zones->lock);

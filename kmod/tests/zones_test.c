@@ -119,6 +119,7 @@ struct flash {
 };
 static struct flash drive;
 static u64 trimmed;	/* bytes that the core was told to forget */
+static bool torn;	/* of a write only the first block is done */
 
 #define SSDB_REPORT_ZONES(NAME) \
 int NAME(struct gendisk *disk, sector_t sector, unsigned int nr_zones)
@@ -146,11 +147,16 @@ static u64 flash_core_submit(struct flash *flash, const struct ssdb_cmd *cmd, u3
 }
 
 static blk_status_t flash_request(struct flash *flash, struct request *rq, u64 *due_ns,
-				  blk_status_t *status)
+				  blk_status_t *status, u32 *bytes)
 {
 	(void)flash;
 	(void)due_ns;
 	*status = rq->bio->bi_iter.bi_sector == rq->__sector ? BLK_STS_OK : "data elsewhere";
+	*bytes = *status == BLK_STS_OK ? rq->sectors << SECTOR_SHIFT : 0;
+	if (torn) {
+		*status = BLK_STS_IOERR;
+		*bytes = 4096;
+	}
 	return BLK_STS_OK;
 }
 
@@ -191,6 +197,7 @@ static const char *act(const char *what, u64 sector, u32 sectors)
 {
 	static const struct { const char *name; enum req_op op; } names[] = {
 		{ "read", REQ_OP_READ }, { "write", REQ_OP_WRITE }, { "append", REQ_OP_ZONE_APPEND },
+		{ "torn", REQ_OP_WRITE }, { "torn_append", REQ_OP_ZONE_APPEND },
 		{ "reset", REQ_OP_ZONE_RESET }, { "reset_all", REQ_OP_ZONE_RESET_ALL },
 		{ "open", REQ_OP_ZONE_OPEN }, { "close", REQ_OP_ZONE_CLOSE },
 		{ "finish", REQ_OP_ZONE_FINISH },
@@ -214,6 +221,7 @@ static const char *act(const char *what, u64 sector, u32 sectors)
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strcmp(what, names[i].name))
 			rq.op = names[i].op;
+	torn = !strncmp(what, "torn", 4);
 	done = flash_zone_request(&drive, &rq, &due_ns, &status);
 	return done ? done : status;
 }

@@ -195,6 +195,65 @@ def test_the_way_to_a_drive_may_be_at_fault_and_its_queues_may_change(guest: Gue
     ]  # fmt: skip
 
 
+# Block of 4 KiB, number of blocks.
+BAD = r"""
+try() { if said=$("$@" 2>&1); then echo ok; else echo "${said##*: }"; fi; }
+put() { try dd if=/run/data of=$D bs=$((4096 * $2)) count=1 seek=$((4096 * $1)) conv=notrunc \
+  oflag=direct,seek_bytes status=none; }
+get() { try dd if=$D of=/dev/null bs=$((4096 * $2)) count=1 skip=$((4096 * $1)) \
+  iflag=direct,skip_bytes status=none; }
+letters() { dd if=$D bs=16k count=1 iflag=direct status=none | tr -d '\n' | tr '\0' - \
+  | fold -w 2048 | cut -c 1 | tr -d '\n'; }
+walk() {
+  yes a | head -c 32k > /run/data; echo $(put 0 8), $(get 0 8)
+  echo +8-15 > $A/badblocks; echo +40-40 > $A/badblocks; cat $A/badblocks
+  echo reads: $(get 0 1), $(get 1 1), $(get 0 2), $(get 5 1), $(get 2 3)
+  yes b | head -c 32k > /run/data; echo writes: $(put 1 1), $(put 0 2), $(put 6 2)
+  echo discards: $(try blkdiscard -f -o 4096 -l 4096 $D), $(try blkdiscard -f -o 8192 -l 4096 $D)
+  echo -8-15 > $A/badblocks; cat $A/badblocks; echo holds $(letters)
+  echo good again: $(put 1 1), $(get 0 2), $(get 5 1)
+  for wrong in 8-15 +15-8 +8 +x-9; do (echo $wrong > $A/badblocks) 2> /dev/null || echo no $wrong
+  done; echo -0-1000 > $A/badblocks; cat $A/badblocks; echo $(get 5 1)
+}
+modprobe null_blk nr_devices=0; A=/sys/kernel/config/nullb/z; mkdir $A
+for pair in size=64 blocksize=4096 memory_backed=1 discard=1 power=1
+do echo ${pair#*=} > $A/${pair%=*}; done
+for D in /dev/z /dev/nullb0; do [ ! -b $D ] || break; done; walk > /run/null
+echo 0 > $A/power; rmdir $A; A=$F
+D=/dev/ssd0; for mode in mq bio; do set_up mode=$mode lba_bytes=4096; walk > /run/flash; tear_down
+  diff /run/null /run/flash && echo $mode alike; done; cat /run/flash
+for mode in mq bio; do
+  set_up mode=$mode lba_bytes=4096 badblocks_partial_io=1 badblocks_once=1
+  yes a | head -c 32k > /run/data; echo $(put 0 4); yes b | head -c 32k > /run/data
+  echo +20-20 > $F/badblocks; echo $mode in part: $(put 0 4) $(letters), $(put 0 4) $(letters)
+  echo +80-80 > $F/badblocks; echo 0 > $F/power; echo 1 > $F/power
+  echo still $(get 10 1), $(get 10 1); tear_down; done
+set_up; T=/sys/kernel/config/ssdb_tmerge/t; mkdir $T; echo /dev/ssd0 > $T/device
+echo atm > $T/mode; echo 1 > $T/power; D=/dev/t
+echo +16-23 > $F/badblocks; echo vectors: $(get 1 1), $(get 2 1), $(put 2 1)
+echo -16-23 > $F/badblocks; echo $(put 2 1), $(get 2 1); echo 0 > $T/power; rmdir $T; tear_down
+"""
+EIO = "Input/output error"
+
+
+@NEWEST_KERNEL
+def test_sectors_are_bad_as_those_of_null_blk(guest: Guest) -> None:
+    answer = guest(SETUP + BAD)
+
+    assert answer.stdout.splitlines() == [
+        "mq alike", "bio alike",
+        "ok, ok", "8 8", "40 1",
+        f"reads: ok, {EIO}, {EIO}, {EIO}, ok",
+        f"writes: {EIO}, {EIO}, ok",
+        f"discards: {EIO}, ok",
+        "40 1", "holds aa--a", f"good again: ok, ok, {EIO}",
+        "no 8-15", "no +15-8", "no +8", "no +x-9", "ok",
+        "ok", f"mq in part: {EIO} bbaa, ok bbbb", f"still {EIO}, ok",
+        "ok", f"bio in part: {EIO} bbaa, ok bbbb", f"still {EIO}, ok",
+        f"vectors: ok, {EIO}, {EIO}", "ok, ok",
+    ]  # fmt: skip
+
+
 # Reads by CPU 0 or 1, and on which CPUs they ended: "case: reads on CPU 0, on CPU 1".
 STEERING = """
 T=/sys/kernel/tracing; [ -d $T/events ] || mount -t tracefs none $T

@@ -33,6 +33,7 @@ typedef int gfp_t;
 #define NSEC_PER_MSEC		1000000ULL
 #define SECTOR_SHIFT		9
 #define IS_ENABLED(option)	0
+#define likely(x)		(x)
 #define READ_ONCE(x)		__atomic_load_n(&(x), __ATOMIC_RELAXED)
 #define WRITE_ONCE(x, value)	__atomic_store_n(&(x), value, __ATOMIC_RELAXED)
 #define container_of(ptr, type, member) ((type *)((char *)(ptr) - offsetof(type, member)))

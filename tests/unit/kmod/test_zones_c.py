@@ -70,6 +70,18 @@ def test_a_zone_however_large_is_unmapped_in_parts(program: Path) -> None:
     assert said[1:] == ["ok", "ok", "zone_resets 1", "zone_appends 0", f"trimmed {4 << 30}"]
 
 
+def test_a_write_that_is_done_in_part_moves_the_pointer_so_far(program: Path) -> None:
+    steps = [
+        ("torn 2 0 4", "EIO"), ("where 2 0 0", "2:1"), ("write 2 0 1", "EIO"),
+        ("write 2 1 1", "ok"), ("torn_append 2 0 4", "EIO"), ("where 2 0 0", "2:3"),
+        ("write 2 3 764", "ok"), ("torn 2 767 1", "EIO"), ("where 2 0 0", "14:768"),
+    ]  # fmt: skip
+
+    said = answers(program, SHAPE, "\n".join(step for step, _ in steps))
+
+    assert list(zip((step for step, _ in steps), said[1:], strict=False)) == steps
+
+
 @pytest.mark.parametrize("shape", [SHAPE, (62, 4, 0, 0, 2, 0), (64, 4, 4, 15, 1, 1)])
 def test_counts_and_limits_hold_whatever_comes(program: Path, shape: tuple[int, ...]) -> None:
     chance = random.Random(7)

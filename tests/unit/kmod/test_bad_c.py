@@ -1,0 +1,124 @@
+"""Bad sectors of ssdb_flash, built for user space with the sanitizers, beside a set of sectors."""
+
+import random
+import subprocess
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).resolve().parents[3] / "kmod" / "tests"
+INVALID, RANGE, FULL = "-22", "-34", "-28"
+
+
+@pytest.fixture(scope="session")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    into = tmp_path_factory.mktemp("bad") / "bad_test"
+    subprocess.run(
+        [
+            "gcc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-g", "-O1",
+            "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
+            f"-I{TESTS / 'fake'}", str(TESTS / "bad_test.c"), "-o", str(into),
+        ],
+        check=True,
+    )  # fmt: skip
+    return into
+
+
+def answers(program: Path, commands: list[str], once: int = 0, partial: int = 0) -> list[str]:
+    done = subprocess.run(
+        [program, str(once), str(partial)],
+        input="\n".join(commands) + "\n",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_whatever_is_set_and_cleared_exactly_that_is_bad(program: Path) -> None:
+    chance = random.Random(11)
+    bad: set[int] = set()
+    commands, expected = [], []
+    for _ in range(20_000):
+        first = chance.randrange(400)
+        last = first + chance.randrange(chance.choice((1, 8, 60)))
+        match chance.choice("++-mm"):
+            case "+":
+                bad |= set(range(first, last + 1))
+                commands.append(f"change +{first}-{last}")
+                expected.append("0")
+            case "-":
+                bad -= set(range(first, last + 1))
+                commands.append(f"change -{first}-{last}")
+                expected.append("0")
+            case _:
+                met = bad & set(range(first, last + 1))
+                commands.append(f"meet {first} {last + 1 - first}")
+                expected.append("EIO 0" if met else f"ok {last + 1 - first}")
+
+    said = answers(program, commands)
+
+    assert len(set(expected)) > 30
+    assert said == expected
+
+
+def test_ranges_are_shown_in_order_and_joined_where_they_touch(program: Path) -> None:
+    said = answers(
+        program, ["change +40-47", "change +8-15", "change +16-16", "change -42-43", "show"]
+    )
+
+    assert said == ["0", "0", "0", "0", "8 9", "40 2", "44 4", "."]
+
+
+def test_what_lies_ahead_of_the_first_bad_sector_is_moved_in_whole_blocks(program: Path) -> None:
+    said = answers(
+        program,
+        [
+            "change +20-20",
+            "change +64-71",
+            "meet 0 64",
+            "meet 16 8",
+            "meet 24 48",
+            "meet 64 8",
+            "change +72-79",
+            "meet 72 8",
+        ],
+        partial=1,
+    )
+
+    assert said[2:] == ["EIO 16", "EIO 0", "EIO 40", "EIO 0", "0", "EIO 0"]
+
+
+def test_a_range_that_was_met_once_is_good_again_and_the_others_are_not(program: Path) -> None:
+    said = answers(
+        program, ["change +8-23", "change +40-47", "meet 16 64", "show", "meet 0 40"], once=1
+    )
+
+    assert said[2:] == ["EIO 0", "40 8", ".", "ok 40"]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("8-15", INVALID), ("+8", INVALID), ("+8-", INVALID), ("+15-8", INVALID),
+        ("*8-15", INVALID), ("+8-15x", INVALID), ("+-8-15", INVALID), ("", INVALID),
+        ("+0-99999999999999999999", INVALID), ("+0-0x3ffffffffffffe", "0"),
+        ("+0-0x3fffffffffffff", RANGE), ("+0x10-0x1f", "0"),
+    ],
+)  # fmt: skip
+def test_only_a_sign_and_two_sectors_in_order_are_a_range(
+    text: str, why: str, program: Path
+) -> None:
+    assert answers(program, [f"change {text}"]) == [why]
+
+
+def test_the_hundred_and_first_range_is_refused_and_nothing_is_lost(program: Path) -> None:
+    commands = [f"change +{10 * n}-{10 * n + 4}" for n in range(100)]
+
+    said = answers(
+        program, [*commands, "change +2000-2000", "change -2-2", "change +5-9", "meet 2 1", "show"]
+    )
+
+    assert said[100:104] == [FULL, FULL, "0", "EIO 0"]
+    assert said[104:] == ["0 15", *(f"{10 * n} 5" for n in range(2, 100)), "."]
