@@ -56,6 +56,8 @@ struct flash_options {
 	u32 adaptive_depth;	/* in flight at which ADAPTIVE defers */
 	u32 doubling;		/* extra commands to a scratch page per real one */
 	bool store;		/* keep data; without, reads leave the buffer as it is */
+	bool fua;		/* say so, where there is a volatile buffer */
+	bool virt_boundary;	/* data begin and end at the host's pages, but for first and last */
 	bool badblocks_once;	/* bad sectors are good again once a command met them */
 	bool badblocks_partial_io;	/* what is ahead of them is moved */
 	bool cuttable;		/* keep what vectors overwrite, so that power may be cut */
@@ -65,6 +67,8 @@ struct flash_options {
 	u32 zone_nr_conv;	/* zones that take writes anywhere */
 	u32 zone_max_open;	/* 0: any number */
 	u32 zone_max_active;	/* open or closed, 0: any number */
+	u32 zone_append_max_sectors;	/* 0: none */
+	bool zone_full;		/* all but the conventional ones, when power comes */
 };
 
 /* Faults of the way to the drive, which it does not have itself; mq mode alone. */

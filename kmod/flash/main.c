@@ -153,6 +153,8 @@ FLASH_OPTION(defer_ns, NULL, 0, NSEC_PER_SEC);
 FLASH_OPTION(adaptive_depth, NULL, 1, FLASH_MAX_DEPTH);
 FLASH_OPTION(doubling, NULL, 0, FLASH_MAX_DOUBLING);
 FLASH_OPTION(store, flash_no_yes, 0, 1);
+FLASH_OPTION(fua, flash_no_yes, 0, 1);
+FLASH_OPTION(virt_boundary, flash_no_yes, 0, 1);
 FLASH_OPTION(badblocks_once, flash_no_yes, 0, 1);
 FLASH_OPTION(badblocks_partial_io, flash_no_yes, 0, 1);
 FLASH_OPTION(cuttable, flash_no_yes, 0, 1);
@@ -162,6 +164,8 @@ FLASH_OPTION(zone_capacity, NULL, 0, U32_MAX >> 11);
 FLASH_OPTION(zone_nr_conv, NULL, 0, U32_MAX);
 FLASH_OPTION(zone_max_open, NULL, 0, U32_MAX);
 FLASH_OPTION(zone_max_active, NULL, 0, U32_MAX);
+FLASH_OPTION(zone_append_max_sectors, NULL, 0, U32_MAX);
+FLASH_OPTION(zone_full, flash_no_yes, 0, 1);
 
 static ssize_t flash_badblocks_show(struct config_item *item, char *page)
 {
@@ -296,9 +300,11 @@ static struct configfs_attribute *flash_attributes[] = {
 	&flash_attr_poll_queues, &flash_attr_depth, &flash_attr_irq_cpu, &flash_attr_irq_cpu2,
 	&flash_attr_return_to_origin, &flash_attr_coalesce_count, &flash_attr_coalesce_ns,
 	&flash_attr_defer_ns, &flash_attr_adaptive_depth, &flash_attr_doubling, &flash_attr_store,
-	&flash_attr_badblocks, &flash_attr_badblocks_once, &flash_attr_badblocks_partial_io,
+	&flash_attr_fua, &flash_attr_virt_boundary, &flash_attr_badblocks,
+	&flash_attr_badblocks_once, &flash_attr_badblocks_partial_io,
 	&flash_attr_zoned, &flash_attr_zone_size, &flash_attr_zone_capacity,
 	&flash_attr_zone_nr_conv, &flash_attr_zone_max_open, &flash_attr_zone_max_active,
+	&flash_attr_zone_append_max_sectors, &flash_attr_zone_full,
 	&flash_attr_zone_readonly, &flash_attr_zone_offline,
 	&flash_attr_cuttable, &flash_attr_cut, &flash_attr_power, &flash_attr_counters, NULL,
 };
@@ -345,7 +351,9 @@ static struct config_group *flash_make(struct config_group *group, const char *n
 		.defer_ns = 20 * NSEC_PER_USEC,
 		.adaptive_depth = 16,
 		.store = true,
+		.fua = true,
 		.zone_size = 256,
+		.zone_append_max_sectors = INT_MAX,
 	};
 	if (ssdb_group_init(&flash->group, name, &flash_item_type)) {
 		kvfree(flash);

@@ -25,7 +25,8 @@ static struct ssdb_limits flash_limits(struct flash *flash)
 		.max_zeroes_sectors = min_t(u64, ssdb_max_request_bytes(flash->state), SZ_1M)
 				      >> SECTOR_SHIFT,
 		.write_cache = volatile_buffer,
-		.fua = volatile_buffer,
+		.fua = volatile_buffer && flash->options.fua,
+		.virt_boundary = flash->options.virt_boundary,
 		.nowait = true,
 	};
 

@@ -56,10 +56,13 @@ const char *flash_zones_check(const struct flash *flash)
 }
 
 /* As in null_blk, attributes read back what came of them. */
-static void flash_zones_fit(struct flash_options *options, u32 nr)
+static void flash_zones_fit(struct flash_options *options, u32 nr, u32 lba_sectors)
 {
 	if (!options->zone_capacity)
 		options->zone_capacity = options->zone_size;
+	options->zone_append_max_sectors =
+		min_t(u64, ALIGN_DOWN(options->zone_append_max_sectors, lba_sectors),
+		      (u64)options->zone_capacity * FLASH_MB_SECTORS);
 	options->zone_nr_conv = min(options->zone_nr_conv, nr - 1);
 	/* A limit that cannot be reached is none. */
 	if (options->zone_max_active >= nr - options->zone_nr_conv)
@@ -70,7 +73,7 @@ static void flash_zones_fit(struct flash_options *options, u32 nr)
 		options->zone_max_open = 0;
 }
 
-static void flash_zone_init(struct flash_zones *zones, u32 number, u64 drive_sectors)
+static void flash_zone_init(struct flash_zones *zones, u32 number, u64 drive_sectors, bool full)
 {
 	struct blk_zone *zone = &zones->zone[number];
 	bool conventional = number < zones->nr_conv;
@@ -81,6 +84,10 @@ static void flash_zone_init(struct flash_zones *zones, u32 number, u64 drive_sec
 	zone->type = conventional ? BLK_ZONE_TYPE_CONVENTIONAL : BLK_ZONE_TYPE_SEQWRITE_REQ;
 	zone->cond = conventional ? BLK_ZONE_COND_NOT_WP : BLK_ZONE_COND_EMPTY;
 	zone->wp = conventional ? zone->start + zone->len : zone->start;
+	if (full && !conventional) {
+		zone->cond = BLK_ZONE_COND_FULL;
+		zone->wp = zone->start + zone->capacity;
+	}
 	zones->in[zone->cond]++;
 }
 
@@ -97,7 +104,7 @@ int flash_zones_create(struct flash *flash)
 	zones = flash_table(flash, struct_size(zones, zone, nr));
 	if (!zones)
 		return -ENOMEM;
-	flash_zones_fit(options, nr);
+	flash_zones_fit(options, nr, ssdb_lba_bytes(flash->state) >> SECTOR_SHIFT);
 	mutex_init(&zones->lock);
 	zones->max_open = options->zone_max_open;
 	zones->max_active = options->zone_max_active;
@@ -107,7 +114,7 @@ int flash_zones_create(struct flash *flash)
 	zones->size = (u64)options->zone_size * FLASH_MB_SECTORS;
 	zones->capacity = (u64)options->zone_capacity * FLASH_MB_SECTORS;
 	for (i = 0; i < nr; i++)
-		flash_zone_init(zones, i, sectors);
+		flash_zone_init(zones, i, sectors, options->zone_full);
 	flash->zones = zones;
 	return 0;
 }
@@ -126,7 +133,7 @@ void flash_zones_limit(struct flash *flash, struct ssdb_limits *limits)
 		return;
 	limits->zone_sectors = zones->size;
 	limits->zone_append_sectors =
-		ALIGN_DOWN(min_t(u64, zones->capacity, limits->max_sectors),
+		ALIGN_DOWN(min(flash->options.zone_append_max_sectors, limits->max_sectors),
 			   limits->lba_bytes >> SECTOR_SHIFT);
 	limits->max_open_zones = zones->max_open;
 	limits->max_active_zones = zones->max_active;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The zones of the flash drive in user space: `zones_test MIB ZONE CAPACITY CONVENTIONAL OPEN
- * ACTIVE` makes such a drive, does what the lines on its standard input say, and answers each;
- * after each the counts must be those of the zones. Built with the sanitizers by tests/unit/kmod.
+ * ACTIVE FULL APPEND` makes such a drive, does what the lines on its standard input say, and
+ * answers each; after each the counts must be those of the zones. Built with the sanitizers by
+ * tests/unit/kmod.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -107,8 +108,9 @@ struct ssdb_limits {
 struct gendisk { int unused; };
 struct flash_options {
 	enum flash_mode mode;
-	bool cuttable, zoned;
+	bool cuttable, zoned, zone_full;
 	u32 zone_size, zone_capacity, zone_nr_conv, zone_max_open, zone_max_active;
+	u32 zone_append_max_sectors;
 };
 struct flash {
 	struct flash_options options;
@@ -125,6 +127,7 @@ static bool torn;	/* of a write only the first block is done */
 int NAME(struct gendisk *disk, sector_t sector, unsigned int nr_zones)
 #define SSDB_REPORT_ZONE(zone, index) ((void)(index), (int)(zone)->cond * 0)
 #define ssdb_capacity_bytes(state) ((void)(state), drive.params.capacity_bytes)
+#define ssdb_lba_bytes(state) ((void)(state), 4096u)
 #define ktime_get_ns() 0
 #define cond_resched() ((void)0)
 #define flash_table(flash, bytes) calloc(1, bytes)
@@ -233,7 +236,7 @@ int main(int argc, char **argv)
 	u64 zone, block;
 	u32 blocks;
 
-	if (argc != 7)
+	if (argc != 9)
 		return 2;
 	drive.params.capacity_bytes = strtoull(argv[1], NULL, 0) * SZ_1M;
 	drive.options = (struct flash_options) {
@@ -243,6 +246,8 @@ int main(int argc, char **argv)
 		.zone_nr_conv = atoi(argv[4]),
 		.zone_max_open = atoi(argv[5]),
 		.zone_max_active = atoi(argv[6]),
+		.zone_full = atoi(argv[7]),
+		.zone_append_max_sectors = atoi(argv[8]),
 	};
 	if (flash_zones_check(&drive)) {
 		printf("%s\n", flash_zones_check(&drive));

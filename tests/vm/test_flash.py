@@ -1,4 +1,5 @@
 import re
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +9,8 @@ from ssdbench.sim.loop import Job
 from tests.vm.conftest import NEWEST_KERNEL, Guest
 
 pytestmark = pytest.mark.vm
+
+README = Path(__file__).parents[2] / "kmod" / "README.md"
 
 SETUP = """
 F=/sys/kernel/config/ssdb_flash/ssd0
@@ -218,8 +221,8 @@ walk() {
 modprobe null_blk nr_devices=0; A=/sys/kernel/config/nullb/z; mkdir $A
 for pair in size=64 blocksize=4096 memory_backed=1 discard=1 power=1
 do echo ${pair#*=} > $A/${pair%=*}; done
-for D in /dev/z /dev/nullb0; do [ ! -b $D ] || break; done; walk > /run/null
-echo 0 > $A/power; rmdir $A; A=$F
+for D in /dev/z /dev/nullb0; do [ ! -b $D ] || break; done; walk > /run/null; ls $A
+ls /sys/module/null_blk/parameters /sys/kernel/config/nullb; echo 0 > $A/power; rmdir $A; A=$F
 D=/dev/ssd0; for mode in mq bio; do set_up mode=$mode lba_bytes=4096; walk > /run/flash; tear_down
   diff /run/null /run/flash && echo $mode alike; done; cat /run/flash
 for mode in mq bio; do
@@ -237,10 +240,14 @@ EIO = "Input/output error"
 
 
 @NEWEST_KERNEL
-def test_sectors_are_bad_as_those_of_null_blk(guest: Guest) -> None:
+def test_sectors_are_bad_as_those_of_null_blk_and_its_attributes_are_accounted_for(
+    guest: Guest,
+) -> None:
     answer = guest(SETUP + BAD)
 
-    assert answer.stdout.splitlines() == [
+    said = answer.stdout.splitlines()
+    begin = said.index("mq alike")
+    assert said[begin:] == [
         "mq alike", "bio alike",
         "ok, ok", "8 8", "40 1",
         f"reads: ok, {EIO}, {EIO}, {EIO}, ok",
@@ -251,6 +258,43 @@ def test_sectors_are_bad_as_those_of_null_blk(guest: Guest) -> None:
         "ok", f"mq in part: {EIO} bbaa, ok bbbb", f"still {EIO}, ok",
         "ok", f"bio in part: {EIO} bbaa, ok bbbb", f"still {EIO}, ok",
         f"vectors: ok, {EIO}, {EIO}", "ok, ok",
+    ]  # fmt: skip
+    offered = {name for name in said[:begin] if re.fullmatch(r"\w+", name)} - {"z"}
+    text = README.read_text().partition("<!-- attributes of null_blk -->")[2]
+    table = re.findall(r"^\| (`.*?) \|", text.partition("<!-- /")[0], re.M)
+    assert len(offered) > 25
+    assert offered - set(re.findall(r"`(\w+)`", " ".join(table))) == set()
+
+
+LIMITS = r"""
+count() { awk -v n=$1 '$1 == n {print $2}' $F/counters; }
+write() { before=$(count $1); dd if=/dev/zero of=/dev/ssd0 bs=4k count=10 oflag=direct,dsync \
+  status=none; echo $(($(count $1) - before)); }
+Q=/sys/block/ssd0/queue
+for fua in 1 0; do set_up wbuf_volatile=volatile fua=$fua
+  echo fua $(< $Q/fua): $(write flushes) flushes; tear_down; done
+for mode in mq bio; do for boundary in 0 1; do set_up mode=$mode virt_boundary=$boundary
+  dd if=/dev/urandom of=/run/data bs=8k count=1 status=none; dd if=/run/data of=/dev/ssd0 bs=8k \
+    oflag=direct status=none; before=$(count commands); python3 -c "$READ" | cmp - /run/data
+  echo $mode $(< $Q/virt_boundary_mask): $(($(count commands) - before)) commands; tear_down
+done; done
+"""
+READ = """
+import mmap, os, sys
+memory = memoryview(mmap.mmap(-1, 16384))
+parts = [memory[512:4608], memory[8704:12800]]  # a gap between them
+os.preadv(os.open("/dev/ssd0", os.O_RDONLY | os.O_DIRECT), parts, 0)
+sys.stdout.buffer.write(b"".join(parts))
+"""
+
+
+@NEWEST_KERNEL
+def test_a_drive_may_lack_fua_and_may_take_no_gaps_between_pages(guest: Guest) -> None:
+    answer = guest(f"{SETUP}\nREAD='{READ}'\n{LIMITS}")
+
+    assert answer.stdout.splitlines() == [
+        "fua 1: 10 flushes", "fua 0: 20 flushes",
+        "mq 0: 1 commands", "mq 4095: 2 commands", "bio 0: 1 commands", "bio 4095: 2 commands",
     ]  # fmt: skip
 
 

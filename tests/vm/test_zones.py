@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from ssdbench.lab.lab import Lab
 from tests.vm.conftest import NEWEST_KERNEL, REPOSITORY, Guest
 from tests.vm.test_flash import SETUP
 
@@ -137,6 +138,56 @@ def test_a_zone_can_be_read_only_or_offline_and_vectors_are_refused(guest: Guest
     assert "no vectors" in answer.stdout
 
 
+ATTRIBUTES = r"""
+report() { blkzone report $1 | sed 's/^ *start: //; s/ reset:.*zcond:/ /; s/ *.type:.*//'; }
+each() { for limit in 0 7 100 4294967295; do
+  mkdir $A; for pair in "$@" zoned=1 zone_size=16 zone_capacity=12 zone_nr_conv=1 zone_full=1 \
+    zone_append_max_sectors=$limit power=1; do echo ${pair#*=} > $A/${pair%=*}; done
+  for D in $DISKS; do [ ! -b $D ] || break; done
+  echo $limit: $(< $A/zone_append_max_sectors); report $D
+  echo $(cat /sys/block/${D#/dev/}/queue/zone_append_max_bytes) >> /run/bytes-${D#/dev/}
+  blkzone reset -o 32768 -c 1 $D; blkzone report -o 32768 -c 1 $D | grep -o ' 1(em)'
+  echo 0 > $A/power; rmdir $A; done; }
+modprobe null_blk nr_devices=0; A=/sys/kernel/config/nullb/z; mkdir $A
+known=un; [ ! -e $A/zone_full ] || known=well-; rmdir $A
+A=$F DISKS=/dev/ssd0; each capacity_bytes=67108864 lba_bytes=4096 op_ppm=200000 \
+  erase_block_bytes=65536 channels=2 program_unit_bytes=4096 read_unit_bytes=4096 > /run/flash
+[ $known = un ] || { A=/sys/kernel/config/nullb/z DISKS="/dev/z /dev/nullb0"
+  each size=64 blocksize=4096 memory_backed=1 > /run/null; diff /run/null /run/flash; }
+cat /run/flash; echo ${known}known to null_blk, bytes: $(cat /run/bytes-ssd0)
+D=/dev/ssd0
+set_up lba_bytes=4096 zoned=1 zone_size=4 badblocks_partial_io=1; echo +16-23 > $F/badblocks
+dd if=/dev/zero of=$D bs=16k count=1 oflag=direct conv=notrunc status=none 2>&1 | grep -o '[^:]*$'
+report $D | head -1; echo -16-23 > $F/badblocks
+dd if=/dev/zero of=$D bs=4k count=1 seek=2 oflag=direct conv=notrunc status=none
+report $D | head -1; tear_down
+"""
+
+
+@NEWEST_KERNEL
+def test_zones_may_be_full_appends_limited_and_writes_torn(guest: Guest) -> None:
+    answer = guest(f"{SETUP}\n{ATTRIBUTES}")
+
+    *said, limits, error, torn, after = answer.stdout.splitlines()
+    full = ["0x000000000, len 0x008000, cap 0x008000, wptr 0x000000  0(nw)"] + [
+        f"{start}, len 0x008000, cap 0x006000, wptr 0x006000 14(fu)"
+        for start in ("0x000008000", "0x000010000", "0x000018000")
+    ]
+    assert said == [
+        line
+        for asked, granted in ((0, 0), (7, 0), (100, 96), (4294967295, 24576))
+        for line in (f"{asked}: {granted}", *full, " 1(em)")
+    ]
+    # Without appends of the drive's own the block layer's are writes, but not on Linux 6.1.
+    assert limits in (
+        "unknown to null_blk, bytes: 0 0 49152 1048576",
+        "well-known to null_blk, bytes: 1048576 1048576 49152 1048576",
+    )
+    assert error.strip() == EIO
+    assert torn.startswith("0x000000000, len 0x002000, cap 0x002000, wptr 0x000010  2(oi)")
+    assert after.startswith("0x000000000, len 0x002000, cap 0x002000, wptr 0x000018  2(oi)")
+
+
 WRONG = {
     "mode=bio": "zones need hardware queues (mode mq)",
     "cuttable=1": "its power cannot be cut",
@@ -160,9 +211,9 @@ def test_zones_that_cannot_be_are_refused_with_a_sentence(guest: Guest) -> None:
 
 
 BTRFS = r"""
-modprobe btrfs; set_up capacity_bytes=268435456 lba_bytes=4096 zoned=1 zone_size=4
-mkfs.btrfs -q -O zoned -m single -d single /dev/ssd0 > /run/o 2>&1; mkdir -p /mnt
-mount /dev/ssd0 /mnt
+modprobe btrfs; set_up capacity_bytes=268435456 lba_bytes=4096 zoned=1 zone_size=4 ${OPTIONS-}
+{ mkfs.btrfs -q -O zoned -m single -d single /dev/ssd0 && mkdir -p /mnt && mount /dev/ssd0 /mnt
+} > /run/o 2>&1 || { echo $(< /run/o); tear_down; exit; }
 yes ssdbench | head -c 6M > /mnt/f; sync; cksum < /mnt/f; umount /mnt; mount /dev/ssd0 /mnt
 cksum < /mnt/f; umount /mnt; awk '$1 == "zone_appends" {print ($2 > 10)}' $F/counters; tear_down
 """
@@ -174,6 +225,20 @@ def test_btrfs_appends_to_zones(guest: Guest) -> None:
 
     written, found, appended = answer.stdout.splitlines()
     assert (written, appended) == (found, "1")
+
+
+@pytest.mark.soak
+def test_where_the_drive_has_no_append_the_kernel_writes_in_its_place(
+    guest: Guest, lab: Lab
+) -> None:
+    answer = guest(f"{SETUP}\nOPTIONS=zone_append_max_sectors=0\n{BTRFS}")
+
+    said = answer.stdout.splitlines()
+    if lab.kernel.release.startswith("6.1."):  # it does so since 6.10
+        assert said == ["ERROR: zoned: device /dev/ssd0 does not support ZONE_APPEND command"]
+    else:
+        written, found, appended = said
+        assert (written, appended) == (found, "0")
 
 
 MEASURED = r"""

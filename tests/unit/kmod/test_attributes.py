@@ -11,7 +11,13 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 README = ROOT / "kmod" / "README.md"
 DESCRIBED = {"flash": README, "slam": README, "tmerge": ROOT / "docs" / "kernel-tmerge.md"}
-NUMBERS = {"NSEC_PER_USEC": 1000, "NSEC_PER_SEC": 10**9, "SSDB_VECTOR_MAX": 1024, "true": 1}
+NUMBERS = {
+    "INT_MAX": 2**31 - 1,
+    "NSEC_PER_USEC": 1000,
+    "NSEC_PER_SEC": 10**9,
+    "SSDB_VECTOR_MAX": 1024,
+    "true": 1,
+}
 OTHERWISE = {  # as a user sets what has another name in the code
     ("runtime_ns", "1000000000"): ("runtime_ms", "1000"),
     ("random", "1"): ("pattern", "random"),

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).resolve().parents[3] / "kmod" / "tests"
+ANY = 0x7FFFFFFF  # sectors that an append may have
 SHAPE = (64, 4, 3, 2, 3, 4)  # MiB of the drive, a zone and what it takes; conventional, limits
 ZONE_BYTES = 4 << 20
 # What null_blk answers, too (tests/vm/test_zones.py): zone, block of 4 KiB, number of blocks.
@@ -41,9 +42,15 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return into
 
 
-def answers(program: Path, shape: tuple[int, ...], commands: str) -> list[str]:
+def answers(
+    program: Path, shape: tuple[int, ...], commands: str, full: int = 0, append: int = ANY
+) -> list[str]:
     done = subprocess.run(
-        [program, *map(str, shape)], input=commands, capture_output=True, text=True, check=False
+        [program, *map(str, (*shape, full, append))],
+        input=commands,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
@@ -68,6 +75,28 @@ def test_a_zone_however_large_is_unmapped_in_parts(program: Path) -> None:
     said = answers(program, (8192, 4096, 0, 0, 0, 0), "write 1 0 2\nreset 1 0 0\n")
 
     assert said[1:] == ["ok", "ok", "zone_resets 1", "zone_appends 0", f"trimmed {4 << 30}"]
+
+
+def test_full_zones_take_nothing_before_they_are_reset(program: Path) -> None:
+    steps = [
+        ("where 2 0 0", "14:768"), ("where 1 0 0", "0:1024"), ("write 1 0 1", "ok"),
+        ("write 2 0 1", "EIO"), ("append 2 0 1", "EIO"), ("finish 2 0 0", "ok"),
+        ("reset 2 0 0", "ok"), ("where 2 0 0", "1:0"), ("write 2 0 1", "ok"),
+    ]  # fmt: skip
+
+    said = answers(program, SHAPE, "\n".join(step for step, _ in steps), full=1)
+
+    assert list(zip((step for step, _ in steps), said[1:], strict=False)) == steps
+    assert said[-3] == "zone_resets 1"
+
+
+@pytest.mark.parametrize(
+    ("asked", "granted"), [(0, 0), (7, 0), (8, 8), (100, 96), (4096, 2048), (ANY, 2048)]
+)
+def test_an_append_is_limited_by_what_is_asked_in_whole_blocks(
+    asked: int, granted: int, program: Path
+) -> None:
+    assert answers(program, SHAPE, "", append=asked)[0] == f"8192 {granted} 3 4"
 
 
 def test_a_write_that_is_done_in_part_moves_the_pointer_so_far(program: Path) -> None:
