@@ -187,3 +187,57 @@ def test_what_is_discarded_is_memory_again_and_nothing_beside_it(guest: Guest) -
     )
 
     assert answer.stdout.splitlines() == ["filled", "filled", "4096", "0"]
+
+
+CONFIG = (KERNEL_DIR / ".config").read_text() if KERNEL_DIR else ""
+# Every third bio ends with an error where it is handed in: those of the test, and the worker's own.
+REFUSED = """
+import errno, mmap, os, threading
+fd = os.open("/dev/tm0", os.O_RDWR | os.O_DIRECT)
+blocks, good, failed, other = 256, set(), set(), []
+def write(first):
+    page = mmap.mmap(-1, 4096)
+    for block in range(first, blocks, 4):
+        page[:] = block.to_bytes(4, "little") * 1024
+        try:
+            os.pwritev(fd, [page], block * 4096)
+            good.add(block)
+        except OSError as error:
+            (failed if error.errno == errno.EIO else other).add(block)
+threads = [threading.Thread(target=write, args=(first,)) for first in range(4)]
+[thread.start() for thread in threads]; [thread.join() for thread in threads]
+open("/sys/kernel/debug/fail_make_request/probability", "w").write("0")
+page, lost = mmap.mmap(-1, 4096), []
+for block in range(blocks):
+    os.preadv(fd, [page], block * 4096)
+    kept = page[:] == block.to_bytes(4, "little") * 1024
+    if not kept and (block in good or page[:] != bytes(4096)):
+        lost.append(block)
+print(len(good) > 9, len(failed) > 9, other or "no other errors", lost or "nothing lost")
+"""
+
+
+@pytest.mark.skipif(
+    "CONFIG_FAIL_MAKE_REQUEST=y\n" not in CONFIG, reason="only kernels of vm-debug refuse a bio"
+)
+def test_a_bio_that_is_refused_fails_its_request_and_nothing_else(guest: Guest) -> None:
+    answer = guest(
+        SETUP + TMERGE + "A=/sys/kernel/debug/fail_make_request\n"
+        "for pair in interval=3 times=-1 verbose=0; do echo ${pair#*=} > $A/${pair%%=*}; done\n"
+        "refuse() { local disk; for disk; do echo 1 > /sys/block/$disk/make-it-fail; done\n"
+        "echo 100 > $A/probability; }\n"
+        "for kind in mq bio; do for mode in spatial-intr spatial-poll stm atm hybrid; do\n"
+        "set_up mode=$kind; merge $mode; refuse ssd0 tm0\n"
+        f"echo $kind $mode $(python3 -c '{REFUSED}'); part; tear_down; done; done\n"
+        "set_up; S=/sys/kernel/config/ssdb_slam/a; mkdir $S; echo /dev/ssd0 > $S/device\n"
+        "echo 500 > $S/runtime_ms; refuse ssd0; echo 1 > $S/running\n"
+        "while [ $(< $S/running) = 1 ]; do sleep 0.1; done; echo 0 > $A/probability\n"
+        "echo slam $(( $(< $S/ios) > 9 )) $(( $(< $S/errors) > 9 )); rmdir $S; tear_down"
+    )
+
+    told = "True True no other errors nothing lost"
+    modes = ("spatial-intr", "spatial-poll", "stm", "atm", "hybrid")
+    assert answer.stdout.splitlines() == [
+        *(f"{kind} {mode} {told}" for kind in ("mq", "bio") for mode in modes),
+        "slam 1 1",
+    ], answer.stderr
