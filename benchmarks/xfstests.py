@@ -64,7 +64,7 @@ for n in 0 1 2; do drive ssd$n; drive low$n
   mkdir $C/ssdb_tmerge/tm$n; echo /dev/low$n > $C/ssdb_tmerge/tm$n/device
   echo 1 > $C/ssdb_tmerge/tm$n/power; done
 for name in fsgqa fsgqa2 123456-fsgqa; do
-  useradd --badname $name 2>/dev/null || useradd --badnames $name; done 2>/dev/null
+  useradd -m --badname $name 2>/dev/null || useradd -m --badnames $name; done 2>/dev/null
 # There is no udevd in the guest, so there is nothing to wait for.
 mkdir /run/stubs /run/test /run/scratch; export PATH=/run/stubs:$PATH DM_DISABLE_UDEV=1
 printf '#!/bin/sh\n' > /run/stubs/udevadm
@@ -79,11 +79,12 @@ exit $ended
 END
 # By this name `check` starts a test.
 cat > /run/stubs/bash <<'END'
-#!/bin/sh
+#!/bin/bash
 case "$2" in *"exec ./tests/"*) exec timeout --kill-after=10 $LIMIT_S /bin/bash "$@";; esac
-exec /bin/bash "$@"
+exec -a bash /bin/bash "$@"
 END
 chmod +x /run/stubs/*
+mount -t cgroup2 cgroup2 /sys/fs/cgroup
 cd /run/xfstests
 # Of ext4, too, the journal is recovered before this one looks for errors, as it does with xfs:
 # blocks that were written back while their transaction was committed are right only after that.
@@ -92,7 +93,7 @@ export TEST_DIR=/run/test SCRATCH_MNT=/run/scratch HOST_OPTIONS=/run/none
 mkfs.$FSTYP -q /dev/${DEVICE}0
 echo "SECTION       -- $DEVICE-$FSTYP"
 export TEST_DEV=/dev/${DEVICE}0 SCRATCH_DEV=/dev/${DEVICE}1 LOGWRITES_DEV=/dev/${DEVICE}2
-./check $TESTS 2>&1
+keyctl session - ./check $TESTS 2>&1  # tests of encryption put their keys there
 cat results/generic/*.dmesg 2>/dev/null
 dmesg | grep -m1 "start_userspace : .* failed"
 umount /run/test /run/scratch 2>/dev/null
