@@ -206,7 +206,7 @@ def vm_debug(session: nox.Session) -> None:
 
     guest = kernel(*of_kernel)
     usual = ["flash", "zones", "tmerge", "slam", "bpref", "faults", "stress"]
-    rarer = ["drive_gone", "cpu_hotplug"]
+    rarer = ["drive_gone", "cpu_hotplug", "faults"]
     parts = [(words, "vm and not timed", guest)] if words else [
         ([f"tests/vm/test_{name}.py" for name in usual], "vm and not soak and not timed", guest),
         ([f"tests/vm/test_{name}.py" for name in rarer], "vm and soak and not timed", guest),

@@ -217,6 +217,7 @@ print(len(good) > 9, len(failed) > 9, other or "no other errors", lost or "nothi
 """
 
 
+@pytest.mark.soak
 @pytest.mark.skipif(
     "CONFIG_FAIL_MAKE_REQUEST=y\n" not in CONFIG, reason="only kernels of vm-debug refuse a bio"
 )
