@@ -24,17 +24,17 @@ struct log_block {
 
 static struct log_block *logs(struct drive *d)
 {
-	return at(d, d->logs);
+	return at(d, d->places.logs);
 }
 
 static u32 *log_of(struct drive *d, u32 block)
 {
-	return (u32 *)at(d, d->block_log) + block;
+	return (u32 *)at(d, d->places.block_log) + block;
 }
 
 static u8 *data_of(struct drive *d, u32 block)
 {
-	return (u8 *)at(d, d->block_data) + block;
+	return (u8 *)at(d, d->places.block_data) + block;
 }
 
 static const char *blocklog_contradiction(const struct ssdb_params *p, const struct geometry *g)
@@ -59,15 +59,15 @@ static void blocklog_geometry(const struct ssdb_params *p, struct geometry *g)
 	g->ring = buffer_slots(p, g, 1);
 }
 
-static void blocklog_layout(struct drive *d, const struct ssdb_params *p, const struct geometry *g,
-			    u64 *end)
+static void blocklog_layout(struct places *to, const struct ssdb_params *p,
+			    const struct geometry *g, u64 *end)
 {
 	u64 n = ssdb_div(p->capacity_bytes, p->block_bytes) + 2;
 
 	(void)g;
-	d->block_log = place(end, n, 4);
-	d->block_data = place(end, n, 1);
-	d->logs = place(end, p->log_blocks, sizeof(struct log_block));
+	to->block_log = place(end, n, 4);
+	to->block_data = place(end, n, 1);
+	to->logs = place(end, p->log_blocks, sizeof(struct log_block));
 }
 
 static void blocklog_init(struct drive *d)
@@ -274,8 +274,8 @@ static void blocklog_trim(struct drive *d, u64 first, u64 end)
 /* A log block and its block name one another. */
 static enum broken blocklog_check(const struct drive *d)
 {
-	const struct log_block *log = at(d, d->logs);
-	const u32 *index = at(d, d->block_log);
+	const struct log_block *log = at(d, d->places.logs);
+	const u32 *index = at(d, d->places.block_log);
 	u64 i, pointed = 0, named = 0;
 
 	for (i = 0; i < d->n_blocks; i++) {

@@ -56,6 +56,13 @@ struct reader {
 enum service { SVC_READ, SVC_PROG, SVC_ERASE, SVC_SLC_READ, SVC_SLC_PROG, SVC_MERGE, SVC_CMD,
 	       SVC_FW_READ, SVC_FW_WRITE, SVC_COUNT };
 
+/* Offsets of the arrays from the start of the state. */
+struct places {
+	u64 l2p, p2l, vcnt, group_min, wear, sb_mode, sb_seq, free_ring, closed_ring, slc_ring;
+	u64 release, die_free, die_read, die_gc, chan_free, cache, slots;
+	u64 block_log, block_data, logs;
+};
+
 struct drive {
 	/* What ssdb_attach() looks at; never moves while the ABI is the same. */
 	u64 magic;
@@ -75,6 +82,7 @@ struct drive {
 	u64 noise_fp;
 	u64 slow_ppm;		/* by how much service is slower than the data sheet now */
 	u64 slow_write_ppm;	/* the same, for programs and erases in addition */
+	u64 slow_read_ppm;	/* the same, for reads */
 	u64 next_change_ns;	/* when the service times must be looked at again */
 	u64 next_change_bytes;	/* the same, in bytes written by the host */
 	u64 edge_ns;		/* end of the bistable phase */
@@ -85,6 +93,19 @@ struct drive {
 	u64 warm_bytes;		/* bytes moved until then */
 	u64 stall_begin_ns;
 	u64 stall_end_ns;
+	u64 job_begin_ns;	/* of the background job that runs, or comes next */
+	u64 job_end_ns;
+	u64 past_ns;		/* what the host did until then is in the next six */
+	u64 past_reads;		/* bytes */
+	u64 past_writes;
+	u64 history_bytes;	/* written and not forgotten */
+	u64 burst_bytes;	/* used up of the reserve */
+	u64 disturb_bytes;	/* read and not made up for */
+	u32 burst_empty;
+	u32 odd;		/* single commands have to be looked at */
+	u64 order_next;		/* where a fill in order would go on */
+	u64 order_bytes;	/* written in order up to there */
+	u64 order_at_bytes;	/* bytes written when a fill was recognised last */
 	u64 rng;
 
 	/* The device's clock and what is shared by all commands. */
@@ -132,10 +153,7 @@ struct drive {
 
 	struct counters c;
 
-	/* Offsets of the arrays from the start of the state. */
-	u64 l2p, p2l, vcnt, group_min, wear, sb_mode, sb_seq, free_ring, closed_ring, slc_ring;
-	u64 release, die_free, die_read, die_gc, chan_free, cache, slots;
-	u64 block_log, block_data, logs;
+	struct places places;
 };
 
 static inline void *at(const struct drive *d, u64 offset)
@@ -153,6 +171,6 @@ static inline u64 place(u64 *end, u64 count, u64 size)
 }
 
 /* When each slot of the write buffer is free again, a ring. */
-#define RELEASE(d) ((u64 *)at(d, (d)->release))
+#define RELEASE(d) ((u64 *)at(d, (d)->places.release))
 
 #endif

@@ -30,7 +30,7 @@ struct ftl_ops {
 	/* A sentence on what contradicts what, or null. */
 	const char *(*contradiction)(const struct ssdb_params *p, const struct geometry *g);
 	/* Gives the kind's own arrays their offsets (place(), drive.h). */
-	void (*layout)(struct drive *d, const struct ssdb_params *p, const struct geometry *g,
+	void (*layout)(struct places *to, const struct ssdb_params *p, const struct geometry *g,
 		       u64 *end);
 	void (*init)(struct drive *d);
 

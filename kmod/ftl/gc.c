@@ -37,7 +37,7 @@ static u32 ring_pop(struct drive *d, u64 ring, u32 *head, u32 *count)
 
 static void open_stream(struct drive *d, struct stream *s, u32 mode)
 {
-	u32 sb = ring_pop(d, d->free_ring, &d->free_head, &d->free_count);
+	u32 sb = ring_pop(d, d->places.free_ring, &d->free_head, &d->free_count);
 
 	s->sb = sb;
 	s->pos = 0;
@@ -58,7 +58,7 @@ void gc_close(struct drive *d, struct stream *s)
 	u32 sb = s->sb;
 
 	if (s->mode & SB_SLC) {
-		ring_push(d, d->slc_ring, d->slc_head, &d->slc_count, sb);
+		ring_push(d, d->places.slc_ring, d->slc_head, &d->slc_count, sb);
 	} else {
 		u32 *least = &GROUP_MIN(d)[sb >> GROUP_SHIFT];
 
@@ -66,7 +66,7 @@ void gc_close(struct drive *d, struct stream *s)
 		if (VCNT(d)[sb] < *least)
 			*least = VCNT(d)[sb];
 		if (d->p.gc_policy == SSDB_GC_FIFO)
-			ring_push(d, d->closed_ring, d->closed_head, &d->closed_count, sb);
+			ring_push(d, d->places.closed_ring, d->closed_head, &d->closed_count, sb);
 	}
 	s->sb = UNIT_NONE;
 	s->pos = 0;
@@ -130,11 +130,11 @@ static u32 pick_fifo(struct drive *d)
 	u32 tries = d->closed_count;
 
 	while (tries--) {
-		u32 sb = ring_pop(d, d->closed_ring, &d->closed_head, &d->closed_count);
+		u32 sb = ring_pop(d, d->places.closed_ring, &d->closed_head, &d->closed_count);
 
 		if (VCNT(d)[sb] < d->g.sb_units)
 			return sb;
-		ring_push(d, d->closed_ring, d->closed_head, &d->closed_count, sb);
+		ring_push(d, d->places.closed_ring, d->closed_head, &d->closed_count, sb);
 	}
 	return UNIT_NONE;
 }
@@ -176,7 +176,7 @@ static int begin_slc_victim(struct drive *d)
 {
 	if (!d->slc_count || !has_room(d, d->g.slc_units))
 		return 0;
-	begin_victim(d, ring_pop(d, d->slc_ring, &d->slc_head, &d->slc_count));
+	begin_victim(d, ring_pop(d, d->places.slc_ring, &d->slc_head, &d->slc_count));
 	return 1;
 }
 
@@ -211,7 +211,7 @@ static void finish_victim(struct drive *d)
 	if (d->p.endurance_cycles && WEAR(d)[v->sb] >= d->p.endurance_cycles)
 		d->c.retired_superblocks++;
 	else
-		ring_push(d, d->free_ring, d->free_head, &d->free_count, v->sb);
+		ring_push(d, d->places.free_ring, d->free_head, &d->free_count, v->sb);
 	v->sb = UNIT_NONE;
 }
 

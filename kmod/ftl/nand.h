@@ -13,10 +13,10 @@
 #include "drive.h"
 #include "trouble.h"
 
-#define DIE_FREE(d) ((u64 *)at(d, (d)->die_free))
-#define DIE_READ(d) ((u64 *)at(d, (d)->die_read))
-#define DIE_GC(d) ((u64 *)at(d, (d)->die_gc))
-#define CHAN_FREE(d) ((u64 *)at(d, (d)->chan_free))
+#define DIE_FREE(d) ((u64 *)at(d, (d)->places.die_free))
+#define DIE_READ(d) ((u64 *)at(d, (d)->places.die_read))
+#define DIE_GC(d) ((u64 *)at(d, (d)->places.die_gc))
+#define CHAN_FREE(d) ((u64 *)at(d, (d)->places.chan_free))
 
 static inline u64 *channel_of(struct drive *d, u32 die)
 {

@@ -61,7 +61,7 @@ static u32 valid_in(const struct drive *d, u32 sb)
 /* What is in the free ring is free; the counts of all others are of what they hold. */
 static enum broken check_superblocks(const struct drive *d)
 {
-	const u32 *ring = at(d, d->free_ring);
+	const u32 *ring = at(d, d->places.free_ring);
 	u32 slc = 0, sb, i;
 	u64 total = 0, nand = 0;
 

@@ -14,14 +14,14 @@
 #define VCNT_BUSY 0x80000000U	/* not a candidate for collection: free, open or being collected */
 #define GROUP_SHIFT 6			/* superblocks to a group of the victim index */
 
-#define L2P(d) ((u32 *)at(d, (d)->l2p))
-#define P2L(d) ((u32 *)at(d, (d)->p2l))
-#define VCNT(d) ((u32 *)at(d, (d)->vcnt))
-#define GROUP_MIN(d) ((u32 *)at(d, (d)->group_min))
-#define WEAR(d) ((u32 *)at(d, (d)->wear))
-#define SB_MODE(d) ((u8 *)at(d, (d)->sb_mode))
-#define SB_SEQ(d) ((u32 *)at(d, (d)->sb_seq))
-#define CACHE(d) ((u32 *)at(d, (d)->cache))
+#define L2P(d) ((u32 *)at(d, (d)->places.l2p))
+#define P2L(d) ((u32 *)at(d, (d)->places.p2l))
+#define VCNT(d) ((u32 *)at(d, (d)->places.vcnt))
+#define GROUP_MIN(d) ((u32 *)at(d, (d)->places.group_min))
+#define WEAR(d) ((u32 *)at(d, (d)->places.wear))
+#define SB_MODE(d) ((u8 *)at(d, (d)->places.sb_mode))
+#define SB_SEQ(d) ((u32 *)at(d, (d)->places.sb_seq))
+#define CACHE(d) ((u32 *)at(d, (d)->places.cache))
 
 /* One unit of the flash is no longer the newest. */
 static inline void page_invalidate(struct drive *d, u32 unit)

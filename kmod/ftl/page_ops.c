@@ -37,21 +37,21 @@ static const char *page_contradiction(const struct ssdb_params *p, const struct 
 	return SSDB_NULL;
 }
 
-static void page_layout(struct drive *d, const struct ssdb_params *p, const struct geometry *g,
+static void page_layout(struct places *to, const struct ssdb_params *p, const struct geometry *g,
 			u64 *end)
 {
 	(void)p;
-	d->cache = place(end, g->cache_units, 4);
-	d->vcnt = place(end, g->n_sb, 4);
-	d->group_min = place(end, (g->n_sb >> GROUP_SHIFT) + 1, 4);
-	d->wear = place(end, g->n_sb, 4);
-	d->sb_seq = place(end, g->n_sb, 4);
-	d->free_ring = place(end, g->n_sb, 4);
-	d->closed_ring = place(end, g->n_sb, 4);
-	d->slc_ring = place(end, g->n_sb, 4);
-	d->sb_mode = place(end, g->n_sb, 1);
-	d->l2p = place(end, g->n_units, 4);
-	d->p2l = place(end, g->n_sb * g->sb_units + 64, 4);	/* read ahead of */
+	to->cache = place(end, g->cache_units, 4);
+	to->vcnt = place(end, g->n_sb, 4);
+	to->group_min = place(end, (g->n_sb >> GROUP_SHIFT) + 1, 4);
+	to->wear = place(end, g->n_sb, 4);
+	to->sb_seq = place(end, g->n_sb, 4);
+	to->free_ring = place(end, g->n_sb, 4);
+	to->closed_ring = place(end, g->n_sb, 4);
+	to->slc_ring = place(end, g->n_sb, 4);
+	to->sb_mode = place(end, g->n_sb, 1);
+	to->l2p = place(end, g->n_units, 4);
+	to->p2l = place(end, g->n_sb * g->sb_units + 64, 4);	/* read ahead of */
 }
 
 static void page_init(struct drive *d)
@@ -64,7 +64,7 @@ static void page_init(struct drive *d)
 	for (i = 0; i < d->g.n_units; i++)
 		l2p[i] = UNIT_NONE;
 	for (i = 0; i < d->g.n_sb; i++) {
-		((u32 *)at(d, d->free_ring))[i] = (u32)i;
+		((u32 *)at(d, d->places.free_ring))[i] = (u32)i;
 		vcnt[i] = VCNT_BUSY;
 		WEAR(d)[i] = 0;
 		SB_SEQ(d)[i] = 0;

@@ -248,10 +248,10 @@ int page_mend(struct drive *d)
 	mend_stream(d, &d->host);
 	mend_stream(d, &d->gc);
 	mend_victim(d);
-	d->free_count = mend_ring(d, d->free_ring, d->free_head, d->free_count, KIND_FREE);
-	d->slc_count = mend_ring(d, d->slc_ring, d->slc_head, d->slc_count, KIND_SLC);
+	d->free_count = mend_ring(d, d->places.free_ring, d->free_head, d->free_count, KIND_FREE);
+	d->slc_count = mend_ring(d, d->places.slc_ring, d->slc_head, d->slc_count, KIND_SLC);
 	if (d->p.gc_policy == SSDB_GC_FIFO)
-		d->closed_count = mend_ring(d, d->closed_ring, d->closed_head, d->closed_count,
+		d->closed_count = mend_ring(d, d->places.closed_ring, d->closed_head, d->closed_count,
 					    KIND_CLOSED);
 	mend_superblocks(d);
 	return 1;

@@ -146,6 +146,14 @@ static const char *check_common(const struct ssdb_params *p)
 		return "stall_period_ns must be 0 or at least 1 ms";
 	if (p->bistable_period_ns && p->bistable_period_ns < SSDB_SHORTEST_NS)
 		return "bistable_period_ns must be 0 or at least 1 ms";
+	if (p->job_period_ns && p->job_period_ns < SSDB_SHORTEST_NS)
+		return "job_period_ns must be 0 or at least 1 ms";
+	if (p->job_period_ns && p->job_ns >= p->job_period_ns / 2)
+		return "job_ns must be less than half of job_period_ns";
+	if (p->wave_period_ns && p->wave_period_ns < SSDB_MINUTE_NS)
+		return "wave_period_ns must be 0 or at least a minute";
+	if (p->history_tau_ns && p->history_tau_ns < SSDB_SECOND_NS)
+		return "history_tau_ns must be 0 or at least a second";
 	return SSDB_NULL;
 }
 

@@ -14,7 +14,8 @@
 #define SSDB_MIB (1024ULL * SSDB_KIB)
 #define SSDB_GIB (1024ULL * SSDB_MIB)
 #define SSDB_TIB (1024ULL * SSDB_GIB)
-#define SSDB_MINUTE_NS 60000000000ULL
+#define SSDB_SECOND_NS 1000000000ULL
+#define SSDB_MINUTE_NS (60 * SSDB_SECOND_NS)
 #define SSDB_DAY_NS (1440ULL * SSDB_MINUTE_NS)
 
 enum ssdb_ftl { SSDB_FTL_PAGE, SSDB_FTL_BLOCKLOG, SSDB_FTL_DIRECT };
@@ -163,6 +164,59 @@ P(stall_ns, "ns", 0, SSDB_DAY_NS, 100000000, SSDB_NULL, \
   "Trouble: length of a stall, in which no command begins.") \
 P(stall_random, "", 0, 1, 0, ssdb_choices_no_yes, \
   "Trouble: whether stalls come at random (uniform, 0.5 to 1.5 of the period).") \
+P(job_period_ns, "ns", 0, 2 * SSDB_DAY_NS, 0, SSDB_NULL, \
+  "Trouble: mean time from a background job's begin to the next one's; 0: none.") \
+P(job_first_ns, "ns", 0, 100 * SSDB_DAY_NS, 0, SSDB_NULL, \
+  "Trouble: when the first job begins; 0: after a period.") \
+P(job_ns, "ns", 0, SSDB_DAY_NS, 600 * SSDB_SECOND_NS, SSDB_NULL, \
+  "Trouble: length of a job.") \
+P(job_slow_ppm, "ppm", 0, 100000000, 500000, SSDB_NULL, \
+  "Trouble: by how much service times grow while a job runs.") \
+P(job_random, "", 0, 1, 0, ssdb_choices_no_yes, \
+  "Trouble: whether jobs come at random (uniform, 0.5 to 1.5 of the period).") \
+P(wave_period_ns, "ns", 0, 100 * SSDB_DAY_NS, 0, SSDB_NULL, \
+  "Trouble: period of a smooth wave of the service times, as of day and night; 0: none.") \
+P(wave_slow_ppm, "ppm", 0, 100000000, 200000, SSDB_NULL, \
+  "Trouble: by how much service times have grown where the wave is slowest.") \
+P(wave_phase_ppm, "ppm", 0, 1000000, 0, SSDB_NULL, \
+  "Trouble: share of the wave that has passed at time 0; its first half is the faster one.") \
+P(history_tau_ns, "ns", 0, SSDB_DAY_NS, 0, SSDB_NULL, \
+  "Trouble: time constant with which the drive forgets what was written; 0: it has no memory.") \
+P(history_full_ppm, "ppm", 1, 100000000, 500000, SSDB_NULL, \
+  "Trouble: written bytes, in ppm of the capacity and not yet forgotten, that slow it most.") \
+P(history_slow_ppm, "ppm", 0, 100000000, 500000, SSDB_NULL, \
+  "Trouble: by how much service times have grown then; in proportion before.") \
+P(burst_ppm, "ppm", 0, 100000000, 0, SSDB_NULL, \
+  "Trouble: a reserve, in ppm of the capacity, that writes use up; 0: none.") \
+P(burst_read_ppm, "ppm", 0, 100000000, 0, SSDB_NULL, \
+  "Trouble: what a byte read uses up of the reserve, in ppm of a byte.") \
+P(burst_refill_kbps, "kB/s", 0, 10000000, 0, SSDB_NULL, \
+  "Trouble: rate at which the reserve fills up again, whatever the load.") \
+P(burst_again_ppm, "ppm", 0, 1000000, 500000, SSDB_NULL, \
+  "Trouble: share of the reserve that must be there again before the drive is fast again.") \
+P(burst_slow_ppm, "ppm", 0, 100000000, 500000, SSDB_NULL, \
+  "Trouble: by how much service times grow once the reserve is used up.") \
+P(read_disturb_ppm, "ppm", 0, 1000000000, 0, SSDB_NULL, \
+  "Trouble: bytes read, in ppm of the capacity, after which reads are slower; 0: never.") \
+P(read_disturb_slow_ppm, "ppm", 0, 100000000, 500000, SSDB_NULL, \
+  "Trouble: by how much the service times of reads grow then.") \
+P(read_disturb_heal_ppm, "ppm", 0, 1000000000, 1000000, SSDB_NULL, \
+  "Trouble: bytes read that a byte written makes up for, in ppm.") \
+P(region_from_ppm, "ppm", 0, 1000000, 0, SSDB_NULL, \
+  "Trouble: start of a slow region, in ppm of the capacity.") \
+P(region_to_ppm, "ppm", 0, 1000000, 0, SSDB_NULL, \
+  "Trouble: end of the slow region.") \
+P(region_ns, "ns", 0, SSDB_MINUTE_NS, 0, SSDB_NULL, \
+  "Trouble: what the serial part of a command that begins there takes longer; 0: nothing.") \
+P(recognise_ppm, "ppm", 0, 100000000, 0, SSDB_NULL, \
+  "Trouble: firmware that recognises a fill in order and is slower once so much was written " \
+  "otherwise, in ppm of the capacity; 0: none.") \
+P(recognise_slow_ppm, "ppm", 0, 100000000, 500000, SSDB_NULL, \
+  "Trouble: by how much service times grow then.") \
+P(tail_ppb, "ppb", 0, 1000000000, 0, SSDB_NULL, \
+  "Trouble: share of requests that take longer, at random; others do not wait for them.") \
+P(tail_ns, "ns", 0, SSDB_MINUTE_NS, 100000000, SSDB_NULL, \
+  "Trouble: how much longer those take.") \
 P(seed, "", 0, ~0ULL, 1, SSDB_NULL, \
   "Seed of everything random in the drive.")
 

@@ -9,20 +9,20 @@
 #define SSDB_MAGIC 0x6472697665627373ULL	/* "ssbdrive", little-endian */
 
 /* Gives every array its offset; answers the bytes of the whole state. */
-static u64 layout(struct drive *d, const struct ssdb_params *p)
+static u64 layout(struct places *to, const struct ssdb_params *p)
 {
 	u64 end = sizeof(struct drive);
 	struct geometry g;
 
 	kind_geometry(p, &g);
-	d->slots = place(&end, p->queue_slots, 8);
-	d->chan_free = place(&end, g.n_chan, 8);
-	d->die_free = place(&end, g.n_die, 8);
-	d->die_read = place(&end, g.n_die, 8);
-	d->die_gc = place(&end, g.n_die, 8);
-	d->release = place(&end, g.ring, 8);
+	to->slots = place(&end, p->queue_slots, 8);
+	to->chan_free = place(&end, g.n_chan, 8);
+	to->die_free = place(&end, g.n_die, 8);
+	to->die_read = place(&end, g.n_die, 8);
+	to->die_gc = place(&end, g.n_die, 8);
+	to->release = place(&end, g.ring, 8);
 	if (ftl_kinds[p->ftl]->layout)
-		ftl_kinds[p->ftl]->layout(d, p, &g, &end);
+		ftl_kinds[p->ftl]->layout(to, p, &g, &end);
 	return (end + 4095) & ~4095ULL;
 }
 
@@ -49,11 +49,11 @@ static void copy_params(struct ssdb_params *to, const struct ssdb_params *from)
 
 u64 ssdb_state_bytes(const struct ssdb_params *p)
 {
-	struct drive d;
+	struct places places;
 
 	if (ssdb_params_check(p, SSDB_NULL))
 		return 0;
-	return layout(&d, p);
+	return layout(&places, p);
 }
 
 int ssdb_init(void *state, u64 bytes, const struct ssdb_params *p)
@@ -66,7 +66,7 @@ int ssdb_init(void *state, u64 bytes, const struct ssdb_params *p)
 	if (!state || bytes < need)
 		return SSDB_E_MEMORY;
 	clear_words(state, sizeof(*d));
-	layout(d, p);
+	layout(&d->places, p);
 	copy_params(&d->p, p);
 	kind_geometry(p, &d->g);
 	d->bytes = need;
@@ -75,7 +75,7 @@ int ssdb_init(void *state, u64 bytes, const struct ssdb_params *p)
 	d->rng = p->seed * 0x9e3779b97f4a7c15ULL + 0x1234567;
 	if (!d->rng)
 		d->rng = 1;
-	clear_words(at(d, d->slots), d->release + 8ULL * d->g.ring - d->slots);
+	clear_words(at(d, d->places.slots), d->places.release + 8ULL * d->g.ring - d->places.slots);
 	if (ftl_of(d)->init)
 		ftl_of(d)->init(d);
 	trouble_init(d);
@@ -86,7 +86,7 @@ int ssdb_init(void *state, u64 bytes, const struct ssdb_params *p)
 
 static int usable(const struct drive *d, u64 bytes)
 {
-	struct drive expected;
+	struct places expected;
 
 	if (bytes < sizeof(*d))
 		return SSDB_E_MEMORY;
@@ -94,9 +94,9 @@ static int usable(const struct drive *d, u64 bytes)
 	    d->params_bytes != sizeof(d->p) || d->drive_bytes != sizeof(*d) ||
 	    ssdb_params_check(&d->p, SSDB_NULL))
 		return SSDB_E_VERSION;
-	expected.l2p = d->l2p;		/* only a page map has one */
-	if (layout(&expected, &d->p) != d->bytes || expected.l2p != d->l2p ||
-	    expected.die_free != d->die_free)
+	expected.l2p = d->places.l2p;		/* only a page map has one */
+	if (layout(&expected, &d->p) != d->bytes || expected.l2p != d->places.l2p ||
+	    expected.die_free != d->places.die_free)
 		return SSDB_E_VERSION;
 	return bytes < d->bytes ? SSDB_E_MEMORY : SSDB_OK;
 }

@@ -30,7 +30,7 @@ static int sane(const struct drive *d, const struct ssdb_cmd *cmd)
  */
 static u64 slot_wait(struct drive *d, u64 t)
 {
-	u64 *slots = at(d, d->slots);
+	u64 *slots = at(d, d->places.slots);
 	u64 earliest = SSDB_NEVER;
 	u32 i, kept = 0;
 
@@ -57,7 +57,7 @@ static u64 slot_wait(struct drive *d, u64 t)
 
 static void slot_take(struct drive *d, u64 done)
 {
-	u64 *slots = at(d, d->slots);
+	u64 *slots = at(d, d->places.slots);
 
 	if (d->p.queue_slots)
 		slots[d->slots_used++] = done;
@@ -145,13 +145,8 @@ static u64 do_trim(struct drive *d, u64 t, const struct ssdb_cmd *cmd)
 	return t;
 }
 
-static u64 carry_out(struct drive *d, u64 t, const struct ssdb_cmd *cmd)
+static u64 carry_out_plain(struct drive *d, u64 t, const struct ssdb_cmd *cmd)
 {
-	if (d->p.error_ops && trouble_media(d, cmd->op, cmd->offset, cmd->bytes)) {
-		d->error = SSDB_E_MEDIUM;
-		d->c.media_errors++;
-		return t + d->svc_ns[SVC_FW_READ] + d->svc_ns[SVC_READ];
-	}
 	switch (cmd->op) {
 	case SSDB_READ:
 		return do_read(d, t, cmd);
@@ -164,6 +159,22 @@ static u64 carry_out(struct drive *d, u64 t, const struct ssdb_cmd *cmd)
 	default:
 		return do_trim(d, t, cmd);
 	}
+}
+
+static u64 carry_out_odd(struct drive *d, u64 t, const struct ssdb_cmd *cmd)
+{
+	if (trouble_media(d, cmd->op, cmd->offset, cmd->bytes)) {
+		d->error = SSDB_E_MEDIUM;
+		d->c.media_errors++;
+		return t + d->svc_ns[SVC_FW_READ] + d->svc_ns[SVC_READ];
+	}
+	t = trouble_command(d, t, cmd->op, cmd->offset, cmd->bytes);
+	return carry_out_plain(d, t, cmd) + trouble_tail(d);
+}
+
+static u64 carry_out(struct drive *d, u64 t, const struct ssdb_cmd *cmd)
+{
+	return ssdb_unlikely(d->odd) ? carry_out_odd(d, t, cmd) : carry_out_plain(d, t, cmd);
 }
 
 static void background(struct drive *d, u64 now)

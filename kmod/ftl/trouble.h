@@ -16,6 +16,11 @@ u64 trouble_stall(struct drive *d, u64 t);
 /* Does this request meet a planted bad range? */
 int trouble_media(struct drive *d, u32 op, u64 offset, u64 bytes);
 
+/* When a single command goes on that is `odd`: in a slow region, or in order. */
+u64 trouble_command(struct drive *d, u64 t, u32 op, u64 offset, u64 bytes);
+/* How much longer it takes by chance. */
+u64 trouble_tail(struct drive *d);
+
 /* A service time with its noise. */
 static inline u64 noisy(struct drive *d, u64 ns)
 {

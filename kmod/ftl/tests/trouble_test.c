@@ -235,3 +235,211 @@ TEST(a_drive_that_gets_hot_throttles_and_recovers_when_idle)
 	CHECK_EQUAL(counter(&rig, "throttled"), 0);
 	rig_end(&rig);
 }
+
+/* How much slower all service is once the drive has looked again. */
+static double slowness(struct rig *rig)
+{
+	submit(rig, ssdb_now_ns(rig->state) + SEC, SSDB_READ, 0, 4096);
+	return (double)counter(rig, "service_ppm") / 1e6;
+}
+
+static double read_iops(struct rig *rig)
+{
+	watch(rig, 2 * SEC, 1000000);
+	return iops(rig);
+}
+
+TEST(background_jobs_come_with_the_planted_period_length_and_slowness)
+{
+	struct rig rig;
+	int i, slow = 0, begins = 0;
+
+	prepare(&rig);
+	rig_set(&rig, "job_period_ns", 100 * SEC);
+	rig_set(&rig, "job_first_ns", 30 * SEC);
+	rig_set(&rig, "job_ns", 20 * SEC);
+	rig_set(&rig, "job_slow_ppm", 500000);
+	rig_build(&rig);
+	watch(&rig, 1000 * SEC, 1000000);
+	for (i = 1; i < 1000; i++) {
+		int now = seconds[i].ios[0] < 900;
+
+		slow += now;
+		begins += now && seconds[i - 1].ios[0] >= 900;
+	}
+	CHECK_NEAR(slow, 200, 0.06);
+	CHECK_EQUAL(begins, 10);
+	CHECK(seconds[28].ios[0] > 1000 && seconds[32].ios[0] < 800 && seconds[52].ios[0] > 1000);
+	rig_end(&rig);
+}
+
+TEST(a_wave_is_fast_in_its_first_half_and_slow_in_its_second)
+{
+	static const double share[] = { 0.5, 0, 0.5, 1 };
+	struct rig rig;
+	int quarter;
+
+	prepare(&rig);
+	rig_set(&rig, "wave_period_ns", 4000 * SEC);
+	rig_set(&rig, "wave_slow_ppm", 400000);
+	rig_build(&rig);
+	for (quarter = 0; quarter < 8; quarter++) {
+		submit(&rig, (u64)quarter * 1000 * SEC, SSDB_READ, 0, 4096);
+		CHECK_NEAR((double)counter(&rig, "service_ppm"), 1e6 + 4e5 * share[quarter % 4],
+			   0.001);
+	}
+	rig_end(&rig);
+}
+
+TEST(history_slows_in_proportion_to_what_was_written_and_is_forgotten)
+{
+	struct rig rig;
+
+	prepare(&rig);
+	rig_set(&rig, "history_tau_ns", 1000 * SEC);
+	rig_set(&rig, "history_full_ppm", 2000000);
+	rig_set(&rig, "history_slow_ppm", 800000);
+	rig_build(&rig);
+	fill(&rig, 1);		/* takes far less than the time constant */
+	CHECK_NEAR(slowness(&rig), 1.4, 0.02);
+	fill(&rig, 3);
+	CHECK_NEAR(slowness(&rig), 1.8, 0.02);
+	submit(&rig, ssdb_now_ns(rig.state) + 2000 * SEC, SSDB_READ, 0, 4096);
+	CHECK_NEAR(slowness(&rig), 1 + 0.4 * 4 * exp(-2), 0.03);
+	rig_end(&rig);
+}
+
+TEST(a_reserve_is_used_up_by_writes_and_fills_up_again)
+{
+	struct rig rig;
+	u64 empty_ns;
+
+	prepare(&rig);
+	rig_set(&rig, "burst_ppm", 2000000);
+	rig_set(&rig, "burst_refill_kbps", 100);
+	rig_set(&rig, "burst_again_ppm", 250000);
+	rig_set(&rig, "burst_slow_ppm", 1000000);
+	rig_build(&rig);
+	fill(&rig, 1);
+	CHECK_EQUAL(slowness(&rig), 1);
+	fill(&rig, 1);
+	random_io(&rig, 4000, 0, 0, 32);
+	CHECK_EQUAL(slowness(&rig), 2);
+	empty_ns = ssdb_now_ns(rig.state);
+	/* A quarter of two times 64 MiB is there again after 336 s. */
+	submit(&rig, empty_ns + 320 * SEC, SSDB_READ, 0, 4096);
+	CHECK_EQUAL(counter(&rig, "service_ppm"), 2000000);
+	submit(&rig, empty_ns + 340 * SEC, SSDB_READ, 0, 4096);
+	CHECK_EQUAL(counter(&rig, "service_ppm"), 1000000);
+	rig_end(&rig);
+}
+
+TEST(reads_disturb_reads_until_writes_make_up_for_them)
+{
+	struct rig rig;
+	double before;
+
+	prepare(&rig);
+	rig_set(&rig, "read_disturb_ppm", 1000000);
+	rig_set(&rig, "read_disturb_slow_ppm", 500000);
+	rig_set(&rig, "read_disturb_heal_ppm", 10000000);
+	rig_build(&rig);
+	fill(&rig, 1);
+	before = read_iops(&rig);
+	random_io(&rig, 12000, 0, 1000000, 32);
+	CHECK_NEAR(read_iops(&rig), before, 0.01);
+	random_io(&rig, 8000, 0, 1000000, 32);
+	CHECK_NEAR(read_iops(&rig), before / 1.5, 0.01);
+	CHECK_NEAR(slowness(&rig), 1, 0.001);	/* of all service: writes are as before */
+	random_io(&rig, 2000, 0, 0, 32);
+	CHECK_NEAR(read_iops(&rig), before, 0.01);
+	rig_end(&rig);
+}
+
+TEST(commands_of_a_slow_region_take_longer_and_others_do_not)
+{
+	struct rig rig;
+
+	rig_begin(&rig);
+	rig_set(&rig, "region_from_ppm", 250000);
+	rig_set(&rig, "region_to_ppm", 500000);
+	rig_set(&rig, "region_ns", 5 * MS);
+	rig_build(&rig);
+	fill(&rig, 1);
+	rest(&rig);
+	CHECK(latency(&rig, SSDB_READ, (16 << 20) - 4096, 4096) < MS);
+	CHECK(latency(&rig, SSDB_READ, 16 << 20, 4096) > 5 * MS);
+	CHECK(latency(&rig, SSDB_READ, (32 << 20) - 4096, 4096) > 5 * MS);
+	CHECK(latency(&rig, SSDB_READ, 32 << 20, 4096) < MS);
+	rig_end(&rig);
+}
+
+TEST(firmware_that_recognises_a_fill_is_slow_once_enough_was_written_at_random)
+{
+	struct rig rig;
+
+	prepare(&rig);
+	rig_set(&rig, "recognise_ppm", 500000);
+	rig_set(&rig, "recognise_slow_ppm", 500000);
+	rig_build(&rig);
+	fill(&rig, 1);
+	random_io(&rig, 7000, 0, 0, 32);
+	CHECK_EQUAL(slowness(&rig), 1);
+	random_io(&rig, 2000, 0, 0, 32);
+	CHECK_EQUAL(slowness(&rig), 1.5);
+	fill(&rig, 1);
+	CHECK_EQUAL(slowness(&rig), 1);
+	rig_end(&rig);
+}
+
+TEST(the_planted_share_of_requests_takes_longer_and_nothing_waits_for_them)
+{
+	struct rig rig;
+	double without;
+
+	prepare(&rig);
+	rig_build(&rig);
+	random_io(&rig, 20000, 0, 1000000, 32);
+	without = (double)rig.r.latency_sum_ns[0];
+	rig_end(&rig);
+	prepare(&rig);
+	rig_set(&rig, "tail_ppb", 10000000);
+	rig_set(&rig, "tail_ns", 100 * MS);
+	rig_build(&rig);
+	random_io(&rig, 20000, 0, 1000000, 32);
+	CHECK_NEAR((double)rig.r.latency_sum_ns[0] - without, 200 * 100e6, 0.2);
+	rig_end(&rig);
+}
+
+/* The history is in the state: a drive that is attached goes on where it was left. */
+TEST(what_the_host_did_before_is_part_of_the_state)
+{
+	struct rig rig;
+	void *copy;
+
+	prepare(&rig);
+	rig_set(&rig, "history_tau_ns", 1000 * SEC);
+	rig_set(&rig, "job_period_ns", 1000 * SEC);
+	rig_set(&rig, "job_ns", 100 * SEC);
+	rig_set(&rig, "recognise_ppm", 100000);
+	rig_build(&rig);
+	fill(&rig, 1);
+	random_io(&rig, 3000, 0, 0, 32);
+	copy = malloc(rig.bytes);
+	memcpy(copy, rig.state, rig.bytes);
+	watch(&rig, 5 * SEC, 500000);
+	{
+		void *left = rig.state;
+		u64 now = ssdb_now_ns(left), seen = counter(&rig, "service_ppm");
+
+		rig.state = copy;
+		CHECK_EQUAL(ssdb_attach(copy, rig.bytes), SSDB_OK);
+		watch(&rig, 5 * SEC, 500000);
+		CHECK_EQUAL(ssdb_now_ns(copy), now);
+		CHECK_EQUAL(counter(&rig, "service_ppm"), seen);
+		CHECK(seen > 1000000);
+		rig.state = left;
+	}
+	free(copy);
+	rig_end(&rig);
+}
