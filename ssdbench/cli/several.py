@@ -7,6 +7,7 @@ own, under our lock of the host.
 
 import json
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
@@ -23,11 +24,12 @@ from ssdbench.cli.signals import Signals
 from ssdbench.cli.summary import run_document
 from ssdbench.engine.stage import Limits
 from ssdbench.engine.store import RunStore
-from ssdbench.errors import SsdbenchError, TargetRefused, UsageError
+from ssdbench.errors import Interrupted, SsdbenchError, TargetRefused, UsageError
 from ssdbench.foreign import json_object, read_regular
 from ssdbench.host import beside, command
 from ssdbench.host.files import make_directory, write_atomic
 from ssdbench.host.lock import host_lock
+from ssdbench.host.processes import shielded
 from ssdbench.model.consent import Consent
 from ssdbench.suite import sidebyside
 from ssdbench.suite.plan import RunPlan, plan
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 INTERRUPTED = 128  # exit codes from here on are those of signals
 TRIAL = "side-by-side"  # below --output: the evidence of the trial, and what its runs say
 LOOK_EVERY_S = 0.5
+PUTTING_BACK_S = 60.0  # for runs that are told to stop at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,16 +145,35 @@ def _at_once(each: "Sequence[Asked]", output: Path) -> list[OneOf]:
             process = command.spawn(argv, stdout=said, stderr=story, env=beside.environment())
             begun.append((one, directory, said, process))
             tell(f"drive {number} of {len(each)}: {one.target}; ssdbench attach {directory}")
-        told = False
-        while any(not process.ended(LOOK_EVERY_S) for *_, process in begun):
-            if (number_of := signals.pending()) is not None and not told:
-                told = True
-                for *_, process in begun:
-                    process.send(number_of)
+        _lead([process for *_, process in begun], signals)
     return [
         _one_of(one, directory, said, process.wait() or 0)
         for one, directory, said, process in begun
     ]
+
+
+def _lead(processes: Sequence[command.Process], signals: Signals) -> None:
+    """Wait for the end of all; a signal that we get is theirs, too. Raises Interrupted.
+
+    At the second they stop at once, and still put back what they set: when we end, the kernel kills
+    them.
+    """
+    told = 0
+    try:
+        while any(not process.ended(LOOK_EVERY_S) for process in processes):
+            if (number := signals.pending()) is not None and not told:
+                told = 1
+                for process in processes:
+                    process.send(number)
+    except Interrupted as interrupted:
+        with shielded():
+            for _ in range(told, 2):
+                for process in processes:
+                    process.send(interrupted.signal_number)
+                time.sleep(LOOK_EVERY_S)
+            if not all(process.ended(PUTTING_BACK_S) for process in processes):
+                interrupted.hint = "`ssdbench restore` restores what they left changed"
+        raise
 
 
 def _one_of(one: "Asked", directory: Path, said: Path, status: int) -> OneOf:

@@ -1,5 +1,6 @@
 """What Ctrl-C, SIGTERM and SIGHUP mean to a command, and to a run."""
 
+import os
 import signal
 import time
 from collections.abc import Iterator
@@ -59,8 +60,9 @@ def heeded() -> Iterator[None]:
 class Signals:
     """From `with` to its end: one signal ends the run cleanly, a second one at once.
 
-    The first is only noted, and `pending` is asked by the engine between two samples. A third is
-    left to the kernel. SIGHUP is ignored, so that a run outlives its terminal.
+    The first is only noted, and `pending` is asked by the engine between two samples. From the
+    third on they change nothing: settings are being put back by then. SIGHUP is ignored, so that a
+    run outlives its terminal.
     """
 
     def __init__(self) -> None:
@@ -90,7 +92,10 @@ class Signals:
         self._seen.append(number)
         if len(self._seen) == 1:
             tell("stopping: what was measured is kept and reported; a second signal stops at once")
-            return
-        for ending in _ENDING:
-            signal.signal(ending, signal.SIG_DFL)
-        raise Interrupted(number)
+        elif len(self._seen) == 2:
+            raise Interrupted(number)
+        elif len(self._seen) == 3:
+            tell(
+                f"stopping already; settings are put back first. If it hangs: kill -KILL "
+                f"{os.getpid()}, then `ssdbench restore`"
+            )

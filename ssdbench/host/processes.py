@@ -1,13 +1,21 @@
-"""Which process is which: a process id alone is reused, with its start time it is not."""
+"""Which process is which: a process id alone is reused, with its start time it is not.
+
+And what signals of others may not cut short in our own.
+"""
 
 import os
 import signal
 import stat
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _START_FIELD = 22  # starttime of proc(5), in ticks since boot
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,3 +87,34 @@ def ours() -> ProcessId:
     if process is None:
         raise FileNotFoundError("/proc does not show this process")
     return process
+
+
+@contextmanager
+def shielded() -> Iterator[None]:
+    """Let Ctrl-C, SIGTERM and SIGHUP wait for the end of a block; then they are as if sent there.
+
+    For what must not be left half done, such as putting settings back. Python runs handlers in the
+    main thread only, so that no other thread needs it.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    waiting: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        waiting.append(number)
+
+    before = {
+        number: handler
+        for number in _ENDING
+        if (handler := signal.getsignal(number)) not in (signal.SIG_IGN, None)
+    }
+    try:
+        for number in before:
+            signal.signal(number, note)
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for seen in dict.fromkeys(waiting):
+            signal.raise_signal(seen)

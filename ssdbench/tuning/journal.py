@@ -16,6 +16,7 @@ from ssdbench.errors import HostLacks, SsdbenchError
 from ssdbench.foreign import read_regular
 from ssdbench.host.files import Appender, make_private_directory, require_private
 from ssdbench.host.lock import Lock, waiting
+from ssdbench.host.processes import shielded
 from ssdbench.model import records
 from ssdbench.tuning.backends import SettingBackend
 from ssdbench.tuning.confined import require_undoing
@@ -107,18 +108,24 @@ class SettingsJournal:
         return self
 
     def __exit__(self, kind: object = None, error: object = None, trace: object = None) -> None:
+        with shielded():
+            self._leave(error)
+
+    def _leave(self, error: object) -> None:
         try:
             left = [(change, self._file) for change in self._changes]
             _, failures = put_back(left, self._backends)
-            if not (failures := [*failures, *damage(self._path)]):
-                self._path.unlink()
+            failures += damage(self._path)
+            failures += [] if failures else removed(self._path)
         finally:
             self._file.close()
             self._lock.__exit__()
         lacking = NotRestored(failures)
         # An error that ends the run goes first when the drive is gone: it says just that, and
         # the journal keeps what was there until the drive is back.
-        if failures and (error is None or not lacking.of_absent_drives):
+        if failures and isinstance(error, SsdbenchError) and lacking.of_absent_drives:
+            error.hint = " ".join(filter(None, (error.hint, lacking.hint)))
+        elif failures and (error is None or not lacking.of_absent_drives):
             raise lacking
 
     @property
@@ -243,9 +250,23 @@ def put_back(
     for change, file in left:
         if change.key not in open_ones:
             settled.setdefault((change.key, file), change.n)
+    unnoted: list[Failure] = []
     for (_, file), n in sorted(settled.items(), key=lambda one: -one[1]):
-        file.append(records.line({"kind": RESTORED, "n": n}))
-    return [change for change in order if change.key not in open_ones], list(failures.values())
+        try:
+            file.append(records.line({"kind": RESTORED, "n": n}))
+        except HostLacks as error:
+            unnoted = [Failure(f"they are as before, but that could not be noted: {error.message}")]
+    done = [change for change in order if change.key not in open_ones]
+    return done, [*failures.values(), *unnoted]
+
+
+def removed(path: Path) -> list[Failure]:
+    """Remove a journal of which nothing is left to be restored; why that failed, if it did."""
+    try:
+        path.unlink()
+    except OSError as error:
+        return [Failure(f"{path} holds nothing more, but cannot be removed: {error.strerror}")]
+    return []
 
 
 def _reset_by(key: Key) -> list[Key]:

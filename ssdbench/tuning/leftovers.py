@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ssdbench.errors import HostLacks, UsageError
 from ssdbench.host.files import Appender, require_private
+from ssdbench.host.processes import shielded
 from ssdbench.model import records
 from ssdbench.tuning.backends import SettingBackend
 from ssdbench.tuning.journal import (
@@ -19,6 +20,7 @@ from ssdbench.tuning.journal import (
     lock,
     put_back,
     read,
+    removed,
 )
 from ssdbench.tuning.setting import Backend
 
@@ -35,6 +37,16 @@ def restore_all(
     changes put back. Raises NotRestored after everything that could be restored was.
     """
     require_private(directory)
+    with shielded():
+        done, failures = _restored(directory, backends, boot_id=boot_id, host_id=host_id)
+    if failures:
+        raise NotRestored(failures)
+    return done
+
+
+def _restored(
+    directory: Path, backends: Mapping[Backend, SettingBackend], *, boot_id: str, host_id: str
+) -> tuple[list[Change], list[Failure]]:
     failures: list[Failure] = []
     left: list[tuple[Change, Appender]] = []
     ours: list[Path] = []
@@ -61,10 +73,8 @@ def restore_all(
         for path in ours:
             failures += damage(path)
             if not read(path).damaged and not _unsettled(path, boot_id):
-                path.unlink()
-    if failures:
-        raise NotRestored(failures)
-    return done
+                failures += removed(path)
+    return done, failures
 
 
 def _unsettled(path: Path, boot_id: str) -> bool:

@@ -1,16 +1,23 @@
 """`run` with several targets: checked together, measured one after another."""
 
 import json
+import os
 import shlex
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
+from threading import Timer
 from types import SimpleNamespace
 
 import pytest
 
 from ssdbench.cli import main, several
+from ssdbench.cli.signals import Signals
 from ssdbench.engine.stage import Limits, RateHint
+from ssdbench.errors import Interrupted
+from ssdbench.host import command
 from ssdbench.model.target import TargetInfo, TargetKind
 from ssdbench.suite import sidebyside
 from ssdbench.suite.asked import Asked
@@ -209,3 +216,26 @@ def test_consent_is_needed_for_each_drive_and_asked_for_all_at_once(
     assert error["command"][-4:] == ["--destroy", "eui.a", "--destroy", "eui.c"]
     assert "--destroy eui.a --destroy eui.c" in shlex.join(error["command"])
     assert not (tmp_path / "lot").exists()
+
+
+def test_runs_side_by_side_put_back_what_they_set_before_the_second_ctrl_c_ends_us(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel kills them when we end, and a killed run puts nothing back."""
+    monkeypatch.setattr(several, "LOOK_EVERY_S", 0.02)
+    script = (
+        "trap 'asked=$((asked + 1))' INT; asked=0; touch up\n"
+        "until [ $asked = 2 ]; do sleep 0.02; done\nsleep 0.3; touch restored"
+    )
+    process = command.spawn(["sh", "-c", script], stdout=None, stderr=None, cwd=tmp_path)
+    try:
+        while not (tmp_path / "up").exists():
+            time.sleep(0.01)
+        with pytest.raises(Interrupted), Signals() as signals:
+            for after_s in (0.1, 0.4):
+                Timer(after_s, os.kill, (os.getpid(), signal.SIGINT)).start()
+            several._lead([process], signals)
+    finally:
+        process.kill()
+
+    assert (tmp_path / "restored").exists()

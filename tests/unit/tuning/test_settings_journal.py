@@ -1,6 +1,8 @@
 import contextlib
+import errno
 import json
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -382,6 +384,86 @@ def test_that_a_drive_is_gone_ends_a_run_before_that_its_settings_are_not_restor
 
     drives.here = {DRIVE, GONE}
     assert [change.drive for change in restore_both(tmp_path, drives)] == [GONE]
+
+
+def test_that_settings_of_a_drive_that_is_gone_wait_is_told_with_the_command(
+    tmp_path: Path,
+) -> None:
+    drives = Drives()
+
+    with (
+        pytest.raises(DeviceLost) as raised,
+        SettingsJournal(
+            tmp_path / "run.jsonl", {Backend.BLOCK: drives}, boot_id="b1", host_id="h1"
+        ) as changes,
+    ):
+        changes.apply([Setting(Backend.BLOCK, "x", "2", "test", GONE)])
+        drives.here = {DRIVE}
+        raise DeviceLost("it is gone", hint="Plug it in.")
+
+    assert raised.value.hint.startswith("Plug it in. ")
+    assert "`ssdbench restore`" in raised.value.hint
+
+
+class Impatient(Queue):
+    """Somebody presses Ctrl-C at each write, once it was asked to."""
+
+    pressing = False
+
+    def write(self, attribute: str, value: str, drive: str) -> None:
+        for _ in range(3 * self.pressing):
+            signal.raise_signal(signal.SIGINT)
+        super().write(attribute, value, drive)
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_settings_are_put_back_however_often_somebody_asks_to_stop_meanwhile(
+    killed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = Impatient()
+    before = dict(queue.values)
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            if killed:
+                left = journal(tmp_path, queue).__enter__()
+                left.apply([setting("queue/scheduler", "none"), setting("x", "2")])
+                left._file.close()
+                left._lock.__exit__()
+                queue.pressing = True
+                restore_all(tmp_path, backends(queue), boot_id="b1", host_id="h1")
+            else:
+                with journal(tmp_path, queue) as changes:
+                    changes.apply([setting("queue/scheduler", "none"), setting("x", "2")])
+                    queue.pressing = True
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+    assert queue.values == before
+    assert not list(tmp_path.glob("*.jsonl"))
+
+
+def test_a_journal_that_cannot_be_written_any_more_hides_no_setting_that_came_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when its file system becomes read-only in mid-run."""
+    queue = Queue()
+    before = dict(queue.values)
+
+    def read_only(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    with (
+        pytest.raises(NotRestored, match="they are as before") as raised,
+        journal(tmp_path, queue) as changes,
+    ):
+        changes.apply([setting("queue/scheduler", "none"), setting("x", "2")])
+        monkeypatch.setattr("ssdbench.host.files._write_all", read_only)
+        monkeypatch.setattr(Path, "unlink", read_only)
+
+    assert queue.values == before
+    assert "`ssdbench restore`" in raised.value.hint
 
 
 class Vectors(Queue):
