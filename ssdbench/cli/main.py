@@ -167,12 +167,42 @@ def ssdbench() -> None:
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and leave with its exit code; no traceback ever gets out."""
     os.umask(os.umask(0o077) | 0o022)  # what root makes, others never write; the rest is the user's
+    _occupy_closed()
     gc.set_threshold(GARBAGE_AFTER)
     with heeded():
         code = run(list(sys.argv[1:] if arguments is None else arguments))
         for stream in (sys.stdout, sys.stderr):
             _drop_unread(stream)
     sys.exit(code)
+
+
+def _occupy_closed() -> None:
+    """Open stdin, stdout and stderr where the caller closed them (`>&-`, some daemons).
+
+    The next file that is opened would get the number, and what a program says on stderr would be
+    written to it: to the drive, if that was opened next. What is told on a closed stderr is
+    dropped. A closed stdout becomes a pipe without a reader, so that it ends with 141 as any does.
+    """
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            if descriptor == 1:
+                reader, opened = os.pipe()
+                os.close(reader)
+            else:
+                opened = os.open(os.devnull, os.O_RDWR)
+            if opened != descriptor:
+                os.dup2(opened, descriptor)
+                os.close(opened)
+            os.set_inheritable(descriptor, True)
+    sys.stdin = sys.stdin or open(0, closefd=False)  # noqa: SIM115 - as long as we live
+    sys.stdout = sys.stdout or _written_to(1)
+    sys.stderr = sys.stderr or _written_to(2)
+
+
+def _written_to(descriptor: int) -> TextIO:
+    return open(descriptor, "w", errors="backslashreplace", closefd=False)
 
 
 def run(arguments: list[str]) -> int:

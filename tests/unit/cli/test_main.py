@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -242,13 +243,34 @@ def test_a_story_that_nobody_reads_changes_no_answer() -> None:
     assert "properties" in json.loads(done.stdout)
 
 
-def test_a_closed_stdout_is_no_bug() -> None:
+@pytest.mark.parametrize(
+    ("closed", "code"), [(">&-", 141), ("2>&-", 0), ("<&-", 0), (">&- 2>&-", 141)]
+)
+def test_a_stream_that_is_closed_is_no_bug(closed: str, code: int) -> None:
     done = subprocess.run(
-        ["bash", "-c", f"{sys.executable} -m ssdbench schema >&-"],
+        ["bash", "-c", f"{sys.executable} -m ssdbench schema {closed}"],
         capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
 
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, bool(done.stdout), done.stderr) == (code, code == 0, "")
+
+
+def test_no_file_gets_the_number_of_a_stream_that_is_closed() -> None:
+    """Else what a program says on stderr would be written to the drive that was opened next."""
+    program = (
+        "import os, sys\nfrom ssdbench.cli import main\n"
+        "def shown(arguments):\n"
+        "    with open(os.devnull) as file: os.write(9, str(file.fileno()).encode())\n"
+        "    return 0\n"
+        "main.run = shown\nmain.main([])\n"
+    )
+    words = shlex.join([sys.executable, "-c", program])
+
+    done = subprocess.run(
+        ["bash", "-c", f"{words} 9>&1 <&- >&- 2>&-"], capture_output=True, check=False, timeout=60
+    )
+
+    assert int(done.stdout) > 2
 
 
 def test_a_pipe_that_broke_elsewhere_is_told(
