@@ -11,11 +11,13 @@ import os
 import re
 import stat
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 MOST = 400  # characters of one foreign value within a message
 MOST_SHOWN = 4000  # characters of a whole line
+MOST_STATUS = 255
 MOST_BYTES = 1 << 30  # of one file that is read whole; four weeks of seconds have a seventh of it
 
 # Control characters, what turns the direction of writing, line and paragraph separators, invisible
@@ -86,21 +88,41 @@ def read_regular(path: Path) -> bytes:
     Raises OSError, also for a pipe or a device, which may hang, for a link, which may lead to files
     of the kernel that hang as well or lose what is read, and for one that no memory may hold.
     """
-    safe = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
-    try:
-        descriptor = os.open(path, os.O_RDONLY | safe)
-    except ValueError as error:  # a NUL in the name
-        raise OSError(errno.EINVAL, "this is no name of a file", str(path)) from error
-    except OSError as error:
-        raise _told(error, path) from error
-    with os.fdopen(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise OSError(errno.EINVAL, "it is no regular file", str(path))
+    with os.fdopen(open_regular(path), "rb") as file:
+        found = os.fstat(file.fileno())
         data = b"" if found.st_size > MOST_BYTES else file.read(MOST_BYTES + 1)
         if len(data) > MOST_BYTES or found.st_size > MOST_BYTES:
             raise OSError(errno.EFBIG, "it is larger than 1 GiB", str(path))
         return data
+
+
+def open_regular(path: Path, *, below: Path | None = None) -> int:
+    """A descriptor of a regular file, for reading; it waits for nothing and follows no link.
+
+    With `below`, no directory between that one and the file is a link either: somebody else may
+    rename and link them, as a guest does with what it shares. Raises OSError.
+    """
+    safe = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+    try:
+        if below is None:
+            descriptor = os.open(path, os.O_RDONLY | safe)
+        else:
+            *places, name = path.relative_to(below).parts
+            with ExitStack() as passed:
+                folder = os.open(below, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+                passed.callback(os.close, folder)
+                for place in places:
+                    folder = os.open(place, os.O_PATH | os.O_DIRECTORY | safe, dir_fd=folder)
+                    passed.callback(os.close, folder)
+                descriptor = os.open(name, os.O_RDONLY | safe, dir_fd=folder)
+    except ValueError as error:  # a NUL in the name
+        raise OSError(errno.EINVAL, "this is no name of a file", str(path)) from error
+    except OSError as error:
+        raise _told(error, path) from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+    return descriptor
 
 
 def files_below(top: Path) -> Iterator[str]:
@@ -179,6 +201,16 @@ def json_object(text: str | bytes) -> dict[str, Any]:
         raise ValueError("its brackets are nested too deep") from error
     if not isinstance(value, dict):
         raise ValueError("it is no object")  # the text is wrong, not a type of ours
+    return value
+
+
+def exit_status(value: object) -> int:
+    """A foreign value as an exit status: a whole number from 0 to 255.
+
+    Raises ValueError for all else; the system would make 0, a success, of 256.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_STATUS:
+        raise ValueError(f"{plain(repr(value), 80)} is no exit status")
     return value
 
 

@@ -20,7 +20,8 @@ EVERY_S = 0.5
 def command(directory: Path, as_json: bool) -> int:
     """Show the progress of a run until it ends, and exit with its exit code.
 
-    Ctrl-C ends the display, not the run.
+    Ctrl-C ends the display, not the run. An exit code that is none, or a success that the result
+    does not have, is an error.
     """
     try:
         code = _follow(directory, moving=not as_json and sys.stderr.isatty())
@@ -38,7 +39,7 @@ def command(directory: Path, as_json: bool) -> int:
 
 
 def _follow(directory: Path, *, moving: bool) -> int:
-    from ssdbench.cli.background import ended, worker
+    from ssdbench.cli.background import ended, require_end, worker
     from ssdbench.cli.eventlog import Reader
     from ssdbench.cli.progress import story
     from ssdbench.errors import SsdbenchError
@@ -49,6 +50,8 @@ def _follow(directory: Path, *, moving: bool) -> int:
             alive, code = process.alive(), ended(directory)
             for line in reader.lines():
                 shown.line(line)
+            if code is not None or not alive:
+                require_end(directory, code)
             if code is not None:
                 return code
             if not alive:

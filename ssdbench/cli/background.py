@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ssdbench.errors import UsageError
-from ssdbench.foreign import json_object, open_own, read_regular
+from ssdbench.foreign import MOST_STATUS, exit_status, json_object, open_own, read_regular
 from ssdbench.host import command, processes
 from ssdbench.host.files import write_atomic
 from ssdbench.host.processes import ProcessId
@@ -93,11 +93,33 @@ def end(directory: Path, exit_code: int) -> None:
 
 
 def ended(directory: Path) -> int | None:
-    """The exit code of a run that ended, or None."""
+    """The exit code of a run that ended, or None, also where what tells it is damaged."""
     try:
-        return int(json_object(read_regular(directory / ENDED))["exit_code"])
-    except (OSError, ValueError, KeyError, TypeError):
+        return exit_status(json_object(read_regular(directory / ENDED)).get("exit_code"))
+    except (OSError, ValueError):
         return None
+
+
+def require_end(directory: Path, code: int | None) -> None:
+    """Raise UsageError for an end that cannot be believed.
+
+    That is one that cannot be read, or a success of a run whose result is none.
+    """
+    path = directory / ENDED
+    if code is None and path.exists():
+        raise UsageError(
+            f"{path} is damaged: it has no exit status from 0 to {MOST_STATUS}",
+            hint=f"`ssdbench report {directory}` shows what was measured.",
+        )
+    if code == 0:
+        from ssdbench.cli.conduct import exit_code_of
+        from ssdbench.report.read import StoredRun
+
+        if whole := exit_code_of(StoredRun.open(directory).result):
+            raise UsageError(
+                f"{path} says 0, VALIDATED, but the result beside it is worth {whole}",
+                hint=f"`ssdbench report {directory}` shows what was measured.",
+            )
 
 
 def worker(directory: Path) -> ProcessId:

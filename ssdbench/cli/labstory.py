@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO, Self
 
 from ssdbench.cli.output import tell
+from ssdbench.foreign import MOST_BYTES, open_regular
 
 if TYPE_CHECKING:
     from ssdbench.lab.kept import KeptRun
@@ -90,29 +91,47 @@ class Words:
         self._to = {name: stream.buffer for name, stream in streams.items() if stream}
         self._console = console
         self._shown: dict[Path, int] = {}
+        self._told: set[str] = set()
 
     def look(self, shared: Path) -> None:
         """Hand on what has come since the last look below the directory that the guest shares."""
         for name in ("stdout", "stderr"):
             to = self._to.get(name)
-            if self._hand_on(shared / "1" / name, to) and to:
+            if self._hand_on(shared / "1" / name, to, shared.parent) and to:
                 self._steps.quiet()
-        self._hand_on(shared / "1" / "dmesg", None)
+        self._hand_on(shared / "1" / "dmesg", None, shared.parent)
         self._hand_on(shared.parents[1] / "console", self._console)
 
-    def _hand_on(self, path: Path, to: BinaryIO | None) -> bool:
-        if not path.exists():
-            return False
+    def _hand_on(self, path: Path, to: BinaryIO | None, below: Path | None = None) -> bool:
+        """Hand on what is new in a file; the guest may have put anything in its place."""
         begun = shown = self._shown.get(path, 0)
-        with path.open("rb") as file:
-            if file.seek(0, os.SEEK_END) < shown:
+        try:
+            descriptor = open_regular(path, below=below)
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            self._tell_once(
+                f"lab: the command's {path.name} is not read any more: {error.strerror}"
+            )
+            return False
+        with os.fdopen(descriptor, "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            if size < shown:
                 shown = 0  # a guest that was booted again writes its console anew
             file.seek(shown)
-            while new := file.read(PIECE_BYTES):
+            # What comes meanwhile is for the next look: a guest may write without end.
+            while shown < min(size, MOST_BYTES) and (new := file.read(PIECE_BYTES)):
                 shown += len(new)
                 self._kept.add(path.name, new)
                 if to is not None:
                     to.write(new)
                     to.flush()
+        if shown >= MOST_BYTES:
+            self._tell_once(f"lab: the command's {path.name} is cut after {MOST_BYTES:,} bytes")
         self._shown[path] = shown
         return shown != begun
+
+    def _tell_once(self, line: str) -> None:
+        if line not in self._told:
+            self._told.add(line)
+            tell(line)

@@ -21,7 +21,7 @@ from typing import Any
 
 from ssdbench.errors import UsageError, telling
 from ssdbench.fleet.reach import Reach, Said
-from ssdbench.foreign import json_object, plain
+from ssdbench.foreign import exit_status, json_object, plain
 from ssdbench.model.rundirectory import GATE, ROOM
 
 # What proves a result: without the bulk files, which stay on the host.
@@ -130,7 +130,7 @@ exit 0
         raise UsageError(f"{job.host} gave no answer that can be read: {telling(said.stderr)}")
     return Look(
         alive=_is_alive(parts),
-        exit_code=_number(_object(parts.get("ended", "")).get("exit_code")),
+        exit_code=_status(_object(parts.get("ended", "")).get("exit_code")),
         boot_id=parts["boot"].strip()[:64],
         clock_s=_float(parts.get("clock", "")),
         free_bytes=_free(parts.get("free", "")),
@@ -260,8 +260,11 @@ def _object(text: str) -> dict[str, Any]:
         return {}
 
 
-def _number(value: object) -> int | None:
-    return value if isinstance(value, int) and 0 <= value < 256 else None
+def _status(value: object) -> int | None:
+    try:
+        return exit_status(value)
+    except ValueError:
+        return None
 
 
 def _float(text: str) -> float | None:

@@ -6,6 +6,7 @@ writable share is the job's own directory. A panic, oops or WARNING fails the co
 """
 
 import logging
+import os
 import re
 import shlex
 import signal
@@ -18,6 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ssdbench.errors import HostLacks, SsdbenchError, telling
+from ssdbench.foreign import exit_status, open_regular
 from ssdbench.host import command, files
 from ssdbench.lab.disks import consent
 from ssdbench.lab.kernels import Kernel
@@ -34,6 +36,7 @@ SILENT_S = 120.0  # from QEMU's start to the kernel's first word; seconds, even 
 # A CPU that waited while the kernel measured its clock: the PIT's value is taken, and the guest's
 # time may run several times too fast.
 WRONG_CLOCK = "PIT calibration deviates from"
+MOST_TEXT_BYTES = 64 << 20  # of one file of the guest that is held in memory
 SWITCH_OFF_S = 60.0  # what a guest gets for it, at two CPUs of an emulation that others keep busy
 _OWN_FAULT = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
 TROUBLE = (  # for Python and grep -E
@@ -93,6 +96,7 @@ class Guest:
         for directory in ("root", "job", "modules"):
             (job / "share" / directory).mkdir(parents=True)
         self._shared = job / "share" / "job"
+        self._place = os.open(self._shared, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         _write_ourselves(self._shared / "bin" / "ssdbench")
         files.write_atomic(self._shared / "disks.json", consent(machine.disks))
 
@@ -127,10 +131,9 @@ class Guest:
         shown = self._console_bytes()
         if self._commands > 1 and not self.is_up:
             raise HostLacks("the guest is down, and takes no further command")
-        place.mkdir()
+        self._give("command", self._command(argv, prepare), to=str(self._commands))
         if last:
-            (self._shared / "off").touch()
-        self._write_command(place / "command", argv, prepare)
+            self._give("off", "")
         failed: tuple[str, ...] = ()
 
         def look() -> None:
@@ -163,7 +166,7 @@ class Guest:
         if not self.is_up:
             return
         shown = self._console_bytes()
-        (self._shared / "off").touch()
+        self._give("off", "")
         self._ring()
         self._wait(time.monotonic() + SWITCH_OFF_S)
         _raise_for(self._console(shown))
@@ -173,6 +176,9 @@ class Guest:
         self._powered.close()
         if self._bell is not None:
             self._bell.close()
+        if self._place >= 0:
+            os.close(self._place)
+            self._place = -1
 
     def _boot(self, deadline: float, look: Callable[[], None]) -> tuple[str, ...]:
         """Switch it on and wait until it runs commands; why that failed before, if it did."""
@@ -194,7 +200,9 @@ class Guest:
             if begun.exists():
                 return tuple(failed)
             status = self._qemu.poll() if self._qemu else None
-            said = text_of(self._shared / "complaint") or complaint(self._console(0))
+            said = text_of(self._shared / "complaint", self._shared.parent) or complaint(
+                self._console(0)
+            )
             if said and last:
                 _raise_for(said + self._console(0))
             if last or not (said or _own_fault(status)):
@@ -235,7 +243,29 @@ class Guest:
             stderr=job / "share.stderr",
         )
 
-    def _write_command(self, path: Path, argv: Sequence[str], prepare: str) -> None:
+    def _give(self, name: str, text: str, *, to: str = "") -> None:
+        """Put a file where the guest finds it whole, in a new directory of that name if one is
+        given; no link that the guest made is followed. Raises HostLacks where it cannot be made.
+        """
+        folder = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+        fresh = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with ExitStack() as opened:
+            try:
+                place = self._place
+                if to:
+                    os.mkdir(to, 0o755, dir_fd=place)
+                    place = os.open(to, folder, dir_fd=place)
+                    opened.callback(os.close, place)
+                draft = f".{name}.new"
+                with os.fdopen(os.open(draft, fresh, 0o644, dir_fd=place), "w") as file:
+                    file.write(text)
+                os.replace(draft, name, src_dir_fd=place, dst_dir_fd=place)
+            except OSError as error:
+                raise HostLacks(
+                    f"the guest cannot be given {to or '.'}/{name}: {error.strerror}"
+                ) from error
+
+    def _command(self, argv: Sequence[str], prepare: str) -> str:
         lines = [
             f"export HOME=/root PATH={JOB_IN_GUEST}/bin:{SYSTEM_PATH}",
             "export SSDBENCH_LAB=1",
@@ -245,7 +275,7 @@ class Guest:
             f"cd {shlex.quote(str(self._cwd))}",
             "exec " + shlex.join(argv) if argv else "true",
         ]
-        files.write_atomic(path, "\n".join(line for line in lines if line) + "\n")
+        return "\n".join(line for line in lines if line) + "\n"
 
     def _ring(self) -> None:
         """Tell the guest to look for a command; one that does not listen yet looks by itself."""
@@ -284,8 +314,12 @@ class Guest:
 
     def _console(self, shown: int) -> str:
         """What was shown behind the first bytes, which other commands have to answer for."""
-        console = self._machine.console
-        return console.read_bytes()[shown:].decode(errors="replace") if console.exists() else ""
+        try:
+            with self._machine.console.open("rb") as file:
+                file.seek(max(shown, self._console_bytes() - MOST_TEXT_BYTES))
+                return file.read(MOST_TEXT_BYTES).decode(errors="replace")
+        except FileNotFoundError:
+            return ""
 
 
 def start(machine: Machine, tools: Tools, job: Path, powered: ExitStack) -> command.Process:
@@ -356,9 +390,12 @@ def answered(
     handed_on: bool = False,
 ) -> Answer:
     """What the files of a command say. Raises GuestTrouble, and HostLacks where it did not end."""
-    status = text_of(said / "status").strip()
-    output = {} if handed_on else {name: text_of(said / name) for name in ("stdout", "stderr")}
-    console += text_of(said / "dmesg")
+    shared = said.parents[1]
+    status = text_of(said / "status", shared).strip()
+    output = (
+        {} if handed_on else {name: text_of(said / name, shared) for name in ("stdout", "stderr")}
+    )
+    console += text_of(said / "dmesg", shared)
     _raise_for(console, _said(output))
     if not status:
         reason = _last_words(job, qemu_status)
@@ -366,18 +403,34 @@ def answered(
         raise HostLacks(
             f"the guest did not finish the command: {reason}", hint=shown + _said(output)
         )
+    try:
+        code, boot_s = exit_status(int(status)), float(text_of(booted, shared) or 0)
+    except ValueError as error:
+        raise HostLacks(f"the guest's answer is damaged: {error}", hint=_said(output)) from error
     return Answer(
-        status=int(status),
+        status=code,
         stdout=output.get("stdout", ""),
         stderr=output.get("stderr", ""),
         console=console,
-        boot_s=float(text_of(booted) or 0),
+        boot_s=boot_s,
         wall_s=wall_s,
     )
 
 
-def text_of(path: Path) -> str:
-    return path.read_text(errors="replace") if path.exists() else ""
+def text_of(path: Path, shared: Path | None = None) -> str:
+    """The text of a file that the guest may have put there; empty where there is no regular one.
+
+    `shared`: the directory above it in which the guest may rename and link. Of a text that is too
+    long to be held twice the beginning is given, with a line that says so.
+    """
+    try:
+        descriptor = open_regular(path, below=shared)
+    except OSError:
+        return ""
+    with os.fdopen(descriptor, "rb") as file:
+        text = file.read(MOST_TEXT_BYTES).decode(errors="replace")
+        left = os.fstat(descriptor).st_size - file.tell()
+    return text if left <= 0 else f"{text}\n({left:,} more bytes were left out)\n"
 
 
 def complaint(console: str) -> str:

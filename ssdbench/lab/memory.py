@@ -63,16 +63,18 @@ def make_answer_disk(path: Path) -> None:
 def unpack(disk: Path, into: Path) -> None:
     """What the guest wrote to its disk for answers; less or nothing, if it did not come that far.
 
-    Only those files are taken: what runs in a guest must not write anything else here.
+    Only those files are taken, as far as they are whole on the disk: what runs in a guest must not
+    write anything else here, nor more than its disk holds.
     """
     try:
         with tarfile.open(disk, "r:") as answer:
             for member in answer:
-                content = answer.extractfile(member) if member.isreg() else None
-                if content is not None and member.name in ANSWERS:
+                held = member.isreg() and not member.issparse() and member.name in ANSWERS
+                content = answer.extractfile(member) if held else None
+                if content is not None:
                     with (into / member.name).open("wb") as file:
                         shutil.copyfileobj(content, file)
-    except tarfile.ReadError:
+    except (tarfile.TarError, ValueError, OverflowError):
         return
 
 

@@ -125,6 +125,18 @@ def test_attach_ends_with_the_exit_code_of_the_run(
     assert capfd.readouterr().err.splitlines() == ["one", "two"]
 
 
+@pytest.mark.parametrize("code", ["256", '"0"', "1e3", "-1", "true", "null", "[0]", '"'])
+def test_an_exit_code_that_is_none_never_becomes_a_success(
+    code: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    dead = {"pid": os.getpid(), "started_ticks": 1, "boot_id": "another boot"}
+    (tmp_path / background.PROCESS).write_text(json.dumps(dead))
+    (tmp_path / background.ENDED).write_text(f'{{"exit_code": {code}}}')
+
+    assert run(["attach", str(tmp_path)]) == 2
+    assert "ended.json is damaged" in capfd.readouterr().err
+
+
 def test_attach_to_a_run_that_died_says_how_to_go_on(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -144,8 +156,23 @@ def test_the_first_signal_is_noted_and_the_second_ends_at_once() -> None:
         with pytest.raises(Interrupted) as caught:
             signal.raise_signal(signal.SIGINT)
         assert caught.value.exit_code == 130
-        assert signal.getsignal(signal.SIGINT) is signal.SIG_DFL
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_third_signal_ends_nothing_and_says_how_settings_come_back(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with Signals():
+        signal.raise_signal(signal.SIGINT)
+        with pytest.raises(Interrupted):
+            signal.raise_signal(signal.SIGINT)
+        capfd.readouterr()
+        for _ in range(3):
+            signal.raise_signal(signal.SIGINT)
+
+    said = capfd.readouterr().err
+    assert said.count("ssdbench restore") == 1
+    assert f"kill -KILL {os.getpid()}" in said
 
 
 def test_a_run_outlives_its_terminal() -> None:

@@ -101,3 +101,43 @@ def test_the_first_line_is_said_before_what_does_the_work_is_imported(tmp_path: 
     ).stdout
 
     assert said.splitlines()[0] == "lab: getting ready False False"
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link"])
+def test_a_pipe_or_link_in_place_of_the_output_is_told_and_hangs_nothing(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = tmp_path / "share" / "job" / "1"
+    said.mkdir(parents=True)
+    if kind == "pipe":
+        os.mkfifo(said / "stdout")
+    else:
+        (said / "stdout").symlink_to("/etc/passwd")
+
+    with Steps("lab") as steps, KeptRun(tmp_path) as run:
+        words = Words(steps, run, None)
+        for _ in range(2):
+            words.look(said.parent)
+
+    told = capsys.readouterr()
+    assert told.err.count("the command's stdout is not read any more") == 1
+    assert told.out == ""
+
+
+def test_output_without_end_is_cut_and_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(labstory, "MOST_BYTES", 3 << 20)
+    said = tmp_path / "share" / "job" / "1"
+    said.mkdir(parents=True)
+    with (said / "stdout").open("wb") as file:
+        file.truncate(1 << 40)
+
+    with Steps("lab") as steps, KeptRun(tmp_path) as run:
+        words = Words(steps, run, None, shown=False)
+        words.look(said.parent)
+        words.look(said.parent)
+        kept = run.path / "stdout"
+
+    assert kept.stat().st_size == 3 << 20
+    assert capsys.readouterr().err.count("stdout is cut after") == 1

@@ -2,6 +2,8 @@
 
 import json
 import re
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -99,6 +101,36 @@ def test_findings_in_json_carry_the_numbers_of_their_sentence(
     assert found["too-few-repeats"]["numbers"] == {"repeats": 1, "least": 10}
     assert "only 1 repeat; at least 10 are needed" in found["too-few-repeats"]["message"]
     assert json.dumps(found["too-few-repeats"]["numbers"]) in told
+
+
+def test_a_success_that_the_result_does_not_have_is_none(
+    stored: tuple[Path, dict[str, object], int], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    planted = tmp_path / "run"
+    shutil.copytree(stored[0], planted)
+    (planted / "ended.json").write_text('{"exit_code": 0}')
+
+    assert run(["attach", str(planted)]) == 2
+    assert "says 0, VALIDATED, but the result beside it is worth 1" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(("closed", "code"), [("2>&-", 1), (">&-", 141), ("<&- >&- 2>&-", 141)])
+def test_a_run_whose_streams_are_closed_is_stored_and_ends_as_ever(
+    closed: str, code: int, tmp_path: Path
+) -> None:
+    """As some daemons and cron wrappers leave them; a file of the run gets no word of it."""
+    (tmp_path / "small.yaml").write_text(SMALL)
+    argv = ssdbench("run", "small.yaml", "--output", "out")
+
+    done = subprocess.run(
+        ["bash", "-c", f"{shlex.join(argv)} {closed}"], cwd=tmp_path, check=False, timeout=300,
+        capture_output=True, text=True,
+    )  # fmt: skip
+
+    assert (done.returncode, "VALIDATED" in done.stdout) == (code, code == 1), done.stderr
+    assert "bug" not in done.stderr
+    assert (tmp_path / "out" / "report.html").exists()
+    assert json.loads((tmp_path / "out" / "ended.json").read_text()) == {"exit_code": 1}
 
 
 def test_a_run_that_ended_can_be_attached_to(

@@ -3,20 +3,22 @@ import io
 import json
 import os
 import tarfile
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from ssdbench.errors import UsageError
+from ssdbench.errors import HostLacks, UsageError
 from ssdbench.host.command import run
 from ssdbench.lab.archive import archive_address
 from ssdbench.lab.cpio import initramfs
 from ssdbench.lab.disks import DEFAULT, consent, parse, parse_all
-from ssdbench.lab.guest import GuestTrouble, answered, complaint
+from ssdbench.lab.guest import MOST_TEXT_BYTES, Guest, GuestTrouble, answered, complaint, text_of
 from ssdbench.lab.kernels import PVH_NOTE, Kernel, from_tree, newest, payload, unpack_image
 from ssdbench.lab.machine import Bus, Disk, Machine, arguments
 from ssdbench.lab.memory import make_answer_disk, unpack
+from ssdbench.lab.tools import Tools
 
 ONE = Machine(
     qemu=Path("/q/qemu"), firmware=(Path("/q/fw"),), kernel=Path("/k"), initramfs=Path("/i"),
@@ -358,3 +360,99 @@ def test_output_that_was_handed_on_is_not_read_again(*, handed_on: bool, tmp_pat
 
     assert answer.stdout == ("" if handed_on else "hours of it")
     assert ("hours of it" in caught.value.hint) == (not handed_on)
+
+
+@pytest.mark.parametrize("status", ["256", "-1", "1e3", "yes", "0x0", "9" * 5000])
+def test_a_status_that_is_none_is_no_success(status: str, tmp_path: Path) -> None:
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1" / "status").write_text(status)
+
+    with pytest.raises(HostLacks, match="the guest's answer is damaged"):
+        answered(tmp_path, tmp_path / "1", tmp_path / "up", "", 0, 1.0)
+
+
+def outside(tmp_path: Path) -> Path:
+    """A file of the host that no guest may have read or written."""
+    (tmp_path / "host").mkdir()
+    secret = tmp_path / "host" / "stdout"
+    secret.write_text("secret")
+    return secret
+
+
+def replaced(kind: str, said: Path, secret: Path) -> None:
+    """What a guest can put in the place of its command's files."""
+    match kind:
+        case "pipe":
+            os.mkfifo(said / "stdout")
+        case "link":
+            (said / "stdout").symlink_to(secret)
+        case "directory":
+            (said / "stdout").mkdir()
+        case "directory that is a link":
+            said.rmdir()
+            said.symlink_to(secret.parent)
+        case "all that is shared is a link":
+            said.rmdir()
+            said.parent.rmdir()
+            (secret.parent / said.name).symlink_to(secret.parent)
+            said.parent.symlink_to(secret.parent)
+
+
+KINDS = ["pipe", "link", "directory", "directory that is a link", "all that is shared is a link"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_that_a_guest_puts_in_place_of_its_output_hangs_or_is_read(
+    kind: str, tmp_path: Path
+) -> None:
+    secret = outside(tmp_path)
+    said = tmp_path / "share" / "job" / "1"
+    said.mkdir(parents=True)
+    replaced(kind, said, secret)
+
+    assert text_of(said / "stdout", tmp_path / "share") == ""
+
+
+def test_a_text_without_end_is_cut_and_says_so(tmp_path: Path) -> None:
+    with (tmp_path / "stdout").open("wb") as file:
+        file.truncate(1 << 40)
+
+    text = text_of(tmp_path / "stdout", tmp_path)
+
+    assert len(text) < MOST_TEXT_BYTES + 100
+    assert text.endswith("more bytes were left out)\n")
+
+
+@pytest.mark.parametrize("to", ["", "2"])
+def test_what_a_guest_is_given_follows_no_link_of_its(to: str, tmp_path: Path) -> None:
+    secret = outside(tmp_path)
+    kernel = Kernel("6.12", "6.12.1", tmp_path)
+    tools = Tools(tmp_path, (), tmp_path, tmp_path, tmp_path)  # none of them is started
+    guest = Guest(ONE, tmp_path, kernel=kernel, tools=tools, cwd=tmp_path)
+    shared = tmp_path / "share" / "job"
+    link = shared / to if to else shared / "off"
+    link.symlink_to(secret.parent if to else secret)
+    shared.rename(tmp_path / "share" / "elsewhere")
+    shared.symlink_to(secret.parent)
+
+    with suppress(HostLacks):
+        guest._give("off", "x", to=to)
+    guest.kill()
+
+    assert {path.name: path.read_text() for path in secret.parent.iterdir()} == {"stdout": "secret"}
+
+
+def test_a_sparse_member_of_an_answer_fills_no_disk(tmp_path: Path) -> None:
+    """A guest says 1 TiB in a few hundred bytes."""
+    disk = tmp_path / "answer"
+    sparse = tarfile.TarInfo("stdout")
+    sparse.pax_headers = {
+        "GNU.sparse.major": "0", "GNU.sparse.minor": "1", "GNU.sparse.name": "stdout",
+        "GNU.sparse.size": str(1 << 40), "GNU.sparse.numblocks": "1", "GNU.sparse.map": "0,0",
+    }  # fmt: skip
+    with tarfile.open(disk, "w", format=tarfile.PAX_FORMAT) as tar:
+        tar.addfile(sparse)
+
+    unpack(disk, tmp_path)
+
+    assert not (tmp_path / "stdout").exists()
