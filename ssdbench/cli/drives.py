@@ -1,16 +1,22 @@
 """`ssdbench drives`."""
 
+import time
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
 from ssdbench.cli.options import json_option
-from ssdbench.cli.output import answer, document, table
+from ssdbench.cli.output import answer, document, table, tell
 from ssdbench.units import format_capacity
 
 if TYPE_CHECKING:
     from ssdbench.cli.documents.machine import Device, ListedModel
     from ssdbench.sim.spec import ModelCard
+    from ssdbench.target.guard import OneLook
+
+LINE_EVERY_S = 2.0
+MOST_REASONS = 20  # of one device; hundreds of loop devices over one file are hundreds of reasons
 
 
 @click.command("drives")
@@ -23,16 +29,22 @@ def command(as_json: bool) -> None:
     from ssdbench.cli.documents.machine import Drives
     from ssdbench.host.sysfs import Sysfs
     from ssdbench.sim.spec import catalogue
+    from ssdbench.target.guard import OneLook
 
-    devices = [found for name in Sysfs().names("/sys/block") if (found := _device(name))]
+    kernels = Sysfs().names("/sys/block")
+    look = OneLook(kernels)
+    devices = [found for name in _told(kernels) if (found := _device(name, look))]
     models = catalogue()
     if as_json:
         document(Drives(devices=tuple(devices), models=tuple(_model(card) for card in models)))
         return
     for device in devices:
         answer(f"{device.target}  {device.description}")
-        for reason in device.reasons:
+        for reason in device.reasons[:MOST_REASONS]:
             answer(f"    not writable: {reason}")
+        if len(device.reasons) > MOST_REASONS:
+            more = len(device.reasons) - MOST_REASONS
+            answer(f"    not writable: and {more} more reasons, which --json tells")
         if device.id:
             answer(f"    id: {device.id}")
     if not devices:
@@ -45,22 +57,33 @@ def command(as_json: bool) -> None:
     answer(table(("simulated", "capacity", "published figures", "drive"), rows))
 
 
-def _device(name: str) -> "Device | None":
+def _told(kernels: Sequence[str]) -> Iterator[str]:
+    """The same names, with a line about how far it is when that takes long."""
+    told = time.monotonic()
+    for done, kernel in enumerate(kernels):
+        if time.monotonic() - told >= LINE_EVERY_S:
+            tell(f"looked at {done} of {len(kernels)} block devices")
+            told = time.monotonic()
+        yield kernel
+
+
+def _device(name: str, look: "OneLook") -> "Device | None":
     """A block device; None for one without a size, such as an unused loop device."""
     from ssdbench.cli.documents.machine import Device
     from ssdbench.errors import SsdbenchError
+    from ssdbench.host.sysfs import node_of
     from ssdbench.target import guard
     from ssdbench.target.inspect import inspect
 
-    node = f"/dev/{name.replace('!', '/')}"
+    node = node_of(name)
     try:
-        info = inspect(node)
+        info = inspect(node, sysfs=look.sysfs)
     except SsdbenchError as error:
         return Device(target=node, description="", id="", reasons=(error.message,))
     if not info.size_bytes:
         return None
     try:
-        refusals = guard.objections(info, guard.LiveHost(info))
+        refusals = guard.objections(info, guard.LiveHost(info, look=look))
         reasons = [objection.reason for objection in refusals]
         overridable = bool(reasons) and all(objection.option for objection in refusals)
     except OSError as error:

@@ -87,10 +87,10 @@ def targets(
     ctx: click.Context, parameter: click.Parameter, incomplete: str
 ) -> "list[CompletionItem]":
     """Simulated drives, this host's whole drives, and files."""
-    from ssdbench.host.sysfs import Sysfs
+    from ssdbench.host.sysfs import Sysfs, node_of
     from ssdbench.sim.modelfile import embedded_models
 
-    drives = [f"/dev/{name}" for name in Sysfs().names("/sys/block")]
+    drives = [node_of(name) for name in Sysfs().names("/sys/block")]
     return _beginning(incomplete, [*(f"sim:{name}" for name in embedded_models()), *drives])
 
 

@@ -13,7 +13,7 @@ from ssdbench.host.atasecurity import PASSWORD
 from ssdbench.host.latency import LatencyHold
 from ssdbench.host.numa import Policy
 from ssdbench.host.records import settings_directory
-from ssdbench.host.sysfs import Sysfs
+from ssdbench.host.sysfs import Sysfs, node_of
 from ssdbench.target.inspect import find
 from ssdbench.tuning.backends import SettingBackend, backends_of
 from ssdbench.tuning.drivebackends import AtaPasswordBackend, NvmeFeatureBackend, WriteCacheBackend
@@ -106,7 +106,7 @@ def give_up(drive: str) -> list[Change]:
     sysfs = Sysfs()
     if (name := find(drive, sysfs=sysfs)) is not None:
         raise UsageError(
-            f"the settings of {drive} can be restored: it is here, as /dev/{name}",
+            f"the settings of {drive} can be restored: it is here, as {node_of(name)}",
             hint="`ssdbench restore` restores what a run changed on it",
         )
     return forget(settings_directory(), drive, host_id=host_id(sysfs))

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ssdbench.host.blockdev import major_minor
-from ssdbench.host.sysfs import Sysfs
+from ssdbench.host.sysfs import Sysfs, node_of
 
 # <linux/loop.h>: LOOP_GET_STATUS64 and struct loop_info64.
 GET_STATUS = 0x4C05
 _STATUS = struct.Struct("=5Q4I160s2Q")
 ROOT = 0
+Thing = str | tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +30,10 @@ class Backing:
     offset_bytes: int = 0
     limit_bytes: int = 0  # 0: to its end
 
-    def is_same(self, other: "Backing") -> bool:
-        """Whether it is one thing: a device by any of its nodes, or a file."""
-        if self.device or other.device:
-            return self.device == other.device
-        return self.inode == other.inode
+    @property
+    def thing(self) -> Thing:
+        """What it is, whichever part: a device by any of its nodes, or a file."""
+        return self.device or self.inode
 
 
 def behind(name: str, *, sysfs: Sysfs) -> Backing | None:
@@ -41,9 +41,13 @@ def behind(name: str, *, sysfs: Sysfs) -> Backing | None:
 
     Raises OSError when that cannot be known.
     """
+    return sysfs.once(("behind", name), lambda: _behind(name, sysfs))
+
+
+def _behind(name: str, sysfs: Sysfs) -> Backing | None:
     if sysfs.known(f"/sys/block/{name}/loop/backing_file") is None:
         return None
-    node, number = sysfs.path(f"/dev/{name}"), sysfs.read(f"/sys/block/{name}/dev").strip()
+    node, number = sysfs.path(node_of(name)), sysfs.read(f"/sys/block/{name}/dev").strip()
     try:
         descriptor = os.open(node, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
@@ -70,7 +74,15 @@ def loops_over(wanted: Backing, *, sysfs: Sysfs, path: str = "") -> list[str]:
     `path` is its name for users other than root, who may not ask the devices. Raises OSError when
     a device in use cannot be asked.
     """
-    loops = []
+    attached, unasked = sysfs.once("loops", lambda: _attached(sysfs))
+    leading = (name for name, file in unasked.items() if path and _leads_to(path, file))
+    return [*attached.get(wanted.thing, ()), *leading]
+
+
+def _attached(sysfs: Sysfs) -> tuple[dict[Thing, list[str]], dict[str, str]]:
+    """The loop devices by what lies behind them, and the files of those that may not be asked."""
+    attached: dict[Thing, list[str]] = {}
+    unasked: dict[str, str] = {}
     for name in sysfs.listed("/sys/block"):
         if not name.startswith("loop"):
             continue
@@ -79,12 +91,11 @@ def loops_over(wanted: Backing, *, sysfs: Sysfs, path: str = "") -> list[str]:
         except PermissionError:
             if os.geteuid() == ROOT:
                 raise
-            if _leads_to(path, sysfs.known(f"/sys/block/{name}/loop/backing_file") or ""):
-                loops.append(name)
+            unasked[name] = sysfs.known(f"/sys/block/{name}/loop/backing_file") or ""
             continue
-        if backing is not None and backing.is_same(wanted):
-            loops.append(name)
-    return loops
+        if backing is not None:
+            attached.setdefault(backing.thing, []).append(name)
+    return attached, unasked
 
 
 def _leads_to(one: str, other: str) -> bool:

@@ -6,12 +6,14 @@ import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 _KCMP = {"x86_64": 312, "aarch64": 272, "riscv64": 272, "loongarch64": 272}  # system calls
 _KCMP_FILES = 2
 _INITIAL = "pid:[4026531836]"  # PROC_PID_INIT_INO of linux/proc_ns.h
 _libc = ctypes.CDLL(None, use_errno=True)
+Key = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,61 @@ class Procfs:
         return sorted(found, key=lambda opener: opener.pid)
 
 
+class OneLookProcfs(Procfs):
+    """The tables as they were when each was first read: for lists of many devices."""
+
+    @cached_property
+    def _mounted(self) -> list[Mount]:
+        return super().mounts()
+
+    @cached_property
+    def _mounted_anywhere(self) -> list[Mount]:
+        return super().all_mounts()
+
+    @cached_property
+    def _swapped(self) -> list[str]:
+        return super().swap_areas()
+
+    def mounts(self) -> list[Mount]:
+        """As they were at first."""
+        return self._mounted
+
+    def all_mounts(self) -> list[Mount]:
+        """As they were at first."""
+        return self._mounted_anywhere
+
+    def swap_areas(self) -> list[str]:
+        """As they were at first."""
+        return self._swapped
+
+    def openers(self, wanted: "Wanted") -> list[Opener]:
+        """As they were at first."""
+        found = {pid: one for key in wanted.keys for pid, one in self._used.get(key, {}).items()}
+        return [found[pid] for pid in sorted(found)]
+
+    @cached_property
+    def _used(self) -> dict[Key, dict[int, Opener]]:
+        """Who has what open or mapped: every file of every process."""
+        used: dict[Key, dict[int, Opener]] = {}
+        for process in self._proc.iterdir():
+            if not process.name.isdigit() or int(process.name) == os.getpid():
+                continue
+            command = _command(process)
+            for status in _used_files(process, None):
+                is_file = stat.S_ISREG(status.st_mode)
+                opener = Opener(int(process.name), command, of_file=is_file)
+                used.setdefault(_key(status), {}).setdefault(opener.pid, opener)
+        return used
+
+
+def _key(status: os.stat_result) -> Key:
+    """What an open file is: a device by its number, anything else by its inode."""
+    kind = stat.S_IFMT(status.st_mode)
+    if kind in (stat.S_IFBLK, stat.S_IFCHR):
+        return kind, status.st_rdev
+    return status.st_dev, status.st_ino
+
+
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """Which open files to look for: devices by number, regular files by inode."""
@@ -122,6 +179,13 @@ class Wanted:
     devices: frozenset[int] = frozenset()  # block devices
     inodes: frozenset[tuple[int, int]] = frozenset()  # (st_dev, st_ino)
     characters: frozenset[int] = frozenset()  # character devices
+
+    @property
+    def keys(self) -> frozenset[Key]:
+        """All of them, each as an open file shows it."""
+        devices = ((stat.S_IFBLK, number) for number in self.devices)
+        characters = ((stat.S_IFCHR, number) for number in self.characters)
+        return frozenset((*devices, *characters, *self.inodes))
 
     def matches(self, status: os.stat_result) -> bool:
         """Whether an open file is one of them."""
@@ -156,28 +220,36 @@ def _namespace(process: Path) -> str:
         return ""
 
 
-def _used_files(process: Path, wanted: Wanted) -> Iterator[os.stat_result]:
+def _used_files(process: Path, wanted: Wanted | None) -> Iterator[os.stat_result]:
     yield from _open_files(process)
     yield from _mapped_files(process, wanted)
 
 
-def _mapped_files(process: Path, wanted: Wanted) -> Iterator[os.stat_result]:
-    """Files that are mapped into memory, whose descriptors may be closed long since."""
+def _mapped_files(process: Path, wanted: Wanted | None) -> Iterator[os.stat_result]:
+    """Files that are mapped into memory, whose descriptors may be closed long since.
+
+    Of those that are not wanted some may be left out; without `wanted` none is.
+    """
     try:
         maps = (process / "maps").read_bytes()
     except OSError:
         return
-    signs = [b" %d " % inode for _, inode in wanted.inodes]
-    if wanted.devices:
+    signs = [b" %d " % inode for _, inode in wanted.inodes] if wanted else [b" "]
+    if wanted and wanted.devices:
         signs.append(b" /dev/")
     if not any(sign in maps for sign in signs):
         return
+    seen = set()
     for line in maps.splitlines():
-        if any(sign in line for sign in signs):
-            try:
-                yield (process / "map_files" / line.split()[0].decode()).stat()
-            except OSError:
-                continue
+        fields = line.split(maxsplit=5)  # addresses, rights, offset, device, inode, path
+        thing = tuple(fields[3:5])
+        if thing in seen or thing[1:] == (b"0",) or not any(sign in line for sign in signs):
+            continue
+        try:
+            yield (process / "map_files" / fields[0].decode()).stat()
+            seen.add(thing)
+        except OSError:
+            continue
 
 
 def _open_files(process: Path) -> Iterator[os.stat_result]:

@@ -6,9 +6,13 @@ Attributes are named by their full path, such as `/sys/block/sda/queue/scheduler
 import errno
 import os
 import re
+from collections.abc import Callable, Hashable
 from pathlib import Path
+from typing import Any, TypeVar
 
 from ssdbench.errors import HostLacks
+
+R = TypeVar("R")
 
 
 class Sysfs:
@@ -20,6 +24,10 @@ class Sysfs:
     def path(self, attribute: str) -> Path:
         """Where an attribute lies on this machine."""
         return self.root / attribute.lstrip("/")
+
+    def once(self, question: Hashable, ask: Callable[[], R]) -> R:
+        """The answer to a question about the host: asked each time here, once by `OneLook`."""
+        return ask()
 
     def read(self, attribute: str) -> str:
         """The value, without its newline. Raises OSError when it cannot be read."""
@@ -40,7 +48,7 @@ class Sysfs:
     def names(self, directory: str) -> list[str]:
         """What a directory holds, sorted; empty when there is no such directory."""
         try:
-            return sorted(entry.name for entry in self.path(directory).iterdir())
+            return self.listed(directory)
         except OSError:
             return []
 
@@ -103,6 +111,47 @@ class Sysfs:
             raise HostLacks(f"{attribute} cannot be set to {value}: {error.strerror}") from error
         if kept != value.strip():
             raise HostLacks(f"{attribute} was set to {value}, but the kernel keeps {kept}")
+
+
+class OneLook(Sysfs):
+    """Attribute files as they were when each was first read: for lists of many devices.
+
+    What decides about a write never asks here, as answers grow old.
+    """
+
+    def __init__(self, root: Path = Path("/")) -> None:
+        super().__init__(root)
+        self._answers: dict[Hashable, tuple[Any, OSError | None]] = {}
+
+    def once(self, question: Hashable, ask: Callable[[], R]) -> R:
+        """The first answer; an OSError is one, too, and is raised again."""
+        if question not in self._answers:
+            try:
+                self._answers[question] = (ask(), None)
+            except OSError as error:
+                self._answers[question] = (None, error)
+        answer, failed = self._answers[question]
+        if failed is not None:
+            raise failed
+        found: R = answer
+        return found
+
+    def read(self, attribute: str) -> str:
+        """As it was at first."""
+        return self.once(("read", attribute), lambda: super(OneLook, self).read(attribute))
+
+    def listed(self, directory: str) -> list[str]:
+        """As it was at first."""
+        return self.once(("listed", directory), lambda: super(OneLook, self).listed(directory))
+
+    def exists(self, attribute: str) -> bool:
+        """As it was at first."""
+        return self.once(("exists", attribute), lambda: super(OneLook, self).exists(attribute))
+
+
+def node_of(kernel: str) -> str:
+    """The node of a block device: what its directory writes as `!` is a `/` (etherd!e1.0)."""
+    return f"/dev/{kernel.replace('!', '/')}"
 
 
 def chosen(value: str) -> str:

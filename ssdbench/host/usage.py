@@ -12,20 +12,21 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from ssdbench.errors import CommandFailed
+from ssdbench.errors import CommandFailed, SsdbenchError
 from ssdbench.host import command
 from ssdbench.host.blockdev import major_minor
 from ssdbench.host.counters import SECTOR_BYTES
 from ssdbench.host.exports import Export, exported
 from ssdbench.host.loops import Backing, behind, loops_over
 from ssdbench.host.procfs import Mount, Opener, Procfs, Wanted
-from ssdbench.host.sysfs import Sysfs
+from ssdbench.host.sysfs import Sysfs, node_of
 
 MULTIPATHD = "multipathd"  # keeps every path of its drives open, to see whether it is alive
 UNSEEN = (
     "in a container the processes outside are not seen; start it with those of the host "
     "(`--pid=host`, `hostPID: true`)"
 )
+TOGETHER = 100  # devices that one program is asked about
 SYSTEM_PATHS = ("/", "/boot", "/boot/efi", "/usr", "/var", "/home")
 
 
@@ -142,7 +143,7 @@ class BlockUsage:
     def _bcache(self) -> Iterator[str]:
         for name in sorted(self._stack()):
             if self._sysfs.exists(f"/sys/class/block/{name}/bcache") and name[:6] != "bcache":
-                yield f"bcache has /dev/{name} registered"
+                yield f"bcache has {node_of(name)} registered"
 
     def _exports(self) -> Iterator[str]:
         """Targets and gadgets of the kernel open a device without claiming it, as no process."""
@@ -228,6 +229,9 @@ class BlockUsage:
 
         What lies on a device behind a loop device lies on the same bytes.
         """
+        return self._sysfs.once(("stack", self._name, *self._twins), self._stacked)
+
+    def _stacked(self) -> set[str]:
         stack: set[str] = set()
         below, files = self._below()
         # Loop devices over what it is made of, or over the same file, change its bytes.
@@ -247,8 +251,12 @@ class BlockUsage:
 
     def _parts_of(self, name: str) -> list[str]:
         directory = f"/sys/class/block/{name}"
-        names = self._sysfs.listed(directory)
-        return [n for n in names if self._sysfs.exists(f"{directory}/{n}/partition")]
+
+        def parts() -> list[str]:
+            names = self._sysfs.listed(directory)
+            return [n for n in names if self._sysfs.exists(f"{directory}/{n}/partition")]
+
+        return self._sysfs.once(("parts", name), parts)
 
     def _above(self, name: str) -> Iterable[str]:
         directory = f"/sys/class/block/{name}"
@@ -279,10 +287,45 @@ def signatures(node: Path) -> list[str]:
 
     Raises HostLacks when that cannot be known.
     """
-    argv = ["wipefs", "--no-act", "--json", str(node)]
+    return _wipefs([node])[node.name]
+
+
+def signatures_of(nodes: Sequence[Path]) -> dict[Path, list[str] | OSError | SsdbenchError]:
+    """The same of many devices, asked by one program for each `TOGETHER` of them.
+
+    Where it fails, the devices are halved until those that it failed at stand alone, with what it
+    said of each.
+    """
+    found: dict[Path, list[str] | OSError | SsdbenchError] = {}
+    waiting = [list(nodes[at : at + TOGETHER]) for at in range(0, len(nodes), TOGETHER)]
+    while waiting:
+        group = waiting.pop()
+        for node in [node for node in group if not os.access(node, os.R_OK)]:
+            found[node] = PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            group.remove(node)
+        if not group:
+            continue
+        try:
+            said = _wipefs(group)
+        except SsdbenchError as error:
+            half = len(group) // 2
+            if half:
+                waiting += [group[:half], group[half:]]
+            else:
+                found[group[0]] = error
+        else:
+            found.update({node: said[node.name] for node in group})
+    return found
+
+
+def _wipefs(nodes: Sequence[Path]) -> dict[str, list[str]]:
+    """What wipefs finds, by the last part of each node's name, as it calls them."""
+    argv = ["wipefs", "--no-act", "--json", *(str(node) for node in nodes)]
     text = command.run(argv, timeout_s=60).stdout
+    found: dict[str, set[str]] = {node.name: set() for node in nodes}
     try:
-        found = json.loads(text)["signatures"] if text.strip() else []
-        return sorted({str(signature["type"]) for signature in found})
+        for signature in json.loads(text)["signatures"] if text.strip() else []:
+            found[signature["device"]].add(str(signature["type"]))
     except (ValueError, KeyError, TypeError) as error:
         raise CommandFailed(argv, 0, f"its answer cannot be read: {text[:80]!r}") from error
+    return {name: sorted(types) for name, types in found.items()}

@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from ssdbench.errors import DeviceError, DeviceLost, HostLacks
+from ssdbench.errors import DeviceError, DeviceLost, HostLacks, SsdbenchError
+from ssdbench.host import sysfs as attributes
 from ssdbench.host import usage
-from ssdbench.host.procfs import Mount, Opener, Procfs
-from ssdbench.host.sysfs import Sysfs
+from ssdbench.host.procfs import Mount, OneLookProcfs, Opener, Procfs
+from ssdbench.host.sysfs import Sysfs, node_of
 from ssdbench.model.consent import Consent
 from ssdbench.model.target import NOT_READ, ZONES, TargetInfo, TargetKind
 from ssdbench.target import ata, fileguard, nvme, pages, scsi, surroundings
@@ -42,18 +43,50 @@ class HostView(Protocol):
     def locked(self) -> Sequence[str]: ...
 
 
+class OneLook:
+    """The host as it is when each thing is first asked: for a list of many devices.
+
+    Whether one of them may be written is never decided with it, as answers grow old.
+    """
+
+    def __init__(self, kernels: Sequence[str], root: Path = Path("/")) -> None:
+        self.sysfs = attributes.OneLook(root)
+        self.procfs = OneLookProcfs(root)
+        self._kernels = kernels
+        self._signatures: dict[Path, list[str] | OSError | SsdbenchError] | None = None
+
+    def signatures(self, node: Path) -> list[str]:
+        """What `node` holds, asked together with the others. Raises OSError, SsdbenchError."""
+        if self._signatures is None:
+            filled = (k for k in self._kernels if self.sysfs.number(f"/sys/block/{k}/size"))
+            self._signatures = usage.signatures_of([Path(node_of(k)) for k in filled])
+        found = self._signatures[node] if node in self._signatures else usage.signatures(node)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+
 class LiveHost(usage.BlockUsage):
     """The view of the running host. Raises DeviceLost when the device is gone."""
 
-    def __init__(self, info: TargetInfo, *, root: Path = Path("/"), ours: bool = False) -> None:
-        sysfs = Sysfs(root)
+    def __init__(
+        self,
+        info: TargetInfo,
+        *,
+        root: Path = Path("/"),
+        ours: bool = False,
+        look: OneLook | None = None,
+    ) -> None:
+        sysfs = look.sysfs if look else Sysfs(root)
+        procfs = look.procfs if look else Procfs(root)
         kernel = kernel_name(info, sysfs=sysfs)
         if not kernel:
             raise DeviceLost(f"{info.name} is gone")
         twins = surroundings.twins(kernel, sysfs)
-        super().__init__(kernel, sysfs=sysfs, procfs=Procfs(root), twins=twins)
+        super().__init__(kernel, sysfs=sysfs, procfs=procfs, twins=twins)
         self._node = Path(info.node)
         self._ours = ours  # we hold the claim ourselves
+        self._find_signatures = look.signatures if look else usage.signatures
         self._pages: Sequence[pages.Pages] | None = None
 
     def read_only(self) -> bool:
@@ -62,12 +95,12 @@ class LiveHost(usage.BlockUsage):
 
     def claimed(self) -> bool:
         """Whether anyone but us has claimed it, another path to it, or what is behind it."""
-        others = (Path("/dev", name) for name in self.same_bytes())
+        others = (Path(node_of(name)) for name in self.same_bytes())
         return any(usage.claimed(node) for node in [*([] if self._ours else [self._node]), *others])
 
     def signatures(self) -> list[str]:
         """Partition tables, file systems and volumes on it."""
-        return usage.signatures(self._node)
+        return self._find_signatures(self._node)
 
     def zoned(self) -> bool:
         """Whether it takes writes in zones only."""
@@ -102,7 +135,7 @@ class LiveHost(usage.BlockUsage):
     def _asked(self) -> Sequence[pages.Pages]:
         if self._pages is None:
             below = (name for name in self._drives() if name != self._name)
-            nodes = {self._name: self._node, **{n: self._sysfs.path(f"/dev/{n}") for n in below}}
+            nodes = {self._name: self._node, **{n: self._sysfs.path(node_of(n)) for n in below}}
             self._pages = [pages.read(n, at, sysfs=self._sysfs) for n, at in nodes.items()]
         return self._pages
 
@@ -233,7 +266,7 @@ def _swap(host: HostView) -> Iterator[Objection]:
 
 def _held(host: HostView) -> Iterator[Objection]:
     for holder in host.holders():
-        yield Objection(f"it is in use by /dev/{holder}", remedy=RELEASE)
+        yield Objection(f"it is in use by {node_of(holder)}", remedy=RELEASE)
     for user in host.users():
         yield Objection(user, remedy=RELEASE)
 

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
+from ssdbench.host.sysfs import node_of
+
 NOT_USED = "name not used: "  # before a name in TargetInfo.facts; the value says why
 
 
@@ -67,7 +69,7 @@ def _unfit(name: str, names: Names, here: Mapping[str, Names]) -> str:
         and (name in _own(other) or name == _serial(names) and other.serial == names.serial)
     )
     other = next(others, None)
-    return f"/dev/{other} shows it as well, and is another drive" if other else ""
+    return f"{node_of(other)} shows it as well, and is another drive" if other else ""
 
 
 def filler(name: str) -> bool:

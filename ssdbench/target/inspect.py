@@ -12,7 +12,7 @@ from ssdbench.errors import HostLacks, SsdbenchError, TargetRefused, UsageError
 from ssdbench.host import blockdev, zones
 from ssdbench.host.counters import SECTOR_BYTES
 from ssdbench.host.loops import behind
-from ssdbench.host.sysfs import Sysfs
+from ssdbench.host.sysfs import Sysfs, node_of
 from ssdbench.host.zones import Zone
 from ssdbench.model.target import NOT_READ, VIA, ZONES, TargetInfo, TargetKind
 from ssdbench.sim import spec as simspec
@@ -89,14 +89,14 @@ def found_again(known: TargetInfo, *, sysfs: Sysfs = ROOT) -> TargetInfo:
     except SsdbenchError:
         if (kernel := find(known.id, sysfs=sysfs)) is None:
             raise
-        return inspect(f"/dev/{kernel}", sysfs=sysfs)
+        return inspect(node_of(kernel), sysfs=sysfs)
     kernel = find(known.id, sysfs=sysfs)
-    return inspect(f"/dev/{kernel}", sysfs=sysfs) if kernel else now
+    return inspect(node_of(kernel), sysfs=sysfs) if kernel else now
 
 
 def identities(*, sysfs: Sysfs = ROOT) -> dict[str, str]:
     """The node of every block device of this host by its identity."""
-    return {id_: f"/dev/{kernel}" for id_, kernel in _identities(sysfs)}
+    return {id_: node_of(kernel) for id_, kernel in _identities(sysfs)}
 
 
 def _identities(sysfs: Sysfs) -> list[tuple[str, str]]:
@@ -155,7 +155,7 @@ def _block_device(name: str, node: Path, device: int, sysfs: Sysfs) -> TargetInf
     if (directory / "partition").exists():
         raise TargetRefused(
             name,
-            [f"it is a partition of /dev/{directory.parent.name}"],
+            [f"it is a partition of {node_of(directory.parent.name)}"],
             hint="a benchmark needs the whole drive: its speed depends on all of it",
         )
     kernel = directory.name
@@ -272,9 +272,16 @@ def _asked(kernel: str, node: Path, sysfs: Sysfs) -> tuple[pages.Pages, dict[str
 
 
 def _links(node: Path, sysfs: Sysfs) -> list[str]:
-    directory = sysfs.path(BY_ID)
-    names = sysfs.names(BY_ID)
-    return [f"{BY_ID}/{link}" for link in names if (directory / link).resolve() == node]
+    return sysfs.once("links", lambda: _links_here(sysfs)).get(str(node), [])
+
+
+def _links_here(sysfs: Sysfs) -> dict[str, list[str]]:
+    """The lasting links of this host by the nodes that they lead to."""
+    found: dict[str, list[str]] = {}
+    for link in sysfs.names(BY_ID):
+        node = (sysfs.path(BY_ID) / link).resolve()
+        found.setdefault(str(node), []).append(f"{BY_ID}/{link}")
+    return found
 
 
 def _regular_file(name: str, path: Path, status: os.stat_result) -> TargetInfo:

@@ -7,7 +7,7 @@ from ssdbench.host.sysfs import Sysfs, queues_of
 from ssdbench.target.identity import Names, same_drive
 
 LOCAL_TRANSPORTS = frozenset({"pcie", "apple-nvme"})
-NETWORK_NAMES = ("nbd", "rbd", "drbd", "dasd")
+NETWORK_NAMES = ("nbd", "rbd", "drbd", "dasd", "etherd")
 _NOT_DISKS = ("loop", "ram", "zram", "dm-", "md", "sr", "fd")
 _PCI = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]")
 
@@ -34,6 +34,10 @@ _QUEUE = (
 
 def names_of(kernel: str, sysfs: Sysfs) -> Names:
     """Every name of a whole disk; none of them needs the right to open it."""
+    return sysfs.once(("names", kernel), lambda: _names_of(kernel, sysfs))
+
+
+def _names_of(kernel: str, sysfs: Sysfs) -> Names:
     base = f"/sys/block/{kernel}"
 
     def said(attribute: str) -> str:
@@ -57,7 +61,8 @@ def names_of(kernel: str, sysfs: Sysfs) -> Names:
 
 def disks(sysfs: Sysfs) -> list[str]:
     """Kernel names of the whole disks of this host that could be drives."""
-    return [name for name in shown(sysfs) if not name.startswith(_NOT_DISKS)]
+    there = (name for name in sysfs.names("/sys/block") if not name.startswith(_NOT_DISKS))
+    return [name for name in there if not _hidden(name, sysfs)]
 
 
 def shown(sysfs: Sysfs) -> list[str]:
@@ -70,7 +75,7 @@ def shown(sysfs: Sysfs) -> list[str]:
 
 def names_here(sysfs: Sysfs) -> dict[str, Names]:
     """The names of every disk of this host, by kernel name."""
-    return {kernel: names_of(kernel, sysfs) for kernel in disks(sysfs)}
+    return sysfs.once("names", lambda: {k: names_of(k, sysfs) for k in disks(sysfs)})
 
 
 def place(kernel: str, sysfs: Sysfs) -> str:
@@ -118,7 +123,7 @@ def facts(kernel: str, sysfs: Sysfs) -> dict[str, str]:
 def fabric(kernel: str, sysfs: Sysfs) -> str:
     """What network a disk is reached over; empty for a local one."""
     if kernel.startswith(NETWORK_NAMES):
-        return kernel.rstrip("0123456789")
+        return kernel.partition("!")[0].rstrip("0123456789")
     for controller in controllers(kernel, sysfs):
         transport = (sysfs.find(f"{controller}/transport") or "").strip()
         if transport and transport not in LOCAL_TRANSPORTS:
@@ -141,7 +146,8 @@ def other_paths(kernel: str, sysfs: Sysfs) -> list[str]:
 def twins(kernel: str, sysfs: Sysfs) -> list[str]:
     """Further disks that are the same drive by name: paths that no head brings together."""
     mine = names_of(kernel, sysfs)
-    return [n for n in disks(sysfs) if n != kernel and same_drive(mine, names_of(n, sysfs))]
+    others = names_here(sysfs).items()
+    return [n for n, other in others if n != kernel and same_drive(mine, other)]
 
 
 def _attached(kernel: str, sysfs: Sysfs) -> list[str]:

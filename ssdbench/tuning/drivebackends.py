@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ssdbench.errors import DeviceError, HostLacks
 from ssdbench.host import atasecurity, nvme, scsi
-from ssdbench.host.sysfs import Sysfs
+from ssdbench.host.sysfs import Sysfs, node_of
 from ssdbench.tuning.backends import SysfsBackend
 from ssdbench.tuning.located import located
 
@@ -19,7 +19,7 @@ class NvmeFeatureBackend:
         self._locate = locate
 
     def _node(self, drive: str) -> Path:
-        return Path(f"/dev/{located(self._locate, drive)}")
+        return Path(node_of(located(self._locate, drive)))
 
     def read(self, attribute: str, drive: str) -> str:
         """The current value, as a number."""
@@ -79,7 +79,7 @@ class AtaPasswordBackend:
         self._locate = locate
 
     def _node(self, drive: str) -> Path:
-        return Path(f"/dev/{located(self._locate, drive)}")
+        return Path(node_of(located(self._locate, drive)))
 
     def read(self, attribute: str, drive: str) -> str:
         """Whether one is set."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from ssdbench.errors import CommandFailed, HostLacks
 from ssdbench.host import command, tracefs
 from ssdbench.host.procfs import Procfs
-from ssdbench.host.sysfs import Sysfs
+from ssdbench.host.sysfs import Sysfs, node_of
 from ssdbench.tuning.located import located
 
 PRESENT = "present"
@@ -68,7 +68,7 @@ class PartitionBackend:
 
     def write(self, attribute: str, value: str, drive: str) -> None:
         """Tell the kernel of it, or have it forgotten. Raises HostLacks when it is refused."""
-        node = f"/dev/{self._name(drive)}"
+        node = node_of(self._name(drive))
         if value:
             refused = _patiently(["addpart", node, attribute, *value.split()], patience_s=0.0)
         else:

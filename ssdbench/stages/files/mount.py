@@ -21,6 +21,7 @@ from ssdbench.errors import HostLacks, UsageError
 from ssdbench.generator.fio.jobfile import Options
 from ssdbench.generator.fio.together import Together
 from ssdbench.host.filesystems import FileSystem
+from ssdbench.host.sysfs import node_of
 from ssdbench.stages.host.trial import lease
 from ssdbench.tuning.mounting import PRESENT, partition_name
 from ssdbench.tuning.plan import HostPlan
@@ -86,7 +87,7 @@ def mounted(context: Context, place: Place, stage: str) -> Iterator[Context]:
     )
     partition = _setting(context, place)
     with step, _partition(place, partition, f"{own}-partition", context.notes) as is_made:
-        node = f"/dev/{partition_name(place.kernel_name, '1')}" if is_made else context.target.node
+        node = node_of(partition_name(place.kernel_name, "1")) if is_made else context.target.node
         value = f"{place.system.name} {node} {place.system.mount}".strip()
         mount = Setting(Backend.MOUNT, str(directory), value, _REASON)
         plan = HostPlan(settings=(made, mount))

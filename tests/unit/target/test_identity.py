@@ -156,6 +156,17 @@ def test_names_and_paths_are_read_from_the_kernel(tmp_path: Path) -> None:
     assert surroundings.place("sdb", sysfs) == "pci-0000:00:1d.0-usb-2-1-scsi-0:0:0"
 
 
+def test_a_drive_in_a_directory_of_its_own_is_known_by_the_node_that_it_has(tmp_path: Path) -> None:
+    host(tmp_path, "etherd!e1.0", "virtual/block/etherd!e1.0", size="1000")
+    host(tmp_path, "cciss!c0d0", "pci0000:00/0000:00:04.0/cciss0/c0d0/block/cciss!c0d0", size="10")
+    sysfs = Sysfs(tmp_path)
+
+    nodes = identities(sysfs=sysfs).values()
+
+    assert sorted(nodes) == ["/dev/cciss/c0d0", "/dev/etherd/e1.0"]
+    assert surroundings.fabric("etherd!e1.0", sysfs) == "etherd"
+
+
 def test_two_drives_of_this_host_with_one_world_wide_name_are_two(tmp_path: Path) -> None:
     for disk, serial in (("sda", "S1"), ("sdb", "S2")):
         host(
