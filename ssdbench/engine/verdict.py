@@ -33,6 +33,14 @@ def inherited(results: Iterable[StageResult]) -> tuple[Finding, ...]:
     )
 
 
+def answer_verdict(target: TargetInfo, findings: Iterable[Finding], *, complete: bool) -> Verdict:
+    """The word over the answer of one stage that is no point."""
+    if not target.kind.plannable:
+        return "MEASURED, NOT PLANNABLE"
+    spoilt = any(finding.severity is Severity.INVALIDATES for finding in findings)
+    return "VALIDATED" if complete and not spoilt else "NOT VALIDATED"
+
+
 def run_verdict(
     target: TargetInfo,
     stages: Sequence[StageResult],

@@ -4,6 +4,7 @@ from typing import Literal
 
 from ssdbench.model.base import Model
 from ssdbench.model.kind import StageKind
+from ssdbench.model.point import Verdict
 from ssdbench.model.unitrecord import UnitRecord
 from ssdbench.units import format_ns
 
@@ -44,12 +45,14 @@ class RateFound(Model):
     percentile: str = "p99"
     limit_ns: float = 0.0
     rate_iops: float | None = None  # None where no offered rate kept the limit in every search
+    clients: int = 0  # that shared it, at most; 0 in older results
     searches: int = 0  # that ended
     confidence: float = 0.0  # that the lowest of them lies below their median
     highest_iops: float | None = None  # of all searches
     knee_iops: float | None = None
     steps: tuple[RateStep, ...] = ()
     csv: str = ""
+    verdict: Verdict | None = None  # None in older results, where the findings say it
 
     @property
     def limit(self) -> str:

@@ -12,10 +12,11 @@ from pydantic import model_validator
 from ssdbench.model.accept import Accepted
 from ssdbench.model.base import Model
 from ssdbench.model.budget import Budget
-from ssdbench.model.finding import Finding
+from ssdbench.model.finding import Finding, Severity
 from ssdbench.model.found import Found, Points, WarmUp
 from ssdbench.model.kind import StageKind
 from ssdbench.model.point import PointResult, Repeat, Verdict
+from ssdbench.model.rates import RateFound
 from ssdbench.model.steadyverdict import SteadyVerdict
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.upgrade import upgraded_run, upgraded_stage
@@ -71,6 +72,17 @@ class StageResult(Model):
     def verdict(self) -> SteadyVerdict | None:
         """What it found of steady state; None for other kinds."""
         return self.found.verdict if isinstance(self.found, WarmUp) else None
+
+    @property
+    def why_not(self) -> str:
+        """What keeps its answer from being VALIDATED, by codes; empty where nothing does."""
+        against = [f.code.value for f in self.findings if f.severity is Severity.INVALIDATES]
+        if against:
+            return ", ".join(dict.fromkeys(against))
+        if not self.complete:
+            return "not finished"
+        answer = self.found.verdict if isinstance(self.found, RateFound) else None
+        return "" if answer in (None, "VALIDATED") else answer.lower()
 
 
 HOST_UNIT_BYTES = 512_000  # of a health log, rounded up

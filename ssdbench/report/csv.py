@@ -23,6 +23,7 @@ from ssdbench.model.rundirectory import STAGES
 from ssdbench.model.workload import Workload
 from ssdbench.report.label import simulated_label
 from ssdbench.report.metrics import MOVING, direction, percentiles_of, published_bound, whole
+from ssdbench.report.view import words
 from ssdbench.report.view.capacity import demanded
 from ssdbench.stats.point import without_bound
 from ssdbench.stats.runplan import capacity_answer
@@ -284,14 +285,17 @@ def _rate_rows(stage: StageResult, found: RateFound) -> Iterator[Row]:
         "block_bytes": found.block_bytes,
         "read_percent": found.read_percent,
         "samples": found.searches,
+        "verdict": "NOT VALIDATED" if stage.why_not else "VALIDATED",
     }
-    how = f"open-loop searches, {found.limit}"
+    how = words.doubted(f"open-loop searches, {found.limit}", stage.why_not)
     for metric, value in (
         ("rate_within_limit_iops", found.rate_iops),
         ("rate_highest_search_iops", found.highest_iops),
         ("rate_knee_iops", found.knee_iops),
     ):
         yield about | _answered(stage, metric, value, "1/s", how)
+    if found.clients:
+        yield about | _answered(stage, "rate_clients", found.clients, "1", "that shared the rate")
     yield about | _answered(stage, "rate_limit_ns", found.limit_ns, "ns", "as asked")
 
 

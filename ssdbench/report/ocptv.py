@@ -104,6 +104,8 @@ def _of_stage(stage: StageResult) -> Iterator[Artifact]:
         yield from _of_point(point)
     if isinstance(stage.found, RateFound) and stage.found.rate_iops is not None:
         yield _measured("rate_within_limit", stage.found.rate_iops, "1/s")
+        word: Verdict = "NOT VALIDATED" if stage.why_not else "VALIDATED"
+        yield _diagnosed("rate_within_limit", word, stage.found.limit, reasons(stage.findings))
     for finding in stage.findings:
         told = f"{finding.code}: {finding.message}"
         yield {"log": {"severity": _SEVERITIES[finding.severity], "message": told}}
@@ -117,12 +119,15 @@ def _of_point(point: PointResult) -> Iterator[Artifact]:
         if one.status != "suppressed":
             side = "" if one.direction == "total" else f".{one.direction}"
             yield _measured(f"{name}{side}.{one.metric}", one.value, one.unit)
-    why = reasons(point.findings)
-    yield {
+    yield _diagnosed(name, point.verdict, point.point.label(), reasons(point.findings))
+
+
+def _diagnosed(name: str, verdict: Verdict, label: str, why: str) -> Artifact:
+    return {
         "diagnosis": {
-            "verdict": f"{name}: {point.verdict.lower()}",
-            "type": _TYPES[point.verdict],
-            "message": f"{point.point.label()}{': ' if why else ''}{why}",
+            "verdict": f"{name}: {verdict.lower()}",
+            "type": _TYPES[verdict],
+            "message": f"{label}{': ' if why else ''}{why}",
             "hardwareInfoId": DRIVE,
         }
     }

@@ -74,6 +74,13 @@ def _families(result: RunResult) -> Iterator[Family]:
             if found.rate_iops is not None
         ],
     )  # fmt: skip
+    yield Family(
+        "ssdbench_rate_validated", "1 when the rate within the limit is VALIDATED, else 0", "",
+        [
+            ({**drive, "stage": stage.name, "limit": found.limit}, float(not stage.why_not))
+            for stage, found in result.having(RateFound)
+        ],
+    )  # fmt: skip
 
 
 def _point_labels(point: PointResult) -> dict[str, str]:

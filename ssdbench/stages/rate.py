@@ -31,10 +31,10 @@ from ssdbench.engine.stage import (
     Unit,
 )
 from ssdbench.engine.units import own_findings
-from ssdbench.engine.verdict import inherited
+from ssdbench.engine.verdict import answer_verdict, inherited
 from ssdbench.engine.watched import Watched
 from ssdbench.generator.base import Job, Outcome
-from ssdbench.generator.fio.pace import most_threads, offered_iops
+from ssdbench.generator.fio.pace import offered_iops
 from ssdbench.host.files import write_atomic
 from ssdbench.model.kind import KINDS, StageKind
 from ssdbench.model.rates import RateFound, RateStep
@@ -42,7 +42,15 @@ from ssdbench.model.rundirectory import HISTOGRAMS, MEASURE, RATES
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import Workload
 from ssdbench.stages.rateanswer import about, answer, coarse, csv_text, hidden
-from ssdbench.stages.ratesearch import LONGEST_WINDOW_S, OfferedRate, next_rate, searched
+from ssdbench.stages.ratesearch import (
+    FIRST_CLIENTS,
+    LONGEST_WINDOW_S,
+    MORE_CLIENTS,
+    MOST_CLIENTS,
+    OfferedRate,
+    next_rate,
+    searched,
+)
 from ssdbench.stats.openloop import Requests
 from ssdbench.stats.percentiles import QUANTILES
 from ssdbench.stats.probing import known_remap_unit
@@ -52,6 +60,11 @@ from ssdbench.units import NS_PER_S, format_ns
 
 USUAL_START_IOPS = 1000.0
 LOOK_STEPS, STEPS = (4, 12), (2, 13)  # of the first look and each search, few and many
+MOST_GROWTHS = 3  # from FIRST_CLIENTS to MOST_CLIENTS
+GROWS = (
+    f"from {FIRST_CLIENTS} clients, and from {MORE_CLIENTS} times as many, up to "
+    f"{MOST_CLIENTS:,}, where requests wait for one"
+)
 STEP_S = 5
 
 
@@ -68,6 +81,7 @@ class Rate(PlainStage):
     repeats: int = 5
     window_s: float = 60.0
     settle_s: float = 30.0
+    clients_grow: bool = False  # from `workload.numjobs`, while requests wait for one
     kind = StageKind.RATE
     title = KINDS[StageKind.RATE].title
     record = RateStep
@@ -81,6 +95,7 @@ class Rate(PlainStage):
     def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
         """Every rate takes its time whatever the drive does; how many are needed is not known."""
         few, many = (a + self.repeats * b for a, b in zip(LOOK_STEPS, STEPS, strict=True))
+        many += MOST_GROWTHS * self.clients_grow
         longest_s = max(self.window_s, LONGEST_WINDOW_S)
         seconds = (few * (self.window_s + self.settle_s), many * (longest_s + self.settle_s))
         share = 1 - self.workload.read_percent / 100
@@ -98,7 +113,8 @@ class Rate(PlainStage):
             notes=[
                 f"each rate settles for {self.settle_s:g} s, then counts {self.window_s:g} s, or "
                 f"up to {longest_s:g} s where stalls are rare; a rate that was not decided is "
-                "offered once more for twice as long"
+                "offered once more for twice as long",
+                *([GROWS] if self.clients_grow else []),
             ],
         )
 
@@ -110,7 +126,7 @@ class Rate(PlainStage):
             yield Unit(
                 name=f"search-{asked.search:02d}/step-{asked.step:02d}",
                 work=asked,
-                doing=f"{asked.rate_iops:.0f} IOPS, {search}",
+                doing=f"{asked.rate_iops:.0f} IOPS from {asked.clients} clients, {search}",
                 number=len(done),
                 ahead_bytes=LEAST_AHEAD_BYTES if self.workload.writes else 0,
                 repeat=asked.search,
@@ -120,10 +136,7 @@ class Rate(PlainStage):
         """Settle, count, judge; None when the run must end."""
         asked = unit.work
         workload = self.workload.model_copy(
-            update={
-                "rate_iops": asked.rate_iops,
-                "numjobs": clients(self.workload, asked.rate_iops),
-            }
+            update={"rate_iops": asked.rate_iops, "numjobs": asked.clients}
         )
         seed = derived(context.seed, self.name, asked.search, asked.step)
         end_s = self.settle_s + asked.window_s
@@ -178,7 +191,8 @@ class Rate(PlainStage):
             *coarse(self, known_remap_unit(context.target, context.results)),
             *about(self, found, complete=ended.complete),
         ]
-        return Concluded(found, tuple(findings))
+        verdict = answer_verdict(context.target, findings, complete=ended.complete)
+        return Concluded(found.model_copy(update={"verdict": verdict}), tuple(findings))
 
 
 def _keep(directory: Path, requests: Requests, window: Asked) -> None:
@@ -204,11 +218,6 @@ def _drop(outcome: Outcome) -> None:
     for path in outcome.artifacts:
         if "_lat." in path.name:
             path.unlink(missing_ok=True)
-
-
-def clients(workload: Workload, rate_iops: float) -> int:
-    """How many threads share a rate: as many as asked for, each with a request a second or more."""
-    return min(workload.numjobs, most_threads(rate_iops, workload.read_percent))
 
 
 def started_from(stage: Rate, context: Context) -> float:

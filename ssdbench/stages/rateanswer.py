@@ -18,13 +18,16 @@ from ssdbench.model.findings.rates import (
 from ssdbench.model.findings.repeats import TooFewSearches, WindowHiddenByBuffer
 from ssdbench.model.rates import RateFound, RateStep
 from ssdbench.stages.ratesearch import (
+    BUSY_OF_TAIL,
     LEAST_BEYOND,
     LEAST_STALLS,
     NEAR,
+    OMISSION_FACTOR,
     Searched,
     Sought,
     completed,
     cycle_s,
+    decided,
     overloaded,
     settled,
 )
@@ -35,9 +38,7 @@ from ssdbench.stats.openloop import confidence_of_lowest
 from ssdbench.stats.percentiles import QUANTILES
 from ssdbench.stats.pointfindings import below_remap_unit
 
-BUSY_OF_TAIL = 0.1  # of what the percentile leaves out: so many requests may find no client free
 LEAST_SEARCHES = 5  # the lowest of five lies below the median with 97 % confidence
-OMISSION_FACTOR = 1.1  # a percentile from the due time that is so much larger is worth a word
 
 
 def answer(
@@ -50,10 +51,13 @@ def answer(
     ended = [one for one in searched if one.ended]
     workload = sought.workload
     steps = [*looked, *(step for one in ended for step in one.steps)]
-    best = [step for step in steps if step.mean_ns > 0 and step.kept]
+    best = [step for step in decided(steps) if step.mean_ns > 0 and step.kept]
     most = completed(steps)
+    counted = [step.clients for one in ended for step in one.steps]
+    clients = max(counted, default=0) or workload.numjobs
+    shared = workload.model_copy(update={"numjobs": clients})
     return RateFound(
-        workload=f"{workload.label()}, {workload.arrivals} arrivals",
+        workload=f"{shared.label()}, {workload.arrivals} arrivals",
         pattern=workload.pattern.value,
         block_bytes=workload.block_bytes,
         read_percent=workload.read_percent,
@@ -63,6 +67,7 @@ def answer(
         rate_iops=rate_at_slo(
             [_judged(settled(one.steps), most) for one in ended], sought.limit_ns
         ),
+        clients=clients,
         searches=len(ended),
         confidence=confidence_of_lowest(len(ended)),
         highest_iops=max((one.held_iops or 0.0 for one in ended), default=None),
@@ -136,7 +141,7 @@ def about(sought: Sought, found: RateFound, *, complete: bool) -> Iterator[Findi
     if found.rate_iops is None and found.searches:
         yield NoRateHeld(sought.percentile, sought.limit_ns).finding(stage=sought.name)
     yield from _unsure(sought, found)
-    late = [s for s in found.steps if s.kept and s.value_ns > OMISSION_FACTOR * s.seen_ns]
+    late = [s for s in decided(found.steps) if s.kept and s.value_ns > OMISSION_FACTOR * s.seen_ns]
     if late:
         worst = max(late, key=lambda s: s.value_ns / s.seen_ns)
         yield SentLate(
@@ -147,7 +152,7 @@ def about(sought: Sought, found: RateFound, *, complete: bool) -> Iterator[Findi
 def _unsure(sought: Sought, found: RateFound) -> Iterator[Finding]:
     """What keeps the answered rate from being VALIDATED, and what it was kept from."""
     most = completed(found.steps)
-    above = [s for s in found.steps if s.kept and s.offered_iops > most]
+    above = [s for s in decided(found.steps) if s.kept and s.offered_iops > most]
     if above:
         highest = max(above, key=lambda s: s.offered_iops)
         yield AboveCompletions(highest.offered_iops, most).finding(stage=sought.name)
@@ -166,8 +171,9 @@ def _unsure(sought: Sought, found: RateFound) -> Iterator[Finding]:
             sought.percentile,
         ).finding(stage=sought.name)
     near = [s for s in found.steps if s.search and s.offered_iops <= NEAR * worst.offered_iops]
-    for step in near:
+    for step in decided(near):
         in_time = step.seen_ns <= sought.limit_ns < step.value_ns and not overloaded(step)
+        in_time = in_time and step.value_ns > OMISSION_FACTOR * step.seen_ns
         if in_time and not step.kept and step.busy_share <= BUSY_OF_TAIL * tail:
             yield OwnClientBusy(step.offered_iops, step.clients, sought.percentile).finding(
                 stage=sought.name

@@ -2,13 +2,16 @@
 
 A first look finds about where the rate is, what the drive completes behind a backlog, and how far
 its stalls are apart. The searches that count begin there, with windows that hold what they must.
+A rate at which requests waited for a client is offered again from more clients.
 """
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol
 
+from ssdbench.generator.fio.pace import most_threads
 from ssdbench.model.rates import RateStep
 from ssdbench.model.workload import Workload
 from ssdbench.stats.openloop import GROWTH, NEARBY, Search
@@ -27,6 +30,12 @@ NEAR = 1.2  # times a rate or less apart: stalls come about as often
 LOOK_RESOLUTION = 0.2  # of the rate
 MOST_OVERLOADED = 3  # steps that look for a backlog
 AGAIN = 2.0  # times the window of a rate that is offered a second time
+FIRST_CLIENTS = 16  # where the profile does not say how many
+MOST_CLIENTS = 1024  # to which they grow by themselves
+MORE_CLIENTS = 4  # times as many, where requests waited for one
+BUSY_OF_TAIL = 0.1  # of what the percentile leaves out: so many requests may find no client free
+OMISSION_FACTOR = 1.1  # a percentile from the due time that is so much larger is worth a word
+SAME_RATE = 1.02  # times what fewer clients completed, or less: clients do not limit it
 
 
 class Sought(Protocol):
@@ -46,6 +55,8 @@ class Sought(Protocol):
     def window_s(self) -> float: ...
     @property
     def resolution(self) -> float: ...
+    @property
+    def clients_grow(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +67,7 @@ class OfferedRate:
     step: int  # from 1
     rate_iops: float
     window_s: float
+    clients: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +81,63 @@ class Searched:
 
 
 def next_rate(sought: Sought, start_iops: float, done: Sequence[RateStep]) -> OfferedRate | None:
-    """The rate to offer now; None when all searches have ended."""
+    """The rate to offer now, and from how many clients; None when all searches have ended."""
+    if (more := more_clients(sought, done)) is not None:
+        last = done[-1]
+        return OfferedRate(last.search, last.step + 1, last.asked_iops, last.window_s, more)
     for one, rate in _course(sought, start_iops, done):
         if rate is not None:
             seconds = window_s(sought, rate, done)
             if one.steps and one.steps[-1].asked_iops == rate:
                 seconds = AGAIN * one.steps[-1].window_s
-            return OfferedRate(one.search, len(one.steps) + 1, rate, seconds)
+            clients = clients_for(sought, rate, done)
+            return OfferedRate(one.search, len(one.steps) + 1, rate, seconds, clients)
     return None
+
+
+def clients_for(sought: Sought, rate_iops: float, done: Sequence[RateStep]) -> int:
+    """How many threads share a rate: as many as so far, each with a request a second or more."""
+    grown = max((step.clients for step in done), default=0) if sought.clients_grow else 0
+    most = most_threads(rate_iops, sought.workload.read_percent)
+    return min(max(sought.workload.numjobs, grown), most)
+
+
+def more_clients(sought: Sought, done: Sequence[RateStep]) -> int | None:
+    """How many are to offer the last rate again; None where waiting for one decides nothing.
+
+    That is so where few requests waited, where the percentile from when requests were sent is
+    above the limit already, and where a backlog is worked off no faster for more clients.
+    """
+    if not done or not sought.clients_grow:
+        return None
+    last = done[-1]
+    most = min(MOST_CLIENTS, most_threads(last.asked_iops, sought.workload.read_percent))
+    if last.clients >= most or last.seen_ns > sought.limit_ns or not waited(sought, last):
+        return None
+    in_vain = any(
+        overloaded(step)
+        and step.clients < last.clients
+        and last.achieved_iops <= SAME_RATE * step.achieved_iops
+        for step in done
+    )
+    return None if overloaded(last) and in_vain else min(most, MORE_CLIENTS * last.clients)
+
+
+def waited(sought: Sought, step: RateStep) -> bool:
+    """Whether waiting for a client moved the percentile, or hid requests from the drive."""
+    few = BUSY_OF_TAIL * (1 - QUANTILES[sought.percentile])
+    return step.busy_share > few or step.value_ns > OMISSION_FACTOR * step.seen_ns
+
+
+def decided(steps: Sequence[RateStep]) -> list[RateStep]:
+    """The steps without those whose rate was offered again from more clients, which decides."""
+
+    def again(step: RateStep, after: RateStep) -> bool:
+        same = (step.search, step.asked_iops) == (after.search, after.asked_iops)
+        return same and after.clients > step.clients
+
+    last = [*steps[-1:]]
+    return [one for one, after in pairwise(steps) if not again(one, after)] + last
 
 
 def searched(sought: Sought, start_iops: float, done: Sequence[RateStep]) -> list[Searched]:
@@ -92,19 +153,23 @@ def _course(
     held: float | None = None
     for number in range(sought.repeats + 1):
         steps = tuple(step for step in done if step.search == number)
+        if steps and steps[-1] is done[-1] and more_clients(sought, done) is not None:
+            yield Searched(number, None, steps, ended=False), steps[-1].asked_iops
+            return
+        deciding = settled(steps)
         search = Search(
             start_iops=held or start_iops,
             least_iops=least_iops(sought),
             resolution=sought.resolution if number else max(LOOK_RESOLUTION, sought.resolution),
             growth=NEARBY if number and held else GROWTH,
         )
-        for step in settled(steps):
+        for step in deciding:
             search.next_iops()
             search.saw(step.asked_iops, held=step.kept)
         rate = search.next_iops()
         if rate is None and not number and math.isinf(completed(steps)):
-            rate = _overload(steps)
-        here = _held(search, steps)
+            rate = _overload(deciding)
+        here = _held(search, deciding)
         yield Searched(number, here, steps, ended=rate is None), rate
         if rate is not None:
             return
@@ -112,12 +177,13 @@ def _course(
 
 
 def settled(steps: Sequence[RateStep]) -> list[RateStep]:
-    """The steps of a search that decide, without those whose rate is offered a second time.
+    """The steps of a search that decide, without those whose rate is offered once more.
 
     That is done where the percentile kept the limit and only its upper limit did not: the window
     held too few requests, and a rate that holds would be lost.
     """
     decide = []
+    steps = decided(steps)
     for place, step in enumerate(steps):
         before, after = steps[:place][-1:], steps[place + 1 :][:1]
         first = all(one.asked_iops != step.asked_iops for one in before)
@@ -171,7 +237,7 @@ def cycle_s(steps: Sequence[RateStep], rate_iops: float) -> float | None:
     """How far stalls are apart at about this rate; None where none was seen."""
     near = [
         step
-        for step in steps
+        for step in decided(steps)
         if rate_iops / NEAR <= step.offered_iops <= rate_iops * NEAR and not overloaded(step)
     ]
     seen = sum(step.stalls for step in near)
@@ -185,5 +251,5 @@ def overloaded(step: RateStep) -> bool:
 
 def completed(steps: Sequence[RateStep]) -> float:
     """What the drive completes behind a backlog, at the least; infinite where none was seen."""
-    behind = (step.achieved_iops for step in steps if overloaded(step))
+    behind = (step.achieved_iops for step in decided(steps) if overloaded(step))
     return min((rate for rate in behind if rate > 0), default=math.inf)

@@ -23,7 +23,7 @@ from ssdbench.engine.fiorun import FioRun
 from ssdbench.engine.seeds import derived
 from ssdbench.engine.stage import Concluded, Context, Ended, PlainStage, RateHint, StagePlan, Unit
 from ssdbench.engine.units import own_findings
-from ssdbench.engine.verdict import inherited
+from ssdbench.engine.verdict import answer_verdict, inherited
 from ssdbench.engine.watched import Watched
 from ssdbench.errors import HostLacks, SsdbenchError
 from ssdbench.generator.base import Job, Outcome
@@ -35,7 +35,7 @@ from ssdbench.host import packed
 from ssdbench.host.files import make_directory, require_room, write_atomic
 from ssdbench.model.asked.replay import Columns, Placing, TraceForm
 from ssdbench.model.estimate import Estimate
-from ssdbench.model.finding import Finding, Severity
+from ssdbench.model.finding import Finding
 from ssdbench.model.findings.replays import (
     ArrivalsOff,
     ClientsHeldUp,
@@ -210,11 +210,6 @@ class Replay(PlainStage):
             *own_findings(done, ended),
             *self._about(counting, made, complete=ended.complete),
         ]
-        valid = (
-            context.target.kind.plannable
-            and ended.complete
-            and not any(finding.severity is Severity.INVALIDATES for finding in findings)
-        )
         found = ReplayFound(
             name=self.called,
             loop="open" if summary is None or summary.timed else "closed",
@@ -226,11 +221,7 @@ class Replay(PlainStage):
             rounded=made.rounded,
             replays=tuple(done),
             estimates=_estimates(context, counting),
-            verdict="VALIDATED"
-            if valid
-            else "NOT VALIDATED"
-            if context.target.kind.plannable
-            else "MEASURED, NOT PLANNABLE",
+            verdict=answer_verdict(context.target, findings, complete=ended.complete),
         )
         stage = {"stage": self.name}
         return Concluded(found, tuple(one.model_copy(update=stage) for one in findings))

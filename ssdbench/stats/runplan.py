@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from ssdbench.model.finding import Severity
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.rates import RateFound
-from ssdbench.model.result import PointResult, RunResult, StageResult
+from ssdbench.model.result import PointResult, RunResult
 from ssdbench.model.workload import Pattern
 from ssdbench.stats.capacity import MOST_DRIVES, Demand, Endurance, Plan, plan
 from ssdbench.stats.planinputs import Unknown, unknown
@@ -54,6 +54,7 @@ class CapacityAnswer:
     depths: tuple[Depth, ...] = ()
     bound_iops: float | None = None  # of one drive, closed loop, from repeats that had settled
     slo_iops: float | None = None  # of one drive, open loop, within the limit of latency
+    slo_why_not: str = ""  # validated; empty where it is
     usable_iops: float | None = None  # the lower of the two
     read_bound_iops: float | None = None  # of one drive, reads alone; None where not known
     waf: float | None = None
@@ -123,7 +124,7 @@ def capacity_answer(result: RunResult, wanted: CapacityPlan) -> CapacityAnswer:
     rivals, why = _limiting(result, wanted, points)
     point = min(rivals, key=_bound)
     bound = None if point.unsteady else _bound(point)
-    slo, slo_reasons, slo_notes = _within_slo(result, wanted, point)
+    slo, slo_why_not, slo_reasons, slo_notes = _within_slo(result, wanted, point)
     usable = min(bound, slo) if bound and slo is not None else bound
     waf, source = _amplification(result, wanted)
     reads = _read_bound(result, point)
@@ -145,6 +146,7 @@ def capacity_answer(result: RunResult, wanted: CapacityPlan) -> CapacityAnswer:
         depths=tuple(_depths(result, wanted, point, worn)),
         bound_iops=bound,
         slo_iops=slo,
+        slo_why_not=slo_why_not,
         usable_iops=usable,
         read_bound_iops=reads,
         waf=waf,
@@ -316,33 +318,32 @@ def _not_valid(
 
 def _within_slo(
     result: RunResult, wanted: CapacityPlan, point: PointResult
-) -> tuple[float | None, list[str], list[str]]:
+) -> tuple[float | None, str, list[str], list[str]]:
     """The open-loop rate that keeps the limit of latency, and why it may not be known."""
     if wanted.p99_s is None:
-        return None, [], []
+        return None, "", [], []
     for stage, told in result.having(RateFound):
         if _same_slo(told, wanted, point):
             if told.rate_iops is None:
-                return 0.0, [f"no offered rate kept the limit of latency in {stage.name}"], []
+                none = f"no offered rate kept the limit of latency in {stage.name}"
+                return 0.0, stage.why_not, [none], []
             note = f"rate at the limit of latency from {stage.name}"
-            return told.rate_iops, _spoilt(stage), [note]
+            if told.clients:
+                note += f", offered by {counted(told.clients, 'client')}"
+            why = stage.why_not
+            if not why:
+                return told.rate_iops, "", [], [note]
+            spoilt = f"the rate at the limit of latency is not validated ({why})"
+            return told.rate_iops, why, [spoilt], [f"not validated ({why}): {note}"]
     if _p99_within(point, wanted.p99_s):
         note = "p99 was within the limit in a closed loop; a `rate` stage would test it open-loop"
-        return None, [], [note]
+        return None, "", [], [note]
     return (
         None,
+        "",
         ["at this bound p99 is not known to be within the limit; measure a `rate` stage"],
         [],
     )
-
-
-def _spoilt(stage: StageResult) -> list[str]:
-    """Why the rate that a stage found may not be planned on."""
-    codes = [f.code.value for f in stage.findings if f.severity is Severity.INVALIDATES]
-    if not codes and stage.complete:
-        return []
-    why = ", ".join(dict.fromkeys(codes)) or "not finished"
-    return [f"the rate at the limit of latency is not validated ({why})"]
 
 
 def _same_slo(told: RateFound, wanted: CapacityPlan, point: PointResult) -> bool:

@@ -20,6 +20,7 @@ from ssdbench.stages.extra import Extra
 from ssdbench.stages.measuring import Measuring
 from ssdbench.stages.points import Judging, PointStage, ascending
 from ssdbench.stages.rate import Rate
+from ssdbench.stages.ratesearch import FIRST_CLIENTS
 from ssdbench.suite import jobphases
 from ssdbench.units import KIB, format_size
 
@@ -264,11 +265,12 @@ def rate(
             block_bytes=wanted.block_bytes,
             read_percent=wanted.read_percent,
             iodepth=1,
-            numjobs=wanted.clients,
+            numjobs=wanted.clients or FIRST_CLIENTS,
             range=point_range(level_bytes, wanted.block_bytes),
             content=profile.content,
             arrivals=wanted.arrivals,
         ),
+        clients_grow=wanted.clients is None,
         limit_ns=limit_s * 1e9,
         percentile=wanted.percentile,
         start_iops=wanted.start_iops,

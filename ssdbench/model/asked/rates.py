@@ -44,8 +44,11 @@ class RateSweep(Model):
         default=Arrivals.POISSON,
         description="poisson: at random, as from many clients; even: one after each interval.",
     )
-    clients: Jobs = Field(
-        default=16, description="Threads that send, each with one request in flight."
+    clients: Jobs | None = Field(
+        default=None,
+        examples=[256],
+        description="Threads that send, each with one request in flight; without it 16, and more, "
+        "up to 1,024, until waiting for one no longer matters.",
     )
     start_iops: Positive | None = Field(
         default=None,

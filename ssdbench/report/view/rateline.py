@@ -11,16 +11,17 @@ from ssdbench.units import format_bound
 
 def of_rate(result: RunResult, stages: Sequence[tuple[StageResult, RateFound]]) -> Headline:
     """The lowest rate of all rate stages: the only number of such a run."""
-    lowest = min((found for _, found in stages), key=_rate)
+    stage, lowest = min(stages, key=lambda one: _rate(one[1]))
     kept = _rate(lowest) > 0
     valid = result.verdict == "VALIDATED"
+    why = stage.why_not or "the run is not"
     simulated = " (simulated drive)" if result.target.simulated else ""
     if not kept:
         label = "No offered rate kept the limit"
     elif valid:
         label = f"Rate within the limit of latency{simulated}"
     else:
-        label = "Rate within the limit – do not plan on it"
+        label = words.sentence(words.doubted("rate within the limit – do not plan on it", why))[:-1]
     return Headline(
         label=label,
         number=format_bound(_rate(lowest)) if kept else words.NONE,
@@ -54,4 +55,5 @@ def _meaning(*, kept: bool, valid: bool) -> str:
 def _evidence(stage: StageResult, found: RateFound) -> tuple[str, str]:
     rate = format_bound(_rate(found))
     confidence = f", confidence {100 * found.confidence:.3g} %"
-    return stage.title, f"{rate} IOPS in {found.searches} searches{confidence}"
+    told = f"{rate} IOPS in {found.searches} searches{confidence}"
+    return stage.title, words.doubted(told, stage.why_not)

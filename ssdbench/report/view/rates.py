@@ -7,25 +7,30 @@ from ssdbench.model.result import StageResult
 from ssdbench.report.figures import Line, LinesFigure
 from ssdbench.report.view import words
 from ssdbench.report.view.page import Block, Cell, Column, Facts, Plot, Plots, Prose, Table
-from ssdbench.units import format_count, format_ns
+from ssdbench.units import counted, format_count, format_ns
 
 TICKS = 6
 
 
 def blocks(stage: StageResult, found: RateFound) -> Iterator[Block]:
     """The answer, the curve and every step."""
-    yield _lead(found)
+    yield _lead(stage, found)
     steps = sorted((s for s in found.steps if s.value_ns > 0), key=lambda s: s.offered_iops)
     if len({step.offered_iops for step in steps}) > 1:
         yield Plots([_curve(stage, found, steps)])
     yield _table(found)
-    yield Facts("In numbers", [words.fact(name, value) for name, value in _numbers(found)])
+    yield Facts("In numbers", [words.fact(name, value) for name, value in _numbers(stage, found)])
 
 
-def _numbers(found: RateFound) -> Iterator[tuple[str, str | float | int | None]]:
+def _numbers(
+    stage: StageResult, found: RateFound
+) -> Iterator[tuple[str, str | float | int | None]]:
+    yield "verdict", f"NOT VALIDATED ({stage.why_not})" if stage.why_not else "VALIDATED"
     yield "rate_at_the_limit_iops", found.rate_iops
     yield "limit", found.limit
     yield "workload", words.times(found.workload)
+    if found.clients:
+        yield "clients", found.clients
     yield "searches", found.searches
     yield "confidence_percent", round(100 * found.confidence, 1)
     yield "highest_of_all_searches_iops", found.highest_iops
@@ -33,16 +38,27 @@ def _numbers(found: RateFound) -> Iterator[tuple[str, str | float | int | None]]
         yield "knee_iops", found.knee_iops
 
 
-def _lead(found: RateFound) -> Prose:
+def _lead(stage: StageResult, found: RateFound) -> Prose:
     limit, name = format_ns(found.limit_ns), found.percentile
     if found.rate_iops is None:
-        return Prose(f"No offered rate kept {name} within {limit} in every search.", tone="bad")
+        none = f"no offered rate kept {name} within {limit} in every search"
+        return Prose(words.sentence(words.doubted(none, stage.why_not)), tone="bad")
+    rate = f"{format_count(found.rate_iops)} IOPS"
+    sharing = f" from {counted(found.clients, 'client')}" if found.clients else ""
+    counts = (
+        " Latency counts from the moment when a request was due, so that no wait is left out; a "
+        "rate holds when the upper 95 % limit of the percentile does, 99 % of the rate is done and "
+        "no backlog grows."
+    )
+    if stage.why_not:
+        kept = (
+            f"{rate}{sharing} kept {name} within {limit} in the lowest of {found.searches} searches"
+        )
+        return Prose(f"{words.sentence(words.doubted(kept, stage.why_not))}{counts}", tone="bad")
     return Prose(
-        f"{format_count(found.rate_iops)} IOPS can be offered with {name} within "
-        f"{limit}: the lowest of {found.searches} searches, which lies below their median with "
-        f"{100 * found.confidence:.0f} % confidence. Latency counts from the moment "
-        "when a request was due, so that no wait is left out; a rate holds when the upper 95 % "
-        "limit of the percentile does, 99 % of the rate is done and no backlog grows."
+        f"{rate} can be offered{sharing} with {name} within {limit}: the lowest of "
+        f"{found.searches} searches, which lies below their median with "
+        f"{100 * found.confidence:.0f} % confidence.{counts}"
     )
 
 
@@ -92,6 +108,7 @@ def _table(found: RateFound) -> Table:
         Column("Search", number=True),
         Column("Offered IOPS", number=True),
         Column("Done IOPS", number=True),
+        Column("Clients", number=True),
         Column(f"{name} when sent", number=True),
         Column(f"{name} when due", number=True),
         Column("Upper limit", number=True, hint="one-sided, 95 %"),
@@ -105,6 +122,7 @@ def _row(step: RateStep) -> list[Cell]:
         Cell(str(step.search) if step.search else "first look"),
         Cell(format_count(step.offered_iops)),
         Cell(format_count(step.achieved_iops)),
+        Cell(str(step.clients) if step.clients else words.NONE),
         Cell(format_ns(step.seen_ns)),
         Cell(format_ns(step.value_ns)),
         Cell("too few" if step.upper_ns is None else format_ns(step.upper_ns)),

@@ -232,6 +232,11 @@ def sentence(text: str) -> str:
     return start + text[1:] + ("" if text[-1] in ".!?" else ".")
 
 
+def doubted(text: str, why_not: str) -> str:
+    """`text`, and in the same sentence that it is not VALIDATED, where something says so."""
+    return f"not validated ({why_not}): {text}" if why_not else text
+
+
 def moment(iso: str | None) -> str:
     """`2026-11-21 02:30:00 UTC` of an ISO 8601 time."""
     if not iso:

@@ -14,15 +14,17 @@ from ssdbench.model.finding import Code
 from ssdbench.model.rates import RateFound, RateStep
 from ssdbench.model.result import StageResult
 from ssdbench.model.workload import ActiveRange, Arrivals, Pattern, Workload
-from ssdbench.stages.rate import Rate, clients
+from ssdbench.stages.rate import Rate
 from ssdbench.stages.rateanswer import about, answer, coarse, hidden
 from ssdbench.stages.ratesearch import (
     AGAIN,
     LONGEST_WINDOW_S,
     OfferedRate,
     Searched,
+    clients_for,
     cycle_s,
     least_iops,
+    more_clients,
     next_rate,
     window_s,
 )
@@ -92,7 +94,12 @@ def rate_of(stage: StageResult) -> RateFound:
 
 
 def a_search(
-    tmp_path: Path, *, repeats: int = 5, limit_ns: float = LIMIT_NS, clients: int = 500
+    tmp_path: Path,
+    *,
+    repeats: int = 5,
+    limit_ns: float = LIMIT_NS,
+    clients: int = 500,
+    clients_grow: bool = False,
 ) -> ARun:
     drive = Queue()
     workload = Workload(
@@ -101,7 +108,10 @@ def a_search(
         arrivals=Arrivals.POISSON,
     )  # fmt: skip
     run = ARun(tmp_path / "run", drive)
-    run.stages.append(Rate("01-rate", workload, limit_ns, repeats=repeats, settle_s=5))
+    stage = Rate(
+        "01-rate", workload, limit_ns, repeats=repeats, settle_s=5, clients_grow=clients_grow
+    )
+    run.stages.append(stage)
     return run
 
 
@@ -388,4 +398,76 @@ def test_each_client_has_a_read_and_a_write_a_second_at_least(
         range=ActiveRange(offset_bytes=0, length_bytes=1 << 30), arrivals=Arrivals.POISSON,
     )  # fmt: skip
 
-    assert clients(workload, rate) == used
+    assert clients_for(Rate("01-rate", workload, LIMIT_NS), rate, []) == used
+
+
+def test_clients_grow_until_waiting_for_one_decides_nothing(tmp_path: Path) -> None:
+    grown = a_search(tmp_path / "grown", clients=4, clients_grow=True).go()
+    given = a_search(tmp_path / "given", clients=4).go()
+
+    found = rate_of(grown.stages[0])
+    assert grown.verdict == "VALIDATED" and found.verdict == "VALIDATED"
+    assert found.clients >= 16 and f"QD 1 x {found.clients}" in found.workload
+    assert found.rate_iops is not None
+    assert 0.85 * TRUTH_IOPS <= found.rate_iops <= 1.02 * TRUTH_IOPS
+    assert max(step.clients for step in rate_of(given.stages[0]).steps) == 4
+    assert rate_of(given.stages[0]).verdict == given.verdict == "NOT VALIDATED"
+
+
+def offered_from(
+    clients: int, *, rate: float = 1000.0, done: float = 1.0, value_ns: float = 1e6,
+    seen_ns: float = 1e6, busy: float = 0.0, search: int = 0,
+) -> RateStep:  # fmt: skip
+    step = stepped(rate, rate * done, kept=done == 1 and value_ns <= LIMIT_NS, busy=busy)
+    told = {"clients": clients, "value_ns": value_ns, "seen_ns": seen_ns, "search": search}
+    told["asked_iops"] = rate
+    return step.model_copy(update=told)
+
+
+@pytest.mark.parametrize(
+    ("steps", "more"),
+    [
+        ([offered_from(16)], None),
+        ([offered_from(16, busy=0.0011)], 64),
+        ([offered_from(16, value_ns=1.2e6)], 64),
+        ([offered_from(64, value_ns=9.4e6, seen_ns=2.8e6)], 256),
+        ([offered_from(16, value_ns=9e8, seen_ns=1.1 * LIMIT_NS)], None),  # the drive is too slow
+        ([offered_from(1024, busy=0.5)], None),
+        ([offered_from(400, rate=500, busy=0.5)], 500),  # a request a second each
+        ([offered_from(16, done=0.6, value_ns=1e9)], 64),
+        # Four times as many worked the backlog off no faster.
+        ([offered_from(16, done=0.6, value_ns=1e9), offered_from(64, done=0.6, value_ns=1e9)],
+         None),
+        ([offered_from(16, done=0.4, value_ns=1e9), offered_from(64, done=0.6, value_ns=1e9)],
+         256),
+    ],
+)  # fmt: skip
+def test_a_rate_is_offered_again_from_more_clients_where_waiting_for_one_mattered(
+    tmp_path: Path, steps: list[RateStep], more: int | None
+) -> None:
+    growing = a_search(tmp_path / "growing", clients=16, clients_grow=True).stages[0]
+    given = a_search(tmp_path / "given", clients=16).stages[0]
+    assert isinstance(growing, Rate) and isinstance(given, Rate)
+
+    assert more_clients(growing, steps) == more
+    assert more_clients(given, steps) is None
+    if more is not None:
+        again = next_rate(growing, 1000, steps)
+        assert again is not None
+        assert (again.rate_iops, again.clients) == (steps[-1].asked_iops, more)
+
+
+def test_what_few_clients_got_from_the_drive_limits_no_answer_of_more(tmp_path: Path) -> None:
+    sought = a_search(tmp_path, clients=16, clients_grow=True).stages[0]
+    assert isinstance(sought, Rate)
+    looked = [
+        offered_from(16, rate=2000, done=0.4, value_ns=1e9),
+        offered_from(64, rate=2000, value_ns=5e6, seen_ns=5e6),
+        offered_from(64, rate=4000, done=0.8, value_ns=1e9, seen_ns=2 * LIMIT_NS),
+    ]
+    held = offered_from(64, rate=2000, value_ns=5e6, seen_ns=5e6, search=1)
+    failed = offered_from(64, rate=2040, value_ns=2e7, seen_ns=2e7, search=1)
+
+    found = answer(sought, [Searched(1, 2000.0, (held, failed))], looked)
+
+    assert (found.rate_iops, found.clients) == (2000.0, 64)
