@@ -7,6 +7,7 @@
     ├── TargetRefused           exit 3   the target must not be written; carries every reason
     ├── HostLacks               exit 4   something is missing on the host (fio, root, a module)
     │   └── CommandFailed       exit 4   a program that we started failed
+    │       └── AnsweredTooMuch exit 4   and one that said more than there is room for
     ├── DeviceError             exit 5   the drive answered with an error
     │   └── DeviceLost          exit 5   the drive went away or changed its size
     └── Interrupted             exit 130 or 143
@@ -128,6 +129,10 @@ class CommandFailed(HostLacks):
         self.argv = tuple(argv)
         self.status = status
         self.stderr = stderr
+
+
+class AnsweredTooMuch(CommandFailed):
+    """A program said more than whoever started it takes, and was ended for it."""
 
 
 class DeviceError(SsdbenchError):

@@ -125,7 +125,7 @@ echo; echo '{MARK}ended'; cat ended.json 2>/dev/null
 exit 0
 """
     said = reach.call(job.address, script, idle_s=after_s)
-    parts = _parts(said.stdout[: 1 << 22].decode("utf-8", "replace"))
+    parts = _parts(said.stdout.decode("utf-8", "replace"))
     if "boot" not in parts:
         raise UsageError(f"{job.host} gave no answer that can be read: {telling(said.stderr)}")
     return Look(
@@ -154,7 +154,7 @@ def fetch(job: Job, reach: Reach) -> dict[str, bytes]:
         f"cd {directory} && {{ ls {names} 2>/dev/null; find stages -name unit.json -type f; }} "
         "| tar -cf - -T - | gzip -1"
     )
-    said = reach.call(job.address, script)
+    said = reach.call(job.address, script, most_bytes=MOST_FETCHED_BYTES)
     files: dict[str, bytes] = {}
     left = MOST_FETCHED_BYTES
     try:

@@ -4,15 +4,17 @@ import shlex
 from dataclasses import dataclass
 from typing import Protocol
 
-from ssdbench.errors import CommandFailed, HostLacks
+from ssdbench.errors import AnsweredTooMuch, CommandFailed, HostLacks, UsageError
 from ssdbench.fleet.inventory import Fleet
 from ssdbench.host import command
+from ssdbench.units import format_size
 
 SSH_FAILED = 255  # ssh(1): its own exit status when it could not get there
 CONNECT_S = 15
 ANSWER_S = 120.0
 MOST_SHUT_S = 6 * 3600.0  # that a run may keep a look waiting at its door
 ALIVE_EVERY_S = 15
+MOST_ANSWER_BYTES = 4 << 20  # `drives --json` of 500 drives takes less than 1 MiB
 
 
 class Silent(HostLacks):
@@ -32,9 +34,16 @@ class Reach(Protocol):
     """A way to run a script of sh on a host."""
 
     def call(
-        self, address: str, script: str, *, given: bytes = b"", idle_s: float | None = None
+        self,
+        address: str,
+        script: str,
+        *,
+        given: bytes = b"",
+        idle_s: float | None = None,
+        most_bytes: int = MOST_ANSWER_BYTES,
     ) -> Said:
-        """Run it to its end. Raises Silent when the host does not answer.
+        """Run it to its end. Raises Silent when the host does not answer, UsageError when its
+        answer is longer than `most_bytes`.
 
         `idle_s`: so long the script sleeps there, and then it waits at the door of a run. Nothing
         may be heard of the host meanwhile.
@@ -50,12 +59,18 @@ class BySsh:
     become: tuple[str, ...] = ()
 
     def call(
-        self, address: str, script: str, *, given: bytes = b"", idle_s: float | None = None
+        self,
+        address: str,
+        script: str,
+        *,
+        given: bytes = b"",
+        idle_s: float | None = None,
+        most_bytes: int = MOST_ANSWER_BYTES,
     ) -> Said:
         """Run a script there."""
         remote = shlex.join([*self.become, "sh", "-c", script])
         argv = [*_ssh(idle_s), *self.options, "--", address, remote]
-        return _called(argv, address, given, SSH_FAILED, idle_s)
+        return _called(argv, address, given, SSH_FAILED, idle_s, most_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +78,16 @@ class Here:
     """This machine, whatever the address; for simulated drives."""
 
     def call(
-        self, address: str, script: str, *, given: bytes = b"", idle_s: float | None = None
+        self,
+        address: str,
+        script: str,
+        *,
+        given: bytes = b"",
+        idle_s: float | None = None,
+        most_bytes: int = MOST_ANSWER_BYTES,
     ) -> Said:
         """Run a script here."""
-        return _called(["sh", "-c", script], address, given, None, idle_s)
+        return _called(["sh", "-c", script], address, given, None, idle_s, most_bytes)
 
 
 def reach_of(fleet: Fleet) -> Reach:
@@ -84,11 +105,23 @@ def _ssh(idle_s: float | None) -> list[str]:
 
 
 def _called(
-    argv: list[str], address: str, given: bytes, silent: int | None, idle_s: float | None
+    argv: list[str],
+    address: str,
+    given: bytes,
+    silent: int | None,
+    idle_s: float | None,
+    most_bytes: int,
 ) -> Said:
     longest_s = ANSWER_S if idle_s is None else ANSWER_S + idle_s + MOST_SHUT_S
     try:
-        done = command.run(argv, ok=range(256), input=given, timeout_s=longest_s)
+        done = command.run(
+            argv, ok=range(256), input=given, timeout_s=longest_s, most_bytes=most_bytes
+        )
+    except AnsweredTooMuch as error:
+        raise UsageError(
+            f"{address} answered more than {format_size(most_bytes)}, which no ssdbench does",
+            hint="Look at what `ssdbench:` and `become:` start there, or leave the host out.",
+        ) from error
     except CommandFailed as error:
         raise Silent(f"{address} does not answer: {error.message}") from error
     if done.status == silent:

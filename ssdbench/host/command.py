@@ -7,6 +7,7 @@ its own, so that one signal reaches all of it, and without a terminal to ask at.
 import logging
 import os
 import select
+import selectors
 import shlex
 import shutil
 import signal
@@ -20,14 +21,17 @@ from pathlib import Path
 from threading import Event
 from typing import NoReturn
 
-from ssdbench.errors import CommandFailed, HostLacks
+from ssdbench.errors import AnsweredTooMuch, CommandFailed, HostLacks
 from ssdbench.foreign import open_own
 from ssdbench.host.files import unwritable
+from ssdbench.units import format_size
 
 # The child asks the kernel to be killed when we die, and only then looks whether we still live:
 # the other order would leave a moment in which our death goes unnoticed.
 _DIE_WITH_US = '[ "$PPID" = "$0" ] && exec env "$@"'
 
+MOST_ANSWER_BYTES = 256 << 20  # of a program of this host: an unpacked kernel is the largest
+_PIECE_BYTES = 1 << 16
 TIDYING_S = 2.0  # of programs that are asked to end
 UNKILLABLE_S = 10.0
 _FOR_ROOT = ("/usr/local/sbin", "/usr/sbin", "/sbin")
@@ -69,11 +73,13 @@ def run(
     env: Mapping[str, str] | None = None,
     timeout_s: float | None = None,
     input: bytes | None = None,  # subprocess calls it so
+    most_bytes: int = MOST_ANSWER_BYTES,
 ) -> Completed:
     """Run a program to its end.
 
     `env` is added to ours. Raises CommandFailed for a status outside `ok` or when `timeout_s`
-    passes (the program is then killed), HostLacks when it is not installed.
+    passes (the program is then killed), AnsweredTooMuch when it says more than `most_bytes` (it is
+    killed, too), HostLacks when it is not installed.
     """
     try:
         with subprocess.Popen(
@@ -88,7 +94,7 @@ def run(
             story = _Story(process.pid, argv, env)
             _awaited.add(process.pid)
             try:
-                stdout, stderr = process.communicate(input, timeout=timeout_s)
+                stdout, stderr = _said_by(process, input, timeout_s, most_bytes)
             except BaseException as error:
                 _signal_group(process.pid, signal.SIGKILL)
                 story.ended(process.wait())
@@ -96,6 +102,9 @@ def run(
                     raise CommandFailed(
                         argv, -signal.SIGKILL, f"no answer within {timeout_s:g} s", hint=hint
                     ) from None
+                if isinstance(error, _TooMuch):
+                    said = f"its answer is longer than {format_size(most_bytes)}"
+                    raise AnsweredTooMuch(argv, -signal.SIGKILL, said, hint=hint) from None
                 raise
             finally:
                 _awaited.discard(process.pid)
@@ -106,6 +115,68 @@ def run(
     if process.returncode not in ok:
         raise CommandFailed(argv, process.returncode, said, hint=hint)
     return Completed(stdout.decode(errors="replace"), said, process.returncode, stdout)
+
+
+class _TooMuch(Exception):
+    """A program said more than it may."""
+
+
+def _said_by(
+    process: "subprocess.Popen[bytes]", given: bytes | None, timeout_s: float | None, most: int
+) -> tuple[bytes, bytes]:
+    """What a program says on stdout and stderr until its end, and both are closed.
+
+    As `communicate`, which has no limit: a program without an end would take all memory. Raises
+    TimeoutExpired, _TooMuch.
+    """
+    until_s = None if timeout_s is None else time.monotonic() + timeout_s
+    said: dict[int, list[bytes]] = {}
+    length, rest = 0, memoryview(given or b"")
+    with selectors.DefaultSelector() as open_ones:
+        for pipe in filter(None, (process.stdout, process.stderr)):
+            said[pipe.fileno()] = []
+            open_ones.register(pipe, selectors.EVENT_READ)
+        if process.stdin is not None:
+            os.set_blocking(process.stdin.fileno(), False)
+            open_ones.register(process.stdin, selectors.EVENT_WRITE)
+        while open_ones.get_map():
+            ready = open_ones.select(_left_s(process, until_s, timeout_s))
+            for key, _ in ready:
+                if key.fileobj is process.stdin:
+                    rest = _handed(key.fd, rest)
+                    over = not rest
+                else:
+                    new = os.read(key.fd, _PIECE_BYTES)
+                    said[key.fd].append(new)
+                    length, over = length + len(new), not new
+                    if length > most:
+                        raise _TooMuch
+                if over:
+                    open_ones.unregister(key.fileobj)
+                    key.fileobj.close()  # type: ignore[union-attr]  # pipes of Popen
+    process.wait(_left_s(process, until_s, timeout_s))
+    stdout, stderr = (b"".join(parts) for parts in said.values())
+    return stdout, stderr
+
+
+def _left_s(
+    process: "subprocess.Popen[bytes]", until_s: float | None, timeout_s: float | None
+) -> float | None:
+    if until_s is None or timeout_s is None:
+        return None
+    if (left_s := until_s - time.monotonic()) <= 0:
+        raise subprocess.TimeoutExpired(process.args, timeout_s)
+    return left_s
+
+
+def _handed(descriptor: int, rest: memoryview) -> memoryview:
+    """What is still to be written; nothing where nobody reads any more."""
+    try:
+        return rest[os.write(descriptor, rest[:_PIECE_BYTES]) :]
+    except BlockingIOError:
+        return rest
+    except BrokenPipeError:
+        return memoryview(b"")
 
 
 @contextmanager

@@ -273,7 +273,13 @@ class BySocket:
     place: str
 
     def call(
-        self, address: str, script: str, *, given: bytes = b"", idle_s: float | None = None
+        self,
+        address: str,
+        script: str,
+        *,
+        given: bytes = b"",
+        idle_s: float | None = None,
+        most_bytes: int = 0,
     ) -> Said:
         """Ask one, which sleeps before it reads. Raises Silent."""
         slept = re.search(r"^sleep ([0-9.]+)$", script, re.MULTILINE)

@@ -132,7 +132,13 @@ def test_the_time_between_two_looks_passes_on_the_host_after_one_login() -> None
 
     class Host:
         def call(
-            self, address: str, script: str, *, given: bytes = b"", idle_s: float | None = None
+            self,
+            address: str,
+            script: str,
+            *,
+            given: bytes = b"",
+            idle_s: float | None = None,
+            most_bytes: int = 0,
         ) -> Said:
             if "--attach-or-start" in script:
                 return Said(b"{}", "", 0)

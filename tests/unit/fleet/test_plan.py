@@ -279,7 +279,13 @@ class Script:
     answers: list[Said | Exception]
 
     def call(
-        self, address: str, script: str, *, given: bytes = b"", idle_s: float | None = None
+        self,
+        address: str,
+        script: str,
+        *,
+        given: bytes = b"",
+        idle_s: float | None = None,
+        most_bytes: int = 0,
     ) -> Said:
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
@@ -541,6 +547,15 @@ def test_ssh_never_asks_and_never_takes_an_address_for_an_option(
 
     assert "BatchMode=yes" in seen[0]
     assert seen[0][-3:] == ["--", "n1", "sudo -n sh -c 'echo '\"'\"'a b'\"'\"''"]
+
+
+def test_a_host_that_answers_without_end_is_named(tmp_path: Path) -> None:
+    words = [str(tmp_path / "ssdbench")]
+    (tmp_path / "ssdbench").write_text("#!/bin/sh\nexec cat /dev/zero\n")
+    (tmp_path / "ssdbench").chmod(0o755)
+
+    with pytest.raises(UsageError, match="^n1 answered more than 4 MiB"):
+        contract.drives("n1", words, Here())
 
 
 def test_a_fleet_that_cannot_be_read_is_a_sentence(tmp_path: Path) -> None:

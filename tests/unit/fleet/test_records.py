@@ -73,7 +73,13 @@ class Refusing:
     """Hosts that refuse every drive; they note which were asked."""
 
     def call(
-        self, address: str, script: str, *, given: bytes = b"", idle_s: float | None = None
+        self,
+        address: str,
+        script: str,
+        *,
+        given: bytes = b"",
+        idle_s: float | None = None,
+        most_bytes: int = 0,
     ) -> Said:
         ASKED.append(address)
         return Said(b'{"error": {"message": "is mounted on /"}}', "", 3)

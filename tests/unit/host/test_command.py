@@ -2,6 +2,7 @@
 
 import os
 import pty
+import resource
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from threading import Event
 
 import pytest
 
-from ssdbench.errors import CommandFailed, HostLacks
+from ssdbench.errors import AnsweredTooMuch, CommandFailed, HostLacks
 from ssdbench.host.command import Process, ending_together, run, spawn, which
 
 
@@ -148,6 +149,32 @@ def test_an_interrupted_block_asks_the_programs_of_other_threads_to_end_and_then
 
 def test_run_gives_raw_bytes_and_takes_input() -> None:
     assert run(["cat"], input=b"\xff\x00").raw == b"\xff\x00"
+
+
+@pytest.mark.parametrize("stream", ["", ">&2"])
+def test_a_program_without_an_end_is_ended_and_named(stream: str) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    with pytest.raises(AnsweredTooMuch, match="yes.*its answer is longer than 1 MiB"):
+        run(["sh", "-c", f"exec yes {stream}"], most_bytes=1 << 20, timeout_s=60)
+
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 << 10  # KiB
+
+
+def test_much_input_and_much_output_pass_at_once() -> None:
+    text = bytes(range(256)) * 20_000
+
+    assert run(["cat"], input=text).raw == text
+
+
+def test_input_that_nobody_reads_to_its_end_is_no_error() -> None:
+    assert run(["head", "-c", "1"], input=b"x" * 5_000_000).stdout == "x"
+
+
+def test_a_program_that_closes_its_output_is_still_waited_for() -> None:
+    with pytest.raises(CommandFailed, match="no answer within 0.2 s"):
+        run(["sh", "-c", "exec >&- 2>&-; sleep 60"], timeout_s=0.2)
+    assert run(["sh", "-c", "exec >&- 2>&-; sleep 0.1; exit 3"], ok=[3]).status == 3
 
 
 def test_spawn_keeps_output_and_gives_variables_to_the_program_alone(tmp_path: Path) -> None:
