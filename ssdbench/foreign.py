@@ -18,6 +18,7 @@ from typing import Any
 MOST = 400  # characters of one foreign value within a message
 MOST_SHOWN = 4000  # characters of a whole line
 MOST_STATUS = 255
+_PIECE_BYTES = 1 << 20
 MOST_BYTES = 1 << 30  # of one file that is read whole; four weeks of seconds have a seventh of it
 
 # Control characters, what turns the direction of writing, line and paragraph separators, invisible
@@ -89,11 +90,14 @@ def read_regular(path: Path) -> bytes:
     of the kernel that hang as well or lose what is read, and for one that no memory may hold.
     """
     with os.fdopen(open_regular(path), "rb") as file:
-        found = os.fstat(file.fileno())
-        data = b"" if found.st_size > MOST_BYTES else file.read(MOST_BYTES + 1)
-        if len(data) > MOST_BYTES or found.st_size > MOST_BYTES:
+        size = os.fstat(file.fileno()).st_size
+        parts = [file.read(size + 1)] if size <= MOST_BYTES else []
+        while size <= MOST_BYTES and (more := file.read(_PIECE_BYTES)):  # it grows meanwhile
+            parts.append(more)
+            size = sum(map(len, parts))
+        if size > MOST_BYTES:
             raise OSError(errno.EFBIG, "it is larger than 1 GiB", str(path))
-        return data
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def open_regular(path: Path, *, below: Path | None = None) -> int:

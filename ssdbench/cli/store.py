@@ -8,6 +8,7 @@ import click
 
 from ssdbench.cli.options import json_option
 from ssdbench.cli.output import answer, document, tell
+from ssdbench.errors import UsageError
 from ssdbench.units import counted
 
 store_argument = click.argument("directory", metavar="STORE", type=click.Path(path_type=Path))
@@ -144,6 +145,17 @@ def query(sql: str, directory: Path, method: int | None, as_json: bool) -> None:
 
     ssdbench query --store lot "SELECT model, firmware, min(iops_bound) FROM points GROUP BY ALL"
     """
+    from ssdbench.host.processes import memory_at_most
+    from ssdbench.store.ask import MOST_MEMORY_BYTES, TOO_LARGE
+
+    try:
+        with memory_at_most(MOST_MEMORY_BYTES):
+            _ask(sql, directory, method, as_json=as_json)
+    except MemoryError as error:
+        raise UsageError("the answer needs more than 900 MB of memory", hint=TOO_LARGE) from error
+
+
+def _ask(sql: str, directory: Path, method: int | None, *, as_json: bool) -> None:
     from ssdbench.cli.documents.stores import Queried
     from ssdbench.cli.output import table
     from ssdbench.store.ask import ask

@@ -1,9 +1,10 @@
 """Which process is which: a process id alone is reused, with its start time it is not.
 
-And what signals of others may not cut short in our own.
+And of our own: what signals may not cut short, and how much memory it may take.
 """
 
 import os
+import resource
 import signal
 import stat
 import threading
@@ -118,3 +119,19 @@ def shielded() -> Iterator[None]:
             signal.signal(number, handler)
         for seen in dict.fromkeys(waiting):
             signal.raise_signal(seen)
+
+
+@contextmanager
+def memory_at_most(most_bytes: int) -> Iterator[None]:
+    """Let whoever asks for more memory in a block get none, C libraries too: Python's MemoryError.
+
+    What is counted is private memory that can be written, of the whole process and as it was asked
+    for (setrlimit(2): RLIMIT_DATA); the pages of programs and libraries come on top of it.
+    """
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    allowed = min([most_bytes, *(one for one in before if one != resource.RLIM_INFINITY)])
+    resource.setrlimit(resource.RLIMIT_DATA, (allowed, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, before)

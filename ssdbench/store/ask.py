@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from sys import getsizeof
 from typing import Any
 
 from ssdbench.errors import UsageError
@@ -10,9 +11,16 @@ from ssdbench.report.database import connection, fetched, heeding, pattern, quot
 from ssdbench.store.parts import Origin, Part, Store, require_whole
 from ssdbench.store.tables import TABLES
 from ssdbench.store.write import SQL_TYPES, readable, selected
-from ssdbench.units import counted
+from ssdbench.units import counted, format_size
 
-MEMORY = "900MB"
+# A query takes at most 900 MB: this of private memory, some 70 MB of DuckDB's and Python's pages.
+MOST_MEMORY_BYTES = 750 << 20
+MEMORY = "500MB"  # what DuckDB counts of it; it asks for more than it counts
+# Of an answer, as Python holds it; its table or JSON takes several times that.
+MOST_ANSWER_BYTES = 24 << 20
+ROWS_AT_ONCE = 1000
+REFERENCE_BYTES = 8
+TOO_LARGE = "Ask for less of it: fewer columns, LIMIT, or an aggregate such as count(*)."
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +48,7 @@ def ask(store: Store, sql: str, *, method: int | None = None, threads: int = 2) 
         raise UsageError(f"the store has no run of method {method} (it has: {told})")
     chosen = method if method is not None else (methods[-1] if methods else None)
     opened = connection(memory_limit=MEMORY, threads=threads)
-    from duckdb import Error  # which is there, then
+    from duckdb import Error, OutOfMemoryException  # which is there, then
 
     try:
         with opened as database:
@@ -48,6 +56,8 @@ def ask(store: Store, sql: str, *, method: int | None = None, threads: int = 2) 
             _views(database, parts, chosen)
             _lock(database, parts)
             columns, rows = heeding(database, lambda: _answered(database, sql))
+    except (MemoryError, OutOfMemoryException) as error:
+        raise UsageError("the query needs more than 900 MB of memory", hint=TOO_LARGE) from error
     except Error as error:
         raise UsageError(
             f"the query cannot be answered: {str(error).splitlines()[0]}",
@@ -112,7 +122,22 @@ def _require_a_question(sql: str) -> None:
 
 def _answered(database: Any, sql: str) -> tuple[tuple[str, ...], tuple[tuple[Any, ...], ...]]:
     found = database.execute(sql)
-    return tuple(str(one[0]) for one in found.description), tuple(found.fetchall())
+    rows: list[tuple[Any, ...]] = []
+    length = 0
+    while new := found.fetchmany(ROWS_AT_ONCE):
+        length += sum(_bytes_of(cell) for row in new for cell in row)
+        if length > MOST_ANSWER_BYTES:
+            raise UsageError(
+                f"the answer is larger than {format_size(MOST_ANSWER_BYTES)}", hint=TOO_LARGE
+            )
+        rows += new
+    return tuple(str(one[0]) for one in found.description), tuple(rows)
+
+
+def _bytes_of(cell: object) -> int:
+    """Memory of a cell; of a nested one, that of its text."""
+    nested = isinstance(cell, list | tuple | dict)
+    return getsizeof(str(cell) if nested else cell) + REFERENCE_BYTES
 
 
 def _views(database: Any, parts: Sequence[Part], method: int | None) -> None:

@@ -1,8 +1,10 @@
 """A store: what is added is answered, damage and forgery are found, nothing else is reached."""
 
 import json
+import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -252,7 +254,36 @@ def test_nothing_that_a_query_is_confined_by_can_be_set_again(kept: Path) -> Non
 
     (row,) = ask.ask(Store.open(kept), f"SELECT {shown}").rows
 
-    assert row[:2] == (False, True) and row[2] == "858.3 MiB"  # 900 MB
+    assert row[:2] == (False, True) and row[2] == "476.8 MiB"  # 900 MB
+
+
+# What DuckDB takes for a value or for many; what Python takes for rows and for a table.
+GREEDY = [
+    "SELECT repeat('x', 2000000000)",
+    "SELECT repeat('x', 300000000)",
+    "SELECT list(range) FROM range(100000000)",
+    "SELECT range, repeat('x', 1000) FROM range(10000000)",
+    "SELECT * FROM range(50000000)",
+]
+
+
+@pytest.mark.parametrize("words", [[], ["--json"]])
+@pytest.mark.parametrize("sql", GREEDY)
+def test_no_query_takes_more_than_the_memory_that_is_promised(
+    sql: str, words: list[str], kept: Path, tmp_path: Path
+) -> None:
+    argv = [sys.executable, "-m", "ssdbench", "query", "--store", str(kept), *words, sql]
+    with (
+        (tmp_path / "err").open("wb") as said,
+        subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=said) as process,
+    ):
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+
+    told = (tmp_path / "err").read_text()
+    assert process.returncode == 2, told
+    assert "needs more than 900 MB" in told or "is larger than 24 MiB" in told
+    assert used.ru_maxrss * 1024 < 900e6
 
 
 def test_runs_of_another_method_are_left_out_and_said_so(store: Path, tmp_path: Path) -> None:
