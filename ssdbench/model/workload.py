@@ -61,6 +61,7 @@ class Stream(Model):
     random: bool
     block_sizes: tuple[int, ...] = Field(min_length=1)  # bytes: all, or the least and the most
     mean_bytes: float = Field(gt=0)  # of a request, reads and writes together
+    write_bytes: float | None = None  # the mean of a write, where it is told apart
     read_percent: int = Field(ge=0, le=100)  # of what it moves, trims left out
     trim_percent: int = Field(default=0, ge=0, le=100)  # of its requests; 100: it moves nothing
     iodepth: int = Field(default=1, ge=1)
@@ -94,7 +95,13 @@ class Stream(Model):
     @property
     def written_bytes_per_s(self) -> float:
         """Bytes of those that it writes."""
-        return self.moved_bytes_per_s * (100 - self.read_percent) / 100
+        written = self.moved_bytes_per_s * (100 - self.read_percent) / 100
+        return written * (self.write_bytes or self.mean_bytes) / self.mean_bytes
+
+    @property
+    def poisson(self) -> bool:
+        """Whether its requests come at random: then fio paces them, and else their bytes."""
+        return ("rate_process", str(Arrivals.POISSON)) in self.options
 
     def label(self) -> str:
         """Short text for people: `data: 8 KiB random, 70 % read, 16 in flight`."""

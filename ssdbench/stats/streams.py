@@ -102,31 +102,44 @@ def _in_window(stream: Stream, seen: StreamSeen) -> Histogram:
 def delivered(stream: Stream, number: int, measured: Sequence[Measured]) -> list[float]:
     """The share of its offered rate that a stream got in each repeat; empty without a rate.
 
-    fio keeps a rate in bytes: of several sizes chance may draw more or fewer requests.
+    fio keeps a rate in bytes: of several sizes chance may draw more or fewer requests. Those that
+    come at random it keeps in requests.
     """
     if not stream.offered_iops:
         return []
     seen = [m.streams[number] for m in measured]
-    if len({*stream.block_sizes}) > 1 and all(one.moved_bytes_per_s for one in seen):
+    if _by_bytes(stream, seen):
         return [one.moved_bytes_per_s / stream.moved_bytes_per_s for one in seen]
     return [sum(map(one.iops, DIRECTIONS)) / stream.offered_iops for one in seen]
+
+
+def _by_bytes(stream: Stream, seen: Sequence[StreamSeen]) -> bool:
+    several = len({*stream.block_sizes}) > 1 and not stream.poisson
+    return several and all(one.moved_bytes_per_s for one in seen)
 
 
 def lacking(stream: Stream, number: int, measured: Sequence[Measured]) -> bool:
     """Whether some repeat got less of the rate than chance can explain.
 
-    A count is off by the last one or two, and of several sizes by those that chance drew: their
-    variance is at most (most - mean)(mean - least), by Bhatia and Davis (2000).
+    A count is off by the last one or two; of arrivals at random by the root of their number; and
+    of several sizes by those that chance drew: their variance is at most
+    (most - mean)(mean - least), by Bhatia and Davis (2000).
     """
     least, mean, most = min(stream.block_sizes), stream.mean_bytes, max(stream.block_sizes)
     drawn = math.sqrt(max(0.0, (most - mean) * (mean - least))) / mean
-    for share, m in zip(delivered(stream, number, measured), measured, strict=True):
-        n = max(1, m.streams[number].requests)
-        counted = not m.streams[number].moved_bytes_per_s
-        chance = 2 * most / mean + (SIGMAS * drawn * math.sqrt(n) if counted else 0.0)
-        if share < DELIVERED_SHARE - chance / n:
-            return True
-    return False
+    counted = not _by_bytes(stream, [m.streams[number] for m in measured])
+    spread = 1.0 if stream.poisson else drawn if counted else 0.0
+    last = 2.0 if stream.poisson else 2 * most / mean
+    shares = delivered(stream, number, measured)
+    counts = [max(1, m.streams[number].requests) for m in measured]
+
+    def missing(share: float, n: int, repeats: int = 1) -> bool:
+        chance = (repeats * last + SIGMAS * spread * math.sqrt(n)) / n
+        return share < DELIVERED_SHARE - chance
+
+    if shares and missing(sum(shares) / len(shares), sum(counts), len(counts)):
+        return True
+    return any(map(missing, shares, counts))
 
 
 def latencies(histograms: Sequence[Histogram], direction: str) -> list[Estimate]:

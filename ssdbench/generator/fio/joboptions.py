@@ -18,10 +18,16 @@ _ALIASES: Mapping[str, str] = {
     "blockalign": "ba",
     "fileoffset": "offset",
     "ratemin": "rate_min",
+    "ratecycle": "rate_cycle",
     "iodepth_batch_submit": "iodepth_batch",
+    "iodepth_batch_complete": "iodepth_batch_complete_min",
     "wait_for_previous": "stonewall",
     "io_limit": "io_size",
     "timeout": "runtime",
+    "nr_files": "nrfiles",
+    "disable_bw": "disable_bw_measurement",
+    "fill_fs": "fill_device",
+    "blocksize_unaligned": "bs_unaligned",
 }
 
 # What a job does, handed to fio as it is.
@@ -37,7 +43,6 @@ REQUESTS = frozenset(
         "softrandommap",
         "random_generator",
         "iodepth_batch",
-        "iodepth_batch_complete",
         "iodepth_batch_complete_min",
         "iodepth_batch_complete_max",
         "iodepth_low",
@@ -118,6 +123,22 @@ _REFUSED: Mapping[str, str] = {
     "profile": "it makes jobs of its own",
     "kb_base": "sizes are read with fio's own units",
 }  # fmt: skip
+# At these values an option does nothing; all of them are refused or unknown else.
+_OFF: Mapping[str, frozenset[str]] = {
+    **dict.fromkeys(
+        ("unlink", "verify", "do_verify", "verify_only", "experimental_verify", "rate_min",
+         "rate_iops_min", "latency_target", "max_latency", "hipri", "hipri_percentage", "fixedbufs",
+         "registerfiles", "sqthread_poll", "nonvectored", "uncached", "nowait", "force_async",
+         "disable_lat", "disable_clat", "disable_slat", "disable_bw_measurement", "gtod_reduce",
+         "bs_unaligned", "bs_is_seq_rand", "zonesize", "zoneskip", "fill_device", "overwrite",
+         "pre_read", "create_only", "verify_state_save"),
+        frozenset({"0"}),
+    ),
+    **dict.fromkeys(("nrfiles", "openfiles"), frozenset({"1"})),
+    "verify": frozenset({"0", "none"}),
+    "continue_on_error": frozenset({"0", "none"}),
+    "zonemode": frozenset({"none"}),
+}  # fmt: skip
 PRIORITY = frozenset(
     ["prio", "prioclass", "cmdprio", "cmdprio_class", "cmdprio_percentage", "cmdprio_bssplit"]
 )
@@ -142,6 +163,9 @@ def known(option: Option) -> tuple[Option, str]:
     if name in REQUESTS | PACE | _READ or name in _SETTLED:
         why = _SETTLED.get(name)
         told = f"{option.place}: {shown(option)} is left out: {why}" if why else ""
+        return Option(name, option.value, option.place), told
+    if option.value in _OFF.get(name, ()):
+        told = f"{option.place}: {shown(option)} is left out: at this value it does nothing"
         return Option(name, option.value, option.place), told
     why = _REFUSED.get(name, "it is not on the list of options that a measured job may have")
     raise UsageError(

@@ -7,7 +7,7 @@ from itertools import groupby, islice
 from ssdbench.errors import UsageError
 from ssdbench.generator.base import Job
 from ssdbench.generator.fio.pace import Pace, shares
-from ssdbench.model.workload import Pattern, Workload
+from ssdbench.model.workload import Arrivals, Pattern, Workload
 
 LFSR_FROM_BLOCKS = 1 << 26  # a random map of more blocks than this costs over 8 MiB: use an LFSR
 
@@ -86,9 +86,11 @@ def _paced(parts: list[Section], workload: Workload) -> Iterator[Section]:
 
 
 def _faster(workload: Workload) -> float:
-    """What makes rate_iops true for several block sizes: fio paces bytes, at its smallest block."""
+    """What makes rate_iops true for several block sizes: fio paces bytes, at its smallest block,
+    but where requests come at random.
+    """
     split = workload.block_split
-    if not split:
+    if not split or workload.arrivals is Arrivals.POISSON:
         return 1.0
     mean = sum(size * share for size, share in split) / sum(share for _, share in split)
     return mean / min(size for size, _ in split)

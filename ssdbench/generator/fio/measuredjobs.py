@@ -21,17 +21,16 @@ from ssdbench.generator.fio.joboptions import (
     place_of,
     shown,
 )
+from ssdbench.generator.fio.jobrates import offered
+from ssdbench.generator.fio.jobsizes import Sizes, sizes_of
 from ssdbench.generator.fio.jobvalues import (
-    Sizes,
     Way,
     direction,
     fio_bytes,
     flushes,
-    is_nonzero,
     is_on,
     is_set,
-    offered,
-    sizes_of,
+    over,
     whole_number,
 )
 from ssdbench.generator.fio.userjobs import (
@@ -48,8 +47,13 @@ from ssdbench.model.workload import ActiveRange, Content, Pattern, Stream, Workl
 
 MOST_STREAMS = 64
 MOST_JOBS = 1024  # threads of one phase
-LARGEST_BLOCK_BYTES = 64 << 20
 MOST_BUFFERS_BYTES = 4 << 30  # of one phase: fio takes a buffer for each request in flight
+
+_BY_DIRECTION = frozenset(
+    ["bs", "bsrange", "bssplit", "ba", "rate", "rate_iops", "percentage_random"]
+)
+_PLACES = frozenset(["size", "offset", "offset_increment"])
+_ONE_OF_BOTH = {"rwmixread": "rwmixwrite", "rwmixwrite": "rwmixread"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +117,7 @@ def uncapped(workload: Workload) -> Workload:
             update={
                 "options": tuple(_untrimmed(o) for o in stream.options if o[0] not in PACE),
                 "trim_percent": 0,
+                "read_percent": _mixed(stream),
                 "paced": False,
                 "offered_iops": None,
             }
@@ -120,6 +125,11 @@ def uncapped(workload: Workload) -> Workload:
         for stream in workload.moving
     ]
     return _workload(workload.title, streams, workload.content)
+
+
+def _mixed(stream: Stream) -> int:
+    """The share of reads that fio gives a stream without rates."""
+    return direction({name: Option(name, value, "") for name, value in stream.options}).read_percent
 
 
 def _untrimmed(option: tuple[str, str]) -> tuple[str, str]:
@@ -138,16 +148,15 @@ class _Reading:
     _group: int = 0
 
     def take(self, section: UserSection) -> None:
-        named: dict[str, Option] = {}
+        options = dict(self._global)
         for given in section.options:
             option, left_out = known(given)
-            named[option.name] = option
+            _give(options, option)
             if left_out:
                 self.changes[left_out] = None
         if section.name == GLOBAL:
-            self._global |= named
+            self._global = options
             return
-        options = self._global | named
         if not self.phases or is_on(options.get("stonewall")):
             self.phases.append(([], []))
             self._group = 0
@@ -188,7 +197,16 @@ class _Reading:
             )
         sizes = self._sizes(options, does)
         numjobs = whole_number(options, "numjobs", 1, most=MOST_JOBS)
-        place, extent = self._range(options, numjobs, max(sizes.all))
+        blocks = sizes.all(does)
+        place, extent = self._range(options, numjobs, sizes, does)
+        back = fio_bytes(does.way.partition(":-")[2])
+        if back in blocks:
+            self.changes[
+                f"{options['rw'].place}: {shown(options['rw'])} sends the same block each time: "
+                "fio goes back from the end of a block"
+            ] = None
+        pace = offered(options, numjobs, sizes, does)
+        self.changes |= dict.fromkeys(pace.told)
         if self.room.simulated and (given := PRIORITY & options.keys()):
             option = options[min(given)]
             raise UsageError(
@@ -209,16 +227,17 @@ class _Reading:
             options=tuple(kept),
             group=self._group,
             random=does.random,
-            block_sizes=sizes.all,
-            mean_bytes=sizes.mean(does),
-            read_percent=does.read_percent,
+            block_sizes=blocks,
+            mean_bytes=sizes.mean_bytes(pace.does),
+            write_bytes=sizes.sides[1].mean_bytes,
+            read_percent=pace.does.read_percent,
             trim_percent=does.trim_percent,
             iodepth=depth,
             numjobs=numjobs,
             range=extent,
             flushes=flushing,
-            paced=any(is_nonzero(options, key) != 0 for key in ("rate", "rate_iops", "thinktime")),
-            offered_iops=offered(options, numjobs, sizes, does),
+            paced=pace.paced,
+            offered_iops=pace.iops,
         )
 
     def _kept(self, options: Mapping[str, Option], *, writes: bool) -> Iterator[tuple[str, str]]:
@@ -260,18 +279,17 @@ class _Reading:
             ] = None
         return 1 if engine in SYNCHRONOUS else depth
 
-    def _sizes(self, options: Mapping[str, Option], does: "Way") -> "Sizes":
-        sizes = sizes_of(options).only(does)
+    def _sizes(self, options: Mapping[str, Option], does: Way) -> Sizes:
+        sizes = sizes_of(options)
         smallest = self.room.block_bytes
         option = next((options[n] for n in ("bssplit", "bsrange", "bs") if n in options), None)
         place = f"{option.place}: " if option else ""
-        if 0 < does.trim_percent < 100 and len(sizes.all) > 1:
+        blocks = sizes.all(does)
+        if 0 < does.trim_percent < 100 and len(blocks) > 1:
             raise UsageError(
                 f"{place}{shown(options['rw'])} needs one block size: fio writes what it trimmed"
             )
-        for size in sizes.all:
-            if not 0 < size <= LARGEST_BLOCK_BYTES:
-                raise UsageError(f"{place}a block of {size} bytes: 1 byte to 64 MiB are possible")
+        for size in blocks:
             if size % smallest:
                 thousand = bool(option) and re.search(r"[kmg]i", str(option), re.IGNORECASE)
                 raise UsageError(
@@ -282,18 +300,32 @@ class _Reading:
         return sizes
 
     def _range(
-        self, options: Mapping[str, Option], numjobs: int, largest: int
+        self, options: Mapping[str, Option], numjobs: int, sizes: Sizes, does: Way
     ) -> tuple[list[tuple[str, str]], ActiveRange]:
-        """`offset`, `size` and `offset_increment` in bytes, and the range of all jobs."""
-        unit = math.lcm(self.room.block_bytes, largest if largest % 512 == 0 else 1)
-        offset = self._extent(options.get("offset"), self.room.block_bytes) or 0
-        step = self._extent(options.get("offset_increment"), self.room.block_bytes) or 0
-        size = self._extent(options.get("size"), self.room.block_bytes)
+        """`offset`, `size` and `offset_increment` in bytes, and the range of all jobs.
+
+        fio rounds shares of a place to its smallest block, an offset up and a size down
+        (get_start_offset and setup_files of its filesetup.c).
+        """
+        largest = max(sizes.all(does))
+        align = math.lcm(self.room.block_bytes, sizes.smallest_bytes)
+        offset = self._extent(options.get("offset")) or 0
+        if _is_share(options.get("offset")):
+            offset = -(-offset // align) * align
+        step = self._extent(options.get("offset_increment")) or 0
+        size = self._extent(options.get("size"))
         if size is None and step and numjobs > 1:
             raise UsageError(
                 f"{options['offset_increment'].place}: offset_increment needs a size beside it"
             )
+        if _is_share(options.get("offset_increment")):
+            step = step // align * align
+        if _is_share(options.get("size")) and size is not None:
+            left = self.room.length_bytes - offset - (numjobs - 1) * step
+            size = min(size, left) if size - left < align else size
+            size = size // align * align
         if size is None:
+            unit = max(sizes.smallest_of(does))
             size = (self.room.length_bytes - offset) // unit * unit
         length = (numjobs - 1) * step + size
         place = place_of(options, "size", "offset", "offset_increment")
@@ -310,14 +342,17 @@ class _Reading:
             found.append(("offset_increment", str(step)))
         return found, ActiveRange(offset_bytes=offset, length_bytes=length)
 
-    def _extent(self, option: Option | None, align: int) -> int | None:
+    def _extent(self, option: Option | None) -> int | None:
         if option is None or option.value in ("", "0"):
             return None
         if share := re.fullmatch(r"([0-9]{1,3})%", option.value):
             if int(share[1]) > 100:
                 raise UsageError(f"{option.place}: {shown(option)} is more than the whole")
-            return self.room.length_bytes * int(share[1]) // 100 // align * align
+            if option.name == "size" and int(share[1]) == 100:
+                return None  # all that is left behind the offset
+            return self.room.length_bytes * int(share[1]) // 100
         size = fio_bytes(option.value)
+        align = self.room.block_bytes
         if size is None:
             raise UsageError(f"{option.place}: {shown(option)} is no size")
         if size % align:
@@ -326,6 +361,27 @@ class _Reading:
                 f"target's block of {align}"
             )
         return size
+
+
+def _is_share(option: Option | None) -> bool:
+    return option is not None and option.value.endswith("%")
+
+
+def _give(options: dict[str, Option], option: Option) -> None:
+    """Put an option behind those that were given before it, as fio does that takes them in order.
+
+    Raises UsageError for a size behind a share: fio would go on with the share.
+    """
+    before = options.pop(option.name, None)  # first out: what counts is the order of the last
+    if before is not None and option.name in _BY_DIRECTION:
+        option = over(before, option)
+    if _is_share(before) and option.name in _PLACES and not _is_share(option):
+        raise UsageError(
+            f"{option.place}: {shown(option)} stands behind a share, with which fio goes on",
+            hint=f"remove the {option.name} of {before.place if before else ''}",
+        )
+    options.pop(_ONE_OF_BOTH.get(option.name, ""), None)
+    options[option.name] = option
 
 
 def _require_refilled(streams: Sequence[Stream], options: Sequence[Option]) -> None:

@@ -80,14 +80,15 @@ def _share(total: int, threads: int, number: int) -> int:
 def offered_iops(workload: Workload) -> float:
     """The rate that all threads together really offer. Raises ValueError without a rate."""
     return sum(
-        threads * _thread_iops(rate, workload.arrivals)
+        threads * arriving_iops(rate, workload.arrivals)
         for threads, pace in shares(workload)
         for rate in pace.both
         if rate
     )
 
 
-def _thread_iops(asked: int, arrivals: Arrivals) -> float:
+def arriving_iops(asked: int, arrivals: Arrivals) -> float:
+    """Requests per second that one thread really sends of a whole rate in one direction."""
     if arrivals is Arrivals.EVEN:
         return float(asked)
     # The mean of floor(c X), X exponential with mean 1, is 1 / (exp(1 / c) - 1).

@@ -83,7 +83,7 @@ REFUSED = {
 @pytest.mark.parametrize("line", REFUSED)
 def test_what_is_not_allowed_is_refused_by_name_with_its_line(line: str) -> None:
     lines = "[global]\nrw=randwrite\n" if not line.startswith("rw") else "[global]\niodepth=1\n"
-    told = refusal(f"{lines}[a]\nsize=50%\n{line}\n" if "=" in line else f"{lines}[a]\n{line}\n")
+    told = refusal(f"{lines}[a]\nsize=512m\n{line}\n" if "=" in line else f"{lines}[a]\n{line}\n")
 
     assert told.startswith(("jobs/db.fio:5: ", "jobs/db.fio:4: "))
     assert line.partition("=")[0].split()[0] in told or REFUSED[line].startswith(("fills", "not a"))
@@ -167,6 +167,68 @@ def test_options_are_those_of_the_section_over_the_globals_before_it() -> None:
     assert b.mean_bytes == pytest.approx(10649.6)
     assert (c.block_sizes, c.iodepth) == ((4096,), 4)
     assert dict(b.options)["bs"] == "8192,16384"
+
+
+@pytest.mark.parametrize(
+    ("text", "percent"),
+    [
+        ("[global]\nrw=randrw\nrwmixread=70\nrwmixwrite=30\n[a]\nrwmixread=50\n", 50),
+        ("[a]\nrw=randrw\nrwmixread=75\nrwmixwrite=40\n", 60),
+        ("[a]\nrw=randrw\nrwmixwrite=40\nrwmixread=75\n", 75),
+    ],
+)
+def test_the_last_of_both_shares_is_the_only_one_that_fio_is_given(text: str, percent: int) -> None:
+    stream = only(text)
+    (name,) = {"rwmixread", "rwmixwrite"} & dict(stream.options).keys()
+
+    assert stream.read_percent == percent
+    assert int(dict(stream.options)[name]) == (percent if name == "rwmixread" else 100 - percent)
+
+
+def test_rates_of_reads_and_writes_decide_on_the_mix_and_the_warm_up_takes_the_jobs_own() -> None:
+    found = measured("[a]\nrw=randrw\nrwmixread=70\nrate_iops=300,100\nbs=4k,64k\n")
+    workload = found.phases[0].workload
+    (stream,) = workload.streams
+
+    assert (stream.read_percent, stream.offered_iops, stream.mean_bytes) == (75, 400, 19 * 1024)
+    assert stream.written_bytes_per_s == pytest.approx(100 * 65536)
+    assert any("75 % reads" in change and "(70 %)" in change for change in found.changes)
+    assert uncapped(workload).streams[0].read_percent == 70
+
+
+@pytest.mark.parametrize(
+    ("options", "offered"),
+    [
+        ("rate_iops=600\nbssplit=8k/50:64k/50", 600.42), ("rate_iops=600\nbsrange=8k-64k", 600.42),
+        ("rate=4800k\nbssplit=8k/50:64k/50", 600.42), ("rate=19200k\nbs=32k", 600.42),
+    ],
+)  # fmt: skip
+def test_arrivals_at_random_are_as_many_as_smallest_blocks_fit_into_the_rate(
+    options: str, offered: float
+) -> None:
+    stream = only(f"[a]\nrw=randwrite\nrate_process=poisson\n{options}\n")
+
+    assert stream.poisson
+    assert stream.offered_iops == pytest.approx(offered, abs=0.01)
+
+
+def test_pauses_that_leave_less_than_the_rate_set_the_pace() -> None:
+    found = measured("[a]\nrw=randread\nrate_iops=600\nthinktime=10ms\n")
+    (stream,) = found.phases[0].workload.streams
+
+    assert (stream.paced, stream.offered_iops) == (True, None)
+    assert any("pauses leave at most 100" in change for change in found.changes)
+    assert only("[a]\nrw=randread\nrate_iops=60\nthinktime=10ms\n").offered_iops == 60
+
+
+def test_an_option_that_is_off_is_left_out_and_told() -> None:
+    found = measured("[a]\nrw=write\nverify=0\nunlink=0\ncontinue_on_error=none\n")
+
+    assert [change.partition(" is left out")[0] for change in found.changes] == [
+        "jobs/db.fio:3: verify=0",
+        "jobs/db.fio:4: unlink=0",
+        "jobs/db.fio:5: continue_on_error=none",
+    ]
 
 
 def test_a_stonewall_begins_a_phase_and_new_group_a_group() -> None:

@@ -311,6 +311,29 @@ def test_requests_that_a_paused_generator_held_back_are_in_the_latency(
     assert numbers["p99_corrected_ns"] == pytest.approx(810e6, rel=0.02)
 
 
+@pytest.mark.parametrize(
+    ("got", "told"), [([980, 1020] * 5, False), ([960] * 10, True), ([500, *[1000] * 9], True)]
+)
+def test_arrivals_at_random_are_judged_by_their_number_and_not_refused_by_chance(
+    got: list[int], told: bool
+) -> None:
+    """Of 6,000 arrivals a minute chance takes 1.3 % of a repeat, and 0.4 % of ten."""
+    stream = Stream(
+        name="web", options=(("rate_process", "poisson"),), random=True, block_sizes=(4096, 65536),
+        mean_bytes=34816, read_percent=0, range=ActiveRange(offset_bytes=0, length_bytes=1 << 30),
+        paced=True, offered_iops=100.0,
+    )  # fmt: skip
+    windows = []
+    for tenths in got:
+        write, empty = Histogram.of([100_000] * (6 * tenths)), Histogram.empty()
+        seen = StreamSeen(empty, write, 0.0, tenths / 10, moved_bytes_per_s=1e9)
+        windows.append(replace(a_window(np.full(SECONDS, 100.0)), write=write, streams=(seen,)))
+
+    result = judged(windows, PLANNABLE, a_point(streams=(stream,)))
+
+    assert (Code.UNDELIVERED in {f.code for f in result.findings}) is told
+
+
 def test_blocks_below_the_remap_unit_are_labelled() -> None:
     context = replace(PLANNABLE, remap_unit_bytes=16384)
 
