@@ -17,6 +17,9 @@ class TraceSummary(Model):
     write_bytes: int
     trim_bytes: int
     left_out: dict[str, int] = {}  # what is in the file and is no request, by its kind
+    lost: int = 0  # events that were traced and are not in the file, as far as it tells
+    lost_share: float = 0.0  # of all events
+    only_cpu: int | None = None  # the one that sent all requests, where the file tells CPUs
     seconds: float  # from the first arrival to the last
     mean_iops: float | None = None  # None for a trace that tells no arrivals
     busiest_second_iops: float | None = None

@@ -42,6 +42,8 @@ from ssdbench.model.findings.replays import (
     ReplayFellBehind,
     TooFewReplays,
     TraceClosedLoop,
+    TraceLacksEvents,
+    TraceOfOneCpu,
     TrimsNotSent,
 )
 from ssdbench.model.kind import KINDS, StageKind
@@ -108,7 +110,11 @@ class Replay(PlainStage):
             seconds=(replays * seconds, replays * longest),
             bytes_written=(replays * made.bytes_written, replays * made.bytes_written),
             bytes_read=(replays * (made.bytes - made.bytes_written),) * 2,
-            notes=[self._sent(made), *(f"not sent: {n:,} {what}" for what, n in _dropped(made))],
+            notes=[
+                self._sent(made),
+                *(one.message for one in _missing(summary)),
+                *(f"not sent: {n:,} {what}" for what, n in _dropped(made)),
+            ],
         )
 
     @contextmanager
@@ -209,6 +215,7 @@ class Replay(PlainStage):
             *inherited(context.results),
             *own_findings(done, ended),
             *self._about(counting, made, complete=ended.complete),
+            *_missing(summary),
         ]
         found = ReplayFound(
             name=self.called,
@@ -331,6 +338,14 @@ class Replay(PlainStage):
         logged = f"; one in {one_in} clients is logged, others each time" if one_in > 1 else ""
         sent = f"{made.requests:,} requests, {format_capacity(made.bytes)}"
         return f"{sent}, {where}{speed}{rounded}{logged}"
+
+
+def _missing(summary: TraceSummary | None) -> Iterator[Finding]:
+    """What speaks for a trace that is only a part of the load."""
+    if summary is not None and summary.lost:
+        yield TraceLacksEvents(summary.lost, 100 * summary.lost_share).finding()
+    if summary is not None and summary.only_cpu is not None:
+        yield TraceOfOneCpu(summary.only_cpu).finding()
 
 
 def told(summary: TraceSummary) -> str:

@@ -5,6 +5,7 @@ Each reader yields chunks and counts what it leaves out. Times are nanoseconds, 
 
 import csv
 import os
+import re
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -34,6 +35,7 @@ from ssdbench.model.asked.replay import Columns, TraceForm
 SECTOR_BYTES = 512
 MOST_NAMES = 1000
 MOST_SHOWN = 8
+MOST_NUMBERED = 1 << 12  # CPUs of all devices whose records are counted
 FILE_EXTENT_BYTES = 2 << 20  # files begin at whole ones
 IOLOG = b"fio version "
 _ACTIONS = {b"read": READ, b"write": WRITE, b"trim": TRIM, b"sync": FLUSH, b"datasync": FLUSH}
@@ -66,6 +68,9 @@ class Trace:
     left_out: Counter[str] = field(default_factory=Counter)  # what is no request, by its kind
     by_process: Counter[str] = field(default_factory=Counter)
     version: int = 0  # of an iolog
+    events: int = 0  # of blktrace or blkparse, whether they are requests or not
+    lost: int = 0  # events that were traced and are not there, as far as the file tells
+    cpus: set[int] = field(default_factory=set)  # that sent requests, where the file tells
 
     @property
     def timed(self) -> bool:
@@ -76,9 +81,13 @@ class Trace:
         """The requests, their times counted from the first. Raises TraceError."""
         self.left_out.clear()
         self.by_process.clear()
+        self.events = self.lost = 0
+        self.cpus.clear()
         any_row = False
         with opened(self.path) as file:
             self._recognise(file)
+            if self.form is TraceForm.BLKTRACE:
+                _require_all_cpus(self)
             read = _READERS[self.form]
             for chunk in in_order(self.path, read(self, file)):
                 any_row = True
@@ -249,6 +258,48 @@ def _order_of(start: bytes) -> str:
     return ""
 
 
+def _require_all_cpus(trace: Trace) -> None:
+    """Raise TraceError for the file of one CPU beside those of others, as blktrace leaves them."""
+    named = re.fullmatch(r"((.+)\.blktrace\.)([0-9]+)", trace.path.name)
+    if named is None:
+        return
+    every = [one for one in trace.path.absolute().parent.iterdir()
+             if re.fullmatch(re.escape(named[1]) + "[0-9]+", one.name)]  # fmt: skip
+    full = sum(one.stat().st_size > 0 for one in every)
+    if full > 1 or (len(every) == 1 and int(named[3])):
+        beside = f"{full} lie side by side" if full > 1 else "those of the others are not here"
+        raise trace.wrong(
+            0,
+            f"this is the file of one CPU, {int(named[3])}, and {beside}: it holds a part of the "
+            "load",
+            hint=f"merge the files of all CPUs: `blkparse -i {named[2]} -O -d {named[2]}.bin`",
+        )
+
+
+@dataclass(slots=True)
+class _Numbers:
+    """The numbers that the kernel gives the records of each device and CPU, one after another."""
+
+    seen: dict[tuple[int, int], tuple[int, int, int]] = field(default_factory=dict)
+
+    def add(self, records: np.ndarray) -> None:
+        """Some records; notes about processes have no number (trace_note of its blktrace.c)."""
+        numbered = records[(records["action"].astype(np.int64) & _NOTIFIES) == 0]
+        keys = numbered["device"].astype(np.int64) << 32 | numbered["cpu"]
+        for key in np.unique(keys).tolist():
+            if key not in self.seen and len(self.seen) >= MOST_NUMBERED:
+                continue
+            mine = numbered["sequence"][keys == key]
+            least, most, count = self.seen.get(key, (1 << 32, 0, 0))
+            self.seen[key] = (
+                min(least, int(mine.min())), max(most, int(mine.max())), count + len(mine)
+            )  # fmt: skip
+
+    def missing(self) -> int:
+        """How many between the first and the last are not there."""
+        return sum(max(0, most - least + 1 - count) for least, most, count in self.seen.values())
+
+
 def _blktrace(trace: Trace, file: BinaryIO) -> Iterator[Chunk]:
     """blktrace's records, of which those count that say that a request was queued.
 
@@ -259,6 +310,7 @@ def _blktrace(trace: Trace, file: BinaryIO) -> Iterator[Chunk]:
     record = np.dtype([(name, order + kind) for name, kind in _RECORD])
     file.seek(0)
     data, number, device = b"", 0, None
+    numbers = _Numbers()
     while True:
         more = file.read(_BUFFER)
         data += more
@@ -279,11 +331,13 @@ def _blktrace(trace: Trace, file: BinaryIO) -> Iterator[Chunk]:
                 if not upto:
                     break
             chunk, device = _queued(trace, found[:upto], number, device)
+            numbers.add(found[:upto])
             yield chunk
             number, at = number + upto, end
         data = data[at:]
         if not more:
             break
+    trace.events, trace.lost = number, numbers.missing()
     if data:
         raise trace.wrong(
             number + 1, "the file ends within a record: it is cut off", hint="copy it again"
@@ -304,6 +358,8 @@ def _queued(
     _count(trace, "requests of other devices", int((queued & ~mine).sum()))
     _count(trace, "requests of 0 bytes", int(hollow.sum()))
     keep = mine & ~hollow
+    if len(trace.cpus) < 2:  # more are not needed
+        trace.cpus.update(np.unique(found["cpu"][keep]).tolist())
     op = np.where(action & _WRITES != 0, WRITE, READ)
     op = np.where(action & _DISCARDS != 0, TRIM, op)
     op = np.where(flush, FLUSH, op)
@@ -336,7 +392,9 @@ def _blkparse(trace: Trace, file: BinaryIO) -> Iterator[Chunk]:
         words = line.split()
         if len(words) < 7 or not _is_device(words[0]):
             trace.left_out["lines that are no events"] += 1
+            trace.lost += _lost(line)
             continue
+        trace.events += 1
         if words[5] != b"Q":
             trace.left_out["records of other events"] += 1
             continue
@@ -348,10 +406,22 @@ def _blkparse(trace: Trace, file: BinaryIO) -> Iterator[Chunk]:
             trace.left_out["requests of 0 bytes"] += 1
             continue
         rows.append(row)
+        if len(trace.cpus) < 2 and words[1].isdigit() and len(words[1]) < 10:
+            trace.cpus.add(int(words[1]))
         if len(rows) >= ROWS:
             yield Chunk.of(rows)
             rows = []
     yield Chunk.of(rows)
+
+
+# What blkparse and blktrace say at their end (show_stats of either), with the locale's separators.
+_LOST = re.compile(rb"\s*(?:Skips:.*forward\s*\(|Total:.*\(dropped\s)([^-)]*)")
+
+
+def _lost(line: bytes) -> int:
+    found = _LOST.match(line)
+    digits = re.sub(rb"[^0-9]", b"", found[1]) if found else b""
+    return int(digits[:18] or b"0")
 
 
 def _event(

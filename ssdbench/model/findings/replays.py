@@ -106,3 +106,43 @@ class TrimsNotSent(FindingKind):
 
     def message(self) -> str:
         return f"{self.trims:,} trims of the trace were not sent: the drive stays full"
+
+
+@dataclass(frozen=True)
+class TraceLacksEvents(FindingKind):
+    """The trace itself says that events are missing."""
+
+    code = Code.UNDELIVERED
+    severities = (Severity.INVALIDATES, Severity.WARNS)
+    remedy = "Trace again with larger buffers (`blktrace -b 4096 -n 16`)."
+
+    lost: int
+    lost_percent: float
+
+    def severity(self) -> Severity:
+        return Severity.INVALIDATES if self.lost_percent >= 1 else Severity.WARNS
+
+    def message(self) -> str:
+        return (
+            f"{self.lost:,} events of the trace are missing ({self.lost_percent:.2g} % of all that "
+            "was traced): what was sent is less than the load"
+        )
+
+
+@dataclass(frozen=True)
+class TraceOfOneCpu(FindingKind):
+    """All requests of the trace came from one CPU."""
+
+    code = Code.UNDELIVERED
+    severities = (Severity.WARNS,)
+    remedy = (
+        "If others sent requests too, merge the files of all CPUs (`blkparse -i NAME -d FILE`)."
+    )
+
+    cpu: int
+
+    def message(self) -> str:
+        return (
+            f"all requests of the trace came from CPU {self.cpu}: where it is the file of one CPU "
+            "of several, it is a part of the load"
+        )

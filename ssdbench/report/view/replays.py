@@ -81,10 +81,20 @@ def trace_facts(trace: TraceSummary) -> list[tuple[str, str]]:
     items += [
         ("Sequential", _percent(trace.sequential_share)),
         ("Not in whole 4 KiB", _percent(trace.unaligned_share)),
+        *_missing(trace),
         *((f"Left out: {what}", f"{number:,}") for what, number in trace.left_out.items()),
         *((f"By {name}", f"{number:,}") for name, number in trace.by_process.items()),
     ]
     return items
+
+
+def _missing(trace: TraceSummary) -> Iterator[tuple[str, str]]:
+    if trace.lost:
+        told = f"{trace.lost:,}, {_percent(trace.lost_share)} of all that was traced"
+        yield "Events that are missing", told
+    if trace.only_cpu is not None:
+        told = f"only {trace.only_cpu}; where others sent requests too, this is a part of the load"
+        yield "CPUs that sent requests", told
 
 
 def _sizes(trace: TraceSummary) -> str:

@@ -14,6 +14,7 @@ from ssdbench.generator.trace.forms import Trace
 from ssdbench.generator.trace.source import Chunk, TraceError
 from ssdbench.generator.trace.summary import summarised
 from ssdbench.model.asked.replay import Columns
+from ssdbench.report.view.replays import trace_facts
 from tests.unit.generator.trace import traces
 
 FORMS: dict[str, Callable[[Path], Path]] = {
@@ -64,6 +65,52 @@ def test_what_is_left_out_is_counted_and_names_are_dropped_unless_asked_for(tmp_
     }  # fmt: skip
     assert text.left_out == {"records of other events": 6, "lines that are no events": 2}
     assert (text.by_process, named.by_process) == ({}, {"postgres": 6})
+
+
+def test_the_file_of_one_cpu_of_several_is_refused(tmp_path: Path) -> None:
+    for cpu in range(3):
+        (tmp_path / f"sda.blktrace.{cpu}").write_bytes(traces.queued([cpu] * 5))
+
+    with pytest.raises(TraceError, match="file of one CPU, 1, and 3 lie side by side") as told:
+        summarised(Trace(tmp_path / "sda.blktrace.1"))
+
+    assert told.value.hint is not None and "`blkparse -i sda -O -d sda.bin`" in told.value.hint
+    for cpu in (0, 1):
+        (tmp_path / f"sda.blktrace.{cpu}").unlink()
+    with pytest.raises(TraceError, match="those of the others are not here"):
+        summarised(Trace(tmp_path / "sda.blktrace.2"))
+    for cpu in (0, 1):
+        (tmp_path / f"sda.blktrace.{cpu}").touch()  # of CPUs that had nothing to do
+    assert summarised(Trace(tmp_path / "sda.blktrace.2")).only_cpu == 2
+
+
+def test_a_trace_of_one_cpu_under_another_name_is_told(tmp_path: Path) -> None:
+    one, both = tmp_path / "one", tmp_path / "both"
+    one.write_bytes(traces.queued([3] * 5))
+    both.write_bytes(traces.queued([0, 1, 0, 1]))
+
+    assert summarised(Trace(one)).only_cpu == 3
+    assert summarised(Trace(both)).only_cpu is None
+    assert summarised(Trace(traces.blkparse(tmp_path / "text"))).only_cpu == 3
+    assert summarised(Trace(traces.csv(tmp_path / "csv"))).only_cpu is None
+    facts = dict(trace_facts(summarised(Trace(one))))
+    assert "a part of the load" in facts["CPUs that sent requests"]
+
+
+def test_events_that_were_lost_are_told(tmp_path: Path) -> None:
+    text = traces.blkparse(tmp_path / "text")
+    with text.open("a") as file:
+        file.write("Events (8,16): 12 entries\nSkips: 2 forward (1,234 -  99.0%)\n")
+    holes = tmp_path / "holes"
+    holes.write_bytes(traces.queued([0, 1, 0, 1, 1], [1, 1, 2, 4, 7]))
+    whole = tmp_path / "whole"
+    whole.write_bytes(traces.queued([0, 1, 0, 1, 1]))
+
+    told = summarised(Trace(text))
+    assert (told.lost, round(told.lost_share, 3)) == (1234, round(1234 / 1246, 3))
+    assert (summarised(Trace(holes)).lost, summarised(Trace(whole)).lost) == (4, 0)
+    facts = dict(trace_facts(told))
+    assert facts["Events that are missing"] == "1,234, 99 % of all that was traced"
 
 
 def test_an_iolog_of_version_2_has_waits_and_no_arrivals(tmp_path: Path) -> None:

@@ -64,6 +64,16 @@ def blkparse(path: Path, requests: Sequence[Request] = REQUESTS) -> Path:
     return path
 
 
+def queued(cpus: Sequence[int], numbers: Sequence[int] = ()) -> bytes:
+    """Reads that are queued a millisecond apart, each by its CPU and with its number of that."""
+    made = np.zeros(len(cpus), [(name, "<" + size_of) for name, size_of in _RECORD])
+    made["magic"], made["bytes"], made["action"], made["device"] = MAGIC | 7, 4096, 1 | 1 << 16, 8
+    made["cpu"], made["time"] = cpus, np.arange(len(cpus)) * 1_000_000
+    counts = [list(cpus[:at]).count(cpu) + 1 for at, cpu in enumerate(cpus)]
+    made["sequence"] = numbers or counts
+    return made.tobytes()
+
+
 def csv(path: Path, requests: Sequence[Request] = REQUESTS) -> Path:
     rows = [f"{ns / 10**9:.9f},{way},{offset},{size},x" for ns, offset, size, way in requests]
     path.write_text("\n".join(["time,op,offset,size,note", *rows]) + "\n")
