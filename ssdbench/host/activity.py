@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from ssdbench.host import readings
 from ssdbench.host.beside import leader
 from ssdbench.host.sysfs import Sysfs
 from ssdbench.host.topology import CPU
@@ -117,9 +118,9 @@ def _numbers(sysfs: Sysfs, names: str, attribute: str) -> list[int]:
 
 def _hottest(sysfs: Sysfs) -> float | None:
     base = "/sys/class/thermal"
-    readings = (sysfs.number(f"{base}/{name}/temp") for name in sysfs.names(base))
-    values = [value / 1000 for value in readings if value is not None and value > 0]
-    return max(values) if values else None
+    zones = (sysfs.number(f"{base}/{name}/temp") for name in sysfs.names(base))
+    values = [readings.above_freezing(value / 1000) for value in zones if value is not None]
+    return max((value for value in values if value is not None), default=None)
 
 
 def _energy(sysfs: Sysfs) -> float | None:

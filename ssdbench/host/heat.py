@@ -8,6 +8,7 @@ I/O before it (drivers/hwmon/drivetemp.c), so it is for moments outside of what 
 import re
 from dataclasses import dataclass
 
+from ssdbench.host import readings
 from ssdbench.host.sysfs import Sysfs, device_of
 
 MILLI = 1000
@@ -28,17 +29,21 @@ def drive_heat(kernel: str, sysfs: Sysfs | None = None) -> Heat | None:
     """The reading of a drive by its name below /sys/block, None where there is no sensor."""
     sysfs = sysfs or Sysfs()
     for place in _sensors(kernel, sysfs):
-        milli_c = sysfs.number(f"{place}/temp1_input")
-        if milli_c is None:
+        now_c = readings.celsius(_celsius(sysfs, f"{place}/temp1_input"))
+        if now_c is None:
             continue
-        warning = sysfs.number(f"{place}/temp1_max")
         return Heat(
-            temperature_c=milli_c / MILLI,
-            warning_c=warning / MILLI if warning else None,
+            temperature_c=now_c,
+            warning_c=readings.above_freezing(_celsius(sysfs, f"{place}/temp1_max")),
             alarm=bool(sysfs.number(f"{place}/temp1_alarm")),
             gentle=(sysfs.find(f"{place}/name") or "").strip() in GENTLE,
         )
     return None
+
+
+def _celsius(sysfs: Sysfs, attribute: str) -> float | None:
+    milli_c = sysfs.number(attribute)
+    return None if milli_c is None else milli_c / MILLI
 
 
 def _sensors(kernel: str, sysfs: Sysfs) -> list[str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ssdbench.errors import HostLacks
+from ssdbench.host.readings import NOTHING
 
 R = TypeVar("R")
 
@@ -34,11 +35,15 @@ class Sysfs:
         return self.path(attribute).read_text(errors="replace").rstrip("\n")
 
     def find(self, attribute: str) -> str | None:
-        """The value, or None when there is no such attribute or it cannot be read now."""
+        """The value, or None when there is no such attribute or it cannot be read now.
+
+        A string that the kernel does not have is `(null)` in its words, and none.
+        """
         try:
-            return self.read(attribute)
+            value = self.read(attribute)
         except OSError:
             return None
+        return None if value.strip() == NOTHING else value
 
     def number(self, attribute: str) -> int | None:
         """The value as an integer, or None when there is none."""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ssdbench.host import readings
 from ssdbench.units import format_capacity
 
 IDENTIFY, SMART, NATIVE_MAX = "ata identify", "ata smart data", "ata native max registers"
@@ -104,11 +105,15 @@ def native_max(sense: bytes) -> int | None:
 
 
 def smart_values(page: bytes) -> dict[int, int]:
-    """Raw values (48 bits) of the vendor's SMART attributes by their numbers."""
+    """Raw values (48 bits) of the vendor's SMART attributes by their numbers; not those that are
+    all ones.
+    """
     values = {}
     for at in range(2, 362, 12):
         if len(page) >= at + 12 and page[at]:
-            values[page[at]] = int.from_bytes(page[at + 5 : at + 11], "little")
+            value = readings.counter(page, at + 5, 6)
+            if value is not None:
+                values[page[at]] = value
     return values
 
 
@@ -118,8 +123,8 @@ def temperature(values: Mapping[int, int]) -> int | None:
     The low byte is the newest reading, above it some keep extremes. Attribute 190 is that of the
     airflow, the only one of many drives; 0 is a place that is not used.
     """
-    readings = (values[number] & 0xFF for number in (194, 190) if number in values)
-    return next((celsius for celsius in readings if 0 < celsius < 128), None)
+    found = (values[number] & 0xFF for number in (194, 190) if number in values)
+    return next((c for c in found if c and c < 128 and readings.celsius(c) is not None), None)
 
 
 def facts(pages: Mapping[str, bytes]) -> dict[str, str]:

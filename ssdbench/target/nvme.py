@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ssdbench.host import readings
 from ssdbench.model.lbaformat import LbaFormat
 from ssdbench.model.result import FlashWritten
 from ssdbench.units import format_capacity
@@ -29,7 +30,6 @@ RESERVATION, SECURITY = "nvme reservation report", "tcg level 0 discovery"
 
 # OCP Datacenter NVMe SSD Specification, log C0h, bytes 511 to 496.
 OCP_GUID = bytes.fromhex("c5af1028eabff2a49c4f6f7cc914d5af")
-KELVIN = 273
 HEALTH_LOG, HEALTH_BYTES = 0x02, 512
 OCP_LOG, OCP_BYTES = 0xC0, 512
 DATA_UNIT_BYTES = 512_000
@@ -274,9 +274,13 @@ def _namespace_facts(said: Namespace) -> dict[str, str]:
     }
 
 
-def data_written_bytes(page: bytes) -> int:
-    """What was ever written to a controller, of the health log; a unit is 1000 x 512 bytes."""
-    return number(page, 48, 16) * DATA_UNIT_BYTES
+def data_written_bytes(page: bytes) -> int | None:
+    """What was ever written to a controller, of the health log; a unit is 1000 x 512 bytes.
+
+    None for a page that says nothing.
+    """
+    units = None if readings.is_blank(page) else readings.counter(page, 48, 16)
+    return None if units is None else units * DATA_UNIT_BYTES
 
 
 def flash_written(health: bytes, ocp: bytes) -> FlashWritten | None:
@@ -286,7 +290,10 @@ def flash_written(health: bytes, ocp: bytes) -> FlashWritten | None:
     """
     if len(health) < HEALTH_BYTES or not is_ocp(ocp):
         return None
-    return FlashWritten(host_bytes=data_written_bytes(health), media_bytes=number(ocp, 0, 16))
+    host_bytes, media_bytes = data_written_bytes(health), readings.counter(ocp, 0, 16)
+    if host_bytes is None or media_bytes is None:
+        return None
+    return FlashWritten(host_bytes=host_bytes, media_bytes=media_bytes)
 
 
 _THROTTLING = {  # offsets and sizes in the health log, NVM Express 2.0, 5.16.1.3
@@ -304,7 +311,8 @@ def throttle_counters(health: bytes, ocp: bytes = b"") -> dict[str, int]:
     """How often and how long a drive ever was too hot, by its health log and OCP's C0h."""
     if len(health) < HEALTH_BYTES:
         return {}
-    counters = {name: number(health, at, size) for name, (at, size) in _THROTTLING.items()}
+    counts = {name: readings.counter(health, at, size) for name, (at, size) in _THROTTLING.items()}
+    counters = {name: count for name, count in counts.items() if count is not None}
     if ocp[496:512] == OCP_GUID:
         counters["thermal throttling events"] = ocp[_OCP_THROTTLED]
     return counters
@@ -316,34 +324,51 @@ def is_ocp(page: bytes) -> bool:
 
 
 def smart_facts(page: bytes) -> dict[str, str]:
-    """The health log (02h), in units that people read; a unit of data is 1000 x 512 bytes."""
+    """The health log (02h), in units that people read; what is no reading is left out."""
     page = page.ljust(512, b"\0")
-    return {
-        "temperature": f"{number(page, 1, 2) - KELVIN} °C",
-        "critical warning": f"{page[0]:#04x}",
-        "available spare": f"{page[3]} %, threshold {page[4]} %",
-        "percentage used": f"{page[5]} %",
-        "data written": format_capacity(data_written_bytes(page)),
-        "data read": format_capacity(number(page, 32, 16) * DATA_UNIT_BYTES),
-        "power cycles": str(number(page, 112, 16)),
-        "power-on hours": str(number(page, 128, 16)),
-        "unsafe shutdowns": str(number(page, 144, 16)),
-        "media errors": str(number(page, 160, 16)),
+    if readings.is_blank(page):
+        return {}
+    warm = readings.from_kelvin(number(page, 1, 2))
+    spare, least = map(readings.percent, page[3:5])
+    written = data_written_bytes(page)
+    read = readings.counter(page, 32, 16)
+    counts = {
+        "power cycles": readings.counter(page, 112, 16),
+        "power-on hours": readings.hours(readings.counter(page, 128, 16)),
+        "unsafe shutdowns": readings.counter(page, 144, 16),
+        "media errors": readings.counter(page, 160, 16),
     }
+    told = {
+        "temperature": None if warm is None else f"{warm} °C",
+        "critical warning": f"{page[0]:#04x}",
+        "available spare": None
+        if spare is None
+        else f"{spare} %" + ("" if least is None else f", threshold {least} %"),
+        "percentage used": readings.used(page[5]),
+        "data written": None if written is None else format_capacity(written),
+        "data read": None if read is None else format_capacity(read * DATA_UNIT_BYTES),
+        **{name: None if count is None else str(count) for name, count in counts.items()},
+    }
+    return {name: value for name, value in told.items() if value is not None}
 
 
 def ocp_facts(page: bytes) -> dict[str, str]:
     """The OCP health log (C0h); empty when the page is another vendor's."""
     if not is_ocp(page):
         return {}
-    return {
-        "OCP flash written": format_capacity(number(page, 0, 16)),
-        "OCP flash read": format_capacity(number(page, 16, 16)),
-        "OCP bad user blocks": str(number(page, 32, 6)),
-        "OCP bad system blocks": str(number(page, 40, 6)),
-        "OCP uncorrectable reads": str(number(page, 56, 8)),
-        "OCP log version": str(number(page, 494, 2)),
+    written, read = readings.counter(page, 0, 16), readings.counter(page, 16, 16)
+    counts = {
+        "OCP bad user blocks": readings.counter(page, 32, 6),
+        "OCP bad system blocks": readings.counter(page, 40, 6),
+        "OCP uncorrectable reads": readings.counter(page, 56, 8),
+        "OCP log version": number(page, 494, 2),
     }
+    told = {
+        "OCP flash written": None if written is None else format_capacity(written),
+        "OCP flash read": None if read is None else format_capacity(read),
+        **{name: None if count is None else str(count) for name, count in counts.items()},
+    }
+    return {name: value for name, value in told.items() if value is not None}
 
 
 def _feature_facts(pages: Mapping[str, bytes]) -> dict[str, str]:

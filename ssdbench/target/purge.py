@@ -395,7 +395,7 @@ def _evidence(found: pages.Pages, info: TargetInfo, descriptor: int) -> dict[str
         facts["last sanitize"] = nvme.sanitize_state(found[nvme.SANITIZE])[0]
     if nvme.SMART in found:
         smart = nvme.smart_facts(found[nvme.SMART])
-        facts |= {name: smart[name] for name in ("percentage used", "data written")}
+        facts |= {n: smart[n] for n in ("percentage used", "data written") if n in smart}
     if scsi.CAPACITY in found:
         facts |= {k: v for k, v in scsi.facts(found).items() if k.startswith("capacity")}
     return facts

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from ssdbench.host import readings
 from ssdbench.target.identity import of_a_company
 from ssdbench.units import format_capacity
 
@@ -127,10 +128,11 @@ def facts(pages: Mapping[str, bytes]) -> dict[str, str]:
     if len(spin) >= 6:
         rate = int.from_bytes(spin[4:6], "big")
         told["medium"] = "solid state" if rate == 1 else f"rotation {rate}" if rate else "unknown"
-    if celsius := parameter(pages.get(TEMPERATURE, b""), 0)[1:2]:
-        told["temperature"] = f"{celsius[0]} °C"
+    warm = parameter(pages.get(TEMPERATURE, b""), 0)[1:2]
+    if warm and readings.celsius(warm[0]) is not None:  # FFh is none
+        told["temperature"] = f"{warm[0]} °C"
     if used := parameter(pages.get(ENDURANCE, b""), 1)[3:4]:
-        told["percentage used"] = f"{used[0]} %"
+        told["percentage used"] = readings.used(used[0])
     if len(inquiry := pages.get(INQUIRY, b"")) >= 36:
         words = (inquiry[8:16], inquiry[16:32], inquiry[32:36])
         told["inquiry"] = " ".join(word.decode("ascii", "replace").strip() for word in words)

@@ -74,7 +74,7 @@ def test_the_file_of_one_cpu_of_several_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match="file of one CPU, 1, and 3 lie side by side") as told:
         summarised(Trace(tmp_path / "sda.blktrace.1"))
 
-    assert told.value.hint is not None and "`blkparse -i sda -O -d sda.bin`" in told.value.hint
+    assert "`blkparse -i sda -O -d sda.bin`" in told.value.hint
     for cpu in (0, 1):
         (tmp_path / f"sda.blktrace.{cpu}").unlink()
     with pytest.raises(TraceError, match="those of the others are not here"):
