@@ -6,11 +6,15 @@ and stats cannot tell. The judge may stop a job at any second, and the loop cann
 without draining its queue. So the job runs ahead on a copy of the drive, for longer and longer,
 and when it is known where it ends the drive itself goes there in one piece.
 
-Differences from fio: offsets come from the core's generator, a random fill (`Job.cover`) writes as
-many blocks but not each exactly once, several threads are one with the sum of their depths, and the
-histogram of a window holds what was submitted in it, not what completed. Data are not kept.
+An offered rate is done request by request, each client with the gaps that fio would draw.
+
+Differences from fio: offsets come from other generators, a random fill (`Job.cover`) writes as many
+blocks but not each exactly once, several threads in a closed loop are one with the sum of their
+depths, and the histogram of a window holds what was submitted in it, not what completed. A rate is
+offered up to its end even if it is stopped before. Data are not kept.
 """
 
+import heapq
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,13 +25,15 @@ import numpy as np
 
 from ssdbench.errors import UsageError
 from ssdbench.generator.base import Direction, Job, JobOutcome, LoggedIo, Second
-from ssdbench.model.workload import Pattern
+from ssdbench.generator.fio.pace import due_us, poisson_seed, shares
+from ssdbench.model.workload import Pattern, Workload
 from ssdbench.sim import loop
-from ssdbench.sim.core import Drive
+from ssdbench.sim.core import Drive, Op
 from ssdbench.sim.drive import SimDrive
 from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.measured import StreamSeen
-from ssdbench.stats.openloop import Requests
+from ssdbench.stats.openloop import NEVER_NS, Requests
+from ssdbench.units import NS_PER_S
 
 FIRST_LOOK_S = 1800
 REST_S = 600  # what the last requests take at most
@@ -54,8 +60,20 @@ class CoreGenerator:
 
 def _loop_job(job: Job) -> loop.Job:
     work = job.workload
-    plain = not (work.thinktime_us or work.block_split or work.zones or work.rate_iops)
-    if not plain or job.latency_log or job.flush_every or work.pattern is Pattern.STRIDED:
+    if job.flush_every or (job.latency_log and not (work.rate_iops and job.runtime_s)):
+        raise UsageError(f"the core's loop cannot do this: {work.label()}")
+    return replace(
+        loop_job(work),
+        seed=job.seed % 2**63,
+        stop_bytes=job.total_bytes or 0,
+        stop_s=job.runtime_s or 0.0,
+    )
+
+
+def loop_job(work: Workload) -> loop.Job:
+    """The closed loop of a workload, without an end. Raises UsageError for what it cannot do."""
+    plain = not (work.thinktime_us or work.block_split or work.zones or work.streams)
+    if not plain or work.pattern is Pattern.STRIDED:
         raise UsageError(f"the core's loop cannot do this: {work.label()}")
     if work.pattern is Pattern.SEQUENTIAL and work.numjobs > 1:
         raise UsageError("the core's loop has one sequential stream")
@@ -66,9 +84,6 @@ def _loop_job(job: Job) -> loop.Job:
         block_bytes=work.block_bytes,
         offset_bytes=work.range.offset_bytes,
         span_bytes=work.range.length_bytes,
-        seed=job.seed % 2**63,
-        stop_bytes=job.total_bytes or 0,
-        stop_s=job.runtime_s or 0.0,
     )
 
 
@@ -99,6 +114,106 @@ class _Done:
             self.known[to_s] = again.histograms
         return self.known[to_s]
 
+    @property
+    def outcome(self) -> JobOutcome:
+        """Totals."""
+        return JobOutcome(
+            name=self.job.name,
+            read=_direction(self.result, 0),
+            write=_direction(self.result, 1),
+            io_errors=self.result.errors,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Offered:
+    """A job with a rate that has ended, request by request."""
+
+    job: Job
+    requests: Requests  # on the job's own clock
+    from_s: float
+
+    def until(self, to_s: float) -> Pair:
+        """Latencies from when requests were sent, of those sent before a time."""
+        sent = self.requests.sent_ns < (to_s - self.from_s) * NS_PER_S
+        latency = self.requests.done_ns - self.requests.sent_ns
+        reads, writes = (sent & (self.requests.is_write == side) for side in (False, True))
+        return Histogram.of(latency[reads]), Histogram.of(latency[writes])
+
+    @property
+    def outcome(self) -> JobOutcome:
+        """Totals."""
+        length_s = self.job.runtime_s or 0.0
+        read, write = (
+            _direction_of(self.requests.of_direction(writes=writes), self.job, length_s)
+            for writes in (False, True)
+        )
+        return JobOutcome(self.job.name, read, write)
+
+    def seconds(self) -> Iterator[Second]:
+        """What completed in each."""
+        length_s, block = int(self.job.runtime_s or 0), self.job.workload.block_bytes
+        edges = np.arange(length_s + 1) * NS_PER_S
+        reads, writes = (
+            np.histogram(self.requests.done_ns[self.requests.is_write == side], edges)[0].tolist()
+            for side in (False, True)
+        )
+        for place, (read, write) in enumerate(zip(reads, writes, strict=True), 1):
+            yield Second(self.from_s + place, 1.0, read, write, read * block, write * block)
+
+
+def _direction_of(requests: Requests, job: Job, length_s: float) -> Direction:
+    latency = requests.seen_ns()
+    return Direction(
+        ios=len(latency),
+        bytes=len(latency) * job.workload.block_bytes,
+        runtime_s=length_s,
+        latency=Histogram.of(latency),
+        lat_mean_ns=float(latency.mean()) if len(latency) else 0.0,
+        lat_max_ns=float(latency.max(initial=0)),
+    )
+
+
+def _offer(drive: Drive, job: Job) -> Requests:
+    """Each client sends a request when it is due, or when its answer before that came."""
+    work, length_s = job.workload, job.runtime_s or 0.0
+    paces = [pace for count, pace in shares(work) for _ in range(count)]
+    streams = [(c, side) for c, pace in enumerate(paces) for side in (0, 1) if pace.both[side]]
+    rates = np.array([paces[client].both[side] for client, side in streams], dtype=np.int64)
+    seeds = [poisson_seed(job.seed + 1, client + 1, side) for client, side in streams]
+    plans: list[list[tuple[int, int]]] = [[] for _ in paces]
+    for (client, side), due in zip(
+        streams, due_us(rates, work.arrivals, seeds, length_s * 1e6), strict=True
+    ):
+        plans[client] += [(at * 1000, side) for at in due.tolist() if at < length_s * 1e6]
+    for plan in plans:
+        plan.sort(reverse=True)  # the next is the last
+    todo = [(plan[-1][0], client) for client, plan in enumerate(plans) if plan]
+    heapq.heapify(todo)
+    origin_ns, end_ns, sent = drive.now_ns, length_s * NS_PER_S, []
+    place = _places(work, job.seed)
+    while todo and todo[0][0] < end_ns:
+        now_ns, client = heapq.heappop(todo)
+        due_ns, side = plans[client].pop()
+        at = next(place)
+        done = drive.submit(Op(side), at, work.block_bytes, now_ns=origin_ns + now_ns)
+        sent.append((due_ns, now_ns, done.done_ns - origin_ns, side))
+        if plans[client]:
+            heapq.heappush(todo, (max(done.done_ns - origin_ns, plans[client][-1][0]), client))
+    never = [(due, NEVER_NS, NEVER_NS, side) for plan in plans for due, side in plan]
+    table = np.array([*sent, *never], dtype=np.int64).reshape(-1, 4)
+    return Requests.of(table[:, 0], table[:, 1], table[:, 2], table[:, 3].astype(np.bool_))
+
+
+def _places(work: Workload, seed: int) -> Iterator[int]:
+    """Offsets, without end."""
+    blocks = work.range.length_bytes // work.block_bytes
+    rng = np.random.default_rng(seed)
+    while True:
+        ahead = np.arange(blocks) if work.pattern is Pattern.SEQUENTIAL else None
+        drawn = rng.integers(blocks, size=4096) if ahead is None else ahead
+        yield from (work.range.offset_bytes + work.block_bytes * drawn).tolist()
+
 
 class CoreRunning:
     """Jobs at work on the drive."""
@@ -107,7 +222,7 @@ class CoreRunning:
         self._drive = drive
         self._jobs = jobs
         self._stopped = False
-        self._done: list[_Done] = []
+        self._done: list[_Done | _Offered] = []
         self._seconds: list[Second] = []
         self._iterator = self._run()
 
@@ -147,9 +262,20 @@ class CoreRunning:
         for job, asked in self._jobs:
             if self._stopped:
                 return
-            for second in self._one(job, asked):
+            does = self._offered if job.workload.rate_iops else self._one
+            for second in does(job, asked):
                 self._seconds.append(second)
                 yield second
+
+    def _offered(self, job: Job, asked: loop.Job) -> Iterator[Second]:
+        """All of it, and then the seconds that somebody asks for."""
+        from_s = self._seconds[-1].t_s if self._seconds else 0.0
+        done = _Offered(job, _offer(self._drive, job), from_s)
+        self._done.append(done)
+        for second in done.seconds():
+            yield second
+            if self._stopped:
+                return
 
     def _one(self, job: Job, asked: loop.Job) -> Iterator[Second]:
         """Look ahead on copies, then do it."""
@@ -202,22 +328,14 @@ def _seconds(result: loop.RunResult, first: int, upto: int, from_s: float) -> It
 class CoreOutcome:
     """What the jobs did."""
 
-    done: tuple[_Done, ...]
+    done: tuple[_Done | _Offered, ...]
     seconds: tuple[Second, ...]
     artifacts: tuple[Path, ...] = ()
 
     @property
     def jobs(self) -> tuple[JobOutcome, ...]:
         """Totals of each job."""
-        return tuple(
-            JobOutcome(
-                name=done.job.name,
-                read=_direction(done.result, 0),
-                write=_direction(done.result, 1),
-                io_errors=done.result.errors,
-            )
-            for done in self.done
-        )
+        return tuple(done.outcome for done in self.done)
 
     def streams(self, *, from_s: float, to_s: float) -> tuple[StreamSeen, ...]:
         """It knows none."""
@@ -240,7 +358,10 @@ class CoreOutcome:
         raise ValueError(f"the core's loop kept no log of {job}")
 
     def requests(self, job: str, *, end_s: float) -> Requests:
-        """No job has a rate. Raises ValueError."""
+        """What was due until `end_s`. Raises ValueError for a job without a rate."""
+        for done in self.done:
+            if isinstance(done, _Offered) and done.job.name == job:
+                return done.requests.due_between(0, end_s * NS_PER_S)
         raise ValueError(f"{job} was offered no rate")
 
 

@@ -1,14 +1,16 @@
-"""What a user gets: the published number and status of whole runs, against the truth.
+"""What a user gets: numbers, percentiles and verdicts of whole runs, against the truth.
 
-    nox -s judge-the-judges -- --published 1200            whole runs on drives from a seed
-    nox -s judge-the-judges -- --published 12 --with fio   the same through the command line
+    nox -s judge-the-judges -- --published 1200            the warm-up's write alone, 12 families
+    nox -s judge-the-judges -- --published 320 --families profiles --records new.jsonl
+    nox -s judge-the-judges -- --published 320 --families profiles --records new.jsonl \
+        --against old.jsonl                                the same drives by two versions
+    nox -s judge-the-judges -- --published 12 --with fio   through the command line
 
 Each run is the product's own: stages, engine, stats and verdict of `ssdbench run`, with the core's
 own loop in fio's place (`benchmarks.core_generator`), which takes seconds where fio takes minutes.
-`--with fio` starts `ssdbench run` itself, to hold the one against the other. A number counts as
-wrong when it was VALIDATED and its bound is more than 5 % above the long-run mean (of two levels,
-the lower). A planted event that came after the last request of the run is told by the drive's own
-clock and counters, never by the run; such drives are counted apart, and with the others.
+`--with fio` starts `ssdbench run` itself, to hold the one against the other. Each point has a truth
+of its own (`benchmarks.published_truth`); targets are set beside it, so that some truly pass and
+some truly fail. `benchmarks.published_score` adds up.
 """
 
 import json
@@ -16,42 +18,86 @@ import math
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from benchmarks import published_truth as true
 from benchmarks import published_zoo as zoo
 from benchmarks.core_generator import on_core
-from benchmarks.zoo import CAPACITY_BYTES
+from benchmarks.synthetic import Rng
 from ssdbench.engine.events import Event
 from ssdbench.engine.hints import rate_hint
 from ssdbench.engine.runner import Order, Runner, World
 from ssdbench.engine.simulatedsession import STATE, SimulatedSession
 from ssdbench.engine.store import RunStore, load
 from ssdbench.host.command import run
-from ssdbench.model.finding import Severity
+from ssdbench.model.finding import Finding, Severity
 from ssdbench.model.loading import load_profile
+from ssdbench.model.point import PointResult
+from ssdbench.model.rates import RateFound
 from ssdbench.model.result import RunResult
+from ssdbench.model.workload import Workload
 from ssdbench.sim.drive import SimDrive
-from ssdbench.stats.distributions import binomial_upper_limit
-from ssdbench.stats.risk import WHOLE, Risk
+from ssdbench.stages.points import PointStage
+from ssdbench.stages.rate import Rate
+from ssdbench.stats.risk import WHOLE
 from ssdbench.suite.assemble import stages
 from ssdbench.target.inspect import inspect
 
 WRONG = 0.05
-ENOUGH = 10  # drives of a family, for a share of it to be told
+TOO_LOW = 0.03
+CLOSE = 0.01  # a target so near the truth is neither kept nor missed
+BIN = 1 / 64  # a percentile is the upper edge of its bin
+IOPS_FACTORS = (0.7, 0.85, 0.93, 1.05, 1.15, 1.4)
+LATENCY_FACTORS = (2.0, 1.4, 1.15, 0.93, 0.8, 0.6)
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
-    """One run against the truth; rates in I/Os per second of the drive's clock."""
+class Percentile:
+    """A percentile of a point, in ns; `upper_ns` is its 95 % limit."""
 
-    seed: int
-    family: str
+    direction: str
+    name: str
+    status: str
+    value_ns: float
+    upper_ns: float | None
+    truth_ns: float | None  # None: too few requests for a truth
+    least_ns: float | None  # how low the truth may be
+
+    @property
+    def shown(self) -> bool:
+        """Whether it stands there as a number that holds."""
+        return self.status == "published" and self.upper_ns is not None
+
+    @property
+    def too_low(self) -> bool:
+        """Whether its upper limit is below the truth by more than 3 %."""
+        known = self.upper_ns is not None and self.least_ns is not None
+        return known and self.upper_ns * (1 + TOO_LOW) < self.least_ns  # type: ignore[operator]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A target of the profile: what the run says of it, and what is true in the long run."""
+
+    metric: str
+    outcome: str
+    truly: str  # "pass", "fail", or "close": neither is wrong
+    apart: bool = False  # its point has an event apart
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One point against its truth; rates in I/Os per second of the drive's clock."""
+
+    label: str
+    kind: str  # read | write | mix
     validated: bool
     bound: float
     mean: float
@@ -61,12 +107,10 @@ class Published:
     of_interval: float  # what the interval is about: the truth, or the mean over two levels
     truth_error: float
     quantile: float  # the true 5 % quantile of means over a horizon
-    later: bool  # the planted event came after the run
-    rule_steady: bool
-    rule_bound: float  # of the warm-up alone; NaN where it was another workload
-    hours: float
-    fills: float
-    refused: tuple[str, ...]  # codes of the findings that invalidate
+    refused: tuple[str, ...] = ()  # codes of the findings that invalidate
+    percentiles: tuple[Percentile, ...] = ()
+    seen_wave_s: float | None = None  # longest wave that the run says it could have seen
+    seen_drift: float | None = None  # slowest drift per fill, likewise
 
     @property
     def share(self) -> float:
@@ -85,21 +129,72 @@ class Published:
         return self.low - slack <= self.of_interval <= self.high + slack
 
 
+@dataclass(frozen=True, slots=True)
+class Published:
+    """One run against the truth."""
+
+    seed: int
+    family: str
+    points: tuple[Point, ...]
+    targets: tuple[Target, ...]
+    later: bool  # the planted event came after the run
+    wave_s: float  # planted: mean time from one slow phase to the next
+    drift: float  # planted, per fill
+    rule_steady: bool
+    rule_bound: float  # of the warm-up alone; NaN where it was another workload
+    hours: float
+    fills: float
+    cpu_s: float = 0.0
+    error: str = ""  # the run ended with this instead of a result
+
+    def apart(self, point: Point) -> str:
+        """Why a wrong number of this point is counted apart: no such run could have seen it."""
+        if self.later:
+            return "later"
+        if self.wave_s and point.seen_wave_s is not None and self.wave_s > point.seen_wave_s:
+            return "wave"
+        if self.drift and point.seen_drift is not None and self.drift < point.seen_drift:
+            return "drift"
+        return ""
+
+
 def judged(
-    seed: int, family: str | None = None, *, through: str = "core", evidence: str = WHOLE
+    seed: int,
+    family: str | None = None,
+    *,
+    through: str = "core",
+    evidence: str = WHOLE,
+    among: Sequence[str] = (),
 ) -> Published:
     """Run one drive, and hold what is published against its truth."""
-    made = zoo.creature(seed, family)
+    began = time.process_time()
+    made = zoo.creature(seed, family, among)
     base = "/dev/shm" if Path("/dev/shm").is_dir() else None  # runs sync many small files
     with tempfile.TemporaryDirectory(prefix="judge-", dir=base) as name:
         directory = Path(name)
-        target, profile = zoo.write(made, directory, evidence)
+        target, text = zoo.write(made, directory, evidence)
+        loads, searches = _asked(target, text)
+        truths = {key: true.truth(made, load, seed) for key, load in loads.items()}
+        rng = np.random.default_rng([0xACC, seed])
+        wanted = [] if made.single else [*_targets(loads, truths, rng), *_at(made, searches, rng)]
+        text = zoo.profile(made, evidence, [one.text for one in wanted])
         whole_run = by_core if through == "core" else by_command
-        result = whole_run(target, profile, directory / "run", seed=seed)
+        try:
+            result = whole_run(target, text, directory / "run", seed=seed)
+        except Exception as error:  # noqa: BLE001 - a fault of the run is a result, too
+            return _failed(made, seed, repr(error))
         with SimDrive.open(directory / "run" / STATE) as drive:
-            written = drive.counters()["host_write_bytes"] / CAPACITY_BYTES
+            written = drive.core.counters()["host_write_bytes"] / made.capacity_bytes
             ended_s = drive.core.now_ns / 1e9
-    return _against(made, seed, result, zoo.truth(made, seed), written, ended_s)
+            if made.drift:  # what it will do depends on what it has done
+                for key, load in loads.items():
+                    truths[key] = true.truth_to_come(made, load, drive.core, seed)
+    found = _against(made, seed, result, loads, truths, written, ended_s)
+    held = [
+        *_held(found, list(loads), result, wanted, truths),
+        *_rates(made, searches, result, seed),
+    ]
+    return replace(found, targets=tuple(held), cpu_s=time.process_time() - began)
 
 
 def by_core(
@@ -120,6 +215,7 @@ def by_core(
         profile_text=profile_text,
         seed=seed,
         plan=profile.plan,
+        accept=profile.accept,
         hint=rate_hint(info),
     )
     world = World(emit=emit, wall=wall)
@@ -138,164 +234,233 @@ def by_command(target: str, profile_text: str, run_path: Path, *, seed: int) -> 
     return load(run_path / "result.json", RunResult)
 
 
+def _asked(target: str, text: str) -> tuple[dict[str, Workload], list[Rate]]:
+    """The load of each point, and the searches for a rate."""
+    planned = stages(load_profile(text, "the judge's profile"), inspect(target))
+    points = [point for stage in planned if isinstance(stage, PointStage) for point in stage.points]
+    searches = [stage for stage in planned if isinstance(stage, Rate)]
+    return {point.id: point.workload for point in points}, searches
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """A target as it stands in the profile; `point` is empty for one at an offered rate."""
+
+    name: str
+    text: str
+    point: str
+    metric: str  # iops, or a percentile
+    limit: float  # in ns for a percentile
+    truly: str = ""  # where the point does not tell
+
+
+def _targets(
+    loads: Mapping[str, Workload], truths: Mapping[str, true.Truth], rng: Rng
+) -> Iterator[_Wanted]:
+    """A rate and two percentiles for each point, some that it holds and some that it does not."""
+    for number, (key, work) in enumerate(loads.items()):
+        known = truths[key]
+        of = (
+            f"{{block: {work.block_bytes}, read: {work.read_percent}, "
+            f"pattern: {work.pattern.value}, iodepth: {work.iodepth}}}"
+        )
+        iops = known.mean * float(rng.choice(IOPS_FACTORS))
+        name = f"{number} iops"
+        yield _Wanted(name, f"{{name: {name}, of: {of}, iops: {iops:.6g}}}", key, "iops", iops)
+        for percentile in ("p99", "p99.9"):
+            slowest = _slowest(known.latency, percentile)
+            factor = float(rng.choice(LATENCY_FACTORS))
+            if slowest is None:
+                continue
+            name, limit_us = (
+                f"{number} {percentile}",
+                max(1, round(slowest.value_ns * factor / 1e3)),
+            )
+            text = f"{{name: {name}, of: {of}, latency: {{{percentile}: {limit_us}us}}}}"
+            yield _Wanted(name, text, key, percentile, 1e3 * limit_us)
+
+
+def _at(made: zoo.Creature, searches: Sequence[Rate], rng: Rng) -> Iterator[_Wanted]:
+    """A limit at an offered load, for each search of a rate."""
+    for number, search in enumerate(searches):
+        load = search.workload
+        most = 1 / ((load.read_percent / 1000 + (100 - load.read_percent) / 100) * made.write_s)
+        iops = float(round(most * rng.uniform(0.3, 1.1)))
+        seen = _slowest(true.latency_at(made, load, iops, 1), search.percentile)
+        of = f"{{block: {load.block_bytes}, read: {load.read_percent}, pattern: random}}"
+        limit = f"latency: {{{search.percentile}: {search.limit_ns / 1e3:.0f}us}}"
+        name = f"{number} at"
+        text = f"{{name: {name}, of: {of}, at: {{iops: {iops:g}}}, {limit}}}"
+        yield _Wanted(
+            name, text, "", search.percentile, search.limit_ns, _within(seen, search.limit_ns)
+        )
+
+
+def _slowest(
+    latency: Mapping[tuple[str, str], true.Latency], percentile: str
+) -> true.Latency | None:
+    """Of reads and writes; None where one of them is not known."""
+    both = [one for (_, name), one in latency.items() if name == percentile]
+    medians = [one for (_, name), one in latency.items() if name == "p50"]
+    if not both or len(both) < len(medians):
+        return None
+    return max(both, key=lambda one: one.value_ns)
+
+
+def _within(seen: true.Latency | None, limit_ns: float) -> str:
+    if seen is None:
+        return "close"
+    if seen.low_ns / (1 + BIN) > limit_ns * (1 + CLOSE):
+        return "fail"
+    return "pass" if seen.value_ns <= limit_ns * (1 - CLOSE) else "close"
+
+
+def _truly(wanted: _Wanted, known: true.Truth) -> str:
+    if wanted.metric != "iops":
+        return _within(_slowest(known.latency, wanted.metric), wanted.limit)
+    unsure = max(CLOSE, 2 * known.error)
+    if known.mean < wanted.limit * (1 - unsure):
+        return "fail"
+    return "pass" if known.mean > wanted.limit * (1 + unsure) else "close"
+
+
+def _held(
+    found: Published,
+    keys: Sequence[str],
+    result: RunResult,
+    wanted: Sequence[_Wanted],
+    truths: Mapping[str, true.Truth],
+) -> Iterator[Target]:
+    """What became of the targets."""
+    outcome = {row.target: row.outcome for row in result.accepted}
+    apart = {key: bool(found.apart(point)) for key, point in zip(keys, found.points, strict=True)}
+    for one in wanted:
+        truly = _truly(one, truths[one.point]) if one.point else one.truly
+        name = one.metric if one.point else f"{one.metric} at a rate"
+        yield Target(name, outcome[one.name], truly, apart.get(one.point, False))
+
+
+def _rates(
+    made: zoo.Creature, searches: Sequence[Rate], result: RunResult, seed: int
+) -> Iterator[Target]:
+    """Of each search that is VALIDATED: does the rate keep its limit?"""
+    for search, (stage, found) in zip(searches, result.having(RateFound), strict=False):
+        valid = stage.complete and not _against_it(stage.findings)
+        if found.rate_iops is None:
+            continue
+        seen = true.latency_at(made, search.workload, found.rate_iops, seed)
+        truly = _within(_slowest(seen, found.percentile), found.limit_ns)
+        yield Target(f"{found.percentile} of a rate", "pass" if valid else "cannot tell", truly)
+
+
+def _against_it(findings: Iterable[Finding]) -> set[str]:
+    return {f.code.value for f in findings if f.severity is Severity.INVALIDATES}
+
+
 def _against(
     made: zoo.Creature,
     seed: int,
     result: RunResult,
-    truth: zoo.Truth,
+    loads: Mapping[str, Workload],
+    truths: Mapping[str, true.Truth],
     written: float,
     ended_s: float,
 ) -> Published:
-    points = result.points
-    estimate = points[0].estimate("iops") if points else None
-    # Only of drives that were made with two levels the lower one is what there is to know.
-    level = points[0].estimate("iops_lower_level") if points and truth.levels else None
-    interval = level or estimate
     steady = result.steady
-    later = (made.step_fills is not None and made.step_fills >= written) or (
-        truth.onset_s is not None and math.isfinite(truth.onset_s) and truth.onset_s >= ended_s
+    onsets = [known.onset_s for known in truths.values() if known.onset_s is not None]
+    later = (made.step_fills is not None and made.step_fills >= written) or any(
+        math.isfinite(onset) and onset >= ended_s for onset in onsets
     )
+    measured = {point.point.id: point for point in result.points}
     findings = (*result.findings, *(f for s in result.stages for f in s.findings))
-    own = points[0].findings if points else ()
-    refused = {f.code.value for f in (*findings, *own) if f.severity is Severity.INVALIDATES}
-    nothing = math.nan
+    points = [
+        _point(measured.get(key), load, truths[key], result, findings)
+        for key, load in loads.items()
+    ]
     return Published(
         seed=seed,
         family=made.family,
-        validated=bool(points) and "VALIDATED" == points[0].verdict == result.verdict,
+        points=tuple(points),
+        targets=(),
+        later=later,
+        wave_s=made.wave_s,
+        drift=made.drift,
+        rule_steady=steady is not None and steady.steady,
+        rule_bound=steady.lower_bound / 4096 if steady and made.span_percent == 100 else math.nan,
+        hours=sum(stage.duration_s for stage in result.stages) / 3600,
+        fills=written,
+    )
+
+
+def _point(
+    point: PointResult | None,
+    work: Workload,
+    known: true.Truth,
+    result: RunResult,
+    of_run: Sequence[Finding],
+) -> Point:
+    """What was published of a point, None where it was not measured, beside the truth."""
+    estimate = point.estimate("iops") if point else None
+    # Only of drives that were made with two levels the lower one is what there is to know.
+    level = point.estimate("iops_lower_level") if point and known.levels else None
+    interval = level or estimate
+    alone = len(result.points) < 2  # then the run is valid where its point is
+    codes = _against_it((*(of_run if alone else ()), *(point.findings if point else ())))
+    nothing = math.nan
+    return Point(
+        label=work.label(),
+        kind={0: "write", 100: "read"}.get(work.read_percent, "mix"),
+        validated=point is not None
+        and point.verdict == "VALIDATED"
+        and (not alone or result.verdict == "VALIDATED"),
         bound=estimate.bound if estimate and estimate.bound is not None else nothing,
         mean=estimate.value if estimate else nothing,
         low=interval.ci_low if interval and interval.ci_low is not None else nothing,
         high=interval.ci_high if interval and interval.ci_high is not None else nothing,
-        truth=truth.mean,
-        of_interval=truth.mean if level else truth.both,
-        truth_error=truth.error,
-        quantile=truth.low,
-        later=later,
-        rule_steady=steady is not None and steady.steady,
-        rule_bound=steady.lower_bound / 4096 if steady and made.span_percent == 100 else nothing,
-        hours=sum(stage.duration_s for stage in result.stages) / 3600,
-        fills=written,
-        refused=tuple(sorted(refused)),
+        truth=known.mean,
+        of_interval=known.mean if level else known.both,
+        truth_error=known.error,
+        quantile=known.low,
+        refused=tuple(sorted(codes)),
+        percentiles=tuple(_percentiles(point, known)) if point else (),
+        seen_wave_s=getattr(point and point.basis, "seen_wave_period_s", None),
+        seen_drift=getattr(point and point.basis, "seen_drift_per_fill", None),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
-    """What was published of some drives."""
-
-    drives: int
-    validated: int
-    wrong: int  # of the validated whose events came in time
-    in_time: int
-    wrong_with_later: int
-    above_quantile: int  # of the validated in time
-    covered: int  # likewise
-    median_share: float  # bound over truth, of the validated in time
-    hours: float  # median over all drives
-    truth_error: float  # largest, relative
-    rule_wrong: int  # of the rule alone, its events in time of the run
-    rule_steady: int
-
-    @property
-    def wrong_limit(self) -> float:
-        """One-sided 95 % limit of the share that is wrong."""
-        return binomial_upper_limit(self.wrong, self.in_time) if self.in_time else 1.0
+def _percentiles(point: PointResult, known: true.Truth) -> Iterator[Percentile]:
+    for one in point.estimates:
+        name = one.metric.removeprefix("lat_").removesuffix("_ns")
+        if not one.metric.startswith("lat_p") or one.direction not in true.DIRECTIONS:
+            continue
+        fact = known.latency.get((one.direction, name))
+        yield Percentile(
+            one.direction, name, one.status, one.value, one.bound,
+            fact.value_ns if fact else None, fact.low_ns if fact else None,
+        )  # fmt: skip
 
 
-def score(found: Sequence[Published]) -> Score:
-    """Add up."""
-    valid = [p for p in found if p.validated]
-    timely = [p for p in valid if not p.later]
-    ruled = [p for p in found if p.rule_steady and not p.later and not math.isnan(p.rule_bound)]
-    return Score(
-        drives=len(found),
-        validated=len(valid),
-        wrong=sum(p.wrong for p in timely),
-        in_time=len(timely),
-        wrong_with_later=sum(p.wrong for p in valid),
-        above_quantile=sum(p.bound > p.quantile for p in timely),
-        covered=sum(p.covered for p in timely),
-        median_share=float(np.median([p.share for p in timely] or [math.nan])),
-        hours=float(np.median([p.hours for p in found] or [math.nan])),
-        truth_error=max((p.truth_error for p in found), default=math.nan),
-        rule_wrong=sum(p.rule_bound > (1 + WRONG) * p.truth for p in ruled),
-        rule_steady=len(ruled),
-    )
-
-
-HEAD = (
-    f"{'':16}{'drives':>7}{'VALIDATED':>11}{'wrong >+5 %':>14}{'limit':>8}{'with later':>12}"
-    f"{'> 5 % quantile':>16}{'covered':>9}{'bound/truth':>12}{'hours':>7}{'truth +-':>9}"
-    f"{'rule wrong':>13}"
-)
-
-
-def row(label: str, s: Score) -> str:
-    """One line of the table."""
-
-    def part(count: int, of: int) -> str:
-        return f"{100 * count / of:.0f} %" if of else "-"
-
-    return (
-        f"{label:16}{s.drives:>7}{part(s.validated, s.drives):>11}"
-        f"{f'{s.wrong} of {s.in_time}':>14}{100 * s.wrong_limit:>7.1f}%"
-        f"{f'{s.wrong_with_later} of {s.validated}':>12}"
-        f"{part(s.above_quantile, s.in_time):>16}{part(s.covered, s.in_time):>9}"
-        f"{s.median_share:>12.2f}{s.hours:>7.1f}{100 * s.truth_error:>8.1f}%"
-        f"{f'{s.rule_wrong} of {s.rule_steady}':>13}"
-    )
-
-
-def misses(found: Sequence[Published]) -> list[str]:
-    """Which promises of the published number are not kept."""
-    whole = score(found)
-    texts = [
-        (whole.wrong_limit < 0.01, f"wrong in up to {100 * whole.wrong_limit:.2f} %, wanted 1 %"),
-        (whole.wrong <= 0.004 * whole.in_time, f"{whole.wrong} of {whole.in_time} wrong"),
-        (
-            whole.above_quantile <= 0.05 * whole.in_time,
-            f"{whole.above_quantile} of {whole.in_time} above the 5 % quantile",
-        ),
-        (
-            whole.covered >= 0.9 * whole.in_time,
-            f"{whole.covered} of {whole.in_time} intervals cover",
-        ),
-    ]
-    for family in dict.fromkeys(p.family for p in found):
-        s = score([p for p in found if p.family == family])
-        least = 0.9 if family in zoo.EVERYDAY else 0.8 if family == "bistable" else 0.0
-        near = 0.95 if family in zoo.PLAIN else 0.8
-        texts += [
-            (
-                s.validated >= least * s.drives,
-                f"{family}: {s.validated} of {s.drives} VALIDATED, wanted {100 * least:.0f} %",
-            ),
-            (
-                s.covered >= 0.85 * s.in_time,
-                f"{family}: {s.covered} of {s.in_time} intervals cover, wanted 85 %",
-            ),
-            (
-                not s.in_time or s.median_share >= near,
-                f"{family}: median bound is {s.median_share:.2f} of the truth, wanted {near}",
-            ),
-        ]
-    return [text for kept, text in texts if not kept]
+def _failed(made: zoo.Creature, seed: int, why: str) -> Published:
+    return Published(
+        seed, made.family, (), (), False, made.wave_s, made.drift, False, math.nan,
+        math.nan, math.nan, error=why,
+    )  # fmt: skip
 
 
 def runs(
     seeds: Iterable[int],
     *,
     jobs: int,
-    through: str,
-    records: Path | None,
+    through: str = "core",
+    records: Path | None = None,
     evidence: str = WHOLE,
+    among: Sequence[str] = (),
 ) -> list[Published]:
     """All drives; with `records`, those that the file has are not run again, and each is added."""
-    known = _stored(records)
+    known = stored(records) if records else {}
     wanted = list(seeds)
     todo = [seed for seed in wanted if seed not in known]
-    one = partial(judged, through=through, evidence=evidence)
+    one = partial(judged, through=through, evidence=evidence, among=among)
     with ProcessPoolExecutor(jobs) as pool:
         for published in map(one, todo) if jobs == 1 else pool.map(one, todo):
             known[published.seed] = published
@@ -305,61 +470,24 @@ def runs(
     return [known[seed] for seed in wanted]
 
 
-def _stored(records: Path | None) -> dict[int, Published]:
-    if records is None or not records.exists():
+def stored(records: Path) -> dict[int, Published]:
+    """The drives of a file of records, by seed; none if it is not there yet."""
+    if not records.exists():
         return {}
-    rows = [json.loads(line) for line in records.read_text().splitlines()]
-    found = [Published(**{**row, "refused": tuple(row["refused"])}) for row in rows]
+    found = [_published(json.loads(line)) for line in records.read_text().splitlines()]
     return {published.seed: published for published in found}
 
 
-def risk_of(found: Sequence[Published], *, validated: bool = True) -> Risk | None:
-    """How often the bound misled, over all families and for the worst one: for `stats.risk`.
-
-    A family without a wrong bound, of which fewer than `ENOUGH` were judged, tells no share.
-    """
-    counted = [p for p in found if (p.validated or not validated) and not math.isnan(p.bound)]
-    timely = [p for p in counted if not p.later]
-
-    def wrong(own: Sequence[Published]) -> int:
-        return sum(p.share > 1 + WRONG for p in own)
-
-    families = [[p for p in timely if p.family == name] for name in zoo.FAMILIES]
-    judged_families = [own for own in families if wrong(own) or len(own) >= ENOUGH]
-    if not judged_families:
-        return None
-
-    def badness(own: Sequence[Published]) -> tuple[float, float]:
-        return wrong(own) / len(own), binomial_upper_limit(wrong(own), len(own))
-
-    worst = max(judged_families, key=badness)
-    return Risk(
-        wrong=wrong(timely),
-        of=len(timely),
-        family=worst[0].family,
-        family_wrong=wrong(worst),
-        family_of=len(worst),
-        later=sum(p.later and p.share > 1 + WRONG for p in counted),
-        later_of=sum(p.family in ("late-step", "late-heat") for p in found),
-        validated=validated,
-    )
-
-
-def report(found: Sequence[Published]) -> list[str]:
-    """Print the table, and what is wrong; answers what is missed."""
-    print(f"\npublished: {len(found)} whole runs, seeds from {found[0].seed}")
-    print(HEAD)
-    for family in (name for name in zoo.FAMILIES if any(p.family == name for p in found)):
-        print(row(family, score([p for p in found if p.family == family])))
-    print(row("all", score(found)))
-    for known in filter(None, (risk_of(found), risk_of(found, validated=False))):
-        print(f"  risk: {known.sentence}")
-    for p in found:
-        if p.wrong:
-            when = ", its event after the run" if p.later else ""
-            print(f"  wrong: {p.family} seed {p.seed}: {p.share:.3f} of the truth{when}")
-    refusals = [code for p in found if not p.validated for code in p.refused]
-    for code in sorted(set(refusals), key=refusals.count, reverse=True):
-        families = sorted({p.family for p in found if not p.validated and code in p.refused})
-        print(f"  refused by {code}: {refusals.count(code)} ({', '.join(families)})")
-    return misses(found)
+def _published(row: dict[str, Any]) -> Published:
+    points = [
+        Point(
+            **{
+                **point,
+                "refused": tuple(point["refused"]),
+                "percentiles": tuple(Percentile(**one) for one in point["percentiles"]),
+            }
+        )
+        for point in row["points"]
+    ]
+    targets = tuple(Target(**one) for one in row["targets"])
+    return Published(**{**row, "points": tuple(points), "targets": targets})

@@ -3,6 +3,7 @@
     nox -s judge-the-judges                                  1,320 simulated and 1,320 replayed
     nox -s judge-the-judges -- --drives 110 --check          a quick look; fails when pss misses
     nox -s judge-the-judges -- --published 1200              whole runs: what a user is told
+    nox -s judge-the-judges -- --published 320 --families profiles     reads, mixes, targets, too
     nox -s judge-the-judges -- --real DIRECTORY              series or pages of real drives
 
 Rules are tuned on seeds below 100,000 only; what is printed comes from seeds above ten million.
@@ -23,7 +24,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import judge_published, real_pages, real_series, synthetic, zoo
+from benchmarks import judge_published, published_score, real_pages, real_series, synthetic, zoo
+from benchmarks import published_zoo as zoo_of_runs
 from ssdbench.errors import UsageError
 from ssdbench.stats.distributions import binomial_upper_limit
 from ssdbench.stats.peerrules import FioSlope
@@ -238,14 +240,19 @@ def _real(directory: Path, rules: Sequence[str]) -> int:
 def _published(options: argparse.Namespace) -> int:
     """Whole runs; status 1 when `--check` is given and a promise is not kept."""
     seeds = range(options.first_seed, options.first_seed + options.published)
+    among = zoo_of_runs.SETS.get(options.families) or tuple(options.families.split(","))
     found = judge_published.runs(
         seeds,
         jobs=options.jobs,
         through=options.through,
         records=options.records,
         evidence=options.evidence,
+        among=among,
     )
-    missed = judge_published.report(found)
+    missed = published_score.report(found)
+    if options.against:
+        before = judge_published.stored(options.against)
+        missed += published_score.compare(found, list(before.values()))
     for text in missed:
         print(f"MISSED published: {text}")
     return 1 if missed and options.check else 0
@@ -267,10 +274,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--published", type=_at_least(1), help="judge so many whole runs instead")
     parser.add_argument("--with", dest="through", choices=["core", "fio"], default="core")
     parser.add_argument("--evidence", choices=KINDS, default=WHOLE, help="of each whole run")
+    parser.add_argument(
+        "--families",
+        default="single",
+        help=f"of whole runs: {', '.join(zoo_of_runs.SETS)}, or names separated by commas",
+    )
     parser.add_argument("--records", type=Path, help="keep each whole run's scores in this file")
+    parser.add_argument("--against", type=Path, help="compare with records of another version")
     parser.add_argument("--real", type=Path, help="judge series or pages of real drives")
     options = parser.parse_args(argv)
     if options.published:
+        unknown_families = {*options.families.split(",")} - {
+            *zoo_of_runs.SETS,
+            *zoo_of_runs.FAMILIES,
+        }
+        if unknown_families:
+            parser.error(f"there is no family {sorted(unknown_families)[0]!r} of whole runs")
         return _published(options)
     rules = [name.strip() for name in options.rules.split(",")]
     if unknown := [name for name in rules if name not in CONTENDERS]:

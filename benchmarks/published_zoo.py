@@ -1,37 +1,30 @@
-"""Drives from a seed for whole runs, with the truth of what a planner wants to know.
+"""Drives from a seed for whole runs, with what is planted in them and what is measured.
 
 A run fills the drive twice in order and once at random (`profile`), so whatever is planted counts
-from there. The truth is the mean of the long run (of two levels, the lower one), with its own
-error. It is simulated beyond nine fills on the same drive without the planted trouble, and
-multiplied by what that trouble leaves of the rate, where that is known exactly (steps, levels, rare
-stalls); with the trouble, where it is not (heat, frequent stalls).
+from there. `SINGLE` families are measured by the warm-up's random write alone; the profiles of the
+others have reads, mixes, several blocks and orders, rates, and targets. What is true of each load
+is in `published_truth`.
 """
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.synthetic import Floats, Rng
+from benchmarks.synthetic import Rng
 from benchmarks.zoo import CAPACITY_BYTES, UNIT_BYTES, UNITS, Values, animal, drive_body
-from ssdbench.sim.core import Drive
-from ssdbench.sim.library import Params, parameters
-from ssdbench.sim.loop import Job, Order
+from ssdbench.sim.library import parameters
 from ssdbench.stats.risk import HASTY, SHORT, WHOLE
 
 PREPARED_FILLS = 3.0
 HORIZON_S = 600.0
-MINUTE_S = 60.0
-TRUTH_FROM_FILLS = 9.0
-TRUTH_FILLS = 8.0
-LEAST_HORIZONS = 40
-BATCHES = 20
+HOUR_S = 3600.0
 RARE_STALLS_S = 1200.0  # from there on what a stall lets the buffer drain is below 0.3 %
 GREEDY, FIFO, DCHOICE = range(3)
 PLAIN = {"plain-greedy": GREEDY, "plain-fifo": FIFO, "plain-dchoice": DCHOICE}
+WRITES = ("{block: 4KiB, read: [0], iodepth: 32, numjobs: 1}",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,30 +40,42 @@ class Creature:
     simulated: bool = False  # whether the truth needs the trouble in the simulation
     step_fills: float | None = None  # when a step comes, in drive fills since it was made
     span_percent: int = 100
+    settle_s: float = 0.0  # until the trouble has settled
+    hot_level: bool = False  # whether being throttled may be a level of its own
+    single: bool = True  # whether the warm-up's write is all that is measured
+    sweeps: tuple[str, ...] = WRITES  # of the profile
+    rates: tuple[str, ...] = ()  # likewise
+    window: str = "60s"
+    truth_s: float = 0.0  # how long the truth takes at least; 0: as long as the fills ask
+    wave_s: float = 0.0  # mean time from one planted slow phase to the next
+    drift: float = 0.0  # planted, per fill
 
     @property
     def params(self) -> Values:
         """As the run has it."""
         return self.body | self.trouble
 
+    @property
+    def capacity_bytes(self) -> int:
+        """Of the drive."""
+        return self.body["capacity_bytes"]
 
-@dataclass(frozen=True, slots=True)
-class Truth:
-    """What is to be estimated, in I/Os of 4 KiB per second."""
+    @property
+    def regular(self) -> bool:
+        """Whether planted slow phases come by the clock."""
+        return self.wave_s > 0 and not self.trouble.get("job_random", 0)
 
-    mean: float  # of two levels, the lower
-    both: float  # over all levels, which an interval of the mean is about
-    error: float  # standard error, relative
-    low: float  # 5 % quantile of means over a horizon
-    horizon_s: float
-    onset_s: float | None = None  # of heat, on the drive's clock; None: never, or not planted
-    levels: bool = False  # whether there are two
+    @property
+    def write_s(self) -> float:
+        """What a 4 KiB write takes, about."""
+        return self.fill_s * UNIT_BYTES / self.capacity_bytes
 
 
-def creature(seed: int, family: str | None = None) -> Creature:
-    """The drive of that seed."""
+def creature(seed: int, family: str | None = None, among: Sequence[str] = ()) -> Creature:
+    """The drive of that seed, of one family or of one among several, in turn."""
     rng = np.random.default_rng([0x9B1, seed])
-    name = family or list(FAMILIES)[seed % len(FAMILIES)]
+    names = among or SINGLE
+    name = family or names[seed % len(names)]
     made = FAMILIES[name](name, rng)
     return replace(made, body=made.body | {"seed": seed % 2**31 + 1})
 
@@ -96,9 +101,16 @@ EVIDENCE = {  # as `--budget` cuts it down: rule, fills of the warm-up, repeats,
 }
 
 
-def profile(made: Creature, evidence: str = WHOLE) -> str:
-    """What is run: fills, warm-up, repeats of the random write."""
+LONG_SETTLE = "\nsettle: {window: 10m, flat: 60s, max_fills: 2}"  # as `pessimistic` has it
+
+
+def profile(made: Creature, evidence: str = WHOLE, targets: Sequence[str] = ()) -> str:
+    """What is run: fills, warm-up, repeats of the points, rates; and what the drive must hold."""
     span = "" if made.span_percent == 100 else f", span: {made.span_percent}%"
+    sweeps = [f"  - sweep: {text[:-1]}{span}}}" for text in made.sweeps]
+    measure = "\n".join(sweeps + [f"  - rate: {text}" for text in made.rates])
+    accept = "\n".join(["accept:", *(f"  - {text}" for text in targets)]) if targets else ""
+    settle = LONG_SETTLE if made.window != "60s" and evidence == WHOLE else ""
     rule, max_fills, repeats, before = EVIDENCE[evidence]
     return f"""title: a whole run
 {before}
@@ -107,9 +119,10 @@ steady:
   workload: {{block: 4KiB, iodepth: 32, numjobs: 1}}
   max_fills: {max_fills}
 repeats: {repeats}
-window: 60s
+window: {made.window}{settle}
 measure:
-  - sweep: {{block: 4KiB, read: [0], iodepth: 32, numjobs: 1{span}}}
+{measure}
+{accept}
 """
 
 
@@ -118,122 +131,6 @@ def write(made: Creature, directory: Path, evidence: str = WHOLE) -> tuple[str, 
     path = directory / "drive.yaml"
     path.write_text(model_yaml(made))
     return f"sim:{path}", profile(made, evidence)
-
-
-def truth(made: Creature, seed: int) -> Truth:
-    """The long-run mean and the low end of means over a horizon."""
-    rng = np.random.default_rng([0x7207, seed])
-    period_s = made.trouble.get("stall_period_ns", 0) / 1e9
-    horizon_s = max(HORIZON_S, period_s)
-    values = made.params if made.simulated else made.body
-    rates = _long_run(made, seed, horizon_s, values | made.lower)
-    batches = np.array([part.mean() for part in np.array_split(rates, BATCHES)])
-    mean = float(rates.mean()) * made.leaves
-    means = _horizons(rates, HORIZON_S if made.leaves < 1 else horizon_s) * made.leaves
-    if period_s and not made.simulated:
-        means = np.resize(means, 4000) * _stalled(made, rng, 4000) / made.leaves
-    both = mean
-    if made.lower:  # levels of equal time
-        both = (mean + float(_long_run(made, seed, horizon_s, values).mean())) / 2
-    if (hot := _while_hot(made, seed, rates)) is not None:
-        mean = hot.mean()
-        batches = np.array([part.mean() for part in np.array_split(hot, BATCHES)])
-    return Truth(
-        mean=float(mean),
-        both=both,
-        error=float(batches.std(ddof=1) / math.sqrt(BATCHES) / batches.mean()),
-        levels=bool(made.lower) or hot is not None,
-        low=float(np.quantile(means, 0.05)),
-        horizon_s=horizon_s,
-        onset_s=_onset(made, seed),
-    )
-
-
-def _stalled(made: Creature, rng: Rng, count: int) -> Floats:
-    """What stalls leave of horizons of one period each."""
-    period_s, stall_s = made.trouble["stall_period_ns"] / 1e9, made.trouble["stall_ns"] / 1e9
-    spread = 0.5 if made.trouble.get("stall_random") else 0.0
-    begins = np.cumsum(period_s * rng.uniform(1 - spread, 1 + spread, count + 10))
-    edges = period_s * np.arange(count + 1)
-    # Stalled time before each edge, from whole stalls and the one under way.
-    past = np.searchsorted(begins, edges) - 1
-    under_way = np.where(past >= 0, np.minimum(edges - begins[past], stall_s), 0.0)
-    stalled = np.maximum(past, 0) * stall_s + under_way
-    return np.asarray(1 - np.diff(stalled) / period_s)
-
-
-def _horizons(rates: Floats, horizon_s: float) -> Floats:
-    size = max(1, int(horizon_s))
-    if len(rates) < 2 * size:
-        return np.array([rates.mean()])
-    return np.asarray(rates[: len(rates) // size * size].reshape(-1, size).mean(axis=1))
-
-
-def _prepared(seed: int, values: Values) -> Drive:
-    drive = Drive.in_memory(Params(dict(values)))
-    drive.run(Job(order=Order.SEQUENTIAL, block_bytes=128 * 1024, stop_bytes=2 * CAPACITY_BYTES))
-    drive.run(Job(seed=seed + 7, stop_bytes=CAPACITY_BYTES))
-    return drive
-
-
-def _long_run(made: Creature, seed: int, horizon_s: float, values: Values) -> Floats:
-    """I/Os of each second, long after everything has settled."""
-    drive = _prepared(seed, values)
-    span = made.span_percent * UNITS // 100 * UNIT_BYTES
-    settle_s = 8 * made.body.get("throttle_tau_ns", 0) / 1e9
-    if span < CAPACITY_BYTES:
-        drive.run(Job(seed=seed + 8, stop_bytes=round(2.2 * CAPACITY_BYTES)))
-    drive.run(
-        Job(seed=seed + 9, span_bytes=span, stop_bytes=round(TRUTH_FROM_FILLS * CAPACITY_BYTES))
-    )
-    if settle_s:
-        drive.run(Job(seed=seed + 10, span_bytes=span, stop_s=settle_s))
-    # Heat comes and goes within a tenth to a half of its time constant.
-    horizons_s = LEAST_HORIZONS * (horizon_s if made.simulated else HORIZON_S)
-    length_s = int(max(TRUTH_FILLS * made.fill_s, horizons_s, 1.5 * settle_s))
-    long = drive.run(Job(seed=seed + 11, span_bytes=span, stop_s=float(length_s)), seconds=length_s)
-    return np.asarray(long.seconds["ios"].sum(axis=1), dtype=np.float64)
-
-
-def _while_hot(made: Creature, seed: int, seconds: Floats) -> Floats | None:
-    """Of the long run, the minutes in which the drive was throttled throughout.
-
-    The drive's own gauge, read each minute of another run, tells the two rates and how long it
-    stays hot. None where it has no such level: it is never or always throttled, or for less than
-    a horizon at a time, which any ten minutes average.
-    """
-    if not made.body.get("throttle_tau_ns"):
-        return None
-    drive = _prepared(seed, made.params)
-    drive.run(Job(seed=seed + 9, stop_s=8 * made.body["throttle_tau_ns"] / 1e9))
-    rates, gauge = [], [bool(drive.counters()["throttled"])]
-    for minute in range(int(LEAST_HORIZONS * HORIZON_S / MINUTE_S)):
-        run = drive.run(Job(seed=seed + 20 + minute, stop_s=MINUTE_S), seconds=int(MINUTE_S))
-        rates.append(float(run.seconds["ios"].sum()) / MINUTE_S)
-        gauge.append(bool(drive.counters()["throttled"]))
-    hot = np.array([a and b for a, b in pairwise(gauge)])
-    cold = np.array([not (a or b) for a, b in pairwise(gauge)])
-    stays = sum(now and not before for before, now in pairwise(gauge))
-    if not hot.any() or not cold.any() or sum(gauge) * MINUTE_S / max(stays, 1) < HORIZON_S:
-        return None
-    between = float((np.array(rates)[hot].mean() + np.array(rates)[cold].mean()) / 2)
-    minutes = _horizons(seconds, MINUTE_S)
-    low = minutes < between
-    inside = low[1:-1] & low[:-2] & low[2:]  # no minute that it changed in
-    return minutes[1:-1][inside] if inside.any() else None
-
-
-def _onset(made: Creature, seed: int) -> float | None:
-    """When the drive is throttled for the first time, on its own clock."""
-    if not made.body.get("throttle_tau_ns"):
-        return None
-    drive = _prepared(seed, made.params)
-    end_ns = drive.now_ns + 8 * made.body["throttle_tau_ns"]
-    turn = 0
-    while drive.now_ns < end_ns and not drive.counters()["throttled"]:
-        drive.run(Job(seed=seed + 12 + turn, stop_s=60.0))
-        turn += 1
-    return drive.now_ns / 1e9 if drive.counters()["throttled"] else math.inf
 
 
 def _plain(name: str, rng: Rng) -> Creature:
@@ -349,10 +246,239 @@ def _late_heat(name: str, rng: Rng) -> Creature:
         "throttle_off_mk": int(on_mk * rng.uniform(0.75, 0.98)),
         "throttle_slow_ppm": int(rng.uniform(0.2e6, 2e6)),
     }
-    return Creature(name, body, fill_s, {}, simulated=True)
+    return Creature(name, body, fill_s, {}, simulated=True, settle_s=8 * tau_s, hot_level=True)
 
 
-FAMILIES: Mapping[str, Callable[[str, Rng], Creature]] = {
+READS = "{block: 4KiB, read: [100, 70, 0], iodepth: 32, numjobs: 1}"
+MIXES = "{block: 4KiB, read: [70, 0], iodepth: 32, numjobs: 1}"
+ONLY_READS = "{block: 4KiB, read: [100, 0], iodepth: 32, numjobs: 1}"
+SHALLOW = "{block: 4KiB, read: [100, 70], iodepth: 4, numjobs: 1}"
+IN_ORDER = "{pattern: sequential, block: 128KiB, read: [0], iodepth: 8, numjobs: 1}"
+LAYOUTS = (
+    ("{block: [4KiB, 64KiB], read: [70, 0], iodepth: 32, numjobs: 1}",),
+    ("{block: [4KiB, 16KiB], read: [100, 50, 0], iodepth: 32, numjobs: 1}",),
+    (*WRITES, IN_ORDER),
+    (MIXES, IN_ORDER),
+    ("{block: [4KiB, 128KiB], read: [100, 0], iodepth: 16, numjobs: 1}", IN_ORDER),
+    ("{block: [4KiB, 8KiB, 64KiB], read: [0], iodepth: 32, numjobs: 1}", SHALLOW),
+)
+
+
+def _whole(
+    name: str,
+    rng: Rng,
+    sweeps: Sequence[tuple[str, ...]],
+    *,
+    op: float | None = None,
+    trouble: Callable[[Rng, "Rates"], Values] = lambda rng, rates: {},
+    settle_s: float = 0.0,
+    truth_s: float = 0.0,
+    periods: int = 0,
+) -> Creature:
+    """A drive without stalls of 128 to 512 MiB that is measured by a whole profile."""
+    units = UNITS // int(rng.choice([1, 2, 4]))
+    op = float(np.exp(rng.uniform(np.log(0.1), np.log(0.4)))) if op is None else op
+    body, fill_s = drive_body(rng, op=op, units=units, gc_policy=int(rng.integers(3)))
+    for key in ("stall_period_ns", "stall_ns", "stall_random"):
+        body.pop(key, None)
+    rates = Rates(units / fill_s, 2e9 / body["t_read_ns"], body["capacity_bytes"])
+    planted = trouble(rng, rates)
+    wave_s = max(planted.get("job_period_ns", 0), planted.get("wave_period_ns", 0)) / 1e9
+    return Creature(
+        name,
+        body,
+        fill_s,
+        planted,
+        simulated=True,
+        single=False,
+        sweeps=sweeps[int(rng.integers(len(sweeps)))],
+        window="5m" if rng.integers(3) == 0 else "60s",
+        settle_s=max(settle_s, 8e-9 * planted.get("throttle_tau_ns", 0)),
+        truth_s=max(truth_s, periods * wave_s),
+        wave_s=wave_s,
+        drift=planted.get("drift_ppm_per_fill", 0) / 1e6,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """About how fast a drive is, for troubles that follow from what it does."""
+
+    write_iops: float
+    read_iops: float
+    capacity_bytes: int
+
+    def mixed(self, read: float) -> float:
+        """Bytes a second of a mix."""
+        return UNIT_BYTES / (read / self.read_iops + (1 - read) / self.write_iops)
+
+
+def _heat(rng: Rng, rates: Rates, *, read: float, least: float, tau_s: float) -> Values:
+    """Throttled by a mix of that share of reads, from a share of its warmth on."""
+    tau_s *= float(rng.uniform(0.5, 2.0))
+    per_gb_mk = min(1_000_000.0, 500_000 / (rates.mixed(read) / 1e9) / tau_s)
+    warm_mk = per_gb_mk * rates.mixed(read) / 1e9 * tau_s
+    on_mk = rng.uniform(least, 0.85) * warm_mk
+    return {
+        "throttle_mk_per_gb": max(1, round(per_gb_mk)),
+        "throttle_tau_ns": round(1e9 * tau_s),
+        "throttle_on_mk": round(on_mk),
+        "throttle_off_mk": round(on_mk * rng.uniform(0.8, 0.97)),
+        "throttle_slow_ppm": round(rng.uniform(0.2e6, 1.0e6)),
+    }
+
+
+def _long_stalls(rng: Rng, rates: Rates) -> Values:
+    stall_s = rng.uniform(30, 90)
+    return {
+        "stall_period_ns": round(1e9 * stall_s * rng.uniform(8, 40)),
+        "stall_ns": round(1e9 * stall_s),
+        "stall_random": int(rng.integers(2)),
+    }
+
+
+def _jobs(
+    rng: Rng, rates: Rates, *, hours: tuple[float, float], minutes: tuple[float, float]
+) -> Values:
+    period_s = rng.uniform(*hours) * HOUR_S
+    return {
+        "job_period_ns": round(1e9 * period_s),
+        "job_first_ns": round(1e9 * period_s * rng.uniform(0.1, 1.0)),
+        "job_ns": round(6e10 * rng.uniform(*minutes)),
+        "job_slow_ppm": round(rng.uniform(0.2e6, 1.0e6)),
+        "job_random": int(rng.integers(2)),
+    }
+
+
+def _history(rng: Rng, rates: Rates) -> Values:
+    tau_s = rng.uniform(0.2, 2.0) * HOUR_S
+    level = tau_s * rates.write_iops * UNIT_BYTES / rates.capacity_bytes
+    return {
+        "history_tau_ns": round(1e9 * tau_s),
+        "history_full_ppm": max(1000, round(1e6 * level * rng.uniform(0.3, 1.5))),
+        "history_slow_ppm": round(rng.uniform(0.2e6, 1.0e6)),
+    }
+
+
+def _burst(rng: Rng, rates: Rates) -> Values:
+    """Refilled at up to the slow rate: it comes and goes, or is used up for good."""
+    slow = rng.uniform(0.3, 1.5)
+    slow_kbps = rates.write_iops * UNIT_BYTES / (1 + slow) / 1000
+    return {
+        "burst_ppm": round(rng.uniform(0.1e6, 3e6)),
+        "burst_read_ppm": int(rng.integers(2)) * round(rng.uniform(20_000, 100_000)),
+        "burst_refill_kbps": max(1, round(slow_kbps * rng.uniform(0.2, 1.5))),
+        "burst_again_ppm": round(rng.uniform(0.2e6, 0.8e6)),
+        "burst_slow_ppm": round(1e6 * slow),
+    }
+
+
+def _creep(rng: Rng, rates: Rates) -> Values:
+    return {"drift_ppm_per_fill": round(np.exp(rng.uniform(np.log(1000), np.log(30_000))))}
+
+
+def _disturb(rng: Rng, rates: Rates) -> Values:
+    return {
+        "read_disturb_ppm": round(rng.uniform(0.2e6, 2e6)),
+        "read_disturb_slow_ppm": round(rng.uniform(0.3e6, 1.0e6)),
+        "read_disturb_heal_ppm": round(rng.uniform(5e6, 40e6)),
+    }
+
+
+def _day(rng: Rng, rates: Rates) -> Values:
+    return {
+        "wave_period_ns": round(1e9 * HOUR_S * rng.uniform(4, 36)),
+        "wave_slow_ppm": round(rng.uniform(0.1e6, 0.4e6)),
+        "wave_phase_ppm": int(rng.integers(1_000_000)),
+    }
+
+
+def _region(rng: Rng, rates: Rates) -> Values:
+    begin, share = rng.uniform(0, 0.6), rng.uniform(0.05, 0.4)
+    return {
+        "region_from_ppm": round(1e6 * begin),
+        "region_to_ppm": round(1e6 * (begin + share)),
+        "region_ns": round(1e9 / rates.write_iops * rng.uniform(0.5, 3.0)),
+    }
+
+
+def _recognise(rng: Rng, rates: Rates) -> Values:
+    return {
+        "recognise_ppm": round(rng.uniform(0.2e6, 3e6)),
+        "recognise_slow_ppm": round(rng.uniform(0.2e6, 1.0e6)),
+    }
+
+
+def _tail(rng: Rng, rates: Rates) -> Values:
+    return {
+        "tail_ppb": round(1e9 * np.exp(rng.uniform(np.log(1e-5), np.log(5e-3)))),
+        "tail_ns": round(1e9 * np.exp(rng.uniform(np.log(0.5), np.log(30)))),
+    }
+
+
+def _rated(name: str, rng: Rng) -> Creature:
+    """A plain drive, the highest rate within a limit, and a limit at a rate."""
+    made = _whole(name, rng, [(MIXES,)])
+    read = int(rng.choice([0, 70]))
+    limit_ms = 1000 * made.write_s * rng.uniform(8, 40)
+    percentile = "p99" if rng.integers(2) else "p90"
+    asked = f"{{block: 4KiB, read: {read}, percentile: {percentile}, limit: {limit_ms:.0f}ms}}"
+    return replace(made, rates=(asked,))
+
+
+PROFILES: Mapping[str, Callable[[str, Rng], Creature]] = {
+    "plain-4k": partial(_whole, sweeps=[WRITES]),
+    "plain-layouts": partial(_whole, sweeps=LAYOUTS),
+    "plain-mixes": partial(_whole, sweeps=[(READS,), (READS, SHALLOW)]),
+    "plain-rates": _rated,
+    "low-spare": lambda name, rng: _whole(
+        name, rng, [(READS,), (MIXES,)], op=float(rng.uniform(0.035, 0.07))
+    ),
+    "read-heat": partial(
+        _whole, sweeps=[(READS,), (ONLY_READS,)],
+        trouble=partial(_heat, read=1.0, least=0.3, tau_s=1200),
+    ),
+    "mix-heat": partial(
+        _whole, sweeps=[(READS,), (MIXES,)],
+        trouble=partial(_heat, read=0.7, least=0.65, tau_s=1800),
+    ),
+    "point-heat": partial(
+        _whole, sweeps=[(READS, SHALLOW), (READS, IN_ORDER)],
+        trouble=partial(_heat, read=1.0, least=0.15, tau_s=6000),
+    ),
+    "long-stalls": partial(
+        _whole, sweeps=[WRITES, (MIXES,)], trouble=_long_stalls, truth_s=60 * HOUR_S
+    ),
+    "rare-slow": partial(
+        _whole, sweeps=[(MIXES,), WRITES], periods=40,
+        trouble=partial(_jobs, hours=(1.5, 5), minutes=(10, 40)),
+    ),
+    "long-jobs": partial(
+        _whole, sweeps=[(MIXES,), WRITES, (READS,)], periods=20,
+        trouble=partial(_jobs, hours=(5, 9), minutes=(10, 70)),
+    ),
+    "history": partial(
+        _whole, sweeps=[(READS,), (MIXES,)], trouble=_history, settle_s=12 * HOUR_S
+    ),
+    "burst": partial(
+        _whole, sweeps=[(READS,), (MIXES,)], trouble=_burst, settle_s=8 * HOUR_S,
+        truth_s=60 * HOUR_S,
+    ),
+    "creep": partial(_whole, sweeps=[WRITES, (MIXES,)], trouble=_creep),
+    "read-disturb": partial(
+        _whole, sweeps=[(READS,), (ONLY_READS,)], trouble=_disturb, settle_s=12 * HOUR_S
+    ),
+    "day": partial(_whole, sweeps=[WRITES, (MIXES,)], trouble=_day, periods=3),
+    "region": partial(_whole, sweeps=[(READS,), (MIXES,)], trouble=_region),
+    "recognise": partial(
+        _whole, sweeps=[(*WRITES, IN_ORDER), (MIXES, IN_ORDER), (READS,)], trouble=_recognise
+    ),
+    "tail": partial(_whole, sweeps=[(READS,), (MIXES,)], trouble=_tail),
+}  # fmt: skip
+# In turn, with more of the plain drives that most users have.
+CYCLE = (*PROFILES, *["plain-layouts"] * 4, "plain-4k", "plain-mixes", "read-heat", "mix-heat")
+
+_SINGLE: Mapping[str, Callable[[str, Rng], Creature]] = {
     **dict.fromkeys(PLAIN, _plain),
     "slc": _slc,
     "qlc": _qlc,
@@ -364,4 +490,7 @@ FAMILIES: Mapping[str, Callable[[str, Rng], Creature]] = {
     "late-heat": _late_heat,
     "cold-collapse": _cold,
 }
+SINGLE = tuple(_SINGLE)
+FAMILIES = {**_SINGLE, **PROFILES}
 EVERYDAY = (*PLAIN, "slc", "qlc", "buffered", "block-mapped")
+SETS = {"single": SINGLE, "profiles": CYCLE}

@@ -152,23 +152,26 @@ def _binned(slices: Iterator[tuple[float, int]], longest_s: int) -> Floats:
     return np.diff(np.interp(np.arange(whole + 1.0), pairs[:, 0], pairs[:, 1]))
 
 
-def drive_body(rng: Rng, *, op: float | None = None, **more: int) -> tuple[Values, float]:
+def drive_body(
+    rng: Rng, *, op: float | None = None, units: int = UNITS, **more: int
+) -> tuple[Values, float]:
     """A page-mapped drive whose fill takes 15 to 90 minutes, with noise and stalls."""
+    block_bytes = _BLOCK_BYTES * units // UNITS
     spare = float(np.exp(rng.uniform(np.log(0.07), np.log(0.5)))) if op is None else op
     fill_s = float(rng.uniform(900, 5400))
     amplification = fifo_write_amplification(1 + spare)
     # per unit written: programs of four units, an erase per block, a read per unit moved
-    per_unit = amplification * (0.25 + 5 * UNIT_BYTES / _BLOCK_BYTES) + (amplification - 1) * 0.08
-    t_prog_s = fill_s * _DIES / UNITS / per_unit
+    per_unit = amplification * (0.25 + 5 * UNIT_BYTES / block_bytes) + (amplification - 1) * 0.08
+    t_prog_s = fill_s * _DIES / units / per_unit
     values: Values = {
-        "capacity_bytes": CAPACITY_BYTES,
+        "capacity_bytes": UNIT_BYTES * units,
         "op_ppm": round(spare * 1e6),
         "map_unit_bytes": UNIT_BYTES,
         "channels": _DIES,
         "dies_per_channel": 1,
         "program_unit_bytes": 4 * UNIT_BYTES,
         "read_unit_bytes": 4 * UNIT_BYTES,
-        "erase_block_bytes": _BLOCK_BYTES,
+        "erase_block_bytes": block_bytes,
         "t_prog_ns": round(1e9 * t_prog_s),
         "t_read_ns": round(1e8 * t_prog_s),
         "t_erase_ns": round(5e9 * t_prog_s),

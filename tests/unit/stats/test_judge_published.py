@@ -7,9 +7,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from benchmarks import judge_published as judge
+from benchmarks import published_score as scores
+from benchmarks import published_truth as true
 from benchmarks import published_zoo as zoo
 from benchmarks.core_generator import CoreGenerator
 from ssdbench.errors import UsageError
@@ -17,9 +20,11 @@ from ssdbench.generator.base import Job, Outcome
 from ssdbench.generator.fio.driver import Fio
 from ssdbench.generator.fio.simulated import SimAttachment
 from ssdbench.model.finding import Code
-from ssdbench.model.workload import ActiveRange, Pattern, Workload
+from ssdbench.model.workload import ActiveRange, Arrivals, Pattern, Workload
 from ssdbench.sim.drive import SimDrive
+from ssdbench.sim.library import parameters
 from ssdbench.sim.spec import parse
+from ssdbench.stats.distributions import binomial_upper_limit
 from ssdbench.units import MIB
 
 SPEC = "sim:x25m-g2-160,capacity=512MiB,t_prog=20ms,t_erase=20ms,seed=3"
@@ -111,6 +116,67 @@ def test_the_loop_is_as_fast_as_fio(tmp_path: Path) -> None:
     assert rates[0] == pytest.approx(rates[1], rel=0.02)
 
 
+OFFERED = {"rate_iops": 40.0, "iodepth": 1, "numjobs": 4}
+
+
+def offered(drive: SimDrive, tmp_path: Path, **changes: object) -> Outcome:
+    work = job().workload.model_copy(update={**OFFERED, **changes})
+    asked = job(workload=work, runtime_s=100.0, latency_log=True)
+    with CoreGenerator(drive.core).start([asked], artifacts=tmp_path) as running:
+        assert len(list(running)) == 100
+    return running.outcome()
+
+
+@pytest.mark.parametrize("arrivals", Arrivals)
+def test_a_rate_is_offered_whether_the_drive_keeps_up_or_not(
+    arrivals: Arrivals, drive: SimDrive, tmp_path: Path
+) -> None:
+    outcome = offered(drive, tmp_path, arrivals=arrivals)
+    requests = outcome.requests("one", end_s=90.0)
+
+    assert len(requests.due_ns) == pytest.approx(3600, rel=0.0 if arrivals == "even" else 0.05)
+    sent = requests.sent_ns < 2**62
+    assert (requests.sent_ns >= requests.due_ns)[sent].all()
+    assert (requests.done_ns > requests.sent_ns)[sent].all()
+    done = outcome.jobs[0].write.ios
+    assert sum(second.write_ios for second in outcome.seconds) == pytest.approx(done, abs=4)
+
+
+def test_a_client_waits_for_its_answer_before_it_sends_again(
+    drive: SimDrive, tmp_path: Path
+) -> None:
+    """One client, and more than it can send: each is sent when the one before is done."""
+    requests = offered(drive, tmp_path, rate_iops=10_000.0, numjobs=1).requests("one", end_s=100)
+    count = int((requests.sent_ns < 2**62).sum())
+    due, sent, done = (at[:count] for at in (requests.due_ns, requests.sent_ns, requests.done_ns))
+
+    assert 0 < count < len(requests.due_ns)
+    assert (sent[1:] == np.maximum(due[1:], done[:-1])).all()
+    assert (sent[1:] > due[1:]).any()
+
+
+@pytest.mark.parametrize("family", zoo.PROFILES)
+def test_every_drive_of_a_profile_is_one_that_the_core_and_the_loader_take(
+    family: str, tmp_path: Path
+) -> None:
+    for seed in range(SEED, SEED + 8):
+        made = zoo.creature(seed, family)
+        target, text = zoo.write(made, tmp_path)
+        loads, searches = judge._asked(target, text)
+        assert parse(target).params == {
+            **{name: one.default for name, one in parameters().items()}, **made.params
+        }  # fmt: skip
+        assert loads or searches
+        assert 128 * MIB <= made.capacity_bytes <= 512 * MIB
+
+
+def long_run(made: zoo.Creature, seed: int = SEED, **changes: object) -> true.Truth:
+    """Of the warm-up's write, or of a workload that differs from it."""
+    whole = ActiveRange(offset_bytes=0, length_bytes=made.span_percent * made.capacity_bytes // 100)
+    work = job().workload.model_copy(update={"iodepth": 32, "range": whole, **changes})
+    return true.truth(made, work, seed)
+
+
 def test_the_truth_of_rare_stalls_is_that_of_a_long_simulation() -> None:
     made = next(
         found
@@ -118,8 +184,8 @@ def test_the_truth_of_rare_stalls_is_that_of_a_long_simulation() -> None:
         if not (found := zoo.creature(seed, "stalls")).simulated
         and found.trouble["stall_period_ns"] < 2400e9
     )
-    by_hand = zoo.truth(made, SEED)
-    simulated = zoo.truth(replace(made, simulated=True, leaves=1.0), SEED)
+    by_hand = long_run(made)
+    simulated = long_run(replace(made, simulated=True, leaves=1.0))
 
     assert by_hand.mean == pytest.approx(simulated.mean, rel=0.01)
     assert by_hand.low == pytest.approx(simulated.low, rel=0.04)
@@ -128,9 +194,9 @@ def test_the_truth_of_rare_stalls_is_that_of_a_long_simulation() -> None:
 def test_the_truth_of_a_step_is_the_level_after_it() -> None:
     made = zoo.creature(SEED, "late-step")
     stepped = {**made.trouble, "step_after_ppm": 1}  # slow from the beginning
-    simulated = zoo.truth(replace(made, trouble=stepped, simulated=True, leaves=1.0), SEED)
+    simulated = long_run(replace(made, trouble=stepped, simulated=True, leaves=1.0))
 
-    assert zoo.truth(made, SEED).mean == pytest.approx(simulated.mean, rel=0.01)
+    assert long_run(made).mean == pytest.approx(simulated.mean, rel=0.01)
 
 
 def test_the_truth_of_two_levels_is_the_lower_one() -> None:
@@ -138,16 +204,60 @@ def test_the_truth_of_two_levels_is_the_lower_one() -> None:
     quick = {"bistable_period_ns": 200_000_000_000, "bistable_random": 1}
     moving = replace(made, trouble=made.trouble | quick, simulated=True, lower={})
 
-    levels, mixed = zoo.truth(made, SEED), zoo.truth(moving, SEED)
+    levels, mixed = long_run(made), long_run(moving)
 
     assert levels.mean < levels.both
     assert levels.both == pytest.approx(mixed.mean, rel=0.03)
 
 
-def published(**changes: object) -> judge.Published:
-    fine = judge.Published(
-        seed=1,
-        family="plain-fifo",
+def test_the_truth_of_reads_that_heat_the_drive_is_the_rate_when_it_is_hot() -> None:
+    made = zoo.creature(SEED, "read-heat")
+    cold = replace(made, trouble=made.trouble | {"throttle_mk_per_gb": 0})
+    held = replace(made, trouble=made.trouble | {"throttle_off_mk": 0})  # hot for good
+    slow = 1 + made.trouble["throttle_slow_ppm"] / 1e6
+
+    reads = [long_run(one, read_percent=100) for one in (cold, held)]
+
+    assert reads[0].mean / reads[1].mean == pytest.approx(slow, rel=0.02)
+    p99 = [one.latency["read", "p99"].value_ns for one in reads]
+    assert p99[1] / p99[0] == pytest.approx(slow, rel=0.04)
+
+
+def test_the_truth_of_a_wave_is_the_mean_over_whole_periods() -> None:
+    made = zoo.creature(SEED, "day")
+    calm = replace(made, trouble=made.trouble | {"wave_slow_ppm": 0})
+    waves = long_run(made)
+
+    assert waves.mean / long_run(calm).mean == pytest.approx(
+        1 / (1 + made.trouble["wave_slow_ppm"] / 2e6), rel=0.015
+    )
+    assert waves.error < 0.01
+
+
+def test_a_percentile_in_the_open_bin_is_taken_from_single_requests() -> None:
+    """Above 17 s a histogram tells no more than that."""
+    made = zoo.creature(SEED, "long-stalls")
+    stall_s = made.trouble["stall_ns"] / 1e9
+    slowest = long_run(made).latency
+
+    assert stall_s > 30
+    assert any(17.2 < one.value_ns / 1e9 <= 1.3 * stall_s for one in slowest.values())
+
+
+def test_the_truth_at_an_offered_rate_counts_from_when_requests_are_due() -> None:
+    made = zoo.creature(SEED, "plain-rates")
+    whole = ActiveRange(offset_bytes=0, length_bytes=made.capacity_bytes)
+    work = job().workload.model_copy(update={"range": whole, "arrivals": Arrivals.POISSON})
+    calm, full = (true.latency_at(made, work, share / made.write_s, SEED) for share in (0.1, 1.5))
+
+    assert calm["write", "p99"].value_ns < 10e9
+    assert full["write", "p99"].value_ns > 100e9  # it falls further and further behind
+
+
+def point(**changes: object) -> judge.Point:
+    fine = judge.Point(
+        label="4 KiB random write, QD 32 x 1",
+        kind="write",
         validated=True,
         bound=97.0,
         mean=100.0,
@@ -157,41 +267,155 @@ def published(**changes: object) -> judge.Published:
         of_interval=100.0,
         truth_error=0.001,
         quantile=98.0,
-        later=False,
-        rule_steady=True,
-        rule_bound=97.0,
-        hours=2.0,
-        fills=8.0,
-        refused=(),
     )
     return replace(fine, **changes)  # type: ignore[arg-type]
 
 
+def published(
+    *points: judge.Point, targets: tuple[judge.Target, ...] = (), **changes: object
+) -> judge.Published:
+    fine = judge.Published(
+        seed=1,
+        family="plain-fifo",
+        points=points or (point(),),
+        targets=targets,
+        later=False,
+        wave_s=0.0,
+        drift=0.0,
+        rule_steady=True,
+        rule_bound=97.0,
+        hours=2.0,
+        fills=8.0,
+    )
+    return replace(fine, **changes)  # type: ignore[arg-type]
+
+
+def shown(upper_ns: float | None, status: str = "published") -> judge.Percentile:
+    return judge.Percentile("read", "p99", status, 1e6, upper_ns, 1e6, 0.99e6)
+
+
+KEPT = judge.Target("iops", "pass", "pass")
+
+
 def test_promises_that_are_kept_are_not_missed() -> None:
-    assert judge.misses([published()] * 1000) == []
+    fine = published(point(percentiles=(shown(0.97e6),)), targets=(KEPT,))
+
+    assert scores.misses([fine] * 1000) == []
 
 
 @pytest.mark.parametrize(
-    ("changes", "missed"),
+    ("drive", "missed"),
     [
-        ({"bound": 106.0}, "wrong in up to"),
-        ({"bound": 99.0}, "above the 5 % quantile"),
-        ({"low": 104.0, "high": 106.0}, "intervals cover"),
-        ({"validated": False}, "VALIDATED, wanted 90 %"),
-        ({"bound": 90.0}, "median bound is 0.90"),
+        (published(point(bound=106.0)), "wrong in up to"),
+        (published(point(bound=99.0)), "above the 5 % quantile"),
+        (published(point(low=104.0, high=106.0)), "intervals of a write cover"),
+        (published(point(), point(kind="mix", low=104.0, high=106.0)), "intervals of a mix cover"),
+        (published(point(validated=False)), "VALIDATED, wanted 90 %"),
+        (published(point(bound=90.0)), "median bound is 0.90"),
+        (published(point(percentiles=(shown(0.95e6),))), "percentiles too low"),
+        (published(targets=(judge.Target("p99", "pass", "fail"),)), "told to pass fail"),
+        (published(targets=(judge.Target("p99", "cannot tell", "pass"),)), "are told so"),
     ],
 )
-def test_a_promise_that_is_not_kept_is_told(changes: dict[str, object], missed: str) -> None:
+def test_a_promise_that_is_not_kept_is_told(drive: judge.Published, missed: str) -> None:
     """A judge without eyes would pass these."""
-    told = judge.misses([published(**changes)] * 1000)
+    told = scores.misses([drive] * 1000)
 
     assert any(missed in text for text in told), told
 
 
-def test_an_event_after_the_run_is_counted_apart_and_with_the_others() -> None:
-    score = judge.score([published(), published(later=True, bound=150.0)])
+def test_a_percentile_without_a_limit_is_not_shown_as_a_number() -> None:
+    score = scores.Score([published(point(percentiles=(shown(None), shown(0.5e6, "indicative"))))])
 
-    assert (score.wrong, score.in_time, score.wrong_with_later, score.validated) == (0, 1, 1, 2)
+    assert score.percentiles(lambda q: q.shown).of == 0
+    assert score.percentiles(lambda q: q.status == "indicative").events == 1
+
+
+def test_an_event_after_the_run_is_counted_apart_and_with_the_others() -> None:
+    score = scores.Score([published(), published(point(bound=150.0), later=True)])
+
+    assert (score.wrong.events, score.wrong.of) == (0, 1)
+    assert (score.wrong_with_apart.events, score.wrong_with_apart.of) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("planted", "told", "apart"),
+    [
+        ({"wave_s": 7200.0}, {}, ""),  # the run says nothing: it should have seen it
+        ({"wave_s": 7200.0}, {"seen_wave_s": 3600.0}, "wave"),
+        ({"wave_s": 7200.0}, {"seen_wave_s": 9000.0}, ""),
+        ({"drift": 0.01}, {"seen_drift": 0.02}, "drift"),
+        ({"drift": 0.01}, {"seen_drift": 0.005}, ""),
+        ({}, {"seen_wave_s": 10.0, "seen_drift": 0.1}, ""),
+    ],
+)
+def test_a_wave_is_apart_if_the_run_says_that_it_could_not_have_seen_it(
+    planted: dict[str, object], told: dict[str, object], apart: str
+) -> None:
+    wrong = point(bound=150.0, **told)
+    drive = replace(published(wrong), **planted)  # type: ignore[arg-type]
+
+    assert drive.apart(wrong) == apart
+    assert scores.Score([drive]).wrong.of == int(not apart)
+
+
+def test_limits_are_of_drives_whose_points_are_wrong_together() -> None:
+    apart = scores.Count(tuple((1, 10) if place < 10 else (0, 10) for place in range(100)))
+    together = scores.Count(((10, 10),) + ((0, 10),) * 99)
+    none = scores.Count(((0, 10),) * 100)
+
+    assert apart.share == together.share == 0.01
+    assert apart.limit == pytest.approx(binomial_upper_limit(10, 1000), rel=0.15)
+    assert together.limit > 1.5 * apart.limit
+    assert none.limit == binomial_upper_limit(0, 100)
+
+
+def test_the_same_drives_by_two_versions_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    before = [published(seed=seed) for seed in range(20)]
+    wider = [published(point(low=98.0, high=102.0), seed=s, hours=3.0) for s in range(20, -1, -1)]
+
+    missed = scores.compare(wider, before)
+
+    assert "20 drives of both" in capsys.readouterr().out
+    assert any("2.00 times as wide" in text for text in missed)
+    assert any("1.50 times the hours" in text for text in missed)
+    assert not any("fills" in text for text in missed)
+    refused = [published(point(validated=False), seed=seed) for seed in range(20)]
+    assert any("fell by more than 5 points" in text for text in scores.compare(refused, before))
+
+
+@pytest.mark.parametrize(
+    ("metric", "limit", "truly"),
+    [
+        ("iops", 90.0, "pass"), ("iops", 99.5, "close"), ("iops", 105.0, "fail"),
+        ("p99", 2.1e6, "pass"), ("p99", 1.99e6, "close"), ("p99", 1.8e6, "fail"),
+    ],
+)  # fmt: skip
+def test_a_target_is_held_against_the_long_run(metric: str, limit: float, truly: str) -> None:
+    slow, quick = true.Latency(2e6, 2e6), true.Latency(1e6, 1e6)
+    latency = {
+        (side, name): one
+        for side, one in (("read", quick), ("write", slow))
+        for name in ("p50", "p99")
+    }
+    known = true.Truth(100.0, 100.0, 0.001, 99.0, 600.0, latency)
+
+    assert judge._truly(judge._Wanted("", "", "a", metric, limit), known) == truly
+
+
+def test_a_whole_profile_is_judged_point_by_point(tmp_path: Path) -> None:
+    records = tmp_path / "records.jsonl"
+    among = ("plain-rates",)
+    (found,) = judge.runs([SEED], jobs=1, records=records, among=among)
+
+    assert [one.kind for one in found.points] == ["mix", "write"]
+    assert found.error == ""
+    assert all(one.mean == pytest.approx(one.truth, rel=0.05) for one in found.points)
+    assert len(found.targets) >= 6
+    assert {one.truly for one in found.targets} <= {"pass", "fail", "close"}
+    assert not [one for one in found.targets if one.metric == "iops" and one.outcome == "pass"
+                and one.truly == "fail"]  # fmt: skip
+    assert judge.stored(records) == {SEED: found}
 
 
 def test_records_are_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,12 +427,12 @@ def test_records_are_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_plain_drives_are_validated_and_no_number_is_too_high() -> None:
-    found = judge.runs(range(SEED, SEED + 12), jobs=1, through="core", records=None)
+    found = judge.runs(range(SEED, SEED + 12), jobs=1, records=None)
 
     everyday = [p for p in found if p.family in zoo.PLAIN or p.family == "block-mapped"]
-    assert [p.family for p in everyday if not p.validated] == []
-    assert [p for p in found if p.wrong and p.family in zoo.EVERYDAY] == []
-    assert all(p.truth_error < 0.01 for p in everyday)
+    assert [p.family for p in everyday if not p.points[0].validated] == []
+    assert [p for p in found if p.points[0].wrong and p.family in zoo.EVERYDAY] == []
+    assert all(p.points[0].truth_error < 0.01 for p in everyday)
 
 
 AROUND = {
