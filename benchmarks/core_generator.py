@@ -21,8 +21,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import numpy as np
-
 from ssdbench.errors import UsageError
 from ssdbench.generator.base import Direction, Job, JobOutcome, LoggedIo, Second
 from ssdbench.generator.fio.pace import due_us, poisson_seed, shares
@@ -344,10 +342,13 @@ class CoreOutcome:
     def latency(self, direction: str, *, from_s: float, to_s: float) -> Histogram:
         """Of the requests submitted between two times."""
         side = ("read", "write").index(direction)
-        counts = np.zeros_like(Histogram.empty().counts)
-        for done in self.done:
-            counts += done.until(to_s)[side].counts - done.until(from_s)[side].counts
-        return Histogram(counts)
+        parts = [
+            Histogram(done.until(to_s)[side].counts - done.until(from_s)[side].counts).ended(
+                float(done.result.max_ns[side])
+            )
+            for done in self.done
+        ]
+        return Histogram.merged(parts)
 
     def latencies(self, *, every_s: float) -> dict[int, Histogram]:
         """Not kept. Raises ValueError."""

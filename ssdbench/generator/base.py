@@ -106,6 +106,7 @@ class JobOutcome:
     read: Direction
     write: Direction
     flushes: Direction = Direction()  # of `flush_every`; they move no bytes
+    trim: Direction = Direction()
     io_errors: int = 0
     cpu_user_percent: float = 0.0
     cpu_system_percent: float = 0.0
@@ -116,6 +117,11 @@ class JobOutcome:
     def latency(self) -> Histogram:
         """Of its reads and writes, from submission to completion."""
         return Histogram.merged([self.read.latency, self.write.latency])
+
+    def longest_ns(self, direction: str) -> float:
+        """The longest latency of "read", "write" or "trim" over its whole life."""
+        ways = {"read": self.read, "write": self.write, "trim": self.trim}
+        return ways[direction].lat_max_ns
 
 
 def submit_share(jobs: Sequence[JobOutcome]) -> float:

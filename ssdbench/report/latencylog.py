@@ -97,7 +97,7 @@ def latencies(paths: Sequence[Path]) -> tuple[Latencies, ...]:
         counts = np.zeros(BINS, dtype=np.int64)
         counts[[place for place, *_ in own]] = [int(count) for _, count, _ in own]
         most = max(int(highest) for *_, highest in own)
-        logs.append(Latencies(DIRECTIONS[number], Histogram(counts), most))
+        logs.append(Latencies(DIRECTIONS[number], Histogram(counts).ended(most), most))
     return tuple(logs)
 
 

@@ -20,7 +20,7 @@ from ssdbench.errors import UsageError
 from ssdbench.foreign import brief, files_below, holds_huge_number, read_regular, real
 from ssdbench.model.result import SCHEMA, RunResult
 from ssdbench.model.rundirectory import MEASURE, PHASE, RESULT, SECONDS_COLUMNS
-from ssdbench.stats.histogram import BINS, Histogram
+from ssdbench.stats.histogram import BINS, Histogram, from_arrays
 from ssdbench.units import LONGEST_NS, NS_PER_S, parse_moment
 
 _SECONDS_HEAD = ",".join([*SECONDS_COLUMNS, PHASE]).encode()
@@ -160,17 +160,17 @@ class StoredRun:
             return {}
         try:
             bins = _unpacked(data)
+            return {
+                name: Histogram.merged(from_arrays(bins, name))
+                for name, counts in bins.items()
+                if name in ("read", "write", "flush")
+                and counts.shape == (BINS,)
+                and counts.dtype.kind in "iu"
+                and counts.min() >= 0
+            }
         except Exception:  # noqa: BLE001 - numpy, zipfile and zlib raise what they like
             self.missing.append(f"{relative} (unreadable)")
             return {}
-        return {
-            name: Histogram(counts.astype(np.int64))
-            for name, counts in bins.items()
-            if name in ("read", "write", "flush")
-            and counts.shape == (BINS,)
-            and counts.dtype.kind in "iu"
-            and counts.min() >= 0
-        }
 
     def _columns(self, relative: str) -> dict[str, Sequence[str]] | None:
         """The cells of a CSV file; rows that are too long or empty are left out."""

@@ -197,7 +197,7 @@ def _outcome(
         duration_s=duration_s,
         mean_ns=(sums[0] / max(ios[0], 1), sums[1] / max(ios[1], 1)),
         max_ns=(int(result.latency_max_ns[0]), int(result.latency_max_ns[1])),
-        histograms=(Histogram(bins[0].astype(np.int64)), Histogram(bins[1].astype(np.int64))),
+        histograms=(_latencies(result, bins, 0), _latencies(result, bins, 1)),
         seconds=series[: int(duration_s) + 1],
         per_io=single[: sum(ios)],
         errors=int(result.errors),
@@ -205,3 +205,7 @@ def _outcome(
         first_error_offset=int(result.first_error_offset),
         position=int(result.position),
     )
+
+
+def _latencies(result: _Result, bins: npt.NDArray[np.uint64], side: int) -> Histogram:
+    return Histogram(bins[side].astype(np.int64)).ended(float(result.latency_max_ns[side]))

@@ -35,7 +35,7 @@ from ssdbench.model.rundirectory import HISTOGRAMS, MEASURE
 from ssdbench.model.workload import IoEngine, Point, Workload
 from ssdbench.stages.fillproof import log_tolerance_bytes, written_between
 from ssdbench.stats.checks import LITTLE_TOLERANCE, MIN_BUFFERS_PER_WINDOW
-from ssdbench.stats.histogram import Histogram
+from ssdbench.stats.histogram import BINS, Histogram, arrays_of, from_arrays
 from ssdbench.stats.measured import StreamSeen
 from ssdbench.stats.point import Measured, window_rates
 from ssdbench.stats.section import BUFFERS_BEFORE, Phase, Section, longest_window_s
@@ -48,6 +48,8 @@ from ssdbench.stats.writecache import buffer_bytes
 from ssdbench.units import NS_PER_S, format_duration
 
 SIDES = ("read", "write", "trim")  # of streams, as they are stored; then flushes, without a rate
+OF_STREAM = (*SIDES, "flush")
+WHOLE = ("read", "write", "flush")  # histograms of all streams together
 SECONDS = ("duration_s", "read_ios", "write_ios", "read_bytes", "write_bytes")
 
 # Where the spare area is not known, the largest that drives are sold with is assumed (28 % of
@@ -311,12 +313,14 @@ def _with_submission(measured: Measured, jobs: Sequence[JobOutcome]) -> Measured
 def write_measured(path: Path, measured: Measured) -> None:
     """Store a measured window durably: latency histograms and seconds."""
     cpu = np.nan if measured.cpu_percent is None else measured.cpu_percent
+    of_streams = arrays_of(streams=[s.histogram(d) for s in measured.streams for d in OF_STREAM])
+    shape = (len(measured.streams), len(OF_STREAM), BINS)
+    of_streams["streams"] = of_streams["streams"].reshape(shape)
     buffer = io.BytesIO()
     np.savez_compressed(
         buffer,
-        read=measured.read.counts,
-        write=measured.write.counts,
-        flush=measured.flush.counts,
+        allow_pickle=False,
+        **arrays_of(read=measured.read, write=measured.write, flush=measured.flush),
         submit_percent=np.array(measured.submit_percent),
         start_in_flight=np.array(measured.start_in_flight),
         duration_s=measured.duration_s,
@@ -327,9 +331,7 @@ def write_measured(path: Path, measured: Measured) -> None:
         cpu_percent=np.array(cpu),
         before_t_s=np.zeros(0) if measured.before is None else measured.before.t_s,
         before_iops=np.zeros(0) if measured.before is None else measured.before.rate,
-        streams=np.array(
-            [[one.histogram(d).counts for d in (*SIDES, "flush")] for one in measured.streams]
-        ),
+        **of_streams,
         streams_iops=np.array([[one.iops(d) for d in SIDES] for one in measured.streams]),
         streams_bytes_per_s=np.array([one.moved_bytes_per_s for one in measured.streams]),
     )
@@ -344,11 +346,12 @@ def read_measured(path: Path) -> Measured:
             before = None  # in results that are older than it
             if "before_t_s" in stored:
                 before = Series(stored["before_t_s"], stored["before_iops"], unit="1/s")
+            read, write, flush = (Histogram.merged(from_arrays(stored, name)) for name in WHOLE)
             return Measured(
                 **{name: stored[name] for name in SECONDS},
-                read=Histogram(stored["read"]),
-                write=Histogram(stored["write"]),
-                flush=Histogram(stored["flush"]) if "flush" in stored else Histogram.empty(),
+                read=read,
+                write=write,
+                flush=flush,
                 submit_percent=float(stored.get("submit_percent", 0.0)),
                 start_in_flight=float(stored.get("start_in_flight", 0.0)),
                 cpu_percent=None if np.isnan(cpu) else cpu,
@@ -361,11 +364,12 @@ def read_measured(path: Path) -> Measured:
 
 def _streams_seen(stored: Mapping[str, Any]) -> Iterator[StreamSeen]:
     """The streams as they are stored; results that are older have none, or less of each."""
-    streams = stored.get("streams", ())
-    moved = stored.get("streams_bytes_per_s", np.zeros(len(streams)))
-    each = zip(streams, stored.get("streams_iops", ()), moved, strict=True)
-    for counts, rates, moved_bytes_per_s in each:
-        read, write, *rest = map(Histogram, counts)
+    rates_of = stored.get("streams_iops", ())
+    moved = stored.get("streams_bytes_per_s", np.zeros(len(rates_of)))
+    histograms = from_arrays(stored, "streams")
+    each = len(histograms) // max(1, len(rates_of))
+    for number, (rates, moved_bytes_per_s) in enumerate(zip(rates_of, moved, strict=True)):
+        read, write, *rest = histograms[number * each : (number + 1) * each]
         trim, trim_iops = (rest[0], float(rates[2])) if rest else (Histogram.empty(), 0.0)
         flush = rest[1] if len(rest) > 1 else Histogram.empty()
         iops = float(rates[0]), float(rates[1])

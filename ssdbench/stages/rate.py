@@ -51,6 +51,7 @@ from ssdbench.stages.ratesearch import (
     next_rate,
     searched,
 )
+from ssdbench.stats.histogram import arrays_of
 from ssdbench.stats.openloop import Requests
 from ssdbench.stats.percentiles import QUANTILES
 from ssdbench.stats.probing import known_remap_unit
@@ -208,7 +209,7 @@ def _keep(directory: Path, requests: Requests, window: Asked) -> None:
     np.savez_compressed(
         buffer,
         allow_pickle=False,
-        **{name: np.stack([part.counts for part in parts]) for name, parts in blocks.items()},
+        **arrays_of(**blocks),
     )
     write_atomic(directory / HISTOGRAMS, buffer.getvalue())
 

@@ -52,7 +52,7 @@ from ssdbench.model.rundirectory import FIO, HISTOGRAMS, MEASURE
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.trace import TraceSummary
 from ssdbench.model.workload import ActiveRange, Content, Pattern, Workload
-from ssdbench.stats.histogram import Histogram
+from ssdbench.stats.histogram import Histogram, arrays_of, from_arrays
 from ssdbench.stats.percentiles import latency_estimates
 from ssdbench.stats.replays import FIRST_CLIENTS, Client, Waits
 from ssdbench.units import NS_PER_S, counted, format_capacity, format_duration, format_rate
@@ -402,10 +402,7 @@ def _drop(outcome: Outcome) -> None:
 def _keep(path: Path, waits: Waits) -> None:
     """Of reads and writes: without `clat` fio tells no latency of a flush."""
     buffer = io.BytesIO()
-    by_direction = {"read": waits.reads, "write": waits.writes}
-    stacked = {
-        name: np.stack([part.counts for part in parts]) for name, parts in by_direction.items()
-    }
+    stacked = arrays_of(read=waits.reads, write=waits.writes)
     np.savez_compressed(buffer, allow_pickle=False, **stacked)
     write_atomic(path, buffer.getvalue())
 
@@ -417,7 +414,7 @@ def _estimates(context: Context, counting: Sequence[ReplayRun]) -> tuple[Estimat
         parts: list[Histogram] = []
         for run in counting:
             with np.load(context.run_path / run.artifacts / HISTOGRAMS) as stored:
-                parts += [Histogram(counts) for counts in stored.get(direction, ()) if counts.sum()]
+                parts += [part for part in from_arrays(stored, direction) if part.n]
         if parts:
             artifacts = tuple(run.artifacts for run in counting)
             found += [

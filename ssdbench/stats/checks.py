@@ -49,7 +49,8 @@ def held_back(histogram: Histogram, rate_iops: float, *, own_ns: float = 0.0) ->
     """
     interval_ns = NS_PER_S / rate_iops
     edges = LOWER_EDGES_NS.astype(np.float64)
-    middle = (edges[:-1] + edges[1:]) / 2
+    edges[-1] = np.inf  # the last bin has no end
+    middle = histogram.middles_ns()
     counts = np.zeros(len(middle))
     for index in np.flatnonzero((histogram.counts > 0) & (middle > interval_ns)):
         latency_ns = float(middle[index])
@@ -57,14 +58,16 @@ def held_back(histogram: Histogram, rate_iops: float, *, own_ns: float = 0.0) ->
         above = np.floor((latency_ns + own_ns - edges) / interval_ns)
         above = np.clip(above, 0, math.floor(latency_ns / interval_ns))
         counts += histogram.counts[index] * (above[:-1] - above[1:])
-    return Histogram(np.rint(counts).astype(np.int64))
+    longest_ns = histogram.max_ns()
+    return Histogram(np.rint(counts).astype(np.int64)).ended(longest_ns + own_ns)
 
 
 def slowest_of(histogram: Histogram, waited: Histogram) -> Histogram:
     """As many as in the first, the slowest of both: what waited was sent at last, and is in it."""
     both = np.cumsum((histogram.counts + waited.counts)[::-1])[::-1]
     kept = np.minimum(both, histogram.n)
-    return Histogram(kept - np.append(kept[1:], 0))
+    longest_ns = Histogram.merged([histogram, waited]).longest_ns or math.inf
+    return Histogram(kept - np.append(kept[1:], 0)).ended(longest_ns)
 
 
 def evidence_too_small(written_bytes: Sequence[int], *, buffer_bytes: int) -> float | None:

@@ -2,11 +2,14 @@
 
 The bins are fio's (`stat.h`: FIO_IO_U_PLAT_BITS 6, 29 groups of 64): exact below 128 ns, then 64
 bins to each octave. A percentile is answered with the *upper* edge of its bin, so an error of the
-binning (at most 1/64) is always on the pessimistic side.
+binning (at most 1/64) is always on the pessimistic side. The last bin is open: it holds all I/Os
+above 17 s, however long. Only the longest latency, which fio reports beside its bins, ends it.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +31,9 @@ def _lower_edges() -> Counts:
 
 LOWER_EDGES_NS: Counts = _lower_edges()  # BINS + 1 entries; bin i covers [edge i, edge i+1)
 
+LONGEST = "_longest_ns"  # of a histogram, beside its counts in a file
+OPEN_NS = float(LOWER_EDGES_NS[BINS - 1])  # where the last bin begins; it has no upper edge
+
 
 def bin_of(latency_ns: npt.ArrayLike) -> Counts:
     """The bin of each latency (integers of nanoseconds); the last bin takes all above 17 s."""
@@ -44,6 +50,7 @@ class Histogram:
     """Counts of I/Os per latency bin."""
 
     counts: Counts
+    longest_ns: float | None = None  # of them, where the last bin holds some and it is known
 
     @classmethod
     def empty(cls) -> "Histogram":
@@ -53,7 +60,8 @@ class Histogram:
     @classmethod
     def of(cls, latencies_ns: npt.ArrayLike) -> "Histogram":
         """The histogram of single latencies in nanoseconds."""
-        return cls(np.bincount(bin_of(latencies_ns), minlength=BINS).astype(np.int64))
+        found = cls(np.bincount(bin_of(latencies_ns), minlength=BINS).astype(np.int64))
+        return found.ended(float(np.max(latencies_ns, initial=0)))
 
     @classmethod
     def from_bins(cls, bins: Mapping[str, int] | Mapping[int, int]) -> "Histogram":
@@ -68,14 +76,25 @@ class Histogram:
     def merged(cls, parts: Iterable["Histogram"]) -> "Histogram":
         """The histogram of all I/Os of all parts."""
         total = np.zeros(BINS, dtype=np.int64)
+        longest_ns = []
         for part in parts:
             total = total + part.counts
-        return cls(total)
+            if part.counts[-1]:
+                longest_ns.append(math.inf if part.longest_ns is None else part.longest_ns)
+        return cls(total).ended(max(longest_ns, default=0.0))
+
+    def ended(self, longest_ns: float) -> "Histogram":
+        """With the longest latency as the end of the last bin, if that holds any.
+
+        What is shorter than this bin, or not finite, ends nothing.
+        """
+        known = self.counts[-1] > 0 and OPEN_NS <= longest_ns < math.inf
+        return replace(self, longest_ns=longest_ns if known else None)
 
     def scaled(self, share: float) -> "Histogram":
         """That share of it; what rounding leaves of a bin counts in the next."""
         up_to = np.rint(np.cumsum(self.counts) * share).astype(np.int64)
-        return Histogram(np.diff(up_to, prepend=0))
+        return replace(self, counts=np.diff(up_to, prepend=0))
 
     @property
     def n(self) -> int:
@@ -85,19 +104,31 @@ class Histogram:
     def percentile_ns(self, quantile: float) -> float:
         """The latency that a share `quantile` (0.99 for p99) of the I/Os did not exceed.
 
-        The upper edge of the bin that holds the rank ceil(quantile * n). Raises ValueError
-        when the histogram is empty.
+        The upper edge of the bin that holds the rank ceil(quantile * n): of the last bin the
+        longest latency, infinity where that is not known. Raises ValueError when the histogram is
+        empty.
         """
         if self.n == 0:
             raise ValueError("an empty histogram has no percentiles")
         rank = max(1, int(np.ceil(quantile * self.n - 1e-9)))
         index = int(np.searchsorted(np.cumsum(self.counts), rank, side="left"))
-        return float(LOWER_EDGES_NS[index + 1] - (1 if index < 2 * BINS_PER_GROUP else 0))
+        return self._upper_edge_ns(index, exact=index < 2 * BINS_PER_GROUP)
+
+    def _upper_edge_ns(self, index: int, *, exact: bool = False) -> float:
+        if index == BINS - 1:
+            return math.inf if self.longest_ns is None else self.longest_ns
+        return float(LOWER_EDGES_NS[index + 1] - (1 if exact else 0))
+
+    def middles_ns(self) -> npt.NDArray[np.float64]:
+        """The middle of each bin; of the last, its end where it is known."""
+        middles = (LOWER_EDGES_NS[:-1] + LOWER_EDGES_NS[1:] - 1) / 2
+        if self.longest_ns is not None:
+            middles[-1] = self.longest_ns
+        return np.asarray(middles, dtype=np.float64)
 
     def mean_ns(self) -> float:
-        """Mean latency from bin midpoints."""
-        midpoints = (LOWER_EDGES_NS[:-1] + LOWER_EDGES_NS[1:] - 1) / 2
-        return float((self.counts * midpoints).sum() / max(self.n, 1))
+        """Mean latency from the middles of bins; too low where the last bin has no known end."""
+        return float((self.counts * self.middles_ns()).sum() / max(self.n, 1))
 
     def min_ns(self) -> float:
         """Lower edge of the lowest bin in use."""
@@ -105,6 +136,31 @@ class Histogram:
         return float(LOWER_EDGES_NS[used[0]]) if len(used) else 0.0
 
     def max_ns(self) -> float:
-        """Upper edge of the highest bin in use."""
+        """Upper edge of the highest bin in use; infinity where that is the last, without an end."""
         used = np.flatnonzero(self.counts)
-        return float(LOWER_EDGES_NS[used[-1] + 1]) if len(used) else 0.0
+        return self._upper_edge_ns(int(used[-1])) if len(used) else 0.0
+
+
+def arrays_of(**named: "Histogram | Sequence[Histogram]") -> dict[str, npt.NDArray[Any]]:
+    """Histograms as arrays to be stored: counts under their name, the longest latency beside it.
+
+    Several of one name are rows. A longest latency that is not known, or needless, is 0.
+    """
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    for name, one in named.items():
+        if isinstance(one, Histogram):
+            arrays[name], ends = one.counts, np.array(one.longest_ns or 0.0)
+        else:
+            arrays[name] = np.array([part.counts for part in one]).reshape(-1, BINS)
+            ends = np.array([part.longest_ns or 0.0 for part in one])
+        arrays[name + LONGEST] = ends
+    return arrays
+
+
+def from_arrays(stored: Mapping[str, npt.NDArray[Any]], name: str) -> list[Histogram]:
+    """The histograms of that name; files that are older tell no longest latency."""
+    if name not in stored:
+        return []
+    rows = np.asarray(stored[name]).astype(np.int64).reshape(-1, BINS)
+    ends = np.ravel(stored[name + LONGEST]) if name + LONGEST in stored else np.zeros(len(rows))
+    return [Histogram(row).ended(float(end)) for row, end in zip(rows, ends, strict=True)]

@@ -1,7 +1,7 @@
 """What one repeat measured, as arrays, and what its verdict depends on besides."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +37,15 @@ class StreamSeen:
             trim_iops=sum(part.trim_iops for part in parts),
             flush=Histogram.merged(part.flush for part in parts),
             moved_bytes_per_s=sum(part.moved_bytes_per_s for part in parts),
+        )
+
+    def ended(self, longest_ns: Callable[[str], float]) -> "StreamSeen":
+        """With the longest latency of each direction as the end of its histogram."""
+        return replace(
+            self,
+            read=self.read.ended(longest_ns("read")),
+            write=self.write.ended(longest_ns("write")),
+            trim=self.trim.ended(longest_ns("trim")),
         )
 
     def histogram(self, direction: str) -> Histogram:

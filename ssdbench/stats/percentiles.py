@@ -15,7 +15,7 @@ import numpy as np
 
 from ssdbench.model.estimate import Estimate
 from ssdbench.stats.distributions import binomial_quantile
-from ssdbench.stats.histogram import BINS, LOWER_EDGES_NS, Histogram
+from ssdbench.stats.histogram import BINS, LOWER_EDGES_NS, OPEN_NS, Histogram
 
 QUANTILES = {
     "p50": 0.5,
@@ -41,6 +41,7 @@ class Percentile:
     n: int
     n_effective: int
     status: str
+    at_least: bool = False  # it lies in the last bin, whose end is not known: or longer
 
 
 def design_effect(sections: Sequence[Histogram], value_ns: float) -> float:
@@ -68,7 +69,9 @@ def percentile(sections: Sequence[Histogram], quantile: float) -> Percentile | N
     merged = Histogram.merged(sections)
     if merged.n == 0:
         return None
-    value = merged.percentile_ns(quantile)
+    found = merged.percentile_ns(quantile)
+    at_least = math.isinf(found)
+    value = OPEN_NS if at_least else found
     effective = max(1, int(merged.n / design_effect(sections, value)))
     return Percentile(
         quantile=quantile,
@@ -78,7 +81,8 @@ def percentile(sections: Sequence[Histogram], quantile: float) -> Percentile | N
         upper_ns=_at_rank(merged, quantile, effective, 0.95),
         n=merged.n,
         n_effective=effective,
-        status=_status(effective * (1 - quantile)),
+        status="suppressed" if at_least else _status(effective * (1 - quantile)),
+        at_least=at_least,
     )
 
 
@@ -91,7 +95,10 @@ def _at_rank(
         rank += 1
     if rank > effective:
         return None
-    return merged.percentile_ns(max(rank, 1) / effective)
+    found = merged.percentile_ns(max(rank, 1) / effective)
+    if math.isfinite(found):
+        return found
+    return OPEN_NS if probability < 0.5 else None
 
 
 def _status(beyond: float) -> str:
@@ -122,8 +129,10 @@ def latency_estimates(sections: Sequence[Histogram], direction: str) -> tuple[Es
                 ci_high=result.high_ns,
                 bound=result.upper_ns,
                 n=result.n,
-                method=f"merged histograms, n_eff {result.n_effective}",
+                method=f"merged histograms, n_eff {result.n_effective}"
+                + ("; fio's last bin: this or longer" if result.at_least else ""),
                 status=result.status,
+                at_least=result.at_least,
             )
         )
     return tuple(estimates)

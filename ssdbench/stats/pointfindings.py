@@ -296,7 +296,10 @@ def _percentiles(estimates: Sequence[Estimate], direction: str, status: str) -> 
     return tuple(
         e.metric.removeprefix("lat_").removesuffix("_ns")
         for e in estimates
-        if e.direction == direction and e.metric.startswith("lat_p") and e.status == status
+        if e.direction == direction
+        and e.metric.startswith("lat_p")
+        and e.status == status
+        and not e.at_least
     )
 
 

@@ -29,6 +29,7 @@ class Number:
     pessimistic: float | None  # None: the evidence does not suffice for one
     middle: float
     firm: bool = True  # whether enough lies behind it to call a miss a miss
+    at_least: bool = False  # the middle is no more than a lower limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +143,7 @@ def _slower(both: Sequence[Estimate]) -> Number:
         max(uppers) if len(uppers) == len(both) else None,
         max(one.value for one in both),
         firm=len(uppers) == len(both),
+        at_least=any(one.at_least for one in both),
     )
 
 

@@ -306,8 +306,8 @@ class FioOutcome:
         """Completion latencies of "read" or "write" between two times on the clock of `seconds`.
 
 
-        A row of fio's log belongs to the window that holds its middle. Raises ValueError when no
-        job kept a histogram log.
+        A row of fio's log belongs to the window that holds its middle. The longest latency is
+        that of the whole start. Raises ValueError when no job kept a histogram log.
         """
         if not any(job.histogram_log for job in self.planned):
             raise ValueError("no job of this start kept a histogram log")
@@ -321,6 +321,7 @@ class FioOutcome:
             for path in jobfile.histogram_logs(self.directory, index, job):
                 with packed.opened(path) as lines:
                     part = logs.merged(logs.histogram_rows(lines, direction, **window))
+                part = part.ended(self.jobs[index].longest_ns(direction))
                 merged = Histogram.merged([merged, part])
         return merged
 
@@ -332,7 +333,7 @@ class FioOutcome:
         """
         if len(self.planned) != 1:
             raise ValueError("the streams of a start are those of its only job")
-        (job,) = self.planned
+        (job,), (done,) = self.planned, self.jobs
         shift_s = self.origin_s + job.histogram_s / 2
         seen = []
         for number in range(len(job.workload.streams)):
@@ -347,7 +348,8 @@ class FioOutcome:
                             origin_ms=self.origin_s * 1000,
                         )
                     )
-            seen.append(StreamSeen.together(threads))
+            stream = done.streams[number] if done.streams else done
+            seen.append(StreamSeen.together(threads).ended(stream.longest_ns))
         return tuple(seen)
 
     def latencies(self, *, every_s: float) -> dict[int, Histogram]:
@@ -359,9 +361,11 @@ class FioOutcome:
             for path in jobfile.histogram_logs(self.directory, index, job):
                 for direction in ("read", "write"):
                     with packed.opened(path) as lines:
+                        longest_ns = self.jobs[index].longest_ns(direction)
                         for row in logs.histogram_rows(lines, direction, **whole):
                             place = max(0, int((row.t_ms / 1000 - shift_s) // every_s))
-                            parts = [by_second.get(place, Histogram.empty()), Histogram(row.counts)]
+                            part = Histogram(row.counts).ended(longest_ns)
+                            parts = [by_second.get(place, Histogram.empty()), part]
                             by_second[place] = Histogram.merged(parts)
         return by_second
 

@@ -129,6 +129,7 @@ def _group(name: str, parts: Sequence[Json]) -> Group:
         read=_direction([part["read"] for part in parts]),
         write=_direction([part["write"] for part in parts]),
         flushes=_direction([part.get("sync", {}) for part in parts]),
+        trim=_direction([part.get("trim", {}) for part in parts]),
         io_errors=errors_seen,
         cpu_user_percent=cpu("usr_cpu"),
         cpu_system_percent=cpu("sys_cpu"),
@@ -155,13 +156,14 @@ def _direction(sides: Sequence[Json]) -> Direction:
         each = [_measure(one.get("mean", 0.0)) for one in of]
         return sum(n * one for n, one in zip(ios, each, strict=True)) / sum(ios)
 
+    longest_ns = max(_measure(latency["max"]) for latency in latencies)
     return Direction(
         ios=sum(ios),
         bytes=sum(_count(side.get("io_bytes", 0)) for side in sides),  # flushes have none
         runtime_s=max(_measure(side.get("runtime", 0)) for side in sides) / 1000,
-        latency=Histogram.merged(_histogram(side) for side in sides),
+        latency=Histogram.merged(_histogram(side) for side in sides).ended(longest_ns),
         lat_mean_ns=mean(latencies),
-        lat_max_ns=max(_measure(latency["max"]) for latency in latencies),
+        lat_max_ns=longest_ns,
         submit_mean_ns=mean([side.get("slat_ns", {}) for side in sides]),
     )
 

@@ -145,6 +145,8 @@ def latency_cell(estimate: Estimate | None) -> Cell:
     """A latency with the mark of how far it can be trusted."""
     if estimate is None:
         return Cell(NONE)
+    if estimate.at_least:
+        return Cell(f"above {format_ns(estimate.value)}", "muted", hint="its upper end is unknown")
     if estimate.status == "suppressed":
         return Cell("too few", "muted", hint="fewer than 10 independent I/Os lie beyond it")
     mark = "≈ " if estimate.status == "indicative" else ""

@@ -179,7 +179,8 @@ def window_of(samples: Sequence[PtsRate]) -> RoundWindow | None:
 def histogram_of(cell: PtsCell) -> Histogram:
     """The latencies that a cell holds in bins; empty where it holds none."""
     bins = cell.bins or PtsBins(latency_ns=(), count=())
-    return Histogram.from_bins(dict(zip(bins.latency_ns, bins.count, strict=True)))
+    found = Histogram.from_bins(dict(zip(bins.latency_ns, bins.count, strict=True)))
+    return found if cell.latency is None else found.ended(cell.latency.max_ns)
 
 
 def _job(

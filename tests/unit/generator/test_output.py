@@ -175,3 +175,13 @@ def test_single_ios_of_several_threads_are_put_in_order(more: str) -> None:
 
 def test_a_log_of_nothing_is_empty() -> None:
     assert np.size(logged_io([[]], origin_ms=0).t_ns) == 0
+
+
+def test_fios_longest_latency_ends_its_last_bin() -> None:
+    job = a_job(write_ios=1000)
+    job["write"]["lat_ns"] |= {"bins": {"1000": 990, "17112760320": 10}, "max": 45_000_000_000}
+
+    write = parse(a_report(job), ["stalls"]).groups[0].outcome.write
+
+    assert write.latency.percentile_ns(0.995) == 45e9
+    assert write.latency.percentile_ns(0.9) < 1100

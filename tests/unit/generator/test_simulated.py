@@ -89,6 +89,20 @@ def test_histograms_are_on_the_clock_of_the_seconds(drive: SimDrive, tmp_path: P
     assert window.n == pytest.approx(sum(s.write_ios for s in outcome.seconds[1:3]), rel=0.02)
 
 
+def test_a_stall_beyond_the_last_bin_is_as_long_as_fios_maximum(tmp_path: Path) -> None:
+    stalls = "stall_period_ns=60000000000,stall_ns=25000000000,stall_random=no"
+    with SimDrive.create(
+        parse(f"sim:x25m-g2-160,capacity={CAPACITY},{stalls}"), tmp_path / "state.ssdb"
+    ) as drive:
+        outcome = stopped_after(drive, 100, tmp_path / "run")
+
+    window = outcome.latency("write", from_s=5, to_s=100)
+
+    assert window.counts[-1] > 0
+    assert window.max_ns() == outcome.jobs[0].write.lat_max_ns
+    assert window.max_ns() == pytest.approx(25e9, rel=0.01)
+
+
 def test_an_error_of_the_judge_leaves_the_drive_whole(drive: SimDrive, tmp_path: Path) -> None:
     fio = Fio(SimAttachment(drive))
 

@@ -303,3 +303,21 @@ def test_a_report_has_targets_csv_only_where_there_are_targets(tmp_path: Path) -
     render(tmp_path, result)
     assert not (tmp_path / "targets.csv").exists()
     assert "What the drive must hold" not in (tmp_path / "report.html").read_text()
+
+
+def test_a_latency_without_a_known_end_misses_what_is_below_it_and_keeps_nothing(
+    stored: tuple[Path, RunResult],
+) -> None:
+    stage = next(stage for stage in stored[1].stages if stage.points)
+    (point,) = stage.points
+    open_ended = {"value": 17e9, "bound": None, "status": "suppressed", "at_least": True}
+    estimates = [
+        e.model_copy(update=open_ended) if e.metric == "lat_p99_ns" else e for e in point.estimates
+    ]
+    result = planted(stored[1], estimates=tuple(estimates))
+
+    missed = one(result, of=WRITES, latency={"p99": "5s"})
+    above = one(result, of=WRITES, latency={"p99": "30s"})
+
+    assert (missed.outcome, "above 17 s" in missed.why) == ("fail", True)
+    assert above.outcome == "cannot tell"

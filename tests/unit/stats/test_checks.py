@@ -102,3 +102,13 @@ def test_two_levels_are_found_with_their_shares() -> None:
     assert modes.lower == pytest.approx(60, rel=0.02)
     assert modes.upper == pytest.approx(100, rel=0.02)
     assert modes.lower_share == pytest.approx(0.3)
+
+
+def test_what_a_very_long_request_held_back_waited_as_long_as_that() -> None:
+    slow = Histogram.of([45 * 10**9])
+
+    waited = checks.held_back(slow, 1.0, own_ns=1e9)
+
+    assert (waited.n, waited.counts[-1]) == (45, 28)
+    assert waited.max_ns() == 46e9
+    assert checks.slowest_of(Histogram.of([5] * 99 + [45 * 10**9]), waited).max_ns() == 46e9

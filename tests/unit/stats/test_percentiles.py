@@ -1,7 +1,15 @@
 import numpy as np
 import pytest
 
-from ssdbench.stats.histogram import BINS, LOWER_EDGES_NS, Histogram, bin_of
+from ssdbench.stats.histogram import (
+    BINS,
+    LOWER_EDGES_NS,
+    OPEN_NS,
+    Histogram,
+    arrays_of,
+    bin_of,
+    from_arrays,
+)
 from ssdbench.stats.percentiles import (
     design_effect,
     latency_estimates,
@@ -93,3 +101,39 @@ def test_an_upper_bound_exists_from_299_ios_for_p99() -> None:
 def test_a_direction_without_ios_has_no_estimates() -> None:
     assert latency_estimates([Histogram.empty()], "read") == ()
     assert percentile([Histogram.empty()], 0.5) is None
+
+
+def test_the_last_bin_ends_at_the_longest_latency_and_nowhere_without_it() -> None:
+    rng = np.random.default_rng(3)
+    slow = rng.uniform(20e9, 45e9, 4_000).astype(np.int64)
+    sections = [Histogram.of(np.concatenate([np.full(9_600, 10**6), part]))
+                for part in np.split(slow, 10)]  # fmt: skip
+    open_ended = [Histogram(section.counts) for section in sections]
+
+    known, unknown = percentile(sections, 0.99), percentile(open_ended, 0.99)
+
+    assert known is not None
+    assert unknown is not None
+    assert known.value_ns == known.upper_ns == float(slow.max())
+    assert (unknown.value_ns, unknown.upper_ns, unknown.high_ns) == (OPEN_NS, None, None)
+    assert (unknown.at_least, unknown.status, known.at_least) == (True, "suppressed", False)
+    assert percentile(open_ended, 0.5).upper_ns < 2e6  # type: ignore[union-attr, operator]
+
+
+def test_one_part_without_a_known_end_leaves_the_whole_without_one() -> None:
+    ended, without = Histogram.of([20 * 10**9]), Histogram(Histogram.of([30 * 10**9]).counts)
+
+    assert Histogram.merged([ended, Histogram.of([5])]).max_ns() == 20e9
+    assert Histogram.merged([ended, Histogram.of([40 * 10**9])]).max_ns() == 40e9
+    assert np.isinf(Histogram.merged([ended, without]).max_ns())
+    assert np.isinf(without.ended(16e9).max_ns())  # no end of a bin that begins at 17 s
+
+
+def test_stored_histograms_keep_their_longest_latency_and_older_ones_have_none() -> None:
+    slow, fast = Histogram.of([20 * 10**9, 7]), Histogram.of([9])
+    stored = arrays_of(read=slow, write=[fast, slow])
+
+    assert [one.max_ns() for one in from_arrays(stored, "write")] == [10.0, 20e9]
+    assert from_arrays(stored, "read")[0].longest_ns == 20e9
+    assert from_arrays({"read": slow.counts}, "read")[0].longest_ns is None
+    assert from_arrays(stored, "flush") == []
