@@ -346,7 +346,7 @@ class CoreOutcome:
         side = ("read", "write").index(direction)
         parts = [
             Histogram(done.until(to_s)[side].counts - done.until(from_s)[side].counts).ended(
-                float(done.result.max_ns[side])
+                done.outcome.longest_ns(direction)
             )
             for done in self.done
         ]
