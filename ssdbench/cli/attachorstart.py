@@ -20,6 +20,7 @@ from ssdbench.errors import SsdbenchError, UsageError
 from ssdbench.host import command
 from ssdbench.host.files import make_directory
 from ssdbench.host.lock import Lock, until_free
+from ssdbench.host.names import Reader, written
 from ssdbench.model.rundirectory import JOURNAL, MANIFEST, RESULT
 
 if TYPE_CHECKING:
@@ -240,8 +241,8 @@ def unit_argv(
         f"--unit={name}", f"--working-directory={where}",
         *(f"--setenv={key}={environment[key]}" for key in sorted(kept)),
         "--", sys.executable, "-m", "ssdbench",
-        *(argument.replace("$", "$$") for argument in arguments),  # systemd.service(5): else a
-        WORKER,  # variable of the manager is put in its place
+        *(written(Reader.SYSTEMD, argument) for argument in arguments),
+        WORKER,
     ]  # fmt: skip
 
 

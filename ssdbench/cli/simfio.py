@@ -17,6 +17,7 @@ from ssdbench.cli.options import targets
 from ssdbench.cli.output import tell
 from ssdbench.errors import HostLacks, UsageError
 from ssdbench.host import command
+from ssdbench.host.names import behind_env
 
 if TYPE_CHECKING:  # numpy and pydantic, which --help and the manual page do without
     from ssdbench.generator.fio import userjobs
@@ -78,7 +79,8 @@ def fio(target: str, arguments: tuple[str, ...], state: Path | None, program: st
         }
         # Set by env(1), so that the library meets fio alone.
         words = [f"{name}={value}" for name, value in environment.items()]
-        status = command.foreground(["env", *words, found, *asked.general, *map(str, files)])
+        program_line = behind_env([found, *asked.general, *map(str, files)])
+        status = command.foreground(["env", *words, *program_line])
     raise SystemExit(_code(status))
 
 
@@ -117,7 +119,7 @@ def execute(target: str, argv: tuple[str, ...], state: Path | None) -> None:
         search = os.pathsep.join((str(shim.parent), os.environ.get("PATH", os.defpath)))
         words = [str(device) if word == "{}" else word for word in argv]
         status = command.foreground(
-            ["env", f"PATH={search}", f"{DEVICE}={device}", *words],
+            ["env", f"PATH={search}", f"{DEVICE}={device}", *behind_env(words)],
         )
     raise SystemExit(_code(status))
 

@@ -26,6 +26,7 @@ from ssdbench.fleet.drive import Patience, Stage, State
 from ssdbench.fleet.inventory import Engine, Limits
 from ssdbench.fleet.reach import Reach
 from ssdbench.host import command
+from ssdbench.host.names import Reader, written
 
 TOPIC = "ssdbench-drive"
 HEARD_EVERY_S = 0.5
@@ -73,7 +74,7 @@ def require_safe(engine: Engine) -> None:
     """
     if not engine.scheduler:
         return
-    address = urlsplit(engine.scheduler)
+    address = urlsplit(written(Reader.DASK, engine.scheduler))
     if address.scheme == "tls" and engine.ca and engine.certificate and engine.key:
         return
     if address.scheme == "tcp" and _is_loopback(address.hostname or ""):

@@ -7,6 +7,7 @@ from typing import Protocol
 from ssdbench.errors import AnsweredTooMuch, CommandFailed, HostLacks, UsageError
 from ssdbench.fleet.inventory import Fleet
 from ssdbench.host import command
+from ssdbench.host.names import Reader, written
 from ssdbench.units import format_size
 
 SSH_FAILED = 255  # ssh(1): its own exit status when it could not get there
@@ -69,7 +70,7 @@ class BySsh:
     ) -> Said:
         """Run a script there."""
         remote = shlex.join([*self.become, "sh", "-c", script])
-        argv = [*_ssh(idle_s), *self.options, "--", address, remote]
+        argv = [*_ssh(idle_s), *self.options, "--", written(Reader.SSH, address), remote]
         return _called(argv, address, given, SSH_FAILED, idle_s, most_bytes)
 
 

@@ -24,6 +24,7 @@ from typing import NoReturn
 from ssdbench.errors import AnsweredTooMuch, CommandFailed, HostLacks
 from ssdbench.foreign import open_own
 from ssdbench.host.files import unwritable
+from ssdbench.host.names import behind_env
 from ssdbench.units import format_size
 
 # The child asks the kernel to be killed when we die, and only then looks whether we still live:
@@ -294,7 +295,7 @@ def spawn(
         *pin,
         "sh", "-c", _DIE_WITH_US, str(os.getpid()),
         *(f"{name}={value}" for name, value in (env or {}).items()),
-        *argv,
+        *behind_env(argv),
     ]  # fmt: skip
     try:
         with _said(stdout) as out, _said(stderr) as err:

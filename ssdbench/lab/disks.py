@@ -1,6 +1,7 @@
 """Disks of a guest from what a user writes: `nvme=sim:MODEL`, `ahci=null:8GiB`, `virtio=FILE`."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,8 @@ from ssdbench.units import format_size, parse_size
 DEFAULT = "nvme=sim:x25m-g2-160,capacity=2GiB"
 LEAST_ZONE_BYTES = 1 << 20  # QEMU wants a zone to hold the largest transfer
 MAX_QUEUES = 0xFFFE  # of an NVMe controller, without the one for administration
+# The name of a file may hold commas and = as well; a value of an option holds none of ,=/:
+_FORM = re.compile(r"(?P<front>[a-z]+(?:,[a-z]+(?:=[^,=/:]*)?)*)=(?P<backend>.+)", re.DOTALL)
 SERIAL_PREFIX = "SSDBENCH-LAB-"
 
 
@@ -28,11 +31,9 @@ def parse(text: str, index: int) -> DiskRequest:
 
     Raises UsageError with a sentence.
     """
-    front, found, backend = text.partition("=sim:")
-    backend = f"sim:{backend}" if found else ""
-    if not found:
-        front, found, backend = text.rpartition("=")
-    bus_name, *options = front.split(",")
+    found = _FORM.fullmatch(text)
+    bus_name, *options = found["front"].split(",") if found else [""]
+    backend = found["backend"] if found else ""
     if not found or bus_name not in set(Bus):
         raise UsageError(
             f"disk {text!r} is not of the form BUS=BACKEND",

@@ -21,6 +21,7 @@ from pathlib import Path
 from ssdbench.errors import HostLacks, SsdbenchError, telling
 from ssdbench.foreign import exit_status, open_regular
 from ssdbench.host import command, files
+from ssdbench.host.names import Reader, written
 from ssdbench.lab.disks import consent
 from ssdbench.lab.kernels import Kernel
 from ssdbench.lab.machine import Machine, arguments
@@ -235,8 +236,8 @@ class Guest:
         lines.append(
             f"exec env {words} {shlex.quote(str(self._tools.virtiofsd))} "
             f"--socket-path={shlex.quote(str(self._machine.share_socket))} "
-            f"-o source={shlex.quote(str(share))} -o sandbox=chroot -o cache=always "
-            "-o xattr --thread-pool-size=2"
+            f"-o source={shlex.quote(written(Reader.VIRTIOFSD, str(share)))} -o sandbox=chroot "
+            "-o cache=always -o xattr --thread-pool-size=2"
         )
         return command.spawn(
             ["unshare", "--mount", "--propagation", "private", "sh", "-c", "\n".join(lines)],

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from ssdbench.host.names import Reader, written
+
 
 class Bus(StrEnum):
     """How the guest sees a disk."""
@@ -99,12 +101,13 @@ def arguments(machine: Machine) -> list[str]:
         "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
         "-kernel", str(machine.kernel), "-initrd", str(machine.initramfs),
         "-append", " ".join(part for part in boot if part),
-        "-serial", f"file:{machine.console}",
-        "-qmp", f"unix:{machine.control_socket},server=on,wait=off",
+        # Not `-serial file:PATH`, which knows no comma that is escaped.
+        "-chardev", f"file,id=console,path={_name(machine.console)}", "-serial", "chardev:console",
+        "-qmp", f"unix:{_name(machine.control_socket)},server=on,wait=off",
         *_way_out(machine),
     ]  # fmt: skip
     if machine.bell_socket is not None:
-        argv += ["-serial", f"unix:{machine.bell_socket},server=on,wait=off"]
+        argv += ["-serial", f"unix:{_name(machine.bell_socket)},server=on,wait=off"]
     for directory in machine.firmware:
         argv += ["-L", str(directory)]
     if machine.reproducible:
@@ -123,6 +126,10 @@ def arguments(machine: Machine) -> list[str]:
     return [*argv, *machine.devices]
 
 
+def _name(name: Path | str | None) -> str:
+    return written(Reader.QEMU, str(name))
+
+
 def _fixed(machine: Machine) -> str:
     if not machine.reproducible:
         return _TELLING
@@ -134,9 +141,9 @@ def _way_out(machine: Machine) -> list[str]:
     before the command has ended: the driver of a shared file system talks to the host at boot.
     """
     if machine.answer is None:
-        return ["-chardev", f"socket,id=share,path={machine.share_socket}",
+        return ["-chardev", f"socket,id=share,path={_name(machine.share_socket)}",
                 "-device", "vhost-user-fs-pci,chardev=share,tag=host"]  # fmt: skip
-    return ["-blockdev", f"driver=file,filename={machine.answer},node-name=answer",
+    return ["-blockdev", f"driver=file,filename={_name(machine.answer)},node-name=answer",
             "-device", f"virtio-blk-pci,drive=answer,serial={ANSWER_SERIAL}"]  # fmt: skip
 
 
@@ -163,12 +170,12 @@ def _disk(index: int, disk: Disk) -> list[str]:
 
 def _backend(node: str, disk: Disk) -> list[str]:
     if disk.nbd_socket is not None:
-        return ["-blockdev", f"driver=nbd,server.type=unix,server.path={disk.nbd_socket},"
+        return ["-blockdev", f"driver=nbd,server.type=unix,server.path={_name(disk.nbd_socket)},"
                 f"node-name={node},discard=unmap"]  # fmt: skip
     if disk.null_bytes is not None:
         return ["-blockdev", f"driver=null-co,size={disk.null_bytes},read-zeroes=on,"
                 f"node-name={node}"]  # fmt: skip
-    file = f"driver=file,filename={disk.image},discard=unmap"
+    file = f"driver=file,filename={_name(disk.image)},discard=unmap"
     if disk.fail_read_sector is None:
         return ["-blockdev", f"{file},node-name={node}"]
     return [
@@ -185,7 +192,7 @@ def _front(index: int, node: str, disk: Disk) -> list[str]:
     if disk.hotplug:
         port = ["-device", f"pcie-root-port,id=port{index},slot={index + 1},chassis={index + 1}"]
         bus = f",bus=port{index}"
-    name = f"drive={node},serial={disk.serial},id=dev{index}"
+    name = f"drive={node},serial={_name(disk.serial)},id=dev{index}"
     match disk.bus:
         case Bus.NVME:
             queues = f",max_ioqpairs={disk.io_queues}" if disk.io_queues else ""
@@ -193,7 +200,7 @@ def _front(index: int, node: str, disk: Disk) -> list[str]:
                 return [*port, "-device", f"nvme,{name}{queues}{bus}"]
             limit = f",zoned.max_open={disk.open_zones}" if disk.open_zones else ""
             return [
-                "-device", f"nvme,serial={disk.serial},id=dev{index}{queues}",
+                "-device", f"nvme,serial={_name(disk.serial)},id=dev{index}{queues}",
                 "-device", f"nvme-ns,drive={node},bus=dev{index},nsid=1,shared=off,zoned=on,"
                 f"zoned.zone_size={disk.zone_bytes}{limit}",
             ]  # fmt: skip

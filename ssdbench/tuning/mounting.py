@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ssdbench.errors import CommandFailed, HostLacks
 from ssdbench.host import command, tracefs
+from ssdbench.host.names import Reader, written
 from ssdbench.host.procfs import Procfs
 from ssdbench.host.sysfs import Sysfs, node_of
 from ssdbench.tuning.located import located
@@ -38,6 +39,8 @@ class MountBackend:
             self._unmount(attribute)
             return
         kind, source, *options = value.split(" ", 2)
+        for name in (source, attribute):
+            written(Reader.MOUNT, name)
         given = ["-o", options[0]] if options else []
         try:
             command.run(["mount", "-t", kind, *given, source, attribute])

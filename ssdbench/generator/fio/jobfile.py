@@ -13,6 +13,7 @@ from ssdbench.errors import UsageError
 from ssdbench.generator.base import Job
 from ssdbench.generator.fio.layout import Section, largest_block, sections, wants_lfsr
 from ssdbench.host import packed
+from ssdbench.host.names import Reader, written
 from ssdbench.model.workload import Arrivals, Content, Pattern, Workload
 
 Options = Mapping[str, str | int]
@@ -86,7 +87,7 @@ def _replayed(index: int, job: Job, options: Options) -> Iterator[str]:
         yield ""
         yield f"[{_section_name(index, job, number)}]"
         kept = log if job.logged is None or number in job.logged else {}
-        yield from _lines({**wall, "read_iolog": path, **seed, **own, **kept})
+        yield from _lines({**wall, "read_iolog": filename(path), **seed, **own, **kept})
 
 
 def together(sections: Sequence[Options], *, options: Mapping[str, str | int]) -> str:
@@ -101,13 +102,8 @@ def together(sections: Sequence[Options], *, options: Mapping[str, str | int]) -
 
 
 def filename(path: str) -> str:
-    """A path as the value of `filename`, where a colon separates names.
-
-    Raises UsageError for a path that a job file cannot carry.
-    """
-    if re.search(r"[\n\r]|\$\{|^\s|\s$", path):
-        raise UsageError(f"fio cannot open a file named {path!r}", hint="use another name")
-    return path.replace("\\", "\\\\").replace(":", "\\:")
+    """A path as the value of `filename`. Raises UsageError for one that a job file cannot carry."""
+    return written(Reader.FIO_FILE, path)
 
 
 def log_prefix(index: int, job: Job) -> str:
@@ -179,7 +175,7 @@ def _section_name(index: int, job: Job, part: int | None) -> str:
 
 
 def _lines(options: Mapping[str, str | int]) -> Iterator[str]:
-    return (f"{name}={value}" for name, value in options.items())
+    return (f"{name}={written(Reader.FIO, str(value))}" for name, value in options.items())
 
 
 def _section_options(job: Job, section: Section) -> Options:

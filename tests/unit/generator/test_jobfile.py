@@ -192,9 +192,11 @@ def test_a_colon_in_a_path_is_no_second_file() -> None:
     assert filename("/dev/disk/by-path/pci-0000:01") == "/dev/disk/by-path/pci-0000\\:01"
 
 
-@pytest.mark.parametrize("path", ["/tmp/a\nb", "/tmp/${HOME}", "/tmp/a "])
+@pytest.mark.parametrize(
+    "path", ["/tmp/a\nb", "/tmp/${HOME}", "/tmp/a ", "/tmp/a;b", "/tmp/a#b", "/tmp/$ncpus'"]
+)
 def test_a_path_that_a_job_file_cannot_carry_is_refused(path: str) -> None:
-    with pytest.raises(UsageError, match="cannot open a file named"):
+    with pytest.raises(UsageError, match="fio.* cannot be given the name"):
         filename(path)
 
 

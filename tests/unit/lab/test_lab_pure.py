@@ -281,6 +281,42 @@ def test_a_disk_line_carries_its_options() -> None:
     assert request.disk.serial.endswith("3")
 
 
+@pytest.mark.parametrize("name", ["my,disk.img", "a=b.img", "a,filename=victim.img", "a,b=c=d,,e"])
+def test_a_file_of_any_name_is_the_one_that_qemu_opens(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).touch()
+    disks = [parse(f"{front}={tmp_path / name}", 0).disk
+             for front in ("virtio", "nvme,queues=2", "nvme,hotplug")]  # fmt: skip
+
+    for disk in disks:
+        argv = arguments(replace(ONE, disks=(disk,)))
+        opened = next(word for word in argv if word.startswith("driver=file,"))
+        held = qemu_options(opened)
+        assert (disk.image, held["filename"]) == (tmp_path / name, str(tmp_path / name))
+
+
+def qemu_options(text: str) -> dict[str, str]:
+    """As QEMU reads them (util/keyval.c): a comma ends a value, two are one comma of it."""
+    words = text.replace(",,", "\0").split(",")
+    return {
+        key: value.replace("\0", ",") for key, _, value in (word.partition("=") for word in words)
+    }
+
+
+def test_places_of_the_lab_reach_qemu_whole_whatever_they_are_called(tmp_path: Path) -> None:
+    place = tmp_path / "a,server=off"
+    machine = replace(
+        ONE, console=place / "c", share_socket=place / "s", control_socket=place / "m",
+        bell_socket=place / "b",
+    )  # fmt: skip
+    said = [word.replace(",,", "\0").split(",") for word in arguments(machine)]
+
+    wanted = {
+        f"{prefix}{place}/{name}".replace(",", "\0")
+        for prefix, name in (("path=", "c"), ("path=", "s"), ("unix:", "m"), ("unix:", "b"))
+    }
+    assert wanted <= {part for parts in said for part in parts}
+
+
 def test_zones_are_those_of_a_namespace() -> None:
     disk = parse("nvme,queues=1,zoned=4MiB,open=3=null:1GiB", 0).disk
     argv = arguments(replace(ONE, disks=(disk,)))
