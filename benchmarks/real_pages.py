@@ -5,7 +5,7 @@
 Below DIRECTORY: files of skdump (`IDFY`, `SMDT`), hex files of sg3_utils (names with `vpd_dev_id`
 or `vpd_di`), and archives of sysfs (`*.tar.xz`). What is read is printed, one line for each drive;
 what cannot be right (a checksum, a capacity of 0, an unprintable model, two drives of one host with
-one identity) is said behind it.
+one identity, a drive that is not taken for one) is said behind it.
 """
 
 import tarfile
@@ -15,8 +15,11 @@ from pathlib import Path
 
 from ssdbench.errors import SsdbenchError, UsageError
 from ssdbench.host.sysfs import Sysfs
+from ssdbench.model.target import TargetKind
 from ssdbench.target import ata, scsi, surroundings
+from ssdbench.target.evidence import Place, evidence
 from ssdbench.target.inspect import identities
+from ssdbench.target.kind import kind_of
 from ssdbench.units import format_capacity
 
 _TAG_BYTES = 4
@@ -76,6 +79,10 @@ def _skdump(parts: Mapping[bytes, bytes]) -> tuple[str, list[str]]:
         )
         if true
     ]
+    place = Place(size_bytes=size_bytes)
+    seen = evidence(place, {}, {ata.IDENTIFY: page})
+    if kind_of("sda", {}, seen, models=[said.model]) is not TargetKind.DRIVE:
+        faults.append(f"not taken for one drive: {'; '.join((*seen.missing, *seen.volume))}")
     heat = "temperature unknown" if celsius is None else f"{celsius} °C"
     trim = "TRIM" if said.trim else "no TRIM"
     shown = f"{said.model}, {format_capacity(size_bytes)}, {trim}, {said.speed_most or 'no SATA'}"

@@ -57,7 +57,7 @@ def _told(info: "TargetInfo") -> dict[str, str]:
     from ssdbench.units import format_capacity
 
     found = {
-        "id": info.id,
+        "id": info.consent_id,
         "kind": info.kind.value,
         "model": info.model,
         "serial": info.serial,

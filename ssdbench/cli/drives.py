@@ -45,6 +45,8 @@ def command(as_json: bool) -> None:
         if len(device.reasons) > MOST_REASONS:
             more = len(device.reasons) - MOST_REASONS
             answer(f"    not writable: and {more} more reasons, which --json tells")
+        if device.unplannable:
+            answer(f"    not plannable: {device.unplannable}")
         if device.id:
             answer(f"    id: {device.id}")
     if not devices:
@@ -74,6 +76,7 @@ def _device(name: str, look: "OneLook") -> "Device | None":
     from ssdbench.host.sysfs import node_of
     from ssdbench.target import guard
     from ssdbench.target.inspect import inspect
+    from ssdbench.target.kind import unplannable
 
     node = node_of(name)
     try:
@@ -95,13 +98,14 @@ def _device(name: str, look: "OneLook") -> "Device | None":
         reasons=tuple(reasons),
         overridable=overridable,
         description=" ".join(word for word in words if word),
-        id=info.id,
+        id=info.consent_id,
         kind=info.kind.value,
         size_bytes=info.size_bytes,
         logical_block_bytes=info.logical_block_bytes,
         model=info.model,
         serial=info.serial,
         plannable=info.kind.plannable,
+        unplannable=unplannable(info),
     )
 
 

@@ -152,6 +152,7 @@ def _consented(function: Callable[..., R], *, several: bool) -> Callable[..., R]
         overwrite_signatures: bool,
         overwrite_data: bool,
         accept_shared: bool,
+        accept_unproven: bool,
         accept_wear: bool = False,
         **others: Any,
     ) -> R:
@@ -165,11 +166,18 @@ def _consented(function: Callable[..., R], *, several: bool) -> Callable[..., R]
             overwrite=overwrite_signatures,
             data=overwrite_data,
             shared=accept_shared,
+            unproven=accept_unproven,
             wear=accept_wear,
         )
         return function(*args, consent=consent, **others)
 
     for option in (
+        click.option(
+            "--accept-unproven",
+            is_flag=True,
+            help="Take a disk that does not show that it is one drive for one, so that its numbers "
+            "may be validated; never a volume.",
+        ),
         click.option(
             "--accept-shared",
             is_flag=True,

@@ -258,18 +258,20 @@ def _typed_consent(wishes: "Asked") -> "Asked":
     from dataclasses import replace
 
     from ssdbench.suite.plan import plan as planned_run
-    from ssdbench.target.consent import against, lacking, needed
+    from ssdbench.target.consent import NAMELESS, against, lacking, needed
     from ssdbench.target.objection import refuse
 
     plan = planned_run(wishes)
     info = plan.target
     if not needed(info) or not plan.destroys:
         return wishes
-    agreed = wishes.consent.model_copy(update={"identity": info.id})
+    agreed = wishes.consent.model_copy(update={"identity": info.consent_id})
     if lacking(info, agreed, wear=plan.wear):
         refuse(info.name, lacking(info, wishes.consent, wear=plan.wear))
     tell(f"{info.name}: {info.model or info.kind.value}, {format_capacity(info.size_bytes)}")
-    tell(f"its identity: {info.id}")
+    tell(f"its identity: {info.consent_id}")
+    if info.content:
+        tell(NAMELESS)
     for overridden in against(info):
         tell(f"overridden: {overridden.reason}")
     tell("everything on it would be destroyed")

@@ -240,12 +240,13 @@ def _allowed(
                 hint="Name each drive once.",
             )
         seen[info.id] = one.target
-        own = info.id if info.id in identities else None
+        own = info.consent_id if info.consent_id in identities else None
         consent = one.consent.model_copy(update={"identity": own})
         lacks = lacking(info, consent, wear=planned.wear, destroys=planned.destroys)
         found += [(info.name, objection) for objection in lacks]
         allowed.append(replace(one, consent=consent))
-    if others := [identity for identity in identities if identity not in seen]:
+    named = {planned.target.consent_id for planned in every}
+    if others := [identity for identity in identities if identity not in named]:
         raise UsageError(
             f"--destroy {others[0]} names none of these targets",
             hint="`ssdbench drives` shows the identity of each drive.",

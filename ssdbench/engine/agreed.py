@@ -105,7 +105,7 @@ def consent_to_go_on(
     if needed(info):
         record = agreement.find(kept)
         agreed, ours = _recorded(record, agreed)
-        if record is None and given.identity != info.id:
+        if record is None and given.identity != info.consent_id:
             refuse(info.name, _unrecorded(info, given))
     if ours:
         agreed = agreed.overwriting()
@@ -113,6 +113,7 @@ def consent_to_go_on(
         identity=given.identity or agreed.identity,
         overwrite=given.overwrite or agreed.overwrite,
         shared=given.shared or agreed.shared,
+        unproven=given.unproven or agreed.unproven,
         data=given.data or agreed.data,
         wear=given.wear or agreed.wear,
     )
@@ -129,7 +130,7 @@ def _unrecorded(info: TargetInfo, given: Consent) -> list[Objection]:
     why = Objection(
         "this host has no record that root agreed to this run, and its directory alone is no "
         "consent",
-        ("--destroy", info.id),
+        ("--destroy", info.consent_id),
     )
     return [why, *lacking(info, given)]
 

@@ -27,10 +27,11 @@ from ssdbench.model.fitting import unoffered
 from ssdbench.model.lbaformat import LbaFormat
 from ssdbench.model.profile import Applies, Purge
 from ssdbench.model.result import FlashWritten
-from ssdbench.model.target import TargetInfo, TargetKind
+from ssdbench.model.target import TAKEN, TargetInfo, TargetKind
 from ssdbench.model.workload import ActiveRange, Workload
 from ssdbench.target.claim import Claim
 from ssdbench.target.inspect import inspect
+from ssdbench.target.kind import taken_for_a_drive
 from ssdbench.target.nvme import (
     HEALTH_BYTES,
     HEALTH_LOG,
@@ -228,6 +229,7 @@ class ClaimedSession:
             said = f"the drive keeps its new LBA format {wanted}; it was {was}"
             done = replace(done, lasting=said)
         info = inspect(self.info.node).model_copy(update={"name": self.info.name})
+        info = taken_for_a_drive(info) if TAKEN in self.info.facts else info
         self._claim.formatted(info)
         self.info, self._reformatted = info, done
         return done

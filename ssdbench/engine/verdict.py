@@ -16,7 +16,7 @@ from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.rates import RateFound
 from ssdbench.model.replay import ReplayFound
 from ssdbench.model.result import PointResult, StageResult, Verdict
-from ssdbench.model.target import TargetInfo
+from ssdbench.model.target import LACKS, TAKEN, TargetInfo, TargetKind
 from ssdbench.stats.runplan import named, used
 
 NO_PLAN = CapacityPlan()
@@ -99,6 +99,10 @@ def about_target(target: TargetInfo) -> tuple[Finding, ...]:
     """What kind of target it is, where that limits what its numbers are good for."""
     if target.simulated:
         return (Simulated(target.name).finding(),)
+    lacks, taken = target.facts.get(LACKS), TAKEN in target.facts
+    if taken or target.kind is TargetKind.UNPROVEN:
+        lacks = lacks or "nothing of it was read"
+        return (NotPlannable(target.name, target.kind.value, lacks, taken).finding(),)
     if target.kind.plannable:
         return ()
     return (NotPlannable(target.name, target.kind.value).finding(),)

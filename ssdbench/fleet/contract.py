@@ -23,6 +23,7 @@ from ssdbench.errors import UsageError, telling
 from ssdbench.fleet.reach import Reach, Said
 from ssdbench.foreign import exit_status, json_object, plain
 from ssdbench.model.rundirectory import GATE, ROOM
+from ssdbench.model.target import CONTENT
 
 # What proves a result: without the bulk files, which stay on the host.
 FETCHED = (
@@ -197,7 +198,7 @@ def require_of(job: Job, files: dict[str, bytes]) -> None:
         )
     except (ValueError, KeyError, TypeError) as error:
         raise UsageError(f"{job.host} sent a result that is damaged: {error}") from error
-    identity = told[0] if job.simulated else job.identity
+    identity = told[0] if job.simulated else job.identity.partition(CONTENT)[0]
     digest = sha256(job.profile_text.encode()).hexdigest()
     if told != (identity, digest, job.name, identity):
         raise UsageError(f"{job.host} sent the result of another drive, profile or run")

@@ -20,7 +20,10 @@ Name = Annotated[str, Field(pattern=NAME, max_length=64)]
 Duration = Annotated[str, Field(min_length=1)]
 MOST_HOSTS = 20_000
 _RANGE = re.compile(r"\[(\d+)-(\d+)\]")
-OVERRIDES = ("overwrite-signatures", "overwrite-data", "accept-shared", "accept-wear")
+OVERRIDES = (
+    "overwrite-signatures", "overwrite-data", "accept-shared", "accept-unproven",
+    "accept-wear",
+)  # fmt: skip
 
 
 class Host(Model):

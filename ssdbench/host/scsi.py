@@ -16,9 +16,18 @@ from ssdbench.errors import DeviceError, HostLacks
 SG_IO = 0x2285  # <scsi/sg.h>
 _NO_DATA, _TO_DEVICE, _FROM_DEVICE = -1, -2, -3
 DEFAULT_TIMEOUT_MS = 20_000
+BRIDGE_TIMEOUT_MS = 5_000
+# Bridges from USB to NVMe, each with commands of its own, and the devices that have them, as
+# smartmontools has found out (scsinvme.cpp, and the USB entries of drivedb.h).
+_ASMEDIA = ("174c:2362", "174c:2364", "174c:2365")
+_REALTEK = ("0bda:9210", "0bda:9211", "0bda:9220", "0bda:9221")
+_JMICRON = ("152d:0562", "152d:0583", "152d:0586", "152d:a583")
+_NVME_PAGES = {0x02: 512, 0x06: 4096}  # bytes of get log page and identify
+_JMICRON_SIGNATURE = b"NVME"
 
 # ATA PASS-THROUGH (16), SAT-4 12.2.2
 _PASS_THROUGH = 0x85
+_PASS_THROUGH_12 = 0xA1  # ATA PASS-THROUGH (12), SAT-4 12.2.1
 _PIO_IN, _PIO_OUT, _NON_DATA = 4 << 1, 5 << 1, 3 << 1
 _SECTORS_IN_COUNT = 0x02
 _IN_BLOCKS = 0x04
@@ -86,6 +95,7 @@ class AtaCommand:
     reads_sectors: int = 0
     data: bytes = b""
     registers: bool = False  # ask for the registers after the command
+    short: bool = False  # in 12 bytes, without `extended`
     timeout_ms: int = DEFAULT_TIMEOUT_MS
 
     def block(self) -> bytes:
@@ -97,6 +107,13 @@ class AtaCommand:
         flags |= _ASK_REGISTERS if self.registers else 0
         count = sectors or self.count
         lba = self.lba.to_bytes(6, "little")
+        if self.short:
+            return bytes(
+                [
+                    _PASS_THROUGH_12, protocol, flags, self.feature & 0xFF, count & 0xFF,
+                    lba[0], lba[1], lba[2], 0x40, self.command, 0, 0,
+                ]
+            )  # fmt: skip
         return bytes(
             [
                 _PASS_THROUGH, protocol | self.extended, flags,
@@ -163,6 +180,47 @@ class Scsi:
             timeout_ms=command.timeout_ms,
             registers=command.registers,
         )
+
+    def nvme_behind(self, ids: str, opcode: int, dword_10: int) -> bytes:
+        """The answer of an NVMe drive behind the USB bridge `ids` to identify or get log page.
+
+        `dword_10` is the structure or the number of the log. Raises DeviceError where the bridge
+        is not known, ScsiRefused.
+        """
+        size = _NVME_PAGES[opcode]
+        dwords = (size // 4 - 1) << 16 if opcode == 0x02 else 0
+        if ids in _ASMEDIA:
+            block = bytes(
+                [0xE6, opcode, 0, dword_10 & 0xFF, 0, 0, 0, dwords >> 16 & 0xFF, *bytes(8)]
+            )
+            return self.command(block, reads_bytes=size, timeout_ms=BRIDGE_TIMEOUT_MS).data
+        if ids in _REALTEK:
+            block = bytes([0xE4, size & 0xFF, size >> 8, opcode, dword_10 & 0xFF, *bytes(11)])
+            return self.command(block, reads_bytes=size, timeout_ms=BRIDGE_TIMEOUT_MS).data
+        if ids in _JMICRON:
+            return self._jmicron(opcode, dword_10 | dwords, size)
+        raise DeviceError(f"the USB bridge {ids} is not known to pass NVMe commands through")
+
+    def _jmicron(self, opcode: int, dword_10: int, size: int) -> bytes:
+        """A command, its data and its end, each in a block of its own."""
+        nsid = 0xFFFFFFFF if opcode == 0x02 else 0 if dword_10 == 1 else 1
+        signature = int.from_bytes(_JMICRON_SIGNATURE, "little")
+        words = {0: signature, 2: opcode, 3: nsid, 12: dword_10}
+        told = b"".join(words.get(at, 0).to_bytes(4, "little") for at in range(128))
+
+        def block(step: int, length: int) -> bytes:
+            return bytes([_PASS_THROUGH_12, 0x80 | step, 0, *length.to_bytes(3, "big"), *bytes(6)])
+
+        timeout_ms = BRIDGE_TIMEOUT_MS
+        self.command(block(0x0, 512), data=told, timeout_ms=timeout_ms)
+        data = self.command(block(0x2, size), reads_bytes=size, timeout_ms=timeout_ms).data
+        end = self.command(block(0xF, 512), reads_bytes=512, timeout_ms=timeout_ms).data
+        status = int.from_bytes(end[20:24], "little") >> 17
+        if end[:4] != _JMICRON_SIGNATURE or status:
+            raise DeviceError(
+                f"the drive behind the USB bridge refused {opcode:#04x} ({status:#x})"
+            )
+        return data
 
     def vital_page(self, page: int, size_bytes: int = 255) -> bytes:
         """A vital product data page."""

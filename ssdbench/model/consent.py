@@ -12,6 +12,7 @@ class Consent(Model):
     overwrite: bool = False  # --overwrite-signatures: partition tables, file systems not in use
     data: bool = False  # --overwrite-data: what it holds without a signature
     shared: bool = False  # --accept-shared: other paths and hosts lead to it
+    unproven: bool = False  # --accept-unproven: it is one drive, though it does not show that
     wear: bool = False  # --accept-wear: more than FREE_SHARE of its rated endurance
 
     run: str = ""  # that works on it: what this very run left in a file is its own

@@ -5,6 +5,8 @@ from enum import StrEnum
 from ssdbench.model.base import Model
 from ssdbench.model.lbaformat import LbaFormat
 
+CONTENT = "+content."  # before what a drive holds, in what consent is given for
+LACKS, TAKEN = "no proof of one drive", "taken for one drive"  # names of facts
 VIA = " via "  # between an identity and the place of a path
 ZONES = "zones"  # the fact that a drive is written in zones has
 NOT_READ = "not read"  # how it begins where the drive did not tell
@@ -20,6 +22,7 @@ class TargetKind(StrEnum):
     LOOP = "loop"
     MAPPED = "mapped"  # dm, md, bcache, zvol, drbd
     VIRTUAL = "virtual"  # a volume of a cloud, a hypervisor or a RAID controller
+    UNPROVEN = "unproven"  # it shows neither that it is one drive nor that it is a volume
 
     @property
     def plannable(self) -> bool:
@@ -35,6 +38,7 @@ class TargetInfo(Model):
     node: str  # what is opened: resolved device node, file, or simulated state file
     id: str  # identity that consent is given for, such as eui.0025385b91b0a4d2
     via: str = ""  # where the chosen path is plugged in, when several nodes lead to the drive
+    content: str = ""  # a digest of samples, where it is known by its place and size alone
     size_bytes: int
     logical_block_bytes: int = 512
     physical_block_bytes: int = 512
@@ -55,6 +59,11 @@ class TargetInfo(Model):
     sim_seed: int | None = None
     lba_format: LbaFormat | None = None  # of an NVMe namespace
     lba_formats: tuple[str, ...] = ()  # all that it offers, as 512+0: data and metadata in bytes
+
+    @property
+    def consent_id(self) -> str:
+        """What --destroy names: its identity, and what it holds where that is but a place."""
+        return f"{self.id}{CONTENT}{self.content}" if self.content else self.id
 
     @property
     def here(self) -> str:

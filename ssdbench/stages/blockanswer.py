@@ -27,7 +27,7 @@ ABSORBED_NS = 60_000  # a write that is answered faster was not programmed: NAND
 WAITS = 2.0  # times what is absorbed: at depth, writes had to wait for the medium
 QUEUED = 1.5  # times as many single writes, for their own spread
 SLOW_PERCENTILE = 99.0
-REAL = (TargetKind.DRIVE, TargetKind.SIMULATED, TargetKind.VIRTUAL)
+REAL = (TargetKind.DRIVE, TargetKind.SIMULATED, TargetKind.VIRTUAL, TargetKind.UNPROVEN)
 
 
 @dataclass(slots=True)

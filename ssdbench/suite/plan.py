@@ -20,6 +20,7 @@ from ssdbench.suite.assemble import host_wishes
 from ssdbench.suite.assemble import stages as stages
 from ssdbench.suite.budget import within
 from ssdbench.target.inspect import inspect
+from ssdbench.target.kind import taken_for_a_drive
 from ssdbench.target.objection import ELSEWHERE
 from ssdbench.target.wear import Wear
 from ssdbench.tuning.plan import HostPlan
@@ -107,7 +108,8 @@ def require_fit(asked_for: Asked, info: TargetInfo) -> None:
 def target_of(asked_for: Asked) -> TargetInfo:
     """What is asked for. Raises TargetRefused for an empty reader or an unused loop device."""
     with asked_for.blamed_on_target():
-        return _roomy(inspect(asked_for.target_name))
+        info = _roomy(inspect(asked_for.target_name))
+    return taken_for_a_drive(info) if asked_for.consent.unproven else info
 
 
 def _roomy(info: TargetInfo) -> TargetInfo:

@@ -30,7 +30,7 @@ from ssdbench.model.loading import load_profile
 from ssdbench.model.profile import Applies, CapacityPlan, Profile
 from ssdbench.model.result import RunResult
 from ssdbench.model.rundirectory import MANIFEST
-from ssdbench.model.target import TargetInfo
+from ssdbench.model.target import CONTENT, TAKEN, TargetInfo
 from ssdbench.suite.asked import Asked
 from ssdbench.suite.assemble import host_wishes
 from ssdbench.suite.assemble import stages as stages
@@ -38,6 +38,7 @@ from ssdbench.suite.plan import destroys, fitted, require_fit, target_of, wear_o
 from ssdbench.target.consent import require_consent
 from ssdbench.target.guard import NO_CONSENT
 from ssdbench.target.inspect import found_again
+from ssdbench.target.kind import taken_for_a_drive
 from ssdbench.target.purge import awaited
 from ssdbench.tuning.plan import HostPlan
 
@@ -107,7 +108,7 @@ def is_target(asked_for: Asked, name: str, identity: str) -> bool:
     Consent names it; else the target itself does; one that is gone has its name only.
     """
     if asked_for.consent.identity is not None:
-        return asked_for.consent.identity == identity
+        return asked_for.consent.identity.partition(CONTENT)[0] == identity
     try:
         return target_of(asked_for).id == identity
     except SsdbenchError:
@@ -131,7 +132,7 @@ def _reformatted(kept: Manifest, profile: Profile, session: TargetSession) -> Ma
         "drive": session.info.id,
         "reason": f"{REASON}; it stays: `{way_back(session.info.node, was)}`",
     }
-    consent = kept.consent.model_copy(update={"identity": session.info.id})
+    consent = kept.consent.model_copy(update={"identity": session.info.consent_id})
     return kept.model_copy(
         update={"target": session.info, "consent": consent, "lasting": (lasting,)}
     )
@@ -156,6 +157,7 @@ def resume(
     if not kept.target.simulated:
         restore_what_is_here()  # else what the dead run mounted would be a reason to refuse it
     info = found_again(kept.target)
+    info = taken_for_a_drive(info) if TAKEN in kept.target.facts else info
     require_same(info, kept.target.id, kept.target.size_bytes, known=kept.target)
     was = kept.target.lba_format
     if was is not None and was != info.lba_format:

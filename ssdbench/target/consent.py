@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ssdbench.model.consent import Consent
-from ssdbench.model.target import TargetInfo, TargetKind
+from ssdbench.model.target import CONTENT, TargetInfo, TargetKind
 from ssdbench.target import content, guard
 from ssdbench.target.identity import NOT_USED
 from ssdbench.target.inspect import identities
@@ -18,6 +18,10 @@ from ssdbench.target.wear import Wear
 LAB_SERIALS = "SSDBENCH-LAB-"
 LAB_DISKS = Path("/run/ssdbench-lab/disks.json")  # written by the lab, from outside the guest
 NO_WEAR = Wear(0)
+NAMELESS = (
+    "no name of its own could be read, so this is its place, its size and samples of what it "
+    "holds: make sure which drive is there"
+)
 
 
 def needed(info: TargetInfo) -> bool:
@@ -50,20 +54,19 @@ def objections(
     the nodes of this host's other drives by their identities.
     """
     given = consent.identity
-    if not needed(info) or given == info.id:
+    own, nameless = info.consent_id, f" ({NAMELESS})" if info.content else ""
+    if not needed(info) or given == own:
         return []
     if given is None:
-        return [
-            Objection(
-                f"refusing to erase it without --destroy {shlex.quote(info.id)}",
-                (DESTROY, info.id),
-            )
-        ]
+        reason = f"refusing to erase it without --destroy {shlex.quote(own)}{nameless}"
+        return [Objection(reason, (DESTROY, own))]
     if why := info.facts.get(f"{NOT_USED}{given}"):
-        reason = f"the given identity {given!r} is not enough: {why}; its own is {info.id!r}"
+        reason = f"the given identity {given!r} is not enough: {why}; its own is {own!r}{nameless}"
         return [Objection(reason)]
+    if given.partition(CONTENT)[0] == info.id:
+        return [Objection(f"{given!r} is not what it holds now; its own is {own!r}{nameless}")]
     whose = f"belongs to {others[given]}" if given in others else "is not its own"
-    return [Objection(f"the given identity {given!r} {whose}; its own is {info.id!r}")]
+    return [Objection(f"the given identity {given!r} {whose}; its own is {own!r}{nameless}")]
 
 
 def wear_objections(info: TargetInfo, wear: Wear, consent: Consent) -> list[Objection]:
@@ -71,7 +74,11 @@ def wear_objections(info: TargetInfo, wear: Wear, consent: Consent) -> list[Obje
 
     Only flash wears; a drive without a rated endurance may be worn by any share of it.
     """
-    if info.kind is not TargetKind.DRIVE or consent.wear or not wear.needs_consent:
+    if (
+        info.kind not in (TargetKind.DRIVE, TargetKind.UNPROVEN)
+        or consent.wear
+        or not wear.needs_consent
+    ):
         return []
     return [Objection(wear.sentence, WEAR)]
 
@@ -97,7 +104,7 @@ def lacking(
     """
     if not destroys:
         return guard.standing(info, consent.overwriting())
-    wrong = consent.identity not in (None, info.id)
+    wrong = consent.identity not in (None, info.consent_id)
     others = {drive: node for drive, node in identities().items() if wrong and drive != info.id}
     return [
         *guard.remaining(against(info, run=consent.run), consent),
@@ -111,6 +118,6 @@ def require_consent(
 ) -> None:
     """Raise TargetRefused with everything that stands against it."""
     lacks = lacking(info, consent, wear=wear, destroys=destroys)
-    wrong = needed(info) and consent.identity not in (None, info.id)
+    wrong = needed(info) and consent.identity not in (None, info.consent_id)
     hint = "make sure which drive you mean: `ssdbench drives` shows the identity of each"
     refuse(info.name, lacks, hint=hint if wrong and destroys else "")

@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from ssdbench.host.sysfs import node_of
 
+PLACE = "path."  # how an identity begins that is but a place and a size
+BRIDGES = "it is what stands between that tells it, and not the drive: bridges share such names"
 NOT_USED = "name not used: "  # before a name in TargetInfo.facts; the value says why
 
 
@@ -22,6 +24,10 @@ class Names:
     model: str = ""
     serial: str = ""
     path: str = ""  # where it is plugged in
+    bridge: str = ""  # what it is behind that has names of its own: told, and never used
+    told_serial: str = ""
+    told_name: str = ""  # naa.…, eui.…
+    controller: str = ""  # the number of its NVMe controller in the subsystem
     unit: str = ""  # NVMe subsystem and namespace number: a drive may have nothing better
     size_bytes: int = 0
 
@@ -44,13 +50,20 @@ def identity(names: Names, here: Mapping[str, Names]) -> str:
     `here` are the names of every whole disk of the host, this one included, by kernel name.
     """
     usable = (name for name in _own(names) if not _unfit(name, names, here))
-    return next(usable, f"path.{_word(names.path)}.{names.size_bytes}")
+    return next(usable, f"{PLACE}{_word(names.path)}.{names.size_bytes}")
 
 
 def not_used(names: Names, here: Mapping[str, Names]) -> dict[str, str]:
     """Better names of a drive than its identity, each with the reason why it is not enough."""
     reasons = ((name, _unfit(name, names, here)) for name in _own(names))
-    return dict(takewhile(lambda found: found[1], reasons))
+    told = {name: BRIDGES for name in _told(names)}
+    return {**told, **dict(takewhile(lambda found: found[1], reasons))}
+
+
+def _told(names: Names) -> list[str]:
+    """The names that a bridge tells, as they would be if they were the drive's."""
+    serial = _serial(replace(names, serial=names.told_serial)) if names.told_serial else ""
+    return [name for name in (_word(names.told_name), serial) if name]
 
 
 def _unfit(name: str, names: Names, here: Mapping[str, Names]) -> str:
@@ -60,7 +73,7 @@ def _unfit(name: str, names: Names, here: Mapping[str, Names]) -> str:
     drives were made with one world-wide name.
     """
     if filler(name):
-        return "it is a filler, which many drives show"
+        return "it is a filler, or was given on one host alone, so other drives may show it as well"
     others = (
         kernel
         for kernel, other in here.items()
@@ -76,20 +89,43 @@ def filler(name: str) -> bool:
     """Whether an identity is what a maker leaves who gives none: zeros, one digit, no company.
 
     The bytes that IEEE gives out per company (OUI) are never zero in a real name, and what a
-    company adds is never empty.
+    company adds is never all but empty. Names that are given locally (NAA 3h of SPC-5, 7.7.6) are
+    unique at most on the host that gave them.
     """
     kind, _, value = name.partition(".")
     if kind == "serial":
         serial = value.rpartition(".")[2].lower()
-        return serial in NO_SERIALS or _patterned(serial)
+        return serial in NO_SERIALS or _patterned(serial) or serial.endswith("0" * _LEAST_DIGITS)
     digits = re.sub(r"[^0-9a-f]", "", value.lower())
     if name in KNOWN_FILLERS or _patterned(digits):
         return True
-    if kind == "naa" and len(digits) >= 16 and digits[0] in "56":
-        return not of_a_company(name) or _all_alike(digits[7:16], "0f")
-    if kind == "eui" and len(digits) == 16:
-        return not digits[:6].strip("0") or _all_alike(digits[6:], "0f")
-    return kind == "eui" and len(digits) == 32 and not digits[16:22].strip("0")
+    match kind, digits[:1], len(digits):
+        case "naa", "3", _:
+            return True
+        case "naa", "2", 16:
+            return not digits[4:10].strip("0") or _empty(digits[1:4] + digits[10:])
+        case "naa", "5" | "6", length if length >= 16:
+            return not of_a_company(name) or _empty(digits[7:])
+        case "eui", _, 16:
+            return _no_company(digits[:6]) or _empty(digits[6:])
+        case "eui", _, 32:
+            return _no_company(digits[16:22]) or _empty(digits[:16] + digits[22:])
+    return False
+
+
+def _no_company(digits: str) -> bool:
+    """Whether a company's number is none; QEMU gives 525400h, a local one, to all that it makes.
+
+    The local bit alone says nothing: makers were seen to write their number backwards.
+    """
+    return digits in ("000000", "525400")
+
+
+def _empty(digits: str) -> bool:
+    """Whether all but two digits are zeros, or ones: what a company adds when it adds nothing."""
+    return len(digits) >= _LEAST_DIGITS and any(
+        digits.count(filling) >= len(digits) - _MOST_ODD_DIGITS for filling in "0f"
+    )
 
 
 # Seen on drives of different owners that have nothing to do with each other.
@@ -97,29 +133,35 @@ KNOWN_FILLERS = frozenset({"naa.502b2a201d1c1b1a"})
 NO_SERIALS = frozenset(
     {"none", "unknown", "n/a", "na", "default_string", "serial", "serial_number"}
 )
-_COUNTING = ("0123456789abcdef" * 2, "1234567890" * 3, "123456789abcdef0" * 2)
+_MOST_ODD_DIGITS = 2
+_COUNTING = ("0123456789abcdef" * 2, "1234567890" * 3, "123456789abcdef0" * 2, "9876543210" * 3)
 _LEAST_DIGITS = 8
 
 
 def _patterned(text: str) -> bool:
-    """Whether text is one character again and again, or just counts up."""
-    counts = any(row.startswith(text) for row in _COUNTING)
-    return len(text) >= _LEAST_DIGITS and (len(set(text)) == 1 or counts)
-
-
-def _all_alike(text: str, which: str) -> bool:
-    return len(set(text)) == 1 and text[0] in which
+    """Whether text is one character again and again, or mostly counts up or down."""
+    runs = (text[at : at + _LEAST_DIGITS] for at in range(max(0, len(text) - _LEAST_DIGITS) + 1))
+    counts = any(len(run) == _LEAST_DIGITS and run in row for run in runs for row in _COUNTING)
+    most = len(text) < 2 * _LEAST_DIGITS
+    return len(text) >= _LEAST_DIGITS and (len(set(text)) == 1 or (counts and most))
 
 
 def same_drive(mine: Names, other: Names) -> bool:
     """Whether two nodes lead to one drive: two live paths, when neither is the other's part.
 
-    One name is not enough where model or serial tell two drives apart.
+    One name is not enough where model, serial or size tell two drives apart. A bridge and a port of
+    SATA lead to one drive each, and two controllers of one NVMe drive have different numbers.
     """
     if any(
         (value := getattr(mine, name)) and (its := getattr(other, name)) and value != its
-        for name in ("model", "serial")
+        for name in ("model", "serial", "size_bytes")
     ):
+        return False
+    ports = "-ata-" in mine.path and "-ata-" in other.path and mine.path != other.path
+    if ports or mine.bridge or other.bridge:
+        return False
+    slots = {names.path.rpartition("-nvme-")[0] for names in (mine, other)}
+    if mine.controller and mine.controller == other.controller and len(slots) == 2:
         return False
     one_serial = bool(mine.serial) and mine.serial == other.serial
     for name, kind in (("nguid", "eui."), ("eui64", "eui."), ("uuid", "uuid."), ("wwn", "")):

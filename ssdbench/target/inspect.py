@@ -17,9 +17,10 @@ from ssdbench.host.zones import Zone
 from ssdbench.model.target import NOT_READ, VIA, ZONES, TargetInfo, TargetKind
 from ssdbench.sim import spec as simspec
 from ssdbench.sim.library import DIRECT, PAGE
-from ssdbench.target import ata, nvme, pages, scsi, surroundings
-from ssdbench.target.identity import NOT_USED, Names, identity, not_used
-from ssdbench.target.kind import kind_of
+from ssdbench.target import ata, content, nvme, pages, scsi, surroundings
+from ssdbench.target.evidence import evidence, models
+from ssdbench.target.identity import NOT_USED, PLACE, Names, identity, not_used
+from ssdbench.target.kind import kind_of, told
 from ssdbench.target.surroundings import names_here, names_of
 
 BY_ID = "/dev/disk/by-id"
@@ -103,7 +104,7 @@ def _identities(sysfs: Sysfs) -> list[tuple[str, str]]:
     """(identity, kernel name) of every block device of this host."""
     here = names_here(sysfs)
     return [
-        (_identity(kernel, names_of(kernel, sysfs), here, sysfs), kernel)
+        (_identity(kernel, here.get(kernel) or names_of(kernel, sysfs), here, sysfs), kernel)
         for kernel in surroundings.shown(sysfs)
     ]
 
@@ -164,13 +165,17 @@ def _block_device(name: str, node: Path, device: int, sysfs: Sysfs) -> TargetInf
     block_bytes = sysfs.number(f"/sys/block/{kernel}/queue/logical_block_size") or SECTOR_BYTES
     physical = sysfs.number(f"/sys/block/{kernel}/queue/physical_block_size") or block_bytes
     read = _attributes(sysfs, kernel)
-    names, here = names_of(kernel, sysfs), names_here(sysfs)
+    names = names_of(kernel, sysfs)
+    here = {**names_here(sysfs), kernel: names}
     said, unread = _asked(kernel, node, sysfs)
+    seen = evidence(surroundings.around(kernel, sysfs), read, said, "; ".join(unread.values()))
+    own_names = models(said)
+    what = kind_of(kernel, read, seen, models=own_names)
     lba_format, lba_formats = nvme.lba_formats(said)
     found, zones_told = _zones(kernel, node, sysfs)
     zone_bytes, zone_length_bytes = zones.alike(found)
-    return TargetInfo(
-        kind=kind_of(kernel, read),
+    info = TargetInfo(
+        kind=what,
         name=name,
         node=str(node),
         id=_identity(kernel, names, here, sysfs),
@@ -194,18 +199,30 @@ def _block_device(name: str, node: Path, device: int, sysfs: Sysfs) -> TargetInf
             **{f"{NOT_USED}{name}": why for name, why in not_used(names, here).items()},
             **page_facts(said),
             **unread,
+            **(told(read, seen, own_names) if what not in _PLAIN else {}),
             **({"links": ", ".join(links)} if (links := _links(node, sysfs)) else {}),
         },
         lba_format=lba_format,
         lba_formats=lba_formats,
     )
+    return _with_content(info) if info.id.startswith(PLACE) else info
 
 
+def _with_content(info: TargetInfo) -> TargetInfo:
+    """With a digest of what it holds: what is known by its place may be another drive tomorrow."""
+    try:
+        return info.model_copy(update={"content": content.digest(info)})
+    except OSError as error:
+        facts = {**info.facts, "content": f"{NOT_READ}: {error.strerror or error}"}
+        return info.model_copy(update={"facts": facts})
+
+
+_PLAIN = (TargetKind.LOOP, TargetKind.MAPPED)
 _READ = (
     "device/model", "device/vendor", "device/serial", "device/firmware_rev", "device/rev",
-    "device/wwid", "device/transport", "device/subsysnqn", "wwid", "nsid", "serial",
-    "removable", "ro", "loop/backing_file", "loop/offset", "loop/sizelimit", "loop/dio", "dm/name",
-    "dm/uuid", "md/uuid", "queue/nr_zones",
+    "device/wwid", "device/transport", "device/cid", "device/type", "device/subsysnqn", "wwid",
+    "nsid", "serial", "removable", "ro", "loop/backing_file", "loop/offset", "loop/sizelimit",
+    "loop/dio", "dm/name", "dm/uuid", "md/uuid", "queue/nr_zones",
 )  # fmt: skip
 
 

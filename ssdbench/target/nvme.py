@@ -274,6 +274,19 @@ def _namespace_facts(said: Namespace) -> dict[str, str]:
     }
 
 
+def company(page: bytes) -> int:
+    """The number of the company (OUI) in identify controller, 0 where it has none.
+
+    NVM Express 2.0, figure 275: the least significant byte comes first.
+    """
+    return number(page, 73, 3)
+
+
+def power_cycles(page: bytes) -> int:
+    """How often a drive was switched on, of the health log; 0 where that is no reading."""
+    return readings.counter(page, 112, 16) or 0
+
+
 def data_written_bytes(page: bytes) -> int | None:
     """What was ever written to a controller, of the health log; a unit is 1000 x 512 bytes.
 

@@ -4,17 +4,19 @@ Only reads. A page that the drive does not have is left out; a drive that does n
 itself is an error.
 """
 
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
 
-from ssdbench.errors import DeviceError
+from ssdbench.errors import DeviceError, SsdbenchError
 from ssdbench.host import nvme as nvme_bus
 from ssdbench.host import scsi as scsi_bus
-from ssdbench.host.sysfs import Sysfs
+from ssdbench.host.sysfs import Sysfs, node_of
 from ssdbench.target import ata, nvme, scsi
+from ssdbench.target.evidence import BRIDGED
 
 Pages = dict[str, bytes]
 READ_RESERVATION = bytes([0x5E, 0x01, 0, 0, 0, 0, 0, 1, 0, 0])
@@ -51,9 +53,74 @@ def read(kernel: str, node: Path, *, sysfs: Sysfs) -> Pages:
                 return {**_ata(disk), **_scsi(disk)}
         case Protocol.SCSI:
             with scsi_bus.opened(node) as disk:
-                return _scsi(disk)
+                behind = bridge(kernel, sysfs) if askable(kernel, sysfs) else ""
+                return {**_scsi(disk), **_bridged(disk, behind)}
         case Protocol.NONE:
             return {}
+
+
+def bridge(kernel: str, sysfs: Sysfs) -> str:
+    """The bridge that a disk is behind: `152d:0583` of USB, `firewire`; empty without one."""
+    directory = sysfs.path(f"/sys/block/{kernel}").resolve()
+    for parent in directory.parents:
+        if re.fullmatch(r"[0-9]+-[0-9]+(\.[0-9]+)*", parent.name):
+            ids = ((parent / name) for name in ("idVendor", "idProduct"))
+            texts = [file.read_text().strip() if file.exists() else "?" for file in ids]
+            return ":".join(texts)
+        if re.fullmatch(r"fw[0-9]+(\.[0-9]+)?", parent.name):
+            return "firewire"
+    return ""
+
+
+def of_bridged(kernel: str, sysfs: Sysfs) -> Pages:
+    """What the drive behind a bridge says of itself; nothing where it cannot be asked."""
+    if not askable(kernel, sysfs):
+        return {}
+    with suppress(SsdbenchError), scsi_bus.opened(sysfs.path(node_of(kernel))) as disk:
+        return _bridged(disk, bridge(kernel, sysfs))
+    return {}
+
+
+def askable(kernel: str, sysfs: Sysfs) -> bool:
+    """Whether a drive may be behind a bridge that passes commands through.
+
+    As udev's rules have it, which ask each USB disk but those with removable media
+    (60-persistent-storage.rules).
+    """
+    base = f"/sys/block/{kernel}"
+    fixed = (sysfs.find(f"{base}/removable") or "0").strip() == "0"
+    return fixed and bool(sysfs.number(f"{base}/size")) and bridge(kernel, sysfs) != ""
+
+
+def _bridged(disk: scsi_bus.Scsi, ids: str) -> Pages:
+    """Pages that the drive behind a USB bridge answers with, under names of their own.
+
+    They tell which drive it is. Its settings stay the bridge's: what it is purged or set with is
+    what the bridge understands.
+    """
+    if not ids or ids == "firewire":
+        return {}
+    with suppress(DeviceError):
+        identify = disk.nvme_behind(ids, 0x06, 1)
+        if nvme.text(identify, 4, 20):
+            found = {nvme.CONTROLLER: identify}
+            _add(
+                found,
+                {
+                    nvme.NAMESPACE: lambda: disk.nvme_behind(ids, 0x06, 0),
+                    nvme.SMART: lambda: disk.nvme_behind(ids, 0x02, 0x02),
+                },
+            )
+            return {f"{BRIDGED}{name}": page for name, page in found.items()}
+    for short in (False, True):  # bridges know one, the other or both (SAT-4 12.2)
+        command = scsi_bus.AtaCommand(
+            0xEC, reads_sectors=1, short=short, timeout_ms=scsi_bus.BRIDGE_TIMEOUT_MS
+        )
+        with suppress(DeviceError):
+            page = disk.ata(command).data
+            if ata.whole(page) and ata.identify(page).serial:
+                return {f"{BRIDGED}{ata.IDENTIFY}": page}
+    return {}
 
 
 def _nvme(drive: nvme_bus.Nvme) -> Pages:

@@ -1,6 +1,6 @@
 """What SCSI pages say (pure): vital product data, capacity and mode pages of SPC-5 and SBC-4."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from ssdbench.host import readings
 from ssdbench.target.identity import of_a_company
@@ -14,7 +14,8 @@ ENDURANCE, EXCEPTIONS = "scsi solid state media log", "scsi informational except
 RESERVATION, CONFLICT = "scsi persistent reservation", "scsi reservation conflict"
 CONFLICT_STATUS = 0x18  # RESERVATION CONFLICT (SAM-6 5.3.1)
 READ_CAPACITY = bytes([0x9E, 0x10, *bytes(8), 0, 0, 0, 32, 0, 0])
-LOGICAL_UNIT = 0  # association of a designator
+LOGICAL_UNIT, TARGET_PORT = 0, 1  # associations of a designator
+SAS = 6  # a protocol (SPC-5 7.6.1)
 NAA = 3
 STRONG = {NAA: "naa", 2: "eui"}  # designator types that name one unit in the world
 
@@ -22,20 +23,44 @@ STRONG = {NAA: "naa", 2: "eui"}  # designator types that name one unit in the wo
 def world_wide_name(page: bytes) -> str:
     """The NAA or EUI-64 name of the logical unit in page 83h, NAA before EUI; empty without."""
     names = {}
+    for association, kind, name, _ in _designators(page):
+        if (
+            association == LOGICAL_UNIT
+            and kind in STRONG
+            and any(name)
+            and (kind != NAA or of_a_company(name.hex()))
+        ):
+            names[kind] = f"{STRONG[kind]}.{name.hex()}"
+    return names.get(3) or names.get(2) or ""
+
+
+def name_of_a_drive(page: bytes) -> bool:
+    """Whether page 83h names its unit as makers of drives do.
+
+    That is an NAA 5h name of 8 bytes, an EUI-64, or one of 16 bytes beside a SAS port: drives with
+    several units have such names, but a volume has no port.
+    """
+    name = world_wide_name(page)
+    return name.startswith(("naa.5", "eui.")) or (bool(name) and has_port(page))
+
+
+def has_port(page: bytes) -> bool:
+    """Whether page 83h names a SAS port of the unit's own."""
+    return any(
+        association == TARGET_PORT and protocol == SAS
+        for association, _, _, protocol in _designators(page)
+    )
+
+
+def _designators(page: bytes) -> Iterator[tuple[int, int, bytes, int | None]]:
+    """Association, type, name and, where it is told, protocol of each designator of page 83h."""
     at, end = 4, 4 + int.from_bytes(page[2:4], "big")
     while at + 4 <= min(len(page), end):
         kind, length = page[at + 1], page[at + 3]
         name = page[at + 4 : at + 4 + length]
-        if (
-            kind >> 4 & 3 == LOGICAL_UNIT
-            and kind & 15 in STRONG
-            and any(name)
-            and len(name) == length
-            and (kind & 15 != NAA or of_a_company(name.hex()))
-        ):
-            names[kind & 15] = f"{STRONG[kind & 15]}.{name.hex()}"
+        if len(name) == length:
+            yield kind >> 4 & 3, kind & 15, name, page[at] >> 4 if kind & 0x80 else None
         at += 4 + length
-    return names.get(3) or names.get(2) or ""
 
 
 def serial(page: bytes) -> str:

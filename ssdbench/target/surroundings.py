@@ -1,9 +1,12 @@
 """What the kernel says around a drive: its names, its place, its link, its queues, its paths."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from ssdbench.host.sysfs import Sysfs, queues_of
+from ssdbench.target import ata, nvme, pages
+from ssdbench.target.evidence import BRIDGED, Function, Place
 from ssdbench.target.identity import Names, same_drive
 
 LOCAL_TRANSPORTS = frozenset({"pcie", "apple-nvme"})
@@ -33,7 +36,11 @@ _QUEUE = (
 
 
 def names_of(kernel: str, sysfs: Sysfs) -> Names:
-    """Every name of a whole disk; none of them needs the right to open it."""
+    """Every name of a whole disk, by what the kernel knows of it.
+
+    What a USB bridge tells is not used, as bridges are sold with one serial number on all of them:
+    the drive behind it is asked, which needs the right to open it.
+    """
     return sysfs.once(("names", kernel), lambda: _names_of(kernel, sysfs))
 
 
@@ -45,6 +52,13 @@ def _names_of(kernel: str, sysfs: Sysfs) -> Names:
 
     wwid = said("wwid") or said("device/wwid")
     subsystem, nsid = said("device/subsysnqn"), said("nsid")
+    bridged = pages.bridge(kernel, sysfs)
+    serial = _unit_serial(base, sysfs)
+    if bridged:
+        return _behind_bridge(kernel, sysfs, bridged, serial, wwid)
+    # The kernel has the serial number of SATA drives from their IDENTIFY. Any other unit's is
+    # its own where a bus is known, with no bridge on the way.
+    trusted = said("device/vendor") == "ATA" or place(kernel, sysfs).startswith("pci-")
     return Names(
         nguid=_hex(said("nguid")),
         eui64=_hex(said("eui")),
@@ -52,11 +66,72 @@ def _names_of(kernel: str, sysfs: Sysfs) -> Names:
         wwn=wwid if wwid.startswith(("naa.", "eui.")) else "",
         mapped=said("dm/uuid") or said("md/uuid"),
         model=said("device/model"),
-        serial=said("device/serial") or said("serial") or _unit_serial(base, sysfs),
+        serial=said("device/serial") or said("serial") or (serial if trusted else ""),
+        told_serial="" if trusted else serial,
         path=place(kernel, sysfs),
         unit=f"{subsystem}/{nsid}" if subsystem and nsid else "",
+        controller=said("device/cntlid"),
         size_bytes=(sysfs.number(f"{base}/size") or 0) * 512,
     )
+
+
+def _behind_bridge(kernel: str, sysfs: Sysfs, bridge: str, serial: str, wwid: str) -> Names:
+    """The names of the drive behind a bridge, by its own answer; what the bridge tells apart."""
+    found = pages.of_bridged(kernel, sysfs)
+    names = Names(
+        model=(sysfs.find(f"/sys/block/{kernel}/device/model") or "").strip(),
+        path=place(kernel, sysfs),
+        size_bytes=(sysfs.number(f"/sys/block/{kernel}/size") or 0) * 512,
+        told_serial=serial,
+        told_name=wwid if wwid.startswith(("naa.", "eui.")) else "",
+        bridge=bridge,
+    )
+    if page := found.get(f"{BRIDGED}{ata.IDENTIFY}"):
+        drive = ata.identify(page)
+        wwn = f"naa.{drive.wwn}" if drive.wwn.strip("0") else ""
+        return replace(names, model=drive.model, serial=drive.serial, wwn=wwn)
+    if page := found.get(f"{BRIDGED}{nvme.CONTROLLER}"):
+        controller = nvme.controller(page)
+        unit = nvme.namespace(found.get(f"{BRIDGED}{nvme.NAMESPACE}", b""))
+        return replace(
+            names,
+            model=controller.model,
+            serial=controller.serial,
+            nguid=unit.nguid,
+            eui64=unit.eui64,
+        )
+    return names
+
+
+def around(kernel: str, sysfs: Sysfs) -> Place:
+    """Where a disk is plugged in, and who drives it there."""
+    base = f"/sys/block/{kernel}"
+    parts = _parts(sysfs.path(base))
+    transports = [sysfs.find(f"{c}/transport") or "" for c in controllers(kernel, sysfs)]
+    host = next((part for part in parts if re.fullmatch(r"host[0-9]+", part)), "")
+    unit = next(
+        (m for p in parts if (m := re.fullmatch(r"[0-9]+:([0-9]+):[0-9]+:[0-9]+", p))), None
+    )
+    return Place(
+        size_bytes=(sysfs.number(f"{base}/size") or 0) * 512,
+        network=fabric(kernel, sysfs),
+        transport=transports[0].strip() if transports else "",
+        functions=tuple(_function(slot, sysfs) for slot in _slots(kernel, sysfs)),
+        driver=(sysfs.find(f"/sys/class/scsi_host/{host}/proc_name") or "").strip() if host else "",
+        channel=int(unit[1]) if unit else None,
+        raid_level=(sysfs.find(f"{base}/device/raid_level") or "").strip(),
+        bridge=pages.bridge(kernel, sysfs),
+        software=parts[-3:-1] == ["virtual", "block"],
+    )
+
+
+def _function(slot: str, sysfs: Sysfs) -> Function:
+    def number(attribute: str) -> int:
+        value = (sysfs.find(f"{slot}/{attribute}") or "").strip()
+        return int(value, 16) if re.fullmatch(r"0x[0-9a-f]+", value) else 0
+
+    another = sysfs.exists(f"{slot}/physfn")
+    return Function(number("vendor"), number("device"), number("subsystem_vendor"), another)
 
 
 def disks(sysfs: Sysfs) -> list[str]:
@@ -178,15 +253,19 @@ def _live(controller: str, sysfs: Sysfs) -> bool:
 
 
 def _slot(kernel: str, sysfs: Sysfs) -> str:
-    """The PCI function that the disk hangs on."""
-    where = sysfs.path(f"/sys/block/{kernel}")
-    for controller in controllers(kernel, sysfs):
-        where = sysfs.path(controller)
-    real = where.resolve()
-    for parent in (real, *real.parents):
-        if _PCI.fullmatch(parent.name):
-            return "/" + str(parent.relative_to(sysfs.root))
-    return ""
+    """The PCI function that the disk hangs on: the last path's, where there are several."""
+    return next(reversed(_slots(kernel, sysfs)), "")
+
+
+def _slots(kernel: str, sysfs: Sysfs) -> list[str]:
+    """The PCI functions that a disk hangs on, one for each path."""
+    paths = controllers(kernel, sysfs) or [f"/sys/block/{kernel}"]
+    found = []
+    for path in paths:
+        real = sysfs.path(path).resolve()
+        if slot := next((p for p in (real, *real.parents) if _PCI.fullmatch(p.name)), None):
+            found.append("/" + str(slot.relative_to(sysfs.root.resolve())))
+    return found
 
 
 def _parts(link: Path) -> list[str]:

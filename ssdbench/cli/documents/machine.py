@@ -18,6 +18,7 @@ class Device(Part):
     model: str | None = None
     serial: str | None = None
     plannable: bool | None = None
+    unplannable: str = ""  # why numbers of it are nothing to plan on, and what may be said to that
     reasons: tuple[str, ...]  # why it may not be written
     overridable: bool = False  # whether options exist that override all of them
 

@@ -175,13 +175,28 @@ class NotPlannable(FindingKind):
     """A target that is not a whole drive."""
 
     code = Code.NOT_PLANNABLE
-    severities = (Severity.INVALIDATES,)
+    severities = (Severity.INVALIDATES, Severity.WARNS)
     remedy = "Measure the whole drive, by its /dev/disk/by-id name."
 
     target: str
     kind: str | None = None  # file, loop, partition, ...; None where only that much is known
+    lacks: str | None = None  # of what would show that a disk is one drive
+    accepted: bool = False  # that it lacks this, on the command line
+
+    def severity(self) -> Severity:
+        """A warning where the user says that it is one drive."""
+        return Severity.WARNS if self.accepted else Severity.INVALIDATES
+
+    def advice(self) -> str:
+        """The word where it would help."""
+        if self.lacks is None or self.accepted:
+            return self.remedy
+        return "If you know that it is one drive, start the run with --accept-unproven."
 
     def message(self) -> str:
+        if self.lacks is not None:
+            taken = ", and was taken for one by --accept-unproven" if self.accepted else ""
+            return f"{self.target} does not show that it is one drive{taken}: {self.lacks}"
         kind = f" ({self.kind})" if self.kind else ""
         return (
             f"{self.target} is not a whole drive{kind}: others may use the hardware behind it, and "

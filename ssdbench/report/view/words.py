@@ -41,6 +41,7 @@ KIND_WORDS = {
     TargetKind.LOOP: "a loop device",
     TargetKind.MAPPED: "a mapped device (dm, md or the like)",
     TargetKind.VIRTUAL: "a virtual disk",
+    TargetKind.UNPROVEN: "a disk that does not show that it is one drive",
 }
 
 GLOSSARY = (

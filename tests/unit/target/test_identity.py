@@ -140,7 +140,7 @@ def test_names_and_paths_are_read_from_the_kernel(tmp_path: Path) -> None:
         device__wwid="naa.5002538f", device__model="SSD  ", size="1000",
     )  # fmt: skip
     host(
-        tmp_path, "sdb", "pci0000:00/0000:00:1d.0/usb2/2-1/2-1:1.0/host5/target5:0:0/5:0:0:0/sdb",
+        tmp_path, "sdb", "pci0000:00/0000:00:1d.0/host5/port-5:0/target5:0:0/5:0:0:0/block/sdb",
         device__wwid="naa.5002538f", size="1000",
     )  # fmt: skip
     sysfs = Sysfs(tmp_path)
@@ -153,7 +153,7 @@ def test_names_and_paths_are_read_from_the_kernel(tmp_path: Path) -> None:
     )  # fmt: skip
     assert list(not_used(surroundings.names_of("sdc", sysfs), {})) == ["naa.0000000000000000"]
     assert surroundings.place("sda", sysfs).startswith("pci-0000:00:1f.2-ata-")
-    assert surroundings.place("sdb", sysfs) == "pci-0000:00:1d.0-usb-2-1-scsi-0:0:0"
+    assert surroundings.place("sdb", sysfs) == "pci-0000:00:1d.0-scsi-0:0:0"
 
 
 def test_a_drive_in_a_directory_of_its_own_is_known_by_the_node_that_it_has(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from ssdbench.errors import SsdbenchError, TargetRefused, UsageError
 from ssdbench.model.target import TargetKind
+from ssdbench.target.evidence import Evidence
 from ssdbench.target.inspect import inspect
 from ssdbench.target.kind import kind_of
 
@@ -80,8 +81,8 @@ def test_a_simulated_drive_is_labelled_and_complete() -> None:
     ("kernel_name", "model", "kind"),
     [
         ("loop7", "", TargetKind.LOOP),
-        ("nvme0n1", "Samsung SSD 990 PRO 2TB", TargetKind.DRIVE),
-        ("sda", "INTEL SSDSC2BB48", TargetKind.DRIVE),
+        ("nvme0n1", "Samsung SSD 990 PRO 2TB", TargetKind.UNPROVEN),
+        ("sda", "INTEL SSDSC2BB48", TargetKind.UNPROVEN),
         ("sdb", "QEMU HARDDISK", TargetKind.VIRTUAL),
         ("nvme1n1", "Amazon Elastic Block Store", TargetKind.VIRTUAL),
         ("sdc", "PERC H740P Mini", TargetKind.VIRTUAL),
@@ -96,5 +97,8 @@ def test_a_simulated_drive_is_labelled_and_complete() -> None:
         ("zd16", "", TargetKind.MAPPED),
     ],
 )
-def test_only_real_drives_are_drives(kernel_name: str, model: str, kind: TargetKind) -> None:
+def test_a_name_alone_makes_no_drive(kernel_name: str, model: str, kind: TargetKind) -> None:
     assert kind_of(kernel_name, {"device/model": model}) is kind
+    shown = Evidence(shown=("its pages are a drive's",), missing=())
+    proven = TargetKind.DRIVE if kind is TargetKind.UNPROVEN else kind
+    assert kind_of(kernel_name, {"device/model": model}, shown) is proven

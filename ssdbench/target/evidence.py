@@ -1,0 +1,242 @@
+"""Whether a disk is one drive: what it shows for that, what it lacks, what shows a volume (pure).
+
+A name proves nothing: controllers and clouds give their volumes any. So a drive is what answers as
+only a drive does; what merely shows no sign of a volume is not proven to be one.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ssdbench.target import ata, nvme, scsi
+
+BRIDGED = "bridged "  # before the name of a page that the drive behind a bridge answered with
+APPLE = "apple-nvme"  # transport of the controller inside a system on a chip
+CLOSE_BYTES = 4096  # bridges lose a block or two at the end
+LEAST_KELVIN, MOST_KELVIN = 200, 400
+GROUP, LOCAL = 0x010000, 0x020000  # bits of a company's number (IEEE 802, 8.2.2)
+
+# Who makes functions of PCI that no hardware stands behind, or hardware of a cloud (pci.ids).
+_VIRTUAL_VENDORS = {
+    0x1414: "Microsoft", 0x15AD: "VMware", 0x1AB8: "Parallels", 0x1AE0: "Google",
+    0x1AF4: "Red Hat (virtio)", 0x1B36: "Red Hat (QEMU)", 0x1D0F: "Amazon", 0x1DD8: "Pensando",
+    0x1DED: "Alibaba", 0x4E58: "SPDK (vfio-user)", 0x5853: "Xen", 0x80EE: "VirtualBox",
+    0xFB5D: "bhyve",
+}  # fmt: skip
+_VOLUME_FUNCTIONS = {
+    (0x1B4B, 0x2241): "a Marvell 88NR2241, which mirrors the drives behind it",
+    (0x15B3, 0x6001): "an NVMe SNAP function of a network card",
+    (0x8086, 0x5845): "QEMU's NVMe controller",
+    (0x106B, 0x1A05): "Apple's virtual NVMe controller",
+}
+_VIRTUAL_COMPANIES = {
+    0x000569: "VMware", 0x000C29: "VMware", 0x005056: "VMware", 0x001C14: "VMware",
+    0x00155D: "Microsoft", 0x74E28C: "Microsoft", 0x00163E: "Xen", 0x001A4A: "Qumranet",
+    0x001C42: "Parallels", 0xA002DC: "Amazon",
+}  # fmt: skip
+# Channels on which a driver has its volumes, as its source has them (drivers/scsi of Linux 6.12):
+# MEGASAS_MAX_PD_CHANNELS, CONTAINER_CHANNEL, RAID_CHANNEL of mpt3sas, PQI_RAID_VOLUME_BUS, and
+# HPSA_RAID_VOLUME_BUS with those of external arrays behind it.
+_VOLUME_CHANNELS = {
+    "megaraid_sas": (2, 3), "aacraid": (0,), "mpt2sas": (1,), "mpt3sas": (1,),
+    "smartpqi": (1, 2), "hpsa": (1, 2),
+}  # fmt: skip
+_VOLUME_DRIVERS = (
+    "3w-", "gdth", "hptiop", "ips", "megaraid_mbox", "mvumi", "stex", "virtio_scsi", "storvsc",
+    "vmw_pvscsi", "xen", "scsi_debug", "tcm_loop", "loopback", "ibmvscsi",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of PCI that a disk hangs on."""
+
+    vendor: int = 0
+    device: int = 0
+    subsystem_vendor: int = 0
+    of_another: bool = False  # a virtual function of SR-IOV
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a disk is plugged in, and who drives it there."""
+
+    size_bytes: int = 0
+    network: str = ""  # what it is reached over
+    transport: str = ""  # of an NVMe controller
+    functions: tuple[Function, ...] = ()  # one for each path
+    driver: str = ""  # of the SCSI host
+    channel: int | None = None  # of the SCSI host
+    raid_level: str = ""  # that the driver tells of a volume
+    bridge: str = ""  # the USB device that it is behind
+    software: bool = False  # the kernel makes it, and no hardware stands behind
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What speaks for one drive, what is missing for that, and what speaks for a volume."""
+
+    shown: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ("it was not asked",)
+    volume: tuple[str, ...] = ()
+
+
+def evidence(
+    place: Place, attributes: Mapping[str, str], found: Mapping[str, bytes], unread: str = ""
+) -> Evidence:
+    """What a disk shows. `found` are its pages, `unread` why there are none.
+
+    NVMe: a real function of PCI, a company's number, a health log that counts. ATA: IDENTIFY
+    DEVICE by pass-through, of a drive with SMART and of this size. SAS: the vital product data and
+    the logs of a disk. An MMC card: its identification.
+    """
+    shown, missing = _of_protocol(place, attributes, found)
+    if unread and not found:
+        missing = [unread]
+    return Evidence(tuple(shown), tuple(missing), tuple(_volume(place, attributes, found)))
+
+
+def models(found: Mapping[str, bytes]) -> list[str]:
+    """What a drive calls itself in its own pages."""
+    named = []
+    for prefix in ("", BRIDGED):
+        if page := found.get(f"{prefix}{ata.IDENTIFY}"):
+            named.append(ata.identify(page).model)
+        if page := found.get(f"{prefix}{nvme.CONTROLLER}"):
+            named.append(nvme.controller(page).model)
+    return named
+
+
+def _of_protocol(
+    place: Place, attributes: Mapping[str, str], found: Mapping[str, bytes]
+) -> tuple[list[str], list[str]]:
+    """What is shown and what is missing, by the protocol that a disk answers in."""
+    for prefix in ("", BRIDGED):
+        if page := found.get(f"{prefix}{ata.IDENTIFY}"):
+            return _sides(
+                ["it answers IDENTIFY DEVICE as an ATA drive with SMART"],
+                _ata_lacks(page, place.size_bytes),
+            )
+        if page := found.get(f"{prefix}{nvme.CONTROLLER}"):
+            log = found.get(f"{prefix}{nvme.SMART}", b"")
+            lacks = [
+                *([] if prefix else _function_lacks(place)),
+                *_nvme_lacks(page, log, local=place.transport == APPLE),
+                *_size_lacks(_namespace_bytes(found.get(f"{prefix}{nvme.NAMESPACE}", b"")), place),
+            ]
+            return _sides(["its NVMe controller has a company's number and a health log"], lacks)
+    if place.bridge:
+        return [], ["the drive behind the USB bridge does not answer (SAT or NVMe pass-through)"]
+    if scsi.DEVICE_ID in found or scsi.INQUIRY in found:
+        return _sides(["it has the pages and logs of a SAS disk"], list(_sas_lacks(found)))
+    if attributes.get("device/type") in ("MMC", "SD") and attributes.get("device/cid"):
+        return ["it has the identification of a card (CID)"], []
+    return [], ["it answers as no NVMe, ATA or SAS drive"]
+
+
+def _sides(shown: list[str], lacks: list[str]) -> tuple[list[str], list[str]]:
+    return ([], lacks) if lacks else (shown, [])
+
+
+def _function_lacks(place: Place) -> Iterator[str]:
+    if not place.functions and place.transport != APPLE:
+        yield "no PCI function of its controller is known"
+    if any(function.of_another for function in place.functions):
+        yield "its controller is a virtual PCI function (SR-IOV), which shares a drive"
+
+
+def _nvme_lacks(controller: bytes, log: bytes, *, local: bool) -> Iterator[str]:
+    company = nvme.company(controller)
+    if not local and (not company or company & (GROUP | LOCAL)):
+        yield f"its controller has no company's number that IEEE gave out (it tells {company:06x})"
+    if len(log) < nvme.HEALTH_BYTES:
+        yield "it has no health log"
+    elif not LEAST_KELVIN <= nvme.number(log, 1, 2) <= MOST_KELVIN:
+        yield "its health log has no temperature"
+    elif not nvme.power_cycles(log):
+        yield "its health log counts no power cycle"
+
+
+def _namespace_bytes(page: bytes) -> int:
+    if not page:
+        return 0
+    said = nvme.namespace(page)
+    return said.size_blocks * said.format[0]
+
+
+def _ata_lacks(page: bytes, size_bytes: int) -> list[str]:
+    said, words = ata.identify(page), ata.words(page)
+    tells = said.sectors * said.logical_bytes
+    return [
+        why
+        for true, why in (
+            (not ata.whole(page), "the checksum of its IDENTIFY DEVICE is wrong"),
+            (bool(words[0] & 1 << 15), "its IDENTIFY DEVICE is of no ATA drive"),
+            (not said.model or not said.sectors, "its IDENTIFY DEVICE has no model or size"),
+            (not words[82] & 1, "its IDENTIFY DEVICE has no SMART"),
+        )
+        if true
+    ] + _size_lacks(tells, Place(size_bytes=size_bytes))
+
+
+def _size_lacks(tells: int, place: Place) -> list[str]:
+    """A volume that lets one of its drives answer has not the size of that drive."""
+    if not tells or not place.size_bytes or abs(tells - place.size_bytes) <= CLOSE_BYTES:
+        return []
+    return [f"the drive that answers has {tells} bytes, and the disk {place.size_bytes}"]
+
+
+def _sas_lacks(found: Mapping[str, bytes]) -> Iterator[str]:
+    inquiry = found.get(scsi.INQUIRY, b"\0")
+    if inquiry[0] & 0x1F not in (0x00, 0x14):  # SPC-5 6.6.2: direct access, zoned
+        yield "its INQUIRY is of no disk"
+    if not scsi.name_of_a_drive(found.get(scsi.DEVICE_ID, b"")):
+        yield "it has no world-wide name as a drive's maker gives it (VPD 83h)"
+    if not scsi.serial(found.get(scsi.SERIAL, b"")):
+        yield "it has no serial number (VPD 80h)"
+    if not int.from_bytes(found.get(scsi.CHARACTERISTICS, b"")[4:6], "big"):
+        yield "it does not tell its medium (VPD B1h)"
+    logs = any(found.get(log) for log in (scsi.TEMPERATURE, scsi.ENDURANCE, scsi.EXCEPTIONS))
+    if not logs and not scsi.has_port(found.get(scsi.DEVICE_ID, b"")):
+        yield "it has neither a SAS port nor a log of its temperature or health"
+
+
+def _volume(
+    place: Place, attributes: Mapping[str, str], found: Mapping[str, bytes]
+) -> Iterator[str]:
+    """Signs that several drives, or others' users, stand behind a disk."""
+    if place.software:
+        yield "the kernel makes it: no device of a bus stands behind it"
+    if place.network:
+        yield f"it is reached over a network ({place.network})"
+    for function in place.functions:
+        yield from _volume_by_function(function)
+    if place.driver.startswith(_VOLUME_DRIVERS):
+        yield f"its driver ({place.driver}) has volumes and virtual disks alone"
+    if place.channel in _VOLUME_CHANNELS.get(place.driver, ()):
+        yield f"its driver ({place.driver}) has volumes on channel {place.channel}"
+    if place.raid_level not in ("", "N/A", "unknown"):
+        yield f"its driver tells that it is a volume ({place.raid_level})"
+    yield from _volume_by_pages(attributes, found)
+
+
+def _volume_by_function(function: Function) -> Iterator[str]:
+    for vendor in (function.vendor, function.subsystem_vendor):
+        if vendor in _VIRTUAL_VENDORS:
+            yield f"its PCI function is of {_VIRTUAL_VENDORS[vendor]}"
+    if what := _VOLUME_FUNCTIONS.get((function.vendor, function.device)):
+        yield f"its PCI function is {what}"
+
+
+def _volume_by_pages(attributes: Mapping[str, str], found: Mapping[str, bytes]) -> Iterator[str]:
+    if page := found.get(nvme.CONTROLLER, found.get(f"{BRIDGED}{nvme.CONTROLLER}")):
+        if vendor := _VIRTUAL_VENDORS.get(nvme.number(page, 0, 2)):
+            yield f"its NVMe controller is of {vendor}"
+        if company := _VIRTUAL_COMPANIES.get(nvme.company(page)):
+            yield f"its NVMe controller has a number of {company}"
+    long_name = attributes.get("device/wwid", "").startswith("naa.6")
+    is_ata = any(name.endswith(ata.IDENTIFY) for name in found)
+    if long_name and not is_ata and not scsi.name_of_a_drive(found.get(scsi.DEVICE_ID, b"")):
+        yield "its world-wide name is of 16 bytes, as arrays name volumes, and it has no SAS port"
+
+
+NOTHING = Evidence()
