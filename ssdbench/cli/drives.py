@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ssdbench.target.guard import OneLook
 
 LINE_EVERY_S = 2.0
+FEW = 50  # devices, which need no line on the way
 MOST_REASONS = 20  # of one device; hundreds of loop devices over one file are hundreds of reasons
 
 
@@ -63,7 +64,7 @@ def _told(kernels: Sequence[str]) -> Iterator[str]:
     """The same names, with a line about how far it is when that takes long."""
     told = time.monotonic()
     for done, kernel in enumerate(kernels):
-        if time.monotonic() - told >= LINE_EVERY_S:
+        if len(kernels) > FEW and time.monotonic() - told >= LINE_EVERY_S:
             tell(f"looked at {done} of {len(kernels)} block devices")
             told = time.monotonic()
         yield kernel
