@@ -53,6 +53,9 @@ class Code(StrEnum):
     VOLATILE_CACHE = "volatile-cache"  # acknowledged writes may be lost with the power
     SLO_MISSED = "slo-missed"  # no offered rate kept the limit of latency
     BLOCK_LAYER = "block-layer"  # what it costs; what is written past it
+    NOT_SUSTAINED = "not-sustained"  # no long enough stretch of the load shows that it lasts
+    SHARED_CHANGE = "shared-change"  # another point of the same hours saw the drive change
+    WAVE = "wave"  # the rate rises and falls over hours
     UNDELIVERED = "undelivered"  # a stream got less than the rate that it asks for
 
 

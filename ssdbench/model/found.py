@@ -73,6 +73,7 @@ class DeclaredExtra(Model):
     """The extra repeats that were declared before the start."""
 
     most_repeats: int
+    unsettled_repeats: int = 0  # beyond the planned ones, where some had not settled
     widest_interval_percent: float | None = None
     against_disturbance: bool = False
 
@@ -86,6 +87,7 @@ class Points(Model):
     order: tuple[str, ...] = ()  # names of the repeats, as they were measured
     declared: DeclaredExtra | None = None
     again: Repeat | None = None  # the return to the warm-up's workload after all points
+    conversions: tuple[Repeat, ...] = ()  # from one layout of the data to the next; not counted
     host_ceiling_iops: dict[str, float] = {}  # by point: what this host reaches without a drive
 
 

@@ -43,6 +43,9 @@ class Repeat(UnitRecord):
     settle: SteadyVerdict | None
     counts_from_s: float | None = None  # evidence from here on; None in results older than it
     at_fills: float = 0.0  # drive fills that the run had written when it began
+    at_s: float | None = None  # of the run, on the target's clock; None in results older than it
+    unbroken_s: float = 0.0  # how long its load had to run without a break before its window
+    settles_late: bool = False  # the others of its point must settle for as long as it did
     measure_from_s: float
     measure_to_s: float
     iops: Rate
@@ -52,6 +55,11 @@ class Repeat(UnitRecord):
     zone_resets: int | None = None  # settling included; None without zones, and by fio before 3.42
     host: HostDuring | None = None  # None on a simulated drive
     artifacts: str  # directory below the run directory; holds seconds.csv and histograms.npz
+
+    @property
+    def settled(self) -> bool:
+        """Whether the phase before its window had become steady."""
+        return self.settle is None or self.settle.steady
 
     @property
     def disturbed(self) -> bool:
@@ -71,6 +79,8 @@ class Basis(Model):
     upper_level_iops: float | None = None
     lower_share: float | None = None  # of the time
     unseen_drift_per_fill: float | None = None  # a larger one would have been seen (95 %)
+    unseen_drift_per_day: float | None = None  # likewise, of the drive's clock
+    longest_wave_s: float | None = None  # a wave of 10 % with a longer period may go unseen
 
 
 class StreamResult(Model):

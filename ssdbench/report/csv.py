@@ -78,6 +78,9 @@ SUMMARY_TYPES = SHARED_TYPES | {
     "lat_p50_ns": "Float64",
     "lat_p99_ns": "Float64",
     "lat_p99_9_ns": "Float64",
+    "longest_wave_s": "Float64",
+    "unseen_drift_per_fill_percent": "Float64",
+    "unseen_drift_per_day_percent": "Float64",
 }
 ARTIFACT_TYPES = {
     "run_id": "str",
@@ -482,4 +485,15 @@ def _summary_row(result: RunResult, stage: StageResult, point: PointResult) -> R
     for share, name in SUMMARY_PERCENTILES.items():
         estimate = percentiles.get(share)
         row[name] = estimate.value if estimate and estimate.status != "suppressed" else None
-    return row
+    return row | _slow_changes(point)
+
+
+def _slow_changes(point: PointResult) -> Row:
+    """What the run could not have seen."""
+    basis = point.basis
+    fill, day = (basis.unseen_drift_per_fill, basis.unseen_drift_per_day) if basis else (None, None)
+    return {
+        "longest_wave_s": basis.longest_wave_s if basis else None,
+        "unseen_drift_per_fill_percent": None if fill is None else 100 * fill,
+        "unseen_drift_per_day_percent": None if day is None else 100 * day,
+    }

@@ -14,7 +14,7 @@ from ssdbench.model.result import StageResult
 from ssdbench.model.rundirectory import HISTOGRAMS
 from ssdbench.model.target import TargetInfo
 from ssdbench.stages.measuring import read_measured
-from ssdbench.stats.around import Around
+from ssdbench.stats.around import Around, began_s
 from ssdbench.stats.evidence import Role, Stretch
 from ssdbench.stats.series import Series
 from ssdbench.stats.sustained import levels_of
@@ -38,10 +38,11 @@ def warmed(
             if found.workload is None or verdict is None or not verdict.steady:
                 break
             before = sum(result.bytes_written for result in results[:index])
+            before_s = sum(result.duration_s for result in results[:index])
             stretch, needed = _steady_part(
                 run_path / found.seconds_csv,
                 verdict.window_from_s,
-                before,
+                (before, before_s),
                 target.size_bytes,
                 asked_s,
             )
@@ -58,8 +59,9 @@ def warmed(
 
 @lru_cache(maxsize=4)  # asked before every repeat, and a warm-up may have lasted for days
 def _steady_part(
-    path: Path, from_s: float, before_bytes: int, size_bytes: int, asked_s: float
+    path: Path, from_s: float, before: tuple[int, float], size_bytes: int, asked_s: float
 ) -> tuple[Stretch, Needed]:
+    before_bytes, before_s = before
     seconds = stored_seconds(path)
     duration_s = np.maximum(seconds["duration_s"], 1e-9)
     steady = seconds["t_s"] > from_s + 1e-9
@@ -67,7 +69,11 @@ def _steady_part(
     fills = (before_bytes + np.cumsum(seconds["write_bytes"])) / size_bytes
     series = Series(np.cumsum(duration_s[steady]), (ios / duration_s)[steady], unit="1/s")
     stretch = Stretch(
-        Role.WARM_UP, series, from_fills=float(fills[steady][0]), to_fills=float(fills[-1])
+        Role.WARM_UP,
+        series,
+        from_fills=float(fills[steady][0]),
+        to_fills=float(fills[-1]),
+        from_s=before_s + from_s,
     )
     levels = levels_of([stretch]) is not None
     return stretch, needed_window(asked_s, series, two_levels=levels)
@@ -82,4 +88,5 @@ def returned(again: Repeat, run_path: Path, target: TargetInfo) -> Stretch:
         measured.evidence,
         from_fills=again.at_fills,
         to_fills=again.at_fills + written,
+        from_s=began_s(again, measured),
     )

@@ -1,4 +1,5 @@
-"""Extra repeats, declared before the start: where intervals are wide, and against disturbance.
+"""Extra repeats, declared before the start: where intervals are wide, where repeats were disturbed,
+and where some had not settled.
 
 Nothing is run again and nothing dropped: extra repeats come after the planned ones, in shuffled
 passes of their own, and all repeats count and are shown. Which points get one follows from the
@@ -25,6 +26,11 @@ class Extra:
     most: int = 0
     width: float | None = None  # half the 95 % interval over the mean; wider ones get more
     against_disturbance: bool = False  # until as many as planned were undisturbed
+    unsettled: int = 0  # at most so many beyond the planned ones, until as many as planned settled
+
+    def most_of(self, planned: int) -> int:
+        """Repeats per point altogether, at most."""
+        return max(planned, self.most, planned + self.unsettled)
 
 
 def interval_width(repeats: Sequence[Repeat]) -> float:
@@ -37,9 +43,13 @@ def interval_width(repeats: Sequence[Repeat]) -> float:
 
 def reasons(extra: Extra, repeats: Sequence[Repeat], planned: int) -> list[str]:
     """Why a point wants one more repeat; empty when it does not, or has had them all."""
-    if len(repeats) >= extra.most:
-        return []
     found = []
+    settled = sum(repeat.settled for repeat in repeats)
+    lasts = all(repeat.settled for repeat in repeats if repeat.unbroken_s)
+    if settled < planned and lasts and len(repeats) < planned + extra.unsettled:
+        found.append(f"{len(repeats) - settled} not settled")
+    if len(repeats) >= extra.most:
+        return found
     if extra.width is not None and (width := interval_width(repeats)) > extra.width:
         found.append(f"interval of {100 * width:.2g} %")
     sound = sum(not repeat.disturbed for repeat in repeats)
@@ -83,7 +93,8 @@ def told(
     """How many extra repeats were made, and which points are still wide."""
     more = {name: len(own) - planned for name, own in repeats.items() if len(own) > planned}
     if more:
-        yield ExtraRepeats(sum(more.values()), len(more), extra.most).finding(stage=stage)
+        most = extra.most_of(planned)
+        yield ExtraRepeats(sum(more.values()), len(more), most).finding(stage=stage)
     if extra.width is None:
         return
     for name, own in repeats.items():

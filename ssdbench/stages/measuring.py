@@ -39,8 +39,8 @@ from ssdbench.stats.histogram import BINS, Histogram, arrays_of, from_arrays
 from ssdbench.stats.measured import StreamSeen
 from ssdbench.stats.point import Measured, window_rates
 from ssdbench.stats.section import BUFFERS_BEFORE, Phase, Section, longest_window_s
-from ssdbench.stats.series import Series
-from ssdbench.stats.settle import Settle
+from ssdbench.stats.series import History, Series
+from ssdbench.stats.settle import UNBROKEN_S, Settle, settles_late
 from ssdbench.stats.steadystate import findings
 from ssdbench.stats.streams import with_held_back
 from ssdbench.stats.window import Needed
@@ -58,6 +58,7 @@ UNKNOWN_SPARE_SHARE = 0.28
 
 STEP_S = 10  # the settle rule looks every 10 s
 READ_BUDGET = 30  # windows
+UNBROKEN_BUDGET = 6  # times the least that an unbroken repeat takes: three hours
 PAST_KERNEL = "past-kernel.json"  # beside the seconds of a repeat that no kernel counted
 DISTURBED_SHARE = 0.01  # of our own I/Os; below, housekeeping such as a SMART poll
 
@@ -73,6 +74,7 @@ class Measuring:
     settle_fills: float = 2.0  # budget of a point that writes, in fills of the whole drive
     repeats: int = 10  # which share what must be written to see past the buffer
     settle_s: float | None = None  # and in time; reads give up after READ_BUDGET windows anyway
+    unbroken_s: float = 0.0  # of the first repeat of each point, before its window
 
     def longest_s(self) -> float:
         """How long a window may become for the sake of the drive's buffer."""
@@ -92,6 +94,9 @@ class PlannedRepeat:
     repeat: int  # from 1
     pass_order: int  # position in its pass
     seed: int
+    unbroken: bool = False  # it shows that the load lasts, and how long it takes to settle
+    from_s: float = 0.0  # no evidence before: an unbroken repeat of the same point settled by then
+    level_iops: float | None = None  # that the unbroken repeat kept
 
     @property
     def name(self) -> str:
@@ -108,7 +113,13 @@ def measure(
     job = Job(name="measure", workload=workload, seed=asked.seed, histogram_log=True)
     free = workload.writes and not workload.paced
     buffer = buffer_bytes(context.target, context.results) if free else 0
-    rule = _rule(context, workload, how, buffer)
+    unbroken_s = how.unbroken_s if asked.unbroken else 0.0
+    rule = replace(
+        _rule(context, workload, how, buffer),
+        unbroken_s=unbroken_s,
+        from_s=asked.from_s,
+        level_iops=asked.level_iops,
+    )
     section = Section(
         rule,
         needed,
@@ -116,6 +127,7 @@ def measure(
         least_bytes=MIN_BUFFERS_PER_WINDOW * buffer / max(how.repeats, 1),
     )
     at_fills = context.meter.bytes_written / context.target.size_bytes
+    at_s = context.meter.seconds
     watched = Watched(context)
     past = workload.writes and workload.engine is IoEngine.IO_URING_CMD
     told_before = context.session.health_written_bytes() if past else None
@@ -154,6 +166,9 @@ def measure(
         settle=section.settle,
         counts_from_s=section.counts_from_s,
         at_fills=at_fills,
+        at_s=at_s,
+        unbroken_s=unbroken_s,
+        settles_late=unbroken_s > 0 and _settles_late(section, run.series, workload, how),
         measure_from_s=from_s,
         measure_to_s=run.length_s,
         iops=rates.iops,
@@ -185,13 +200,26 @@ def _rule(context: Context, workload: Workload, how: Measuring, buffer: int) -> 
     return Settle(missing / workload.range.length_bytes, window_s=how.write_window_s)
 
 
-def _spent(how: Measuring, workload: Workload, *, drive_fills: float, t_s: float) -> bool:
+def _settles_late(section: Section, series: Recorder, workload: Workload, how: Measuring) -> bool:
+    """Whether other repeats of the point must settle for as long as this unbroken one did."""
+    if section.settle is None or not section.settle.steady:
+        return False
+    history = History.of(Series(series.t_s, series.iops, unit="1/s"))
+    return settles_late(history, how.write_window_s if workload.writes else how.flat_s)
+
+
+def _spent(
+    how: Measuring, workload: Workload, rule: Settle, *, drive_fills: float, t_s: float
+) -> bool:
     """Whether the settle phase has used up its budget."""
+    if how.settle_s is not None and t_s >= how.settle_s:
+        return True
+    if rule.unbroken_s or rule.level_iops is not None:
+        return t_s >= UNBROKEN_BUDGET * max(rule.from_s + rule.window_s, UNBROKEN_S)
     if not workload.writes:
         return t_s >= how.read_budget_s()
     # A small or fast drive is filled before the rule has seen two windows; fills end none of those.
-    filled = drive_fills >= how.settle_fills and t_s >= 2 * how.write_window_s
-    return filled or (how.settle_s is not None and t_s >= how.settle_s)
+    return drive_fills >= how.settle_fills and t_s >= 2 * how.write_window_s
 
 
 def _follow(
@@ -212,7 +240,7 @@ def _follow(
         second.ios / max(second.duration_s, 1e-9),
         fills=fills if workload.writes else None,
         written=run.bytes_written,
-        spent=_spent(how, workload, drive_fills=drive_fills, t_s=second.t_s),
+        spent=_spent(how, workload, section.rule, drive_fills=drive_fills, t_s=second.t_s),
     )
     if phase is Phase.DONE:
         run.stop()

@@ -5,10 +5,16 @@ in several passes, each in an order of its own that chance decides (the seed and
 stored), so that a drive that warms up, wears or recovers over the hours spreads that over all
 points instead of drawing a trend into one axis of the figure.
 
-A sweep is one group. A span sweep has a group for each span: they ascend and the whole drive comes
-last (Heger 2011), because a smaller span that is measured after a larger one would find the drive's
-spare area in the larger one's disorder. The rest of the drive stays full of static data, so a
-small span has no more spare area than a large one but for what its own overwrites set free.
+A sweep has a group for each layout: the order in which writes leave the data on the drive (their
+block size, in order or at random). Reads and mixes of one block leave the same one. Before the
+first repeat in another layout the drive is converted: written until it holds that layout and is
+steady under it, which counts for no point. Points that only read are measured in the layout of the
+warm-up, which is the worst that the plan makes.
+
+A span sweep has a group for each span: they ascend and the whole drive comes last (Heger 2011),
+because a smaller span that is measured after a larger one would find the drive's spare area in the
+larger one's disorder. The rest of the drive stays full of static data, so a small span has no more
+spare area than a large one but for what its own overwrites set free.
 """
 
 import math
@@ -46,24 +52,31 @@ from ssdbench.stages.measuring import (
     measure,
     read_measured,
 )
-from ssdbench.stats.around import Around
+from ssdbench.stats.around import Around, evidence_of
 from ssdbench.stats.blocklayer import block_layer_costs
 from ssdbench.stats.checks import MIN_BUFFERS_PER_WINDOW
 from ssdbench.stats.evidence import HORIZON_S
+from ssdbench.stats.measured import Measured
 from ssdbench.stats.point import Context as Judged
 from ssdbench.stats.point import judge_point
 from ssdbench.stats.probing import known_remap_unit
+from ssdbench.stats.stagechanges import together
 from ssdbench.stats.steadystate import rule
 from ssdbench.stats.sustained import horizon
 from ssdbench.stats.window import PERIODS, Needed
 from ssdbench.stats.writecache import buffer_bytes
-from ssdbench.units import format_size
+from ssdbench.units import format_duration, format_size
 
 # Written under the warm-up's workload before the return counts, where points wrote in order or in a
 # part of the drive. Simulated drives are within 1 % of the rate before after so many fills (of all
 # kinds of collection, 28 tries); after one some are still 15 % off.
 REORDERING_FILLS = 1.5
+# Written to convert a layout. In order each block is written once; at random a share of e**-3 (5 %)
+# is still as it was after three fills, and the rate is within 0.5 % of its end (simulated drives).
+CONVERTING_FILLS = {Pattern.SEQUENTIAL: 1.5, Pattern.RANDOM: 3.0}
+CONVERTING_BUDGET = 2.0  # times that
 WHOLE_PERCENT = 100
+LEAST_UNIT_BYTES = 4096  # what drives map at least: smaller writes leave the same layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +87,7 @@ class Judging:
     min_repeats: int = 10
     planned_repeats: int = 0  # without the extra ones
     declared_extra: bool = False  # extra repeats against disturbance
+    unbroken_s: float = 0.0  # without a break, that a load must have run for
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +152,7 @@ class PointStage(PlainStage):
             target,
             jobs=[
                 *(f"{self.repeats} x {p.label()}" for p in self.points),
+                *(f"1 x {p.label()}, for its layout" for p in self.conversions.values()),
                 *([f"1 x {self.returns_to.label()}, as in the warm-up"] if self.returns_to else []),
             ],
             seconds=(least_s, most_s * most / self.repeats),
@@ -146,6 +161,8 @@ class PointStage(PlainStage):
                 f"each repeat settles first, then counts for {self.how.measure_s:g} s or a little "
                 f"more, longer where the rate under the warm-up asks for it{said}",
                 *self._past_buffer(target),
+                *self._unbroken(),
+                *self._unsettled(),
                 *self.told,
             ],
         )
@@ -157,6 +174,10 @@ class PointStage(PlainStage):
             for group in self.groups
             for point in group
             for cost in self._costs(point, target, hint, drive, alone=len(group) == 1)
+        ]
+        costs += [
+            _repeat_costs(p.workload, self._how_converting(p.workload), target, hint, drive)
+            for p in self.conversions.values()
         ]
         if self.returns_to is not None:
             how = replace(self._how_again, measure_s=HORIZON_S)
@@ -172,9 +193,28 @@ class PointStage(PlainStage):
         area before it counts.
         """
         first = _repeat_costs(point.workload, self._how, target, hint, drive)
-        how = replace(self._how, spare_share=0.0) if alone else self._how
+        how = replace(self._how, unbroken_s=0.0)
+        how = replace(how, spare_share=0.0) if alone else how
         other = _repeat_costs(point.workload, how, target, hint, drive)
         return [first, *[other] * (self.repeats - 1)]
+
+    def _unbroken(self) -> list[str]:
+        """That the first repeat of each point is long."""
+        if not self.how.unbroken_s:
+            return []
+        return [
+            f"the first repeat of each point runs for {format_duration(self.how.unbroken_s)} or "
+            "more without a break, to see whether its rate lasts"
+        ]
+
+    def _unsettled(self) -> list[str]:
+        """The extra repeats for those that do not settle."""
+        if not self.extra.unsettled:
+            return []
+        return [
+            f"up to {self.extra.unsettled} more repeats of a point of which some had not settled; "
+            "all of them count"
+        ]
 
     def _past_buffer(self, target: TargetInfo) -> list[str]:
         """What seeing past the drive's buffer takes, where it is known before the start."""
@@ -192,14 +232,20 @@ class PointStage(PlainStage):
 
         Extra repeats of a span come before the next one: after it they would find another drive.
         """
-        planned = self.repeats * len(self.points)
+        planned = self.repeats * len(self.points) + len(self.conversions)
         number = 0
-        for group in self.groups:
+        for place, group in enumerate(self.groups):
+            if conversion := self.conversions.get(place):
+                seed = derived(context.seed, self.name, conversion.id)
+                unit = _unit(PlannedRepeat(conversion, 1, 0, seed), number, planned)
+                label = conversion.workload.label()
+                yield replace(unit, doing=f"{label}, until the drive holds its layout")
+                number += 1
             wanted = [one for order in self.passes(group, context.seed) for one in order]
             while wanted:
-                for place, one in enumerate(wanted):
-                    more = max(planned, number + len(wanted) - place)
-                    yield _unit(one, number, more)
+                for position, one in enumerate(wanted):
+                    more = max(planned, number + len(wanted) - position)
+                    yield _unit(_after_unbroken(one, by_point(done)), number, more)
                     number += 1
                 wanted = next_pass(
                     self.name,
@@ -213,8 +259,36 @@ class PointStage(PlainStage):
         if around.workload is not None and around.workload == self.returns_to:
             point = Point(id=self._again, sweep=self.name, workload=around.workload)
             seed = derived(context.seed, self.name, point.id)
-            back = _unit(PlannedRepeat(point, 1, 0, seed), number, number + 1)
+            level = around.warm_up.mean if around.warm_up and not around.refilled else None
+            again = PlannedRepeat(point, 1, 0, seed, level_iops=level)
+            back = _unit(again, number, number + 1)
             yield replace(back, doing=f"{around.workload.label()}, as in the warm-up")
+
+    @property
+    def conversions(self) -> dict[int, Point]:
+        """What is written before the first repeat of a group, by the group's place."""
+        if self.returns_to is None or self.kind is not StageKind.SWEEP:
+            return {}
+        found: dict[int, Point] = {}
+        now = layout(self.returns_to)
+        for place, group in enumerate(self.groups):
+            writers = [point.workload for point in group if point.workload.writes]
+            if not writers or layout(writers[0]) == now:
+                continue
+            now = layout(writers[0])
+            heaviest = max(writers, key=lambda w: (-w.read_percent, w.iodepth * w.numjobs))
+            workload = heaviest.model_copy(update={"read_percent": 0})
+            found[place] = Point(
+                id=f"{self.name}-to-layout-{place}", sweep=self.name, workload=workload
+            )
+        return found
+
+    def _how_converting(self, workload: Workload) -> Measuring:
+        """Settles by bytes, for as long as it takes."""
+        fills = CONVERTING_FILLS[workload.pattern]
+        most = CONVERTING_BUDGET * fills
+        how = replace(self._how, unbroken_s=0.0)
+        return replace(how, spare_share=fills, settle_fills=most, settle_s=None)
 
     @property
     def _how(self) -> Measuring:
@@ -223,10 +297,18 @@ class PointStage(PlainStage):
     @property
     def _how_again(self) -> Measuring:
         """The return: where the points leave other disorder, it settles by bytes, for longer."""
-        if not any(_disorders(point) for point in self.points):
-            return self._how
+        if not any(self._disorders(point) for point in self.points):
+            return replace(self._how, unbroken_s=0.0)
         fills = self._how.settle_fills + REORDERING_FILLS
-        return replace(self._how, spare_share=REORDERING_FILLS, settle_fills=fills, settle_s=None)
+        how = replace(self._how, unbroken_s=0.0)
+        return replace(how, spare_share=REORDERING_FILLS, settle_fills=fills, settle_s=None)
+
+    def _disorders(self, point: Point) -> bool:
+        """Whether it leaves the data in another order than the warm-up did."""
+        workload = point.workload
+        part = point.span_percent is not None and point.span_percent < WHOLE_PERCENT
+        other = self.returns_to is not None and layout(workload) != layout(self.returns_to)
+        return workload.writes and (part or other)
 
     @property
     def _again(self) -> str:
@@ -242,6 +324,9 @@ class PointStage(PlainStage):
             rhythm_s = around.rhythm_s
             needed = Needed(max(PERIODS * (rhythm_s or 0.0), horizon(rhythm_s)), rhythm_s)
             return measure(context, unit, self._how_again, needed)
+        if unit.work.point in self.conversions.values():
+            how = self._how_converting(unit.work.point.workload)
+            return measure(context, unit, how, Needed(self.how.measure_s))
         if not unit.work.point.workload.writes:
             needed = Needed(self.how.measure_s)
         return measure(context, unit, self._how, needed)
@@ -253,12 +338,15 @@ class PointStage(PlainStage):
         repeats = by_point(done)
         ceilings = self._ceilings(context, repeats)
         again = next(iter(repeats.pop(self._again, [])), None)
+        converted = [one for p in self.conversions.values() for one in repeats.pop(p.id, [])]
         points = tuple(self._judged(context, repeats, ceilings, again))
+        points = self._together(context, points, again)
         found = Points(
             kind=self.kind,
             points=points,
             repeats=sum(map(len, repeats.values())),
             again=again,
+            conversions=tuple(converted),
             order=tuple(f"{one.point}/repeat-{one.repeat:02d}" for one in done),
             declared=_declared(self.extra) if self.extra.most else None,
             host_ceiling_iops=ceilings,
@@ -277,6 +365,7 @@ class PointStage(PlainStage):
                     repeat=number,
                     pass_order=place,
                     seed=derived(seed, self.name, point.id, number),
+                    unbroken=number == 1,
                 )
                 for place, point in enumerate(order)
             ]
@@ -293,6 +382,32 @@ class PointStage(PlainStage):
                 ceilings[point.id] = round(ceiling)
         return ceilings
 
+    def _together(
+        self, context: Context, points: Sequence[PointResult], again: Repeat | None
+    ) -> tuple[PointResult, ...]:
+        """With what the points tell of each other, and of those that other stages measured."""
+        around = self._around(context, again)
+        evidence = {
+            p.point.id: evidence_of(p.point, p.repeats, _windows(context, p.repeats), around)
+            for p in points
+        }
+        stretches = {name: found.stretches for name, found in evidence.items()}
+        others = [
+            evidence_of(p.point, p.repeats, _windows(context, p.repeats), Around()).stretches
+            for result in context.results
+            for p in result.points
+            if p.repeats and all(repeat.at_s is not None for repeat in p.repeats)
+        ]
+        if all(found.reference for found in evidence.values()):
+            others.append(around.stretches)
+        return together(points, stretches, others)
+
+    def _around(self, context: Context, again: Repeat | None) -> Around:
+        around, _ = self._warmed(context)
+        if again is None:
+            return around
+        return replace(around, again=returned(again, context.run_path, context.target))
+
     def _judged(
         self,
         context: Context,
@@ -301,15 +416,14 @@ class PointStage(PlainStage):
         again: Repeat | None,
     ) -> Iterable[PointResult]:
         """Every point that has a repeat, over all of them."""
-        around, needed = self._warmed(context)
-        if again is not None:
-            back = returned(again, context.run_path, context.target)
-            around = replace(around, again=back)
+        around = self._around(context, again)
+        _, needed = self._warmed(context)
         by_rule = Judged(
             plannable=context.target.kind.plannable,
             rule=self.judging.rule,
             rule_validates=rule(self.judging.rule).validates,
             min_repeats=self.judging.min_repeats,
+            unbroken_s=self.judging.unbroken_s,
             planned_repeats=self.judging.planned_repeats,
             declared_extra=self.judging.declared_extra,
             simulated=context.target.simulated,
@@ -320,12 +434,13 @@ class PointStage(PlainStage):
         )
         for point in self.points:
             if of_point := repeats.get(point.id):
-                windows = [
-                    read_measured(context.run_path / repeat.artifacts / HISTOGRAMS)
-                    for repeat in of_point
-                ]
+                windows = _windows(context, of_point)
                 of_host = replace(by_rule, host_ceiling_iops=ceilings.get(point.id))
                 yield judge_point(point, of_point, windows, of_host, around=around)
+
+
+def _windows(context: Context, repeats: Sequence[Repeat]) -> list[Measured]:
+    return [read_measured(context.run_path / one.artifacts / HISTOGRAMS) for one in repeats]
 
 
 def by_point(done: Sequence[Repeat]) -> dict[str, list[Repeat]]:
@@ -342,11 +457,43 @@ def ascending(points: Iterable[Point]) -> tuple[tuple[Point, ...], ...]:
     return tuple((point,) for point in ordered)
 
 
-def _disorders(point: Point) -> bool:
-    """Whether it leaves the data in another order than random writes of the whole drive."""
-    workload = point.workload
-    part = point.span_percent is not None and point.span_percent < WHOLE_PERCENT
-    return workload.writes and (part or workload.pattern is Pattern.SEQUENTIAL)
+def layout(workload: Workload) -> tuple[Pattern, int]:
+    """What writes leave behind: blocks in order, or blocks of one size at random."""
+    if workload.pattern is Pattern.SEQUENTIAL:
+        return workload.pattern, 0
+    return workload.pattern, max(LEAST_UNIT_BYTES, workload.block_bytes)
+
+
+def by_layout(points: Sequence[Point], warm_up: Workload | None) -> tuple[tuple[Point, ...], ...]:
+    """A group for each layout, that of the warm-up first and with all points that only read.
+
+    Then random writes by size, and writes in order last. One group where there is no warm-up, whose
+    layout could be told from others.
+    """
+    if warm_up is None:
+        return (tuple(points),)
+    groups: dict[tuple[Pattern, int], list[Point]] = {}
+    for point in points:
+        own = layout(point.workload) if point.workload.writes else layout(warm_up)
+        groups.setdefault(own, []).append(point)
+
+    def place(key: tuple[Pattern, int]) -> tuple[bool, bool, int]:
+        return key != layout(warm_up), key[0] is Pattern.SEQUENTIAL, key[1]
+
+    return tuple(tuple(groups[key]) for key in sorted(groups, key=place))
+
+
+def _after_unbroken(one: PlannedRepeat, repeats: Mapping[str, Sequence[Repeat]]) -> PlannedRepeat:
+    """It settles for as long as the unbroken repeat of its point needed, and is held to its level.
+
+    The unbroken repeat came first; where it was not flat, or moved between levels, it holds none.
+    """
+    own = repeats.get(one.point.id, ())
+    long = next((repeat for repeat in own if repeat.unbroken_s and repeat.settle), None)
+    if long is None or long.settle is None or one.unbroken or not long.settle.steady:
+        return one
+    from_s = long.settle.window_from_s if long.settles_late else 0.0
+    return replace(one, from_s=from_s, level_iops=long.settle.mean)
 
 
 def _unit(one: PlannedRepeat, number: int, of: int) -> Unit[PlannedRepeat]:
@@ -368,6 +515,7 @@ def _unit(one: PlannedRepeat, number: int, of: int) -> Unit[PlannedRepeat]:
 def _declared(extra: Extra) -> DeclaredExtra:
     return DeclaredExtra(
         most_repeats=extra.most,
+        unsettled_repeats=extra.unsettled,
         widest_interval_percent=None if extra.width is None else 100 * extra.width,
         against_disturbance=extra.against_disturbance,
     )
@@ -379,17 +527,18 @@ def _repeat_costs(
     """Seconds and bytes written of one repeat."""
     if not workload.writes:
         settle_s = how.flat_s if drive.at_once else min(3 * how.flat_s, how.read_budget_s())
-        return settle_s + how.measure_s, 0.0
+        return max(settle_s, how.unbroken_s) + how.measure_s, 0.0
     # The rest of the drive may serve a small span as spare area, or not.
     gain = target.size_bytes / workload.range.length_bytes if drive.fast else 1.0
     write_rate = _write_rate(workload, hint, gain, fast=drive.fast)
     unknown = LEAST_SPARE_SHARE if drive.at_once else UNKNOWN_SPARE_SHARE
     spare = unknown if how.spare_share is None else how.spare_share
     spare = 0.0 if workload.paced else spare
-    settle_s = max(how.write_window_s, spare * target.size_bytes / write_rate)
+    settle_s = max(how.write_window_s, how.unbroken_s, spare * target.size_bytes / write_rate)
     if not drive.at_once:
         settle_s *= 2
-    budget_s = max(how.settle_fills * target.size_bytes / write_rate, 2 * how.write_window_s)
+    least_s = max(how.write_window_s, how.unbroken_s)
+    budget_s = max(how.settle_fills * target.size_bytes / write_rate, 2 * least_s)
     settle_s = min(settle_s, budget_s, how.settle_s or math.inf)
     past_buffer = MIN_BUFFERS_PER_WINDOW * target.write_buffer_bytes / how.repeats / write_rate
     counted_s = max(how.measure_s, min(past_buffer, how.longest_s()))

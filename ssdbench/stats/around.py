@@ -53,4 +53,11 @@ def _stretch(repeat: Repeat, measured: Measured, around: Around) -> Stretch:
         number=repeat.repeat,
         from_fills=repeat.at_fills,
         to_fills=repeat.at_fills + written,
+        from_s=began_s(repeat, measured),
     )
+
+
+def began_s(repeat: Repeat, measured: Measured) -> float:
+    """When the evidence of a repeat began, on the clock of the run; 0 where that is not known."""
+    before_s = measured.evidence.t_s[-1] if len(measured.evidence.t_s) else 0.0
+    return (repeat.at_s or 0.0) + repeat.measure_to_s - float(before_s)

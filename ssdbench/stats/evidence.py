@@ -42,6 +42,7 @@ class Stretch:
     number: int = 0  # of the repeat
     from_fills: float = 0.0  # drive fills that the run had written when it began
     to_fills: float = 0.0
+    from_s: float = 0.0  # of the run, when it began, on the drive's clock
 
     @property
     def seconds(self) -> float:
@@ -63,6 +64,7 @@ class Stretch:
             series=Series(t_s, self.series.rate[inside], unit=self.series.unit),
             from_fills=self.from_fills + wrote * from_s / whole_s,
             to_fills=self.from_fills + wrote * min(1.0, to_s / whole_s),
+            from_s=self.from_s + from_s,
         )
 
     def name(self) -> str:
@@ -82,6 +84,7 @@ class Piece:
     seconds: float
     stretch: int  # which one
     at_fills: float  # its middle
+    at_s: float = 0.0  # likewise, of the run
 
 
 def pieces(stretches: Sequence[Stretch], horizon_s: float = HORIZON_S) -> list[Piece]:
@@ -99,7 +102,9 @@ def pieces(stretches: Sequence[Stretch], horizon_s: float = HORIZON_S) -> list[P
         for from_s, to_s in zip(edges, edges[1:], strict=False):
             share = (from_s + to_s) / 2 / end_s
             at_fills = stretch.from_fills + share * (stretch.to_fills - stretch.from_fills)
-            found.append(Piece(history.mean(from_s, to_s), to_s - from_s, index, at_fills))
+            at_s = stretch.from_s + (from_s + to_s) / 2
+            mean = history.mean(from_s, to_s)
+            found.append(Piece(mean, to_s - from_s, index, at_fills, at_s))
     return found
 
 

@@ -109,6 +109,7 @@ class Context:
     rule: str = "pss"  # the steady-state rule of the run
     rule_validates: bool = True
     min_repeats: int = 10
+    unbroken_s: float = 0.0  # without a break, that one repeat must have run for and been flat
     planned_repeats: int = 0  # as many must be quiet before extra ones make up for the others
     declared_extra: bool = False  # extra repeats against disturbance, before the start
     cv_gate: float = 0.04  # Heger 2011

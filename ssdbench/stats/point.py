@@ -79,6 +79,7 @@ def _basis(known: Sustained, around: Around | None) -> Basis:
         upper_level_iops=levels.upper_iops if levels else None,
         lower_share=levels.lower_share if levels else None,
         unseen_drift_per_fill=known.unseen_drift,
+        unseen_drift_per_day=known.unseen_drift_per_day,
     )
 
 

@@ -18,6 +18,7 @@ from ssdbench.model.findings.repeats import (
     FewSamples,
     LevelsSeenTooLittle,
     LevelVaries,
+    NotSustained,
     PointOnTwoLevels,
     QueueFull,
     QueueNotFull,
@@ -71,12 +72,15 @@ def all_findings(
 def _from_repeats(
     point: Point, repeats: Sequence[Repeat], measured: Sequence[Measured], context: Context
 ) -> Iterator[Finding]:
-    unsettled = [r for r in repeats if r.settle is not None and not r.settle.steady]
-    if unsettled:
-        yield _unsettled(unsettled)
-    # Extra repeats that were declared before make up for disturbed ones, which still count.
-    quiet = sum(not repeat.disturbed for repeat in repeats)
+    # Extra repeats that were declared before make up for unsettled and disturbed ones, which still
+    # count.
     needed = max(context.min_repeats, context.planned_repeats)
+    unsettled = [repeat for repeat in repeats if not repeat.settled]
+    if unsettled:
+        enough = len(repeats) - len(unsettled) >= needed
+        severity = Severity.WARNS if enough else Severity.INVALIDATES
+        yield _unsettled(unsettled).model_copy(update={"severity": severity})
+    quiet = sum(not repeat.disturbed for repeat in repeats)
     enough_quiet = context.declared_extra and quiet >= needed
     for repeat in repeats:
         for finding in repeat.findings:
@@ -121,6 +125,19 @@ def _repeats(
     idle = tuple(repeat.repeat for repeat in repeats if repeat.iops <= 0)
     if idle:
         yield NothingCompleted(idle).finding()
+
+
+def _lasts(
+    point: Point, repeats: Sequence[Repeat], measured: Sequence[Measured], context: Context
+) -> Iterator[Finding]:
+    """Whether one repeat ran long enough without a break, and was flat at its end."""
+    if not context.unbroken_s:
+        return
+    long = [repeat for repeat in repeats if repeat.unbroken_s >= context.unbroken_s]
+    if not any(repeat.settled for repeat in long):
+        longest = max(repeats, key=lambda repeat: repeat.settle_s)
+        why = longest.settle.reason if long and longest.settle else ""
+        yield NotSustained(longest.settle_s, context.unbroken_s, why).finding()
 
 
 def _spread(
@@ -307,6 +324,7 @@ _CHECKS: tuple[_Check, ...] = (
     _target,
     _rule,
     _from_repeats,
+    _lasts,
     _repeats,
     _queueing,
     _host,

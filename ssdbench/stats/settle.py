@@ -5,29 +5,49 @@ buffers, a different mix of victims) lasts until about its spare area was writte
 settling ends by bytes and by time that are known beforehand, and goes on only while the rate
 plainly rises or falls (Kendall 1975, on ten blocks of the newest half). It never waits for a quiet
 stretch: a drive that stalls now and then would be measured between its stalls.
+
+Once per point the phase is long: the load runs for 30 minutes or more without a break, until the
+last two thirds of that time are flat. Some drives slow down only after minutes of one load (heat,
+reads that disturb their neighbours, a reserve that is used up), and a window of a minute would end
+before.
 """
 
 from dataclasses import dataclass
 
-from ssdbench.stats.evidence import lower_limit
+import numpy as np
+
+from ssdbench.stats.evidence import MINUTE_S, Role, Stretch, lower_limit
 from ssdbench.stats.pss import BLOCKS
-from ssdbench.stats.series import History
-from ssdbench.stats.trend import trend
+from ssdbench.stats.series import Floats, History, Series
+from ssdbench.stats.sustained import levels_of
+from ssdbench.stats.trend import largest_step, trend
 from ssdbench.stats.watch import Criterion, Look
 
 WINDOW_S = 60.0
 MOVES = 0.02  # of the median, along the Theil-Sen line over the newest half
 MOVES_P = 0.01
+ERRORS = 3.0  # standard errors, beyond which a mean is another
+UNBROKEN_S = 1800.0  # of one load without a break, before it is known to last
+FLAT_SHARE = 2 / 3  # of that time, at its end, which must be flat
 
 
 @dataclass(frozen=True, slots=True)
 class Settle:
-    """At least `window_s`, after `spare_fills` were written, and no trend in the newest half."""
+    """At least `window_s`, after `spare_fills` were written, and no trend in the newest half.
+
+    With `unbroken_s`, at least that long, and no trend or step in the newest two thirds. The same
+    is asked where the rate is not `level_iops`, the one that this load was seen to keep: it may
+    still be on its way there. Nothing before `from_s` is looked at: the load was seen to need so
+    long.
+    """
 
     spare_fills: float = 0.0  # spare area / active range; 0 for read points
     name: str = "settle"
     validates: bool = True
     window_s: float = WINDOW_S
+    unbroken_s: float = 0.0
+    from_s: float = 0.0
+    level_iops: float | None = None
     step_s: float = 10.0
     hold: int = 1
 
@@ -37,17 +57,29 @@ class Settle:
         return self.window_s
 
     def look(self, history: History, at_s: float) -> Look:
-        """Judge the newest half of the phase."""
+        """Judge the newest half of the phase, or the newest two thirds of an unbroken one."""
         if history.writes and (fills := history.fills_at(at_s)) < self.spare_fills:
             return Look(
                 early=f"{fills:.3f} of {self.spare_fills:.3f} fills (the spare area) written"
             )
-        window_s = max(self.window_s, at_s / 2)
-        if at_s < window_s:
-            return Look(early=f"{at_s:.0f} s of at least {window_s:.0f} s seen")
+        least_s = self.from_s + self.window_s
+        if at_s < least_s:
+            return Look(early=f"{at_s:.0f} s of at least {least_s:.0f} s seen")
+        window_s = min(max(self.window_s, at_s / 2), at_s - self.from_s)
         blocks = history.blocks(at_s - window_s, at_s, BLOCKS)
-        found = trend(blocks)
-        moves = abs(found.change) if found.p <= MOVES_P else 0.0
+        unbroken_s = self.unbroken_s
+        if self.level_iops is not None and _elsewhere(blocks, self.level_iops):
+            unbroken_s = UNBROKEN_S
+        if at_s < unbroken_s:
+            return Look(early=f"{at_s:.0f} s of at least {unbroken_s:.0f} s without a break seen")
+        if unbroken_s:
+            window_s = min(max(self.window_s, FLAT_SHARE * at_s), at_s - self.from_s)
+            blocks = history.blocks(at_s - window_s, at_s, BLOCKS)
+        moves = _moves(blocks)
+        if unbroken_s:
+            moves = max(moves, _steps(history, at_s - window_s, at_s))
+        elif self.level_iops is not None:
+            moves = max(moves, _carried(history, at_s - window_s, at_s, self.level_iops))
         return Look(
             from_s=at_s - window_s,
             to_s=at_s,
@@ -55,3 +87,45 @@ class Settle:
             criteria=(Criterion("moves", moves, MOVES),),
             lower_bound=lower_limit(blocks),
         )
+
+
+def _moves(blocks: Floats) -> float:
+    """The change along a plain rise or fall; 0 without one."""
+    found = trend(blocks)
+    return abs(found.change) if found.p <= MOVES_P else 0.0
+
+
+def _elsewhere(blocks: Floats, level: float) -> bool:
+    """Whether the mean of the blocks is plainly another rate, by more than 2 %."""
+    mean = float(blocks.mean())
+    error = float(blocks.std(ddof=1)) / len(blocks) ** 0.5
+    return bool(abs(mean - level) > max(MOVES * level, ERRORS * error))
+
+
+def _steps(history: History, from_s: float, to_s: float) -> float:
+    """The change at the clearest step between minutes; 0 without one, or between two levels.
+
+    Levels that the rate keeps returning to are judged as such, over the whole point.
+    """
+    minutes = history.steps(from_s, to_s, MINUTE_S)
+    found = largest_step(minutes)
+    if found is None or found.p > MOVES_P or abs(found.change) <= MOVES:
+        return 0.0
+    ends_s = np.cumsum(np.full(len(minutes), MINUTE_S))
+    levels = levels_of([Stretch(Role.REPEAT, Series(ends_s, minutes, unit="1/s"))])
+    return 0.0 if levels else abs(found.change)
+
+
+def _carried(history: History, from_s: float, to_s: float, level: float) -> float:
+    """The change at a step to the known level: what came before it is still of the load before."""
+    minutes = history.steps(from_s, to_s, MINUTE_S)
+    found = largest_step(minutes)
+    if found is None or found.p > MOVES_P or abs(found.change) <= MOVES:
+        return 0.0
+    since = float(np.median(minutes[found.place :]))  # the step itself may lie within a minute
+    return abs(found.change) if abs(since - level) <= MOVES * level else 0.0
+
+
+def settles_late(history: History, usual_s: float) -> bool:
+    """Whether a load still changed its rate after the time that a usual repeat settles for."""
+    return _steps(history, usual_s, history.end_s) > 0

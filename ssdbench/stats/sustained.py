@@ -6,7 +6,7 @@ was measured is left out of the worst minute and the worst second.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +31,7 @@ from ssdbench.stats.levels import MIN_GAP, MIN_VISITS, common_drift, two_levels,
 from ssdbench.stats.pss import MAX_LEVEL_DRIFT, MAX_VISITS_PER_STEP
 from ssdbench.stats.series import Floats, History
 
+DAY_S = 86_400.0
 A_LEVEL_S = HORIZON_S / 4  # a slowdown that lasts this long on average is a level
 
 
@@ -73,6 +74,7 @@ class Sustained:
     change: Change | None = None
     drive_change: Change | None = None  # seen under the warm-up's workload
     unseen_drift: float | None = None  # per fill: more would have been seen (95 %)
+    unseen_drift_per_day: float | None = None  # of the drive's clock
 
 
 def sustained(evidence: Evidence) -> Sustained:
@@ -100,7 +102,8 @@ def sustained(evidence: Evidence) -> Sustained:
         levels=levels,
         change=change,
         drive_change=_of_drive(evidence, horizon_s),
-        unseen_drift=None if levels or change else unseen_drift(parts),
+        unseen_drift=None if levels or change else unseen_drift(parts, _fills),
+        unseen_drift_per_day=None if levels or change else unseen_drift(parts, _days),
     )
 
 
@@ -195,12 +198,21 @@ def _visits(cut: Sequence[Floats], low: np.typing.NDArray[np.bool_]) -> list[tup
     return long if len(long) >= LEAST_PIECES else stays
 
 
-def unseen_drift(parts: Sequence[Piece]) -> float | None:
-    """The largest change per drive fill that fits the pieces (95 %); None where none can be told.
+def _fills(piece: Piece) -> float:
+    return piece.at_fills
 
-    Least squares of the logarithms over the fills that the run had written.
+
+def _days(piece: Piece) -> float:
+    return piece.at_s / DAY_S
+
+
+def unseen_drift(parts: Sequence[Piece], along: Callable[[Piece], float] = _fills) -> float | None:
+    """The largest change that fits the pieces (95 %), per drive fill or per day.
+
+    Least squares of the logarithms over the fills that the run had written, or over its time. None
+    where none can be told.
     """
-    x = np.array([piece.at_fills for piece in parts])
+    x = np.array([along(piece) for piece in parts])
     y = np.array([piece.mean for piece in parts])
     n = len(parts)
     spread = float(((x - x.mean()) ** 2).sum()) if n else 0.0

@@ -1,4 +1,4 @@
-"""Does a value move with its order? Kendall's rank test, and Theil and Sen's slope for how much."""
+"""Does a value move with its order? A trend (Kendall; Theil and Sen), or one clear step."""
 
 import math
 from collections.abc import Sequence
@@ -77,3 +77,36 @@ def mean_shift(differences: Sequence[float] | Floats) -> tuple[float, float]:
         return mean, 1.0 if mean == 0 else 0.0
     error = float(data.std(ddof=1)) / math.sqrt(len(data))
     return mean, t_two_sided_p(mean / error, len(data) - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The clearest place that parts values into two levels."""
+
+    place: int  # values before it
+    change: float  # of the mean after it against that before, as a share
+    p: float  # Student's t, times the number of places that were tried
+
+
+def largest_step(values: Sequence[float] | Floats) -> Step | None:
+    """The place with the largest t between what lies before and after it (Bonferroni).
+
+    None for fewer than four values, or where the first level is 0.
+    """
+    data = np.asarray(values, dtype=np.float64)
+    n = len(data)
+    if n < 4:
+        return None
+    count = np.arange(1, n, dtype=np.float64)
+    sums, squares = np.cumsum(data)[:-1], np.cumsum(data * data)[:-1]
+    before, after = sums / count, (data.sum() - sums) / (n - count)
+    rest = float((data * data).sum()) - squares
+    within = squares - count * before**2 + rest - (n - count) * after**2
+    error = np.sqrt(np.maximum(within, 0.0) / (n - 2) * (1 / count + 1 / (n - count)))
+    gap = np.abs(before - after)
+    scores = np.where(gap > _SAME * np.abs(before), gap / np.maximum(error, 1e-12), 0.0)
+    best = int(np.argmax(scores))
+    if not before[best]:
+        return None
+    p = min(1.0, (n - 1) * t_two_sided_p(float(scores[best]), n - 2))
+    return Step(best + 1, float(after[best] / before[best] - 1), p)

@@ -21,6 +21,7 @@ from ssdbench.model.profile import Fill, Profile, RuleName
 from ssdbench.model.target import TargetInfo
 from ssdbench.stats.measured import Context as Judged
 from ssdbench.stats.risk import HASTY, SHORT, WHOLE, risk
+from ssdbench.stats.settle import UNBROKEN_S
 from ssdbench.stats.steadystate import rule
 from ssdbench.suite.asked import Asked
 from ssdbench.suite.assemble import stages
@@ -216,18 +217,29 @@ def _shorter(stage: asked.MeasuredStage, made: dict[str, int | str]) -> dict[str
     changes: dict[str, object] = {}
     if "extra" in made and isinstance(stage, asked.Extendable) and stage.extra is not None:
         changes["extra"] = None
-    if "settle" in made and stage.settle is not None and stage.settle.window_s > SHORT_SETTLE_S:
-        changes["settle"] = stage.settle.model_copy(update={"window_s": SHORT_SETTLE_S})
+    if stage.settle and (settle := _settled_shorter(stage.settle, made)) != stage.settle:
+        changes["settle"] = settle
     if "repeats" in made and stage.repeats is not None and stage.repeats > int(made["repeats"]):
         changes["repeats"] = int(made["repeats"])
     return changes
 
 
+def _settled_shorter(settle: asked.Settle, made: dict[str, int | str]) -> asked.Settle:
+    """No longer than two minutes; with fewer repeats nothing is VALIDATED, or must last."""
+    shorter = {"window_s": "settle", "unbroken_s": "repeats"}
+    update = {
+        name: SHORT_SETTLE_S
+        for name, kind in shorter.items()
+        if kind in made and getattr(settle, name) > SHORT_SETTLE_S
+    }
+    return settle.model_copy(update=update) if update else settle
+
+
 def _prepared_shorter(profile: Profile, made: dict[str, int | str]) -> dict[str, object]:
     """What changes in the head of a profile."""
     changes: dict[str, object] = {}
-    if "settle" in made and profile.settle.window_s > SHORT_SETTLE_S:
-        changes["settle"] = profile.settle.model_copy(update={"window_s": SHORT_SETTLE_S})
+    if (settle := _settled_shorter(profile.settle, made)) != profile.settle:
+        changes["settle"] = settle
     fills = tuple(_fills(profile, made))
     if fills != profile.precondition:
         changes["precondition"] = fills
@@ -267,6 +279,11 @@ def _lacks(profile: Profile) -> Iterator[str]:
     ]
     if repeats and min(repeats) < _NEEDED:
         yield f"{min(repeats)} repeats, of at least {_NEEDED}"
+    if repeats and profile.settle.unbroken_s < UNBROKEN_S:
+        yield (
+            f"no load runs for {format_duration(UNBROKEN_S)} without a break, which would show "
+            "that its rate lasts"
+        )
 
 
 def _evidence(profile: Profile, cuts: Sequence[Cut]) -> str:

@@ -18,14 +18,16 @@ from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import ActiveRange, IoEngine, Point, Workload
 from ssdbench.stages.extra import Extra
 from ssdbench.stages.measuring import Measuring
-from ssdbench.stages.points import Judging, PointStage, ascending
+from ssdbench.stages.points import Judging, PointStage, ascending, by_layout
 from ssdbench.stages.rate import Rate
 from ssdbench.stages.ratesearch import FIRST_CLIENTS
+from ssdbench.stats.settle import UNBROKEN_S
 from ssdbench.suite import jobphases
 from ssdbench.units import KIB, format_size
 
 T = TypeVar("T")
 
+UNSETTLED = 3  # extra repeats of a point of which some had not settled
 USUAL = 4 * KIB  # bytes of a block, to which other sizes are compared
 
 
@@ -67,15 +69,16 @@ def sweep(
         points.append(
             Point(id=f"{name}-{point_id}", sweep=name, workload=workload, span_percent=share)
         )
+    back = returns_to(profile, target, level_bytes, points)
     return PointStage(
         name=name,
-        groups=(tuple(points),),
+        groups=by_layout(points, back),
         repeats=wanted.repeats or profile.repeats,
         how=how(profile, wanted),
         judging=judging(profile, wanted.repeats or profile.repeats, wanted.extra),
         skipped=tuple(skipped),
         extra=extra(wanted.extra),
-        returns_to=returns_to(profile, target, level_bytes, points),
+        returns_to=back,
     )
 
 
@@ -194,14 +197,15 @@ def judging(profile: Profile, repeats: int, extra: asked.ExtraRepeats | None) ->
         rule=profile.steady.rule.value,
         planned_repeats=repeats,
         declared_extra=extra is not None and extra.disturbed,
+        unbroken_s=UNBROKEN_S,
     )
 
 
 def extra(wanted: asked.ExtraRepeats | None) -> Extra:
     if wanted is None:
-        return Extra()
+        return Extra(unsettled=UNSETTLED)
     width = wanted.width_percent
-    return Extra(wanted.most, None if width is None else width / 100, wanted.disturbed)
+    return Extra(wanted.most, None if width is None else width / 100, wanted.disturbed, UNSETTLED)
 
 
 def span(
@@ -291,6 +295,7 @@ def how(profile: Profile, wanted: asked.Repeated) -> Measuring:
         spare_share=None if spare is None else spare / 100,
         settle_fills=settle.max_fills,
         settle_s=settle.max_time_s,
+        unbroken_s=settle.unbroken_s,
     )
 
 

@@ -10,6 +10,7 @@ from ssdbench.model.profile import Profile
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import Point, Workload
 from ssdbench.stages.points import Judging, PointStage
+from ssdbench.stats.settle import UNBROKEN_S
 from ssdbench.suite.points import how, not_applicable, point_range, returns_to, short
 
 US_PER_S = 1_000_000
@@ -49,7 +50,7 @@ def processes(
         groups=(tuple(points),),
         repeats=wanted.repeats or profile.repeats,
         how=how(profile, wanted),
-        judging=Judging(rule=profile.steady.rule.value),
+        judging=Judging(rule=profile.steady.rule.value, unbroken_s=UNBROKEN_S),
         skipped=tuple(skipped),
         returns_to=returns_to(profile, target, level_bytes, points),
     )

@@ -26,6 +26,13 @@ class Settle(Model):
         alias="flat",
         description="Points that only read: settle for at least this long.",
     )
+    unbroken_s: Seconds = Field(
+        default=1800.0,
+        alias="unbroken",
+        description="The first repeat of each point: its load runs for at least this long without "
+        "a break, and until the last two thirds of that time are flat. Less than 30m shows too "
+        "little: the points are then not VALIDATED.",
+    )
     max_fills: Positive = Field(
         default=2.0, description="Count the repeat as not steady after this many drive fills."
     )

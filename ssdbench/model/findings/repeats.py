@@ -40,6 +40,89 @@ class TooFewSearches(FindingKind):
 
 
 @dataclass(frozen=True)
+class NotSustained(FindingKind):
+    """No repeat shows that the rate of a point lasts longer than its windows."""
+
+    code = Code.NOT_SUSTAINED
+    severities = (Severity.INVALIDATES,)
+    remedy = (
+        "Heat, reads that disturb their neighbours or a reserve that is used up slow a drive down "
+        "only after minutes of one load. Leave `settle: {unbroken: 30m}` as it is, and set no "
+        "shorter `max_time`; if the rate kept falling, plan on less."
+    )
+
+    longest_s: float  # of the load without a break, before a window
+    least_s: float
+    reason: str  # why the longest was not flat; empty where none was long enough
+
+    def message(self) -> str:
+        ran = f"the load ran for {format_duration(self.longest_s)} at most without a break"
+        wanted = (
+            f"{format_duration(self.least_s)} or more, flat over the last two thirds, would show "
+            "that its rate lasts"
+        )
+        return (
+            f"{ran}, and was not flat then ({self.reason}); {wanted}"
+            if self.reason
+            else (f"{ran}; {wanted}")
+        )
+
+
+@dataclass(frozen=True)
+class SharedChange(FindingKind):
+    """The drive changed under another point of the same hours."""
+
+    code = Code.SHARED_CHANGE
+    severities = (Severity.INVALIDATES,)
+    remedy = (
+        "What slows one load down for a while may slow all of them. Find what the drive or the "
+        "host does at such times, or measure for longer, so that each load meets it."
+    )
+
+    other: str  # the label of the point that saw it
+    seen: str  # the code of the finding
+    alternations: int  # times that the other point was slow before and after this one was not
+
+    def message(self) -> str:
+        return (
+            f"{self.other}, measured in the same hours, is not valid ({self.seen}), and nothing "
+            f"shows that only that load is affected: it was slow before and after a repeat of "
+            f"this point that was not {counted(self.alternations, 'time')}, wanted {ALTERNATIONS}"
+        )
+
+
+ENOUGH_PERIODS = 5  # of a wave, for means and bounds that hold all of it
+ALTERNATIONS = 2  # of a slow point with one that is not, to say that the slowness is its own
+
+
+@dataclass(frozen=True)
+class Wave(FindingKind):
+    """The rate rises and falls over hours."""
+
+    code = Code.WAVE
+    severities = (Severity.INVALIDATES, Severity.WARNS)
+    remedy = (
+        "The drive, or what shares it, has slow hours. Measure for at least five such periods "
+        "(`repeats`, `window`), and find what causes them."
+    )
+
+    period_s: float
+    swing: float  # from the lowest to the highest, as a share of the mean
+    periods: float  # that the evidence holds
+    p: float
+
+    def severity(self) -> Severity:
+        return Severity.WARNS if self.periods >= ENOUGH_PERIODS else Severity.INVALIDATES
+
+    def message(self) -> str:
+        return (
+            f"the rate rises and falls by {100 * self.swing:.2g} % about every "
+            f"{format_duration(self.period_s)}, and the run saw {self.periods:.1f} such periods "
+            f"(p = {self.p:.2g})"
+        )
+
+
+@dataclass(frozen=True)
 class RepeatsVary(FindingKind):
     """The repeats differ by more than the gate."""
 

@@ -244,7 +244,7 @@ def _evidence(point: PointResult, estimate: Estimate) -> list[tuple[str, str]]:
 
 
 def _basis(point: PointResult) -> list[tuple[str, str]]:
-    """What the bound stands on, and the drift that it could not have seen."""
+    """What the bound stands on, and the slow changes that the run could not have seen."""
     basis = point.basis
     if basis is None:
         return []
@@ -257,9 +257,19 @@ def _basis(point: PointResult) -> list[tuple[str, str]]:
     ]
     if basis.rhythm_s is not None:
         rows.append(("Rhythm of the rate", f"{format_duration(basis.rhythm_s)}; windows hold five"))
-    if basis.unseen_drift_per_fill is not None:
-        share = 100 * basis.unseen_drift_per_fill
-        rows.append(("Drift that could go unseen", f"up to {share:.2g} % a drive fill"))
+    if basis.longest_wave_s is not None:
+        slow = f"one that comes less than once in {format_duration(basis.longest_wave_s)}"
+        rows.append(("Slow phases that would not have been seen", slow))
+    losses = [
+        f"{100 * share:.2g} % a {per}"
+        for share, per in (
+            (basis.unseen_drift_per_fill, "drive fill"),
+            (basis.unseen_drift_per_day, "day"),
+        )
+        if share is not None
+    ]
+    if losses:
+        rows.append(("Slow losses that would not have been seen", f"up to {', or '.join(losses)}"))
     return rows
 
 

@@ -1,0 +1,160 @@
+"""What the points of one stage tell of each other: they were measured in the same hours.
+
+Three questions that no point can answer alone. Did the drive change under another point? Then this
+one may have been lucky: it is not valid either, unless the other was slow, this one was not, and
+the other was slow again, at least twice. Does the rate rise and fall over hours? All points see the
+same wave, each at its own level. And how slow a wave could this run have seen at all?
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from ssdbench.model.finding import Code, Finding, Severity
+from ssdbench.model.findings.repeats import ALTERNATIONS, SharedChange, Wave
+from ssdbench.model.point import PointResult, Repeat
+from ssdbench.stats.distributions import f_upper_p
+from ssdbench.stats.evidence import HORIZON_S, Stretch, pieces
+from ssdbench.stats.series import Floats
+
+OF_THE_DRIVE = (Code.CHANGED, Code.CV_TOO_HIGH, Code.TREND)  # may be seen under any load
+SLOW = 0.95  # of a point's usual rate: a repeat below it was slow
+USUAL = 0.75  # quantile of the repeats that is the usual rate
+
+SHORTEST_WAVE_S = 2 * HORIZON_S  # shorter ones are in each mean over a horizon
+SEEN_SHARE = 0.75  # of the time from first to last evidence: the longest wave that is seen for sure
+WAVE_P = 0.001  # after the correction for the periods tried
+LEAST_SWING = 0.04  # of the mean, from lowest to highest
+OVERSAMPLED = 4  # periods tried per independent one
+LEAST_WAVE_PIECES = 8
+
+
+def together(
+    points: Sequence[PointResult],
+    stretches: Mapping[str, Sequence[Stretch]],
+    others: Sequence[Sequence[Stretch]],
+) -> tuple[PointResult, ...]:
+    """The points with what they tell of each other: findings, and the longest wave in the basis.
+
+    `stretches` has the evidence of each point by its id, `others` that of each further workload:
+    of the warm-up where it is no point, of points of earlier stages.
+    """
+    groups = [own for own in (*stretches.values(), *others) if own]
+    longest_s = longest_wave_s(groups)
+    common = wave(groups)
+    found = []
+    for point in points:
+        own = wave([stretches.get(point.point.id, ())]) if common is None else common
+        more = [*_shared(point, points), *([own.finding()] if own else [])]
+        found.append(_with(point, more, longest_s))
+    return tuple(found)
+
+
+def _with(point: PointResult, more: Sequence[Finding], longest_s: float) -> PointResult:
+    named = [finding.model_copy(update={"point": point.point.id}) for finding in more]
+    invalid = any(finding.severity is Severity.INVALIDATES for finding in named)
+    verdict = "NOT VALIDATED" if invalid and point.verdict == "VALIDATED" else point.verdict
+    basis = point.basis
+    if basis is not None and longest_s > 0:
+        basis = basis.model_copy(update={"longest_wave_s": longest_s})
+    return point.model_copy(
+        update={"findings": (*point.findings, *named), "verdict": verdict, "basis": basis}
+    )
+
+
+def _shared(point: PointResult, points: Sequence[PointResult]) -> Iterator[Finding]:
+    """The first change of the drive that another point saw, and that may be this one's too."""
+    if _changed(point) is not None:
+        return  # it says so itself
+    for other in points:
+        code = None if other is point else _changed(other)
+        if code is None:
+            continue
+        times = alternations(other.repeats, point.repeats)
+        if times < ALTERNATIONS:
+            yield SharedChange(other.point.label(), code.value, times).finding()
+            return
+
+
+def _changed(point: PointResult) -> Code | None:
+    invalid = (f.code for f in point.findings if f.severity is Severity.INVALIDATES)
+    return next((code for code in invalid if code in OF_THE_DRIVE), None)
+
+
+def alternations(changed: Sequence[Repeat], steady: Sequence[Repeat]) -> int:
+    """How often `changed` was slow before and after a repeat of `steady` that was not.
+
+    0 where a repeat of `steady` was slow too.
+    """
+    slow_steady = _slow(steady)
+    if any(slow_steady):
+        return 0
+    order = sorted(zip(changed, _slow(changed), strict=True), key=lambda pair: pair[0].sequence)
+    count = 0
+    for (first, slow_before), (second, slow_after) in zip(order, order[1:], strict=False):
+        if slow_before and slow_after:
+            count += any(first.sequence < one.sequence < second.sequence for one in steady)
+    return count
+
+
+def _slow(repeats: Sequence[Repeat]) -> list[bool]:
+    rates = [repeat.iops for repeat in repeats]
+    usual = float(np.quantile(rates, USUAL)) if rates else 0.0
+    return [rate < SLOW * usual for rate in rates]
+
+
+def longest_wave_s(groups: Sequence[Sequence[Stretch]]) -> float:
+    """The longest period of a wave of 10 % that the evidence would have shown; 0 without any."""
+    ends = [end for own in groups for s in own for end in (s.from_s, s.from_s + s.seconds)]
+    return SEEN_SHARE * (max(ends) - min(ends)) if ends else 0.0
+
+
+def wave(groups: Sequence[Sequence[Stretch]]) -> Wave | None:
+    """A wave in the rates of all groups, each around a level of its own; None without one.
+
+    Least squares of a sine of each period on the logarithms of the pieces (Lomb 1976, Scargle
+    1982), with a level for each group; F-test, corrected for the periods that were tried.
+    """
+    cut = [pieces(own) for own in groups]
+    parts = [(number, piece) for number, own in enumerate(cut) for piece in own if piece.mean > 0]
+    if len(parts) < LEAST_WAVE_PIECES + 2 * len({number for number, _ in parts}):
+        return None
+    t_s = np.array([piece.at_s for _, piece in parts])
+    logs = np.log([piece.mean for _, piece in parts])
+    levels = _levels([number for number, _ in parts])
+    span_s = float(np.ptp(t_s))
+    if span_s < SHORTEST_WAVE_S:
+        return None
+    best = min(
+        (_fit(t_s, logs, levels, span_s * OVERSAMPLED / n) for n in _periods(span_s)),
+        key=lambda fit: fit[0],
+    )
+    p = min(1.0, best[0] * max(1.0, span_s / SHORTEST_WAVE_S))
+    if p > WAVE_P or best[2] < LEAST_SWING:
+        return None
+    return Wave(period_s=best[1], swing=best[2], periods=span_s / best[1], p=p)
+
+
+def _periods(span_s: float) -> range:
+    """n of the periods span × 4 / n: from the whole span down to the shortest."""
+    return range(OVERSAMPLED, max(OVERSAMPLED + 1, int(OVERSAMPLED * span_s / SHORTEST_WAVE_S)) + 1)
+
+
+def _levels(numbers: Sequence[int]) -> Floats:
+    known = sorted(set(numbers))
+    return np.array([[float(number == one) for one in known] for number in numbers])
+
+
+def _fit(t_s: Floats, logs: Floats, levels: Floats, period_s: float) -> tuple[float, float, float]:
+    """p of a sine of that period, the period, and the swing over the times that were seen."""
+    angle = 2 * math.pi * t_s / period_s
+    design = np.column_stack([levels, np.cos(angle), np.sin(angle)])
+    without = logs - levels @ np.linalg.lstsq(levels, logs, rcond=None)[0]
+    solved = np.linalg.lstsq(design, logs, rcond=None)[0]
+    rest = float(((logs - design @ solved) ** 2).sum())
+    freedom = len(logs) - design.shape[1]
+    gain = max(0.0, float((without**2).sum()) - rest) / 2
+    p = f_upper_p(gain * freedom / rest, 2, freedom) if rest > 0 and freedom > 0 else 1.0
+    curve = design[:, -2:] @ solved[-2:]
+    return p, period_s, float(math.expm1(float(np.ptp(curve))))

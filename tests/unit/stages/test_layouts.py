@@ -1,0 +1,192 @@
+"""Points in layouts: which share one, what converts the drive, and what counts of it."""
+
+from pathlib import Path
+
+import pytest
+
+from ssdbench.model.finding import Code, Severity
+from ssdbench.model.found import Points
+from ssdbench.model.result import Repeat, RunResult
+from ssdbench.model.workload import Pattern, Point, Workload
+from ssdbench.stages.extra import Extra, next_pass, reasons
+from ssdbench.stages.measuring import Measuring
+from ssdbench.stages.points import Judging, PointStage, by_layout, layout
+from tests.support.builders import a_verdict
+from tests.support.fakes import WearyDrive
+from tests.support.runs import ARun, a_point, a_workload
+
+KIB = 1024
+DRIVE = WearyDrive()
+WARM_UP = a_workload(DRIVE)
+SHORT = Measuring(measure_s=60, write_window_s=60, flat_s=60, unbroken_s=600)
+
+
+def in_order(name: str, block: int) -> Point:
+    workload = a_workload(DRIVE, block=block)
+    return Point(
+        id=name,
+        sweep="sweep",
+        workload=workload.model_copy(update={"pattern": Pattern.SEQUENTIAL}),
+    )
+
+
+def ids(groups: tuple[tuple[Point, ...], ...]) -> list[list[str]]:
+    return [[point.id for point in group] for group in groups]
+
+
+def test_mixes_of_one_block_share_a_layout_and_reads_are_measured_in_that_of_the_warm_up() -> None:
+    points = [
+        in_order("ordered", 128 * KIB),
+        a_point(DRIVE, "large-mix", read=70, block=64 * KIB),
+        a_point(DRIVE, "large-reads", read=100, block=64 * KIB),
+        a_point(DRIVE, "tiny", block=512),
+        a_point(DRIVE, "large-writes", block=64 * KIB),
+        a_point(DRIVE, "mix", read=70),
+        a_point(DRIVE, "writes"),
+    ]
+
+    assert ids(by_layout(points, WARM_UP)) == [
+        ["large-reads", "tiny", "mix", "writes"],
+        ["large-mix", "large-writes"],
+        ["ordered"],
+    ]
+    assert len(by_layout(points, None)) == 1
+
+
+def a_run(path: Path, *points: Point, repeats: int = 2, how: Measuring = SHORT) -> RunResult:
+    run = ARun(path, WearyDrive(noise=0.001)).precondition().steady()
+    groups = by_layout(points, WARM_UP)
+    judging = Judging(min_repeats=repeats, unbroken_s=how.unbroken_s)
+    run.stages.append(
+        PointStage("03-sweep", groups, repeats, how, judging=judging, returns_to=WARM_UP)
+    )
+    return run.go()
+
+
+def test_the_drive_is_converted_once_per_layout_and_that_counts_for_no_point(
+    tmp_path: Path,
+) -> None:
+    points = [a_point(DRIVE, "writes"), a_point(DRIVE, "large", block=64 * KIB)]
+
+    stage = a_run(tmp_path / "run", *points).stages[-1]
+
+    found = stage.found
+    assert isinstance(found, Points)
+    (conversion,) = found.conversions
+    assert {point.point.id: len(point.repeats) for point in found.points} == {
+        "writes": 2, "large": 2,
+    }  # fmt: skip
+    order = [name.split("/")[0] for name in found.order]
+    assert order == ["writes"] * 2 + [conversion.point] + ["large"] * 2 + ["03-sweep-again"]
+    assert conversion.settle is not None
+    assert conversion.settle.volume_fills >= 3.0
+
+
+def test_a_conversion_writes_only_and_as_deep_as_the_deepest_point() -> None:
+    def large(name: str, read: int, iodepth: int) -> Point:
+        point = a_point(DRIVE, name, read=read, block=64 * KIB)
+        workload = point.workload.model_copy(update={"iodepth": iodepth})
+        return point.model_copy(update={"workload": workload})
+
+    groups = by_layout([large("mix", 70, 32), large("shallow", 70, 1)], WARM_UP)
+    stage = PointStage("03-sweep", groups, 2, SHORT, returns_to=WARM_UP)
+
+    (workload,) = [point.workload for point in stage.conversions.values()]
+    assert (workload.read_percent, workload.iodepth) == (0, 32)
+    assert layout(workload) == (Pattern.RANDOM, 64 * KIB)
+
+
+def test_the_first_repeat_of_each_point_is_unbroken(tmp_path: Path) -> None:
+    points = [a_point(DRIVE, "writes"), a_point(DRIVE, "reads", read=100)]
+
+    result = a_run(tmp_path / "run", *points)
+
+    for point in result.points:
+        first, second = point.repeats
+        assert first.unbroken_s == 600
+        assert first.settle_s >= 600
+        assert second.unbroken_s == 0
+        assert second.settle_s < 600
+        assert Code.NOT_SUSTAINED not in {finding.code for finding in point.findings}
+
+
+def test_a_point_without_an_unbroken_stretch_is_not_valid(tmp_path: Path) -> None:
+    hasty = Measuring(measure_s=60, write_window_s=60, flat_s=60, unbroken_s=120)
+    run = ARun(tmp_path / "run", WearyDrive(noise=0.001)).precondition().steady()
+    run.stages.append(
+        PointStage(
+            "03-sweep", ((a_point(DRIVE, "reads", read=100),),), 2, hasty,
+            judging=Judging(min_repeats=2, unbroken_s=1800),
+        )
+    )  # fmt: skip
+
+    (point,) = run.go().points
+
+    (finding,) = [f for f in point.findings if f.code is Code.NOT_SUSTAINED]
+    assert point.verdict == "NOT VALIDATED"
+    assert finding.message.startswith("the load ran for 2 min 00 s at most without a break")
+
+
+def a_repeat(number: int, *, steady: bool, unbroken_s: float = 0.0) -> Repeat:
+    return Repeat(
+        repeat=number, pass_order=0, sequence=number, seed=1, settle_s=1,
+        settle=a_verdict(steady=steady), unbroken_s=unbroken_s,
+        measure_from_s=1, measure_to_s=2, iops=100, bw_bytes_per_s=1, worst_second_iops=100,
+        worst_minute_iops=100, artifacts="x",
+    )  # fmt: skip
+
+
+SETTLED = [a_repeat(1, steady=True, unbroken_s=1800)]
+SETTLED += [a_repeat(number, steady=True) for number in range(2, 10)]
+
+
+def test_a_repeat_that_did_not_settle_is_made_up_for_at_most_three_times() -> None:
+    extra = Extra(unsettled=3)
+    nine = [*SETTLED, a_repeat(10, steady=False)]
+    point = a_point(DRIVE, "writes")
+
+    found = next_pass("s", [point], {"writes": nine}, extra, planned=10, seed=1)
+
+    assert [one.repeat for one in found] == [11]
+    assert not reasons(extra, [*nine, a_repeat(11, steady=True)], 10)
+    never = [*nine, *(a_repeat(number, steady=False) for number in (11, 12, 13))]
+    assert not reasons(extra, never, 10)
+
+
+def test_a_point_whose_unbroken_repeat_was_not_flat_gets_no_extra_ones() -> None:
+    moving = [a_repeat(1, steady=False, unbroken_s=1800), *SETTLED[1:], a_repeat(10, steady=True)]
+
+    assert not reasons(Extra(unsettled=3), moving, 10)
+
+
+@pytest.mark.parametrize(("settled", "severity"), [(2, Severity.WARNS), (3, Severity.INVALIDATES)])
+def test_unsettled_repeats_only_warn_where_enough_others_had_settled(
+    settled: int, severity: Severity, tmp_path: Path
+) -> None:
+    """Of three repeats one did not settle; as many as `settled` are needed."""
+    falls = WearyDrive(noise=0.001)
+    run = ARun(tmp_path / "run", falls).precondition().steady()
+    how = Measuring(measure_s=60, write_window_s=60, flat_s=60, settle_s=120)
+
+    def slower(drive: WearyDrive, second: object) -> None:
+        began = sum(job.workload.read_percent == 100 for jobs in drive.starts for job in jobs)
+        drive.read_iops = drive.read_iops * 0.97 if began == 1 else 2_000.0
+
+    falls.on_second = slower
+    run.stages.append(
+        PointStage(
+            "03-sweep", ((a_point(falls, "reads", read=100),),), 3, how,
+            judging=Judging(min_repeats=settled, planned_repeats=settled),
+        )
+    )  # fmt: skip
+
+    (point,) = run.go().points
+
+    (finding,) = [f for f in point.findings if f.code is Code.NOT_STEADY_POINT]
+    assert finding.severity is severity
+
+
+def test_a_workload_that_writes_less_than_a_mapping_unit_has_the_layout_of_one_unit() -> None:
+    small: Workload = a_workload(DRIVE, block=512)
+
+    assert layout(small) == layout(a_workload(DRIVE, block=4096))
