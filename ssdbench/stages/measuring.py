@@ -32,9 +32,11 @@ from ssdbench.model.findings.host import ForeignRequests
 from ssdbench.model.findings.layer import LogDisagrees
 from ssdbench.model.point import Repeat
 from ssdbench.model.rundirectory import HISTOGRAMS, MEASURE
+from ssdbench.model.steadyverdict import SteadyVerdict
 from ssdbench.model.workload import IoEngine, Point, Workload
 from ssdbench.stages.fillproof import log_tolerance_bytes, written_between
 from ssdbench.stats.checks import LITTLE_TOLERANCE, MIN_BUFFERS_PER_WINDOW
+from ssdbench.stats.evidence import Role, Stretch
 from ssdbench.stats.histogram import BINS, Histogram, arrays_of, from_arrays
 from ssdbench.stats.measured import StreamSeen
 from ssdbench.stats.point import Measured, window_rates
@@ -43,7 +45,8 @@ from ssdbench.stats.series import History, Series
 from ssdbench.stats.settle import UNBROKEN_S, Settle, settles_late
 from ssdbench.stats.steadystate import findings
 from ssdbench.stats.streams import with_held_back
-from ssdbench.stats.window import Needed
+from ssdbench.stats.sustained import levels_of
+from ssdbench.stats.window import Needed, needed_window
 from ssdbench.stats.writecache import buffer_bytes
 from ssdbench.units import NS_PER_S, format_duration
 
@@ -97,6 +100,7 @@ class PlannedRepeat:
     unbroken: bool = False  # it shows that the load lasts, and how long it takes to settle
     from_s: float = 0.0  # no evidence before: an unbroken repeat of the same point settled by then
     level_iops: float | None = None  # that the unbroken repeat kept
+    unbroken_in: str = ""  # the directory of that repeat, below the run's
 
     @property
     def name(self) -> str:
@@ -120,6 +124,9 @@ def measure(
         from_s=asked.from_s,
         level_iops=asked.level_iops,
     )
+    if asked.unbroken_in:
+        known = read_measured(context.run_path / asked.unbroken_in / HISTOGRAMS)
+        needed = needed.over(_needed_by(known.evidence, how))
     section = Section(
         rule,
         needed,
@@ -133,6 +140,9 @@ def measure(
     told_before = context.session.health_written_bytes() if past else None
     uncounted_s = min(rule.window_s, math.inf if how.settle_s is None else how.settle_s)
     with FioRun(context, [job], phase="settle", step_s=STEP_S, uncounted_s=uncounted_s) as run:
+        if unbroken_s:
+            series = run.series
+            section.sized = lambda verdict: needed.over(_needed_by(_flat(series, verdict), how))
         context.reporter.being(lambda: _standing(run, section))
         for second in run:
             watched.look(second, run.series.phase)
@@ -198,6 +208,19 @@ def _rule(context: Context, workload: Workload, how: Measuring, buffer: int) -> 
     missing = max(0.0, spare_bytes(context, how) - context.recent.of(workload))
     missing = max(missing, BUFFERS_BEFORE * buffer)  # a moment of idleness empties a buffer
     return Settle(missing / workload.range.length_bytes, window_s=how.write_window_s)
+
+
+def _flat(series: Recorder, verdict: SteadyVerdict) -> Series:
+    """The seconds of a settle phase that were judged flat."""
+    flat = series.t_s > verdict.window_from_s + 1e-9
+    t_s = np.cumsum(series.column("duration_s")[flat])
+    return Series(t_s, series.iops[flat], unit="1/s")
+
+
+def _needed_by(flat: Series, how: Measuring) -> Needed:
+    """How long windows must be by what the load itself showed."""
+    levels = levels_of([Stretch(Role.REPEAT, flat)]) is not None
+    return needed_window(how.measure_s, flat, two_levels=levels)
 
 
 def _settles_late(section: Section, series: Recorder, workload: Workload, how: Measuring) -> bool:

@@ -493,7 +493,7 @@ def _after_unbroken(one: PlannedRepeat, repeats: Mapping[str, Sequence[Repeat]])
     if long is None or long.settle is None or one.unbroken or not long.settle.steady:
         return one
     from_s = long.settle.window_from_s if long.settles_late else 0.0
-    return replace(one, from_s=from_s, level_iops=long.settle.mean)
+    return replace(one, from_s=from_s, level_iops=long.settle.mean, unbroken_in=long.artifacts)
 
 
 def _unit(one: PlannedRepeat, number: int, of: int) -> Unit[PlannedRepeat]:

@@ -4,6 +4,7 @@ The stage that measures and the judges of whole simulated runs both follow a sec
 that what is judged is what a user gets.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from random import Random
@@ -34,6 +35,7 @@ class Section:
     needed: Needed
     chance: Random
     least_bytes: float = 0.0  # that the window writes, for the sake of the drive's buffer
+    sized: Callable[[SteadyVerdict], Needed] | None = None  # by this settle phase itself
     phase: Phase = Phase.SETTLE
     settle: SteadyVerdict | None = None
     counts_from_s: float = 0.0  # evidence from here on: past the spare area, and not moving
@@ -82,6 +84,8 @@ class Section:
             self.counts_from_s = t_s
             if self.settle.steady:
                 self.counts_from_s = max(self._spare_s or 0.0, self.settle.window_from_s)
+            if self.sized is not None:
+                self.needed = self.sized(self.settle)
             self.window = self.needed.draw(self.chance)
             self.from_s = t_s + self.window.wait_s
         if self.from_s is not None and t_s >= self.from_s - 1e-6:

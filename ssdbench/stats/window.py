@@ -7,7 +7,7 @@ each case the length is settled before the first second of the window.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 import numpy as np
@@ -39,6 +39,15 @@ class Needed:
     length_s: float
     rhythm_s: float | None = None
     too_long_s: float | None = None  # a rhythm beyond what windows are lengthened for
+
+    def over(self, other: "Needed") -> "Needed":
+        """What both ask for: the longer of the two, in whole periods of a rhythm of this one."""
+        if self.length_s >= other.length_s:
+            return self
+        if not self.rhythm_s:
+            return other
+        periods = math.ceil(other.length_s / self.rhythm_s)
+        return replace(self, length_s=periods * self.rhythm_s)
 
     def draw(self, chance: Random) -> Window:
         """One window: at a random phase of the rhythm, or of random length."""
