@@ -7,7 +7,7 @@ from ssdbench.model.workload import Workload
 
 @dataclass(slots=True)
 class RecentWrites:
-    """Bytes that one workload wrote since another one did. Reads leave no trace."""
+    """Bytes written in one layout since another one was. Reads leave no trace."""
 
     workload: Workload | None = None
     written_bytes: int = 0
@@ -16,7 +16,7 @@ class RecentWrites:
         """A start of the generator under one workload ended."""
         if not workload.writes:
             return
-        if workload != self.workload:
+        if self.workload is None or workload.layout != self.workload.layout:
             self.workload, self.written_bytes = workload, 0
         self.written_bytes += written_bytes
 
@@ -25,5 +25,6 @@ class RecentWrites:
         self.workload, self.written_bytes = None, 0
 
     def of(self, workload: Workload) -> int:
-        """Bytes that this very workload wrote since another one did."""
-        return self.written_bytes if workload == self.workload else 0
+        """Bytes written in the layout of this workload since another one was."""
+        same = self.workload is not None and workload.layout == self.workload.layout
+        return self.written_bytes if same else 0

@@ -115,6 +115,9 @@ class Stream(Model):
         return f"{self.name}: {size} {order}, {does}, {self.in_flight} in flight{rate}"
 
 
+LEAST_MAP_UNIT_BYTES = 4096  # what drives map at least
+
+
 class Workload(Model):
     """One steady stream of requests, as SNIA PTS and fio both describe it.
 
@@ -158,6 +161,24 @@ class Workload(Model):
     def writes(self) -> bool:
         """Whether the workload writes at all."""
         return self.read_percent < 100
+
+    @property
+    def layout(self) -> tuple[object, ...]:
+        """What its writes leave on the drive: blocks in order, or of one size at random, and where.
+
+        Equal for workloads that differ only in reads, depth and, at random, jobs. Blocks below the
+        least that drives map (4 KiB) leave those. Streams, zones and pauses have one of their own.
+        """
+        if self.streams or self.zones or self.block_split or self.thinktime_us:
+            return (self,)
+        place = (self.range.offset_bytes, self.range.length_bytes // LEAST_MAP_UNIT_BYTES)
+        match self.pattern:
+            case Pattern.RANDOM:
+                return (self.pattern, max(LEAST_MAP_UNIT_BYTES, self.block_bytes), *place)
+            case Pattern.SEQUENTIAL:
+                return (self.pattern, self.numjobs, *place)
+            case Pattern.STRIDED:
+                return (self,)
 
     @property
     def block_sizes(self) -> tuple[int, ...]:

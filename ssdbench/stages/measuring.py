@@ -220,7 +220,7 @@ def _flat(series: Recorder, verdict: SteadyVerdict) -> Series:
 def _needed_by(flat: Series, how: Measuring) -> Needed:
     """How long windows must be by what the load itself showed."""
     levels = levels_of([Stretch(Role.REPEAT, flat)]) is not None
-    return needed_window(how.measure_s, flat, two_levels=levels)
+    return needed_window(how.measure_s, flat, two_levels=levels, short=True)
 
 
 def _settles_late(section: Section, series: Recorder, workload: Workload, how: Measuring) -> bool:

@@ -76,7 +76,6 @@ REORDERING_FILLS = 1.5
 CONVERTING_FILLS = {Pattern.SEQUENTIAL: 1.5, Pattern.RANDOM: 3.0}
 CONVERTING_BUDGET = 2.0  # times that
 WHOLE_PERCENT = 100
-LEAST_UNIT_BYTES = 4096  # what drives map at least: smaller writes leave the same layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +170,9 @@ class PointStage(PlainStage):
         """Seconds and bytes written of all repeats."""
         costs = [
             cost
-            for group in self.groups
+            for place, group in enumerate(self.groups)
             for point in group
-            for cost in self._costs(point, target, hint, drive, alone=len(group) == 1)
+            for cost in self._costs(point, target, hint, drive, first=self._first(place, point))
         ]
         costs += [
             _repeat_costs(p.workload, self._how_converting(p.workload), target, hint, drive)
@@ -184,19 +183,31 @@ class PointStage(PlainStage):
             costs.append(_repeat_costs(self.returns_to, how, target, hint, drive))
         return sum(s for s, _ in costs), sum(round(b) for _, b in costs)
 
-    def _costs(
-        self, point: Point, target: TargetInfo, hint: RateHint, drive: Reckoned, *, alone: bool
-    ) -> list[tuple[float, float]]:
-        """Seconds and bytes written of each repeat.
+    def _first(self, place: int, point: Point) -> bool:
+        """Whether it is the first of its group that writes, in another layout than was before.
 
-        Where repeats follow each other with nothing between them, only the first writes the spare
-        area before it counts.
+        Only this one writes the spare area before it counts: those after it find their layout.
         """
-        first = _repeat_costs(point.workload, self._how, target, hint, drive)
-        how = replace(self._how, unbroken_s=0.0)
-        how = replace(how, spare_share=0.0) if alone else how
-        other = _repeat_costs(point.workload, how, target, hint, drive)
-        return [first, *[other] * (self.repeats - 1)]
+        writers = [one for one in self.groups[place] if one.workload.writes]
+        return bool(writers) and point is writers[0] and place not in self.conversions
+
+    def _costs(
+        self, point: Point, target: TargetInfo, hint: RateHint, drive: Reckoned, *, first: bool
+    ) -> list[tuple[float, float]]:
+        """Seconds and bytes written of each repeat."""
+        same = all(one.workload.layout == point.workload.layout for one in self._beside(point))
+        later = replace(self._how, spare_share=0.0) if same else self._how
+        long = _repeat_costs(point.workload, self._how if first else later, target, hint, drive)
+        other = replace(later, unbroken_s=0.0)
+        return [
+            long,
+            *[_repeat_costs(point.workload, other, target, hint, drive)] * (self.repeats - 1),
+        ]
+
+    def _beside(self, point: Point) -> list[Point]:
+        """The points of its group that write."""
+        group = next(group for group in self.groups if point in group)
+        return [one for one in group if one.workload.writes]
 
     def _unbroken(self) -> list[str]:
         """That the first repeat of each point is long."""
@@ -270,12 +281,12 @@ class PointStage(PlainStage):
         if self.returns_to is None or self.kind is not StageKind.SWEEP:
             return {}
         found: dict[int, Point] = {}
-        now = layout(self.returns_to)
+        now = self.returns_to.layout
         for place, group in enumerate(self.groups):
             writers = [point.workload for point in group if point.workload.writes]
-            if not writers or layout(writers[0]) == now:
+            if not writers or writers[0].layout == now:
                 continue
-            now = layout(writers[0])
+            now = writers[0].layout
             heaviest = max(writers, key=lambda w: (-w.read_percent, w.iodepth * w.numjobs))
             workload = heaviest.model_copy(update={"read_percent": 0})
             found[place] = Point(
@@ -307,7 +318,7 @@ class PointStage(PlainStage):
         """Whether it leaves the data in another order than the warm-up did."""
         workload = point.workload
         part = point.span_percent is not None and point.span_percent < WHOLE_PERCENT
-        other = self.returns_to is not None and layout(workload) != layout(self.returns_to)
+        other = self.returns_to is not None and workload.layout != self.returns_to.layout
         return workload.writes and (part or other)
 
     @property
@@ -457,13 +468,6 @@ def ascending(points: Iterable[Point]) -> tuple[tuple[Point, ...], ...]:
     return tuple((point,) for point in ordered)
 
 
-def layout(workload: Workload) -> tuple[Pattern, int]:
-    """What writes leave behind: blocks in order, or blocks of one size at random."""
-    if workload.pattern is Pattern.SEQUENTIAL:
-        return workload.pattern, 0
-    return workload.pattern, max(LEAST_UNIT_BYTES, workload.block_bytes)
-
-
 def by_layout(points: Sequence[Point], warm_up: Workload | None) -> tuple[tuple[Point, ...], ...]:
     """A group for each layout, that of the warm-up first and with all points that only read.
 
@@ -472,13 +476,14 @@ def by_layout(points: Sequence[Point], warm_up: Workload | None) -> tuple[tuple[
     """
     if warm_up is None:
         return (tuple(points),)
-    groups: dict[tuple[Pattern, int], list[Point]] = {}
+    groups: dict[tuple[object, ...], list[Point]] = {}
     for point in points:
-        own = layout(point.workload) if point.workload.writes else layout(warm_up)
+        own = (point.workload if point.workload.writes else warm_up).layout
         groups.setdefault(own, []).append(point)
 
-    def place(key: tuple[Pattern, int]) -> tuple[bool, bool, int]:
-        return key != layout(warm_up), key[0] is Pattern.SEQUENTIAL, key[1]
+    def place(key: tuple[object, ...]) -> tuple[bool, bool, int]:
+        first = groups[key][0].workload
+        return key != warm_up.layout, first.pattern is Pattern.SEQUENTIAL, first.block_bytes
 
     return tuple(tuple(groups[key]) for key in sorted(groups, key=place))
 

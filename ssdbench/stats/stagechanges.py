@@ -1,9 +1,10 @@
 """What the points of one stage tell of each other: they were measured in the same hours.
 
 Three questions that no point can answer alone. Did the drive change under another point? Then this
-one may have been lucky: it is not valid either, unless the other was slow, this one was not, and
-the other was slow again, at least twice. Does the rate rise and fall over hours? All points see the
-same wave, each at its own level. And how slow a wave could this run have seen at all?
+one may have been lucky: it is not valid either, unless the other varies by chance alone, or was
+slow, this one was not, and the other was slow again, at least twice. Does the rate rise and fall
+over hours? All points see the same wave, each at its own level. And how slow a wave could this run
+have seen at all?
 """
 
 import math
@@ -15,11 +16,12 @@ from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.findings.repeats import ALTERNATIONS, SharedChange, Wave
 from ssdbench.model.point import PointResult, Repeat
 from ssdbench.stats.distributions import f_upper_p
-from ssdbench.stats.evidence import HORIZON_S, Stretch, pieces
-from ssdbench.stats.series import Floats
+from ssdbench.stats.evidence import BLOCKS, HORIZON_S, Role, Stretch, pieces
+from ssdbench.stats.series import Floats, History
 
 OF_THE_DRIVE = (Code.CHANGED, Code.CV_TOO_HIGH, Code.TREND)  # may be seen under any load
 SLOW = 0.95  # of a point's usual rate: a repeat below it was slow
+CHANCE_P = 0.01  # that repeats differ by chance alone; below it the drive changed
 USUAL = 0.75  # quantile of the repeats that is the usual rate
 
 SHORTEST_WAVE_S = 2 * HORIZON_S  # shorter ones are in each mean over a horizon
@@ -46,7 +48,7 @@ def together(
     found = []
     for point in points:
         own = wave([stretches.get(point.point.id, ())]) if common is None else common
-        more = [*_shared(point, points), *([own.finding()] if own else [])]
+        more = [*_shared(point, points, stretches), *([own.finding()] if own else [])]
         found.append(_with(point, more, longest_s))
     return tuple(found)
 
@@ -63,13 +65,19 @@ def _with(point: PointResult, more: Sequence[Finding], longest_s: float) -> Poin
     )
 
 
-def _shared(point: PointResult, points: Sequence[PointResult]) -> Iterator[Finding]:
+def _shared(
+    point: PointResult,
+    points: Sequence[PointResult],
+    stretches: Mapping[str, Sequence[Stretch]],
+) -> Iterator[Finding]:
     """The first change of the drive that another point saw, and that may be this one's too."""
     if _changed(point) is not None:
         return  # it says so itself
     for other in points:
         code = None if other is point else _changed(other)
         if code is None:
+            continue
+        if code is Code.CV_TOO_HIGH and by_chance(stretches.get(other.point.id, ())):
             continue
         times = alternations(other.repeats, point.repeats)
         if times < ALTERNATIONS:
@@ -80,6 +88,25 @@ def _shared(point: PointResult, points: Sequence[PointResult]) -> Iterator[Findi
 def _changed(point: PointResult) -> Code | None:
     invalid = (f.code for f in point.findings if f.severity is Severity.INVALIDATES)
     return next((code for code in invalid if code in OF_THE_DRIVE), None)
+
+
+def by_chance(stretches: Sequence[Stretch]) -> bool:
+    """Whether repeats differ no more than the seconds within them do: no change of the drive.
+
+    Analysis of variance: the means of the repeats against those of ten blocks of each.
+    """
+    cut = [
+        History.of(s.series).blocks(0.0, s.seconds, BLOCKS)
+        for s in stretches
+        if s.role is Role.REPEAT and s.seconds > 0
+    ]
+    if len(cut) < 2:
+        return False
+    between = float(np.var([blocks.mean() for blocks in cut], ddof=1)) * BLOCKS
+    within = float(np.mean([blocks.var(ddof=1) for blocks in cut]))
+    if not within:
+        return not between
+    return f_upper_p(between / within, len(cut) - 1, len(cut) * (BLOCKS - 1)) > CHANCE_P
 
 
 def alternations(changed: Sequence[Repeat], steady: Sequence[Repeat]) -> int:

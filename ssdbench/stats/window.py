@@ -19,6 +19,7 @@ PERIODS = 5
 VARIES = 0.02  # of the mean: windows whose means differ by less need no care
 REPEATS = 0.025  # what means of lengthened windows may differ by
 LONGEST_RHYTHM_S = 900.0  # the longest rhythm of collection that is known
+NORMAL_90 = 1.2816  # quantile
 LONGER_BY = 0.25  # at most, drawn at random, of a window without a rhythm
 _CORRELATED = 0.35  # autocorrelation at a period, from which on it is a rhythm
 _SHORTEST_S = 5
@@ -56,32 +57,46 @@ class Needed:
         return Window(round(self.length_s * (1 + chance.uniform(0.0, LONGER_BY))))
 
 
-def needed_window(asked_s: float, steady: Series | None, *, two_levels: bool = False) -> Needed:
+def needed_window(
+    asked_s: float, steady: Series | None, *, two_levels: bool = False, short: bool = False
+) -> Needed:
     """How long windows must be, from the seconds that the warm-up judged steady.
 
     `two_levels`: what comes and goes in them are levels, each judged for itself, not a rhythm.
+    `short`: the seconds are few, so that windows may vary more than they show.
     """
     if steady is None or not len(steady.t_s):
         return Needed(asked_s)
     history, end_s = History.of(steady), float(steady.t_s[-1])
-    if _variation(history, end_s, asked_s) <= VARIES:
+    if _variation(history, end_s, asked_s, short=short) <= VARIES:
         return Needed(asked_s)
     period_s = None if two_levels else rhythm(history.steps(0.0, end_s, 1.0))
     if period_s is not None and period_s <= LONGEST_RHYTHM_S:
         return Needed(max(PERIODS, math.ceil(asked_s / period_s)) * period_s, period_s)
     lengths = [asked_s * n for n in range(2, max(3, int(HORIZON_S / asked_s) + 1))]
-    enough = (s for s in lengths if _variation(history, end_s, s) <= REPEATS)
+    enough = (s for s in lengths if _variation(history, end_s, s, short=short) <= REPEATS)
     return Needed(next(enough, max(asked_s, min(HORIZON_S, lengths[-1]))), too_long_s=period_s)
 
 
-def _variation(history: History, end_s: float, length_s: float) -> float:
-    """Coefficient of variation of means over `length_s`, wherever they begin."""
+def _variation(history: History, end_s: float, length_s: float, *, short: bool) -> float:
+    """Coefficient of variation of means over `length_s`, wherever they begin.
+
+    `short`: its upper 90 % limit for as many means as lie beside each other, by chi-square.
+    """
     starts = np.arange(0.0, end_s - length_s + 1e-9, max(1.0, length_s / 10))
     if len(starts) < 2:
         return 0.0
     low = np.array([history.mean(s, s + length_s) for s in starts])
     mean = float(low.mean())
-    return float(low.std()) / mean if mean else 0.0
+    spread = float(low.std()) / mean if mean else 0.0
+    return spread * _unsure(end_s / length_s) if short else spread
+
+
+def _unsure(means: float) -> float:
+    """The upper 90 % limit of a standard deviation over its estimate (Wilson, Hilferty 1931)."""
+    freedom = max(1.0, means - 1)
+    part = 2 / (9 * freedom)
+    return float((1 - part - NORMAL_90 * math.sqrt(part)) ** -1.5)
 
 
 def rhythm(rate: Floats) -> float | None:

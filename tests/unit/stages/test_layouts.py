@@ -10,7 +10,7 @@ from ssdbench.model.result import Repeat, RunResult
 from ssdbench.model.workload import Pattern, Point, Workload
 from ssdbench.stages.extra import Extra, next_pass, reasons
 from ssdbench.stages.measuring import Measuring
-from ssdbench.stages.points import Judging, PointStage, by_layout, layout
+from ssdbench.stages.points import Judging, PointStage, by_layout
 from tests.support.builders import a_verdict
 from tests.support.fakes import WearyDrive
 from tests.support.runs import ARun, a_point, a_workload
@@ -93,7 +93,7 @@ def test_a_conversion_writes_only_and_as_deep_as_the_deepest_point() -> None:
 
     (workload,) = [point.workload for point in stage.conversions.values()]
     assert (workload.read_percent, workload.iodepth) == (0, 32)
-    assert layout(workload) == (Pattern.RANDOM, 64 * KIB)
+    assert workload.layout == a_workload(DRIVE, block=64 * KIB).layout
 
 
 def test_the_first_repeat_of_each_point_is_unbroken(tmp_path: Path) -> None:
@@ -189,4 +189,4 @@ def test_unsettled_repeats_only_warn_where_enough_others_had_settled(
 def test_a_workload_that_writes_less_than_a_mapping_unit_has_the_layout_of_one_unit() -> None:
     small: Workload = a_workload(DRIVE, block=512)
 
-    assert layout(small) == layout(a_workload(DRIVE, block=4096))
+    assert small.layout == a_workload(DRIVE, block=4096).layout

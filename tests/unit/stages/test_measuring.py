@@ -186,12 +186,12 @@ def test_spans_ascend_and_the_whole_drive_is_last(run: ARun) -> None:
     assert lengths == [size // 4] * 2 + [size // 2] * 2 + [size] * 2
 
 
-def test_only_writes_of_the_same_workload_count_towards_settling() -> None:
+def test_only_writes_in_the_same_layout_count_towards_settling() -> None:
     recent = RecentWrites()
     small, large = a_workload(DRIVE), a_workload(DRIVE, block=65536)
 
     recent.follows(small, 10)
-    recent.follows(small, 5)
+    recent.follows(a_workload(DRIVE, read=70), 5)
     recent.follows(a_workload(DRIVE, read=100), 0)
     before = recent.of(small)
     recent.follows(large, 3)

@@ -67,6 +67,22 @@ def test_a_load_that_alone_is_slow_again_and_again_spoils_no_other() -> None:
     assert not judged.findings
 
 
+def test_repeats_that_differ_by_chance_alone_spoil_no_other_point() -> None:
+    rng = np.random.default_rng(3)
+
+    def repeats(levels: list[float]) -> list[Stretch]:
+        return [
+            Stretch(Role.REPEAT, Series.of(rng.normal(level, 40.0, 600), unit="1/s"), number)
+            for number, level in enumerate(levels)
+        ]
+
+    noisy, slow_once = repeats([26.0] * 10), repeats([26.0] * 6 + [14.5] + [26.0] * 3)
+    writes, mix = a_result("writes", ONE_SLOW_HOUR, Code.CV_TOO_HIGH), a_result("mix", CALM)
+
+    assert together([writes, mix], {"writes": noisy}, ())[1].verdict == "VALIDATED"
+    assert together([writes, mix], {"writes": slow_once}, ())[1].verdict == "NOT VALIDATED"
+
+
 def test_slow_repeats_are_this_loads_own_only_where_the_others_lie_between_two_of_them() -> None:
     mix = [a_repeat(v, n) for n, v in CALM.items()]
     slow_mix = [a_repeat(60.0 if n == 7 else v, n) for n, v in CALM.items()]
