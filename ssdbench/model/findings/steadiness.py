@@ -123,7 +123,7 @@ class RepeatsNotSettled(FindingKind):
     """Repeats of one point that were measured although the phase before was not steady."""
 
     code = Code.NOT_STEADY_POINT
-    severities = (Severity.INVALIDATES,)
+    severities = (Severity.INVALIDATES, Severity.WARNS)
     remedy = "Allow a longer settle phase, or fewer workloads that differ this much."
 
     repeats: tuple[int, ...]
