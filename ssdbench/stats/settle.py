@@ -122,8 +122,8 @@ def _carried(history: History, from_s: float, to_s: float, level: float) -> floa
     found = largest_step(minutes)
     if found is None or found.p > MOVES_P or abs(found.change) <= MOVES:
         return 0.0
-    since = float(np.median(minutes[found.place :]))  # the step itself may lie within a minute
-    return abs(found.change) if abs(since - level) <= MOVES * level else 0.0
+    since = minutes[found.place + 1 :]  # without the minute that the step may lie in
+    return abs(found.change) if len(since) > 1 and not _elsewhere(since, level) else 0.0
 
 
 def settles_late(history: History, usual_s: float) -> bool:
