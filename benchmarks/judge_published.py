@@ -46,6 +46,7 @@ from ssdbench.model.workload import Workload
 from ssdbench.sim.drive import SimDrive
 from ssdbench.stages.points import PointStage
 from ssdbench.stages.rate import Rate
+from ssdbench.stats.percentiles import QUANTILES
 from ssdbench.stats.risk import WHOLE
 from ssdbench.suite.assemble import stages
 from ssdbench.target.inspect import inspect
@@ -55,6 +56,8 @@ TOO_LOW = 0.03
 CLOSE = 0.01  # a target so near the truth is neither kept nor missed
 BIN = 1 / 64  # a percentile is the upper edge of its bin
 IOPS_FACTORS = (0.7, 0.85, 0.93, 1.05, 1.15, 1.4)
+PERCENTILES = ("p90", "p99", "p99.9")  # that targets may be of
+WINDOWS, SLOW_REQUESTS = 10, 300  # of a point, and beyond a percentile of a target
 LATENCY_FACTORS = (2.0, 1.4, 1.15, 0.93, 0.8, 0.6)
 
 
@@ -176,7 +179,9 @@ def judged(
         loads, searches = _asked(target, text)
         truths = {key: true.truth(made, load, seed) for key, load in loads.items()}
         rng = np.random.default_rng([0xACC, seed])
-        wanted = [] if made.single else [*_targets(loads, truths, rng), *_at(made, searches, rng)]
+        wanted = (
+            [] if made.single else [*_targets(made, loads, truths, rng), *_at(made, searches, rng)]
+        )
         text = zoo.profile(made, evidence, [one.text for one in wanted])
         whole_run = by_core if through == "core" else by_command
         try:
@@ -254,8 +259,16 @@ class _Wanted:
     truly: str = ""  # where the point does not tell
 
 
+def _telling(made: zoo.Creature, work: Workload, iops: float) -> list[str]:
+    """The two highest percentiles that ten windows have slow requests enough for."""
+    window_s = 300.0 if made.window == "5m" else 60.0
+    share = min(s for s in (work.read_percent / 100, 1 - work.read_percent / 100) if s)
+    seen = WINDOWS * window_s * iops * share
+    return [name for name in PERCENTILES if seen * (1 - QUANTILES[name]) >= SLOW_REQUESTS][-2:]
+
+
 def _targets(
-    loads: Mapping[str, Workload], truths: Mapping[str, true.Truth], rng: Rng
+    made: zoo.Creature, loads: Mapping[str, Workload], truths: Mapping[str, true.Truth], rng: Rng
 ) -> Iterator[_Wanted]:
     """A rate and two percentiles for each point, some that it holds and some that it does not."""
     for number, (key, work) in enumerate(loads.items()):
@@ -267,7 +280,7 @@ def _targets(
         iops = known.mean * float(rng.choice(IOPS_FACTORS))
         name = f"{number} iops"
         yield _Wanted(name, f"{{name: {name}, of: {of}, iops: {iops:.6g}}}", key, "iops", iops)
-        for percentile in ("p99", "p99.9"):
+        for percentile in _telling(made, work, known.mean):
             slowest = _slowest(known.latency, percentile)
             factor = float(rng.choice(LATENCY_FACTORS))
             if slowest is None:

@@ -74,9 +74,9 @@ class Count:
 class Score:
     """What was published of some drives, and of one kind of points or all."""
 
-    def __init__(self, drives: Sequence[Published], kind: str = "") -> None:
+    def __init__(self, drives: Sequence[Published], kind: str = "", metric: str = "") -> None:
         self.drives = drives
-        self._kind = kind
+        self._kind, self._metric = kind, metric
 
     def _points(self, drive: Published) -> list[Point]:
         return [point for point in drive.points if not self._kind or point.kind == self._kind]
@@ -148,7 +148,10 @@ class Score:
         return Count(tuple((sum(q.too_low for q in own), len(own)) for own in found))
 
     def _targets(self, among: Callable[[Target], bool], event: Callable[[Target], bool]) -> Count:
-        found = [[t for t in d.targets if not t.apart and among(t)] for d in self.drives]
+        found = [
+            [t for t in d.targets if not t.apart and among(t) and self._metric in ("", t.metric)]
+            for d in self.drives
+        ]
         return Count(tuple((sum(map(event, own)), len(own)) for own in found))
 
     @cached_property
@@ -207,6 +210,14 @@ def row_of_latency(label: str, s: Score) -> str:
     return (
         f"{label:15}{shown.fraction:>18}{100 * shown.limit:>6.1f}%{hinted.fraction:>11}"
         f"{s.passed_wrongly.fraction:>18}{100 * s.passed_wrongly.limit:>6.1f}%"
+        f"{s.passed_rightly.fraction:>21}"
+    )
+
+
+def row_of_targets(label: str, s: Score) -> str:
+    """The same of targets of one metric alone."""
+    return (
+        f"{label:15}{'':36}{s.passed_wrongly.fraction:>18}{100 * s.passed_wrongly.limit:>6.1f}%"
         f"{s.passed_rightly.fraction:>21}"
     )
 
@@ -320,6 +331,8 @@ def report(found: Sequence[Published]) -> list[str]:
         for label, s in groups:
             if label == "all" or not label.startswith("all"):
                 print(row_of_latency(label, s))
+        for metric in sorted({target.metric for drive in found for target in drive.targets}):
+            print(row_of_targets(metric, Score(found, metric=metric)))
     for known in filter(None, (risk_of(found), risk_of(found, validated=False))):
         print(f"  risk: {known.sentence}")
     for drive in found:

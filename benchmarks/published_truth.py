@@ -25,9 +25,9 @@ from ssdbench.stats.histogram import BINS, LOWER_EDGES_NS, Histogram
 from ssdbench.stats.percentiles import QUANTILES, percentile
 
 WARM_FILLS = 2.0  # of the warm-up's load, after the three of the preparation
-SETTLE_FILLS = 4.0  # of the point's own writes
+SETTLE_FILLS = 6.0  # of the point's own writes
 SETTLE_READS_S = 1800.0
-TRUTH_FILLS = 8.0
+TRUTH_FILLS = 40.0  # collection swings for several fills, which percentiles show
 LEAST_HORIZONS = 40
 MOST_IOS = 12_000_000  # of one truth: a second or so of CPU
 MOST_OF_WAVES = 40_000_000  # where it is a matter of whole waves
@@ -70,6 +70,7 @@ class _Long:
     parts: Sequence[tuple[Histogram, Histogram]]
     before: Drive
     job: Job
+    waits: tuple[Floats, Floats] | None = None  # of reads and writes, where they are known singly
 
     @property
     def latency(self) -> dict[tuple[str, str], Latency]:
@@ -94,7 +95,9 @@ class _Long:
         return Latency(seen.value_ns, seen.low_ns or seen.value_ns)
 
     def _slowest(self, side: int) -> Floats:
-        """Latencies one by one, done again."""
+        """Latencies one by one, done again where they were not kept."""
+        if self.waits is not None:
+            return self.waits[side]
         ios = min(MOST_IOS // 4, sum(one.n for part in self.parts for one in part))
         again = self.before.copied().run(replace(self.job, stop_s=0.0, stop_ios=ios), per_io=ios)
         return np.asarray(again.per_io["latency_ns"][again.per_io["op"] == side], dtype=float)
@@ -159,12 +162,12 @@ def latency_at(
         drive.submit(Op.READ if read else Op.WRITE, at, load.block_bytes, now_ns=now).done_ns
         for now, at, read in zip(due_ns.tolist(), offsets.tolist(), reads.tolist(), strict=True)
     ]
-    waits = np.array(done_ns) - due_ns
+    waits = (np.array(done_ns) - due_ns).astype(np.float64)
     parts = [
         (Histogram.of(wait[read]), Histogram.of(wait[~read]))
         for wait, read in zip(np.split(waits, PARTS), np.split(reads, PARTS), strict=True)
     ]
-    return _Long(waits.astype(np.float64), parts, drive, job).latency
+    return _Long(waits, parts, drive, job, (waits[reads], waits[~reads])).latency
 
 
 def _of_one(long: _Long, horizon_s: float) -> Truth:
