@@ -1,9 +1,9 @@
 """From findings to one word; pure.
 
 A run is valid if every point that its plan uses is; one without points, if it searched for a rate
-within a limit of latency, found it, and nothing speaks against it. A preparation that failed (not
-steady, fill unproven) is carried by every point that was measured after it, so it needs no rule
-of its own.
+within a limit of latency and found it, or measured a load, and nothing speaks against it. A
+preparation that failed (not steady, fill unproven) is carried by every point that was measured
+after it, so it needs no rule of its own.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ from ssdbench.model.findings.course import OutsidePlan, PlanWithoutPoint
 from ssdbench.model.findings.drive import NotPlannable, Simulated
 from ssdbench.model.kind import KINDS
 from ssdbench.model.profile import CapacityPlan
-from ssdbench.model.rates import RateFound
+from ssdbench.model.rates import LoadFound, RateFound
 from ssdbench.model.replay import ReplayFound
 from ssdbench.model.result import PointResult, StageResult, Verdict
 from ssdbench.model.target import LACKS, TAKEN, TargetInfo, TargetKind
@@ -49,7 +49,9 @@ def run_verdict(
 ) -> Verdict:
     """The word over a whole run: that of the points that its plan uses, of all without a plan."""
     points = [point for stage in stages for point in stage.points]
-    rated = [stage for stage in stages if isinstance(stage.found, RateFound | ReplayFound)]
+    rated = [
+        stage for stage in stages if isinstance(stage.found, RateFound | LoadFound | ReplayFound)
+    ]
     if (points or rated) and not target.kind.plannable:
         return "MEASURED, NOT PLANNABLE"
     needed = needed_points(points, plan)
@@ -69,7 +71,7 @@ def _counting(stages: Sequence[StageResult]) -> list[StageResult]:
     numbers = [
         n
         for n, stage in enumerate(stages)
-        if stage.points or isinstance(stage.found, RateFound | ReplayFound)
+        if stage.points or isinstance(stage.found, RateFound | LoadFound | ReplayFound)
     ]
     last = max(numbers, default=len(stages))
     return [stage for n, stage in enumerate(stages) if n < last or not KINDS[stage.kind].prepares]
@@ -83,7 +85,7 @@ def needed_points(points: Sequence[PointResult], plan: CapacityPlan) -> list[Poi
 def about_plan(stages: Sequence[StageResult], plan: CapacityPlan) -> tuple[Finding, ...]:
     """What the plan leaves open: points that it does not use, or none that it could use."""
     points = [point for stage in stages for point in stage.points]
-    rated = any(isinstance(stage.found, RateFound | ReplayFound) for stage in stages)
+    rated = any(isinstance(stage.found, RateFound | LoadFound | ReplayFound) for stage in stages)
     if not (points or rated) or not named(plan):
         return ()
     needed = needed_points(points, plan)

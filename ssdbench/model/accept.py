@@ -9,6 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from ssdbench.model.asked.mistakes import Mistake, refuse
+from ssdbench.model.asked.rates import OfferedLoad
 from ssdbench.model.asked.standard import PtsTest
 from ssdbench.model.asked.sweeps import AccessOrder
 from ssdbench.model.base import Model
@@ -24,10 +25,20 @@ from ssdbench.model.quantity import (
 from ssdbench.units import format_size
 
 Percentile = Literal["p50", "p90", "p99", "p99.9", "p99.99", "p99.999"]
-Latency = dict[Percentile, Seconds]
+OfDirection = Literal[
+    "read p50", "read p90", "read p99", "read p99.9", "read p99.99", "read p99.999",
+    "write p50", "write p90", "write p99", "write p99.9", "write p99.99", "write p99.999",
+]  # fmt: skip
+Latency = dict[Percentile | OfDirection, Seconds]
 Text = Annotated[str, Field(max_length=500)]
 Outcome = Literal["pass", "fail", "cannot tell"]
 WHOLE_PERCENT = 100
+
+
+def direction_of(name: str) -> tuple[str, str]:
+    """Direction and percentile of a limit's name: ("read", "p99") of `read p99`, ("", "p99")."""
+    direction, _, percentile = name.rpartition(" ")
+    return direction, percentile
 
 
 class Which(Model):
@@ -83,21 +94,6 @@ class Which(Model):
         return ", ".join(f"{key} {value}" for key, value in parts.items()) or "every point"
 
 
-class OfferedLoad(Model):
-    """The load that a limit of latency must be kept at, whether the drive keeps up or not."""
-
-    iops: Positive | None = Field(default=None, description="Offered requests a second.")
-    drive_writes_per_day: Positive | None = Field(
-        default=None, description="Writes a day in capacities of the drive; reads come on top."
-    )
-
-    @model_validator(mode="after")
-    def _one(self) -> Self:
-        if (self.iops is None) == (self.drive_writes_per_day is None):
-            refuse([((), "give one of iops and drive_writes_per_day")])
-        return self
-
-
 class Datasheet(Model):
     """What the maker says of the same workload, and under which conditions."""
 
@@ -137,8 +133,8 @@ class Target(Model):
     of: Which = Field(default=Which(), description="The workloads that it is about.")
     at: OfferedLoad | None = Field(
         default=None,
-        description="The load at which `latency` is limited; a `rate` stage must have searched "
-        "for it. Without it the latency is that of the points, which are closed loops.",
+        description="The load at which `latency` is limited: it is measured at exactly this load. "
+        "Without it the latency is that of the points, which are closed loops.",
     )
     iops: Positive | None = Field(default=None, description="Lowest rate, held by the bound.")
     throughput_bytes_per_s: SizeBytes | None = Field(
@@ -151,7 +147,9 @@ class Target(Model):
         default=None, alias="worst_second", description="Lowest rate of any second."
     )
     latency: Latency = Field(
-        default={}, description="Highest percentiles, such as {p99: 2ms, p99.9: 5ms}."
+        default={},
+        description="Highest percentiles, such as {p99: 2ms, read p99.9: 5ms}: of reads or writes "
+        "alone where that is said, else of the slowest direction.",
     )
     write_amplification: Positive | None = Field(
         default=None, description="Largest over the whole run, by the drive's own logs."
@@ -185,13 +183,21 @@ class Target(Model):
             for key in (key for key, value in rates.items() if value):
                 yield (key,), "with `at` the load is given; limit its latency only"
             if self.of.test is not None:
-                yield ("of", "test"), "`at` is judged by `rate` stages, not by standard tests"
+                yield ("of", "test"), "a standard test sets its own load: leave out `at`"
+            if self.of.job is not None:
+                yield ("of", "job"), "a job or a mix sets its own load: leave out `at`"
             if self.at.drive_writes_per_day and self.of.read_percent == WHOLE_PERCENT:
                 yield ("at", "drive_writes_per_day"), "a workload of reads alone writes nothing"
         yield from self._misnamed(limits_rates=any(rates.values()))
 
     def _misnamed(self, *, limits_rates: bool) -> Iterator[Mistake]:
         of = self.of
+        for name in self.latency:
+            side, _ = direction_of(name)
+            if side and of.direction not in (None, side):
+                yield ("latency", name), f"`of` names another direction, {of.direction}"
+            if side and of.read_percent == (WHOLE_PERCENT if side == "write" else 0):
+                yield ("latency", name), f"such a workload has no {side}s"
         if of.replay is not None and (limits_rates or self.at is not None):
             yield ("of", "replay"), "a trace sets its own load: limit its `latency` alone"
         if of.stream is not None and (of.job is None or limits_rates):

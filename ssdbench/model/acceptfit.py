@@ -1,19 +1,19 @@
-"""Targets of a profile that nothing in it measures; pure.
+"""What the targets of a profile need to be told: loads that are measured for them; pure.
 
-Such a target could only ever be "cannot tell", after hours. Jobs of fio, mixes and several
-writers are given the benefit of the doubt: what they measure is theirs to say.
+A target that nothing measures could only ever be "cannot tell", after hours. Jobs of fio, mixes and
+several writers are given the benefit of the doubt: what they measure is theirs to say.
 """
 
 from collections.abc import Iterator
 
 from ssdbench.model import asked
-from ssdbench.model.accept import WHOLE_PERCENT, Target, Which
+from ssdbench.model.accept import WHOLE_PERCENT, Target, Which, direction_of
 from ssdbench.model.asked.mistakes import Mistake
 from ssdbench.model.kind import KINDS, About, StageKind
 from ssdbench.model.profile import Profile
 from ssdbench.model.quantity import Extent
 
-_TOLD_APART = (StageKind.RATE, StageKind.REPLAY, StageKind.PTS)
+_TOLD_APART = (StageKind.RATE, StageKind.LOAD, StageKind.REPLAY, StageKind.PTS)
 
 
 def unmeasured(profile: Profile) -> Iterator[Mistake]:
@@ -41,12 +41,11 @@ def _without_bound(
 
 def _missing(target: Target, stages: list[asked.MeasuredStage]) -> Iterator[str]:
     if target.at is not None:
-        for percentile in target.latency:
-            if not any(_searches(stage, target.of, percentile) for stage in stages):
-                yield (
-                    f"no `- rate:` searches for {percentile} of {target.of.label()}; add one, with "
-                    "the limit of this target"
-                )
+        if not (_offered(target, stages) or _named(target.of)):
+            yield (
+                "a load needs its workload: name `block` and `read` under `of`, or measure it "
+                "with `- rate:` or `- load:`"
+            )
     elif _about_a_workload(target) and not any(_measures(stage, target.of) for stage in stages):
         jobs = _jobs(stages) if target.of.job is not None else []
         named = f"; the jobs here are {', '.join(jobs)}" if jobs else ""
@@ -68,14 +67,61 @@ def _about_a_workload(target: Target) -> bool:
     )  # fmt: skip
 
 
-def _searches(stage: asked.MeasuredStage, of: Which, percentile: str) -> bool:
-    return (
-        isinstance(stage, asked.RateSweep)
-        and percentile == stage.percentile
+def loads(profile: Profile) -> list[asked.Load]:
+    """The loads that targets name and that no `load` of the profile measures, each once.
+
+    Arrivals, clients and times are those of a `rate` stage of the same workload, where there is
+    one. Of several limits at one load the rarest percentile sizes the windows.
+    """
+    stages = [measure.stage for measure in profile.measure]
+    found: dict[str, asked.Load] = {}
+    for target in profile.accept:
+        if target.at is None or not target.latency:
+            continue
+        offered = _offered(target, stages)
+        if any(isinstance(one, asked.Load) for one in offered):
+            continue
+        at = {name: getattr(target.at, name) for name in asked.OfferedLoad.model_fields}
+        for base in offered or [_of(target.of)] * _named(target.of):
+            workload = {name: getattr(base, name) for name in asked.Offered.model_fields}
+            for name, limit_s in target.latency.items():
+                limit = {"percentile": direction_of(name)[1], "limit_s": limit_s}
+                wanted = asked.Load.model_construct(None, **workload, **at, **limit)
+                key = repr((workload, at))
+                found[key] = min(found.get(key, wanted), wanted, key=_rarest_first)
+    return list(found.values())
+
+
+def _of(which: Which) -> asked.Offered:
+    """The workload that a target names, with the usual arrivals, clients and times."""
+    named = ("block_bytes", "read_percent", "pattern")
+    known = {name: value for name in named if (value := getattr(which, name)) is not None}
+    return asked.Offered().model_copy(update=known)
+
+
+def _rarest_first(load: asked.Load) -> tuple[float, float]:
+    return -float(load.percentile[1:]), load.limit_s or 0.0
+
+
+def _offered(target: Target, stages: list[asked.MeasuredStage]) -> list[asked.Offered]:
+    """The stages that offer the workload of a target, one of each workload; a `load` before all."""
+    of = target.of
+    found = [
+        stage
+        for stage in stages
+        if isinstance(stage, asked.Offered)
         and of.block_bytes in (None, stage.block_bytes)
         and of.read_percent in (None, stage.read_percent)
         and of.pattern in (None, stage.pattern)
-    )
+    ]
+    own = [one for one in found if isinstance(one, asked.Load) and one.same_load(target.at)]
+    rates = [one for one in found if isinstance(one, asked.RateSweep)]
+    return list({(s.block_bytes, s.read_percent, s.pattern): s for s in own or rates}.values())
+
+
+def _named(of: Which) -> bool:
+    """Whether a workload is named well enough to be offered."""
+    return of.block_bytes is not None and of.read_percent is not None
 
 
 def _measures(stage: asked.MeasuredStage, of: Which) -> bool:

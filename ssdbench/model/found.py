@@ -13,7 +13,7 @@ from ssdbench.model.inside import BlockSizeFound, ProbeFound
 from ssdbench.model.kind import PointsKind, StageKind
 from ssdbench.model.point import PointResult, Repeat
 from ssdbench.model.pts import Pts
-from ssdbench.model.rates import RateFound
+from ssdbench.model.rates import LoadFound, RateFound
 from ssdbench.model.replay import ReplayFound
 from ssdbench.model.steadyverdict import SteadyVerdict
 from ssdbench.model.workload import Workload
@@ -98,6 +98,7 @@ AnyFound = (
     | Points
     | Pts
     | RateFound
+    | LoadFound
     | ReplayFound
     | BlockSizeFound
     | ProbeFound

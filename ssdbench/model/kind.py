@@ -22,6 +22,7 @@ class StageKind(StrEnum):
     FIO = "fio"
     MIX = "mix"
     RATE = "rate"
+    LOAD = "load"
     REPLAY = "replay"
     BLOCKSIZE = "blocksize"
     PROBE = "probe"
@@ -96,6 +97,9 @@ KINDS: Mapping[StageKind, KindFacts] = {
     ),
     StageKind.RATE: KindFacts(
         "Find the rate that keeps the limit of latency", About.RATES, plannable=True, page_order=1
+    ),
+    StageKind.LOAD: KindFacts(
+        "Measure the latency at a load", About.RATES, plannable=True, page_order=1
     ),
     StageKind.REPLAY: KindFacts("Replay a trace", About.RATES, page_order=1),
     StageKind.BLOCKSIZE: KindFacts(

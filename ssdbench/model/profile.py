@@ -484,12 +484,17 @@ class Profile(Model):
     @property
     def needs_fill(self) -> bool:
         """Whether some stage needs the drive filled before it."""
-        return any(KINDS[measure.stage.kind].needs_fill for measure in self.measure)
+        return self._loaded or any(KINDS[m.stage.kind].needs_fill for m in self.measure)
 
     @property
     def needs_warm_up(self) -> bool:
         """Whether some stage needs the drive in steady state before it."""
-        return any(KINDS[measure.stage.kind].needs_warm_up for measure in self.measure)
+        return self._loaded or any(KINDS[m.stage.kind].needs_warm_up for m in self.measure)
+
+    @property
+    def _loaded(self) -> bool:
+        """Whether a target names a load, which is measured for it."""
+        return any(target.at is not None for target in self.accept)
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -1,12 +1,13 @@
-"""What a search for the highest rate within a limit of latency leaves, as it is stored."""
+"""What offered rates leave, as it is stored: a search for the highest, and one load."""
 
 from typing import Literal
 
 from ssdbench.model.base import Model
+from ssdbench.model.estimate import Estimate
 from ssdbench.model.kind import StageKind
 from ssdbench.model.point import Verdict
 from ssdbench.model.unitrecord import UnitRecord
-from ssdbench.units import format_ns
+from ssdbench.units import format_count, format_ns
 
 
 class RateStep(UnitRecord):
@@ -30,6 +31,7 @@ class RateStep(UnitRecord):
     window_s: float = 0.0  # that counted
     beyond: float = 0.0  # requests beyond the percentile, in the direction that had fewer
     stalls: int = 0  # how often waits above the limit came
+    block_means_ns: tuple[float, ...] = ()  # mean wait in each part of the window, in order
     artifacts: str = ""  # directory below the run directory
 
 
@@ -58,3 +60,32 @@ class RateFound(Model):
     def limit(self) -> str:
         """The limit for people."""
         return f"{self.percentile} of at most {format_ns(self.limit_ns)}, from when due"
+
+
+class LoadFound(Model):
+    """Latencies at one offered load over all trials, from when requests were due."""
+
+    kind: Literal[StageKind.LOAD] = StageKind.LOAD
+    workload: str = ""  # for people
+    pattern: str = "random"
+    block_bytes: int = 4096
+    read_percent: int = 0
+    load: str = ""  # as it was asked for: "2 drive writes per day"
+    percentile: str = "p99"  # the rarest that was asked for, which the steps are of
+    asked_iops: float = 0.0  # all requests of it a second
+    offered_iops: float = 0.0
+    clients: int = 0  # that shared it
+    settled_s: float = 0.0  # at this load before the trials
+    measured_s: float = 0.0  # over all trials
+    trials: int = 0
+    missed: str = ""  # why the drive did not keep up; empty where it did
+    estimates: tuple[Estimate, ...] = ()
+    steps: tuple[RateStep, ...] = ()
+    csv: str = ""
+    verdict: Verdict = "NOT VALIDATED"
+
+    @property
+    def label(self) -> str:
+        """The load for people: `904.2 IOPS, 2 drive writes per day`."""
+        rate = f"{format_count(self.asked_iops)} IOPS"
+        return f"{rate}, {self.load}" if self.load else rate

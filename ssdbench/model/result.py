@@ -16,7 +16,7 @@ from ssdbench.model.finding import Finding, Severity
 from ssdbench.model.found import Found, Points, WarmUp
 from ssdbench.model.kind import StageKind
 from ssdbench.model.point import PointResult, Repeat, Verdict
-from ssdbench.model.rates import RateFound
+from ssdbench.model.rates import LoadFound, RateFound
 from ssdbench.model.steadyverdict import SteadyVerdict
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.upgrade import upgraded_run, upgraded_stage
@@ -81,7 +81,7 @@ class StageResult(Model):
             return ", ".join(dict.fromkeys(against))
         if not self.complete:
             return "not finished"
-        answer = self.found.verdict if isinstance(self.found, RateFound) else None
+        answer = self.found.verdict if isinstance(self.found, RateFound | LoadFound) else None
         return "" if answer in (None, "VALIDATED") else answer.lower()
 
 

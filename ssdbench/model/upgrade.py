@@ -76,7 +76,7 @@ def _found(  # noqa: C901 - a case for each kind
             }
         case StageKind.RATE:
             return _rate(summary, data)
-        case StageKind.REPLAY:  # none was stored in schema 1
+        case StageKind.REPLAY | StageKind.LOAD:  # none was stored in schema 1
             return {}
         case StageKind.BLOCKSIZE:
             figures = [f for f in old.get("figures", ()) if "csv" in f]

@@ -16,7 +16,7 @@ from ssdbench.model.estimate import Estimate
 from ssdbench.model.finding import Finding, Severity
 from ssdbench.model.found import WarmUp
 from ssdbench.model.inside import BlockSizeFound, ProbeFound
-from ssdbench.model.rates import RateFound
+from ssdbench.model.rates import LoadFound, RateFound
 from ssdbench.model.replay import ReplayFound
 from ssdbench.model.result import PointResult, Repeat, RunResult, StageResult, SteadyVerdict
 from ssdbench.model.rundirectory import STAGES
@@ -251,6 +251,8 @@ def _answers(stage: StageResult) -> Iterator[Row]:
     match stage.found:
         case RateFound() as found:
             yield from _rate_rows(stage, found)
+        case LoadFound() as found:
+            yield from _load_rows(stage, found)
         case ReplayFound() as found:
             yield from _replay_rows(stage, found)
         case BlockSizeFound() as found:
@@ -300,6 +302,23 @@ def _rate_rows(stage: StageResult, found: RateFound) -> Iterator[Row]:
     if found.clients:
         yield about | _answered(stage, "rate_clients", found.clients, "1", "that shared the rate")
     yield about | _answered(stage, "rate_limit_ns", found.limit_ns, "ns", "as asked")
+
+
+def _load_rows(stage: StageResult, found: LoadFound) -> Iterator[Row]:
+    about: Row = {
+        "workload": found.workload,
+        "access_pattern": found.pattern,
+        "block_bytes": found.block_bytes,
+        "read_percent": found.read_percent,
+        "verdict": found.verdict,
+        "reasons": reasons(stage.findings),
+    }
+    for estimate in found.estimates:
+        told = _estimate(estimate)
+        how = words.doubted(f"at {found.label}, {estimate.method}", stage.why_not)
+        yield about | told | {"direction": estimate.direction, "computed_by": how}
+    yield about | _answered(stage, "load_offered_iops", found.offered_iops, "1/s", "as offered")
+    yield about | _answered(stage, "rate_clients", found.clients, "1", "that shared the rate")
 
 
 def _replay_rows(stage: StageResult, found: ReplayFound) -> Iterator[Row]:

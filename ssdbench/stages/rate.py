@@ -87,6 +87,7 @@ class Rate(PlainStage):
     title = KINDS[StageKind.RATE].title
     record = RateStep
     units_are = "offered rates"
+    each, before = "search", "first look"
 
     @property
     def destructive(self) -> bool:
@@ -121,9 +122,10 @@ class Rate(PlainStage):
 
     def units(self, context: Context, done: Sequence[RateStep]) -> Iterator[Unit[OfferedRate]]:
         """One offered rate after another; the next follows from whether the last kept the limit."""
-        start = self.start_iops or started_from(self, context)
-        while (asked := next_rate(self, start, done)) is not None:
-            search = f"search {asked.search} of {self.repeats}" if asked.search else "first look"
+        while (asked := self.upcoming(context, done)) is not None:
+            counts = f"{self.each} {asked.search}"
+            counts += f" of {self.repeats}" if asked.search <= self.repeats else ""
+            search = counts if asked.search else self.before
             yield Unit(
                 name=f"search-{asked.search:02d}/step-{asked.step:02d}",
                 work=asked,
@@ -132,6 +134,10 @@ class Rate(PlainStage):
                 ahead_bytes=LEAST_AHEAD_BYTES if self.workload.writes else 0,
                 repeat=asked.search,
             )
+
+    def upcoming(self, context: Context, done: Sequence[RateStep]) -> OfferedRate | None:
+        """The next rate, and for how long; None when all searches have ended."""
+        return next_rate(self, self.start_iops or started_from(self, context), done)
 
     def measure(self, context: Context, unit: Unit[OfferedRate]) -> RateStep | None:
         """Settle, count, judge; None when the run must end."""

@@ -16,7 +16,8 @@ from ssdbench.model.rates import RateStep
 from ssdbench.model.workload import Workload
 from ssdbench.stats.openloop import GROWTH, NEARBY, Search
 from ssdbench.stats.percentiles import QUANTILES, smallest_sample
-from ssdbench.stats.ratejudge import ONLY_UPPER
+from ssdbench.stats.ratejudge import ONLY_UPPER, TREND_P
+from ssdbench.stats.trend import trend
 
 BACKLOG = 0.95  # of the offered rate done at most: requests wait for as long as it lasts
 LEAST_BEYOND = 100  # requests of a window that lie beyond the percentile
@@ -35,6 +36,11 @@ MOST_CLIENTS = 1024  # to which they grow by themselves
 MORE_CLIENTS = 4  # times as many, where requests waited for one
 BUSY_OF_TAIL = 0.1  # of what the percentile leaves out: so many requests may find no client free
 OMISSION_FACTOR = 1.1  # a percentile from the due time that is so much larger is worth a word
+LASTS_S = 1800.0  # at one load, before anything is said of it
+SETTLES_S = 600.0  # of that, which is not counted
+MOST_REQUESTS = 10_000_000  # of one start, whose log is read at once
+MORE_TRIALS = 3  # times as many, while waits still get longer
+RISES = 0.05  # of the mean wait over all trials
 SAME_RATE = 1.02  # times what fewer clients completed, or less: clients do not limit it
 
 
@@ -93,6 +99,47 @@ def next_rate(sought: Sought, start_iops: float, done: Sequence[RateStep]) -> Of
             clients = clients_for(sought, rate, done)
             return OfferedRate(one.search, len(one.steps) + 1, rate, seconds, clients)
     return None
+
+
+def next_load(
+    sought: Sought, load_iops: float, settle_s: float, done: Sequence[RateStep]
+) -> OfferedRate | None:
+    """The next start at one load; None when all have ended.
+
+    First, it is offered until clients suffice and ten minutes have passed, which counts for
+    nothing. Then come the trials, at least as many as were asked for and half an hour with that
+    first time; more, while waits still get longer.
+    """
+    if (more := more_clients(sought, done)) is not None:
+        last = done[-1]
+        return OfferedRate(last.search, last.step + 1, load_iops, last.window_s, more)
+    clients = clients_for(sought, load_iops, done)
+    most_s = max(sought.window_s, min(LONGEST_WINDOW_S, MOST_REQUESTS / load_iops))
+    looked = [step for step in done if not step.search]
+    passed_s = sum(step.window_s + settle_s for step in looked)
+    if passed_s < SETTLES_S:
+        left_s = SETTLES_S - passed_s - settle_s if looked else sought.window_s
+        seconds = float(math.ceil(min(max(sought.window_s, left_s), most_s)))
+        return OfferedRate(0, len(looked) + 1, load_iops, seconds, clients)
+    tried = trials(done)
+    lasted_s = sum(step.window_s + settle_s for step in tried)
+    enough = len(tried) >= sought.repeats and lasted_s >= LASTS_S - SETTLES_S
+    if enough and not (rises(tried) and lasted_s < MORE_TRIALS * (LASTS_S - SETTLES_S)):
+        return None
+    share_s = (LASTS_S - SETTLES_S) / sought.repeats - settle_s
+    seconds = float(math.ceil(min(max(window_s(sought, load_iops, done), share_s), most_s)))
+    return OfferedRate(len(tried) + 1, 1, load_iops, seconds, clients)
+
+
+def trials(done: Sequence[RateStep]) -> list[RateStep]:
+    """The starts at one load that count."""
+    return [step for step in decided(done) if step.search]
+
+
+def rises(tried: Sequence[RateStep]) -> bool:
+    """Whether waits get longer from trial to trial."""
+    drift = trend([mean for step in tried for mean in step.block_means_ns])
+    return drift.p <= TREND_P and drift.change > RISES
 
 
 def clients_for(sought: Sought, rate_iops: float, done: Sequence[RateStep]) -> int:

@@ -8,14 +8,12 @@ could hold is too little. Where nothing was measured, or too little, the answer 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ssdbench.model.accept import Accepted, Datasheet, Outcome, Percentile, Target
-from ssdbench.model.finding import Severity
-from ssdbench.model.rates import RateFound
-from ssdbench.model.result import RunResult, StageResult
-from ssdbench.stats.subjects import Number, Subject, subjects
+from ssdbench.model.accept import Accepted, Datasheet, Outcome, Target, Which, direction_of
+from ssdbench.model.asked.rates import OfferedLoad
+from ssdbench.model.result import RunResult
+from ssdbench.stats.subjects import Number, Subject, loaded, subjects
 from ssdbench.units import NS_PER_S, format_count, format_ns
 
-DAY_S = 86_400
 UNITS = {
     "iops": "1/s",
     "throughput_bytes_per_s": "B/s",
@@ -34,11 +32,23 @@ class _Limit:
     metric: str
     wanted: float
     own: bool = True
+    direction: str = ""  # of a percentile: read or write alone
 
     @property
     def lowest(self) -> bool:
         """Whether it must be reached, rather than kept below."""
         return not (self.metric.startswith("lat_") or self.metric == "write_amplification")
+
+    @property
+    def estimate(self) -> str:
+        """The number that it limits, whatever the direction."""
+        return (
+            self.metric.replace(f"lat_{self.direction}_", "lat_") if self.direction else self.metric
+        )
+
+    def which(self, of: Which) -> Which:
+        """The workloads that it is about, and of them the direction that it limits."""
+        return of.model_copy(update={"direction": self.direction}) if self.direction else of
 
     @property
     def unit(self) -> str:
@@ -71,7 +81,7 @@ def _rows(result: RunResult, target: Target) -> Iterator[Accepted]:
         if limit.metric == "write_amplification":
             row = _of_amplification(result, target, limit)
         elif target.at is not None and limit.own:
-            row = _of_load(result, target, limit)
+            row = _of_load(result, target, limit, target.at)
         else:
             row = _of_worst(result, target, limit)
         yield _beside_datasheet(row, target.datasheet)
@@ -89,13 +99,19 @@ def _limits(target: Target) -> Iterator[_Limit]:
     for name in dict.fromkeys((*target.latency, *sheet.latency)):
         own_s = target.latency.get(name)
         limit_s = sheet.latency[name] if own_s is None else own_s
-        yield _Limit(f"lat_{name}_ns", limit_s * NS_PER_S, own_s is not None)
+        direction, _ = direction_of(name)
+        yield _Limit(_metric(name), limit_s * NS_PER_S, own_s is not None, direction)
+
+
+def _metric(name: str) -> str:
+    """`lat_p99_ns` of p99, `lat_read_p99_ns` of `read p99`."""
+    return f"lat_{name.replace(' ', '_')}_ns"
 
 
 def _of_worst(result: RunResult, target: Target, limit: _Limit) -> Accepted:
     """The worst of all that was measured of the kind."""
     named = target.name or target.of.label()
-    rows = [_judged(named, one, limit) for one in subjects(result, target.of)]
+    rows = [_judged(named, one, limit) for one in subjects(result, limit.which(target.of))]
     if not rows:
         why = f"nothing of this kind was measured ({target.of.label()})"
         return _row(named, limit, "cannot tell", why)
@@ -107,7 +123,7 @@ def _of_worst(result: RunResult, target: Target, limit: _Limit) -> Accepted:
 
 
 def _judged(named: str, subject: Subject, limit: _Limit) -> Accepted:
-    number = subject.numbers.get(limit.metric)
+    number = subject.numbers.get(limit.estimate)
     outcome, why = _outcome(subject, number, limit)
     row = _row(named, limit, outcome, why)
     seen = number and number.pessimistic
@@ -127,6 +143,8 @@ def _outcome(subject: Subject, number: Number | None, limit: _Limit) -> tuple[Ou
     side = side if limit.lowest else "upper 95 % limit"
     if number is None:
         return "cannot tell", "this number was not measured"
+    if subject.missed:
+        return "fail", f"the drive does not keep up with the load: {subject.missed}"
     if not subject.validated:
         if subject.at_most and limit.lowest and not limit.kept_by(number.middle):
             return "fail", f"even what it had at most is too little; {subject.why_not}"
@@ -162,107 +180,24 @@ def _apart(subject: Subject, limit: _Limit, number: Number | None) -> tuple[str,
     return (percentile, *facts)
 
 
-def _of_load(result: RunResult, target: Target, limit: _Limit) -> Accepted:
-    """A limit of latency at an offered load: did a search find that the load keeps it?"""
-    percentile = limit.metric.removeprefix("lat_").removesuffix("_ns")
-    searched = [
-        _at_load(result, target, limit, stage, found)
-        for stage, found in result.having(RateFound)
-        if _same(target, found, percentile)
+def _of_load(result: RunResult, target: Target, limit: _Limit, at: OfferedLoad) -> Accepted:
+    """A limit of latency at an offered load, by what was measured at that load."""
+    rows = [
+        _judged(target.name or target.of.label(), one, limit).model_copy(
+            update={"load": _load(at, found.asked_iops)}
+        )
+        for found, one in loaded(result, limit.which(target.of), at)
     ]
-    if not searched:
-        row = _row(target.name or target.of.label(), limit, "cannot tell", (
-            f"no `rate` stage searched for {percentile} of this workload"
-        ))  # fmt: skip
-        return row.model_copy(update={"load": _load(target, None)})
-    return min(searched, key=lambda row: WORST_FIRST.index(row.outcome))
+    if rows:
+        return min(rows, key=lambda row: WORST_FIRST.index(row.outcome))
+    why = "the latency at this load was not measured"
+    row = _row(target.name or target.of.label(), limit, "cannot tell", why)
+    return row.model_copy(update={"load": _load(at, None)})
 
 
-def _same(target: Target, found: RateFound, percentile: str | Percentile) -> bool:
-    which = target.of
-    asked = (
-        (which.block_bytes, found.block_bytes),
-        (which.read_percent, found.read_percent),
-        (which.pattern, found.pattern),
-        (percentile, found.percentile),
-    )
-    return all(want is None or want == has for want, has in asked)
-
-
-def _at_load(
-    result: RunResult, target: Target, limit: _Limit, stage: StageResult, found: RateFound
-) -> Accepted:
-    needed = _needed_iops(result, target, found)
-    outcome, why = _kept_at(result, stage, found, limit, needed)
-    least = 0.0 if needed is None else needed
-    steps = [step for step in found.steps if step.search and step.offered_iops >= least]
-    # Of a load that was offered twice the second, longer offer decided.
-    near = min(steps, key=lambda step: (step.offered_iops, -step.window_s), default=None)
-    row = _row(target.name or target.of.label(), limit, outcome, why)
-    return row.model_copy(
-        update={
-            "load": _load(target, needed),
-            "stage": stage.name,
-            "workload": found.workload,
-            "seen": near.upper_ns if near else None,
-            "middle": near.value_ns if near else None,
-            "worse_because": ("latency counts from when a request was due, at an offered load",),
-        }
-    )
-
-
-def _kept_at(
-    result: RunResult, stage: StageResult, found: RateFound, limit: _Limit, needed: float | None
-) -> tuple[Outcome, str]:
-    if needed is None:
-        return "cannot tell", "a workload of reads alone writes nothing"
-    against = [f.code.value for f in stage.findings if f.severity is Severity.INVALIDATES]
-    if not (stage.complete and result.target.kind.plannable) or against:
-        codes = f" ({', '.join(dict.fromkeys(against))})" if against else ""
-        return "cannot tell", f"the search is NOT VALIDATED{codes}"
-    stricter = found.limit_ns <= limit.wanted * (1 + CLOSE)
-    if stricter and found.rate_iops is not None and found.rate_iops >= needed * (1 - CLOSE):
-        return "pass", (
-            f"{format_count(found.rate_iops)} IOPS can be offered with {found.percentile} within "
-            f"{format_ns(found.limit_ns)}"
-        )
-    if found.limit_ns >= limit.wanted * (1 - CLOSE) and (found.highest_iops or 0.0) < needed:
-        return "fail", (
-            f"at most {format_count(found.highest_iops or 0.0)} IOPS kept {found.percentile} "
-            f"within {format_ns(found.limit_ns)}, in any search"
-        )
-    if not stricter:
-        return "cannot tell", (
-            f"the search allowed {format_ns(found.limit_ns)}; set `limit:` of the `rate` stage to "
-            "the target's"
-        )
-    if found.limit_ns < limit.wanted * (1 - CLOSE):
-        return "cannot tell", (
-            f"the search was stricter, {format_ns(found.limit_ns)}, and found less than this load"
-        )
-    return "fail", (
-        f"only {format_count(found.rate_iops or 0.0)} IOPS kept the limit in every search"
-    )
-
-
-def _needed_iops(result: RunResult, target: Target, found: RateFound) -> float | None:
-    """The rate of all requests, reads included, at which the load is offered."""
-    load = target.at
-    if load is None or load.drive_writes_per_day is None:
-        return None if load is None else load.iops
-    written = found.block_bytes * (1 - found.read_percent / 100)
-    if written <= 0:
-        return None
-    return load.drive_writes_per_day * result.target.size_bytes / DAY_S / written
-
-
-def _load(target: Target, needed: float | None) -> str:
-    load = target.at
-    rate = "" if needed is None else f"{format_count(needed)} IOPS"
-    if load is None or load.drive_writes_per_day is None:
-        return f"at {rate or format_count(load.iops or 0.0) + ' IOPS'}" if load else ""
-    days = f"at {load.drive_writes_per_day:g} drive writes per day"
-    return f"{days}, {rate}" if rate else days
+def _load(load: OfferedLoad, needed: float | None) -> str:
+    days = load.drive_writes_per_day is not None and needed is not None
+    return f"at {load.label()}" + (f", {format_count(needed or 0.0)} IOPS" if days else "")
 
 
 def _of_amplification(result: RunResult, target: Target, limit: _Limit) -> Accepted:
@@ -318,7 +253,7 @@ def _beside_datasheet(row: Accepted, sheet: Datasheet | None) -> Accepted:
 
 def _stated(sheet: Datasheet, metric: str) -> float | None:
     if metric.startswith("lat_"):
-        names = {f"lat_{name}_ns": seconds for name, seconds in sheet.latency.items()}
+        names = {_metric(name): seconds for name, seconds in sheet.latency.items()}
         return names[metric] * NS_PER_S if metric in names else None
     found: float | None = getattr(sheet, metric, None)
     return found

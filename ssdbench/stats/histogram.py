@@ -126,6 +126,11 @@ class Histogram:
             middles[-1] = self.longest_ns
         return np.asarray(middles, dtype=np.float64)
 
+    def share_above(self, latency_ns: float) -> float:
+        """Share of the I/Os in bins that begin there or above."""
+        first = int(np.searchsorted(LOWER_EDGES_NS[:BINS], latency_ns, side="left"))
+        return float(self.counts[first:].sum()) / self.n if self.n else 0.0
+
     def mean_ns(self) -> float:
         """Mean latency from the middles of bins; too low where the last bin has no known end."""
         return float((self.counts * self.middles_ns()).sum() / max(self.n, 1))

@@ -1,10 +1,12 @@
 """Judges one offered rate: whether the percentile kept its limit, and why not."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from ssdbench.model.rates import RateStep as RateTrial
 from ssdbench.stats.capacity import RateStep, keeps
 from ssdbench.stats.histogram import Histogram
 from ssdbench.stats.openloop import Requests, Whole, found_all_busy, stalls
@@ -13,6 +15,7 @@ from ssdbench.stats.trend import trend
 from ssdbench.units import NS_PER_S
 
 BLOCKS = 20  # of a window, for the design effect and the trend
+GREW = "the backlog grew over the window"
 ONLY_UPPER = "the upper limit of the percentile is above the limit"
 TREND_P = 0.01
 TREND_CHANGE = 0.2  # of the mean latency over a window: a queue that grows
@@ -54,6 +57,7 @@ class Judged:
     window_s: float = 0.0
     beyond: float = 0.0  # requests beyond the percentile, in the direction that had fewer
     stalls: int = 0  # how often waits above the limit came
+    block_means_ns: tuple[float, ...] = ()  # mean wait in each part of the window, in order
 
 
 def judged(requests: Requests, asked: Asked) -> Judged:
@@ -86,7 +90,7 @@ def judged(requests: Requests, asked: Asked) -> Judged:
         percentile_upper_ns=math.inf if upper is None else upper,
         backlog_grows=any(_grows(parts) for parts in blocks),
         # What may be on its way at the end of the window, each within the limit.
-        chance_iops=asked.offered_iops * asked.limit_ns / NS_PER_S / asked.seconds,
+        chance_iops=on_their_way_iops(asked.offered_iops, asked.limit_ns, asked.seconds),
     )
     kept = keeps(step, asked.limit_ns)
     seen = directions[worst].seen_ns()
@@ -106,7 +110,22 @@ def judged(requests: Requests, asked: Asked) -> Judged:
         window_s=asked.seconds,
         beyond=min(map(len, waits)) * (1 - asked.quantile),
         stalls=stalls(window.due_ns, window.waited_ns(ends), asked.limit_ns),
+        block_means_ns=tuple(part.mean_ns() for part in _together(blocks) if part.n),
     )
+
+
+def on_their_way_iops(offered_iops: float, limit_ns: float, seconds: float) -> float:
+    """By how much fewer may be done, as requests within the limit are on their way at the end.
+
+    Without a limit that is a second's worth.
+    """
+    within_s = limit_ns / NS_PER_S if math.isfinite(limit_ns) else 1.0
+    return offered_iops * within_s / seconds
+
+
+def _together(blocks: Sequence[Sequence[Histogram]]) -> list[Histogram]:
+    """The waits of all directions in each part of a window."""
+    return [Histogram.merged(parts) for parts in zip(*blocks, strict=True)]
 
 
 def blocked(requests: Requests, waited_ns: Whole, asked: Asked) -> list[Histogram]:
@@ -122,12 +141,25 @@ def _grows(parts: list[Histogram]) -> bool:
     return drift.p <= TREND_P and drift.change > TREND_CHANGE
 
 
+def undelivered(step: RateTrial, limit_ns: float) -> str:
+    """Why a drive did not keep up with an offered rate; empty where it did."""
+    chance = on_their_way_iops(step.offered_iops, limit_ns, step.window_s)
+    told = RateStep(step.offered_iops, step.achieved_iops, 0.0, step.backlog_grows, chance)
+    return _behind(told) or (GREW if step.backlog_grows else "")
+
+
+def _behind(step: RateStep) -> str:
+    if step.achieved_iops + step.chance_iops >= 0.99 * step.offered_iops:
+        return ""
+    share = 100 * step.achieved_iops / step.offered_iops
+    return f"only {share:.1f} % of what was due were done"
+
+
 def _why(step: RateStep, value_ns: float, limit_ns: float) -> str:
-    if step.achieved_iops + step.chance_iops < 0.99 * step.offered_iops:
-        share = 100 * step.achieved_iops / step.offered_iops
-        return f"only {share:.1f} % of what was due were done"
+    if behind := _behind(step):
+        return behind
     if math.isinf(step.percentile_upper_ns):
         return "too few independent requests for an upper limit"
     if step.backlog_grows:
-        return "the backlog grew over the window"
+        return GREW
     return "the percentile is above the limit" if value_ns > limit_ns else ONLY_UPPER

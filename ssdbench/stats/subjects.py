@@ -8,15 +8,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ssdbench.model.accept import WHOLE_PERCENT, Which
+from ssdbench.model.asked.rates import OfferedLoad
 from ssdbench.model.estimate import Estimate
 from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.pts import Pts, PtsMetric, PtsWindow
+from ssdbench.model.rates import LoadFound
 from ssdbench.model.replay import ReplayFound
 from ssdbench.model.result import PointResult, RunResult, StageResult
 from ssdbench.units import format_duration, format_figure, format_size
 
 RATES = ("iops", "throughput_bytes_per_s", "worst_minute_iops", "worst_second_iops")
 TRIM = "trim"
+SAME_LOAD = 1e-9  # rounding of a rate
 SEVERAL = -1  # of no one kind, as a mix of several sizes or shares of reads
 OF_POINTS = {"bw_bytes_per_s": "throughput_bytes_per_s"}  # estimates that have another name here
 SLOWS = (Code.THROTTLED, Code.DISTURBED, Code.HOST_BOUND, Code.BELOW_REMAP_UNIT)
@@ -41,6 +44,7 @@ class Subject:
     validated: bool
     why_not: str = ""  # one clause; empty where it is validated
     at_most: bool = False  # the rate was still moving: no more than this
+    missed: str = ""  # why an offered load was not kept up with, where that is VALIDATED
     numbers: Mapping[str, Number] = field(default_factory=dict)
     facts: tuple[str, ...] = ()  # of the run that slow such a number down
 
@@ -60,6 +64,42 @@ def subjects(result: RunResult, which: Which) -> list[Subject]:
     ]
 
 
+def loaded(result: RunResult, which: Which, at: OfferedLoad) -> Iterator[tuple[LoadFound, Subject]]:
+    """What was measured at a load of the kind that a target names."""
+    for stage, found in result.having(LoadFound):
+        kind = (
+            (which.block_bytes, found.block_bytes),
+            (which.read_percent, found.read_percent),
+            (which.pattern, found.pattern),
+        )
+        size = result.target.size_bytes
+        iops = at.of_requests_iops(found.block_bytes, found.read_percent, size)
+        if abs(found.asked_iops - iops) > SAME_LOAD * iops:
+            continue
+        if all(want is None or want == has for want, has in kind) and _has(
+            which, [found.read_percent]
+        ):
+            yield (
+                found,
+                Subject(
+                    stage=stage.name,
+                    workload=found.workload,
+                    validated=not stage.why_not,
+                    why_not=f"it is {found.verdict} ({stage.why_not})" if stage.why_not else "",
+                    missed="" if stage.why_not else found.missed,
+                    numbers=dict(_numbers(found.estimates, which, moving=False)),
+                    facts=("latency counts from when a request was due, at an offered load",),
+                ),
+            )
+
+
+def _has(which: Which, shares: Iterable[int]) -> bool:
+    """Whether some of these shares of reads has the direction that is named; flushes may be any."""
+    if which.direction == "read":
+        return any(share > 0 for share in shares)
+    return which.direction != "write" or any(share < WHOLE_PERCENT for share in shares)
+
+
 def _of_points(result: RunResult, stage: StageResult, which: Which) -> Iterator[Subject]:
     for point in stage.points:
         if _is(point, which):
@@ -74,13 +114,16 @@ def _is(point: PointResult, which: Which) -> bool:
         return False
     sizes = set(workload.block_sizes)
     shares = {stream.read_percent for stream in workload.moving} or {workload.read_percent}
+    (share,) = shares if len(shares) == 1 else (SEVERAL,)
     asked = (
         (which.block_bytes, sizes.pop() if len(sizes) == 1 else SEVERAL),
-        (which.read_percent, shares.pop() if len(shares) == 1 else SEVERAL),
+        (which.read_percent, share),
         (which.iodepth, workload.iodepth),
         (which.numjobs, workload.numjobs),
         (which.pattern, workload.pattern.value),
     )
+    if which.job is None and not _has(which, shares):
+        return False
     span = WHOLE_PERCENT if point.point.span_percent is None else point.point.span_percent
     wanted = WHOLE_PERCENT if which.span_percent is None else which.span_percent
     return span == wanted and all(want is None or want == has for want, has in asked)

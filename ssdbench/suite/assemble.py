@@ -9,6 +9,7 @@ from ssdbench.engine.stage import AnyStage
 from ssdbench.errors import Misplaced, UsageError
 from ssdbench.generator.fio.placement import POLICY
 from ssdbench.model import asked
+from ssdbench.model.acceptfit import loads
 from ssdbench.model.profile import Fill, Host, Profile, Purge, Switch
 from ssdbench.model.quantity import Extent
 from ssdbench.model.target import TargetInfo, TargetKind
@@ -28,7 +29,7 @@ from ssdbench.stats.writecache import cache_enabled
 from ssdbench.suite import applications, files, filesystems
 from ssdbench.suite.jobphases import phases
 from ssdbench.suite.jobs import fio_jobs, together
-from ssdbench.suite.points import hottest, names_warm_up, rate, span, steady_workload, sweep
+from ssdbench.suite.points import hottest, load, names_warm_up, rate, span, steady_workload, sweep
 from ssdbench.suite.replays import replay
 from ssdbench.suite.writers import processes
 
@@ -50,6 +51,12 @@ def stages(profile: Profile, target: TargetInfo) -> tuple[AnyStage, ...]:
             planned += _measuring(len(planned), measure.stage, profile, target, level_bytes)
         except UsageError as error:
             raise Misplaced(("measure", index, measure.key), error) from error
+    for wanted in loads(profile):
+        planned += _refilled(planned, len(planned), profile, target, level_bytes)
+        try:
+            planned += _measuring(len(planned), wanted, profile, target, level_bytes)
+        except UsageError as error:
+            raise Misplaced(("accept",), error) from error
     return tuple(planned)
 
 
@@ -71,6 +78,8 @@ def _measuring(  # noqa: C901 - a case for each kind
             return _jobs(before, wanted, profile, target, level_bytes)
         case asked.RateSweep() as wanted:
             return [rate(name, wanted, profile, target, level_bytes)]
+        case asked.Load() as wanted:
+            return [load(name, wanted, profile, target, level_bytes)]
         case asked.Replay() as wanted:
             return [replay(name, wanted, profile, target, level_bytes)]
         case asked.SpanSweep() as wanted:

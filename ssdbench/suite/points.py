@@ -17,6 +17,7 @@ from ssdbench.model.quantity import WHOLE
 from ssdbench.model.target import TargetInfo
 from ssdbench.model.workload import ActiveRange, IoEngine, Point, Workload
 from ssdbench.stages.extra import Extra
+from ssdbench.stages.load import Load
 from ssdbench.stages.measuring import Measuring
 from ssdbench.stages.points import Judging, PointStage, ascending, by_layout
 from ssdbench.stages.rate import Rate
@@ -264,16 +265,7 @@ def rate(
         raise UsageError(f"{name} cannot be measured: {hindrance}", hint="Set another `block`.")
     return Rate(
         name=name,
-        workload=Workload(
-            pattern=wanted.pattern.pattern,
-            block_bytes=wanted.block_bytes,
-            read_percent=wanted.read_percent,
-            iodepth=1,
-            numjobs=wanted.clients or FIRST_CLIENTS,
-            range=point_range(level_bytes, wanted.block_bytes),
-            content=profile.content,
-            arrivals=wanted.arrivals,
-        ),
+        workload=_offered(wanted, profile, level_bytes),
         clients_grow=wanted.clients is None,
         limit_ns=limit_s * 1e9,
         percentile=wanted.percentile,
@@ -282,6 +274,40 @@ def rate(
         repeats=wanted.repeats,
         window_s=wanted.window_s or profile.window_s,
         settle_s=wanted.settle_s,
+    )
+
+
+def load(
+    name: str, wanted: asked.Load, profile: Profile, target: TargetInfo, level_bytes: int
+) -> Load:
+    """The latencies at one load. Raises UsageError for what cannot be measured."""
+    if hindrance := obstacle(wanted.block_bytes, level_bytes, target):
+        raise UsageError(f"{name} cannot be measured: {hindrance}", hint="Set another `block`.")
+    iops = wanted.of_requests_iops(wanted.block_bytes, wanted.read_percent, target.size_bytes)
+    return Load(
+        name=name,
+        workload=_offered(wanted, profile, level_bytes),
+        clients_grow=wanted.clients is None,
+        limit_ns=math.inf if wanted.limit_s is None else wanted.limit_s * 1e9,
+        percentile=wanted.percentile,
+        repeats=wanted.repeats,
+        window_s=wanted.window_s or profile.window_s,
+        settle_s=wanted.settle_s,
+        load_iops=iops,
+        asked_as=wanted.label() if wanted.drive_writes_per_day else "",
+    )
+
+
+def _offered(wanted: asked.Offered, profile: Profile, level_bytes: int) -> Workload:
+    return Workload(
+        pattern=wanted.pattern.pattern,
+        block_bytes=wanted.block_bytes,
+        read_percent=wanted.read_percent,
+        iodepth=1,
+        numjobs=wanted.clients or FIRST_CLIENTS,
+        range=point_range(level_bytes, wanted.block_bytes),
+        content=profile.content,
+        arrivals=wanted.arrivals,
     )
 
 

@@ -15,7 +15,7 @@ from ssdbench.model.asked.mistakes import refuse
 from ssdbench.model.asked.mix import Locality, Mix, MixStream, Priority
 from ssdbench.model.asked.probe import ProbeName, Probes
 from ssdbench.model.asked.processes import Processes
-from ssdbench.model.asked.rates import RateSweep
+from ssdbench.model.asked.rates import Load, Offered, OfferedLoad, RateSweep
 from ssdbench.model.asked.repeated import Extendable, ExtraRepeats, Repeated, Settle
 from ssdbench.model.asked.replay import Replay
 from ssdbench.model.asked.standard import Pts, PtsForm, PtsTest
@@ -60,11 +60,14 @@ __all__ = [
     "Interrupts",
     "JobFile",
     "LatencyPath",
+    "Load",
     "Locality",
     "Measure",
     "MeasuredStage",
     "Mix",
     "MixStream",
+    "Offered",
+    "OfferedLoad",
     "OnDrive",
     "OnFiles",
     "OverHost",
@@ -106,6 +109,7 @@ MeasuredStage = (
     | Surface
     | Pts
     | RateSweep
+    | Load
     | Replay
     | Probes
     | Processes
@@ -141,6 +145,9 @@ class Measure(Model):
     )
     rate: Annotated[RateSweep | None, _Body] = Field(
         default=None, description="Highest offered rate that keeps a limit of latency."
+    )
+    load: Annotated[Load | None, _Body] = Field(
+        default=None, description="Latencies at one offered load."
     )
     replay: Annotated[Replay | None, _Body] = Field(
         default=None, description="A trace, sent again at its own times."

@@ -1,10 +1,11 @@
-"""The highest offered rate that keeps a limit of latency."""
+"""Offered rates: the highest that keeps a limit of latency, and the latencies at one of them."""
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from ssdbench.model.asked.sweeps import AccessOrder
+from ssdbench.model.asked.mistakes import refuse
+from ssdbench.model.asked.sweeps import ALL_READS, AccessOrder
 from ssdbench.model.base import Model
 from ssdbench.model.kind import StageKind
 from ssdbench.model.quantity import (
@@ -17,13 +18,52 @@ from ssdbench.model.quantity import (
     SizeBytes,
 )
 from ssdbench.model.workload import Arrivals
-from ssdbench.units import KIB
+from ssdbench.units import KIB, format_count
+
+DAY_S = 86_400
 
 
-class RateSweep(Model):
-    """Requests come at an offered rate, whether the drive keeps up or not."""
+class OfferedLoad(Model):
+    """A load that is offered whether the drive keeps up or not."""
 
-    kind: ClassVar[StageKind] = StageKind.RATE
+    iops: Positive | None = Field(
+        default=None, examples=[3_000], description="Offered requests a second."
+    )
+    drive_writes_per_day: Positive | None = Field(
+        default=None,
+        examples=[2],
+        description="Writes a day in capacities of the drive; reads come on top.",
+    )
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if (self.iops is None) == (self.drive_writes_per_day is None):
+            refuse([((), "give one of iops and drive_writes_per_day")])
+        return self
+
+    def of_requests_iops(self, block_bytes: int, read_percent: int, size_bytes: int) -> float:
+        """All requests a second, reads included; 0 for drive writes of reads alone."""
+        if self.drive_writes_per_day is None:
+            return self.iops or 0.0
+        written = block_bytes * (100 - read_percent) / 100
+        return self.drive_writes_per_day * size_bytes / DAY_S / written if written else 0.0
+
+    def same_load(self, other: "OfferedLoad | None") -> bool:
+        """Whether another one asks for as much."""
+        return other is not None and (self.iops, self.drive_writes_per_day) == (
+            other.iops,
+            other.drive_writes_per_day,
+        )
+
+    def label(self) -> str:
+        """As the profile says it: `3,000 IOPS`, `2 drive writes per day`."""
+        if self.drive_writes_per_day is None:
+            return f"{format_count(self.iops or 0.0)} IOPS"
+        return f"{self.drive_writes_per_day:g} drive writes per day"
+
+
+class Offered(Model):
+    """A workload whose requests come at an offered rate, whether the drive keeps up or not."""
 
     pattern: AccessOrder = Field(default=AccessOrder.RANDOM, description="Order of offsets.")
     block_bytes: SizeBytes = Field(
@@ -31,14 +71,6 @@ class RateSweep(Model):
     )
     read_percent: ReadPercent = Field(
         default=0, alias="read", description="Share of reads, in percent."
-    )
-    percentile: Literal["p90", "p99", "p99.9", "p99.99"] = Field(
-        default="p99", description="Which percentile of latency is limited."
-    )
-    limit_s: Seconds | None = Field(
-        default=None,
-        alias="limit",
-        description="Its limit, such as 10ms; without it, `p99` of the profile's plan.",
     )
     arrivals: Arrivals = Field(
         default=Arrivals.POISSON,
@@ -49,17 +81,6 @@ class RateSweep(Model):
         examples=[256],
         description="Threads that send, each with one request in flight; without it 16, and more, "
         "up to 1,024, until waiting for one no longer matters.",
-    )
-    start_iops: Positive | None = Field(
-        default=None,
-        alias="start",
-        description="First rate; without it, half of what the stages before reached.",
-    )
-    resolution_percent: Share = Field(
-        default=2.5, alias="resolution", description="The search ends within this share."
-    )
-    repeats: Repeats = Field(
-        default=5, description="Searches; the lowest result counts. Fewer than 5 do not validate."
     )
     window_s: Seconds | None = Field(
         default=None,
@@ -74,3 +95,54 @@ class RateSweep(Model):
     def reads(self) -> bool:
         """Whether it reads."""
         return self.read_percent > 0
+
+
+class Load(Offered, OfferedLoad):
+    """Latencies at one offered load."""
+
+    kind: ClassVar[StageKind] = StageKind.LOAD
+
+    percentile: Literal["p50", "p90", "p99", "p99.9", "p99.99", "p99.999"] = Field(
+        default="p99",
+        description="The rarest percentile that is asked for; windows fit it.",
+    )
+    limit_s: Seconds | None = Field(
+        default=None,
+        alias="limit",
+        description="Its limit, if there is one: stalls are counted where waits are longer.",
+    )
+    repeats: Repeats = Field(
+        default=5, description="Trials, one after another. Fewer than 5 do not validate."
+    )
+
+    @model_validator(mode="after")
+    def _written(self) -> Self:
+        if self.drive_writes_per_day and self.read_percent == ALL_READS:
+            refuse([(("drive_writes_per_day",), "a workload of reads alone writes nothing")])
+        return self
+
+
+class RateSweep(Offered):
+    """The search for the highest such rate that keeps a limit of latency."""
+
+    kind: ClassVar[StageKind] = StageKind.RATE
+
+    percentile: Literal["p90", "p99", "p99.9", "p99.99"] = Field(
+        default="p99", description="Which percentile of latency is limited."
+    )
+    limit_s: Seconds | None = Field(
+        default=None,
+        alias="limit",
+        description="Its limit, such as 10ms; without it, `p99` of the profile's plan.",
+    )
+    start_iops: Positive | None = Field(
+        default=None,
+        alias="start",
+        description="First rate; without it, half of what the stages before reached.",
+    )
+    resolution_percent: Share = Field(
+        default=2.5, alias="resolution", description="The search ends within this share."
+    )
+    repeats: Repeats = Field(
+        default=5, description="Searches; the lowest result counts. Fewer than 5 do not validate."
+    )

@@ -139,6 +139,24 @@ class OwnClientBusy(FindingKind):
 
 
 @dataclass(frozen=True)
+class WaitsRise(FindingKind):
+    """Waits at an offered load that still got longer when its last trial ended."""
+
+    code = Code.TREND
+    severities = (Severity.INVALIDATES,)
+    remedy = "A longer `settle` of the load, or more `repeats`; the drive may get hot or fill up."
+
+    offered_iops: float
+    hours: float
+
+    def message(self) -> str:
+        return (
+            f"at {format_count(self.offered_iops)} IOPS waits still got longer after "
+            f"{format_figure(self.hours, 2)} h"
+        )
+
+
+@dataclass(frozen=True)
 class WindowTooShort(FindingKind):
     """A window of a rate that holds too few requests beyond the percentile."""
 

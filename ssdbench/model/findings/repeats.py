@@ -33,9 +33,11 @@ class TooFewSearches(FindingKind):
 
     searches: int
     least: int
+    trials: bool = False  # of one load
 
     def message(self) -> str:
-        searches = "1 search" if self.searches == 1 else f"{self.searches} searches"
+        one, several = ("trial", "trials") if self.trials else ("search", "searches")
+        searches = f"1 {one}" if self.searches == 1 else f"{self.searches} {several}"
         return f"only {searches} ended; at least {self.least} are needed"
 
 

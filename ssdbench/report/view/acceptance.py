@@ -47,8 +47,9 @@ def middle(row: Accepted) -> str:
 
 
 def name(row: Accepted) -> str:
-    """`rate`, `p99.9`."""
-    return _NAMES.get(row.metric) or row.metric.removeprefix("lat_").removesuffix("_ns")
+    """`rate`, `p99.9`, `read p99`."""
+    latency = row.metric.removeprefix("lat_").removesuffix("_ns").replace("_", " ")
+    return _NAMES.get(row.metric) or latency
 
 
 def _value(row: Accepted, value: float | None) -> str:

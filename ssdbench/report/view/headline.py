@@ -15,7 +15,7 @@ from ssdbench.model.found import WarmUp
 from ssdbench.model.inside import BlockSizeFound, ProbeFound
 from ssdbench.model.profile import CapacityPlan
 from ssdbench.model.pts import Pts, PtsMetric
-from ssdbench.model.rates import RateFound
+from ssdbench.model.rates import LoadFound, RateFound
 from ssdbench.model.replay import ReplayFound
 from ssdbench.model.result import PointResult, RunResult, StageResult
 from ssdbench.model.steadyverdict import SteadyVerdict
@@ -27,7 +27,7 @@ from ssdbench.report.view.findings import all_findings
 from ssdbench.report.view.inside import of_inside
 from ssdbench.report.view.page import Headline
 from ssdbench.report.view.pts import pts_rule
-from ssdbench.report.view.rateline import of_rate
+from ssdbench.report.view.rateline import of_load, of_rate
 from ssdbench.report.view.replays import of_replay
 from ssdbench.stats.evidence import HORIZON_S
 from ssdbench.stats.point import without_bound
@@ -106,6 +106,9 @@ def headline(result: RunResult) -> Headline:
     rated = [(s, found) for s, found in result.having(RateFound) if found.searches]
     if rated and not any(stage.points for stage in result.stages):
         return of_rate(result, rated)
+    loads = [(s, found) for s, found in result.having(LoadFound) if found.estimates]
+    if loads and not any(stage.points for stage in result.stages):
+        return of_load(result, loads)
     replayed = [found for _, found in result.having(ReplayFound) if found.estimates]
     if replayed and not any(stage.points for stage in result.stages):
         return of_replay(result, replayed)

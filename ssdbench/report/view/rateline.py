@@ -1,9 +1,10 @@
-"""The headline of a run that only searched for rates within a limit of latency."""
+"""The headline of a run that only offered rates: searches within a limit of latency, and loads."""
 
 from collections.abc import Sequence
 
-from ssdbench.model.rates import RateFound
+from ssdbench.model.rates import LoadFound, RateFound
 from ssdbench.model.result import RunResult, StageResult
+from ssdbench.report.metrics import percentiles_of
 from ssdbench.report.view import words
 from ssdbench.report.view.page import Headline
 from ssdbench.units import format_bound
@@ -57,3 +58,22 @@ def _evidence(stage: StageResult, found: RateFound) -> tuple[str, str]:
     confidence = f", confidence {100 * found.confidence:.3g} %"
     told = f"{rate} IOPS in {found.searches} searches{confidence}"
     return stage.title, words.doubted(told, stage.why_not)
+
+
+def of_load(result: RunResult, stages: Sequence[tuple[StageResult, LoadFound]]) -> Headline:
+    """The box on top of a run that measured loads alone: the upper limit at the first of them."""
+    stage, found = stages[0]
+    worst = percentiles_of(found.estimates).get(float(found.percentile[1:]))
+    upper = None if worst is None or worst.status == "suppressed" else worst.bound
+    number, _, unit = words.quantity(upper, "ns").partition(" ")
+    label = f"{found.percentile} at the load, at most"
+    return Headline(
+        label=words.sentence(words.doubted(label, stage.why_not))[:-1],
+        number=number,
+        unit=unit,
+        holds_for=words.times(f"{found.label} of {found.workload}"),
+        meaning="The upper 95 % limit of the percentile of latency at the offered load, from when "
+        "requests were due. How much more the drive can carry was not measured.",
+        evidence=[(one.title, f"{told.label}, {told.trials} trials") for one, told in stages],
+        tone=words.VERDICT_TONES[result.verdict],
+    )

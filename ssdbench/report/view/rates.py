@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
-from ssdbench.model.rates import RateFound, RateStep
+from ssdbench.model.rates import LoadFound, RateFound, RateStep
 from ssdbench.model.result import StageResult
 from ssdbench.report.figures import Line, LinesFigure
 from ssdbench.report.view import words
 from ssdbench.report.view.page import Block, Cell, Column, Facts, Plot, Plots, Prose, Table
-from ssdbench.units import counted, format_count, format_ns
+from ssdbench.report.view.replays import latencies
+from ssdbench.units import counted, format_count, format_duration, format_ns
 
 TICKS = 6
 
@@ -18,8 +19,32 @@ def blocks(stage: StageResult, found: RateFound) -> Iterator[Block]:
     steps = sorted((s for s in found.steps if s.value_ns > 0), key=lambda s: s.offered_iops)
     if len({step.offered_iops for step in steps}) > 1:
         yield Plots([_curve(stage, found, steps)])
-    yield _table(found)
+    yield _steps(found.steps, "first look", found.percentile)
     yield Facts("In numbers", [words.fact(name, value) for name, value in _numbers(stage, found)])
+
+
+def load_blocks(stage: StageResult, found: LoadFound) -> Iterator[Block]:
+    """The latencies at one load, and every start."""
+    yield _at_load(stage, found)
+    if found.estimates:
+        yield latencies(found.estimates)
+    yield _steps(found.steps, "settling", found.percentile)
+
+
+def _at_load(stage: StageResult, found: LoadFound) -> Prose:
+    kept = found.missed or "the drive kept up with it"
+    told = (
+        f"{found.label} of {words.times(found.workload)}, {kept}; the latencies are those of "
+        f"{counted(found.trials, 'trial')} over {format_duration(found.measured_s)}, after "
+        f"{format_duration(found.settled_s)} at this load that do not count"
+    )
+    counts = (
+        " Latency counts from the moment when a request was due. The upper limit is that of all "
+        "trials together, or the percentile of the slowest trial where that is higher."
+    )
+    sound = not (stage.why_not or found.missed)
+    lead = words.sentence(words.doubted(told, stage.why_not))
+    return Prose(f"{lead}{counts}", tone="" if sound else "bad")
 
 
 def _numbers(
@@ -102,8 +127,7 @@ def _curve(stage: StageResult, found: RateFound, steps: Sequence[RateStep]) -> P
     )
 
 
-def _table(found: RateFound) -> Table:
-    name = found.percentile
+def _steps(steps: Sequence[RateStep], before: str, name: str) -> Table:
     columns = [
         Column("Search", number=True),
         Column("Offered IOPS", number=True),
@@ -114,12 +138,13 @@ def _table(found: RateFound) -> Table:
         Column("Upper limit", number=True, hint="one-sided, 95 %"),
         Column("Kept"),
     ]
-    return Table("Every offered rate", columns, [_row(s) for s in found.steps], fold="Every rate")
+    rows = [_row(step, before) for step in steps]
+    return Table("Every offered rate", columns, rows, fold="Every rate")
 
 
-def _row(step: RateStep) -> list[Cell]:
+def _row(step: RateStep, before: str) -> list[Cell]:
     return [
-        Cell(str(step.search) if step.search else "first look"),
+        Cell(str(step.search) if step.search else before),
         Cell(format_count(step.offered_iops)),
         Cell(format_count(step.achieved_iops)),
         Cell(str(step.clients) if step.clients else words.NONE),

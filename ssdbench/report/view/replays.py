@@ -18,7 +18,7 @@ def blocks(found: ReplayFound) -> Iterator[Block]:
     """The latencies, each replay, and the trace itself."""
     yield Prose(_lead(found))
     if found.estimates:
-        yield _latencies(found)
+        yield latencies(found.estimates)
     yield _each(found.replays)
     if found.trace is not None:
         yield Facts("The trace", trace_facts(found.trace))
@@ -125,7 +125,8 @@ def _lead(found: ReplayFound) -> str:
     )
 
 
-def _latencies(found: ReplayFound) -> Table:
+def latencies(estimates: Sequence[Estimate]) -> Table:
+    """Every percentile of every direction, with its upper limit."""
     columns = [
         Column("Direction"),
         Column("Percentile"),
@@ -133,7 +134,7 @@ def _latencies(found: ReplayFound) -> Table:
         Column("Upper 95 % limit", number=True),
         Column("Requests", number=True),
     ]
-    return Table("Latency", columns, [_latency(estimate) for estimate in found.estimates])
+    return Table("Latency", columns, [_latency(estimate) for estimate in estimates])
 
 
 def _latency(estimate: Estimate) -> list[Cell]:

@@ -8,7 +8,7 @@ from ssdbench.model.found import FillDone, Points, PurgeDone, WarmUp
 from ssdbench.model.inside import BlockSizeFound, ProbeFound
 from ssdbench.model.kind import KINDS
 from ssdbench.model.pts import Pts
-from ssdbench.model.rates import RateFound
+from ssdbench.model.rates import LoadFound, RateFound
 from ssdbench.model.replay import ReplayFound
 from ssdbench.model.result import StageResult
 from ssdbench.report.read import StoredRun
@@ -58,7 +58,7 @@ def _blocks(run: StoredRun, stage: StageResult) -> Iterator[Block]:
     yield Fold("What it took", [cost(stage)])
 
 
-def _found(run: StoredRun, stage: StageResult) -> Iterator[Block]:  # noqa: C901 - a line for each
+def _found(run: StoredRun, stage: StageResult) -> Iterator[Block]:  # noqa: C901, PLR0912 - a case for each
     match stage.found:
         case PurgeDone() as found:
             yield from purge.blocks(found)
@@ -74,6 +74,8 @@ def _found(run: StoredRun, stage: StageResult) -> Iterator[Block]:  # noqa: C901
             yield from replays.blocks(found)
         case RateFound() as found:
             yield from rates.blocks(stage, found)
+        case LoadFound() as found:
+            yield from rates.load_blocks(stage, found)
         case BlockSizeFound() as found:
             yield from blocksize.blocks(run, stage, found)
         case ProbeFound() as found:

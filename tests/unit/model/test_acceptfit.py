@@ -5,6 +5,9 @@ from pathlib import Path
 import pytest
 
 from ssdbench.cli.main import run
+from ssdbench.model import asked
+from ssdbench.model.acceptfit import loads
+from ssdbench.model.loading import load_profile
 
 PROFILE = """
 target: sim:x25m-g2-160,capacity=1GiB
@@ -36,7 +39,12 @@ accept:
         ("{of: {replay: x}, latency: {p99: 1ms}}", 2),
         ("{of: {job: x}, latency: {p99: 1ms}}", 2),
         ("{of: {stream: x}, latency: {p99: 1ms}}", 2),
-        ("{of: {block: 4KiB}, at: {iops: 1}, latency: {p99: 5ms}}", 2),
+        ("{of: {block: 4KiB}, at: {iops: 500}, latency: {p99: 5ms}}", 0),
+        ("{of: {block: 8KiB, read: 70}, at: {iops: 500}, latency: {read p99: 5ms}}", 0),
+        ("{of: {block: 8KiB}, at: {iops: 500}, latency: {p99: 5ms}}", 2),
+        ("{of: {block: 4KiB, read: 100}, at: {iops: 500}, latency: {write p99: 5ms}}", 2),
+        ("{of: {block: 4KiB, iodepth: 32}, latency: {read p99: 1ms}}", 0),
+        ("{of: {job: x}, at: {iops: 500}, latency: {p99: 5ms}}", 2),
         ("{of: {block: 4KiB, read: 100}, at: {drive_writes_per_day: 1}, latency: {p99: 5ms}}", 2),
         ("{of: {block: 4KiB}, at: {iops: 1}, iops: 5}", 2),
         ("{of: {block: 4KiB}}", 2),
@@ -102,3 +110,37 @@ def test_a_job_that_reports_call_otherwise_is_refused_with_the_names_that_there_
     assert run(["plan", str(path)]) == code
 
     assert ("the jobs here are job, pair" in capfd.readouterr().err) == (code == 2)
+
+
+def loads_of(*targets: str, measure: str = "sweep: {block: 4KiB}") -> list[asked.Load]:
+    text = f"target: sim:x25m-g2-160\nmeasure: [{{{measure}}}]\naccept:\n"
+    return loads(load_profile(text + "".join(f"  - {{{one}}}\n" for one in targets), "p.yaml"))
+
+
+MIXED_AT = "of: {block: 4KiB, read: 70}, at: {iops: 3000}, latency:"
+
+
+def test_a_load_that_targets_name_is_measured_once_for_the_rarest_percentile() -> None:
+    reads, whole = f"{MIXED_AT} {{read p99: 10ms}}", f"{MIXED_AT} {{p99.9: 20ms, p99.99: 50ms}}"
+
+    (load,) = loads_of(reads, whole)
+
+    assert (load.block_bytes, load.read_percent, load.iops) == (4096, 70, 3000)
+    assert (load.percentile, load.limit_s, load.clients) == ("p99.99", 0.05, None)
+    assert len(loads_of(reads, whole.replace("3000", "3001"))) == 2
+    assert not loads_of("of: {block: 4KiB, read: 70}, latency: {p99: 1ms}")
+
+
+def test_a_load_is_offered_as_the_search_of_that_workload_offers_its_rates() -> None:
+    search = "rate: {block: 4KiB, read: 70, limit: 10ms, clients: 256, arrivals: even, settle: 5s}"
+
+    (load,) = loads_of("of: {block: 4KiB}, at: {iops: 3000}, latency: {p99: 10ms}", measure=search)
+
+    assert (load.read_percent, load.clients, load.arrivals, load.settle_s) == (70, 256, "even", 5)
+
+
+def test_a_load_that_the_profile_measures_itself_is_not_measured_twice() -> None:
+    own = "load: {block: 4KiB, read: 70, iops: 3000}"
+
+    assert not loads_of(f"{MIXED_AT} {{p99: 10ms}}", measure=own)
+    assert len(loads_of(f"{MIXED_AT} {{p99: 10ms}}", measure=own.replace("3000", "3001"))) == 1

@@ -9,16 +9,17 @@ from ssdbench.cli import conduct
 from ssdbench.cli.summary import run_lines
 from ssdbench.model.accept import Accepted, Target
 from ssdbench.model.asked.standard import PtsForm, PtsTest
-from ssdbench.model.finding import Code
+from ssdbench.model.estimate import Estimate
+from ssdbench.model.finding import Code, Finding
 from ssdbench.model.point import StreamResult
 from ssdbench.model.pts import Pts, PtsCell, PtsMetric, PtsRound, PtsWindow
-from ssdbench.model.rates import RateStep
+from ssdbench.model.rates import LoadFound
 from ssdbench.model.result import FlashWritten, RunResult, StageResult
 from ssdbench.model.rundirectory import MANIFEST
 from ssdbench.model.workload import Stream
 from ssdbench.report import render
 from ssdbench.stats.acceptance import accepted, whole, with_accepted
-from tests.support.builders import StoredRunBuilder, a_finding, a_small_run, with_found
+from tests.support.builders import a_finding, a_small_run
 
 BOUND, MEAN, WORST_SECOND, UPPER_NS = 5_000.0, 6_000.0, 900.0, 3e6
 
@@ -116,48 +117,101 @@ CAPACITY = 160_000_000_000
 TWO_DRIVE_WRITES = 2 * CAPACITY / 86_400 / 4096  # 904 IOPS
 
 
+def at_load(result: RunResult, *findings: Finding, **found: Any) -> RunResult:
+    """A run that measured one load of writes: p99.9 of 4.5 ms, 4.9 ms at most."""
+    estimates = tuple(
+        Estimate(
+            metric="lat_p99.9_ns", unit="ns", value=4.5e6, bound=bound, direction=way,
+            status="published" if bound else "indicative",
+        )
+        for way, bound in found.pop("bounds", {"write": 4.9e6}).items()
+    )  # fmt: skip
+    known: dict[str, Any] = {
+        "asked_iops": TWO_DRIVE_WRITES,
+        "verdict": "VALIDATED",
+        "estimates": estimates,
+    }
+    stage = StageResult(
+        name="01-load", title="It", started_at="", duration_s=1, wall_s=1, findings=findings,
+        found=LoadFound(**known | found),
+    )  # fmt: skip
+    return result.model_copy(update={"stages": (stage,)})
+
+
 @pytest.mark.parametrize(
     ("found", "limit", "outcome"),
     [
-        ({"rate_iops": TWO_DRIVE_WRITES, "limit_ns": 5e6}, "5ms", "pass"),
-        ({"rate_iops": TWO_DRIVE_WRITES, "limit_ns": 4e6}, "5ms", "pass"),
-        ({"rate_iops": 900.0, "highest_iops": 903.0, "limit_ns": 5e6}, "5ms", "fail"),
-        ({"rate_iops": 900.0, "highest_iops": 950.0, "limit_ns": 5e6}, "5ms", "fail"),
-        ({"rate_iops": 900.0, "highest_iops": 903.0, "limit_ns": 4e6}, "5ms", "cannot tell"),
-        ({"rate_iops": 2000.0, "highest_iops": 2000.0, "limit_ns": 6e6}, "5ms", "cannot tell"),
-        ({"rate_iops": 900.0, "highest_iops": 903.0, "limit_ns": 6e6}, "5ms", "fail"),
+        ({}, "5ms", "pass"),
+        ({}, "4.8ms", "fail"),
+        ({}, "4ms", "fail"),
+        ({"missed": "only 57.1 % of what was due were done"}, "5ms", "fail"),
+        ({"verdict": "NOT VALIDATED"}, "5ms", "cannot tell"),
+        ({"verdict": "MEASURED, NOT PLANNABLE"}, "5ms", "cannot tell"),
+        ({"bounds": {"write": None}}, "5ms", "cannot tell"),
+        ({"asked_iops": 905.0}, "5ms", "cannot tell"),  # another load
+        ({"read_percent": 70, "asked_iops": TWO_DRIVE_WRITES / 0.3}, "5ms", "cannot tell"),
     ],
 )
-def test_a_latency_at_drive_writes_per_day_is_judged_by_a_search_at_an_offered_load(
-    tmp_path: Path, found: dict[str, float], limit: str, outcome: str
+def test_a_latency_at_drive_writes_per_day_is_judged_by_what_was_measured_at_that_load(
+    stored: tuple[Path, RunResult], found: dict[str, Any], limit: str, outcome: str
 ) -> None:
-    result = StoredRunBuilder(tmp_path, repeats=1, measure_s=5).rate().write()
-    stage = with_found(result.stages[0], percentile="p99.9", read_percent=0, **found)
-    told = result.model_copy(update={"stages": (stage,)})
+    told = at_load(stored[1], **found)
+
     row = one(told, of=WRITES, at={"drive_writes_per_day": 2}, latency={"p99.9": limit})
 
-    assert (row.outcome, row.load) == (outcome, "at 2 drive writes per day, 904.2 IOPS"), row.why
+    assert row.outcome == outcome, row.why
+    if row.seen is not None:
+        assert (row.seen, row.load) == (4.9e6, "at 2 drive writes per day, 904.2 IOPS")
 
 
-def test_a_load_that_was_offered_twice_is_shown_as_the_second_time_decided(tmp_path: Path) -> None:
-    result = StoredRunBuilder(tmp_path, repeats=1, measure_s=5).rate().write()
-    twice = tuple(
-        RateStep(
-            search=1, step=step, offered_iops=1000, achieved_iops=1000, seen_ns=4e6, value_ns=4.5e6,
-            upper_ns=upper_ns, p50_ns=1e6, mean_ns=1e6, backlog_grows=False, kept=step == 2,
-            reason="", window_s=600.0 * step,
-        )
-        for step, upper_ns in ((1, 5.2e6), (2, 4.9e6))
-    )  # fmt: skip
-    stage = with_found(
-        result.stages[0], percentile="p99.9", read_percent=0, rate_iops=1000.0, limit_ns=5e6,
-        steps=twice,
-    )  # fmt: skip
-    told = result.model_copy(update={"stages": (stage,)})
+def test_a_load_is_told_as_not_validated_with_the_reason(
+    stored: tuple[Path, RunResult],
+) -> None:
+    spoilt = at_load(stored[1], a_finding(), verdict="NOT VALIDATED")
 
-    row = one(told, of=WRITES, at={"iops": 900.0}, latency={"p99.9": "5ms"})
+    row = one(spoilt, of=WRITES, at={"iops": TWO_DRIVE_WRITES}, latency={"p99.9": "1s"})
 
-    assert (row.outcome, row.seen) == ("pass", 4.9e6)
+    assert (row.outcome, row.why) == ("cannot tell", "it is NOT VALIDATED (cv-too-high)")
+
+
+def test_reads_alone_are_limited_at_a_load_and_of_a_point(stored: tuple[Path, RunResult]) -> None:
+    mixed = at_load(
+        stored[1], read_percent=70, asked_iops=3000.0, bounds={"read": 2e6, "write": 9e6}
+    )
+    target: dict[str, Any] = {"of": {"block": "4KiB", "read": 70}, "at": {"iops": 3000.0}}
+
+    assert one(mixed, **target, latency={"p99.9": "5ms"}).outcome == "fail"
+    reads = one(mixed, **target, latency={"read p99.9": "5ms"})
+    assert (reads.outcome, reads.seen, reads.metric) == ("pass", 2e6, "lat_read_p99.9_ns")
+    assert one(mixed, **target, latency={"write p99.9": "5ms"}).outcome == "fail"
+
+    (point,) = stored[1].points
+    both = tuple(
+        e.model_copy(update={"direction": way, "bound": bound, "status": "published"})
+        for e in point.estimates
+        if e.metric == "lat_p99_ns"
+        for way, bound in (("read", 2e6), ("write", 9e6))
+    )
+    workload = point.point.workload.model_copy(update={"read_percent": 70})
+    result = planted(
+        stored[1],
+        point=point.point.model_copy(update={"workload": workload}),
+    )
+    stage = next(stage for stage in result.stages if stage.points)
+    found = stage.found.model_copy(
+        update={"points": (stage.points[0].model_copy(update={"estimates": both}),)}
+    )
+    swept = result.model_copy(update={"stages": (stage.model_copy(update={"found": found}),)})
+    assert one(swept, of={"block": "4KiB"}, latency={"p99": "5ms"}).outcome == "fail"
+    assert one(swept, of={"block": "4KiB"}, latency={"read p99": "5ms"}).outcome == "pass"
+
+
+def test_a_point_that_only_writes_is_none_of_a_target_for_reads(
+    stored: tuple[Path, RunResult],
+) -> None:
+    row = one(stored[1], of={"block": "4KiB"}, latency={"read p99": "5ms"})
+
+    assert (row.outcome, "nothing of this kind was measured" in row.why) == ("cannot tell", True)
 
 
 def test_write_amplification_is_judged_by_what_coarse_counters_allow(

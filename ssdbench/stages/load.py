@@ -1,0 +1,215 @@
+"""One offered load: its latencies over trials one after another, from when requests were due.
+
+The load is offered for half an hour with hardly a break: ten minutes settle the drive, which may
+still cool, clean up or fill a buffer from what ran before, and the trials that count follow. A
+percentile is that of all trials; its upper limit is the larger of the limit over all of them, with
+the design effect of their blocks, and the percentile of the slowest trial.
+
+Overhead: one start of the generator per trial, a second or two without load between two of them.
+Limits: what comes more seldom than once in half an hour may not have been seen.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ssdbench.engine.stage import Concluded, Context, Ended, RateHint, StagePlan
+from ssdbench.engine.units import own_findings
+from ssdbench.engine.verdict import answer_verdict, inherited
+from ssdbench.host.files import write_atomic
+from ssdbench.model.estimate import Estimate
+from ssdbench.model.finding import Finding
+from ssdbench.model.findings.rates import (
+    EveryClientBusy,
+    OwnClientBusy,
+    StallsTooFew,
+    WaitsRise,
+)
+from ssdbench.model.findings.repeats import TooFewSearches
+from ssdbench.model.kind import KINDS, StageKind
+from ssdbench.model.rates import LoadFound, RateStep
+from ssdbench.model.rundirectory import HISTOGRAMS, RATES
+from ssdbench.model.target import TargetInfo
+from ssdbench.stages.rate import GROWS, MOST_GROWTHS, Rate
+from ssdbench.stages.rateanswer import LEAST_SEARCHES, coarse, csv_text
+from ssdbench.stages.ratesearch import (
+    BUSY_OF_TAIL,
+    LASTS_S,
+    LEAST_STALLS,
+    MORE_TRIALS,
+    MOST_CLIENTS,
+    SETTLES_S,
+    OfferedRate,
+    next_load,
+    overloaded,
+    rises,
+    trials,
+    waited,
+)
+from ssdbench.stats.distributions import binomial_upper_limit
+from ssdbench.stats.histogram import Histogram
+from ssdbench.stats.percentiles import QUANTILES, latency_estimates
+from ssdbench.stats.probing import known_remap_unit
+from ssdbench.stats.ratejudge import undelivered
+from ssdbench.units import format_count
+
+SECONDS = 1_000_000  # so many trials with few successes make a binomial count a Poisson one
+
+
+@dataclass(frozen=True)
+class Load(Rate):
+    """One workload at one offered rate; `percentile` and `limit_ns` are the rarest asked for."""
+
+    load_iops: float = 0.0
+    asked_as: str = ""  # 2 drive writes per day
+    kind = StageKind.LOAD
+    title = KINDS[StageKind.LOAD].title
+    units_are = "starts"
+    each, before = "trial", "settling"
+
+    def plan(self, target: TargetInfo, hint: RateHint) -> StagePlan:
+        """Half an hour, more where clients grow or waits still get longer, whatever the drive."""
+        look_s = MOST_GROWTHS * (self.window_s + self.settle_s) * self.clients_grow
+        counted_s = max(LASTS_S - SETTLES_S, self.repeats * (self.window_s + self.settle_s))
+        seconds = (SETTLES_S + counted_s, SETTLES_S + look_s + MORE_TRIALS * counted_s)
+        share = 1 - self.workload.read_percent / 100
+        bytes_per_s = share * self.workload.block_bytes * self.load_iops
+        return StagePlan.of(
+            self,
+            target,
+            jobs=[
+                f"{self.repeats} trials of {format_count(self.load_iops)} IOPS"
+                f"{f', {self.asked_as},' if self.asked_as else ''} of {self.workload.label()}, "
+                f"for percentiles up to {self.percentile}"
+            ],
+            seconds=seconds,
+            bytes_written=(seconds[0] * bytes_per_s, seconds[1] * bytes_per_s),
+            notes=[
+                "the load lasts for half an hour, of which the first ten minutes do not count; up "
+                f"to {MORE_TRIALS} times as long is counted while waits still get longer",
+                *([GROWS] if self.clients_grow else []),
+            ],
+        )
+
+    def upcoming(self, context: Context, done: Sequence[RateStep]) -> OfferedRate | None:
+        """The next start at this load."""
+        return next_load(self, self.load_iops, self.settle_s, done)
+
+    def conclude(  # type: ignore[override]
+        self, context: Context, done: Sequence[RateStep], ended: Ended[RateStep]
+    ) -> Concluded[LoadFound]:
+        """The latencies over all trials, and what speaks against them."""
+        csv = context.store.directory() / RATES
+        write_atomic(csv, csv_text(done).encode())
+        tried = trials(done)
+        parts = {way: list(_parts(context, tried, way)) for way in ("read", "write")}
+        findings = [
+            *(f.model_copy(update={"stage": self.name}) for f in inherited(context.results)),
+            *own_findings(done, ended),
+            *coarse(self, known_remap_unit(context.target, context.results)),
+            *self._about(tried, parts, complete=ended.complete),
+        ]
+        clients = max((step.clients for step in tried), default=0)
+        shared = self.workload.model_copy(update={"numjobs": clients or self.workload.numjobs})
+        settled = (step for step in done if not step.search)
+        found = LoadFound(
+            workload=f"{shared.label()}, {self.workload.arrivals} arrivals",
+            pattern=self.workload.pattern.value,
+            block_bytes=self.workload.block_bytes,
+            read_percent=self.workload.read_percent,
+            load=self.asked_as,
+            percentile=self.percentile,
+            asked_iops=self.load_iops,
+            offered_iops=max((step.offered_iops for step in tried), default=0.0),
+            clients=clients,
+            settled_s=sum(step.window_s + self.settle_s for step in settled),
+            measured_s=sum(step.window_s for step in tried),
+            trials=len(tried),
+            missed=next(filter(None, (undelivered(step, self.limit_ns) for step in tried)), ""),
+            estimates=tuple(e for way, of in parts.items() for e in _estimates(of, way, tried)),
+            steps=tuple(done),
+            csv=context.store.relative(csv),
+            verdict=answer_verdict(context.target, findings, complete=ended.complete),
+        )
+        return Concluded(found, tuple(findings))
+
+    def _about(
+        self,
+        tried: Sequence[RateStep],
+        parts: dict[str, list[list[Histogram]]],
+        *,
+        complete: bool,
+    ) -> Iterator[Finding]:
+        if complete and len(tried) < LEAST_SEARCHES:
+            yield TooFewSearches(len(tried), LEAST_SEARCHES, trials=True).finding(stage=self.name)
+        if rises(tried):
+            hours = sum(step.window_s for step in tried) / 3600
+            yield WaitsRise(self.load_iops, hours).finding(stage=self.name)
+        yield from self._sharing(tried)
+        stalls, tail = sum(step.stalls for step in tried), 1 - QUANTILES[self.percentile]
+        above = max(map(self._above, parts.values()), default=0.0)
+        likely = above * SECONDS * binomial_upper_limit(stalls, SECONDS) / max(stalls, 1)
+        if 0 < stalls < LEAST_STALLS and above <= tail < likely:
+            measured_s = sum(step.window_s for step in tried)
+            cycle_s = measured_s / stalls
+            yield StallsTooFew(
+                self.load_iops, measured_s, cycle_s, LEAST_STALLS, LEAST_STALLS * cycle_s / 3600
+            ).finding(stage=self.name)
+
+    def _sharing(self, tried: Sequence[RateStep]) -> Iterator[Finding]:
+        """Whether the latencies are those of the clients."""
+        few = BUSY_OF_TAIL * (1 - QUANTILES[self.percentile])
+        for step in tried:
+            # Where clients grew, more of them were tried in vain: the drive does no more.
+            grew = self.clients_grow and step.clients < MOST_CLIENTS
+            late = step.seen_ns <= self.limit_ns and waited(self, step)
+            if not late or (overloaded(step) and grew):
+                continue
+            if step.busy_share > few:
+                yield EveryClientBusy(
+                    step.offered_iops, step.clients, self.workload.numjobs,
+                    100 * step.busy_share, 100 * few, self.percentile,
+                ).finding(stage=self.name)  # fmt: skip
+                return
+            if not step.kept:
+                told = OwnClientBusy(step.offered_iops, step.clients, self.percentile)
+                yield told.finding(stage=self.name)
+                return
+
+    def _above(self, tried: Sequence[Sequence[Histogram]]) -> float:
+        """The share of requests that waited for longer than the limit."""
+        merged = Histogram.merged([part for parts in tried for part in parts])
+        return merged.share_above(self.limit_ns) if merged.n else 0.0
+
+
+def _parts(
+    context: Context, tried: Sequence[RateStep], direction: str
+) -> Iterator[list[Histogram]]:
+    """The waits of each trial, as histograms of its blocks."""
+    for step in tried:
+        with np.load(context.run_path / step.artifacts / HISTOGRAMS) as stored:
+            parts = [Histogram(counts) for counts in stored.get(direction, ()) if counts.sum()]
+        if parts:
+            yield parts
+
+
+def _estimates(
+    tried: Sequence[Sequence[Histogram]], direction: str, steps: Sequence[RateStep]
+) -> Iterator[Estimate]:
+    """Percentiles over all trials, each with the slowest trial's where that is above its limit."""
+    if not tried:
+        return
+    each = [Histogram.merged(parts) for parts in tried]
+    for estimate in latency_estimates([part for parts in tried for part in parts], direction):
+        quantile = QUANTILES[estimate.metric.removeprefix("lat_").removesuffix("_ns")]
+        slowest = max(one.percentile_ns(quantile) for one in each)
+        bound = None if estimate.bound is None else max(estimate.bound, slowest)
+        yield estimate.model_copy(
+            update={
+                "bound": bound,
+                "method": f"{len(each)} trials, {estimate.method}; bound: its upper limit, or the "
+                "slowest trial's percentile",
+                "artifacts": tuple(step.artifacts for step in steps),
+            }
+        )
