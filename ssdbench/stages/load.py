@@ -19,8 +19,9 @@ from ssdbench.engine.units import own_findings
 from ssdbench.engine.verdict import answer_verdict, inherited
 from ssdbench.host.files import write_atomic
 from ssdbench.model.estimate import Estimate
-from ssdbench.model.finding import Finding
+from ssdbench.model.finding import Code, Finding, Severity
 from ssdbench.model.findings.rates import (
+    ChangedElsewhere,
     EveryClientBusy,
     OwnClientBusy,
     StallsTooFew,
@@ -29,6 +30,7 @@ from ssdbench.model.findings.rates import (
 from ssdbench.model.findings.repeats import TooFewSearches
 from ssdbench.model.kind import KINDS, StageKind
 from ssdbench.model.rates import LoadFound, RateStep
+from ssdbench.model.result import StageResult
 from ssdbench.model.rundirectory import HISTOGRAMS, RATES
 from ssdbench.model.target import TargetInfo
 from ssdbench.stages.rate import GROWS, MOST_GROWTHS, Rate
@@ -54,6 +56,7 @@ from ssdbench.stats.probing import known_remap_unit
 from ssdbench.stats.ratejudge import undelivered
 from ssdbench.units import format_count
 
+CHANGES = (Code.CHANGED, Code.CV_TOO_HIGH, Code.BISTABLE, Code.THROTTLED)
 SECONDS = 1_000_000  # so many trials with few successes make a binomial count a Poisson one
 
 
@@ -109,6 +112,7 @@ class Load(Rate):
             *own_findings(done, ended),
             *coarse(self, known_remap_unit(context.target, context.results)),
             *self._about(tried, parts, complete=ended.complete),
+            *_elsewhere(self, context.results),
         ]
         clients = max((step.clients for step in tried), default=0)
         shared = self.workload.model_copy(update={"numjobs": clients or self.workload.numjobs})
@@ -181,6 +185,21 @@ class Load(Rate):
         """The share of requests that waited for longer than the limit."""
         merged = Histogram.merged([part for parts in tried for part in parts])
         return merged.share_above(self.limit_ns) if merged.n else 0.0
+
+
+def _elsewhere(stage: Load, results: Sequence[StageResult]) -> Iterator[Finding]:
+    """What other stages saw of a drive that does not stay as it is."""
+    seen = [
+        (result.name, finding.code.value)
+        for result in results
+        for point in result.points
+        for finding in (*point.findings, *(f for repeat in point.repeats for f in repeat.findings))
+        if finding.code in CHANGES
+        and (finding.severity is Severity.INVALIDATES or finding.code is Code.BISTABLE)
+    ]
+    if seen:
+        stages, codes = (tuple(dict.fromkeys(of)) for of in zip(*seen, strict=True))
+        yield ChangedElsewhere(stages, codes).finding(stage=stage.name)
 
 
 def _parts(

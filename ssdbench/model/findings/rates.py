@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from ssdbench.model.finding import Code, Severity
 from ssdbench.model.findings.kind import FindingKind
-from ssdbench.units import format_count, format_duration, format_figure, format_ns
+from ssdbench.units import format_count, format_duration, format_figure, format_ns, listed
 
 
 @dataclass(frozen=True)
@@ -153,6 +153,24 @@ class WaitsRise(FindingKind):
         return (
             f"at {format_count(self.offered_iops)} IOPS waits still got longer after "
             f"{format_figure(self.hours, 2)} h"
+        )
+
+
+@dataclass(frozen=True)
+class ChangedElsewhere(FindingKind):
+    """A drive that worked at several rates elsewhere in the run, which a load need not show."""
+
+    code = Code.CHANGED
+    severities = (Severity.INVALIDATES,)
+    remedy = "Find out what changes the drive; then measure the load for as long as that takes."
+
+    stages: tuple[str, ...]
+    codes: tuple[str, ...]
+
+    def message(self) -> str:
+        return (
+            f"the drive changed or worked at several rates in {listed(self.stages)} "
+            f"({', '.join(self.codes)}), and half an hour at one load need not show that"
         )
 
 

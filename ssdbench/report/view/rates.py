@@ -34,7 +34,8 @@ def load_blocks(stage: StageResult, found: LoadFound) -> Iterator[Block]:
 def _at_load(stage: StageResult, found: LoadFound) -> Prose:
     kept = found.missed or "the drive kept up with it"
     told = (
-        f"{found.label} of {words.times(found.workload)}, {kept}; the latencies are those of "
+        f"{found.label} of {words.times(found.workload)}, from "
+        f"{counted(found.clients, 'client')}: {kept}; the latencies are those of "
         f"{counted(found.trials, 'trial')} over {format_duration(found.measured_s)}, after "
         f"{format_duration(found.settled_s)} at this load that do not count"
     )
