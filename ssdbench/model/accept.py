@@ -24,12 +24,12 @@ from ssdbench.model.quantity import (
 )
 from ssdbench.units import format_size
 
-Percentile = Literal["p50", "p90", "p99", "p99.9", "p99.99", "p99.999"]
-OfDirection = Literal[
+PercentileName = Literal[
+    "p50", "p90", "p99", "p99.9", "p99.99", "p99.999",
     "read p50", "read p90", "read p99", "read p99.9", "read p99.99", "read p99.999",
     "write p50", "write p90", "write p99", "write p99.9", "write p99.99", "write p99.999",
 ]  # fmt: skip
-Latency = dict[Percentile | OfDirection, Seconds]
+Latency = dict[PercentileName, Seconds]
 Text = Annotated[str, Field(max_length=500)]
 Outcome = Literal["pass", "fail", "cannot tell"]
 WHOLE_PERCENT = 100
