@@ -80,12 +80,12 @@ def _device(name: str, look: "OneLook") -> "Device | None":
     from ssdbench.target.kind import unplannable
 
     node = node_of(name)
+    if look.sysfs.number(f"/sys/block/{name}/size") == 0:
+        return None
     try:
         info = inspect(node, sysfs=look.sysfs)
     except SsdbenchError as error:
         return Device(target=node, description="", id="", reasons=(error.message,))
-    if not info.size_bytes:
-        return None
     try:
         refusals = guard.objections(info, guard.LiveHost(info, look=look))
         reasons = [objection.reason for objection in refusals]

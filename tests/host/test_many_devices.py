@@ -1,8 +1,9 @@
 """`ssdbench drives` on a host of many devices: questions grow with their number, not its square."""
 
+import fcntl
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from ssdbench.host import command, sysfs
 from tests.support.devices import attached_loop
 
 MIB = 1 << 20
+LOOP_CTL_REMOVE = 0x4C81  # <linux/loop.h>
 
 
 @contextmanager
@@ -28,6 +30,17 @@ def many(directory: Path, number: int) -> Iterator[list[str]]:
             stack.callback(command.run, ["losetup", "--detach", node])
             nodes.append(node)
         yield nodes
+
+
+@pytest.fixture(autouse=True)
+def as_many_afterwards() -> Iterator[None]:
+    """The kernel keeps the nodes of detached loop devices until it is told to drop them."""
+    before = set(sysfs.Sysfs().names("/sys/block"))
+    yield
+    with Path("/dev/loop-control").open("rb") as control:
+        for name in set(sysfs.Sysfs().names("/sys/block")) - before:
+            with suppress(OSError):  # somebody else has taken it
+                fcntl.ioctl(control, LOOP_CTL_REMOVE, int(name.removeprefix("loop")))
 
 
 def listed(monkeypatch: pytest.MonkeyPatch, root: Path, number: int) -> tuple[Any, int, int]:
