@@ -216,7 +216,7 @@ def _volume(
         yield f"its driver ({place.driver}) has volumes on channel {place.channel}"
     if place.raid_level not in ("", "N/A", "unknown"):
         yield f"its driver tells that it is a volume ({place.raid_level})"
-    yield from _volume_by_pages(attributes, found)
+    yield from _volume_by_pages(attributes, found, place.bridge)
 
 
 def _volume_by_function(function: Function) -> Iterator[str]:
@@ -227,16 +227,38 @@ def _volume_by_function(function: Function) -> Iterator[str]:
         yield f"its PCI function is {what}"
 
 
-def _volume_by_pages(attributes: Mapping[str, str], found: Mapping[str, bytes]) -> Iterator[str]:
-    if page := found.get(nvme.CONTROLLER, found.get(f"{BRIDGED}{nvme.CONTROLLER}")):
+def _volume_by_pages(
+    attributes: Mapping[str, str], found: Mapping[str, bytes], bridge: str
+) -> Iterator[str]:
+    page = found.get(nvme.CONTROLLER, b"") or found.get(f"{BRIDGED}{nvme.CONTROLLER}", b"")
+    if page:
         if vendor := _VIRTUAL_VENDORS.get(nvme.number(page, 0, 2)):
             yield f"its NVMe controller is of {vendor}"
         if company := _VIRTUAL_COMPANIES.get(nvme.company(page)):
             yield f"its NVMe controller has a number of {company}"
+    if page and _silent(page, found):
+        yield "its NVMe controller has neither a company's number nor a health log that counts"
+    if not bridge and _answers_as_no_drive(found):
+        yield "it answers SCSI commands without a drive's name, port or logs"
     long_name = attributes.get("device/wwid", "").startswith("naa.6")
     is_ata = any(name.endswith(ata.IDENTIFY) for name in found)
     if long_name and not is_ata and not scsi.name_of_a_drive(found.get(scsi.DEVICE_ID, b"")):
         yield "its world-wide name is of 16 bytes, as arrays name volumes, and it has no SAS port"
+
+
+def _silent(controller: bytes, found: Mapping[str, bytes]) -> bool:
+    """Whether an NVMe controller shows nothing that drives show, as those of programs do."""
+    log = found.get(nvme.SMART, b"") or found.get(f"{BRIDGED}{nvme.SMART}", b"")
+    return not nvme.company(controller) and not nvme.power_cycles(log)
+
+
+def _answers_as_no_drive(found: Mapping[str, bytes]) -> bool:
+    """Whether a SCSI disk that answers shows nothing that drives show, as volumes do."""
+    if scsi.INQUIRY not in found or any(ata.IDENTIFY in n or nvme.CONTROLLER in n for n in found):
+        return False
+    identity = found.get(scsi.DEVICE_ID, b"")
+    logs = any(found.get(log) for log in (scsi.TEMPERATURE, scsi.ENDURANCE, scsi.EXCEPTIONS))
+    return not (logs or scsi.name_of_a_drive(identity) or scsi.has_port(identity))
 
 
 NOTHING = Evidence()

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from ssdbench.model.target import LACKS, TAKEN, TargetInfo, TargetKind
+from ssdbench.model.target import LACKS, NOT_READ, TAKEN, TargetInfo, TargetKind
 from ssdbench.target.evidence import NOTHING, Evidence
 
 UNPROVEN = ("--accept-unproven",)
@@ -70,6 +70,8 @@ def told(attributes: Mapping[str, str], seen: Evidence, models: Sequence[str]) -
 
 def unplannable(info: TargetInfo) -> str:
     """Why numbers of a block device are nothing to plan on, and the way out where there is one."""
+    if info.kind is TargetKind.UNPROVEN and info.facts.get("pages", "").startswith(NOT_READ):
+        return f"what shows that it is one drive was {info.facts['pages']}"
     if info.kind is TargetKind.UNPROVEN:
         return (
             f"{info.facts.get(LACKS, 'nothing shows that it is one drive')}; if you know that it "

@@ -197,6 +197,14 @@ def test_a_genuine_nvme_drive_is_one(disk: Disk) -> None:
     assert replace(disk, place=head).kind is TargetKind.DRIVE  # behind two controllers
 
 
+@pytest.mark.parametrize("name", sorted(path.stem for path in PAGES.glob("handmade-*.json")))
+def test_a_drive_by_the_letter_of_its_standard_is_one(name: str) -> None:
+    nvme_drive = "nvme" in name
+    place = Place(functions=(Function(0x1987, 0x5012, 0x1987),)) if nvme_drive else Place()
+
+    assert Disk("nvme0n1" if nvme_drive else "sda", place=place, pages=stored(name)).kind.plannable
+
+
 @pytest.mark.parametrize("name", SATA)
 @pytest.mark.parametrize("driver", ["ahci", "mpt3sas", "megaraid_sas"])
 def test_a_genuine_sata_drive_is_one_at_a_port_and_behind_an_hba(name: str, driver: str) -> None:
