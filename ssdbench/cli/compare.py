@@ -99,7 +99,15 @@ def command(
 
 
 def _print(results: "Sequence[RunResult]", comparison: "Comparison") -> None:
-    from ssdbench.report.difference import bounds, interval, shift, verdict
+    from ssdbench.report.difference import (
+        FASTER,
+        FASTER_MEANS,
+        bounds,
+        faster,
+        interval,
+        shift,
+        verdict,
+    )
 
     for number, result in enumerate(results, start=1):
         simulated = " (simulated)" if result.target.simulated else ""
@@ -112,7 +120,7 @@ def _print(results: "Sequence[RunResult]", comparison: "Comparison") -> None:
             bounds(pair),
             shift(pair),
             interval(pair),
-            f"{pair.found.effect:.2f}",
+            faster(pair),
             f"{pair.p_corrected:.2g}",
             verdict(pair)[1],
         )
@@ -124,11 +132,12 @@ def _print(results: "Sequence[RunResult]", comparison: "Comparison") -> None:
         "bound, IOPS",
         "shift, IOPS",
         "95 %",
-        "effect",
+        FASTER,
         "p, Holm",
         "answer",
     )
     answer(table(heads, rows))
+    answer(f"{FASTER}: {FASTER_MEANS}")
     if unsure := sum(pair.found.unsure for pair in comparison.pairs):
         answer(f"{unsure} of {len(comparison.pairs)} cannot be told apart for certain")
     for sentence in comparison.left_out:

@@ -5,7 +5,15 @@ from collections.abc import Iterable, Sequence
 from ssdbench import __version__
 from ssdbench.model.result import RunResult
 from ssdbench.report import sidebyside
-from ssdbench.report.difference import bounds, interval, shift, verdict
+from ssdbench.report.difference import (
+    FASTER,
+    FASTER_MEANS,
+    bounds,
+    faster,
+    interval,
+    shift,
+    verdict,
+)
 from ssdbench.report.html import render_sheet
 from ssdbench.report.label import simulated_label
 from ssdbench.report.view import words
@@ -66,8 +74,8 @@ def _explained(found: Compared) -> list[Block]:
         f"by Holm for all {counted(len(found.pairs), 'comparison')} together. “2 against 1” tells "
         "how run 2 differs from run 1: the shift is the median of all differences in IOPS "
         "(Hodges-Lehmann) with its 95 % interval, in percent of the mean of the latter; the bound "
-        "is how the number to plan on differs; the effect is the chance that a repeat of the "
-        "former is faster. Repeats speak of these drives as they were, not of their models."
+        f"is how the number to plan on differs; “{FASTER}” tells {FASTER_MEANS}. Repeats speak of "
+        "these drives as they were, not of their models."
     )
     if unsure:
         told += (
@@ -89,7 +97,7 @@ def _pairs(results: Sequence[RunResult], found: Compared) -> Table:
         Column("against", number=True),
         Column("Shift", number=True),
         Column("95 % interval", number=True),
-        Column("Effect", number=True),
+        Column(FASTER.capitalize(), number=True),
         Column("p, Holm", number=True),
         Column("Answer"),
     ]
@@ -113,7 +121,7 @@ def _row(pair: Pair, results: Sequence[RunResult]) -> list[Cell]:
         Cell(words.count(first.value if first else None)),
         Cell(shift(pair)),
         Cell(interval(pair)),
-        Cell(f"{pair.found.effect:.2f}"),
+        Cell(faster(pair)),
         Cell(f"{pair.p_corrected:.2g}"),
         Cell(answer, tone),
     ]

@@ -26,6 +26,18 @@ def interval(pair: Pair) -> str:
     return f"{format_count(low)} to {format_count(high)}"
 
 
+FASTER = "faster in"
+FASTER_MEANS = (
+    "in how many of all pairs of repeats, one of each run, that of the run named first is faster; "
+    "50 % is no difference"
+)
+
+
+def faster(pair: Pair) -> str:
+    """How often a repeat of the later run is the faster one: `0 % of pairs`."""
+    return f"{100 * pair.found.effect:.0f} % of pairs"
+
+
 def bounds(pair: Pair) -> str:
     """The numbers to plan on, the later run's first: `900 against 3,600 (-75.0 %)`."""
     first, second = (words.bound(bound) for bound in pair.bounds)

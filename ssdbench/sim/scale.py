@@ -52,13 +52,18 @@ def _rates(full: Mapping[str, int], small: Mapping[str, int]) -> str:
     if full["ftl"] != PAGE:
         return same
     load = truth.Load(block_bytes=max(4096, full["map_unit_bytes"]))
-    rates = []
+    rates: list[float] = []
     for one in (full, small):
         # Those that choose among some superblocks come up to those that choose among all.
         policy = FIFO if one["gc_policy"] == FIFO else GREEDY
         params = {**one, "gc_policy": policy}
         spare = truth.medium(params).alpha > 1  # the core refuses a drive without
         amplified = truth.write_amplification(params, load) if spare else None
+        if amplified is None and rates:
+            return (
+                "random writes over the whole drive are faster in steady state, by how much "
+                "`ssdbench sim truth` simulates"
+            )
         if amplified is None:
             return "rates that collection limits are not compared"
         rates.append(min(truth.page_limits(params, load, amplified).values()))

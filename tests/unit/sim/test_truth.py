@@ -13,6 +13,7 @@ from ssdbench.sim.loop import Job
 from ssdbench.sim.simulation import fill, simulate, steady, wear_in
 from ssdbench.sim.spec import parse
 from ssdbench.sim.truth import (
+    TOO_HIGH,
     Load,
     Method,
     Rest,
@@ -167,6 +168,38 @@ def test_a_closed_form_is_given_only_where_the_core_comes_near_it(
     if truth is not None:
         assert truth.iops == pytest.approx(iops, rel=0.03)
     assert (truth is None) == (buffered_kib < {4096: 2048, 16384: 640}[block_bytes])
+
+
+@pytest.mark.parametrize("block_bytes", [4096, 16384, 65536])
+@pytest.mark.parametrize(
+    "target",
+    [
+        "sim:x25m-g2-160,capacity=256MiB", "sim:x25m-g2-160,capacity=512MiB",
+        "sim:x25m-g2-160,capacity=1GiB", "sim:x25m-g2-160,capacity=640MiB,erase_block=64KiB,op=7%",
+        "sim:x25m-g2-160,capacity=320MiB,erase_block=32KiB,op=10%,wbuf_bytes=2MiB",
+        "sim:c300-256,capacity=256MiB", "sim:c300-256,capacity=512MiB",
+        "sim:intel320,capacity=1GiB",
+        "sim:p320h-700,capacity=512MiB", "sim:p4500-4t,capacity=4GiB", "sim:pm9a3,capacity=4GiB",
+    ],
+)  # fmt: skip
+def test_a_closed_form_is_too_high_by_no_more_than_it_says(target: str, block_bytes: int) -> None:
+    """Small superblocks free few whole units at a time, and large requests go as one."""
+    spec, load = parse(target), Load(block_bytes=block_bytes)
+    form = closed_form(spec.text, spec.params, load)
+
+    if form is None:
+        return
+    iops = simulate(spec.text, spec.params, load).iops
+    assert iops * (1 - 0.007) <= form.iops <= iops * (1 + TOO_HIGH)
+
+
+def test_a_small_x25m_is_simulated() -> None:
+    spec = parse("sim:x25m-g2-160,capacity=512MiB")
+
+    assert closed_form(spec.text, spec.params, Load()) is None
+    assert simulate(spec.text, spec.params, Load()).iops == pytest.approx(523.5, rel=0.005)
+    assert any("`ssdbench sim truth` simulates" in note for note in spec.notes)
+    assert closed_form("x", parse("sim:x25m-g2-160,capacity=1GiB").params, Load()) is not None
 
 
 def test_few_requests_in_flight_leave_dies_idle_and_are_simulated(params: dict[str, int]) -> None:
