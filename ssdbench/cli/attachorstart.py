@@ -204,10 +204,10 @@ def end_of(directory: Path) -> int:
 
 
 def _of_a_result() -> tuple[int, ...]:
-    """Exit codes of runs that came to an end of their own; all others are of errors and signals."""
-    from ssdbench.cli.conduct import EXIT_TARGET_MISSED
+    """As `conduct` has them, whose imports take a while."""
+    from ssdbench.cli.conduct import RESULT_CODES
 
-    return (0, 1, EXIT_TARGET_MISSED)
+    return RESULT_CODES
 
 
 def forget_the_end(directory: Path) -> None:

@@ -15,11 +15,12 @@ from ssdbench.cli.signals import Signals
 from ssdbench.engine.drivepages import store_pages
 from ssdbench.engine.events import Event, RunStarted
 from ssdbench.engine.hosting import current_facts
+from ssdbench.engine.journal import is_unended
 from ssdbench.engine.manifest import Manifest
 from ssdbench.engine.runner import World
 from ssdbench.engine.stage import Limits
 from ssdbench.engine.store import RunStore, load
-from ssdbench.errors import SsdbenchError
+from ssdbench.errors import SsdbenchError, UsageError
 from ssdbench.foreign import real
 from ssdbench.host.files import require_own_files, write_atomic
 from ssdbench.model import rundirectory
@@ -27,6 +28,7 @@ from ssdbench.model.consent import Consent
 from ssdbench.model.result import RunResult
 from ssdbench.model.target import TargetInfo
 from ssdbench.report import render
+from ssdbench.report.read import StoredRun
 from ssdbench.stats.acceptance import whole
 from ssdbench.suite import run as runs
 from ssdbench.suite.asked import Asked
@@ -36,6 +38,8 @@ from ssdbench.target.planned import Planned
 RUNS = Path("reports")
 EXIT_BUG = 70
 EXIT_TARGET_MISSED = 6
+# Of runs that came to an end of their own; all others are of errors and signals.
+RESULT_CODES = (0, 1, EXIT_TARGET_MISSED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +128,26 @@ def resume(
         audience,
         lambda world: runs.resume(directory, world, limits=limits, given=given, kept=kept),
     )
+
+
+def finished(directory: Path) -> Ended | None:
+    """The end of a run that came to it, with nothing left to go on with; reads only.
+
+    None for a run that was killed, stopped or cut by a limit, or whose end was an error, or whose
+    report was not written yet. Raises SsdbenchError for what is no run directory.
+    """
+    directory = directory.absolute()
+    require_own_files(RunStore.open(directory).path)
+    report = directory / rundirectory.REPORT
+    if is_unended(directory) or not report.exists():
+        return None
+    try:
+        result = StoredRun.open(directory).result
+    except UsageError:
+        return None
+    if result.finished_at is None or background.ended(directory) not in RESULT_CODES:
+        return None
+    return Ended(directory, result, (report,), exit_code_of(result))
 
 
 def _conducted(directory: Path, audience: Audience, work: Callable[[World], RunResult]) -> Ended:

@@ -290,7 +290,6 @@ def carry_out(
     """Do a run's work, tell its story, print its answer; returns the exit code."""
     from ssdbench.cli.conduct import Audience
     from ssdbench.cli.progress import story
-    from ssdbench.cli.summary import run_document, run_lines
 
     def started(directory: Path) -> None:
         place.run_directory = directory
@@ -300,6 +299,13 @@ def carry_out(
     moving = child is None and not as_json and sys.stderr.isatty()
     with story(moving=moving) as shown:
         ended = work(Audience(shown.show, started))
+    return tell_end(ended, as_json=as_json)
+
+
+def tell_end(ended: "Ended", *, as_json: bool) -> int:
+    """Print the answer of a run that ended; returns its exit code."""
+    from ssdbench.cli.summary import run_document, run_lines
+
     if as_json:
         document(run_document(ended))
     else:

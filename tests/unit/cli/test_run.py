@@ -334,6 +334,32 @@ def test_a_run_that_used_up_its_limit_is_not_resumed_without_a_higher_one(
     assert (output / "result.json").exists()
 
 
+def test_a_run_that_is_finished_is_shown_and_left_as_it_is(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    profile, output = tmp_path / "small.yaml", tmp_path / "out"
+    profile.write_text(SMALL)
+    argv = ssdbench("run", str(profile), "--output", str(output), "--json")
+    ran = subprocess.run(argv, capture_output=True, check=False, timeout=120)
+    code, first = ran.returncode, json.loads(ran.stdout)
+    before = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in _files(output)}
+
+    assert run(["resume", str(output), "--max-time", "10h", "--json"]) == code
+    shown = capfd.readouterr()
+    assert run(["resume", str(output)]) == code
+
+    assert json.loads(shown.out) == first
+    assert f"{output} is finished: nothing is left to measure" in shown.err
+    assert "[1/" not in shown.err  # no forecast of what is done
+    assert f"report: {output}/report.html" in capfd.readouterr().out
+    after = {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in _files(output)}
+    assert after == before
+
+
+def _files(directory: Path) -> list[Path]:
+    return [path for path in directory.rglob("*") if path.is_file()]
+
+
 def _wait_for(path: Path) -> None:
     until = time.monotonic() + 60
     while not path.exists():
