@@ -193,6 +193,7 @@ def _block_device(name: str, node: Path, device: int, sysfs: Sysfs) -> TargetInf
         major_minor=number,
         facts={
             "kernel name": kernel,
+            **({"model behind the bridge": names.model} if names.bridge and names.serial else {}),
             **{f"sysfs {attribute}": value for attribute, value in read.items() if value},
             **surroundings.facts(kernel, sysfs),
             **zones_told,

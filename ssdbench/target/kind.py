@@ -21,9 +21,9 @@ _HINTS = re.compile(
     r"""
       \b(QEMU|VBOX|VMware|bhyve|Virtual|VDISK|VD|Msft|scsi_debug|LIO-ORG|SPDK)\b
     | ^IET\b | ^(AVAGO|BROADCOM|AMCC|Areca|Adaptec|ASR[0-9]+|NUTANIX|DGC|EMC|NETAPP|PURE)\b
-    | \b(3PARdata|COMPELNT|Nimble|INFINIDAT|XtremIO|SYNOLOGY|QNAP|TrueNAS|FreeNAS|SteelVine)\b
+    | \b(3PARdata|COMPELNT|Nimble|INFINIDAT|XtremIO|SteelVine|iSCSI)\b
     | Amazon\ E(C2|lastic) | \bEphemeralDisk\b | \bnvme_card | PersistentDisk | ^Google\b
-    | Direct\ Disk | NVMe\ Accelerator | Alibaba | Tencent | BlockVolume | Block\ ?Storage
+    | Direct\ Disk | NVMe\ Accelerator | (Alibaba|Tencent)\ Cloud | BlockVolume | Block\ ?Storage
     | LOGICAL\ VOLUME | \bPERC\b | \b(DELL)?BOSS\b | MegaRAID | ServeRAID | \bP?RAID | \bNS[0-9]{3}i
     | \bMR[0-9]{3}i\b | \bMR9[0-9]{3}\b | 2-Bay | \bSMC[0-9]{4} | AMCC\ 9 | ARC-[0-9]{4}
     | SNAP\ Controller | \bXSG1\b | \bLUN\b | \bFlashArray\b | \bOPEN-[A-Z0-9]

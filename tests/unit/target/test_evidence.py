@@ -7,8 +7,12 @@ from pathlib import Path
 import pytest
 
 from ssdbench.engine.verdict import about_target
+from ssdbench.model.consent import Consent
 from ssdbench.model.finding import Severity
-from ssdbench.model.target import LACKS, TargetKind
+from ssdbench.model.loading import load_profile
+from ssdbench.model.target import LACKS, TAKEN, TargetKind
+from ssdbench.suite import plan as suite_plan
+from ssdbench.suite.asked import Asked
 from ssdbench.target import ata, nvme, scsi
 from ssdbench.target.evidence import BRIDGED, Evidence, Function, Place, evidence, models
 from ssdbench.target.kind import kind_of, taken_for_a_drive, unplannable
@@ -110,6 +114,7 @@ VOLUMES = (
     ("HUAWEI", "XSG1", MULTIPATH),
     ("HITACHI", "OPEN-V", MULTIPATH),
     ("Nimble", "Server", MULTIPATH),
+    ("SYNOLOGY", "iSCSI Storage", MULTIPATH),
     ("LIO-ORG", "nvme_disk", LSSCSI),
     ("IET", "VIRTUAL-DISK", "tgt, usr/target.c"),
     ("ORACLE", "BlockVolume", "lsblk on instances of Oracle's cloud"),
@@ -297,6 +302,27 @@ def test_the_word_changes_nothing_but_what_is_unproven(kind: TargetKind) -> None
     info = a_target(kind)
 
     assert taken_for_a_drive(info) == info
+
+
+def test_the_word_on_the_command_line_is_what_a_run_is_planned_with(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    info = a_target(TargetKind.UNPROVEN, facts={LACKS: "it has no health log"})
+    monkeypatch.setattr(suite_plan, "inspect", lambda _: info)
+    text = "title: t\n"
+    asked = Asked(load_profile(text, "p.yaml"), "p.yaml", text, target=info.name)
+
+    assert suite_plan.target_of(asked) == info
+    taken = suite_plan.target_of(replace(asked, consent=Consent(unproven=True)))
+    assert taken.kind is TargetKind.DRIVE
+    assert "it has no health log" in taken.facts[TAKEN]
+
+
+@pytest.mark.parametrize(
+    "model", ["Synology SAT5210-480G", "ALIBABA AliFlash V3", "OCZ-ARC100", "MR000480GWHLD"]
+)
+def test_a_genuine_drive_of_a_maker_of_arrays_is_one(model: str) -> None:
+    assert an_nvme(0x144D, 0x002538, model).kind is TargetKind.DRIVE
 
 
 @pytest.mark.parametrize(
