@@ -436,8 +436,9 @@ def _point(
         quantile=known.low,
         refused=tuple(sorted(codes)),
         percentiles=tuple(_percentiles(point, known)) if point else (),
-        seen_wave_s=getattr(point and point.basis, "seen_wave_period_s", None),
-        seen_drift=getattr(point and point.basis, "seen_drift_per_fill", None),
+        # By name: versions that tell neither are judged, too.
+        seen_wave_s=getattr(point and point.basis, "longest_wave_s", None),
+        seen_drift=getattr(point and point.basis, "unseen_drift_per_fill", None),
     )
 
 
