@@ -49,9 +49,12 @@ def offered(options: Mapping[str, Option], numjobs: int, sizes: Sizes, does: Way
     if not rated:
         return Offered(does, paced=True)
     if len(rated) < len(used):
-        name = ("reads", "writes", "trims")[rated[0]]
-        told = f"{place}: only {name} have a rate: what they leave is for the others"
-        return Offered(does, paced=True, told=(told,))
+        name = ("reads", "writes")[rated[0]]
+        raise UsageError(
+            f"{place}: only the {name} have a rate: fio fills all that they leave with the others, "
+            "and how many these are is neither the job's nor rwmixread's to say",
+            hint="give both a rate, or make two jobs of it",
+        )
     each = sum(rates)
     if most is not None and (most <= each or is_on(options.get("rate_ignore_thinktime"))):
         told = (

@@ -47,6 +47,10 @@ class Sizes:
         """The smallest of each direction that there is."""
         return tuple(side.smallest_bytes for side in self._used(does))
 
+    def several(self, does: Way) -> bool:
+        """Whether the requests of some direction are of several sizes."""
+        return any(len(side.bytes) > 1 for side in self._used(does))
+
     def _used(self, does: Way) -> list[Side]:
         return [side for side, share in zip(self.sides, does.shares, strict=True) if share]
 

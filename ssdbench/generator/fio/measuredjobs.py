@@ -205,6 +205,11 @@ class _Reading:
                 f"{options['rw'].place}: {shown(options['rw'])} sends the same block each time: "
                 "fio goes back from the end of a block"
             ] = None
+        if does.random and sizes.several(does) and not _without_map(options):
+            self.changes[
+                f"{place_of(options, 'bssplit', 'bsrange', 'rw')}: requests are cut where they "
+                "would reach a block that this pass has done; with norandommap they keep their size"
+            ] = None
         pace = offered(options, numjobs, sizes, does)
         self.changes |= dict.fromkeys(pace.told)
         if self.room.simulated and (given := PRIORITY & options.keys()):
@@ -319,7 +324,7 @@ class _Reading:
                 f"{options['offset_increment'].place}: offset_increment needs a size beside it"
             )
         if _is_share(options.get("offset_increment")):
-            step = step // align * align
+            step = self._step(step, align, numjobs, offset + (size or 0))
         if _is_share(options.get("size")) and size is not None:
             left = self.room.length_bytes - offset - (numjobs - 1) * step
             size = min(size, left) if size - left < align else size
@@ -342,6 +347,12 @@ class _Reading:
             found.append(("offset_increment", str(step)))
         return found, ActiveRange(offset_bytes=offset, length_bytes=length)
 
+    def _step(self, step: int, align: int, numjobs: int, first_ends: int) -> int:
+        """In whole blocks, upwards like fio where that fits."""
+        up = -(-step // align) * align
+        fits = first_ends + (numjobs - 1) * up <= self.room.length_bytes
+        return up if fits else step // align * align
+
     def _extent(self, option: Option | None) -> int | None:
         if option is None or option.value in ("", "0"):
             return None
@@ -361,6 +372,16 @@ class _Reading:
                 f"target's block of {align}"
             )
         return size
+
+
+def _without_map(options: Mapping[str, Option]) -> bool:
+    """Whether fio keeps no map of blocks that are done (fixup_options of its init.c)."""
+    uneven = options.get("random_distribution")
+    return (
+        is_on(options.get("norandommap"))
+        or "ba" in options
+        or (uneven is not None and uneven.value != "random")
+    )
 
 
 def _is_share(option: Option | None) -> bool:
