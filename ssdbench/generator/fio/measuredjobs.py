@@ -424,7 +424,9 @@ def _workload(title: str, streams: Sequence[Stream], content: Content) -> Worklo
     start = min(stream.range.offset_bytes for stream in streams)
     end = max(s.range.offset_bytes + s.range.length_bytes for s in streams)
     moving = [stream for stream in streams if not stream.only_trims]
-    weights = [stream.in_flight for stream in moving]
+    # Where each has a rate it says how much each counts, else what it keeps in flight.
+    rates = [(s.offered_iops or 0.0) * (100 - s.trim_percent) for s in moving]
+    weights = rates if all(rates) else [float(stream.in_flight) for stream in moving]
     reads = sum(w * s.read_percent for w, s in zip(weights, moving, strict=True)) / sum(weights)
     writers = [s for s in moving if s.read_percent < 100]
     some = 0 < reads < 100

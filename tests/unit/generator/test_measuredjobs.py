@@ -212,6 +212,13 @@ def test_arrivals_at_random_are_as_many_as_smallest_blocks_fit_into_the_rate(
     assert stream.offered_iops == pytest.approx(offered, abs=0.01)
 
 
+def test_a_phase_of_rated_jobs_reads_as_much_of_it_as_their_rates_say() -> None:
+    jobs = "[a]\nrw=randread\nrate_iops=200\n[b]\nrw=randwrite\nrate_iops=50\n"
+
+    assert measured(jobs).phases[0].workload.read_percent == 80
+    assert uncapped(measured(jobs).phases[0].workload).read_percent == 50
+
+
 def test_pauses_that_leave_less_than_the_rate_set_the_pace() -> None:
     found = measured("[a]\nrw=randread\nrate_iops=600\nthinktime=10ms\n")
     (stream,) = found.phases[0].workload.streams
