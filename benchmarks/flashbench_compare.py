@@ -114,7 +114,7 @@ def detected(node: str, directory: Path, options: Sequence[str]) -> str:
     """The answer of detect-blocksize, in its words."""
     argv = [
         sys.executable, "-m", "ssdbench", "detect-blocksize", node,
-        "--destroy", inspect(node).id, "--overwrite-data", "--json", *options,
+        "--destroy", inspect(node).consent_id, "--overwrite-data", "--json", *options,
         "--output", str(directory / "run"),
     ]  # fmt: skip
     deadline = time.monotonic() + BUSY_S

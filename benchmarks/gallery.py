@@ -178,7 +178,7 @@ def target_of(example: Example, place: Path) -> Iterator[list[str]]:
         file.truncate(LOOP_BYTES)
     node = run(["losetup", "--find", "--show", "--direct-io=on", str(backing)]).stdout.strip()
     try:
-        yield ["--target", node, "--destroy", inspect(node).id]
+        yield ["--target", node, "--destroy", inspect(node).consent_id]
     finally:
         run(["losetup", "--detach", node])
 

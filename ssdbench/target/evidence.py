@@ -220,7 +220,7 @@ def _volume(
 
 
 def _volume_by_function(function: Function) -> Iterator[str]:
-    for vendor in (function.vendor, function.subsystem_vendor):
+    for vendor in dict.fromkeys((function.vendor, function.subsystem_vendor)):
         if vendor in _VIRTUAL_VENDORS:
             yield f"its PCI function is of {_VIRTUAL_VENDORS[vendor]}"
     if what := _VOLUME_FUNCTIONS.get((function.vendor, function.device)):

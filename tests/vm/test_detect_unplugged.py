@@ -23,7 +23,7 @@ JOB, RUN = Path("/run/ssdbench-lab"), Path("/run/run")
 options = ["--writes", "20000", "--stride", "20KiB", "--stride", "28KiB", "--stride", "44KiB"]
 process = subprocess.Popen(
     [sys.executable, "-m", "ssdbench", "detect-blocksize", "/dev/nvme0n1", "--output", str(RUN),
-     "--destroy", inspect("/dev/nvme0n1").id, *options],
+     "--destroy", inspect("/dev/nvme0n1").consent_id, *options],
     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
 )
 started = RUN / "stages" / "01-blocksize" / "writes-1" / "fio" / "job.fio"

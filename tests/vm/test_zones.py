@@ -249,7 +249,8 @@ from ssdbench.target.inspect import inspect
 Path("/run/p.yaml").write_text(PROFILE)
 info = inspect(sys.argv[1])
 ran = subprocess.run([sys.executable, "-m", "ssdbench", "run", "/run/p.yaml", "--target",
-                      info.node, "--destroy", info.id, "--accept-wear", "--output", "/run/out"],
+                      info.node, "--destroy", info.consent_id, "--accept-wear",
+                      "--output", "/run/out"],
                      stdout=2, stderr=2)
 stat = Path("/sys/class/block", Path(info.node).name, "stat").read_text().split()
 result = json.loads(Path("/run/out/result.json").read_text())
