@@ -31,6 +31,7 @@ class RateStep(UnitRecord):
     window_s: float = 0.0  # that counted
     beyond: float = 0.0  # requests beyond the percentile, in the direction that had fewer
     stalls: int = 0  # how often waits above the limit came
+    due_iops: float = 0.0  # that really came due: arrivals at random are more or fewer
     block_means_ns: tuple[float, ...] = ()  # mean wait in each part of the window, in order
     artifacts: str = ""  # directory below the run directory
 

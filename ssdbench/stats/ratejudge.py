@@ -57,6 +57,7 @@ class Judged:
     window_s: float = 0.0
     beyond: float = 0.0  # requests beyond the percentile, in the direction that had fewer
     stalls: int = 0  # how often waits above the limit came
+    due_iops: float = 0.0  # that really came due: arrivals at random are more or fewer
     block_means_ns: tuple[float, ...] = ()  # mean wait in each part of the window, in order
 
 
@@ -110,6 +111,7 @@ def judged(requests: Requests, asked: Asked) -> Judged:
         window_s=asked.seconds,
         beyond=min(map(len, waits)) * (1 - asked.quantile),
         stalls=stalls(window.due_ns, window.waited_ns(ends), asked.limit_ns),
+        due_iops=step.offered_iops,
         block_means_ns=tuple(part.mean_ns() for part in _together(blocks) if part.n),
     )
 
@@ -144,7 +146,8 @@ def _grows(parts: list[Histogram]) -> bool:
 def undelivered(step: RateTrial, limit_ns: float) -> str:
     """Why a drive did not keep up with an offered rate; empty where it did."""
     chance = on_their_way_iops(step.offered_iops, limit_ns, step.window_s)
-    told = RateStep(step.offered_iops, step.achieved_iops, 0.0, step.backlog_grows, chance)
+    due_iops = step.due_iops or step.offered_iops
+    told = RateStep(due_iops, step.achieved_iops, 0.0, step.backlog_grows, chance)
     return _behind(told) or (GREW if step.backlog_grows else "")
 
 

@@ -18,6 +18,7 @@ from ssdbench.model.workload import ActiveRange, Arrivals, Pattern, Workload
 from ssdbench.stages.load import Load
 from ssdbench.stages.ratesearch import LASTS_S, SETTLES_S, next_load, trials
 from ssdbench.stats.openloop import NEVER_NS, Requests
+from ssdbench.stats.ratejudge import undelivered
 from tests.support.fakes import WearyOutcome
 from tests.support.runs import ARun
 from tests.unit.stages.test_rate import LIMIT_NS, SERVED_IOPS, Queue, Queueing, Responses, stepped
@@ -169,3 +170,12 @@ def test_a_start_holds_no_more_requests_than_a_log_that_is_read_at_once(tmp_path
         done.append(step.model_copy(update=told))
 
     assert sum(step.window_s + 30 for step in done) >= LASTS_S
+
+
+def test_requests_that_came_more_seldom_by_chance_are_not_missed() -> None:
+    came = stepped(20.0, 19.7, kept=True).model_copy(update={"due_iops": 19.7, "window_s": 600.0})
+    lost = came.model_copy(update={"due_iops": 20.0})
+
+    assert not undelivered(came, LIMIT_NS)
+    assert "98.5 % of what was due" in undelivered(lost, LIMIT_NS)
+    assert "backlog" in undelivered(came.model_copy(update={"backlog_grows": True}), LIMIT_NS)
