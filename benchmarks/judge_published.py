@@ -114,6 +114,8 @@ class Point:
     percentiles: tuple[Percentile, ...] = ()
     seen_wave_s: float | None = None  # longest wave that the run says it could have seen
     seen_drift: float | None = None  # slowest drift per fill, likewise
+    hot_after_s: float | None = None  # of this load; None where it does not throttle the drive
+    unbroken_s: float = 0.0  # the longest that the load was at work without a break
 
     @property
     def share(self) -> float:
@@ -439,6 +441,8 @@ def _point(
         # By name: versions that tell neither are judged, too.
         seen_wave_s=getattr(point and point.basis, "longest_wave_s", None),
         seen_drift=getattr(point and point.basis, "unseen_drift_per_fill", None),
+        hot_after_s=known.hot_after_s,
+        unbroken_s=max((r.measure_to_s for r in point.repeats), default=0.0) if point else 0.0,
     )
 
 

@@ -333,8 +333,9 @@ def report(found: Sequence[Published]) -> list[str]:
                 print(row_of_latency(label, s))
         for metric in sorted({target.metric for drive in found for target in drive.targets}):
             print(row_of_targets(metric, Score(found, metric=metric)))
-    for known in filter(None, (risk_of(found), risk_of(found, validated=False))):
-        print(f"  risk: {known.sentence}")
+    single = all(len(drive.points) < 2 for drive in found)  # `stats.risk` is of drives
+    for known in [risk_of(found), risk_of(found, validated=False)] if single else []:
+        print(f"  risk: {known.sentence if known else 'too few drives'}")
     for drive in found:
         for text in _faults(drive):
             print(f"  {text}: {drive.family} seed {drive.seed}")
@@ -350,6 +351,8 @@ def _faults(drive: Published) -> Iterator[str]:
         if point.wrong:
             when = drive.apart(point)
             apart = f" ({when})" if when else ""
+            if point.hot_after_s is not None:
+                apart += f", hot after {point.hot_after_s:.0f} s, seen {point.unbroken_s:.0f} s"
             yield f"wrong, {point.share:.3f} of the truth{apart}, {point.label}"
     for target in drive.targets:
         if (target.outcome, target.truly) == ("pass", "fail"):

@@ -60,6 +60,7 @@ class Truth:
     latency: Mapping[tuple[str, str], Latency] = field(default_factory=dict)
     onset_s: float | None = None  # of heat, on the drive's clock; None: never, or not planted
     levels: bool = False  # whether there are two
+    hot_after_s: float | None = None  # of this load, on a drive that the warm-up's writes warmed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,6 +133,7 @@ def truth(made: Creature, load: Workload, seed: int) -> Truth:
         horizon_s=horizon_s,
         latency=long.latency if made.leaves == 1 and not made.lower else {},
         onset_s=_onset(made, seed),
+        hot_after_s=_hot_after(made, job, seed),
     )
 
 
@@ -278,6 +280,19 @@ def _while_hot(made: Creature, seed: int, seconds: Floats) -> Floats | None:
     low = minutes < between
     inside = low[1:-1] & low[:-2] & low[2:]  # no minute that it changed in
     return minutes[1:-1][inside] if inside.any() else None
+
+
+def _hot_after(made: Creature, job: Job, seed: int) -> float | None:
+    """How long the load needs until it is throttled; None where it never is, or nothing heats."""
+    if made.single or not made.trouble.get("throttle_mk_per_gb"):
+        return None
+    drive = _prepared(made, seed, made.params)
+    drive.run(Job(seed=seed + 8, stop_bytes=round(WARM_FILLS * made.capacity_bytes)))
+    for minute in range(int(made.settle_s / MINUTE_S)):
+        if drive.counters()["throttled"]:
+            return minute * MINUTE_S
+        drive.run(replace(job, seed=seed + 30 + minute, stop_s=MINUTE_S))
+    return None
 
 
 def _onset(made: Creature, seed: int) -> float | None:

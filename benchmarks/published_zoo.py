@@ -313,12 +313,14 @@ class Rates:
         return UNIT_BYTES / (read / self.read_iops + (1 - read) / self.write_iops)
 
 
-def _heat(rng: Rng, rates: Rates, *, read: float, least: float, tau_s: float) -> Values:
+def _heat(
+    rng: Rng, rates: Rates, *, read: float, least: float, tau_s: float, most: float = 0.85
+) -> Values:
     """Throttled by a mix of that share of reads, from a share of its warmth on."""
     tau_s *= float(rng.uniform(0.5, 2.0))
     per_gb_mk = min(1_000_000.0, 500_000 / (rates.mixed(read) / 1e9) / tau_s)
     warm_mk = per_gb_mk * rates.mixed(read) / 1e9 * tau_s
-    on_mk = rng.uniform(least, 0.85) * warm_mk
+    on_mk = rng.uniform(least, most) * warm_mk
     return {
         "throttle_mk_per_gb": max(1, round(per_gb_mk)),
         "throttle_tau_ns": round(1e9 * tau_s),
@@ -456,7 +458,7 @@ PROFILES: Mapping[str, Callable[[str, Rng], Creature]] = {
     ),
     "point-heat": partial(
         _whole, sweeps=[(READS, SHALLOW), (READS, IN_ORDER)],
-        trouble=partial(_heat, read=1.0, least=0.15, tau_s=6000),
+        trouble=partial(_heat, read=1.0, least=0.15, most=0.45, tau_s=3600),
     ),
     "long-stalls": partial(
         _whole, sweeps=[WRITES, (MIXES,)], trouble=_long_stalls, truth_s=60 * HOUR_S

@@ -3,6 +3,7 @@
 A sample of what `nox -s judge-the-judges -- --published 1200` prints in full.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -221,6 +222,20 @@ def test_the_truth_of_reads_that_heat_the_drive_is_the_rate_when_it_is_hot() -> 
     assert reads[0].mean / reads[1].mean == pytest.approx(slow, rel=0.02)
     p99 = [one.latency["read", "p99"].value_ns for one in reads]
     assert p99[1] / p99[0] == pytest.approx(slow, rel=0.04)
+
+
+def test_how_long_a_load_takes_to_heat_the_drive_follows_from_its_time_constant() -> None:
+    """Warming from about nothing to a share of what the load would bring takes -tau ln(1 - it)."""
+    made = zoo.creature(SEED, "read-heat")
+    tau_s = made.trouble["throttle_tau_ns"] / 1e9
+    reads, writes = (long_run(made, read_percent=share) for share in (100, 0))
+    cold = long_run(replace(made, trouble={}), read_percent=100)
+    moved_mk = cold.mean * 4096 / 1e9 * tau_s * made.trouble["throttle_mk_per_gb"]
+    share = made.trouble["throttle_on_mk"] / moved_mk
+
+    assert reads.hot_after_s == pytest.approx(-tau_s * math.log(1 - share), rel=0.2)
+    assert writes.hot_after_s is None
+    assert cold.hot_after_s is None
 
 
 def test_the_truth_of_a_wave_is_the_mean_over_whole_periods() -> None:
